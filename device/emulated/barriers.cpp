@@ -144,8 +144,7 @@ void Machine::complete_if_done(Mbarrier& b, int line) {
   ++b.phase;
   b.completed = b.gathering.take();
   b.completed_remote = std::exchange(b.gathers_remote, false);
-  for (Thread* waiter : b.waiters) wake(waiter);
-  b.waiters.clear();
+  wake_all(b.waiters);
 }
 
 void mbarrier_arrive(unsigned addr, int expect_bytes, int rank) {

@@ -33,8 +33,7 @@ struct RegisterState {
   bool loose = false;    // that access may still be moved by the compiler: no wgmma_fence_regs came after it
   Owner owner[kOwners];
 };
-void register_read_bad(RegisterState& r, long long i);
-void register_write_bad(RegisterState& r, long long i);
+void register_bad(RegisterState& r, long long i, bool write);  // says what is wrong with the access, if anything is
 void registers_gone(RegisterState& r);
 
 // A run of registers handed to a call: elements [at, at + count) of an array, or plain memory when state is null.
@@ -78,8 +77,13 @@ void fence_mbarrier_init(WL_SITE);
 void mbarrier_arrive(unsigned addr, int expect_bytes, int rank);  // rank < 0: this block's own barrier
 void mbarrier_wait(unsigned addr, unsigned parity, bool cluster);
 
-void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank);
-void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Combine combine);
+struct Coordinates {  // of a box's first element
+  int at[5];
+  int rank;
+  int operator[](int d) const { return at[d]; }
+};
+void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const Coordinates& c);
+void tensor_store(const TensorMap& map, unsigned smem, const Coordinates& c, Combine combine);
 void bulk_commit(WL_SITE);
 void bulk_wait(int n, bool read);
 void fence_async_shared(WL_SITE);

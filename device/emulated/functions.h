@@ -58,7 +58,7 @@ template <class T, class Op>
 emu::Combine combining(Op) {
   return {sizeof(T), [](void* to, const void* with) {
             T &a = *static_cast<T*>(to), b = *static_cast<const T*>(with);
-            if constexpr (emu::is_same<T, int>) a = Op()(a, b);
+            if constexpr (__is_same(T, int)) a = Op()(a, b);
             else a = cast<T>(Op()(to_float(a), to_float(b)));
           }};
 }
@@ -123,8 +123,7 @@ inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) { emu:
 // The copy engine: the coordinates follow the other arguments, of which one brings the line.
 template <class... C>
 void tma_load_multicast(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, int mask, C... coordinates) {
-  const int c[] = {coordinates...};
-  emu::tensor_load(smem.value, map, bar, mask, c, sizeof...(C));
+  emu::tensor_load(smem.value, map, bar, mask, {{coordinates...}, sizeof...(C)});
 }
 template <class... C>
 void tma_load(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, C... coordinates) {
@@ -132,13 +131,11 @@ void tma_load(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, C...
 }
 template <class... C>
 void tma_store(const TensorMap& map, emu::Here<unsigned> smem, C... coordinates) {
-  const int c[] = {coordinates...};
-  emu::tensor_store(map, smem.value, c, sizeof...(C), {});
+  emu::tensor_store(map, smem.value, {{coordinates...}, sizeof...(C)}, {});
 }
 template <class T, class... C>
 void tma_reduce_add(const TensorMap& map, emu::Here<unsigned> smem, C... coordinates) {
-  const int c[] = {coordinates...};
-  emu::tensor_store(map, smem.value, c, sizeof...(C), combining<T>(Sum()));
+  emu::tensor_store(map, smem.value, {{coordinates...}, sizeof...(C)}, combining<T>(Sum()));
 }
 WL_COUNTED(bulk_wait, bulk_wait(N, false))
 WL_COUNTED(bulk_wait_read, bulk_wait(N, true))

@@ -34,10 +34,6 @@ struct Same {
 };
 template <class T>
 using same = typename Same<T>::type;
-template <class, class>
-inline constexpr bool is_same = false;
-template <class T>
-inline constexpr bool is_same<T, T> = true;
 }  // namespace wl::emu
 namespace wl {
 inline unsigned shared_base() { return 1024; }

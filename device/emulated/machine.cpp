@@ -149,6 +149,11 @@ void Machine::run_wave() {
     t.fiber = std::move(t.fiber).resume();
     if (t.done) thread_exits(t);
   }
+  while (!pending.empty()) {
+    hazard_of(nullptr, "exit", "a copy into shared memory is still under way when its block ends", pending[0].line);
+    finish_load(0);
+  }
+  banks.finish();
 }
 
 void Machine::thread_exits(Thread& t) {
@@ -172,10 +177,8 @@ void Machine::thread_exits(Thread& t) {
   release(cta.exit_clock, t);
   if (!cta.named[0].here.empty()) wake_barrier(cta, cta.named[0], 0);
   complete_if_done(meeting, 0);
-  if (cta.alive == 0) cta_exits(cta);
-}
-
-void Machine::cta_exits(Cta& cta) {
+  if (cta.alive > 0) return;
+  // The block ends with it.
   const Clock end = cta.exit_clock.take();
   const View view(end, nullptr, 0);
   for (const auto& [actor, last] : cta.remote)
@@ -195,14 +198,6 @@ void Machine::cta_exits(Cta& cta) {
   }
 }
 
-void Machine::finish_wave() {
-  while (!pending.empty()) {
-    hazard_of(nullptr, "exit", "a copy into shared memory is still under way when its block ends", pending[0].line);
-    finish_load(0);
-  }
-  banks.finish();
-}
-
 Report Machine::run() {
   machine = this;
   main_of_machine = &main_;
@@ -216,7 +211,6 @@ Report Machine::run() {
   for (int first = 0; first < clusters && !stopped_; first += together) {
     start_wave(first, together);
     run_wave();
-    if (!stopped_) finish_wave();
   }
   // Threads that will never end are unwound; those that ended give their fibers back.
   unwinding = true;

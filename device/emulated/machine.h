@@ -163,7 +163,7 @@ struct PendingLoad {
   Cta* cta;
   Mbarrier* bar;
   unsigned phase;
-  int c[5];
+  Coordinates c;
   std::int64_t bytes;
   int line;
   Thread* issuer;
@@ -186,8 +186,8 @@ class Machine {
     if (!t->queued && !t->done) ready_.insert(before_others ? ready_.begin() : ready_.end(), t);
     t->queued = true;
   }
-  void wake_flag_waiters() {
-    for (Thread* waiter : std::exchange(flag_waiters, {})) wake(waiter);
+  void wake_all(std::vector<Thread*>& waiting) {
+    for (Thread* waiter : std::exchange(waiting, {})) wake(waiter);
   }
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
   std::uint64_t next_random() { return random_.next(); }
@@ -245,9 +245,7 @@ class Machine {
  private:
   void start_wave(int first, int clusters);
   void run_wave();
-  void finish_wave();
   void thread_exits(Thread& t);
-  void cta_exits(Cta& cta);
   void report_deadlock();
   std::string state_of(const Thread& t) const;
 

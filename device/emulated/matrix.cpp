@@ -127,8 +127,7 @@ void set_registers(int count, bool increase) {
   }
   cta.registers_free += w.registers - count;
   w.registers = count;
-  for (Thread* waiter : cta.register_waiters) machine->wake(waiter);
-  cta.register_waiters.clear();
+  machine->wake_all(cta.register_waiters);
   machine->part(w);
 }
 

@@ -11,12 +11,8 @@ bool use_registers(const RegisterRun& r, bool write) {
   s->touched = self->wgmma_fences + 1;
   s->loose = true;
   for (int i = r.at; i < r.at + r.count; ++i) {
-    if (write) {
-      if (s->owners) register_write_bad(*s, i);
-      s->filled[i] = true;
-    } else if (s->owners || !s->filled[i]) {
-      register_read_bad(*s, i);
-    }
+    if (s->owners || (!write && !s->filled[i])) register_bad(*s, i, write);
+    if (write) s->filled[i] = true;
   }
   return true;
 }
@@ -35,20 +31,14 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i) {
   return found == r.owner + r.owners ? nullptr : found;
 }
 }  // namespace
-void register_read_bad(RegisterState& r, long long i) {
+void register_bad(RegisterState& r, long long i, bool write) {
   if (machine->unwinding) return;
   auto report = [&](const char* kind, const char* what) { machine->hazard(kind, "{}[{}] of {} {}", r.name, i, r.n, what); };
   if (i < 0 || i >= r.n) return report("registers", "is outside its array");
   const auto* o = r.owners ? owner_of(r, i) : nullptr;
-  if (o && !o->input) report("wgmma-registers", "is read while a wgmma may still write it");
-  else if (!r.filled[i]) report("uninitialised", "is read before it was written");
-}
-
-void register_write_bad(RegisterState& r, long long i) {
-  if (machine->unwinding) return;
-  if (i < 0 || i >= r.n) return register_read_bad(r, i);
-  if (r.owners && owner_of(r, i))
-    machine->hazard("wgmma-registers", "{}[{}] is written while a wgmma may still use it", r.name, i);
+  if (o && write) machine->hazard("wgmma-registers", "{}[{}] is written while a wgmma may still use it", r.name, i);
+  else if (o && !o->input) report("wgmma-registers", "is read while a wgmma may still write it");
+  else if (!write && !r.filled[i]) report("uninitialised", "is read before it was written");
 }
 
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
@@ -189,7 +179,7 @@ void load_global(RegisterRun dst, const void* p, int bytes) {
 void store_global(void* p, RegisterRun src, int bytes, Combine combine) {
   if (!use_registers(src, false)) return;
   if (global_access(p, bytes, true, combine.into ? "red" : "st_global", combine.into)) combine.put(p, src.data, bytes);
-  if (combine.into) machine->wake_flag_waiters();
+  if (combine.into) machine->wake_all(machine->flag_waiters);
 }
 
 void Combine::put(void* to, const void* from, int count) const {
@@ -207,7 +197,7 @@ void signal_flag(int* p, int n, Site) {
   what.add(flag.back().what);
   machine->release(what, t);
   flag.push_back({* p += n, what.take()});
-  machine->wake_flag_waiters();
+  machine->wake_all(machine->flag_waiters);
 }
 
 void wait_flag(const int* p, int least, Site) {

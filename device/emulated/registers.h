@@ -17,12 +17,12 @@ class ElementRef {
   ElementRef(RegisterState& state, T* data, Index i) : state_(state), data_(data), i_(i) {}
   operator T() const {
     const bool inside = touch();
-    if (!inside || state_.owners || !state_.filled[i_.value]) register_read_bad(state_, i_.value);
+    if (!inside || state_.owners || !state_.filled[i_.value]) register_bad(state_, i_.value, false);
     return data_[inside ? i_.value : 0];
   }
   const ElementRef& operator=(T value) const {
     const bool inside = touch();
-    if (!inside || state_.owners) register_write_bad(state_, i_.value);
+    if (!inside || state_.owners) register_bad(state_, i_.value, true);
     if (!inside) return *this;
     data_[i_.value] = value;
     state_.filled[i_.value] = true;

@@ -9,10 +9,10 @@ std::int64_t box_bytes(const TensorMap& m) {
 }
 
 // What the driver and the hardware demand of a map and of the shared address.
-bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, const char* what) {
+bool check_map(const TensorMap& m, unsigned smem, const Coordinates& c, const char* what) {
   std::string wrong;
   const int inner = m.box[0] * m.element_bytes;
-  if (m.rank != rank) wrong = fmt::format("the map has rank {}, the copy {}", m.rank, rank);
+  if (m.rank != c.rank) wrong = fmt::format("the map has rank {}, the copy {}", m.rank, c.rank);
   else if (inner % 16) wrong = fmt::format("the box's rows are {} bytes, no multiple of 16", inner);
   else if (m.swizzle && inner > swizzle_width(m.swizzle)) wrong = "the box's rows are wider than the swizzle";
   else if (c[0] * m.element_bytes % 16)
@@ -20,7 +20,7 @@ bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, const 
   else if (reinterpret_cast<std::uintptr_t>(m.base) % 16) wrong = "the tensor is not aligned to 16 bytes";
   else if (smem % (static_cast<unsigned>(swizzle_width(m.swizzle)) * 8))
     wrong = fmt::format("shared address {} is not aligned for the swizzle", smem);
-  for (int d = 0; d < rank && wrong.empty(); ++d) {
+  for (int d = 0; d < c.rank && wrong.empty(); ++d) {
     if (m.box[d] < 1 || m.box[d] > 256) wrong = fmt::format("a box side is {}", m.box[d]);
     else if (d && m.strides[d] % 16) wrong = "a stride is no multiple of 16 bytes";
   }
@@ -30,7 +30,7 @@ bool check_map(const TensorMap& m, unsigned smem, const int* c, int rank, const 
 
 // Calls piece(shared address, global address or null, bytes) for every 16-byte piece of the box.
 template <class F>
-void for_each_piece(const TensorMap& m, unsigned smem, const int* c, F piece) {
+void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, F piece) {
   const int inner = m.box[0] * m.element_bytes;
   int at[5] = {};
   unsigned offset = 0;
@@ -59,7 +59,8 @@ void for_each_piece(const TensorMap& m, unsigned smem, const int* c, F piece) {
 }
 
 // The box is read or written; false where the tensor is no memory of the launch.
-bool touch_box(const TensorMap& m, unsigned smem, const int* c, bool write, const Access& by, bool combine, const char* what) {
+bool touch_box(const TensorMap& m, unsigned smem, const Coordinates& c, bool write, const Access& by, bool combine,
+               const char* what) {
   std::int64_t bytes = m.dims[0] * m.element_bytes;
   for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
   GlobalRange* g = machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, what);
@@ -70,10 +71,10 @@ bool touch_box(const TensorMap& m, unsigned smem, const int* c, bool write, cons
   return g != nullptr;
 }
 }  // namespace
-void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const int* c, int rank) {
+void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const Coordinates& c) {
   Thread& t = me();
   const char* what = mask < 0 ? "tma_load" : "tma_load_multicast";
-  if (!check_map(map, smem, c, rank, what)) return;
+  if (!check_map(map, smem, c, what)) return;
   const std::int64_t bytes = box_bytes(map);
   unsigned at = smem;
   if (!machine->locate(at, static_cast<int>(bytes), false, what)) return;
@@ -90,9 +91,7 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
                    what);
     b->copied_phase = std::max(b->copied_phase, b->phase + 1);
     b->copy_line = self->line;
-    PendingLoad load{map, smem, &cta, b, b->phase, {}, bytes, self->line, &t};
-    std::copy_n(c, rank, load.c);
-    machine->pending.push_back(load);
+    machine->pending.push_back({map, smem, &cta, b, b->phase, c, bytes, self->line, &t});
     if (machine->effect_now(4)) machine->finish_load(machine->pending.size() - 1);
   }
 }
@@ -120,9 +119,9 @@ void Machine::finish_load(std::size_t i) {
   complete_if_done(b, load.line);
 }
 
-void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, Combine combine) {
+void tensor_store(const TensorMap& map, unsigned smem, const Coordinates& c, Combine combine) {
   Thread& t = me();
-  if (!check_map(map, smem, c, rank, "tma_store")) return;
+  if (!check_map(map, smem, c, "tma_store")) return;
   const std::int64_t bytes = box_bytes(map);
   if (!machine->locate(smem, static_cast<int>(bytes), false, "tma_store")) return;
   if (t.bulk_own < 0) {
@@ -135,10 +134,8 @@ void tensor_store(const TensorMap& map, unsigned smem, const int* c, int rank, C
     return;
   machine->touch(t.cta->shadow, smem, static_cast<int>(bytes), false, t.view(),
                  access_by(t.own[t.bulk_own].actor, group, self->line, true), "tma_store");
-  std::array<int, 5> at{};
-  std::copy_n(c, rank, at.begin());
-  t.stores.add([map, smem, at, combine, cta = t.cta] {
-    for_each_piece(map, smem, at.data(), [&](unsigned addr, char* to, int first, int last) {
+  t.stores.add([map, smem, c, combine, cta = t.cta] {
+    for_each_piece(map, smem, c, [&](unsigned addr, char* to, int first, int last) {
       if (last > first) combine.put(to + first, machine->memory(*cta, addr) + first, last - first);
     });
   });

@@ -163,7 +163,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   if (machine->hazards()) {
     if (w.accumulate)
       if (const bool* missing = std::find(filled, filled + held, false); missing < filled + held)
-        register_read_bad(*acc.state, missing - acc.state->filled);
+        register_bad(*acc.state, missing - acc.state->filled, false);
     lend(acc, false, group);
     if (w.a_in_registers) lend(a, true, group);
     if (op.clocks.empty() || !(op.clocks.back() == t.base)) op.clocks.push_back(t.base);
@@ -175,8 +175,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   if (++op.here < 128) return;
   look_at_operands(g, op);
   if (machine->effect_now()) run_until(g, number + 1);
-  for (Thread* waiter : g.waiting) machine->wake(waiter);
-  g.waiting.clear();
+  machine->wake_all(g.waiting);
 }
 
 void wgmma_commit(Site) {

@@ -21,19 +21,6 @@ std::string text_of(json record) {
   return text + ending(text);
 }
 }  // namespace
-Status Archive::check_records() const {
-  static const std::size_t size = ending("").size();
-  for (const char* table : {"problems", "candidates", "runs"}) {
-    WARPLOOM_TRY(const std::vector<std::string> rows, run(fmt::format("SELECT record FROM {}", table)));
-    for (const std::string& row : rows) {
-      const std::size_t body = row.size() - std::min(size, row.size());
-      if (row.compare(body, 4, R"(,"~")") == 0 && row.substr(body) != ending(row.substr(0, body)))
-        return damaged(fmt::format("a record of {} that has changed since it was written", table));
-    }
-  }
-  return ok();
-}
-
 template <class Record>
 Result<std::vector<Record>> Archive::select(const std::string& rest, const std::vector<std::string>& values) const {
   WARPLOOM_TRY(const std::vector<std::string> rows, run("SELECT record FROM " + rest, values));
@@ -193,19 +180,6 @@ Result<std::int64_t> Archive::number(const std::string& sql) const {
   return rows.empty() ? 0 : std::atoll(rows[0].c_str());
 }
 
-// Creates the tables in a file that has none. Two processes may try at once: the second finds them made.
-Status Archive::create() const {
-  WARPLOOM_CHECK(execute("BEGIN IMMEDIATE"));
-  const auto build = [&]() -> Status {
-    WARPLOOM_TRY(const std::int64_t already, number("PRAGMA application_id"));
-    if (already == kApplicationId) return ok();
-    WARPLOOM_CHECK(execute(resource("archive/schema.sql")));
-    return execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion));
-  };
-  const Status built = build(), ended = execute(built ? "COMMIT" : "ROLLBACK");
-  return built ? ended : built;
-}
-
 Status Archive::set_up() const {
   // A foreign file must not be touched, so its application id is read before all else: even its tables may be none that this
   // version of SQLite can read.
@@ -218,7 +192,16 @@ Status Archive::set_up() const {
     if (!tables) return fail(tables.error());
   }
   WARPLOOM_CHECK(execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
-  if (fresh) return create();
+  if (fresh) {  // two processes may make the tables at once: the second finds them made
+    WARPLOOM_CHECK(execute("BEGIN IMMEDIATE"));
+    const auto already = number("PRAGMA application_id");
+    Status made = already ? ok() : fail(already.error());
+    if (made && *already != kApplicationId)
+      made = execute(resource("archive/schema.sql") +
+                     fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion));
+    const Status ended = execute(made ? "COMMIT" : "ROLLBACK");
+    return made ? ended : made;
+  }
   WARPLOOM_TRY(const std::int64_t version, number("PRAGMA user_version"));
   if (version != kVersion)
     return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path_.string(),
@@ -226,7 +209,15 @@ Status Archive::set_up() const {
                  "use the program that wrote it, or name another archive with --archive"});
   WARPLOOM_TRY(const std::vector<std::string> found, run("PRAGMA integrity_check(1)"));
   if (found.size() != 1 || found[0] != "ok") return damaged(found.empty() ? "no answer" : found[0]);
-  return check_records();
+  for (const char* table : {"problems", "candidates", "runs"}) {
+    WARPLOOM_TRY(const std::vector<std::string> rows, run(fmt::format("SELECT record FROM {}", table)));
+    for (const std::string& row : rows) {
+      const std::size_t body = row.size() - std::min(ending("").size(), row.size());
+      if (row.compare(body, 4, R"(,"~")") == 0 && row.substr(body) != ending(row.substr(0, body)))
+        return damaged(fmt::format("a record of {} that has changed since it was written", table));
+    }
+  }
+  return ok();
 }
 
 Result<Archive> Archive::open(const fs::path& path, std::chrono::milliseconds lock_timeout) {

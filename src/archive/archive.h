@@ -99,8 +99,6 @@ class Archive {
   Result<std::int64_t> number(const std::string& sql) const;
   Status execute(const std::string& script) const;
   Status set_up() const;
-  Status create() const;
-  Status check_records() const;
   tl::unexpected<Error> error_of(int code) const;  // what SQLite's failure means to the user
   tl::unexpected<Error> damaged(const std::string& found) const;
 

@@ -102,8 +102,7 @@ void sweep(const fs::path& temporary) {
 ScratchFolder::ScratchFolder(std::string_view purpose) {
   std::error_code ignored;
   const fs::path temporary = fs::temp_directory_path(ignored);
-  static const bool swept = (sweep(temporary), true);  // once a process
-  (void)swept;
+  [[maybe_unused]] static const bool swept = (sweep(temporary), true);  // once a process
   path_ = temporary / fmt::format("warploom-{}-{}-{}", purpose, process_space(), unique_suffix());
   fs::create_directories(path_, ignored);
 }

@@ -29,25 +29,24 @@ Result<std::string> writable(const std::filesystem::path& folder) {
   if (::access(folder.c_str(), W_OK) == 0) return folder.string();
   return fail({ErrorCode::kInternal, folder.string(), "", "", "", "set XDG_CACHE_HOME"});
 }
-std::string cpu_text(const target::Capabilities& c) {
-  return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.processors, c.vector_bytes);
-}
-std::string gpu_text(const runtime::DeviceInfo& info) {
-  return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", info.name, info.arch, info.processors,
-                     static_cast<double>(info.memory_bytes) / 0x1p30);
-}
 
 std::vector<Finding> examine() {
+  const auto cpu_text = [](const target::Capabilities& c) {
+    return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.processors, c.vector_bytes);
+  };
+  const auto gpu_text = [](const auto& gpu) {
+    return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", gpu->info().name, gpu->info().arch, gpu->info().processors,
+                       static_cast<double>(gpu->info().memory_bytes) / 0x1p30);
+  };
+  const auto compiler_text = [](const runtime::Compiler& c) { return c.name + " at " + c.path; };
   return {
       {"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
-      {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
-       runtime::find_cpu_compiler().map([](const auto& c) { return c.name + " at " + c.path; })},
+      {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles", runtime::find_cpu_compiler().map(compiler_text)},
       {"oneDNN", "the reference on the CPU; without it a plain kernel stands in", library({"libdnnl.so.2"}, "install libdnnl2")},
       {"make", "`make check` of bundles", program("make", "install make")},
       {"CUDA driver", "GPU targets", runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
-      {"GPU", "measuring on GPU targets",
-       runtime::Executor::open(Engine::cuda).map([](const auto& gpu) { return gpu_text(gpu->info()); })},
-      {"CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map([](const auto& c) { return c.name + " at " + c.path; })},
+      {"GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda).map(gpu_text)},
+      {"CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map(compiler_text)},
       {"cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
        library({"libcublasLt.so.13", "libcublasLt.so.12"}, "put the folder of libcublasLt on LD_LIBRARY_PATH")},
       {"nvcc", "`make check` of GPU bundles", program("nvcc", "install the CUDA toolkit")},

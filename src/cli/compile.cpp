@@ -33,7 +33,7 @@ nlohmann::json instructions(const tile::Program& program, const synth::Solution&
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a["line"] < b["line"]; });
   return rows;
 }
-// What each solution would cost, and what tells it from the first.
+
 nlohmann::json alternatives(const tile::Program& program, const std::vector<synth::Solution>& solutions) {
   nlohmann::json json = nlohmann::json::array();
   for (const synth::Solution& solution : solutions) {

@@ -26,19 +26,17 @@ struct Bench {
   std::optional<verify::Evaluator> evaluator;
 };
 
-Result<graph::Graph> model_of(const Flags& flags, const nlohmann::json& plan, const fs::path& path) {
-  if (!flags.model.empty()) return load_onnx(flags.model);
-  if (plan.contains("model") && plan["model"].is_string()) return parse_onnx(plan["model"].get<std::string>(), path.string());
-  return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", path.string(), "--model FILE", "nothing",
-               "name the model that was optimized with --model"});
-}
-
 Status open_plan(const Flags& flags, Bench& bench) {
   if (bench.path.extension() == ".cu" || bench.path.extension() == ".cpp")
     return fail({ErrorCode::kUsage, "a kernel file does not say what it computes", "--problem", "an ONNX model", "nothing",
                  "name the model with --problem"});
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(bench.path));
-  WARPLOOM_TRY(bench.graph, model_of(flags, plan, bench.path));
+  const auto held = plan.find("model");
+  if (flags.model.empty() && (held == plan.end() || !held->is_string()))
+    return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", bench.path.string(), "--model FILE", "nothing",
+                 "name the model that was optimized with --model"});
+  WARPLOOM_TRY(bench.graph,
+               !flags.model.empty() ? load_onnx(flags.model) : parse_onnx(held->get<std::string>(), bench.path.string()));
   WARPLOOM_TRY(bench.list, launch_list_from_json(plan["launch_list"]));
   WARPLOOM_TRY(bench.capabilities, target::capabilities_of(bench.list.engine == Engine::cuda ? bench.list.arch : "cpu"));
   bench.track = *track_named(plan["track"].get<std::string>());

@@ -119,24 +119,9 @@ std::string comment(std::string_view text) {
   return std::regex_replace(std::string(text), line, "// $1\n");
 }
 namespace {
-// Takes away what an earlier bundle left; a folder with files and no plan.json is somebody else's and stays as it is.
-void remove_earlier(const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::exists(folder / "plan.json", ignored)) return;
-  for (const char* part : {"plan.json", "device", "check", "build", "Makefile", "README.md"})
-    fs::remove_all(folder / part, ignored);
-}
-
 // Lines as `#include "name"` or `#include <name>`, and the name.
 const std::regex kInclude("^[ \\t]*#include\\s*[\"<]([^\">]+)[\">].*\\n", std::regex::ECMAScript | std::regex::multiline);
 using Includes = std::sregex_iterator;
-
-std::vector<std::string> distinct_texts(const LaunchList& list) {
-  std::vector<std::string> texts;
-  for (const auto& kernel : list.kernels)
-    if (std::ranges::find(texts, kernel.source) == texts.end()) texts.push_back(kernel.source);
-  return texts;
-}
 
 // Several texts in one file: includes first, once; then each text in a namespace of its own, so that their constants and
 // helpers cannot meet. Kernels keep C linkage and so their names.
@@ -154,7 +139,9 @@ std::string joined(const std::vector<std::string>& texts) {
 // Kernels of one text stay one text; several texts each get a namespace, their includes in front. Adds kernel_text, and to every kernel
 // `part`, the namespace it is in.
 void add_kernel_text(nlohmann::json& record, const LaunchList& list) {
-  const auto texts = distinct_texts(list);
+  std::vector<std::string> texts;  // each once
+  for (const Kernel& kernel : list.kernels)
+    if (std::ranges::find(texts, kernel.source) == texts.end()) texts.push_back(kernel.source);
   const bool several = texts.size() > 1;
   record["kernel_text"] = several ? joined(texts) : texts[0];
   for (std::size_t i = 0; i < list.kernels.size(); ++i) {
@@ -205,7 +192,11 @@ Status write_bundle(const fs::path& folder, const BundleInfo& info, const Launch
   files.push_back({"plan.json", plan.dump(2) + "\n"});  // last: its presence says that the bundle is whole
 
   WARPLOOM_CHECK(make_folders(folder));
-  remove_earlier(folder);
+  // What an earlier bundle left goes; a folder with files and no plan.json is somebody else's and stays as it is.
+  std::error_code ignored;
+  if (fs::exists(folder / "plan.json", ignored))
+    for (const char* part : {"plan.json", "device", "check", "build", "Makefile", "README.md"})
+      fs::remove_all(folder / part, ignored);
   for (const auto& file : files) {
     const fs::path path = folder / file.path;
     WARPLOOM_CHECK(make_folders(path.parent_path()));

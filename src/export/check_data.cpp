@@ -41,31 +41,9 @@ std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t el
   return bytes;
 }
 
-struct Data {
-  std::vector<std::vector<std::byte>> inputs;  // in the launch list's order
-  std::vector<graph::Bytes> of_graph;          // in the graph's order of inputs
-};
-
 template <class T>
 std::string packed(const std::vector<T>& values) {
-  std::string text(values.size() * sizeof(T), '\0');
-  if (!values.empty()) std::memcpy(text.data(), values.data(), text.size());
-  return text;
-}
-
-// Inputs are made from the seed; a tensor whose bytes the model holds keeps them.
-Data make_inputs(const LaunchList& list, const graph::Graph& graph, std::uint64_t seed) {
-  Data data;
-  for (std::size_t i = 0; i < list.inputs.size(); ++i) {
-    const BufferSpec& buffer = list.inputs[i];
-    const auto& constant = graph.tensor(graph.tensor_named(buffer.name).value()).constant;
-    data.inputs.push_back(constant ? *constant : generate(buffer.dtype, input_seed(seed, i), buffer.elements()));
-  }
-  for (const auto id : graph.inputs) {
-    const auto at = std::ranges::find(list.inputs, graph.tensor(id).name, &BufferSpec::name);
-    data.of_graph.emplace_back(data.inputs.at(static_cast<std::size_t>(at - list.inputs.begin())));
-  }
-  return data;
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
 // `most` of the numbers below `count` at random, or all of them; ascending, each once.
@@ -103,14 +81,13 @@ Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Byt
   }
   return samples;
 }
-
-Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchList& list, const graph::Graph& graph,
-                                          double tolerance, std::uint64_t seed) {
+}  // namespace
+Result<std::vector<BundleFile>> check_data(nlohmann::json& record, const LaunchList& list, const graph::Graph& graph,
+                                           double tolerance, std::uint64_t seed) try {
   std::int64_t bytes = 0;
   for (const auto& input : list.inputs) bytes += input.bytes();
   for (const auto& output : list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
   const bool whole = bytes <= kMostBytes;
-  const Data data = make_inputs(list, graph, seed);
 
   std::vector<BundleFile> files;
   const auto stored = [&](const std::string& name, std::string text) {  // how check.cpp spells the file's name
@@ -121,20 +98,26 @@ Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchLi
     row.update({{"element", cpu_type(dtype)}, {"kept", kept_bits(dtype)}});
     row.update(more);
   };
+  // Inputs are made from the seed; a tensor whose bytes the model holds keeps them.
+  std::map<std::string, std::vector<std::byte>> made;
   std::vector<std::string> given;  // those that the model does not hold
   for (std::size_t i = 0; i < list.inputs.size(); ++i) {
-    const bool held = graph.tensor(*graph.tensor_named(list.inputs[i].name)).constant.has_value();
+    const BufferSpec& input = list.inputs[i];
+    const auto& held = graph.tensor(*graph.tensor_named(input.name)).constant;
+    const auto& values = made[input.name] = held ? *held : generate(input.dtype, input_seed(seed, i), input.elements());
     const std::string name = fmt::format("input_{}.bin", i);
-    add(record["inputs"][i], list.inputs[i].dtype,
-        {{"held", held},
+    add(record["inputs"][i], input.dtype,
+        {{"held", held.has_value()},
          {"stored", name},
-         {"file", whole || held ? stored(name, packed(data.inputs[i])) : "nullptr"},
+         {"file", whole || held ? stored(name, packed(values)) : "nullptr"},
          {"seed", input_seed(seed, i)}});
     if (!held) given.push_back(record["inputs"][i]["variable"]);
   }
   record["given"] = fmt::format("{}", fmt::join(given, ", "));
+  std::vector<graph::Bytes> of_graph;  // in the graph's order of inputs
+  for (const auto id : graph.inputs) of_graph.emplace_back(made.at(graph.tensor(id).name));
   for (std::size_t i = 0; i < list.outputs.size(); ++i) {
-    WARPLOOM_TRY(const Samples samples, samples_of(graph, data.of_graph, static_cast<int>(i), seed, whole));
+    WARPLOOM_TRY(const Samples samples, samples_of(graph, of_graph, static_cast<int>(i), seed, whole));
     // A network's layers each hold the track's bound; what their errors come to together is for these inputs to say.
     const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed),
                  allowed = is_float(list.outputs[i].dtype) ? std::max(tolerance, plain) : 0;
@@ -144,15 +127,8 @@ Result<std::vector<BundleFile>> all_files(nlohmann::json& record, const LaunchLi
          {"indices", whole ? "nullptr" : stored(fmt::format("output_{}.i64", i), packed(samples.indices))}});
   }
   return files;
-}
-}  // namespace
-Result<std::vector<BundleFile>> check_data(nlohmann::json& record, const LaunchList& list, const graph::Graph& graph,
-                                           double tolerance, std::uint64_t seed) {
-  try {
-    return all_files(record, list, graph, tolerance, seed);
-  } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", record["bundle"].get<std::string>(),
-                 "memory for all inputs", "not enough", "write the bundle on a machine with more memory"});
-  }
+} catch (const std::bad_alloc&) {
+  return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", record["bundle"].get<std::string>(),
+               "memory for all inputs", "not enough", "write the bundle on a machine with more memory"});
 }
 }  // namespace warploom::export_

@@ -189,19 +189,14 @@ Result<Outputs> reduce(Writer& w) {
   return Outputs{w.reduce(w.node.op, w.raw(0), axes, "y", w.keepdims())};
 }
 
-Result<Outputs> reduce_mean(Writer& w) {
-  WARPLOOM_TRY(const List axes, reduced_axes(w.question()));
-  const Id x = w.in(0);
-  if (!is_float(w.dtype(x))) return type_error(w.question(), "f64, f32, bf16 or f16", w.dtype(x));
-  return Outputs{w.mean(x, axes, "y", w.keepdims())};
-}
-
 // Reductions of a function, and functions of reductions.
 Result<Outputs> reduce_through(Writer& w) {
   Id x = w.in(0), top = kAbsent;
   WARPLOOM_TRY(const List axes, reduced_axes(w.question()));
   const OpKind op = w.node.op;
-  const bool by_powers = op == OpKind::ReduceLogSumExp;
+  const bool by_powers = op == OpKind::ReduceLogSumExp, mean = op == OpKind::ReduceMean;
+  if (mean && !is_float(w.dtype(x))) return type_error(w.question(), "f64, f32, bf16 or f16", w.dtype(x));
+  if (mean) return Outputs{w.mean(x, axes, "y", w.keepdims())};
   if (op == OpKind::ReduceL1) x = w.make(OpKind::Abs, {x}, "abs");
   if (op == OpKind::ReduceL2 || op == OpKind::ReduceSumSquare) x = w.mul(x, x, "square");
   if (by_powers) {  // infinities stay what they are: the largest is only subtracted where it is finite
@@ -235,26 +230,16 @@ Result<Outputs> arg_extreme(Writer& w) {
   return Outputs{w.reduce(last ? OpKind::ReduceMax : OpKind::ReduceMin, where, axis, "y", w.keepdims())};
 }
 
-Result<Outputs> max_pool(Writer& w) {
-  WARPLOOM_TRY(const WindowSpec spec, window_spec(w.question()));
-  return Outputs{windowed(w, OpKind::MaxPool, {w.raw(0)}, spec)};
-}
-
-Result<Outputs> conv(Writer& w) {
-  WARPLOOM_TRY(const WindowSpec spec, window_spec(w.question()));
-  return Outputs{biased(w, windowed(w, OpKind::Conv, {w.raw(0), w.raw(1)}, spec))};
-}
-
-Result<Outputs> average_pool(Writer& w) {
-  WARPLOOM_TRY(const WindowSpec spec, window_spec(w.question()));
-  const Id x = w.in(0), sum = windowed(w, OpKind::SumPool, {x}, spec);
-  return Outputs{w.mul(sum, shares(w, x, spec, w.node.integer("count_include_pad") != 0), "y")};
-}
-
-Result<Outputs> lp_pool(Writer& w) {
+// Pools and convolutions.
+Result<Outputs> windows(Writer& w) {
   WARPLOOM_CHECK(check_power(w.question()));
   WARPLOOM_TRY(const WindowSpec spec, window_spec(w.question()));
-  return Outputs{rooted(w, w.in(0), [&](Id x) { return windowed(w, OpKind::SumPool, {x}, spec); })};
+  if (w.node.op == OpKind::Conv) return Outputs{biased(w, windowed(w, OpKind::Conv, {w.raw(0), w.raw(1)}, spec))};
+  if (w.node.op == OpKind::MaxPool) return Outputs{windowed(w, OpKind::MaxPool, {w.raw(0)}, spec)};
+  const Id x = w.in(0);
+  const auto sum = [&](Id of) { return windowed(w, OpKind::SumPool, {of}, spec); };
+  if (w.node.op == OpKind::LpPool) return Outputs{rooted(w, x, sum)};
+  return Outputs{w.mul(sum(x), shares(w, x, spec, w.node.integer("count_include_pad") != 0), "y")};
 }
 
 Result<Outputs> global_pool(Writer& w) {

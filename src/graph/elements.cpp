@@ -69,7 +69,7 @@ std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat) 
 }
 namespace {
 // A node as a graph of its own, evaluated. What is large is read in place.
-bool fold_by_reference(Graph& graph, const Node& node) {
+void fold_by_reference(Graph& graph, const Node& node) {
   Graph alone;
   std::vector<Bytes> data;
   std::int64_t elements = 0;
@@ -86,10 +86,10 @@ bool fold_by_reference(Graph& graph, const Node& node) {
   };
   alone.nodes.push_back({node.op, node.name, moved(node.inputs), moved(node.outputs), node.attributes});
   const bool repeats = class_of(node.op) == OpClass::reduction || class_of(node.op) == OpClass::composite;
-  if (repeats && elements > 4 * kMaxFoldedElements) return false;
+  if (repeats && elements > 4 * kMaxFoldedElements) return;
   std::ranges::copy_if(alone.nodes[0].outputs, std::back_inserter(alone.outputs), [](TensorId id) { return id != kAbsent; });
   const auto values = evaluate(alone, data, 1);
-  if (!values) return false;
+  if (!values) return;
   auto value = values->begin();
   for (TensorId id : node.outputs) {
     if (id == kAbsent) continue;
@@ -98,23 +98,21 @@ bool fold_by_reference(Graph& graph, const Node& node) {
     for (std::size_t i = 0; i < value->size(); ++i) store_from_double(out.dtype, out.constant->data(), i, (*value)[i]);
     ++value;
   }
-  return true;
 }
 }  // namespace
-bool fold(Graph& graph, const Node& node) {
+void fold(Graph& graph, const Node& node) {
   const OpClass kind = class_of(node.op);
   constexpr OpClass kNever[] = {OpClass::contraction, OpClass::convolution, OpClass::window};
-  if (std::ranges::find(kNever, kind) != std::end(kNever) || node.op == OpKind::DequantizeLinear) return false;
+  if (std::ranges::find(kNever, kind) != std::end(kNever) || node.op == OpKind::DequantizeLinear) return;
   Tensor& out = graph.tensor(node.outputs[0]);
-  if (element_count(out.shape) > kMaxFoldedElements) return false;
+  if (element_count(out.shape) > kMaxFoldedElements) return;
   const auto is_known = [&](TensorId id) {  // of Shape's input and CastLike's second the elements do not matter
     const bool unread = node.op == OpKind::Shape || (node.op == OpKind::CastLike && id == node.inputs[1]);
     return id == kAbsent || graph.tensor(id).constant || unread;
   };
-  if (!std::ranges::all_of(node.inputs, is_known)) return false;
+  if (!std::ranges::all_of(node.inputs, is_known)) return;
   const bool same = node.op == OpKind::Identity || (node.op == OpKind::Cast && graph.tensor(node.inputs[0]).dtype == out.dtype);
   if (kind != OpClass::view && !same) return fold_by_reference(graph, node);  // in FP64, which lacks the largest integers
   out.constant = graph.tensor(node.inputs[0]).constant;
-  return true;
 }
 }  // namespace warploom::graph

@@ -48,14 +48,6 @@ void load(const View& view, const Shape& at, std::int64_t count, double* to, dou
   load(view, address(view, at), view.strides.empty() ? 0 : view.strides.back(), count, to, magnitude);
 }
 
-// Element with flat index f is at address(first) + f: what packed storage gives for boxes that are one flat range.
-bool is_flat(const View& view, const Shape& shape, const Box& box) {
-  const auto packed = strides_of(shape);
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    if (box.size[i] > 1 && view.strides[i] != packed[i]) return false;
-  return true;
-}
-
 // Calls body(first, count, coordinates) for runs along the last axis that together make up the box; `coordinates` of a run's
 // first element, `first` its place in the packed box; of at most `longest` elements. In parallel.
 void for_runs(const Box& box, int threads, std::int64_t longest,
@@ -117,9 +109,6 @@ const Reducer kReducers[] = {
     {OpKind::ReduceSum, 0, absorb<ValueOp::add>},        {OpKind::SumPool, 0, absorb<ValueOp::add>},
     {OpKind::ReduceProd, 1, absorb<ValueOp::mul>},       {OpKind::ReduceMax, -kInfinity, absorb<ValueOp::max>},
     {OpKind::MaxPool, -kInfinity, absorb<ValueOp::max>}, {OpKind::ReduceMin, kInfinity, absorb<ValueOp::min>}};
-const Reducer& reducer_of(OpKind op) {
-  return *std::find_if(std::begin(kReducers), std::end(kReducers), [&](const Reducer& row) { return row.op == op; });
-}
 
 class Evaluator {
  public:
@@ -133,8 +122,7 @@ class Evaluator {
     for (std::size_t i = 0; i < inputs.size(); ++i) hold(static_cast<std::size_t>(graph.inputs[i]), inputs[i].data());
   }
 
-  // Computes what `demand` asks for.
-  Status run(const Demand& demand) {
+  Status run(const Demand& demand, TensorId wanted, const Box& box_wanted, ValueAndMagnitude& to) {
     std::vector<std::size_t> last_use(views_.size(), graph_.nodes.size());
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
       for (TensorId id : graph_.nodes[n].inputs)
@@ -158,16 +146,12 @@ class Evaluator {
       for (TensorId id : node.inputs)
         if (id != kAbsent && last_use[id] == n) views_[id].owner.reset();
     }
-    return ok();
-  }
-
-  // Appends the box that was asked for, in row-major order.
-  void append(TensorId id, const Box& box, ValueAndMagnitude& to) const {
-    View place = packed(box);
-    place.origin += static_cast<std::int64_t>(to.value.size());
-    to.value.resize(to.value.size() + static_cast<std::size_t>(volume(box)));
+    View place = packed(box_wanted);
+    place.origin += std::ssize(to.value);
+    to.value.resize(to.value.size() + static_cast<std::size_t>(volume(box_wanted)));
     if (means_.magnitudes) to.magnitude.resize(to.value.size());
-    copy(view(id), box, place, to);
+    copy(view(wanted), box_wanted, place, to);
+    return ok();
   }
 
  private:
@@ -192,7 +176,6 @@ class Evaluator {
   }
 
   // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that stretch.
-  View projected(const Node& node, std::size_t input) const { return projected(node, input, view(node.inputs[input])); }
   View projected(const Node& node, std::size_t input, View to) const {
     const std::vector<std::int64_t> strides = std::exchange(to.strides, Shape(shape(node.outputs[0]).size(), 0));
     const auto access = access_of(graph_, node, input);
@@ -322,7 +305,7 @@ class Evaluator {
   void reduce(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
     if (volume(box) == 0) return;
-    const Reducer& reducer = reducer_of(node.op);
+    const Reducer& reducer = *std::ranges::find(kReducers, node.op, &Reducer::op);
     const bool window = class_of(node.op) == OpClass::window;
     const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]), from = projected(node, 0, in);
     Taps taken = taps_of(node, 0, in);
@@ -395,7 +378,7 @@ class Evaluator {
     const ScalarFunction f = scalar_function(graph_, node);
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
-      if (node.inputs[k] != kAbsent) read[k] = projected(node, k);
+      if (node.inputs[k] != kAbsent) read[k] = projected(node, k, view(node.inputs[k]));
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> room;
       room.resize(2 * read.size() * kRun);
@@ -413,9 +396,11 @@ class Evaluator {
   void reshape(const Node& node, const Box& box) {
     const Shape &in = shape(node.inputs[0]), &out = shape(node.outputs[0]);
     const Box source = reshaped(box, out, in);
-    View to = view(node.inputs[0]);
-    if (!is_flat(to, in, source)) to = stored(to, source, source);
     const auto steps = strides_of(in);
+    View to = view(node.inputs[0]);
+    bool flat = true;  // element with flat index f is at address(first) + f
+    for (std::size_t i = 0; i < in.size(); ++i) flat &= source.size[i] <= 1 || to.strides[i] == steps[i];
+    if (!flat) to = stored(to, source, source);
     to.origin =
         address(to, source.begin) - std::inner_product(source.begin.begin(), source.begin.end(), steps.begin(), std::int64_t{0});
     to.strides = strides_of(out);
@@ -436,7 +421,7 @@ class Evaluator {
 
   void gather(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
-    const View from = projected(node, 0), chosen = projected(node, 1);
+    const View from = projected(node, 0, view(node.inputs[0])), chosen = projected(node, 1, view(node.inputs[1]));
     const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
@@ -463,7 +448,7 @@ class Evaluator {
         const std::int64_t end = std::min(box.begin[i] + box.size[i], shape(node.inputs[k])[i] - access[i].begin);
         part.size[i] = std::max<std::int64_t>(end - part.begin[i], 0);
       }
-      copy(projected(node, k), part, view(node.outputs[0]), *fresh);
+      copy(projected(node, k, view(node.inputs[k])), part, view(node.outputs[0]), *fresh);
     }
   }
 
@@ -474,9 +459,6 @@ class Evaluator {
 }  // namespace
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
                const Means& means, ValueAndMagnitude& to) {
-  Evaluator evaluator(graph, inputs, means);
-  WARPLOOM_CHECK(evaluator.run(demand));
-  evaluator.append(id, box, to);
-  return ok();
+  return Evaluator(graph, inputs, means).run(demand, id, box, to);
 }
 }  // namespace warploom::graph

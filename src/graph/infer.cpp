@@ -8,15 +8,14 @@ constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string", 
 
 Status complete_attributes(Node& node) {
   std::vector<std::string_view> known;
-  for (const AttributeRow* of : attributes_of(node.op)) {
-    const AttributeRow& row = *of;
-    known.push_back(row.name);
-    const auto given = node.attributes.find(std::string(row.name));
+  for (const AttributeRow* row : attributes_of(node.op)) {
+    known.push_back(row->name);
+    const auto given = node.attributes.find(std::string(row->name));
     if (given == node.attributes.end()) {
-      if (row.otherwise) node.attributes.emplace(row.name, *row.otherwise);
-    } else if (given->second.index() != static_cast<std::size_t>(row.kind)) {
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", row.name), place_of(node),
-                   std::string(kKindNames[static_cast<std::size_t>(row.kind)]), std::string(kKindNames[given->second.index()])});
+      if (row->otherwise) node.attributes.emplace(row->name, *row->otherwise);
+    } else if (given->second.index() != static_cast<std::size_t>(row->kind)) {
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", row->name), place_of(node),
+                   std::string(kKindNames[static_cast<std::size_t>(row->kind)]), std::string(kKindNames[given->second.index()])});
     }
   }
   for (const auto& [key, value] : node.attributes)
@@ -48,28 +47,27 @@ Status check_arity(const Node& node) {
 Status sort_nodes(Graph& graph) {
   constexpr int kNothing = -1, kGiven = -2;
   std::vector<int> maker(graph.tensors.size(), kNothing);
-  const auto made_by = [&](TensorId id) -> int& { return maker[id]; };
-  for (TensorId id : graph.inputs) made_by(id) = kGiven;
+  for (TensorId id : graph.inputs) maker[id] = kGiven;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant) maker[i] = kGiven;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     for (TensorId id : graph.nodes[n].outputs) {
       if (id == kAbsent) continue;
-      if (made_by(id) != kNothing)
+      if (maker[id] != kNothing)
         return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place_of(graph.nodes[n]), "one definition",
                      graph.tensor(id).name});
-      made_by(id) = static_cast<int>(n);
+      maker[id] = static_cast<int>(n);
     }
   std::vector<int> waiting(graph.nodes.size(), 0);
   std::vector<std::vector<int>> users(graph.nodes.size());
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (TensorId id : graph.nodes[n].inputs) {
-      if (id == kAbsent || made_by(id) == kGiven) continue;
-      if (made_by(id) == kNothing)
+      if (id == kAbsent || maker[id] == kGiven) continue;
+      if (maker[id] == kNothing)
         return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines", place_of(graph.nodes[n]),
                      "an input, an initializer or a node's output", graph.tensor(id).name});
-      users[made_by(id)].push_back(static_cast<int>(n));
+      users[maker[id]].push_back(static_cast<int>(n));
       ++waiting[n];
     }
     if (waiting[n] == 0) ready.push(static_cast<int>(n));
@@ -88,7 +86,7 @@ Status sort_nodes(Graph& graph) {
                  "an order in which every tensor is made before it is used"});
   graph.nodes = std::move(sorted);
   for (TensorId id : graph.outputs)
-    if (made_by(id) == kNothing)
+    if (maker[id] == kNothing)
       return fail({ErrorCode::kOnnxName, "an output that nothing defines", fmt::format("output '{}'", graph.tensor(id).name)});
   return ok();
 }

@@ -124,22 +124,20 @@ Value is_infinite(const Node& node, const Value& x) {
   const bool up = node.integer("detect_positive", 1) != 0, down = node.integer("detect_negative", 1) != 0;
   return up && down ? abs(x) == big : up ? x == big : down ? -x == big : 0;
 }
-
-Expression terms_of(const Value& result) {
-  Expression all;
-  place(result, all.terms);
-  return all;
-}
 }  // namespace
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   const Question w{graph, node};
   const Value x = input(0), y = input(1), z = input(2);
   const double alpha = node.real("alpha"), beta = node.real("beta"), gamma = node.real("gamma");
+  std::optional<Value> result;
 #define WARPLOOM_OP(...)
 #define WARPLOOM_POINTWISE(name, since, least, most, rule, ...) \
-  if (node.op == OpKind::name) return terms_of(__VA_ARGS__);
+  if (node.op == OpKind::name) result = __VA_ARGS__;
 #include "graph/ops.def"
-  return std::nullopt;
+  if (!result) return std::nullopt;
+  Expression all;
+  place(*result, all.terms);
+  return all;
 }
 
 void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs, const Column& to) {

@@ -72,14 +72,6 @@ std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t be
   return boxes;
 }
 
-Status check_inputs(const Graph& graph, std::span<const Bytes> inputs) {
-  const auto fits = [&](Bytes bytes, TensorId id) {
-    return static_cast<std::int64_t>(bytes.size()) == byte_count(graph.tensor(id));
-  };
-  if (std::ranges::equal(inputs, graph.inputs, fits)) return ok();
-  return fail({ErrorCode::kInternal, "the reference is given other inputs than the graph's", graph.name});
-}
-
 // What one demand costs: multiplications, exponentials and such; moving elements and reading inputs is free.
 double cost_of(const Graph& graph, const Demand& demand) {
   double cost = 0;
@@ -176,7 +168,9 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
 
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& given, std::span<const Bytes> inputs, int output,
                                                   std::int64_t begin, std::int64_t end, const Means& means) {
-  WARPLOOM_CHECK(check_inputs(given, inputs));
+  const auto fits = [&](Bytes bytes, TensorId id) { return std::ssize(bytes) == byte_count(given.tensor(id)); };
+  if (!std::ranges::equal(inputs, given.inputs, fits))
+    return fail({ErrorCode::kInternal, "the reference is given other inputs than the graph's", given.name});
   Graph made;
   WARPLOOM_TRY(const Graph* const held, primitive(given, made));
   const Graph& graph = *held;

@@ -14,8 +14,8 @@ constexpr int kMaxNesting = 100;
 
 // A text has no control characters; a binary model has one within its first few bytes (the tag of ir_version is 8).
 bool looks_like_text(std::string_view content) {
-  return std::all_of(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(content.size(), 1024)),
-                     [](char c) { return static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\r' || c == '\t'; });
+  const auto is_text = [](unsigned char c) { return c >= 32 || c == '\n' || c == '\r' || c == '\t'; };
+  return std::ranges::all_of(content.substr(0, 1024), is_text);
 }
 
 struct FirstError : google::protobuf::io::ErrorCollector {

@@ -90,12 +90,18 @@ class Importer {
     return ok();
   }
 
+  // Every input, or output, has a name of its own.
+  Status named_once(std::string_view kind, const std::string& name, std::set<std::string>& seen) const {
+    if (name.empty()) return fail({ErrorCode::kOnnxName, fmt::format("an {} has no name", kind), source_.place});
+    if (seen.insert(name).second) return ok();
+    return fail({ErrorCode::kOnnxName, fmt::format("an {} is named twice", kind), at(kind, name)});
+  }
+
   Status read_inputs() {
     std::set<std::string> seen;
     for (const auto& proto : model_.graph().input()) {
       const std::string place = at("input", proto.name());
-      if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an input has no name", source_.place});
-      if (!seen.insert(proto.name()).second) return fail({ErrorCode::kOnnxName, "an input is named twice", place});
+      WARPLOOM_CHECK(named_once("input", proto.name(), seen));
       WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
       const bool given = ids_.contains(proto.name());  // a default value: the input stays constant
       const TensorId id = tensor(proto.name());
@@ -114,9 +120,7 @@ class Importer {
   Status read_outputs() {
     std::set<std::string> seen;
     for (const auto& proto : model_.graph().output()) {
-      if (proto.name().empty()) return fail({ErrorCode::kOnnxName, "an output has no name", source_.place});
-      if (!seen.insert(proto.name()).second)
-        return fail({ErrorCode::kOnnxName, "an output is named twice", at("output", proto.name())});
+      WARPLOOM_CHECK(named_once("output", proto.name(), seen));
       graph_.outputs.push_back(tensor(proto.name()));
     }
     if (graph_.outputs.empty()) return fail({ErrorCode::kOnnxName, "the graph has no output", source_.place});
@@ -175,11 +179,9 @@ class Importer {
   // ConstantOfShape(shape) is Expand(value, shape).
   Status read_filled(const onnx::NodeProto& proto) {
     const std::string place = at(proto);
-    onnx::TensorProto zero;
-    zero.set_data_type(onnx::TensorProto::FLOAT);
-    zero.add_float_data(0);
+    Tensor value{{"", Dtype::f32, {}}, std::vector<std::byte>(sizeof(float))};  // 0, unless another one is given
     const bool given = proto.attribute_size() == 1 && proto.attribute(0).name() == "value" && proto.attribute(0).has_t();
-    WARPLOOM_TRY(Tensor value, to_tensor(given ? proto.attribute(0).t() : zero, source_));
+    if (given) { WARPLOOM_TRY(value, to_tensor(proto.attribute(0).t(), source_)); }
     if ((proto.attribute_size() > 0 && !given) || graph::element_count(value.shape) != 1)
       return fail({ErrorCode::kOnnxAttribute, "a ConstantOfShape has at most one value", place, "a tensor of one element"});
     if (proto.input_size() != 1 || proto.output_size() != 1 || proto.input(0).empty() || proto.output(0).empty())

@@ -68,14 +68,9 @@ Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source
 // The bytes of a typed field, one element each, narrowed to the tensor's type.
 template <class Narrow, class Field>
 Bytes narrowed(const Field& field) {
-  Bytes data(static_cast<std::size_t>(field.size()) * sizeof(Narrow));
-  std::size_t at = 0;
-  for (const auto wide : field) {
-    const auto value = static_cast<Narrow>(wide);
-    std::memcpy(data.data() + at, &value, sizeof value);
-    at += sizeof value;
-  }
-  return data;
+  const std::vector<Narrow> values(field.begin(), field.end());
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
 }
 
 Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {

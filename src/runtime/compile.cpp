@@ -27,17 +27,6 @@ Status judge(const PtxasReport& report, const CompileOptions& options, const std
   return ok();
 }
 
-tl::unexpected<Error> compiler_failed(const std::string& compiler, const ProcessResult& done, std::chrono::milliseconds time) {
-  if (done.timed_out)
-    return fail({ErrorCode::kCompileTimeout, "the compiler did not finish in time", compiler,
-                 fmt::format("at most {} ms", time.count()), "still running", "allow more time or take a smaller schedule"});
-  return fail({ErrorCode::kCompileFailed, "the compiler refused the source", compiler, "source that compiles",
-               !done.err.empty() ? done.err
-               : done.signal     ? fmt::format("it died of signal {}", done.signal)
-                                 : fmt::format("exit status {}", done.exit_status),
-               "report the schedule: emitted source should always compile"});
-}
-
 constexpr const char* kCompileCommand = "__compile";
 constexpr int kArguments = 8;
 
@@ -57,7 +46,15 @@ Result<Output> run_compiler(const std::string& compiler, std::vector<std::string
   if (argv[0] != helper_program)  // which makes none, and whose path may be the calling process's own: /proc/self/exe
     argv.insert(argv.begin(), {"/usr/bin/env", "TMPDIR=" + folder.string()});  // its own files go with ours when it is killed
   WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = time}));
-  if (!done.succeeded()) return compiler_failed(compiler, done, time);
+  if (done.timed_out)
+    return fail({ErrorCode::kCompileTimeout, "the compiler did not finish in time", compiler,
+                 fmt::format("at most {} ms", time.count()), "still running", "allow more time or take a smaller schedule"});
+  if (!done.succeeded())
+    return fail({ErrorCode::kCompileFailed, "the compiler refused the source", compiler, "source that compiles",
+                 !done.err.empty() ? done.err
+                 : done.signal     ? fmt::format("it died of signal {}", done.signal)
+                                   : fmt::format("exit status {}", done.exit_status),
+                 "report the schedule: emitted source should always compile"});
   WARPLOOM_TRY(std::string bytes, read_file(image));
   return Output{std::move(bytes), done.out + done.err};
 }

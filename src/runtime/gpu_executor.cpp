@@ -170,8 +170,7 @@ class GpuExecutor final : public Executor {
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[0], stream_);
     for (int i = 0; i < times; ++i) WARPLOOM_CHECK(work());
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[1], stream_);
-    WARPLOOM_CHECK(
-        cuda_.check(cuda_.cuCtxSynchronize(), "cuCtxSynchronize"));  // of the whole device, whatever stream work was put on
+    WARPLOOM_CUDA(cuda_, cuCtxSynchronize);  // of the whole device, whatever stream work was put on
     float milliseconds = 0;
     WARPLOOM_CUDA(cuda_, cuEventElapsedTime, &milliseconds, events_[0], events_[1]);
     constexpr double kBefore = 5000, kGrain = 10;  // us

@@ -34,23 +34,22 @@ class CompileAhead {
   using Build = std::function<Result<LaunchList>(const kernels::Schedule&)>;
   CompileAhead(Build build, int threads, milliseconds limit)
       : build_(std::move(build)), limit_(limit), turns_(std::max(1, threads)) {}
-  ~CompileAhead() {
-    stopped_ = true;
-  }  // compilers that are still running end with all that they started; builders are waited for
+  // Compilers that are still running end with all that they started; builders are waited for.
+  ~CompileAhead() { stopped_ = true; }
 
-  // A thread each, which waits for its turn and lives as long as the compiler that it starts: that dies with it.
-  void put(kernels::Schedule schedule) {
-    entries_.push_back({Clock::now(), std::async(std::launch::async, [this, schedule = std::move(schedule)] {
-                          end_processes_with(&stopped_);
-                          turns_.acquire();
-                          Compiled made = stopped_ ? Compiled{} : compiled(schedule);
-                          turns_.release();
-                          return made;
-                        })});
-  }
-  // One that needs no compiler keeps its place in the order.
-  void put(Compiled made) {
-    entries_.push_back({Clock::now(), std::async(std::launch::deferred, [made = std::move(made)] { return made; })});
+  // A thread each, which waits for its turn and lives as long as the compiler that it starts: that dies with it. One that needs no
+  // compiler keeps its place in the order.
+  void put(kernels::Schedule schedule, bool compiles) {
+    const auto work = [this, compiles, schedule = std::move(schedule)] {
+      Compiled made{schedule};
+      if (!compiles) return made;
+      end_processes_with(&stopped_);
+      turns_.acquire();
+      if (!stopped_) compile(made);
+      turns_.release();
+      return made;
+    };
+    entries_.push_back({Clock::now(), std::async(compiles ? std::launch::async : std::launch::deferred, work)});
   }
   std::size_t pending() const { return entries_.size(); }  // put and not taken
   // The first one put, once it is ready; after `patience` any that is ready; nothing when `wait` has passed.
@@ -77,13 +76,12 @@ class CompileAhead {
     std::future<Compiled> result;
   };
 
-  Compiled compiled(const kernels::Schedule& schedule) const {
-    Compiled made{schedule, build_(schedule), {}};
-    if (!made.list) return made;
+  void compile(Compiled& made) const {
+    made.list = build_(made.schedule);
+    if (!made.list) return;
     Result<runtime::Binary> binary = runtime::compile(*made.list, {.time = limit_});
     if (binary) made.compiler = binary->compiler;
     else made.list = fail(binary.error());
-    return made;
   }
 
   Build build_;
@@ -124,7 +122,6 @@ class Explorer {
 
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool interrupted() const { return options_.interrupted && options_.interrupted->load(); }
-  bool limit_reached() const { return options_.max_candidates > 0 && run_.candidates >= options_.max_candidates; }
 
   // Seconds kept back for the last rounds: a fresh evaluator's start, its whole judgement, and the finalists' measurements.
   double reserve() const {
@@ -139,14 +136,6 @@ class Explorer {
     start_seconds_ = now() - before;
     ready_ = evaluator_->ready();
     run_ = {"", options_.seed, ready_.reference, ready_.reference_us, environment("")};
-    WARPLOOM_CHECK(open_archive());
-    proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
-    if (options_.resume) WARPLOOM_CHECK(recall());
-    WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
-    return ok();
-  }
-
-  Status open_archive() {
     const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : std::filesystem::path(options_.archive);
     WARPLOOM_TRY(archive_, archive::Archive::open(path));
     // The graph alone: seeds and references may change between runs.
@@ -154,8 +143,12 @@ class Explorer {
     const std::string& target = problem_.catalogue.capabilities.arch;
     run_.problem = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
                                         name_of(options_.track), target, ready_.device));
-    return archive_->add_problem({run_.problem, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
-                                  ready_.device, graph::to_text(problem_.setup.graph)});
+    WARPLOOM_CHECK(archive_->add_problem({run_.problem, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
+                                          ready_.device, graph::to_text(problem_.setup.graph)}));
+    proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
+    if (options_.resume) WARPLOOM_CHECK(recall());
+    WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
+    return ok();
   }
 
   // What earlier runs learned: times guide the proposals, the best is judged again first, and the rest is not tried again unless
@@ -211,16 +204,16 @@ class Explorer {
     const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)), milliseconds(5'000),
                                   milliseconds(60'000));
     compile_ = std::make_unique<CompileAhead>(problem_.catalogue.build, threads, limit);
+    const int most = options_.max_candidates > 0 ? options_.max_candidates : std::numeric_limits<int>::max();
     bool exhausted = false;
     int put = 0;
-    while (!interrupted() && !limit_reached()) {
-      while (!exhausted && compile_->pending() < lookahead && (options_.max_candidates == 0 || put < options_.max_candidates)) {
+    while (!interrupted() && run_.candidates < most) {
+      while (!exhausted && compile_->pending() < lookahead && put < most) {
         const auto schedule = proposer_->next();
         exhausted = !schedule;
         if (exhausted) break;
         ++put;
-        if (answered_.contains(schedule->text())) compile_->put(Compiled{*schedule});
-        else compile_->put(*schedule);
+        compile_->put(*schedule, !answered_.contains(schedule->text()));
       }
       if (compile_->pending() == 0) break;
       // The budget holds even when nothing is right yet, but the search does not give up before it has judged one at all; a region of
@@ -347,19 +340,6 @@ class Explorer {
     std::erase_if(entries_, [](const Entry& e) { return !e.verdict.accepted; });
     std::ranges::stable_sort(entries_, {},
                              [](const Entry& e) { return std::pair(e.verdict.reference_us <= 0, e.verdict.median_us); });
-    return promote();
-  }
-
-  void sort_entries() {
-    std::ranges::stable_sort(entries_, {}, [](const Entry& e) { return e.verdict.median_us; });
-  }
-
-  Result<LaunchList> built(const Entry& entry) const {
-    if (!entry.list.kernels.empty()) return entry.list;
-    return problem_.catalogue.build(entry.schedule);
-  }
-
-  Status promote() {
     if (entries_.empty() || interrupted()) return ok();
     evaluator_.reset();  // its memory is wanted
     verify::Setup fresh = problem_.setup;
@@ -375,9 +355,18 @@ class Explorer {
       run_.best = entry.schedule.text();
       if (entry.verdict.reference_us > 0) run_.reference_us = entry.verdict.reference_us;
       report();
-      return ok();
+      break;
     }
     return ok();
+  }
+
+  void sort_entries() {
+    std::ranges::stable_sort(entries_, {}, [](const Entry& e) { return e.verdict.median_us; });
+  }
+
+  Result<LaunchList> built(const Entry& entry) const {
+    if (!entry.list.kernels.empty()) return entry.list;
+    return problem_.catalogue.build(entry.schedule);
   }
 
   void finish(const char* status) {

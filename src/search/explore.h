@@ -39,11 +39,10 @@ class Proposer {
     if (best_.size() > 100) best_.erase(std::prev(best_.end()));  // only the first few matter
   }
   // The schedules that `schedule` was made from.
-  std::vector<std::string> parents_of(const std::string& schedule) const;
+  const std::vector<std::string>& parents_of(const std::string& schedule) { return parents_[schedule]; }
 
  private:
   bool offer(const kernels::Schedule& schedule, const std::string& parent);
-  void refill();
   void climb(std::vector<kernels::Schedule> from);
   // Sorts by predicted time, the unknown last; false where nothing is known.
   bool by_prediction(std::vector<kernels::Schedule>& schedules);
@@ -56,7 +55,7 @@ class Proposer {
   std::size_t used_ = 0;
   std::vector<kernels::Schedule> queue_;
   std::set<std::string> proposed_;
-  std::map<std::string, std::string> parents_;
+  std::map<std::string, std::vector<std::string>> parents_;
   std::map<std::string, double> predicted_;        // microseconds, by schedule
   std::multimap<double, kernels::Schedule> best_;  // by time
   int rounds_ = 0;

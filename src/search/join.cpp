@@ -3,26 +3,6 @@
 #include "search/partition.h"
 namespace warploom::search {
 namespace {
-// Names each text's kernel so that no other has its name.
-class Names {
- public:
-  void apply(Kernel& kernel) {
-    const auto [known, fresh] = known_.try_emplace(kernel.source);
-    if (fresh) {
-      std::string name = kernel.name;
-      for (int n = 2; !taken_.insert(name).second; ++n) name = fmt::format("{}_{}", kernel.name, n);
-      known->second = {name, kernel.source};
-      if (name != kernel.name)
-        known->second.second = std::regex_replace(kernel.source, std::regex("\\b" + kernel.name + "\\b"), name);
-    }
-    std::tie(kernel.name, kernel.source) = known->second;
-  }
-
- private:
-  std::set<std::string> taken_;
-  std::map<std::string, std::pair<std::string, std::string>> known_;  // by the text as it was
-};
-
 // Workspaces that are not needed at the same time become one: each takes the first place that is free when it is first named. One that
 // is cleared keeps memory of its own: clearing a larger one costs time.
 void share_workspaces(LaunchList& list) {
@@ -66,7 +46,8 @@ LaunchList join(const graph::Graph& whole, const Partition& partition, const std
   };
   for (const auto id : whole.inputs) add(out.inputs, kernels::spec_of(whole.tensor(id)));
   for (const auto id : whole.outputs) add(out.outputs, kernels::spec_of(whole.tensor(id)));
-  Names names;
+  std::set<std::string> taken;
+  std::map<std::string, std::pair<std::string, std::string>> named;  // name and text of each kernel, by the text as it was
   for (std::size_t i = 0; i < lists.size(); ++i) {
     if (!lists[i]) continue;
     const Region& region = partition.regions[i];
@@ -87,7 +68,13 @@ LaunchList join(const graph::Graph& whole, const Partition& partition, const std
     out.arch = lists[i]->arch;
     out.predicted_us += lists[i]->predicted_us;
     for (Kernel kernel : lists[i]->kernels) {
-      names.apply(kernel);
+      const auto [place, fresh] = named.try_emplace(kernel.source, kernel.name, kernel.source);
+      if (fresh) {  // no other text's kernel has its name
+        auto& [name, text] = place->second;
+        for (int n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", kernel.name, n);
+        if (name != kernel.name) text = std::regex_replace(text, std::regex("\\b" + kernel.name + "\\b"), name);
+      }
+      std::tie(kernel.name, kernel.source) = place->second;
       for (Argument& arg : kernel.args) arg.buffer = buffers.at(arg.buffer);
       out.kernels.push_back(std::move(kernel));
     }

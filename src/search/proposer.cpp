@@ -99,15 +99,14 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t 
 bool Proposer::offer(const kernels::Schedule& schedule, const std::string& parent) {
   const std::string text = schedule.text();
   if (!proposed_.insert(text).second) return false;
-  if (!parent.empty()) parents_[text] = parent;
+  if (!parent.empty()) parents_[text] = {parent};
   queue_.push_back(schedule);
   return true;
 }
 
 void Proposer::suggest(const kernels::Schedule& schedule) {
-  const std::string text = schedule.text();
-  queue_.erase(std::remove(queue_.begin(), queue_.end(), schedule), queue_.end());
-  proposed_.insert(text);
+  std::erase(queue_, schedule);
+  proposed_.insert(schedule.text());
   queue_.insert(queue_.begin(), schedule);
 }
 
@@ -156,22 +155,13 @@ void Proposer::climb(std::vector<kernels::Schedule> from) {
   for (std::size_t i = 0; i < std::min<std::size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
 }
 
-void Proposer::refill() {
-  if (strategy_ == Strategy::beam && !best_.empty()) mutate();
+std::optional<kernels::Schedule> Proposer::next() {
+  if (queue_.empty() && strategy_ == Strategy::beam && !best_.empty()) mutate();
   // Nothing to start from, or no neighbour left: the next in the ranked order.
   while (queue_.empty() && used_ < order_.size()) offer(order_[used_++], "");
-}
-
-std::optional<kernels::Schedule> Proposer::next() {
-  if (queue_.empty()) refill();
   if (queue_.empty()) return std::nullopt;
   kernels::Schedule out = std::move(queue_.front());
   queue_.erase(queue_.begin());
   return out;
-}
-
-std::vector<std::string> Proposer::parents_of(const std::string& schedule) const {
-  const auto found = parents_.find(schedule);
-  return found == parents_.end() ? std::vector<std::string>() : std::vector<std::string>{found->second};
 }
 }  // namespace warploom::search

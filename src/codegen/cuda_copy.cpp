@@ -154,7 +154,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   const auto& layout = solution_.shared.at(shared.tensor);
   const Dtype packed = tensor(shared.tensor).dtype, dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
   const std::int64_t per = per_byte(packed);  // elements of less than a byte go as bytes
-  const auto contiguous = static_cast<std::size_t>(*synth::contiguous_dim(g));
+  const std::size_t contiguous = *synth::contiguous_dim(g);
 
   const std::size_t panel_dim = synth::contiguous_dim(layout, tensor(shared.tensor));
   const std::int64_t panel = layout.dims[panel_dim][0].extent;
@@ -177,7 +177,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the tile never leaves are left out.
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < g.shape.size(); ++d)
-    if (d == contiguous || g.shape[d] > 1 || bounds_.may_exceed(program_, global, static_cast<int>(d))) order.push_back(d);
+    if (d == contiguous || g.shape[d] > 1 || bounds_.may_exceed(program_, global, d)) order.push_back(d);
   std::ranges::stable_sort(order, {}, [&](std::size_t d) { return std::pair(d != contiguous, g.strides[d]); });
 
   TensorMapSpec spec;

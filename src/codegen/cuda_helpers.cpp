@@ -113,7 +113,7 @@ void CudaEmitter::look_up(const Tile& memory, std::vector<Index>& coordinates) {
 std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const {
   std::vector<std::string> conditions;
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
-    if (!bounds_.may_exceed(program_, memory, static_cast<int>(d))) continue;
+    if (!bounds_.may_exceed(program_, memory, d)) continue;
     const std::int64_t size = tensor(memory.tensor).shape[d];
     const std::string at = coordinates[d].text();
     conditions.push_back(bounds_.of(coordinates[d]).low >= 0 ? fmt::format("{} < {}", at, size)

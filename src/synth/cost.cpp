@@ -331,11 +331,7 @@ class Model : Question {
   // Bytes that must come from DRAM, and go there: distinct boxes of one wave of blocks, times the waves.
   double dram_bytes() const {
     const auto size_of = [&](TensorId id) {
-      const Tensor& tensor = program.tensor(id);
-      double span = 1;
-      for (std::size_t d = 0; d < tensor.shape.size(); ++d)
-        span += static_cast<double>((tensor.shape[d] - 1) * tensor.strides[d]);
-      return span * bits_of(tensor.dtype) / 8;
+      return static_cast<double>(span_of(program.tensor(id))) * bits_of(program.tensor(id).dtype) / 8;
     };
     double total = 0, held = 0;
     for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));

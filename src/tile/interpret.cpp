@@ -29,10 +29,9 @@ bool divides_by_zero(const Index& index, const std::map<std::string, std::int64_
   return (index.op() == IndexOp::div || index.op() == IndexOp::mod) && index.right().evaluate(variables) < 1;
 }
 
-double combined(ReduceOp op, double a, double b) { return apply(reduction_of(op).combine, a, b); }
 // In fp32, as registers compute.
-float combined_f32(ReduceOp op, double a, double b) {
-  return static_cast<float>(combined(op, static_cast<float>(a), static_cast<float>(b)));
+float combined(ReduceOp op, double a, double b) {
+  return static_cast<float>(apply(reduction_of(op).combine, static_cast<float>(a), static_cast<float>(b)));
 }
 
 // acc + a·b with an exact product and one rounding to the accumulator's type.
@@ -135,7 +134,7 @@ class Block {
     auto value = values.begin();
     return for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
       double stored = *value++;
-      if (combine && place) stored = combined(*combine, load_as_double(tensor.dtype, bytes, *place), stored);
+      if (combine && place) stored = apply(reduction_of(*combine).combine, load_as_double(tensor.dtype, bytes, *place), stored);
       stored = rounded(tensor.dtype, stored);
       if (bytes && place) store_from_double(tensor.dtype, bytes, *place, stored);
       if (bytes) return ok();
@@ -257,7 +256,7 @@ class Block {
     for (std::size_t n = 0; n < values.size(); ++n) {
       const std::size_t i = reverse ? values.size() - 1 - n : n, k = n / inner % length;
       const double before = k == 0 ? 0 : values[reverse ? i + inner : i - inner];
-      values[i] = k == 0 ? static_cast<float>(values[i]) : combined_f32(node.op, before, values[i]);
+      values[i] = k == 0 ? static_cast<float>(values[i]) : combined(node.op, before, values[i]);
       if (k + 1 == length) last.push_back(values[i]);
     }
     return write(node.dst, std::is_same_v<Node, Scan> ? values : last);
@@ -301,7 +300,7 @@ class Block {
     WARPLOOM_CHECK(meet("cluster_reduce"));
     Values total = cluster_[0].left_[round];
     for (std::size_t other = 1; other < cluster_.size(); ++other)
-      for (std::size_t i = 0; i < total.size(); ++i) total[i] = combined_f32(s.op, total[i], cluster_[other].left_[round][i]);
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] = combined(s.op, total[i], cluster_[other].left_[round][i]);
     return write(s.dst, total);
   }
 

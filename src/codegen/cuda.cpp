@@ -13,8 +13,7 @@ constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 bool is_own_name(const std::string& name) {
   static const std::regex own(
       "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
-      "before|"
-      "lower|next|from|pick|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+      "before|lower|next|from|pick|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   return std::regex_match(name, own);
 }
 }  // namespace
@@ -235,18 +234,15 @@ void CudaEmitter::emit(const Roles& node) {
       if (site.role != role_) continue;
       if (std::holds_alternative<Copy>(site.statement->node)) {
         const auto choice = solution_.choices.find(site.statement);
-        single_thread_ &= choice != solution_.choices.end() && choice->second.instruction &&
-                          choice->second.instruction->method == Method::tensor_copy;
+        single_thread_ &= choice != solution_.choices.end() && choice->second.by(Method::tensor_copy);
       } else {
         single_thread_ &= std::visit(
             []<class Node>(const Node&) { return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>; },
             site.statement->node);
       }
     }
-    const std::string condition = i == 0 ? fmt::format("if (wl::thread() < {}) {{", first)
-                                  : last ? std::string("else {")
-                                         : fmt::format("else if (wl::thread() < {}) {{", first);
-    out_.open("{}  // {}: {} warps", condition, role.name, role.warps);
+    const std::string condition = last && i > 0 ? "" : fmt::format("if (wl::thread() < {}) ", first);
+    out_.open("{}{}{{  // {}: {} warps", i > 0 ? "else " : "", condition, role.name, role.warps);
     // setmaxnreg: below the kernel's default a role gives registers back, above it asks for more.
     if (role.registers > 0) {
       const int fair = capabilities_.registers / (program_.warps * 32) / 8 * 8;
@@ -300,7 +296,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   restore_names(kernel, own, program);
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   kernel.cooperative = program.cooperative;
-  for (const synth::Site& site : synth::sites_of(program))
+  for (const synth::Site& site : sites)
     kernel.overlaps |= capabilities.max_cluster > 1 && std::holds_alternative<WaitPrevious>(site.statement->node);
   // An upper bound; registers may allow fewer, which the driver knows.
   const std::int64_t together =

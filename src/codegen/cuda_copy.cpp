@@ -16,7 +16,7 @@ void CudaEmitter::emit(const Copy& node) {
   if (!sides.global && !sides.shared) return cast_registers(node);
   const Choice& choice = solution_.choices.at(at_);
   const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
-  const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
+  const bool engine = choice.by(Method::tensor_copy);
   if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
     return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(*at_),
                   "one type on both sides",
@@ -62,7 +62,14 @@ void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout
 
 CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at, const std::string& fill) {
   note_pointer(global.tensor);
-  look_up(global, at);
+  if (global.lookup >= 0) {  // gathered: the coordinate is read, for the element of the innermost loops
+    const auto d = static_cast<std::size_t>(global.lookup_dim);
+    const Tile indices{global.lookup, {global.offset[d]}, {global.extent[d]}};
+    const std::string variable = name(global.lookup) + "_at", inside = bounds_condition(indices, {at[d]});
+    note_pointer(global.lookup);
+    out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at[d]}), inside.empty() ? "" : ", " + inside);
+    at[d] = Index::variable(variable);
+  }
   const std::string bounds = bounds_condition(global, at);
   return {global_address(global, at), bounds.empty() ? "" : ", " + bounds + fill};
 }
@@ -163,12 +170,12 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   for (std::size_t d = 0; d < shared.extent.size(); ++d)
     if (d != panel_dim) rows *= shared.extent[d];
   // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
-  const Peers among = sharing(node.multicast);
-  const bool by_panels = panels % among.blocks == 0;
-  const std::int64_t my_panels = by_panels ? panels / among.blocks : panels, my_rows = by_panels ? rows : rows / among.blocks;
-  if (!by_panels && rows % (8 * among.blocks) != 0)
+  const Peers among = peers_along(program_, node.multicast);
+  const bool by_panels = panels % among.blocks() == 0;
+  const std::int64_t my_panels = by_panels ? panels / among.blocks() : panels, my_rows = by_panels ? rows : rows / among.blocks();
+  if (!by_panels && rows % (8 * among.blocks()) != 0)
     return error({ErrorCode::kNoInstruction, "a multicast cannot be fetched in equal parts", program_.name,
-                  fmt::format("a multiple of {} panels or of {} rows", among.blocks, 8 * among.blocks),
+                  fmt::format("a multiple of {} panels or of {} rows", among.blocks(), 8 * among.blocks()),
                   fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile"});
   std::int64_t row_boxes = ceil_div(my_rows, 256);  // as few as there can be of equal rows, whole swizzles each
   while (row_boxes > 1 && (my_rows % (8 * row_boxes) != 0 || my_rows / row_boxes > 256)) ++row_boxes;
@@ -205,9 +212,9 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
                                  bytes_of(packed, row_box * box_rows * panel))
                                     .text();
     if (load) {
-      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "", address,
+      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks() > 1 ? "_multicast" : "", address,
                 map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
-                among.blocks > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
+                among.blocks() > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
     } else {
       out_.line("{}({}, {}, {});",
                 node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype)) : choice.instruction->call, map, address,

@@ -1,5 +1,6 @@
 // The state of CUDA emission, shared by the files that each write one kind of statement (cuda_*.cpp).
 #pragma once
+#include <bit>
 #include <set>
 #include <span>
 #include "codegen/emit.h"
@@ -61,8 +62,17 @@ struct ThreadDigit {
 };
 std::vector<ThreadDigit> thread_modes(const TvLayout& layout);   // as the layout has them
 std::vector<ThreadDigit> thread_digits(const TvLayout& layout);  // cut at the warp's edge
-bool lanes_pair_up(const TvLayout& layout,
-                   std::size_t axis);  // those along the axis, in steps of powers of two
+bool lanes_pair_up(const TvLayout& layout, std::size_t axis);    // those along the axis, in steps of powers of two
+
+// The blocks of a cluster that one block shares with, itself among them.
+struct Peers {
+  unsigned ranks = 1;  // a bit each, of block 0
+  std::string mask;    // of the block's own
+  Index share = 0;     // the block's number among them
+  int blocks() const { return std::popcount(ranks); }
+};
+Peers peers_along(const Program& program, const std::string& dimensions);  // that a multicast reaches
+
 class CudaEmitter {
  public:
   CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
@@ -147,16 +157,9 @@ class CudaEmitter {
   // cuda_exchange.cpp
   void emit(const Rearrange& node);
   void emit(const Reinterpret& node);
-  struct Peers {
-    int blocks;
-    std::string mask;  // their ranks
-    Index share = 0;   // of a multicast: which part this block fetches
-  };
-  Peers sharing(const std::string& along) const;  // the blocks that a multicast reaches
-  Peers peers_of(PipelineId id) const;            // those whose fetches fill this block's slots of a pipeline, itself among them
-  void end_together();                            // where blocks of a cluster reach into each other up to their end
+  Peers peers_of(PipelineId id) const;  // those whose fetches fill this block's slots of a pipeline
+  void end_together();                  // where blocks of a cluster reach into each other up to their end
   void release_slot(PipelineId id, const std::string& slot);
-  std::string flag_address(const Tile& flag);
   void emit(const Signal& node);
   void emit(const Wait& node);
   void emit(const ClusterSync&);
@@ -198,13 +201,10 @@ class CudaEmitter {
   // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions correspond to them.
   std::vector<Index> coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
                                  std::size_t skip_modes = 0);
-  struct
-      Place {  // of a vector in global memory; behind other arguments: when it lies inside its tensor, and what counts where it does not
-    std::string address, tail;
+  struct Place {  // of a vector in global memory
+    std::string address, tail;  // behind other arguments: when it lies inside its tensor, and what counts where it does not
   };
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
-  // Of a gathered tile: reads the index of the innermost loops' element, and makes it the coordinate.
-  void look_up(const Tile& memory, std::vector<Index>& coordinates);
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string global_address(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;
@@ -248,9 +248,9 @@ class CudaEmitter {
   PipelineId slot_of_ = -1;
   std::string slot_stage_;          // the current slot's number while inside Produce or Consume
   bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done
-  std::map<const Statement*, std::string>
-      adds_where_;          // products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || "
-  bool slot_read_ = false;  // by the threads themselves, since the slot was taken
+  bool slot_read_ = false;          // by the threads themselves, since the slot was taken
+  // Products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || ".
+  std::map<const Statement*, std::string> adds_where_;
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;

@@ -99,17 +99,6 @@ std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& 
   return all;
 }
 
-void CudaEmitter::look_up(const Tile& memory, std::vector<Index>& coordinates) {
-  if (memory.lookup < 0) return;
-  Index& at = coordinates[memory.lookup_dim];
-  const auto d = static_cast<std::size_t>(memory.lookup_dim);
-  const Tile indices{memory.lookup, {memory.offset[d]}, {memory.extent[d]}};
-  const std::string variable = name(memory.lookup) + "_at", bounds = bounds_condition(indices, {at});
-  note_pointer(memory.lookup);
-  out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at}), bounds.empty() ? "" : ", " + bounds);
-  at = Index::variable(variable);
-}
-
 std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const {
   std::vector<std::string> conditions;
   for (std::size_t d = 0; d < coordinates.size(); ++d) {

@@ -21,12 +21,6 @@ Rings rings_in(std::span<const Statement> body) {
     });
   return rings;
 }
-
-const Consume* lagging_consume(const Body& body) {
-  for (const Statement& statement : body)
-    if (const auto* node = std::get_if<Consume>(&statement.node); node && node->lag > 0) return node;
-  return nullptr;
-}
 }  // namespace
 void CudaEmitter::barrier_setup() {
   if (!barriers_.empty()) {
@@ -42,7 +36,7 @@ void CudaEmitter::barrier_setup() {
       const auto slots = out_.block("for (int slot = 0; slot < {}; ++slot) {{", pipeline.stages);
       out_.line("wl::mbarrier_init({}_full + 8 * slot, 1);", pipeline.name);
       if (fills_again(id))
-        out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps * peers_of(id).blocks);
+        out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps * peers_of(id).blocks());
     }
     out_.line("wl::fence_mbarrier_init();");
   }
@@ -59,7 +53,7 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
     if (barriers_.count(id)) {
       out_.line("int {0}_slot = 0;", name);
       out_.line("unsigned {}_phase = 0;", name);
-      if (const Peers peers = peers_of(id); rings.consumed.count(id) && peers.blocks > 1)
+      if (const Peers peers = peers_of(id); rings.consumed.count(id) && peers.blocks() > 1)
         out_.line("const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots", name, peers.mask);
       if (rings.lagging.count(id))
         out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
@@ -90,7 +84,7 @@ void CudaEmitter::emit(const Produce& node) {
         bytes += bytes_of(tensor(copy->dst.tensor).dtype, element_count(copy->dst.extent));
     if (fills_again(node.pipeline))
       out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
-                peers_of(node.pipeline).blocks > 1 ? "_cluster" : "");
+                peers_of(node.pipeline).blocks() > 1 ? "_cluster" : "");
     out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_slot, {1});", pipeline.name, bytes);
     body(node.body);
     advance(pipeline, true);
@@ -146,10 +140,11 @@ void CudaEmitter::release_last(PipelineId id, bool more) {
 
 // After a loop whose Consume let matrix instructions run on: wait for them and free their slot.
 void CudaEmitter::drain(const Body& body) {
-  if (const Consume* node = lagging_consume(body); node && barriers_.count(node->pipeline)) {
-    finish_matrix(0);
-    release_last(node->pipeline, false);
-  }
+  for (const Statement& statement : body)
+    if (const auto* node = std::get_if<Consume>(&statement.node); node && node->lag > 0 && barriers_.count(node->pipeline)) {
+      finish_matrix(0);
+      release_last(node->pipeline, false);
+    }
   if (std::ranges::any_of(rings_in(body).consumed, [&](PipelineId id) { return !barriers_.count(id); }))
     out_.line("wl::cp_async_wait<0>();");
 }

@@ -294,7 +294,7 @@ class Model : Question {
     const Tile& memory = sides.global ? *sides.global : *sides.shared;
     const double warps = threads / 32.0, part = sides.global ? inside(memory, wave_[0]) : 1;
     Work work;
-    if (choice.instruction && choice.instruction->method == Method::tensor_copy) {
+    if (choice.by(Method::tensor_copy)) {
       work.l2_bytes = bytes_in(memory) * part;
       for (std::size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
         if (node.multicast.find("xyz"[d]) != std::string::npos) work.l2_bytes /= static_cast<double>(program.cluster[d]);
@@ -317,7 +317,7 @@ class Model : Question {
       return work;
     }
     const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
-    const bool matrix = choice.instruction && choice.instruction->method == Method::matrix;
+    const bool matrix = choice.by(Method::matrix);
     const double bytes = shared.element_bits / 8.0,
                  width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
     const double accesses = std::max(1.0, static_cast<double>(lanes.values()) * bytes / width);

@@ -375,8 +375,7 @@ class SharedSolver : Question {
   Status check_bytes(const Site& site, const Tile& tile, const Choice& choice) const {
     const Tensor& tensor = program.tensor(tile.tensor);
     const int least = per_byte(tensor.dtype);
-    const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
-    if (engine || choice.vector >= least) return ok();
+    if (choice.by(Method::tensor_copy) || choice.vector >= least) return ok();
     return fail({ErrorCode::kNoLayout, "an access would move less than a byte", place_of(*site.statement),
                  fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)), print(program, *site.statement),
                  "let the dimension that is contiguous in memory run fastest, or copy to a wider type first"});

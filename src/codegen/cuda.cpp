@@ -1,4 +1,5 @@
 #include <regex>
+#include "base/rendered.h"
 #include "codegen/cuda_emitter.h"
 #include "tile/print.h"
 namespace warploom::codegen {
@@ -37,7 +38,7 @@ Result<Kernel> CudaEmitter::run() {
   if (has_roles) statement(all.back());
   end_together();
   if (error_) return fail(*error_);
-  return Kernel{program_.name, head(out_.text()), {}, {}, program_.warps * 32, shared_bytes_, args_};
+  return Kernel{program_.name, source(), {}, {}, program_.warps * 32, shared_bytes_, args_};
 }
 
 // Statements of one thread of control, behind the declarations that they turn out to need.
@@ -58,36 +59,32 @@ void CudaEmitter::section(std::span<const Statement> statements) {
   out_.raw(text);
 }
 
-std::string CudaEmitter::head(const std::string& body_text) const {
-  Writer w;
-  const std::int64_t cluster = cluster_size(program_);
-  const std::string grid = fmt::format("{}", fmt::join(program_.grid, " x "));
-  w.line("// {}: {} blocks of {} threads{}, {} bytes of shared memory a block, for {}.", program_.name, grid, program_.warps * 32,
-         cluster > 1 ? fmt::format(" in clusters of {}", cluster) : "", shared_bytes_, capabilities_.arch);
-  w.line("#include \"wl.h\"");
-  w.line("");
-  w.line("WL_KERNEL{}({}, {}, 1{})({}) {{", cluster > 1 ? "_CLUSTER" : "", program_.name, program_.warps * 32,
-         cluster > 1 ? fmt::format(", {}", fmt::join(program_.cluster, ", ")) : "", fmt::join(params_, ", "));
-  w.indent();
-  w.line("const unsigned smem = WL_SHARED_BASE();");
+// What has been written, in resources/kernel/cuda.cu.
+std::string CudaEmitter::source() const {
+  const auto joined = [](const auto& list, const char* by) { return fmt::format("{}", fmt::join(list, by)); };
+  nlohmann::json record = {{"name", program_.name},      {"grid", joined(program_.grid, " x ")}, {"threads", program_.warps * 32},
+                           {"arch", capabilities_.arch}, {"params", joined(params_, ", ")},      {"body", out_.text()}};
+  record["shared_bytes"] = shared_bytes_;
+  if (const auto blocks = cluster_size(program_); blocks > 1)
+    record["cluster"] = {{"blocks", blocks}, {"extents", joined(program_.cluster, ", ")}};
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
-    if (tensor(id).scope != Scope::shared) continue;
-    const auto& layout = solution_.shared.at(id);
-    w.line("const unsigned {} = smem + {};  // {} [{}]{}: {}", name(id), solution_.shared_offset.at(id),
-           name_of(tensor(id).dtype), fmt::join(tensor(id).shape, ", "),
-           is_slot(id) ? fmt::format(", {} slots of {} bytes", program_.pipeline(tensor(id).pipeline).stages,
-                                     solution_.stage_bytes.at(id))
-                       : "",
-           layout::to_string(layout));
+    const Tensor& t = tensor(id);
+    if (t.scope != Scope::shared) continue;
+    nlohmann::json& row = record["tensors"].emplace_back();
+    row = {{"name", t.name},
+           {"offset", solution_.shared_offset.at(id)},
+           {"dtype", name_of(t.dtype)},
+           {"shape", joined(t.shape, ", ")},
+           {"layout", to_string(solution_.shared.at(id))}};
+    if (is_slot(id)) row["slots"] = {{"count", program_.pipeline(t.pipeline).stages}, {"bytes", solution_.stage_bytes.at(id)}};
   }
-  for (const auto& [id, offset] : barriers_) {
-    const Pipeline& pipeline = program_.pipeline(id);
-    w.line("const unsigned {0}_full = smem + {1}, {0}_empty = smem + {2};", pipeline.name, offset,
-           offset + kBarrierBytes * pipeline.stages);
+  for (const auto& [id, full] : barriers_) {
+    const Pipeline& p = program_.pipeline(id);
+    record["pipelines"].push_back({{"name", p.name}, {"full", full}, {"empty", full + kBarrierBytes * p.stages}});
   }
-  for (const char* id : {"block_x", "block_y", "block_z", "cluster_rank"})
-    if (body_text.find(id) != std::string::npos) w.line("const int {0} = wl::{0}();", id);
-  return w.text() + body_text + "}\nWL_EXPORT(" + program_.name + ")\n";
+  for (const char* place : {"block_x", "block_y", "block_z", "cluster_rank"})
+    if (out_.text().find(place) != std::string::npos) record["places"].push_back({{"name", place}});
+  return rendered(resource("kernel/cuda.cu"), record);
 }
 
 // Declares what the statements of a role need: its thread number, digits of it, its register tensors.

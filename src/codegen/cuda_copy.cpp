@@ -67,7 +67,8 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
     const Tile indices{global.lookup, {global.offset[d]}, {global.extent[d]}};
     const std::string variable = name(global.lookup) + "_at", inside = bounds_condition(indices, {at[d]});
     note_pointer(global.lookup);
-    out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at[d]}), inside.empty() ? "" : ", " + inside);
+    out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at[d]}),
+              inside.empty() ? "" : ", " + inside);
     at[d] = Index::variable(variable);
   }
   const std::string bounds = bounds_condition(global, at);
@@ -212,8 +213,8 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
                                  bytes_of(packed, row_box * box_rows * panel))
                                     .text();
     if (load) {
-      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks() > 1 ? "_multicast" : "", address,
-                map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
+      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks() > 1 ? "_multicast" : "",
+                address, map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
                 among.blocks() > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
     } else {
       out_.line("{}({}, {}, {});",

@@ -91,7 +91,7 @@ class CudaEmitter {
   void name_offsets(const For& node);
   void emit(const Roles& node);
   void role_prologue();
-  std::string head(const std::string& body_text) const;
+  std::string source() const;
   void error(Error error) {
     if (!error_) error_ = std::move(error);
   }
@@ -201,7 +201,7 @@ class CudaEmitter {
   // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions correspond to them.
   std::vector<Index> coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
                                  std::size_t skip_modes = 0);
-  struct Place {  // of a vector in global memory
+  struct Place {                // of a vector in global memory
     std::string address, tail;  // behind other arguments: when it lies inside its tensor, and what counts where it does not
   };
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");

@@ -116,7 +116,8 @@ void CudaEmitter::emit(const Signal& node) {
 }
 
 void CudaEmitter::emit(const Wait& node) {
-  out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ", place_in(node.flag, node.flag.offset).address, node.least.text());
+  out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ", place_in(node.flag, node.flag.offset).address,
+            node.least.text());
   if (!single_thread_) meet();
 }
 

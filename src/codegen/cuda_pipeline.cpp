@@ -144,6 +144,7 @@ void CudaEmitter::drain(const Body& body) {
     if (const auto* node = std::get_if<Consume>(&statement.node); node && node->lag > 0 && barriers_.count(node->pipeline)) {
       finish_matrix(0);
       release_last(node->pipeline, false);
+      break;
     }
   if (std::ranges::any_of(rings_in(body).consumed, [&](PipelineId id) { return !barriers_.count(id); }))
     out_.line("wl::cp_async_wait<0>();");

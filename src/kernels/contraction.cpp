@@ -64,10 +64,9 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   Contraction c{.nest = nest};
   const Nest& n = c.nest;
   const std::vector<bool> reduced = n.reduced();
-  int sums = 0;
-  for (std::size_t v = 0; v < n.values.size(); ++v)
-    if (n.values[v].kind == Kind::reduce) ++sums, c.sum = v;
-  if (sums != 1 || n.values[c.sum].op != ValueOp::add) return std::nullopt;
+  if (std::ranges::count(n.values, Kind::reduce, &NestValue::kind) != 1) return std::nullopt;
+  c.sum = at(std::ranges::find(n.values, Kind::reduce, &NestValue::kind) - n.values.begin());
+  if (n.values[c.sum].op != ValueOp::add) return std::nullopt;
   Factors product{n, n.values[c.sum].axes};
   if (!product.take(n.values[c.sum].operands[0])) return std::nullopt;
   const auto& factors = product.loads;

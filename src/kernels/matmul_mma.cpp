@@ -74,8 +74,7 @@ class MatmulThreads final : public Family {
   Status legal(const Schedule& s) const override {
     const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1), threads = field(s, "warps") * 32,
                k = field(s, "block_k") * field(s, "taps", 1);
-    const std::int64_t deepest =
-        p_.terms > 1 ? 32 : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
+    const int deepest = p_.terms > 1 ? 32 : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
     const auto accumulators = m * n / threads;
     WARPLOOM_CHECK(first_broken(
         s, {{k % k_step() != 0 || k > deepest, "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},

@@ -41,7 +41,6 @@ struct RowProgram {
   tile::TensorId put(int term, const std::string& name);  // in a register tensor as large as the tile, to which it is bound
   void settle(std::size_t pass);                          // computes the numbers that the pass needs of each row
   void hold(std::size_t pass, bool operands);             // puts what the pass holds, and perhaps the operands of its reductions
-  tile::TensorId operand(int reduce);                     // that has been put; with nothing in it past the row's end
   void reduce(int term, tile::TensorId from, bool alone = false);            // over the row; binds it
   std::vector<tile::TensorId> meet(const std::vector<tile::TensorId>& own);  // combines it over the blocks that share the row
   int row_dim() const { return static_cast<int>(std::ranges::find(rows.dims, rows.row.back()) - rows.dims.begin()); }
@@ -54,9 +53,8 @@ struct RowProgram {
   tile::TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
   tile::TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
   tile::TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(start.size(), true)); }
-  tile::Tile keep(int slot);     // where the tile's part of a slot stays
-  void take(std::size_t pass);   // loads and binds what the pass held
-  void leave(std::size_t pass);  // stores what it holds and the one before did not
+  tile::Tile keep(int slot);    // where the tile's part of a slot stays
+  void take(std::size_t pass);  // loads and binds what the pass held
   void read(const RowTerm& load, tile::TensorId to);
 };
 }  // namespace warploom::kernels

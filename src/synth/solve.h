@@ -65,7 +65,6 @@ struct Exchange {
   // Columns, by bits of the thread's number and of the unit wanted.
   std::vector<std::int64_t> lane_of_thread, lane_of_unit, pick_of_thread, pick_of_unit;
   std::vector<std::int64_t> picks() const;  // a basis of pick(thread)
-  bool within_threads() const;              // no lane wants what another holds
   std::int64_t shuffles() const;
 };
 

@@ -4,7 +4,7 @@
 WL_KERNEL{{#cluster}}_CLUSTER{{/cluster}}({{name}}, {{threads}}, 1{{#cluster}}, {{extents}}{{/cluster}})({{params}}) {
   const unsigned smem = WL_SHARED_BASE();
 {{#tensors}}
-  const unsigned {{name}} = smem + {{offset}};  // {{dtype}} [{{shape}}]{{#slots}}, {{count}} slots of {{bytes}} bytes{{/slots}}: {{layout}}
+  const unsigned {{name}} = smem + {{offset}};  // {{type}} {{shape}}{{#slots}}, {{count}} slots of {{bytes}} bytes{{/slots}}: {{layout}}
 {{/tensors}}
 {{#pipelines}}
   const unsigned {{name}}_full = smem + {{full}}, {{name}}_empty = smem + {{empty}};

@@ -79,7 +79,7 @@ Result<Kernel> CpuEmitter::emit() {
       if (tensor.scope != Scope::global) continue;
       const std::string full = tensor.writable ? type : "const " + type;
       record["buffers"].push_back({{"type", full}, {"name", tensor.name}, {"number", kernel.args.size()}});
-      kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});
+      kernel.args.push_back({given_.tensor(id).name, false, {}, tensor.zeroed});
       continue;
     }
     at_ = synth::first_use(synth::sites_of(program_), id);
@@ -119,8 +119,6 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   if (const auto all = layouts.register_floats * 4; all > kMaxRegisterBytes)
     return synth::too_much(program, bytes[Scope::reg], "the register tensors are larger than a thread's stack should hold",
                            kMaxRegisterBytes, all, "take smaller tiles");
-  WARPLOOM_TRY(Kernel kernel, CpuEmitter(own, capabilities, std::move(layouts)).emit());
-  restore_names(kernel, own, program);
-  return kernel;
+  return CpuEmitter(own, program, capabilities, std::move(layouts)).emit();
 }
 }  // namespace warploom::codegen

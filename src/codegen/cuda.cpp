@@ -36,7 +36,11 @@ Result<Kernel> CudaEmitter::run() {
     out_.line("wl::sync_threads();");
   }
   if (has_roles) statement(all.back());
-  end_together();
+  bool together = false;  // blocks of a cluster reach into each other up to their end
+  for (const auto& [id, offset] : barriers_) together |= peers_of(id).blocks() > 1;
+  for (const auto& site : sites_)
+    if (const auto* copy = std::get_if<Copy>(&site.statement->node)) together |= copy->peer.has_value();
+  if (together) out_.line("wl::cluster_sync();  // no block ends while others may still reach into it");
   if (error_) return fail(*error_);
   return Kernel{program_.name, source(), {}, {}, program_.warps * 32, shared_bytes_, args_};
 }
@@ -55,7 +59,15 @@ void CudaEmitter::section(std::span<const Statement> statements) {
   if (!now_.engine_reads.empty()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;
-  role_prologue();
+  out_.line("const int t = wl::thread(){};", role_first_ > 0 ? fmt::format(" - {}", role_first_) : "");
+  for (const std::string& declaration : digits_) out_.line("{}", declaration);
+  std::set<TensorId> used;
+  for (const auto& site : sites_)
+    for (const TensorUse& use : uses_of(*site.statement))
+      if (site.role == role_ && tensor(use.tensor).scope == Scope::reg) used.insert(use.tensor);
+  for (const TensorId id : used)
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), array_length(id, registers(id).values()),
+              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
   out_.raw(text);
 }
 
@@ -71,11 +83,8 @@ std::string CudaEmitter::source() const {
     const Tensor& t = tensor(id);
     if (t.scope != Scope::shared) continue;
     nlohmann::json& row = record["tensors"].emplace_back();
-    row = {{"name", t.name},
-           {"offset", solution_.shared_offset.at(id)},
-           {"dtype", name_of(t.dtype)},
-           {"shape", joined(t.shape, ", ")},
-           {"layout", to_string(solution_.shared.at(id))}};
+    row["name"] = t.name, row["offset"] = solution_.shared_offset.at(id);
+    row["type"] = name_of(t.dtype), row["shape"] = text_of(t.shape), row["layout"] = to_string(solution_.shared.at(id));
     if (is_slot(id)) row["slots"] = {{"count", program_.pipeline(t.pipeline).stages}, {"bytes", solution_.stage_bytes.at(id)}};
   }
   for (const auto& [id, full] : barriers_) {
@@ -85,19 +94,6 @@ std::string CudaEmitter::source() const {
   for (const char* place : {"block_x", "block_y", "block_z", "cluster_rank"})
     if (out_.text().find(place) != std::string::npos) record["places"].push_back({{"name", place}});
   return rendered(resource("kernel/cuda.cu"), record);
-}
-
-// Declares what the statements of a role need: its thread number, digits of it, its register tensors.
-void CudaEmitter::role_prologue() {
-  out_.line("const int t = wl::thread(){};", role_first_ > 0 ? fmt::format(" - {}", role_first_) : "");
-  for (const std::string& declaration : digits_) out_.line("{}", declaration);
-  std::set<TensorId> used;
-  for (const auto& site : sites_)
-    for (const TensorUse& use : uses_of(*site.statement))
-      if (site.role == role_ && tensor(use.tensor).scope == Scope::reg) used.insert(use.tensor);
-  for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), array_length(id, registers(id).values()),
-              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
 }
 
 void CudaEmitter::body(std::span<const Statement> statements) {
@@ -259,15 +255,16 @@ void CudaEmitter::note_pointer(TensorId id) {
 }
 
 void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec) {
-  const bool first = std::ranges::none_of(args_, [&](const Argument& arg) { return arg.buffer == tensor(id).name; });
-  args_.push_back({tensor(id).name, tensor_map, std::move(spec), tensor(id).zeroed && first});
+  const std::string& buffer = given_.tensor(id).name;
+  const bool first = std::ranges::find(args_, buffer, &Argument::buffer) == args_.end();
+  args_.push_back({buffer, tensor_map, std::move(spec), tensor(id).zeroed && first});
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   int number = 1;  // among the tensor's maps
   bool known = false;
   for (auto arg = args_.begin(); arg != args_.end() && !known; ++arg)
-    if (arg->tensor_map && arg->buffer == name(global) && !(known = arg->map == spec)) ++number;
+    if (arg->tensor_map && arg->buffer == given_.tensor(global).name && !(known = arg->map == spec)) ++number;
   const std::string map_name = name(global) + (number > 1 ? fmt::format("_map{}", number) : "_map");
   if (known) return map_name;
   params_.push_back("WL_TENSOR_MAP " + map_name);
@@ -289,8 +286,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   for (std::size_t i = 0; i < sites.size(); ++i)
     if (const auto choice = solution.choices.find(sites[i].statement); choice != solution.choices.end())
       of_own.choices[own_sites[i].statement] = choice->second;
-  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, of_own, capabilities).run());
-  restore_names(kernel, own, program);
+  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, of_own, capabilities).run());
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   kernel.cooperative = program.cooperative;
   for (const synth::Site& site : sites)

@@ -11,6 +11,18 @@ std::string store_call(const Copy& copy) {
 }
 std::string load_call(const Copy& copy) { return copy.streaming ? "wl::ld_global_stream" : "wl::ld_global"; }
 }  // namespace
+// A register tensor to or from memory, a vector a thread, each by line(bytes, the vector's place, its coordinates).
+template <class F>
+void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load,
+                               const F& line) {
+  const auto loops = value_loops(seen, vector);
+  const Dtype dtype = tensor(side).dtype;
+  const auto replica = out_.block_if(load ? "" : first_replica(seen));
+  const auto turns = open_loops(loops, true, memory.lookup >= 0);
+  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)).text()),
+       coordinates(memory, seen, loops));
+}
+
 void CudaEmitter::emit(const Copy& node) {
   const Sides sides = synth::sides_of(program_, node);
   if (!sides.global && !sides.shared) return cast_registers(node);
@@ -30,7 +42,15 @@ void CudaEmitter::emit(const Copy& node) {
   if (!sides.registers) return copy_by_threads(node, sides, choice);
   const TvLayout seen =
       synth::seen_from(registers(sides.registers->tensor), (sides.global ? sides.global : sides.shared)->extent);
-  if (sides.global) return copy_global_registers(node, sides, seen, choice.vector);
+  if (sides.global) {
+    const std::string fill = sides.load ? ", " + literal(src.dtype, node.fill) : "";
+    return move_vectors(sides.registers->tensor, *sides.global, seen, choice.vector, sides.load,
+                        [&](std::int64_t bytes, const std::string& value, const auto& at) {
+                          const Place place = place_in(*sides.global, at, fill);
+                          out_.line("{}<{}>({}, {}{});", sides.load ? load_call(node) : store_call(node), bytes,
+                                    sides.load ? value : place.address, sides.load ? place.address : value, place.tail);
+                        });
+  }
   if (is_slot(sides.shared->tensor)) slot_read_ = true;
   else sides.load ? before_read(sides.shared->tensor) : before_write(sides.shared->tensor);
   if (choice.instruction->method == Method::matrix) return copy_matrices(sides, seen, choice);
@@ -48,18 +68,6 @@ void CudaEmitter::cast_registers(const Copy& node) {
   });
 }
 
-// A register tensor to or from memory, a vector a thread, each by line(bytes, the vector's place, its coordinates).
-template <class F>
-void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load,
-                               const F& line) {
-  const auto loops = value_loops(seen, vector);
-  const Dtype dtype = tensor(side).dtype;
-  const auto replica = out_.block_if(load ? "" : first_replica(seen));
-  const auto turns = open_loops(loops, true, memory.lookup >= 0);
-  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)).text()),
-       coordinates(memory, seen, loops));
-}
-
 CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at, const std::string& fill) {
   note_pointer(global.tensor);
   if (global.lookup >= 0) {  // gathered: the coordinate is read, for the element of the innermost loops
@@ -73,16 +81,6 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
   }
   const std::string bounds = bounds_condition(global, at);
   return {global_address(global, at), bounds.empty() ? "" : ", " + bounds + fill};
-}
-
-void CudaEmitter::copy_global_registers(const Copy& node, const Sides& sides, const TvLayout& seen, std::int64_t vector) {
-  const std::string fill = sides.load ? ", " + literal(tensor(sides.global->tensor).dtype, node.fill) : "";
-  move_vectors(sides.registers->tensor, *sides.global, seen, vector, sides.load,
-               [&](std::int64_t bytes, const std::string& value, const auto& at) {
-                 const Place place = place_in(*sides.global, at, fill);
-                 out_.line("{}<{}>({}, {}{});", sides.load ? load_call(node) : store_call(node), bytes,
-                           sides.load ? value : place.address, sides.load ? place.address : value, place.tail);
-               });
 }
 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,

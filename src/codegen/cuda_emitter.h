@@ -49,8 +49,6 @@ struct ValueLoop {
 // A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
 std::string literal(Dtype dtype, double value);
 
-std::string combined(ReduceOp op, const std::string& a, const std::string& b);
-
 // The digits of a thread's number that a layout names: t / below % extent.
 struct ThreadDigit {
   std::int64_t below, extent;
@@ -60,9 +58,7 @@ struct ThreadDigit {
     return std::ranges::any_of(step, [](std::int64_t along) { return along != 0; });
   }
 };
-std::vector<ThreadDigit> thread_modes(const TvLayout& layout);   // as the layout has them
-std::vector<ThreadDigit> thread_digits(const TvLayout& layout);  // cut at the warp's edge
-bool lanes_pair_up(const TvLayout& layout, std::size_t axis);    // those along the axis, in steps of powers of two
+std::vector<ThreadDigit> thread_modes(const TvLayout& layout);  // as the layout has them
 
 // The blocks of a cluster that one block shares with, itself among them.
 struct Peers {
@@ -75,8 +71,10 @@ Peers peers_along(const Program& program, const std::string& dimensions);  // th
 
 class CudaEmitter {
  public:
-  CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
-      : program_(program), solution_(solution), capabilities_(capabilities) {}
+  // `given`: the program by whose names the kernel's arguments go.
+  CudaEmitter(const Program& program, const Program& given, const synth::Solution& solution,
+              const target::Capabilities& capabilities)
+      : program_(program), given_(given), solution_(solution), capabilities_(capabilities) {}
   Result<Kernel> run();
 
  private:
@@ -90,7 +88,6 @@ class CudaEmitter {
   void emit(const If& node);
   void name_offsets(const For& node);
   void emit(const Roles& node);
-  void role_prologue();
   std::string source() const;
   void error(Error error) {
     if (!error_) error_ = std::move(error);
@@ -98,7 +95,6 @@ class CudaEmitter {
 
   // cuda_copy.cpp
   void emit(const Copy& node);
-  void copy_global_registers(const Copy& node, const Sides& sides, const TvLayout& seen, std::int64_t vector);
   void move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout, const Index& base,
                    std::int64_t vector, bool load, const std::optional<Index>& peer = {});
   template <class F>
@@ -130,8 +126,6 @@ class CudaEmitter {
   void emit(const ClusterReduce& node);
   void combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot, std::int64_t count,
                      const Index& address);
-  void reduce_into(const Reduce& node, const std::string& dst);  // an array of floats
-  void cluster_reduce_into(const ClusterReduce& node, const std::string& dst);
   void emit(const tile::Scan& node);
   struct ScanLevel {  // a mode along the axis
     std::size_t axis;
@@ -158,7 +152,6 @@ class CudaEmitter {
   void emit(const Rearrange& node);
   void emit(const Reinterpret& node);
   Peers peers_of(PipelineId id) const;  // those whose fetches fill this block's slots of a pipeline
-  void end_together();                  // where blocks of a cluster reach into each other up to their end
   void release_slot(PipelineId id, const std::string& slot);
   void emit(const Signal& node);
   void emit(const Wait& node);
@@ -230,7 +223,7 @@ class CudaEmitter {
   void before_async_read(TensorId id);  // by the copy engine or by warpgroup matrix instructions
   bool is_slot(TensorId id) const { return tensor(id).pipeline >= 0; }
 
-  const Program& program_;
+  const Program &program_, &given_;
   const synth::Solution& solution_;
   const target::Capabilities& capabilities_;
   std::vector<synth::Site> sites_ = synth::sites_of(program_);

@@ -92,14 +92,6 @@ Peers CudaEmitter::peers_of(PipelineId id) const {
   return all;
 }
 
-void CudaEmitter::end_together() {
-  bool together = false;
-  for (const auto& [id, offset] : barriers_) together |= peers_of(id).blocks() > 1;
-  for (const auto& site : sites_)
-    if (const auto* copy = std::get_if<Copy>(&site.statement->node)) together |= copy->peer.has_value();
-  if (together) out_.line("wl::cluster_sync();  // no block ends while others may still reach into it");
-}
-
 // Each consuming warp frees the slot in every block whose fetches reach this one.
 void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
   const std::string& name = program_.pipeline(id).name;

@@ -39,20 +39,6 @@ std::vector<ThreadDigit> thread_modes(const TvLayout& layout) {
   return modes;
 }
 
-std::vector<ThreadDigit> thread_digits(const TvLayout& layout) {
-  std::vector<ThreadDigit> digits;
-  for (ThreadDigit mode : thread_modes(layout)) {
-    const std::int64_t inside = mode.of_lane() ? std::min(mode.extent, 32 / mode.below) : mode.extent;
-    for (const auto& [extent, times] : {std::pair{inside, std::int64_t{1}}, std::pair{mode.extent / inside, inside}}) {
-      if (extent == 1) continue;
-      digits.push_back({mode.below, extent, mode.step});
-      for (auto& step : digits.back().step) step *= times;
-      mode.below *= extent;
-    }
-  }
-  return digits;
-}
-
 std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int64_t vector) {
   std::vector<ValueLoop> loops;
   std::int64_t stride = 1;
@@ -60,10 +46,8 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int
     std::int64_t extent = mode.extent;
     layout::Coord step = mode.step;
     const std::int64_t inside = std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
-    if (inside > 1) {
-      for (auto& s : step) s *= inside;
-      extent /= inside;
-    }
+    for (auto& s : step) s *= inside;
+    extent /= inside;
     if (extent > 1) loops.push_back({counter(fmt::format("i{}", loops.size()), extent), extent, step, stride * inside});
     stride *= mode.extent;
   }

@@ -159,11 +159,8 @@ SlotsInFlight either(const SlotsInFlight& a, const SlotsInFlight& b) {
 }
 
 void join(Counts& counts, Counts other) {
-  for (auto& [id, range] : counts) {
-    range = either(range, other[id]);
-    other.erase(id);
-  }
-  for (const auto& [id, range] : other) counts[id] = {0, range.most, 0};
+  for (const auto& [id, range] : other) counts.try_emplace(id);
+  for (auto& [id, range] : counts) range = either(range, other[id]);
 }
 
 bool rises(const Index& index, const std::string& variable) {
@@ -185,50 +182,47 @@ struct Walk {
   const Program& program;
   std::map<const void*, SlotsInFlight> before = {};
 
-  void note(const void* node, PipelineId pipeline, Counts& counts, int step);
-  void body(const Body& statements, Counts& counts, const For* around = nullptr);
-};
+  void note(const void* node, PipelineId pipeline, Counts& counts, int step) {
+    SlotsInFlight& now = counts[pipeline];
+    const int low = step > 0 ? 0 : 1, high = step > 0 ? program.pipeline(pipeline).stages - 1 : INT_MAX;
+    now = {std::clamp(now.least, low, high), std::clamp(now.most, low, high), std::clamp(now.groups, low, high)};
+    const auto [known, fresh] = before.try_emplace(node, now);
+    if (!fresh) known->second = either(known->second, now);
+    now.least += step, now.most += step, now.groups += step;
+  }
 
-void Walk::note(const void* node, PipelineId pipeline, Counts& counts, int step) {
-  SlotsInFlight& now = counts[pipeline];
-  const int low = step > 0 ? 0 : 1, high = step > 0 ? program.pipeline(pipeline).stages - 1 : INT_MAX;
-  now = {std::clamp(now.least, low, high), std::clamp(now.most, low, high), std::clamp(now.groups, low, high)};
-  const auto [known, fresh] = before.try_emplace(node, now);
-  if (!fresh) known->second = either(known->second, now);
-  now.least += step, now.most += step, now.groups += step;
-}
-
-void Walk::body(const Body& statements, Counts& counts, const For* around) {
-  for (const Statement& statement : statements) {
-    if (const auto* loop = std::get_if<For>(&statement.node)) {
-      const auto begin = loop->begin.constant(), end = loop->end.constant(), step = loop->step.constant();
-      const std::int64_t turns = begin && end && step ? (std::max(*end - *begin, std::int64_t{0}) + *step - 1) / *step : -1;
-      if (turns >= 0 && turns <= kMostTurns) {
-        for (std::int64_t turn = 0; turn < turns; ++turn) body(loop->body, counts, loop);
-      } else {
-        Counts entry;
-        do {
-          Counts after = entry = counts;
-          body(loop->body, after, loop);
-          join(counts, std::move(after));
-        } while (entry != counts);
+  void body(const Body& statements, Counts& counts, const For* around = nullptr) {
+    for (const Statement& statement : statements) {
+      if (const auto* loop = std::get_if<For>(&statement.node)) {
+        const auto begin = loop->begin.constant(), end = loop->end.constant(), step = loop->step.constant();
+        const std::int64_t turns = begin && end && step ? (std::max(*end - *begin, std::int64_t{0}) + *step - 1) / *step : -1;
+        if (turns >= 0 && turns <= kMostTurns) {
+          for (std::int64_t turn = 0; turn < turns; ++turn) body(loop->body, counts, loop);
+        } else {
+          Counts entry;
+          do {
+            Counts after = entry = counts;
+            body(loop->body, after, loop);
+            join(counts, std::move(after));
+          } while (entry != counts);
+        }
+        for (auto& [id, range] : counts) range.groups = range.least;
+      } else if (const auto* branch = std::get_if<If>(&statement.node)) {
+        Counts after = counts;
+        body(branch->body, after, around);
+        if (const PipelineId id = running_out(*branch, around); id >= 0) ++counts[id].groups;
+        join(counts, std::move(after));
+      } else if (const auto* produce = std::get_if<Produce>(&statement.node)) {
+        note(produce, produce->pipeline, counts, 1);
+      } else if (const auto* consume = std::get_if<Consume>(&statement.node)) {
+        body(consume->body, counts, around);
+        note(consume, consume->pipeline, counts, -1);
+      } else if (const auto* roles = std::get_if<Roles>(&statement.node)) {
+        for (const Role& role : roles->roles) body(role.body, counts);
       }
-      for (auto& [id, range] : counts) range.groups = range.least;
-    } else if (const auto* branch = std::get_if<If>(&statement.node)) {
-      Counts after = counts;
-      body(branch->body, after, around);
-      if (const PipelineId id = running_out(*branch, around); id >= 0) ++counts[id].groups;
-      join(counts, std::move(after));
-    } else if (const auto* produce = std::get_if<Produce>(&statement.node)) {
-      note(produce, produce->pipeline, counts, 1);
-    } else if (const auto* consume = std::get_if<Consume>(&statement.node)) {
-      body(consume->body, counts, around);
-      note(consume, consume->pipeline, counts, -1);
-    } else if (const auto* roles = std::get_if<Roles>(&statement.node)) {
-      for (const Role& role : roles->roles) body(role.body, counts);
     }
   }
-}
+};
 }  // namespace
 int produces(const Body& body, PipelineId pipeline) {
   constexpr int kMany = 1 << 20;

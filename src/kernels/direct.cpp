@@ -20,7 +20,7 @@ class Direct final : public Family {
   Space space() const override {
     Space space{name(), {}};
     const bool gpu = capabilities_.gpu;
-    const std::int64_t vector = gpu ? 32 : std::max(4, capabilities_.vector_bytes / 4);
+    const std::int64_t vector = gpu ? 32 : capabilities_.lanes();
     std::int64_t x = 1, y = 1, lanes = 1, window = 1;
     bool in_turn = true;
     for (const Form& form : forms_) {
@@ -158,12 +158,11 @@ class Direct final : public Family {
       for (const auto& output : form.nest.outputs) bytes += 4 * static_cast<double>(graph::element_count(output.place.shape));
     return bytes > 32e6;
   }
-  double lanes() const { return std::max(4, capabilities_.vector_bytes / 4); }
   double cycles_of_product(const Form& form, const Schedule& s, const std::vector<double>& tile, double trips) const {
     const double m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], rows = static_cast<double>(field(s, "z")),
                  taps = static_cast<double>(form.product->taps), deep = taps > 1 ? taps : static_cast<double>(field(s, "depth")),
-                 wide = std::ceil(x * rows / lanes()), copied = std::ceil(x / lanes()) * (form.product->b.inside ? 2 : 4) + 1;
-    return trips * (m * wide * (0.5 + 1.5 / deep) + 2 * m / lanes() + rows * copied) + m * wide * 4;
+                 wide = std::ceil(x * rows / lanes_), copied = std::ceil(x / lanes_) * (form.product->b.inside ? 2 : 4) + 1;
+    return trips * (m * wide * (0.5 + 1.5 / deep) + 2 * m / lanes_ + rows * copied) + m * wide * 4;
   }
   double cycles_of(const Form& form, const NestValue& value, const std::vector<double>& tile, double trips) const {
     if (value.kind == Kind::constant) return 0;
@@ -173,7 +172,7 @@ class Direct final : public Family {
       if (value.varies[a] && form.walked(a)) times = trips;
     }
     const bool fused = elements == row;  // what lies in one row shares a loop and stays in registers
-    const double vectors = elements / row * std::ceil(row / lanes());
+    const double vectors = elements / row * std::ceil(row / lanes_);
     double cycles = vectors * (fused ? 1 : 3) + 2;
     if (value.kind == Kind::load) {
       const Access& load = form.nest.loads[at(value.load)];
@@ -181,7 +180,7 @@ class Direct final : public Family {
       if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1)) {
         const bool pairs = own == inner && stride_along(load, own) == 2, turned = own == form.roles.y &&
                                                                                   std::fmod(tile[at(own)], 8) == 0 &&
-                                                                                  std::fmod(row, lanes()) == 0;  // in registers
+                                                                                  std::fmod(row, lanes_) == 0;  // in registers
         cycles = pairs && fused ? 3 * vectors : elements * (turned ? 0.4 : pairs ? 0.3 : 1.5);
       }
       if (!load.inside) cycles = fused ? cycles + 2 * vectors : cycles * 2 + 10;
@@ -200,6 +199,7 @@ class Direct final : public Family {
  private:
   std::vector<Form> forms_;
   Capabilities capabilities_;
+  double lanes_ = capabilities_.lanes();
 };
 }  // namespace
 }  // namespace direct

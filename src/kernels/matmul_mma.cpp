@@ -89,29 +89,6 @@ class MatmulThreads final : public Family {
     Programs out;
     Access a = c_.nest.loads[c_.a];
     if (field(s, "pack")) a = Preparation{out, "a", {a.dtype, 1}, capabilities_}.laid_anew(a, c_.row, *c_.channel, true).high;
-    multiply(out, a, s);
-    return out;
-  }
-
- private:
-  int k_step() const { return tensor_cores_ ? 32 / bytes_of(p_.operand) : 4; }
-
-  // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to compute with; factors of 8 bits where
-  // nothing is outside.
-  static bool computes(const Contraction& c) {
-    for (std::size_t i = 0; i < c.nest.loads.size(); ++i) {
-      const Access& load = c.nest.loads[i];
-      const bool factor = i == c.a || i == c.b, narrow = factor && load.inside && bits_of(load.dtype) == 8;
-      if (load.lookup_dim >= 0 || (factor && load.fill != 0) || !(narrow || is_computed_float(load.dtype))) return false;
-      for (const Affine& dim : load.at) {
-        const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
-        const bool channels = c.channel && dim.steps[*c.channel] != 0, both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
-        if (both || (channels && !alone) || std::ranges::min(dim.steps) < 0) return false;
-      }
-    }
-    return is_computed_float(c.nest.outputs[0].place.dtype);
-  }
-  void multiply(Programs& out, const Access& a, const Schedule& s) const {
     const Contraction& c = c_;
     const Nest& nest = c.nest;
     const auto bm = field(s, "block_m"), channels = field(s, "block_k"), taps = field(s, "taps", 1), bk = channels * taps,
@@ -174,8 +151,27 @@ class MatmulThreads final : public Family {
     });
     store(draft, c, acc, tile, result);
     draft.finish(out);
+    return out;
   }
 
+ private:
+  int k_step() const { return tensor_cores_ ? 32 / bytes_of(p_.operand) : 4; }
+
+  // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to compute with; factors of 8 bits where
+  // nothing is outside.
+  static bool computes(const Contraction& c) {
+    for (std::size_t i = 0; i < c.nest.loads.size(); ++i) {
+      const Access& load = c.nest.loads[i];
+      const bool factor = i == c.a || i == c.b, narrow = factor && load.inside && bits_of(load.dtype) == 8;
+      if (load.lookup_dim >= 0 || (factor && load.fill != 0) || !(narrow || is_computed_float(load.dtype))) return false;
+      for (const Affine& dim : load.at) {
+        const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
+        const bool channels = c.channel && dim.steps[*c.channel] != 0, both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
+        if (both || (channels && !alone) || std::ranges::min(dim.steps) < 0) return false;
+      }
+    }
+    return is_computed_float(c.nest.outputs[0].place.dtype);
+  }
   // acc += fa · fb of register fragments: as they are, rounded to tf32, or as three products of two-part splits.
   void multiply_fragments(Draft& draft, TensorId acc, TensorId fa, TensorId fb, const std::vector<std::int64_t>& a_shape,
                           const std::vector<std::int64_t>& b_shape) const {

@@ -246,6 +246,7 @@ void RowProgram::take(std::size_t pass) {
     bound[id] = b.value(to);
   }
 }
+
 // Every lane keeps its own result, or its own running maximum and the sum of exp(x - maximum); they are joined after the pass.
 void RowProgram::in_passes(bool stays) {
   const std::size_t last = rows.passes.size() - 1;

@@ -183,7 +183,7 @@ class SharedSolver : Question {
     const Use* engine = nullptr;
     const Use* matrix = nullptr;
     for (const Use& use : uses) {
-      if (use.mma && (!matrix || (transposable(*matrix) && !transposable(use)))) matrix = &use;
+      if (use.mma && (!matrix || (matrix_of(*matrix).transposable && !matrix_of(use).transposable))) matrix = &use;
       const auto* copy = std::get_if<Copy>(&use.site->statement->node);
       if (!copy || scope_of(*use.other) != Scope::global || engine_lacks(*use.site, *copy)) continue;
       engine = &use;
@@ -192,7 +192,6 @@ class SharedSolver : Question {
     return solve_free(id, tensor, uses);
   }
 
-  bool transposable(const Use& use) const { return matrix_of(use).transposable; }
   const Instruction& matrix_of(const Use& use) const { return *solution_.choices.at(use.site->statement).instruction; }
   // "mma acc += a * b (gemm.tile:20)"
   std::string quoted(const Use& use) const {
@@ -203,7 +202,7 @@ class SharedSolver : Question {
     const std::size_t contiguous = engine ? *met_contiguous(*engine) : matrix->k_dim;
     const Use& first = engine ? *engine : *matrix;  // that wants this dimension contiguous
     for (const Use& use : uses)
-      if (use.mma && !transposable(use) && use.k_dim != contiguous)
+      if (use.mma && !matrix_of(use).transposable && use.k_dim != contiguous)
         return fail({ErrorCode::kNoLayout,
                      fmt::format("shared tensor '{}': the matrix instruction and {} ask for different contiguous "
                                  "dimensions",

@@ -1,8 +1,6 @@
 #include "kernels/contraction.h"
 namespace warploom::kernels {
 namespace {
-using Kind = NestValue::Kind;
-
 // The factors that a value is the product of: loads that vary along what it is summed over, a number, and values that do not.
 struct Factors {
   const Nest& nest;
@@ -17,11 +15,10 @@ struct Factors {
     if (std::ranges::none_of(over, [&](int k) { return value.varies[at(k)]; })) return scales.push_back(v), true;
     if (value.kind == Kind::load) return loads.push_back(at(value.load)), nest.loads[at(value.load)].lookup_dim < 0;
     if (value.kind != Kind::apply) return false;
-    if (value.op == ValueOp::sub && is_number(value.operands[1], 0)) return take(value.operands[0]);  // a zero point of 0
+    const NestValue& last = nest.values[at(value.operands.back())];
+    if (value.op == ValueOp::sub && last.kind == Kind::constant && last.value == 0)
+      return take(value.operands[0]);  // a zero point
     return value.op == ValueOp::mul && take(value.operands[0]) && take(value.operands[1]);
-  }
-  bool is_number(int v, double wanted) const {
-    return nest.values[at(v)].kind == Kind::constant && nest.values[at(v)].value == wanted;
   }
 };
 

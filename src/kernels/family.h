@@ -49,10 +49,11 @@ Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules)
 // ok, or kResourceLimit where a block's shared memory, or on a CPU a core's L2 cache, does not hold so many bytes.
 Status fits(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities);
 
+using Values = std::vector<std::int64_t>;
 struct Field {
   std::string name;
-  std::vector<std::int64_t> values;  // the legal ones for this region, most promising first
-  std::string meaning;               // one sentence, units included
+  Values values;        // the legal ones for this region, most promising first
+  std::string meaning;  // one sentence, units included
 };
 
 struct Space {

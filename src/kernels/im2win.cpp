@@ -12,8 +12,6 @@
 #include "layout/memory_layout.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId;
-
 constexpr std::int64_t kGroup = 8;       // rows of tiles taken together
 constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
 // Elements of the sum that the matrix unit adds up before the threads add its sum to theirs: it truncates as it adds (fp32 track).
@@ -49,7 +47,6 @@ class Im2win : public Family {
     const std::int64_t columns = size(c_.row), rows = second_ ? size(second_) : 1, channels = size(c_.channel),
                        down = size(down_), all = round_up(size(c_.column), 8);
     const bool split = precision_.terms > 1;
-    using Values = std::vector<std::int64_t>;
     Values across, deep, taps = {down}, wide, ys = {2, 4, 3, 6, 8, 12, 16, 1};
     for (const std::int64_t x : {64, 32, 16, 8})  // the widest that adds few pixels
       if (x == 8 || round_up(columns, x) * 4 <= columns * 5) across.push_back(x);

@@ -8,8 +8,6 @@
 #include "kernels/gpu_matmul.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId, tile::Value;
-
 // Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
 std::int64_t outside(const Contraction& c) {
   std::int64_t far = 1;
@@ -37,7 +35,6 @@ class MatmulThreads final : public Family {
   }
 
   Space space() const override {
-    using Values = std::vector<std::int64_t>;
     const Contraction& c = c_;
     const bool plain = c.channel && c.k.size() == 1 && !second_;  // a matmul
     const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;

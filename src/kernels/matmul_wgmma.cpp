@@ -11,8 +11,6 @@
 #include "kernels/window_order.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId;
-
 // Between the rows of an operand that is read across, so that the 8 rows and 4 depths that a warp reads at once lie in 32 banks.
 constexpr std::int64_t kApart = 8;
 
@@ -33,7 +31,6 @@ class MatmulWgmma : public Family {
                        steps = slots_of(c, 128 / bytes);
     // Few rows: weights on the matrix unit's 64-row side, rows on its narrow side.
     const bool skinny = m < 128 && m < n, narrow = bytes_of(c.nest.outputs[0].place.dtype) == 2;
-    using Values = std::vector<std::int64_t>;
     Values splits = {1};
     const std::int64_t rows = second_ ? c.nest.axes[*second_] : 1,
                        tiles = ceil_div(m, 128) * ceil_div(n * rows, 128) * others_of(c).second;

@@ -5,7 +5,6 @@
 namespace warploom::kernels {
 namespace {
 using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId, graph::Term;
-using Kind = NestValue::Kind;
 using Map = std::vector<Affine>;  // a coordinate for each dimension of a tensor
 using Value = std::optional<int>;
 

@@ -1,7 +1,6 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
-using tile::Index, tile::ReduceOp, tile::TensorId, tile::Value;
-using Kind = RowTerm::Kind;
+using tile::ReduceOp;
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
   at.origin = start, at.extent = std::move(extents);

@@ -8,8 +8,6 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId, tile::Value;
-
 constexpr double kLowest = -3.0e38;           // a maximum of nothing whose difference to -infinity is still a number
 constexpr std::int64_t kLongestChunk = 2048;  // elements: what a register tile may be and still sit in the L1 cache
 
@@ -91,7 +89,7 @@ class RowwiseCpu final : public Family {
 
   Space space() const override {
     const std::int64_t lanes = capabilities_.lanes(), size = rows_.size(rows_.row.back()), across = rows_.size(rows_.across);
-    std::vector<std::int64_t> chunks, tasks, resident, streaming = {0};
+    Values chunks, tasks, resident, streaming = {0};
     // A row of moderate length whole, in as many vectors as it takes.
     const std::int64_t whole = round_up(size, lanes);
     for (const std::int64_t vectors : {64, 32, 16, 128, 8, 4, 1})

@@ -5,8 +5,6 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId;
-
 enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
 
 class RowwiseGpu final : public Family {
@@ -16,7 +14,7 @@ class RowwiseGpu final : public Family {
   bool general() const override { return true; }
 
   Space space() const override {
-    std::vector<std::int64_t> clusters = {1}, together = {1, 2, 4, 8, 16};
+    Values clusters = {1}, together = {1, 2, 4, 8, 16};
     for (std::int64_t c = 2; c <= capabilities_.processors; c *= 2) clusters.push_back(c);
     if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
     if (const auto most = power_of_two_above(rows_.size(rows_.across)); rows_.lanes_outside && most < 8) together = {most};

@@ -2,8 +2,6 @@
 #include "synth/solve.h"
 namespace warploom::synth {
 namespace {
-using layout::TvLayout;
-
 constexpr int kLaneBits = 5, kMostBits = 32;  // of a warp's lanes; that one shuffle moves
 
 // (thread bits, then value bits) → bits of the element's number in the tile.

@@ -59,7 +59,18 @@ class Block {
   }
   Status run() {
     WARPLOOM_CHECK(body(program_.body));
-    return check_drained();
+    // A slot that another role filled and nobody frees is a fault of the roles' counting. Within one thread of control a software
+    // pipeline may run ahead of its loop's end, into tiles that lie outside their tensors.
+    for (std::size_t id = 0; id < queues_.size(); ++id) {
+      const Queue& queue = queues_[id];
+      if (queue.taken.count(-1)) continue;
+      std::size_t least = queue.taken.empty() ? 0 : queue.slots.size();
+      for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
+      if (least != queue.slots.size())
+        return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed", program_.pipelines[id].name),
+                         fmt::format("{} slots consumed by each", queue.slots.size()), std::to_string(least));
+    }
+    return ok();
   }
 
  private:
@@ -360,21 +371,6 @@ class Block {
       WARPLOOM_CHECK(body(role.body));
     }
     role_ = -1;
-    return ok();
-  }
-
-  // A slot that another role filled and nobody frees is a fault of the roles' counting. Within one thread of control a software
-  // pipeline may run ahead of its loop's end, into tiles that lie outside their tensors.
-  Status check_drained() const {
-    for (std::size_t id = 0; id < queues_.size(); ++id) {
-      const Queue& queue = queues_[id];
-      if (queue.taken.count(-1)) continue;
-      std::size_t least = queue.taken.empty() ? 0 : queue.slots.size();
-      for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
-      if (least != queue.slots.size())
-        return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed", program_.pipelines[id].name),
-                         fmt::format("{} slots consumed by each", queue.slots.size()), std::to_string(least));
-    }
     return ok();
   }
 

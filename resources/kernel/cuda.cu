@@ -3,14 +3,8 @@
 
 WL_KERNEL{{#cluster}}_CLUSTER{{/cluster}}({{name}}, {{threads}}, 1{{#cluster}}, {{extents}}{{/cluster}})({{params}}) {
   const unsigned smem = WL_SHARED_BASE();
-{{#tensors}}
-  const unsigned {{name}} = smem + {{offset}};  // {{type}} {{shape}}{{#slots}}, {{count}} slots of {{bytes}} bytes{{/slots}}: {{layout}}
-{{/tensors}}
-{{#pipelines}}
-  const unsigned {{name}}_full = smem + {{full}}, {{name}}_empty = smem + {{empty}};
-{{/pipelines}}
-{{#places}}
-  const int {{name}} = wl::{{name}}();
-{{/places}}
-{{body}}}
+{{#tensors}}  const unsigned {{name}} = smem + {{offset}};  // {{type}} {{shape}}{{#slots}}, {{count}} slots of {{bytes}} bytes{{/slots}}: {{layout}}
+{{/tensors}}{{#pipelines}}  const unsigned {{name}}_full = smem + {{full}}, {{name}}_empty = smem + {{empty}};
+{{/pipelines}}{{#places}}  const int {{name}} = wl::{{name}}();
+{{/places}}{{body}}}
 WL_EXPORT({{name}})

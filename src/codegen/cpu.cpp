@@ -1,4 +1,5 @@
 #include <regex>
+#include "base/rendered.h"
 #include "codegen/cpu_emitter.h"
 #include "codegen/emit.h"
 #include "tile/print.h"
@@ -63,54 +64,40 @@ void CpuEmitter::body(const Body& statements) {
   aliases_ = outside;
 }
 
+// What is written, in resources/kernel/cpu.cpp.
 Result<Kernel> CpuEmitter::emit() {
-  Kernel kernel;
-  kernel.name = program_.name;
-  kernel.threads = 1;
-  kernel.shared_bytes = layouts_.shared_floats * 4;
-  for (std::size_t i = 0; i < 3 && i < program_.grid.size(); ++i) kernel.grid[i] = program_.grid[i];
-
-  out_.line("#define WL_VECTOR_BYTES {}", capabilities_.vector_bytes);
-  out_.line("#include \"wl_cpu.h\"");
-  out_.line("");
-  out_.line("// One call computes one of the {} × {} × {} blocks.", kernel.grid[0], kernel.grid[1], kernel.grid[2]);
-  out_.open(
-      "extern \"C\" void {}([[maybe_unused]] void* const* buffers, [[maybe_unused]] long long task, "
-      "[[maybe_unused]] void* scratch) {{",
-      kernel.name);
+  const std::vector<std::int64_t>& grid = program_.grid;
+  Kernel kernel{.name = program_.name, .threads = 1, .shared_bytes = layouts_.shared_floats * 4};
+  std::ranges::copy(grid, kernel.grid.begin());
+  nlohmann::json record = {{"name", kernel.name}, {"vector_bytes", capabilities_.vector_bytes},
+                           {"x", grid[0]},        {"y", grid[1]},
+                           {"z", grid[2]},        {"plane", grid[0] * grid[1]}};
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& tensor = program_.tensor(id);
     const std::string type = cpu_element_type(tensor.dtype);
     if (!type.empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)) {
       if (tensor.scope != Scope::global) continue;
       const std::string full = tensor.writable ? type : "const " + type;
-      out_.line("{0}* {1} = static_cast<{0}*>(buffers[{2}]);", full, tensor.name, kernel.args.size());
-      kernel.args.push_back({tensor.name, false, {}, tensor.zeroed});
+      record["buffers"].push_back({{"type", full}, {"name", tensor.name}, {"number", kernel.args.size()}});
+      kernel.args.push_back({given_.tensor(id).name, false, {}, tensor.zeroed});
       continue;
     }
     at_ = synth::first_use(synth::sites_of(program_), id);
     unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16, f16, i8, u8, i32, i64 or booleans",
                 fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + print(program_, *at_) : ""));
   }
-  // The body tells which tensors need memory.
-  Writer head = std::exchange(out_, Writer());
   out_.indent();
   body(program_.body);
   if (error_) return fail(*error_);
-  std::swap(head, out_);
-  for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
-    const CpuLayout& layout = layouts_.of[i];
-    if (!named_[i] || program_.tensors[i].scope == Scope::global) continue;
-    if (program_.tensors[i].scope == Scope::reg) out_.line("alignas(64) float {}[{}];", program_.tensors[i].name, layout.floats);
-    else out_.line("float* {} = static_cast<float*>(scratch) + {};", program_.tensors[i].name, layout.offset);
+  for (std::size_t i = 0; i < program_.tensors.size(); ++i) {  // the body tells which need memory
+    const Tensor& tensor = program_.tensors[i];
+    if (!named_[i] || tensor.scope == Scope::global) continue;
+    const bool on_stack = tensor.scope == Scope::reg;
+    record["arrays"].push_back(
+        {{"name", tensor.name}, {on_stack ? "floats" : "offset", on_stack ? layouts_.of[i].floats : layouts_.of[i].offset}});
   }
-  out_.line("[[maybe_unused]] const long block_x = task % {};", kernel.grid[0]);
-  out_.line("[[maybe_unused]] const long block_y = task / {} % {};", kernel.grid[0], kernel.grid[1]);
-  out_.line("[[maybe_unused]] const long block_z = task / {};", kernel.grid[0] * kernel.grid[1]);
-  out_.raw(head.text());
-  if (streams_) out_.line("wl::stream_end();");
-  out_.close();
-  kernel.source = out_.text();
+  record["body"] = out_.text(), record["streams"] = streams_;
+  kernel.source = rendered(resource("kernel/cpu.cpp"), record);
   return kernel;
 }
 Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {
@@ -132,8 +119,6 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   if (const auto all = layouts.register_floats * 4; all > kMaxRegisterBytes)
     return synth::too_much(program, bytes[Scope::reg], "the register tensors are larger than a thread's stack should hold",
                            kMaxRegisterBytes, all, "take smaller tiles");
-  WARPLOOM_TRY(Kernel kernel, CpuEmitter(own, capabilities, std::move(layouts)).emit());
-  restore_names(kernel, own, program);
-  return kernel;
+  return CpuEmitter(own, program, capabilities, std::move(layouts)).emit();
 }
 }  // namespace warploom::codegen

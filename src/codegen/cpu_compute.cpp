@@ -1,8 +1,6 @@
 // Statements on register tensors: loops over vectors of their elements, and matrix products in blocks of registers.
 #include "codegen/cpu_emitter.h"
 namespace warploom::codegen {
-using tile::Index, tile::TensorId, tile::Value;
-
 std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
   std::size_t dim = shape.size() - 1;
   while (dim > 0 && shape[dim] == 1) --dim;
@@ -60,11 +58,11 @@ void CpuEmitter::store(const std::string& to, const std::string& value, const st
 // value.
 template <class Node>
 void CpuEmitter::fold(const Node& node) {
-  constexpr bool kEach = std::is_same_v<Node, tile::Scan>;
+  constexpr bool kEach = std::is_same_v<Node, Scan>;
   bool reverse = false;
   if constexpr (kEach) reverse = node.reverse;
   const std::vector<std::int64_t>& shape = tensor(node.src).shape;
-  const tile::Reduction& how = reduction_of(node.op);
+  const Reduction& how = reduction_of(node.op);
   const auto axis = static_cast<std::size_t>(node.axis);
   const std::size_t along = vector_dim_of(shape);
   const std::vector<Loop> outer = open_loops(shape, along, axis);
@@ -86,11 +84,11 @@ void CpuEmitter::fold(const Node& node) {
   }
   if (!kEach) keep();
 }
-void CpuEmitter::visit(const tile::Reduce& reduce) { fold(reduce); }
-void CpuEmitter::visit(const tile::Scan& scan) { fold(scan); }
+void CpuEmitter::visit(const Reduce& reduce) { fold(reduce); }
+void CpuEmitter::visit(const Scan& scan) { fold(scan); }
 
-void CpuEmitter::visit(const tile::Rearrange& node) {
-  if (!node.transpose) return visit(tile::Copy{whole(program_, node.src), whole(program_, node.dst)});
+void CpuEmitter::visit(const Rearrange& node) {
+  if (!node.transpose) return visit(Copy{whole(program_, node.src), whole(program_, node.dst)});
   const auto &shape = tensor(node.src).shape, from = strides_of(node.src), to = strides_of(node.dst);
   const std::string i = fresh("i"), j = fresh("j");
   out_.line("for (long {0} = 0; {0} < {1}; ++{0})", i, shape[0]);
@@ -115,11 +113,11 @@ RegisterBlock register_block(std::int64_t m, std::int64_t vectors, std::int64_t 
   return best;
 }
 }  // namespace
-void CpuEmitter::visit(const tile::Mma& mma) {
+void CpuEmitter::visit(const Mma& mma) {
   if (layout(mma.b.tensor).rows_fast != mma.transpose_b)
     return unsupported("a matrix product reads its second operand across its rows",
                        "n contiguous: a shared tensor, or [K, N] registers", fmt::format("'{}'", tensor(mma.b.tensor).name));
-  const auto acc = tile::matrix_extent(tensor(mma.acc).shape);
+  const auto acc = matrix_extent(tensor(mma.acc).shape);
   if (acc.size() != 2 || layout(mma.acc).matrices != 1 || !is_strided(mma.a) || !is_strided(mma.b))
     return unsupported("a matrix product's tile crosses the panels of its operand", "tiles at multiples of their own width",
                        "another offset");
@@ -128,7 +126,7 @@ void CpuEmitter::visit(const tile::Mma& mma) {
     return unsupported("a CPU multiplies floats, which lose large sums of integers", "f32, bf16 or f16",
                        std::string(name_of(tensor(mma.acc).dtype)));
   const CpuLayout& a = layout(mma.a.tensor);
-  const std::int64_t k = tile::matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1], vectors = ceil_div(acc[1], lanes_);
+  const std::int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1], vectors = ceil_div(acc[1], lanes_);
   const bool m_fast = a.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
   const RegisterBlock block = register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
   out_.line("wl::mma<{}, {}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {});", acc[0], vectors, block.rows, block.vectors,

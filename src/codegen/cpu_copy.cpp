@@ -40,11 +40,10 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   const Tensor& t = tensor(tile.tensor);
   Side side{&tile, t.scope == Scope::global};
   const auto strides = strides_of(tile.tensor);
-  const std::vector<int> dims = wide_dims(tile.extent);
+  const auto dims = wide_dims(tile.extent);
   for (std::size_t i = 0; i < std::min<std::size_t>(dims.size(), 2); ++i) {
-    const int dim = dims[dims.size() - 1 - i];
-    const auto d = static_cast<std::size_t>(dim);
-    (i == 0 ? side.col : side.row) = {dim, tile.extent[d], strides[d] * tile.step_along(d)};
+    const std::size_t d = dims[dims.size() - 1 - i];
+    (i == 0 ? side.col : side.row) = {static_cast<int>(d), tile.extent[d], strides[d] * tile.step_along(d)};
   }
   const std::size_t rank = t.shape.size();
   if (side.global || rank == 0) return side;
@@ -166,7 +165,7 @@ void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& tur
 // each(what is left of the copy) within a loop along dimensions that meet, the slowest of them where one side has several.
 template <class F>
 void CpuEmitter::walk(Copy copy, const Meeting& met, const F& each) {
-  const auto a = static_cast<std::size_t>(met.a[0]), b = static_cast<std::size_t>(met.b[0]);
+  const std::size_t a = met.a[0], b = met.b[0];
   const std::int64_t count = std::min(copy.src.extent[a], copy.dst.extent[b]);
   turns("m", count, [&](const Index& m) {
     for (const auto& [tile, dim] : {std::pair(&copy.src, a), std::pair(&copy.dst, b)}) {
@@ -203,7 +202,7 @@ void CpuEmitter::gathered(Copy copy) {
               (place * lookup.strides[0]).text());
     const auto all = *meetings(global.extent, other.extent);
     for (const Meeting& met : all)
-      if (const auto theirs = static_cast<std::size_t>(met.b[0]); met.a[0] == global.lookup_dim)
+      if (const std::size_t theirs = met.b[0]; met.a[0] == dim)
         other.offset[theirs] = other.offset[theirs] + g, other.extent[theirs] = 1;
     global.offset[dim] = Index::variable(at), global.extent[dim] = 1, global.lookup = -1;
     move(copy);

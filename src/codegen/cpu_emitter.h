@@ -57,8 +57,9 @@ std::string rounded(Dtype dtype, const std::string& value);
 
 class CpuEmitter {
  public:
-  CpuEmitter(const Program& program, const target::Capabilities& capabilities, CpuLayouts layouts)
-      : program_(program), capabilities_(capabilities), layouts_(std::move(layouts)) {}
+  // `given`: the program by whose names the kernel's arguments go.
+  CpuEmitter(const Program& program, const Program& given, const target::Capabilities& capabilities, CpuLayouts layouts)
+      : program_(program), given_(given), capabilities_(capabilities), layouts_(std::move(layouts)) {}
   Result<Kernel> emit();
 
  private:
@@ -144,7 +145,7 @@ class CpuEmitter {
     return tensor(id).name;
   }
 
-  const Program& program_;
+  const Program &program_, &given_;
   const target::Capabilities& capabilities_;
   CpuLayouts layouts_;
   IndexRanges ranges_ = IndexRanges(program_);
@@ -156,7 +157,7 @@ class CpuEmitter {
     bool prefetch;  // the first of them also asks for what later turns will read
   };
   std::map<TensorId, Alias> aliases_;
-  std::int64_t lanes_ = std::max(4, capabilities_.vector_bytes / 4);
+  std::int64_t lanes_ = capabilities_.lanes();
   const Statement* at_ = nullptr;
   std::optional<Error> error_;      // the first
   int fresh_ = 0;                   // numbers for loop variables and values

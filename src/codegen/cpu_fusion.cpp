@@ -156,7 +156,6 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
   std::map<const Statement*, std::string> scanned;  // of what a scan has passed
   std::map<TensorId, const Copy*> changed;          // what arrays lack; the copy that brought it, if one did
   std::map<std::string, std::string> known;
-  const auto stem = [&](TensorId id) { return tensor(id).name; };
 
   // A copy from memory whose elements are apart or partly outside, or whose last vector is a part of one: begin and end of what is there.
   std::map<const Copy*, std::string> parts_of_rows;
@@ -181,10 +180,10 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     for (const TensorId id : uses_of(program_, each).reads)
       if (const Tensor& t = tensor(id);
           !single && t.scope == Scope::reg && (rows ? t.shape[along] == 1 : element_count(t.shape) == 1))
-        value[id] = local(fmt::format("wl::splat(*({}))", element(id, loops)), stem(id), known);
+        value[id] = local(fmt::format("wl::splat(*({}))", element(id, loops)), tensor(id).name, known);
     if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
       const std::string identity = fmt::format("wl::splat({})", float_text(reduction_of(reduce->op).identity));
-      out_.line("wl::vf {}[] = {{{}}};", total[reduce->dst] = fresh(stem(reduce->dst)),
+      out_.line("wl::vf {}[] = {{{}}};", total[reduce->dst] = fresh(tensor(reduce->dst).name),
                 fmt::join(std::vector(static_cast<std::size_t>(parts), identity), ", "));
     }
     if (const auto* scan = std::get_if<tile::Scan>(&each.node))
@@ -208,7 +207,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     if (!added) return found->second;
     const auto memory = aliases_.find(id);
     const std::string from = (memory == aliases_.end() ? element(id, loops) : memory->second.pointer) + step;
-    found->second = local((single ? "wl::splat(*" : "wl::load(") + from + ")", stem(id), known);
+    found->second = local((single ? "wl::splat(*" : "wl::load(") + from + ")", tensor(id).name, known);
     if (memory != aliases_.end() && std::exchange(memory->second.prefetch, false))
       out_.line("wl::prefetch<{}>({});", ahead, from);
     return found->second;
@@ -221,11 +220,11 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     for (const Loop& loop : loops)
       if (static_cast<int>(loop.dim) == one.axis) at = at + Index::variable(loop.variable);
     if (walked) at = at + Index::variable(v);
-    return local(fmt::format("wl::{}({})", walked ? "counted" : "splat", at.text()), stem(mapping->dst), known);
+    return local(fmt::format("wl::{}({})", walked ? "counted" : "splat", at.text()), tensor(mapping->dst).name, known);
   };
   const auto set = [&](TensorId id, const std::string& to, const Copy* copy = nullptr) {
     const bool exact = copy && tensor(copy->src.tensor).dtype == tensor(id).dtype;
-    value[id] = exact || !is_narrow(tensor(id).dtype) ? to : local(rounded(tensor(id).dtype, to), stem(id), known);
+    value[id] = exact || !is_narrow(tensor(id).dtype) ? to : local(rounded(tensor(id).dtype, to), tensor(id).name, known);
     const bool memory =
         copy && tensor(copy->src.tensor).scope != Scope::reg && !single && !ragged && !parts_of_rows.contains(copy);
     changed[id] = memory ? copy : nullptr;
@@ -236,7 +235,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       set(fill->dst, fmt::format("wl::splat({})", float_text(fill->value)));
     } else if (const auto* map = std::get_if<Map>(&each.node)) {
       mapping = map;
-      set(map->dst, value_text(map->value, leaf, known, stem(map->dst)));
+      set(map->dst, value_text(map->value, leaf, known, tensor(map->dst).name));
     } else if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
       const std::string part = fmt::format("{}[{}]", total[reduce->dst], parts > 1 ? u : "0");
       const Reduction& how = reduction_of(reduce->op);
@@ -252,7 +251,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       const std::string own =
           local(fmt::format("wl::prefixes<{}, {}>({}, wl::splat({}))", combine, run.reverse, what, float_text(how.identity)),
                 "own", known);
-      set(scan->dst, local(fmt::format("{}({}, {})", combine, before, own), stem(scan->dst), known));
+      set(scan->dst, local(fmt::format("{}({}, {})", combine, before, own), tensor(scan->dst).name, known));
       out_.line("{0} = {1}({0}, wl::last<{2}>({3}, wl::lane_numbers{{}}));", before, combine, run.reverse, own);
     } else if (const auto* copy = std::get_if<Copy>(&each.node)) {
       const Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
@@ -273,11 +272,12 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       } else if (src.scope == Scope::reg) {
         set(copy->dst.tensor, current(copy->src.tensor), copy);
       } else if (const auto part = parts_of_rows.find(copy); part != parts_of_rows.end()) {
-        set(copy->dst.tensor, local(part->second, stem(copy->dst.tensor), known), copy);
+        set(copy->dst.tensor, local(part->second, tensor(copy->dst.tensor).name, known), copy);
       } else {
         const std::string from = row_pointer(copy->src) + step;
         set(copy->dst.tensor,
-            local(single ? "wl::splat(wl::load_one(" + from + "))" : "wl::load(" + from + ")", stem(copy->dst.tensor), known),
+            local(single ? "wl::splat(wl::load_one(" + from + "))" : "wl::load(" + from + ")", tensor(copy->dst.tensor).name,
+                  known),
             copy);
       }
     }

@@ -83,7 +83,7 @@ std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& sh
 }
 
 Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capabilities& capabilities) {
-  const std::int64_t lanes = std::max(4, capabilities.vector_bytes / 4);
+  const std::int64_t lanes = capabilities.lanes();
   std::vector<Uses> uses(program.tensors.size());
   synth::IndexRanges ranges(program);
   note_uses(program, program.body, ranges, uses);

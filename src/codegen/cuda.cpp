@@ -1,4 +1,5 @@
 #include <regex>
+#include "base/rendered.h"
 #include "codegen/cuda_emitter.h"
 #include "tile/print.h"
 namespace warploom::codegen {
@@ -13,8 +14,7 @@ constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 bool is_own_name(const std::string& name) {
   static const std::regex own(
       "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
-      "before|"
-      "lower|next|from|pick|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+      "before|lower|next|from|pick|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   return std::regex_match(name, own);
 }
 }  // namespace
@@ -36,9 +36,13 @@ Result<Kernel> CudaEmitter::run() {
     out_.line("wl::sync_threads();");
   }
   if (has_roles) statement(all.back());
-  end_together();
+  bool together = false;  // blocks of a cluster reach into each other up to their end
+  for (const auto& [id, offset] : barriers_) together |= peers_of(id).blocks() > 1;
+  for (const auto& site : sites_)
+    if (const auto* copy = std::get_if<Copy>(&site.statement->node)) together |= copy->peer.has_value();
+  if (together) out_.line("wl::cluster_sync();  // no block ends while others may still reach into it");
   if (error_) return fail(*error_);
-  return Kernel{program_.name, head(out_.text()), {}, {}, program_.warps * 32, shared_bytes_, args_};
+  return Kernel{program_.name, source(), {}, {}, program_.warps * 32, shared_bytes_, args_};
 }
 
 // Statements of one thread of control, behind the declarations that they turn out to need.
@@ -55,44 +59,6 @@ void CudaEmitter::section(std::span<const Statement> statements) {
   if (!now_.engine_reads.empty()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;
-  role_prologue();
-  out_.raw(text);
-}
-
-std::string CudaEmitter::head(const std::string& body_text) const {
-  Writer w;
-  const std::int64_t cluster = cluster_size(program_);
-  const std::string grid = fmt::format("{}", fmt::join(program_.grid, " x "));
-  w.line("// {}: {} blocks of {} threads{}, {} bytes of shared memory a block, for {}.", program_.name, grid, program_.warps * 32,
-         cluster > 1 ? fmt::format(" in clusters of {}", cluster) : "", shared_bytes_, capabilities_.arch);
-  w.line("#include \"wl.h\"");
-  w.line("");
-  w.line("WL_KERNEL{}({}, {}, 1{})({}) {{", cluster > 1 ? "_CLUSTER" : "", program_.name, program_.warps * 32,
-         cluster > 1 ? fmt::format(", {}", fmt::join(program_.cluster, ", ")) : "", fmt::join(params_, ", "));
-  w.indent();
-  w.line("const unsigned smem = WL_SHARED_BASE();");
-  for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
-    if (tensor(id).scope != Scope::shared) continue;
-    const auto& layout = solution_.shared.at(id);
-    w.line("const unsigned {} = smem + {};  // {} [{}]{}: {}", name(id), solution_.shared_offset.at(id),
-           name_of(tensor(id).dtype), fmt::join(tensor(id).shape, ", "),
-           is_slot(id) ? fmt::format(", {} slots of {} bytes", program_.pipeline(tensor(id).pipeline).stages,
-                                     solution_.stage_bytes.at(id))
-                       : "",
-           layout::to_string(layout));
-  }
-  for (const auto& [id, offset] : barriers_) {
-    const Pipeline& pipeline = program_.pipeline(id);
-    w.line("const unsigned {0}_full = smem + {1}, {0}_empty = smem + {2};", pipeline.name, offset,
-           offset + kBarrierBytes * pipeline.stages);
-  }
-  for (const char* id : {"block_x", "block_y", "block_z", "cluster_rank"})
-    if (body_text.find(id) != std::string::npos) w.line("const int {0} = wl::{0}();", id);
-  return w.text() + body_text + "}\nWL_EXPORT(" + program_.name + ")\n";
-}
-
-// Declares what the statements of a role need: its thread number, digits of it, its register tensors.
-void CudaEmitter::role_prologue() {
   out_.line("const int t = wl::thread(){};", role_first_ > 0 ? fmt::format(" - {}", role_first_) : "");
   for (const std::string& declaration : digits_) out_.line("{}", declaration);
   std::set<TensorId> used;
@@ -102,6 +68,32 @@ void CudaEmitter::role_prologue() {
   for (const TensorId id : used)
     out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), array_length(id, registers(id).values()),
               fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
+  out_.raw(text);
+}
+
+// What has been written, in resources/kernel/cuda.cu.
+std::string CudaEmitter::source() const {
+  const auto joined = [](const auto& list, const char* by) { return fmt::format("{}", fmt::join(list, by)); };
+  nlohmann::json record = {{"name", program_.name},      {"grid", joined(program_.grid, " x ")}, {"threads", program_.warps * 32},
+                           {"arch", capabilities_.arch}, {"params", joined(params_, ", ")},      {"body", out_.text()}};
+  record["shared_bytes"] = shared_bytes_;
+  if (const auto blocks = cluster_size(program_); blocks > 1)
+    record["cluster"] = {{"blocks", blocks}, {"extents", joined(program_.cluster, ", ")}};
+  for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
+    const Tensor& t = tensor(id);
+    if (t.scope != Scope::shared) continue;
+    nlohmann::json& row = record["tensors"].emplace_back();
+    row["name"] = t.name, row["offset"] = solution_.shared_offset.at(id);
+    row["type"] = name_of(t.dtype), row["shape"] = text_of(t.shape), row["layout"] = to_string(solution_.shared.at(id));
+    if (is_slot(id)) row["slots"] = {{"count", program_.pipeline(t.pipeline).stages}, {"bytes", solution_.stage_bytes.at(id)}};
+  }
+  for (const auto& [id, full] : barriers_) {
+    const Pipeline& p = program_.pipeline(id);
+    record["pipelines"].push_back({{"name", p.name}, {"full", full}, {"empty", full + kBarrierBytes * p.stages}});
+  }
+  for (const char* place : {"block_x", "block_y", "block_z", "cluster_rank"})
+    if (out_.text().find(place) != std::string::npos) record["places"].push_back({{"name", place}});
+  return rendered(resource("kernel/cuda.cu"), record);
 }
 
 void CudaEmitter::body(std::span<const Statement> statements) {
@@ -235,18 +227,15 @@ void CudaEmitter::emit(const Roles& node) {
       if (site.role != role_) continue;
       if (std::holds_alternative<Copy>(site.statement->node)) {
         const auto choice = solution_.choices.find(site.statement);
-        single_thread_ &= choice != solution_.choices.end() && choice->second.instruction &&
-                          choice->second.instruction->method == Method::tensor_copy;
+        single_thread_ &= choice != solution_.choices.end() && choice->second.by(Method::tensor_copy);
       } else {
         single_thread_ &= std::visit(
             []<class Node>(const Node&) { return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>; },
             site.statement->node);
       }
     }
-    const std::string condition = i == 0 ? fmt::format("if (wl::thread() < {}) {{", first)
-                                  : last ? std::string("else {")
-                                         : fmt::format("else if (wl::thread() < {}) {{", first);
-    out_.open("{}  // {}: {} warps", condition, role.name, role.warps);
+    const std::string condition = last && i > 0 ? "" : fmt::format("if (wl::thread() < {}) ", first);
+    out_.open("{}{}{{  // {}: {} warps", i > 0 ? "else " : "", condition, role.name, role.warps);
     // setmaxnreg: below the kernel's default a role gives registers back, above it asks for more.
     if (role.registers > 0) {
       const int fair = capabilities_.registers / (program_.warps * 32) / 8 * 8;
@@ -266,15 +255,16 @@ void CudaEmitter::note_pointer(TensorId id) {
 }
 
 void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec) {
-  const bool first = std::ranges::none_of(args_, [&](const Argument& arg) { return arg.buffer == tensor(id).name; });
-  args_.push_back({tensor(id).name, tensor_map, std::move(spec), tensor(id).zeroed && first});
+  const std::string& buffer = given_.tensor(id).name;
+  const bool first = std::ranges::find(args_, buffer, &Argument::buffer) == args_.end();
+  args_.push_back({buffer, tensor_map, std::move(spec), tensor(id).zeroed && first});
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   int number = 1;  // among the tensor's maps
   bool known = false;
   for (auto arg = args_.begin(); arg != args_.end() && !known; ++arg)
-    if (arg->tensor_map && arg->buffer == name(global) && !(known = arg->map == spec)) ++number;
+    if (arg->tensor_map && arg->buffer == given_.tensor(global).name && !(known = arg->map == spec)) ++number;
   const std::string map_name = name(global) + (number > 1 ? fmt::format("_map{}", number) : "_map");
   if (known) return map_name;
   params_.push_back("WL_TENSOR_MAP " + map_name);
@@ -296,11 +286,10 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   for (std::size_t i = 0; i < sites.size(); ++i)
     if (const auto choice = solution.choices.find(sites[i].statement); choice != solution.choices.end())
       of_own.choices[own_sites[i].statement] = choice->second;
-  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, of_own, capabilities).run());
-  restore_names(kernel, own, program);
+  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, of_own, capabilities).run());
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   kernel.cooperative = program.cooperative;
-  for (const synth::Site& site : synth::sites_of(program))
+  for (const synth::Site& site : sites)
     kernel.overlaps |= capabilities.max_cluster > 1 && std::holds_alternative<WaitPrevious>(site.statement->node);
   // An upper bound; registers may allow fewer, which the driver knows.
   const std::int64_t together =

@@ -75,10 +75,8 @@ void CudaEmitter::as_floats(TensorId id, bool own, const char* array, const std:
 void CudaEmitter::emit(const Map& node) {
   const TvLayout& layout = registers(node.dst);
   const auto& full = tensor(node.dst).shape;
-  std::vector<TensorId> operands;
-  tensors_of(node.value, operands);
   bool broadcasts = has_coordinates(node.value);
-  for (const TensorId id : operands) broadcasts |= tensor(id).shape != full;
+  for (const TensorId id : tensors_of(node.value)) broadcasts |= tensor(id).shape != full;
 
   std::vector<ValueLoop> loops;
   if (broadcasts) loops = value_loops(layout, 1);

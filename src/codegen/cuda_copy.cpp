@@ -11,12 +11,24 @@ std::string store_call(const Copy& copy) {
 }
 std::string load_call(const Copy& copy) { return copy.streaming ? "wl::ld_global_stream" : "wl::ld_global"; }
 }  // namespace
+// A register tensor to or from memory, a vector a thread, each by line(bytes, the vector's place, its coordinates).
+template <class F>
+void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load,
+                               const F& line) {
+  const auto loops = value_loops(seen, vector);
+  const Dtype dtype = tensor(side).dtype;
+  const auto replica = out_.block_if(load ? "" : first_replica(seen));
+  const auto turns = open_loops(loops, true, memory.lookup >= 0);
+  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)).text()),
+       coordinates(memory, seen, loops));
+}
+
 void CudaEmitter::emit(const Copy& node) {
   const Sides sides = synth::sides_of(program_, node);
   if (!sides.global && !sides.shared) return cast_registers(node);
   const Choice& choice = solution_.choices.at(at_);
   const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
-  const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
+  const bool engine = choice.by(Method::tensor_copy);
   if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
     return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(*at_),
                   "one type on both sides",
@@ -30,7 +42,15 @@ void CudaEmitter::emit(const Copy& node) {
   if (!sides.registers) return copy_by_threads(node, sides, choice);
   const TvLayout seen =
       synth::seen_from(registers(sides.registers->tensor), (sides.global ? sides.global : sides.shared)->extent);
-  if (sides.global) return copy_global_registers(node, sides, seen, choice.vector);
+  if (sides.global) {
+    const std::string fill = sides.load ? ", " + literal(src.dtype, node.fill) : "";
+    return move_vectors(sides.registers->tensor, *sides.global, seen, choice.vector, sides.load,
+                        [&](std::int64_t bytes, const std::string& value, const auto& at) {
+                          const Place place = place_in(*sides.global, at, fill);
+                          out_.line("{}<{}>({}, {}{});", sides.load ? load_call(node) : store_call(node), bytes,
+                                    sides.load ? value : place.address, sides.load ? place.address : value, place.tail);
+                        });
+  }
   if (is_slot(sides.shared->tensor)) slot_read_ = true;
   else sides.load ? before_read(sides.shared->tensor) : before_write(sides.shared->tensor);
   if (choice.instruction->method == Method::matrix) return copy_matrices(sides, seen, choice);
@@ -48,33 +68,19 @@ void CudaEmitter::cast_registers(const Copy& node) {
   });
 }
 
-// A register tensor to or from memory, a vector a thread, each by line(bytes, the vector's place, its coordinates).
-template <class F>
-void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load,
-                               const F& line) {
-  const auto loops = value_loops(seen, vector);
-  const Dtype dtype = tensor(side).dtype;
-  const auto replica = out_.block_if(load ? "" : first_replica(seen));
-  const auto turns = open_loops(loops, true, memory.lookup >= 0);
-  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)).text()),
-       coordinates(memory, seen, loops));
-}
-
 CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at, const std::string& fill) {
   note_pointer(global.tensor);
-  look_up(global, at);
+  if (global.lookup >= 0) {  // gathered: the coordinate is read, for the element of the innermost loops
+    const auto d = static_cast<std::size_t>(global.lookup_dim);
+    const Tile indices{global.lookup, {global.offset[d]}, {global.extent[d]}};
+    const std::string variable = name(global.lookup) + "_at", inside = bounds_condition(indices, {at[d]});
+    note_pointer(global.lookup);
+    out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at[d]}),
+              inside.empty() ? "" : ", " + inside);
+    at[d] = Index::variable(variable);
+  }
   const std::string bounds = bounds_condition(global, at);
   return {global_address(global, at), bounds.empty() ? "" : ", " + bounds + fill};
-}
-
-void CudaEmitter::copy_global_registers(const Copy& node, const Sides& sides, const TvLayout& seen, std::int64_t vector) {
-  const std::string fill = sides.load ? ", " + literal(tensor(sides.global->tensor).dtype, node.fill) : "";
-  move_vectors(sides.registers->tensor, *sides.global, seen, vector, sides.load,
-               [&](std::int64_t bytes, const std::string& value, const auto& at) {
-                 const Place place = place_in(*sides.global, at, fill);
-                 out_.line("{}<{}>({}, {}{});", sides.load ? load_call(node) : store_call(node), bytes,
-                           sides.load ? value : place.address, sides.load ? place.address : value, place.tail);
-               });
 }
 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
@@ -154,7 +160,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   const auto& layout = solution_.shared.at(shared.tensor);
   const Dtype packed = tensor(shared.tensor).dtype, dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
   const std::int64_t per = per_byte(packed);  // elements of less than a byte go as bytes
-  const auto contiguous = static_cast<std::size_t>(*synth::contiguous_dim(g));
+  const std::size_t contiguous = *synth::contiguous_dim(g);
 
   const std::size_t panel_dim = synth::contiguous_dim(layout, tensor(shared.tensor));
   const std::int64_t panel = layout.dims[panel_dim][0].extent;
@@ -163,12 +169,12 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   for (std::size_t d = 0; d < shared.extent.size(); ++d)
     if (d != panel_dim) rows *= shared.extent[d];
   // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
-  const Peers among = sharing(node.multicast);
-  const bool by_panels = panels % among.blocks == 0;
-  const std::int64_t my_panels = by_panels ? panels / among.blocks : panels, my_rows = by_panels ? rows : rows / among.blocks;
-  if (!by_panels && rows % (8 * among.blocks) != 0)
+  const Peers among = peers_along(program_, node.multicast);
+  const bool by_panels = panels % among.blocks() == 0;
+  const std::int64_t my_panels = by_panels ? panels / among.blocks() : panels, my_rows = by_panels ? rows : rows / among.blocks();
+  if (!by_panels && rows % (8 * among.blocks()) != 0)
     return error({ErrorCode::kNoInstruction, "a multicast cannot be fetched in equal parts", program_.name,
-                  fmt::format("a multiple of {} panels or of {} rows", among.blocks, 8 * among.blocks),
+                  fmt::format("a multiple of {} panels or of {} rows", among.blocks(), 8 * among.blocks()),
                   fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile"});
   std::int64_t row_boxes = ceil_div(my_rows, 256);  // as few as there can be of equal rows, whole swizzles each
   while (row_boxes > 1 && (my_rows % (8 * row_boxes) != 0 || my_rows / row_boxes > 256)) ++row_boxes;
@@ -177,7 +183,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the tile never leaves are left out.
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < g.shape.size(); ++d)
-    if (d == contiguous || g.shape[d] > 1 || bounds_.may_exceed(program_, global, static_cast<int>(d))) order.push_back(d);
+    if (d == contiguous || g.shape[d] > 1 || bounds_.may_exceed(program_, global, d)) order.push_back(d);
   std::ranges::stable_sort(order, {}, [&](std::size_t d) { return std::pair(d != contiguous, g.strides[d]); });
 
   TensorMapSpec spec;
@@ -205,9 +211,9 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
                                  bytes_of(packed, row_box * box_rows * panel))
                                     .text();
     if (load) {
-      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks > 1 ? "_multicast" : "", address,
-                map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
-                among.blocks > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
+      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks() > 1 ? "_multicast" : "",
+                address, map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
+                among.blocks() > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
     } else {
       out_.line("{}({}, {}, {});",
                 node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype)) : choice.instruction->call, map, address,

@@ -1,5 +1,6 @@
 // The state of CUDA emission, shared by the files that each write one kind of statement (cuda_*.cpp).
 #pragma once
+#include <bit>
 #include <set>
 #include <span>
 #include "codegen/emit.h"
@@ -48,8 +49,6 @@ struct ValueLoop {
 // A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
 std::string literal(Dtype dtype, double value);
 
-std::string combined(ReduceOp op, const std::string& a, const std::string& b);
-
 // The digits of a thread's number that a layout names: t / below % extent.
 struct ThreadDigit {
   std::int64_t below, extent;
@@ -59,14 +58,23 @@ struct ThreadDigit {
     return std::ranges::any_of(step, [](std::int64_t along) { return along != 0; });
   }
 };
-std::vector<ThreadDigit> thread_modes(const TvLayout& layout);   // as the layout has them
-std::vector<ThreadDigit> thread_digits(const TvLayout& layout);  // cut at the warp's edge
-bool lanes_pair_up(const TvLayout& layout,
-                   std::size_t axis);  // those along the axis, in steps of powers of two
+std::vector<ThreadDigit> thread_modes(const TvLayout& layout);  // as the layout has them
+
+// The blocks of a cluster that one block shares with, itself among them.
+struct Peers {
+  unsigned ranks = 1;  // a bit each, of block 0
+  std::string mask;    // of the block's own
+  Index share = 0;     // the block's number among them
+  int blocks() const { return std::popcount(ranks); }
+};
+Peers peers_along(const Program& program, const std::string& dimensions);  // that a multicast reaches
+
 class CudaEmitter {
  public:
-  CudaEmitter(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities)
-      : program_(program), solution_(solution), capabilities_(capabilities) {}
+  // `given`: the program by whose names the kernel's arguments go.
+  CudaEmitter(const Program& program, const Program& given, const synth::Solution& solution,
+              const target::Capabilities& capabilities)
+      : program_(program), given_(given), solution_(solution), capabilities_(capabilities) {}
   Result<Kernel> run();
 
  private:
@@ -80,15 +88,13 @@ class CudaEmitter {
   void emit(const If& node);
   void name_offsets(const For& node);
   void emit(const Roles& node);
-  void role_prologue();
-  std::string head(const std::string& body_text) const;
+  std::string source() const;
   void error(Error error) {
     if (!error_) error_ = std::move(error);
   }
 
   // cuda_copy.cpp
   void emit(const Copy& node);
-  void copy_global_registers(const Copy& node, const Sides& sides, const TvLayout& seen, std::int64_t vector);
   void move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout, const Index& base,
                    std::int64_t vector, bool load, const std::optional<Index>& peer = {});
   template <class F>
@@ -120,8 +126,6 @@ class CudaEmitter {
   void emit(const ClusterReduce& node);
   void combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot, std::int64_t count,
                      const Index& address);
-  void reduce_into(const Reduce& node, const std::string& dst);  // an array of floats
-  void cluster_reduce_into(const ClusterReduce& node, const std::string& dst);
   void emit(const tile::Scan& node);
   struct ScanLevel {  // a mode along the axis
     std::size_t axis;
@@ -147,16 +151,8 @@ class CudaEmitter {
   // cuda_exchange.cpp
   void emit(const Rearrange& node);
   void emit(const Reinterpret& node);
-  struct Peers {
-    int blocks;
-    std::string mask;  // their ranks
-    Index share = 0;   // of a multicast: which part this block fetches
-  };
-  Peers sharing(const std::string& along) const;  // the blocks that a multicast reaches
-  Peers peers_of(PipelineId id) const;            // those whose fetches fill this block's slots of a pipeline, itself among them
-  void end_together();                            // where blocks of a cluster reach into each other up to their end
+  Peers peers_of(PipelineId id) const;  // those whose fetches fill this block's slots of a pipeline
   void release_slot(PipelineId id, const std::string& slot);
-  std::string flag_address(const Tile& flag);
   void emit(const Signal& node);
   void emit(const Wait& node);
   void emit(const ClusterSync&);
@@ -198,13 +194,10 @@ class CudaEmitter {
   // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions correspond to them.
   std::vector<Index> coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
                                  std::size_t skip_modes = 0);
-  struct
-      Place {  // of a vector in global memory; behind other arguments: when it lies inside its tensor, and what counts where it does not
-    std::string address, tail;
+  struct Place {                // of a vector in global memory
+    std::string address, tail;  // behind other arguments: when it lies inside its tensor, and what counts where it does not
   };
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
-  // Of a gathered tile: reads the index of the innermost loops' element, and makes it the coordinate.
-  void look_up(const Tile& memory, std::vector<Index>& coordinates);
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string global_address(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;
@@ -230,7 +223,7 @@ class CudaEmitter {
   void before_async_read(TensorId id);  // by the copy engine or by warpgroup matrix instructions
   bool is_slot(TensorId id) const { return tensor(id).pipeline >= 0; }
 
-  const Program& program_;
+  const Program &program_, &given_;
   const synth::Solution& solution_;
   const target::Capabilities& capabilities_;
   std::vector<synth::Site> sites_ = synth::sites_of(program_);
@@ -248,9 +241,9 @@ class CudaEmitter {
   PipelineId slot_of_ = -1;
   std::string slot_stage_;          // the current slot's number while inside Produce or Consume
   bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done
-  std::map<const Statement*, std::string>
-      adds_where_;          // products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || "
-  bool slot_read_ = false;  // by the threads themselves, since the slot was taken
+  bool slot_read_ = false;          // by the threads themselves, since the slot was taken
+  // Products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || ".
+  std::map<const Statement*, std::string> adds_where_;
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;

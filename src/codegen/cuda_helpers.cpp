@@ -39,20 +39,6 @@ std::vector<ThreadDigit> thread_modes(const TvLayout& layout) {
   return modes;
 }
 
-std::vector<ThreadDigit> thread_digits(const TvLayout& layout) {
-  std::vector<ThreadDigit> digits;
-  for (ThreadDigit mode : thread_modes(layout)) {
-    const std::int64_t inside = mode.of_lane() ? std::min(mode.extent, 32 / mode.below) : mode.extent;
-    for (const auto& [extent, times] : {std::pair{inside, std::int64_t{1}}, std::pair{mode.extent / inside, inside}}) {
-      if (extent == 1) continue;
-      digits.push_back({mode.below, extent, mode.step});
-      for (auto& step : digits.back().step) step *= times;
-      mode.below *= extent;
-    }
-  }
-  return digits;
-}
-
 std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int64_t vector) {
   std::vector<ValueLoop> loops;
   std::int64_t stride = 1;
@@ -60,10 +46,8 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int
     std::int64_t extent = mode.extent;
     layout::Coord step = mode.step;
     const std::int64_t inside = std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
-    if (inside > 1) {
-      for (auto& s : step) s *= inside;
-      extent /= inside;
-    }
+    for (auto& s : step) s *= inside;
+    extent /= inside;
     if (extent > 1) loops.push_back({counter(fmt::format("i{}", loops.size()), extent), extent, step, stride * inside});
     stride *= mode.extent;
   }
@@ -99,21 +83,10 @@ std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& 
   return all;
 }
 
-void CudaEmitter::look_up(const Tile& memory, std::vector<Index>& coordinates) {
-  if (memory.lookup < 0) return;
-  Index& at = coordinates[memory.lookup_dim];
-  const auto d = static_cast<std::size_t>(memory.lookup_dim);
-  const Tile indices{memory.lookup, {memory.offset[d]}, {memory.extent[d]}};
-  const std::string variable = name(memory.lookup) + "_at", bounds = bounds_condition(indices, {at});
-  note_pointer(memory.lookup);
-  out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at}), bounds.empty() ? "" : ", " + bounds);
-  at = Index::variable(variable);
-}
-
 std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const {
   std::vector<std::string> conditions;
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
-    if (!bounds_.may_exceed(program_, memory, static_cast<int>(d))) continue;
+    if (!bounds_.may_exceed(program_, memory, d)) continue;
     const std::int64_t size = tensor(memory.tensor).shape[d];
     const std::string at = coordinates[d].text();
     conditions.push_back(bounds_.of(coordinates[d]).low >= 0 ? fmt::format("{} < {}", at, size)

@@ -21,12 +21,6 @@ Rings rings_in(std::span<const Statement> body) {
     });
   return rings;
 }
-
-const Consume* lagging_consume(const Body& body) {
-  for (const Statement& statement : body)
-    if (const auto* node = std::get_if<Consume>(&statement.node); node && node->lag > 0) return node;
-  return nullptr;
-}
 }  // namespace
 void CudaEmitter::barrier_setup() {
   if (!barriers_.empty()) {
@@ -42,7 +36,7 @@ void CudaEmitter::barrier_setup() {
       const auto slots = out_.block("for (int slot = 0; slot < {}; ++slot) {{", pipeline.stages);
       out_.line("wl::mbarrier_init({}_full + 8 * slot, 1);", pipeline.name);
       if (fills_again(id))
-        out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps * peers_of(id).blocks);
+        out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps * peers_of(id).blocks());
     }
     out_.line("wl::fence_mbarrier_init();");
   }
@@ -59,7 +53,7 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
     if (barriers_.count(id)) {
       out_.line("int {0}_slot = 0;", name);
       out_.line("unsigned {}_phase = 0;", name);
-      if (const Peers peers = peers_of(id); rings.consumed.count(id) && peers.blocks > 1)
+      if (const Peers peers = peers_of(id); rings.consumed.count(id) && peers.blocks() > 1)
         out_.line("const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots", name, peers.mask);
       if (rings.lagging.count(id))
         out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
@@ -90,7 +84,7 @@ void CudaEmitter::emit(const Produce& node) {
         bytes += bytes_of(tensor(copy->dst.tensor).dtype, element_count(copy->dst.extent));
     if (fills_again(node.pipeline))
       out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
-                peers_of(node.pipeline).blocks > 1 ? "_cluster" : "");
+                peers_of(node.pipeline).blocks() > 1 ? "_cluster" : "");
     out_.line("wl::mbarrier_arrive_expect_tx({0}_full + 8 * {0}_slot, {1});", pipeline.name, bytes);
     body(node.body);
     advance(pipeline, true);
@@ -146,10 +140,12 @@ void CudaEmitter::release_last(PipelineId id, bool more) {
 
 // After a loop whose Consume let matrix instructions run on: wait for them and free their slot.
 void CudaEmitter::drain(const Body& body) {
-  if (const Consume* node = lagging_consume(body); node && barriers_.count(node->pipeline)) {
-    finish_matrix(0);
-    release_last(node->pipeline, false);
-  }
+  for (const Statement& statement : body)
+    if (const auto* node = std::get_if<Consume>(&statement.node); node && node->lag > 0 && barriers_.count(node->pipeline)) {
+      finish_matrix(0);
+      release_last(node->pipeline, false);
+      break;
+    }
   if (std::ranges::any_of(rings_in(body).consumed, [&](PipelineId id) { return !barriers_.count(id); }))
     out_.line("wl::cp_async_wait<0>();");
 }
@@ -163,11 +159,8 @@ SlotsInFlight either(const SlotsInFlight& a, const SlotsInFlight& b) {
 }
 
 void join(Counts& counts, Counts other) {
-  for (auto& [id, range] : counts) {
-    range = either(range, other[id]);
-    other.erase(id);
-  }
-  for (const auto& [id, range] : other) counts[id] = {0, range.most, 0};
+  for (const auto& [id, range] : other) counts.try_emplace(id);
+  for (auto& [id, range] : counts) range = either(range, other[id]);
 }
 
 bool rises(const Index& index, const std::string& variable) {
@@ -189,50 +182,47 @@ struct Walk {
   const Program& program;
   std::map<const void*, SlotsInFlight> before = {};
 
-  void note(const void* node, PipelineId pipeline, Counts& counts, int step);
-  void body(const Body& statements, Counts& counts, const For* around = nullptr);
-};
+  void note(const void* node, PipelineId pipeline, Counts& counts, int step) {
+    SlotsInFlight& now = counts[pipeline];
+    const int low = step > 0 ? 0 : 1, high = step > 0 ? program.pipeline(pipeline).stages - 1 : INT_MAX;
+    now = {std::clamp(now.least, low, high), std::clamp(now.most, low, high), std::clamp(now.groups, low, high)};
+    const auto [known, fresh] = before.try_emplace(node, now);
+    if (!fresh) known->second = either(known->second, now);
+    now.least += step, now.most += step, now.groups += step;
+  }
 
-void Walk::note(const void* node, PipelineId pipeline, Counts& counts, int step) {
-  SlotsInFlight& now = counts[pipeline];
-  const int low = step > 0 ? 0 : 1, high = step > 0 ? program.pipeline(pipeline).stages - 1 : INT_MAX;
-  now = {std::clamp(now.least, low, high), std::clamp(now.most, low, high), std::clamp(now.groups, low, high)};
-  const auto [known, fresh] = before.try_emplace(node, now);
-  if (!fresh) known->second = either(known->second, now);
-  now.least += step, now.most += step, now.groups += step;
-}
-
-void Walk::body(const Body& statements, Counts& counts, const For* around) {
-  for (const Statement& statement : statements) {
-    if (const auto* loop = std::get_if<For>(&statement.node)) {
-      const auto begin = loop->begin.constant(), end = loop->end.constant(), step = loop->step.constant();
-      const std::int64_t turns = begin && end && step ? (std::max(*end - *begin, std::int64_t{0}) + *step - 1) / *step : -1;
-      if (turns >= 0 && turns <= kMostTurns) {
-        for (std::int64_t turn = 0; turn < turns; ++turn) body(loop->body, counts, loop);
-      } else {
-        Counts entry;
-        do {
-          Counts after = entry = counts;
-          body(loop->body, after, loop);
-          join(counts, std::move(after));
-        } while (entry != counts);
+  void body(const Body& statements, Counts& counts, const For* around = nullptr) {
+    for (const Statement& statement : statements) {
+      if (const auto* loop = std::get_if<For>(&statement.node)) {
+        const auto begin = loop->begin.constant(), end = loop->end.constant(), step = loop->step.constant();
+        const std::int64_t turns = begin && end && step ? (std::max(*end - *begin, std::int64_t{0}) + *step - 1) / *step : -1;
+        if (turns >= 0 && turns <= kMostTurns) {
+          for (std::int64_t turn = 0; turn < turns; ++turn) body(loop->body, counts, loop);
+        } else {
+          Counts entry;
+          do {
+            Counts after = entry = counts;
+            body(loop->body, after, loop);
+            join(counts, std::move(after));
+          } while (entry != counts);
+        }
+        for (auto& [id, range] : counts) range.groups = range.least;
+      } else if (const auto* branch = std::get_if<If>(&statement.node)) {
+        Counts after = counts;
+        body(branch->body, after, around);
+        if (const PipelineId id = running_out(*branch, around); id >= 0) ++counts[id].groups;
+        join(counts, std::move(after));
+      } else if (const auto* produce = std::get_if<Produce>(&statement.node)) {
+        note(produce, produce->pipeline, counts, 1);
+      } else if (const auto* consume = std::get_if<Consume>(&statement.node)) {
+        body(consume->body, counts, around);
+        note(consume, consume->pipeline, counts, -1);
+      } else if (const auto* roles = std::get_if<Roles>(&statement.node)) {
+        for (const Role& role : roles->roles) body(role.body, counts);
       }
-      for (auto& [id, range] : counts) range.groups = range.least;
-    } else if (const auto* branch = std::get_if<If>(&statement.node)) {
-      Counts after = counts;
-      body(branch->body, after, around);
-      if (const PipelineId id = running_out(*branch, around); id >= 0) ++counts[id].groups;
-      join(counts, std::move(after));
-    } else if (const auto* produce = std::get_if<Produce>(&statement.node)) {
-      note(produce, produce->pipeline, counts, 1);
-    } else if (const auto* consume = std::get_if<Consume>(&statement.node)) {
-      body(consume->body, counts, around);
-      note(consume, consume->pipeline, counts, -1);
-    } else if (const auto* roles = std::get_if<Roles>(&statement.node)) {
-      for (const Role& role : roles->roles) body(role.body, counts);
     }
   }
-}
+};
 }  // namespace
 int produces(const Body& body, PipelineId pipeline) {
   constexpr int kMany = 1 << 20;

@@ -156,11 +156,4 @@ Program in_source_terms(const Program& given, const std::function<bool(const std
   renamer.body(program.body);
   return program;
 }
-
-void restore_names(Kernel& kernel, const Program& renamed, const Program& program) {
-  for (Argument& argument : kernel.args) {
-    const auto found = std::ranges::find(renamed.tensors, argument.buffer, &Tensor::name);
-    argument.buffer = program.tensor(static_cast<TensorId>(found - renamed.tensors.begin())).name;
-  }
-}
 }  // namespace warploom::codegen

@@ -37,8 +37,6 @@ inline std::string plus(const std::string& base, const Index& offset) {
 //
 // `taken`: of names that must not be. Statements stay where they are in their bodies.
 Program in_source_terms(const Program& program, const std::function<bool(const std::string&)>& taken);
-// The kernel's arguments by the names that the program's tensors had.
-void restore_names(Kernel& kernel, const Program& renamed, const Program& program);
 
 std::string float_text(double value);  // a literal of type float
 bool has_coordinates(const Value& value);

@@ -5,9 +5,8 @@
 #include "kernels/lower.h"
 #include "tile/verify.h"
 namespace warploom::kernels {
-namespace {
 constexpr std::size_t kAlternatives = 8;  // solutions kept to choose from
-}  // namespace
+
 std::string Schedule::text() const {
   std::string out = family;
   for (const auto& [name, value] : fields) out += fmt::format(" {}={}", name, value);

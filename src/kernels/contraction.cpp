@@ -1,8 +1,6 @@
 #include "kernels/contraction.h"
 namespace warploom::kernels {
 namespace {
-using Kind = NestValue::Kind;
-
 // The factors that a value is the product of: loads that vary along what it is summed over, a number, and values that do not.
 struct Factors {
   const Nest& nest;
@@ -17,11 +15,10 @@ struct Factors {
     if (std::ranges::none_of(over, [&](int k) { return value.varies[at(k)]; })) return scales.push_back(v), true;
     if (value.kind == Kind::load) return loads.push_back(at(value.load)), nest.loads[at(value.load)].lookup_dim < 0;
     if (value.kind != Kind::apply) return false;
-    if (value.op == ValueOp::sub && is_number(value.operands[1], 0)) return take(value.operands[0]);  // a zero point of 0
+    const NestValue& last = nest.values[at(value.operands.back())];
+    if (value.op == ValueOp::sub && last.kind == Kind::constant && last.value == 0)
+      return take(value.operands[0]);  // a zero point
     return value.op == ValueOp::mul && take(value.operands[0]) && take(value.operands[1]);
-  }
-  bool is_number(int v, double wanted) const {
-    return nest.values[at(v)].kind == Kind::constant && nest.values[at(v)].value == wanted;
   }
 };
 
@@ -64,10 +61,9 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   Contraction c{.nest = nest};
   const Nest& n = c.nest;
   const std::vector<bool> reduced = n.reduced();
-  int sums = 0;
-  for (std::size_t v = 0; v < n.values.size(); ++v)
-    if (n.values[v].kind == Kind::reduce) ++sums, c.sum = v;
-  if (sums != 1 || n.values[c.sum].op != ValueOp::add) return std::nullopt;
+  if (std::ranges::count(n.values, Kind::reduce, &NestValue::kind) != 1) return std::nullopt;
+  c.sum = at(std::ranges::find(n.values, Kind::reduce, &NestValue::kind) - n.values.begin());
+  if (n.values[c.sum].op != ValueOp::add) return std::nullopt;
   Factors product{n, n.values[c.sum].axes};
   if (!product.take(n.values[c.sum].operands[0])) return std::nullopt;
   const auto& factors = product.loads;

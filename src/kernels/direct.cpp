@@ -9,8 +9,6 @@
 namespace warploom::kernels {
 namespace direct {
 namespace {
-using Kind = NestValue::Kind;
-
 class Direct final : public Family {
  public:
   Direct(std::vector<Form> forms, const Capabilities& capabilities) : forms_(std::move(forms)), capabilities_(capabilities) {}
@@ -20,7 +18,7 @@ class Direct final : public Family {
   Space space() const override {
     Space space{name(), {}};
     const bool gpu = capabilities_.gpu;
-    const std::int64_t vector = gpu ? 32 : std::max(4, capabilities_.vector_bytes / 4);
+    const std::int64_t vector = gpu ? 32 : capabilities_.lanes();
     std::int64_t x = 1, y = 1, lanes = 1, window = 1;
     bool in_turn = true;
     for (const Form& form : forms_) {
@@ -31,30 +29,29 @@ class Direct final : public Family {
       grow(x, form.roles.x), grow(y, form.roles.y), grow(lanes, form.roles.lanes);
       window = std::max(window, form.roles.window);
     }
-    const auto fitting = [&](std::int64_t size, std::vector<std::int64_t> values) {
+    const auto fitting = [&](std::int64_t size, Values values) {
       std::erase_if(values, [&](std::int64_t value) { return value > 1 && (gpu ? value / 2 >= size : value > size); });
       if (!gpu && size <= 4096 && std::ranges::find(values, size) == values.end()) values.insert(values.begin(), size);
       return values;
     };
-    const std::vector<std::int64_t> wide =
-        gpu ? std::vector<std::int64_t>{256, 128, 512, 64, 1024, 32, 16, 8, 4, 2, 1}
-            : std::vector<std::int64_t>{2048, 1024, 512, 256, 4096, 128, 64, 4 * vector, 2 * vector, vector, 1};
+    const Values wide = gpu ? Values{256, 128, 512, 64, 1024, 32, 16, 8, 4, 2, 1}
+                            : Values{2048, 1024, 512, 256, 4096, 128, 64, 4 * vector, 2 * vector, vector, 1};
     space.fields = {{"x", fitting(x, wide), "elements of a tile along the output's fastest axis"},
                     {"y", fitting(y, {1, 2, 4, 8, 16, 32, 64}), "elements of a tile along a second axis"},
-                    {"lanes", fitting(lanes, lanes == 1 ? std::vector<std::int64_t>{1} : wide),
+                    {"lanes", fitting(lanes, lanes == 1 ? Values{1} : wide),
                      "elements of the reduced axis that lies fastest in memory, taken at once"},
-                    {"unroll", window > 1 && window <= 49 ? std::vector<std::int64_t>{8, 1} : std::vector<std::int64_t>{1},
+                    {"unroll", window > 1 && window <= 49 ? Values{8, 1} : Values{1},
                      "reduced axes of at most this many elements are written out"}};
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
     if (!gpu && is_large())
       space.fields.push_back({"streaming", {1, 0}, "1: the result is written past the caches, in vectors that it fills whole"});
     if (!gpu)
-      space.fields.push_back({"rows", y > 1 && in_turn ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0},
+      space.fields.push_back({"rows", y > 1 && in_turn ? Values{1, 0} : Values{0},
                               "1: the rows of a tile are taken one after another, each in registers from memory to memory"});
     const Form& form = forms_[0];
     if (gpu || forms_.size() > 1 || !form.product) return space;
     space.fields[1].values = fitting(y, {64, 128, 256, 32, 16, 8, 4, 1});
-    std::vector<std::int64_t> rows = {1};
+    Values rows = {1};
     for (const std::int64_t count : {2, 4, 7, 8, 14, 16, 28})
       if (form.roles.z >= 0 && count <= form.nest.axes[at(form.roles.z)]) rows.push_back(count);
     space.fields.push_back({"product", {1, 0}, "1: sums of products are matrix products of blocks in scratch memory"});
@@ -121,9 +118,9 @@ class Direct final : public Family {
     return fits(s, 4 * (m + x * z + 32) * depth * form.product->taps + 8192, capabilities_);
   }
 
-  static std::vector<std::int64_t> depths_of(const Form& form) {
+  static Values depths_of(const Form& form) {
     const std::int64_t size = form.nest.axes[at(form.product->k)];
-    std::vector<std::int64_t> out;
+    Values out;
     for (const std::int64_t count : {256, 384, 512, 128, 64, 32, 16, 8, 4})
       if (count * form.product->taps <= 600 && count < size && (count <= 256 || size % count == 0)) out.push_back(count);
     if (size * form.product->taps <= 600 || out.empty()) out.insert(out.begin(), std::min<std::int64_t>(size, 600));
@@ -158,12 +155,11 @@ class Direct final : public Family {
       for (const auto& output : form.nest.outputs) bytes += 4 * static_cast<double>(graph::element_count(output.place.shape));
     return bytes > 32e6;
   }
-  double lanes() const { return std::max(4, capabilities_.vector_bytes / 4); }
   double cycles_of_product(const Form& form, const Schedule& s, const std::vector<double>& tile, double trips) const {
     const double m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], rows = static_cast<double>(field(s, "z")),
                  taps = static_cast<double>(form.product->taps), deep = taps > 1 ? taps : static_cast<double>(field(s, "depth")),
-                 wide = std::ceil(x * rows / lanes()), copied = std::ceil(x / lanes()) * (form.product->b.inside ? 2 : 4) + 1;
-    return trips * (m * wide * (0.5 + 1.5 / deep) + 2 * m / lanes() + rows * copied) + m * wide * 4;
+                 wide = std::ceil(x * rows / lanes_), copied = std::ceil(x / lanes_) * (form.product->b.inside ? 2 : 4) + 1;
+    return trips * (m * wide * (0.5 + 1.5 / deep) + 2 * m / lanes_ + rows * copied) + m * wide * 4;
   }
   double cycles_of(const Form& form, const NestValue& value, const std::vector<double>& tile, double trips) const {
     if (value.kind == Kind::constant) return 0;
@@ -173,7 +169,7 @@ class Direct final : public Family {
       if (value.varies[a] && form.walked(a)) times = trips;
     }
     const bool fused = elements == row;  // what lies in one row shares a loop and stays in registers
-    const double vectors = elements / row * std::ceil(row / lanes());
+    const double vectors = elements / row * std::ceil(row / lanes_);
     double cycles = vectors * (fused ? 1 : 3) + 2;
     if (value.kind == Kind::load) {
       const Access& load = form.nest.loads[at(value.load)];
@@ -181,7 +177,7 @@ class Direct final : public Family {
       if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1)) {
         const bool pairs = own == inner && stride_along(load, own) == 2, turned = own == form.roles.y &&
                                                                                   std::fmod(tile[at(own)], 8) == 0 &&
-                                                                                  std::fmod(row, lanes()) == 0;  // in registers
+                                                                                  std::fmod(row, lanes_) == 0;  // in registers
         cycles = pairs && fused ? 3 * vectors : elements * (turned ? 0.4 : pairs ? 0.3 : 1.5);
       }
       if (!load.inside) cycles = fused ? cycles + 2 * vectors : cycles * 2 + 10;
@@ -200,6 +196,7 @@ class Direct final : public Family {
  private:
   std::vector<Form> forms_;
   Capabilities capabilities_;
+  double lanes_ = capabilities_.lanes();
 };
 }  // namespace
 }  // namespace direct

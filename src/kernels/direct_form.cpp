@@ -1,9 +1,6 @@
 #include "kernels/direct_form.h"
 #include "kernels/contraction.h"
 namespace warploom::kernels::direct {
-using target::Capabilities;
-using Kind = NestValue::Kind;
-
 int fastest(const Access& access) {
   int best = -1;
   const int axes = access.at.empty() ? 0 : static_cast<int>(access.at[0].steps.size());

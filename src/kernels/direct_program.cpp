@@ -3,9 +3,6 @@
 #include "kernels/nest_tiles.h"
 namespace warploom::kernels::direct {
 namespace {
-using target::Capabilities, tile::Index, tile::TensorId, tile::Value;
-using Kind = NestValue::Kind;
-
 class Writer {
  public:
   Writer(const Form& form, const Schedule& s, const Capabilities& capabilities, const std::string& name)
@@ -116,7 +113,7 @@ class Writer {
   // before ← before + total, and what rounding loses of it: there may be thousands of tiles.
   void pass_on(std::size_t v) {
     const TensorId before = one_a_line("before", v), lost = one_a_line("lost", v), sum = one_a_line("sum", v);
-    const tile::Value total = b.value(one_a_line("total", v));
+    const Value total = b.value(one_a_line("total", v));
     b.map(sum, b.value(before) + total);
     b.map(lost, b.value(lost) + (total - (b.value(sum) - b.value(before))));
     b.map(before, b.value(sum));

@@ -49,10 +49,11 @@ Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules)
 // ok, or kResourceLimit where a block's shared memory, or on a CPU a core's L2 cache, does not hold so many bytes.
 Status fits(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities);
 
+using Values = std::vector<std::int64_t>;
 struct Field {
   std::string name;
-  std::vector<std::int64_t> values;  // the legal ones for this region, most promising first
-  std::string meaning;               // one sentence, units included
+  Values values;        // the legal ones for this region, most promising first
+  std::string meaning;  // one sentence, units included
 };
 
 struct Space {
@@ -92,10 +93,8 @@ FamilyPtr family_for(const Region& region, const std::string& name, const target
 
 // The families, one function each: bound to a region on a target, or null where it does not cover the region.
 using target::Capabilities;
-FamilyPtr matmul_wgmma_family(const Region&,
-                              const Capabilities&);  // sm_90a: copy engine, warp roles, warpgroup matrix instructions
-FamilyPtr im2win_family(const Region&,
-                        const Capabilities&);  // sm_90a, fp32 convolutions: windows read from patches in shared memory
+FamilyPtr matmul_wgmma_family(const Region&, const Capabilities&);  // sm_90a: copy engine, roles, warpgroup matrix instructions
+FamilyPtr im2win_family(const Region&, const Capabilities&);  // sm_90a, fp32 convolutions: windows of patches in shared memory
 FamilyPtr matmul_mma_family(const Region&,
                             const Capabilities&);  // sm_80 and later: cp.async, mma.sync; convolutions, as the next
 FamilyPtr matmul_simt_family(const Region&, const Capabilities&);  // any GPU: fused multiply-adds, strict fp32

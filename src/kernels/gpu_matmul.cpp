@@ -1,8 +1,6 @@
 #include "kernels/gpu_matmul.h"
 #include "kernels/direct_form.h"
 namespace warploom::kernels {
-using tile::Index, tile::TensorId;
-
 std::optional<Precision> precision_of(Dtype a, Dtype b, Track track) {
   if (a != b) return std::nullopt;
   if (a == Dtype::bf16 && track != Track::fp16) return Precision{Dtype::bf16, 1};
@@ -45,10 +43,9 @@ bool is_whole(const Access& access) {
 
 bool stores_whole(const Contraction& c) {
   const auto epilogue = epilogue_of(c);
-  std::vector<const Access*> outside = {&c.nest.outputs[0].place};
-  for (const int operand : epilogue.value_or(std::vector<int>{})) outside.push_back(&c.nest.loads[at(operand)]);
-  return epilogue &&
-         std::ranges::all_of(outside, [](const Access* access) { return is_whole(*access) && is_computed_float(access->dtype); });
+  const auto fits = [](const Access& access) { return is_whole(access) && is_computed_float(access.dtype); };
+  return epilogue && fits(c.nest.outputs[0].place) &&
+         std::ranges::all_of(*epilogue, [&](int operand) { return fits(c.nest.loads[at(operand)]); });
 }
 
 std::vector<std::size_t> slot_axes(const Contraction& c) {
@@ -151,13 +148,13 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
   TensorId result = acc;
   if (at(output.value) != c.sum || t.dtype_of(acc) != output.place.dtype) {
     result = t.reg("result", output.place.dtype, shape_of([](std::size_t) { return true; }));
-    const auto known = [&](int v) -> std::optional<tile::Value> {
+    const auto known = [&](int v) -> std::optional<Value> {
       if (at(v) == c.sum) return t.value(acc);
       const NestValue& value = nest.values[at(v)];
       if (value.kind == NestValue::Kind::index) return tile.value_at(value.at, {c.m[0], c.n[0]});
       return value.kind == NestValue::Kind::load ? std::optional(t.value(loaded.at(value.load))) : std::nullopt;
     };
-    t.map(result, made_of<tile::Value>(nest, output.value, known, tile::constant, tile::apply));
+    t.map(result, made_of<Value>(nest, output.value, known, tile::constant, tile::apply));
   }
   const tile::Tile destination = Boxes(draft, "C", nest, output.place, axes, true).at(tile);
   if (staging >= 0) t.copy(t.all(result), t.all(staging));

@@ -22,7 +22,7 @@ class TileOrder {
  public:
   TileOrder(const Contraction& contraction, NestTile tile, std::int64_t group, std::int64_t cluster = 1);
   std::int64_t count() const { return tiles_m_ * tiles_n_ * batch_; }
-  NestTile at(const tile::Index& number) const;  // the tile where it lies
+  NestTile at(const Index& number) const;  // the tile where it lies
 
  private:
   const Contraction& c_;
@@ -62,6 +62,6 @@ struct Preparation {
 
 // Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`: those that rows follow, `rows` of them,
 // then those of columns. Through `staging`, a shared tensor, where there is one.
-void store(Draft& draft, const Contraction& contraction, tile::TensorId acc, const NestTile& tile,
-           const std::vector<std::size_t>& axes, std::size_t rows = 1, tile::TensorId staging = -1);
+void store(Draft& draft, const Contraction& contraction, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,
+           std::size_t rows = 1, TensorId staging = -1);
 }  // namespace warploom::kernels

@@ -12,8 +12,6 @@
 #include "layout/memory_layout.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId;
-
 constexpr std::int64_t kGroup = 8;       // rows of tiles taken together
 constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
 // Elements of the sum that the matrix unit adds up before the threads add its sum to theirs: it truncates as it adds (fp32 track).
@@ -29,21 +27,26 @@ class Im2win : public Family {
         second_(second_column(contraction)) {}
   std::string name() const override { return "im2win"; }
 
-  static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
-    const auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
-    if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty()) return nullptr;
-    const Access &input = c->nest.loads[c->b], &weights = c->nest.loads[c->a];
-    const auto precision = precision_of(weights.dtype, input.dtype, region.track);
-    if (!precision || precision->operand != Dtype::tf32 || !stores_whole(*c)) return nullptr;
-    auto family = std::make_shared<Im2win>(*c, precision->terms, capabilities);
-    return family->reads() ? family : nullptr;
+  // Whether the copy engine can fetch patches: pixels are neighbours in memory, all else lies at multiples of 16 bytes.
+  bool reads() const {
+    const Access &from = input(), &weights = c_.nest.loads[c_.b];
+    const auto plane = from.dim_of(*c_.channel);
+    if (!x_ || !plane || plane == x_ || plane == y_ || x_ == y_ || (down_ && !y_) || from.at.size() > 5) return false;
+    if (from.lookup_dim >= 0 || weights.lookup_dim >= 0 || from.fill != 0 || weights.fill != 0) return false;
+    if (from.strides[*x_] != 1 || from.at[*x_].steps[c_.row] < 1 || from.at[*plane].begin != 0) return false;
+    for (std::size_t d = 0; d < from.at.size(); ++d) {
+      const auto& steps = from.at[d].steps;
+      const auto moves = std::ranges::count_if(steps, [](std::int64_t step) { return step != 0; });
+      if (std::ranges::min(steps) < 0 || (d != *x_ && from.strides[d] % 4 != 0) || moves > (d == x_ || d == y_ ? 2 : 1))
+        return false;
+    }
+    return weights.dim_of(c_.column) && weights.dim_of(*c_.channel) && weights.dim_of(*c_.window);
   }
 
   Space space() const override {
     const std::int64_t columns = size(c_.row), rows = second_ ? size(second_) : 1, channels = size(c_.channel),
                        down = size(down_), all = round_up(size(c_.column), 8);
     const bool split = precision_.terms > 1;
-    using Values = std::vector<std::int64_t>;
     Values across, deep, taps = {down}, wide, ys = {2, 4, 3, 6, 8, 12, 16, 1};
     for (const std::int64_t x : {64, 32, 16, 8})  // the widest that adds few pixels
       if (x == 8 || round_up(columns, x) * 4 <= columns * 5) across.push_back(x);
@@ -211,22 +214,6 @@ class Im2win : public Family {
     return other == c_.k.end() ? std::nullopt : std::optional(*other);
   }
 
-  // Whether the copy engine can fetch patches: pixels are neighbours in memory, all else lies at multiples of 16 bytes.
-  bool reads() const {
-    const Access &from = input(), &weights = c_.nest.loads[c_.b];
-    const auto plane = from.dim_of(*c_.channel);
-    if (!x_ || !plane || plane == x_ || plane == y_ || x_ == y_ || (down_ && !y_) || from.at.size() > 5) return false;
-    if (from.lookup_dim >= 0 || weights.lookup_dim >= 0 || from.fill != 0 || weights.fill != 0) return false;
-    if (from.strides[*x_] != 1 || from.at[*x_].steps[c_.row] < 1 || from.at[*plane].begin != 0) return false;
-    for (std::size_t d = 0; d < from.at.size(); ++d) {
-      const auto& steps = from.at[d].steps;
-      const auto moves = std::ranges::count_if(steps, [](std::int64_t step) { return step != 0; });
-      if (std::ranges::min(steps) < 0 || (d != *x_ && from.strides[d] % 4 != 0) || moves > (d == x_ || d == y_ ? 2 : 1))
-        return false;
-    }
-    return weights.dim_of(c_.column) && weights.dim_of(*c_.channel) && weights.dim_of(*c_.window);
-  }
-
   // What a slot of the ring holds.
   struct Slot {
     Slot(const Im2win& of, const Schedule& s)
@@ -317,5 +304,13 @@ class Im2win : public Family {
   std::optional<std::size_t> y_ = down_ ? input().dim_of(*down_) : std::nullopt;
 };
 }  // namespace
-FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) { return Im2win::bind(region, capabilities); }
+FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) {
+  const auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
+  if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty()) return nullptr;
+  const Access &input = c->nest.loads[c->b], &weights = c->nest.loads[c->a];
+  const auto precision = precision_of(weights.dtype, input.dtype, region.track);
+  if (!precision || precision->operand != Dtype::tf32 || !stores_whole(*c)) return nullptr;
+  auto family = std::make_shared<Im2win>(*c, precision->terms, capabilities);
+  return family->reads() ? family : nullptr;
+}
 }  // namespace warploom::kernels

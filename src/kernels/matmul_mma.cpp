@@ -8,8 +8,6 @@
 #include "kernels/gpu_matmul.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId, tile::Value;
-
 // Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
 std::int64_t outside(const Contraction& c) {
   std::int64_t far = 1;
@@ -37,7 +35,6 @@ class MatmulThreads final : public Family {
   }
 
   Space space() const override {
-    using Values = std::vector<std::int64_t>;
     const Contraction& c = c_;
     const bool plain = c.channel && c.k.size() == 1 && !second_;  // a matmul
     const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
@@ -74,8 +71,7 @@ class MatmulThreads final : public Family {
   Status legal(const Schedule& s) const override {
     const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1), threads = field(s, "warps") * 32,
                k = field(s, "block_k") * field(s, "taps", 1);
-    const std::int64_t deepest =
-        p_.terms > 1 ? 32 : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
+    const int deepest = p_.terms > 1 ? 32 : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
     const auto accumulators = m * n / threads;
     WARPLOOM_CHECK(first_broken(
         s, {{k % k_step() != 0 || k > deepest, "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
@@ -90,29 +86,6 @@ class MatmulThreads final : public Family {
     Programs out;
     Access a = c_.nest.loads[c_.a];
     if (field(s, "pack")) a = Preparation{out, "a", {a.dtype, 1}, capabilities_}.laid_anew(a, c_.row, *c_.channel, true).high;
-    multiply(out, a, s);
-    return out;
-  }
-
- private:
-  int k_step() const { return tensor_cores_ ? 32 / bytes_of(p_.operand) : 4; }
-
-  // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to compute with; factors of 8 bits where
-  // nothing is outside.
-  static bool computes(const Contraction& c) {
-    for (std::size_t i = 0; i < c.nest.loads.size(); ++i) {
-      const Access& load = c.nest.loads[i];
-      const bool factor = i == c.a || i == c.b, narrow = factor && load.inside && bits_of(load.dtype) == 8;
-      if (load.lookup_dim >= 0 || (factor && load.fill != 0) || !(narrow || is_computed_float(load.dtype))) return false;
-      for (const Affine& dim : load.at) {
-        const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
-        const bool channels = c.channel && dim.steps[*c.channel] != 0, both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
-        if (both || (channels && !alone) || std::ranges::min(dim.steps) < 0) return false;
-      }
-    }
-    return is_computed_float(c.nest.outputs[0].place.dtype);
-  }
-  void multiply(Programs& out, const Access& a, const Schedule& s) const {
     const Contraction& c = c_;
     const Nest& nest = c.nest;
     const auto bm = field(s, "block_m"), channels = field(s, "block_k"), taps = field(s, "taps", 1), bk = channels * taps,
@@ -175,8 +148,27 @@ class MatmulThreads final : public Family {
     });
     store(draft, c, acc, tile, result);
     draft.finish(out);
+    return out;
   }
 
+ private:
+  int k_step() const { return tensor_cores_ ? 32 / bytes_of(p_.operand) : 4; }
+
+  // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to compute with; factors of 8 bits where
+  // nothing is outside.
+  static bool computes(const Contraction& c) {
+    for (std::size_t i = 0; i < c.nest.loads.size(); ++i) {
+      const Access& load = c.nest.loads[i];
+      const bool factor = i == c.a || i == c.b, narrow = factor && load.inside && bits_of(load.dtype) == 8;
+      if (load.lookup_dim >= 0 || (factor && load.fill != 0) || !(narrow || is_computed_float(load.dtype))) return false;
+      for (const Affine& dim : load.at) {
+        const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
+        const bool channels = c.channel && dim.steps[*c.channel] != 0, both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
+        if (both || (channels && !alone) || std::ranges::min(dim.steps) < 0) return false;
+      }
+    }
+    return is_computed_float(c.nest.outputs[0].place.dtype);
+  }
   // acc += fa · fb of register fragments: as they are, rounded to tf32, or as three products of two-part splits.
   void multiply_fragments(Draft& draft, TensorId acc, TensorId fa, TensorId fb, const std::vector<std::int64_t>& a_shape,
                           const std::vector<std::int64_t>& b_shape) const {

@@ -11,8 +11,6 @@
 #include "kernels/window_order.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId;
-
 // Between the rows of an operand that is read across, so that the 8 rows and 4 depths that a warp reads at once lie in 32 banks.
 constexpr std::int64_t kApart = 8;
 
@@ -21,22 +19,10 @@ class MatmulWgmma : public Family {
   MatmulWgmma(const Contraction& contraction, std::optional<WindowOrder> windows, const Precision& precision,
               const Capabilities& capabilities)
       : windows_(std::move(windows)),
-        c_(windows_ ? windows_->contraction() : contraction),
+        c_(windows_ ? windows_->contraction : contraction),
         p_(precision),
         capabilities_(capabilities) {}
   std::string name() const override { return "matmul_wgmma"; }
-
-  static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
-    auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
-    if (!c || !c->channel) return nullptr;
-    const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b];
-    const auto precision = precision_of(a.dtype, b.dtype, region.track);
-    if (!precision || !stores_whole(*c)) return nullptr;
-    const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1;
-    auto windows = c->k.size() > 1 || strided ? WindowOrder::of(*c) : std::nullopt;
-    if (!windows && (c->k.size() > 1 || strided || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b))) return nullptr;
-    return std::make_shared<MatmulWgmma>(*c, std::move(windows), *precision, capabilities);
-  }
 
   Space space() const override {
     const Contraction& c = c_;
@@ -45,7 +31,6 @@ class MatmulWgmma : public Family {
                        steps = slots_of(c, 128 / bytes);
     // Few rows: weights on the matrix unit's 64-row side, rows on its narrow side.
     const bool skinny = m < 128 && m < n, narrow = bytes_of(c.nest.outputs[0].place.dtype) == 2;
-    using Values = std::vector<std::int64_t>;
     Values splits = {1};
     const std::int64_t rows = second_ ? c.nest.axes[*second_] : 1,
                        tiles = ceil_div(m, 128) * ceil_div(n * rows, 128) * others_of(c).second;
@@ -140,7 +125,7 @@ class MatmulWgmma : public Family {
     Programs out;
     const auto operand = [&](const char* name, const Access& from, std::size_t row) {
       const bool is_a = row == c_.row;  // before they were exchanged
-      if (windows_) return windows_->lay({out, is_a ? "a" : "b", p_, capabilities_}, is_a);
+      if (windows_) return (is_a ? windows_->a : windows_->b).lay({out, is_a ? "a" : "b", p_, capabilities_});
       return Preparation{out, name, p_, capabilities_}.for_copies(from, row, k);
     };
     const Access& first = c.nest.loads[c.a];
@@ -312,6 +297,15 @@ class MatmulWgmma : public Family {
 };
 }  // namespace
 FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabilities) {
-  return MatmulWgmma::bind(region, capabilities);
+  auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
+  if (!c || !c->channel) return nullptr;
+  const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b];
+  const auto precision = precision_of(a.dtype, b.dtype, region.track);
+  if (!precision || !stores_whole(*c)) return nullptr;
+  const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1,
+             runs = c->k.size() > 1 || strided;
+  auto windows = runs ? window_order_of(*c) : std::nullopt;
+  if (!windows && (runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b))) return nullptr;
+  return std::make_shared<MatmulWgmma>(*c, std::move(windows), *precision, capabilities);
 }
 }  // namespace warploom::kernels

@@ -5,7 +5,6 @@
 namespace warploom::kernels {
 namespace {
 using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId, graph::Term;
-using Kind = NestValue::Kind;
 using Map = std::vector<Affine>;  // a coordinate for each dimension of a tensor
 using Value = std::optional<int>;
 
@@ -16,11 +15,6 @@ void add(Affine& to, const Affine& from, std::int64_t factor = 1) {
   for (std::size_t a = 0; a < from.steps.size(); ++a) to.steps[a] += from.steps[a] * factor;
   while (!to.steps.empty() && to.steps.back() == 0) to.steps.pop_back();
 }
-
-struct Split {  // an axis asked for in two
-  std::size_t axis;
-  std::int64_t inner;
-};
 
 class Reader {
  public:
@@ -56,15 +50,7 @@ class Reader {
   }
 
   Nest nest;
-  std::optional<Split> wanted;  // why nothing was read, where splitting an axis helps
-
-  void ask_for(const Split& split) {  // turns the physical axis into an entry of splits_
-    const auto [logical, position] = origin_[split.axis];
-    Shape& sizes = splits_[logical];
-    if (sizes.empty()) sizes = {nest.axes[split.axis]};
-    sizes[position] /= split.inner;
-    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(position) + 1, split.inner);
-  }
+  bool to_split = false;  // why nothing was read: an axis is to be split first
 
  private:
   const Graph& graph_;
@@ -87,6 +73,14 @@ class Reader {
       add(out, along(nest.axes.size() - 1, nest.axes.size(), step /= sizes[i]));
     }
     return out;
+  }
+  void split(std::size_t axis, std::int64_t inner) {
+    const auto [logical, position] = origin_[axis];
+    Shape& sizes = splits_[logical];
+    if (sizes.empty()) sizes = {nest.axes[axis]};
+    sizes[position] /= inner;
+    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(position) + 1, inner);
+    to_split = true;
   }
   // Those that coordinates step along.
   std::vector<int> axes_of(std::span<const Affine> coordinates) const {
@@ -374,7 +368,7 @@ class Reader {
       if (pace % steps[d] != 0) return std::nullopt;
       if (d > 0 && pace * nest.axes[at(axis)] > steps[d - 1] && steps[d - 1] % pace == 0) {  // it runs on into the next digit
         const std::int64_t inner = steps[d - 1] / pace;
-        if (inner > 1 && nest.axes[at(axis)] % inner == 0) wanted = Split{at(axis), inner};
+        if (inner > 1 && nest.axes[at(axis)] % inner == 0) split(at(axis), inner);
         return std::nullopt;
       }
       add(out[d], along(at(axis), nest.axes.size(), step / steps[d]));
@@ -405,7 +399,7 @@ class Reader {
           flat = scaled;
         }
         const auto parts = digits(flat, sizes);
-        if (!parts && !wanted && stored(node.inputs[0])) {  // it cuts axes unevenly: the same memory under another shape
+        if (!parts && !to_split && stored(node.inputs[0])) {  // it cuts axes unevenly: the same memory under another shape
           Access seen = access(node.inputs[0], Map(from.size()));
           seen.shape = to, seen.strides = graph::strides_of(to), seen.at = map, seen.inside = inside(map, to);
           return load(std::move(seen));
@@ -540,8 +534,7 @@ std::optional<Nest> part(const Graph& graph, const std::vector<TensorId>& output
   for (int i = 0; i < kMostSplits; ++i) {
     Reader reader(graph, splits);
     if (reader.read(outputs, begin, size)) return normal_form(std::move(reader.nest));
-    if (!reader.wanted) return std::nullopt;
-    reader.ask_for(*reader.wanted);
+    if (!reader.to_split) return std::nullopt;
   }
   return std::nullopt;
 }

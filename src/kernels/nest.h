@@ -78,6 +78,7 @@ struct NestValue {
 
   bool same(const NestValue& other) const;  // but for what it varies along
 };
+using Kind = NestValue::Kind;
 inline constexpr int kLargestCopy = 12;  // operations: what programs rather compute again than keep
 
 struct Nest {

@@ -2,8 +2,6 @@
 #include "kernels/nest.h"
 namespace warploom::kernels {
 namespace {
-using Kind = NestValue::Kind;
-
 void complete(Nest& nest) {
   const std::size_t rank = nest.axes.size();
   const auto squeeze = [&](Access& access) {

@@ -1,6 +1,5 @@
 #include "kernels/nest_tiles.h"
 namespace warploom::kernels {
-using tile::Index;
 namespace {
 // The dimensions of a tensor, those that follow `axes` last and in their order.
 std::vector<std::size_t> order(const Access& access, const std::vector<std::size_t>& axes) {
@@ -17,7 +16,7 @@ std::vector<std::size_t> order(const Access& access, const std::vector<std::size
   return dims;
 }
 }  // namespace
-tile::TensorId Draft::reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape) {
+TensorId Draft::reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape) {
   const auto [found, added] = named.try_emplace(name);
   if (added) found->second = b.reg(name, dtype, shape);
   return found->second;
@@ -59,15 +58,15 @@ Index NestTile::first(const Affine& coordinate) const {
   return sum;
 }
 
-tile::Value NestTile::value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const {
+Value NestTile::value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const {
   const Index start = first(coordinate);
-  const auto number = [](const tile::Index& index) { return tile::coordinate(0, index) - tile::coordinate(0); };
-  std::optional<tile::Value> sum;
+  const auto number = [](const Index& index) { return tile::coordinate(0, index) - tile::coordinate(0); };
+  std::optional<Value> sum;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto step = static_cast<double>(coordinate.steps[axes[i]]);
     if (step == 0) continue;
-    const tile::Value own = tile::coordinate(static_cast<int>(i), sum || step != 1 ? tile::Index(0) : start);
-    tile::Value next = step == 1 ? own : tile::constant(step) * own;
+    const Value own = tile::coordinate(static_cast<int>(i), sum || step != 1 ? Index(0) : start);
+    Value next = step == 1 ? own : tile::constant(step) * own;
     if (!sum && step != 1) next = std::move(next) + number(start);
     sum = sum ? std::move(*sum) + std::move(next) : std::move(next);
   }

@@ -7,6 +7,7 @@
 #include "kernels/family.h"
 #include "tile/build.h"
 namespace warploom::kernels {
+using tile::Index, tile::TensorId, tile::Value;  // programs are made of them throughout
 inline std::int64_t power_of_two_above(std::int64_t a) { return static_cast<std::int64_t>(std::bit_ceil(at(a))); }
 
 // A program under construction with the record of which buffer each of its global tensors is.
@@ -14,10 +15,10 @@ struct Draft {
   explicit Draft(const std::string& name) : b(name) {}
   tile::Builder b;
   std::map<std::string, std::string> buffers;
-  std::map<std::string, tile::TensorId> named;    // register tensors that several pieces share
-  std::map<std::string, tile::TensorId> lookups;  // indices of gathers, by the graph's names
+  std::map<std::string, TensorId> named;    // register tensors that several pieces share
+  std::map<std::string, TensorId> lookups;  // indices of gathers, by the graph's names
 
-  tile::TensorId reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape);  // the one of that name
+  TensorId reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape);  // the one of that name
   void finish(Family::Programs& out);
 };
 
@@ -26,15 +27,15 @@ using AxisIfAny = std::optional<std::size_t>;
 std::vector<std::size_t> axes_of(std::initializer_list<AxisIfAny> axes);
 
 struct NestTile {
-  std::vector<tile::Index> origin;   // one an axis of the nest
+  std::vector<Index> origin;         // one an axis of the nest
   std::vector<std::int64_t> extent;  // likewise: 1 unless given
 
   explicit NestTile(const Nest& nest, std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents = {});
-  std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;               // of tiles along them
-  void place(const Nest& nest, const std::vector<std::size_t>& axes, const tile::Index& number);  // the last axis fastest
-  tile::Index first(const Affine& coordinate) const;                                              // what it is at the origin
+  std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;         // of tiles along them
+  void place(const Nest& nest, const std::vector<std::size_t>& axes, const Index& number);  // the last axis fastest
+  Index first(const Affine& coordinate) const;                                              // what it is at the origin
   // A coordinate as a number, over the elements of a register tensor with a dimension for each of these axes.
-  tile::Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;
+  Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;
 };
 
 // An access as a global tensor of a program, declared when this is made (what it is gathered by as another one), and its boxes.
@@ -48,6 +49,6 @@ class Boxes {
   Draft* draft_;
   Access access_;
   std::vector<std::size_t> dims_;  // of the access, in the order of the tensor's
-  tile::TensorId tensor_;
+  TensorId tensor_;
 };
 }  // namespace warploom::kernels

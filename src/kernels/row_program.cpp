@@ -1,7 +1,6 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
-using tile::Index, tile::ReduceOp, tile::TensorId, tile::Value;
-using Kind = RowTerm::Kind;
+using tile::ReduceOp;
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
   at.origin = start, at.extent = std::move(extents);
@@ -114,13 +113,6 @@ void RowProgram::hold(std::size_t pass, bool operands) {
     if (const auto found = bound.find(id); found == bound.end() || found->second.tensor != whole(name)) put(id, name);
 }
 
-TensorId RowProgram::operand(int id) {
-  const Value value = bound.at(rows.term(id).operands[0]), inside = masked(id, value);
-  if (inside.kind == Value::Kind::tensor) return value.tensor;
-  b.map(whole("inside"), inside);
-  return whole("inside");
-}
-
 void RowProgram::reduce(int id, TensorId from, bool alone) {
   const RowTerm& term = rows.term(id);
   const auto op = *reduce_op(term.op);
@@ -208,7 +200,12 @@ void RowProgram::in_registers() {
     settle(p);
     hold(p, true);
     fetch = {};
-    for (const int id : rows.passes[p].reduces) reduce(id, operand(id));
+    for (const int id : rows.passes[p].reduces) {
+      const Value inside = masked(id, bound.at(rows.term(id).operands[0]));
+      const bool plain = inside.kind == Value::Kind::tensor;
+      if (!plain) b.map(whole("inside"), inside);  // nothing past the row's end
+      reduce(id, plain ? inside.tensor : whole("inside"));
+    }
     std::erase_if(bound,
                   [&](const auto& each) { return rows.term(each.first).along && !rows.passes[p].held.contains(each.first); });
   }
@@ -247,10 +244,6 @@ void RowProgram::take(std::size_t pass) {
     if (!in_pieces) b.copy(keep(slot), b.all(to));
     bound[id] = b.value(to);
   }
-}
-void RowProgram::leave(std::size_t pass) {
-  for (const auto& [id, slot] : rows.passes[pass].held)
-    if (!in_pieces && (pass == 0 || !rows.passes[pass - 1].held.contains(id))) b.copy(b.all(whole(slot_name(slot))), keep(slot));
 }
 
 // Every lane keeps its own result, or its own running maximum and the sum of exp(x - maximum); they are joined after the pass.
@@ -318,7 +311,10 @@ void RowProgram::in_passes(bool stays) {
     }
     walk([&](const Index&) {
       if (stays && p > 0) take(p - 1);
-      if (stays && !own_mean) hold(p, false), leave(p);
+      if (stays && !own_mean) hold(p, false);
+      for (const auto& [id, slot] : rows.passes[p].held)  // that the pass before did not
+        if (stays && !own_mean && !in_pieces && (p == 0 || !rows.passes[p - 1].held.contains(id)))
+          b.copy(b.all(whole(slot_name(slot))), keep(slot));
       for (std::size_t i = 0; i < lanes.size(); ++i) {
         const Value all = b.value(lanes[i]),
                     each = own_mean

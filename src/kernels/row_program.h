@@ -13,17 +13,17 @@ struct RowProgram {
   bool compensated = false;  // in_passes: sums keep what rounding loses, since there are thousands of tiles
   Draft draft{"rowwise"};
   tile::Builder& b = draft.b;
-  std::vector<Boxes> in, out;                      // global tensors
-  NestTile at;                                     // by axis, and one more for `across` where it is none
-  std::vector<tile::Index> start;                  // where the row begins, or a block's part of it
-  std::map<int, tile::Value> bound = {};           // terms that have been computed
-  std::map<int, tile::TensorId> kept = {};         // by slot: the shared tensor of a row's held terms
-  std::function<void(tile::TensorId)> fetch = {};  // where set: loads what varies along all of a tile, in the first pass
-  std::vector<std::function<void()>> meanwhile;    // done where blocks meet in memory, before they wait
-  std::int64_t piece = 0;                          // the tile that is walked over
-  tile::Index group = 0;                           // of rows that the tile is at
-  std::int64_t met = 0;                            // in memory, so often a tile
-  tile::TensorId met_parts = -1, met_flags = -1;
+  std::vector<Boxes> in, out;                    // global tensors
+  NestTile at;                                   // by axis, and one more for `across` where it is none
+  std::vector<Index> start;                      // where the row begins, or a block's part of it
+  std::map<int, Value> bound = {};               // terms that have been computed
+  std::map<int, TensorId> kept = {};             // by slot: the shared tensor of a row's held terms
+  std::function<void(TensorId)> fetch = {};      // where set: loads what varies along all of a tile, in the first pass
+  std::vector<std::function<void()>> meanwhile;  // done where blocks meet in memory, before they wait
+  std::int64_t piece = 0;                        // the tile that is walked over
+  Index group = 0;                               // of rows that the tile is at
+  std::int64_t met = 0;                          // in memory, so often a tile
+  TensorId met_parts = -1, met_flags = -1;
   std::vector<BufferSpec> workspaces = {};
 
   // Tiles are of these extents, 1 off Rows::dims.
@@ -31,32 +31,30 @@ struct RowProgram {
 
   std::int64_t tiles(std::size_t axis) const;  // along an axis; of a row's last one in a block's part of it
   std::int64_t tiles(const std::vector<std::size_t>& axes) const;
-  void go_to(const tile::Index& rows_of_tile);  // counted in tiles along the outer axes
-  void go_along(const tile::Index& number);     // to that tile of the row
-  void in_registers();                          // a tile is a whole row, or a block's part of it
-  void in_passes(bool keep);                    // over tiles; what is held stays in shared memory, or is computed again
+  void go_to(const Index& rows_of_tile);  // counted in tiles along the outer axes
+  void go_along(const Index& number);     // to that tile of the row
+  void in_registers();                    // a tile is a whole row, or a block's part of it
+  void in_passes(bool keep);              // over tiles; what is held stays in shared memory, or is computed again
 
   // Pieces of those.
-  tile::Value compute(int term);                          // after the loads that it needs
-  tile::TensorId put(int term, const std::string& name);  // in a register tensor as large as the tile, to which it is bound
-  void settle(std::size_t pass);                          // computes the numbers that the pass needs of each row
-  void hold(std::size_t pass, bool operands);             // puts what the pass holds, and perhaps the operands of its reductions
-  tile::TensorId operand(int reduce);                     // that has been put; with nothing in it past the row's end
-  void reduce(int term, tile::TensorId from, bool alone = false);            // over the row; binds it
-  std::vector<tile::TensorId> meet(const std::vector<tile::TensorId>& own);  // combines it over the blocks that share the row
+  Value compute(int term);                          // after the loads that it needs
+  TensorId put(int term, const std::string& name);  // in a register tensor as large as the tile, to which it is bound
+  void settle(std::size_t pass);                    // computes the numbers that the pass needs of each row
+  void hold(std::size_t pass, bool operands);       // puts what the pass holds, and perhaps the operands of its reductions
+  void reduce(int term, TensorId from, bool alone = false);      // over the row; binds it
+  std::vector<TensorId> meet(const std::vector<TensorId>& own);  // combines it over the blocks that share the row
   int row_dim() const { return static_cast<int>(std::ranges::find(rows.dims, rows.row.back()) - rows.dims.begin()); }
-  tile::Index rank() const { return in_memory ? tile::block(0) % cluster : tile::cluster_rank(); }  // among those
-  void walk(const std::function<void(const tile::Index&)>& body);                                   // over the row's tiles
-  tile::Value masked(int term, tile::Value value) const;
-  void store(bool along);                // results along the row, or the others
-  tile::TensorId register_of(int load);  // a term
+  Index rank() const { return in_memory ? tile::block(0) % cluster : tile::cluster_rank(); }  // among those
+  void walk(const std::function<void(const Index&)>& body);                                   // over the row's tiles
+  Value masked(int term, Value value) const;
+  void store(bool along);          // results along the row, or the others
+  TensorId register_of(int load);  // a term
   std::string slot_name(int slot) const;
-  tile::TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
-  tile::TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
-  tile::TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(start.size(), true)); }
-  tile::Tile keep(int slot);     // where the tile's part of a slot stays
-  void take(std::size_t pass);   // loads and binds what the pass held
-  void leave(std::size_t pass);  // stores what it holds and the one before did not
-  void read(const RowTerm& load, tile::TensorId to);
+  TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
+  TensorId number(const std::string& name) { return reg(name, {}); }  // one a row
+  TensorId whole(const std::string& name) { return reg(name, std::vector<bool>(start.size(), true)); }
+  tile::Tile keep(int slot);    // where the tile's part of a slot stays
+  void take(std::size_t pass);  // loads and binds what the pass held
+  void read(const RowTerm& load, TensorId to);
 };
 }  // namespace warploom::kernels

@@ -2,7 +2,6 @@
 #include <numeric>
 namespace warploom::kernels {
 namespace {
-using Kind = RowTerm::Kind;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Reader {

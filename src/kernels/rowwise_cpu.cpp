@@ -8,13 +8,8 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId, tile::Value;
-
-constexpr double kLowest = -3.0e38;  // a maximum of nothing whose difference to -infinity is still a number
-
+constexpr double kLowest = -3.0e38;           // a maximum of nothing whose difference to -infinity is still a number
 constexpr std::int64_t kLongestChunk = 2048;  // elements: what a register tile may be and still sit in the L1 cache
-
-std::int64_t lanes_of(const Capabilities& capabilities) { return std::max(4, capabilities.vector_bytes / 4); }
 
 // Rows of many chunks whose maximum and sum of exponentials are found in one walk: the running maximum is one number for all lanes and
 // changes between chunks only, so that the walk costs one exponential an element. Where the result is made of the exponentials, those
@@ -93,8 +88,8 @@ class RowwiseCpu final : public Family {
   bool general() const override { return true; }
 
   Space space() const override {
-    const std::int64_t lanes = lanes_of(capabilities_), size = rows_.size(rows_.row.back()), across = rows_.size(rows_.across);
-    std::vector<std::int64_t> chunks, tasks, resident, streaming = {0};
+    const std::int64_t lanes = capabilities_.lanes(), size = rows_.size(rows_.row.back()), across = rows_.size(rows_.across);
+    Values chunks, tasks, resident, streaming = {0};
     // A row of moderate length whole, in as many vectors as it takes.
     const std::int64_t whole = round_up(size, lanes);
     for (const std::int64_t vectors : {64, 32, 16, 128, 8, 4, 1})
@@ -130,7 +125,7 @@ class RowwiseCpu final : public Family {
   double guess(const Schedule& schedule) const override {
     const auto d = [](std::int64_t value) { return static_cast<double>(value); };
     const std::int64_t chunk = field(schedule, "chunk"), count = field(schedule, "rows_per_task");
-    const double lanes = d(lanes_of(capabilities_)), last = d(rows_.size(rows_.row.back())), size = d(rows_.row_size());
+    const double lanes = capabilities_.lanes(), last = d(rows_.size(rows_.row.back())), size = d(rows_.row_size());
     const double chunks = std::ceil(last / d(chunk)) * size / last, padded = chunks * d(chunk);
     const bool large = d(rows_.row_count()) * size * 8 > 32e6;
     const double passes = in_registers(chunk) ? 12 : field(schedule, "resident") == 1 ? 14 : 22;

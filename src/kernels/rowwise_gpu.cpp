@@ -5,8 +5,6 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 namespace {
-using tile::Index, tile::TensorId;
-
 enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
 
 class RowwiseGpu final : public Family {
@@ -16,7 +14,7 @@ class RowwiseGpu final : public Family {
   bool general() const override { return true; }
 
   Space space() const override {
-    std::vector<std::int64_t> clusters = {1}, together = {1, 2, 4, 8, 16};
+    Values clusters = {1}, together = {1, 2, 4, 8, 16};
     for (std::int64_t c = 2; c <= capabilities_.processors; c *= 2) clusters.push_back(c);
     if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
     if (const auto most = power_of_two_above(rows_.size(rows_.across)); rows_.lanes_outside && most < 8) together = {most};
@@ -38,11 +36,9 @@ class RowwiseGpu final : public Family {
                blocks = field(s, "blocks", 2);
     const bool ring = place == kRing, registers = place == kRegisters || ring, pieces = registers && chunk != 4;
     WARPLOOM_CHECK(
-        first_broken(s, {
-                            {in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors", cluster},
-                            {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
-                            {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
-                        }));
+        first_broken(s, {{in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors", cluster},
+                         {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
+                         {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place}}));
     const auto extent = extents(s);
     std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
     for (const std::size_t axis : rows_.dims) {
@@ -56,27 +52,25 @@ class RowwiseGpu final : public Family {
     const bool outside = rows_.lanes_outside;
     const std::int64_t most = threads <= 512 ? 64 : rows_.nest.loads.size() == 1 && !outside ? 32 : 16;
     WARPLOOM_CHECK(first_broken(
-        s, {
-               {cluster > 1 && (rows_.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block",
-                size},
-               {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.processors,
-                "cluster=1 where enough rows are streamed", cluster},
-               {together > 1 && !outside && (cluster > 1 || place != kRegisters || pieces),
-                "rows=1 with clusters, a ring, pieces, shared memory or streaming", together},
-               {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
-               {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
-               {pieces && (outside || rows_.row.size() > 1 || slots == 0 || part == held), "chunk=4, or a row of several chunks",
-                chunk},
-               {registers && !pieces && values > 32 && rows_.nest.loads.size() > 1,
-                "chunk=8 or 16: long rows of several tensors in pieces", values},
-               {registers && (part < threads || values > most),
-                "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
-               {!registers && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row",
-                threads * chunk},
-               {ring && (outside || rows_.row.size() > 1 || held * cluster != size || feeds_.size() != 1 ||
-                         !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
-                "a row that the tiles divide, of one tensor", size},
-           }));
+        s, {{cluster > 1 && (rows_.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block",
+             size},
+            {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.processors,
+             "cluster=1 where enough rows are streamed", cluster},
+            {together > 1 && !outside && (cluster > 1 || place != kRegisters || pieces),
+             "rows=1 with clusters, a ring, pieces, shared memory or streaming", together},
+            {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
+            {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
+            {pieces && (outside || rows_.row.size() > 1 || slots == 0 || part == held), "chunk=4, or a row of several chunks",
+             chunk},
+            {registers && !pieces && values > 32 && rows_.nest.loads.size() > 1,
+             "chunk=8 or 16: long rows of several tensors in pieces", values},
+            {registers && (part < threads || values > most),
+             "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
+            {!registers && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row",
+             threads * chunk},
+            {ring && (outside || rows_.row.size() > 1 || held * cluster != size || feeds_.size() != 1 ||
+                      !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
+             "a row that the tiles divide, of one tensor", size}}));
     std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
     if (ring) bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + 1024) * blocks;
     WARPLOOM_CHECK(

@@ -30,11 +30,11 @@ Access joined(const Access& from, const Contraction& c) {
   }
   return made;
 }
-}  // namespace
-std::optional<WindowOrder::Operand> WindowOrder::operand_of(const Contraction& c, const Access& from, std::int64_t channels) {
+
+std::optional<WindowOrder::Operand> operand_of(const Contraction& c, const Access& from, std::int64_t channels) {
   const auto channel = from.dim_of(*c.channel), across = from.dim_of(c.window.value_or(from.uses(c.column) ? c.column : c.row));
   if (!channel || !across || channel == across || from.lookup_dim >= 0 || from.fill != 0) return std::nullopt;
-  Operand operand{.from = from, .made = from, .seen = from};
+  WindowOrder::Operand operand{.from = from, .made = from, .seen = from};
   Access& made = operand.made;
   for (std::size_t d = 0; d < from.at.size(); ++d) {
     std::int64_t last = 0;
@@ -74,8 +74,8 @@ std::optional<WindowOrder::Operand> WindowOrder::operand_of(const Contraction& c
   if (seen.at.size() > 5) return std::nullopt;
   return operand;
 }
-
-std::optional<WindowOrder> WindowOrder::of(const Contraction& c) {
+}  // namespace
+std::optional<WindowOrder> window_order_of(const Contraction& c) {
   if (!c.channel || !c.batch.empty()) return std::nullopt;
   const Access &a = c.nest.loads[c.a], b = joined(c.nest.loads[c.b], c);
   const auto across = b.dim_of(c.column);
@@ -93,14 +93,13 @@ std::optional<WindowOrder> WindowOrder::of(const Contraction& c) {
     contraction.window.reset();
   }
   contraction.nest.axes[*c.channel] = channels;
-  return WindowOrder(std::move(contraction), *std::move(left), *std::move(right));
+  return WindowOrder{std::move(contraction), *std::move(left), *std::move(right)};
 }
 
-Prepared WindowOrder::lay(const Preparation& preparation, bool is_a) const {
-  const Operand& operand = is_a ? a_ : b_;
-  const Prepared made = preparation.relaid(operand.from, operand.begin, operand.made, operand.elements);
-  Prepared seen{operand.seen, operand.seen};
-  seen.high.name = made.high.name, seen.low.name = made.low.name;
-  return seen;
+Prepared WindowOrder::Operand::lay(const Preparation& preparation) const {
+  const Prepared anew = preparation.relaid(from, begin, made, elements);
+  Prepared out{seen, seen};
+  out.high.name = anew.high.name, out.low.name = anew.low.name;
+  return out;
 }
 }  // namespace warploom::kernels

@@ -11,27 +11,16 @@
 #pragma once
 #include "kernels/gpu_matmul.h"
 namespace warploom::kernels {
-class WindowOrder {
- public:
-  // Nothing where a dimension of an operand is not a plain one of pixels, channels or places, or there are too many.
-  static std::optional<WindowOrder> of(const Contraction& convolution);
-
-  // The contraction that is left: its channel axis is the run, its window axis is gone from k.
-  const Contraction& contraction() const { return contraction_; }
-  // Lays an operand anew, a or b: how it is seen then.
-  Prepared lay(const Preparation& preparation, bool is_a) const;
-
- private:
+struct WindowOrder {
   struct Operand {
-    Access from, made, seen;          // before; after, dimension for dimension; as the kernel takes it
-    std::vector<std::int64_t> begin;  // of `made` in `from`
-    std::int64_t elements = 0;        // of memory
+    Access from, made, seen;                             // before; after, dimension for dimension; as the kernel takes it
+    std::vector<std::int64_t> begin;                     // of `made` in `from`
+    std::int64_t elements = 0;                           // of memory
+    Prepared lay(const Preparation& preparation) const;  // anew: how it is seen then
   };
-  WindowOrder(Contraction contraction, Operand a, Operand b)
-      : contraction_(std::move(contraction)), a_(std::move(a)), b_(std::move(b)) {}
-  static std::optional<Operand> operand_of(const Contraction& c, const Access& from, std::int64_t channels);
-
-  Contraction contraction_;
-  Operand a_, b_;
+  Contraction contraction;  // that is left: its channel axis is the run, its window axis is gone from k
+  Operand a, b;
 };
+// Nothing where a dimension of an operand is not a plain one of pixels, channels or places, or there are too many.
+std::optional<WindowOrder> window_order_of(const Contraction& convolution);
 }  // namespace warploom::kernels

@@ -32,9 +32,8 @@ std::int64_t MemoryLayout::element_offset(const Coord& coord) const {
 
 std::int64_t MemoryLayout::byte_offset(const Coord& coord) const { return swizzle(element_offset(coord) * element_bits / 8); }
 
-MemoryLayout dense(const std::vector<std::int64_t>& extents, int contiguous, int element_bits) {
+MemoryLayout dense(const std::vector<std::int64_t>& extents, std::size_t c, int element_bits) {
   MemoryLayout layout{std::vector<std::vector<MemoryMode>>(extents.size()), {}, element_bits};
-  const auto c = static_cast<std::size_t>(contiguous);
   layout.dims[c] = {{extents[c], 1}};
   std::int64_t stride = extents[c];
   for (std::size_t d = extents.size(); d-- > 0;) {
@@ -45,8 +44,7 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, int contiguous, int
   return layout;
 }
 
-Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes, int element_bits) {
-  const auto c = static_cast<std::size_t>(contiguous);
+Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, std::size_t c, int panel_bytes, int element_bits) {
   const std::int64_t width = panel_bytes * std::int64_t{8} / std::max(element_bits, 1);
   const bool known = panel_bytes == 32 || panel_bytes == 64 || panel_bytes == 128;
   if (!known || extents.size() != 2 || c > 1 || width < 1 || width * element_bits != panel_bytes * 8 || extents[c] % width ||
@@ -54,8 +52,8 @@ Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contig
     return layout_error(
         "a tile cannot be cut into panels",
         "two extents, one of them contiguous and a multiple of the panel's elements; panels of 32, 64 or 128 bytes",
-        fmt::format("extents ({}), contiguous {}, elements of {} bits, {}-byte panels", fmt::join(extents, ","), contiguous,
-                    element_bits, panel_bytes));
+        fmt::format("extents ({}), contiguous {}, elements of {} bits, {}-byte panels", fmt::join(extents, ","), c, element_bits,
+                    panel_bytes));
   const std::int64_t rows = extents[1 - c];
   MemoryLayout layout;
   layout.dims.resize(2);
@@ -149,14 +147,9 @@ Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory, bool li
   return offsets;
 }
 
-struct Access {
-  std::vector<Phase> phases;  // enough of them to stand for all
-  int element_bits;
-};
-
 // All phases of an access, up to an XOR of their offsets, which changes neither ways nor the comparison of swizzles: they are linear
 // over XOR. Where the map is, too, one phase stands for all.
-Access phases_of(const TvLayout& registers, MemoryLayout memory, int access_bytes) {
+std::set<Phase> phases_of(const TvLayout& registers, MemoryLayout memory, int access_bytes) {
   const std::int64_t threads = registers.threads(), values = registers.values();
   const std::int64_t vector = std::clamp<std::int64_t>(access_bytes * 8 / memory.element_bits, 1, values);
   const std::int64_t lanes = std::clamp<std::int64_t>(kPhaseBytes / std::max(access_bytes, 1), 1, kWarp);
@@ -176,15 +169,15 @@ Access phases_of(const TvLayout& registers, MemoryLayout memory, int access_byte
       for (std::int64_t& offset : phase) offset ^= origin;
       seen.insert(std::move(phase));
     }
-  return {{seen.begin(), seen.end()}, memory.element_bits};
+  return seen;
 }
 
 // The worst of all phases, or the first found that reaches `enough`: a caller who compares needs to know no more.
-int ways_of(const Access& access, const Swizzle& swizzle, int enough = kWarp * kPhaseBytes) {
-  const std::int64_t element_bytes = std::max(1, access.element_bits / 8);
+int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swizzle, int enough = kWarp * kPhaseBytes) {
+  const std::int64_t element_bytes = std::max(1, element_bits / 8);
   int worst = 1;
   std::vector<std::int64_t> words;
-  for (const Phase& phase : access.phases) {
+  for (const Phase& phase : phases) {
     words.clear();
     for (const std::int64_t bit : phase) {
       const std::int64_t byte = swizzle(bit >> 3);
@@ -231,7 +224,7 @@ std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory
 }
 
 int bank_conflict_ways(const TvLayout& registers, const MemoryLayout& memory, int access_bytes) {
-  return ways_of(phases_of(registers, memory, access_bytes), memory.swizzle);
+  return ways_of(phases_of(registers, memory, access_bytes), memory.element_bits, memory.swizzle);
 }
 
 Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLayout& memory) {
@@ -244,14 +237,14 @@ Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLa
   const bool linear =
       std::ranges::all_of(accesses, [&](const SharedAccess& access) { return bit_matrix(access.registers, plain).has_value(); });
   if (!linear) top = std::min(top, kLargestPeriodBits);
-  std::vector<Access> phases;
+  std::vector<std::set<Phase>> phases;  // of each access
   for (const SharedAccess& access : accesses) phases.push_back(phases_of(access.registers, plain, access.access_bytes));
   Swizzle best;
   int smallest = std::numeric_limits<int>::max();
   for (const Swizzle& swizzle : candidates(base, top)) {
     int sum = 0;
-    for (const Access& access : phases) {
-      sum += ways_of(access, swizzle, smallest - sum);
+    for (const std::set<Phase>& each : phases) {
+      sum += ways_of(each, memory.element_bits, swizzle, smallest - sum);
       if (sum >= smallest) break;
     }
     if (sum >= smallest) continue;

@@ -40,12 +40,12 @@ struct MemoryLayout {
 };
 
 // Dense, one dimension contiguous (fastest), then the others, the last of them first.
-MemoryLayout dense(const std::vector<std::int64_t>& extents, int contiguous, int element_bits);
+MemoryLayout dense(const std::vector<std::int64_t>& extents, std::size_t contiguous, int element_bits);
 
 // The panel form that the tensor copy engine writes and wgmma reads: dimension `contiguous` cut into panels of
 // `panel_bytes` (32, 64 or 128), each panel a dense block of rows along the other (single) dimension, swizzled by the mode of
 // that width. Fails when the contiguous extent is no multiple of the panel.
-Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, int contiguous, int panel_bytes, int element_bits);
+Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, std::size_t contiguous, int panel_bytes, int element_bits);
 
 // The widest access in elements that every thread can make along its leading value modes: the largest power of two v (at most
 // max_bytes wide) such that values [k·v, (k+1)·v) of each thread are v consecutive, v-aligned elements of memory and are not torn

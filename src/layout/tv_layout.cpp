@@ -64,12 +64,12 @@ bool TvLayout::is_exact() const {
 
 TvLayout coalesce(const TvLayout& layout) { return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)}; }
 
-Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous, std::int64_t vector, std::int64_t threads) {
-  const std::size_t rank = tile.size(), first = static_cast<std::size_t>(contiguous);
+Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t first, std::int64_t vector, std::int64_t threads) {
+  const std::size_t rank = tile.size();
   const auto refused = [&](std::string message) {
-    return layout_error(std::move(message), "threads and a vector whose factors divide the tile's extents",
-                        fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads, vector, contiguous,
-                                    fmt::join(tile, ",")));
+    return layout_error(
+        std::move(message), "threads and a vector whose factors divide the tile's extents",
+        fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads, vector, first, fmt::join(tile, ",")));
   };
   if (first >= rank || vector < 1 || threads < 1 || tile[first] % vector != 0 || *std::ranges::min_element(tile) < 1)
     return refused("the vector does not divide the contiguous extent");

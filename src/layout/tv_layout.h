@@ -49,7 +49,8 @@ TvLayout coalesce(const TvLayout& layout);
 // `contiguous`, neighbouring threads on neighbouring vectors, then along the other dimensions, then values. Threads left over
 // when the tile is smaller than threads × vector replicate (step 0). Fails with kLayout when `vector` does not divide the
 // extent or the threads cannot be spread evenly.
-Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, int contiguous, std::int64_t vector, std::int64_t threads);
+Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t contiguous, std::int64_t vector,
+                           std::int64_t threads);
 
 // The layout of a reduction over `axis`: extent 1 in the tile, steps along it dropped. Thread modes along the axis become
 // replicas; value modes along the axis disappear. Fails with kLayout when a mode steps along `axis` and another dimension.

@@ -294,7 +294,7 @@ class Model : Question {
     const Tile& memory = sides.global ? *sides.global : *sides.shared;
     const double warps = threads / 32.0, part = sides.global ? inside(memory, wave_[0]) : 1;
     Work work;
-    if (choice.instruction && choice.instruction->method == Method::tensor_copy) {
+    if (choice.by(Method::tensor_copy)) {
       work.l2_bytes = bytes_in(memory) * part;
       for (std::size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
         if (node.multicast.find("xyz"[d]) != std::string::npos) work.l2_bytes /= static_cast<double>(program.cluster[d]);
@@ -317,7 +317,7 @@ class Model : Question {
       return work;
     }
     const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
-    const bool matrix = choice.instruction && choice.instruction->method == Method::matrix;
+    const bool matrix = choice.by(Method::matrix);
     const double bytes = shared.element_bits / 8.0,
                  width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
     const double accesses = std::max(1.0, static_cast<double>(lanes.values()) * bytes / width);
@@ -331,11 +331,7 @@ class Model : Question {
   // Bytes that must come from DRAM, and go there: distinct boxes of one wave of blocks, times the waves.
   double dram_bytes() const {
     const auto size_of = [&](TensorId id) {
-      const Tensor& tensor = program.tensor(id);
-      double span = 1;
-      for (std::size_t d = 0; d < tensor.shape.size(); ++d)
-        span += static_cast<double>((tensor.shape[d] - 1) * tensor.strides[d]);
-      return span * bits_of(tensor.dtype) / 8;
+      return static_cast<double>(span_of(program.tensor(id))) * bits_of(program.tensor(id).dtype) / 8;
     };
     double total = 0, held = 0;
     for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));

@@ -2,8 +2,6 @@
 #include "synth/solve.h"
 namespace warploom::synth {
 namespace {
-using layout::TvLayout;
-
 constexpr int kLaneBits = 5, kMostBits = 32;  // of a warp's lanes; that one shuffle moves
 
 // (thread bits, then value bits) → bits of the element's number in the tile.
@@ -20,14 +18,10 @@ std::vector<std::int64_t> Exchange::picks() const {
   return basis;
 }
 
-bool Exchange::within_threads() const {
-  bool same = std::ranges::all_of(lane_of_unit, [](std::int64_t lane) { return lane == 0; });
-  for (std::size_t b = 0; b < lane_of_thread.size(); ++b) same &= lane_of_thread[b] == (b < kLaneBits ? std::int64_t{1} << b : 0);
-  return same;
-}
-
 std::int64_t Exchange::shuffles() const {
-  return within_threads() && picks().empty() ? 0 : std::int64_t{units} << picks().size();
+  bool same = std::ranges::all_of(lane_of_unit, [](std::int64_t lane) { return lane == 0; });  // no lane wants what another holds
+  for (std::size_t b = 0; b < lane_of_thread.size(); ++b) same &= lane_of_thread[b] == (b < kLaneBits ? std::int64_t{1} << b : 0);
+  return same && picks().empty() ? 0 : std::int64_t{units} << picks().size();
 }
 
 std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, int element_bits) {

@@ -80,9 +80,7 @@ class Solver : Question {
       return seen_from(layout, program.tensor(to).shape);
     };
     if (const auto* map = std::get_if<Map>(&by.node)) {
-      std::vector<TensorId> operands;
-      tensors_of(map->value, operands);
-      for (const TensorId id : operands)
+      for (const TensorId id : tensors_of(map->value))
         if (const auto* shape = &program.tensor(id).shape; *shape == program.tensor(map->dst).shape) both(map->dst, id, seen);
         else links_.push_back({&by, map->dst, id, [shape](const TvLayout& of) { return broadcast_operand(of, *shape); }});
     } else if (const auto* reduce = std::get_if<Reduce>(&by.node)) {
@@ -177,7 +175,7 @@ class Solver : Question {
     const auto& copy = std::get<Copy>(site.statement->node);
     const Sides sides = sides_of(program, copy);
     const Tile *side = sides.registers, *global = sides.global;
-    int contiguous = static_cast<int>(side->extent.size()) - 1;
+    std::size_t contiguous = side->extent.size() - 1;
     if (global) contiguous = met_by(*side, *global, contiguous_dim(program.tensor(global->tensor))).value_or(contiguous);
     int width = global ? vector_limit(program, bounds, *global, 16) : 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
     const int least = per_byte(program.tensor(side->tensor).dtype);
@@ -212,7 +210,7 @@ class Solver : Question {
       if (open < 0 || state.registers.count(open)) continue;
       const auto& shape = program.tensor(open).shape;
       const int least = per_byte(program.tensor(open).dtype);
-      const auto layout = layout::coalesced(shape, static_cast<int>(shape.size()) - 1, least, site.threads);
+      const auto layout = layout::coalesced(shape, shape.size() - 1, least, site.threads);
       if (!layout) refuse(not_spread(program, site, open));
       else if (want(state, open, *layout, *site.statement)) search(std::move(state));
       return;

@@ -10,11 +10,11 @@ std::int64_t panel_of(std::int64_t bytes) { return bytes % 128 == 0 ? 128 : byte
 // How many matrices of 8 rows of 16 bytes one matrix load or store can move for this register layout (1, 2 or 4), 0 when it does
 // not have the shape. Plain form: lane%4 holds 4 bytes along the contiguous dimension, lane/4 the row. Transposed (2-byte
 // elements only): lane%4 holds two rows, lane/4 the column.
-int matrix_count(const TvLayout& registers, const MemoryLayout& memory, int contiguous, bool transpose) {
+int matrix_count(const TvLayout& registers, const MemoryLayout& memory, std::size_t c, bool transpose) {
   const int bytes = memory.element_bits / 8;
   if (registers.rank() != 2 || bytes < 1 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2) return 0;
-  const auto c = static_cast<std::size_t>(contiguous), o = 1 - c;
-  auto is = [&](const TvMode& mode, std::int64_t extent, std::size_t dim, std::int64_t step) {
+  const std::size_t o = 1 - c;
+  const auto is = [&](const TvMode& mode, std::int64_t extent, std::size_t dim, std::int64_t step) {
     return mode.extent == extent && mode.step[dim] == step && mode.step[1 - dim] == 0;
   };
   const std::int64_t unit = 4 / bytes;  // elements in 32 bits
@@ -41,7 +41,7 @@ struct Use {
   const Tile* shared;           // the box of the shared tensor
   const Tile* other = nullptr;  // copies: the other side
   const Mma* mma = nullptr;
-  int k_dim = 0;  // mma: which dimension of the shared tensor is k
+  std::size_t k_dim = 0;  // mma: which dimension of the shared tensor is k
 };
 
 class SharedSolver : Question {
@@ -79,8 +79,8 @@ class SharedSolver : Question {
         if (copy->src.tensor == id) uses.push_back({&site, &copy->src, &copy->dst});
         if (copy->dst.tensor == id) uses.push_back({&site, &copy->dst, &copy->src});
       } else if (const auto* mma = std::get_if<Mma>(&site.statement->node)) {
-        if (mma->a.tensor == id) uses.push_back({&site, &mma->a, nullptr, mma, mma->transpose_a ? 0 : 1});
-        if (mma->b.tensor == id) uses.push_back({&site, &mma->b, nullptr, mma, mma->transpose_b ? 1 : 0});
+        if (mma->a.tensor == id) uses.push_back({&site, &mma->a, nullptr, mma, mma->transpose_a ? 0u : 1u});
+        if (mma->b.tensor == id) uses.push_back({&site, &mma->b, nullptr, mma, mma->transpose_b ? 1u : 0u});
       }
     }
     return uses;
@@ -115,15 +115,15 @@ class SharedSolver : Question {
       return Lack{"a pipeline between roles", "one thread of control"};
     int rank = 0;
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-      if (tensor.shape[d] == 1 && !bounds.may_exceed(program, global, static_cast<int>(d))) continue;
+      if (tensor.shape[d] == 1 && !bounds.may_exceed(program, global, d)) continue;
       ++rank;
       const std::int64_t stride = bytes_of(tensor.dtype, tensor.strides[d]);
-      if (static_cast<int>(d) != *contiguous && stride % 16)
+      if (d != *contiguous && stride % 16)
         return Lack{fmt::format("dimension {} of '{}' in steps of a multiple of 16 bytes", d, tensor.name),
                     fmt::format("{} bytes", stride)};
     }
     if (rank > 5) return Lack{fmt::format("at most 5 dimensions of '{}'", tensor.name), fmt::format("{} dimensions", rank)};
-    const auto inner = static_cast<std::size_t>(*contiguous);
+    const std::size_t inner = *contiguous;
     const auto extent = bytes_of(tensor.dtype, global.extent[inner]);
     const auto start = bytes_of(tensor.dtype, global.offset[inner].known_divisor());
     const bool windows = has_windows(slot.tensor);  // rows follow each other as they are, not cut into panels
@@ -136,7 +136,7 @@ class SharedSolver : Question {
                   fmt::format("{}, multiples of {} bytes", global.offset[inner].text(), start)};
     const auto met = met_by(slot, global, contiguous);
     const auto row = met ? bytes_of(shared.dtype, shared.shape[*met]) : 0;
-    if (windows && (global.extent[inner] > 256 || static_cast<std::size_t>(met.value_or(0)) + 1 != shared.shape.size()))
+    if (windows && (global.extent[inner] > 256 || met.value_or(0) + 1 != shared.shape.size()))
       return Lack{"rows of at most 256 elements", text_of(shared.shape)};
     if (row == 0 || row % unit)
       return Lack{fmt::format("rows of '{}' of a multiple of {} bytes", shared.name, unit), fmt::format("{} bytes", row)};
@@ -146,10 +146,9 @@ class SharedSolver : Question {
       return Lack{fmt::format("rows of '{}' of one dimension of '{}'", shared.name, tensor.name),
                   fmt::format("{} of {}", global.extent[inner], shared.shape[*met])};
     const std::int64_t rows = shared.shape[1 - *met];
-    std::int64_t above =
-        std::numeric_limits<std::int64_t>::max();  // rows of several dimensions: one box, slower dimensions first
-    for (const int d : wide_dims(global.extent)) {
-      const std::int64_t stride = d == *contiguous ? above : tensor.strides[d];
+    std::int64_t above = INT64_MAX;  // rows of several dimensions: one box, slower dimensions first
+    for (const std::size_t d : wide_dims(global.extent)) {
+      const std::int64_t stride = d == inner ? above : tensor.strides[d];
       if (wide_dims(global.extent).size() > 2 && (stride > above || rows > 256 || !copy.multicast.empty()))
         return Lack{fmt::format("at most 256 rows of '{}' in the order of its strides, for one block", tensor.name),
                     fmt::format("{} rows {}", rows, text_of(global.extent))};
@@ -162,7 +161,7 @@ class SharedSolver : Question {
   }
 
   // The dimension of the shared tensor that meets the other side's contiguous dimension.
-  std::optional<int> met_contiguous(const Use& use) const {
+  std::optional<std::size_t> met_contiguous(const Use& use) const {
     return met_by(*use.shared, *use.other, contiguous_dim(program.tensor(use.other->tensor)));
   }
 
@@ -184,7 +183,7 @@ class SharedSolver : Question {
     const Use* engine = nullptr;
     const Use* matrix = nullptr;
     for (const Use& use : uses) {
-      if (use.mma && (!matrix || (transposable(*matrix) && !transposable(use)))) matrix = &use;
+      if (use.mma && (!matrix || (matrix_of(*matrix).transposable && !matrix_of(use).transposable))) matrix = &use;
       const auto* copy = std::get_if<Copy>(&use.site->statement->node);
       if (!copy || scope_of(*use.other) != Scope::global || engine_lacks(*use.site, *copy)) continue;
       engine = &use;
@@ -193,7 +192,6 @@ class SharedSolver : Question {
     return solve_free(id, tensor, uses);
   }
 
-  bool transposable(const Use& use) const { return matrix_of(use).transposable; }
   const Instruction& matrix_of(const Use& use) const { return *solution_.choices.at(use.site->statement).instruction; }
   // "mma acc += a * b (gemm.tile:20)"
   std::string quoted(const Use& use) const {
@@ -201,10 +199,10 @@ class SharedSolver : Question {
   }
 
   Status solve_panels(TensorId id, const Tensor& tensor, const std::vector<Use>& uses, const Use* engine, const Use* matrix) {
-    const int contiguous = engine ? *met_contiguous(*engine) : matrix->k_dim;
+    const std::size_t contiguous = engine ? *met_contiguous(*engine) : matrix->k_dim;
     const Use& first = engine ? *engine : *matrix;  // that wants this dimension contiguous
     for (const Use& use : uses)
-      if (use.mma && !transposable(use) && use.k_dim != contiguous)
+      if (use.mma && !matrix_of(use).transposable && use.k_dim != contiguous)
         return fail({ErrorCode::kNoLayout,
                      fmt::format("shared tensor '{}': the matrix instruction and {} ask for different contiguous "
                                  "dimensions",
@@ -231,8 +229,8 @@ class SharedSolver : Question {
   // Nothing but copies by threads: try each dimension as the contiguous one, with the best swizzle for each; keep the cheapest.
   Status solve_free(TensorId id, const Tensor& tensor, const std::vector<Use>& uses) {
     double best_cost = -1;
-    const int rank = static_cast<int>(tensor.shape.size());
-    for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
+    const std::size_t rank = tensor.shape.size();
+    for (std::size_t contiguous = rank; contiguous-- > 0;) {
       if (tensor.shape[contiguous] % per_byte(tensor.dtype)) continue;
       MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits_of(tensor.dtype));
       double cost = 0;
@@ -250,7 +248,7 @@ class SharedSolver : Question {
   }
 
   // Adds to `cost` that of the global side where threads copy: narrower accesses when the contiguous dimensions differ.
-  std::vector<SharedAccess> accesses_of(const std::vector<Use>& uses, const MemoryLayout& layout, int contiguous,
+  std::vector<SharedAccess> accesses_of(const std::vector<Use>& uses, const MemoryLayout& layout, std::size_t contiguous,
                                         double& cost) const {
     std::vector<SharedAccess> accesses;
     for (const Use& use : uses) {
@@ -263,11 +261,10 @@ class SharedSolver : Question {
       }
       if (scope_of(*use.other) != Scope::reg) continue;
       const TvLayout tv = seen_from(solution_.registers.at(use.other->tensor), use.shared->extent);
-      const auto c = static_cast<std::size_t>(contiguous);
       const bool matrix = matrix_row(std::get<Copy>(use.site->statement->node), tv, layout, contiguous).first != nullptr;
       if (matrix) {  // 8 rows of 16 bytes: one phase of a matrix access
         Coord down(tv.tile.size(), 0), along = down;
-        down[1 - c] = along[c] = 1;
+        down[1 - contiguous] = along[contiguous] = 1;
         accesses.push_back({{tv.tile, {{8, down}}, {{128 / layout.element_bits, along}}}, 16});
       }
       if (const auto width = common_vector(tv, layout, 16) * layout.element_bits / 8; !matrix && width > 0)
@@ -278,7 +275,7 @@ class SharedSolver : Question {
 
   // The instruction that moves matrices of 16-byte rows for such a copy, and how many at once; null where none does.
   std::pair<const Instruction*, int> matrix_row(const Copy& copy, const TvLayout& tv, const MemoryLayout& layout,
-                                                int contiguous) const {
+                                                std::size_t contiguous) const {
     const bool one_type = program.tensor(copy.src.tensor).dtype == program.tensor(copy.dst.tensor).dtype;
     for (const bool transpose : {false, true})
       if (const Instruction* row = row_of(Method::matrix, copy, transpose); row && one_type && !copy.peer)
@@ -316,7 +313,7 @@ class SharedSolver : Question {
     }
     const MemoryLayout& layout = solution_.shared.at(memory.tensor);
     const std::size_t contiguous = contiguous_dim(layout, tensor);
-    if (const auto [row, count] = matrix_row(copy, tv, layout, static_cast<int>(contiguous)); row) {
+    if (const auto [row, count] = matrix_row(copy, tv, layout, contiguous); row) {
       choice = {row, count, {}, "fragments that are matrices of 8 rows of 16 bytes"};
       return;
     }
@@ -365,8 +362,7 @@ class SharedSolver : Question {
     };
     const char* const why = is_async() ? "a fill by the threads that use it" : "through registers: no asynchronous copy fits";
     for (; vector >= 1; vector /= 2) {
-      auto mapping =
-          layout::coalesced(shared.extent, met.value_or(static_cast<int>(shared.extent.size()) - 1), vector, site.threads);
+      auto mapping = layout::coalesced(shared.extent, met.value_or(shared.extent.size() - 1), vector, site.threads);
       if (!mapping || common_vector(*mapping, layout, 16) < vector) continue;
       if (!meets_whole(*mapping, global.extent)) continue;
       choice = {is_async() ? row_of(Method::async, copy) : nullptr, vector, std::move(*mapping), why};
@@ -378,8 +374,7 @@ class SharedSolver : Question {
   Status check_bytes(const Site& site, const Tile& tile, const Choice& choice) const {
     const Tensor& tensor = program.tensor(tile.tensor);
     const int least = per_byte(tensor.dtype);
-    const bool engine = choice.instruction && choice.instruction->method == Method::tensor_copy;
-    if (engine || choice.vector >= least) return ok();
+    if (choice.by(Method::tensor_copy) || choice.vector >= least) return ok();
     return fail({ErrorCode::kNoLayout, "an access would move less than a byte", place_of(*site.statement),
                  fmt::format("{} neighbours of {} in one thread", least, name_of(tensor.dtype)), print(program, *site.statement),
                  "let the dimension that is contiguous in memory run fastest, or copy to a wider type first"});
@@ -389,12 +384,12 @@ class SharedSolver : Question {
   Status choose_rearrange(const Site& site, const Rearrange& node) {
     constexpr double kBarriers = 16;  // of the way there and back, in shuffles
     const Tensor& tensor = program.tensor(node.dst);
-    const int bits = bits_of(tensor.dtype), rank = static_cast<int>(tensor.shape.size());
+    const int bits = bits_of(tensor.dtype);
     const TvLayout sides[] = {flipped(solution_.registers.at(node.src), node.transpose), solution_.registers.at(node.dst)};
     Choice& choice = solution_.choices[site.statement];
     double best = -1;
-    for (int contiguous = rank - 1; contiguous >= 0; --contiguous) {
-      MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits_of(tensor.dtype));
+    for (std::size_t contiguous = tensor.shape.size(); contiguous-- > 0;) {
+      MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits);
       std::vector<SharedAccess> accesses;
       for (const TvLayout& side : sides)
         if (const auto bytes = common_vector(side, layout, 16) * bits / 8; bytes > 0)
@@ -430,20 +425,19 @@ std::size_t contiguous_dim(const MemoryLayout& layout, const Tensor& tensor) {
 TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& other_extent) {
   TvLayout out{other_extent, {}, {}};
   const auto met = meetings(registers.tile, other_extent).value_or(std::vector<Meeting>());
-  const auto at = [](auto& list, int i) -> auto& { return list[i]; };
   const auto mode_seen = [&](TvMode mode, std::vector<TvMode>& to) {
     Coord step(other_extent.size(), 0);
     for (const Meeting& m : met) {
       std::int64_t left = 0;  // in row-major order of what meets
-      for (const int d : m.a) left = left * at(registers.tile, d) + at(mode.step, d);
+      for (const std::size_t d : m.a) left = left * registers.tile[d] + mode.step[d];
       // Where it meets several dimensions the mode's digits fall into them, the fastest first.
       for (std::size_t i = m.b.size(); left > 0 && i-- > 0;) {
-        const std::int64_t room = at(other_extent, m.b[i]);
+        const std::int64_t room = other_extent[m.b[i]];
         if (i > 0 && left % room == 0) {
           left /= room;
           continue;
         }
-        at(step, m.b[i]) = left;
+        step[m.b[i]] = left;
         const std::int64_t here = ceil_div(room, left);
         if (i == 0 || mode.extent <= here) break;
         to.push_back({here, step});

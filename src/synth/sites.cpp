@@ -68,27 +68,27 @@ tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, 
                fmt::format("at most {} bytes", most), fmt::format("{} bytes: {}", all, found), std::move(remedy)});
 }
 
-std::optional<int> met_by(const Tile& mine, const Tile& other, std::optional<int> dim) {
+std::optional<std::size_t> met_by(const Tile& mine, const Tile& other, std::optional<std::size_t> dim) {
   const auto met = meetings(mine.extent, other.extent);
   for (std::size_t i = 0; met && dim && i < met->size(); ++i)
     if ((*met)[i].b.back() == *dim) return (*met)[i].a.back();
   return std::nullopt;
 }
 
-std::optional<int> contiguous_dim(const Tensor& tensor) {
-  std::optional<int> found;
+std::optional<std::size_t> contiguous_dim(const Tensor& tensor) {
+  std::optional<std::size_t> found;
   for (std::size_t d = 0; d < tensor.shape.size(); ++d)
-    if (tensor.strides[d] == 1 && (tensor.shape[d] > 1 || !found)) found = static_cast<int>(d);
+    if (tensor.strides[d] == 1 && (tensor.shape[d] > 1 || !found)) found = d;
   return found;
 }
 
 int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile, int max_bytes) {
   const Tensor& tensor = program.tensor(tile.tensor);
   const auto contiguous = contiguous_dim(tensor);
-  const auto c = static_cast<std::size_t>(contiguous.value_or(0));
-  if (!contiguous || tile.step_along(c) != 1 || (tile.lookup >= 0 && tile.lookup_dim == *contiguous)) return 1;
+  const std::size_t c = contiguous.value_or(0);
+  if (!contiguous || tile.step_along(c) != 1 || (tile.lookup >= 0 && tile.lookup_dim == static_cast<int>(c))) return 1;
   std::int64_t common = std::gcd(tile.extent[c], tile.offset[c].known_divisor());
-  if (bounds.may_exceed(program, tile, *contiguous)) common = std::gcd(common, tensor.shape[c]);
+  if (bounds.may_exceed(program, tile, c)) common = std::gcd(common, tensor.shape[c]);
   for (std::size_t d = 0; d < tensor.shape.size(); ++d)
     if (d != c && tensor.shape[d] > 1) common = std::gcd(common, tensor.strides[d]);
   return static_cast<int>(std::gcd(common, std::max(1, max_bytes * 8 / bits_of(tensor.dtype))));
@@ -165,18 +165,12 @@ Bounds::Bounds(const Program& program) : IndexRanges(program) {
     }
 }
 
-bool Bounds::may_exceed(const Program& program, const Tile& tile, int dim) const {
-  const auto d = static_cast<std::size_t>(dim);
-  if (tile.lookup >= 0 && tile.lookup_dim == dim) return true;
-  const std::int64_t shape = program.tensor(tile.tensor).shape[d], extent = tile.reach(d);
-  const Range reach = of(tile.offset[d]);
-  if (reach.low >= 0 && reach.high + extent <= shape) return false;
+bool Bounds::may_exceed(const Program& program, const Tile& tile, std::size_t dim) const {
+  if (tile.lookup >= 0 && tile.lookup_dim == static_cast<int>(dim)) return true;
+  const Range reach = of(tile.offset[dim]);
   // Interval arithmetic overestimates (i*4 + 4 with i < n/4 is exact, i*4 + j is not); whole tiles on whole multiples cannot
   // straddle the edge, but may lie outside altogether, so only a bound rules them out: round the largest offset down.
-  if (reach.low >= 0) {
-    const std::int64_t divisor = tile.offset[d].known_divisor();
-    if (divisor > 0 && reach.high / divisor * divisor + extent <= shape) return false;
-  }
-  return true;
+  const std::int64_t divisor = tile.offset[dim].known_divisor();
+  return reach.low < 0 || reach.high / divisor * divisor + tile.reach(dim) > program.tensor(tile.tensor).shape[dim];
 }
 }  // namespace warploom::synth

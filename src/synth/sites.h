@@ -51,7 +51,7 @@ class IndexRanges {
 struct Bounds : IndexRanges {
   explicit Bounds(const Program& program);
   // Whether the tile may reach outside its tensor along a dimension.
-  bool may_exceed(const Program& program, const Tile& tile, int dim) const;
+  bool may_exceed(const Program& program, const Tile& tile, std::size_t dim) const;
 };
 
 // The first statement that names a tensor; nothing where none does.
@@ -62,10 +62,10 @@ tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, 
                                std::int64_t most, std::int64_t all, std::string remedy);
 
 // The dimension of `mine` along which neighbours are those along `dim` of `other`, where the two tiles meet in a copy.
-std::optional<int> met_by(const Tile& mine, const Tile& other, std::optional<int> dim);
+std::optional<std::size_t> met_by(const Tile& mine, const Tile& other, std::optional<std::size_t> dim);
 
 // The dimension of a global tensor whose elements are neighbours in memory, if any.
-std::optional<int> contiguous_dim(const Tensor& tensor);
+std::optional<std::size_t> contiguous_dim(const Tensor& tensor);
 
 // The most elements of a global tile that one access may move along the contiguous dimension: a power of two whose accesses are
 // aligned and never straddle the tensor's edge.

@@ -62,11 +62,9 @@ Cost predict(const Question& question, const Solution& solution);
 // lane t / 2, two shuffles.
 struct Exchange {
   int unit = 1, units = 1;  // elements that move together, at most 4 bytes; units a thread holds
-  std::vector<std::int64_t> lane_of_thread,
-      lane_of_unit;  // columns, by bits of the thread's number and of the unit wanted
-  std::vector<std::int64_t> pick_of_thread, pick_of_unit;
+  // Columns, by bits of the thread's number and of the unit wanted.
+  std::vector<std::int64_t> lane_of_thread, lane_of_unit, pick_of_thread, pick_of_unit;
   std::vector<std::int64_t> picks() const;  // a basis of pick(thread)
-  bool within_threads() const;              // no lane wants what another holds
   std::int64_t shuffles() const;
 };
 

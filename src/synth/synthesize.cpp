@@ -46,24 +46,22 @@ Status check_budgets(const Question& question, const Site& site, const Roles& ro
                             question.capabilities.arch));
 }
 
-// The elements of a register tensor are spread over threads, each of which runs the same statement: there is no part of it.
-Status check_whole(const Program& program, const Statement& statement, const Tile& tile) {
-  const Tensor& tensor = program.tensor(tile.tensor);
-  if (tensor.scope != Scope::reg || tile.extent == tensor.shape) return ok();
-  return fail({ErrorCode::kNoInstruction, fmt::format("a statement works on part of register tensor '{}'", tensor.name),
-               place_of(statement),
-               fmt::format("all of '{}', {}: its elements are spread over the threads", tensor.name, text_of(tensor.shape)),
-               fmt::format("{}: {} of it", print(program, statement), text_of(tile.extent)),
-               "give the part a register tensor of its own, or cut it out of a shared tensor"});
-}
 // Before the search: what no layout can mend, clusters and registers beyond the target's, statements on part of a register tensor.
 Status check_limits(const Question& question) {
   WARPLOOM_CHECK(check_cluster(question));
   for (const Site& site : question.sites) {
     const Statement& statement = *site.statement;
     if (const auto* roles = std::get_if<Roles>(&statement.node)) WARPLOOM_CHECK(check_budgets(question, site, *roles));
-    for (const TensorUse& use : uses_of(statement))
-      if (use.tile) WARPLOOM_CHECK(check_whole(question.program, statement, *use.tile));
+    // The elements of a register tensor are spread over threads, each of which runs the same statement: there is no part of it.
+    for (const TensorUse& use : uses_of(statement)) {
+      const Tensor& tensor = question.program.tensor(use.tensor);
+      if (!use.tile || tensor.scope != Scope::reg || use.tile->extent == tensor.shape) continue;
+      return fail({ErrorCode::kNoInstruction, fmt::format("a statement works on part of register tensor '{}'", tensor.name),
+                   place_of(statement),
+                   fmt::format("all of '{}', {}: its elements are spread over the threads", tensor.name, text_of(tensor.shape)),
+                   fmt::format("{}: {} of it", print(question.program, statement), text_of(use.tile->extent)),
+                   "give the part a register tensor of its own, or cut it out of a shared tensor"});
+    }
   }
   return ok();
 }

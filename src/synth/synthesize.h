@@ -20,6 +20,7 @@ struct Choice {
   std::string why = {};               // in words
   layout::MemoryLayout scratch = {};  // rearrangements through shared memory; without dimensions: within warps
   std::int64_t scratch_offset = 0;    // bytes from the start of the block's shared memory
+  bool by(target::Method method) const { return instruction && instruction->method == method; }
 };
 
 // Why a tensor has its layout: the statement that asked for it first, and what it asked.

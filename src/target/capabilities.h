@@ -1,6 +1,7 @@
 // What a target can do: limits and engines, apart from its instruction rows. Kernel builders read this and nothing else of a
 // target; synthesis reads the rows.
 #pragma once
+#include <algorithm>
 #include <vector>
 #include "base/error.h"
 namespace warploom::target {
@@ -41,6 +42,7 @@ struct Capabilities {
   bool tensor_copy = false;    // tile copies by a copy engine
   bool async_copy = false;     // copies to shared memory behind the threads' backs
   int vector_bytes = 16;       // widest register the CPU computes with; widest global access on the GPU
+  int lanes() const { return std::max(4, vector_bytes / 4); }  // floats of a vector on the CPU
   // Rates, for floors and rooflines: datasheet figures
   double dram_gbs = 0;  // 10^9 bytes a second
   std::int64_t l2_bytes = 0;

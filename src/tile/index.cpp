@@ -165,9 +165,6 @@ bool Index::same(const Index& other) const {
   return left().same(other.left()) && right().same(other.right());
 }
 
-Index block(int dimension) {
-  constexpr std::array kNames = {"block_x", "block_y", "block_z"};
-  return Index::variable(kNames[std::clamp(dimension, 0, 2)]);
-}
+Index block(int dimension) { return Index::variable(std::string("block_") + "xyz"[std::clamp(dimension, 0, 2)]); }
 Index cluster_rank() { return Index::variable("cluster_rank"); }
 }  // namespace warploom::tile

@@ -29,10 +29,9 @@ bool divides_by_zero(const Index& index, const std::map<std::string, std::int64_
   return (index.op() == IndexOp::div || index.op() == IndexOp::mod) && index.right().evaluate(variables) < 1;
 }
 
-double combined(ReduceOp op, double a, double b) { return apply(reduction_of(op).combine, a, b); }
 // In fp32, as registers compute.
-float combined_f32(ReduceOp op, double a, double b) {
-  return static_cast<float>(combined(op, static_cast<float>(a), static_cast<float>(b)));
+float combined(ReduceOp op, double a, double b) {
+  return static_cast<float>(apply(reduction_of(op).combine, static_cast<float>(a), static_cast<float>(b)));
 }
 
 // acc + a·b with an exact product and one rounding to the accumulator's type.
@@ -60,7 +59,18 @@ class Block {
   }
   Status run() {
     WARPLOOM_CHECK(body(program_.body));
-    return check_drained();
+    // A slot that another role filled and nobody frees is a fault of the roles' counting. Within one thread of control a software
+    // pipeline may run ahead of its loop's end, into tiles that lie outside their tensors.
+    for (std::size_t id = 0; id < queues_.size(); ++id) {
+      const Queue& queue = queues_[id];
+      if (queue.taken.count(-1)) continue;
+      std::size_t least = queue.taken.empty() ? 0 : queue.slots.size();
+      for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
+      if (least != queue.slots.size())
+        return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed", program_.pipelines[id].name),
+                         fmt::format("{} slots consumed by each", queue.slots.size()), std::to_string(least));
+    }
+    return ok();
   }
 
  private:
@@ -135,7 +145,7 @@ class Block {
     auto value = values.begin();
     return for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
       double stored = *value++;
-      if (combine && place) stored = combined(*combine, load_as_double(tensor.dtype, bytes, *place), stored);
+      if (combine && place) stored = apply(reduction_of(*combine).combine, load_as_double(tensor.dtype, bytes, *place), stored);
       stored = rounded(tensor.dtype, stored);
       if (bytes && place) store_from_double(tensor.dtype, bytes, *place, stored);
       if (bytes) return ok();
@@ -257,7 +267,7 @@ class Block {
     for (std::size_t n = 0; n < values.size(); ++n) {
       const std::size_t i = reverse ? values.size() - 1 - n : n, k = n / inner % length;
       const double before = k == 0 ? 0 : values[reverse ? i + inner : i - inner];
-      values[i] = k == 0 ? static_cast<float>(values[i]) : combined_f32(node.op, before, values[i]);
+      values[i] = k == 0 ? static_cast<float>(values[i]) : combined(node.op, before, values[i]);
       if (k + 1 == length) last.push_back(values[i]);
     }
     return write(node.dst, std::is_same_v<Node, Scan> ? values : last);
@@ -301,7 +311,7 @@ class Block {
     WARPLOOM_CHECK(meet("cluster_reduce"));
     Values total = cluster_[0].left_[round];
     for (std::size_t other = 1; other < cluster_.size(); ++other)
-      for (std::size_t i = 0; i < total.size(); ++i) total[i] = combined_f32(s.op, total[i], cluster_[other].left_[round][i]);
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] = combined(s.op, total[i], cluster_[other].left_[round][i]);
     return write(s.dst, total);
   }
 
@@ -361,21 +371,6 @@ class Block {
       WARPLOOM_CHECK(body(role.body));
     }
     role_ = -1;
-    return ok();
-  }
-
-  // A slot that another role filled and nobody frees is a fault of the roles' counting. Within one thread of control a software
-  // pipeline may run ahead of its loop's end, into tiles that lie outside their tensors.
-  Status check_drained() const {
-    for (std::size_t id = 0; id < queues_.size(); ++id) {
-      const Queue& queue = queues_[id];
-      if (queue.taken.count(-1)) continue;
-      std::size_t least = queue.taken.empty() ? 0 : queue.slots.size();
-      for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
-      if (least != queue.slots.size())
-        return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed", program_.pipelines[id].name),
-                         fmt::format("{} slots consumed by each", queue.slots.size()), std::to_string(least));
-    }
     return ok();
   }
 

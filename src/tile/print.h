@@ -4,7 +4,6 @@
 #include "tile/program.h"
 namespace warploom::tile {
 std::string print(const Program& program);
-std::string print(const Program& program,
-                  const Statement& statement);  // one statement, its body left out: for comments
+std::string print(const Program& program, const Statement& statement);  // one statement, its body left out: for comments
 Result<Program> parse(std::string_view text, std::string_view file = "<text>");
 }  // namespace warploom::tile

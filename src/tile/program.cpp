@@ -18,9 +18,11 @@ std::string place_of(const Statement& statement) {
   return at.file.empty() ? std::string() : at.file + ":" + std::to_string(at.line);
 }
 
-void tensors_of(const Value& value, std::vector<TensorId>& out) {
-  if (value.kind == Value::Kind::tensor) out.push_back(value.tensor);
-  for (const Value& operand : value.operands) tensors_of(operand, out);
+std::vector<TensorId> tensors_of(const Value& value) {
+  if (value.kind == Value::Kind::tensor) return {value.tensor};
+  std::vector<TensorId> out;
+  for (const Value& operand : value.operands) std::ranges::copy(tensors_of(operand), std::back_inserter(out));
+  return out;
 }
 
 std::vector<TensorUse> uses_of(const Statement& statement) {
@@ -39,11 +41,8 @@ std::vector<TensorUse> uses_of(const Statement& statement) {
         if constexpr (requires { node.dst; }) add(node.dst, std::is_same_v<Node, ClusterReduce>, true);
         if constexpr (requires { node.flag; }) add(node.flag, true, std::is_same_v<Node, Signal>);
         if constexpr (requires { node.acc; }) add(node.acc, true, true), add(node.a, true, false), add(node.b, true, false);
-        if constexpr (requires { node.value.operands; }) {
-          std::vector<TensorId> read;
-          tensors_of(node.value, read);
-          for (const TensorId id : read) add(id, true, false);
-        }
+        if constexpr (requires { node.value.operands; })
+          for (const TensorId id : tensors_of(node.value)) add(id, true, false);
       },
       statement.node);
   return out;
@@ -63,10 +62,10 @@ void count_warps(Program& program) {
     program.warps = std::min(program.warps + roles->roles[i].warps, 1 << 20);  // text may hold any number of them
 }
 
-std::vector<int> wide_dims(const std::vector<std::int64_t>& extent) {
-  std::vector<int> dims;
+std::vector<std::size_t> wide_dims(const std::vector<std::int64_t>& extent) {
+  std::vector<std::size_t> dims;
   for (std::size_t d = 0; d < extent.size(); ++d)
-    if (extent[d] > 1) dims.push_back(static_cast<int>(d));
+    if (extent[d] > 1) dims.push_back(d);
   return dims;
 }
 

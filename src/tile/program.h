@@ -236,8 +236,8 @@ void own_slots(Program& program);
 
 // A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps one).
 Tile whole(const Program& program, TensorId id);
-std::string place_of(const Statement& statement);                 // "gemm.cpp:42", "" where nobody knows
-void tensors_of(const Value& value, std::vector<TensorId>& out);  // those that it names, with repeats
+std::string place_of(const Statement& statement);      // "gemm.cpp:42", "" where nobody knows
+std::vector<TensorId> tensors_of(const Value& value);  // those that it names, with repeats
 // How a statement, without those of its body, uses a tensor; `tile`: which part of it, where it names one, or what it gathers.
 struct TensorUse {
   TensorId tensor = -1;
@@ -276,12 +276,12 @@ void for_statements(const Statement& statement, const F& f) {
 std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent);
 
 // The dimensions of extent above 1, in order.
-std::vector<int> wide_dims(const std::vector<std::int64_t>& extent);
+std::vector<std::size_t> wide_dims(const std::vector<std::int64_t>& extent);
 
 // Which dimensions of two tiles meet in a copy: one with one, or one with several neighbours of the same product, in order; nothing
 // where the shapes do not fit.   {1, 16, 8, 4} and {16, 32}  →  {1} with {0}, {2, 3} with {1}
 struct Meeting {
-  std::vector<int> a, b;
+  std::vector<std::size_t> a, b;
 };
 std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b);
 

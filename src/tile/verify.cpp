@@ -184,15 +184,6 @@ struct Sharing {
   }
 };
 
-// Roles, where there are any, are the last statement and the only ones of their kind.
-Status check_last(const Program& program) {
-  for (std::size_t i = 0; i + 1 < program.body.size(); ++i)
-    if (std::holds_alternative<Roles>(program.body[i].node))
-      return invalid(program, &program.body[i + 1].location, "a statement follows the roles",
-                     "roles as the program's last statement");
-  return ok();
-}
-
 Status check_pipeline(const Sharing& sharing, const std::string& name, const Uses& uses) {
   if (uses.writers.empty()) return sharing.refuse(uses, fmt::format("pipeline '{}' is never produced", name));
   if (uses.readers.empty()) return sharing.refuse(uses, fmt::format("pipeline '{}' is never consumed", name));
@@ -223,7 +214,10 @@ Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& us
 }
 
 Status verify_sharing(const Program& program) {
-  WARPLOOM_CHECK(check_last(program));
+  for (std::size_t i = 0; i + 1 < program.body.size(); ++i)  // roles are the only ones of their kind
+    if (std::holds_alternative<Roles>(program.body[i].node))
+      return invalid(program, &program.body[i + 1].location, "a statement follows the roles",
+                     "roles as the program's last statement");
   Sharing sharing{program};
   sharing.collect(program.body, kEveryone);
   for (std::size_t i = 0; i < program.pipelines.size(); ++i)

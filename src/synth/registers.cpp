@@ -125,6 +125,7 @@ class Solver : Question {
       if (mma && !state.choices.count(site.statement)) return try_tilings(state, site, *mma);
     }
     const Site* open = widest_open_copy(state);
+    if (lead_on_from_rearrange(state, open ? elements_of(*open) : 0)) return;
     if (open) return try_vectors(state, *open);
     return settle_rest(state);
   }
@@ -165,10 +166,26 @@ class Solver : Question {
       if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
         const Sides sides = sides_of(program, *copy);
         if (!sides.registers || (!sides.global && !sides.shared) || state.registers.count(sides.registers->tensor)) continue;
-        const std::pair of{sides.global != nullptr, element_count(sides.registers->extent)};
+        const std::pair of{sides.global != nullptr, elements_of(site)};
         if (of > most) best = &site, most = of;
       }
     return best;
+  }
+  std::int64_t elements_of(const Site& copy) const {
+    return element_count(sides_of(program, std::get<Copy>(copy.statement->node)).registers->extent);
+  }
+
+  // Where one side of a rearrangement, larger than what is open besides, is known: the layout with which it moves nothing.
+  bool lead_on_from_rearrange(const Solution& state, std::int64_t open) {
+    for (const Site& site : sites) {
+      const auto* node = std::get_if<Rearrange>(&site.statement->node);
+      if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
+      const bool forward = state.registers.count(node->src) > 0;
+      if (element_count(program.tensor(node->dst).shape) <= open) continue;
+      const TvLayout layout = flipped(state.registers.at(forward ? node->src : node->dst), node->transpose);
+      return leads_on(state, forward ? node->dst : node->src, layout, *site.statement);
+    }
+    return false;
   }
 
   void try_vectors(const Solution& state, const Site& site) {
@@ -193,16 +210,8 @@ class Solver : Question {
     return found_.size() > before;
   }
 
-  // Tensors no copy and no matrix statement reaches: the layout with which a rearrangement moves nothing, else any.
+  // Tensors no copy, no matrix statement and no rearrangement reaches: any.
   void settle_rest(Solution state) {
-    for (const Site& site : sites) {
-      const auto* node = std::get_if<Rearrange>(&site.statement->node);
-      if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
-      const bool forward = state.registers.count(node->src) > 0;
-      const TvLayout layout = flipped(state.registers.at(forward ? node->src : node->dst), node->transpose);
-      if (leads_on(state, forward ? node->dst : node->src, layout, *site.statement)) return;
-      break;
-    }
     for (const Site& site : sites) {
       TensorId open = -1;
       if (const auto* fill = std::get_if<Fill>(&site.statement->node)) open = fill->dst;
@@ -215,6 +224,8 @@ class Solver : Question {
       else if (want(state, open, *layout, *site.statement)) search(std::move(state));
       return;
     }
+    for (const Site& site : sites)  // one that nothing but a rearrangement reaches, which led nowhere
+      if (const auto* node = std::get_if<Rearrange>(&site.statement->node); node && !state.registers.count(node->dst)) return;
     found_.push_back(std::move(state));
   }
 

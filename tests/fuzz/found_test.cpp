@@ -256,6 +256,14 @@ TEST(Found, WarpsThatDoNotDivideAReductionAreRefused) {
             "no-instruction");
 }
 
+TEST(Found, WhatOnlyARearrangementFillsAndARowsCopyFollowsFrom) {
+  EXPECT_EQ(outcome("program p grid(1) warps 4\nglobal X f32 [4, 256]\noutput Y f32 [4, 1]\nregister x f32 [4, 256]\n"
+                    "register r f32 [4, 256]\nregister y f32 [4, 1]\ncopy X -> x\nrearrange x -> r\nreduce sum over 1: r -> y\n"
+                    "copy y -> Y\n",
+                    "sm_80"),
+            kAgrees);
+}
+
 TEST(Found, LayoutsThatDoNotExistAreNoLayout) {
   EXPECT_EQ(outcome("program p grid(1) warps 4\nglobal X f32 [3, 51]\noutput Y f32 [3, 51]\nregister x f32 [3, "
                     "51]\ncopy X -> x\ncopy x -> Y\n",

@@ -153,7 +153,11 @@ class Torch:
 
     def compared(self, x, y):
         """y itself; of places, which any of several equals may take, the elements there."""
-        return y if self.like.is_floating_point() else x.double().gather(1, y[:, None].clamp(0, x.shape[1] - 1))
+        if self.like.is_floating_point():
+            return y
+        if bool(((y < 0) | (y >= x.shape[1])).any()):
+            raise ValueError("a place outside its row")
+        return x.double().gather(1, y[:, None])
 
     def output(self):
         poison = float("nan") if self.like.is_floating_point() else 1 << 40
@@ -237,6 +241,9 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
     groups = {}
+    for path in options.out.glob("*.json"):  # rows of other cases stay
+        if "rows" in (stored := json.loads(path.read_text())):
+            groups[path.stem] = {row.get("case"): row for row in stored["rows"]}
     for row in rows:
         if (options.group and row["group"] != options.group) or (options.case and row["case"] != options.case):
             continue
@@ -245,16 +252,19 @@ def main():
         except Exception as problem:  # one bad plan must not lose the others' figures
             print(f"{row['case']}: {type(problem).__name__}: {str(problem)[:300]}", file=sys.stderr)
             continue
-        groups.setdefault(row["group"], []).append(result)
+        groups.setdefault(row["group"], {})[result["case"]] = result
         print(f"{result['case']:<34} {result['track']:<5} {result['ours_us']:>9.1f} us  {result['tflops']:>6.1f} TF {result['gbs']:>7.1f} GB/s "
               f"{result['ratio']:.3f}x {result['best_peer']:<14} error {result['error']:.2e} "
               f"(peer {result['peers'][result['best_peer']]['error']:.2e})  {row.get('schedule', '')}", flush=True)
         torch.cuda.empty_cache()
-        # After every row: who is stopped keeps what there is.
+        # After every row: who is stopped keeps what there is, the rows not measured again among it.
+        ordered = sorted(groups[row["group"]].values(), key=lambda one: order.index(one["case"]) if one["case"] in order else len(order))
         record = {"device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda,
                   "peers": {"torch": torch.__version__, "cublas": f"of CUDA {torch.version.cuda}"}, "clocks": clocks(),
-                  "commit": options.commit, "command": "python3 " + " ".join(sys.argv), "rows": groups[row["group"]]}
-        (options.out / f"{row['group']}.json").write_text(json.dumps(record, indent=1) + "\n")
+                  "commit": options.commit, "command": "python3 " + " ".join(sys.argv), "rows": ordered}
+        part = options.out / f"{row['group']}.json.part"
+        part.write_text(json.dumps(record, indent=1) + "\n")
+        part.rename(options.out / f"{row['group']}.json")
 
 
 if __name__ == "__main__":

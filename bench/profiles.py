@@ -48,7 +48,7 @@ def save(options, rows):
 
 
 def measure(options):
-    rows = []
+    rows = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
     for case in options.case or MISSES:
         path = options.plans / f"{case}.json"
         if not path.exists():
@@ -65,7 +65,7 @@ def measure(options):
         if '"ID"' not in text:
             print(f"{case}: {text[-300:]}", flush=True)
             continue
-        rows += rows_of(case, text)
+        rows = [row for row in rows if row["case"] != case] + rows_of(case, text)
         print(f"{case}: {rows[-1]}", flush=True)
         save(options, rows)  # after every case: who is stopped keeps what there is
 

@@ -17,10 +17,13 @@ using Clock = std::chrono::steady_clock;
 
 thread_local const std::atomic<bool>* ending = nullptr;
 
+// Where processes may have no namespace of their own, the others at least.
 pid_t fork_apart() {
-  constexpr long kApart = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC;
-  const long child = ::syscall(SYS_clone, kApart | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
-  return child >= 0 ? static_cast<pid_t>(child) : ::fork();
+  constexpr long kApart = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC;
+  for (const long flags : {kApart | CLONE_NEWPID, kApart})
+    if (const long child = ::syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr); child >= 0)
+      return static_cast<pid_t>(child);
+  return ::fork();
 }
 }  // namespace
 void end_processes_with(const std::atomic<bool>* flag) { ending = flag; }

@@ -105,22 +105,25 @@ void CudaEmitter::body(std::span<const Statement> statements) {
   }
 }
 
-// Whether what next touches the tensor, for certain, is a product of a warpgroup, which needs no zeros to add to: in a loop nothing but
-// products, since later turns find what they left.
+// Whether what next touches the tensor, for certain, is a product of a warpgroup into it, which needs no zeros to add to: in a loop
+// nothing but such products, since later turns find what they left.
 bool CudaEmitter::begins_anew(std::span<const Statement> statements, TensorId sum, const std::string& later) {
+  const auto adds = [&](const Statement& statement) {
+    const auto* mma = std::get_if<Mma>(&statement.node);
+    return mma && mma->acc == sum && mma->a.tensor != sum && mma->b.tensor != sum;
+  };
   for (const Statement& one : statements) {
     bool touched = false, otherwise = false;
     for_statements(one, [&](const Statement& inner) {
       const auto uses = uses_of(inner);
       if (std::ranges::count(uses, sum, &TensorUse::tensor) == 0) return;
-      touched = true, otherwise |= !std::holds_alternative<Mma>(inner.node);
+      touched = true, otherwise |= !adds(inner);
     });
     if (!touched) continue;
     if (const auto* consume = std::get_if<Consume>(&one.node)) return begins_anew(consume->body, sum, later);
     if (const auto* loop = std::get_if<For>(&one.node); loop && !otherwise && runs(loop->begin, loop->end))
       return begins_anew(loop->body, sum, fmt::format("{}{} > {} || ", later, loop->variable, loop->begin.text()));
-    if (!std::holds_alternative<Mma>(one.node) || solution_.choices.at(&one).instruction->method != Method::warpgroup)
-      return false;
+    if (!adds(one) || solution_.choices.at(&one).instruction->method != Method::warpgroup) return false;
     adds_where_[&one] = later;
     return true;
   }

@@ -114,8 +114,13 @@ std::string CudaEmitter::global_address(const Tile& memory, const std::vector<In
 
 Index CudaEmitter::shared_base(TensorId id) const {
   const Index start = Index::variable(name(id));
-  const bool turns = is_slot(id) && program_.pipeline(tensor(id).pipeline).stages > 1;
-  return turns ? start + Index::variable(slot_stage_) * solution_.stage_bytes.at(id) : start;
+  if (!is_slot(id)) return start;
+  const PipelineId pipeline = tensor(id).pipeline;
+  const auto& [stages, slots] = std::pair(program_.pipeline(pipeline).stages, program_.pipeline(pipeline).name);
+  if (stages == 1) return start;
+  // One that is consumed around what is going on has a number of its own.
+  const std::string slot = pipeline == slot_of_ ? slot_stage_ : slots + (barriers_.count(pipeline) ? "_slot" : "_read");
+  return start + Index::variable(slot) * solution_.stage_bytes.at(id);
 }
 
 std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<Index>& coordinates) const {

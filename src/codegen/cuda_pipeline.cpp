@@ -119,7 +119,9 @@ void CudaEmitter::emit(const Consume& node) {
   slot_read_ = false;
   body(node.body);
   const bool matrix = now_.wgmma_open;
-  if (matrix) finish_matrix(node.lag);  // whatever fills lent registers again waits before it does
+  // Whatever fills lent registers again waits before it does. One consumed within may have let matrix instructions run on.
+  if (matrix) finish_matrix(node.lag);
+  else if (node.lag == 0 && !now_.accumulators.empty() && fills_again(node.pipeline)) finish_matrix(0);
   if (!fills_again(node.pipeline)) return leave(true);
   if (!matrix || slot_read_) out_.line("wl::sync_warp();");
   if (node.lag > 0) release_last(node.pipeline, true);
@@ -138,14 +140,20 @@ void CudaEmitter::release_last(PipelineId id, bool more) {
   if (more) out_.line("{}_pending = true;", pipeline.name);
 }
 
-// After a loop whose Consume let matrix instructions run on: wait for them and free their slot.
+// After a loop whose Consumes let matrix instructions run on: wait for them and free their slots.
 void CudaEmitter::drain(const Body& body) {
-  for (const Statement& statement : body)
-    if (const auto* node = std::get_if<Consume>(&statement.node); node && node->lag > 0 && barriers_.count(node->pipeline)) {
-      finish_matrix(0);
-      release_last(node->pipeline, false);
-      break;
-    }
+  std::vector<PipelineId> lagging;
+  const auto visit = [&](const auto& self, const Body& statements) -> void {
+    for (const Statement& statement : statements)
+      if (const auto* node = std::get_if<Consume>(&statement.node)) {
+        const bool known = std::ranges::count(lagging, node->pipeline) > 0;
+        if (node->lag > 0 && barriers_.count(node->pipeline) && !known) lagging.push_back(node->pipeline);
+        self(self, node->body);
+      }
+  };
+  visit(visit, body);
+  if (!lagging.empty()) finish_matrix(0);
+  for (const PipelineId id : lagging) release_last(id, false);
   if (std::ranges::any_of(rings_in(body).consumed, [&](PipelineId id) { return !barriers_.count(id); }))
     out_.line("wl::cp_async_wait<0>();");
 }

@@ -1,19 +1,23 @@
 #include "graph/projection.h"
+#include <cmath>
 #include "base/random.h"
 #include "graph/evaluator.h"
+#include "graph/rules.h"
 namespace warploom::graph {
 namespace {
 constexpr double kGain = 8;
 constexpr std::int64_t kLeastExtent = 8;  // of an axis worth summing
 
-// Random signs whose sum every type of 16 bits holds, since terms that do not vary along the axis are multiplied by it.
+// Random signs whose sum is no larger than their norm, so that a common factor of all errors counts as others do, and which every type of
+// 16 bits holds, since terms that do not vary along the axis are multiplied by it.
 std::vector<double> random_signs(std::int64_t count, std::uint64_t seed) {
   Random random(seed, "signs");
+  const double most = std::min(128.0, std::floor(std::sqrt(static_cast<double>(count))));
   std::vector<double> signs;
   double sum = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const double any = random.below(2) == 0 ? -1 : 1;
-    sum += signs.emplace_back(std::abs(sum) < 128 ? any : sum > 0 ? -1 : 1);
+    sum += signs.emplace_back(std::abs(sum) < most ? any : sum > 0 ? -1 : 1);
   }
   return signs;
 }
@@ -69,7 +73,7 @@ class Projector {
       case OpKind::Neg:
       case OpKind::Transpose: return true;
       case OpKind::Conv: return node.integer("group", 1) == 1;
-      case OpKind::Cast: return is_float(dtype) && bits_of(dtype) >= 16;
+      case OpKind::Cast: return is_wide_float(dtype) && is_float(graph_.tensor(node.inputs[0]).dtype);
       default: return false;
     }
   }
@@ -94,6 +98,8 @@ class Projector {
   TensorId summed(TensorId id, std::size_t axis) {
     const Shape shape = graph_.tensor(id).shape;
     const Dtype dtype = graph_.tensor(id).dtype;
+    if (!is_wide_float(dtype) || element_count(shape) == 0) status_ = fail(Error{ErrorCode::kInternal, "no sums of integers"});
+    if (!sound()) return kAbsent;
     const std::int64_t extent = shape[axis], after = strides_of(shape)[axis], before = element_count(shape) / (extent * after);
     const TensorId sum = after == 1
                              ? add(OpKind::MatMul, {reshaped(id, {before, extent}), constant(dtype, {extent, 1}, signs_)})
@@ -111,6 +117,7 @@ std::optional<Projection> project(const Graph& given, int output, std::uint64_t 
   if (!primitive) return std::nullopt;
   const TensorId id = primitive->outputs[output];
   const Shape& shape = primitive->tensor(id).shape;
+  if (!is_wide_float(primitive->tensor(id).dtype) || element_count(shape) == 0) return std::nullopt;
   std::optional<Projection> best;
   double least = evaluation_cost(*primitive, id) / kGain;
   for (std::size_t axis = shape.size(); axis-- > 0;) {
@@ -120,8 +127,8 @@ std::optional<Projection> project(const Graph& given, int output, std::uint64_t 
     Projector projector(made.graph, made.signs);
     made.graph.outputs = {projector.along(id, axis)};
     if (!projector.sound()) continue;
-    const double cost = evaluation_cost(made.graph, made.graph.outputs[0]);
-    if (cost < least) least = cost, best = std::move(made);
+    made.cost = evaluation_cost(made.graph, made.graph.outputs[0]);
+    if (made.cost < least) least = made.cost, best = std::move(made);
   }
   return best;
 }

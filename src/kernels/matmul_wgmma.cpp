@@ -60,7 +60,7 @@ class MatmulWgmma : public Family {
       for (const std::int64_t part : {1, 2, 4})
         if (rows % part == 0 && rows / part <= 32) once(ys, rows / part);
     }
-    const bool exchange = skinny || (windows_ && m < 128);
+    const bool exchange = skinny || (windows_ && m < 128) || (across(exchanged_) && !across(c_));
     Space space{name(),
                 {{"block_m", {128, 256, 64}, "rows of an output tile"},
                  {"block_n", columns, "columns of an output tile"},
@@ -75,10 +75,9 @@ class MatmulWgmma : public Family {
                  {"exchange", exchange ? Values{1, 0} : Values{0, 1}, "1: the transposed product, second operand first"},
                  {"through_shared", narrow ? Values{1, 0} : Values{0, 1},
                   "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
-    if (across(c_) || across(exchanged_)) {
-      if (!across(c_)) std::ranges::reverse(space.fields[9].values);
-      space.fields.push_back({"across", {1, 0}, "1: the first operand is read across, 0: a program lays it along k"});
-    }
+    if (across(c_) || across(exchanged_))
+      space.fields.push_back({"across", across(exchange ? exchanged_ : c_) ? Values{1, 0} : Values{0, 1},
+                              "1: the first operand is read across, 0: a program lays it along k"});
     if (windows_) space.fields.push_back({"y", ys, "pixels of an output tile along the slower axis"});
     return space;
   }

@@ -28,6 +28,7 @@ using Announce = std::function<void(bool candidate, double expected_ms)>;
 inline constexpr std::array kScreening = {InputFamily::normal, InputFamily::shifted};
 inline constexpr std::int64_t kKeepBytes = 1LL << 30;    // inputs of several families stay resident up to this
 inline constexpr std::int64_t kPiece = 8LL << 20;        // bytes of an input that are hashed together
+inline constexpr double kMostSums = 1e9;                 // operations that sums of a product may take: a second
 inline constexpr std::int64_t kScanBytes = 256LL << 20;  // outputs that are downloaded and scanned whole in a screening
 
 // The four files judge*.cpp: setting up and judging; inputs, and what runs on them; checks; timing.
@@ -96,8 +97,8 @@ class Judge {
   Status scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data);
   Status against_vendor(const Set& set);
   Result<std::vector<std::vector<double>>> sums_of(const Inputs& inputs);
-  Status check_sums(std::size_t n, const runtime::Buffer& data, std::span<const double> sums, double bound,
-                    const std::string& place);
+  Result<bool> check_sums(std::size_t n, const runtime::Buffer& data, const Truth& truth, const Comparison& seen,
+                          double vendor_error, const std::string& place);
 
   // Timed calls, each on contents of its own (judge_timing.cpp).
   std::vector<Trade> trades_of(int variant) const;

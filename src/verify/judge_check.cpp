@@ -5,6 +5,7 @@ namespace warploom::verify {
 Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, std::int64_t from, std::int64_t bytes, HostCopy& copy) {
   if (device_->engine() == Engine::cpu) return static_cast<const std::byte*>(data.address()) + from;
   if (copy.bytes < bytes) {
+    copy = {};
     WARPLOOM_TRY(copy.memory, device_->host_memory(bytes));
     copy.bytes = bytes;
   }
@@ -100,7 +101,7 @@ Result<std::vector<std::vector<double>>> Judge::sums_of(const Inputs& inputs) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::vector<double>> sums(projections_.size());
   for (std::size_t n = 0; n < sums.size(); ++n) {
-    if (!projections_[n]) continue;
+    if (!projections_[n] || projections_[n]->cost > kMostSums) continue;
     WARPLOOM_TRY(auto made, graph::evaluate(projections_[n]->graph, inputs.bytes, means_));
     sums[n] = std::move(made[0]);
   }
@@ -108,19 +109,23 @@ Result<std::vector<std::vector<double>>> Judge::sums_of(const Inputs& inputs) {
   return sums;
 }
 
-Status Judge::check_sums(std::size_t n, const runtime::Buffer& data, std::span<const double> sums, double bound,
-                         const std::string& place) {
-  if (sums.empty() || (is_float(output(n).dtype) && !std::isfinite(bound))) return ok();
+// Whether they were: outputs too large for a screening, and those of which some elements may be too large for their type, have none.
+Result<bool> Judge::check_sums(std::size_t n, const runtime::Buffer& data, const Truth& truth, const Comparison& seen,
+                               double vendor_error, const std::string& place) {
+  const double allowed = frobenius_bound(seen, tolerances_[n], vendor_error);
+  const bool none = truth.sums.empty() || truth.sums[n].empty() || !std::isfinite(allowed);
+  if (none || data.bytes() > kScanBytes || may_overflow(seen, output(n).dtype)) return false;
   constexpr std::int64_t kBytes = 32 << 20;
   const graph::Projection& by = *projections_[n];
   const std::int64_t slab = by.extent * by.after * bytes_of(output(n).dtype), piece = std::max<std::int64_t>(1, kBytes / slab);
-  std::vector<Line> lines(sums.size());
+  std::vector<Line> lines(truth.sums[n].size());
   for (std::int64_t from = 0; from < by.before; from += piece) {
     const std::int64_t count = std::min(piece, by.before - from);
     WARPLOOM_TRY(const std::byte* const found, on_host(data, from * slab, count * slab, copy_));
     sum_lines(lines, by, output(n).dtype, found, from, count);
   }
-  return accept_sums(lines, sums, output(n).dtype, bound, place);
+  WARPLOOM_CHECK(accept_sums(lines, truth.sums[n], bounds_of(allowed, seen.frobenius()), place));
+  return true;
 }
 
 Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set, const Request& request, double check_ms) {
@@ -152,10 +157,9 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
     evidence.worst_ratio = std::max(evidence.worst_ratio, seen[output].worst.ratio);
     evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
-    if (everything || inputs.truth.sums.empty() || !(request.whole || data.bytes() <= kScanBytes)) continue;
-    WARPLOOM_CHECK(check_sums(output, data, inputs.truth.sums[output],
-                              frobenius_bound(seen[output], tolerances_[output], inputs.vendor_error), place));
-    evidence.sums_checked += std::ssize(inputs.truth.sums[output]);
+    if (everything) continue;
+    WARPLOOM_TRY(const bool summed, check_sums(output, data, inputs.truth, seen[output], inputs.vendor_error, place));
+    if (summed) evidence.sums_checked += std::ssize(inputs.truth.sums[output]);
   }
   const bool beside = request.whole || inputs.family == kScreening[0];
   if (!everything && beside && !shared_outputs_) WARPLOOM_CHECK(against_vendor(set));

@@ -2,7 +2,7 @@
 //
 //   rlimits      memory, files' sizes and open files are bounded
 //   namespaces   of its own for users, processes, mounts, network and IPC, which it is started in (base/process.h): no network, no
-//                other process that it could name, no memory of theirs
+//                other process that it could name or signal; the files of /proc are still the machine's, which landlock shuts
 //   landlock     no file can be opened but compiled images, no connection be made, no signal leave
 //   seccomp      no system call but what threads, memory, the loader and the channel need; another one ends the process (SIGSYS)
 //

@@ -1,6 +1,5 @@
 #include "verify/sums.h"
 #include <cmath>
-#include "graph/evaluator.h"
 #include "graph/parallel.h"
 namespace warploom::verify {
 namespace {
@@ -34,30 +33,30 @@ void sum_lines(std::span<Line> lines, const graph::Projection& by, Dtype dtype, 
   });
 }
 
-Status accept_sums(std::span<const Line> lines, std::span<const double> truth, Dtype dtype, double bound,
-                   const std::string& place) {
-  const auto finite = [&](std::size_t i) { return std::isfinite(lines[i].square) && std::isfinite(truth[i]); };
+Bounds bounds_of(double allowed, double shown) {
+  return {std::min(16 * allowed, std::max(allowed, 10 * shown)), std::min(4 * allowed, std::max(allowed, 3 * shown))};
+}
+
+Status accept_sums(std::span<const Line> lines, std::span<const double> truth, const Bounds& bounds, const std::string& place) {
   double squares = 0, truths = 0, errors = 0;
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    if (finite(i)) squares += lines[i].square, truths += truth[i] * truth[i];
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!std::isfinite(lines[i].square))
+      return fail({ErrorCode::kCandidateNonFinite, "the output has NaN or infinity where the reference has none", place,
+                   "finite values", fmt::format("some in line {} of {}", i, lines.size()), ""});
+    squares += lines[i].square, truths += truth[i] * truth[i];
+  }
   const double all = std::max(squares, truths), average = all / static_cast<double>(lines.size());
-  const bool exact = !is_float(dtype);
-  const auto line = [&](std::size_t i) { return fmt::format("line {} of {}", i, lines.size()); };
-  const auto refused = [&](const std::string& what, double allowed, double found, ErrorCode code = ErrorCode::kCandidateWrong) {
-    return fail({code, "the output's sums with random signs differ from FP64's by more than the track allows", place,
+  const auto refused = [&](const std::string& what, double allowed, double found) {
+    return fail({ErrorCode::kCandidateWrong,
+                 "the output's sums with random signs differ from FP64's by more than the track allows", place,
                  fmt::format("{} within {:.3g}", what, allowed), fmt::format("{:.3g}", found), ""});
   };
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (!finite(i)) {
-      if (dtype == Dtype::f16 || !std::isfinite(truth[i])) continue;  // too large for its type, as it may be
-      return refused(line(i), 0, lines[i].square, ErrorCode::kCandidateNonFinite);
-    }
-    const double error = std::abs((exact ? graph::wrapped(dtype, lines[i].sum) : lines[i].sum) - truth[i]);
-    const double allowed = exact ? 0 : 16 * bound * std::sqrt(std::max(lines[i].square, average));
-    if (!(error <= allowed)) return refused(line(i), allowed, error);
+    const double error = std::abs(lines[i].sum - truth[i]), allowed = bounds.line * std::sqrt(std::max(lines[i].square, average));
+    if (!(error <= allowed)) return refused(fmt::format("line {} of {}", i, lines.size()), allowed, error);
     errors += error * error;
   }
-  const double allowed = exact ? 0 : 4 * bound * std::sqrt(all);
+  const double allowed = bounds.all * std::sqrt(all);
   if (!(std::sqrt(errors) <= allowed)) return refused("all lines", allowed, std::sqrt(errors));
   return ok();
 }

@@ -6,13 +6,19 @@ namespace warploom::verify {
 struct Line {  // all elements that differ in the projected axis alone
   double sum = 0, square = 0;
 };
+// What sums may be off by, relative to the norm of what is summed.
+struct Bounds {
+  double line, all;
+};
+// An honest kernel's errors with random signs sum up to about their norm, and never to six times that. Of a line 16 times what the track
+// allows are wrong, and over all lines, where chance evens out, 4 times; and so are 10 and 3 times what the rows that were compared with
+// FP64 showed, where that is less, but never what the track allows itself.
+Bounds bounds_of(double allowed, double shown);
+
 // Sums `count` slabs of the output, extent·after elements each, from number `first` on, which `found` holds.
 void sum_lines(std::span<Line> lines, const graph::Projection& by, Dtype dtype, const void* found, std::int64_t first,
                std::int64_t count);
 
-// ok, candidate-wrong or candidate-non-finite. A line's errors with random signs sum up to about their norm, and never to six times
-// that, so 16 times what the track allows (`bound`, relative) of the line's norm, or of an average line's, is wrong; over all lines,
-// where chance evens out, 4 times. Sums of integers are exact.
-Status accept_sums(std::span<const Line> lines, std::span<const double> truth, Dtype dtype, double bound,
-                   const std::string& place);
+// ok, candidate-wrong or candidate-non-finite. A line is measured against its own norm or an average line's, whichever is larger.
+Status accept_sums(std::span<const Line> lines, std::span<const double> truth, const Bounds& bounds, const std::string& place);
 }  // namespace warploom::verify

@@ -199,6 +199,10 @@ double plain_error(const Comparison& seen) {
   return seen.reference_squares > 0 ? 0.6 * kU32 * std::sqrt(seen.magnitude_squares / seen.reference_squares) * few : 0;
 }
 
+bool may_overflow(const Comparison& seen, Dtype dtype) {
+  return seen.compared == 0 || 16 * seen.largest_reference >= limits_of(dtype).largest;
+}
+
 double frobenius_bound(const Comparison& seen, const Tolerance& tolerance, double vendor_error) {
   double bound = std::max(tolerance.frobenius, vendor_error);
   if (tolerance.stand_in) bound = std::max(bound * for_few(seen), vendor_error < 0 ? plain_error(seen) : 0);

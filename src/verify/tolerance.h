@@ -66,6 +66,8 @@ void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, s
 // What plain fp32 evaluation is expected to reach on these values, as above: 0.6 u32 ‖E‖/‖r‖ · (1 + 3 / √n); 0 where r is 0.
 double plain_error(const Comparison& seen);
 
+// Whether what was compared comes so near to the type's largest number that others may lie beyond: there infinity can be right.
+bool may_overflow(const Comparison& seen, Dtype dtype);
 // What the relative Frobenius error may be. `vendor_error`: the vendor's on the same inputs, below 0 where there is none.
 double frobenius_bound(const Comparison& seen, const Tolerance& tolerance, double vendor_error);
 // ok, or candidate-unwritten, candidate-non-finite, candidate-wrong with the figures.

@@ -264,6 +264,62 @@ TEST(Found, WhatOnlyARearrangementFillsAndARowsCopyFollowsFrom) {
             kAgrees);
 }
 
+TEST(Found, AFilledOperandOfAProductIsNoSumThatBeginsAnew) {
+  EXPECT_EQ(outcome("program rs_zero grid(1, 2) warps 12\n"
+                    "global V bf16 [2, 256, 64]\n"
+                    "output O bf16 [2, 128, 64]\n"
+                    "shared v bf16 [64, 64]\n"
+                    "register weight bf16 [128, 64]\n"
+                    "register acc f32 [128, 64]\n"
+                    "register result bf16 [128, 64]\n"
+                    "pipeline ring stages 2 { v }\n"
+                    "roles:\n"
+                    "  role producer warps 4 registers 40:\n"
+                    "    for i in 0 .. 4:\n"
+                    "      produce ring:\n"
+                    "        copy V[block_y +1, i * 64 +64, 0 +64] -> v\n"
+                    "  role consumer warps 8 registers 232:\n"
+                    "    fill acc 1\n"
+                    "    for i in 0 .. 4:\n"
+                    "      consume ring:\n"
+                    "        fill weight 0\n"
+                    "        mma acc += weight * v\n"
+                    "    copy acc -> result\n"
+                    "    copy result -> O[block_y +1, block_x * 128 +128, 0 +64]\n",
+                    "sm_90a"),
+            kAgrees);
+}
+
+TEST(Found, TwoPipelinesThatAreConsumedWithinEachOtherCountTheirOwnSlots) {
+  EXPECT_EQ(outcome("program gemm grid(1) warps 12\n"
+                    "global A bf16 [128, 512]\n"
+                    "global B bf16 [512, 128]\n"
+                    "output C f32 [128, 128]\n"
+                    "shared a bf16 [128, 64]\n"
+                    "shared b bf16 [64, 128]\n"
+                    "register acc f32 [128, 128]\n"
+                    "pipeline ra stages 3 { a }\n"
+                    "pipeline rb stages 2 { b }\n"
+                    "roles:\n"
+                    "  role producer warps 4 registers 40:\n"
+                    "    for t in 0 .. 2:\n"
+                    "      for k in 0 .. 4:\n"
+                    "        produce ra:\n"
+                    "          copy A[0 +128, t * 256 + k * 64 +64] -> a\n"
+                    "        produce rb:\n"
+                    "          copy B[t * 256 + k * 64 +64, 0 +128] -> b\n"
+                    "  role consumer warps 8 registers 232:\n"
+                    "    fill acc 0\n"
+                    "    for t in 0 .. 2:\n"
+                    "      for k in 0 .. 4:\n"
+                    "        consume ra lag 1:\n"
+                    "          consume rb lag 1:\n"
+                    "            mma acc += a * b\n"
+                    "    copy acc -> C\n",
+                    "sm_90a"),
+            kAgrees);
+}
+
 TEST(Found, LayoutsThatDoNotExistAreNoLayout) {
   EXPECT_EQ(outcome("program p grid(1) warps 4\nglobal X f32 [3, 51]\noutput Y f32 [3, 51]\nregister x f32 [3, "
                     "51]\ncopy X -> x\ncopy x -> Y\n",

@@ -75,6 +75,35 @@ const Case kCases[] = {
                     {{"group", std::int64_t{2}}});
      },
      0},
+    {"weights cast from bytes, which would wrap",
+     [](Builder& b) {
+       const TensorId weights = b.add(OpKind::Cast, {b.input("w", Dtype::i8, {64, 48})}, {{"to", std::int64_t{1}}});
+       return b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {40, 64}), weights});
+     },
+     48},
+    {"with a residual of bytes",
+     [](Builder& b) {
+       return b.add(OpKind::Add,
+                    {matmul(b), b.add(OpKind::Cast, {b.input("r", Dtype::u8, {40, 48})}, {{"to", std::int64_t{1}}})});
+     },
+     48},
+    {"of integers, divided",
+     [](Builder& b) {
+       const TensorId product = b.add(OpKind::MatMul, {b.input("a", Dtype::i32, {40, 64}), b.input("w", Dtype::i32, {64, 48})});
+       return b.add(OpKind::Div, {product, b.input("by", Dtype::i32, {1})});
+     },
+     0},
+    {"of integers that wrap, cast",
+     [](Builder& b) {
+       const TensorId product = b.add(OpKind::MatMul, {b.input("a", Dtype::i32, {40, 64}), b.input("w", Dtype::i32, {64, 48})});
+       return b.add(OpKind::Cast, {product}, {{"to", std::int64_t{1}}});
+     },
+     0},
+    {"nothing",
+     [](Builder& b) {
+       return b.add(OpKind::MatMul, {b.input("a", Dtype::f32, {64, 8}), b.input("w", Dtype::f32, {8, 0})});
+     },
+     0},
     {"behind an activation", [](Builder& b) { return b.add(OpKind::Relu, {matmul(b)}); }, 0},
     {"without a product",
      [](Builder& b) {
@@ -101,7 +130,8 @@ TEST(Projection, IsTheSumOfTheWholeWithItsSigns) {
     for (const TensorId id : graph->inputs) {
       bytes.emplace_back(static_cast<std::size_t>(byte_count(graph->tensor(id))));
       for (std::int64_t i = 0; i < element_count(graph->tensor(id).shape); ++i)
-        store_from_double(graph->tensor(id).dtype, bytes.back().data(), static_cast<std::size_t>(i), 1 + random.uniform());
+        store_from_double(graph->tensor(id).dtype, bytes.back().data(), static_cast<std::size_t>(i),
+                          is_float(graph->tensor(id).dtype) ? 1 + random.uniform() : static_cast<double>(50 + random.below(50)));
     }
     for (const auto& one : bytes) inputs.emplace_back(one);
     const std::vector<double> all = elements_of(*graph, inputs), sums = elements_of(projection->graph, inputs);

@@ -71,7 +71,9 @@ Result<Ready> Judge::prepare() {
 
   vendor_outputs_ = outputs_;
   if (!shared_outputs_) { WARPLOOM_TRY(vendor_outputs_, make_outputs(here())); }  // which a candidate does not see
-  WARPLOOM_TRY(vendor_.kernel, runtime::vendor_reference(here(), setup_.reference->problem));
+  Result<runtime::Runnable> vendor = runtime::vendor_reference(here(), setup_.reference->problem);
+  if (!vendor && vendor.error().code == ErrorCode::kNoSchedule) return ready;  // the library has nothing for it
+  WARPLOOM_TRY(vendor_.kernel, std::move(vendor));
   WARPLOOM_TRY(const Set set, set_of(kScreening[0], 1500));
   ready.reference = vendor_.kernel.name;
   ready.reference_error = set.inputs->vendor_error;

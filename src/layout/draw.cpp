@@ -1,4 +1,3 @@
-#include "base/rendered.h"
 #include "layout/memory_layout.h"
 namespace warploom::layout {
 namespace {
@@ -41,22 +40,21 @@ struct Grid {
 
   std::string svg() const {
     constexpr std::int64_t kWidth = 52, kHeight = 24, kTop = 34;
-    const std::int64_t bottom = rows * kHeight + kTop;
-    nlohmann::json record = {{"width", columns * kWidth + 20},
-                             {"height", bottom + 30},
-                             {"title", title},
-                             {"below", bottom + 18},
-                             {"omitted", omitted}};
-    for (std::int64_t i = 0; i < std::ssize(cells); ++i) {
-      const std::int64_t x = 10 + i % columns * kWidth, y = kTop + i / columns * kHeight, hue = cells[i].hue;
-      record["cells"].push_back({{"x", x},
-                                 {"y", y},
-                                 {"middle", x + kWidth / 2},
-                                 {"base", y + 16},
-                                 {"text", cells[i].text},
-                                 {"fill", hue < 0 ? "white" : fmt::format("hsl({},70%,80%)", hue)}});
+    std::string out = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"monospace\" "
+        "font-size=\"11\">\n"
+        "<text x=\"10\" y=\"20\">{}</text>\n<text x=\"10\" y=\"{}\">{}</text>\n",
+        columns * kWidth + 20, rows * kHeight + kTop + 30, title, rows * kHeight + kTop + 18, omitted);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const auto x = 10 + static_cast<std::int64_t>(i) % columns * kWidth,
+                 y = kTop + static_cast<std::int64_t>(i) / columns * kHeight;
+      out += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>"
+          "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+          x, y, kWidth, kHeight, cells[i].hue < 0 ? "white" : fmt::format("hsl({},70%,80%)", cells[i].hue), x + kWidth / 2,
+          y + 16, cells[i].text);
     }
-    return rendered(resource("text/layout.svg"), record);
+    return out + "</svg>\n";
   }
 };
 

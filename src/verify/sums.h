@@ -12,7 +12,7 @@ struct Bounds {
 };
 // An honest kernel's errors with random signs sum up to about their norm, and never to six times that. Of a line 16 times what the track
 // allows are wrong, and over all lines, where chance evens out, 4 times; and so are 10 and 3 times what the rows that were compared with
-// FP64 showed, where that is less, but never what the track allows itself.
+// FP64 showed, where that is less; what the track allows of a norm is never wrong.
 Bounds bounds_of(double allowed, double shown);
 
 // Sums `count` slabs of the output, extent·after elements each, from number `first` on, which `found` holds.

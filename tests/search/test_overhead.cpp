@@ -108,6 +108,7 @@ void measure(const Place& place, const std::vector<Case>& problems) {
       const auto verdict = evaluator->judge(request);
       const double judged_ms = ms_since(start);
       ASSERT_TRUE(verdict && (verdict->accepted || place.engine == Engine::cuda)) << schedule->text();
+      EXPECT_NE(verdict->error_found.code, ErrorCode::kCandidateWrong) << schedule->text();
       if (!verdict->accepted) continue;  // ptxas spills registers, say
       const auto before = steady_clock::now();
       ASSERT_TRUE(archive->record({.problem = one.name, .schedule = schedule->text(), .verdict = verify::to_json(*verdict)}));

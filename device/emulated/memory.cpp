@@ -118,6 +118,26 @@ void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, 
   }
 }
 
+// The peer that waits learns what the thread has read; what it has written elsewhere is not to be seen there (as with
+// mbarrier_arrive_cluster, the clocks do not tell these apart).
+void store_async(unsigned addr, RegisterRun src, int bytes, unsigned bar) {
+  Thread& t = me();
+  const char* what = "st_async";
+  if (!use_registers(src, false)) return;
+  Cta* cta = machine->locate(addr, bytes, true, what);
+  Cta* of_bar = machine->locate(bar, 8, true, what);
+  if (!cta || !of_bar) return;
+  if (cta != of_bar) return machine->hazard("cluster", "{} to one block, with a barrier of another", what);
+  Mbarrier* b = machine->barrier(*cta, bar, what, true);
+  if (!b) return;
+  machine->release(b->gathering, t);
+  b->gathers_remote |= cta != t.cta;
+  std::uint32_t value;
+  std::memcpy(&value, src.data, sizeof value);
+  machine->copy_to(*cta, addr, bytes, *b, false, what,
+                   [value, to = machine->memory(*cta, addr)] { std::memcpy(to, &value, sizeof value); });
+}
+
 unsigned mapa(unsigned addr, int rank, Site) {
   if (rank < 0 || rank >= self->cluster_size) {
     machine->hazard("cluster", "mapa to rank {} of a cluster of {}", rank, self->cluster_size);

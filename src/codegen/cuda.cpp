@@ -4,7 +4,6 @@
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {
-constexpr int kBarrierBytes = 8;
 constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 
 template <class Node, class... Nodes>
@@ -14,7 +13,7 @@ constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 bool is_own_name(const std::string& name) {
   static const std::regex own(
       "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
-      "before|lower|next|from|pick|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+      "before|lower|next|from|pick|met|meeting|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   return std::regex_match(name, own);
 }
 }  // namespace
@@ -23,6 +22,8 @@ Result<Kernel> CudaEmitter::run() {
   for (PipelineId id = 0; id < static_cast<PipelineId>(program_.pipelines.size()); ++id)
     if (synth::is_between_roles(sites_, id))
       barriers_[id] = scratch(-1, &program_.pipeline(id), 2 * kBarrierBytes * program_.pipeline(id).stages).offset;
+  for (const auto& site : sites_)
+    if (std::holds_alternative<ClusterReduce>(site.statement->node)) meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
   role_threads_ = program_.warps * 32;
   out_.indent();
 
@@ -211,7 +212,7 @@ void CudaEmitter::emit(const If& node) {
 }
 
 void Pending::join(Pending other) {
-  written.merge(other.written), read.merge(other.read), read_slots.merge(other.read_slots), consumed.merge(other.consumed);
+  written.merge(other.written), read.merge(other.read), consumed.merge(other.consumed), read_parts |= other.read_parts;
   engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
   for (const auto& [mine, others] : {std::pair(&accumulators, &other.accumulators), {&lent, &other.lent}})
     for (const auto& [id, behind] : *others) (*mine)[id] = std::min(mine->try_emplace(id, behind).first->second, behind);

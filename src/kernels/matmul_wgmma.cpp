@@ -5,6 +5,9 @@
 // The matrix unit reads tf32 operands from shared memory along k alone. One that lies along rows instead is read across, into registers,
 // where it is rounded.
 //
+// Operands that are scaled by blocks along k are multiplied slot by slot, each slot within a block, and every slot's sum is scaled as it
+// is added to those before.
+//
 // A convolution is one as well, its operands in window order (window_order.h): rows are output channels, columns a patch of pixels, y
 // of them along the second axis; or the other way round.
 #include "kernels/direct_form.h"
@@ -45,7 +48,7 @@ class MatmulWgmma : public Family {
       const auto work = [&](std::int64_t width) {  // a tile is some 24 columns' time besides its own
         return ceil_div(ceil_div(m, 128) * ceil_div(n, width) * others_of(c).second, capabilities_.processors) * (width + 24);
       };
-      std::int64_t best = p_.promotes() ? 192 : 256;
+      std::int64_t best = promotes() ? 192 : 256;
       for (std::int64_t width = best; width >= 96; width -= 16) best = work(width) < work(best) ? width : best;
       once(columns, best);
     }
@@ -60,6 +63,7 @@ class MatmulWgmma : public Family {
       for (const std::int64_t part : {1, 2, 4})
         if (rows % part == 0 && rows / part <= 32) once(ys, rows / part);
     }
+    if (!c.scales.empty()) depths = {std::clamp<std::int64_t>(power_of_two_above(run), 32 / bytes, 128 / bytes)};  // within a block
     const bool exchange = skinny || (windows_ && m < 128) || (across(exchanged_) && !across(c_));
     Space space{name(),
                 {{"block_m", {128, 256, 64}, "rows of an output tile"},
@@ -95,7 +99,7 @@ class MatmulWgmma : public Family {
                along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
     WARPLOOM_CHECK(first_broken(
         s, {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
-            {accumulators > (p_.promotes() ? 96 : 128), "at most 128 accumulators a thread, 96 with a second set", accumulators},
+            {accumulators > (promotes() ? 96 : 128), "at most 128 accumulators a thread, 96 with a second set", accumulators},
             {y < 1 || (y > 1 && !second_), "y=1 where pixels are of one axis", y},
             {windows_ && (along * y != (field(s, "exchange") ? m : n) || along % 8 != 0), "patches of whole groups of 8 pixels",
              along},
@@ -182,6 +186,7 @@ class MatmulWgmma : public Family {
     for (std::size_t d = 0; d < a.at.size(); ++d) readable &= a.at[d].steps[c.row] != 0 || a.strides[d] % 4 == 0;
     return readable;
   }
+  bool promotes() const { return p_.promotes() || !c_.scales.empty(); }
   // Slots of a sum.
   static std::int64_t slots_of(const Contraction& c, std::int64_t depth) {
     return NestTile(c.nest, {{c.channel, depth}}).count(c.nest, c.k);
@@ -199,6 +204,7 @@ class MatmulWgmma : public Family {
     const auto result = axes_of({above, c.row, beside, c.column}), a_axes = axes_of({above, c.row, c.channel}),
                b_axes = axes_of({beside, c.column, c.channel});
     const std::vector<std::size_t> summed = slot_axes(c);
+    const std::size_t row_axes = above ? 2 : 1;
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const TileOrder order(c, whole, field(s, "group"), cluster);
     const std::int64_t parts = field(s, "split", 1), turns = across ? 2 : 1,  // of sets of registers
@@ -258,12 +264,13 @@ class MatmulWgmma : public Family {
         });
       });
       t.role("consumer", 4 * consumers, consumers > 1 ? 232 : 0, [&] {
-        const TensorId acc = t.reg("acc", p_.accumulator(), {bm, bn});
-        const bool promotes = p_.promotes();
-        const TensorId part_sum = promotes ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
-        const auto add = [&](TensorId x, std::size_t y) { t.mma(part_sum, t.all(x), t.all(slots[y]), false, true); };
-        const auto multiply_slot = [&](const std::string& set) {
-          if (promotes) t.fill(part_sum, 0);
+        const bool promotes = this->promotes();
+        const TensorId acc = t.reg("acc", c.scales.empty() ? p_.accumulator() : Dtype::f32, {bm, bn});
+        const TensorId part = promotes ? t.reg("part", p_.accumulator(), {bm, bn}) : acc;
+        const auto add = [&](TensorId x, std::size_t y) { t.mma(part, t.all(x), t.all(slots[y]), false, true); };
+        const auto multiply_slot = [&](const NestTile& slot, const std::string& set) {
+          const Value sum = promoted(draft, c, acc, part, slot, result, row_axes);
+          if (promotes) t.fill(part, 0);
           t.consume(ring, promotes ? 0 : 1, [&] {
             if (split) add(slots[2], 1), add(slots[0], 3);
             if (!across) return add(slots[0], 1);
@@ -272,16 +279,17 @@ class MatmulWgmma : public Family {
             t.map(x, t.value(seen));
             add(x, 1);
           });
-          if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
+          if (promotes) t.map(acc, sum);
         };
         tiles([&](const NestTile& tile, const Index& begin, const Index& end) {
           t.fill(acc, 0);
           // Read across, by two sets of registers, of which one is filled while the other is multiplied; a slot beyond k holds zeros.
-          t.for_("k", begin, end, turns, [&](const Index&) {
-            multiply_slot("");
-            if (across) multiply_slot("_next");
+          t.for_("k", begin, end, turns, [&, slot = tile](const Index& k) mutable {
+            slot.place(nest, summed, k);
+            multiply_slot(slot, "");
+            if (across) multiply_slot(slot, "_next");
           });
-          store(draft, c, acc, tile, result, above ? 2 : 1, staging);
+          store(draft, c, acc, tile, result, row_axes, staging);
         });
       });
     });
@@ -296,13 +304,13 @@ class MatmulWgmma : public Family {
 };
 }  // namespace
 FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabilities) {
-  auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
+  auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests(), true) : std::nullopt;
   if (!c || !c->channel) return nullptr;
   const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b];
   const auto precision = precision_of(a.dtype, b.dtype, region.track);
   if (!precision || !stores_whole(*c)) return nullptr;
   const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1,
-             runs = c->k.size() > 1 || strided;
+             runs = (c->k.size() > 1 && c->scales.empty()) || strided;
   auto windows = runs ? window_order_of(*c) : std::nullopt;
   if (!windows && (runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b))) return nullptr;
   return std::make_shared<MatmulWgmma>(*c, std::move(windows), *precision, capabilities);

@@ -19,7 +19,7 @@ double tolerance_of(Track track, const std::string& family) {
 
 Case matmul(const std::string& name, const std::string& target, Dtype dtype, Track track, const MatmulShape& shape,
             Schedule schedule, const Fields& more = {}) {
-  const double tolerance = tolerance_of(track, schedule.family);
+  const double tolerance = tolerance_of(shape.result == Dtype::bf16 ? bf16 : track, schedule.family);
   schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
   return {name, target, {matmul_graph(shape, dtype), track}, std::move(schedule), tolerance};
@@ -103,6 +103,10 @@ Case prefixes(const std::string& name, const std::string& target, const graph::S
 
 MatmulShape turned(MatmulShape shape, bool a, bool b) {
   shape.transpose_a = a, shape.transpose_b = b;
+  return shape;
+}
+MatmulShape scaled(MatmulShape shape, std::int64_t block, std::int64_t columns, Dtype result = Dtype::f32) {
+  shape.block = block, shape.columns = columns, shape.result = result;
   return shape;
 }
 MatmulShape fused(MatmulShape shape) {
@@ -210,6 +214,16 @@ std::vector<Case> all_cases() {
                                wgmma(128, 64, 64, 3, 2, 0)),
                         matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
                         matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+                        matmul("wgmma_e4m3_blocks", "sm_90a", Dtype::e4m3, fp8, scaled({200, 256, 512}, 128, 128, Dtype::bf16),
+                               wgmma(128, 128, 128, 2, 2, 1)),
+                        matmul("wgmma_e4m3_blocks_of_columns", "sm_90a", Dtype::e4m3, fp8, fused(scaled({72, 136, 384}, 64, 1)),
+                               wgmma(64, 64, 64, 3, 1, 0)),
+                        matmul("wgmma_e5m2_blocks_exchanged", "sm_90a", Dtype::e5m2, fp8, scaled({72, 128, 384}, 96, 64),
+                               wgmma(64, 32, 32, 3, 1, 0), {{"exchange", 1}}),
+                        matmul("wgmma_i8_blocks_split_k", "sm_90a", Dtype::i8, fp8, scaled({72, 128, 512}, 128, 32),
+                               wgmma(64, 32, 64, 3, 1, 1), {{"split", 2}}),
+                        matmul("mma_e4m3_blocks", "sm_89", Dtype::e4m3, fp8, scaled({72, 128, 384}, 128, 64), mma(64, 64, 64, 3, 4)),
+                        matmul("mma_i8_blocks", "sm_80", Dtype::i8, fp8, scaled({40, 96, 192}, 64, 1), mma(64, 32, 32, 3, 4)),
                         matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
                         matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
                         softmax("softmax_shared_in_memory", "sm_90a", {2, 32768, 1, 32, 1, 1, 8}),

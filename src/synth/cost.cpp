@@ -128,10 +128,24 @@ class Model : Question {
 
   // Statements.
 
+  // What is loaded in front of a Consume arrives while that waits.
   Work walk(const Body& body, int threads) {
     Work work;
-    for (const Statement& statement : body)
-      std::visit([&](const auto& node) { work.add(cost_of(statement, node, threads)); }, statement.node);
+    double arrives = 0;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      Work one = std::visit([&](const auto& node) { return cost_of(body[i], node, threads); }, body[i].node);
+      const auto is_load = [&](const Statement& s) {
+        const auto* copy = std::get_if<Copy>(&s.node);
+        return copy && program.tensor(copy->src.tensor).scope == Scope::global;
+      };
+      const auto next = std::find_if_not(body.begin() + static_cast<std::ptrdiff_t>(i), body.end(), [&](const Statement& s) {
+        return is_load(s) || std::holds_alternative<Fill>(s.node);
+      });
+      if (is_load(body[i]) && next != body.end() && std::holds_alternative<Consume>(next->node))
+        arrives = std::max(arrives, std::exchange(one.chain, 0));
+      if (std::holds_alternative<Consume>(body[i].node)) one.chain = std::max(one.chain, std::exchange(arrives, 0));
+      work.add(one);
+    }
     return work;
   }
 
@@ -208,7 +222,7 @@ class Model : Question {
     double count = 0;
     if (value.kind == Value::Kind::op) {
       const bool cheap = value.op == ValueOp::add || value.op == ValueOp::sub || value.op == ValueOp::mul ||
-                         value.op == ValueOp::max || value.op == ValueOp::min;
+                         value.op == ValueOp::max || value.op == ValueOp::min || value.op == ValueOp::fma;
       count = cheap ? 1 : rates_.special_issue;
     }
     for (const Value& operand : value.operands) count += operations(operand);

@@ -16,10 +16,8 @@ inline __attribute__((always_inline)) void accumulate(float* __restrict c, const
 }
 }  // namespace
 void decode(Element e, const void* data, int count, float* out) {
-  if (e == Element::bf16) {  // as below, but quick
-    for (int i = 0; i < count; ++i) out[i] = to_float(static_cast<const bf16*>(data)[i]);
-    return;
-  }
+  for (int i = 0; e == Element::bf16 && i < count; ++i) out[i] = to_float(static_cast<const bf16*>(data)[i]);  // quick
+  if (e == Element::bf16) return;
   constexpr Dtype kTypes[] = {Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::e4m3, Dtype::e5m2, Dtype::i8};
   double wide[16];
   warploom::load_run(kTypes[static_cast<int>(e)], data, 0, 1, count, wide);

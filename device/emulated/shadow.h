@@ -53,12 +53,12 @@ class Shadow {
     if (at <= 0) part(alike_[i / 4], at);
     return cells_[static_cast<std::size_t>(at)][i % 4];
   }
-  // The sixteen bytes have been written at once.
+  // The sixteen bytes have been written at once: their cells are alike again.
   void unite(std::size_t i) {
     std::int32_t& at = apart_[i];
-    const auto& four = cells_[static_cast<std::size_t>(at)];
+    auto& four = cells_[static_cast<std::size_t>(at)];
     if (std::ranges::any_of(four, &Cell::barrier)) return;
-    copy(alike_[i], four[0]);
+    std::swap(alike_[i], four[0]);
     at = -at;
   }
 
@@ -109,19 +109,15 @@ class Shadow {
   bool empty() const { return alike_.empty(); }
 
  private:
-  void part(const Cell& all, std::int32_t& at) {
-    if (at == 0) {
-      at = -static_cast<std::int32_t>(cells_.size());
-      cells_.emplace_back();
-    }
+  void part(Cell& all, std::int32_t& at) {
+    if (at == 0) cells_.emplace_back(), at = 1 - static_cast<std::int32_t>(cells_.size());
     at = -at;
-    for (Cell& c : cells_[static_cast<std::size_t>(at)]) copy(c, all);
-  }
-  void copy(Cell& to, const Cell& from) {  // each has further readers of its own
-    const auto more = to.more;
-    to = from;
-    to.more = more;
-    if ((from.more || more) && has_list(to)) more_[to.more] = more_[from.more];
+    auto& four = cells_[static_cast<std::size_t>(at)];
+    std::swap(four[0], all);  // with its list: there are never more lists than words
+    for (int i = 1; i < 4; ++i) {
+      four[i].more = std::exchange(four[i], four[0]).more;
+      if ((four[i].more || !more_[four[0].more].empty()) && has_list(four[i])) more_[four[i].more] = more_[four[0].more];
+    }
   }
 
   static bool before(const Access& a, const View& view, const Access& me) {
@@ -129,10 +125,7 @@ class Shadow {
   }
 
   bool has_list(Cell& c) {  // made where there is room for one
-    if (!c.more && more_.size() < 65535) {
-      c.more = static_cast<std::uint16_t>(more_.size());
-      more_.emplace_back();
-    }
+    if (!c.more && more_.size() < 65535) more_.emplace_back(), c.more = static_cast<std::uint16_t>(more_.size() - 1);
     return c.more;
   }
 

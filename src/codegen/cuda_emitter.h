@@ -10,11 +10,11 @@ using layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target
 
 // What the statements so far have left to be waited for.
 struct Pending {
-  std::set<TensorId> written, read;   // shared tensors, by the role's threads since they last met at a barrier
-  std::set<TensorId> engine_reads;    // those that a copy-engine store may still read
-  std::set<TensorId> unfenced;        // written by threads since their last fence for asynchronous readers
-  bool read_parts = false;            // those that a cluster reduction brought, since the role's threads last met
-  std::set<PipelineId> consumed;      // slots within one thread of control, read since its threads last met
+  std::set<TensorId> written, read;  // shared tensors, by the role's threads since they last met at a barrier
+  std::set<TensorId> engine_reads;   // those that a copy-engine store may still read
+  std::set<TensorId> unfenced;       // written by threads since their last fence for asynchronous readers
+  bool read_parts = false;           // those that a cluster reduction brought, since the role's threads last met
+  std::set<PipelineId> consumed;     // slots within one thread of control, read since its threads last met
   // Registers that matrix instructions under way write and read: how many groups were committed after the last that does, -1: it is open.
   std::map<TensorId, int> accumulators, lent;
   bool wgmma_open = false;   // matrix instructions issued, not committed

@@ -102,7 +102,9 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
   const auto moves_pixels = [&](std::size_t k) {
     return std::ranges::any_of(load_b.at, [&](const Affine& dim) { return dim.steps[k] != 0 && steps_along(dim, c.n); });
   };
-  const auto scaled = [&](std::size_t k) { return std::ranges::any_of(c.scales, [&](auto load) { return n.loads[load].uses(k); }); };
+  const auto scaled = [&](std::size_t k) {
+    return std::ranges::any_of(c.scales, [&](auto load) { return n.loads[load].uses(k); });
+  };
   for (const std::size_t k : c.k)
     if (!moves_pixels(k) && !scaled(k) && (!c.channel || n.axes[k] > n.axes[*c.channel])) c.channel = k;
   for (const std::size_t k : c.k)

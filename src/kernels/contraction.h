@@ -15,7 +15,7 @@ struct Contraction {
   std::size_t sum = 0;       // the value that is the sum over k of products of two elements
   std::size_t a = 0, b = 0;  // of nest.loads; b is the one that varies along the output's fastest axis
   bool scaled = false;  // whether there were factors constant along k: they are behind the sum now, Σ s·a·b = s · Σ a·b
-  std::vector<std::size_t> scales = {};  // of nest.loads: factors that vary along some of k, never along `channel`
+  std::vector<std::size_t> scales = {};        // of nest.loads: factors that vary along some of k, never along `channel`
   std::vector<std::size_t> batch, m, n, k;     // axes of the nest, ascending; none but batch empty
   std::size_t row = 0, column = 0;             // the longest of m; of n the output's fastest, the last one
   std::optional<std::size_t> channel, window;  // axes of k: one that b's pixels do not move along, and the fastest of the others

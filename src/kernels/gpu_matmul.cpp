@@ -125,10 +125,10 @@ Prepared Preparation::for_copies(const Access& from, std::size_t row, std::size_
     readable &= from.at[d].steps[fast] != 0 || from.strides[d] * bytes_of(from.dtype) % 16 == 0;
   return readable ? Prepared{from, {}} : laid_anew(from, row, k, along_k);
 }
-
 namespace {
 template <class Uses>
-std::vector<std::int64_t> shape_of(const NestTile& tile, const std::vector<std::size_t>& axes, std::size_t rows, const Uses& uses) {
+std::vector<std::int64_t> shape_of(const NestTile& tile, const std::vector<std::size_t>& axes, std::size_t rows,
+                                   const Uses& uses) {
   std::vector<std::int64_t> shape = {1, 1};
   for (std::size_t i = 0; i < axes.size(); ++i) shape[i < rows ? 0 : 1] *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
   return shape;
@@ -136,12 +136,12 @@ std::vector<std::int64_t> shape_of(const NestTile& tile, const std::vector<std::
 
 // What a tile of the result takes of a tensor, in registers.
 TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name, int load, const NestTile& tile,
-                const std::vector<std::size_t>& axes, std::size_t rows) {
+                     const std::vector<std::size_t>& axes, std::size_t rows) {
   const Access& access = c.nest.loads[at(load)];
   std::string global = name;
   global[0] = static_cast<char>(std::toupper(name[0]));
-  const TensorId x = draft.b.reg(name, access.dtype,
-                                 shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
+  const TensorId x =
+      draft.b.reg(name, access.dtype, shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
   draft.b.copy(Boxes(draft, global, c.nest, access, axes).at(tile), draft.b.all(x), access.fill);
   return x;
 }

@@ -63,7 +63,8 @@ class MatmulWgmma : public Family {
       for (const std::int64_t part : {1, 2, 4})
         if (rows % part == 0 && rows / part <= 32) once(ys, rows / part);
     }
-    if (!c.scales.empty()) depths = {std::clamp<std::int64_t>(power_of_two_above(run), 32 / bytes, 128 / bytes)};  // within a block
+    if (!c.scales.empty())
+      depths = {std::clamp<std::int64_t>(power_of_two_above(run), 32 / bytes, 128 / bytes)};  // within a block
     const bool exchange = skinny || (windows_ && m < 128) || (across(exchanged_) && !across(c_));
     Space space{name(),
                 {{"block_m", {128, 256, 64}, "rows of an output tile"},

@@ -138,9 +138,8 @@ class Model : Question {
         const auto* copy = std::get_if<Copy>(&s.node);
         return copy && program.tensor(copy->src.tensor).scope == Scope::global;
       };
-      const auto next = std::find_if_not(body.begin() + static_cast<std::ptrdiff_t>(i), body.end(), [&](const Statement& s) {
-        return is_load(s) || std::holds_alternative<Fill>(s.node);
-      });
+      const auto next = std::find_if_not(body.begin() + static_cast<std::ptrdiff_t>(i), body.end(),
+                                         [&](const Statement& s) { return is_load(s) || std::holds_alternative<Fill>(s.node); });
       if (is_load(body[i]) && next != body.end() && std::holds_alternative<Consume>(next->node))
         arrives = std::max(arrives, std::exchange(one.chain, 0));
       if (std::holds_alternative<Consume>(body[i].node)) one.chain = std::max(one.chain, std::exchange(arrives, 0));

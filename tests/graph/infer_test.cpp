@@ -117,9 +117,9 @@ TEST(Infer, DequantizeLinearWantsWholeBlocksAlongItsAxis) {
 TEST(Infer, ScaledMatMulWantsScalesOfBlocks) {
   const auto code = [](Dtype type, Shape a_scales, Shape b_scales) {
     Builder b("t");
-    b.output(b.add(OpKind::ScaledMatMul, {b.input("a", type, {4, 8}), b.input("b", type, {8, 6}),
-                                          b.input("sa", Dtype::f32, std::move(a_scales)),
-                                          b.input("sb", Dtype::f32, std::move(b_scales))}));
+    b.output(b.add(OpKind::ScaledMatMul,
+                   {b.input("a", type, {4, 8}), b.input("b", type, {8, 6}), b.input("sa", Dtype::f32, std::move(a_scales)),
+                    b.input("sb", Dtype::f32, std::move(b_scales))}));
     const auto graph = b.finish();
     return graph ? std::nullopt : std::optional(graph.error().code);
   };

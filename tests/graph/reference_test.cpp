@@ -203,7 +203,7 @@ TEST(Reference, ScaledMatMulScalesBlocksOfBothOperands) {
   Builder b("scaled");
   const TensorId a = b.constant("a", Dtype::e4m3, {2, 4}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8});
   const TensorId w = b.constant("w", Dtype::e4m3, {4, 2}, std::vector<double>{1, 0, 0, 1, 1, 1, 2, 0});
-  const TensorId rows = b.constant("rows", Dtype::f32, {2, 2}, std::vector<double>{1, 2, 3, 4});  // blocks of 1 by 2
+  const TensorId rows = b.constant("rows", Dtype::f32, {2, 2}, std::vector<double>{1, 2, 3, 4});     // blocks of 1 by 2
   const TensorId squares = b.constant("squares", Dtype::f32, {2, 1}, std::vector<double>{10, 100});  // of 2 by 2
   b.output(b.add(OpKind::ScaledMatMul, {a, w, rows, squares}, {{"output_dtype", I{1}}}));
   const auto values = *evaluate(*b.finish(), {});

@@ -37,8 +37,9 @@ inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
   if (s.transpose_a) x = b.add(graph::OpKind::Transpose, {x}, {{"perm", swapped}});
   if (s.transpose_b) w = b.add(graph::OpKind::Transpose, {w}, {{"perm", swapped}});
   auto y = s.block == 0 ? b.add(graph::OpKind::MatMul, {x, w})
-                        : b.add(graph::OpKind::ScaledMatMul, {x, w, b.input("sx", Dtype::f32, {s.m, s.k / s.block}),
-                                                              b.input("sw", Dtype::f32, {s.k / s.block, s.n / s.columns})},
+                        : b.add(graph::OpKind::ScaledMatMul,
+                                {x, w, b.input("sx", Dtype::f32, {s.m, s.k / s.block}),
+                                 b.input("sw", Dtype::f32, {s.k / s.block, s.n / s.columns})},
                                 {{"output_dtype", std::int64_t{onnx_type_of(s.result)}}});
   if (s.bias) y = b.add(graph::OpKind::Add, {y, b.input("bias", bits_of(dtype) == 8 ? Dtype::f32 : dtype, {s.n})});
   if (s.gelu) y = b.add(graph::OpKind::Gelu, {y});

@@ -156,26 +156,29 @@ void CudaEmitter::statement(const Statement& one) {
 // Names for the offsets of global tiles that take more than a product and a sum, computed once a turn of the loop.
 void CudaEmitter::name_offsets(const For& node) {
   std::vector<std::string> inner;
-  std::vector<const Tile*> tiles;
+  std::vector<Index> used;
   for (const Statement& statement : node.body)
     for_statements(statement, [&](const Statement& one) {
-      if (const auto* copy = std::get_if<Copy>(&one.node)) tiles.insert(tiles.end(), {&copy->src, &copy->dst});
-      if (const auto* loop = std::get_if<For>(&one.node)) inner.push_back(loop->variable);
+      if (const auto* copy = std::get_if<Copy>(&one.node))
+        for (const Tile* tile : {&copy->src, &copy->dst})
+          if (tensor(tile->tensor).scope == Scope::global) used.insert(used.end(), tile->offset.begin(), tile->offset.end());
+      if (const auto* branch = std::get_if<If>(&one.node)) used.insert(used.end(), {branch->left, branch->right});
+      if (const auto* loop = std::get_if<For>(&one.node)) {
+        inner.push_back(loop->variable);
+        used.insert(used.end(), {loop->begin, loop->end});
+      }
     });
   const auto simple = [](const auto& self, const Index& index) -> bool {
     if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return true;
     return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) && self(self, index.right());
   };
   int count = 0;
-  for (const Tile* tile : tiles) {
-    if (tensor(tile->tensor).scope != Scope::global) continue;
-    for (const Index& index : tile->offset) {
-      const bool ready = std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
-      if (!ready || !index.depends_on(node.variable) || simple(simple, index) || offsets_.count(index.text())) continue;
-      const std::string name = fmt::format("{}_at{}", node.variable, count++);
-      out_.line("const int {} = {};", name, index.text());
-      offsets_[index.text()] = name;
-    }
+  for (const Index& index : used) {
+    const bool ready = std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
+    if (!ready || !index.depends_on(node.variable) || simple(simple, index) || offsets_.count(index.text())) continue;
+    const std::string name = fmt::format("{}_at{}", node.variable, count++);
+    out_.line("const int {} = {};", name, index.text());
+    offsets_[index.text()] = name;
   }
 }
 
@@ -183,8 +186,8 @@ void CudaEmitter::name_offsets(const For& node) {
 void CudaEmitter::emit(const For& node) {
   const auto pass = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
-    const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(),
-                                  node.end.text(), node.step.text());
+    const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, named(node.begin).text(),
+                                  named(node.end).text(), node.step.text());
     const auto outer = offsets_;
     name_offsets(node);
     body(node.body);
@@ -202,7 +205,7 @@ void CudaEmitter::emit(const For& node) {
 
 void CudaEmitter::emit(const If& node) {
   const Pending entry = now_;
-  out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
+  out_.open("if ({} < {}) {{", named(node.left).text(), named(node.right).text());
   body(node.body);
   out_.close();
   for (const Statement& inner : node.body)

@@ -190,6 +190,10 @@ class CudaEmitter {
   // within, loops or not.
   Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true, bool scope = false);
   Index offset(const Tile& tile, std::size_t dim) const;
+  Index named(const Index& index) const {  // by what the loops around call it
+    const auto found = offsets_.find(index.text());
+    return found == offsets_.end() ? index : Index::variable(found->second);
+  }
   // `per`: elements to one of the array, for types of less than a byte.
   static Index value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
   std::int64_t array_length(TensorId id, std::int64_t elements) const { return elements / per_byte(tensor(id).dtype); }

@@ -141,7 +141,7 @@ TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name
   std::string global = name;
   global[0] = static_cast<char>(std::toupper(name[0]));
   const TensorId x =
-      draft.b.reg(name, access.dtype, shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
+      draft.reg(name, access.dtype, shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
   draft.b.copy(Boxes(draft, global, c.nest, access, axes).at(tile), draft.b.all(x), access.fill);
   return x;
 }
@@ -169,7 +169,7 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
   }
   TensorId result = acc;
   if (at(output.value) != c.sum || t.dtype_of(acc) != output.place.dtype) {
-    result = t.reg("result", output.place.dtype, shape_of(tile, axes, rows, [](std::size_t) { return true; }));
+    result = draft.reg("result", output.place.dtype, shape_of(tile, axes, rows, [](std::size_t) { return true; }));
     const auto known = [&](int v) -> std::optional<Value> {
       if (at(v) == c.sum) return t.value(acc);
       const NestValue& value = nest.values[at(v)];

@@ -39,6 +39,12 @@ Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stag
            {"consumers", consumers},
            {"through_shared", through_shared}}};
 }
+// By parts of k on a GPU of four multiprocessors.
+Case stream(Case c) {
+  c.schedule.fields["stream"] = 1;
+  c.processors = 4;
+  return c;
+}
 Schedule im2win(std::int64_t x, std::int64_t y, std::int64_t n, std::int64_t channels, std::int64_t taps, std::int64_t stages,
                 std::int64_t consumers, std::int64_t sets) {
   return {"im2win",
@@ -114,6 +120,12 @@ MatmulShape fused(MatmulShape shape) {
   return shape;
 }
 }  // namespace
+target::Capabilities capabilities_of(const Case& c) {
+  auto capabilities = *target::capabilities_of(c.target);
+  if (c.processors > 0) capabilities.processors = c.processors;
+  return capabilities;
+}
+
 std::vector<Case> mutated_cases() {
   return {
       matmul("wgmma_bf16", "sm_90a", bf16, {256, 256, 320}, wgmma(128, 128, 64, 3, 2, 1)),
@@ -128,6 +140,7 @@ std::vector<Case> mutated_cases() {
       matmul("wgmma_fp16_bias_gelu", "sm_90a", fp16, fused({200, 136, 296}), wgmma(128, 64, 64, 3, 2, 1)),
       matmul("wgmma_fp16_one_consumer", "sm_90a", fp16, {128, 128, 320}, wgmma(64, 64, 64, 3, 1, 0)),
       matmul("wgmma_bf16_split_k", "sm_90a", bf16, {64, 128, 640}, wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
+      stream(matmul("wgmma_bf16_stream", "sm_90a", bf16, {192, 192, 320}, wgmma(64, 64, 64, 3, 1, 0))),
       matmul("wgmma_bf16_exchanged", "sm_90a", bf16, {5, 512, 320}, wgmma(128, 16, 64, 3, 2, 0), {{"exchange", 1}}),
       matmul("wgmma_bf16_exchanged_shared", "sm_90a", bf16, {64, 512, 320}, wgmma(128, 64, 64, 3, 2, 1), {{"exchange", 1}}),
       matmul("wgmma_bf16_cluster", "sm_90a", bf16, {256, 128, 320}, wgmma(128, 64, 64, 3, 2, 1), {{"cluster", 2}}),
@@ -212,6 +225,13 @@ std::vector<Case> all_cases() {
           matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
           matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
           matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+          stream(matmul("wgmma_bf16_stream_through_shared", "sm_90a", bf16, {320, 192, 448}, wgmma(64, 64, 64, 3, 1, 1))),
+          stream(matmul("wgmma_e4m3_stream_blocks", "sm_90a", Dtype::e4m3, fp8, fused(scaled({300, 192, 384}, 128, 64)),
+                        wgmma(64, 64, 128, 2, 1, 0))),
+          stream(matmul("wgmma_i8_stream", "sm_90a", Dtype::i8, fp8, turned({1100, 70, 224}, false, true),
+                        wgmma(128, 64, 64, 3, 2, 0))),
+          stream(matmul("wgmma_tf32_stream_across", "sm_90a", tf32, turned({300, 72, 160}, true, true),
+                        wgmma(64, 32, 32, 3, 1, 0), {{"across", 1}})),
           matmul("wgmma_e4m3_blocks", "sm_90a", Dtype::e4m3, fp8, scaled({200, 256, 512}, 128, 128, Dtype::bf16),
                  wgmma(128, 128, 128, 2, 2, 1)),
           matmul("wgmma_e4m3_blocks_of_columns", "sm_90a", Dtype::e4m3, fp8, fused(scaled({72, 136, 384}, 64, 1)),

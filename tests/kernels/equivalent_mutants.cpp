@@ -145,6 +145,11 @@ bool another_cluster_barrier(const Lines& lines, const Mutant& m) {
   return has(m.text, "has started") && barriers > 0;
 }
 
+// Who waits for a flag asks for one signal.
+bool waits_for_one(const Lines& lines, const Mutant&) {
+  return std::ranges::all_of(lines, [](const std::string& line) { return !has(line, "wl::wait_flag") || has(line, ", 1);"); });
+}
+
 std::size_t next_line(const Lines& lines, std::size_t from, const char* part) {
   while (from < lines.size() && !has(lines[from], part)) ++from;
   return from;
@@ -209,6 +214,7 @@ const Equivalent kEquivalent[] = {
     {"cp_async_wait", "behind the barrier", slots_of_one_thread,
      "each thread reads the ring's words that it copied itself, and waits for its own copies before that"},
     {"sync_threads", "", words_of_one_thread, "every access has the same address: each thread meets its own words alone"},
+    {"signal_flag", "one more", waits_for_one, "a flag that holds 2 says no more than one that holds 1"},
     {"cluster_sync", "", another_cluster_barrier, "another cluster barrier stands before the first access to another block"},
 };
 }  // namespace

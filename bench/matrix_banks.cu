@@ -45,7 +45,8 @@ WL_FN void prepare(unsigned smem, const unsigned* image, int at, int bytes) {
     wl::st_shared<4>(smem + at + 4 * i, wl::at(w, 0));
   }
   if (wl::thread() == 0) {
-    WL_REG(unsigned, zero, 1) = {0};
+    WL_REG(unsigned, zero, 1);
+    zero[0] = 0;
     wl::st_shared<4>(smem + FLAG_AT, wl::at(zero, 0));
     for (int i = 0; i < BARS; ++i) wl::mbarrier_init(smem + BARS_AT + 8 * i, 1);
     wl::fence_mbarrier_init();
@@ -59,7 +60,8 @@ WL_FN void prepare(unsigned smem, const unsigned* image, int at, int bytes) {
 WL_FN int fill(unsigned smem, const wl::TensorMap& map, int width, int limit) {
   const int bytes = 128 * width, slots = COPY_BYTES / bytes, shift = 31 - __clz(slots);
   const auto bar = [&](int i) { return smem + BARS_AT + 8 * (i & (slots - 1)); };
-  WL_REG(unsigned, flag, 1) = {0};
+  WL_REG(unsigned, flag, 1);
+  flag[0] = 0;
   int i = 0;
   for (;; ++i) {
     if (i >= slots) wl::mbarrier_wait(bar(i), ((i >> shift) - 1) & 1);
@@ -114,11 +116,12 @@ __global__ void __launch_bounds__(RS ? 256 : 288, 1) multiply(Work work, const _
   wl::wgmma_wait<0>();
   wl::wgmma_fence_regs<N / 2>(wl::at(acc, 0));
   const long long stop = clock64();
-  if (t == 0) {
-    WL_REG(unsigned, one, 1) = {1};
+  if (wl::thread() == 0 && blockDim.x % 128 != 0) {  // the copies end; nothing else hangs on when they see it
+    WL_REG(unsigned, one, 1);
+    one[0] = 1;
     wl::st_shared<4>(smem + FLAG_AT, wl::at(one, 0));
-    times[2 * group] = start, times[2 * group + 1] = stop;
   }
+  if (t == 0) times[2 * group] = start, times[2 * group + 1] = stop;
   Sum<T>* out =
       static_cast<Sum<T>*>(work.out) + ((wl::block_x() * groups + group) * 64 + t / 32 * 16 + t % 32 / 4) * N + t % 4 * 2;
   WL_UNROLL for (int j = 0; j < N / 8; ++j) {
@@ -136,7 +139,7 @@ __global__ void __launch_bounds__(RS ? 256 : 288, 1) multiply(Work work, const _
     long long* times = work.times + wl::block_x() * TIMES;
     times[0] = clock64();
     if (stores) {
-      for (int i = 0; i < work.groups; ++i) {
+      for (int i = 0; i < work.groups; ++i) {  // the same contents to the same places, again and again
         const int slot = i & (slots - 1);
         wl::tma_store(map, smem + COPY_AT + slot * bytes, 0, (wl::block_x() * slots + slot) * 128);
         if ((i + 1) % a_group != 0) continue;

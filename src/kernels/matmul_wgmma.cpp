@@ -128,7 +128,8 @@ class MatmulWgmma : public Family {
         s, {{stream && (split > 1 || cluster > 1 || resident > 1), "split=1 cluster=1 resident=1 with stream", split},
             {stream && (count < capabilities_.processors || count % capabilities_.processors == 0),
              "stream=0 where tiles fill every wave, or not even the first", count}}));
-    const auto slot = (m + n + across * kApart) * k * bytes * (p_.terms > 1 ? 2 : 1),
+    const auto whole = [&](std::int64_t rows) { return round_up(rows * k * bytes, 1024); };  // patterns repeat every 1024 bytes
+    const auto slot = (whole(m + across * kApart) + whole(n)) * (p_.terms > 1 ? 2 : 1),
                staging = through_shared ? m * n * stored : 0;
     return fits(s, resident * (slot * field(s, "stages") + staging + 1024), capabilities_);
   }

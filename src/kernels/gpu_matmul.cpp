@@ -136,25 +136,29 @@ std::vector<std::int64_t> shape_of(const NestTile& tile, const std::vector<std::
 
 // What a tile of the result takes of a tensor, in registers.
 TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name, int load, const NestTile& tile,
-                     const std::vector<std::size_t>& axes, std::size_t rows) {
+                     const std::vector<std::size_t>& axes, std::size_t rows, const std::string& set = "") {
   const Access& access = c.nest.loads[at(load)];
   std::string global = name;
   global[0] = static_cast<char>(std::toupper(name[0]));
   const TensorId x =
-      draft.reg(name, access.dtype, shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
+      draft.reg(name + set, access.dtype, shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
   draft.b.copy(Boxes(draft, global, c.nest, access, axes).at(tile), draft.b.all(x), access.fill);
   return x;
 }
 }  // namespace
-Value promoted(Draft& draft, const Contraction& c, TensorId acc, TensorId part, const NestTile& slot,
-               const std::vector<std::size_t>& axes, std::size_t rows) {
+std::vector<TensorId> load_scales(Draft& draft, const Contraction& c, const NestTile& slot, const std::vector<std::size_t>& axes,
+                                  std::size_t rows, const std::string& set) {
+  std::vector<TensorId> out;
+  for (const std::size_t scale : c.scales)
+    out.push_back(load_beside(draft, c, fmt::format("s{}", out.size()), static_cast<int>(scale), slot, axes, rows, set));
+  return out;
+}
+Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales) {
   const Value before = draft.b.value(acc), added = draft.b.value(part);
-  std::optional<Value> scale;
-  for (std::size_t i = 0; i < c.scales.size(); ++i) {
-    const TensorId x = load_beside(draft, c, fmt::format("s{}", i), static_cast<int>(c.scales[i]), slot, axes, rows);
-    scale = scale ? *scale * draft.b.value(x) : draft.b.value(x);
-  }
-  return scale ? tile::apply(ValueOp::fma, {added, *scale, before}) : before + added;
+  if (scales.empty()) return before + added;
+  Value scale = draft.b.value(scales[0]);
+  for (std::size_t i = 1; i < scales.size(); ++i) scale = std::move(scale) * draft.b.value(scales[i]);
+  return tile::apply(ValueOp::fma, {added, std::move(scale), before});
 }
 
 void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,

@@ -60,10 +60,11 @@ struct Preparation {
   Prepared for_copies(const Access& from, std::size_t row, std::size_t k) const;
 };
 
-// `acc` with the sum of a slot's products added, times the scales of the blocks that they are of, which are loaded at once. `axes` and
-// `rows` as below.
-Value promoted(Draft& draft, const Contraction& contraction, TensorId acc, TensorId part, const NestTile& slot,
-               const std::vector<std::size_t>& axes, std::size_t rows = 1);
+// Loads the scales of the blocks that a slot's products are of. `axes` and `rows` as below; sets of registers differ by their name.
+std::vector<TensorId> load_scales(Draft& draft, const Contraction& contraction, const NestTile& slot,
+                                  const std::vector<std::size_t>& axes, std::size_t rows = 1, const std::string& set = "");
+// `acc` with the sum of a slot's products added, times their scales.
+Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales);
 
 // Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`: those that rows follow, `rows` of them,
 // then those of columns. Through `staging`, a shared tensor, where there is one.

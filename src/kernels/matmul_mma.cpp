@@ -136,7 +136,7 @@ class MatmulThreads final : public Family {
     t.for_("k", 0, slots, 1, [&](const Index& k) {
       NestTile here = tile;
       here.place(nest, summed, k);
-      const Value sum = promoted(draft, c, acc, part, here, result);
+      const std::vector<TensorId> scales = load_scales(draft, c, here, result);
       if (promotes()) t.fill(part, 0);
       t.consume(ring, 0, [&] {
         for (std::int64_t inner = 0; inner < bk; inner += step) {
@@ -145,7 +145,7 @@ class MatmulThreads final : public Family {
           multiply_fragments(draft, part, fa, fb, {bm, step}, {step, bn});
         }
       });
-      if (promotes()) t.map(acc, sum);
+      if (promotes()) t.map(acc, promoted(draft, acc, part, scales));
       produce(k + (stages - 1));
     });
     store(draft, c, acc, tile, result);

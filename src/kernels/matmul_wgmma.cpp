@@ -10,7 +10,7 @@
 // where it is rounded.
 //
 // Operands that are scaled by blocks along k are multiplied slot by slot, each slot within a block, and every slot's sum is scaled as it
-// is added to those before.
+// is added to those before. In a `run` of slots the next one's product is computed meanwhile, in registers of its own.
 //
 // A convolution is one as well, its operands in window order (window_order.h): rows are output channels, columns a patch of pixels, y
 // of them along the second axis; or the other way round.
@@ -88,6 +88,8 @@ class MatmulWgmma : public Family {
     if (across(c_) || across(exchanged_))
       space.fields.push_back({"across", across(exchange ? exchanged_ : c_) ? Values{1, 0} : Values{0, 1},
                               "1: the first operand is read across, 0: a program lays it along k"});
+    if (promotes())
+      space.fields.push_back({"run", {1, 4, 8}, "slots of which each is multiplied while the sums of the one before are added"});
     if (windows_) space.fields.push_back({"y", ys, "pixels of an output tile along the slower axis"});
     return space;
   }
@@ -98,14 +100,17 @@ class MatmulWgmma : public Family {
     const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), consumers = field(s, "consumers"),
                y = field(s, "y", 1), along = (field(s, "exchange") ? m : n) / std::max<std::int64_t>(y, 1),
                split = field(s, "split", 1), cluster = field(s, "cluster", 1), resident = field(s, "resident", 1),
-               across = field(s, "across"), accumulators = m * n / (128 * consumers), steps = slots_of(c, k), turns = 1 + across,
+               across = field(s, "across"), accumulators = m * n / (128 * consumers), steps = slots_of(c, k),
+               run = field(s, "run", 1), turns = turns_of(s),
                tiles = ceil_div(c.nest.axes[c.row], m);
+    const std::int64_t most = run > 1 ? 64 : promotes() ? 96 : 128;
     const int bytes = bytes_of(p_.operand), stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
     const bool through_shared = field(s, "through_shared") != 0,
                along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
     WARPLOOM_CHECK(first_broken(
         s, {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
-            {accumulators > (promotes() ? 96 : 128), "at most 128 accumulators a thread, 96 with a second set", accumulators},
+            {accumulators > most, "at most 128 accumulators a thread, 96 with a second set, 64 with a third", accumulators},
+            {steps < run || (windows_ && steps % run != 0), "run=1 where k has fewer slots, or windows no whole runs", run},
             {y < 1 || (y > 1 && !second_), "y=1 where pixels are of one axis", y},
             {windows_ && (along * y != (field(s, "exchange") ? m : n) || along % 8 != 0), "patches of whole groups of 8 pixels",
              along},
@@ -206,6 +211,8 @@ class MatmulWgmma : public Family {
     if (second_) tile.extent[c_.column] /= y;
     return tile;
   }
+  // Slots of k that a round of a consumer's loop multiplies.
+  static std::int64_t turns_of(const Schedule& s) { return std::max(1 + field(s, "across"), field(s, "run", 1)); }
   bool promotes() const { return p_.promotes() || !c_.scales.empty(); }
   // Slots of a sum.
   static std::int64_t slots_of(const Contraction& c, std::int64_t depth) {
@@ -226,8 +233,7 @@ class MatmulWgmma : public Family {
     const std::size_t row_axes = above ? 2 : 1;
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const TileOrder order(c, whole, field(s, "group"), cluster);
-    const std::int64_t parts = field(s, "split", 1), turns = across ? 2 : 1,  // of sets of registers
-        steps = round_up(whole.count(nest, summed), turns), part_steps = round_up(ceil_div(steps, parts), turns),
+    const std::int64_t parts = field(s, "split", 1), turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns), part_steps = round_up(ceil_div(steps, parts), turns),
                        count = order.count() * parts,
                        workers = std::min<std::int64_t>(count, capabilities_.processors * field(s, "resident", 1) / cluster);
 
@@ -307,20 +313,27 @@ class MatmulWgmma : public Family {
       t.role("consumer", 4 * consumers, consumers > 1 ? 232 : 0, [&] {
         const bool promotes = this->promotes();
         const TensorId acc = t.reg("acc", sums, {bm, bn});
-        const TensorId part = promotes ? t.reg("part", p_.accumulator(), {bm, bn}) : acc;
-        const auto add = [&](TensorId x, std::size_t y) { t.mma(part, t.all(x), t.all(slots[y]), false, true); };
-        const auto multiply_slot = [&](const NestTile& slot, const std::string& set) {
-          const Value sum = promoted(draft, c, acc, part, slot, result, row_axes);
-          if (promotes) t.fill(part, 0);
-          t.consume(ring, promotes ? 0 : 1, [&] {
+        const bool meanwhile = promotes && turns > 1;  // the set before is added while this one is multiplied
+        struct Set {
+          std::string name;
+          TensorId part;
+          std::vector<TensorId> scales;
+        };
+        std::vector<Set> sets = {{"", promotes ? t.reg("part", p_.accumulator(), {bm, bn}) : acc, {}}};
+        if (turns > 1) sets.push_back({"_next", meanwhile ? t.reg("part_next", p_.accumulator(), {bm, bn}) : acc, {}});
+        const auto promote = [&](const Set& set) { t.map(acc, promoted(draft, acc, set.part, set.scales)); };
+        const auto multiply_slot = [&](const NestTile& slot, Set& set) {
+          const auto add = [&](TensorId x, std::size_t y) { t.mma(set.part, t.all(x), t.all(slots[y]), false, true); };
+          set.scales = load_scales(draft, c, slot, result, row_axes, set.name);
+          if (promotes) t.fill(set.part, 0);
+          t.consume(ring, promotes && !meanwhile ? 0 : 1, [&] {
             if (split) add(slots[2], 1), add(slots[0], 3);
             if (!across) return add(slots[0], 1);
-            const TensorId seen = draft.reg("seen", Dtype::f32, {bm, bk}), x = draft.reg("x" + set, Dtype::tf32, {bm, bk});
+            const TensorId seen = draft.reg("seen", Dtype::f32, {bm, bk}), x = draft.reg("x" + set.name, Dtype::tf32, {bm, bk});
             t.copy(t.all(lines), t.all(seen));
             t.map(x, t.value(seen));
             add(x, 1);
           });
-          if (promotes) t.map(acc, sum);
         };
         const auto left_by = [&](const Index& block) { return t.tile(left, {block, 0, 0}, {1, bm, bn}); };
         tiles([&](const NestTile& tile, const Index& begin, const Index& end, bool shared) {
@@ -330,11 +343,15 @@ class MatmulWgmma : public Family {
               t.add(tile::Wait{t.tile(flags, {worker - 1}, {1}), 1});
               t.copy(left_by(worker - 1), t.all(acc));
             });
-          // Read across, by two sets of registers, of which one is filled while the other is multiplied; a slot beyond k holds zeros.
+          // Of two sets of registers one is filled, or added, while the other is multiplied; a slot beyond k holds zeros. None are under
+          // way from one round to the next: there ptxas would wait for them before they are read.
           t.for_("k", begin, end, turns, [&, slot = tile](const Index& k) mutable {
-            slot.place(nest, summed, k);
-            multiply_slot(slot, "");
-            if (across) multiply_slot(slot, "_next");
+            for (std::int64_t i = 0; i < turns; ++i) {
+              slot.place(nest, summed, k + i);
+              multiply_slot(slot, sets[at(i) % sets.size()]);
+              if (promotes && meanwhile == (i > 0)) promote(sets[at(meanwhile ? i - 1 : i) % sets.size()]);
+            }
+            if (meanwhile) promote(sets[at(turns - 1) % sets.size()]);
           });
           const auto finish = [&] { store(draft, c, acc, tile, result, row_axes, staging); };
           if (!shared) return finish();

@@ -297,6 +297,33 @@ void RowProgram::in_passes(bool stays) {
     reduce(sum, sums);
     first = 2;
   }
+  if (rows.first_place >= 0 && !stays) {
+    const int extreme = rows.passes[0].reduces[0], place = rows.passes[1].reduces[0], x = rows.term(extreme).operands[0];
+    const ValueOp op = rows.term(extreme).op;
+    if (rows.term(x).kind == Kind::load) register_of(x);
+    const TensorId best = whole("best"), places = whole("places");
+    go_along(0);
+    b.fill(best, identity_of(op));
+    b.map(places, at.value_at(rows.term(rows.first_place).at, rows.dims));  // what all of a lane may be equal to
+    walk([&](const Index&) {
+      const Value v = masked(extreme, rows.term(x).kind == Kind::load ? compute(x) : b.value(put(x, "x"))), old = b.value(best);
+      const auto choose = [](Value which, Value then, Value otherwise) {
+        return tile::apply(ValueOp::where, {std::move(which), std::move(then), std::move(otherwise)});
+      };
+      const auto equal = [](const Value& a) { return tile::apply(ValueOp::equal, {a, a}); };
+      const Value beyond = op == ValueOp::max ? tile::apply(ValueOp::less, {old, v}) : tile::apply(ValueOp::less, {v, old}),
+                  better = choose(beyond, tile::constant(1), choose(equal(v), tile::constant(0), equal(old)));
+      b.map(places, choose(better, compute(rows.first_place), b.value(places)));
+      b.map(best, tile::apply(op, {old, v}));
+    });
+    reduce(extreme, best);
+    const auto outside = bound;
+    bound[x] = b.value(best), bound[rows.first_place] = b.value(places);
+    b.map(places, compute(rows.term(place).operands[0]));
+    bound = outside;
+    reduce(place, places);
+    first = 2;
+  }
   for (std::size_t p = first; p < last; ++p) {
     const bool own_mean = spread && p == 1;
     if (!own_mean) settle(p);

@@ -128,10 +128,12 @@ class Model : Question {
 
   // Statements.
 
-  // What is loaded in front of a Consume arrives while that waits.
+  // What is loaded in front of a Consume arrives while that waits. Behind one that lets matrix instructions run on, what does not need
+  // their sums is done meanwhile; else, as far as the other warpgroups' are under way.
   Work walk(const Body& body, int threads) {
     Work work;
-    double arrives = 0;
+    double arrives = 0, runs_on = 0, alike = 1 - 128.0 / std::max(128, threads);
+    std::set<TensorId> sums;
     for (std::size_t i = 0; i < body.size(); ++i) {
       Work one = std::visit([&](const auto& node) { return cost_of(body[i], node, threads); }, body[i].node);
       const auto is_load = [&](const Statement& s) {
@@ -143,6 +145,17 @@ class Model : Question {
       if (is_load(body[i]) && next != body.end() && std::holds_alternative<Consume>(next->node))
         arrives = std::max(arrives, std::exchange(one.chain, 0));
       if (std::holds_alternative<Consume>(body[i].node)) one.chain = std::max(one.chain, std::exchange(arrives, 0));
+      if (const auto* consume = std::get_if<Consume>(&body[i].node)) {
+        runs_on = one.chain;
+        sums.clear();
+        for (const Statement& inner : consume->body)
+          if (const auto* mma = std::get_if<Mma>(&inner.node)) sums.insert(mma->acc);
+        if (sums.empty() || !is_between_roles(sites, consume->pipeline)) runs_on = 0;
+      } else {
+        const bool needs = std::ranges::any_of(uses_of(body[i]), [&](const TensorUse& use) { return sums.count(use.tensor) > 0; });
+        const double hidden = std::min(one.chain, runs_on);
+        one.chain -= hidden * (needs ? alike : 1), runs_on -= hidden;
+      }
       work.add(one);
     }
     return work;

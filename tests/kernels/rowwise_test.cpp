@@ -64,6 +64,40 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
 }
 INSTANTIATE_TEST_SUITE_P(Nets, Rowwise, testing::ValuesIn(test::row_nets()), [](const auto& one) { return one.param.name; });
 
+// Streamed, the best so far and its place go along together; the first of equals wins, of numbers that are none too.
+TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
+  const auto capabilities = *target::capabilities_of("sm_90a");
+  for (const OpKind op : {OpKind::ArgMax, OpKind::ArgMin}) {
+    Net n;
+    const std::int64_t columns = 700;
+    const Region region{n.with({n.add(op, {n.x({6, columns})}, {{"axis", std::int64_t{1}}})}), Track::fp32};
+    const FamilyPtr family = rowwise_gpu_family(region, capabilities);
+    Schedule schedule{"rowwise", {{"place", 2}, {"cluster", 1}, {"warps", 2}, {"rows", 1}, {"chunk", 4}, {"stages", 2}, {"blocks", 2}}};
+    const auto list = build(region, schedule, capabilities);
+    ASSERT_TRUE(list) << describe(list.error());
+    const std::string& source = list->kernels[0].source;
+    EXPECT_EQ(source.find("ld_global"), source.rfind("ld_global")) << source;
+
+    std::vector<float> x(at(6 * columns));
+    const float nothing = std::numeric_limits<float>::quiet_NaN(),
+                least = std::numeric_limits<float>::infinity() * (op == OpKind::ArgMax ? -1.0f : 1.0f);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 37) % 11);          // rows 0 and 1: ties
+    std::fill_n(x.begin() + 2 * columns, columns, least);                                       // row 2: nothing better
+    x[at(3 * columns + 650)] = nothing, x[at(3 * columns + 651)] = nothing;                     // row 3: behind all others
+    x[at(4 * columns + 3)] = nothing, x[at(4 * columns + 260)] = -least;                        // row 4: before what is best
+    std::fill_n(x.begin() + 5 * columns, columns, least), x[at(5 * columns + 699)] = 0;         // row 5: the last
+    std::vector<std::byte> bytes(x.size() * sizeof(float));
+    std::memcpy(bytes.data(), x.data(), bytes.size());
+    auto outputs = poisoned(region.graph);
+    runtime::EmulatedBuffers buffers{{list->inputs[0].name, bytes}, {list->outputs[0].name, outputs[0]}};
+    const auto done = runtime::emulate(*list, buffers);
+    ASSERT_TRUE(done) << describe(done.error());
+    const auto found = [&](std::size_t row) { return load_as_double(list->outputs[0].dtype, outputs[0].data(), row); };
+    const std::vector<double> first = {op == OpKind::ArgMax ? 8.0 : 0.0, found(1), 0, 650, 3, 699};
+    for (std::size_t row = 0; row < first.size(); ++row) EXPECT_EQ(found(row), first[row]) << to_text(region.graph) << row;
+  }
+}
+
 TEST(RowwiseCovers, NoContraction) {
   Net n;
   const auto product = n.add(OpKind::Mul, {n.x({8, 1, 16}), n.x({4, 16})});

@@ -104,6 +104,7 @@ void CudaEmitter::body(std::span<const Statement> statements) {
       out_.line("// {}: its first product begins anew", print(program_, statements[i]));
     else statement(statements[i]);
   }
+  finish_meeting();
 }
 
 // Whether what next touches the tensor, for certain, is a product of a warpgroup into it, which needs no zeros to add to: in a loop
@@ -148,6 +149,9 @@ void CudaEmitter::statement(const Statement& one) {
           behind = std::min(found->second, behind.value_or(found->second));
     if (behind) finish_matrix(std::max(*behind, 0));
   }
+  const bool goes_on = std::holds_alternative<Map>(one.node) || std::holds_alternative<Fill>(one.node) ||
+                       std::holds_alternative<Reduce>(one.node) || std::holds_alternative<Copy>(one.node);
+  if (meeting_ && (!goes_on || std::ranges::count(uses_of(one), meeting_->made, &TensorUse::tensor) > 0)) finish_meeting();
   if (simple) out_.line("// {}", print(program_, one));
   at_ = &one;
   std::visit([this](const auto& node) { emit(node); }, one.node);

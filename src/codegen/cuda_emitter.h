@@ -125,7 +125,8 @@ class CudaEmitter {
 
   // cuda_reduce.cpp
   void emit(const Reduce& node);
-  void emit(const ClusterReduce& node);
+  void emit(const ClusterReduce& node);  // the others' parts are waited for where what they make is needed
+  void finish_meeting();
   void combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot, std::int64_t count,
                      const Index& address);
   void emit(const tile::Scan& node);
@@ -245,7 +246,12 @@ class CudaEmitter {
   Pending now_;
   bool single_thread_ = false;  // the code runs in one elected thread
   PipelineId slot_of_ = -1;
-  std::string slot_stage_;          // the current slot's number while inside Produce or Consume
+  std::string slot_stage_;  // the current slot's number while inside Produce or Consume
+  struct Meeting {
+    TensorId made;
+    std::function<void()> finish;
+  };
+  std::optional<Meeting> meeting_;  // of a cluster's blocks, that this one has sent its part to
   bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done
   bool slot_read_ = false;          // by the threads themselves, since the slot was taken
   // Products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || ".

@@ -70,9 +70,9 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
   const auto is_scale = [&](std::size_t load) {
     return std::ranges::any_of(product.over, [&](int k) { return !n.loads[load].uses(at(k)); });
   };
-  const auto scales = std::ranges::stable_partition(factors, std::not_fn(is_scale));
-  c.scales.assign(scales.begin(), scales.end());
-  factors.erase(scales.begin(), scales.end());
+  const auto scales = std::stable_partition(factors.begin(), factors.end(), std::not_fn(is_scale));
+  c.scales.assign(scales, factors.end());
+  factors.erase(scales, factors.end());
   if (factors.size() != 2 || factors[0] == factors[1] || (!blocks && !c.scales.empty())) return std::nullopt;
   const Access& out = n.outputs[0].place;
   int fastest = -1;

@@ -101,8 +101,7 @@ class MatmulWgmma : public Family {
                y = field(s, "y", 1), along = (field(s, "exchange") ? m : n) / std::max<std::int64_t>(y, 1),
                split = field(s, "split", 1), cluster = field(s, "cluster", 1), resident = field(s, "resident", 1),
                across = field(s, "across"), accumulators = m * n / (128 * consumers), steps = slots_of(c, k),
-               run = field(s, "run", 1), turns = turns_of(s),
-               tiles = ceil_div(c.nest.axes[c.row], m);
+               run = field(s, "run", 1), turns = turns_of(s), tiles = ceil_div(c.nest.axes[c.row], m);
     const std::int64_t most = run > 1 ? 64 : promotes() ? 96 : 128;
     const int bytes = bytes_of(p_.operand), stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
     const bool through_shared = field(s, "through_shared") != 0,
@@ -233,8 +232,8 @@ class MatmulWgmma : public Family {
     const std::size_t row_axes = above ? 2 : 1;
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const TileOrder order(c, whole, field(s, "group"), cluster);
-    const std::int64_t parts = field(s, "split", 1), turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns), part_steps = round_up(ceil_div(steps, parts), turns),
-                       count = order.count() * parts,
+    const std::int64_t parts = field(s, "split", 1), turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns),
+                       part_steps = round_up(ceil_div(steps, parts), turns), count = order.count() * parts,
                        workers = std::min<std::int64_t>(count, capabilities_.processors * field(s, "resident", 1) / cluster);
 
     Draft draft("matmul");

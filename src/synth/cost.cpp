@@ -129,10 +129,10 @@ class Model : Question {
   // Statements.
 
   // What is loaded in front of a Consume arrives while that waits. Behind one that lets matrix instructions run on, what does not need
-  // their sums is done meanwhile; else, as far as the other warpgroups' are under way.
+  // their sums is done meanwhile; else, as far as the other warpgroups' are under way. So is what does not need what a cluster makes.
   Work walk(const Body& body, int threads) {
     Work work;
-    double arrives = 0, runs_on = 0, alike = 1 - 128.0 / std::max(128, threads);
+    double arrives = 0, runs_on = 0, alike = 0;
     std::set<TensorId> sums;
     for (std::size_t i = 0; i < body.size(); ++i) {
       Work one = std::visit([&](const auto& node) { return cost_of(body[i], node, threads); }, body[i].node);
@@ -151,8 +151,12 @@ class Model : Question {
         for (const Statement& inner : consume->body)
           if (const auto* mma = std::get_if<Mma>(&inner.node)) sums.insert(mma->acc);
         if (sums.empty() || !is_between_roles(sites, consume->pipeline)) runs_on = 0;
+        alike = 1 - 128.0 / std::max(128, threads);
+      } else if (const auto* meeting = std::get_if<ClusterReduce>(&body[i].node)) {
+        runs_on = rates_.cluster_cycles, alike = 0, sums = {meeting->dst};
       } else {
-        const bool needs = std::ranges::any_of(uses_of(body[i]), [&](const TensorUse& use) { return sums.count(use.tensor) > 0; });
+        const bool needs =
+            std::ranges::any_of(uses_of(body[i]), [&](const TensorUse& use) { return sums.count(use.tensor) > 0; });
         const double hidden = std::min(one.chain, runs_on);
         one.chain -= hidden * (needs ? alike : 1), runs_on -= hidden;
       }

@@ -40,6 +40,7 @@ void CudaEmitter::emit(const Copy& node) {
                   "copy to an f32 tensor"});
   if (engine) return copy_by_engine(node, sides, choice);
   if (!sides.registers) return copy_by_threads(node, sides, choice);
+  if (src.packed) return load_packed(node, choice);
   const TvLayout seen =
       synth::seen_from(registers(sides.registers->tensor), (sides.global ? sides.global : sides.shared)->extent);
   if (sides.global) {
@@ -56,6 +57,36 @@ void CudaEmitter::emit(const Copy& node) {
   if (choice.instruction->method == Method::matrix) return copy_matrices(sides, seen, choice);
   move_shared(sides.registers->tensor, *sides.shared, seen, solution_.shared.at(sides.shared->tensor),
               shared_base(sides.shared->tensor), choice.vector, sides.load, node.peer);
+}
+
+// A tile of a packed tensor: all of it lies inside, or nothing.
+void CudaEmitter::load_packed(const Copy& node, const Choice& choice) {
+  const Tile& tile = node.src;
+  const TensorId to = node.dst.tensor;
+  const Tensor& packed = tensor(tile.tensor);
+  const auto& layout = solution_.packed.at(tile.tensor);
+  const TvLayout held = *synth::in_packed(registers(to), tile, layout);
+  const int per = per_byte(packed.dtype);
+  const auto loops = value_loops(held, choice.vector);
+  const bool wide = bytes_of(packed.dtype, element_count(packed.shape)) > (std::int64_t{1} << 31);
+  std::string far = name(tile.tensor);
+  Index near = 0;
+  std::vector<Index> first;
+  for (std::size_t d = 0; d < tile.extent.size(); ++d) {
+    layout::Coord next(tile.extent.size(), 0);
+    next[d] = tile.extent[d];
+    first.push_back(offset(tile, d));
+    const Index number = first[d] / tile.extent[d];
+    const std::int64_t stride = layout.element_offset(next) / per;
+    if (!wide) near = near + number * stride;
+    else if (number.constant() != 0) far += fmt::format(" + (long long)({}) * {}", number.text(), stride);
+  }
+  const std::string inside = bounds_condition(tile, first);
+  note_pointer(tile.tensor);
+  const auto turns = open_loops(loops);
+  out_.line("{}<{}>(wl::at({}, {}), {}{});", load_call(node), bytes_of(packed.dtype, choice.vector), name(to),
+            value_index(loops, per).text(), plus(far, near + quotient(within(held, 0, loops), per, bounds_)),
+            inside.empty() ? "" : fmt::format(", {}, {}", inside, literal(packed.dtype, node.fill)));
 }
 
 void CudaEmitter::cast_registers(const Copy& node) {

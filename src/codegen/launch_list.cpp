@@ -13,14 +13,20 @@ static void from_json(const json& text, Dtype& dtype) {
 }
 NLOHMANN_JSON_SERIALIZE_ENUM(Engine, {{Engine::cuda, "cuda"}, {Engine::cpu, "cpu"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorMapSpec, dtype, dims, strides_bytes, box, swizzle_bytes)
+namespace layout {
+static void to_json(json& out, const MemoryMode& mode) { out = {mode.extent, mode.stride}; }
+static void from_json(const json& pair, MemoryMode& mode) { mode = {pair.at(0), pair.at(1)}; }
+}  // namespace layout
 static void to_json(json& out, const Argument& arg) {
   out = {{"buffer", arg.buffer}};
   if (arg.tensor_map) out["tensor_map"] = arg.map;
   if (arg.zeroed) out["zeroed"] = true;
   if (arg.atomic) out["atomic"] = true;
+  if (!arg.packed.empty()) out["packed"] = arg.packed;
 }
 static void from_json(const json& row, Argument& arg) {
   arg = {row.at("buffer"), row.contains("tensor_map"), {}, row.value("zeroed", false), row.value("atomic", false)};
+  arg.packed = row.value("packed", arg.packed);
   if (arg.tensor_map) arg.map = row["tensor_map"];
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Kernel, name, source, grid, cluster, threads, shared_bytes, args, overlaps, cooperative)
@@ -29,6 +35,36 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LaunchList, engine, arch, inputs, outputs, wo
 
 std::int64_t BufferSpec::elements() const { return tile::element_count(shape); }
 std::int64_t BufferSpec::bytes() const { return bytes_of(dtype, elements()); }
+
+static std::vector<std::byte> packed(const std::vector<std::byte>& rows, const layout::MemoryLayout& order) {
+  std::vector<std::byte> out(rows.size());
+  layout::Coord at(order.dims.size(), 0), end;
+  for (const auto& dim : order.dims) {
+    end.push_back(1);
+    for (const layout::MemoryMode& mode : dim) end.back() *= mode.extent;
+  }
+  const auto bits = static_cast<std::size_t>(order.element_bits);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(tile::element_count(end)); ++i) {
+    const auto to = static_cast<std::size_t>(order.element_offset(at));
+    for (std::size_t b = 0; b < bits; b += std::min<std::size_t>(bits, 8)) {
+      const std::size_t from = i * bits + b, place = to * bits + b;
+      const auto mask = static_cast<std::byte>(0xff >> (8 - std::min<std::size_t>(bits, 8)));
+      out[place / 8] |= (rows[from / 8] >> (from % 8) & mask) << (place % 8);
+    }
+    for (std::size_t d = at.size(); d-- > 0 && ++at[d] == end[d];) at[d] = 0;
+  }
+  return out;
+}
+
+void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers) {
+  for (const BufferSpec& spec : list.inputs) {
+    const Argument* wants = nullptr;
+    for (const Kernel& kernel : list.kernels)
+      for (const Argument& arg : kernel.args)
+        if (arg.buffer == spec.name && !arg.packed.empty()) wants = &arg;
+    if (wants) buffers[spec.name] = packed(buffers[spec.name], {wants->packed, {}, bits_of(spec.dtype)});
+  }
+}
 
 json to_json(const LaunchList& list) { return list; }
 

@@ -301,6 +301,11 @@ class SharedSolver : Question {
     const Tensor &tensor = program.tensor(memory.tensor), &other = program.tensor(side.tensor);
     const TvLayout tv = seen_from(solution_.registers.at(side.tensor), memory.extent);
     choice.instruction = row_of(Method::plain, copy);
+    if (tensor.packed) {
+      choice.vector = static_cast<int>(packed_vector(*in_packed(tv, memory, solution_.packed.at(memory.tensor)), tensor.dtype));
+      choice.why = "a thread's values, packed so that they are neighbours";
+      return;
+    }
     if (sides.global) {
       MemoryLayout view;  // the box as memory, to find common vectors
       view.element_bits = bits_of(tensor.dtype);

@@ -46,7 +46,7 @@ class Verifier {
   Status inside(const Node& node) const {
     Verifier inner = *this;
     if constexpr (std::is_same_v<Node, For>) {
-      inner.loops_.push_back(node.variable);
+      inner.loops_[node.variable] = &node;
       inner.divergent_ |= differs(node.begin) || differs(node.end) || differs(node.step);
     }
     if constexpr (std::is_same_v<Node, If>) inner.divergent_ |= differs(node.left) || differs(node.right);
@@ -105,6 +105,8 @@ class Verifier {
     if (program_.tensor(used.tensor).windows_of >= 0 && statement != "copy")
       return refuse(fmt::format("{} works on windows '{}'", statement, name(used.tensor)),
                     "a copy to a register tensor before it");
+    if (program_.tensor(used.tensor).packed && (statement != "copy" || used.gathers))
+      return refuse(fmt::format("'{}' is packed, and {} reads it", name(used.tensor), statement), "copies of its tiles alone");
     if (used.tile) return check(*used.tile);
     if (used.gathers) return check_lookup(*used.gathers);
     if (program_.tensor(used.tensor).scope == Scope::reg) return ok();
@@ -115,7 +117,7 @@ class Verifier {
   Status check(const Index& index) const {
     if (index.op() == IndexOp::constant) return ok();
     if (index.op() == IndexOp::variable) {
-      if (is_grid_variable(index.name()) || contains(loops_, index.name())) return ok();
+      if (is_grid_variable(index.name()) || loops_.count(index.name())) return ok();
       return refuse(fmt::format("'{}' is no variable here", index.name()), "a grid variable or that of a loop around",
                     index.name());
     }
@@ -123,7 +125,7 @@ class Verifier {
     WARPLOOM_CHECK(check(index.right()));
     if (index.op() != IndexOp::div && index.op() != IndexOp::mod) return ok();
     bool bad = index.right().constant().value_or(1) < 1;
-    for (const std::string& loop : loops_) bad |= index.right().depends_on(loop);
+    for (const auto& loop : loops_) bad |= index.right().depends_on(loop.first);
     if (!bad) return ok();
     return refuse(fmt::format("'{}' divides by something that may not be positive", index.text()),
                   "a positive constant, or what no loop changes", index.right().text());
@@ -137,7 +139,7 @@ class Verifier {
                     fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
     for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
     if (!tile.step.empty()) WARPLOOM_CHECK(check_step(tile));
-    for (std::size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global; ++i)
+    for (std::size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global && !tensor.packed; ++i)
       if (const int per = per_byte(tensor.dtype);
           tensor.shape[i] > 1 && tensor.strides[i] == 1 && per > 1 &&
           (tile.extent[i] % per || tile.offset[i].known_divisor() % per || tile.lookup_dim == static_cast<int>(i)))
@@ -181,6 +183,7 @@ class Verifier {
     const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
     if (src.scope == Scope::global && dst.scope == Scope::global)
       return refuse("a copy goes from global to global", "shared or register on one side");
+    if (src.packed) WARPLOOM_CHECK(check_packed(copy, src, dst));
     if (dst.scope == Scope::global && !dst.writable) return refuse(fmt::format("'{}' is written and is no output", dst.name));
     const auto met = meetings(copy.src.extent, copy.dst.extent);
     const auto together = [](const Meeting& m) { return m.a.size() + m.b.size() > 2; };
@@ -193,6 +196,42 @@ class Verifier {
     if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));
     if (copy.peer) WARPLOOM_CHECK(from_peer(src, dst, *copy.peer));
     return copy.multicast.empty() ? ok() : shared_along(copy);
+  }
+
+  // Of a packed tensor whole tiles are read, all of one shape, into registers.
+  Status check_packed(const Copy& copy, const Tensor& src, const Tensor& dst) const {
+    const Tile& tile = copy.src;
+    if (dst.scope != Scope::reg || tile.lookup >= 0 || !tile.step.empty())
+      return refuse(fmt::format("'{}' is packed, and not read tile by tile into registers", src.name),
+                    "a register tensor, and a tile that is neither gathered nor takes steps", text_of(tile.step));
+    for (std::size_t d = 0; d < tile.extent.size(); ++d)
+      if (src.shape[d] % tile.extent[d] || !multiple(tile.offset[d], tile.extent[d]))
+        return refuse(fmt::format("'{}' is packed, and a tile of it is not known to be one of a grid of tiles", src.name),
+                      "an extent that divides the tensor's, an offset that is a multiple of the extent",
+                      fmt::format("{} +{} of {}", tile.offset[d].text(), tile.extent[d], src.shape[d]));
+    if (element_count(tile.extent) % per_byte(src.dtype))
+      return refuse(fmt::format("tiles of '{}' are no whole bytes", src.name), {}, text_of(tile.extent));
+    const Copy* other = nullptr;  // that reads it otherwise
+    for (const Statement& statement : program_.body)
+      for_statements(statement, [&](const Statement& one) {
+        if (const auto* node = std::get_if<Copy>(&one.node);
+            node && node->src.tensor == tile.tensor && node->src.extent != tile.extent)
+          other = node;
+      });
+    if (!other) return ok();
+    return refuse(fmt::format("'{}' is packed, and its tiles are not all of one shape", src.name), text_of(other->src.extent),
+                  text_of(tile.extent));
+  }
+
+  // Whether an index is one whatever the variables around it are.
+  bool multiple(const Index& index, std::int64_t of) const {
+    if (of == 1 || index.op() == IndexOp::constant) return of == 1 || index.value() % of == 0;
+    if (index.op() == IndexOp::variable) {
+      const auto loop = loops_.find(index.name());
+      return loop != loops_.end() && multiple(loop->second->begin, of) && multiple(loop->second->step, of);
+    }
+    const bool left = multiple(index.left(), of), right = multiple(index.right(), of);
+    return index.op() == IndexOp::mul ? left || right : left && right && index.op() != IndexOp::div && index.op() != IndexOp::mod;
   }
 
   Status combined(const Tensor& dst, ReduceOp op) const {
@@ -348,7 +387,7 @@ class Verifier {
   Status check(const For& loop) const {
     for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(check(*index));
     if (loop.step.constant().value_or(1) < 1) return refuse("a loop's step is below 1", "a positive step", loop.step.text());
-    bool taken = is_grid_variable(loop.variable) || contains(loops_, loop.variable);
+    bool taken = is_grid_variable(loop.variable) || loops_.count(loop.variable) > 0;
     for (const Tensor& tensor : program_.tensors) taken |= tensor.name == loop.variable;
     for (const Pipeline& pipeline : program_.pipelines) taken |= pipeline.name == loop.variable;
     if (is_identifier(loop.variable) && !taken) return ok();
@@ -392,7 +431,7 @@ class Verifier {
 
   const Program& program_;
   const Location* location_ = nullptr;             // of the innermost statement
-  std::vector<std::string> loops_;                 // variables in scope, outermost first
+  std::map<std::string, const For*> loops_;        // in scope, by their variables
   std::vector<PipelineId> producing_, consuming_;  // Produce and Consume around, outermost first
   bool in_role_ = false;
   bool divergent_ = false;  // blocks of one cluster may disagree on whether they get here

@@ -59,24 +59,23 @@ MemoryLayout packed_for(const TvLayout& registers, const Tensor& tensor, const T
 }
 }  // namespace
 std::optional<TvLayout> in_packed(const TvLayout& registers, const Tile& tile, const MemoryLayout& packed) {
-  // The tile with a dimension for each digit, slower ones first.
-  std::vector<std::int64_t> extents, strides;
-  for (std::size_t d = 0; d < tile.extent.size(); ++d) {
-    const auto first = static_cast<std::ptrdiff_t>(extents.size());
-    std::int64_t left = tile.extent[d];
-    for (const auto& [extent, stride] : packed.dims[d])
-      if (const std::int64_t inside = std::min(extent, left); inside > 1) {
-        extents.insert(extents.begin() + first, inside), strides.insert(strides.begin() + first, stride);
-        left /= inside;
-      }
-  }
-  const TvLayout seen = seen_from(registers, tile.extent), fine = seen_from(seen, extents);
+  const TvLayout seen = seen_from(registers, tile.extent);
   TvLayout out{{element_count(tile.extent)}, {}, {}};
-  const auto flat = [&](const TvMode& mode) -> TvMode {
-    return {mode.extent, {std::inner_product(mode.step.begin(), mode.step.end(), strides.begin(), std::int64_t{0})}};
+  // A digit of a thread's or a value's number becomes several where the order goes on elsewhere before its end.
+  const auto add = [&](TvMode mode, std::vector<TvMode>& to) {
+    while (mode.extent > 1) {
+      const std::int64_t stride = packed.element_offset(mode.step);
+      std::int64_t count = 1;
+      for (Coord at = mode.step; count < mode.extent && packed.element_offset(at) == count * stride; ++count)
+        std::ranges::transform(at, mode.step, at.begin(), std::plus());
+      if ((count = std::gcd(count, mode.extent)) == 1) return;
+      to.push_back({count, {stride}});
+      mode.extent /= count;
+      for (std::int64_t& step : mode.step) step *= count;
+    }
   };
-  for (const TvMode& mode : fine.thread) out.thread.push_back(flat(mode));
-  for (const TvMode& mode : fine.value) out.value.push_back(flat(mode));
+  for (const TvMode& mode : seen.thread) add(mode, out.thread);
+  for (const TvMode& mode : seen.value) add(mode, out.value);
   if (out.threads() != seen.threads() || out.values() != seen.values()) return std::nullopt;
   for (std::int64_t t = 0; t < out.threads(); ++t)
     for (std::int64_t v = 0; v < out.values(); ++v)
@@ -84,42 +83,42 @@ std::optional<TvLayout> in_packed(const TvLayout& registers, const Tile& tile, c
   return coalesce(out);
 }
 
-Status solve_packed(const Question& question, Solution& solution) {
-  const Program& program = question.program;
-  for (TensorId id = 0; id < static_cast<TensorId>(program.tensors.size()); ++id) {
-    const Tensor& tensor = program.tensor(id);
-    std::vector<std::pair<const Statement*, const Copy*>> readers;
-    for (const Site& site : question.sites)
-      if (const auto* copy = std::get_if<Copy>(&site.statement->node); copy && tensor.packed && copy->src.tensor == id)
-        readers.emplace_back(site.statement, copy);
-    if (readers.empty()) continue;
-    // As one of them wants it, such that all of them take the fewest accesses.
+std::int64_t packed_vector(const TvLayout& held, Dtype dtype) {
+  return common_vector(held, {{{{held.tile[0], 1}}}, {}, bits_of(dtype)}, 16);
+}
+
+void solve_packed(const Question& question, Solution& solution) {
+  struct Reader {
+    const Statement* by;
+    const Copy* copy;
+    TvLayout registers;
+  };
+  std::map<TensorId, std::vector<Reader>> readers;
+  for (const Site& site : question.sites)
+    if (const auto* copy = std::get_if<Copy>(&site.statement->node); copy && question.program.tensor(copy->src.tensor).packed)
+      readers[copy->src.tensor].push_back({site.statement, copy, solution.registers.at(copy->dst.tensor)});
+  // As one of the readers wants it, or row by row, such that all of them take the fewest accesses.
+  for (auto& [id, all] : readers) {
+    const Tensor& tensor = question.program.tensor(id);
+    const Tile& tile = all[0].copy->src;
     double fewest = HUGE_VAL;
-    for (const auto& [by, wanted] : readers) {
+    for (std::size_t i = 0; i <= all.size(); ++i) {
       const MemoryLayout packed =
-          packed_for(seen_from(solution.registers.at(wanted->dst.tensor), wanted->src.extent), tensor, wanted->src);
-      double accesses = 0, bytes = 0;
-      for (const auto& reader : readers) {
-        const auto held = in_packed(solution.registers.at(reader.second->dst.tensor), reader.second->src, packed);
-        const double vector = held ? static_cast<double>(packed_vector(*held, tensor.dtype)) : 0;
-        accesses += vector > 0 ? static_cast<double>(held->values()) / vector : HUGE_VAL;
-        if (reader.second == wanted) bytes = vector * bits_of(tensor.dtype) / 8;
+          packed_for(i < all.size() ? seen_from(all[i].registers, tile.extent) : TvLayout(), tensor, tile);
+      double accesses = 0;
+      std::int64_t widest = 1;
+      for (const Reader& reader : all) {
+        const auto held = in_packed(reader.registers, tile, packed);
+        const std::int64_t vector = held ? packed_vector(*held, tensor.dtype) : 0;
+        accesses += held ? static_cast<double>(held->values()) / static_cast<double>(vector) : HUGE_VAL;
+        widest = std::max(widest, vector);
       }
       if (accesses >= fewest) continue;
       fewest = accesses, solution.packed[id] = packed;
-      solution.reasons[id] = {by, fmt::format("tiles of {}, in each a thread's values {} bytes at a time, thread by thread",
-                                              text_of(wanted->src.extent), bytes)};
+      solution.reasons[id] = {all[i % all.size()].by,
+                              fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
+                                          text_of(tile.extent), widest * bits_of(tensor.dtype))};
     }
-    if (!solution.packed.count(id))
-      return fail({ErrorCode::kNoLayout, fmt::format("no order of packed tensor '{}' suits all that read it", tensor.name),
-                   place_of(*readers.front().first), "digits of coordinates in threads and values",
-                   to_string(coalesce(solution.registers.at(readers.front().second->dst.tensor))),
-                   "use extents that are powers of two, or a tensor that is not packed"});
   }
-  return ok();
-}
-
-std::int64_t packed_vector(const TvLayout& held, Dtype dtype) {
-  return common_vector(held, {{{{held.tile[0], 1}}}, {}, bits_of(dtype)}, 16);
 }
 }  // namespace warploom::synth

@@ -41,7 +41,7 @@ Error not_spread(const Program& program, const Site& site, TensorId tensor);
 Status solve_shared(const Question& question, Solution& solution);
 
 // Fills solution.packed; solution.registers must be complete.
-Status solve_packed(const Question& question, Solution& solution);
+void solve_packed(const Question& question, Solution& solution);
 
 // Which of a packed tile's elements, counted as they lie, a thread holds in each value; nothing where that is no sum of digits. And how
 // many of them one access moves.

@@ -150,8 +150,7 @@ Result<std::vector<Solution>> synthesize_best(const Program& program, const targ
   std::optional<Error> first_error;
   for (Solution& solution : found) {
     Status fits = check_registers(question, solution);
-    if (fits) fits = solve_packed(question, solution);
-    if (fits) fits = solve_shared(question, solution);
+    if (fits) solve_packed(question, solution), fits = solve_shared(question, solution);
     if (!fits && !first_error) first_error = fits.error();
     if (!fits) continue;
     allocate(program, question.sites, solution);

@@ -40,9 +40,9 @@ void CudaEmitter::emit(const Copy& node) {
                   "copy to an f32 tensor"});
   if (engine) return copy_by_engine(node, sides, choice);
   if (!sides.registers) return copy_by_threads(node, sides, choice);
-  if (src.packed) return load_packed(node, choice);
   const TvLayout seen =
       synth::seen_from(registers(sides.registers->tensor), (sides.global ? sides.global : sides.shared)->extent);
+  if (src.packed) return load_packed(node, seen, choice);
   if (sides.global) {
     const std::string fill = sides.load ? ", " + literal(src.dtype, node.fill) : "";
     return move_vectors(sides.registers->tensor, *sides.global, seen, choice.vector, sides.load,
@@ -60,32 +60,28 @@ void CudaEmitter::emit(const Copy& node) {
 }
 
 // A tile of a packed tensor: all of it lies inside, or nothing.
-void CudaEmitter::load_packed(const Copy& node, const Choice& choice) {
+void CudaEmitter::load_packed(const Copy& node, const TvLayout& seen, const Choice& choice) {
   const Tile& tile = node.src;
-  const TensorId to = node.dst.tensor;
   const Tensor& packed = tensor(tile.tensor);
   const auto& layout = solution_.packed.at(tile.tensor);
-  const TvLayout held = *synth::in_packed(registers(to), tile, layout);
+  const TvLayout held = *synth::in_packed(seen, layout);
   const int per = per_byte(packed.dtype);
   const auto loops = value_loops(held, choice.vector);
   const bool wide = bytes_of(packed.dtype, element_count(packed.shape)) > (std::int64_t{1} << 31);
-  std::string far = name(tile.tensor);
-  Index near = 0;
+  Index at = 0;  // in array elements
   std::vector<Index> first;
   for (std::size_t d = 0; d < tile.extent.size(); ++d) {
     layout::Coord next(tile.extent.size(), 0);
     next[d] = tile.extent[d];
-    first.push_back(offset(tile, d));
-    const Index number = first[d] / tile.extent[d];
-    const std::int64_t stride = layout.element_offset(next) / per;
-    if (!wide) near = near + number * stride;
-    else if (number.constant() != 0) far += fmt::format(" + (long long)({}) * {}", number.text(), stride);
+    const Index number = first.emplace_back(offset(tile, d)) / tile.extent[d];
+    at = at +
+         (wide ? Index::variable(fmt::format("(long long)({})", number.text())) : number) * (layout.element_offset(next) / per);
   }
   const std::string inside = bounds_condition(tile, first);
   note_pointer(tile.tensor);
   const auto turns = open_loops(loops);
-  out_.line("{}<{}>(wl::at({}, {}), {}{});", load_call(node), bytes_of(packed.dtype, choice.vector), name(to),
-            value_index(loops, per).text(), plus(far, near + quotient(within(held, 0, loops), per, bounds_)),
+  out_.line("{}<{}>(wl::at({}, {}), {}{});", load_call(node), bytes_of(packed.dtype, choice.vector), name(node.dst.tensor),
+            value_index(loops, per).text(), plus(name(tile.tensor), at + quotient(within(held, 0, loops), per, bounds_)),
             inside.empty() ? "" : fmt::format(", {}, {}", inside, literal(packed.dtype, node.fill)));
 }
 

@@ -99,7 +99,7 @@ class CudaEmitter {
                    std::int64_t vector, bool load, const std::optional<Index>& peer = {});
   template <class F>
   void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load, const F& line);
-  void load_packed(const Copy& node, const Choice& choice);
+  void load_packed(const Copy& node, const TvLayout& seen, const Choice& choice);
   void copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice);
   void copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice);
   void copy_by_engine(const Copy& node, const Sides& sides, const Choice& choice);

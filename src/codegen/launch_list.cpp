@@ -36,33 +36,23 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LaunchList, engine, arch, inputs, outputs, wo
 std::int64_t BufferSpec::elements() const { return tile::element_count(shape); }
 std::int64_t BufferSpec::bytes() const { return bytes_of(dtype, elements()); }
 
-static std::vector<std::byte> packed(const std::vector<std::byte>& rows, const layout::MemoryLayout& order) {
-  std::vector<std::byte> out(rows.size());
-  layout::Coord at(order.dims.size(), 0), end;
-  for (const auto& dim : order.dims) {
-    end.push_back(1);
-    for (const layout::MemoryMode& mode : dim) end.back() *= mode.extent;
-  }
-  const auto bits = static_cast<std::size_t>(order.element_bits);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(tile::element_count(end)); ++i) {
-    const auto to = static_cast<std::size_t>(order.element_offset(at));
-    for (std::size_t b = 0; b < bits; b += std::min<std::size_t>(bits, 8)) {
-      const std::size_t from = i * bits + b, place = to * bits + b;
-      const auto mask = static_cast<std::byte>(0xff >> (8 - std::min<std::size_t>(bits, 8)));
-      out[place / 8] |= (rows[from / 8] >> (from % 8) & mask) << (place % 8);
-    }
-    for (std::size_t d = at.size(); d-- > 0 && ++at[d] == end[d];) at[d] = 0;
-  }
-  return out;
-}
-
 void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers) {
   for (const BufferSpec& spec : list.inputs) {
     const Argument* wants = nullptr;
     for (const Kernel& kernel : list.kernels)
       for (const Argument& arg : kernel.args)
         if (arg.buffer == spec.name && !arg.packed.empty()) wants = &arg;
-    if (wants) buffers[spec.name] = packed(buffers[spec.name], {wants->packed, {}, bits_of(spec.dtype)});
+    if (!wants) continue;
+    auto& bytes = buffers[spec.name];
+    const std::vector<std::byte> rows = std::exchange(bytes, std::vector<std::byte>(bytes.size()));
+    const std::int64_t bits = bits_of(spec.dtype);
+    for (std::int64_t i = 0; i < spec.elements(); ++i) {
+      std::int64_t to = 0, left = i;  // digits of the place in rows, the last dimension's first
+      for (auto dim = wants->packed.rbegin(); dim != wants->packed.rend(); ++dim)
+        for (const auto& [extent, stride] : *dim) to += left % extent * stride, left /= extent;
+      for (std::int64_t from = i * bits, at = to * bits; from < (i + 1) * bits; ++from, ++at)
+        bytes[at / 8] |= (rows[from / 8] >> (from % 8) & std::byte{1}) << (at % 8);
+    }
   }
 }
 

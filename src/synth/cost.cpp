@@ -311,7 +311,7 @@ class Model : Question {
       const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector),
                    touched = packed == solution_.packed.end()
                                  ? sectors(memory, lanes, choice.vector)
-                                 : sectors({memory.tensor, {}, {}}, *in_packed(tv, memory, packed->second), choice.vector);
+                                 : sectors({memory.tensor, {}, {}}, *in_packed(lanes, packed->second), choice.vector);
       work.issue = accesses * warps * rates_.access_issue;
       work.l2_bytes = accesses * warps * touched * 32 * part;
       work.shared = accesses * warps * std::max(1.0, touched * 32 / rates_.shared_bytes);

@@ -12,26 +12,17 @@
 namespace warploom::synth {
 namespace {
 using layout::Coord, layout::MemoryLayout, layout::TvMode;
-using Modes = std::vector<layout::MemoryMode>;
-
-// Neighbours that count on from each other are one.
-void append(Modes& modes, layout::MemoryMode mode) {
-  if (mode.extent == 1) return;
-  if (!modes.empty() && mode.stride == modes.back().extent * modes.back().stride) modes.back().extent *= mode.extent;
-  else modes.push_back(mode);
-}
 
 // In the tile's own order, row by row, where the registers' digits are not those of its coordinates.
-MemoryLayout packed_for(const TvLayout& registers, const Tensor& tensor, const Tile& tile) {
-  const std::size_t rank = tile.extent.size();
-  std::vector<std::map<std::int64_t, layout::MemoryMode>> digits(rank);  // of each dimension, by their steps along it
+MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor, const std::vector<std::int64_t>& tile) {
+  std::vector<std::map<std::int64_t, layout::MemoryMode>> digits(tile.size());  // of each dimension, by their steps along it
   std::int64_t next = 1, room = 128 / bits_of(tensor.dtype);
   const auto lay = [&](const Coord& step, std::int64_t extent) {
-    for (std::size_t d = 0; d < rank; ++d)
+    for (std::size_t d = 0; d < tile.size(); ++d)
       if (extent > 1 && step[d] != 0) digits[d][step[d]] = {extent, next}, next *= extent;
   };
-  std::vector<TvMode> later = registers.thread;  // than the first access
-  for (TvMode mode : registers.value) {
+  std::vector<TvMode> later = seen.thread;  // than the first access
+  for (TvMode mode : seen.value) {
     const std::int64_t first = std::gcd(mode.extent, room);
     lay(mode.step, first);
     room = first < mode.extent ? 1 : room / first;
@@ -40,27 +31,26 @@ MemoryLayout packed_for(const TvLayout& registers, const Tensor& tensor, const T
     later.push_back(std::move(mode));
   }
   for (const TvMode& mode : later) lay(mode.step, mode.extent);
-  MemoryLayout out{std::vector<Modes>(rank), {}, bits_of(tensor.dtype)};
-  bool whole = next == element_count(tile.extent);
-  for (std::size_t d = 0; d < rank; ++d) {
+  MemoryLayout out{std::vector<std::vector<layout::MemoryMode>>(tile.size()), {}, bits_of(tensor.dtype)};
+  bool whole = true;
+  for (std::size_t d = 0; d < tile.size(); ++d) {
     std::int64_t reach = 1;
     for (const auto& [step, mode] : digits[d]) {
       whole &= step == reach;
       reach *= mode.extent;
-      append(out.dims[d], mode);
+      out.dims[d].push_back(mode);
     }
-    whole &= reach == tile.extent[d];
+    whole &= reach == tile[d];
   }
-  if (!whole) out = layout::dense(tile.extent, rank - 1, out.element_bits);
-  next = element_count(tile.extent);
-  for (std::size_t d = rank; d-- > 0; next *= tensor.shape[d] / tile.extent[d])
-    append(out.dims[d], {tensor.shape[d] / tile.extent[d], next});
+  next = element_count(tile);
+  if (!whole) out = layout::dense(tile, tile.size() - 1, out.element_bits);
+  for (std::size_t d = tile.size(); d-- > 0; next *= tensor.shape[d] / tile[d])
+    if (tensor.shape[d] > tile[d]) out.dims[d].push_back({tensor.shape[d] / tile[d], next});
   return out;
 }
 }  // namespace
-std::optional<TvLayout> in_packed(const TvLayout& registers, const Tile& tile, const MemoryLayout& packed) {
-  const TvLayout seen = seen_from(registers, tile.extent);
-  TvLayout out{{element_count(tile.extent)}, {}, {}};
+std::optional<TvLayout> in_packed(const TvLayout& seen, const MemoryLayout& packed) {
+  TvLayout out{{element_count(seen.tile)}, {}, {}};
   // A digit of a thread's or a value's number becomes several where the order goes on elsewhere before its end.
   const auto add = [&](TvMode mode, std::vector<TvMode>& to) {
     while (mode.extent > 1) {
@@ -88,36 +78,30 @@ std::int64_t packed_vector(const TvLayout& held, Dtype dtype) {
 }
 
 void solve_packed(const Question& question, Solution& solution) {
-  struct Reader {
-    const Statement* by;
-    const Copy* copy;
-    TvLayout registers;
-  };
-  std::map<TensorId, std::vector<Reader>> readers;
+  std::map<TensorId, std::vector<std::pair<const Statement*, TvLayout>>> readers;
   for (const Site& site : question.sites)
     if (const auto* copy = std::get_if<Copy>(&site.statement->node); copy && question.program.tensor(copy->src.tensor).packed)
-      readers[copy->src.tensor].push_back({site.statement, copy, solution.registers.at(copy->dst.tensor)});
+      readers[copy->src.tensor].emplace_back(site.statement,
+                                             seen_from(solution.registers.at(copy->dst.tensor), copy->src.extent));
   // As one of the readers wants it, or row by row, such that all of them take the fewest accesses.
-  for (auto& [id, all] : readers) {
+  for (const auto& [id, all] : readers) {
     const Tensor& tensor = question.program.tensor(id);
-    const Tile& tile = all[0].copy->src;
     double fewest = HUGE_VAL;
     for (std::size_t i = 0; i <= all.size(); ++i) {
-      const MemoryLayout packed =
-          packed_for(i < all.size() ? seen_from(all[i].registers, tile.extent) : TvLayout(), tensor, tile);
+      const auto& [by, wanted] = all[i % all.size()];
+      const MemoryLayout packed = packed_for(i < all.size() ? wanted : TvLayout(), tensor, wanted.tile);
       double accesses = 0;
       std::int64_t widest = 1;
-      for (const Reader& reader : all) {
-        const auto held = in_packed(reader.registers, tile, packed);
+      for (const auto& reader : all) {
+        const auto held = in_packed(reader.second, packed);
         const std::int64_t vector = held ? packed_vector(*held, tensor.dtype) : 0;
         accesses += held ? static_cast<double>(held->values()) / static_cast<double>(vector) : HUGE_VAL;
         widest = std::max(widest, vector);
       }
       if (accesses >= fewest) continue;
       fewest = accesses, solution.packed[id] = packed;
-      solution.reasons[id] = {all[i % all.size()].by,
-                              fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
-                                          text_of(tile.extent), widest * bits_of(tensor.dtype))};
+      solution.reasons[id] = {by, fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
+                                              text_of(wanted.tile), widest * bits_of(tensor.dtype))};
     }
   }
 }

@@ -302,7 +302,7 @@ class SharedSolver : Question {
     const TvLayout tv = seen_from(solution_.registers.at(side.tensor), memory.extent);
     choice.instruction = row_of(Method::plain, copy);
     if (tensor.packed) {
-      choice.vector = static_cast<int>(packed_vector(*in_packed(tv, memory, solution_.packed.at(memory.tensor)), tensor.dtype));
+      choice.vector = static_cast<int>(packed_vector(*in_packed(tv, solution_.packed.at(memory.tensor)), tensor.dtype));
       choice.why = "a thread's values, packed so that they are neighbours";
       return;
     }

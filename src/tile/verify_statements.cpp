@@ -183,7 +183,7 @@ class Verifier {
     const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
     if (src.scope == Scope::global && dst.scope == Scope::global)
       return refuse("a copy goes from global to global", "shared or register on one side");
-    if (src.packed) WARPLOOM_CHECK(check_packed(copy, src, dst));
+    if (src.packed) WARPLOOM_CHECK(check_packed(copy.src, src, dst));
     if (dst.scope == Scope::global && !dst.writable) return refuse(fmt::format("'{}' is written and is no output", dst.name));
     const auto met = meetings(copy.src.extent, copy.dst.extent);
     const auto together = [](const Meeting& m) { return m.a.size() + m.b.size() > 2; };
@@ -198,40 +198,29 @@ class Verifier {
     return copy.multicast.empty() ? ok() : shared_along(copy);
   }
 
-  // Of a packed tensor whole tiles are read, all of one shape, into registers.
-  Status check_packed(const Copy& copy, const Tensor& src, const Tensor& dst) const {
-    const Tile& tile = copy.src;
+  // Of a packed tensor the tiles of one grid are read, into registers.
+  Status check_packed(const Tile& tile, const Tensor& src, const Tensor& dst) const {
     if (dst.scope != Scope::reg || tile.lookup >= 0 || !tile.step.empty())
       return refuse(fmt::format("'{}' is packed, and not read tile by tile into registers", src.name),
-                    "a register tensor, and a tile that is neither gathered nor takes steps", text_of(tile.step));
+                    "a register tensor, and a tile that is neither gathered nor takes steps", dst.name);
+    bool one_grid = element_count(tile.extent) % per_byte(src.dtype) == 0;
     for (std::size_t d = 0; d < tile.extent.size(); ++d)
-      if (src.shape[d] % tile.extent[d] || !multiple(tile.offset[d], tile.extent[d]))
-        return refuse(fmt::format("'{}' is packed, and a tile of it is not known to be one of a grid of tiles", src.name),
-                      "an extent that divides the tensor's, an offset that is a multiple of the extent",
-                      fmt::format("{} +{} of {}", tile.offset[d].text(), tile.extent[d], src.shape[d]));
-    if (element_count(tile.extent) % per_byte(src.dtype))
-      return refuse(fmt::format("tiles of '{}' are no whole bytes", src.name), {}, text_of(tile.extent));
-    const Copy* other = nullptr;  // that reads it otherwise
+      one_grid &= src.shape[d] % tile.extent[d] == 0 && multiple(tile.offset[d], tile.extent[d]);
     for (const Statement& statement : program_.body)
       for_statements(statement, [&](const Statement& one) {
-        if (const auto* node = std::get_if<Copy>(&one.node);
-            node && node->src.tensor == tile.tensor && node->src.extent != tile.extent)
-          other = node;
+        for (const TensorUse& use : uses_of(one))
+          one_grid &= use.tensor != tile.tensor || !use.tile || use.tile->extent == tile.extent;
       });
-    if (!other) return ok();
-    return refuse(fmt::format("'{}' is packed, and its tiles are not all of one shape", src.name), text_of(other->src.extent),
-                  text_of(tile.extent));
+    if (one_grid) return ok();
+    return refuse(fmt::format("'{}' is packed, and this may be no tile of the grid that it is packed in", src.name),
+                  "one shape for all its tiles, of whole bytes, that divides the tensor's; offsets that are multiples of it",
+                  fmt::format("{} of {}", text_of(tile.extent), text_of(src.shape)));
   }
-
-  // Whether an index is one whatever the variables around it are.
   bool multiple(const Index& index, std::int64_t of) const {
-    if (of == 1 || index.op() == IndexOp::constant) return of == 1 || index.value() % of == 0;
-    if (index.op() == IndexOp::variable) {
-      const auto loop = loops_.find(index.name());
+    return index.is_multiple(of, [&](const std::string& name) {
+      const auto loop = loops_.find(name);
       return loop != loops_.end() && multiple(loop->second->begin, of) && multiple(loop->second->step, of);
-    }
-    const bool left = multiple(index.left(), of), right = multiple(index.right(), of);
-    return index.op() == IndexOp::mul ? left || right : left && right && index.op() != IndexOp::div && index.op() != IndexOp::mod;
+    });
   }
 
   Status combined(const Tensor& dst, ReduceOp op) const {

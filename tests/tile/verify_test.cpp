@@ -491,27 +491,27 @@ TEST_F(VerifyPacked, RefusesToWaitForIt) {
 TEST_F(VerifyPacked, RefusesAnExtentThatDoesNotDivideTheTensor) {
   const auto wide = b.reg("wide", Dtype::u4, {16, 48});
   const int line = (b.copy(b.tile(w, {0, 0}, {16, 48}), b.all(wide)), __LINE__);
-  expect_invalid(b.finish(), line, "grid of tiles");
+  expect_invalid(b.finish(), line, "no tile of the grid");
 }
 TEST_F(VerifyPacked, RefusesAnOffsetThatMayLieBetweenTiles) {
   const int line = (b.copy(tile(block(0) * 8, 0), b.all(codes)), __LINE__);
-  expect_invalid(b.finish(), line, "grid of tiles");
+  expect_invalid(b.finish(), line, "no tile of the grid");
 }
 TEST_F(VerifyPacked, RefusesALoopThatBeginsBetweenTiles) {
   int line = 0;
   b.for_("k", 8, 64, 16, [&](const Index& k) { line = (b.copy(tile(0, k), b.all(codes)), __LINE__); });
-  expect_invalid(b.finish(), line, "grid of tiles");
+  expect_invalid(b.finish(), line, "no tile of the grid");
 }
 TEST_F(VerifyPacked, RefusesTilesOfTwoShapes) {
   const auto half = b.reg("half", Dtype::u4, {8, 16});
   const int line = (b.copy(tile(0, 0), b.all(codes)), __LINE__);
   b.copy(b.tile(w, {16, 0}, {8, 16}), b.all(half));
-  expect_invalid(b.finish(), line, "one shape");
+  expect_invalid(b.finish(), line, "no tile of the grid");
 }
 TEST_F(VerifyPacked, RefusesTilesThatAreNoWholeBytes) {
   const auto odd = b.packed(b.global("odd", Dtype::u4, {3, 6})), three = b.reg("three", Dtype::u4, {3, 2});
   const int line = (b.copy(b.tile(odd, {0, 0}, {3, 1}), b.all(three)), __LINE__);
-  expect_invalid(b.finish(), line, "whole bytes");
+  expect_invalid(b.finish(), line, "no tile of the grid");
 }
 
 // Pipelines

@@ -54,6 +54,7 @@ void store_global(void* p, RegisterRun src, int bytes, Combine combine);
 void signal_flag(int* p, int n, WL_SITE);
 void wait_flag(const int* p, int least, WL_SITE);
 void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store);
+void store_async(unsigned addr, RegisterRun src, int bytes, unsigned bar);
 unsigned mapa(unsigned addr, int rank, WL_SITE);
 void fill_registers(RegisterRun dst, const void* value, int element_bytes);
 

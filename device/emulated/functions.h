@@ -87,6 +87,11 @@ WL_STORE(red_min, combining<T>([](auto a, auto b) { return min(a, b); }))
 WL_SHARED_FORMS(ld_shared, st_shared, false)
 WL_SHARED_FORMS(ld_shared_cluster, st_shared_cluster, true)
 #undef WL_SHARED_FORMS
+template <int BYTES, class T>
+void st_async(unsigned addr, emu::Handle<T> src, unsigned bar, WL_SITE) {
+  static_assert(BYTES == 4, "st_async moves 4 bytes");
+  emu::store_async(addr, run_of<BYTES>(src), BYTES, bar);
+}
 
 template <int X, bool TRANS, class T>
 void ldmatrix(emu::Handle<T> dst, unsigned addr, WL_SITE) {

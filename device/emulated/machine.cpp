@@ -134,10 +134,10 @@ void Machine::run_wave() {
   std::uint64_t turn = 0;
   while (alive_ > 0) {
     if (timing() == Timing::random && !pending.empty() && (++turn & 15) == 0 && chance(4))
-      finish_load(next_random() % pending.size());
+      finish_copy(next_random() % pending.size());
     if (ready_.empty()) {
       if (pending.empty()) return report_deadlock();
-      finish_load(timing() == Timing::early ? 0 : next_random() % pending.size());
+      finish_copy(timing() == Timing::early ? 0 : next_random() % pending.size());
       continue;
     }
     if (chance(32) && ready_.size() > 1) std::swap(ready_.front(), ready_[next_random() % ready_.size()]);
@@ -151,7 +151,7 @@ void Machine::run_wave() {
   }
   while (!pending.empty()) {
     hazard_of(nullptr, "exit", "a copy into shared memory is still under way when its block ends", pending[0].line);
-    finish_load(0);
+    finish_copy(0);
   }
   banks.finish();
 }

@@ -157,13 +157,11 @@ struct GlobalRange {
   Shadow shadow;  // empty where nothing is to be checked
 };
 
-struct PendingLoad {
-  TensorMap map;
-  unsigned smem;
-  Cta* cta;
+// A copy under way whose bytes complete on a barrier.
+struct PendingCopy {
+  std::function<void()> carry_out;
   Mbarrier* bar;
   unsigned phase;
-  Coordinates c;
   std::int64_t bytes;
   int line;
   Thread* issuer;
@@ -232,10 +230,13 @@ class Machine {
   void complete_if_done(Mbarrier& b, int line);
   void wake_barrier(Cta& cta, NamedBarrier& b, int id);
 
-  void finish_load(std::size_t i);
+  // Notes the write of a copy that completes on the barrier, and carries it out now or later.
+  void copy_to(Cta& cta, unsigned smem, std::int64_t bytes, Mbarrier& bar, bool by_engine, const char* what,
+               std::function<void()> carry_out);
+  void finish_copy(std::size_t i);
 
   Thread* current = nullptr;
-  std::vector<PendingLoad> pending;  // tensor copies under way
+  std::vector<PendingCopy> pending;
   Banks banks;
   bool unwinding = false;
   std::vector<Cta> ctas;                            // those that run, cluster by cluster: a wave

@@ -80,18 +80,22 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
 
 void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view, const Access& by, const char* what) {
   if (shadow.empty()) return;
-  const std::size_t end = at + static_cast<std::size_t>(bytes);
+  const std::size_t begin = at, end = at + static_cast<std::size_t>(bytes);
   for (std::size_t next; at < end; at = next) {
-    next = std::min(end, (at / 4 + 1) * 4);
-    const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
-    const auto found = write ? shadow.write(at / 4, mask, view, by) : shadow.read(at / 4, mask, view, by);
+    Cell* const all = at % 16 == 0 && end - at >= 16 ? shadow.alike(at / 16) : nullptr;
+    next = all ? at + 16 : std::min(end, (at / 4 + 1) * 4);
+    const auto mask = static_cast<std::uint8_t>(all ? 15u : ((1u << (next - at)) - 1u) << (at & 3));
+    Cell& cell = all ? *all : shadow.cell(at / 4);
+    const auto found = write ? shadow.write(cell, mask, view, by) : shadow.read(cell, mask, view, by);
+    if (write && !all && next % 16 == 0 && next - begin >= 16) shadow.unite(at / 16);
     if (!found.conflict) continue;
     const auto& [kind, text] = *found.conflict;
     const Access& other = found.other;
-    hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
-                  !other.mask             ? ""
-                  : other.wave == by.wave ? name_of(other.actor)
-                                          : "a block that ran before");
+    for (int cells = all ? 4 : 1; cells; --cells)
+      hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
+                    !other.mask             ? ""
+                    : other.wave == by.wave ? name_of(other.actor)
+                                            : "a block that ran before");
   }
 }
 
@@ -116,6 +120,26 @@ void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, 
     if (store) std::memcpy(p, registers.data, static_cast<std::size_t>(bytes));
     else std::memcpy(registers.data, p, static_cast<std::size_t>(bytes));
   }
+}
+
+// The peer that waits learns what the thread has read; what it has written elsewhere is not to be seen there (as with
+// mbarrier_arrive_cluster, the clocks do not tell these apart).
+void store_async(unsigned addr, RegisterRun src, int bytes, unsigned bar) {
+  Thread& t = me();
+  const char* what = "st_async";
+  if (!use_registers(src, false)) return;
+  Cta* cta = machine->locate(addr, bytes, true, what);
+  Cta* of_bar = machine->locate(bar, 8, true, what);
+  if (!cta || !of_bar) return;
+  if (cta != of_bar) return machine->hazard("cluster", "{} to one block, with a barrier of another", what);
+  Mbarrier* b = machine->barrier(*cta, bar, what, true);
+  if (!b) return;
+  machine->release(b->gathering, t);
+  b->gathers_remote |= cta != t.cta;
+  std::uint32_t value;
+  std::memcpy(&value, src.data, sizeof value);
+  machine->copy_to(*cta, addr, bytes, *b, false, what,
+                   [value, to = machine->memory(*cta, addr)] { std::memcpy(to, &value, sizeof value); });
 }
 
 unsigned mapa(unsigned addr, int rank, Site) {

@@ -87,36 +87,43 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
     }
     Mbarrier* b = machine->barrier(cta, bar, what, true);
     if (!b) continue;
-    machine->touch(cta.shadow, smem, static_cast<int>(bytes), true, t.view(), access_by(b->actor, b->phase + 1, self->line, true),
-                   what);
-    b->copied_phase = std::max(b->copied_phase, b->phase + 1);
-    b->copy_line = self->line;
-    machine->pending.push_back({map, smem, &cta, b, b->phase, c, bytes, self->line, &t});
-    if (machine->effect_now(4)) machine->finish_load(machine->pending.size() - 1);
+    machine->copy_to(cta, smem, bytes, *b, true, what, [map, smem, c, to = &cta] {
+      for_each_piece(map, smem, c, [&](unsigned addr, const char* g, int first, int last) {
+        std::uint8_t* dst = machine->memory(*to, addr);
+        if (last - first < 16) std::memset(dst, 0, 16);
+        if (last > first) std::memcpy(dst + first, g + first, static_cast<std::size_t>(last - first));
+        for (int word = 0; map.tf32 && word < 16; word += 4) {
+          float x;
+          std::memcpy(&x, dst + word, 4);
+          const tf32 rounded = cast<tf32>(x);
+          std::memcpy(dst + word, &rounded, 4);
+        }
+      });
+    });
   }
 }
 
-void Machine::finish_load(std::size_t i) {
-  const PendingLoad load = pending[i];
+void Machine::copy_to(Cta& cta, unsigned smem, std::int64_t bytes, Mbarrier& b, bool by_engine, const char* what,
+                      std::function<void()> carry_out) {
+  touch(cta.shadow, smem, static_cast<int>(bytes), true, current->view(), access_by(b.actor, b.phase + 1, self->line, by_engine),
+        what);
+  b.copied_phase = std::max(b.copied_phase, b.phase + 1);
+  b.copy_line = self->line;
+  pending.push_back({std::move(carry_out), &b, b.phase, bytes, self->line, current});
+  if (effect_now(4)) finish_copy(pending.size() - 1);
+}
+
+void Machine::finish_copy(std::size_t i) {
+  const PendingCopy copy = std::move(pending[i]);
   pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
-  for_each_piece(load.map, load.smem, load.c, [&](unsigned addr, const char* g, int first, int last) {
-    std::uint8_t* dst = memory(*load.cta, addr);
-    if (last - first < 16) std::memset(dst, 0, 16);
-    if (last > first) std::memcpy(dst + first, g + first, static_cast<std::size_t>(last - first));
-    for (int at = 0; load.map.tf32 && at < 16; at += 4) {
-      float x;
-      std::memcpy(&x, dst + at, 4);
-      const tf32 rounded = cast<tf32>(x);
-      std::memcpy(dst + at, &rounded, 4);
-    }
-  });
-  Mbarrier& b = *load.bar;
-  if (b.phase != load.phase)
-    hazard_of(load.issuer, "mbarrier", "the barrier's phase completed before the copy issued in it: too few bytes were expected",
-              load.line, b.init_line);
+  copy.carry_out();
+  Mbarrier& b = *copy.bar;
+  if (b.phase != copy.phase)
+    hazard_of(copy.issuer, "mbarrier", "the barrier's phase completed before the copy issued in it: too few bytes were expected",
+              copy.line, b.init_line);
   b.gathering.raise(b.actor, b.phase + 1, b.phase + 1);
-  b.tx -= load.bytes;
-  complete_if_done(b, load.line);
+  b.tx -= copy.bytes;
+  complete_if_done(b, copy.line);
 }
 
 void tensor_store(const TensorMap& map, unsigned smem, const Coordinates& c, Combine combine) {

@@ -20,6 +20,15 @@ WL_FN unsigned mapa(unsigned addr, int rank) {
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(r) : "r"(addr), "r"(rank));
   return r;
 }
+// Stores 4 bytes to another block of the cluster, or this one, and tells the barrier there that they have come. Both addresses are
+// from mapa. Orders nothing else that the thread wrote.
+template <int BYTES, class T>
+WL_FN void st_async(unsigned addr, const T* src, unsigned bar) {
+  static_assert(BYTES == 4, "st_async moves 4 bytes");
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(addr),
+               "r"(*reinterpret_cast<const unsigned*>(src)), "r"(bar)
+               : "memory");
+}
 
 // X matrices of 8 rows of 16 bytes. Lane 8 i + r gives the address of row r of matrix i; the i-th 32 bits of a thread are word
 // lane % 4 of row lane / 4. TRANS, 16-bit elements only: two neighbours of column lane / 4.

@@ -4,7 +4,6 @@
 #include "tile/print.h"
 namespace warploom::codegen {
 namespace {
-constexpr int kBarrierBytes = 8;
 constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 
 template <class Node, class... Nodes>
@@ -14,7 +13,7 @@ constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 bool is_own_name(const std::string& name) {
   static const std::regex own(
       "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
-      "before|lower|next|from|pick|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+      "before|lower|next|from|pick|met|meeting|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   return std::regex_match(name, own);
 }
 }  // namespace
@@ -23,6 +22,8 @@ Result<Kernel> CudaEmitter::run() {
   for (PipelineId id = 0; id < static_cast<PipelineId>(program_.pipelines.size()); ++id)
     if (synth::is_between_roles(sites_, id))
       barriers_[id] = scratch(-1, &program_.pipeline(id), 2 * kBarrierBytes * program_.pipeline(id).stages).offset;
+  for (const auto& site : sites_)
+    if (std::holds_alternative<ClusterReduce>(site.statement->node)) meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
   role_threads_ = program_.warps * 32;
   out_.indent();
 
@@ -158,26 +159,29 @@ void CudaEmitter::statement(const Statement& one) {
 // Names for the offsets of global tiles that take more than a product and a sum, computed once a turn of the loop.
 void CudaEmitter::name_offsets(const For& node) {
   std::vector<std::string> inner;
-  std::vector<const Tile*> tiles;
+  std::vector<Index> used;
   for (const Statement& statement : node.body)
     for_statements(statement, [&](const Statement& one) {
-      if (const auto* copy = std::get_if<Copy>(&one.node)) tiles.insert(tiles.end(), {&copy->src, &copy->dst});
-      if (const auto* loop = std::get_if<For>(&one.node)) inner.push_back(loop->variable);
+      if (const auto* copy = std::get_if<Copy>(&one.node))
+        for (const Tile* tile : {&copy->src, &copy->dst})
+          if (tensor(tile->tensor).scope == Scope::global) used.insert(used.end(), tile->offset.begin(), tile->offset.end());
+      if (const auto* branch = std::get_if<If>(&one.node)) used.insert(used.end(), {branch->left, branch->right});
+      if (const auto* loop = std::get_if<For>(&one.node)) {
+        inner.push_back(loop->variable);
+        used.insert(used.end(), {loop->begin, loop->end});
+      }
     });
   const auto simple = [](const auto& self, const Index& index) -> bool {
     if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return true;
     return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) && self(self, index.right());
   };
   int count = 0;
-  for (const Tile* tile : tiles) {
-    if (tensor(tile->tensor).scope != Scope::global) continue;
-    for (const Index& index : tile->offset) {
-      const bool ready = std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
-      if (!ready || !index.depends_on(node.variable) || simple(simple, index) || offsets_.count(index.text())) continue;
-      const std::string name = fmt::format("{}_at{}", node.variable, count++);
-      out_.line("const int {} = {};", name, index.text());
-      offsets_[index.text()] = name;
-    }
+  for (const Index& index : used) {
+    const bool ready = std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
+    if (!ready || !index.depends_on(node.variable) || simple(simple, index) || offsets_.count(index.text())) continue;
+    const std::string name = fmt::format("{}_at{}", node.variable, count++);
+    out_.line("const int {} = {};", name, index.text());
+    offsets_[index.text()] = name;
   }
 }
 
@@ -185,8 +189,8 @@ void CudaEmitter::name_offsets(const For& node) {
 void CudaEmitter::emit(const For& node) {
   const auto pass = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
-    const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(),
-                                  node.end.text(), node.step.text());
+    const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, named(node.begin).text(),
+                                  named(node.end).text(), node.step.text());
     const auto outer = offsets_;
     name_offsets(node);
     body(node.body);
@@ -204,7 +208,7 @@ void CudaEmitter::emit(const For& node) {
 
 void CudaEmitter::emit(const If& node) {
   const Pending entry = now_;
-  out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
+  out_.open("if ({} < {}) {{", named(node.left).text(), named(node.right).text());
   body(node.body);
   out_.close();
   for (const Statement& inner : node.body)
@@ -214,7 +218,7 @@ void CudaEmitter::emit(const If& node) {
 }
 
 void Pending::join(Pending other) {
-  written.merge(other.written), read.merge(other.read), read_slots.merge(other.read_slots), consumed.merge(other.consumed);
+  written.merge(other.written), read.merge(other.read), consumed.merge(other.consumed), read_parts |= other.read_parts;
   engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
   for (const auto& [mine, others] : {std::pair(&accumulators, &other.accumulators), {&lent, &other.lent}})
     for (const auto& [id, behind] : *others) (*mine)[id] = std::min(mine->try_emplace(id, behind).first->second, behind);

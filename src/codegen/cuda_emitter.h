@@ -10,11 +10,11 @@ using layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target
 
 // What the statements so far have left to be waited for.
 struct Pending {
-  std::set<TensorId> written, read;   // shared tensors, by the role's threads since they last met at a barrier
-  std::set<TensorId> engine_reads;    // those that a copy-engine store may still read
-  std::set<TensorId> unfenced;        // written by threads since their last fence for asynchronous readers
-  std::set<std::int64_t> read_slots;  // of cluster reductions, read since the cluster last met
-  std::set<PipelineId> consumed;      // slots within one thread of control, read since its threads last met
+  std::set<TensorId> written, read;  // shared tensors, by the role's threads since they last met at a barrier
+  std::set<TensorId> engine_reads;   // those that a copy-engine store may still read
+  std::set<TensorId> unfenced;       // written by threads since their last fence for asynchronous readers
+  bool read_parts = false;           // those that a cluster reduction brought, since the role's threads last met
+  std::set<PipelineId> consumed;     // slots within one thread of control, read since its threads last met
   // Registers that matrix instructions under way write and read: how many groups were committed after the last that does, -1: it is open.
   std::map<TensorId, int> accumulators, lent;
   bool wgmma_open = false;   // matrix instructions issued, not committed
@@ -68,6 +68,8 @@ struct Peers {
   int blocks() const { return std::popcount(ranks); }
 };
 Peers peers_along(const Program& program, const std::string& dimensions);  // that a multicast reaches
+
+constexpr int kBarrierBytes = 8;
 
 class CudaEmitter {
  public:
@@ -189,6 +191,10 @@ class CudaEmitter {
   // within, loops or not.
   Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true, bool scope = false);
   Index offset(const Tile& tile, std::size_t dim) const;
+  Index named(const Index& index) const {  // by what the loops around call it
+    const auto found = offsets_.find(index.text());
+    return found == offsets_.end() ? index : Index::variable(found->second);
+  }
   // `per`: elements to one of the array, for types of less than a byte.
   static Index value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
   std::int64_t array_length(TensorId id, std::int64_t elements) const { return elements / per_byte(tensor(id).dtype); }
@@ -251,6 +257,7 @@ class CudaEmitter {
   std::int64_t shared_bytes_ = 0;
   std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
   std::map<PipelineId, std::int64_t> barriers_;  // offset of a pipeline's full barriers; its empty ones follow
+  std::optional<std::int64_t> meetings_;         // offset of the two barriers that cluster reductions take by turns
   std::set<std::string> digits_;
   std::map<std::string, std::string> offsets_;  // names of index expressions that the loops around have computed
 };

@@ -115,7 +115,7 @@ void CudaEmitter::emit(const Wait& node) {
 
 void CudaEmitter::emit(const ClusterSync&) {
   out_.line("wl::cluster_sync();");
-  now_.written.clear(), now_.read.clear(), now_.consumed.clear(), now_.read_slots.clear();
+  now_.written.clear(), now_.read.clear(), now_.consumed.clear(), now_.read_parts = false;
 }
 
 // Before sm_90 a kernel begins when the one before it has ended.

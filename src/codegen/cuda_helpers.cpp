@@ -65,8 +65,7 @@ Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool 
 // A tile's offset, by its name where a loop around has one for it.
 Index CudaEmitter::offset(const Tile& tile, std::size_t dim) const {
   if (tensor(tile.tensor).scope != Scope::global) return tile.offset[dim];
-  const auto named = offsets_.find(tile.offset[dim].text());
-  return named == offsets_.end() ? tile.offset[dim] : Index::variable(named->second);
+  return named(tile.offset[dim]);
 }
 
 Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t per) {
@@ -141,7 +140,7 @@ std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const In
 void CudaEmitter::meet() {
   if (role_ < 0) out_.line("wl::sync_threads();");
   else out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
-  now_.written.clear(), now_.read.clear(), now_.consumed.clear();
+  now_.written.clear(), now_.read.clear(), now_.consumed.clear(), now_.read_parts = false;
 }
 
 void CudaEmitter::before_write(TensorId id) {

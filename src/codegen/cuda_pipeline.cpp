@@ -23,8 +23,14 @@ Rings rings_in(std::span<const Statement> body) {
 }
 }  // namespace
 void CudaEmitter::barrier_setup() {
-  if (!barriers_.empty()) {
+  if (meetings_) {
+    out_.line("const unsigned met = smem + {};  // two barriers, which the rounds of cluster reductions take by turns",
+              *meetings_);
+    out_.line("int meeting = 0;");
+  }
+  if (!barriers_.empty() || meetings_) {
     const auto one = out_.block_if("wl::thread() == 0");
+    for (int parity = 0; meetings_ && parity < 2; ++parity) out_.line("wl::mbarrier_init(met + {}, 1);", parity * kBarrierBytes);
     for (const auto& [id, offset] : barriers_) {
       const Pipeline& pipeline = program_.pipeline(id);
       int consuming_warps = 0;

@@ -90,7 +90,10 @@ void CudaEmitter::emit(const Reduce& node) {
   });
 }
 
-// Every block writes its part into a slot of every block of the cluster, then all combine the same slots in the same order.
+// Every block stores its part into a slot of every block of the cluster, then all combine the same slots in the same order. The stores
+// complete on a barrier of the block they go to, so that nobody waits for anything else that others have under way. Rounds take two
+// sets of slots and two barriers by turns: a part of the next round but one comes from a block that has had all parts of the
+// next, and each was sent when all its block's threads had read the slots of this one.
 void CudaEmitter::emit(const ClusterReduce& node) {
   as_floats(node.dst, tensor(node.dst).dtype == Dtype::f32, "total", [&](const std::string& dst) {
     if (dst == "total") assign(dst, registers(node.dst).values(), as_float(node.dst));
@@ -101,19 +104,24 @@ void CudaEmitter::emit(const ClusterReduce& node) {
     for (const ThreadDigit& mode : thread_modes(layout))
       if (mode.moves() && mode.extent > 1) others.add(digit(mode.below, mode.extent), mode.extent);
     const std::int64_t row = others.count * values * 4;
-    const Scratch place = scratch(1, &node, blocks * row);
-    if (now_.read_slots.count(place.offset))
-      out_.line("wl::cluster_sync();  // every block has read the slots of the round before");
-    const Index own = place.base + scaled(others.number, values * 4) + Index::variable("i") * 4;
+    const Scratch place = scratch(1, &node, 2 * blocks * row);
+    if (now_.read_parts) meet();
+    now_.read_parts = true;
+    const Index parity = Index::variable("(meeting & 1)"), met = Index::variable("met") + parity * kBarrierBytes;
+    const Index own = place.base + parity * (blocks * row) + scaled(others.number, values * 4) + Index::variable("i") * 4;
+    out_.line("if (t == 0) wl::mbarrier_arrive_expect_tx({}, {});", met.text(), blocks * row);
     {
-      const auto guard = out_.block_if(first_replica(layout));
-      const auto peers = out_.block("for (int peer = 0; peer < {}; ++peer) {{", blocks);
-      out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) wl::st_shared_cluster<4>(wl::mapa({}, peer), wl::at({}, i));", values,
-                (own + Index::variable("wl::cluster_rank()") * row).text(), dst);
+      const bool in_all = others.count == 1;  // threads, of which the first then store to a peer each
+      const std::string peer = in_all ? "t" : "peer";
+      const auto guard = out_.block_if(in_all ? fmt::format("t < {}", blocks) : first_replica(layout));
+      const auto peers = in_all ? Writer::Block{out_, 0} : out_.block("for (int peer = 0; peer < {}; ++peer) {{", blocks);
+      out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", values);
+      out_.line("  wl::st_async<4>(wl::mapa({}, {}), wl::at({}, i), wl::mapa({}, {}));",
+                (own + Index::variable("wl::cluster_rank()") * row).text(), peer, dst, met.text(), peer);
     }
-    out_.line("wl::cluster_sync();");
-    now_.read_slots = {place.offset};  // whatever was read before this barrier has been read by all
+    out_.line("wl::mbarrier_wait_cluster({}, meeting >> 1 & 1);", met.text());
     combine_slots(node.op, dst, values, "peer", blocks, own + Index::variable("peer") * row);
+    out_.line("++meeting;");
   });
 }
 

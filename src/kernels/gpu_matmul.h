@@ -60,6 +60,11 @@ struct Preparation {
   Prepared for_copies(const Access& from, std::size_t row, std::size_t k) const;
 };
 
+// `acc` with the sum of a slot's products added, times the scales of the blocks that they are of, which are loaded at once. `axes` and
+// `rows` as below.
+Value promoted(Draft& draft, const Contraction& contraction, TensorId acc, TensorId part, const NestTile& slot,
+               const std::vector<std::size_t>& axes, std::size_t rows = 1);
+
 // Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`: those that rows follow, `rows` of them,
 // then those of columns. Through `staging`, a shared tensor, where there is one.
 void store(Draft& draft, const Contraction& contraction, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,

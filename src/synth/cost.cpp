@@ -129,10 +129,23 @@ class Model : Question {
 
   // Statements.
 
+  // What is loaded in front of a Consume arrives while that waits.
   Work walk(const Body& body, int threads) {
     Work work;
-    for (const Statement& statement : body)
-      std::visit([&](const auto& node) { work.add(cost_of(statement, node, threads)); }, statement.node);
+    double arrives = 0;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      Work one = std::visit([&](const auto& node) { return cost_of(body[i], node, threads); }, body[i].node);
+      const auto is_load = [&](const Statement& s) {
+        const auto* copy = std::get_if<Copy>(&s.node);
+        return copy && program.tensor(copy->src.tensor).scope == Scope::global;
+      };
+      const auto next = std::find_if_not(body.begin() + static_cast<std::ptrdiff_t>(i), body.end(),
+                                         [&](const Statement& s) { return is_load(s) || std::holds_alternative<Fill>(s.node); });
+      if (is_load(body[i]) && next != body.end() && std::holds_alternative<Consume>(next->node))
+        arrives = std::max(arrives, std::exchange(one.chain, 0));
+      if (std::holds_alternative<Consume>(body[i].node)) one.chain = std::max(one.chain, std::exchange(arrives, 0));
+      work.add(one);
+    }
     return work;
   }
 
@@ -141,17 +154,27 @@ class Model : Question {
     const std::int64_t begin = node.begin.evaluate(at), end = node.end.evaluate(at), step = node.step.evaluate(at);
     if (end <= begin || step < 1) return {};
     const std::int64_t trips = (end - begin + step - 1) / step;
-    loops_.push_back({node.variable, static_cast<double>(trips)});
-    for (Environment& block : wave_) block[node.variable] = node.begin.evaluate(block);
+    // A few rounds that a condition keeps apart are followed one by one.
+    const bool apart = trips <= 4 && std::ranges::any_of(node.body, [&](const Statement& s) {
+                         const auto* branch = std::get_if<If>(&s.node);
+                         return branch && (branch->left.depends_on(node.variable) || branch->right.depends_on(node.variable));
+                       });
+    loops_.push_back({node.variable, apart ? 1 : static_cast<double>(trips)});
     Work work;
-    work.add(walk(node.body, threads), loops_.back().trips);
+    for (std::int64_t round = 0; round < (apart ? trips : 1); ++round) {
+      for (Environment& block : wave_) block[node.variable] = node.begin.evaluate(block) + round * step;
+      work.add(walk(node.body, threads), loops_.back().trips);
+    }
     for (Environment& block : wave_) block.erase(node.variable);
     loops_.pop_back();
     return work;
   }
   Work cost_of(const Statement&, const If& node, int threads) {
     Work work;
-    work.add(walk(node.body, threads), node.left.evaluate(wave_[0]) < node.right.evaluate(wave_[0]) ? 1 : 0.5);
+    const auto holds = [&](const Environment& at) { return node.left.evaluate(at) < node.right.evaluate(at); };
+    const auto share = static_cast<double>(std::ranges::count_if(wave_, holds)) / static_cast<double>(wave_.size());
+    const bool exact = !loops_.empty() && loops_.back().trips == 1;  // the round is known, not the first of many
+    if (const double part = exact ? share : holds(wave_[0]) ? 1 : 0.5; part > 0) work.add(walk(node.body, threads), part);
     return work;
   }
   Work cost_of(const Statement&, const Roles& node, int) {
@@ -209,7 +232,7 @@ class Model : Question {
     double count = 0;
     if (value.kind == Value::Kind::op) {
       const bool cheap = value.op == ValueOp::add || value.op == ValueOp::sub || value.op == ValueOp::mul ||
-                         value.op == ValueOp::max || value.op == ValueOp::min;
+                         value.op == ValueOp::max || value.op == ValueOp::min || value.op == ValueOp::fma;
       count = cheap ? 1 : rates_.special_issue;
     }
     for (const Value& operand : value.operands) count += operations(operand);

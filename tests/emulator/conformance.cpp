@@ -489,6 +489,10 @@ std::vector<Conformance> conformance_cases() {
   for (std::uint32_t r = 0; r < 4; ++r)
     for (std::uint32_t w : {100 + (r + 3) % 4, 100 + (r + 1) % 4, ring.in[r * 32], ring.in[r * 32 + 1]}) ring.want.push_back(w);
   all.push_back(ring);
+  Conformance stores = simple("store_async", {0}, {}, 32, 512);
+  stores.grid[0] = stores.cluster = 4;
+  for (std::uint32_t i = 0; i < 128; ++i) stores.want.push_back(1000 * ((i / 32 + 2) % 4) + i % 32);
+  all.push_back(stores);
   Conformance pairs = simple("cluster_pairs", random_words(1024, 62), {}, 32, 2048 + 64);
   pairs.grid[0] = pairs.cluster = 4;
   pairs.map_in = {0, 32, 64, 8, 64, 0};

@@ -457,6 +457,28 @@ WL_KERNEL_CLUSTER(cluster_ring, 32, 1, 4, 1, 1) PARAMETERS {
 }
 WL_EXPORT(cluster_ring)
 
+// Four blocks: every thread stores to its right neighbour's slots, in two rounds.
+WL_KERNEL_CLUSTER(store_async, 32, 1, 4, 1, 1) PARAMETERS {
+  const unsigned smem = WL_SHARED_BASE(), bar = smem, slot = smem + 16 + 4 * wl::thread();
+  const int right = (wl::cluster_rank() + 1) % 4;
+  if (wl::thread() == 0) {
+    wl::mbarrier_init(bar, 1);
+    wl::mbarrier_init(bar + 8, 1);
+    wl::fence_mbarrier_init();
+  }
+  wl::cluster_sync();
+  WL_REG(int, x, 1);
+  x[0] = 1000 * wl::cluster_rank() + wl::thread();
+  for (int round = 0; round < 2; ++round) {
+    if (wl::thread() == 0) wl::mbarrier_arrive_expect_tx(bar + 8 * round, 128);
+    wl::st_async<4>(wl::mapa(slot + 128 * round, right), wl::at(x, 0), wl::mapa(bar + 8 * round, right));
+    wl::mbarrier_wait_cluster(bar + 8 * round, 0);
+    wl::ld_shared<4>(wl::at(x, 0), slot + 128 * round);
+  }
+  wl::st_global<4>(reinterpret_cast<int*>(out) + 32 * wl::cluster_rank() + wl::thread(), wl::at(x, 0));
+}
+WL_EXPORT(store_async)
+
 // Four blocks in two pairs (ranks r and r + 2): each fetches half a box for its pair.
 WL_KERNEL_CLUSTER(cluster_pairs, 32, 1, 4, 1, 1) PARAMETERS {
   const unsigned smem = WL_SHARED_BASE(), full = smem + 2048;

@@ -42,7 +42,6 @@ void CudaEmitter::emit(const Copy& node) {
   if (!sides.registers) return copy_by_threads(node, sides, choice);
   const TvLayout seen =
       synth::seen_from(registers(sides.registers->tensor), (sides.global ? sides.global : sides.shared)->extent);
-  if (src.packed) return load_packed(node, seen, choice);
   if (sides.global) {
     const std::string fill = sides.load ? ", " + literal(src.dtype, node.fill) : "";
     return move_vectors(sides.registers->tensor, *sides.global, seen, choice.vector, sides.load,
@@ -59,32 +58,6 @@ void CudaEmitter::emit(const Copy& node) {
               shared_base(sides.shared->tensor), choice.vector, sides.load, node.peer);
 }
 
-// A tile of a packed tensor: all of it lies inside, or nothing.
-void CudaEmitter::load_packed(const Copy& node, const TvLayout& seen, const Choice& choice) {
-  const Tile& tile = node.src;
-  const Tensor& packed = tensor(tile.tensor);
-  const auto& layout = solution_.packed.at(tile.tensor);
-  const TvLayout held = *synth::in_packed(seen, layout);
-  const int per = per_byte(packed.dtype);
-  const auto loops = value_loops(held, choice.vector);
-  const bool wide = bytes_of(packed.dtype, element_count(packed.shape)) > (std::int64_t{1} << 31);
-  Index at = 0;  // in array elements
-  std::vector<Index> first;
-  for (std::size_t d = 0; d < tile.extent.size(); ++d) {
-    layout::Coord next(tile.extent.size(), 0);
-    next[d] = tile.extent[d];
-    const Index number = first.emplace_back(offset(tile, d)) / tile.extent[d];
-    at = at +
-         (wide ? Index::variable(fmt::format("(long long)({})", number.text())) : number) * (layout.element_offset(next) / per);
-  }
-  const std::string inside = bounds_condition(tile, first);
-  note_pointer(tile.tensor);
-  const auto turns = open_loops(loops);
-  out_.line("{}<{}>(wl::at({}, {}), {}{});", load_call(node), bytes_of(packed.dtype, choice.vector), name(node.dst.tensor),
-            value_index(loops, per).text(), plus(name(tile.tensor), at + quotient(within(held, 0, loops), per, bounds_)),
-            inside.empty() ? "" : fmt::format(", {}, {}", inside, literal(packed.dtype, node.fill)));
-}
-
 void CudaEmitter::cast_registers(const Copy& node) {
   const TensorId src = node.src.tensor, dst = node.dst.tensor;
   const Dtype from = tensor(src).dtype, to = tensor(dst).dtype;
@@ -97,6 +70,7 @@ void CudaEmitter::cast_registers(const Copy& node) {
 
 CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at, const std::string& fill) {
   note_pointer(global.tensor);
+  if (tensor(global.tensor).packed) return place_in_packed(global, at, fill);
   if (global.lookup >= 0) {  // gathered: the coordinate is read, for the element of the innermost loops
     const auto d = static_cast<std::size_t>(global.lookup_dim);
     const Tile indices{global.lookup, {global.offset[d]}, {global.extent[d]}};
@@ -108,6 +82,22 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
   }
   const std::string bounds = bounds_condition(global, at);
   return {global_address(global, at), bounds.empty() ? "" : ", " + bounds + fill};
+}
+
+// By coordinates within the tile, which lies inside its tensor as a whole or not at all.
+CudaEmitter::Place CudaEmitter::place_in_packed(const Tile& tile, const std::vector<Index>& within, const std::string& fill) {
+  const Tensor& packed = tensor(tile.tensor);
+  const auto& layout = solution_.packed.at(tile.tensor);
+  Index at = 0;  // in elements
+  std::vector<Index> first;
+  for (std::size_t d = 0; d < within.size(); ++d) {
+    layout::Coord next(within.size(), 0);
+    next[d] = tile.extent[d];
+    const Index number = factor_in(packed, first.emplace_back(offset(tile, d)) / tile.extent[d]);
+    at = at + number * layout.element_offset(next) + offset_in(within[d], layout.dims[d], bounds_);
+  }
+  const std::string inside = bounds_condition(tile, first);
+  return {plus(name(tile.tensor), quotient(at, per_byte(packed.dtype), bounds_)), inside.empty() ? "" : ", " + inside + fill};
 }
 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,

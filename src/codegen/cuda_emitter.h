@@ -59,6 +59,7 @@ struct ThreadDigit {
   }
 };
 std::vector<ThreadDigit> thread_modes(const TvLayout& layout);  // as the layout has them
+Index factor_in(const Tensor& t, const Index& index);           // of an offset: of 64 bits where the tensor is large
 
 // The blocks of a cluster that one block shares with, itself among them.
 struct Peers {
@@ -101,7 +102,6 @@ class CudaEmitter {
                    std::int64_t vector, bool load, const std::optional<Index>& peer = {});
   template <class F>
   void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load, const F& line);
-  void load_packed(const Copy& node, const TvLayout& seen, const Choice& choice);
   void copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice);
   void copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice);
   void copy_by_engine(const Copy& node, const Sides& sides, const Choice& choice);
@@ -205,6 +205,7 @@ class CudaEmitter {
     std::string address, tail;  // behind other arguments: when it lies inside its tensor, and what counts where it does not
   };
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
+  Place place_in_packed(const Tile& tile, const std::vector<Index>& within, const std::string& fill);
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string global_address(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;

@@ -103,10 +103,9 @@ class Model : Question {
     const Tensor& tensor = program.tensor(global.tensor);
     std::set<std::int64_t> touched;
     for (std::int64_t lane = 0; lane < std::min<std::int64_t>(32, lanes.threads()); ++lane) {
-      std::int64_t element = 0;
       const auto at = lanes.coord(lane, 0);
-      for (std::size_t d = 0; d < at.size(); ++d)
-        element += at[d] * (tensor.packed ? 1 : global.step_along(d) * tensor.strides[d]);
+      std::int64_t element = tensor.packed ? solution_.packed.at(global.tensor).element_offset(at) : 0;
+      for (std::size_t d = 0; d < at.size() && !tensor.packed; ++d) element += at[d] * global.step_along(d) * tensor.strides[d];
       const std::int64_t first = element * bits_of(tensor.dtype) / 8, last = first + bytes_of(tensor.dtype, vector) - 1;
       for (std::int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
     }
@@ -330,11 +329,8 @@ class Model : Question {
     const TvLayout& tv = sides.registers ? solution_.registers.at(sides.registers->tensor) : choice.mapping;
     const TvLayout lanes = seen_from(tv, memory.extent);
     if (sides.global) {
-      const auto packed = solution_.packed.find(memory.tensor);
       const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector),
-                   touched = packed == solution_.packed.end()
-                                 ? sectors(memory, lanes, choice.vector)
-                                 : sectors({memory.tensor, {}, {}}, *in_packed(lanes, packed->second), choice.vector);
+                   touched = sectors(memory, lanes, choice.vector);
       work.issue = accesses * warps * rates_.access_issue;
       work.l2_bytes = accesses * warps * touched * 32 * part;
       work.shared = accesses * warps * std::max(1.0, touched * 32 / rates_.shared_bytes);

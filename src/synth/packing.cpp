@@ -13,95 +13,54 @@ namespace warploom::synth {
 namespace {
 using layout::Coord, layout::MemoryLayout, layout::TvMode;
 
-// In the tile's own order, row by row, where the registers' digits are not those of its coordinates.
-MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor, const std::vector<std::int64_t>& tile) {
-  std::vector<std::map<std::int64_t, layout::MemoryMode>> digits(tile.size());  // of each dimension, by their steps along it
+// Row by row where the registers hold some elements more often than others: else their digits are those of the coordinates.
+MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor) {
+  const std::size_t rank = seen.tile.size();
   std::int64_t next = 1, room = 128 / bits_of(tensor.dtype);
-  const auto lay = [&](const Coord& step, std::int64_t extent) {
-    for (std::size_t d = 0; d < tile.size(); ++d)
-      if (extent > 1 && step[d] != 0) digits[d][step[d]] = {extent, next}, next *= extent;
-  };
-  std::vector<TvMode> later = seen.thread;  // than the first access
+  std::vector<TvMode> order, later;  // digits, fastest first; those of values after the first access
   for (TvMode mode : seen.value) {
     const std::int64_t first = std::gcd(mode.extent, room);
-    lay(mode.step, first);
     room = first < mode.extent ? 1 : room / first;
-    mode.extent /= first;
+    order.push_back({first, mode.step});
     for (std::int64_t& step : mode.step) step *= first;
-    later.push_back(std::move(mode));
+    later.push_back({mode.extent / first, mode.step});
   }
-  for (const TvMode& mode : later) lay(mode.step, mode.extent);
-  MemoryLayout out{std::vector<std::vector<layout::MemoryMode>>(tile.size()), {}, bits_of(tensor.dtype)};
-  bool whole = true;
-  for (std::size_t d = 0; d < tile.size(); ++d) {
-    std::int64_t reach = 1;
-    for (const auto& [step, mode] : digits[d]) {
-      whole &= step == reach;
-      reach *= mode.extent;
-      out.dims[d].push_back(mode);
-    }
-    whole &= reach == tile[d];
+  order.insert(order.end(), seen.thread.begin(), seen.thread.end());
+  order.insert(order.end(), later.begin(), later.end());
+  std::vector<std::map<std::int64_t, layout::MemoryMode>> digits(rank);  // of each dimension, by their steps along it
+  const bool exact = seen.is_exact();
+  for (const auto& [extent, step] : order)
+    for (std::size_t d = 0; d < rank; ++d)
+      if (exact && extent > 1 && step[d] != 0) digits[d][step[d]] = {extent, next}, next *= extent;
+  MemoryLayout out = layout::dense(seen.tile, rank - 1, bits_of(tensor.dtype));
+  next = element_count(seen.tile);
+  for (std::size_t d = rank; d-- > 0; next *= tensor.shape[d] / seen.tile[d]) {
+    if (exact) out.dims[d].clear();
+    for (const auto& digit : digits[d]) out.dims[d].push_back(digit.second);
+    if (tensor.shape[d] > seen.tile[d]) out.dims[d].push_back({tensor.shape[d] / seen.tile[d], next});
   }
-  next = element_count(tile);
-  if (!whole) out = layout::dense(tile, tile.size() - 1, out.element_bits);
-  for (std::size_t d = tile.size(); d-- > 0; next *= tensor.shape[d] / tile[d])
-    if (tensor.shape[d] > tile[d]) out.dims[d].push_back({tensor.shape[d] / tile[d], next});
   return out;
 }
 }  // namespace
-std::optional<TvLayout> in_packed(const TvLayout& seen, const MemoryLayout& packed) {
-  TvLayout out{{element_count(seen.tile)}, {}, {}};
-  // A digit of a thread's or a value's number becomes several where the order goes on elsewhere before its end.
-  const auto add = [&](TvMode mode, std::vector<TvMode>& to) {
-    while (mode.extent > 1) {
-      const std::int64_t stride = packed.element_offset(mode.step);
-      std::int64_t count = 1;
-      for (Coord at = mode.step; count < mode.extent && packed.element_offset(at) == count * stride; ++count)
-        std::ranges::transform(at, mode.step, at.begin(), std::plus());
-      if ((count = std::gcd(count, mode.extent)) == 1) return;
-      to.push_back({count, {stride}});
-      mode.extent /= count;
-      for (std::int64_t& step : mode.step) step *= count;
-    }
-  };
-  for (const TvMode& mode : seen.thread) add(mode, out.thread);
-  for (const TvMode& mode : seen.value) add(mode, out.value);
-  if (out.threads() != seen.threads() || out.values() != seen.values()) return std::nullopt;
-  for (std::int64_t t = 0; t < out.threads(); ++t)
-    for (std::int64_t v = 0; v < out.values(); ++v)
-      if (out.coord(t, v)[0] != packed.element_offset(seen.coord(t, v))) return std::nullopt;
-  return coalesce(out);
-}
-
-std::int64_t packed_vector(const TvLayout& held, Dtype dtype) {
-  return common_vector(held, {{{{held.tile[0], 1}}}, {}, bits_of(dtype)}, 16);
-}
-
 void solve_packed(const Question& question, Solution& solution) {
   std::map<TensorId, std::vector<std::pair<const Statement*, TvLayout>>> readers;
   for (const Site& site : question.sites)
     if (const auto* copy = std::get_if<Copy>(&site.statement->node); copy && question.program.tensor(copy->src.tensor).packed)
       readers[copy->src.tensor].emplace_back(site.statement,
                                              seen_from(solution.registers.at(copy->dst.tensor), copy->src.extent));
-  // As one of the readers wants it, or row by row, such that all of them take the fewest accesses.
+  // As that reader wants it with whom all of them take the fewest accesses.
   for (const auto& [id, all] : readers) {
     const Tensor& tensor = question.program.tensor(id);
     double fewest = HUGE_VAL;
-    for (std::size_t i = 0; i <= all.size(); ++i) {
-      const auto& [by, wanted] = all[i % all.size()];
-      const MemoryLayout packed = packed_for(i < all.size() ? wanted : TvLayout(), tensor, wanted.tile);
+    for (const auto& [by, wanted] : all) {
+      const MemoryLayout packed = packed_for(wanted, tensor);
       double accesses = 0;
-      std::int64_t widest = 1;
-      for (const auto& reader : all) {
-        const auto held = in_packed(reader.second, packed);
-        const std::int64_t vector = held ? packed_vector(*held, tensor.dtype) : 0;
-        accesses += held ? static_cast<double>(held->values()) / static_cast<double>(vector) : HUGE_VAL;
-        widest = std::max(widest, vector);
-      }
+      for (const auto& reader : all)
+        accesses += static_cast<double>(reader.second.values()) / static_cast<double>(common_vector(reader.second, packed, 16));
       if (accesses >= fewest) continue;
       fewest = accesses, solution.packed[id] = packed;
       solution.reasons[id] = {by, fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
-                                              text_of(wanted.tile), widest * bits_of(tensor.dtype))};
+                                              text_of(wanted.tile), common_vector(wanted, packed, 16) * packed.element_bits)};
     }
   }
 }

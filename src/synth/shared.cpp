@@ -301,16 +301,12 @@ class SharedSolver : Question {
     const Tensor &tensor = program.tensor(memory.tensor), &other = program.tensor(side.tensor);
     const TvLayout tv = seen_from(solution_.registers.at(side.tensor), memory.extent);
     choice.instruction = row_of(Method::plain, copy);
-    if (tensor.packed) {
-      choice.vector = static_cast<int>(packed_vector(*in_packed(tv, solution_.packed.at(memory.tensor)), tensor.dtype));
-      choice.why = "a thread's values, packed so that they are neighbours";
-      return;
-    }
     if (sides.global) {
       MemoryLayout view;  // the box as memory, to find common vectors
       view.element_bits = bits_of(tensor.dtype);
       for (std::size_t d = 0; d < tensor.shape.size(); ++d)
         view.dims.push_back({{memory.extent[d], tensor.strides[d] * memory.step_along(d)}});
+      if (tensor.packed) view = solution_.packed.at(memory.tensor);
       const std::int64_t limit = vector_limit(program, bounds, memory, 16);
       choice.vector = static_cast<int>(std::min(limit, common_vector(tv, view, 16)));
       choice.why = "the widest vectors that lanes, strides and edges allow";

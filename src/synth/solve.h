@@ -43,11 +43,6 @@ Status solve_shared(const Question& question, Solution& solution);
 // Fills solution.packed; solution.registers must be complete.
 void solve_packed(const Question& question, Solution& solution);
 
-// Which of a packed tile's elements, counted as they lie, a thread holds in each value, from a layout of the tile; nothing where that is no
-// sum of digits. And how many of them one access moves.
-std::optional<TvLayout> in_packed(const TvLayout& seen, const layout::MemoryLayout& packed);
-std::int64_t packed_vector(const TvLayout& held, Dtype dtype);
-
 // The dimension of a shared tensor whose elements are neighbours.
 std::size_t contiguous_dim(const layout::MemoryLayout& layout, const Tensor& tensor);
 

@@ -55,9 +55,8 @@ struct Declaration {
     if (count < 1 || count > kLargestTensor) return refuse("an extent is below 1, or the tensor is too large");
     if (tensor.writable && !global) return refuse("only a global tensor is an output");
     if (tensor.zeroed && !tensor.writable) return refuse("only an output is zeroed");
-    if (tensor.packed && (!global || tensor.writable)) return refuse("only a global tensor that is no output is packed");
-    if (tensor.packed && tensor.strides != dense_strides(tensor.shape))
-      return refuse("a packed tensor has no strides of its own");
+    if (tensor.packed && (!global || tensor.writable || tensor.strides != dense_strides(tensor.shape)))
+      return refuse("only a global tensor that is no output and has no strides of its own is packed");
     const bool windows = tensor.windows_of >= 0;
     if (!global && !windows && !tensor.strides.empty()) return refuse("only a global tensor and windows have strides");
     if ((global || windows) && tensor.strides.size() != tensor.shape.size())

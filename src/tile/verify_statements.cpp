@@ -2,10 +2,7 @@
 #include "tile/verify.h"
 namespace warploom::tile {
 namespace {
-template <class T>
-bool contains(const std::vector<T>& list, const T& value) {
-  return std::ranges::find(list, value) != list.end();
-}
+bool contains(const std::vector<PipelineId>& list, PipelineId id) { return std::ranges::count(list, id) > 0; }
 using tile::text_of;
 std::string text_of(Dtype type) { return std::string(warploom::name_of(type)); }
 
@@ -102,11 +99,10 @@ class Verifier {
   // A tile lies within its tensor; what a statement names without a tile is all of a register tensor.
   Status check(const TensorUse& used, std::string_view statement) const {
     WARPLOOM_CHECK(use(used.tensor, used.written));
-    if (program_.tensor(used.tensor).windows_of >= 0 && statement != "copy")
-      return refuse(fmt::format("{} works on windows '{}'", statement, name(used.tensor)),
+    const Tensor& tensor = program_.tensor(used.tensor);
+    if ((tensor.windows_of >= 0 || tensor.packed) && (statement != "copy" || used.gathers))
+      return refuse(fmt::format("{} {} '{}'", statement, tensor.packed ? "reads packed" : "works on windows", tensor.name),
                     "a copy to a register tensor before it");
-    if (program_.tensor(used.tensor).packed && (statement != "copy" || used.gathers))
-      return refuse(fmt::format("'{}' is packed, and {} reads it", name(used.tensor), statement), "copies of its tiles alone");
     if (used.tile) return check(*used.tile);
     if (used.gathers) return check_lookup(*used.gathers);
     if (program_.tensor(used.tensor).scope == Scope::reg) return ok();

@@ -102,7 +102,7 @@ class Verifier {
     const Tensor& tensor = program_.tensor(used.tensor);
     if ((tensor.windows_of >= 0 || tensor.packed) && (statement != "copy" || used.gathers))
       return refuse(fmt::format("{} {} '{}'", statement, tensor.packed ? "reads packed" : "works on windows", tensor.name),
-                    "a copy to a register tensor before it");
+                    "a copy to a register tensor before it", std::string(statement));
     if (used.tile) return check(*used.tile);
     if (used.gathers) return check_lookup(*used.gathers);
     if (program_.tensor(used.tensor).scope == Scope::reg) return ok();

@@ -91,10 +91,8 @@ CudaEmitter::Place CudaEmitter::place_in_packed(const Tile& tile, const std::vec
   Index at = 0;  // in elements
   std::vector<Index> first;
   for (std::size_t d = 0; d < within.size(); ++d) {
-    layout::Coord next(within.size(), 0);
-    next[d] = tile.extent[d];
     const Index number = factor_in(packed, first.emplace_back(offset(tile, d)) / tile.extent[d]);
-    at = at + number * layout.element_offset(next) + offset_in(within[d], layout.dims[d], bounds_);
+    at = at + offset_in(number * tile.extent[d] + within[d], layout.dims[d], bounds_);
   }
   const std::string inside = bounds_condition(tile, first);
   return {plus(name(tile.tensor), quotient(at, per_byte(packed.dtype), bounds_)), inside.empty() ? "" : ", " + inside + fill};

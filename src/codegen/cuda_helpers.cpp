@@ -32,10 +32,7 @@ std::string CudaEmitter::first_replica(const TvLayout& layout) {
 std::vector<ThreadDigit> thread_modes(const TvLayout& layout) {
   std::vector<ThreadDigit> modes;
   std::int64_t below = 1;
-  for (const auto& mode : layout.thread) {
-    modes.push_back({below, mode.extent, mode.step});
-    below *= mode.extent;
-  }
+  for (const auto& mode : layout.thread) modes.push_back({std::exchange(below, below * mode.extent), mode.extent, mode.step});
   return modes;
 }
 
@@ -64,8 +61,7 @@ Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool 
 
 // A tile's offset, by its name where a loop around has one for it.
 Index CudaEmitter::offset(const Tile& tile, std::size_t dim) const {
-  if (tensor(tile.tensor).scope != Scope::global) return tile.offset[dim];
-  return named(tile.offset[dim]);
+  return tensor(tile.tensor).scope == Scope::global ? named(tile.offset[dim]) : tile.offset[dim];
 }
 
 Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t per) {

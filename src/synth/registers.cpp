@@ -191,11 +191,10 @@ class Solver : Question {
   void try_vectors(const Solution& state, const Site& site) {
     const auto& copy = std::get<Copy>(site.statement->node);
     const Sides sides = sides_of(program, copy);
-    const Tile *side = sides.registers, *global = sides.global;
-    std::size_t contiguous = side->extent.size() - 1;
-    if (const auto wide = wide_dims(side->extent); global && program.tensor(global->tensor).packed && !wide.empty())
-      contiguous = wide.back();
-    else if (global) contiguous = met_by(*side, *global, contiguous_dim(program.tensor(global->tensor))).value_or(contiguous);
+    const Tile *side = sides.registers, *global = program.tensor(copy.src.tensor).packed ? nullptr : sides.global;
+    const auto wide = wide_dims(side->extent);
+    std::size_t contiguous = wide.empty() ? 0 : wide.back();
+    if (global) contiguous = met_by(*side, *global, contiguous_dim(program.tensor(global->tensor))).value_or(contiguous);
     int width = global ? vector_limit(program, bounds, *global, 16) : 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
     const int least = per_byte(program.tensor(side->tensor).dtype);
     for (; width >= least; width /= 2) {

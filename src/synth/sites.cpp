@@ -84,8 +84,6 @@ std::optional<std::size_t> contiguous_dim(const Tensor& tensor) {
 
 int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile, int max_bytes) {
   const Tensor& tensor = program.tensor(tile.tensor);
-  const int most = std::max(1, max_bytes * 8 / bits_of(tensor.dtype));
-  if (tensor.packed) return static_cast<int>(std::gcd<std::int64_t>(element_count(tile.extent), most));
   const auto contiguous = contiguous_dim(tensor);
   const std::size_t c = contiguous.value_or(0);
   if (!contiguous || tile.step_along(c) != 1 || (tile.lookup >= 0 && tile.lookup_dim == static_cast<int>(c))) return 1;
@@ -93,7 +91,7 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile,
   if (bounds.may_exceed(program, tile, c)) common = std::gcd(common, tensor.shape[c]);
   for (std::size_t d = 0; d < tensor.shape.size(); ++d)
     if (d != c && tensor.shape[d] > 1) common = std::gcd(common, tensor.strides[d]);
-  return static_cast<int>(std::gcd<std::int64_t>(common, most));
+  return static_cast<int>(std::gcd(common, std::max(1, max_bytes * 8 / bits_of(tensor.dtype))));
 }
 
 // Ranges of index expressions.

@@ -82,6 +82,9 @@ std::string CudaEmitter::source() const {
     record["cluster"] = {{"blocks", blocks}, {"extents", joined(program_.cluster, ", ")}};
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& t = tensor(id);
+    if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end())
+      record["packed"].push_back(
+          {{"name", t.name}, {"type", name_of(t.dtype)}, {"shape", text_of(t.shape)}, {"layout", to_string(packed->second)}});
     if (t.scope != Scope::shared) continue;
     nlohmann::json& row = record["tensors"].emplace_back();
     row["name"] = t.name, row["offset"] = solution_.shared_offset.at(id);
@@ -269,6 +272,7 @@ void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec
   const std::string& buffer = given_.tensor(id).name;
   const bool first = std::ranges::find(args_, buffer, &Argument::buffer) == args_.end();
   args_.push_back({buffer, tensor_map, std::move(spec), tensor(id).zeroed && first});
+  if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end()) args_.back().packed = packed->second.dims;
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {

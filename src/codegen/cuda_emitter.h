@@ -59,6 +59,7 @@ struct ThreadDigit {
   }
 };
 std::vector<ThreadDigit> thread_modes(const TvLayout& layout);  // as the layout has them
+Index factor_in(const Tensor& t, const Index& index);           // of an offset: of 64 bits where the tensor is large
 
 // The blocks of a cluster that one block shares with, itself among them.
 struct Peers {
@@ -205,6 +206,7 @@ class CudaEmitter {
     std::string address, tail;  // behind other arguments: when it lies inside its tensor, and what counts where it does not
   };
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
+  Place place_in_packed(const Tile& tile, const std::vector<Index>& within, const std::string& fill);
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string global_address(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;

@@ -103,9 +103,9 @@ class Model : Question {
     const Tensor& tensor = program.tensor(global.tensor);
     std::set<std::int64_t> touched;
     for (std::int64_t lane = 0; lane < std::min<std::int64_t>(32, lanes.threads()); ++lane) {
-      std::int64_t element = 0;
       const auto at = lanes.coord(lane, 0);
-      for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * global.step_along(d) * tensor.strides[d];
+      std::int64_t element = tensor.packed ? solution_.packed.at(global.tensor).element_offset(at) : 0;
+      for (std::size_t d = 0; d < at.size() && !tensor.packed; ++d) element += at[d] * global.step_along(d) * tensor.strides[d];
       const std::int64_t first = element * bits_of(tensor.dtype) / 8, last = first + bytes_of(tensor.dtype, vector) - 1;
       for (std::int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
     }

@@ -6,9 +6,10 @@ import statistics
 import sys
 
 LIMIT = 30_000
-# To be lowered as the figure falls; raised three times: for the process that holds candidates, for CumSum and Einsum, and for
-# convolutions by windows, rows over the whole grid and the reference's products on a GPU.
-STANDS = 32_370
+# To be lowered as the figure falls; raised four times: for the process that holds candidates, for CumSum and Einsum, for
+# convolutions by windows, rows over the whole grid and the reference's products on a GPU, and for blocks of scales, stream-K, packed
+# tensors, triangles and clusters that go on while they meet.
+STANDS = 33_120
 LONG_FILE = 600
 SUFFIXES = {".h", ".cpp", ".def", ".cu", ".sql", ".py", ".cmake"}
 

@@ -23,7 +23,8 @@ Result<Kernel> CudaEmitter::run() {
     if (synth::is_between_roles(sites_, id))
       barriers_[id] = scratch(-1, &program_.pipeline(id), 2 * kBarrierBytes * program_.pipeline(id).stages).offset;
   for (const auto& site : sites_)
-    if (std::holds_alternative<ClusterReduce>(site.statement->node)) meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
+    if (std::holds_alternative<ClusterReduce>(site.statement->node))
+      ++rounds_, meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
   role_threads_ = program_.warps * 32;
   out_.indent();
 
@@ -202,10 +203,12 @@ void CudaEmitter::emit(const For& node) {
   };
   const Pending entry = now_;
   const Writer before = out_;
+  ++loops_;
   pass();
   now_.join(entry);
   out_ = before;
   pass();
+  --loops_;
   if (!runs(node.begin, node.end)) now_.join(entry);
   drain(node.body);
 }

@@ -253,6 +253,7 @@ class CudaEmitter {
     TensorId made;
     std::function<void()> finish;
   };
+  int loops_ = 0, rounds_ = 0;      // around what is emitted; in which a cluster meets, if each were taken once
   std::optional<Meeting> meeting_;  // of a cluster's blocks, that this one has sent its part to
   bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done
   bool slot_read_ = false;          // by the threads themselves, since the slot was taken

@@ -105,7 +105,7 @@ void CudaEmitter::emit(const ClusterReduce& node) {
       if (mode.moves() && mode.extent > 1) others.add(digit(mode.below, mode.extent), mode.extent);
     const std::int64_t row = others.count * values * 4;
     const Scratch place = scratch(1, &node, 2 * blocks * row);
-    if (now_.read_parts) meet();
+    if (now_.read_parts && (loops_ > 0 || rounds_ > 2)) meet();  // else no round follows the next
     const Index parity = Index::variable("(meeting & 1)"), met = Index::variable("met") + parity * kBarrierBytes;
     const Index own = place.base + parity * (blocks * row) + scaled(others.number, values * 4) + Index::variable("i") * 4;
     out_.line("if (t == 0) wl::mbarrier_arrive_expect_tx({}, {});", met.text(), blocks * row);

@@ -55,7 +55,7 @@ Result<Id> dequantized(Writer& w, Id x, Id scale, Id zero = kAbsent) {
   const Shape whole = w.shape(x), of = w.shape(scale);
   bool fits = of.size() == whole.size();
   for (std::size_t d = 0; fits && d < of.size(); ++d) {
-    fits = of[d] > 0 ? whole[d] % of[d] == 0 : whole[d] == 0;
+    fits = of[d] > 0 ? whole[d] % of[d] == 0 && (of[d] == 1 || whole[d] > 0) : whole[d] == 0;
     const bool split = of[d] > 1 && of[d] < whole[d];
     apart.push_back(split ? of[d] : whole[d]), blocks.push_back(of[d]);
     if (fits && split) apart.push_back(whole[d] / of[d]), blocks.push_back(1);
@@ -140,17 +140,20 @@ Result<Outputs> dequantize_linear(Writer& w) {
   const std::int64_t block = w.node.integer("block_size"), type = w.node.integer("output_dtype");
   if (type != 0 && type != onnx_type_of(q.in(1).dtype))
     return q.error(kAttribute, "the output has another type than the scale", onnx_type_of(q.in(1).dtype), type);
-  if (q.has(2) && element_count(q.in(2).shape) != element_count(scale))
-    return q.error(kShape, "as many zero points as scales", scale, q.in(2).shape);
+  const bool one = element_count(scale) == 1 && q.has(2) && element_count(q.in(2).shape) == 1;
+  if (q.has(2) && !one && q.in(2).shape != scale) return q.error(kShape, "zero points lie as scales do", scale, q.in(2).shape);
+  if (block < 0) return q.error(kAttribute, "a block has elements", "block_size of 0, for none, or more", block);
   Shape blocks = Shape(in.size(), 1);
   if (block != 0 || element_count(scale) != 1) {
     WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
     if (block == 0) WARPLOOM_CHECK(check_vector(q, 1, in[axis]));
     blocks[axis] = in[axis];
-    if (block != 0) blocks = in, blocks[axis] = block > 0 ? in[axis] / block : 0;
-    if (block != 0 && (scale != blocks || in[axis] % block != 0))
-      return q.error(kShape, fmt::format("scales are not of whole blocks of {} along axis {}", block, axis), blocks, scale,
-                     "pad the tensor to whole blocks");
+    if (block != 0) blocks = in, blocks[axis] = ceil_div(in[axis], block);
+    if (block != 0 && scale != blocks)
+      return q.error(kShape, fmt::format("scales are not of blocks of {} along axis {}", block, axis), blocks, scale);
+    if (block != 0 && in[axis] % block != 0)
+      return q.error(kShape, "the last block is of fewer elements, which is not supported",
+                     fmt::format("a multiple of {}", block), in[axis], "pad the tensor to whole blocks");
   }
   const Id zero = q.has(2) ? w.reshape(w.raw(2), blocks, "zero_points") : kAbsent;
   WARPLOOM_TRY(const Id y, dequantized(w, w.raw(0), w.reshape(w.raw(1), blocks, "blocks"), zero));
@@ -159,7 +162,15 @@ Result<Outputs> dequantize_linear(Writer& w) {
 
 // (a · scale_a) · (b · scale_b), a [M,K], b [K,N] of 8 bits, scales f32 with as many axes.
 Result<Outputs> scaled_matmul(Writer& w) {
-  WARPLOOM_TRY(const Dtype to, checked_dtype(w.node.integer("output_dtype"), "ScaledMatMul's output type", w.question().place));
+  const Question q = w.question();
+  WARPLOOM_TRY(const Dtype to, checked_dtype(w.node.integer("output_dtype"), "ScaledMatMul's output type", q.place));
+  if (!is_wide_float(to)) return q.error(kAttribute, "sums of products are floats", "output_dtype f32, bf16 or f16", to);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Dtype of = q.in(i).dtype;
+    if (i < 2 && of != Dtype::i8 && !(is_float(of) && bits_of(of) == 8)) return type_error(q, "operands e4m3, e5m2 or i8", of);
+    if (i >= 2 && of != Dtype::f32) return type_error(q, "scales f32", of);
+    if (q.in(i).shape.size() != 2) return q.error(kShape, "operands and scales are matrices", "2 axes", q.in(i).shape);
+  }
   WARPLOOM_TRY(const Id a, dequantized(w, w.raw(0), w.raw(2)));
   WARPLOOM_TRY(const Id b, dequantized(w, w.raw(1), w.raw(3)));
   return Outputs{w.cast(w.make(OpKind::MatMul, {a, b}, "product"), to, "y")};

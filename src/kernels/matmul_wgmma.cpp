@@ -289,7 +289,9 @@ class MatmulWgmma : public Family {
         body(tile, begin, tile::min(begin + part_steps, Index(steps)), false);
       });
       if (!stream) return;
-      const Index low = worker * rest / workers, high = (worker + 1) * rest / workers;
+      // As much each, the first few one slot more: products of both counts would be too large for long sums.
+      const auto start = [&](const Index& block) { return block * (rest / workers) + tile::min(block, Index(rest % workers)); };
+      const Index low = start(worker), high = start(worker + 1);
       t.for_("back", 0, 3, 1, [&](const Index& back) {
         const Index number = (high - 1) / of_tile - back, first = number * of_tile,
                     begin = tile::max(low - first, Index(0)) * turns, end = tile::min(high - first, Index(of_tile)) * turns;

@@ -175,13 +175,15 @@ void RowProgram::go_ahead(std::size_t pass) {
   const TensorId made = bound.at(id).tensor, factor = number("factor");
   if (pass == 0) {
     own_top = number("own");
+    // Not -infinity, whose difference to itself is no number; the row's may be.
     b.map(own_top, tile::apply(ValueOp::max, {b.value(made), tile::constant(std::numeric_limits<float>::lowest())}));
-    b.map(made, b.value(own_top));  // finite: the difference of infinities is no number
     b.cluster_reduce(made, ReduceOp::max);
     bound[top] = b.value(own_top);
   } else {
     bound[top] = b.value(number(fmt::format("top{}", top)));
-    b.map(factor, tile::apply(ValueOp::exp, {b.value(own_top) - bound[top]}));
+    const Value same = tile::apply(ValueOp::equal, {b.value(own_top), bound[top]}),  // as infinities are
+        scale = tile::apply(ValueOp::exp, {b.value(own_top) - bound[top]});
+    b.map(factor, tile::apply(ValueOp::where, {same, tile::constant(1), scale}));
     b.map(made, b.value(made) * b.value(factor));
     b.cluster_reduce(made, ReduceOp::sum);
   }

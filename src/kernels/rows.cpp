@@ -217,6 +217,7 @@ class Reader {
     const bool extremes = first.op == ValueOp::max || first.op == ValueOp::min;
     const auto chosen = made_by(ValueOp::where, second.operands[0]);
     if (!extremes || second.op != ValueOp::min || chosen.empty() || rows_.term(chosen[1]).kind != Kind::index) return -1;
+    if (rows_.row.size() != 1 || rows_.term(chosen[1]).at.steps[rows_.row[0]] <= 0) return -1;  // lanes walk from the first on
     const auto found = made_by(ValueOp::where, chosen[0]);
     if (found.empty() || made_by(ValueOp::equal, found[0]) != std::vector{x, extreme} || !is(found[1], 1)) return -1;
     const auto number = made_by(ValueOp::where, found[2]);
@@ -234,7 +235,11 @@ class Reader {
     if (second.op != ValueOp::add || made.kind != Kind::apply) return;
     const RowTerm& off = rows_.term(made.operands[0]);
     if (off.kind != Kind::apply || off.op != ValueOp::sub || off.operands[0] != first.operands[0]) return;
-    rows_.joint = first.op == ValueOp::max && made.op == ValueOp::exp && off.operands[1] == number;
+    const auto stored = [&](int t) {
+      return std::ranges::count(rows_.results, t) > 0;
+    };  // kernels bend them where all are -infinity
+    rows_.joint = first.op == ValueOp::max && made.op == ValueOp::exp && off.operands[1] == number && !stored(number) &&
+                  !stored(passes[1].reduces[0]) && !stored(second.operands[0]);
     rows_.spread = passes.size() == 3 && first.op == ValueOp::add && made.op == ValueOp::mul &&
                    made.operands[0] == made.operands[1] && !rows_.term(off.operands[1]).along;
   }

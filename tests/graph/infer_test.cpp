@@ -111,15 +111,30 @@ TEST(Infer, DequantizeLinearWantsWholeBlocksAlongItsAxis) {
   EXPECT_EQ(code({2, 6}, 0, 2), std::nullopt);
   EXPECT_EQ(code({4, 6}, 1, 1), std::nullopt);
   for (const auto& [scales, axis, block] : std::vector<std::tuple<Shape, I, I>>{
-           {{6}, 1, 2}, {{4, 2}, 1, 2}, {{4, 2}, 1, 4}, {{3, 6}, 1, 2}, {{4, 3}, 1, -2}, {{4, 0}, 1, 7}})
+           {{6}, 1, 2}, {{4, 2}, 1, 2}, {{4, 2}, 1, 4}, {{3, 6}, 1, 2}, {{4, 0}, 1, 7}, {{4, 1}, 1, 7}})
     EXPECT_EQ(code(scales, axis, block), ErrorCode::kOnnxShape) << to_text(scales);
+  EXPECT_EQ(code({4, 3}, 1, -2), ErrorCode::kOnnxAttribute);
+}
+TEST(Infer, DequantizeLinearWantsZeroPointsWhereItsScalesAre) {
+  const auto code = [](Shape scales, Shape zeros) {
+    Builder b("t");
+    b.output(b.add(
+        OpKind::DequantizeLinear,
+        {b.input("x", Dtype::i8, {4, 8}), b.input("s", Dtype::f32, std::move(scales)), b.input("z", Dtype::i8, std::move(zeros))},
+        {{"axis", I{1}}, {"block_size", I{4}}}));
+    const auto graph = b.finish();
+    return graph ? std::nullopt : std::optional(graph.error().code);
+  };
+  EXPECT_EQ(code({4, 2}, {4, 2}), std::nullopt);
+  EXPECT_EQ(code({4, 2}, {2, 4}), ErrorCode::kOnnxShape);
 }
 TEST(Infer, ScaledMatMulWantsScalesOfBlocks) {
-  const auto code = [](Dtype type, Shape a_scales, Shape b_scales) {
+  const auto code = [](Dtype type, Shape a_scales, Shape b_scales, Dtype scales = Dtype::f32, I to = 16) {
     Builder b("t");
     b.output(b.add(OpKind::ScaledMatMul,
-                   {b.input("a", type, {4, 8}), b.input("b", type, {8, 6}), b.input("sa", Dtype::f32, std::move(a_scales)),
-                    b.input("sb", Dtype::f32, std::move(b_scales))}));
+                   {b.input("a", type, {4, 8}), b.input("b", type, {8, 6}), b.input("sa", scales, std::move(a_scales)),
+                    b.input("sb", scales, std::move(b_scales))},
+                   {{"output_dtype", to}}));
     const auto graph = b.finish();
     return graph ? std::nullopt : std::optional(graph.error().code);
   };
@@ -128,6 +143,9 @@ TEST(Infer, ScaledMatMulWantsScalesOfBlocks) {
   EXPECT_EQ(code(Dtype::e4m3, {3, 2}, {2, 3}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code(Dtype::e4m3, {4}, {2, 3}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code(Dtype::f32, {4, 2}, {2, 3}), ErrorCode::kOnnxType);
+  EXPECT_EQ(code(Dtype::u8, {4, 2}, {2, 3}), ErrorCode::kOnnxType);
+  EXPECT_EQ(code(Dtype::e4m3, {4, 2}, {2, 3}, Dtype::bf16), ErrorCode::kOnnxType);
+  EXPECT_EQ(code(Dtype::e4m3, {4, 2}, {2, 3}, Dtype::f32, 6), ErrorCode::kOnnxAttribute);
 }
 TEST(Infer, UnknownNewShapeIsDynamic) {
   Builder b("t");

@@ -115,9 +115,12 @@ std::vector<Form> forms_of(const Region& region, const Capabilities& capabilitie
   std::vector<Form> forms;
   for (const Nest& nest : region.nests()) {
     auto form = form_of(nest, capabilities.gpu);
-    const auto computed = [&](const Access& access) { return is_computed(access.dtype); };
-    if (!form || !std::ranges::all_of(nest.loads, computed) || !std::ranges::all_of(nest.outputs, computed, &Nest::Output::place))
-      return {};
+    const bool converts = capabilities.gpu && capabilities.fp8_tflops > 0;  // floats of 8 bits
+    const auto loaded = [&](const Access& access) {
+      return is_computed(access.dtype) || (converts && is_float(access.dtype) && bits_of(access.dtype) == 8);
+    };
+    const auto stored = [](const Nest::Output& output) { return is_computed(output.place.dtype); };
+    if (!form || !std::ranges::all_of(nest.loads, loaded) || !std::ranges::all_of(nest.outputs, stored)) return {};
     // A CPU holds all in floats, large integers that are only moved as well.
     for (const auto& [value, place] : nest.outputs)
       if (!capabilities.gpu && is_integer(place.dtype) && bits_of(place.dtype) > 8 && nest.values[at(value)].kind == Kind::load)

@@ -276,5 +276,34 @@ TEST_P(DirectEmulated, AgreesWithFp64AndHasNoHazard) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Nets, DirectEmulated, testing::ValuesIn(nets()), [](const auto& one) { return one.param.name; });
+
+TEST(DirectEmulated8Bits, AreDequantizedInBlocksWhereTheTargetConvertsThem) {
+  Net n;
+  const auto y = n.add(OpKind::DequantizeLinear, {n.x({12, 40}, Dtype::e4m3), n.x({12, 5})},
+                       {{"axis", std::int64_t{1}}, {"block_size", std::int64_t{8}}});
+  const Region region{n.with({y}), Track::fp32};
+  EXPECT_FALSE(direct_family(region, *target::capabilities_of("sm_80")));
+  EXPECT_FALSE(direct_family(region, *target::capabilities_of("cpu")));
+  Random random(4, "eight bits");
+  for (const std::string target : {"sm_89", "sm_90a"}) {
+    const auto capabilities = *target::capabilities_of(target);
+    const FamilyPtr family = direct_family(region, capabilities);
+    ASSERT_TRUE(family);
+    const auto schedule = random_schedule(*family, random);
+    ASSERT_TRUE(schedule);
+    const auto list = build(region, *schedule, capabilities);
+    ASSERT_TRUE(list) << schedule->text() << describe(list.error());
+    auto inputs = inputs_of(region.graph);
+    const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+    const auto want = graph::evaluate(region.graph, views, 1);
+    ASSERT_TRUE(want) << describe(want.error());
+    std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()), std::byte{0xff});
+    runtime::EmulatedBuffers buffers{{list->outputs[0].name, output}};
+    for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    const auto done = runtime::emulate(*list, buffers);
+    ASSERT_TRUE(done) << describe(done.error());
+    EXPECT_LT(test::error_of((*want)[0], Dtype::f32, output), test::allowed(Dtype::f32));
+  }
+}
 }  // namespace
 }  // namespace warploom::kernels

@@ -171,8 +171,8 @@ A scale counts for as many neighbours along each axis as there are elements to a
 elements of a row, with b [1024, 768], sb [8, 6] one for a square of 128. In FP64 the reference multiplies every element by its scale,
 then the matrices. `output_dtype` is ONNX's number of y's type, bf16 (16) unless given. Kernels add up each block's products in the
 tensor core and scale their sum in fp32. `examples/matmul_e4m3_blocks.textproto` is one; ONNX's own DequantizeLinear with `block_size`
-(blocks along one axis, all whole) before a MatMul is the same to Warploom. Operands of e4m3 or e5m2 join a product or find no kernel:
-alone, or with blocks that no slot of a product lies within, only i8 is dequantized.
+(blocks along one axis, all whole) before a MatMul is the same to Warploom. Blocks that no slot of a product lies within are
+dequantized by a kernel of their own, e4m3 and e5m2 on sm_89 and sm_90a alone.
 )";
   return text;
 }

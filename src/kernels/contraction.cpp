@@ -1,6 +1,24 @@
 #include "kernels/contraction.h"
 namespace warploom::kernels {
 namespace {
+// What a condition, or its contrary, bounds: one of places x and y that says x < y or, as graphs spell it, x < y or x = y.
+std::optional<Affine> bound_of(const Nest& n, int condition, bool holds) {
+  const auto operand = [&](const NestValue& of, std::size_t i) -> const NestValue& { return n.values[at(of.operands[i])]; };
+  const auto is = [](const NestValue& v, ValueOp op) { return v.kind == Kind::apply && v.op == op; };
+  const NestValue& value = n.values[at(condition)];
+  const bool or_equal = is(value, ValueOp::where) && is(operand(value, 0), ValueOp::less) &&
+                        is(operand(value, 2), ValueOp::equal) && operand(value, 1).value == 1 &&
+                        std::ranges::is_permutation(operand(value, 0).operands, operand(value, 2).operands);
+  const NestValue& less = or_equal ? operand(value, 0) : value;
+  if (!is(less, ValueOp::less)) return std::nullopt;
+  const NestValue &x = operand(less, holds ? 0 : 1), &y = operand(less, holds ? 1 : 0);
+  if (x.kind != Kind::index || y.kind != Kind::index) return std::nullopt;
+  Affine bound = y.at;
+  bound.begin -= x.at.begin + (holds != or_equal ? 1 : 0);
+  for (std::size_t a = 0; a < bound.steps.size(); ++a) bound.steps[a] -= x.at.steps[a];
+  return bound;
+}
+
 // The factors that a value is the product of: loads that vary along what it is summed over, a number, and values that do not.
 struct Factors {
   const Nest& nest;
@@ -8,6 +26,7 @@ struct Factors {
   std::vector<std::size_t> loads = {};
   std::vector<int> scales = {};
   double number = 1;
+  std::map<std::size_t, Affine> triangles = {};  // loads of which one is kept
 
   bool take(int v) {
     const NestValue& value = nest.values[at(v)];
@@ -15,10 +34,27 @@ struct Factors {
     if (std::ranges::none_of(over, [&](int k) { return value.varies[at(k)]; })) return scales.push_back(v), true;
     if (value.kind == Kind::load) return loads.push_back(at(value.load)), nest.loads[at(value.load)].lookup_dim < 0;
     if (value.kind != Kind::apply) return false;
+    if (value.op == ValueOp::where) return take_triangle(value);
     const NestValue& last = nest.values[at(value.operands.back())];
     if (value.op == ValueOp::sub && last.kind == Kind::constant && last.value == 0)
       return take(value.operands[0]);  // a zero point
     return value.op == ValueOp::mul && take(value.operands[0]) && take(value.operands[1]);
+  }
+  // Elements of a tensor that lie as they are, one axis a dimension; 0 beyond the bound.
+  bool take_triangle(const NestValue& where) {
+    const auto is_zero = [&](int v) { return nest.values[at(v)].kind == Kind::constant && nest.values[at(v)].value == 0; };
+    const bool holds = is_zero(where.operands[2]);
+    const int kept = where.operands[holds ? 1 : 2];
+    const auto bound = holds || is_zero(where.operands[1]) ? bound_of(nest, where.operands[0], holds) : std::nullopt;
+    if (!bound || nest.values[at(kept)].kind != Kind::load) return false;
+    const Access& load = nest.loads[at(nest.values[at(kept)].load)];
+    for (const Affine& dim : load.at)
+      if (dim.begin != 0 || std::ranges::count(dim.steps, 0) + 1 != std::ssize(dim.steps) || std::ranges::max(dim.steps) != 1)
+        return false;
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+      if (bound->steps[a] != 0 && !load.uses(a)) return false;
+    triangles.emplace(at(nest.values[at(kept)].load), *bound);
+    return load.inside && is_computed_float(load.dtype) && take(kept);
   }
 };
 
@@ -54,6 +90,25 @@ void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
   for (std::size_t v = c.sum + 1; v < values.size(); ++v) std::ranges::for_each(values[v].operands, move);
   move(c.nest.outputs[0].value);
   values.insert(values.begin() + sum + 1, behind.begin(), behind.end());
+}
+
+// Where the output needs the sum: everywhere, unless all ways to it go through choices by place.
+std::vector<Affine> bounds_of(const Contraction& c) {
+  const Nest& n = c.nest;
+  using Bounds = std::vector<Affine>;
+  std::vector<std::optional<Bounds>> needs(n.values.size());  // nothing: nowhere
+  needs[c.sum] = Bounds{};
+  for (std::size_t v = c.sum + 1; v < n.values.size(); ++v) {
+    const NestValue& value = n.values[v];
+    for (std::size_t i = 0; i < value.operands.size(); ++i) {
+      auto own = needs[at(value.operands[i])];
+      if (!own) continue;
+      const bool chosen = value.kind == Kind::apply && value.op == ValueOp::where && i > 0;
+      if (const auto bound = chosen ? bound_of(n, value.operands[0], i == 1) : std::nullopt) own->push_back(*bound);
+      needs[v] = !needs[v] || needs[v] == own ? own : Bounds{};
+    }
+  }
+  return needs[at(n.outputs[0].value)].value_or(Bounds{});
 }
 }  // namespace
 std::optional<Contraction> contraction_of(const Nest& nest) {
@@ -100,7 +155,33 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
     if (!moves_pixels(k) && (!c.channel || n.axes[k] > n.axes[*c.channel])) c.channel = k;
   for (const std::size_t k : c.k)
     if (k != c.channel) c.window = k;
+  c.bounds = bounds_of(c);
+  for (auto& [load, bound] : product.triangles) {
+    bound.steps.resize(c.nest.axes.size());
+    c.triangles[load] = bound;
+    if (c.k.size() == 1) c.bounds.push_back(bound);
+  }
   return c;
+}
+
+double part_within(const Contraction& c, const std::vector<std::int64_t>& extents, std::int64_t samples) {
+  std::vector<std::int64_t> counts, taken;  // tiles along each axis, and those of them looked at, in the middle of equal parts
+  for (std::size_t a = 0; a < extents.size(); ++a) {
+    const bool followed = std::ranges::any_of(c.bounds, [&](const Affine& bound) { return bound.steps[a] != 0; });
+    counts.push_back(ceil_div(c.nest.axes[a], extents[a]));
+    taken.push_back(followed ? std::min(samples, counts[a]) : 1);
+  }
+  std::int64_t within = 0;
+  const std::int64_t points = graph::element_count(taken);
+  for (std::int64_t point = 0; point < points; ++point)
+    within += std::ranges::all_of(c.bounds, [&](const Affine& bound) {
+      std::int64_t most = bound.begin, rest = point;
+      for (std::size_t a = 0; a < extents.size(); rest /= taken[a++])
+        most += bound.steps[a] * extents[a] * ((rest % taken[a] * 2 + 1) * counts[a] / (2 * taken[a])) +
+                std::max<std::int64_t>(0, bound.steps[a] * (extents[a] - 1));
+      return most >= 0;
+    });
+  return static_cast<double>(within) / static_cast<double>(points);
 }
 
 Contraction exchanged(Contraction c) {

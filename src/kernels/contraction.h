@@ -14,11 +14,19 @@ struct Contraction {
   std::vector<std::size_t> batch, m, n, k;     // axes of the nest, ascending; none but batch empty
   std::size_t row = 0, column = 0;             // the longest of m; of n the output's fastest, the last one
   std::optional<std::size_t> channel, window;  // axes of k: one that b's pixels do not move along, and the fastest of the others
+  // Loads that count as 0 where this is below 0.
+  std::map<std::size_t, Affine> triangles = {};
+  // A term of the sum counts only where none of these is below 0: elsewhere what follows chooses by place what does not hold the sum, or
+  // a factor is 0 there.   triu(a · b) is where(column ≥ row, sum, 0): bounds {column - row};   a · tril(b): bounds {k - column}
+  std::vector<Affine> bounds = {};
 };
 std::optional<Contraction> contraction_of(const Nest& nest);
 inline std::optional<Contraction> contraction_of(const std::vector<Nest>& nests) {
   return nests.size() == 1 ? contraction_of(nests[0]) : std::nullopt;
 }
+
+// The part of all tiles of these extents along the nest's axes that hold terms within the bounds, by so many samples along an axis.
+double part_within(const Contraction& contraction, const std::vector<std::int64_t>& extents, std::int64_t samples);
 
 // The product with its sides exchanged: outᵀ = bᵀ·aᵀ.
 Contraction exchanged(Contraction contraction);

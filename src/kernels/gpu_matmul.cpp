@@ -36,6 +36,11 @@ NestTile TileOrder::at(const Index& number) const {
   return placed;
 }
 
+Index from_both_ends(const Index& turn, std::int64_t count, std::int64_t workers) {
+  const Index round = turn / workers, front = turn - (round + 1) / 2 * workers;
+  return front + round % 2 * (Index(count - 1) - front * 2);
+}
+
 bool is_whole(const Access& access) {
   return access.inside && access.lookup_dim < 0 &&
          std::ranges::all_of(access.at, [](const Affine& c) { return c.begin == 0 && std::ranges::min(c.steps) >= 0; });
@@ -123,6 +128,30 @@ Prepared Preparation::for_copies(const Access& from, std::size_t row, std::size_
   for (std::size_t d = 0; d < from.at.size(); ++d)
     readable &= from.at[d].steps[fast] != 0 || from.strides[d] * bytes_of(from.dtype) % 16 == 0;
   return readable ? Prepared{from, {}} : laid_anew(from, row, k, along_k);
+}
+
+Contraction filled(Family::Programs& out, Contraction c, const Capabilities& capabilities) {
+  for (const auto& [number, triangle] : c.triangles) {
+    Access& load = c.nest.loads[number];
+    const std::size_t rank = load.at.size();
+    Access from = load;
+    Affine place{triangle.begin, {}};
+    std::int64_t elements = 1;
+    for (std::size_t d = 0; d < rank; ++d) {
+      place.steps.push_back(triangle.steps[at(std::ranges::find(load.at[d].steps, 1) - load.at[d].steps.begin())]);
+      from.at[d] = along(d, rank), elements += (load.shape[d] - 1) * load.strides[d];
+    }
+    load.name = number == c.a ? "a_filled" : "b_filled";
+    out.workspaces.push_back({load.name, load.dtype, {elements}});
+    Access made = from;
+    made.name = load.name;
+    Nest nest{.axes = load.shape, .loads = {from}, .values = {{}, {.kind = Kind::load}, {.value = -1}}, .outputs = {{5, made}}};
+    nest.values.push_back({.kind = Kind::index, .at = place});
+    nest.values.push_back({.kind = Kind::apply, .op = ValueOp::less, .operands = {2, 3}});
+    nest.values.push_back({.kind = Kind::apply, .op = ValueOp::where, .operands = {4, 1, 0}});
+    direct::add_program(out, "fill_" + load.name.substr(0, 1), std::move(nest), 16, 128, capabilities);
+  }
+  return c;
 }
 
 void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,

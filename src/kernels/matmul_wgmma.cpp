@@ -119,9 +119,9 @@ class MatmulWgmma : public Family {
   }
 
   Result<Programs> programs(const Schedule& s) const override {
-    const Contraction& c = field(s, "exchange") ? exchanged_ : c_;
-    const std::size_t k = *c.channel;
     Programs out;
+    const Contraction c = filled(out, field(s, "exchange") ? exchanged_ : c_, capabilities_);
+    const std::size_t k = *c.channel;
     const auto operand = [&](const char* name, const Access& from, std::size_t row) {
       const bool is_a = row == c_.row;  // before they were exchanged
       if (windows_) return (is_a ? windows_->a : windows_->b).lay({out, is_a ? "a" : "b", p_, capabilities_});
@@ -201,6 +201,9 @@ class MatmulWgmma : public Family {
     const std::vector<std::size_t> summed = slot_axes(c);
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const TileOrder order(c, whole, field(s, "group"), cluster);
+    NestTile together = whole;  // what the blocks of a cluster compute: all of them go through the same slots
+    together.extent[c.row] *= cluster;
+    const TileOrder clusters(c, together, field(s, "group"));
     const std::int64_t parts = field(s, "split", 1), turns = across ? 2 : 1,  // of sets of registers
         steps = round_up(whole.count(nest, summed), turns), part_steps = round_up(ceil_div(steps, parts), turns),
                        count = order.count() * parts,
@@ -236,12 +239,22 @@ class MatmulWgmma : public Family {
 
     // Tile after tile; with parts of k, all tiles of one part, then of the next.
     const auto tiles = [&](const std::function<void(NestTile, const Index& begin, const Index& end)>& body) {
-      t.for_("tile", tile::block(0) / cluster, count, workers, [&](const Index& linear) {
-        if (parts == 1) return body(order.at(linear), 0, steps);
-        NestTile tile = order.at(linear % order.count());
+      const auto compute = [&](const Index& linear) {
+        const Index number = parts == 1 ? linear : linear % order.count();
+        const auto compute_slots = [&](const NestTile& tile, const Index& begin, const Index& end) {
+          const auto [first, last] = clusters.at(number).slots_within(nest, c.bounds, *c.channel, begin, end, turns);
+          body(tile, first, last);
+        };
+        NestTile tile = order.at(number);
+        if (parts == 1) return compute_slots(tile, 0, steps);
         const Index part = linear / order.count(), begin = part * part_steps;
         tile.origin.back() = part;
-        body(tile, begin, tile::min(begin + part_steps, Index(steps)));
+        compute_slots(tile, begin, tile::min(begin + part_steps, Index(steps)));
+      };
+      t.for_("tile", tile::block(0) / cluster, count, workers, [&](const Index& turn) {
+        if (c.bounds.empty()) return compute(turn);
+        const Index number = from_both_ends(turn, count, workers);
+        t.for_("number", number, number + 1, 1, compute);
       });
     };
     t.roles([&] {
@@ -304,6 +317,7 @@ FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabili
   const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1,
              runs = c->k.size() > 1 || strided;
   auto windows = runs ? window_order_of(*c) : std::nullopt;
+  if (windows && !c->triangles.empty()) return nullptr;
   if (!windows && (runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b))) return nullptr;
   return std::make_shared<MatmulWgmma>(*c, std::move(windows), *precision, capabilities);
 }

@@ -30,6 +30,9 @@ struct Loop {
   double trips;
 };
 
+// Below `count`, without a pattern.
+std::int64_t scattered(std::size_t i, std::int64_t count) { return static_cast<std::int64_t>(i * 0x9E3779B1u >> 8) % count; }
+
 double elements_of(const Tile& tile) { return static_cast<double>(element_count(tile.extent)); }
 
 class Model : Question {
@@ -44,6 +47,8 @@ class Model : Question {
                  whole = std::floor(blocks_ / at_once);
     const auto sampled = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(blocks_, at_once)), 1, 256);
     for (std::int64_t block = 0; block < sampled; ++block) bind_block(wave_.emplace_back(), block);
+    const auto all = static_cast<std::int64_t>(blocks_), spread = std::min<std::int64_t>(all, 64);
+    for (std::int64_t i = 0; i < spread; ++i) bind_block(spread_.emplace_back(), (i * all + scattered(i, all)) / spread);
     const Work block = walk(program.body, program.warps * 32);
     cost.tensor = block.tensor, cost.issue = block.issue / 4, cost.shared = block.shared;
     cost.l2 = block.l2_bytes / std::min(rates_.l2_bytes, rates_.l2_total_bytes / running);
@@ -136,17 +141,34 @@ class Model : Question {
   }
 
   Work cost_of(const Statement&, const For& node, int threads) {
-    const Environment& at = wave_[0];
-    const std::int64_t begin = node.begin.evaluate(at), end = node.end.evaluate(at), step = node.step.evaluate(at);
-    if (end <= begin || step < 1) return {};
-    const std::int64_t trips = (end - begin + step - 1) / step;
-    loops_.push_back({node.variable, static_cast<double>(trips)});
+    const std::int64_t step = node.step.evaluate(wave_[0]);
+    const double trips = trips_of(node);
+    if (step < 1 || trips <= 0) return {};
+    loops_.push_back({node.variable, trips});
     for (Environment& block : wave_) block[node.variable] = node.begin.evaluate(block);
+    for (std::size_t i = 0; i < spread_.size(); ++i) {  // turns in no step with the blocks
+      const auto turns = static_cast<std::int64_t>(std::max(trips_at(node, spread_[i]), 1.0));
+      spread_[i][node.variable] = node.begin.evaluate(spread_[i]) + scattered(i, turns) * step;
+    }
     Work work;
     work.add(walk(node.body, threads), loops_.back().trips);
-    for (Environment& block : wave_) block.erase(node.variable);
+    for (auto* blocks : {&wave_, &spread_})
+      for (Environment& block : *blocks) block.erase(node.variable);
     loops_.pop_back();
     return work;
+  }
+  static double trips_at(const For& node, const Environment& at) {
+    const std::int64_t step = node.step.evaluate(at), span = node.end.evaluate(at) - node.begin.evaluate(at);
+    return span <= 0 || step < 1 ? 0 : static_cast<double>((span + step - 1) / step);
+  }
+  // Of all blocks: the most where they take turns, the mean where tiles are not alike, as those of a triangle.
+  double trips_of(const For& node) const {
+    double least = HUGE_VAL, most = 0, all = 0;
+    for (const Environment& at : spread_) {
+      const double trips = trips_at(node, at);
+      least = std::min(least, trips), most = std::max(most, trips), all += trips;
+    }
+    return most <= least + 1 ? most : all / static_cast<double>(spread_.size());
   }
   Work cost_of(const Statement&, const If& node, int threads) {
     Work work;
@@ -356,8 +378,9 @@ class Model : Question {
   const Solution& solution_;
   const target::Rates& rates_ = capabilities.rates;
   const double blocks_ = static_cast<double>(element_count(program.grid));
-  std::vector<Environment> wave_;  // of blocks that run at the same time, the first of them first
-  std::vector<Loop> loops_;        // around the statement
+  std::vector<Environment> wave_;    // of blocks that run at the same time, the first of them first
+  std::vector<Environment> spread_;  // of blocks anywhere
+  std::vector<Loop> loops_;          // around the statement
   std::map<PipelineId, double> fill_;
   std::map<TensorId, double> traffic_;
 };

@@ -101,6 +101,19 @@ Case prefixes(const std::string& name, const std::string& target, const graph::S
   return {name, target, {net.with({y}), fp32}, {"direct", std::move(fields)}, tolerance_of(fp32, "direct")};
 }
 
+// The product, of which a triangle is kept.
+Case triangle(const std::string& name, const std::string& target, Track track, const MatmulShape& s, std::int64_t upper,
+              std::int64_t diagonal, Schedule schedule, const Fields& more = {}) {
+  const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
+  Net net;
+  const auto y = net.add(graph::OpKind::MatMul, {net.x({s.m, s.k}, dtype), net.x({s.k, s.n}, dtype)});
+  const auto kept = net.add(graph::OpKind::Trilu, {y, net.reshape(net.ints({diagonal}), {})}, {{"upper", upper}});
+  const double tolerance = tolerance_of(track, schedule.family);
+  schedule.fields["group"] = 2;
+  schedule.fields.insert(more.begin(), more.end());
+  return {name, target, {net.with({kept}), track}, std::move(schedule), tolerance};
+}
+
 MatmulShape turned(MatmulShape shape, bool a, bool b) {
   shape.transpose_a = a, shape.transpose_b = b;
   return shape;
@@ -147,7 +160,9 @@ std::vector<Case> mutated_cases() {
                   {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}}, im2win(16, 4, 24, 1, 2, 3, 1, 2), {{"stay", 1}}),
       convolution("im2win_tf32_channels", "sm_90a", tf32, {2, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
                   im2win(32, 2, 64, 8, 1, 3, 1, 2), {}),
+      triangle("wgmma_bf16_upper_triangle", "sm_90a", bf16, {256, 256, 320}, 1, 0, wgmma(64, 64, 64, 3, 1, 1)),
       matmul("mma_bf16", "sm_80", bf16, {128, 256, 160}, mma(128, 128, 32, 3, 8)),
+      triangle("mma_bf16_lower_triangle", "sm_80", bf16, {128, 256, 160}, 0, 0, mma(64, 64, 32, 3, 4)),
       matmul("mma_bf16_two_stages", "sm_80", bf16, {128, 64, 128}, mma(64, 64, 32, 2, 4)),
       matmul("mma_bf16_odd", "sm_80", bf16, {70, 77, 131}, mma(64, 64, 32, 2, 4)),
       matmul("mma_bf16_both_transposed", "sm_89", bf16, turned({128, 128, 256}, true, true), mma(64, 128, 64, 3, 8)),
@@ -175,49 +190,56 @@ std::vector<Case> mutated_cases() {
 
 std::vector<Case> all_cases() {
   const MatmulShape ragged{200, 136, 104}, odd{130, 77, 51}, skinny{5, 256, 320};
-  std::vector<Case> all = mutated_cases(),
-                    more = {
-                        convolution("mma_bf16_windows", "sm_80", bf16, {1, 16, 10, 16}, {32, 16, 3, 3},
-                                    {{"pads", Ints{1, 1, 1, 1}}}, mma(32, 16, 16, 3, 4), {{"y", 4}, {"taps", 1}, {"pack", 1}}),
-                        matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
-                        matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
-                        matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}),
-                               wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}, {"exchange", 1}}),
-                        matmul("wgmma_fp32_split_cluster", "sm_90a", fp32, ragged, wgmma(64, 64, 32, 3, 1, 0), {{"cluster", 2}}),
-                        matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000}, wgmma(64, 64, 64, 3, 1, 0),
-                               {{"split", 3}}),
-                        matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-                               wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
-                        matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
-                               {{"exchange", 1}, {"split", 2}}),
-                        matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-                               wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
-                        matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}}, wgmma(64, 64, 64, 3, 1, 0),
-                               {{"split", 2}}),
-                        matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
-                        matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0), {{"exchange", 1}}),
-                        matmul("wgmma_tf32_across_exchanged", "sm_90a", tf32, ragged, wgmma(64, 64, 32, 2, 1, 0),
-                               {{"across", 1}, {"exchange", 1}}),
-                        matmul("wgmma_tf32_across_split_k", "sm_90a", tf32, turned({136, 64, 500}, true, false),
-                               wgmma(128, 64, 32, 3, 2, 0), {{"across", 1}, {"split", 3}}),
-                        matmul("wgmma_tf32_across_cluster", "sm_90a", tf32, turned({260, 136, 72}, true, true),
-                               wgmma(64, 64, 32, 3, 1, 0), {{"across", 1}, {"cluster", 2}}),
-                        matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged), wgmma(128, 64, 32, 2, 2, 0)),
-                        matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
-                        matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
-                        matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
-                        matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true),
-                               wgmma(128, 64, 64, 3, 2, 0)),
-                        matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
-                        matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
-                        matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
-                        matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
-                        softmax("softmax_shared_in_memory", "sm_90a", {2, 32768, 1, 32, 1, 1, 8}),
-                        softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
-                        softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
-                        softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),
-                        softmax("log_softmax_bf16", "sm_90a", {3, 1024, 0, 1, 4, 1, 4, 2, 2, Dtype::bf16, true}),
-                    };
+  std::vector<Case>
+      all = mutated_cases(),
+      more = {
+          convolution("mma_bf16_windows", "sm_80", bf16, {1, 16, 10, 16}, {32, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
+                      mma(32, 16, 16, 3, 4), {{"y", 4}, {"taps", 1}, {"pack", 1}}),
+          triangle("wgmma_bf16_upper_triangle_cluster", "sm_90a", bf16, {330, 200, 104}, 1, 17, wgmma(64, 64, 64, 3, 1, 0),
+                   {{"cluster", 2}}),
+          triangle("wgmma_bf16_lower_triangle_exchanged_split_k", "sm_90a", bf16, {136, 200, 328}, 0, -30,
+                   wgmma(64, 64, 64, 3, 1, 0), {{"exchange", 1}, {"split", 2}}),
+          triangle("wgmma_tf32_lower_triangle_across", "sm_90a", tf32, {200, 136, 104}, 0, 3, wgmma(64, 64, 32, 2, 1, 0),
+                   {{"across", 1}, {"exchange", 1}}),
+          triangle("mma_fp32_upper_triangle_odd", "sm_80", fp32, {90, 197, 45}, 1, 50, mma(32, 32, 16, 3, 4)),
+          triangle("simt_fp32_upper_triangle", "sm_80", fp32, {130, 150, 41}, 1, -1, simt(32, 32, 8, 2, 4)),
+          triangle("simt_fp32_lower_triangle_of_one_slot", "sm_89", fp32, {130, 129, 8}, 0, 0, simt(32, 32, 8, 3, 4)),
+          matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
+          matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
+          matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}), wgmma(64, 64, 64, 3, 1, 0),
+                 {{"cluster", 2}, {"exchange", 1}}),
+          matmul("wgmma_fp32_split_cluster", "sm_90a", fp32, ragged, wgmma(64, 64, 32, 3, 1, 0), {{"cluster", 2}}),
+          matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000}, wgmma(64, 64, 64, 3, 1, 0), {{"split", 3}}),
+          matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged), wgmma(128, 64, 64, 2, 2, 1),
+                 {{"split", 2}}),
+          matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
+                 {{"exchange", 1}, {"split", 2}}),
+          matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged), wgmma(128, 64, 64, 2, 2, 1),
+                 {{"exchange", 1}}),
+          matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}}, wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
+          matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
+          matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0), {{"exchange", 1}}),
+          matmul("wgmma_tf32_across_exchanged", "sm_90a", tf32, ragged, wgmma(64, 64, 32, 2, 1, 0),
+                 {{"across", 1}, {"exchange", 1}}),
+          matmul("wgmma_tf32_across_split_k", "sm_90a", tf32, turned({136, 64, 500}, true, false), wgmma(128, 64, 32, 3, 2, 0),
+                 {{"across", 1}, {"split", 3}}),
+          matmul("wgmma_tf32_across_cluster", "sm_90a", tf32, turned({260, 136, 72}, true, true), wgmma(64, 64, 32, 3, 1, 0),
+                 {{"across", 1}, {"cluster", 2}}),
+          matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged), wgmma(128, 64, 32, 2, 2, 0)),
+          matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
+          matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
+          matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
+          matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+          matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+          softmax("softmax_shared_in_memory", "sm_90a", {2, 32768, 1, 32, 1, 1, 8}),
+          softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
+          softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
+          softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),
+          softmax("log_softmax_bf16", "sm_90a", {3, 1024, 0, 1, 4, 1, 4, 2, 2, Dtype::bf16, true}),
+      };
   std::move(more.begin(), more.end(), std::back_inserter(all));
   return all;
 }

@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import tempfile
 
+import packing
 import torch
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
@@ -68,6 +69,17 @@ class Loaded:
             self.functions.append(function)
         self.workspaces = {w["name"]: torch.empty(w["shape"], dtype=TORCH_TYPES[w["dtype"]], device="cuda") for w in plan["workspaces"]}
         self.bound = {}
+
+    def pack(self, buffers):
+        """The buffers, those laid anew of which kernels want the elements in an order of their own: once, before bind()."""
+        inputs = {spec["name"]: spec["dtype"] for spec in self.plan["inputs"]}
+        out = dict(buffers)
+        for arg in (arg for kernel in self.plan["kernels"] for arg in kernel["args"] if "packed" in arg):
+            rows = buffers[arg["buffer"]]
+            laid = packing.packed(bytes(rows.contiguous().view(torch.uint8).flatten().cpu().tolist()), arg["packed"],
+                                  packing.bits_of(inputs[arg["buffer"]]))
+            out[arg["buffer"]] = torch.frombuffer(bytearray(laid), dtype=torch.uint8).to(rows.device)
+        return out
 
     def bind(self, buffers):
         """Arguments of every kernel over these tensors, kept for launch()."""

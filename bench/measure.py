@@ -110,6 +110,31 @@ class Scaled(Matmul):
         return peers
 
 
+class Blocks(Scaled):
+    """The same with tensors of scales: of 1x128 elements of the first operand, of 128x128 of the second."""
+
+    def inputs(self):
+        scales = [torch.rand(s, self.k // 128, device="cuda") + 0.5 for s in (self.m, self.n // 128)]
+        return super().inputs() + scales
+
+    def whole(self, x, dtype):
+        a, b = self.operands(x[:2])
+        return (a.to(dtype) * x[2].to(dtype).repeat_interleave(128, 1),
+                b.to(dtype) * x[3].t().to(dtype).repeat_interleave(128, 0).repeat_interleave(128, 1))
+
+    def reference(self, x):
+        a, b = self.whole(x, torch.float64)
+        return torch.cat([part @ b for part in a.split(2048)])
+
+    def peers(self):
+        def cublaslt(x, y):  # its scales lie along the first operand's rows; that order is made outside of the time
+            if id(x[2]) not in self.turned_scales:
+                self.turned_scales[id(x[2])] = x[2].t().contiguous().t()
+            torch._scaled_mm(*self.operands(x[:2]), self.turned_scales[id(x[2])], x[3].t(), out_dtype=torch.bfloat16, out=y)
+        self.turned_scales = {}
+        return {"cublaslt_blocks": cublaslt, "torch_bf16": lambda x, y: torch.mm(*self.whole(x, torch.bfloat16), out=y)}
+
+
 class Softmax:
     def __init__(self, row):
         p = row["problem"]
@@ -171,7 +196,7 @@ class Torch:
         return {"torch_eager": lambda x, y: self.function(*x), "torch_compile": lambda x, y: compiled(*x)}
 
 
-KINDS = {"torch": Torch, "matmul": Matmul, "scaled": Scaled, "softmax": Softmax}
+KINDS = {"torch": Torch, "matmul": Matmul, "scaled": Scaled, "blocks": Blocks, "softmax": Softmax}
 
 
 def measure(row, seconds):

@@ -15,10 +15,11 @@ import tempfile
 TYPES = {"bf16": 16, "fp16": 10, "fp32": 1, "e4m3": 17, "e5m2": 19, "int8": 3}  # TensorProto.DataType
 
 
-def model(name, inputs, output, node):
+def model(name, inputs, output, node, ours=False):
     tensor = lambda n, t, s: (f'{{ name: "{n}" type {{ tensor_type {{ elem_type: {TYPES[t]} shape {{ '
                               + " ".join(f"dim {{ dim_value: {d} }}" for d in s) + " } } } }")
-    text = f'ir_version: 8\nopset_import {{ domain: "" version: 17 }}\ngraph {{\n  name: "{name}"\n  {node}\n'
+    text = f'ir_version: 8\nopset_import {{ domain: "" version: 17 }}\n' + 'opset_import { domain: "warploom" version: 1 }\n' * ours
+    text += f'graph {{\n  name: "{name}"\n  {node}\n'
     text += "".join(f"  input {tensor(*i)}\n" for i in inputs) + f"  output {tensor(*output)}\n}}\n"
     return text
 
@@ -56,6 +57,17 @@ def scaled(dtype, m, n, k, majors="nn"):
     row |= {"case": name}
     row["problem"] |= {"kind": "scaled", "scales": [0.5, 0.25]}
     return row, text
+
+
+def in_blocks(dtype, m, n, k):
+    """8-bit operands, scales of 1x128 and 128x128 elements, the second operand and its scales stored transposed; in bf16."""
+    turn = lambda i: (f'node {{ op_type: "Transpose" input: "{i}" output: "{i}t" attribute {{ name: "perm" ints: 1 ints: 0 type: INTS }} }}\n  ')
+    node = turn("w") + turn("sw") + 'node { op_type: "ScaledMatMul" domain: "warploom" input: "x" input: "wt" input: "sx" input: "swt" output: "y" }'
+    name = f"gemm_{dtype}_blocks_{m}x{n}x{k}_nt"
+    inputs = [("x", dtype, (m, k)), ("w", dtype, (n, k)), ("sx", "fp32", (m, k // 128)), ("sw", "fp32", (n // 128, k // 128))]
+    problem = {"kind": "blocks", "m": m, "n": n, "k": k, "transpose_a": False, "transpose_b": True, "scales": []}
+    return ({"case": name, "group": "dense", "dtype": dtype, "track": "fp8", "problem": problem},
+            model(name, inputs, ("y", "bf16", (m, n)), node, ours=True))
 
 
 def softmax(dtype, rows, columns):
@@ -112,6 +124,7 @@ CASES = [*[matmul("bf16", *shape) for shape in DENSE], *[matmul("fp16", *shape) 
          matmul("bf16", 2049, 3073, 4097),
          *[scaled("e4m3", *shape, "nt") for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 14336, 4096), (2049, 3073, 4097))],
          *[scaled("int8", *shape, "nt") for shape in ((4096, 4096, 4096), (2049, 3073, 4097))], scaled("e4m3", 4096, 4096, 4096),
+         *[in_blocks("e4m3", *shape) for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 14336, 4096))],
          softmax("fp32", 4096, 65536), *ROWS, softmax("fp32", 4096, 393216), *SPELLED]
 
 

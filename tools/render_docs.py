@@ -11,6 +11,7 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
   compiler MACHINE        the compiler's own figures, bench/results/MACHINE/compiler.json
   ranking MACHINE         how predicted costs order measured times, bench/results/MACHINE/ranking.json
   banks MACHINE           shared-memory wavefronts, emulated and counted by the GPU, bench/results/MACHINE/banks.json
+  matrix_banks MACHINE    cycles of wgmma and of the copy engine by swizzle, bench/results/MACHINE/matrix_banks.json
   profiles MACHINE        what the units of a GPU were busy with, bench/results/MACHINE/profiles.json
   overhead FILE           what judging a candidate adds to its own runs, bench/results/faults/FILE.json
   results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the columns that matter most
@@ -201,6 +202,26 @@ def render_banks(root, machine):
     return table(["program", "loads, emulated", "loads, counted", "stores, emulated", "stores, counted", "within 2 %"], rows)
 
 
+def render_matrix_banks(root, machine):
+    """A row an operand or a copy, a column a swizzle: bound over cycles, on all multiprocessors; of wgmma with two warpgroups."""
+    path = root / "bench/results" / machine / "matrix_banks.json"
+    if not path.exists():
+        return f"Not measured yet on this machine ({machine}).\n"
+    data = json.loads(path.read_text())
+    cells = {}
+    for row in data["rows"]:
+        if row["sms"] == 1 or row["warpgroups"] == 1:
+            continue
+        name = (f"`{row['type']}`, N {row['n']}, {row['major'].upper()}-major, A from {row['a']}" + (", beside copies" if row["kind"] == "both" else "")
+                if row["n"] else f"{row['kind']} of 128 rows")
+        mode = f"{row['swizzle']} B" if row["swizzle"] else "none" if row["width"] == 16 else "none, rows of 128 B"
+        cells.setdefault(name, {})[mode] = f"{row['ratio']:.2f}" if row["right"] else "wrong"
+    modes = ["none", "32 B", "64 B", "128 B", "none, rows of 128 B"]
+    failed = "".join(f" Group `{group}` failed." for group in data["failed"])
+    return (f"{data['device']}, driver {data['driver']}, at {data['commit'][:12] or 'an unknown commit'}.{failed}\n\n" +
+            table(["bound / cycles", *modes], [[name, *(of.get(mode, "–") for mode in modes)] for name, of in cells.items()]))
+
+
 def render_modelnew(root, machine):
     data = json.loads((root / "bench/results" / machine / "modelnew.json").read_text())
     rows = [[f"`{row['task']}`", row["trials"], number(row["us"]), number(row["eager_us"]), f"{row['eager_us'] / row['us']:.2f}×"]
@@ -249,8 +270,8 @@ def render(what, root):
         return render_graphs(root)
     if words == ["corpus"]:
         return render_corpus(root)
-    own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks, "modelnew": render_modelnew,
-           "profiles": render_profiles, "overhead": render_overhead}
+    own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks, "matrix_banks": render_matrix_banks,
+           "modelnew": render_modelnew, "profiles": render_profiles, "overhead": render_overhead}
     if words[0] in own and len(words) == 2:
         return own[words[0]](root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:

@@ -44,6 +44,7 @@ def checks(root, build):
     yield "line counts", tool("count_lines.py", root)
     yield "rendered tables", tool("render_docs.py", "--check", root)
     yield "format", tool("check_format.py", root)
+    yield "examples of the packing helper", [sys.executable, "-m", "doctest", os.path.join(root, "bench", "packing.py")]
     yield "portable executable", tool("check_portable.py", os.path.join(build, "warploom"))
     yield "tidy", tool("check_tidy.py", root, build, "150")
 

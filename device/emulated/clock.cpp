@@ -6,37 +6,28 @@ __attribute__((target_clones("avx2", "default"))) void raise_to(Epoch* dst, cons
   for (std::size_t i = 0; i < n; ++i) dst[i] = dst[i] > src[i] ? dst[i] : src[i];
 }
 
-struct LastJoin {
-  Clock a, b, result;
-};
-struct LastActor {
-  Clock base, result;
-  int actor = -1;
+// Lately made. Threads that know the same so go on sharing one clock, though others act between them.
+struct Made {
+  Clock a, b;
+  int actor = -1;  // none
   Epoch epoch = 0;
+  Clock result;
 };
-thread_local LastJoin last_join[2];
-thread_local int join_turn = 0;
-thread_local LastActor last_actor;
-}  // namespace
-Clock join(const Clock& a, const Clock& b) {
-  if (a == b || !b) return a;
-  if (!a) return b;
-  for (const LastJoin& l : last_join)
-    if (l.a == a && l.b == b) return l.result;
-  ClockBuilder both;
-  both.add(a);
-  both.add(b);
-  return (last_join[join_turn ^= 1] = {a, b, both.take()}).result;
-}
+thread_local Made made[16];
+thread_local unsigned turn = 0;
 
-Clock with_actor(const Clock& c, int actor, Epoch epoch) {
-  LastActor& l = last_actor;
-  if (l.result && l.base == c && l.actor == actor && l.epoch == epoch) return l.result;
-  ClockBuilder more;
-  more.add(c);
-  more.raise(actor, epoch, epoch);
-  return (l = {c, more.take(), actor, epoch}).result;
+Clock made_of(const Clock& a, const Clock& b, int actor, Epoch epoch) {
+  for (const Made& m : made)
+    if (m.result && m.a == a && m.b == b && m.actor == actor && m.epoch == epoch) return m.result;
+  ClockBuilder all;
+  all.add(a);
+  all.add(b);
+  if (actor >= 0) all.raise(actor, epoch, epoch);
+  return (made[turn++ % 16] = {a, b, actor, epoch, all.take()}).result;
 }
+}  // namespace
+Clock join(const Clock& a, const Clock& b) { return a == b || !b ? a : !a ? b : made_of(a, b, -1, 0); }
+Clock with_actor(const Clock& c, int actor, Epoch epoch) { return made_of(c, {}, actor, epoch); }
 
 void ClockBuilder::add(const Clock& c) {
   if (!c || last_[0] == c || last_[1] == c) return;

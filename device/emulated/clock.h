@@ -16,8 +16,9 @@ struct Seen {  // of one actor
 };
 using Clock = boost::local_shared_ptr<const std::vector<Seen>>;  // by actor; null: nothing is known
 
-Clock join(const Clock& a, const Clock& b);                // remembers the last pairs
-Clock with_actor(const Clock& c, int actor, Epoch epoch);  // its work up to there, visible to all; remembers the last one
+// Of the same arguments the same clock, for a while.
+Clock join(const Clock& a, const Clock& b);
+Clock with_actor(const Clock& c, int actor, Epoch epoch);  // its work up to there, visible to all
 
 // A clock under construction: what a barrier gathers.
 class ClockBuilder {

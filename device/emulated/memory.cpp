@@ -80,18 +80,22 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
 
 void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view, const Access& by, const char* what) {
   if (shadow.empty()) return;
-  const std::size_t end = at + static_cast<std::size_t>(bytes);
+  const std::size_t begin = at, end = at + static_cast<std::size_t>(bytes);
   for (std::size_t next; at < end; at = next) {
-    next = std::min(end, (at / 4 + 1) * 4);
-    const auto mask = static_cast<std::uint8_t>(((1u << (next - at)) - 1u) << (at & 3));
-    const auto found = write ? shadow.write(at / 4, mask, view, by) : shadow.read(at / 4, mask, view, by);
+    Cell* const all = at % 16 == 0 && end - at >= 16 ? shadow.alike(at / 16) : nullptr;
+    next = all ? at + 16 : std::min(end, (at / 4 + 1) * 4);
+    const auto mask = static_cast<std::uint8_t>(all ? 15u : ((1u << (next - at)) - 1u) << (at & 3));
+    Cell& cell = all ? *all : shadow.cell(at / 4);
+    const auto found = write ? shadow.write(cell, mask, view, by) : shadow.read(cell, mask, view, by);
+    if (write && !all && next % 16 == 0 && next - begin >= 16) shadow.unite(at / 16);
     if (!found.conflict) continue;
     const auto& [kind, text] = *found.conflict;
     const Access& other = found.other;
-    hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
-                  !other.mask             ? ""
-                  : other.wave == by.wave ? name_of(other.actor)
-                                          : "a block that ran before");
+    for (int cells = all ? 4 : 1; cells; --cells)
+      hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
+                    !other.mask             ? ""
+                    : other.wave == by.wave ? name_of(other.actor)
+                                            : "a block that ran before");
   }
 }
 

@@ -1,7 +1,8 @@
 // What is known of each 4 bytes of shared memory or of a writable allocation: who wrote them last, who has read them since, which
-// bytes hold a value.
+// bytes hold a value. Sixteen bytes share one cell for as long as every access is to all of them.
 #pragma once
 #include <algorithm>
+#include <array>
 #include "clock.h"
 namespace wl::emu {
 struct Access {
@@ -39,11 +40,29 @@ inline constexpr Conflict kRaceWithWrite = {"race", " unordered with the write b
 class Shadow {
  public:
   void reset(std::size_t bytes, bool filled = false) {
-    cells_.assign((bytes + 3) / 4, Cell{.filled = static_cast<std::uint8_t>(filled ? 15 : 0)});
+    alike_.assign((bytes + 15) / 16, Cell{.filled = static_cast<std::uint8_t>(filled ? 15 : 0)});
+    apart_.assign(alike_.size(), 0);
+    cells_.assign(1, {});
     more_.assign(1, {});
   }
 
-  // Checks and records one access to `mask` of cell i. The first conflict found, if any.
+  // The cell of sixteen bytes from 16 i on, or null where its four have gone apart; cell i of four bytes, which so goes apart.
+  Cell* alike(std::size_t i) { return apart_[i] > 0 ? nullptr : &alike_[i]; }
+  Cell& cell(std::size_t i) {
+    std::int32_t& at = apart_[i / 4];
+    if (at <= 0) part(alike_[i / 4], at);
+    return cells_[static_cast<std::size_t>(at)][i % 4];
+  }
+  // The sixteen bytes have been written at once: their cells are alike again.
+  void unite(std::size_t i) {
+    std::int32_t& at = apart_[i];
+    auto& four = cells_[static_cast<std::size_t>(at)];
+    if (std::ranges::any_of(four, &Cell::barrier)) return;
+    std::swap(alike_[i], four[0]);
+    at = -at;
+  }
+
+  // Checks and records one access to `mask` of a cell. The first conflict found, if any.
   struct Found {
     const Conflict* conflict = nullptr;
     Access other;
@@ -51,8 +70,7 @@ class Shadow {
       if (!conflict) *this = {&what, with};
     }
   };
-  Found read(std::size_t i, std::uint8_t mask, const View& view, const Access& me) {
-    Cell& c = cell(i);
+  Found read(Cell& c, std::uint8_t mask, const View& view, const Access& me) {
     Found report;
     for (const Access& w : c.write) {
       if (!(w.mask & mask)) continue;
@@ -65,8 +83,7 @@ class Shadow {
     return report;
   }
 
-  Found write(std::size_t i, std::uint8_t mask, const View& view, const Access& me) {
-    Cell& c = cell(i);
+  Found write(Cell& c, std::uint8_t mask, const View& view, const Access& me) {
     Found report;
     auto replace = [&](Access& a, bool was_write) {
       if (!(a.mask & mask)) return;
@@ -89,12 +106,27 @@ class Shadow {
     return report;
   }
 
-  Cell& cell(std::size_t i) { return cells_[i]; }
-  bool empty() const { return cells_.empty(); }
+  bool empty() const { return alike_.empty(); }
 
  private:
+  void part(Cell& all, std::int32_t& at) {
+    if (at == 0) cells_.emplace_back(), at = 1 - static_cast<std::int32_t>(cells_.size());
+    at = -at;
+    auto& four = cells_[static_cast<std::size_t>(at)];
+    std::swap(four[0], all);  // with its list: there are never more lists than words
+    for (int i = 1; i < 4; ++i) {
+      four[i].more = std::exchange(four[i], four[0]).more;
+      if ((four[i].more || !more_[four[0].more].empty()) && has_list(four[i])) more_[four[i].more] = more_[four[0].more];
+    }
+  }
+
   static bool before(const Access& a, const View& view, const Access& me) {
     return a.wave == me.wave && view.knows(a.actor, a.epoch);
+  }
+
+  bool has_list(Cell& c) {  // made where there is room for one
+    if (!c.more && more_.size() < 65535) more_.emplace_back(), c.more = static_cast<std::uint16_t>(more_.size() - 1);
+    return c.more;
   }
 
   void add_reader(Cell& c, std::uint8_t mask, const View& view, Access me) {
@@ -116,11 +148,7 @@ class Shadow {
       *free = me;
       return;
     }
-    if (!c.more) {
-      if (more_.size() >= 65535) return;
-      c.more = static_cast<std::uint16_t>(more_.size());
-      more_.emplace_back();
-    }
+    if (!has_list(c)) return;
     auto& list = more_[c.more];
     for (Access& r : list) {
       if (r.wave == me.wave && r.actor == me.actor) {
@@ -132,7 +160,9 @@ class Shadow {
     list.push_back(me);
   }
 
-  std::vector<Cell> cells_;
+  std::vector<Cell> alike_;          // one for sixteen bytes
+  std::vector<std::int32_t> apart_;  // for sixteen bytes: their place in cells_, negative while alike, 0 before it is needed
+  std::vector<std::array<Cell, 4>> cells_;
   std::vector<std::vector<Access>> more_;
 };
 }  // namespace wl::emu

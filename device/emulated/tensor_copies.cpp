@@ -105,8 +105,8 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
 
 void Machine::copy_to(Cta& cta, unsigned smem, std::int64_t bytes, Mbarrier& b, bool by_engine, const char* what,
                       std::function<void()> carry_out) {
-  touch(cta.shadow, smem, static_cast<int>(bytes), true, current->view(),
-        access_by(b.actor, b.phase + 1, self->line, by_engine), what);
+  touch(cta.shadow, smem, static_cast<int>(bytes), true, current->view(), access_by(b.actor, b.phase + 1, self->line, by_engine),
+        what);
   b.copied_phase = std::max(b.copied_phase, b.phase + 1);
   b.copy_line = self->line;
   pending.push_back({std::move(carry_out), &b, b.phase, bytes, self->line, current});

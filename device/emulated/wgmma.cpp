@@ -161,12 +161,12 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   bool* const filled = acc.state ? acc.state->filled + acc.at : nullptr;
   const int held = acc.state && acc.at >= 0 ? std::clamp(acc.state->n - acc.at, 0, acc.count) : 0;  // lend() reports the rest
   if (machine->hazards()) {
-    if (w.accumulate)
-      if (const bool* missing = std::find(filled, filled + held, false); missing < filled + held)
-        register_bad(*acc.state, missing - acc.state->filled, false);
+    if (w.accumulate && held)
+      if (const void* missing = std::memchr(filled, false, static_cast<std::size_t>(held)))
+        register_bad(*acc.state, static_cast<const bool*>(missing) - acc.state->filled, false);
     lend(acc, false, group);
     if (w.a_in_registers) lend(a, true, group);
-    if (op.clocks.empty() || !(op.clocks.back() == t.base)) op.clocks.push_back(t.base);
+    if (std::ranges::find(op.clocks, t.base) == op.clocks.end()) op.clocks.push_back(t.base);
   }
   std::fill_n(filled, held, true);
   const int slot = t.self.thread & 127;

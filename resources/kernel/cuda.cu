@@ -1,5 +1,6 @@
 // {{name}}: {{grid}} blocks of {{threads}} threads{{#cluster}} in clusters of {{blocks}}{{/cluster}}, {{shared_bytes}} bytes of shared memory a block, for {{arch}}.
-#include "wl.h"
+{{#packed}}// {{name}}, {{type}} {{shape}}, is packed once before the launch: dimension by dimension (extent:stride) of a coordinate's digits, lowest first, {{layout}}.
+{{/packed}}#include "wl.h"
 
 WL_KERNEL{{#cluster}}_CLUSTER{{/cluster}}({{name}}, {{threads}}, 1{{#cluster}}, {{extents}}{{/cluster}})({{params}}) {
   const unsigned smem = WL_SHARED_BASE();

@@ -16,6 +16,8 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
     out.push_back({program.tensor(id).name, to_string(coalesce(tv)), why(id), draw_text(tv, most), draw_svg(tv, most)});
   for (const auto& [id, memory] : solution.shared)
     out.push_back({program.tensor(id).name, to_string(memory), why(id), draw_text(memory, most), draw_svg(memory, most)});
+  for (const auto& [id, memory] : solution.packed)  // in no banks
+    out.push_back({program.tensor(id).name, "packed " + to_string(memory), why(id), "", ""});
   return out;
 }
 
@@ -40,8 +42,9 @@ nlohmann::json alternatives(const tile::Program& program, const std::vector<synt
     nlohmann::json differs = nlohmann::json::object();
     for (const auto& [id, tv] : solution.registers)
       if (!(tv == solutions[0].registers.at(id))) differs[program.tensor(id).name] = to_string(coalesce(tv));
-    for (const auto& [id, memory] : solution.shared)
-      if (!(memory == solutions[0].shared.at(id))) differs[program.tensor(id).name] = to_string(memory);
+    for (const auto memories : {&synth::Solution::shared, &synth::Solution::packed})
+      for (const auto& [id, memory] : solution.*memories)
+        if (!(memory == (solutions[0].*memories).at(id))) differs[program.tensor(id).name] = to_string(memory);
     json.push_back({{"predicted_us", solution.cost.us},
                     {"bound", solution.cost.bound()},
                     {"blocks_per_multiprocessor", solution.cost.resident},
@@ -92,7 +95,7 @@ Result<Answer> compile(const Flags& flags) {
   if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, kernel.source));
   for (const Drawn& one : drawn(program, solution)) {
     json["layouts"][one.tensor] = one.layout, json["reasons"][one.tensor] = one.why;
-    if (flags.layouts != "svg") continue;
+    if (flags.layouts != "svg" || one.svg.empty()) continue;
     const fs::path picture =
         fs::path(flags.out.empty() ? "." : flags.out).replace_filename(program.name + "_" + one.tensor + ".svg");
     WARPLOOM_CHECK(write_file(picture, one.svg));

@@ -82,6 +82,9 @@ std::string CudaEmitter::source() const {
     record["cluster"] = {{"blocks", blocks}, {"extents", joined(program_.cluster, ", ")}};
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& t = tensor(id);
+    if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end())
+      record["packed"].push_back(
+          {{"name", t.name}, {"type", name_of(t.dtype)}, {"shape", text_of(t.shape)}, {"layout", to_string(packed->second)}});
     if (t.scope != Scope::shared) continue;
     nlohmann::json& row = record["tensors"].emplace_back();
     row["name"] = t.name, row["offset"] = solution_.shared_offset.at(id);
@@ -104,6 +107,7 @@ void CudaEmitter::body(std::span<const Statement> statements) {
       out_.line("// {}: its first product begins anew", print(program_, statements[i]));
     else statement(statements[i]);
   }
+  finish_meeting();
 }
 
 // Whether what next touches the tensor, for certain, is a product of a warpgroup into it, which needs no zeros to add to: in a loop
@@ -148,6 +152,9 @@ void CudaEmitter::statement(const Statement& one) {
           behind = std::min(found->second, behind.value_or(found->second));
     if (behind) finish_matrix(std::max(*behind, 0));
   }
+  const bool goes_on = std::holds_alternative<Map>(one.node) || std::holds_alternative<Fill>(one.node) ||
+                       std::holds_alternative<Reduce>(one.node) || std::holds_alternative<Copy>(one.node);
+  if (meeting_ && (!goes_on || std::ranges::count(uses_of(one), meeting_->made, &TensorUse::tensor) > 0)) finish_meeting();
   if (simple) out_.line("// {}", print(program_, one));
   at_ = &one;
   std::visit([this](const auto& node) { emit(node); }, one.node);
@@ -156,26 +163,29 @@ void CudaEmitter::statement(const Statement& one) {
 // Names for the offsets of global tiles that take more than a product and a sum, computed once a turn of the loop.
 void CudaEmitter::name_offsets(const For& node) {
   std::vector<std::string> inner;
-  std::vector<const Tile*> tiles;
+  std::vector<Index> used;
   for (const Statement& statement : node.body)
     for_statements(statement, [&](const Statement& one) {
-      if (const auto* copy = std::get_if<Copy>(&one.node)) tiles.insert(tiles.end(), {&copy->src, &copy->dst});
-      if (const auto* loop = std::get_if<For>(&one.node)) inner.push_back(loop->variable);
+      if (const auto* copy = std::get_if<Copy>(&one.node))
+        for (const Tile* tile : {&copy->src, &copy->dst})
+          if (tensor(tile->tensor).scope == Scope::global) used.insert(used.end(), tile->offset.begin(), tile->offset.end());
+      if (const auto* branch = std::get_if<If>(&one.node)) used.insert(used.end(), {branch->left, branch->right});
+      if (const auto* loop = std::get_if<For>(&one.node)) {
+        inner.push_back(loop->variable);
+        used.insert(used.end(), {loop->begin, loop->end});
+      }
     });
   const auto simple = [](const auto& self, const Index& index) -> bool {
     if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return true;
     return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) && self(self, index.right());
   };
   int count = 0;
-  for (const Tile* tile : tiles) {
-    if (tensor(tile->tensor).scope != Scope::global) continue;
-    for (const Index& index : tile->offset) {
-      const bool ready = std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
-      if (!ready || !index.depends_on(node.variable) || simple(simple, index) || offsets_.count(index.text())) continue;
-      const std::string name = fmt::format("{}_at{}", node.variable, count++);
-      out_.line("const int {} = {};", name, index.text());
-      offsets_[index.text()] = name;
-    }
+  for (const Index& index : used) {
+    const bool ready = std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
+    if (!ready || !index.depends_on(node.variable) || simple(simple, index) || offsets_.count(index.text())) continue;
+    const std::string name = fmt::format("{}_at{}", node.variable, count++);
+    out_.line("const int {} = {};", name, index.text());
+    offsets_[index.text()] = name;
   }
 }
 
@@ -183,8 +193,8 @@ void CudaEmitter::name_offsets(const For& node) {
 void CudaEmitter::emit(const For& node) {
   const auto pass = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
-    const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, node.begin.text(),
-                                  node.end.text(), node.step.text());
+    const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, named(node.begin).text(),
+                                  named(node.end).text(), node.step.text());
     const auto outer = offsets_;
     name_offsets(node);
     body(node.body);
@@ -202,7 +212,7 @@ void CudaEmitter::emit(const For& node) {
 
 void CudaEmitter::emit(const If& node) {
   const Pending entry = now_;
-  out_.open("if ({} < {}) {{", node.left.text(), node.right.text());
+  out_.open("if ({} < {}) {{", named(node.left).text(), named(node.right).text());
   body(node.body);
   out_.close();
   for (const Statement& inner : node.body)
@@ -262,6 +272,7 @@ void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec
   const std::string& buffer = given_.tensor(id).name;
   const bool first = std::ranges::find(args_, buffer, &Argument::buffer) == args_.end();
   args_.push_back({buffer, tensor_map, std::move(spec), tensor(id).zeroed && first});
+  if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end()) args_.back().packed = packed->second.dims;
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {

@@ -70,6 +70,7 @@ void CudaEmitter::cast_registers(const Copy& node) {
 
 CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at, const std::string& fill) {
   note_pointer(global.tensor);
+  if (tensor(global.tensor).packed) return place_in_packed(global, at, fill);
   if (global.lookup >= 0) {  // gathered: the coordinate is read, for the element of the innermost loops
     const auto d = static_cast<std::size_t>(global.lookup_dim);
     const Tile indices{global.lookup, {global.offset[d]}, {global.extent[d]}};
@@ -81,6 +82,20 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
   }
   const std::string bounds = bounds_condition(global, at);
   return {global_address(global, at), bounds.empty() ? "" : ", " + bounds + fill};
+}
+
+// By coordinates within the tile, which lies inside its tensor as a whole or not at all.
+CudaEmitter::Place CudaEmitter::place_in_packed(const Tile& tile, const std::vector<Index>& within, const std::string& fill) {
+  const Tensor& packed = tensor(tile.tensor);
+  const auto& layout = solution_.packed.at(tile.tensor);
+  Index at = 0;  // in elements
+  std::vector<Index> first;
+  for (std::size_t d = 0; d < within.size(); ++d) {
+    const Index number = factor_in(packed, first.emplace_back(offset(tile, d)) / tile.extent[d]);
+    at = at + offset_in(number * tile.extent[d] + within[d], layout.dims[d], bounds_);
+  }
+  const std::string inside = bounds_condition(tile, first);
+  return {plus(name(tile.tensor), quotient(at, per_byte(packed.dtype), bounds_)), inside.empty() ? "" : ", " + inside + fill};
 }
 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,

@@ -10,11 +10,11 @@ using layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target
 
 // What the statements so far have left to be waited for.
 struct Pending {
-  std::set<TensorId> written, read;   // shared tensors, by the role's threads since they last met at a barrier
-  std::set<TensorId> engine_reads;    // those that a copy-engine store may still read
-  std::set<TensorId> unfenced;        // written by threads since their last fence for asynchronous readers
-  bool read_parts = false;            // those that a cluster reduction brought, since the role's threads last met
-  std::set<PipelineId> consumed;      // slots within one thread of control, read since its threads last met
+  std::set<TensorId> written, read;  // shared tensors, by the role's threads since they last met at a barrier
+  std::set<TensorId> engine_reads;   // those that a copy-engine store may still read
+  std::set<TensorId> unfenced;       // written by threads since their last fence for asynchronous readers
+  bool read_parts = false;           // those that a cluster reduction brought, since the role's threads last met
+  std::set<PipelineId> consumed;     // slots within one thread of control, read since its threads last met
   // Registers that matrix instructions under way write and read: how many groups were committed after the last that does, -1: it is open.
   std::map<TensorId, int> accumulators, lent;
   bool wgmma_open = false;   // matrix instructions issued, not committed
@@ -59,6 +59,7 @@ struct ThreadDigit {
   }
 };
 std::vector<ThreadDigit> thread_modes(const TvLayout& layout);  // as the layout has them
+Index factor_in(const Tensor& t, const Index& index);           // of an offset: of 64 bits where the tensor is large
 
 // The blocks of a cluster that one block shares with, itself among them.
 struct Peers {
@@ -125,7 +126,8 @@ class CudaEmitter {
 
   // cuda_reduce.cpp
   void emit(const Reduce& node);
-  void emit(const ClusterReduce& node);
+  void emit(const ClusterReduce& node);  // the others' parts are waited for where what they make is needed
+  void finish_meeting();
   void combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot, std::int64_t count,
                      const Index& address);
   void emit(const tile::Scan& node);
@@ -190,6 +192,10 @@ class CudaEmitter {
   // within, loops or not.
   Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true, bool scope = false);
   Index offset(const Tile& tile, std::size_t dim) const;
+  Index named(const Index& index) const {  // by what the loops around call it
+    const auto found = offsets_.find(index.text());
+    return found == offsets_.end() ? index : Index::variable(found->second);
+  }
   // `per`: elements to one of the array, for types of less than a byte.
   static Index value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
   std::int64_t array_length(TensorId id, std::int64_t elements) const { return elements / per_byte(tensor(id).dtype); }
@@ -200,6 +206,7 @@ class CudaEmitter {
     std::string address, tail;  // behind other arguments: when it lies inside its tensor, and what counts where it does not
   };
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
+  Place place_in_packed(const Tile& tile, const std::vector<Index>& within, const std::string& fill);
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string global_address(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;
@@ -241,7 +248,12 @@ class CudaEmitter {
   Pending now_;
   bool single_thread_ = false;  // the code runs in one elected thread
   PipelineId slot_of_ = -1;
-  std::string slot_stage_;          // the current slot's number while inside Produce or Consume
+  std::string slot_stage_;  // the current slot's number while inside Produce or Consume
+  struct Meeting {
+    TensorId made;
+    std::function<void()> finish;
+  };
+  std::optional<Meeting> meeting_;  // of a cluster's blocks, that this one has sent its part to
   bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done
   bool slot_read_ = false;          // by the threads themselves, since the slot was taken
   // Products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || ".

@@ -32,10 +32,7 @@ std::string CudaEmitter::first_replica(const TvLayout& layout) {
 std::vector<ThreadDigit> thread_modes(const TvLayout& layout) {
   std::vector<ThreadDigit> modes;
   std::int64_t below = 1;
-  for (const auto& mode : layout.thread) {
-    modes.push_back({below, mode.extent, mode.step});
-    below *= mode.extent;
-  }
+  for (const auto& mode : layout.thread) modes.push_back({std::exchange(below, below * mode.extent), mode.extent, mode.step});
   return modes;
 }
 
@@ -64,9 +61,7 @@ Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool 
 
 // A tile's offset, by its name where a loop around has one for it.
 Index CudaEmitter::offset(const Tile& tile, std::size_t dim) const {
-  if (tensor(tile.tensor).scope != Scope::global) return tile.offset[dim];
-  const auto named = offsets_.find(tile.offset[dim].text());
-  return named == offsets_.end() ? tile.offset[dim] : Index::variable(named->second);
+  return tensor(tile.tensor).scope == Scope::global ? named(tile.offset[dim]) : tile.offset[dim];
 }
 
 Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t per) {
@@ -78,8 +73,9 @@ Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t
 std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
                                             std::size_t skip_modes) {
   std::vector<Index> all;
-  for (std::size_t d = 0; d < memory.extent.size(); ++d)
-    all.push_back(offset(memory, d) + scaled(within(seen, d, loops, skip_modes), memory.step_along(d)));
+  for (std::size_t d = 0; d < memory.extent.size(); ++d)  // of a packed tensor within the tile
+    all.push_back((tensor(memory.tensor).packed ? 0 : offset(memory, d)) +
+                  scaled(within(seen, d, loops, skip_modes), memory.step_along(d)));
   return all;
 }
 
@@ -95,21 +91,19 @@ std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
-std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Index>& coordinates) const {
-  std::string far = name(memory.tensor);
-  Index near = 0;  // in elements
-  const Tensor& t = tensor(memory.tensor);
+// A sum stays a factor of its own: addresses that differ by a constant alone would share their sums, which takes registers.
+Index factor_in(const Tensor& t, const Index& index) {
   const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (std::int64_t{1} << 31);
-  for (std::size_t d = 0; d < coordinates.size(); ++d) {
-    const std::int64_t stride = t.strides[d];
-    // A coordinate stays a factor of its own: addresses that differ by a constant alone would share their sums, which takes registers.
-    const bool apart = stride != 1 && per_byte(t.dtype) == 1 && coordinates[d].op() == IndexOp::add;
-    if (!wide && apart) near = near + Index::variable(fmt::format("({})", coordinates[d].text())) * stride;
-    else if (!wide || stride == 1) near = near + coordinates[d] * stride;
-    else if (stride != 0 && coordinates[d].constant() != 0)
-      far += fmt::format(" + (long long)({}) * {}", coordinates[d].text(), stride / per_byte(t.dtype));
-  }
-  return plus(far, per_byte(t.dtype) > 1 ? quotient(near, per_byte(t.dtype), bounds_) : near);
+  if (index.constant() || (!wide && (per_byte(t.dtype) > 1 || index.op() != IndexOp::add))) return index;
+  return Index::variable(fmt::format("{}({})", wide ? "(long long)" : "", index.text()));
+}
+
+std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Index>& coordinates) const {
+  Index at = 0;  // in elements
+  const Tensor& t = tensor(memory.tensor);
+  for (std::size_t d = 0; d < coordinates.size(); ++d)
+    at = at + (t.strides[d] == 1 ? coordinates[d] : factor_in(t, coordinates[d])) * t.strides[d];
+  return plus(name(memory.tensor), per_byte(t.dtype) > 1 ? quotient(at, per_byte(t.dtype), bounds_) : at);
 }
 
 Index CudaEmitter::shared_base(TensorId id) const {

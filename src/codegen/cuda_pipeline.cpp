@@ -24,7 +24,8 @@ Rings rings_in(std::span<const Statement> body) {
 }  // namespace
 void CudaEmitter::barrier_setup() {
   if (meetings_) {
-    out_.line("const unsigned met = smem + {};  // two barriers, which the rounds of cluster reductions take by turns", *meetings_);
+    out_.line("const unsigned met = smem + {};  // two barriers, which the rounds of cluster reductions take by turns",
+              *meetings_);
     out_.line("int meeting = 0;");
   }
   if (!barriers_.empty() || meetings_) {

@@ -106,7 +106,6 @@ void CudaEmitter::emit(const ClusterReduce& node) {
     const std::int64_t row = others.count * values * 4;
     const Scratch place = scratch(1, &node, 2 * blocks * row);
     if (now_.read_parts) meet();
-    now_.read_parts = true;
     const Index parity = Index::variable("(meeting & 1)"), met = Index::variable("met") + parity * kBarrierBytes;
     const Index own = place.base + parity * (blocks * row) + scaled(others.number, values * 4) + Index::variable("i") * 4;
     out_.line("if (t == 0) wl::mbarrier_arrive_expect_tx({}, {});", met.text(), blocks * row);
@@ -119,10 +118,18 @@ void CudaEmitter::emit(const ClusterReduce& node) {
       out_.line("  wl::st_async<4>(wl::mapa({}, {}), wl::at({}, i), wl::mapa({}, {}));",
                 (own + Index::variable("wl::cluster_rank()") * row).text(), peer, dst, met.text(), peer);
     }
-    out_.line("wl::mbarrier_wait_cluster({}, meeting >> 1 & 1);", met.text());
-    combine_slots(node.op, dst, values, "peer", blocks, own + Index::variable("peer") * row);
-    out_.line("++meeting;");
+    meeting_ = Meeting{node.dst, [=, this, op = node.op] {
+                         out_.line("wl::mbarrier_wait_cluster({}, meeting >> 1 & 1);", met.text());
+                         combine_slots(op, dst, values, "peer", blocks, own + Index::variable("peer") * row);
+                         out_.line("++meeting;");
+                         now_.read_parts = true;
+                       }};
+    if (dst == "total") finish_meeting();
   });
+}
+
+void CudaEmitter::finish_meeting() {
+  if (const auto meeting = std::exchange(meeting_, std::nullopt)) meeting->finish();
 }
 
 // The parts that lie in `count` slots, numbered by `slot`, one after another into dst; the i-th value's address in one of them.

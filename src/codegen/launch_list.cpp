@@ -13,14 +13,20 @@ static void from_json(const json& text, Dtype& dtype) {
 }
 NLOHMANN_JSON_SERIALIZE_ENUM(Engine, {{Engine::cuda, "cuda"}, {Engine::cpu, "cpu"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorMapSpec, dtype, dims, strides_bytes, box, swizzle_bytes)
+namespace layout {
+static void to_json(json& out, const MemoryMode& mode) { out = {mode.extent, mode.stride}; }
+static void from_json(const json& pair, MemoryMode& mode) { mode = {pair.at(0), pair.at(1)}; }
+}  // namespace layout
 static void to_json(json& out, const Argument& arg) {
   out = {{"buffer", arg.buffer}};
   if (arg.tensor_map) out["tensor_map"] = arg.map;
   if (arg.zeroed) out["zeroed"] = true;
   if (arg.atomic) out["atomic"] = true;
+  if (!arg.packed.empty()) out["packed"] = arg.packed;
 }
 static void from_json(const json& row, Argument& arg) {
   arg = {row.at("buffer"), row.contains("tensor_map"), {}, row.value("zeroed", false), row.value("atomic", false)};
+  arg.packed = row.value("packed", arg.packed);
   if (arg.tensor_map) arg.map = row["tensor_map"];
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Kernel, name, source, grid, cluster, threads, shared_bytes, args, overlaps, cooperative)
@@ -29,6 +35,26 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LaunchList, engine, arch, inputs, outputs, wo
 
 std::int64_t BufferSpec::elements() const { return tile::element_count(shape); }
 std::int64_t BufferSpec::bytes() const { return bytes_of(dtype, elements()); }
+
+void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers) {
+  for (const BufferSpec& spec : list.inputs) {
+    const Argument* wants = nullptr;
+    for (const Kernel& kernel : list.kernels)
+      for (const Argument& arg : kernel.args)
+        if (arg.buffer == spec.name && !arg.packed.empty()) wants = &arg;
+    if (!wants) continue;
+    auto& bytes = buffers[spec.name];
+    const std::vector<std::byte> rows = std::exchange(bytes, std::vector<std::byte>(bytes.size()));
+    const std::int64_t bits = bits_of(spec.dtype);
+    for (std::int64_t i = 0; i < spec.elements(); ++i) {
+      std::int64_t to = 0, left = i;  // digits of the place in rows, the last dimension's first
+      for (auto dim = wants->packed.rbegin(); dim != wants->packed.rend(); ++dim)
+        for (const auto& [extent, stride] : *dim) to += left % extent * stride, left /= extent;
+      for (std::int64_t from = i * bits, at = to * bits; from < (i + 1) * bits; ++from, ++at)
+        bytes[at / 8] |= (rows[from / 8] >> (from % 8) & std::byte{1}) << (at % 8);
+    }
+  }
+}
 
 json to_json(const LaunchList& list) { return list; }
 

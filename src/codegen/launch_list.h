@@ -7,9 +7,11 @@
 //   kernels[1] gemm_tf32   : args tensor map of A, tensor map of Bt, C
 #pragma once
 #include <array>
+#include <map>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
+#include "layout/memory_layout.h"
 namespace warploom {
 enum class Engine : std::uint8_t { cuda, cpu };
 
@@ -29,6 +31,10 @@ struct Argument {
   TensorMapSpec map;
   bool zeroed = false;  // the buffer is filled with zeros before the launch
   bool atomic = false;  // added to in any order, so that two runs may differ in the last bits
+  // Not empty: the kernel wants the buffer's elements in this order. For each dimension of the tensor that the buffer holds row by row
+  // before it is packed, digits of a coordinate as in layout::MemoryLayout; in JSON pairs of extent and stride. Of a 4x4 tensor
+  // [[[2,4],[2,8]], [[4,1]]] leaves the order of rows, [[[2,1],[2,8]], [[2,2],[2,4]]] puts 2x2 tiles one behind another.
+  std::vector<std::vector<layout::MemoryMode>> packed = {};
 };
 
 struct Kernel {
@@ -60,6 +66,9 @@ struct LaunchList {
   std::vector<Kernel> kernels;  // launched in order, each seeing what the ones before it wrote
   double predicted_us = 0;      // of all kernels by the cost model; 0 where there is none (the CPU). Not part of the record
 };
+
+// Lays the elements of inputs that kernels want packed, which come row by row, as they want them: once, before the first launch.
+void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers);
 
 // What is read is as it was written, and every argument names a buffer: who takes a list need not look again.
 nlohmann::json to_json(const LaunchList& list);

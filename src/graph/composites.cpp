@@ -48,6 +48,24 @@ Status check_channel_norm(const Question& q, std::int64_t groups = 0) {
   return ok();
 }
 
+// x times scales of as many axes: each is of a block, as many elements along every axis as there are to a scale.
+//   x [4,256], scale [4,2]: x as [4,2,128], the scale as [4,2,1]
+Result<Id> dequantized(Writer& w, Id x, Id scale, Id zero = kAbsent) {
+  Shape apart, blocks;
+  const Shape whole = w.shape(x), of = w.shape(scale);
+  bool fits = of.size() == whole.size();
+  for (std::size_t d = 0; fits && d < of.size(); ++d) {
+    fits = of[d] > 0 ? whole[d] % of[d] == 0 : whole[d] == 0;
+    const bool split = of[d] > 1 && of[d] < whole[d];
+    apart.push_back(split ? of[d] : whole[d]), blocks.push_back(of[d]);
+    if (fits && split) apart.push_back(whole[d] / of[d]), blocks.push_back(1);
+  }
+  if (!fits) return w.question().error(kShape, "scales do not divide what they are for into blocks", whole, of);
+  std::vector<Id> inputs = {w.reshape(x, apart, "apart"), w.reshape(scale, blocks, "scales")};
+  if (zero != kAbsent) inputs.push_back(w.reshape(zero, blocks, "zeros"));
+  return w.reshape(w.make(OpKind::Dequantize, std::move(inputs), "scaled"), whole, "whole");
+}
+
 // The p-th root of the sum over windows, or over all, of |x|^p.
 template <class Sum>
 Id rooted(Writer& w, Id x, const Sum& sum) {
@@ -114,6 +132,37 @@ Result<Outputs> gemm(Writer& w) {
   if (w.shape(sum) != w.shape(y))
     return q.error(kShape, "C does not stretch to the product's shape", w.shape(y), w.shape(w.raw(2)));
   return Outputs{sum};
+}
+
+Result<Outputs> dequantize_linear(Writer& w) {
+  const Question q = w.question();
+  const Shape &scale = q.in(1).shape, &in = q.in(0).shape;
+  const std::int64_t block = w.node.integer("block_size"), type = w.node.integer("output_dtype");
+  if (type != 0 && type != onnx_type_of(q.in(1).dtype))
+    return q.error(kAttribute, "the output has another type than the scale", onnx_type_of(q.in(1).dtype), type);
+  if (q.has(2) && element_count(q.in(2).shape) != element_count(scale))
+    return q.error(kShape, "as many zero points as scales", scale, q.in(2).shape);
+  Shape blocks = Shape(in.size(), 1);
+  if (block != 0 || element_count(scale) != 1) {
+    WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
+    if (block == 0) WARPLOOM_CHECK(check_vector(q, 1, in[axis]));
+    blocks[axis] = in[axis];
+    if (block != 0) blocks = in, blocks[axis] = block > 0 ? in[axis] / block : 0;
+    if (block != 0 && (scale != blocks || in[axis] % block != 0))
+      return q.error(kShape, fmt::format("scales are not of whole blocks of {} along axis {}", block, axis), blocks, scale,
+                     "pad the tensor to whole blocks");
+  }
+  const Id zero = q.has(2) ? w.reshape(w.raw(2), blocks, "zero_points") : kAbsent;
+  WARPLOOM_TRY(const Id y, dequantized(w, w.raw(0), w.reshape(w.raw(1), blocks, "blocks"), zero));
+  return Outputs{y};
+}
+
+// (a · scale_a) · (b · scale_b), a [M,K], b [K,N] of 8 bits, scales f32 with as many axes.
+Result<Outputs> scaled_matmul(Writer& w) {
+  WARPLOOM_TRY(const Dtype to, checked_dtype(w.node.integer("output_dtype"), "ScaledMatMul's output type", w.question().place));
+  WARPLOOM_TRY(const Id a, dequantized(w, w.raw(0), w.raw(2)));
+  WARPLOOM_TRY(const Id b, dequantized(w, w.raw(1), w.raw(3)));
+  return Outputs{w.cast(w.make(OpKind::MatMul, {a, b}, "product"), to, "y")};
 }
 
 Result<Outputs> softmax(Writer& w) {

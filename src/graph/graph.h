@@ -56,6 +56,9 @@ enum class OpClass : std::uint8_t {
 std::string_view name_of(OpKind op);  // "MatMul", as ONNX spells it
 std::optional<OpKind> op_named(std::string_view name);
 OpClass class_of(OpKind op);
+constexpr bool is_scaling(OpKind op) {  // of what is stored narrow
+  return op == OpKind::DequantizeLinear || op == OpKind::Dequantize || op == OpKind::ScaledMatMul;
+}
 std::string supported_operators();  // "Abs, Add, ...": for messages
 
 using TensorId = int;

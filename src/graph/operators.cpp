@@ -77,6 +77,7 @@ const AttributeGroup kAttributes[] = {
     {{Reshape}, {known("allowzero", I{0}, 14)}},
     {{Transpose}, {known("perm", integers)}},
     {{DequantizeLinear}, {known("block_size", I{0}, 21), known("output_dtype", I{0}, 23)}},
+    {{ScaledMatMul}, {known("output_dtype", I{16})}},
     {{OpKind::Shape}, {known("start", I{0}, 15), known("end", integer, 15)}},
 };
 }  // namespace

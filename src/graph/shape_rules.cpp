@@ -122,20 +122,7 @@ Result<Answer> dequantize(const Question& q) {
   if (std::ranges::count(kNarrow, from) == 0 || !is_wide_float(to) || (q.has(2) && q.in(2).dtype != from))
     return type_error(q, "i8, u8, i32, e4m3 or e5m2, a scale of f32, bf16 or f16, a zero point of the first's type",
                       fmt::format("{} and {}", name_of(from), name_of(to)));
-  if (q.node.integer("block_size") != 0 || q.node.integer("output_dtype") != 0)
-    return q.error(kAttribute, "blocks of scales are not supported", "one scale, or one an index of the axis",
-                   fmt::format("block_size {}", q.node.integer("block_size")), "scale whole rows or the whole tensor");
-  const Shape &scale = q.in(1).shape, &in = q.in(0).shape;
-  if (q.has(2) && element_count(q.in(2).shape) != element_count(scale))
-    return q.error(kShape, "as many zero points as scales", scale, q.in(2).shape);
-  Answer answer = elementwise(q, to, in);
-  if (element_count(scale) == 1) return answer;
-  WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-  for (std::size_t i = 1; i < q.node.inputs.size(); ++i) {
-    WARPLOOM_CHECK(check_vector(q, i, in[axis]));
-    answer.reads[i] = Access{{static_cast<int>(axis)}};
-  }
-  return answer;
+  return broadcast_all(q, to);
 }
 
 Result<Answer> constant(const Question& q) {

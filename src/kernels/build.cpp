@@ -144,7 +144,7 @@ double part_needed(const graph::Graph& graph, std::size_t number) {
     if (n == number || plain(graph.nodes[n])) around.nodes.push_back(graph.nodes[n]);
   graph::TensorId last = graph.nodes[number].outputs[0];
   for (std::vector<int> next; next = graph.consumers(last), next.size() == 1 && plain(graph.nodes[at(next[0])]) &&
-                                                            std::ranges::count(graph.outputs, last) == 0;)
+                                                                std::ranges::count(graph.outputs, last) == 0;)
     last = graph.nodes[at(next[0])].outputs[0];
   around.outputs = {last};
   const auto c = contraction_of(nests_of(around));

@@ -111,7 +111,7 @@ std::vector<Affine> bounds_of(const Contraction& c) {
   return needs[at(n.outputs[0].value)].value_or(Bounds{});
 }
 }  // namespace
-std::optional<Contraction> contraction_of(const Nest& nest) {
+std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
   if (nest.outputs.size() != 1 || nest.scan()) return std::nullopt;
   Contraction c{.nest = nest};
   const Nest& n = c.nest;
@@ -121,8 +121,14 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   if (n.values[c.sum].op != ValueOp::add) return std::nullopt;
   Factors product{n, n.values[c.sum].axes};
   if (!product.take(n.values[c.sum].operands[0])) return std::nullopt;
-  const auto& factors = product.loads;
-  if (factors.size() != 2 || factors[0] == factors[1]) return std::nullopt;
+  auto& factors = product.loads;
+  const auto is_scale = [&](std::size_t load) {
+    return std::ranges::any_of(product.over, [&](int k) { return !n.loads[load].uses(at(k)); });
+  };
+  const auto scales = std::stable_partition(factors.begin(), factors.end(), std::not_fn(is_scale));
+  c.scales.assign(scales, factors.end());
+  factors.erase(scales, factors.end());
+  if (factors.size() != 2 || factors[0] == factors[1] || (!blocks && !c.scales.empty())) return std::nullopt;
   const Access& out = n.outputs[0].place;
   int fastest = -1;
   for (std::size_t a = 0; a < n.axes.size(); ++a)
@@ -146,13 +152,16 @@ std::optional<Contraction> contraction_of(const Nest& nest) {
   std::erase(c.n, at(fastest));
   c.n.push_back(at(fastest));
   c.column = at(fastest);
-  c.row = *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return n.axes[axis]; });
+  c.row = c.scales.empty() ? *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return n.axes[axis]; }) : c.m.back();
   multiply_behind(c, std::move(product.scales), product.number);
   const auto moves_pixels = [&](std::size_t k) {
     return std::ranges::any_of(load_b.at, [&](const Affine& dim) { return dim.steps[k] != 0 && steps_along(dim, c.n); });
   };
+  const auto scaled = [&](std::size_t k) {
+    return std::ranges::any_of(c.scales, [&](auto load) { return n.loads[load].uses(k); });
+  };
   for (const std::size_t k : c.k)
-    if (!moves_pixels(k) && (!c.channel || n.axes[k] > n.axes[*c.channel])) c.channel = k;
+    if (!moves_pixels(k) && !scaled(k) && (!c.channel || n.axes[k] > n.axes[*c.channel])) c.channel = k;
   for (const std::size_t k : c.k)
     if (k != c.channel) c.window = k;
   c.bounds = bounds_of(c);
@@ -220,7 +229,10 @@ std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {
     for (const int operand : value.operands) all += self(self, operand);
     return nodes[v] = all;
   };
-  if (visit(visit, contraction.nest.outputs[0].value) > kMostNodes) return std::nullopt;
+  const auto& [result, place] = contraction.nest.outputs[0];
+  const NestValue& last = contraction.nest.values[at(result)];
+  const bool stored_so = last.kind == Kind::round && last.dtype == place.dtype;
+  if (visit(visit, stored_so ? last.operands[0] : result) > kMostNodes) return std::nullopt;
   return loads;
 }
 }  // namespace warploom::kernels

@@ -3,6 +3,10 @@
 //
 //   y = relu(conv(x, w) + bias), x [8,64,56,56], w [128,64,3,3]      batch {}  m {co}  n {image, p, q}  k {ci, kh, kw}
 //   a: w at {co, ci, kh, kw}     b: x at {image, ci, p + kh - 1, q + kw - 1}
+//
+// Where operands are scaled by blocks the sum is of blocks, each times its scales. An axis that blocks divide is two, and so are the
+// dimensions along it, so that no tile goes beyond a block: of x [m,k] with scales [m,k/128] k is {k/128, 128}, and the scales vary
+// along the first alone.
 #pragma once
 #include "kernels/family.h"
 namespace warploom::kernels {
@@ -11,6 +15,7 @@ struct Contraction {
   std::size_t sum = 0;       // the value that is the sum over k of products of two elements
   std::size_t a = 0, b = 0;  // of nest.loads; b is the one that varies along the output's fastest axis
   bool scaled = false;  // whether there were factors constant along k: they are behind the sum now, Σ s·a·b = s · Σ a·b
+  std::vector<std::size_t> scales = {};        // of nest.loads: factors that vary along some of k, never along `channel`
   std::vector<std::size_t> batch, m, n, k;     // axes of the nest, ascending; none but batch empty
   std::size_t row = 0, column = 0;             // the longest of m; of n the output's fastest, the last one
   std::optional<std::size_t> channel, window;  // axes of k: one that b's pixels do not move along, and the fastest of the others
@@ -20,9 +25,9 @@ struct Contraction {
   // a factor is 0 there.   triu(a · b) is where(column ≥ row, sum, 0): bounds {column - row};   a · tril(b): bounds {k - column}
   std::vector<Affine> bounds = {};
 };
-std::optional<Contraction> contraction_of(const Nest& nest);
-inline std::optional<Contraction> contraction_of(const std::vector<Nest>& nests) {
-  return nests.size() == 1 ? contraction_of(nests[0]) : std::nullopt;
+std::optional<Contraction> contraction_of(const Nest& nest, bool blocks = false);  // blocks: also one that is scaled so
+inline std::optional<Contraction> contraction_of(const std::vector<Nest>& nests, bool blocks = false) {
+  return nests.size() == 1 ? contraction_of(nests[0], blocks) : std::nullopt;
 }
 
 // The part of all tiles of these extents along the nest's axes that hold terms within the bounds, by so many samples along an axis.

@@ -54,6 +54,7 @@ bool stores_whole(const Contraction& c) {
 }
 
 std::vector<std::size_t> slot_axes(const Contraction& c) {
+  if (!c.scales.empty()) return c.k;
   std::vector<std::size_t> axes;
   if (c.channel) axes.push_back(*c.channel);
   std::ranges::copy_if(c.k, std::back_inserter(axes), [&](std::size_t axis) { return axis != c.channel; });
@@ -129,6 +130,41 @@ Prepared Preparation::for_copies(const Access& from, std::size_t row, std::size_
     readable &= from.at[d].steps[fast] != 0 || from.strides[d] * bytes_of(from.dtype) % 16 == 0;
   return readable ? Prepared{from, {}} : laid_anew(from, row, k, along_k);
 }
+namespace {
+template <class Uses>
+std::vector<std::int64_t> shape_of(const NestTile& tile, const std::vector<std::size_t>& axes, std::size_t rows,
+                                   const Uses& uses) {
+  std::vector<std::int64_t> shape = {1, 1};
+  for (std::size_t i = 0; i < axes.size(); ++i) shape[i < rows ? 0 : 1] *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
+  return shape;
+}
+
+// What a tile of the result takes of a tensor, in registers.
+TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name, int load, const NestTile& tile,
+                     const std::vector<std::size_t>& axes, std::size_t rows, const std::string& set = "") {
+  const Access& access = c.nest.loads[at(load)];
+  std::string global = name;
+  global[0] = static_cast<char>(std::toupper(name[0]));
+  const TensorId x =
+      draft.reg(name + set, access.dtype, shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
+  draft.b.copy(Boxes(draft, global, c.nest, access, axes).at(tile), draft.b.all(x), access.fill);
+  return x;
+}
+}  // namespace
+std::vector<TensorId> load_scales(Draft& draft, const Contraction& c, const NestTile& slot, const std::vector<std::size_t>& axes,
+                                  std::size_t rows, const std::string& set) {
+  std::vector<TensorId> out;
+  for (const std::size_t scale : c.scales)
+    out.push_back(load_beside(draft, c, fmt::format("s{}", out.size()), static_cast<int>(scale), slot, axes, rows, set));
+  return out;
+}
+Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales) {
+  const Value before = draft.b.value(acc), added = draft.b.value(part);
+  if (scales.empty()) return before + added;
+  Value scale = draft.b.value(scales[0]);
+  for (std::size_t i = 1; i < scales.size(); ++i) scale = std::move(scale) * draft.b.value(scales[i]);
+  return tile::apply(ValueOp::fma, {added, std::move(scale), before});
+}
 
 Contraction filled(Family::Programs& out, Contraction c, const Capabilities& capabilities) {
   for (const auto& [number, triangle] : c.triangles) {
@@ -159,24 +195,14 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
   auto& t = draft.b;
   const Nest& nest = c.nest;
   const Nest::Output& output = nest.outputs[0];
-  const auto shape_of = [&](const auto& uses) {
-    std::vector<std::int64_t> shape = {1, 1};
-    for (std::size_t i = 0; i < axes.size(); ++i) shape[i < rows ? 0 : 1] *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
-    return shape;
-  };
   std::map<int, TensorId> loaded;
-  const auto loads = epilogue_of(c).value_or(std::vector<int>{});
-  for (const int operand : loads) {
-    const Access& load = nest.loads[at(operand)];
-    const auto uses = [&](std::size_t axis) { return load.uses(axis); };
-    const std::size_t i = loaded.size();
-    const TensorId x = t.reg(fmt::format("e{}", i), load.dtype, shape_of(uses));
-    t.copy(Boxes(draft, fmt::format("E{}", i), nest, load, axes).at(tile), t.all(x), load.fill);
-    loaded[operand] = x;
+  for (const int operand : epilogue_of(c).value_or(std::vector<int>{})) {
+    const std::size_t number = loaded.size();
+    loaded[operand] = load_beside(draft, c, fmt::format("e{}", number), operand, tile, axes, rows);
   }
   TensorId result = acc;
   if (at(output.value) != c.sum || t.dtype_of(acc) != output.place.dtype) {
-    result = t.reg("result", output.place.dtype, shape_of([](std::size_t) { return true; }));
+    result = draft.reg("result", output.place.dtype, shape_of(tile, axes, rows, [](std::size_t) { return true; }));
     const auto known = [&](int v) -> std::optional<Value> {
       if (at(v) == c.sum) return t.value(acc);
       const NestValue& value = nest.values[at(v)];

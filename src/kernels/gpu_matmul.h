@@ -67,6 +67,11 @@ struct Preparation {
 
 // The contraction with zeros written, by programs of their own, where factors count as 0.
 Contraction filled(Family::Programs& out, Contraction contraction, const Capabilities& capabilities);
+// Loads the scales of the blocks that a slot's products are of. `axes` and `rows` as below; sets of registers differ by their name.
+std::vector<TensorId> load_scales(Draft& draft, const Contraction& contraction, const NestTile& slot,
+                                  const std::vector<std::size_t>& axes, std::size_t rows = 1, const std::string& set = "");
+// `acc` with the sum of a slot's products added, times their scales.
+Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales);
 
 // Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`: those that rows follow, `rows` of them,
 // then those of columns. Through `staging`, a shared tensor, where there is one.

@@ -24,7 +24,7 @@ class MatmulThreads final : public Family {
   std::string name() const override { return tensor_cores_ ? "matmul_mma" : "matmul_simt"; }
 
   static FamilyPtr bind(const Region& region, bool tensor_cores, const Capabilities& capabilities) {
-    auto c = capabilities.gpu ? contraction_of(region.nests()) : std::nullopt;
+    auto c = capabilities.gpu ? contraction_of(region.nests(), tensor_cores) : std::nullopt;
     if (!c || !epilogue_of(*c) || !computes(*c)) return nullptr;
     const Dtype a = c->nest.loads[c->a].dtype, b = c->nest.loads[c->b].dtype;
     auto p = precision_of(a, b, region.track);
@@ -36,7 +36,7 @@ class MatmulThreads final : public Family {
 
   Space space() const override {
     const Contraction& c = c_;
-    const bool plain = c.channel && c.k.size() == 1 && !second_;  // a matmul
+    const bool plain = c.channel && (c.k.size() == 1 || in_blocks_) && !second_;  // a matmul
     const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
     Values ys = {1}, tap_counts = {1}, depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
     for (std::int64_t y = 2; y <= 32 && second_ && y < 2 * c.nest.axes[*second_]; y *= 2) ys.insert(ys.begin() + (y > 8), y);
@@ -76,7 +76,7 @@ class MatmulThreads final : public Family {
     WARPLOOM_CHECK(first_broken(
         s, {{k % k_step() != 0 || k > deepest, "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
             {n < 32 || n > 256, "tiles of 32 to 256 columns", n},
-            {accumulators > (p_.terms > 1 ? 64 : 128) || accumulators < 4,
+            {accumulators > (promotes() ? 64 : 128) || accumulators < 4,
              "4 to 128 accumulators a thread, 64 when operands are split", accumulators},
             {field(s, "pack") && !c_.channel, "pack=0 where nothing is a channel", 1}}));
     return fits(s, (m + n) * k * bytes_of(c_.nest.loads[c_.a].dtype) * field(s, "stages"), capabilities_);
@@ -106,9 +106,8 @@ class MatmulThreads final : public Family {
     const Boxes A(draft, "A", nest, a, a_axes), B(draft, "B", nest, b, b_axes);
     const TensorId sa = t.shared("a", a.dtype, {bm, bk}), sb = t.shared("b", b.dtype, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
-    const TensorId acc = t.reg("acc", p_.accumulator(), {bm, bn});
-    const bool split = p_.terms > 1;
-    const TensorId part = split ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
+    const TensorId acc = t.reg("acc", in_blocks_ ? Dtype::f32 : p_.accumulator(), {bm, bn});
+    const TensorId part = promotes() ? t.reg("part", p_.accumulator(), {bm, bn}) : acc;
     const TensorId fa = t.reg("fa", a.dtype, {bm, step}), fb = t.reg("fb", b.dtype, {step, bn});
 
     // Slots go through the window, taps of its last axis together, at one set of channels after another.
@@ -136,7 +135,10 @@ class MatmulThreads final : public Family {
     const auto [begin, end] = slot.slots_within(nest, c.bounds, c.channel.value_or(c.k[0]), 0, slots);
     for (int stage = 0; stage + 1 < stages; ++stage) produce(begin + stage);
     t.for_("k", begin, end, 1, [&](const Index& k) {
-      if (split) t.fill(part, 0);
+      NestTile here = tile;
+      here.place(nest, summed, k);
+      const std::vector<TensorId> scales = load_scales(draft, c, here, result);
+      if (promotes()) t.fill(part, 0);
       t.consume(ring, 0, [&] {
         for (std::int64_t inner = 0; inner < bk; inner += step) {
           t.copy(t.tile(sa, {0, inner}, {bm, step}), t.all(fa));
@@ -144,7 +146,7 @@ class MatmulThreads final : public Family {
           multiply_fragments(draft, part, fa, fb, {bm, step}, {step, bn});
         }
       });
-      if (split) t.map(acc, t.value(acc) + t.value(part));
+      if (promotes()) t.map(acc, promoted(draft, acc, part, scales));
       produce(k + (stages - 1));
     });
     store(draft, c, acc, tile, result);
@@ -153,6 +155,7 @@ class MatmulThreads final : public Family {
   }
 
  private:
+  bool promotes() const { return p_.terms > 1 || in_blocks_; }
   int k_step() const { return tensor_cores_ ? 32 / bytes_of(p_.operand) : 4; }
 
   // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to compute with; factors of 8 bits where
@@ -165,7 +168,7 @@ class MatmulThreads final : public Family {
       for (const Affine& dim : load.at) {
         const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
         const bool channels = c.channel && dim.steps[*c.channel] != 0, both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
-        if (both || (channels && !alone) || std::ranges::min(dim.steps) < 0) return false;
+        if (both || (channels && !alone && c.scales.empty()) || std::ranges::min(dim.steps) < 0) return false;
       }
     }
     return is_computed_float(c.nest.outputs[0].place.dtype);
@@ -190,9 +193,9 @@ class MatmulThreads final : public Family {
 
   Contraction c_;
   Precision p_;
-  bool tensor_cores_;
+  bool tensor_cores_, in_blocks_ = !c_.scales.empty();
   Capabilities capabilities_;
-  std::optional<std::size_t> second_ = second_column(c_);
+  std::optional<std::size_t> second_ = in_blocks_ ? std::nullopt : second_column(c_);
 };
 }  // namespace
 FamilyPtr matmul_mma_family(const Region& region, const Capabilities& capabilities) {

@@ -2,8 +2,15 @@
 // warpgroups multiply from shared memory. Blocks are persistent: each takes tile after tile, and the producer runs ahead into the
 // next tile while the consumers still store the last one.
 //
+// Where tiles do not fill the last wave, `stream` shares those of the last two between all blocks (stream-K): each takes as much of k, from
+// within one tile to within another. It begins with the tile that the next block goes on with, and leaves that block its sums, which
+// are long there when they are waited for: sums are always of the same terms in the same order.
+//
 // The matrix unit reads tf32 operands from shared memory along k alone. One that lies along rows instead is read across, into registers,
 // where it is rounded.
+//
+// Operands that are scaled by blocks along k are multiplied slot by slot, each slot within a block, and every slot's sum is scaled as it
+// is added to those before. In a `run` of slots the next one's product is computed meanwhile, in registers of its own.
 //
 // A convolution is one as well, its operands in window order (window_order.h): rows are output channels, columns a patch of pixels, y
 // of them along the second axis; or the other way round.
@@ -45,7 +52,7 @@ class MatmulWgmma : public Family {
       const auto work = [&](std::int64_t width) {  // a tile is some 24 columns' time besides its own
         return ceil_div(ceil_div(m, 128) * ceil_div(n, width) * others_of(c).second, capabilities_.processors) * (width + 24);
       };
-      std::int64_t best = p_.promotes() ? 192 : 256;
+      std::int64_t best = promotes() ? 192 : 256;
       for (std::int64_t width = best; width >= 96; width -= 16) best = work(width) < work(best) ? width : best;
       once(columns, best);
     }
@@ -60,6 +67,8 @@ class MatmulWgmma : public Family {
       for (const std::int64_t part : {1, 2, 4})
         if (rows % part == 0 && rows / part <= 32) once(ys, rows / part);
     }
+    if (!c.scales.empty())
+      depths = {std::clamp<std::int64_t>(power_of_two_above(run), 32 / bytes, 128 / bytes)};  // within a block
     const bool exchange = skinny || (windows_ && m < 128) || (across(exchanged_) && !across(c_));
     Space space{name(),
                 {{"block_m", {128, 256, 64}, "rows of an output tile"},
@@ -72,12 +81,15 @@ class MatmulWgmma : public Family {
                  {"cluster", windows_ ? Values{1} : Values{1, 2},
                   "blocks below each other that fetch one tile of the second operand together"},
                  {"split", splits, "parts of k computed apart and summed by a program of its own"},
+                 {"stream", {0, 1}, "1: the tiles of the last two waves are shared between all blocks by parts of k"},
                  {"exchange", exchange ? Values{1, 0} : Values{0, 1}, "1: the transposed product, second operand first"},
                  {"through_shared", narrow ? Values{1, 0} : Values{0, 1},
                   "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
     if (across(c_) || across(exchanged_))
       space.fields.push_back({"across", across(exchange ? exchanged_ : c_) ? Values{1, 0} : Values{0, 1},
                               "1: the first operand is read across, 0: a program lays it along k"});
+    if (promotes())
+      space.fields.push_back({"run", {1, 4, 8}, "slots of which each is multiplied while the sums of the one before are added"});
     if (windows_) space.fields.push_back({"y", ys, "pixels of an output tile along the slower axis"});
     return space;
   }
@@ -88,14 +100,16 @@ class MatmulWgmma : public Family {
     const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"), consumers = field(s, "consumers"),
                y = field(s, "y", 1), along = (field(s, "exchange") ? m : n) / std::max<std::int64_t>(y, 1),
                split = field(s, "split", 1), cluster = field(s, "cluster", 1), resident = field(s, "resident", 1),
-               across = field(s, "across"), accumulators = m * n / (128 * consumers), steps = slots_of(c, k), turns = 1 + across,
-               tiles = ceil_div(c.nest.axes[c.row], m);
+               across = field(s, "across"), accumulators = m * n / (128 * consumers), steps = slots_of(c, k),
+               run = field(s, "run", 1), turns = turns_of(s), tiles = ceil_div(c.nest.axes[c.row], m);
+    const std::int64_t most = run > 1 ? 64 : promotes() ? 96 : 128;
     const int bytes = bytes_of(p_.operand), stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
     const bool through_shared = field(s, "through_shared") != 0,
                along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
     WARPLOOM_CHECK(first_broken(
         s, {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
-            {accumulators > (p_.promotes() ? 96 : 128), "at most 128 accumulators a thread, 96 with a second set", accumulators},
+            {accumulators > most, "at most 128 accumulators a thread, 96 with a second set, 64 with a third", accumulators},
+            {steps < run || (windows_ && steps % run != 0), "run=1 where k has fewer slots, or windows no whole runs", run},
             {y < 1 || (y > 1 && !second_), "y=1 where pixels are of one axis", y},
             {windows_ && (along * y != (field(s, "exchange") ? m : n) || along % 8 != 0), "patches of whole groups of 8 pixels",
              along},
@@ -113,7 +127,14 @@ class MatmulWgmma : public Family {
             {through_shared && n * stored % 32, "through_shared=0 for narrow tiles", n},
             {through_shared && windows_ && (field(s, "exchange") || !std::has_single_bit(at(n))),
              "through_shared=0 where columns are no power of two", n}}));
-    const auto slot = (m + n + across * kApart) * k * bytes * (p_.terms > 1 ? 2 : 1),
+    const std::int64_t count = TileOrder(c, tile_of(c, s), 1).count(), stream = field(s, "stream");
+    WARPLOOM_CHECK(first_broken(
+        s, {{stream && (split > 1 || cluster > 1 || resident > 1), "split=1 cluster=1 resident=1 with stream", split},
+            {stream && !c.bounds.empty(), "stream=0 where a triangle bounds the sum", stream},
+            {stream && (count < capabilities_.processors || count % capabilities_.processors == 0),
+             "stream=0 where tiles fill every wave, or not even the first", count}}));
+    const auto whole = [&](std::int64_t rows) { return round_up(rows * k * bytes, 1024); };  // patterns repeat every 1024 bytes
+    const auto slot = (whole(m + across * kApart) + whole(n)) * (p_.terms > 1 ? 2 : 1),
                staging = through_shared ? m * n * stored : 0;
     return fits(s, resident * (slot * field(s, "stages") + staging + 1024), capabilities_);
   }
@@ -182,6 +203,17 @@ class MatmulWgmma : public Family {
     for (std::size_t d = 0; d < a.at.size(); ++d) readable &= a.at[d].steps[c.row] != 0 || a.strides[d] % 4 == 0;
     return readable;
   }
+  // A slot's part of an output tile.
+  NestTile tile_of(const Contraction& c, const Schedule& s) const {
+    const auto y = field(s, "y", 1);
+    NestTile tile(
+        c.nest, {{c.row, field(s, "block_m")}, {c.column, field(s, "block_n")}, {c.channel, field(s, "block_k")}, {second_, y}});
+    if (second_) tile.extent[c_.column] /= y;
+    return tile;
+  }
+  // Slots of k that a round of a consumer's loop multiplies.
+  static std::int64_t turns_of(const Schedule& s) { return std::max(1 + field(s, "across"), field(s, "run", 1)); }
+  bool promotes() const { return p_.promotes() || !c_.scales.empty(); }
   // Slots of a sum.
   static std::int64_t slots_of(const Contraction& c, std::int64_t depth) {
     return NestTile(c.nest, {{c.channel, depth}}).count(c.nest, c.k);
@@ -192,21 +224,20 @@ class MatmulWgmma : public Family {
     const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k"), cluster = field(s, "cluster", 1);
     const int consumers = static_cast<int>(field(s, "consumers"));
     const bool split = p_.terms > 1, across = field(s, "across") != 0;
-    NestTile whole(nest, {{c.row, bm}, {c.column, bn}, {c.channel, bk}, {second_, field(s, "y", 1)}});
-    if (second_) whole.extent[c_.column] /= field(s, "y", 1);
+    const NestTile whole = tile_of(c, s);
     // Where pixels are of two axes, they are so on the side that they take.
     const AxisIfAny above = c.row == c_.column ? second_ : std::nullopt, beside = above ? std::nullopt : second_;
     const auto result = axes_of({above, c.row, beside, c.column}), a_axes = axes_of({above, c.row, c.channel}),
                b_axes = axes_of({beside, c.column, c.channel});
     const std::vector<std::size_t> summed = slot_axes(c);
+    const std::size_t row_axes = above ? 2 : 1;
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const TileOrder order(c, whole, field(s, "group"), cluster);
     NestTile together = whole;  // what the blocks of a cluster compute: all of them go through the same slots
     together.extent[c.row] *= cluster;
     const TileOrder clusters(c, together, field(s, "group"));
-    const std::int64_t parts = field(s, "split", 1), turns = across ? 2 : 1,  // of sets of registers
-        steps = round_up(whole.count(nest, summed), turns), part_steps = round_up(ceil_div(steps, parts), turns),
-                       count = order.count() * parts,
+    const std::int64_t parts = field(s, "split", 1), turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns),
+                       part_steps = round_up(ceil_div(steps, parts), turns), count = order.count() * parts,
                        workers = std::min<std::int64_t>(count, capabilities_.processors * field(s, "resident", 1) / cluster);
 
     Draft draft("matmul");
@@ -237,13 +268,28 @@ class MatmulWgmma : public Family {
     };
     const TensorId staging = field(s, "through_shared") ? t.shared("staging", nest.outputs[0].place.dtype, {bm, bn}) : -1;
 
-    // Tile after tile; with parts of k, all tiles of one part, then of the next.
-    const auto tiles = [&](const std::function<void(NestTile, const Index& begin, const Index& end)>& body) {
+    // What blocks leave for the next ones.
+    const bool stream = field(s, "stream") != 0;
+    const Dtype sums = c.scales.empty() ? p_.accumulator() : Dtype::f32;
+    const Index worker = tile::block(0);
+    TensorId left = -1, flags = -1;
+    if (stream) {
+      out.workspaces.insert(out.workspaces.end(),
+                            {{"left_sums", sums, {workers, bm, bn}}, {"left_flags", Dtype::i32, {workers}}});
+      draft.buffers["Left"] = "left_sums", draft.buffers["flags"] = "left_flags";
+      left = t.output("Left", sums, {workers, bm, bn}), flags = t.zeroed(t.output("flags", Dtype::i32, {workers}));
+      t.cooperative();
+    }
+
+    // Tile after tile; with parts of k, all tiles of one part, then of the next. `shared`: of a tile that is of two blocks.
+    const std::int64_t alone = stream ? (count / workers - 1) * workers : count, of_tile = steps / turns,
+                       rest = (count - alone) * of_tile;
+    const auto tiles = [&](const std::function<void(NestTile, const Index& begin, const Index& end, bool shared)>& body) {
       const auto compute = [&](const Index& linear) {
         const Index number = parts == 1 ? linear : linear % order.count();
         const auto compute_slots = [&](const NestTile& tile, const Index& begin, const Index& end) {
           const auto [first, last] = clusters.at(number).slots_within(nest, c.bounds, *c.channel, begin, end, turns);
-          body(tile, first, last);
+          body(tile, first, last, false);
         };
         NestTile tile = order.at(number);
         if (parts == 1) return compute_slots(tile, 0, steps);
@@ -251,15 +297,22 @@ class MatmulWgmma : public Family {
         tile.origin.back() = part;
         compute_slots(tile, begin, tile::min(begin + part_steps, Index(steps)));
       };
-      t.for_("tile", tile::block(0) / cluster, count, workers, [&](const Index& turn) {
+      t.for_("tile", tile::block(0) / cluster, alone, workers, [&](const Index& turn) {
         if (c.bounds.empty()) return compute(turn);
         const Index number = from_both_ends(turn, count, workers);
         t.for_("number", number, number + 1, 1, compute);
       });
+      if (!stream) return;
+      const Index low = worker * rest / workers, high = (worker + 1) * rest / workers;
+      t.for_("back", 0, 3, 1, [&](const Index& back) {
+        const Index number = (high - 1) / of_tile - back, first = number * of_tile,
+                    begin = tile::max(low - first, Index(0)) * turns, end = tile::min(high - first, Index(of_tile)) * turns;
+        t.if_less(begin, end, [&] { body(order.at(number + alone), begin, end, true); });
+      });
     };
     t.roles([&] {
       t.role("producer", 4, consumers > 1 ? 40 : 0, [&] {
-        tiles([&](NestTile tile, const Index& begin, const Index& end) {
+        tiles([&](NestTile tile, const Index& begin, const Index& end, bool) {
           t.for_("k", begin, end, 1, [&](const Index& k) {
             tile.place(nest, summed, k);
             t.produce(ring, [&] {
@@ -271,30 +324,55 @@ class MatmulWgmma : public Family {
         });
       });
       t.role("consumer", 4 * consumers, consumers > 1 ? 232 : 0, [&] {
-        const TensorId acc = t.reg("acc", p_.accumulator(), {bm, bn});
-        const bool promotes = p_.promotes();
-        const TensorId part_sum = promotes ? t.reg("part", Dtype::f32, {bm, bn}) : acc;
-        const auto add = [&](TensorId x, std::size_t y) { t.mma(part_sum, t.all(x), t.all(slots[y]), false, true); };
-        const auto multiply_slot = [&](const std::string& set) {
-          if (promotes) t.fill(part_sum, 0);
-          t.consume(ring, promotes ? 0 : 1, [&] {
+        const bool promotes = this->promotes();
+        const TensorId acc = t.reg("acc", sums, {bm, bn});
+        const bool meanwhile = promotes && turns > 1;  // the set before is added while this one is multiplied
+        struct Set {
+          std::string name;
+          TensorId part;
+          std::vector<TensorId> scales;
+        };
+        std::vector<Set> sets = {{"", promotes ? t.reg("part", p_.accumulator(), {bm, bn}) : acc, {}}};
+        if (turns > 1) sets.push_back({"_next", meanwhile ? t.reg("part_next", p_.accumulator(), {bm, bn}) : acc, {}});
+        const auto promote = [&](const Set& set) { t.map(acc, promoted(draft, acc, set.part, set.scales)); };
+        const auto multiply_slot = [&](const NestTile& slot, Set& set) {
+          const auto add = [&](TensorId x, std::size_t y) { t.mma(set.part, t.all(x), t.all(slots[y]), false, true); };
+          set.scales = load_scales(draft, c, slot, result, row_axes, set.name);
+          if (promotes) t.fill(set.part, 0);
+          t.consume(ring, promotes && !meanwhile ? 0 : 1, [&] {
             if (split) add(slots[2], 1), add(slots[0], 3);
             if (!across) return add(slots[0], 1);
-            const TensorId seen = draft.reg("seen", Dtype::f32, {bm, bk}), x = draft.reg("x" + set, Dtype::tf32, {bm, bk});
+            const TensorId seen = draft.reg("seen", Dtype::f32, {bm, bk}), x = draft.reg("x" + set.name, Dtype::tf32, {bm, bk});
             t.copy(t.all(lines), t.all(seen));
             t.map(x, t.value(seen));
             add(x, 1);
           });
-          if (promotes) t.map(acc, t.value(acc) + t.value(part_sum));
         };
-        tiles([&](const NestTile& tile, const Index& begin, const Index& end) {
+        const auto left_by = [&](const Index& block) { return t.tile(left, {block, 0, 0}, {1, bm, bn}); };
+        tiles([&](const NestTile& tile, const Index& begin, const Index& end, bool shared) {
           t.fill(acc, 0);
-          // Read across, by two sets of registers, of which one is filled while the other is multiplied; a slot beyond k holds zeros.
-          t.for_("k", begin, end, turns, [&](const Index&) {
-            multiply_slot("");
-            if (across) multiply_slot("_next");
+          if (shared)
+            t.if_less(0, begin, [&] {
+              t.add(tile::Wait{t.tile(flags, {worker - 1}, {1}), 1});
+              t.copy(left_by(worker - 1), t.all(acc));
+            });
+          // Of two sets of registers one is filled, or added, while the other is multiplied; a slot beyond k holds zeros. None are under
+          // way from one round to the next: there ptxas would wait for them before they are read.
+          t.for_("k", begin, end, turns, [&, slot = tile](const Index& k) mutable {
+            for (std::int64_t i = 0; i < turns; ++i) {
+              slot.place(nest, summed, k + i);
+              multiply_slot(slot, sets[at(i) % sets.size()]);
+              if (promotes && meanwhile == (i > 0)) promote(sets[at(meanwhile ? i - 1 : i) % sets.size()]);
+            }
+            if (meanwhile) promote(sets[at(turns - 1) % sets.size()]);
           });
-          store(draft, c, acc, tile, result, above ? 2 : 1, staging);
+          const auto finish = [&] { store(draft, c, acc, tile, result, row_axes, staging); };
+          if (!shared) return finish();
+          t.if_less(end, steps, [&] {
+            t.copy(t.all(acc), left_by(worker));
+            t.add(tile::Signal{t.tile(flags, {worker}, {1}), 1});
+          });
+          t.if_less(steps - 1, end, finish);
         });
       });
     });
@@ -309,13 +387,13 @@ class MatmulWgmma : public Family {
 };
 }  // namespace
 FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabilities) {
-  auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
+  auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests(), true) : std::nullopt;
   if (!c || !c->channel) return nullptr;
   const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b];
   const auto precision = precision_of(a.dtype, b.dtype, region.track);
   if (!precision || !stores_whole(*c)) return nullptr;
   const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1,
-             runs = c->k.size() > 1 || strided;
+             runs = (c->k.size() > 1 && c->scales.empty()) || strided;
   auto windows = runs ? window_order_of(*c) : std::nullopt;
   if (windows && !c->triangles.empty()) return nullptr;
   if (!windows && (runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b))) return nullptr;

@@ -110,7 +110,11 @@ Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Acce
     draft.buffers[own] = lookup.name;
     draft.lookups[lookup.name] = draft.b.global(own, lookup.dtype, lookup.shape);
   }
-  tensor_ = output ? draft.b.output(name, access.dtype, shape, strides) : draft.b.global(name, access.dtype, shape, strides);
+  const auto [known, fresh] = draft.named.try_emplace(name);
+  if (fresh)
+    known->second =
+        output ? draft.b.output(name, access.dtype, shape, strides) : draft.b.global(name, access.dtype, shape, strides);
+  tensor_ = known->second;
 }
 
 tile::Tile Boxes::at(const NestTile& where) const {

@@ -15,7 +15,7 @@ struct Draft {
   explicit Draft(const std::string& name) : b(name) {}
   tile::Builder b;
   std::map<std::string, std::string> buffers;
-  std::map<std::string, TensorId> named;    // register tensors that several pieces share
+  std::map<std::string, TensorId> named;    // tensors that several pieces share
   std::map<std::string, TensorId> lookups;  // indices of gathers, by the graph's names
 
   TensorId reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape);  // the one of that name
@@ -42,7 +42,7 @@ struct NestTile {
   Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;
 };
 
-// An access as a global tensor of a program, declared when this is made (what it is gathered by as another one), and its boxes.
+// An access as a global tensor of a program, declared when the first of its name is made (what it is gathered by as another one), and its boxes.
 class Boxes {
  public:
   Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access, const std::vector<std::size_t>& axes,

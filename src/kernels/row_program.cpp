@@ -124,7 +124,7 @@ void RowProgram::reduce(int id, TensorId from, bool alone) {
     b.reduce(part, from, static_cast<int>(std::ranges::find(rows.dims, rows.row[i]) - rows.dims.begin()), op);
     from = part;
   }
-  if (cluster > 1 && !in_memory) b.cluster_reduce(to, op);
+  if (cluster > 1 && !in_memory && !alone) b.cluster_reduce(to, op);
   else if (cluster > 1 && !alone) b.reduce(to, meet({to})[0], row_dim(), op);
   bound[id] = b.value(to);
 }
@@ -161,6 +161,34 @@ std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
   }
   met += std::ssize(own);
   return others;
+}
+
+bool RowProgram::ahead() const {
+  const auto follows = [&](const auto& held) {  // what a pass held that needs the maximum, but for the exponentials
+    const int e = rows.term(rows.passes[1].reduces[0]).operands[0];
+    return held.first == e || rows.term(held.first).phase == 0;
+  };
+  return cluster > 1 && !in_memory && rows.joint && rows.passes.size() == 3 && std::ranges::all_of(rows.passes[1].held, follows);
+}
+void RowProgram::go_ahead(std::size_t pass) {
+  const int id = rows.passes[pass].reduces[0], top = rows.passes[0].reduces[0];
+  const TensorId made = bound.at(id).tensor, factor = number("factor");
+  if (pass == 0) {
+    own_top = number("own");
+    b.map(own_top, tile::apply(ValueOp::max, {b.value(made), tile::constant(std::numeric_limits<float>::lowest())}));
+    b.map(made, b.value(own_top));  // finite: the difference of infinities is no number
+    b.cluster_reduce(made, ReduceOp::max);
+    bound[top] = b.value(own_top);
+  } else {
+    bound[top] = b.value(number(fmt::format("top{}", top)));
+    b.map(factor, tile::apply(ValueOp::exp, {b.value(own_top) - bound[top]}));
+    b.map(made, b.value(made) * b.value(factor));
+    b.cluster_reduce(made, ReduceOp::sum);
+  }
+}
+void RowProgram::catch_up() {
+  const int e = rows.term(rows.passes[1].reduces[0]).operands[0];
+  if (const auto found = bound.find(e); found != bound.end()) found->second = found->second * b.value(number("factor"));
 }
 
 Value RowProgram::masked(int id, Value value) const {
@@ -204,12 +232,14 @@ void RowProgram::in_registers() {
       const Value inside = masked(id, bound.at(rows.term(id).operands[0]));
       const bool plain = inside.kind == Value::Kind::tensor;
       if (!plain) b.map(whole("inside"), inside);  // nothing past the row's end
-      reduce(id, plain ? inside.tensor : whole("inside"));
+      reduce(id, plain ? inside.tensor : whole("inside"), ahead());
     }
+    if (ahead()) go_ahead(p);
     std::erase_if(bound,
                   [&](const auto& each) { return rows.term(each.first).along && !rows.passes[p].held.contains(each.first); });
   }
   settle(last);
+  if (ahead()) catch_up();
   store(true);
   store(false);
 }
@@ -253,7 +283,7 @@ void RowProgram::in_passes(bool stays) {
   std::size_t first = 0;
   // A block's own mean will do for its squared differences: how far it lies from the row's is added when blocks meet, once for both.
   const std::int64_t part = tiles(rows.row) * at.extent[rows.row.back()];
-  const bool spread = rows.spread && stays && in_memory && part * cluster == rows.row_size();
+  const bool spread = rows.spread && stays && cluster > 1 && part * cluster == rows.row_size(), joint = stays && ahead();
   const auto scaled = [&](TensorId sum) { return b.value(sum) * tile::constant(1.0 / static_cast<double>(part)); };
   const auto square = [](const Value& v) { return v * v; };
   // What the last pass loads anew of a piece, is loaded before the one before it is stored, and the first before blocks meet.
@@ -297,6 +327,33 @@ void RowProgram::in_passes(bool stays) {
     reduce(sum, sums);
     first = 2;
   }
+  if (rows.first_place >= 0 && !stays) {
+    const int extreme = rows.passes[0].reduces[0], place = rows.passes[1].reduces[0], x = rows.term(extreme).operands[0];
+    const ValueOp op = rows.term(extreme).op;
+    if (rows.term(x).kind == Kind::load) register_of(x);
+    const TensorId best = whole("best"), places = whole("places");
+    go_along(0);
+    b.fill(best, identity_of(op));
+    b.map(places, at.value_at(rows.term(rows.first_place).at, rows.dims));  // what all of a lane may be equal to
+    walk([&](const Index&) {
+      const Value v = masked(extreme, rows.term(x).kind == Kind::load ? compute(x) : b.value(put(x, "x"))), old = b.value(best);
+      const auto choose = [](Value which, Value then, Value otherwise) {
+        return tile::apply(ValueOp::where, {std::move(which), std::move(then), std::move(otherwise)});
+      };
+      const auto equal = [](const Value& a) { return tile::apply(ValueOp::equal, {a, a}); };
+      const Value beyond = op == ValueOp::max ? tile::apply(ValueOp::less, {old, v}) : tile::apply(ValueOp::less, {v, old}),
+                  better = choose(beyond, tile::constant(1), choose(equal(v), tile::constant(0), equal(old)));
+      b.map(places, choose(better, compute(rows.first_place), b.value(places)));
+      b.map(best, tile::apply(op, {old, v}));
+    });
+    reduce(extreme, best);
+    const auto outside = bound;
+    bound[x] = b.value(best), bound[rows.first_place] = b.value(places);
+    b.map(places, compute(rows.term(place).operands[0]));
+    bound = outside;
+    reduce(place, places);
+    first = 2;
+  }
   for (std::size_t p = first; p < last; ++p) {
     const bool own_mean = spread && p == 1;
     if (!own_mean) settle(p);
@@ -337,18 +394,27 @@ void RowProgram::in_passes(bool stays) {
     else if (p + 1 == last) load_first();
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + b.value(lost[i]));
-      reduce(reduces[i], lanes[i], spread);
+      reduce(reduces[i], lanes[i], spread || joint);
     }
-    if (spread && p == 0) b.map(number("middle"), scaled(bound.at(reduces[0]).tensor));
+    if (joint) go_ahead(p);
+    if (spread && p == 0) {
+      b.map(number("middle"), scaled(bound.at(reduces[0]).tensor));
+      if (!in_memory) b.cluster_reduce(bound.at(reduces[0]).tensor, ReduceOp::sum);
+    }
     if (own_mean) {
       const TensorId sum = bound.at(rows.passes[0].reduces[0]).tensor, squares = bound.at(reduces[0]).tensor;
-      const auto all = meet({sum, squares});
-      b.reduce(sum, all[0], row_dim(), ReduceOp::sum);
+      std::vector<TensorId> all = {number("middle"), squares};
+      if (in_memory) {
+        all = meet({sum, squares});
+        b.reduce(sum, all[0], row_dim(), ReduceOp::sum);
+        b.map(all[0], scaled(all[0]));
+      }
       settle(1);
       const Value mean = compute(rows.term(rows.term(rows.term(reduces[0]).operands[0]).operands[0]).operands[1]);
-      b.map(all[0], scaled(all[0]) - mean);
+      b.map(all[0], b.value(all[0]) - mean);
       b.map(all[1], b.value(all[1]) + b.value(all[0]) * b.value(all[0]) * tile::constant(static_cast<double>(part)));
-      b.reduce(squares, all[1], row_dim(), ReduceOp::sum);
+      if (in_memory) b.reduce(squares, all[1], row_dim(), ReduceOp::sum);
+      else b.cluster_reduce(squares, ReduceOp::sum);
     }
   }
   settle(last);
@@ -357,6 +423,7 @@ void RowProgram::in_passes(bool stays) {
       bound.insert(ready.begin(), ready.end());
       load_piece(piece + 1);
       if (stays) take(spread ? 0 : last - 1);
+      if (joint) catch_up();
       store(true);
     });
   at.origin = start;

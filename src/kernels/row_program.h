@@ -25,6 +25,7 @@ struct RowProgram {
   std::int64_t met = 0;                          // in memory, so often a tile
   TensorId met_parts = -1, met_flags = -1;
   std::vector<BufferSpec> workspaces = {};
+  TensorId own_top = -1;  // of a block of a cluster: see `ahead`
 
   // Tiles are of these extents, 1 off Rows::dims.
   RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks = 1);
@@ -43,6 +44,11 @@ struct RowProgram {
   void hold(std::size_t pass, bool operands);       // puts what the pass holds, and perhaps the operands of its reductions
   void reduce(int term, TensorId from, bool alone = false);      // over the row; binds it
   std::vector<TensorId> meet(const std::vector<TensorId>& own);  // combines it over the blocks that share the row
+  // A softmax's blocks need not wait for the row's maximum to take exponentials: each takes them of differences to its own, while the
+  // others' is on its way, and then scales them. The same for pass 0's sum and the squares of Rows::spread.
+  bool ahead() const;
+  void go_ahead(std::size_t pass);
+  void catch_up();  // scales what is held of it
   int row_dim() const { return static_cast<int>(std::ranges::find(rows.dims, rows.row.back()) - rows.dims.begin()); }
   Index rank() const { return in_memory ? tile::block(0) % cluster : tile::cluster_rank(); }  // among those
   void walk(const std::function<void(const Index&)>& body);                                   // over the row's tiles

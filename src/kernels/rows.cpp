@@ -205,12 +205,32 @@ class Reader {
     for (const Access& load : rows_.nest.loads) rows_.fills.push_back(load.inside ? chosen : load.fill);
   }
 
-  // Passes 0 and 1 of one reduction each, the second over what is made of x less a number: Rows::joint and Rows::spread.
+  // The operands of a term, where it is this operation.
+  std::vector<int> made_by(ValueOp op, int t) const {
+    const RowTerm& term = rows_.term(t);
+    return term.kind == Kind::apply && term.op == op ? term.operands : std::vector<int>{};
+  }
+  bool is(int t, double value) const { return rows_.term(t).kind == Kind::constant && rows_.term(t).value == value; }
+  // The index of where(where(x == extreme, 1, where(x == x, 0, 1)), index, beyond), the least of which is the first place.
+  int first_place(const RowTerm& first, int extreme, const RowTerm& second) const {
+    const int x = first.operands[0];
+    const bool extremes = first.op == ValueOp::max || first.op == ValueOp::min;
+    const auto chosen = made_by(ValueOp::where, second.operands[0]);
+    if (!extremes || second.op != ValueOp::min || chosen.empty() || rows_.term(chosen[1]).kind != Kind::index) return -1;
+    const auto found = made_by(ValueOp::where, chosen[0]);
+    if (found.empty() || made_by(ValueOp::equal, found[0]) != std::vector{x, extreme} || !is(found[1], 1)) return -1;
+    const auto number = made_by(ValueOp::where, found[2]);
+    const bool numbers = !number.empty() && made_by(ValueOp::equal, number[0]) == std::vector{x, x};
+    return numbers && is(number[1], 0) && is(number[2], 1) && rows_.term(chosen[2]).kind == Kind::constant ? chosen[1] : -1;
+  }
+
+  // Passes 0 and 1 of one reduction each, the second over what is made of x and a number: Rows::joint, first_place and spread.
   void find_pairs() {
     const auto& passes = rows_.passes;
     if (passes.size() < 3 || passes[0].reduces.size() != 1 || passes[1].reduces.size() != 1) return;
     const int number = passes[0].reduces[0];
     const RowTerm &first = rows_.term(number), &second = rows_.term(passes[1].reduces[0]), &made = rows_.term(second.operands[0]);
+    rows_.first_place = first_place(first, number, second);
     if (second.op != ValueOp::add || made.kind != Kind::apply) return;
     const RowTerm& off = rows_.term(made.operands[0]);
     if (off.kind != Kind::apply || off.op != ValueOp::sub || off.operands[0] != first.operands[0]) return;

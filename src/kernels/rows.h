@@ -41,6 +41,9 @@ struct Rows {
   // Pass 1 is nothing but the sum of exp(x - M), M being pass 0's maximum of the same x: one pass can do both, which scales the sum
   // as the maximum grows.
   bool joint = false;
+  // Pass 1 is nothing but the first index at which x is what pass 0 finds, its greatest or least, or is no number: one pass can keep
+  // both. The term of the index; none: -1.
+  int first_place = -1;
   // Pass 1 is nothing but the sum of (x - M)², M being a number that pass 0 finds, whose only result is the sum of the same x.
   bool spread = false;
 

@@ -195,12 +195,13 @@ class Importer {
 
   Status read_node(const onnx::NodeProto& proto) {
     const std::string place = at(proto);
-    if (!proto.domain().empty() && proto.domain() != "ai.onnx")
+    const bool ours = proto.domain() == "warploom";
+    if (!ours && !proto.domain().empty() && proto.domain() != "ai.onnx")
       return fail({ErrorCode::kOnnxOpset, fmt::format("operator {} is of an unknown domain", proto.op_type()), place,
-                   "the default domain", proto.domain()});
+                   "the default domain, or warploom", proto.domain()});
     if (proto.op_type() == "ConstantOfShape") return read_filled(proto);
     const auto op = graph::op_named(proto.op_type());
-    if (!op || graph::operator_of(*op).since == graph::kInternal)
+    if (!op || ours != (op == OpKind::ScaledMatMul) || graph::operator_of(*op).since == graph::kInternal)
       return fail({ErrorCode::kOnnxUnknownOperator, fmt::format("operator {} is not supported", proto.op_type()), place,
                    graph::supported_operators(), proto.op_type()});
     if (graph::operator_of(*op).since > opset_)

@@ -23,7 +23,7 @@ Result<target::Capabilities> resolve_target(const std::string& name) {
 
 Track default_track(const graph::Graph& graph) {
   for (const auto& node : graph.nodes)
-    if (node.op == graph::OpKind::DequantizeLinear) return Track::fp8;  // 8-bit operands, scaled
+    if (graph::is_scaling(node.op)) return Track::fp8;  // 8-bit operands, scaled
   std::set<Dtype> types;
   for (const auto id : graph.inputs)
     if (is_float(graph.tensor(id).dtype)) types.insert(graph.tensor(id).dtype);

@@ -108,9 +108,9 @@ class Model : Question {
     const Tensor& tensor = program.tensor(global.tensor);
     std::set<std::int64_t> touched;
     for (std::int64_t lane = 0; lane < std::min<std::int64_t>(32, lanes.threads()); ++lane) {
-      std::int64_t element = 0;
       const auto at = lanes.coord(lane, 0);
-      for (std::size_t d = 0; d < at.size(); ++d) element += at[d] * global.step_along(d) * tensor.strides[d];
+      std::int64_t element = tensor.packed ? solution_.packed.at(global.tensor).element_offset(at) : 0;
+      for (std::size_t d = 0; d < at.size() && !tensor.packed; ++d) element += at[d] * global.step_along(d) * tensor.strides[d];
       const std::int64_t first = element * bits_of(tensor.dtype) / 8, last = first + bytes_of(tensor.dtype, vector) - 1;
       for (std::int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
     }
@@ -133,10 +133,40 @@ class Model : Question {
 
   // Statements.
 
+  // What is loaded in front of a Consume arrives while that waits. Behind one that lets matrix instructions run on, what does not need
+  // their sums is done meanwhile; else, as far as the other warpgroups' are under way. So is what does not need what a cluster makes.
   Work walk(const Body& body, int threads) {
     Work work;
-    for (const Statement& statement : body)
-      std::visit([&](const auto& node) { work.add(cost_of(statement, node, threads)); }, statement.node);
+    double arrives = 0, runs_on = 0, alike = 0;
+    std::set<TensorId> sums;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      Work one = std::visit([&](const auto& node) { return cost_of(body[i], node, threads); }, body[i].node);
+      const auto is_load = [&](const Statement& s) {
+        const auto* copy = std::get_if<Copy>(&s.node);
+        return copy && program.tensor(copy->src.tensor).scope == Scope::global;
+      };
+      const auto next = std::find_if_not(body.begin() + static_cast<std::ptrdiff_t>(i), body.end(),
+                                         [&](const Statement& s) { return is_load(s) || std::holds_alternative<Fill>(s.node); });
+      if (is_load(body[i]) && next != body.end() && std::holds_alternative<Consume>(next->node))
+        arrives = std::max(arrives, std::exchange(one.chain, 0));
+      if (std::holds_alternative<Consume>(body[i].node)) one.chain = std::max(one.chain, std::exchange(arrives, 0));
+      if (const auto* consume = std::get_if<Consume>(&body[i].node)) {
+        runs_on = one.chain;
+        sums.clear();
+        for (const Statement& inner : consume->body)
+          if (const auto* mma = std::get_if<Mma>(&inner.node)) sums.insert(mma->acc);
+        if (sums.empty() || !is_between_roles(sites, consume->pipeline)) runs_on = 0;
+        alike = 1 - 128.0 / std::max(128, threads);
+      } else if (const auto* meeting = std::get_if<ClusterReduce>(&body[i].node)) {
+        runs_on = rates_.cluster_cycles, alike = 0, sums = {meeting->dst};
+      } else {
+        const bool needs =
+            std::ranges::any_of(uses_of(body[i]), [&](const TensorUse& use) { return sums.count(use.tensor) > 0; });
+        const double hidden = std::min(one.chain, runs_on);
+        one.chain -= hidden * (needs ? alike : 1), runs_on -= hidden;
+      }
+      work.add(one);
+    }
     return work;
   }
 
@@ -144,14 +174,24 @@ class Model : Question {
     const std::int64_t step = node.step.evaluate(wave_[0]);
     const double trips = trips_of(node);
     if (step < 1 || trips <= 0) return {};
-    loops_.push_back({node.variable, trips});
-    for (Environment& block : wave_) block[node.variable] = node.begin.evaluate(block);
+    // A few rounds that a condition keeps apart are followed one by one.
+    const bool apart = trips <= 4 && std::ranges::any_of(node.body, [&](const Statement& s) {
+                         const auto* branch = std::get_if<If>(&s.node);
+                         return branch && (branch->left.depends_on(node.variable) || branch->right.depends_on(node.variable));
+                       });
     for (std::size_t i = 0; i < spread_.size(); ++i) {  // turns in no step with the blocks
       const auto turns = static_cast<std::int64_t>(std::max(trips_at(node, spread_[i]), 1.0));
       spread_[i][node.variable] = node.begin.evaluate(spread_[i]) + scattered(i, turns) * step;
     }
+    loops_.push_back({node.variable, apart ? 1 : trips});
     Work work;
-    work.add(walk(node.body, threads), loops_.back().trips);
+    const auto spread = spread_;
+    for (std::int64_t round = 0; round < (apart ? std::llround(trips) : 1); ++round) {
+      for (Environment& block : wave_) block[node.variable] = node.begin.evaluate(block) + round * step;
+      if (apart) spread_ = {wave_[0]};
+      work.add(walk(node.body, threads), loops_.back().trips);
+    }
+    spread_ = spread;
     for (auto* blocks : {&wave_, &spread_})
       for (Environment& block : *blocks) block.erase(node.variable);
     loops_.pop_back();
@@ -172,7 +212,10 @@ class Model : Question {
   }
   Work cost_of(const Statement&, const If& node, int threads) {
     Work work;
-    work.add(walk(node.body, threads), node.left.evaluate(wave_[0]) < node.right.evaluate(wave_[0]) ? 1 : 0.5);
+    const auto holds = [&](const Environment& at) { return node.left.evaluate(at) < node.right.evaluate(at); };
+    const auto share = static_cast<double>(std::ranges::count_if(wave_, holds)) / static_cast<double>(wave_.size());
+    const bool exact = !loops_.empty() && loops_.back().trips == 1;  // the round is known, not the first of many
+    if (const double part = exact ? share : holds(wave_[0]) ? 1 : 0.5; part > 0) work.add(walk(node.body, threads), part);
     return work;
   }
   Work cost_of(const Statement&, const Roles& node, int) {
@@ -230,7 +273,7 @@ class Model : Question {
     double count = 0;
     if (value.kind == Value::Kind::op) {
       const bool cheap = value.op == ValueOp::add || value.op == ValueOp::sub || value.op == ValueOp::mul ||
-                         value.op == ValueOp::max || value.op == ValueOp::min;
+                         value.op == ValueOp::max || value.op == ValueOp::min || value.op == ValueOp::fma;
       count = cheap ? 1 : rates_.special_issue;
     }
     for (const Value& operand : value.operands) count += operations(operand);

@@ -158,7 +158,7 @@ class Solver : Question {
             std::move(found),          "change the tile shape, the number of warps, the type or where the operands live"};
   }
 
-  // The open register tensor that a copy touches: by a global copy before a shared one, then with the most elements.
+  // The open register tensor that a copy touches: by a global copy before one that asks for less, then with the most elements.
   const Site* widest_open_copy(const Solution& state) const {
     const Site* best = nullptr;
     std::pair<bool, std::int64_t> most;
@@ -166,7 +166,7 @@ class Solver : Question {
       if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
         const Sides sides = sides_of(program, *copy);
         if (!sides.registers || (!sides.global && !sides.shared) || state.registers.count(sides.registers->tensor)) continue;
-        const std::pair of{sides.global != nullptr, elements_of(site)};
+        const std::pair of{sides.global && !program.tensor(sides.global->tensor).packed, elements_of(site)};
         if (of > most) best = &site, most = of;
       }
     return best;
@@ -191,8 +191,9 @@ class Solver : Question {
   void try_vectors(const Solution& state, const Site& site) {
     const auto& copy = std::get<Copy>(site.statement->node);
     const Sides sides = sides_of(program, copy);
-    const Tile *side = sides.registers, *global = sides.global;
-    std::size_t contiguous = side->extent.size() - 1;
+    const Tile *side = sides.registers, *global = program.tensor(copy.src.tensor).packed ? nullptr : sides.global;
+    const auto wide = wide_dims(side->extent);
+    std::size_t contiguous = wide.empty() ? 0 : wide.back();
     if (global) contiguous = met_by(*side, *global, contiguous_dim(program.tensor(global->tensor))).value_or(contiguous);
     int width = global ? vector_limit(program, bounds, *global, 16) : 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
     const int least = per_byte(program.tensor(side->tensor).dtype);

@@ -306,7 +306,8 @@ class SharedSolver : Question {
       view.element_bits = bits_of(tensor.dtype);
       for (std::size_t d = 0; d < tensor.shape.size(); ++d)
         view.dims.push_back({{memory.extent[d], tensor.strides[d] * memory.step_along(d)}});
-      const std::int64_t limit = vector_limit(program, bounds, memory, 16);
+      if (tensor.packed) view = solution_.packed.at(memory.tensor);
+      const std::int64_t limit = tensor.packed ? element_count(memory.extent) : vector_limit(program, bounds, memory, 16);
       choice.vector = static_cast<int>(std::min(limit, common_vector(tv, view, 16)));
       choice.why = "the widest vectors that lanes, strides and edges allow";
       return;

@@ -140,18 +140,12 @@ Range IndexRanges::of(const Index& index) const {
 }
 
 bool IndexRanges::divisible(const Index& index, std::int64_t by) const {
-  const IndexOp op = index.op();
-  if (by == 1) return true;
-  if (op == IndexOp::constant) return index.value() % by == 0;
-  if (op == IndexOp::variable) {
-    const auto found = loops_.find(index.name());
+  return index.is_multiple(by, [&](const std::string& name) {
+    const auto found = loops_.find(name);
     if (found == loops_.end()) return false;
-    const Range range = found->second.range;
-    return range.low == range.high ? range.low % by == 0
-                                   : divisible(found->second.begin, by) && divisible(found->second.step, by);
-  }
-  const bool left = divisible(index.left(), by), right = divisible(index.right(), by);
-  return op == IndexOp::mul ? left || right : left && right && op != IndexOp::div && op != IndexOp::mod;
+    const auto& [range, begin, step] = found->second;
+    return range.low == range.high ? range.low % by == 0 : divisible(begin, by) && divisible(step, by);
+  });
 }
 
 Bounds::Bounds(const Program& program) : IndexRanges(program) {

@@ -40,6 +40,9 @@ Error not_spread(const Program& program, const Site& site, TensorId tensor);
 // Fills solution.shared and solution.choices of copies; solution.registers must be complete.
 Status solve_shared(const Question& question, Solution& solution);
 
+// Fills solution.packed; solution.registers must be complete.
+void solve_packed(const Question& question, Solution& solution);
+
 // The dimension of a shared tensor whose elements are neighbours.
 std::size_t contiguous_dim(const layout::MemoryLayout& layout, const Tensor& tensor);
 

@@ -88,6 +88,10 @@ Status check_registers(const Question& question, const Solution& solution) {
       const auto layout = solution.registers.find(use.tensor);
       if (layout == solution.registers.end()) continue;
       const Tensor& tensor = question.program.tensor(use.tensor);
+      if (layout->second.values() % per_byte(tensor.dtype))
+        return fail({ErrorCode::kNoLayout, fmt::format("a thread holds no whole bytes of '{}'", tensor.name),
+                     place_of(*site.statement), fmt::format("{} elements, or a multiple", per_byte(tensor.dtype)),
+                     to_string(coalesce(layout->second)), "use a larger tile or fewer warps, or a wider type"});
       const std::int64_t taken = ceil_div(layout->second.values() * bits_of(tensor.dtype), 32);
       if (taken <= most) continue;
       return fail({ErrorCode::kResourceLimit,
@@ -146,7 +150,7 @@ Result<std::vector<Solution>> synthesize_best(const Program& program, const targ
   std::optional<Error> first_error;
   for (Solution& solution : found) {
     Status fits = check_registers(question, solution);
-    if (fits) fits = solve_shared(question, solution);
+    if (fits) solve_packed(question, solution), fits = solve_shared(question, solution);
     if (!fits && !first_error) first_error = fits.error();
     if (!fits) continue;
     allocate(program, question.sites, solution);

@@ -41,10 +41,11 @@ struct Cost {
 struct Solution {
   std::map<tile::TensorId, layout::TvLayout> registers;
   std::map<tile::TensorId, layout::MemoryLayout> shared;
-  std::map<tile::TensorId, std::int64_t> shared_offset;  // bytes from the start of the block's shared memory, one stage's
-  std::map<tile::TensorId, std::int64_t> stage_bytes;    // distance between two slots of a pipeline's tensor
-  std::int64_t shared_bytes = 0;                         // all of it, barriers and scratch included
-  std::map<const tile::Statement*, Choice> choices;      // by statement of the program that was given
+  std::map<tile::TensorId, layout::MemoryLayout> packed;  // how packed tensors must lie in global memory, over their whole shapes
+  std::map<tile::TensorId, std::int64_t> shared_offset;   // bytes from the start of the block's shared memory, one stage's
+  std::map<tile::TensorId, std::int64_t> stage_bytes;     // distance between two slots of a pipeline's tensor
+  std::int64_t shared_bytes = 0;                          // all of it, barriers and scratch included
+  std::map<const tile::Statement*, Choice> choices;       // by statement of the program that was given
   std::map<tile::TensorId, Reason> reasons;
   Cost cost;
 };

@@ -56,6 +56,9 @@ class Builder {
   TensorId zeroed(TensorId output) {  // it holds zeros when the program begins
     return program_.tensors[output].zeroed = true, output;
   }
+  TensorId packed(TensorId input) {  // it lies in the order that synthesis chooses
+    return program_.tensors[input].packed = true, input;
+  }
   TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
     return declare({std::move(name), dtype, Scope::shared, std::move(shape), {}});
   }

@@ -145,6 +145,14 @@ std::int64_t Index::known_divisor() const {
   return std::min(a, b);
 }
 
+bool Index::is_multiple(std::int64_t of, const std::function<bool(const std::string&)>& is) const {
+  if (of == 1) return true;
+  if (op() == IndexOp::constant) return node_->value % of == 0;
+  if (op() == IndexOp::variable) return is(node_->name);
+  const bool a = left().is_multiple(of, is), b = right().is_multiple(of, is);
+  return op() == IndexOp::mul ? a || b : a && b && op() != IndexOp::div && op() != IndexOp::mod;
+}
+
 std::string Index::text() const {
   if (op() == IndexOp::constant) return std::to_string(node_->value);
   if (op() == IndexOp::variable) return node_->name;

@@ -36,6 +36,8 @@ class Index {
   bool depends_on(const std::string& variable) const;
   // The largest power of two (≤ 2^20) known to divide the value whatever the variables hold.
   std::int64_t known_divisor() const;
+  // Whether it is known to be a multiple, where variables are of which `is` says so.
+  bool is_multiple(std::int64_t of, const std::function<bool(const std::string&)>& is) const;
   std::string text() const;  // C syntax, as few parentheses as needed: "k / 2 * 16 + m"
   bool same(const Index& other) const;
 

@@ -56,6 +56,8 @@ struct Tensor {
   bool writable = false;     // global only: an output of the kernel
   PipelineId pipeline = -1;  // shared only: slots of this pipeline
   bool zeroed = false;       // an output that holds zeros when the program begins
+  // An input whose elements' order in memory is free: synthesis chooses it, and who owns the tensor lays it so before the launch.
+  bool packed = false;
   // Windows of a pipeline's tensor, which lies in its slot row by row: an element is the one at place from + Σ coordinate · stride.
   // Windows overlap, and are only read, into registers.
   TensorId windows_of = -1;

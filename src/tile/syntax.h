@@ -79,7 +79,8 @@ void line(auto& io, Of<Tensor> auto& t) {
   io.keyword(t);
   all(io, " ", t.name, " ", t.dtype, " ", t.shape);
   if (t.scope == Scope::global)
-    all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides}, Flag{" zeroed", t.zeroed});
+    all(io, Optional{" strides ", t.strides != dense_strides(t.shape), t.strides}, Flag{" zeroed", t.zeroed},
+        Flag{" packed", t.packed});
   if (t.scope == Scope::shared)
     all(io, Optional{" windows ", t.windows_of >= 0, Named{t.windows_of}}, Optional{" from ", t.from != 0, t.from},
         Optional{" strides ", !t.strides.empty(), t.strides});

@@ -55,6 +55,8 @@ struct Declaration {
     if (count < 1 || count > kLargestTensor) return refuse("an extent is below 1, or the tensor is too large");
     if (tensor.writable && !global) return refuse("only a global tensor is an output");
     if (tensor.zeroed && !tensor.writable) return refuse("only an output is zeroed");
+    if (tensor.packed && (!global || tensor.writable || tensor.strides != dense_strides(tensor.shape)))
+      return refuse("only a global tensor that is no output and has no strides of its own is packed");
     const bool windows = tensor.windows_of >= 0;
     if (!global && !windows && !tensor.strides.empty()) return refuse("only a global tensor and windows have strides");
     if ((global || windows) && tensor.strides.size() != tensor.shape.size())
@@ -80,10 +82,12 @@ struct Declaration {
     return refuse("the windows reach outside their tensor");
   }
 
-  // Elements of less than a byte: rows begin and end with a byte.
+  // Elements of less than a byte: rows in memory begin and end with a byte.
   Status check_packing(const Tensor& tensor) const {
     const std::int64_t per = per_byte(tensor.dtype);
-    bool whole = tensor.scope != Scope::global && tensor.shape.back() % per == 0;
+    if (tensor.packed) return ok();  // its tiles are whole bytes
+    bool whole = tensor.scope == Scope::shared && tensor.shape.back() % per == 0;
+    if (tensor.scope == Scope::reg) whole = element_count(tensor.shape) % per == 0;
     for (std::size_t i = 0; i < tensor.strides.size() && per > 1; ++i)
       if (tensor.strides[i] == 1 && tensor.shape[i] > 1) whole = tensor.shape[i] % per == 0;
     for (std::size_t i = 0; i < tensor.strides.size(); ++i)

@@ -2,10 +2,7 @@
 #include "tile/verify.h"
 namespace warploom::tile {
 namespace {
-template <class T>
-bool contains(const std::vector<T>& list, const T& value) {
-  return std::ranges::find(list, value) != list.end();
-}
+bool contains(const std::vector<PipelineId>& list, PipelineId id) { return std::ranges::count(list, id) > 0; }
 using tile::text_of;
 std::string text_of(Dtype type) { return std::string(warploom::name_of(type)); }
 
@@ -46,7 +43,7 @@ class Verifier {
   Status inside(const Node& node) const {
     Verifier inner = *this;
     if constexpr (std::is_same_v<Node, For>) {
-      inner.loops_.push_back(node.variable);
+      inner.loops_[node.variable] = &node;
       inner.divergent_ |= differs(node.begin) || differs(node.end) || differs(node.step);
     }
     if constexpr (std::is_same_v<Node, If>) inner.divergent_ |= differs(node.left) || differs(node.right);
@@ -102,9 +99,10 @@ class Verifier {
   // A tile lies within its tensor; what a statement names without a tile is all of a register tensor.
   Status check(const TensorUse& used, std::string_view statement) const {
     WARPLOOM_CHECK(use(used.tensor, used.written));
-    if (program_.tensor(used.tensor).windows_of >= 0 && statement != "copy")
-      return refuse(fmt::format("{} works on windows '{}'", statement, name(used.tensor)),
-                    "a copy to a register tensor before it");
+    const Tensor& tensor = program_.tensor(used.tensor);
+    if ((tensor.windows_of >= 0 || tensor.packed) && (statement != "copy" || used.gathers))
+      return refuse(fmt::format("{} {} '{}'", statement, tensor.packed ? "reads packed" : "works on windows", tensor.name),
+                    "a copy to a register tensor before it", std::string(statement));
     if (used.tile) return check(*used.tile);
     if (used.gathers) return check_lookup(*used.gathers);
     if (program_.tensor(used.tensor).scope == Scope::reg) return ok();
@@ -115,7 +113,7 @@ class Verifier {
   Status check(const Index& index) const {
     if (index.op() == IndexOp::constant) return ok();
     if (index.op() == IndexOp::variable) {
-      if (is_grid_variable(index.name()) || contains(loops_, index.name())) return ok();
+      if (is_grid_variable(index.name()) || loops_.count(index.name())) return ok();
       return refuse(fmt::format("'{}' is no variable here", index.name()), "a grid variable or that of a loop around",
                     index.name());
     }
@@ -123,7 +121,7 @@ class Verifier {
     WARPLOOM_CHECK(check(index.right()));
     if (index.op() != IndexOp::div && index.op() != IndexOp::mod) return ok();
     bool bad = index.right().constant().value_or(1) < 1;
-    for (const std::string& loop : loops_) bad |= index.right().depends_on(loop);
+    for (const auto& loop : loops_) bad |= index.right().depends_on(loop.first);
     if (!bad) return ok();
     return refuse(fmt::format("'{}' divides by something that may not be positive", index.text()),
                   "a positive constant, or what no loop changes", index.right().text());
@@ -137,7 +135,7 @@ class Verifier {
                     fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
     for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
     if (!tile.step.empty()) WARPLOOM_CHECK(check_step(tile));
-    for (std::size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global; ++i)
+    for (std::size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global && !tensor.packed; ++i)
       if (const int per = per_byte(tensor.dtype);
           tensor.shape[i] > 1 && tensor.strides[i] == 1 && per > 1 &&
           (tile.extent[i] % per || tile.offset[i].known_divisor() % per || tile.lookup_dim == static_cast<int>(i)))
@@ -181,6 +179,7 @@ class Verifier {
     const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
     if (src.scope == Scope::global && dst.scope == Scope::global)
       return refuse("a copy goes from global to global", "shared or register on one side");
+    if (src.packed) WARPLOOM_CHECK(check_packed(copy.src, src, dst));
     if (dst.scope == Scope::global && !dst.writable) return refuse(fmt::format("'{}' is written and is no output", dst.name));
     const auto met = meetings(copy.src.extent, copy.dst.extent);
     const auto together = [](const Meeting& m) { return m.a.size() + m.b.size() > 2; };
@@ -193,6 +192,31 @@ class Verifier {
     if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));
     if (copy.peer) WARPLOOM_CHECK(from_peer(src, dst, *copy.peer));
     return copy.multicast.empty() ? ok() : shared_along(copy);
+  }
+
+  // Of a packed tensor the tiles of one grid are read, into registers.
+  Status check_packed(const Tile& tile, const Tensor& src, const Tensor& dst) const {
+    if (dst.scope != Scope::reg || tile.lookup >= 0 || !tile.step.empty())
+      return refuse(fmt::format("'{}' is packed, and not read tile by tile into registers", src.name),
+                    "a register tensor, and a tile that is neither gathered nor takes steps", dst.name);
+    bool one_grid = element_count(tile.extent) % per_byte(src.dtype) == 0;
+    for (std::size_t d = 0; d < tile.extent.size(); ++d)
+      one_grid &= src.shape[d] % tile.extent[d] == 0 && multiple(tile.offset[d], tile.extent[d]);
+    for (const Statement& statement : program_.body)
+      for_statements(statement, [&](const Statement& one) {
+        for (const TensorUse& use : uses_of(one))
+          one_grid &= use.tensor != tile.tensor || !use.tile || use.tile->extent == tile.extent;
+      });
+    if (one_grid) return ok();
+    return refuse(fmt::format("'{}' is packed, and this may be no tile of the grid that it is packed in", src.name),
+                  "one shape for all its tiles, of whole bytes, that divides the tensor's; offsets that are multiples of it",
+                  fmt::format("{} of {}", text_of(tile.extent), text_of(src.shape)));
+  }
+  bool multiple(const Index& index, std::int64_t of) const {
+    return index.is_multiple(of, [&](const std::string& name) {
+      const auto loop = loops_.find(name);
+      return loop != loops_.end() && multiple(loop->second->begin, of) && multiple(loop->second->step, of);
+    });
   }
 
   Status combined(const Tensor& dst, ReduceOp op) const {
@@ -348,7 +372,7 @@ class Verifier {
   Status check(const For& loop) const {
     for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(check(*index));
     if (loop.step.constant().value_or(1) < 1) return refuse("a loop's step is below 1", "a positive step", loop.step.text());
-    bool taken = is_grid_variable(loop.variable) || contains(loops_, loop.variable);
+    bool taken = is_grid_variable(loop.variable) || loops_.count(loop.variable) > 0;
     for (const Tensor& tensor : program_.tensors) taken |= tensor.name == loop.variable;
     for (const Pipeline& pipeline : program_.pipelines) taken |= pipeline.name == loop.variable;
     if (is_identifier(loop.variable) && !taken) return ok();
@@ -392,7 +416,7 @@ class Verifier {
 
   const Program& program_;
   const Location* location_ = nullptr;             // of the innermost statement
-  std::vector<std::string> loops_;                 // variables in scope, outermost first
+  std::map<std::string, const For*> loops_;        // in scope, by their variables
   std::vector<PipelineId> producing_, consuming_;  // Produce and Consume around, outermost first
   bool in_role_ = false;
   bool divergent_ = false;  // blocks of one cluster may disagree on whether they get here

@@ -55,6 +55,7 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
     }
   Storage made = meant;
   WARPLOOM_CHECK(tile::interpret(program, views_of<tile::Buffers>(meant)));
+  pack_inputs(list, made);
   ProgramVerdict verdict;
   WARPLOOM_TRY(verdict.banks, runtime::emulate(list, views_of<runtime::EmulatedBuffers>(made), {.seed = seed, .banks = true}));
   for (const auto& use : verdict.banks) verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;

@@ -143,7 +143,7 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
     // Operands that are stored in 8 bits are exact in the product; what is lost is lost as the tensor core adds.
     bool narrow = false, inexact = false;
     for (const graph::Node& node : graph.nodes)
-      if (node.op == graph::OpKind::DequantizeLinear) narrow = true, inexact |= is_float(graph.tensor(node.inputs[0]).dtype);
+      if (graph::is_scaling(node.op)) narrow = true, inexact |= is_float(graph.tensor(node.inputs[0]).dtype);
     if (inexact) sum *= kU8Sums / kU32;
     if (wide && !narrow) u_in = unit_roundoff(*type);
   }

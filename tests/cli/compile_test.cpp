@@ -38,7 +38,7 @@ TEST_F(Compile, EveryExampleAgreesWithItsMeaningOnTheEmulator) {
 }
 
 TEST_F(Compile, ProgramsWithoutRolesAgreeOnEveryGpuTarget) {
-  for (const char* name : {"attention.tile", "gemm_mma.tile", "softmax.tile"})
+  for (const char* name : {"attention.tile", "gemm_mma.tile", "softmax.tile", "w4a16_packed.tile"})
     for (const char* target : {"sm_80", "sm_89"}) {
       const json out = compile(fs::path(WARPLOOM_SOURCE_DIR "/examples/tile") / name, {"--check", "--target", target});
       EXPECT_TRUE(out.contains("verdict")) << name << " for " << target << out.dump(1);
@@ -62,6 +62,18 @@ TEST_F(Compile, ProgramsOfEveryOperandTypeAndOfOddShapesAgree) {
 TEST_F(Compile, WeightsOfFourBitsAreMultipliedBeforeSm90Too) {
   const json out = compile(WARPLOOM_SOURCE_DIR "/tests/cli/tile/w4a16_mma.tile", {"--check", "--target", "sm_80"});
   EXPECT_TRUE(out.contains("verdict")) << out.dump(1);
+}
+
+TEST_F(Compile, TheOrderOfAPackedTensorStandsInTheLaunchListAndWherePicturesAre) {
+  const json out = compile(WARPLOOM_SOURCE_DIR "/examples/tile/w4a16_packed.tile",
+                           {"--target", "sm_80", "--layouts", "svg", "--out", (scratch.path() / "packed.cu").string()});
+  const json& args = out["launch_list"]["kernels"][0]["args"];
+  EXPECT_EQ(args[0]["buffer"], "W");
+  EXPECT_EQ(args[0]["packed"], json::parse("[[[8,128],[2,2],[4,1024],[4,32768]],[[2,1],[4,32],[2,4],[4,8],[8,4096]]]"));
+  EXPECT_FALSE(args[1].contains("packed"));  // X
+  EXPECT_EQ(out["layouts"]["W"], "packed (8:128)(2:2)(4:1024)(4:32768), (2:1)(4:32)(2:4)(4:8)(8:4096) of 4 bits");
+  EXPECT_TRUE(fs::exists(scratch.path() / "w4a16_packed_w.svg"));
+  EXPECT_FALSE(fs::exists(scratch.path() / "w4a16_packed_W.svg"));  // it lies in no banks
 }
 
 // Fragments of the matrix unit scanned, rearranged and transposed, and codes of a few bits on their way into fragments and back.

@@ -92,7 +92,8 @@ bool meaning(const Case& c, Storage& meant, Outcome& outcome) {
 }
 
 void finish(const Job& job, const Storage& meant, const runtime::Binary* binary) {
-  Storage made = inputs_of(*job.made);
+  Storage made = inputs_of(*job.made), want = meant;
+  pack_inputs(job.list, made), pack_inputs(job.list, want);
   const auto ran = binary ? run_on_cpu(job.list, *binary, made) : [&]() -> Status {
     const runtime::EmulateOptions options{.seed = job.made->seed, .timing = static_cast<emulator::Timing>(job.made->seed % 3)};
     WARPLOOM_TRY([[maybe_unused]] const auto emulation,
@@ -100,7 +101,7 @@ void finish(const Job& job, const Storage& meant, const runtime::Binary* binary)
     return ok();
   }();
   if (!ran) return set(*job.outcome, ran.error());
-  job.outcome->detail = difference(*job.made, meant, made);
+  job.outcome->detail = difference(*job.made, want, made);
   job.outcome->code = job.outcome->detail.empty() ? "agrees" : "wrong";
 }
 }  // namespace

@@ -68,7 +68,7 @@ Value Generator::value(const Shape& shape, int depth) {
 void Generator::add_load(const Shape& shape) {
   const Dtype dtype = any_dtype();
   const TensorId id = reg(shape, dtype);
-  load(box(shape, dtype, {}), b_.all(id));
+  load(box(shape, dtype, {.packs = true}), b_.all(id));
   registers_.push_back({id, shape, dtype});
 }
 

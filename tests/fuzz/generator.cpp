@@ -82,7 +82,26 @@ double Generator::fill_for(Dtype dtype) {
   return is_float(dtype) ? pick({1.0, -2.0, 0.5, 7.0}) : pick({1.0, -2.0, 7.0});
 }
 
+// Tiles on a grid, of which some lie outside.
+Tile Generator::packed_box(const Shape& extent, Dtype dtype) {
+  std::vector<Index> at(extent.size(), 0);
+  Shape tiles(extent.size(), 1);
+  for (const Variable& v : vars_) {
+    const std::size_t d = packs_.below(extent.size());
+    at[d] = at[d] * v.count + at_same(v), tiles[d] *= v.count;
+  }
+  Shape shape;
+  for (std::size_t d = 0; d < extent.size(); ++d) {
+    if (packs_.below(6) == 0) at[d] = at[d] + (static_cast<std::int64_t>(packs_.below(4)) - 1);
+    if (packs_.below(3) == 0) tiles[d] += static_cast<std::int64_t>(packs_.below(4)) - 1;
+    shape.push_back(std::max<std::int64_t>(tiles[d], 1) * extent[d]);
+    at[d] = at[d] * extent[d];
+  }
+  return b_.tile(b_.packed(b_.global(fresh("X"), dtype, shape)), at, extent);
+}
+
 Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
+  if (o.packs && packs_.below(4) == 0) return packed_box(extent, dtype);
   const std::int64_t vector = std::max<std::int64_t>(1, 16 / bytes_of(dtype));
   const std::size_t rank = extent.size();
   const bool swapped = rank >= 2 && (o.transposed || (!o.aligned && !o.dense && chance(0.15)));

@@ -23,7 +23,11 @@ struct Variable {
 class Generator {
  public:
   Generator(std::uint64_t seed, std::string target, Data data)
-      : random_(seed, "program"), b_("fuzz_" + std::to_string(seed)), target_(std::move(target)), data_(data) {}
+      : random_(seed, "program"),
+        packs_(seed, "packed"),
+        b_("fuzz_" + std::to_string(seed)),
+        target_(std::move(target)),
+        data_(data) {}
 
   // The kinds; each builds a whole program.
   void elementwise();  // elementwise.cpp
@@ -61,8 +65,10 @@ class Generator {
     bool aligned = false;     // for the copy engine: rows and starts at multiples of 16 bytes, fill zero
     bool transposed = false;  // the last but one dimension is contiguous
     bool dense = false;       // nothing but a dense tensor in its own order
+    bool packs = false;       // goes to registers: the tensor may be packed
   };
   tile::Tile box(const Shape& extent, Dtype dtype, const BoxOptions& options);
+  tile::Tile packed_box(const Shape& extent, Dtype dtype);
   double fill_for(Dtype dtype);
   void load(const tile::Tile& from, const tile::Tile& to) { b_.copy(from, to, fill_for(b_.dtype_of(from.tensor)), chance(0.1)); }
 
@@ -98,7 +104,7 @@ class Generator {
   void product_in_one_thread(Product& p);
   void product_in_threads(Product& p, bool ring);
 
-  Random random_;
+  Random random_, packs_;  // of what is packed: a stream of its own
   tile::Builder b_;
   std::string target_;
   Data data_;

@@ -228,8 +228,8 @@ void Generator::product_in_threads(Product& p, bool ring) {
   const auto whole = [&] {
     const auto around = vars_;
     vars_.push_back({kStep, p.steps, 1});
-    p.a = box(p.a_shape(), p.global, {.aligned = chance(0.6), .transposed = chance(0.3)});
-    p.b = box(p.b_shape(), p.global, {.aligned = chance(0.6), .transposed = chance(0.3)});
+    p.a = box(p.a_shape(), p.global, {.aligned = chance(0.6), .transposed = chance(0.3), .packs = p.sa < 0 && p.fa >= 0});
+    p.b = box(p.b_shape(), p.global, {.aligned = chance(0.6), .transposed = chance(0.3), .packs = p.sb < 0 && p.fb >= 0});
     vars_ = around;
     b_.fill(p.acc, 0);
     if (ring) {

@@ -38,7 +38,7 @@ void Generator::moves() {
         fine[d] /= inner, fine.insert(fine.begin() + static_cast<std::ptrdiff_t>(d) + 1, inner);
       return fine;
     };
-    Tile last = box(finer(), dtype, {.transposed = transposed});
+    Tile last = box(finer(), dtype, {.transposed = transposed, .packs = scopes[1] == kR});
     const bool grouped = wide_dims(last.extent).size() != wide_dims(shape).size();
     for (std::size_t i = 1; i < scopes.size(); ++i) {
       if (scopes[i] == kG) {

@@ -97,7 +97,37 @@ TEST(Infer, DequantizeLinearWantsScalesThatFit) {
   EXPECT_EQ(code(Dtype::boolean, Dtype::f32, {}), ErrorCode::kOnnxType);
   EXPECT_EQ(code(Dtype::i64, Dtype::f32, {}), ErrorCode::kOnnxType);
   EXPECT_EQ(code(Dtype::i8, Dtype::i32, {}), ErrorCode::kOnnxType);
-  EXPECT_EQ(code(Dtype::i8, Dtype::f32, {6}, {{"block_size", I{2}}}), ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(Dtype::i8, Dtype::f32, {6}, {{"output_dtype", I{16}}}), ErrorCode::kOnnxAttribute);
+}
+TEST(Infer, DequantizeLinearWantsWholeBlocksAlongItsAxis) {
+  const auto code = [](Shape scales, I axis, I block) {
+    Builder b("t");
+    b.output(b.add(OpKind::DequantizeLinear, {b.input("x", Dtype::e4m3, {4, 6}), b.input("s", Dtype::f32, std::move(scales))},
+                   {{"axis", axis}, {"block_size", block}}));
+    const auto graph = b.finish();
+    return graph ? std::nullopt : std::optional(graph.error().code);
+  };
+  EXPECT_EQ(code({4, 3}, 1, 2), std::nullopt);
+  EXPECT_EQ(code({2, 6}, 0, 2), std::nullopt);
+  EXPECT_EQ(code({4, 6}, 1, 1), std::nullopt);
+  for (const auto& [scales, axis, block] : std::vector<std::tuple<Shape, I, I>>{
+           {{6}, 1, 2}, {{4, 2}, 1, 2}, {{4, 2}, 1, 4}, {{3, 6}, 1, 2}, {{4, 3}, 1, -2}, {{4, 0}, 1, 7}})
+    EXPECT_EQ(code(scales, axis, block), ErrorCode::kOnnxShape) << to_text(scales);
+}
+TEST(Infer, ScaledMatMulWantsScalesOfBlocks) {
+  const auto code = [](Dtype type, Shape a_scales, Shape b_scales) {
+    Builder b("t");
+    b.output(b.add(OpKind::ScaledMatMul,
+                   {b.input("a", type, {4, 8}), b.input("b", type, {8, 6}), b.input("sa", Dtype::f32, std::move(a_scales)),
+                    b.input("sb", Dtype::f32, std::move(b_scales))}));
+    const auto graph = b.finish();
+    return graph ? std::nullopt : std::optional(graph.error().code);
+  };
+  EXPECT_EQ(code(Dtype::e4m3, {4, 2}, {2, 3}), std::nullopt);
+  EXPECT_EQ(code(Dtype::e5m2, {1, 1}, {8, 6}), std::nullopt);
+  EXPECT_EQ(code(Dtype::e4m3, {3, 2}, {2, 3}), ErrorCode::kOnnxShape);
+  EXPECT_EQ(code(Dtype::e4m3, {4}, {2, 3}), ErrorCode::kOnnxShape);
+  EXPECT_EQ(code(Dtype::f32, {4, 2}, {2, 3}), ErrorCode::kOnnxType);
 }
 TEST(Infer, UnknownNewShapeIsDynamic) {
   Builder b("t");

@@ -25,7 +25,7 @@ std::optional<Case> make(OpKind op, Dtype dtype, std::map<std::string, Attribute
     for (int i = 0; i < count; ++i) {
       const bool condition = op == OpKind::Where && i == 0;
       if (i == 1 && second) ids.push_back(b.constant("c", dtype, {}, std::vector<double>{*second}));
-      else if (op == OpKind::DequantizeLinear && i != 1) ids.push_back(b.input(fmt::format("x{}", i), Dtype::i8, {}));
+      else if (op == OpKind::Dequantize && i != 1) ids.push_back(b.input(fmt::format("x{}", i), Dtype::i8, {}));
       else ids.push_back(b.input(fmt::format("x{}", i), condition ? Dtype::boolean : dtype, {}));
     }
     b.output(b.add(op, ids, attributes));

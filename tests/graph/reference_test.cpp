@@ -186,6 +186,30 @@ TEST(Reference, DequantizeLinearScalesAlongItsAxis) {
   EXPECT_EQ(graph.nodes.size(), 2u) << "what is stored narrow stays so";
 }
 
+TEST(Reference, DequantizeLinearScalesBlocksAlongItsAxis) {
+  Builder b("quantized");
+  const TensorId x = b.constant("x", Dtype::i8, {2, 4}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8});
+  const TensorId wide = b.constant("wide", Dtype::f32, {2, 2}, std::vector<double>{1, 10, 100, 1000});
+  const TensorId high = b.constant("high", Dtype::f32, {1, 4}, std::vector<double>{1, 10, 100, 1000});
+  const TensorId zero = b.constant("zero", Dtype::i8, {2, 2}, std::vector<double>{0, 1, 2, 3});
+  b.output(b.add(OpKind::DequantizeLinear, {x, wide, zero}, {{"axis", I{1}}, {"block_size", I{2}}}));
+  b.output(b.add(OpKind::DequantizeLinear, {x, high}, {{"axis", I{0}}, {"block_size", I{2}}}));
+  const auto values = *evaluate(*b.finish(), {});
+  EXPECT_EQ(values[0], (std::vector<double>{1, 2, 20, 30, 300, 400, 4000, 5000}));
+  EXPECT_EQ(values[1], (std::vector<double>{1, 20, 300, 4000, 5, 60, 700, 8000}));
+}
+
+TEST(Reference, ScaledMatMulScalesBlocksOfBothOperands) {
+  Builder b("scaled");
+  const TensorId a = b.constant("a", Dtype::e4m3, {2, 4}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8});
+  const TensorId w = b.constant("w", Dtype::e4m3, {4, 2}, std::vector<double>{1, 0, 0, 1, 1, 1, 2, 0});
+  const TensorId rows = b.constant("rows", Dtype::f32, {2, 2}, std::vector<double>{1, 2, 3, 4});     // blocks of 1 by 2
+  const TensorId squares = b.constant("squares", Dtype::f32, {2, 1}, std::vector<double>{10, 100});  // of 2 by 2
+  b.output(b.add(OpKind::ScaledMatMul, {a, w, rows, squares}, {{"output_dtype", I{1}}}));
+  const auto values = *evaluate(*b.finish(), {});
+  EXPECT_EQ(values[0], (std::vector<double>{10 * 1 + 200 * 11, 10 * 2 + 200 * 3, 30 * 5 + 400 * 23, 30 * 6 + 400 * 7}));
+}
+
 std::map<std::string, Attribute> window(std::vector<I> kernel, std::vector<I> strides, std::vector<I> pads,
                                         std::vector<I> dilations) {
   return {{"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}, {"dilations", dilations}};

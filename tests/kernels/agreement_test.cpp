@@ -36,6 +36,11 @@ Region random_region(Random& random) {
       {Dtype::f32, Track::fp32}, {Dtype::f32, Track::tf32}, {Dtype::bf16, Track::bf16}, {Dtype::f16, Track::fp16},
       {Dtype::e4m3, Track::fp8}, {Dtype::e5m2, Track::fp8}, {Dtype::i8, Track::fp8}};
   const auto [dtype, track] = kTypes[random.below(std::size(kTypes))];
+  if (bits_of(dtype) == 8 && random.below(2)) {
+    shape.batch.clear();
+    shape.block = any({32, 64, 128}), shape.k = shape.block * any({1, 2, 3});
+    shape.columns = any({1, 1, 32, 128}), shape.n = shape.columns * any({2, 3});
+  }
   return {test::matmul_graph(shape, dtype), track};
 }
 

@@ -19,7 +19,7 @@ double tolerance_of(Track track, const std::string& family) {
 
 Case matmul(const std::string& name, const std::string& target, Dtype dtype, Track track, const MatmulShape& shape,
             Schedule schedule, const Fields& more = {}) {
-  const double tolerance = tolerance_of(track, schedule.family);
+  const double tolerance = tolerance_of(shape.result == Dtype::bf16 ? bf16 : track, schedule.family);
   schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
   return {name, target, {matmul_graph(shape, dtype), track}, std::move(schedule), tolerance};
@@ -38,6 +38,12 @@ Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stag
            {"stages", stages},
            {"consumers", consumers},
            {"through_shared", through_shared}}};
+}
+// By parts of k on a GPU of four multiprocessors.
+Case stream(Case c) {
+  c.schedule.fields["stream"] = 1;
+  c.processors = 4;
+  return c;
 }
 Schedule im2win(std::int64_t x, std::int64_t y, std::int64_t n, std::int64_t channels, std::int64_t taps, std::int64_t stages,
                 std::int64_t consumers, std::int64_t sets) {
@@ -118,11 +124,21 @@ MatmulShape turned(MatmulShape shape, bool a, bool b) {
   shape.transpose_a = a, shape.transpose_b = b;
   return shape;
 }
+MatmulShape scaled(MatmulShape shape, std::int64_t block, std::int64_t columns, Dtype result = Dtype::f32) {
+  shape.block = block, shape.columns = columns, shape.result = result;
+  return shape;
+}
 MatmulShape fused(MatmulShape shape) {
   shape.bias = shape.gelu = true;
   return shape;
 }
 }  // namespace
+target::Capabilities capabilities_of(const Case& c) {
+  auto capabilities = *target::capabilities_of(c.target);
+  if (c.processors > 0) capabilities.processors = c.processors;
+  return capabilities;
+}
+
 std::vector<Case> mutated_cases() {
   return {
       matmul("wgmma_bf16", "sm_90a", bf16, {256, 256, 320}, wgmma(128, 128, 64, 3, 2, 1)),
@@ -137,6 +153,7 @@ std::vector<Case> mutated_cases() {
       matmul("wgmma_fp16_bias_gelu", "sm_90a", fp16, fused({200, 136, 296}), wgmma(128, 64, 64, 3, 2, 1)),
       matmul("wgmma_fp16_one_consumer", "sm_90a", fp16, {128, 128, 320}, wgmma(64, 64, 64, 3, 1, 0)),
       matmul("wgmma_bf16_split_k", "sm_90a", bf16, {64, 128, 640}, wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
+      stream(matmul("wgmma_bf16_stream", "sm_90a", bf16, {192, 192, 320}, wgmma(64, 64, 64, 3, 1, 0))),
       matmul("wgmma_bf16_exchanged", "sm_90a", bf16, {5, 512, 320}, wgmma(128, 16, 64, 3, 2, 0), {{"exchange", 1}}),
       matmul("wgmma_bf16_exchanged_shared", "sm_90a", bf16, {64, 512, 320}, wgmma(128, 64, 64, 3, 2, 1), {{"exchange", 1}}),
       matmul("wgmma_bf16_cluster", "sm_90a", bf16, {256, 128, 320}, wgmma(128, 64, 64, 3, 2, 1), {{"cluster", 2}}),
@@ -232,6 +249,23 @@ std::vector<Case> all_cases() {
           matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
           matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
           matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
+          stream(matmul("wgmma_bf16_stream_through_shared", "sm_90a", bf16, {320, 192, 448}, wgmma(64, 64, 64, 3, 1, 1))),
+          stream(matmul("wgmma_e4m3_stream_blocks", "sm_90a", Dtype::e4m3, fp8, fused(scaled({300, 192, 384}, 128, 64)),
+                        wgmma(64, 64, 128, 2, 1, 0))),
+          stream(matmul("wgmma_i8_stream", "sm_90a", Dtype::i8, fp8, turned({1100, 70, 224}, false, true),
+                        wgmma(128, 64, 64, 3, 2, 0))),
+          stream(matmul("wgmma_tf32_stream_across", "sm_90a", tf32, turned({300, 72, 160}, true, true),
+                        wgmma(64, 32, 32, 3, 1, 0), {{"across", 1}})),
+          matmul("wgmma_e4m3_blocks", "sm_90a", Dtype::e4m3, fp8, scaled({200, 256, 512}, 128, 128, Dtype::bf16),
+                 wgmma(128, 128, 128, 2, 2, 1)),
+          matmul("wgmma_e4m3_blocks_of_columns", "sm_90a", Dtype::e4m3, fp8, fused(scaled({72, 136, 384}, 64, 1)),
+                 wgmma(64, 64, 64, 3, 1, 0)),
+          matmul("wgmma_e5m2_blocks_exchanged", "sm_90a", Dtype::e5m2, fp8, scaled({72, 128, 384}, 96, 64),
+                 wgmma(64, 32, 32, 3, 1, 0), {{"exchange", 1}}),
+          matmul("wgmma_i8_blocks_split_k", "sm_90a", Dtype::i8, fp8, scaled({72, 128, 512}, 128, 32), wgmma(64, 32, 64, 3, 1, 1),
+                 {{"split", 2}}),
+          matmul("mma_e4m3_blocks", "sm_89", Dtype::e4m3, fp8, scaled({72, 128, 384}, 128, 64), mma(64, 64, 64, 3, 4)),
+          matmul("mma_i8_blocks", "sm_80", Dtype::i8, fp8, scaled({40, 96, 192}, 64, 1), mma(64, 32, 32, 3, 4)),
           matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
           matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
           softmax("softmax_shared_in_memory", "sm_90a", {2, 32768, 1, 32, 1, 1, 8}),

@@ -11,7 +11,9 @@ struct Case {
   kernels::Region region;
   kernels::Schedule schedule;
   double tolerance = 0;  // relative Frobenius error against FP64
+  int processors = 0;    // of a smaller GPU, so that few tiles are several waves
 };
+target::Capabilities capabilities_of(const Case& c);
 inline std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
 // Cases whose every synchronisation is mutated: two blocks share the tiles, and K has more steps than the ring has slots.

@@ -229,7 +229,7 @@ TEST(Contractions, ScalesOf8BitOperandsFollowTheSum) {
   const auto w = b.add(OpKind::DequantizeLinear, {b.input("w", Dtype::i8, {6, 8}), b.input("s", Dtype::f32, {8})},
                        {{"axis", std::int64_t{1}}});
   b.output(b.add(OpKind::MatMul, {x, w}));
-  const auto c = contraction_of(nests_of(*b.finish()));
+  const auto c = contraction_of(nests_of(*graph::decompose(*b.finish())));
   ASSERT_TRUE(c);
   EXPECT_EQ(c->nest.loads[c->a].dtype, Dtype::i8);
   const auto epilogue = epilogue_of(*c);
@@ -242,6 +242,29 @@ TEST(Contractions, ScalesOf8BitOperandsFollowTheSum) {
   };
   const auto product = [](ValueOp, const std::vector<double>& of) { return of[0] * of[1]; };
   EXPECT_EQ(made_of<double>(c->nest, c->nest.outputs[0].value, known, std::identity{}, product), 20.0);
+}
+
+TEST(Contractions, BlocksOfScalesAreFactorsAlongOneOfTwoAxes) {
+  graph::Builder b("scaled");
+  const auto y = b.add(OpKind::ScaledMatMul, {b.input("x", Dtype::e4m3, {4, 6}), b.input("w", Dtype::e4m3, {6, 8}),
+                                              b.input("sx", Dtype::f32, {4, 2}), b.input("sw", Dtype::f32, {2, 4})});
+  b.output(y);
+  const auto nests = nests_of(*graph::decompose(*b.finish()));
+  EXPECT_FALSE(contraction_of(nests)) << "for families that know of none";
+  const auto c = contraction_of(nests, true);
+  ASSERT_TRUE(c);
+  const auto extents = [&](const std::vector<std::size_t>& axes) {
+    std::vector<std::int64_t> out;
+    for (const std::size_t axis : axes) out.push_back(c->nest.axes[axis]);
+    return out;
+  };
+  EXPECT_EQ(extents(c->m), (std::vector<std::int64_t>{4}));
+  EXPECT_EQ(extents(c->n), (std::vector<std::int64_t>{4, 2}));
+  EXPECT_EQ(extents(c->k), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(c->channel, c->k[1]);
+  ASSERT_EQ(c->scales.size(), 2u);
+  for (const std::size_t load : c->scales) EXPECT_EQ(c->nest.loads[load].dtype, Dtype::f32);
+  EXPECT_TRUE(epilogue_of(*c)) << "the result is rounded as it is stored";
 }
 
 TEST(Contractions, TwoContractionsAreNoRegion) {

@@ -7,14 +7,12 @@
 namespace warploom {
 namespace {
 using kernels::Region;
-using kernels::Schedule;
 using test::Case;
 
 // Relative Frobenius error of the emulated launch list, or the error's code in a failed Result.
-Result<double> emulated_error(const Region& region, const Schedule& schedule, const std::string& target, std::uint64_t seed,
-                              std::vector<runtime::BankUse>* banks = nullptr) {
-  WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(target));
-  WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
+Result<double> emulated_error(const Case& c, std::uint64_t seed, std::vector<runtime::BankUse>* banks = nullptr) {
+  const Region& region = c.region;
+  WARPLOOM_TRY(const LaunchList list, kernels::build(region, c.schedule, test::capabilities_of(c)));
   auto inputs = test::random_inputs(region.graph, seed);
   runtime::EmulatedBuffers buffers;
   std::vector<graph::Bytes> views;
@@ -44,7 +42,7 @@ class Emulated : public testing::TestWithParam<Case> {};
 TEST_P(Emulated, AgreesWithFp64AndHasNoHazard) {
   const Case& c = GetParam();
   for (const std::uint64_t seed : {1, 2}) {
-    const auto error = emulated_error(c.region, c.schedule, c.target, seed);
+    const auto error = emulated_error(c, seed);
     ASSERT_TRUE(error.has_value()) << describe(error.error());
     EXPECT_LE(*error, c.tolerance);
   }
@@ -55,7 +53,7 @@ TEST(EmulatedBanks, MatrixKernelsHaveNoConflicts) {
     if (!c.name.starts_with("mma_") && !c.name.starts_with("wgmma_bf16")) continue;
     if (c.name.find("split_k_through_shared") != std::string::npos) continue;  // fp32 in the engine's swizzle: 2 ways
     std::vector<runtime::BankUse> banks;
-    const auto error = emulated_error(c.region, c.schedule, c.target, 1, &banks);
+    const auto error = emulated_error(c, 1, &banks);
     ASSERT_TRUE(error.has_value()) << describe(error.error());
     for (const auto& line : banks) {
       if (c.name.ends_with("windows") && line.kernel == "prepare_a") continue;  // turns weights of few channels once: 2 ways

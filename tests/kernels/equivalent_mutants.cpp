@@ -137,6 +137,19 @@ bool words_of_one_thread(const Lines& lines, const Mutant& m) {
   return addresses.size() == 1 && next < lines.size() && has(lines[next], "kept");
 }
 
+// Another cluster barrier is passed between the kernel's begin and its first access to another block.
+bool another_cluster_barrier(const Lines& lines, const Mutant& m) {
+  std::size_t barriers = 0;
+  for (std::size_t i = 1; i < lines.size() && !has(lines[i], "wl::mapa"); ++i)
+    barriers += i != at(m) && has(lines[i], "wl::cluster_sync");
+  return has(m.text, "has started") && barriers > 0;
+}
+
+// Who waits for a flag asks for one signal.
+bool waits_for_one(const Lines& lines, const Mutant&) {
+  return std::ranges::all_of(lines, [](const std::string& line) { return !has(line, "wl::wait_flag") || has(line, ", 1);"); });
+}
+
 std::size_t next_line(const Lines& lines, std::size_t from, const char* part) {
   while (from < lines.size() && !has(lines[from], part)) ++from;
   return from;
@@ -201,6 +214,8 @@ const Equivalent kEquivalent[] = {
     {"cp_async_wait", "behind the barrier", slots_of_one_thread,
      "each thread reads the ring's words that it copied itself, and waits for its own copies before that"},
     {"sync_threads", "", words_of_one_thread, "every access has the same address: each thread meets its own words alone"},
+    {"signal_flag", "one more", waits_for_one, "a flag that holds 2 says no more than one that holds 1"},
+    {"cluster_sync", "", another_cluster_barrier, "another cluster barrier stands before the first access to another block"},
 };
 }  // namespace
 std::string why_equivalent(const std::string& text, const Mutant& mutant) {

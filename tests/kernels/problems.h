@@ -13,6 +13,8 @@ struct MatmulShape {
   std::int64_t m, n, k;
   std::vector<std::int64_t> batch = {};
   bool transpose_a = false, transpose_b = false, bias = false, gelu = false;
+  std::int64_t block = 0, columns = 1;  // of scales: along k, and of the second operand so many columns wide
+  Dtype result = Dtype::f32;            // of such a product
 };
 
 inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
@@ -29,16 +31,20 @@ inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
   auto x = b.input("x", dtype, s.transpose_a ? shape(s.k, s.m) : shape(s.m, s.k));
   auto w = b.input("w", dtype, s.transpose_b ? shape(s.n, s.k) : shape(s.k, s.n));
   for (auto* narrow : {&x, &w})  // 8-bit operands are scaled
-    if (bits_of(dtype) == 8)
+    if (bits_of(dtype) == 8 && s.block == 0)
       *narrow = b.add(graph::OpKind::DequantizeLinear,
                       {*narrow, b.constant(narrow == &x ? "sx" : "sw", Dtype::f32, {}, std::array{narrow == &x ? 0.5 : 0.25})});
   if (s.transpose_a) x = b.add(graph::OpKind::Transpose, {x}, {{"perm", swapped}});
   if (s.transpose_b) w = b.add(graph::OpKind::Transpose, {w}, {{"perm", swapped}});
-  auto y = b.add(graph::OpKind::MatMul, {x, w});
+  auto y = s.block == 0 ? b.add(graph::OpKind::MatMul, {x, w})
+                        : b.add(graph::OpKind::ScaledMatMul,
+                                {x, w, b.input("sx", Dtype::f32, {s.m, s.k / s.block}),
+                                 b.input("sw", Dtype::f32, {s.k / s.block, s.n / s.columns})},
+                                {{"output_dtype", std::int64_t{onnx_type_of(s.result)}}});
   if (s.bias) y = b.add(graph::OpKind::Add, {y, b.input("bias", bits_of(dtype) == 8 ? Dtype::f32 : dtype, {s.n})});
   if (s.gelu) y = b.add(graph::OpKind::Gelu, {y});
   b.output(y);
-  return *b.finish();
+  return *graph::decompose(*b.finish());
 }
 
 inline graph::Graph softmax_graph(std::int64_t rows, std::int64_t columns, Dtype dtype, bool log = false) {

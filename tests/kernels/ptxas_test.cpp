@@ -52,7 +52,7 @@ const std::vector<Golden>& golden_kernels() {
   static const std::vector<Golden> kernels = [] {
     std::vector<Golden> all;
     for (const test::Case& c : test::all_cases())
-      add(all, c.name, c.target, kernels::build(c.region, c.schedule, *target::capabilities_of(c.target)));
+      add(all, c.name, c.target, kernels::build(c.region, c.schedule, test::capabilities_of(c)));
     for (const auto& entry : std::filesystem::directory_iterator(WARPLOOM_SOURCE_DIR "/examples/tile")) {
       const auto program = tile::parse(*read_file(entry.path()), entry.path().string());
       const auto lowered = kernels::lower(*program, *target::capabilities_of("sm_90a"));

@@ -53,6 +53,8 @@ inline std::vector<RowNet> row_nets() {
     const auto x = n.x({5, 512});
     return std::vector{n.add(OpKind::Mul, {softmax(n, x), x})};
   });
+  add("place_of_the_greatest", [&](Net& n) { return std::vector{over(OpKind::ArgMax, 1)(n, n.x({9, 1300}))}; });
+  add("place_of_the_least", [&](Net& n) { return std::vector{over(OpKind::ArgMin, 0)(n, n.x({40, 70}))}; });
   add("softmax_of_products", [&](Net& n) {  // no fill of the loads serves: masked
     return std::vector{softmax(n, n.add(OpKind::Mul, {n.x({4, 333}), n.x({4, 333})}))};
   });

@@ -64,6 +64,41 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
 }
 INSTANTIATE_TEST_SUITE_P(Nets, Rowwise, testing::ValuesIn(test::row_nets()), [](const auto& one) { return one.param.name; });
 
+// Streamed, the best so far and its place go along together; the first of equals wins, of numbers that are none too.
+TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
+  const auto capabilities = *target::capabilities_of("sm_90a");
+  for (const OpKind op : {OpKind::ArgMax, OpKind::ArgMin}) {
+    Net n;
+    const std::int64_t columns = 700;
+    const Region region{n.with({n.add(op, {n.x({6, columns})}, {{"axis", std::int64_t{1}}})}), Track::fp32};
+    const FamilyPtr family = rowwise_gpu_family(region, capabilities);
+    Schedule schedule{"rowwise",
+                      {{"place", 2}, {"cluster", 1}, {"warps", 2}, {"rows", 1}, {"chunk", 4}, {"stages", 2}, {"blocks", 2}}};
+    const auto list = build(region, schedule, capabilities);
+    ASSERT_TRUE(list) << describe(list.error());
+    const std::string& source = list->kernels[0].source;
+    EXPECT_EQ(source.find("ld_global"), source.rfind("ld_global")) << source;
+
+    std::vector<float> x(at(6 * columns));
+    const float nothing = std::numeric_limits<float>::quiet_NaN(),
+                least = std::numeric_limits<float>::infinity() * (op == OpKind::ArgMax ? -1.0f : 1.0f);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 37) % 11);  // rows 0 and 1: ties
+    std::fill_n(x.begin() + 2 * columns, columns, least);                                 // row 2: nothing better
+    x[at(3 * columns + 650)] = nothing, x[at(3 * columns + 651)] = nothing;               // row 3: behind all others
+    x[at(4 * columns + 3)] = nothing, x[at(4 * columns + 260)] = -least;                  // row 4: before what is best
+    std::fill_n(x.begin() + 5 * columns, columns, least), x[at(5 * columns + 699)] = 0;   // row 5: the last
+    std::vector<std::byte> bytes(x.size() * sizeof(float));
+    std::memcpy(bytes.data(), x.data(), bytes.size());
+    auto outputs = poisoned(region.graph);
+    runtime::EmulatedBuffers buffers{{list->inputs[0].name, bytes}, {list->outputs[0].name, outputs[0]}};
+    const auto done = runtime::emulate(*list, buffers);
+    ASSERT_TRUE(done) << describe(done.error());
+    const auto found = [&](std::size_t row) { return load_as_double(list->outputs[0].dtype, outputs[0].data(), row); };
+    const std::vector<double> first = {op == OpKind::ArgMax ? 8.0 : 0.0, found(1), 0, 650, 3, 699};
+    for (std::size_t row = 0; row < first.size(); ++row) EXPECT_EQ(found(row), first[row]) << to_text(region.graph) << row;
+  }
+}
+
 TEST(RowwiseCovers, NoContraction) {
   Net n;
   const auto product = n.add(OpKind::Mul, {n.x({8, 1, 16}), n.x({4, 16})});
@@ -163,8 +198,8 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
   }
 }
 
-// The same over four blocks that meet in memory, in every place, on the emulator.
-TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeetInMemory) {
+// The same over four blocks that meet in memory, and as a cluster, in every place, on the emulator.
+TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
   Net n;
   const auto x = n.x({3, 4096});
   const Region region{n.with({test::normalized(n, x, {1})}), Track::fp32};
@@ -174,26 +209,60 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeetInMemory) {
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0, 3, 1);
   ASSERT_TRUE(want) << describe(want.error());
-  for (const std::int64_t place : {0, 1, 2, 3})
+  for (const std::int64_t place : {0, 1, 2, 3, 4, 5, 7})
     for (const std::int64_t chunk : {4, 8}) {
-      const bool ring = place == 3;
+      const bool ring = place % 4 == 3, cluster = place > 3;
       const Schedule schedule{"rowwise",
-                              {{"place", place},
+                              {{"place", place % 4},
                                {"cluster", 4},
                                {"warps", 2},
                                {"rows", 1},
                                {"chunk", chunk},
                                {"stages", ring ? 1 : 2},
                                {"blocks", ring ? 1 : 2}}};
-      const auto list = build(region, schedule, *target::capabilities_of("sm_80"));
+      const auto list = build(region, schedule, *target::capabilities_of(cluster ? "sm_90a" : "sm_80"));
       ASSERT_TRUE(list) << describe(list.error());
-      EXPECT_TRUE(list->kernels[0].cooperative);
+      EXPECT_EQ(list->kernels[0].cooperative, !cluster);
       auto outputs = poisoned(region.graph);
       const auto done = runtime::emulate(*list, {{list->inputs[0].name, inputs[0]}, {list->outputs[0].name, outputs[0]}});
       ASSERT_TRUE(done) << schedule.text() << describe(done.error()) << list->kernels[0].source;
       for (std::size_t i = 0; i < want->value.size(); ++i)
         ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i], 0x1p-24 * 8 * want->magnitude[i])
             << schedule.text();
+    }
+}
+
+// Exponentials are of differences to a block's own maximum until the cluster's has arrived.
+TEST(RowwiseClusters, FindASoftmaxOfPartsThatAreFarApart) {
+  Net n;
+  const std::int64_t columns = 4096, part = columns / 4;
+  const Region region{n.with({n.add(OpKind::Softmax, {n.x({4, columns})}, {{"axis", std::int64_t{1}}})}), Track::fp32};
+  auto inputs = test::random_inputs(region.graph, 5);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto put = [&](std::int64_t row, std::int64_t first, std::int64_t count, double value) {
+    for (std::int64_t i = first; i < first + count; ++i)
+      store_from_double(Dtype::f32, inputs[0].data(), at(row * columns + i), value);
+  };
+  put(0, 0, part, -infinity), put(0, part, part, -1e30), put(1, 0, columns, -infinity), put(2, part, 1, 3e4),
+      put(3, columns - 1, 1, infinity);
+  const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
+  const auto want = graph::evaluate(region.graph, views, 1);
+  ASSERT_TRUE(want) << describe(want.error());
+  for (const std::int64_t place : {0, 1, 3})
+    for (const std::int64_t chunk : {4, 8}) {
+      const Schedule schedule{
+          "rowwise",
+          {{"place", place}, {"cluster", 4}, {"warps", 2}, {"rows", 1}, {"chunk", chunk}, {"stages", 2}, {"blocks", 2}}};
+      const auto list = build(region, schedule, *target::capabilities_of("sm_90a"));
+      ASSERT_TRUE(list) << describe(list.error());
+      auto outputs = poisoned(region.graph);
+      const auto done = runtime::emulate(*list, {{list->inputs[0].name, inputs[0]}, {list->outputs[0].name, outputs[0]}});
+      ASSERT_TRUE(done) << schedule.text() << describe(done.error());
+      for (std::size_t i = 0; i < (*want)[0].size(); ++i) {
+        const double found = load_as_double(Dtype::f32, outputs[0].data(), i), expected = (*want)[0][i];
+        ASSERT_EQ(std::isnan(found), std::isnan(expected)) << schedule.text() << " " << i;
+        if (!std::isnan(expected)) { ASSERT_NEAR(found, expected, 1e-6) << schedule.text() << " " << i; }
+      }
     }
 }
 

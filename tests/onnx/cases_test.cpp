@@ -160,6 +160,19 @@ std::string table_of(const Counts& counts) {
   std::vector<std::pair<std::string, std::set<std::string>>> rows(counts.not_passed.begin(), counts.not_passed.end());
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
   for (const auto& [reason, names] : rows) text += fmt::format("| {} | {} | {} |\n", names.size(), reason, *names.begin());
+  text += R"(
+## An operator of Warploom's own
+
+`ScaledMatMul` of the domain `warploom` (version 1) multiplies matrices that are stored in 8 bits with scales for blocks of any size:
+
+    y = (a * sa) · (b * sb)     a [M, K], b [K, N]: e4m3, e5m2 or i8     sa, sb: f32, of as many axes; each size divides a's or b's
+
+A scale counts for as many neighbours along each axis as there are elements to a scale: with a [512, 1024], sa [512, 8] has one for 128
+elements of a row, with b [1024, 768], sb [8, 6] one for a square of 128. In FP64 the reference multiplies every element by its scale,
+then the matrices. `output_dtype` is ONNX's number of y's type, bf16 (16) unless given. Kernels add up each block's products in the
+tensor core and scale their sum in fp32. `examples/matmul_e4m3_blocks.textproto` is one; ONNX's own DequantizeLinear with `block_size`
+(blocks along one axis) before a MatMul is the same to Warploom.
+)";
   return text;
 }
 

@@ -122,6 +122,17 @@ TEST(Load, Opsets) {
   EXPECT_EQ(code(unary("Relu", "", "34", 24)), ErrorCode::kOnnxOpset);
   EXPECT_EQ(code(unary("Relu", "domain: \"com.example\"")), ErrorCode::kOnnxOpset);
 }
+TEST(Load, TheOwnDomainHasItsOwnOperatorsAlone) {
+  const std::string text = example("matmul_e4m3_blocks");
+  EXPECT_TRUE(parse_onnx(text));
+  const auto changed = [&](const char* op) {
+    std::string other = text;
+    const std::string given = "op_type: \"ScaledMatMul\" domain: \"warploom\"";
+    return other.replace(other.find(given), given.size(), op);
+  };
+  EXPECT_EQ(code(changed("op_type: \"MatMul\" domain: \"warploom\"")), ErrorCode::kOnnxUnknownOperator);
+  EXPECT_EQ(code(changed("op_type: \"ScaledMatMul\"")), ErrorCode::kOnnxUnknownOperator);
+}
 TEST(Load, OperatorsAndAttributesHaveTheirFirstOpset) {
   EXPECT_TRUE(parse_onnx(unary("Gelu")));
   EXPECT_EQ(code(unary("Gelu", "", "34", 19)), ErrorCode::kOnnxUnknownOperator);

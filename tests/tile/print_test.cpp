@@ -81,6 +81,14 @@ TEST(Parse, CommentsBlankLinesAndDefaultsAreFree) {
   EXPECT_TRUE(verify(*program));
 }
 
+TEST(Parse, APackedTensorComesBack) {
+  const std::string text = "program p grid(1, 1, 1) warps 4\nglobal W u4 [64, 64] packed\n";
+  const auto program = parse(text);
+  ASSERT_TRUE(program) << report(program);
+  EXPECT_TRUE(program->tensors[0].packed);
+  EXPECT_EQ(print(*program), text);
+}
+
 TEST(Parse, WithoutAWarpCountTheRolesAreSummed) {
   const auto program = parse("program p grid(1)\nroles:\n  role one warps 4:\n  role two warps 8:\n");
   ASSERT_TRUE(program) << report(program);
@@ -156,6 +164,7 @@ class Arbitrary {
     b.pipeline("ring", static_cast<int>(1 + below(5)), {2, 3});
     if (below(2)) b.cooperative();
     if (below(2)) b.zeroed(1);
+    if (below(2)) b.packed(0);
     statements(b, 3);
     if (below(2)) {
       b.roles([&] {

@@ -218,7 +218,7 @@ std::vector<Case> all_cases() {
                    wgmma(64, 64, 64, 3, 1, 0), {{"exchange", 1}, {"split", 2}}),
           triangle("wgmma_tf32_lower_triangle_across", "sm_90a", tf32, {200, 136, 104}, 0, 3, wgmma(64, 64, 32, 2, 1, 0),
                    {{"across", 1}, {"exchange", 1}}),
-          triangle("mma_fp32_upper_triangle_odd", "sm_80", fp32, {90, 197, 45}, 1, 50, mma(32, 32, 16, 3, 4)),
+          triangle("mma_fp32_upper_triangle", "sm_80", fp32, {90, 200, 44}, 1, 50, mma(64, 64, 16, 3, 8)),
           triangle("simt_fp32_upper_triangle", "sm_80", fp32, {130, 150, 41}, 1, -1, simt(32, 32, 8, 2, 4)),
           triangle("simt_fp32_lower_triangle_of_one_slot", "sm_89", fp32, {130, 129, 8}, 0, 0, simt(32, 32, 8, 3, 4)),
           matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),

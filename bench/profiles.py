@@ -23,11 +23,11 @@ SHARES = {"tensor": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_ela
           "l2": "lts__throughput.avg.pct_of_peak_sustained_elapsed", "l1": "l1tex__throughput.avg.pct_of_peak_sustained_active",
           "issue": "sm__issue_active.avg.pct_of_peak_sustained_elapsed", "warps": "sm__warps_active.avg.pct_of_peak_sustained_active"}
 STALL = re.compile(r"smsp__average_warps_issue_stalled_(?!selected|not_selected)(\w+)_per_issue_active\.ratio")
-MISSES = ["softmax_fp32_4096x65536", "softmax_fp32_32768x65536", "layernorm_32768x65536_fp32", "argmax_32768x65536_fp32", "layernorm_16384x4096_fp32",
-          "rmsnorm_16384x4096_bf16", "layernorm_fp32", "conv2d_11x11_fp32", "conv2d_relu_maxpool_fp32", "conv2d_relu_maxpool_tf32", "gemm_e4m3_4096x4096x4096_nt",
-          "gemm_e4m3_8192x8192x8192_nt", "gemm_bf16_2049x3073x4097", "gemm_bf16_1x14336x4096", "gemm_bf16_16x4096x14336", "gemm_bf16_128x4096x14336",
-          "gemm_bf16_128x14336x4096", "gemm_bf16_4096x4096x4096", "gemm_bf16_8192x8192x8192", "gemm_tf32_4096x4096x4096", "gemm_tf32_4096x4096x4096_tt",
-          "gemm_fp32_4096x4096x4096"]
+MISSES = ["softmax_fp32_4096x65536", "softmax_fp32_32768x65536", "softmax_bf16_32768x65536", "layernorm_32768x65536_fp32",
+          "layernorm_16384x4096_fp32", "layernorm_fp32", "conv2d_11x11_fp32", "conv2d_relu_maxpool_fp32", "conv2d_relu_maxpool_tf32",
+          "gemm_e4m3_4096x4096x4096_nt", "gemm_e4m3_8192x8192x8192_nt", "gemm_e4m3_blocks_8192x8192x8192_nt", "gemm_bf16_2049x3073x4097",
+          "gemm_bf16_1x14336x4096", "gemm_bf16_16x4096x14336", "gemm_bf16_128x14336x4096", "gemm_bf16_4096x4096x4096", "gemm_bf16_8192x8192x8192",
+          "gemm_tf32_4096x4096x4096"]
 
 
 def rows_of(case, table):

@@ -272,9 +272,9 @@ class Model : Question {
   double operations(const Value& value) const {
     double count = 0;
     if (value.kind == Value::Kind::op) {
-      const bool cheap = value.op == ValueOp::add || value.op == ValueOp::sub || value.op == ValueOp::mul ||
-                         value.op == ValueOp::max || value.op == ValueOp::min || value.op == ValueOp::fma;
-      count = cheap ? 1 : rates_.special_issue;
+      static constexpr std::array kCheap = {ValueOp::add, ValueOp::sub, ValueOp::mul,  ValueOp::max,  ValueOp::min,
+                                            ValueOp::fma, ValueOp::where, ValueOp::less, ValueOp::equal};
+      count = std::ranges::count(kCheap, value.op) > 0 ? 1 : rates_.special_issue;
     }
     for (const Value& operand : value.operands) count += operations(operand);
     return std::max(count, 0.5);

@@ -6,7 +6,22 @@
 #include "graph/parallel.h"
 namespace warploom::graph {
 namespace {
-struct Storage : ValueAndMagnitude {  // of a tensor that was computed, over a box
+// Leaves numbers as memory has them, so that the threads that compute them are the first to touch its pages.
+template <class T>
+struct Unset : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Unset<U>;
+  };
+  using std::allocator<T>::allocator;
+  void construct(T* at) { ::new (at) T; }
+  template <class... From>
+  void construct(T* at, From&&... from) {
+    ::new (at) T(std::forward<From>(from)...);
+  }
+};
+struct Storage {  // of a tensor that was computed, over a box
+  std::vector<double, Unset<double>> value, magnitude;
   double* error(std::int64_t at) { return magnitude.empty() ? nullptr : magnitude.data() + at; }
 };
 
@@ -168,7 +183,8 @@ class Evaluator {
   }
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.
-  void copy(const View& from, const Box& part, const View& place, ValueAndMagnitude& to) const {
+  template <class To>
+  void copy(const View& from, const Box& part, const View& place, To& to) const {
     for_runs(part, means_.threads, kRun, [&](std::int64_t, std::int64_t n, const Shape& at) {
       const std::int64_t i = address(place, at);
       load(from, at, n, to.value.data() + i, to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
@@ -205,6 +221,7 @@ class Evaluator {
 
   void product(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
+    std::ranges::fill(fresh->value, 0.0), std::ranges::fill(fresh->magnitude, 0.0);  // products are added
     if (volume(box) == 0) return;
     if (class_of(node.op) == OpClass::convolution) convolution(node, box, *fresh);
     else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh);
@@ -318,7 +335,7 @@ class Evaluator {
     const double start = dtype == Dtype::boolean ? reducer.start > 0
                          : is_float(dtype)       ? reducer.start
                                                  : rounded(dtype, reducer.start);
-    std::ranges::fill(fresh->value, start);
+    std::ranges::fill(fresh->value, start), std::ranges::fill(fresh->magnitude, 0.0);
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs

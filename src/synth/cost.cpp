@@ -272,7 +272,7 @@ class Model : Question {
   double operations(const Value& value) const {
     double count = 0;
     if (value.kind == Value::Kind::op) {
-      static constexpr std::array kCheap = {ValueOp::add, ValueOp::sub, ValueOp::mul,  ValueOp::max,  ValueOp::min,
+      static constexpr std::array kCheap = {ValueOp::add, ValueOp::sub,   ValueOp::mul,  ValueOp::max,  ValueOp::min,
                                             ValueOp::fma, ValueOp::where, ValueOp::less, ValueOp::equal};
       count = std::ranges::count(kCheap, value.op) > 0 ? 1 : rates_.special_issue;
     }

@@ -130,27 +130,7 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
                  fmt::format("solution={} among them", which), "none of that number", "take a lower number"});
   return list;
 }
-namespace {
-// The part of a contraction's terms that the graph needs: what lies around it may choose by place.
-double part_needed(const graph::Graph& graph, std::size_t number) {
-  const auto plain = [](const graph::Node& node) {
-    const graph::OpClass kind = class_of(node.op);
-    return kind == graph::OpClass::pointwise || kind == graph::OpClass::view || kind == graph::OpClass::movement;
-  };
-  graph::Graph around{.name = graph.name};
-  for (const graph::Tensor& tensor : graph.tensors)
-    around.tensors.push_back({tensor, is_integer(tensor.dtype) || tensor.shape.empty() ? tensor.constant : std::nullopt});
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-    if (n == number || plain(graph.nodes[n])) around.nodes.push_back(graph.nodes[n]);
-  graph::TensorId last = graph.nodes[number].outputs[0];
-  for (std::vector<int> next; next = graph.consumers(last), next.size() == 1 && plain(graph.nodes[at(next[0])]) &&
-                                                                std::ranges::count(graph.outputs, last) == 0;)
-    last = graph.nodes[at(next[0])].outputs[0];
-  around.outputs = {last};
-  const auto c = contraction_of(nests_of(around));
-  return c ? part_within(*c, std::vector<std::int64_t>(c->nest.axes.size(), 1), 512) : 1;
-}
-}  // namespace
+
 Work work_of(const Region& region) {
   Work work;
   const graph::Graph& graph = region.graph;
@@ -169,12 +149,11 @@ Work work_of(const Region& region) {
     if (given || graph.tensor(id).constant) work.bytes += read(id);
   }
   for (const auto id : graph.outputs) work.bytes += bytes(id);
-  const bool chooses = std::ranges::count(graph.nodes, graph::OpKind::Where, &graph::Node::op) > 0;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-    if (const graph::Node& node = graph.nodes[n];
-        class_of(node.op) == graph::OpClass::contraction || class_of(node.op) == graph::OpClass::convolution)
+  for (const graph::Node& node : graph.nodes)
+    if (class_of(node.op) == graph::OpClass::contraction || class_of(node.op) == graph::OpClass::convolution)
       work.flops += 2.0 * static_cast<double>(graph::element_count(graph.tensor(node.outputs[0]).shape)) *
-                    static_cast<double>(graph::terms_of(graph, node)) * (chooses ? part_needed(graph, n) : 1);
+                    static_cast<double>(graph::terms_of(graph, node));
+  if (const auto c = contraction_of(region.nests(), true)) work.flops *= part_within(*c);
   return work;
 }
 }  // namespace warploom::kernels

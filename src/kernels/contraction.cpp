@@ -40,21 +40,18 @@ struct Factors {
       return take(value.operands[0]);  // a zero point
     return value.op == ValueOp::mul && take(value.operands[0]) && take(value.operands[1]);
   }
-  // Elements of a tensor that lie as they are, one axis a dimension; 0 beyond the bound.
+  // where(x ≤ y, element, 0), an axis a dimension of its tensor.
   bool take_triangle(const NestValue& where) {
-    const auto is_zero = [&](int v) { return nest.values[at(v)].kind == Kind::constant && nest.values[at(v)].value == 0; };
-    const bool holds = is_zero(where.operands[2]);
-    const int kept = where.operands[holds ? 1 : 2];
-    const auto bound = holds || is_zero(where.operands[1]) ? bound_of(nest, where.operands[0], holds) : std::nullopt;
-    if (!bound || nest.values[at(kept)].kind != Kind::load) return false;
-    const Access& load = nest.loads[at(nest.values[at(kept)].load)];
+    const NestValue &kept = nest.values[at(where.operands[1])], &beyond = nest.values[at(where.operands[2])];
+    const auto bound = bound_of(nest, where.operands[0], true);
+    if (!bound || kept.kind != Kind::load || beyond.kind != Kind::constant || beyond.value != 0) return false;
+    const Access& load = nest.loads[at(kept.load)];
+    bool plain = load.inside && is_computed_float(load.dtype);
     for (const Affine& dim : load.at)
-      if (dim.begin != 0 || std::ranges::count(dim.steps, 0) + 1 != std::ssize(dim.steps) || std::ranges::max(dim.steps) != 1)
-        return false;
-    for (std::size_t a = 0; a < nest.axes.size(); ++a)
-      if (bound->steps[a] != 0 && !load.uses(a)) return false;
-    triangles.emplace(at(nest.values[at(kept)].load), *bound);
-    return load.inside && is_computed_float(load.dtype) && take(kept);
+      plain &= dim == along(at(std::ranges::find(dim.steps, 1) - dim.steps.begin()) % dim.steps.size(), dim.steps.size());
+    for (std::size_t a = 0; a < nest.axes.size(); ++a) plain &= bound->steps[a] == 0 || load.uses(a);
+    triangles.emplace(at(kept.load), *bound);
+    return plain && take(where.operands[1]);
   }
 };
 
@@ -147,7 +144,7 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
   for (std::size_t v = 0; v < n.values.size(); ++v)
     for (const std::size_t k : c.k)
       if (n.values[v].varies[k] && v > c.sum) return std::nullopt;
-  if (c.n.empty() || c.k.empty()) return std::nullopt;
+  if (c.n.empty() || c.k.empty() || (c.k.size() > 1 && !product.triangles.empty())) return std::nullopt;
   if (c.m.empty()) add_row(c);
   std::erase(c.n, at(fastest));
   c.n.push_back(at(fastest));
@@ -165,32 +162,22 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
   for (const std::size_t k : c.k)
     if (k != c.channel) c.window = k;
   c.bounds = bounds_of(c);
-  for (auto& [load, bound] : product.triangles) {
-    bound.steps.resize(c.nest.axes.size());
-    c.triangles[load] = bound;
-    if (c.k.size() == 1) c.bounds.push_back(bound);
-  }
+  c.triangles = std::move(product.triangles);
+  for (auto& [load, bound] : c.triangles) bound.steps.resize(c.nest.axes.size()), c.bounds.push_back(bound);
   return c;
 }
 
-double part_within(const Contraction& c, const std::vector<std::int64_t>& extents, std::int64_t samples) {
-  std::vector<std::int64_t> counts, taken;  // tiles along each axis, and those of them looked at, in the middle of equal parts
-  for (std::size_t a = 0; a < extents.size(); ++a) {
-    const bool followed = std::ranges::any_of(c.bounds, [&](const Affine& bound) { return bound.steps[a] != 0; });
-    counts.push_back(ceil_div(c.nest.axes[a], extents[a]));
-    taken.push_back(followed ? std::min(samples, counts[a]) : 1);
-  }
+double part_within(const Contraction& c) {
+  constexpr std::int64_t kPoints = 1 << 14, kGolden = 10125;  // of a lattice
   std::int64_t within = 0;
-  const std::int64_t points = graph::element_count(taken);
-  for (std::int64_t point = 0; point < points; ++point)
+  for (std::int64_t i = 0; i < kPoints; ++i)
     within += std::ranges::all_of(c.bounds, [&](const Affine& bound) {
-      std::int64_t most = bound.begin, rest = point;
-      for (std::size_t a = 0; a < extents.size(); rest /= taken[a++])
-        most += bound.steps[a] * extents[a] * ((rest % taken[a] * 2 + 1) * counts[a] / (2 * taken[a])) +
-                std::max<std::int64_t>(0, bound.steps[a] * (extents[a] - 1));
-      return most >= 0;
+      std::int64_t above = bound.begin, part = i;
+      for (std::size_t a = 0; a < bound.steps.size(); part = part * kGolden % kPoints, ++a)
+        above += bound.steps[a] * (c.nest.axes[a] * part / kPoints);
+      return above >= 0;
     });
-  return static_cast<double>(within) / static_cast<double>(points);
+  return static_cast<double>(within) / static_cast<double>(kPoints);
 }
 
 Contraction exchanged(Contraction c) {

@@ -22,7 +22,8 @@ struct Contraction {
   // Loads that count as 0 where this is below 0.
   std::map<std::size_t, Affine> triangles = {};
   // A term of the sum counts only where none of these is below 0: elsewhere what follows chooses by place what does not hold the sum, or
-  // a factor is 0 there.   triu(a · b) is where(column ≥ row, sum, 0): bounds {column - row};   a · tril(b): bounds {k - column}
+  // a factor is 0 there.   triu(a · b) is where(column ≥ row, sum, 0): bounds {column - row};   a · tril(b): bounds {k - column}.
+  // What is left out is 0 times finite elements; docs/design.md says what of others.
   std::vector<Affine> bounds = {};
 };
 std::optional<Contraction> contraction_of(const Nest& nest, bool blocks = false);  // blocks: also one that is scaled so
@@ -30,8 +31,8 @@ inline std::optional<Contraction> contraction_of(const std::vector<Nest>& nests,
   return nests.size() == 1 ? contraction_of(nests[0], blocks) : std::nullopt;
 }
 
-// The part of all tiles of these extents along the nest's axes that hold terms within the bounds, by so many samples along an axis.
-double part_within(const Contraction& contraction, const std::vector<std::int64_t>& extents, std::int64_t samples);
+// About the part of all terms that lies within the bounds.
+double part_within(const Contraction& contraction);
 
 // The product with its sides exchanged: outᵀ = bᵀ·aᵀ.
 Contraction exchanged(Contraction contraction);

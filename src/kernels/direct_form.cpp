@@ -1,4 +1,5 @@
 #include "kernels/direct_form.h"
+#include "kernels/contraction.h"
 namespace warploom::kernels::direct {
 int fastest(const Access& access) {
   int best = -1;
@@ -15,7 +16,7 @@ std::optional<Form::Product> product_of(const Form& form) {
   const std::size_t x = at(form.roles.x), y = at(form.roles.y);
   const Access &a = n.loads[c->a], &b = n.loads[c->b];
   if (!a.inside || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
-  Form::Product found{a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1, *c};
+  Form::Product found{a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1, c->bounds, part_within(*c)};
   for (const Affine& coordinate : b.at)  // of a window with one channel: no box holds both
     if (coordinate.steps[c->k[0]] != 0 && coordinate.steps[x] != 0) return std::nullopt;
   Access& flat = found.a;

@@ -1,6 +1,6 @@
 // What the family `direct` sees in a nest: which axes its tiles are about, and whether it is a sum of products.
 #pragma once
-#include "kernels/contraction.h"
+#include "kernels/family.h"
 namespace warploom::kernels::direct {
 // What the tile's sizes are about: axes of the nest, -1 where there is none.
 struct Roles {
@@ -20,7 +20,8 @@ struct Form {
     std::array<std::size_t, 2> loads;  // of Nest::loads: these two
     int k = -1;
     std::int64_t taps = 1;
-    Contraction contraction;  // what both are found in
+    std::vector<Affine> bounds = {};  // of the contraction, and the part of its terms that lies within them
+    double part = 1;
   };
   std::optional<Product> product;
 

@@ -169,22 +169,21 @@ Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<Tens
 Contraction filled(Family::Programs& out, Contraction c, const Capabilities& capabilities) {
   for (const auto& [number, triangle] : c.triangles) {
     Access& load = c.nest.loads[number];
-    const std::size_t rank = load.at.size();
-    Access from = load;
-    Affine place{triangle.begin, {}};
-    std::int64_t elements = 1;
-    for (std::size_t d = 0; d < rank; ++d) {
-      place.steps.push_back(triangle.steps[at(std::ranges::find(load.at[d].steps, 1) - load.at[d].steps.begin())]);
-      from.at[d] = along(d, rank), elements += (load.shape[d] - 1) * load.strides[d];
-    }
+    Nest nest{.axes = c.nest.axes,
+              .loads = {load},
+              .values = {{},
+                         {.kind = Kind::load},
+                         {.kind = Kind::index, .at = triangle},
+                         {.kind = Kind::apply, .op = ValueOp::less, .operands = {2, 0}},
+                         {.kind = Kind::apply, .op = ValueOp::where, .operands = {3, 0, 1}}},
+              .outputs = {}};
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+      if (!load.uses(a)) nest.axes[a] = 1;
     load.name = number == c.a ? "a_filled" : "b_filled";
+    nest.outputs = {{4, load}};
+    std::int64_t elements = 1;
+    for (std::size_t d = 0; d < load.shape.size(); ++d) elements += (load.shape[d] - 1) * load.strides[d];
     out.workspaces.push_back({load.name, load.dtype, {elements}});
-    Access made = from;
-    made.name = load.name;
-    Nest nest{.axes = load.shape, .loads = {from}, .values = {{}, {.kind = Kind::load}, {.value = -1}}, .outputs = {{5, made}}};
-    nest.values.push_back({.kind = Kind::index, .at = place});
-    nest.values.push_back({.kind = Kind::apply, .op = ValueOp::less, .operands = {2, 3}});
-    nest.values.push_back({.kind = Kind::apply, .op = ValueOp::where, .operands = {4, 1, 0}});
     direct::add_program(out, "fill_" + load.name.substr(0, 1), std::move(nest), 16, 128, capabilities);
   }
   return c;

@@ -306,8 +306,7 @@ class Im2win : public Family {
 }  // namespace
 FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) {
   const auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
-  if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty() || !c->triangles.empty())
-    return nullptr;
+  if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty()) return nullptr;
   const Access &input = c->nest.loads[c->b], &weights = c->nest.loads[c->a];
   const auto precision = precision_of(weights.dtype, input.dtype, region.track);
   if (!precision || precision->operand != Dtype::tf32 || !stores_whole(*c)) return nullptr;

@@ -132,7 +132,7 @@ class MatmulThreads final : public Family {
       });
     };
     t.fill(acc, 0);
-    const auto [begin, end] = slot.slots_within(nest, c.bounds, c.channel.value_or(c.k[0]), 0, slots);
+    const auto [begin, end] = slot.slots_within(c.bounds, c.channel.value_or(c.k[0]), 0, slots);
     for (int stage = 0; stage + 1 < stages; ++stage) produce(begin + stage);
     t.for_("k", begin, end, 1, [&](const Index& k) {
       NestTile here = tile;

@@ -286,16 +286,12 @@ class MatmulWgmma : public Family {
                        rest = (count - alone) * of_tile;
     const auto tiles = [&](const std::function<void(NestTile, const Index& begin, const Index& end, bool shared)>& body) {
       const auto compute = [&](const Index& linear) {
-        const Index number = parts == 1 ? linear : linear % order.count();
-        const auto compute_slots = [&](const NestTile& tile, const Index& begin, const Index& end) {
-          const auto [first, last] = clusters.at(number).slots_within(nest, c.bounds, *c.channel, begin, end, turns);
-          body(tile, first, last, false);
-        };
+        const Index number = parts == 1 ? linear : linear % order.count(), part = parts == 1 ? Index(0) : linear / order.count(),
+                    begin = part * part_steps, end = tile::min(begin + part_steps, Index(steps));
+        const auto [first, last] = clusters.at(number).slots_within(c.bounds, *c.channel, begin, end, turns);
         NestTile tile = order.at(number);
-        if (parts == 1) return compute_slots(tile, 0, steps);
-        const Index part = linear / order.count(), begin = part * part_steps;
-        tile.origin.back() = part;
-        compute_slots(tile, begin, tile::min(begin + part_steps, Index(steps)));
+        if (parts > 1) tile.origin.back() = part;
+        body(tile, first, last, false);
       };
       t.for_("tile", tile::block(0) / cluster, alone, workers, [&](const Index& turn) {
         if (c.bounds.empty()) return compute(turn);
@@ -395,8 +391,7 @@ FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabili
   const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1,
              runs = (c->k.size() > 1 && c->scales.empty()) || strided;
   auto windows = runs ? window_order_of(*c) : std::nullopt;
-  if (windows && !c->triangles.empty()) return nullptr;
-  if (!windows && (runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b))) return nullptr;
+  if (windows ? !c->triangles.empty() : runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b)) return nullptr;
   return std::make_shared<MatmulWgmma>(*c, std::move(windows), *precision, capabilities);
 }
 }  // namespace warploom::kernels

@@ -58,16 +58,13 @@ Index NestTile::first(const Affine& coordinate) const {
   return sum;
 }
 
-std::pair<Index, Index> NestTile::slots_within(const Nest& nest, const std::vector<Affine>& bounds, std::size_t k, Index begin,
-                                               Index end, std::int64_t turns) const {
+std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds, std::size_t k, Index begin, Index end,
+                                               std::int64_t turns) const {
   for (const Affine& bound : bounds) {
-    Index most = bound.begin;  // over the elements of the tile that there are
-    for (std::size_t a = 0; a < bound.steps.size(); ++a) {
-      const Index last = origin[a] + (extent[a] - 1);
-      const bool whole = nest.axes[a] % extent[a] == 0;
+    Index most = bound.begin;
+    for (std::size_t a = 0; a < bound.steps.size(); ++a)
       if (const auto step = bound.steps[a]; step != 0 && a != k)
-        most = most + (step < 0 ? origin[a] : whole ? last : tile::min(last, nest.axes[a] - 1)) * step;
-    }
+        most = most + (step < 0 ? origin[a] : origin[a] + (extent[a] - 1)) * step;
     const std::int64_t step = bound.steps[k], deep = std::abs(step) * extent[k] * turns;
     if (step == 0)
       begin = begin + end * tile::max(tile::min(Index(0) - most, 1), 0);  // behind all where even the most is below 0

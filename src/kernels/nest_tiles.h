@@ -36,7 +36,7 @@ struct NestTile {
   Index first(const Affine& coordinate) const;                                              // what it is at the origin
   // Of the slots from begin to end along axis k, taken `turns` at a time, those with terms at which none of the bounds is below 0; none
   // where the first is not before the last.
-  std::pair<Index, Index> slots_within(const Nest& nest, const std::vector<Affine>& bounds, std::size_t k, Index begin, Index end,
+  std::pair<Index, Index> slots_within(const std::vector<Affine>& bounds, std::size_t k, Index begin, Index end,
                                        std::int64_t turns = 1) const;
   // A coordinate as a number, over the elements of a register tensor with a dimension for each of these axes.
   Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;

@@ -179,10 +179,6 @@ class Model : Question {
                          const auto* branch = std::get_if<If>(&s.node);
                          return branch && (branch->left.depends_on(node.variable) || branch->right.depends_on(node.variable));
                        });
-    for (std::size_t i = 0; i < spread_.size(); ++i) {  // turns in no step with the blocks
-      const auto turns = static_cast<std::int64_t>(std::max(trips_at(node, spread_[i]), 1.0));
-      spread_[i][node.variable] = node.begin.evaluate(spread_[i]) + scattered(i, turns) * step;
-    }
     loops_.push_back({node.variable, apart ? 1 : trips});
     Work work;
     const auto spread = spread_;
@@ -197,18 +193,17 @@ class Model : Question {
     loops_.pop_back();
     return work;
   }
-  static double trips_at(const For& node, const Environment& at) {
-    const std::int64_t step = node.step.evaluate(at), span = node.end.evaluate(at) - node.begin.evaluate(at);
-    return span <= 0 || step < 1 ? 0 : static_cast<double>((span + step - 1) / step);
-  }
-  // Of all blocks: the most where they take turns, the mean where tiles are not alike, as those of a triangle.
-  double trips_of(const For& node) const {
-    double least = HUGE_VAL, most = 0, all = 0;
-    for (const Environment& at : spread_) {
-      const double trips = trips_at(node, at);
-      least = std::min(least, trips), most = std::max(most, trips), all += trips;
+  // Of all blocks, each in a turn of its own: the most where they take turns, the mean where tiles are not alike, as those of a triangle.
+  double trips_of(const For& node) {
+    std::vector<double> trips;
+    for (Environment& at : spread_) {
+      const std::int64_t begin = node.begin.evaluate(at), step = std::max<std::int64_t>(1, node.step.evaluate(at)),
+                         count = ceil_div(std::max<std::int64_t>(0, node.end.evaluate(at) - begin), step);
+      at[node.variable] = begin + scattered(trips.size(), std::max<std::int64_t>(1, count)) * step;
+      trips.push_back(static_cast<double>(count));
     }
-    return most <= least + 1 ? most : all / static_cast<double>(spread_.size());
+    const auto [least, most] = std::ranges::minmax(trips);
+    return most <= least + 1 ? most : std::reduce(trips.begin(), trips.end()) / static_cast<double>(trips.size());
   }
   Work cost_of(const Statement&, const If& node, int threads) {
     Work work;

@@ -231,7 +231,7 @@ std::vector<Case> all_cases() {
                    {{"run", 4}}),
           triangle("wgmma_fp32_lower_triangle_times_run_split_k", "sm_90a", fp32, {130, 72, 700}, 0, 150,
                    wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}, {"split", 2}}, Kept::a),
-          triangle("wgmma_bf16_lower_triangle_times", "sm_90a", bf16, {131, 77, 333}, 0, 100, wgmma(64, 64, 64, 3, 1, 0), {},
+          triangle("wgmma_bf16_lower_triangle_times", "sm_90a", bf16, {131, 77, 333}, 0, 100, wgmma(64, 64, 64, 3, 1, 1), {},
                    Kept::a),
           triangle("wgmma_bf16_times_lower_triangle_cluster", "sm_90a", bf16, {330, 200, 328}, 0, -30, wgmma(64, 64, 64, 3, 1, 1),
                    {{"cluster", 2}}, Kept::b),

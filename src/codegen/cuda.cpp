@@ -229,7 +229,7 @@ void Pending::join(Pending other) {
   engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
   for (const auto& [mine, others] : {std::pair(&accumulators, &other.accumulators), {&lent, &other.lent}})
     for (const auto& [id, behind] : *others) (*mine)[id] = std::min(mine->try_emplace(id, behind).first->second, behind);
-  wgmma_open |= other.wgmma_open;
+  wgmma_open |= other.wgmma_open, groups = std::max(groups, other.groups);
 }
 
 void CudaEmitter::emit(const Roles& node) {

@@ -201,12 +201,16 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
 void CudaEmitter::finish_matrix(int lag) {
   if (now_.wgmma_open) {
     out_.line("wl::wgmma_commit();");
+    ++now_.groups;
     for (auto* under_way : {&now_.accumulators, &now_.lent})
       for (auto& [id, behind] : *under_way) ++behind;
   }
-  out_.line("wl::wgmma_wait<{}>();", lag);
-  for (const auto& [id, behind] : now_.accumulators)
-    out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+  if (now_.groups > lag) {
+    out_.line("wl::wgmma_wait<{}>();", lag);
+    for (const auto& [id, behind] : now_.accumulators)
+      out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+    now_.groups = lag;
+  }
   for (auto* under_way : {&now_.accumulators, &now_.lent})
     std::erase_if(*under_way, [&](const auto& tensor) { return tensor.second >= lag; });
   now_.wgmma_open = false;

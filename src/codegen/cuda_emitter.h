@@ -18,6 +18,7 @@ struct Pending {
   // Registers that matrix instructions under way write and read: how many groups were committed after the last that does, -1: it is open.
   std::map<TensorId, int> accumulators, lent;
   bool wgmma_open = false;   // matrix instructions issued, not committed
+  int groups = 0;            // of them that were committed and perhaps not waited for
   void join(Pending other);  // where control may come from either
 };
 

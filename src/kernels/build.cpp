@@ -1,7 +1,7 @@
 // Schedules and their spaces; and from a schedule to a launch list: programs, verified, synthesized and written as source for the target.
 
 #include "codegen/emit.h"
-#include "kernels/family.h"
+#include "kernels/contraction.h"
 #include "kernels/lower.h"
 #include "tile/verify.h"
 namespace warploom::kernels {
@@ -153,6 +153,7 @@ Work work_of(const Region& region) {
     if (class_of(node.op) == graph::OpClass::contraction || class_of(node.op) == graph::OpClass::convolution)
       work.flops += 2.0 * static_cast<double>(graph::element_count(graph.tensor(node.outputs[0]).shape)) *
                     static_cast<double>(graph::terms_of(graph, node));
+  if (const auto c = contraction_of(region.nests(), true)) work.flops *= part_within(*c);
   return work;
 }
 }  // namespace warploom::kernels

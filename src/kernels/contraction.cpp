@@ -1,6 +1,24 @@
 #include "kernels/contraction.h"
 namespace warploom::kernels {
 namespace {
+// What a condition, or its contrary, bounds: one of places x and y that says x < y or, as graphs spell it, x < y or x = y.
+std::optional<Affine> bound_of(const Nest& n, int condition, bool holds) {
+  const auto operand = [&](const NestValue& of, std::size_t i) -> const NestValue& { return n.values[at(of.operands[i])]; };
+  const auto is = [](const NestValue& v, ValueOp op) { return v.kind == Kind::apply && v.op == op; };
+  const NestValue& value = n.values[at(condition)];
+  const bool or_equal = is(value, ValueOp::where) && is(operand(value, 0), ValueOp::less) &&
+                        is(operand(value, 2), ValueOp::equal) && operand(value, 1).value == 1 &&
+                        std::ranges::is_permutation(operand(value, 0).operands, operand(value, 2).operands);
+  const NestValue& less = or_equal ? operand(value, 0) : value;
+  if (!is(less, ValueOp::less)) return std::nullopt;
+  const NestValue &x = operand(less, holds ? 0 : 1), &y = operand(less, holds ? 1 : 0);
+  if (x.kind != Kind::index || y.kind != Kind::index) return std::nullopt;
+  Affine bound = y.at;
+  bound.begin -= x.at.begin + (holds != or_equal ? 1 : 0);
+  for (std::size_t a = 0; a < bound.steps.size(); ++a) bound.steps[a] -= x.at.steps[a];
+  return bound;
+}
+
 // The factors that a value is the product of: loads that vary along what it is summed over, a number, and values that do not.
 struct Factors {
   const Nest& nest;
@@ -8,6 +26,7 @@ struct Factors {
   std::vector<std::size_t> loads = {};
   std::vector<int> scales = {};
   double number = 1;
+  std::map<std::size_t, Affine> triangles = {};  // loads of which one is kept
 
   bool take(int v) {
     const NestValue& value = nest.values[at(v)];
@@ -15,10 +34,24 @@ struct Factors {
     if (std::ranges::none_of(over, [&](int k) { return value.varies[at(k)]; })) return scales.push_back(v), true;
     if (value.kind == Kind::load) return loads.push_back(at(value.load)), nest.loads[at(value.load)].lookup_dim < 0;
     if (value.kind != Kind::apply) return false;
+    if (value.op == ValueOp::where) return take_triangle(value);
     const NestValue& last = nest.values[at(value.operands.back())];
     if (value.op == ValueOp::sub && last.kind == Kind::constant && last.value == 0)
       return take(value.operands[0]);  // a zero point
     return value.op == ValueOp::mul && take(value.operands[0]) && take(value.operands[1]);
+  }
+  // where(x ≤ y, element, 0), an axis a dimension of its tensor.
+  bool take_triangle(const NestValue& where) {
+    const NestValue &kept = nest.values[at(where.operands[1])], &beyond = nest.values[at(where.operands[2])];
+    const auto bound = bound_of(nest, where.operands[0], true);
+    if (!bound || kept.kind != Kind::load || beyond.kind != Kind::constant || beyond.value != 0) return false;
+    const Access& load = nest.loads[at(kept.load)];
+    bool plain = load.inside && is_computed_float(load.dtype);
+    for (const Affine& dim : load.at)
+      plain &= dim == along(at(std::ranges::find(dim.steps, 1) - dim.steps.begin()) % dim.steps.size(), dim.steps.size());
+    for (std::size_t a = 0; a < nest.axes.size(); ++a) plain &= bound->steps[a] == 0 || load.uses(a);
+    triangles.emplace(at(kept.load), *bound);
+    return plain && take(where.operands[1]);
   }
 };
 
@@ -54,6 +87,25 @@ void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
   for (std::size_t v = c.sum + 1; v < values.size(); ++v) std::ranges::for_each(values[v].operands, move);
   move(c.nest.outputs[0].value);
   values.insert(values.begin() + sum + 1, behind.begin(), behind.end());
+}
+
+// Where the output needs the sum: everywhere, unless all ways to it go through choices by place.
+std::vector<Affine> bounds_of(const Contraction& c) {
+  const Nest& n = c.nest;
+  using Bounds = std::vector<Affine>;
+  std::vector<std::optional<Bounds>> needs(n.values.size());  // nothing: nowhere
+  needs[c.sum] = Bounds{};
+  for (std::size_t v = c.sum + 1; v < n.values.size(); ++v) {
+    const NestValue& value = n.values[v];
+    for (std::size_t i = 0; i < value.operands.size(); ++i) {
+      auto own = needs[at(value.operands[i])];
+      if (!own) continue;
+      const bool chosen = value.kind == Kind::apply && value.op == ValueOp::where && i > 0;
+      if (const auto bound = chosen ? bound_of(n, value.operands[0], i == 1) : std::nullopt) own->push_back(*bound);
+      needs[v] = !needs[v] || needs[v] == own ? own : Bounds{};
+    }
+  }
+  return needs[at(n.outputs[0].value)].value_or(Bounds{});
 }
 }  // namespace
 std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
@@ -92,7 +144,7 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
   for (std::size_t v = 0; v < n.values.size(); ++v)
     for (const std::size_t k : c.k)
       if (n.values[v].varies[k] && v > c.sum) return std::nullopt;
-  if (c.n.empty() || c.k.empty()) return std::nullopt;
+  if (c.n.empty() || c.k.empty() || (c.k.size() > 1 && !product.triangles.empty())) return std::nullopt;
   if (c.m.empty()) add_row(c);
   std::erase(c.n, at(fastest));
   c.n.push_back(at(fastest));
@@ -109,7 +161,23 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
     if (!moves_pixels(k) && !scaled(k) && (!c.channel || n.axes[k] > n.axes[*c.channel])) c.channel = k;
   for (const std::size_t k : c.k)
     if (k != c.channel) c.window = k;
+  c.bounds = bounds_of(c);
+  c.triangles = std::move(product.triangles);
+  for (auto& [load, bound] : c.triangles) bound.steps.resize(c.nest.axes.size()), c.bounds.push_back(bound);
   return c;
+}
+
+double part_within(const Contraction& c) {
+  constexpr std::int64_t kPoints = 1 << 14, kGolden = 10125;  // of a lattice
+  std::int64_t within = 0;
+  for (std::int64_t i = 0; i < kPoints; ++i)
+    within += std::ranges::all_of(c.bounds, [&](const Affine& bound) {
+      std::int64_t above = bound.begin, part = i;
+      for (std::size_t a = 0; a < bound.steps.size(); part = part * kGolden % kPoints, ++a)
+        above += bound.steps[a] * (c.nest.axes[a] * part / kPoints);
+      return above >= 0;
+    });
+  return static_cast<double>(within) / static_cast<double>(kPoints);
 }
 
 Contraction exchanged(Contraction c) {

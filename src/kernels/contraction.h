@@ -19,11 +19,20 @@ struct Contraction {
   std::vector<std::size_t> batch, m, n, k;     // axes of the nest, ascending; none but batch empty
   std::size_t row = 0, column = 0;             // the longest of m; of n the output's fastest, the last one
   std::optional<std::size_t> channel, window;  // axes of k: one that b's pixels do not move along, and the fastest of the others
+  // Loads that count as 0 where this is below 0.
+  std::map<std::size_t, Affine> triangles = {};
+  // A term of the sum counts only where none of these is below 0: elsewhere what follows chooses by place what does not hold the sum, or
+  // a factor is 0 there.   triu(a · b) is where(column ≥ row, sum, 0): bounds {column - row};   a · tril(b): bounds {k - column}.
+  // What is left out is 0 times finite elements; docs/design.md says what of others.
+  std::vector<Affine> bounds = {};
 };
 std::optional<Contraction> contraction_of(const Nest& nest, bool blocks = false);  // blocks: also one that is scaled so
 inline std::optional<Contraction> contraction_of(const std::vector<Nest>& nests, bool blocks = false) {
   return nests.size() == 1 ? contraction_of(nests[0], blocks) : std::nullopt;
 }
+
+// About the part of all terms that lies within the bounds.
+double part_within(const Contraction& contraction);
 
 // The product with its sides exchanged: outᵀ = bᵀ·aᵀ.
 Contraction exchanged(Contraction contraction);

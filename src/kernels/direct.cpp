@@ -159,7 +159,7 @@ class Direct final : public Family {
     const double m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], rows = static_cast<double>(field(s, "z")),
                  taps = static_cast<double>(form.product->taps), deep = taps > 1 ? taps : static_cast<double>(field(s, "depth")),
                  wide = std::ceil(x * rows / lanes_), copied = std::ceil(x / lanes_) * (form.product->b.inside ? 2 : 4) + 1;
-    return trips * (m * wide * (0.5 + 1.5 / deep) + 2 * m / lanes_ + rows * copied) + m * wide * 4;
+    return trips * form.product->part * (m * wide * (0.5 + 1.5 / deep) + 2 * m / lanes_ + rows * copied) + m * wide * 4;
   }
   double cycles_of(const Form& form, const NestValue& value, const std::vector<double>& tile, double trips) const {
     if (value.kind == Kind::constant) return 0;

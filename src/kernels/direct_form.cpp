@@ -12,11 +12,11 @@ namespace {
 std::optional<Form::Product> product_of(const Form& form) {
   const Nest& n = form.nest;
   const auto c = contraction_of(n);
-  if (!c || form.roles.y < 0 || c->scaled) return std::nullopt;
+  if (!c || form.roles.y < 0 || c->scaled || !c->triangles.empty()) return std::nullopt;
   const std::size_t x = at(form.roles.x), y = at(form.roles.y);
   const Access &a = n.loads[c->a], &b = n.loads[c->b];
   if (!a.inside || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
-  Form::Product found{a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1};
+  Form::Product found{a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1, c->bounds, part_within(*c)};
   for (const Affine& coordinate : b.at)  // of a window with one channel: no box holds both
     if (coordinate.steps[c->k[0]] != 0 && coordinate.steps[x] != 0) return std::nullopt;
   Access& flat = found.a;

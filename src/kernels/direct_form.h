@@ -20,6 +20,8 @@ struct Form {
     std::array<std::size_t, 2> loads;  // of Nest::loads: these two
     int k = -1;
     std::int64_t taps = 1;
+    std::vector<Affine> bounds = {};  // of the contraction, and the part of its terms that lies within them
+    double part = 1;
   };
   std::optional<Product> product;
 

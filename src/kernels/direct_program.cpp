@@ -331,8 +331,9 @@ class Writer {
     const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}), w = b.shared("b", Dtype::f32, {depth, p.taps, n});
     // Each block of k is summed from zero and added to those before it: the rounding error of one long chain would grow with √k.
     const std::int64_t blocks = ceil_div(n_.axes[at(p.k)], depth);
+    const auto [first, last] = tile_.slots_within(p.bounds, at(p.k), 0, blocks);
     const TensorId part = blocks > 1 ? draft.reg("part", Dtype::f32, sum_shape(v)) : held_[v];
-    b.for_("k", 0, blocks, 1, [&](const Index& k) {
+    b.for_("k", first, last, 1, [&](const Index& k) {
       tile_.origin[at(p.k)] = k * depth;
       tile::Tile rows_of_a = A.at(tile_);
       rows_of_a.extent.back() = depth * p.taps;

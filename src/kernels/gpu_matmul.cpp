@@ -36,6 +36,11 @@ NestTile TileOrder::at(const Index& number) const {
   return placed;
 }
 
+Index from_both_ends(const Index& turn, std::int64_t count, std::int64_t workers) {
+  const Index round = turn / workers, front = turn - (round + 1) / 2 * workers;
+  return front + round % 2 * (Index(count - 1) - front * 2);
+}
+
 bool is_whole(const Access& access) {
   return access.inside && access.lookup_dim < 0 &&
          std::ranges::all_of(access.at, [](const Affine& c) { return c.begin == 0 && std::ranges::min(c.steps) >= 0; });
@@ -159,6 +164,29 @@ Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<Tens
   Value scale = draft.b.value(scales[0]);
   for (std::size_t i = 1; i < scales.size(); ++i) scale = std::move(scale) * draft.b.value(scales[i]);
   return tile::apply(ValueOp::fma, {added, std::move(scale), before});
+}
+
+Contraction filled(Family::Programs& out, Contraction c, const Capabilities& capabilities) {
+  for (const auto& [number, triangle] : c.triangles) {
+    Access& load = c.nest.loads[number];
+    Nest nest{.axes = c.nest.axes,
+              .loads = {load},
+              .values = {{},
+                         {.kind = Kind::load},
+                         {.kind = Kind::index, .at = triangle},
+                         {.kind = Kind::apply, .op = ValueOp::less, .operands = {2, 0}},
+                         {.kind = Kind::apply, .op = ValueOp::where, .operands = {3, 0, 1}}},
+              .outputs = {}};
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+      if (!load.uses(a)) nest.axes[a] = 1;
+    load.name = number == c.a ? "a_filled" : "b_filled";
+    nest.outputs = {{4, load}};
+    std::int64_t elements = 1;
+    for (std::size_t d = 0; d < load.shape.size(); ++d) elements += (load.shape[d] - 1) * load.strides[d];
+    out.workspaces.push_back({load.name, load.dtype, {elements}});
+    direct::add_program(out, "fill_" + load.name.substr(0, 1), std::move(nest), 16, 128, capabilities);
+  }
+  return c;
 }
 
 void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,

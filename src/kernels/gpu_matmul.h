@@ -30,6 +30,11 @@ class TileOrder {
   std::int64_t cluster_, tiles_m_, tiles_n_, batch_, width_ = 1;
 };
 
+// Of `count` tiles the one that a persistent block takes in a turn, blocks taking every `workers`-th turn: in one turn from the front of
+// the order, in its next as far from the back, the same tile mirrored at the middle of the result. Of a triangle both have as much to sum
+// as any other two.
+Index from_both_ends(const Index& turn, std::int64_t count, std::int64_t workers);
+
 // The axes of the sum in the order in which slots take its terms, slowest first: through the window at one set of channels after another.
 std::vector<std::size_t> slot_axes(const Contraction& contraction);
 
@@ -60,6 +65,8 @@ struct Preparation {
   Prepared for_copies(const Access& from, std::size_t row, std::size_t k) const;
 };
 
+// The contraction with zeros written, by programs of their own, where factors count as 0.
+Contraction filled(Family::Programs& out, Contraction contraction, const Capabilities& capabilities);
 // Loads the scales of the blocks that a slot's products are of. `axes` and `rows` as below; sets of registers differ by their name.
 std::vector<TensorId> load_scales(Draft& draft, const Contraction& contraction, const NestTile& slot,
                                   const std::vector<std::size_t>& axes, std::size_t rows = 1, const std::string& set = "");

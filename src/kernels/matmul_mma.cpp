@@ -84,9 +84,9 @@ class MatmulThreads final : public Family {
 
   Result<Programs> programs(const Schedule& s) const override {
     Programs out;
-    Access a = c_.nest.loads[c_.a];
+    const Contraction c = filled(out, c_, capabilities_);
+    Access a = c.nest.loads[c.a];
     if (field(s, "pack")) a = Preparation{out, "a", {a.dtype, 1}, capabilities_}.laid_anew(a, c_.row, *c_.channel, true).high;
-    const Contraction& c = c_;
     const Nest& nest = c.nest;
     const auto bm = field(s, "block_m"), channels = field(s, "block_k"), taps = field(s, "taps", 1), bk = channels * taps,
                bn = field(s, "block_n") * field(s, "y", 1), step = static_cast<std::int64_t>(k_step());
@@ -132,8 +132,9 @@ class MatmulThreads final : public Family {
       });
     };
     t.fill(acc, 0);
-    for (int stage = 0; stage + 1 < stages; ++stage) produce(stage);
-    t.for_("k", 0, slots, 1, [&](const Index& k) {
+    const auto [begin, end] = slot.slots_within(c.bounds, c.channel.value_or(c.k[0]), 0, slots);
+    for (int stage = 0; stage + 1 < stages; ++stage) produce(begin + stage);
+    t.for_("k", begin, end, 1, [&](const Index& k) {
       NestTile here = tile;
       here.place(nest, summed, k);
       const std::vector<TensorId> scales = load_scales(draft, c, here, result);

@@ -130,6 +130,7 @@ class MatmulWgmma : public Family {
     const std::int64_t count = TileOrder(c, tile_of(c, s), 1).count(), stream = field(s, "stream");
     WARPLOOM_CHECK(first_broken(
         s, {{stream && (split > 1 || cluster > 1 || resident > 1), "split=1 cluster=1 resident=1 with stream", split},
+            {stream && !c.bounds.empty(), "stream=0 where a triangle bounds the sum", stream},
             {stream && (count < capabilities_.processors || count % capabilities_.processors == 0),
              "stream=0 where tiles fill every wave, or not even the first", count}}));
     const auto whole = [&](std::int64_t rows) { return round_up(rows * k * bytes, 1024); };  // patterns repeat every 1024 bytes
@@ -139,9 +140,9 @@ class MatmulWgmma : public Family {
   }
 
   Result<Programs> programs(const Schedule& s) const override {
-    const Contraction& c = field(s, "exchange") ? exchanged_ : c_;
-    const std::size_t k = *c.channel;
     Programs out;
+    const Contraction c = filled(out, field(s, "exchange") ? exchanged_ : c_, capabilities_);
+    const std::size_t k = *c.channel;
     const auto operand = [&](const char* name, const Access& from, std::size_t row) {
       const bool is_a = row == c_.row;  // before they were exchanged
       if (windows_) return (is_a ? windows_->a : windows_->b).lay({out, is_a ? "a" : "b", p_, capabilities_});
@@ -232,6 +233,9 @@ class MatmulWgmma : public Family {
     const std::size_t row_axes = above ? 2 : 1;
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const TileOrder order(c, whole, field(s, "group"), cluster);
+    NestTile together = whole;  // what the blocks of a cluster compute: all of them go through the same slots
+    together.extent[c.row] *= cluster;
+    const TileOrder clusters(c, together, field(s, "group"));
     const std::int64_t parts = field(s, "split", 1), turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns),
                        part_steps = round_up(ceil_div(steps, parts), turns), count = order.count() * parts,
                        workers = std::min<std::int64_t>(count, capabilities_.processors * field(s, "resident", 1) / cluster);
@@ -281,12 +285,18 @@ class MatmulWgmma : public Family {
     const std::int64_t alone = stream ? (count / workers - 1) * workers : count, of_tile = steps / turns,
                        rest = (count - alone) * of_tile;
     const auto tiles = [&](const std::function<void(NestTile, const Index& begin, const Index& end, bool shared)>& body) {
-      t.for_("tile", tile::block(0) / cluster, alone, workers, [&](const Index& linear) {
-        if (parts == 1) return body(order.at(linear), 0, steps, false);
-        NestTile tile = order.at(linear % order.count());
-        const Index part = linear / order.count(), begin = part * part_steps;
-        tile.origin.back() = part;
-        body(tile, begin, tile::min(begin + part_steps, Index(steps)), false);
+      const auto compute = [&](const Index& linear) {
+        const Index number = parts == 1 ? linear : linear % order.count(), part = parts == 1 ? Index(0) : linear / order.count(),
+                    begin = part * part_steps, end = tile::min(begin + part_steps, Index(steps));
+        const auto [first, last] = clusters.at(number).slots_within(c.bounds, *c.channel, begin, end, turns);
+        NestTile tile = order.at(number);
+        if (parts > 1) tile.origin.back() = part;
+        body(tile, first, last, false);
+      };
+      t.for_("tile", tile::block(0) / cluster, alone, workers, [&](const Index& turn) {
+        if (c.bounds.empty()) return compute(turn);
+        const Index number = from_both_ends(turn, count, workers);
+        t.for_("number", number, number + 1, 1, compute);
       });
       if (!stream) return;
       // As much each, the first few one slot more: products of both counts would be too large for long sums.
@@ -383,7 +393,7 @@ FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabili
   const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1,
              runs = (c->k.size() > 1 && c->scales.empty()) || strided;
   auto windows = runs ? window_order_of(*c) : std::nullopt;
-  if (!windows && (runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b))) return nullptr;
+  if (windows ? !c->triangles.empty() : runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b)) return nullptr;
   return std::make_shared<MatmulWgmma>(*c, std::move(windows), *precision, capabilities);
 }
 }  // namespace warploom::kernels

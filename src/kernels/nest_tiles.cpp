@@ -58,6 +58,22 @@ Index NestTile::first(const Affine& coordinate) const {
   return sum;
 }
 
+std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds, std::size_t k, Index begin, Index end,
+                                               std::int64_t turns) const {
+  for (const Affine& bound : bounds) {
+    Index most = bound.begin;
+    for (std::size_t a = 0; a < bound.steps.size(); ++a)
+      if (const auto step = bound.steps[a]; step != 0 && a != k)
+        most = most + (step < 0 ? origin[a] : origin[a] + (extent[a] - 1)) * step;
+    const std::int64_t step = bound.steps[k], deep = std::abs(step) * extent[k] * turns;
+    if (step == 0)
+      begin = begin + end * tile::max(tile::min(Index(0) - most, 1), 0);  // behind all where even the most is below 0
+    if (step > 0) begin = tile::max(begin, (Index(step - 1) - most) / deep * turns);
+    if (step < 0) end = tile::min(end, (most / deep + 1) * turns);
+  }
+  return {begin, end};
+}
+
 Value NestTile::value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const {
   const Index start = first(coordinate);
   const auto number = [](const Index& index) { return tile::coordinate(0, index) - tile::coordinate(0); };

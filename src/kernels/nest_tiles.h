@@ -34,6 +34,10 @@ struct NestTile {
   std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;         // of tiles along them
   void place(const Nest& nest, const std::vector<std::size_t>& axes, const Index& number);  // the last axis fastest
   Index first(const Affine& coordinate) const;                                              // what it is at the origin
+  // Of the slots from begin to end along axis k, taken `turns` at a time, those with terms at which none of the bounds is below 0; none
+  // where the first is not before the last.
+  std::pair<Index, Index> slots_within(const std::vector<Affine>& bounds, std::size_t k, Index begin, Index end,
+                                       std::int64_t turns = 1) const;
   // A coordinate as a number, over the elements of a register tensor with a dimension for each of these axes.
   Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;
 };

@@ -48,6 +48,8 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
   const auto epilogue = kernels::epilogue_of(c);
   const kernels::Nest& nest = c.nest;
   const kernels::Access &a = nest.loads[c.a], &b = nest.loads[c.b], &out = nest.outputs[0].place;
+  if (std::ranges::count(nest.values, Kind::index, &kernels::NestValue::kind) > 0)
+    return std::nullopt;  // libraries know no places
   if (!epilogue || c.k.size() != 1 || epilogue->size() > 1 || a.dtype != b.dtype || !is_input(graph, a.tensor) ||
       !is_input(graph, b.tensor))
     return std::nullopt;

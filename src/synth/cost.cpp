@@ -30,6 +30,9 @@ struct Loop {
   double trips;
 };
 
+// Below `count`, without a pattern.
+std::int64_t scattered(std::size_t i, std::int64_t count) { return static_cast<std::int64_t>(i * 0x9E3779B1u >> 8) % count; }
+
 double elements_of(const Tile& tile) { return static_cast<double>(element_count(tile.extent)); }
 
 class Model : Question {
@@ -44,6 +47,8 @@ class Model : Question {
                  whole = std::floor(blocks_ / at_once);
     const auto sampled = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(blocks_, at_once)), 1, 256);
     for (std::int64_t block = 0; block < sampled; ++block) bind_block(wave_.emplace_back(), block);
+    const auto all = static_cast<std::int64_t>(blocks_), spread = std::min<std::int64_t>(all, 64);
+    for (std::int64_t i = 0; i < spread; ++i) bind_block(spread_.emplace_back(), (i * all + scattered(i, all)) / spread);
     const Work block = walk(program.body, program.warps * 32);
     cost.tensor = block.tensor, cost.issue = block.issue / 4, cost.shared = block.shared;
     cost.l2 = block.l2_bytes / std::min(rates_.l2_bytes, rates_.l2_total_bytes / running);
@@ -166,24 +171,39 @@ class Model : Question {
   }
 
   Work cost_of(const Statement&, const For& node, int threads) {
-    const Environment& at = wave_[0];
-    const std::int64_t begin = node.begin.evaluate(at), end = node.end.evaluate(at), step = node.step.evaluate(at);
-    if (end <= begin || step < 1) return {};
-    const std::int64_t trips = (end - begin + step - 1) / step;
+    const std::int64_t step = node.step.evaluate(wave_[0]);
+    const double trips = trips_of(node);
+    if (step < 1 || trips <= 0) return {};
     // A few rounds that a condition keeps apart are followed one by one.
     const bool apart = trips <= 4 && std::ranges::any_of(node.body, [&](const Statement& s) {
                          const auto* branch = std::get_if<If>(&s.node);
                          return branch && (branch->left.depends_on(node.variable) || branch->right.depends_on(node.variable));
                        });
-    loops_.push_back({node.variable, apart ? 1 : static_cast<double>(trips)});
+    loops_.push_back({node.variable, apart ? 1 : trips});
     Work work;
-    for (std::int64_t round = 0; round < (apart ? trips : 1); ++round) {
+    const auto spread = spread_;
+    for (std::int64_t round = 0; round < (apart ? std::llround(trips) : 1); ++round) {
       for (Environment& block : wave_) block[node.variable] = node.begin.evaluate(block) + round * step;
+      if (apart) spread_ = {wave_[0]};
       work.add(walk(node.body, threads), loops_.back().trips);
     }
-    for (Environment& block : wave_) block.erase(node.variable);
+    spread_ = spread;
+    for (auto* blocks : {&wave_, &spread_})
+      for (Environment& block : *blocks) block.erase(node.variable);
     loops_.pop_back();
     return work;
+  }
+  // Of all blocks, each in a turn of its own: the most where they take turns, the mean where tiles are not alike, as those of a triangle.
+  double trips_of(const For& node) {
+    std::vector<double> trips;
+    for (Environment& at : spread_) {
+      const std::int64_t begin = node.begin.evaluate(at), step = std::max<std::int64_t>(1, node.step.evaluate(at)),
+                         count = ceil_div(std::max<std::int64_t>(0, node.end.evaluate(at) - begin), step);
+      at[node.variable] = begin + scattered(trips.size(), std::max<std::int64_t>(1, count)) * step;
+      trips.push_back(static_cast<double>(count));
+    }
+    const auto [least, most] = std::ranges::minmax(trips);
+    return most <= least + 1 ? most : std::reduce(trips.begin(), trips.end()) / static_cast<double>(trips.size());
   }
   Work cost_of(const Statement&, const If& node, int threads) {
     Work work;
@@ -396,8 +416,9 @@ class Model : Question {
   const Solution& solution_;
   const target::Rates& rates_ = capabilities.rates;
   const double blocks_ = static_cast<double>(element_count(program.grid));
-  std::vector<Environment> wave_;  // of blocks that run at the same time, the first of them first
-  std::vector<Loop> loops_;        // around the statement
+  std::vector<Environment> wave_;    // of blocks that run at the same time, the first of them first
+  std::vector<Environment> spread_;  // of blocks anywhere
+  std::vector<Loop> loops_;          // around the statement
   std::map<PipelineId, double> fill_;
   std::map<TensorId, double> traffic_;
 };

@@ -107,6 +107,24 @@ Case prefixes(const std::string& name, const std::string& target, const graph::S
   return {name, target, {net.with({y}), fp32}, {"direct", std::move(fields)}, tolerance_of(fp32, "direct")};
 }
 
+enum class Kept : std::uint8_t { a, b, product };
+// The product, of which, or of a factor of which, a triangle is kept.
+Case triangle(const std::string& name, const std::string& target, Track track, const MatmulShape& s, std::int64_t upper,
+              std::int64_t diagonal, Schedule schedule, const Fields& more = {}, Kept kept = Kept::product) {
+  const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
+  Net net;
+  const auto of = [&](Kept which, graph::TensorId x) {
+    if (which != kept) return x;
+    return net.add(graph::OpKind::Trilu, {x, net.reshape(net.ints({diagonal}), {})}, {{"upper", upper}});
+  };
+  const auto a = of(Kept::a, net.x({s.m, s.k}, dtype)), b = of(Kept::b, net.x({s.k, s.n}, dtype));
+  const auto y = of(Kept::product, net.add(graph::OpKind::MatMul, {a, b}));
+  const double tolerance = tolerance_of(track, schedule.family);
+  schedule.fields["group"] = 2;
+  schedule.fields.insert(more.begin(), more.end());
+  return {name, target, {net.with({y}), track}, std::move(schedule), tolerance};
+}
+
 MatmulShape turned(MatmulShape shape, bool a, bool b) {
   shape.transpose_a = a, shape.transpose_b = b;
   return shape;
@@ -164,7 +182,9 @@ std::vector<Case> mutated_cases() {
                   {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}}, im2win(16, 4, 24, 1, 2, 3, 1, 2), {{"stay", 1}}),
       convolution("im2win_tf32_channels", "sm_90a", tf32, {2, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
                   im2win(32, 2, 64, 8, 1, 3, 1, 2), {}),
+      triangle("wgmma_bf16_upper_triangle", "sm_90a", bf16, {256, 256, 320}, 1, 0, wgmma(64, 64, 64, 3, 1, 1)),
       matmul("mma_bf16", "sm_80", bf16, {128, 256, 160}, mma(128, 128, 32, 3, 8)),
+      triangle("mma_bf16_lower_triangle", "sm_80", bf16, {128, 256, 160}, 0, 0, mma(64, 64, 32, 3, 4)),
       matmul("mma_bf16_two_stages", "sm_80", bf16, {128, 64, 128}, mma(64, 64, 32, 2, 4)),
       matmul("mma_bf16_odd", "sm_80", bf16, {70, 77, 131}, mma(64, 64, 32, 2, 4)),
       matmul("mma_bf16_both_transposed", "sm_89", bf16, turned({128, 128, 256}, true, true), mma(64, 128, 64, 3, 8)),
@@ -200,6 +220,33 @@ std::vector<Case> all_cases() {
       more = {
           convolution("mma_bf16_windows", "sm_80", bf16, {1, 16, 10, 16}, {32, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
                       mma(32, 16, 16, 3, 4), {{"y", 4}, {"taps", 1}, {"pack", 1}}),
+          triangle("wgmma_bf16_upper_triangle_cluster", "sm_90a", bf16, {330, 200, 104}, 1, 17, wgmma(64, 64, 64, 3, 1, 0),
+                   {{"cluster", 2}}),
+          triangle("wgmma_bf16_lower_triangle_exchanged_split_k", "sm_90a", bf16, {136, 200, 328}, 0, -30,
+                   wgmma(64, 64, 64, 3, 1, 0), {{"exchange", 1}, {"split", 2}}),
+          triangle("wgmma_tf32_lower_triangle_across", "sm_90a", tf32, {200, 136, 104}, 0, 3, wgmma(64, 64, 32, 2, 1, 0),
+                   {{"across", 1}, {"exchange", 1}}),
+          triangle("mma_fp32_upper_triangle", "sm_80", fp32, {90, 200, 44}, 1, 50, mma(64, 64, 16, 3, 8)),
+          triangle("wgmma_fp32_upper_triangle_run", "sm_90a", fp32, {136, 200, 300}, 1, 5, wgmma(64, 64, 32, 2, 1, 0),
+                   {{"run", 4}}),
+          triangle("wgmma_fp32_lower_triangle_times_run_split_k", "sm_90a", fp32, {130, 72, 700}, 0, 150,
+                   wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}, {"split", 2}}, Kept::a),
+          triangle("wgmma_bf16_lower_triangle_times", "sm_90a", bf16, {131, 77, 333}, 0, 100, wgmma(64, 64, 64, 3, 1, 1), {},
+                   Kept::a),
+          triangle("wgmma_bf16_times_lower_triangle_cluster", "sm_90a", bf16, {330, 200, 328}, 0, -30, wgmma(64, 64, 64, 3, 1, 1),
+                   {{"cluster", 2}}, Kept::b),
+          triangle("wgmma_tf32_times_upper_triangle", "sm_90a", tf32, {70, 137, 133}, 1, 3, wgmma(64, 64, 32, 2, 1, 0), {},
+                   Kept::b),
+          triangle("wgmma_tf32_upper_triangle_times_exchanged", "sm_90a", tf32, {200, 136, 104}, 1, -20,
+                   wgmma(64, 64, 32, 2, 1, 0), {{"exchange", 1}}, Kept::a),
+          triangle("mma_bf16_times_lower_triangle", "sm_80", bf16, {70, 131, 133}, 0, 0, mma(64, 64, 32, 3, 4), {}, Kept::b),
+          triangle("mma_bf16_upper_triangle_times", "sm_89", bf16, {133, 77, 131}, 1, 2, mma(64, 64, 32, 2, 4), {}, Kept::a),
+          triangle("mma_fp32_odd_upper_triangle", "sm_80", fp32, {90, 197, 45}, 1, 50, mma(32, 32, 16, 3, 4)),
+          matmul("mma_fp32_odd", "sm_80", fp32, {90, 197, 45}, mma(32, 32, 16, 3, 4)),
+          triangle("simt_fp32_lower_triangle_times", "sm_80", fp32, {131, 70, 133}, 0, 0, simt(32, 32, 8, 3, 4), {}, Kept::a),
+          triangle("simt_fp32_times_upper_triangle", "sm_80", fp32, {70, 133, 129}, 1, 1, simt(32, 32, 8, 2, 4), {}, Kept::b),
+          triangle("simt_fp32_upper_triangle", "sm_80", fp32, {130, 150, 41}, 1, -1, simt(32, 32, 8, 2, 4)),
+          triangle("simt_fp32_lower_triangle_of_one_slot", "sm_89", fp32, {130, 129, 8}, 0, 0, simt(32, 32, 8, 3, 4)),
           matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
           matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
           matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}), wgmma(64, 64, 64, 3, 1, 0),

@@ -74,6 +74,18 @@ std::vector<Named> nets() {
   add("average_pool", [](Net& n) {
     return n.add(OpKind::AveragePool, {n.x({2, 3, 10, 20})}, Attributes{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
   });
+  const auto triangle = [](Net& n, TensorId x, std::int64_t upper, std::int64_t diagonal) {
+    return n.add(OpKind::Trilu, {x, n.reshape(n.ints({diagonal}), {})}, {{"upper", upper}});
+  };
+  add("upper_triangle_of_a_product", [&](Net& n) {
+    return triangle(n, n.add(OpKind::MatMul, {n.x({131, 45}), n.x({45, 141})}), 1, 3);
+  });
+  add("lower_triangle_of_a_product", [&](Net& n) {
+    return triangle(n, n.add(OpKind::MatMul, {n.x({2, 131, 77}), n.x({2, 77, 137})}), 0, -20);
+  });
+  add("product_with_a_lower_triangle", [&](Net& n) {
+    return n.add(OpKind::MatMul, {n.x({45, 131}), triangle(n, n.x({131, 141}), 0, 0)});
+  });
   const auto cum_sum = [](Net& n, TensorId x, std::int64_t axis, std::int64_t reverse = 0, std::int64_t exclusive = 0) {
     return n.add(OpKind::CumSum, {x, n.ints({axis})}, {{"reverse", reverse}, {"exclusive", exclusive}});
   };

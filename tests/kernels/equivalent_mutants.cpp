@@ -120,6 +120,8 @@ bool slots_of_one_thread(const Lines& lines, const Mutant&) {
     if (!has(line, "wl::") || !std::regex_search(line, found, access)) continue;
     std::string address = found[1].str();
     if (has(line, "ld_shared")) address = address.substr(0, address.rfind(')'));
+    static const std::regex piece(R"((.* i0 \* (\d+)) \+ (\d+))");  // further on by whole steps: of the same thread's
+    if (std::regex_match(address, found, piece) && std::stol(found[3]) % std::stol(found[2]) == 0) address = found[1].str();
     addresses.insert(address);
   }
   return addresses.size() == 1;

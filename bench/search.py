@@ -97,6 +97,10 @@ SPELLED = [*[spelled("conv2d_11x11", "crfm", FIRST, FIRST_TORCH, FIRST_SHAPES, t
            *[spelled(f"conv2d_3x3_{c}x{size}", "everyday", f"conv(a[128,{c},{size},{size}], b[{c},{c},3,3], pads=[1,1,1,1])", "F.conv2d(a, b, padding=1)",
                      [[128, c, size, size], [c, c, 3, 3]], t, d, 2.0 * 128 * c * c * size * size * 9)
              for c, size in ((128, 28), (256, 14), (512, 7)) for t, d in (("tf32", "fp32"), ("bf16", "bf16"))],
+           spelled("upper_triangle_of_product", "everyday", "trilu(matmul(a[4096,4096], b[4096,4096]))", "torch.triu(a @ b)", [[4096, 4096]] * 2, "bf16",
+                   "bf16", 4096 * 4097 * 4096),
+           spelled("product_of_lower_triangle", "everyday", "matmul(trilu(a[4096,4096], upper=0), b[4096,4096])", "torch.tril(a) @ b",
+                   [[4096, 4096]] * 2, "bf16", "bf16", 4096 * 4097 * 4096),
            spelled("gelu_chain", "everyday", "mul(gelu(add(a[16384,4096], b[4096])), c[16384,4096])", "F.gelu(a + b) * c",
                    [[16384, 4096], [4096], [16384, 4096]], "fp32"),
            spelled("batchnorm_relu", "everyday", "relu(batchnormalization(a[64,64,128,128], b[64], c[64], d[64], abs(e[64])))",

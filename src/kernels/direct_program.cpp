@@ -6,7 +6,14 @@ namespace {
 class Writer {
  public:
   Writer(const Form& form, const Schedule& s, const Capabilities& capabilities, const std::string& name)
-      : draft(name), form_(form), n_(form.nest), b(draft.b), gpu_(capabilities.gpu), s_(s), tile_(form.nest) {
+      : draft(name),
+        form_(form),
+        n_(form.nest),
+        b(draft.b),
+        gpu_(capabilities.gpu),
+        l2_bytes_(capabilities.l2_bytes),
+        s_(s),
+        tile_(form.nest) {
     tile_.extent = tile_of(form, s);
   }
   Draft draft;
@@ -123,6 +130,7 @@ class Writer {
   const Nest& n_;
   tile::Builder& b;
   bool gpu_;
+  std::int64_t l2_bytes_;
   const Schedule& s_;
   NestTile tile_;
   std::vector<std::size_t> tiled_;  // axes of the tile, the dimensions of register tensors
@@ -184,7 +192,9 @@ class Writer {
     if (value.kind == Kind::load) {
       const Access& load = n_.loads[at(value.load)];
       held_[v] = draft.reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
-      each_row(held_[v], load, [&](const tile::Tile& part) { b.copy(loads_.at(at(value.load)).at(tile_), part, load.fill); });
+      const bool passes = gpu_ && !turned(load) && n_.passes_by(load, l2_bytes_);
+      each_row(held_[v], load,
+               [&](const tile::Tile& part) { b.copy(loads_.at(at(value.load)).at(tile_), part, load.fill, passes); });
       if (gpu_ && turned(load)) {
         const TensorId mine = draft.reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
         b.rearrange(mine, held_[v]);

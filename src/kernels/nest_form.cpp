@@ -191,6 +191,13 @@ std::pair<std::int64_t, std::int64_t> Nest::range(const Affine& coordinate) cons
     (coordinate.steps[a] < 0 ? low : high) += coordinate.steps[a] * (axes[a] - 1);
   return {low, high};
 }
+bool Nest::passes_by(const Access& load, std::int64_t l2_bytes) const {
+  const auto bytes = [](const Access& access) { return graph::element_count(access.shape) * bytes_of(access.dtype); };
+  std::int64_t read = 0, written = 0;
+  for (const Access& each : loads) read += bytes(each);
+  for (const Output& output : outputs) written += bytes(output.place);
+  return graph::element_count(load.shape) >= graph::element_count(axes) && (written * 16 < read || read + written < l2_bytes);
+}
 double Nest::most(int value) const {
   const NestValue& of = values[at(value)];
   const auto operand = [&](std::size_t i) { return most(of.operands[i]); };

@@ -73,10 +73,24 @@ Value RowProgram::compute(int id) {
 }
 
 void RowProgram::read(const RowTerm& load, TensorId to) {
-  const bool large = rows.fills_tile(load.varies);
-  if (fetch && large) return fetch(to);
+  if (fetch && rows.fills_tile(load.varies)) return fetch(to);
   const std::size_t which = kernels::at(load.load);
-  b.copy(in[which].at(at), b.all(to), rows.fills[which], large);
+  const auto stays = same.find(load.load);
+  if (stays == same.end() || piece >= same_tiles)
+    return b.copy(in[which].at(at), b.all(to), rows.fills[which], rows.nest.passes_by(rows.nest.loads[which], l2_bytes));
+  const std::int64_t extent = at.extent[rows.row.back()];
+  b.copy(b.tile(stays->second, {0, piece * extent}, {1, extent}), b.all(to));
+}
+
+void RowProgram::stay(const std::set<int>& loads, std::int64_t count) {
+  if (count < 1) return;
+  NestTile part = at;
+  part.extent[rows.row.back()] *= same_tiles = count;
+  for (const int load : loads) {
+    const std::size_t which = kernels::at(load);
+    same[load] = b.shared(fmt::format("same{}", load), rows.nest.loads[which].dtype, {1, part.extent[rows.row.back()]});
+    b.copy(in[which].at(part), b.all(same[load]));
+  }
 }
 
 TensorId RowProgram::put(int id, const std::string& name) {
@@ -181,9 +195,9 @@ void RowProgram::go_ahead(std::size_t pass) {
     bound[top] = b.value(own_top);
   } else {
     bound[top] = b.value(number(fmt::format("top{}", top)));
-    const Value same = tile::apply(ValueOp::equal, {b.value(own_top), bound[top]}),  // as infinities are
+    const Value alike = tile::apply(ValueOp::equal, {b.value(own_top), bound[top]}),  // as infinities are
         scale = tile::apply(ValueOp::exp, {b.value(own_top) - bound[top]});
-    b.map(factor, tile::apply(ValueOp::where, {same, tile::constant(1), scale}));
+    b.map(factor, tile::apply(ValueOp::where, {alike, tile::constant(1), scale}));
     b.map(made, b.value(made) * b.value(factor));
     b.cluster_reduce(made, ReduceOp::sum);
   }

@@ -10,6 +10,7 @@ struct RowProgram {
   bool in_memory = false;    // where they meet: they are no cluster of the target's
   bool in_pieces = false;    // in_passes: what is held stays in registers, each tile's in its own
   bool streaming = false;    // results are stored past the caches
+  std::int64_t l2_bytes = 0;
   bool compensated = false;  // in_passes: sums keep what rounding loses, since there are thousands of tiles
   Draft draft{"rowwise"};
   tile::Builder& b = draft.b;
@@ -18,6 +19,8 @@ struct RowProgram {
   std::vector<Index> start;                      // where the row begins, or a block's part of it
   std::map<int, Value> bound = {};               // terms that have been computed
   std::map<int, TensorId> kept = {};             // by slot: the shared tensor of a row's held terms
+  std::map<int, TensorId> same = {};             // by load: what every row takes, in shared memory
+  std::int64_t same_tiles = 0;                   // so many of its tiles
   std::function<void(TensorId)> fetch = {};      // where set: loads what varies along all of a tile, in the first pass
   std::vector<std::function<void()>> meanwhile;  // done where blocks meet in memory, before they wait
   std::int64_t piece = 0;                        // the tile that is walked over
@@ -34,8 +37,10 @@ struct RowProgram {
   std::int64_t tiles(const std::vector<std::size_t>& axes) const;
   void go_to(const Index& rows_of_tile);  // counted in tiles along the outer axes
   void go_along(const Index& number);     // to that tile of the row
-  void in_registers();                    // a tile is a whole row, or a block's part of it
-  void in_passes(bool keep);              // over tiles; what is held stays in shared memory, or is computed again
+  // Before the first row, into shared memory: of loads that are the same for every row so many tiles.
+  void stay(const std::set<int>& loads, std::int64_t count);
+  void in_registers();        // a tile is a whole row, or a block's part of it
+  void in_passes(bool keep);  // over tiles; what is held stays in shared memory, or is computed again
 
   // Pieces of those.
   Value compute(int term);                          // after the loads that it needs

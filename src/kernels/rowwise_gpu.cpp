@@ -72,7 +72,7 @@ class RowwiseGpu final : public Family {
                       !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
              "a row that the tiles divide, of one tensor", size}}));
     std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
-    if (ring) bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + 1024) * blocks;
+    if (ring) bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + kBeside) * blocks;
     WARPLOOM_CHECK(
         first_broken(s, {{ring && threads * blocks > 2048, "at most 2048 threads a multiprocessor", threads * blocks}}));
     return fits(s, bytes, capabilities_);
@@ -81,7 +81,8 @@ class RowwiseGpu final : public Family {
   Result<Programs> programs(const Schedule& s) const override {
     const std::int64_t cluster = field(s, "cluster");
     RowProgram p(rows_, extents(s), cluster);
-    p.streaming = true, p.in_memory = in_memory(s), p.in_pieces = in_registers(s) && !whole(s);
+    p.l2_bytes = capabilities_.l2_bytes, p.in_pieces = in_registers(s) && !whole(s);
+    p.in_memory = p.streaming = in_memory(s);  // a row that large leaves what stays in the L2 no room
     const bool ring = field(s, "place") == kRing, turns = ring || p.in_memory;  // blocks take one row after another
     const std::int64_t all = p.tiles(p.rows.outer);
     const std::int64_t at_once = p.in_memory
@@ -136,7 +137,19 @@ class RowwiseGpu final : public Family {
     return out;
   }
 
-  // Fills the ring before the first row. What a row loads first it takes from there, and fetches another.
+  // Loads along the row alone, the same for every one.
+  static std::set<int> same_for_all(const Rows& rows) {
+    std::set<int> out;
+    for (std::size_t i = 0; i < rows.nest.loads.size(); ++i) {
+      const Access& load = rows.nest.loads[i];
+      const auto used = [&](std::size_t axis) { return load.uses(axis); };
+      if (load.inside && std::ranges::all_of(rows.row, used) && std::ranges::none_of(rows.outer, used))
+        out.insert(static_cast<int>(i));
+    }
+    return out;
+  }
+  // Fills the ring before the first row. What a row loads first it takes from there, and fetches another. Beside the ring stays what
+  // every row takes, as much of it as fits, where a block has several.
   void in_ring(RowProgram& p, const Schedule& s, const Index& first, std::int64_t workers) const {
     auto& b = p.b;
     const std::size_t load = at(*feeds_.begin());
@@ -144,6 +157,11 @@ class RowwiseGpu final : public Family {
     const std::int64_t stages = field(s, "stages"), ahead = std::max<std::int64_t>(1, stages - 1);
     const std::int64_t extent = p.at.extent[p.rows.row[0]], pieces = p.tiles(p.rows.row);
     const TensorId slot = b.shared("slot", access.dtype, {1, extent * pieces});
+    std::int64_t same = 0, slots = stages * extent * pieces * bytes_of(access.dtype);
+    for (const int each : same_) same += extent * bytes_of(p.rows.nest.loads[at(each)].dtype);
+    p.go_to(first);
+    if (same > 0 && p.tiles(p.rows.outer) >= 4 * workers)
+      p.stay(same_, std::min(pieces, (capabilities_.shared_bytes / field(s, "blocks") - slots - kBeside) / same));
     const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
     const auto produce = [=, &p, &b](const Index& r) {
       p.go_to(r);
@@ -171,9 +189,10 @@ class RowwiseGpu final : public Family {
   static bool whole(const Schedule& s) { return in_registers(s) && field(s, "chunk") == 4; }  // is a tile, all of a row
   bool in_memory(const Schedule& s) const { return field(s, "cluster") > capabilities_.max_cluster; }
 
+  static constexpr std::int64_t kBeside = 1024;  // bytes for reductions, beside a ring
   Rows rows_;
   Capabilities capabilities_;
-  std::set<int> feeds_ = feeds(rows_);
+  std::set<int> feeds_ = feeds(rows_), same_ = same_for_all(rows_);
 };
 }  // namespace
 FamilyPtr rowwise_gpu_family(const Region& region, const Capabilities& capabilities) {

@@ -232,6 +232,38 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
     }
 }
 
+// Beside a ring of rows lies what all of them take, loaded before the first.
+TEST(RowwiseRings, KeepWhatEveryRowTakes) {
+  Net n;
+  const auto x = n.x({20, 8192});
+  const auto y = n.add(OpKind::LayerNormalization, {x, n.x({8192}), n.x({8192})}, {{"axis", std::int64_t{1}}});
+  const Region region{n.with({y}), Track::fp32};
+  auto inputs = test::random_inputs(region.graph, 3);
+  auto capabilities = *target::capabilities_of("sm_90a");
+  capabilities.processors = 5;
+  for (const std::int64_t cluster : {1, 4}) {
+    const Schedule schedule{"rowwise",
+                            {{"place", 3},
+                             {"cluster", cluster},
+                             {"warps", cluster == 1 ? 4 : 2},
+                             {"rows", 1},
+                             {"chunk", 8},
+                             {"stages", 2},
+                             {"blocks", 1}}};
+    const auto list = build(region, schedule, capabilities);
+    ASSERT_TRUE(list) << describe(list.error());
+    const std::string& source = list->kernels[0].source;
+    ASSERT_NE(source.rfind("ld_global"), std::string::npos);
+    EXPECT_LT(source.rfind("ld_global"), source.find("for (int r")) << source;
+    auto outputs = poisoned(region.graph);
+    runtime::EmulatedBuffers buffers{{list->outputs[0].name, outputs[0]}};
+    for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    const auto done = runtime::emulate(*list, buffers);
+    ASSERT_TRUE(done) << schedule.text() << describe(done.error()) << source;
+    expect_agreement(region.graph, inputs, outputs, schedule.text());
+  }
+}
+
 // Exponentials are of differences to a block's own maximum until the cluster's has arrived.
 TEST(RowwiseClusters, FindASoftmaxOfPartsThatAreFarApart) {
   Net n;

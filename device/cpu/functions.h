@@ -112,6 +112,7 @@ WL_INLINE vf exp(vf x) {
   return scale_by_power(exp_reduced(r), shifted);
 #endif
 }
+WL_INLINE vf fast_exp(vf x) { return exp(x); }
 WL_INLINE vf exp2(vf x) {
   x = clamp(x, -160.0f, 140.0f);
   const vf shifted = x + kToInteger, n = shifted - kToInteger;

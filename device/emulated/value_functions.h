@@ -14,6 +14,7 @@ inline float equal(float a, float b) { return a == b ? 1.0f : 0.0f; }
 inline float neg(float a) { return -a; }
 inline float abs(float a) { return __builtin_fabsf(a); }
 inline float exp(float a) { return __builtin_expf(a); }
+inline float fast_exp(float a) { return __builtin_exp2f(a * 1.44269504f); }
 inline float exp2(float a) { return __builtin_exp2f(a); }
 inline float log(float a) { return __builtin_logf(a); }
 inline float sqrt(float a) { return __builtin_sqrtf(a); }

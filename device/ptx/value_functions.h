@@ -23,6 +23,11 @@ WL_FN float equal(float a, float b) { return a == b ? 1.0f : 0.0f; }
 WL_FN float neg(float a) { return -a; }
 WL_FN float abs(float a) { return ::fabsf(a); }
 WL_FN float exp(float a) { return ::expf(a); }
+WL_FN float fast_exp(float a) {
+  float e;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(__fmul_rn(a, 1.44269504f)));
+  return e;
+}
 WL_FN float exp2(float a) { return ::exp2f(a); }
 WL_FN float log(float a) { return ::logf(a); }
 WL_FN float sqrt(float a) { return __fsqrt_rn(a); }

@@ -9,6 +9,7 @@ namespace fs = std::filesystem;
 struct Flags {
   std::string file, out, track, strategy = "automatic";
   search::Options search;  // what of it is not worked out of the others
+  std::vector<std::string> assume;
   std::optional<int> candidates;
   bool no_resume = false, resume = false;
 };
@@ -57,11 +58,11 @@ double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome
 }
 
 // The model's text, "" for a large one.
-Result<std::string> model_text(const fs::path& file, const graph::Graph& graph) {
+Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
   std::int64_t bytes = 0;
   for (const auto& tensor : graph.tensors) bytes += tensor.constant ? graph::byte_count(tensor) : 0;
   if (bytes > kMostModelText) return "";
-  WARPLOOM_TRY(std::string text, onnx_text(file));
+  WARPLOOM_TRY(std::string text, onnx_text(flags.file, flags.assume));
   return static_cast<std::int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
 }
 
@@ -80,9 +81,9 @@ Status write_outcome(const fs::path& folder, const std::string& name, const std:
 }
 
 Result<Answer> optimize(const Flags& flags, const Session& session) {
-  WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file));
+  WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file, flags.assume));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
-  WARPLOOM_TRY(const std::string model, model_text(flags.file, graph));
+  WARPLOOM_TRY(const std::string model, model_text(flags, graph));
   const std::string name = fs::path(flags.file).stem().string();  // the bundle's
   const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
   options.on_progress = progress_line(session.json || session.quiet);
@@ -109,6 +110,7 @@ Command optimize_command() {
           "search for the fastest kernel that is proven right, and write its bundle",
           {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
            {"--out", &flags->out, "the bundle's folder; default out/NAME"},
+           {"--assume", &flags->assume, kAssumeHelp},
            {"--budget", &flags->search.budget_seconds, "time to search: 500ms, 60s, 2m"},
            {"--candidates", &flags->candidates, "at most so many candidates of a region"},
            {"--target", &flags->search.target, kTargetHelp},

@@ -61,6 +61,8 @@ void add(CLI::App& app, Command& command, const Command*& chosen) {
     if (std::holds_alternative<double*>(flag.into))
       option->transform(CLI::AsNumberWithUnit(kUnits))->check(CLI::Range(1e-3, 1e8));
     if (flag.name[0] != '-' && std::holds_alternative<std::string*>(flag.into)) option->required();
+    if (flag.name[0] == '-' && std::holds_alternative<std::vector<std::string>*>(flag.into))
+      option->expected(1)->take_all()->allow_extra_args(false);
     if (!flag.among.empty()) option->check(CLI::IsMember(flag.among));
   }
   sub->fallthrough();

@@ -6,6 +6,7 @@ namespace warploom::cli {
 namespace {
 struct Flags {
   std::string file, target = "auto", track, schedule, what = "graph";
+  std::vector<std::string> assume;
   int region = 1;
 };
 
@@ -59,7 +60,7 @@ Result<Answer> show_profile(const Flags& flags) {
 
 Result<Answer> show(const Flags& flags) {
   if (flags.what == "ncu") return show_profile(flags);
-  WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file));
+  WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file, flags.assume));
   if (flags.what == "graph") return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
@@ -118,6 +119,7 @@ Command show_command() {
            {"--what", &flags->what, "what to show", {"graph", "regions", "space", "program", "layouts", "source", "cost", "ncu"}},
            {"--region", &flags->region, "which one, from 1"},
            {"--target", &flags->target, kTargetHelp},
+           {"--assume", &flags->assume, kAssumeHelp},
            {"--track", &flags->track, kTrackHelp},
            {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},
           [flags](const Session&) { return show(*flags); }};

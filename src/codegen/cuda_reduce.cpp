@@ -39,16 +39,29 @@ void CudaEmitter::emit(const Reduce& node) {
     const auto axis = static_cast<std::size_t>(node.axis);
     const std::int64_t dst_values = registers(node.dst).values();
 
-    // 1. A thread's own values.
+    // 1. A thread's own values: where they are many, in as many chains as the innermost loop has turns, and these in pairs.
     const auto loops = value_loops(src, 1);
+    const std::int64_t chains = loops.empty() || loops[0].step[axis] == 0 ? 1 : loops[0].extent;
+    const bool many = chains > 1 && std::has_single_bit(static_cast<std::uint64_t>(chains)) && src.values() >= 32 * dst_values;
     Digits kept;
     for (const ValueLoop& loop : loops)
       if (loop.step[axis] == 0) kept.add(loop.variable, loop.extent);
-    const std::string target = fmt::format("{}[{}]", dst, kept.number.text());
-    assign(dst, dst_values, float_text(reduction_of(node.op).identity));
+    if (many) {
+      out_.open("{{");
+      kept.add(loops[0].variable, chains);
+      out_.line("WL_REG(float, part, {});", kept.count);
+    }
+    const std::string sums = many ? "part" : dst, target = fmt::format("{}[{}]", sums, kept.number.text());
+    assign(sums, kept.count, float_text(reduction_of(node.op).identity));
     {
       const auto turns = open_loops(loops);
       out_.line("{} = {};", target, combined(node.op, target, as_float(node.src, value_index(loops))));
+    }
+    if (many) {
+      out_.line("WL_UNROLL for (int half = {}; half >= {}; half /= 2)", kept.count / 2, dst_values);
+      out_.line("  WL_UNROLL for (int i = 0; i < half; ++i) part[i] = {};", combined(node.op, "part[i]", "part[i + half]"));
+      out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = part[i];", dst_values, dst);
+      out_.close();
     }
 
     // 2. Lanes along the axis.

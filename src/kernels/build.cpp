@@ -44,6 +44,16 @@ Status fits(const Schedule& schedule, std::int64_t bytes, const target::Capabili
                "use smaller tiles, or fewer stages"});
 }
 
+Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), track(of) {
+  std::vector<Nest> nests = nests_of(graph);
+  for (Nest& nest : nests)
+    for (NestValue& value : nest.values)
+      if (value.kind == Kind::apply && value.op == ValueOp::exp &&
+          (track == Track::bf16 || track == Track::fp16 || track == Track::fp8))
+        value.op = ValueOp::fast_exp;
+  nests_ = std::make_shared<const std::vector<Nest>>(std::move(nests));
+}
+
 Status Family::admits(const Schedule& schedule) const {
   for (const Field& field : space().fields) {
     const auto found = schedule.fields.find(field.name);

@@ -21,9 +21,8 @@ class Region {
   Track track = Track::fp32;
 
   Region() = default;
-  Region(graph::Graph primitive, Track of)
-      : graph(std::move(primitive)), track(of), nests_(std::make_shared<const std::vector<Nest>>(nests_of(graph))) {}
-  const std::vector<Nest>& nests() const { return *nests_; }  // what the graph computes, found once
+  Region(graph::Graph primitive, Track of);
+  const std::vector<Nest>& nests() const { return *nests_; }  // what the graph computes, as the track allows, found once
 
  private:
   std::shared_ptr<const std::vector<Nest>> nests_ = std::make_shared<const std::vector<Nest>>();

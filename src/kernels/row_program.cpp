@@ -184,7 +184,20 @@ bool RowProgram::ahead() const {
   };
   return cluster > 1 && !in_memory && rows.joint && rows.passes.size() == 3 && std::ranges::all_of(rows.passes[1].held, follows);
 }
+std::optional<std::pair<int, int>> RowProgram::share() const {
+  const int e = rows.term(rows.passes[1].reduces[0]).operands[0];
+  for (std::size_t t = 0; t < rows.terms.size(); ++t)
+    if (const RowTerm& term = rows.terms[t]; term.kind == Kind::apply && term.op == ValueOp::mul)
+      for (const std::size_t i : {0, 1})
+        if (term.operands[i] == e && !rows.term(term.operands[1 - i]).along)
+          return std::pair(static_cast<int>(t), term.operands[1 - i]);
+  return std::nullopt;
+}
 void RowProgram::go_ahead(std::size_t pass) {
+  if (pass == 2) {
+    if (const auto product = share()) b.map(number("share"), b.value(number("factor")) * compute(product->second));
+    return;
+  }
   const int id = rows.passes[pass].reduces[0], top = rows.passes[0].reduces[0];
   const TensorId made = bound.at(id).tensor, factor = number("factor");
   if (pass == 0) {
@@ -203,8 +216,11 @@ void RowProgram::go_ahead(std::size_t pass) {
   }
 }
 void RowProgram::catch_up() {
-  const int e = rows.term(rows.passes[1].reduces[0]).operands[0];
-  if (const auto found = bound.find(e); found != bound.end()) found->second = found->second * b.value(number("factor"));
+  const auto held = bound.find(rows.term(rows.passes[1].reduces[0]).operands[0]);
+  if (held == bound.end()) return;
+  const Value own = held->second;
+  held->second = own * b.value(number("factor"));
+  if (const auto product = share()) bound[product->first] = own * b.value(number("share"));
 }
 
 Value RowProgram::masked(int id, Value value) const {
@@ -255,7 +271,7 @@ void RowProgram::in_registers() {
                   [&](const auto& each) { return rows.term(each.first).along && !rows.passes[p].held.contains(each.first); });
   }
   settle(last);
-  if (ahead()) catch_up();
+  if (ahead()) go_ahead(last), catch_up();
   store(true);
   store(false);
 }
@@ -290,159 +306,5 @@ void RowProgram::take(std::size_t pass) {
     if (!in_pieces) b.copy(keep(slot), b.all(to));
     bound[id] = b.value(to);
   }
-}
-
-// Every lane keeps its own result, or its own running maximum and the sum of exp(x - maximum); they are joined after the pass.
-void RowProgram::in_passes(bool stays) {
-  const std::size_t last = rows.passes.size() - 1;
-  const auto exp_of = [](Value v) { return tile::apply(ValueOp::exp, {std::move(v)}); };
-  std::size_t first = 0;
-  // A block's own mean will do for its squared differences: how far it lies from the row's is added when blocks meet, once for both.
-  const std::int64_t part = tiles(rows.row) * at.extent[rows.row.back()];
-  const bool spread = rows.spread && stays && cluster > 1 && part * cluster == rows.row_size(), joint = stays && ahead();
-  const auto scaled = [&](TensorId sum) { return b.value(sum) * tile::constant(1.0 / static_cast<double>(part)); };
-  const auto square = [](const Value& v) { return v * v; };
-  // What the last pass loads anew of a piece, is loaded before the one before it is stored, and the first before blocks meet.
-  const auto& held = rows.passes[spread ? 0 : last - 1].held;
-  std::map<int, Value> ready;
-  const auto load = [&](const auto& self, int id) -> void {
-    const RowTerm& term = rows.term(id);
-    if (!term.along || held.contains(id) || ready.contains(id)) return;
-    for (const int arg : term.operands) self(self, arg);
-    if (term.kind != Kind::load) return;
-    const auto name = fmt::format("in{}_{}", term.load, piece % 2);
-    const TensorId to = reg(name, term.varies, rows.loaded(term).dtype);
-    read(term, to);
-    ready[id] = b.value(to);
-  };
-  const auto load_piece = [&](std::int64_t number) {
-    if (!in_pieces || number == tiles(rows.row)) return;
-    const std::int64_t here = std::exchange(piece, number);
-    go_along(number);
-    ready.clear();
-    for (const int root : rows.passes[last].roots(rows)) load(load, root);
-    piece = here;
-    go_along(here);
-  };
-  settle(0);
-  for (int slot = 0; stays && slot < rows.slots(); ++slot) whole(slot_name(slot));
-  if (rows.joint && !stays) {
-    const int high = rows.passes[0].reduces[0], sum = rows.passes[1].reduces[0], x = rows.term(high).operands[0];
-    if (rows.term(x).kind == Kind::load) register_of(x);
-    const TensorId highest = whole("highest"), higher = whole("higher"), sums = whole("sums");
-    b.fill(highest, std::numeric_limits<float>::lowest());  // finite: the difference of infinities is no number
-    b.fill(sums, 0);
-    walk([&](const Index&) {
-      const Value v = masked(high, rows.term(x).kind == Kind::load ? compute(x) : b.value(put(x, "x")));
-      b.map(higher, tile::apply(ValueOp::max, {b.value(highest), v}));
-      b.map(sums, b.value(sums) * exp_of(b.value(highest) - b.value(higher)) + exp_of(v - b.value(higher)));
-      b.map(highest, b.value(higher));
-    });
-    reduce(high, highest);
-    b.map(sums, b.value(sums) * exp_of(b.value(highest) - bound.at(high)));
-    reduce(sum, sums);
-    first = 2;
-  }
-  if (rows.first_place >= 0 && !stays) {
-    const int extreme = rows.passes[0].reduces[0], place = rows.passes[1].reduces[0], x = rows.term(extreme).operands[0];
-    const ValueOp op = rows.term(extreme).op;
-    if (rows.term(x).kind == Kind::load) register_of(x);
-    const TensorId best = whole("best"), places = whole("places");
-    go_along(0);
-    b.fill(best, identity_of(op));
-    b.map(places, at.value_at(rows.term(rows.first_place).at, rows.dims));  // what all of a lane may be equal to
-    walk([&](const Index&) {
-      const Value v = masked(extreme, rows.term(x).kind == Kind::load ? compute(x) : b.value(put(x, "x"))), old = b.value(best);
-      const auto choose = [](Value which, Value then, Value otherwise) {
-        return tile::apply(ValueOp::where, {std::move(which), std::move(then), std::move(otherwise)});
-      };
-      const auto equal = [](const Value& a) { return tile::apply(ValueOp::equal, {a, a}); };
-      const Value beyond = op == ValueOp::max ? tile::apply(ValueOp::less, {old, v}) : tile::apply(ValueOp::less, {v, old}),
-                  better = choose(beyond, tile::constant(1), choose(equal(v), tile::constant(0), equal(old)));
-      b.map(places, choose(better, compute(rows.first_place), b.value(places)));
-      b.map(best, tile::apply(op, {old, v}));
-    });
-    reduce(extreme, best);
-    const auto outside = bound;
-    bound[x] = b.value(best), bound[rows.first_place] = b.value(places);
-    b.map(places, compute(rows.term(place).operands[0]));
-    bound = outside;
-    reduce(place, places);
-    first = 2;
-  }
-  for (std::size_t p = first; p < last; ++p) {
-    const bool own_mean = spread && p == 1;
-    if (!own_mean) settle(p);
-    const auto& reduces = rows.passes[p].reduces;
-    std::vector<TensorId> lanes, lost;
-    for (const int id : reduces) {
-      const bool exact = compensated && rows.term(id).op == ValueOp::add;
-      lost.push_back(exact ? whole(fmt::format("lost{}", lost.size())) : -1);
-      lanes.push_back(whole(fmt::format("lanes{}", lanes.size())));
-      b.fill(lanes.back(), identity_of(rows.term(id).op));
-      if (exact) b.fill(lost.back(), 0);
-    }
-    walk([&](const Index&) {
-      if (stays && p > 0) take(p - 1);
-      if (stays && !own_mean) hold(p, false);
-      for (const auto& [id, slot] : rows.passes[p].held)  // that the pass before did not
-        if (stays && !own_mean && !in_pieces && (p == 0 || !rows.passes[p - 1].held.contains(id)))
-          b.copy(b.all(whole(slot_name(slot))), keep(slot));
-      for (std::size_t i = 0; i < lanes.size(); ++i) {
-        const Value all = b.value(lanes[i]),
-                    each = own_mean
-                               ? square(compute(rows.term(rows.passes[0].reduces[0]).operands[0]) - b.value(number("middle")))
-                               : masked(reduces[i], compute(rows.term(reduces[i]).operands[0]));
-        if (lost[i] < 0) {
-          b.map(lanes[i], tile::apply(rows.term(reduces[i]).op, {all, each}));
-          continue;
-        }
-        const TensorId term = whole("term"), total = whole("total");
-        b.map(term, each);
-        b.map(total, all + b.value(term));
-        b.map(lost[i], b.value(lost[i]) + (b.value(term) - (b.value(total) - all)));
-        b.map(lanes[i], b.value(total));
-      }
-    });
-    fetch = {};
-    const auto load_first = [&] { load_piece(0); };
-    if (p + 1 == last && in_memory) meanwhile.insert(meanwhile.begin(), load_first);
-    else if (p + 1 == last) load_first();
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
-      if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + b.value(lost[i]));
-      reduce(reduces[i], lanes[i], spread || joint);
-    }
-    if (joint) go_ahead(p);
-    if (spread && p == 0) {
-      b.map(number("middle"), scaled(bound.at(reduces[0]).tensor));
-      if (!in_memory) b.cluster_reduce(bound.at(reduces[0]).tensor, ReduceOp::sum);
-    }
-    if (own_mean) {
-      const TensorId sum = bound.at(rows.passes[0].reduces[0]).tensor, squares = bound.at(reduces[0]).tensor;
-      std::vector<TensorId> all = {number("middle"), squares};
-      if (in_memory) {
-        all = meet({sum, squares});
-        b.reduce(sum, all[0], row_dim(), ReduceOp::sum);
-        b.map(all[0], scaled(all[0]));
-      }
-      settle(1);
-      const Value mean = compute(rows.term(rows.term(rows.term(reduces[0]).operands[0]).operands[0]).operands[1]);
-      b.map(all[0], b.value(all[0]) - mean);
-      b.map(all[1], b.value(all[1]) + b.value(all[0]) * b.value(all[0]) * tile::constant(static_cast<double>(part)));
-      if (in_memory) b.reduce(squares, all[1], row_dim(), ReduceOp::sum);
-      else b.cluster_reduce(squares, ReduceOp::sum);
-    }
-  }
-  settle(last);
-  if (!rows.passes[last].roots(rows).empty())
-    walk([&](const Index&) {
-      bound.insert(ready.begin(), ready.end());
-      load_piece(piece + 1);
-      if (stays) take(spread ? 0 : last - 1);
-      if (joint) catch_up();
-      store(true);
-    });
-  at.origin = start;
-  store(false);
 }
 }  // namespace warploom::kernels

@@ -53,7 +53,8 @@ struct RowProgram {
   // others' is on its way, and then scales them. The same for pass 0's sum and the squares of Rows::spread.
   bool ahead() const;
   void go_ahead(std::size_t pass);
-  void catch_up();  // scales what is held of it
+  void catch_up();                                   // scales what is held of it
+  std::optional<std::pair<int, int>> share() const;  // the term that is the exponential times one number a row, and that
   int row_dim() const { return static_cast<int>(std::ranges::find(rows.dims, rows.row.back()) - rows.dims.begin()); }
   Index rank() const { return in_memory ? tile::block(0) % cluster : tile::cluster_rank(); }  // among those
   void walk(const std::function<void(const Index&)>& body);                                   // over the row's tiles

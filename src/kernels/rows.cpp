@@ -238,8 +238,8 @@ class Reader {
     const auto stored = [&](int t) {
       return std::ranges::count(rows_.results, t) > 0;
     };  // kernels bend them where all are -infinity
-    rows_.joint = first.op == ValueOp::max && made.op == ValueOp::exp && off.operands[1] == number && !stored(number) &&
-                  !stored(passes[1].reduces[0]) && !stored(second.operands[0]);
+    rows_.joint = first.op == ValueOp::max && (made.op == ValueOp::exp || made.op == ValueOp::fast_exp) &&
+                  off.operands[1] == number && !stored(number) && !stored(passes[1].reduces[0]) && !stored(second.operands[0]);
     rows_.spread = passes.size() == 3 && first.op == ValueOp::add && made.op == ValueOp::mul &&
                    made.operands[0] == made.operands[1] && !rows_.term(off.operands[1]).along;
   }

@@ -68,14 +68,16 @@ Result<onnx::ModelProto> parse_model(std::string_view content, const Source& sou
   return looks_like_text(content) ? parse_text(content, source) : parse_binary(content, source);
 }
 }  // namespace onnx_import
-Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place, const std::filesystem::path& folder) {
-  const onnx_import::Source source{std::string(place), folder};
+namespace {
+Result<graph::Graph> graph_of(std::string_view content, const onnx_import::Source& source,
+                              const std::vector<std::string>& assumptions) {
   try {
-    WARPLOOM_TRY(const onnx::ModelProto model, onnx_import::parse_model(content, source));
+    WARPLOOM_TRY(onnx::ModelProto model, onnx_import::parse_model(content, source));
+    WARPLOOM_CHECK(onnx_import::assume(model, assumptions));
     return onnx_import::to_graph(model, source);
   } catch (const std::bad_alloc&) { return fail({ErrorCode::kOutOfMemory, "the model does not fit in memory", source.place}); }
 }
-namespace {
+
 struct ModelFile {
   std::string content;
   onnx_import::Source source;
@@ -90,14 +92,18 @@ Result<ModelFile> read_model(const std::filesystem::path& path) {
   return ModelFile{std::move(content), {path.string(), path.has_parent_path() ? path.parent_path() : "."}};
 }
 }  // namespace
-Result<graph::Graph> load_onnx(const std::filesystem::path& path) {
+Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place, const std::filesystem::path& folder) {
+  return graph_of(content, {std::string(place), folder}, {});
+}
+Result<graph::Graph> load_onnx(const std::filesystem::path& path, const std::vector<std::string>& assumptions) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
-  return parse_onnx(file.content, file.source.place, file.source.folder);
+  return graph_of(file.content, file.source, assumptions);
 }
 
-Result<std::string> onnx_text(const std::filesystem::path& path) {
+Result<std::string> onnx_text(const std::filesystem::path& path, const std::vector<std::string>& assumptions) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   WARPLOOM_TRY(onnx::ModelProto model, onnx_import::parse_model(file.content, file.source));
+  WARPLOOM_CHECK(onnx_import::assume(model, assumptions));
   model.DiscardUnknownFields();  // of a newer ONNX: they would print as numbers, which no reader of texts takes
   const auto embed = [&](onnx::TensorProto& tensor) -> Status {
     if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return ok();

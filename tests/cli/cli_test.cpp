@@ -56,6 +56,14 @@ class Cli : public testing::Test {
   }
 };
 
+TEST_F(Cli, AssumesWhatEachFlagSaysOfAnInput) {
+  const Ran run = shell("$W show --assume A=lower --assume B=upper " + model.string() + " --what graph --json");
+  ASSERT_EQ(run.status, 0) << run.text << run.err;
+  const std::string graph = run.out["graph"];
+  EXPECT_NE(graph.find("Trilu(A)"), std::string::npos) << graph;
+  EXPECT_NE(graph.find("Trilu(B)"), std::string::npos) << graph;
+  expect_error(shell("$W optimize --assume C=lower " + model.string() + " --json"), "usage", 2);
+}
 TEST_F(Cli, VersionIsOneObject) {
   const Ran run = shell("$W version --json");
   EXPECT_EQ(run.status, 0);

@@ -444,6 +444,16 @@ void add_values(std::vector<Conformance>& all) {
   values.grid[0] = 4;
   values.tolerance = 6e-7;
   all.push_back(values);
+
+  in = {word(0.0),   word(-0.0),  word(NAN),   word(double(INFINITY)), word(-double(INFINITY)), word(88.0),
+        word(-87.0), word(200.0), word(-200.0)};
+  while (in.size() < 256) in.push_back(word((d.next() / 2147483648.0 - 1) * 80));
+  want.clear();
+  for (const std::uint32_t a : in) want.push_back(word(std::exp(number(a))));
+  Conformance fast = simple("fast_exp", in, want, 64);
+  fast.grid[0] = 4;
+  fast.tolerance = 0x1p-22 + 88 * 0x1p-24;
+  all.push_back(fast);
 }
 }  // namespace
 std::vector<Conformance> conformance_cases() {

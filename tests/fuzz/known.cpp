@@ -107,6 +107,7 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
       const double size = a.size() / least;
       return in_fp32({-size, size, a.error / least + b.error * size / least, kTiny});
     }
+    case ValueOp::fast_exp:
     case ValueOp::exp: return function(a, std::exp(a.low), std::exp(a.high), std::exp(high));
     case ValueOp::exp2: return function(a, std::exp2(a.low), std::exp2(a.high), std::exp2(high));
     case ValueOp::log: return demand(low > 0.01), function(a, std::log(a.low), std::log(a.high), 1 / low);

@@ -329,6 +329,30 @@ TEST(Load, ExternalDataOfAModelInMemoryIsRefused) {
                        "external_data { key: \"location\" value: \"w.bin\" } } output { name: \"y\" }")),
             ErrorCode::kOnnxExternalData);
 }
+struct Assumed : testing::Test {
+  const ScratchFolder scratch{"assumed"};
+  const fs::path file = scratch.path() / "m.onnx";
+  void SetUp() override { ASSERT_TRUE(write_file(file, spell_onnx("matmul(a[4,4], b[4,4])", "m", Dtype::f32)->binary)); }
+};
+TEST_F(Assumed, TrianglesStandInFrontOfAllThatReadTheInput) {
+  const auto graph = load_onnx(file, {"a=lower"}), other = load_onnx(file, {"b=upper"});
+  ASSERT_TRUE(graph && other);
+  EXPECT_NE(to_text(*graph).find("Trilu(a) upper=0"), std::string::npos) << to_text(*graph);
+  EXPECT_NE(to_text(*other).find("Trilu(b) upper=1"), std::string::npos) << to_text(*other);
+  EXPECT_EQ(graph->inputs.size(), 2U);
+}
+TEST_F(Assumed, GoAlongIntoTheText) {
+  const auto graph = load_onnx(file, {"a=lower"}), again = parse_onnx(*onnx_text(file, {"a=lower"}));
+  ASSERT_TRUE(again) << describe(again.error());
+  EXPECT_EQ(to_text(*again), to_text(*graph));
+}
+TEST_F(Assumed, OfNoInputOrOfNoFormAreRefused) {
+  for (const char* wrong : {"c=lower", "a=round", "a", "", "=", "y=upper", "a=lower=upper"}) {
+    const auto graph = load_onnx(file, {wrong});
+    ASSERT_FALSE(graph) << wrong;
+    EXPECT_EQ(graph.error().code, ErrorCode::kUsage) << wrong;
+  }
+}
 TEST(OnnxText, LeavesOutFieldsOfANewerFormat) {
   const ScratchFolder scratch("newer");
   const auto model = spell_onnx("relu(x[4])", "m", Dtype::f32);

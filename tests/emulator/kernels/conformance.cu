@@ -88,7 +88,7 @@ WL_KERNEL(casts, 128, 1) PARAMETERS {
 }
 WL_EXPORT(casts)
 
-// Rows of value_ops.def in its order, on pairs of inputs (x, x + 1 word).
+// Rows of value_ops.def in its order, without fast_exp, on pairs of inputs (x, x + 1 word).
 WL_KERNEL(values, 64, 1) PARAMETERS {
   const int i = wl::block_x() * 64 + wl::thread();
   WL_REG(unsigned, word, 2);
@@ -123,6 +123,14 @@ WL_KERNEL(values, 64, 1) PARAMETERS {
   put(o + 25, wl::round_tf32(a));
 }
 WL_EXPORT(values)
+
+WL_KERNEL(fast_exp, 64, 1) PARAMETERS {
+  const int i = wl::block_x() * 64 + wl::thread();
+  WL_REG(unsigned, word, 1);
+  wl::ld_global<4>(wl::at(word, 0), in + i);
+  put(out + i, wl::fast_exp(as_float(word[0])));
+}
+WL_EXPORT(fast_exp)
 
 // 512 bytes of words into shared memory at byte b, by the whole block.
 WL_FN void fill_shared(unsigned smem, const unsigned* in, int words) {

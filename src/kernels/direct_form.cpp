@@ -80,7 +80,7 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
         if (!form.reduced[at(a)] && load.uses(at(roles.x)) && !load.uses(at(a)) && other.uses(at(a)) && !other.uses(at(roles.x)))
           roles.y = a;
   for (int a = roles.x - 1; a >= 0 && roles.y < 0; --a)
-    if (!form.reduced[at(a)]) roles.y = a;
+    if (!form.reduced[at(a)] && n.axes[at(a)] > 1) roles.y = a;
   if (form.scanned >= 0 && form.scanned != roles.x) roles.y = form.scanned;
   std::int64_t longest = 1;
   for (std::size_t a = 0; a < n.axes.size(); ++a)

@@ -38,7 +38,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
   launch.entry = library[(kernel.name + "_entry").c_str()];
   if (!launch.entry)
     return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(), kernel.name + "_entry",
-                 library.why_not(), ""});
+                 library.why_not()});
 
   for (std::size_t d = 0; d < 3; ++d) {
     launch.grid[d] = static_cast<int>(kernel.grid[d]);

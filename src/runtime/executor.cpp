@@ -65,7 +65,7 @@ Status Executor::clocks_agree() {
   const int samples = std::exchange(samples_, 0), agreeing = std::exchange(agreeing_, 0);
   if (4 * agreeing >= quarters_ * samples) return ok();
   return fail({ErrorCode::kCandidateClock, "the clock beside a candidate contradicts the one outside", "",
-               "the same times but for now and then", fmt::format("{} of {} samples differ", samples - agreeing, samples), ""});
+               "the same times but for now and then", fmt::format("{} of {} samples differ", samples - agreeing, samples)});
 }
 
 Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {

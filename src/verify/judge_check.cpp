@@ -32,8 +32,7 @@ Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) 
       same = hash64({reinterpret_cast<const char*>(found), static_cast<std::size_t>(bytes)}) == hashes[piece];
     }
     if (!same)
-      return fail(
-          {ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was", "other bytes", ""});
+      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was", "other bytes"});
   }
   return ok();
 }
@@ -92,7 +91,7 @@ Status Judge::against_vendor(const Set& set) {
     if (typical > 0 && far != errors.end())
       return fail({ErrorCode::kCandidateWrong, "the output differs from the reference's", tensor.name,
                    fmt::format("elements {} and the {} behind it within {:.3g}", (far - errors.begin()) * kRun, kRun, 4 * bound),
-                   fmt::format("{:.3g}", std::sqrt(*far / typical)), ""});
+                   fmt::format("{:.3g}", std::sqrt(*far / typical))});
   }
   return ok();
 }

@@ -97,7 +97,7 @@ Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffe
   std::vector<std::vector<std::byte>> owned;
   owned.reserve(list.workspaces.size());
   for (const auto& workspace : list.workspaces) {
-    owned.emplace_back(static_cast<std::size_t>(workspace.bytes()), std::byte{0xff});
+    owned.emplace_back(workspace.bytes(), std::byte{0xff});
     spaces[workspace.name] = {owned.back(), false, true};
   }
   std::vector<BankUse> banks;

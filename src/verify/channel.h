@@ -1,4 +1,4 @@
-// Channel: messages between processes (search and evaluator, evaluator and runner), CBOR over a socket, which tells its end by itself.
+// Channel: messages between processes (search and evaluator, evaluator and runner), CBOR over a socket, each with its length in front.
 // Peer: this program, started again with a hidden subcommand, at a channel's other end. Within the room only.
 #pragma once
 #include <fcntl.h>
@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cerrno>
-#include <istream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include "base/process.h"
@@ -25,45 +24,56 @@ Result<T> record_from(const nlohmann::json& json, const char* what) {
   }
 }
 
-class Channel : std::streambuf {  // of what has come and was not read yet
+class Channel {
  public:
   explicit Channel(int fd) : fd_(fd) {}
-  ~Channel() override { ::close(fd_); }
+  ~Channel() { ::close(fd_); }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
   // Of no effect when the other side is gone, which shows when an answer is waited for.
   void send(const nlohmann::json& message) { send(nlohmann::json::to_cbor(message)); }
   void send(const std::vector<std::uint8_t>& body) {
-    for (std::size_t sent = 0; sent < body.size();) {
-      const ssize_t done = ::send(fd_, body.data() + sent, body.size() - sent, MSG_NOSIGNAL);
-      if (done < 0 && errno != EINTR) return;
-      sent += static_cast<std::size_t>(std::max<ssize_t>(done, 0));
-    }
+    const std::uint64_t size = body.size();
+    if (put(&size, sizeof size)) put(body.data(), size);
   }
-  // The next message, waited for to its end once it has begun. Nothing when the other side is gone or talks nonsense, which closed()
-  // tells, or when `ms` have passed (below 0: waits for ever) or a signal came.
+  // The next message. Nothing when the other side is gone, when `ms` have passed (below 0: waits for ever), or at nonsense;
+  // closed() tells the first case.
   std::optional<nlohmann::json> receive(int ms) {
-    pollfd polled{fd_, POLLIN, 0};
-    if (in_avail() == 0 && ::poll(&polled, 1, ms) <= 0) return std::nullopt;
-    std::istream stream(this);
-    auto message = nlohmann::json::from_cbor(stream, false, false);
-    closed_ = message.is_discarded();
-    return closed_ ? std::nullopt : std::optional(std::move(message));
+    std::array<char, 65536> piece;
+    while (true) {
+      std::uint64_t size = 0;
+      if (pending_.size() >= sizeof size) std::memcpy(&size, pending_.data(), sizeof size);
+      if (pending_.size() >= sizeof size && pending_.size() - sizeof size >= size) {
+        const auto begin = pending_.begin() + sizeof size, end = begin + static_cast<std::ptrdiff_t>(size);
+        auto message = nlohmann::json::from_cbor(begin, end, true, false);
+        pending_.erase(pending_.begin(), end);
+        if (message.is_discarded()) return std::nullopt;
+        return message;
+      }
+      pollfd polled{fd_, POLLIN, 0};
+      if (::poll(&polled, 1, ms) <= 0) return std::nullopt;  // also when a signal came: the caller looks and waits again
+      const ssize_t got = ::recv(fd_, piece.data(), piece.size(), 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return closed_ = true, std::nullopt;
+      pending_.append(piece.data(), static_cast<std::size_t>(got));
+    }
   }
   bool closed() const { return closed_; }
 
  private:
-  int_type underflow() override {
-    ssize_t got = 0;
-    do got = ::recv(fd_, piece_.data(), piece_.size(), 0);
-    while (got < 0 && errno == EINTR);
-    if (got > 0) setg(piece_.data(), piece_.data(), piece_.data() + got);
-    return got > 0 ? traits_type::to_int_type(piece_[0]) : traits_type::eof();
+  bool put(const void* bytes, std::size_t size) {
+    for (const auto* at = static_cast<const char*>(bytes); size > 0;) {
+      const ssize_t done = ::send(fd_, at, size, MSG_NOSIGNAL);
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) return false;
+      at += done, size -= static_cast<std::size_t>(done);
+    }
+    return true;
   }
 
   int fd_;
-  std::array<char, 65536> piece_;
+  std::string pending_;
   bool closed_ = false;
 };
 

@@ -124,7 +124,7 @@ Status look_at_header(const fs::path& path) {
 }
 }  // namespace
 tl::unexpected<Error> Archive::damaged(const std::string& found) const {
-  return fail({ErrorCode::kArchiveDamaged, "the archive is damaged", path_.string(), "a whole archive", found, ""});
+  return fail({ErrorCode::kArchiveDamaged, "the archive is damaged", path_.string(), "a whole archive", found});
 }
 
 tl::unexpected<Error> Archive::error_of(int code) const {
@@ -149,7 +149,7 @@ tl::unexpected<Error> Archive::error_of(int code) const {
   if (among(primary, {SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_IOERR}))
     return fail({ErrorCode::kFileUnwritable, "the archive cannot be written", place, "a writable file in a writable folder",
                  found, "name an archive elsewhere with --archive"});
-  return fail({ErrorCode::kInternal, "the archive's database refused a statement", place, "no error", found, ""});
+  return fail({ErrorCode::kInternal, "the archive's database refused a statement", place, "no error", found});
 }
 
 Status Archive::execute(const std::string& script) const {

@@ -32,16 +32,13 @@ constexpr Format format_of(Dtype dtype) {
 }
 
 double decode(Format f, std::uint32_t bits) {
-  const int bias = (1 << (f.exponent - 1)) - 1;
-  const std::uint32_t mantissa = bits & ((1u << f.mantissa) - 1);
-  const int exponent = static_cast<int>(bits >> f.mantissa) & ((1 << f.exponent) - 1);
-  const double sign = (bits >> (f.mantissa + f.exponent)) & 1 ? -1.0 : 1.0;
-  const int top = (1 << f.exponent) - 1;
-  if (exponent == top && f.has_infinity)
-    return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
-  if (exponent == top && mantissa == (1u << f.mantissa) - 1) return std::numeric_limits<double>::quiet_NaN();
-  const double fraction = std::ldexp(static_cast<double>(mantissa), -f.mantissa);
-  return exponent ? sign * std::ldexp(1.0 + fraction, exponent - bias) : sign * std::ldexp(fraction, 1 - bias);
+  const int bias = (1 << (f.exponent - 1)) - 1, top = (1 << f.exponent) - 1,
+            exponent = static_cast<int>(bits >> f.mantissa) & top;
+  const std::uint32_t ones = (1u << f.mantissa) - 1, mantissa = bits & ones;
+  double value = std::ldexp(mantissa | (exponent ? ones + 1 : 0), std::max(exponent, 1) - bias - f.mantissa);
+  if (exponent == top && (f.has_infinity || mantissa == ones))
+    value = f.has_infinity && mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  return bits >> (f.mantissa + f.exponent) & 1 ? -value : value;
 }
 
 std::uint32_t encode(Format f, double value) {
@@ -50,19 +47,12 @@ std::uint32_t encode(Format f, double value) {
   const std::uint32_t infinity = static_cast<std::uint32_t>(top) << f.mantissa;
   const std::uint32_t nan = infinity | (f.has_infinity ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
   if (std::isnan(value)) return sign | nan;
-  const double magnitude = std::fabs(value);
-  if (magnitude == 0) return sign;
-  int exponent = std::isinf(magnitude) ? 1 << 20 : std::ilogb(magnitude);
-  if (exponent < 1 - bias) exponent = 1 - bias;  // subnormal: fixed spacing
-  if (exponent > bias + 2) return sign | (f.has_infinity ? infinity : nan);
-  const double scaled = std::nearbyint(std::ldexp(magnitude, f.mantissa - exponent));
-  auto units = static_cast<std::uint64_t>(scaled);  // in [0, 2^(mantissa+1)]
-  std::uint64_t bits = units;
-  if (units >= (1ull << f.mantissa))
-    bits = (static_cast<std::uint64_t>(exponent + bias - 1) << f.mantissa) + units;  // carries into the exponent
-  const std::uint64_t largest = f.has_infinity ? infinity - 1 : nan - 1;
-  if (bits > largest) return sign | (f.has_infinity ? infinity : nan);
-  return sign | static_cast<std::uint32_t>(bits);
+  const std::uint32_t beyond = f.has_infinity ? infinity : nan;
+  const int exponent = std::max(std::ilogb(value), 1 - bias);  // subnormal numbers have a fixed spacing
+  if (exponent > bias + 2) return sign | beyond;
+  // Up to 2^(mantissa+1), which carries into the exponent.
+  const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(std::fabs(value), f.mantissa - exponent)));
+  return sign | std::min((static_cast<std::uint32_t>(exponent + bias - 1) << f.mantissa) + units, beyond);
 }
 
 // Calls use with a value of the type that holds an element of whole bytes.
@@ -120,14 +110,6 @@ void put_bits(Dtype dtype, void* data, std::size_t index, double value) {
   std::uint8_t& byte = static_cast<std::uint8_t*>(data)[bit / 8];
   byte = static_cast<std::uint8_t>((byte & ~(mask << (bit % 8))) | bits << (bit % 8));
 }
-
-// Round to nearest even at 10 mantissa bits.
-float round_tf32(float value) {
-  auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7f800000u) == 0x7f800000u) return value;
-  bits += 0xfffu + ((bits >> 13) & 1u);
-  return std::bit_cast<float>(bits & ~0x1fffu);
-}
 }  // namespace
 std::string_view name_of(Dtype dtype) { return row(dtype).name; }
 std::optional<Dtype> dtype_named(std::string_view name) { return row_where<Dtype>(kRows, name, &Row::name); }
@@ -172,7 +154,7 @@ double load_as_double(Dtype dtype, const void* data, std::size_t index) {
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value) {
   if (!is_float(dtype)) value = rounded(dtype, value);
   if (bits_of(dtype) < 8) return put_bits(dtype, data, index, value);
-  if (dtype == Dtype::tf32) value = static_cast<double>(round_tf32(static_cast<float>(value)));
+  if (dtype == Dtype::tf32) value = static_cast<double>(std::bit_cast<float>(encode({8, 10, true}, value) << 13));
   if (is_coded(dtype)) value = encode(format_of(dtype), value);
   as_held(dtype, [&](auto held) {
     held = static_cast<decltype(held)>(value);

@@ -39,7 +39,7 @@ Status write_all(int file, std::string_view bytes, const fs::path& name) {
   while (!bytes.empty()) {
     const ssize_t put = ::write(file, bytes.data(), bytes.size());
     if (put < 0 && errno != EINTR) return cannot_write(name, errno);
-    if (put > 0) bytes.remove_prefix(static_cast<std::size_t>(put));
+    if (put > 0) bytes.remove_prefix(put);
   }
   return ok();
 }

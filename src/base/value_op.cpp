@@ -34,6 +34,4 @@ double moved(ValueOp op, const double* of, double v, const double* e) {
 #include "base/value_ops.def"
   return 0;
 }
-
-double round_to_tf32(double value) { return rounded(Dtype::tf32, value); }
 }  // namespace warploom

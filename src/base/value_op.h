@@ -15,5 +15,4 @@ int arity_of(ValueOp op);
 double apply(ValueOp op, double a, double b = 0, double c = 0);  // the meaning, in FP64
 // How far rounding can have moved the result v at arguments x, to first order, when they moved by at most e: the row's `moved`.
 double moved(ValueOp op, const double* x, double v, const double* e);
-double round_to_tf32(double value);  // nearest even, 10 mantissa bits
 }  // namespace warploom

@@ -17,7 +17,7 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
   for (const auto& [id, memory] : solution.shared)
     out.push_back({program.tensor(id).name, to_string(memory), why(id), draw_text(memory, most), draw_svg(memory, most)});
   for (const auto& [id, memory] : solution.packed)  // in no banks
-    out.push_back({program.tensor(id).name, "packed " + to_string(memory), why(id), "", ""});
+    out.push_back({program.tensor(id).name, "packed " + to_string(memory), why(id)});
   return out;
 }
 

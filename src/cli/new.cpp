@@ -59,9 +59,9 @@ Result<Answer> make(const Flags& flags) {
       WARPLOOM_TRY(expression, filled(recipe, flags));
     }
   const auto dtype = dtype_named(flags.dtype);
-  if (!dtype) return fail({ErrorCode::kUsage, "the element type is unknown", "--dtype", "f32, bf16, f16", flags.dtype, ""});
+  if (!dtype) return fail({ErrorCode::kUsage, "the element type is unknown", "--dtype", "f32, bf16, f16", flags.dtype});
   if (expression == flags.what && expression.find('(') == expression.npos)
-    return fail({ErrorCode::kUsage, "there is no problem of this name", "WHAT", list(), flags.what, ""});
+    return fail({ErrorCode::kUsage, "there is no problem of this name", "WHAT", list(), flags.what});
   const std::filesystem::path file = flags.out.empty() ? name + ".onnx" : flags.out;
   if (std::filesystem::exists(file))
     return fail(

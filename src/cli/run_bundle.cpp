@@ -88,7 +88,7 @@ Result<std::string> input_of(const Flags& flags, std::size_t index, const Buffer
   if (!is_float(tensor.dtype))
     return fail({ErrorCode::kUsage, "whole numbers are not made up: they may be indices", tensor.name, "a file for every input",
                  "none", "write each input to a .npy file and name them in order"});
-  std::string bytes(static_cast<std::size_t>(tensor.bytes()), '\0');
+  std::string bytes(tensor.bytes(), '\0');
   verify::fill({.seed = flags.seed, .tensor = static_cast<int>(index), .dtype = tensor.dtype}, bytes.data(), 0,
                tensor.elements());
   return bytes;
@@ -117,7 +117,7 @@ Result<Answer> run_bundle(const Flags& flags) {
   nlohmann::json json = {{"bundle", flags.bundle}, {"device", device.info().name}, {"us", us}};
   for (std::size_t i = inputs; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
-    std::string bytes(static_cast<std::size_t>(tensor.bytes()), '\0');
+    std::string bytes(tensor.bytes(), '\0');
     WARPLOOM_CHECK(device.download(buffers[i], bytes.data(), tensor.bytes()));
     WARPLOOM_TRY(const fs::path path, write_tensor(flags.out, tensor, bytes));
     json["outputs"][tensor.name] = path.string();

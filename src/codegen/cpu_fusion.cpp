@@ -184,7 +184,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
       const std::string identity = fmt::format("wl::splat({})", float_text(reduction_of(reduce->op).identity));
       out_.line("wl::vf {}[] = {{{}}};", total[reduce->dst] = fresh(tensor(reduce->dst).name),
-                fmt::join(std::vector(static_cast<std::size_t>(parts), identity), ", "));
+                fmt::join(std::vector(parts, identity), ", "));
     }
     if (const auto* scan = std::get_if<tile::Scan>(&each.node))
       out_.line("wl::vf {} = wl::splat({});", scanned[&each] = fresh("before"), float_text(reduction_of(scan->op).identity));

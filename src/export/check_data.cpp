@@ -29,14 +29,14 @@ int kept_bits(Dtype dtype) {
 }
 
 std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(elements * bytes_of(dtype)));
+  std::vector<std::byte> bytes(elements * bytes_of(dtype));
   const int kept = kept_bits(dtype);
   Random random(seed);
   for (std::int64_t i = 0; i < elements; ++i) {
     const std::uint64_t bits = random.next();
     const double value = kept > 0 ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)), 1 - kept)
                                   : static_cast<double>(bits >> (64 + kept));
-    store_from_double(dtype, bytes.data(), static_cast<std::size_t>(i), value);
+    store_from_double(dtype, bytes.data(), i, value);
   }
   return bytes;
 }
@@ -48,7 +48,7 @@ std::string packed(const std::vector<T>& values) {
 
 // `most` of the numbers below `count` at random, or all of them; ascending, each once.
 std::vector<std::int64_t> chosen(std::int64_t most, std::int64_t count, Random& random) {
-  std::vector<std::int64_t> out(static_cast<std::size_t>(std::min(most, count)));
+  std::vector<std::int64_t> out(std::min(most, count));
   std::iota(out.begin(), out.end(), 0);
   if (count > most)
     for (std::int64_t& number : out) number = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));

@@ -94,7 +94,7 @@ void fold_by_reference(Graph& graph, const Node& node) {
   for (TensorId id : node.outputs) {
     if (id == kAbsent) continue;
     Tensor& out = graph.tensor(id);
-    out.constant.emplace(static_cast<std::size_t>(byte_count(out)));
+    out.constant.emplace(byte_count(out));
     for (std::size_t i = 0; i < value->size(); ++i) store_from_double(out.dtype, out.constant->data(), i, (*value)[i]);
     ++value;
   }

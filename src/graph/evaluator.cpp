@@ -1,4 +1,5 @@
 #include "graph/evaluator.h"
+#include <boost/core/noinit_adaptor.hpp>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -7,21 +8,9 @@
 namespace warploom::graph {
 namespace {
 // Leaves numbers as memory has them, so that the threads that compute them are the first to touch its pages.
-template <class T>
-struct Unset : std::allocator<T> {
-  template <class U>
-  struct rebind {
-    using other = Unset<U>;
-  };
-  using std::allocator<T>::allocator;
-  void construct(T* at) { ::new (at) T; }
-  template <class... From>
-  void construct(T* at, From&&... from) {
-    ::new (at) T(std::forward<From>(from)...);
-  }
-};
+using Unset = boost::noinit_adaptor<std::allocator<double>>;
 struct Storage {  // of a tensor that was computed, over a box
-  std::vector<double, Unset<double>> value, magnitude;
+  std::vector<double, Unset> value, magnitude;
   double* error(std::int64_t at) { return magnitude.empty() ? nullptr : magnitude.data() + at; }
 };
 
@@ -134,7 +123,7 @@ class Evaluator {
     };
     for (std::size_t i = 0; i < views_.size(); ++i)
       if (graph.tensors[i].constant) hold(i, graph.tensors[i].constant->data());
-    for (std::size_t i = 0; i < inputs.size(); ++i) hold(static_cast<std::size_t>(graph.inputs[i]), inputs[i].data());
+    for (std::size_t i = 0; i < inputs.size(); ++i) hold(graph.inputs[i], inputs[i].data());
   }
 
   Status run(const Demand& demand, TensorId wanted, const Box& box_wanted, ValueAndMagnitude& to) {
@@ -310,7 +299,7 @@ class Evaluator {
   // A region packed, of which a part is copied.
   View stored(const View& from, const Box& region, const Box& part, double fill = 0, double error = 0) const {
     const auto fresh = std::make_shared<Storage>();
-    fresh->value.assign(static_cast<std::size_t>(volume(region)), fill);
+    fresh->value.assign(volume(region), fill);
     if (means_.magnitudes && (from.magnitude || error != 0)) fresh->magnitude.assign(fresh->value.size(), error);
     const View to = packed(region, fresh);
     copy(from, part, to, *fresh);
@@ -341,7 +330,7 @@ class Evaluator {
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
       const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
       const std::int64_t stride = lines ? steps.back() : own;
-      values.resize(static_cast<std::size_t>(run));
+      values.resize(run);
       errors.resize(means_.magnitudes ? values.size() : 0);
       double *value = fresh->value.data() + first, *error = fresh->error(first);
       for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
@@ -368,8 +357,7 @@ class Evaluator {
     Box starts = box;
     starts.begin[axis] = 0, starts.size[axis] = line ? size : 1;
     for_runs(starts, means_.threads, line ? size : kRun, [&](std::int64_t, std::int64_t n, Shape at) {
-      std::vector<double> x(static_cast<std::size_t>(n)), e(means_.magnitudes ? x.size() : 0), sum(line ? 1 : x.size()),
-          bound(sum.size());
+      std::vector<double> x(n), e(means_.magnitudes ? x.size() : 0), sum(line ? 1 : x.size()), bound(sum.size());
       for (std::int64_t step = 0; step < (line ? 1 : size); ++step) {
         if (!line) at[axis] = reverse ? size - 1 - step : step;
         load(from, at, n, x.data(), means_.magnitudes ? e.data() : nullptr);
@@ -444,7 +432,7 @@ class Evaluator {
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
     if (size == 0) return;
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
-      std::vector<double> indices(static_cast<std::size_t>(n));
+      std::vector<double> indices(n);
       load(chosen, at, n, indices.data(), nullptr);
       for (std::int64_t i = 0; i < n; ++i) {
         const auto given = static_cast<std::int64_t>(indices[i]);

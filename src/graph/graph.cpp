@@ -104,7 +104,7 @@ std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, T
   if (id == kAbsent || !graph.tensor(id).constant) return std::nullopt;
   const Tensor& tensor = graph.tensor(id);
   if (is_float(tensor.dtype)) return std::nullopt;
-  std::vector<std::int64_t> values(static_cast<std::size_t>(element_count(tensor.shape)));
+  std::vector<std::int64_t> values(element_count(tensor.shape));
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (tensor.dtype == Dtype::i64)  // whole 64-bit values, beyond what a double holds
       std::copy_n(tensor.constant->data() + i * 8, 8, reinterpret_cast<std::byte*>(&values[i]));

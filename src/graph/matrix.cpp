@@ -75,7 +75,7 @@ void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int
       for (std::int64_t k = 0; k < depth; ++k)
         for (std::int64_t line = 0; line < here; ++line) {
           const std::int64_t at = offset + lines[line] + depths[k];
-          to[k * width + line] = doubles ? doubles[at] : load_as_double(from.dtype, from.data, static_cast<std::size_t>(at));
+          to[k * width + line] = doubles ? doubles[at] : load_as_double(from.dtype, from.data, at);
         }
     }
     if (absolute)

@@ -41,7 +41,7 @@ template <class T, class Work>
 std::vector<T> in_parallel(std::int64_t count, std::int64_t grain, Work work, int threads = 0) {
   const std::int64_t most = threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
   const std::int64_t parts = std::clamp<std::int64_t>(count / grain, 1, most);
-  std::vector<T> results(static_cast<std::size_t>(parts));
+  std::vector<T> results(parts);
   parallel_for(parts, threads, [&](std::int64_t p) { work(results[p], count * p / parts, count * (p + 1) / parts); });
   return results;
 }

@@ -86,7 +86,7 @@ class Projector {
     return graph_.nodes.emplace_back(std::move(node)).outputs[0];
   }
   TensorId constant(Dtype dtype, Shape shape, const std::vector<double>& values) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(dtype, std::ssize(values))));
+    std::vector<std::byte> bytes(bytes_of(dtype, std::ssize(values)));
     for (std::size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
     return graph_.add_tensor({{"signs", dtype, std::move(shape)}, std::move(bytes)});
   }

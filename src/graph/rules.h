@@ -75,7 +75,7 @@ class Writer {
   template <class Value>
   Id table(Dtype type, const Shape& shape, std::string_view what, const Value& value) {
     if (dry_) return graph_.add_tensor({{fresh(what), type, shape}, std::nullopt});
-    std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
+    std::vector<double> values(element_count(shape));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(value(static_cast<std::int64_t>(i)));
     return constant(type, shape, values, what);
   }

@@ -57,7 +57,7 @@ Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source
   if (error || length != bytes || offset > size || size - offset < bytes)
     return external_error(proto, source, "external data has another length than the tensor",
                           fmt::format("{} bytes at {} of {}, tensor of {} bytes", length, offset, size, bytes));
-  Bytes data(static_cast<std::size_t>(bytes));
+  Bytes data(bytes);
   std::ifstream stream(file, std::ios::binary);
   stream.seekg(offset);
   stream.read(reinterpret_cast<char*>(data.data()), bytes);

@@ -38,7 +38,7 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
   launch.entry = library[(kernel.name + "_entry").c_str()];
   if (!launch.entry)
     return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(), kernel.name + "_entry",
-                 library.why_not(), ""});
+                 library.why_not()});
 
   for (std::size_t d = 0; d < 3; ++d) {
     launch.grid[d] = static_cast<int>(kernel.grid[d]);
@@ -97,7 +97,7 @@ Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffe
   std::vector<std::vector<std::byte>> owned;
   owned.reserve(list.workspaces.size());
   for (const auto& workspace : list.workspaces) {
-    owned.emplace_back(static_cast<std::size_t>(workspace.bytes()), std::byte{0xff});
+    owned.emplace_back(workspace.bytes(), std::byte{0xff});
     spaces[workspace.name] = {owned.back(), false, true};
   }
   std::vector<BankUse> banks;

@@ -43,11 +43,11 @@ Result<std::shared_ptr<void>> Executor::host_memory(std::int64_t bytes) {
   return std::shared_ptr<std::byte[]>(new std::byte[bytes]);
 }
 Status Executor::upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) {
-  std::memcpy(static_cast<char*>(to.address()) + offset, from, static_cast<std::size_t>(bytes));
+  std::memcpy(static_cast<char*>(to.address()) + offset, from, bytes);
   return ok();
 }
 Status Executor::download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) {
-  std::memcpy(to, static_cast<const char*>(from.address()) + offset, static_cast<std::size_t>(bytes));
+  std::memcpy(to, static_cast<const char*>(from.address()) + offset, bytes);
   return ok();
 }
 
@@ -65,7 +65,7 @@ Status Executor::clocks_agree() {
   const int samples = std::exchange(samples_, 0), agreeing = std::exchange(agreeing_, 0);
   if (4 * agreeing >= quarters_ * samples) return ok();
   return fail({ErrorCode::kCandidateClock, "the clock beside a candidate contradicts the one outside", "",
-               "the same times but for now and then", fmt::format("{} of {} samples differ", samples - agreeing, samples), ""});
+               "the same times but for now and then", fmt::format("{} of {} samples differ", samples - agreeing, samples)});
 }
 
 Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
@@ -134,7 +134,7 @@ class CpuExecutor final : public Executor {
     pool_.run(ceil_div(size, kPiece), [&](std::int64_t piece, int) {
       const std::int64_t begin = piece * kPiece, end = std::min(begin + kPiece, size);
       std::fill_n(reinterpret_cast<std::uint32_t*>(bytes + begin), (end - begin) / 4, word);
-      std::memcpy(bytes + end - (end - begin) % 4, &word, static_cast<std::size_t>((end - begin) % 4));
+      std::memcpy(bytes + end - (end - begin) % 4, &word, (end - begin) % 4);
     });
     return ok();
   }

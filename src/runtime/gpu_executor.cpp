@@ -110,17 +110,17 @@ class GpuExecutor final : public Executor {
   }
   Result<std::shared_ptr<void>> host_memory(std::int64_t bytes) override {
     void* address = nullptr;
-    WARPLOOM_CUDA(cuda_, cuMemHostAlloc, &address, static_cast<std::size_t>(bytes), 0);
+    WARPLOOM_CUDA(cuda_, cuMemHostAlloc, &address, bytes, 0);
     return std::shared_ptr<void>(address, [this](void* p) { cuda_.cuMemFreeHost(p); });
   }
   Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
-    if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyHtoD, pointer(to, offset), from, static_cast<std::size_t>(bytes));
+    if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyHtoD, pointer(to, offset), from, bytes);
     return ok();
   }
   Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
-    if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyDtoH, to, pointer(from, offset), static_cast<std::size_t>(bytes));
+    if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyDtoH, to, pointer(from, offset), bytes);
     return ok();
   }
   Status fill(const Buffer& buffer, std::uint32_t word) override {

@@ -122,7 +122,7 @@ Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem
   }
   if (!plain_serves(problem.in) || !plain_serves(problem.out) || (bias && !plain_serves(problem.bias_dtype)))
     return fail({ErrorCode::kNoSchedule, "no reference serves the element types", std::string(name_of(problem.in)),
-                 "f32, tf32, bf16 or f16 (others where the library has them)", std::string(name_of(problem.out)), ""});
+                 "f32, tf32, bf16 or f16 (others where the library has them)", std::string(name_of(problem.out))});
   WARPLOOM_TRY(Runnable plain, loaded(device, plain_reference(device.info(), problem)));
   plain.name = "plain";
   return plain;

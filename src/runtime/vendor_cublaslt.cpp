@@ -106,7 +106,7 @@ Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& p) {
                    &found) != 0)
     found = 0;
   const auto algorithms = std::make_shared<std::vector<LtAlgorithm>>();
-  for (const LtHeuristic& result : std::span(results).first(static_cast<std::size_t>(found)))
+  for (const LtHeuristic& result : std::span(results).first(found))
     if (result.state == 0) algorithms->push_back(result.algorithm);
   if (algorithms->empty()) return not_served(name, "no algorithm");
   WARPLOOM_TRY(const Buffer workspace, device.allocate(kWorkspaceBytes));

@@ -118,7 +118,7 @@ Result<Runnable> dnnl_reference(const VendorProblem& p) {
     return [name, primitive, kept, arguments]() -> Status {
       const int code = d.execute(primitive.get(), d.stream, static_cast<int>(arguments.size()), arguments.data());
       if (code == 0 && d.stream_wait(d.stream) == 0) return ok();
-      return fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", name, "status 0", fmt::format("status {}", code), ""});
+      return fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", name, "status 0", fmt::format("status {}", code)});
     };
   };
   return Runnable{name, bind};

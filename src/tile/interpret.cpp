@@ -140,8 +140,7 @@ class Block {
     const Tensor& tensor = program_.tensor(tile.tensor);
     void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
     Storage& storage = tensors_[tile.tensor];
-    if (!bytes && !storage)
-      storage = std::make_shared<Storage::element_type>(static_cast<std::size_t>(element_count(tensor.shape)));
+    if (!bytes && !storage) storage = std::make_shared<Storage::element_type>(element_count(tensor.shape));
     auto value = values.begin();
     return for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
       double stored = *value++;
@@ -159,7 +158,7 @@ class Block {
   // A value at each element of a shape in row-major order.
   Result<std::vector<float>> evaluate(const Value& value, const std::vector<std::int64_t>& shape) const {
     const std::vector<std::int64_t> strides = dense_strides(shape);
-    std::vector<float> out(static_cast<std::size_t>(element_count(shape)), static_cast<float>(value.constant));
+    std::vector<float> out(element_count(shape), static_cast<float>(value.constant));
     const auto fill = [&](const auto& at) {
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(at(i));
     };
@@ -175,7 +174,7 @@ class Block {
       });
     } else if (value.kind == Value::Kind::coordinate) {
       WARPLOOM_TRY(const std::int64_t shift, value_of(value.shift));
-      fill([&](std::size_t i) { return along(i, static_cast<std::size_t>(value.axis)) + shift; });
+      fill([&](std::size_t i) { return along(i, value.axis) + shift; });
     } else if (value.kind == Value::Kind::op) {
       std::array<std::vector<float>, 3> in = {out, out, out};  // 0 where the operation has fewer
       for (std::size_t j = 0; j < value.operands.size() && j < 3; ++j) {
@@ -228,9 +227,7 @@ class Block {
     }
   }
 
-  Status run(const Fill& fill) {
-    return write(fill.dst, Values(static_cast<std::size_t>(element_count(program_.tensor(fill.dst).shape)), fill.value));
-  }
+  Status run(const Fill& fill) { return write(fill.dst, Values(element_count(program_.tensor(fill.dst).shape), fill.value)); }
 
   Status run(const Map& map) {
     WARPLOOM_TRY(const std::vector<float> results, evaluate(map.value, program_.tensor(map.dst).shape));
@@ -287,7 +284,7 @@ class Block {
     const Tensor &src = program_.tensor(reinterpret.src), &dst = program_.tensor(reinterpret.dst);
     std::vector<std::byte> bytes(values.size());  // at most a byte each
     for (std::size_t i = 0; i < values.size(); ++i) store_from_double(src.dtype, bytes.data(), i, values[i]);
-    values.resize(static_cast<std::size_t>(element_count(dst.shape)));
+    values.resize(element_count(dst.shape));
     load_run(dst.dtype, bytes.data(), 0, 1, static_cast<std::int64_t>(values.size()), values.data());
     return write(reinterpret.dst, values);
   }

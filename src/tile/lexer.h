@@ -33,8 +33,7 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // Its first character is a digit. A point counts where a digit follows: "0..4" begins with an integer.
 inline Token number_token(std::string_view text) {
   double value = 0;
-  text =
-      text.substr(0, static_cast<std::size_t>(std::from_chars(text.data(), text.data() + text.size(), value).ptr - text.data()));
+  text = text.substr(0, std::from_chars(text.data(), text.data() + text.size(), value).ptr - text.data());
   if (text.ends_with('.')) text.remove_suffix(1);
   return {text.find_first_of(".eE") == std::string_view::npos ? TokenKind::integer : TokenKind::real, text};
 }
@@ -165,7 +164,7 @@ class Cursor {
   // What follows the first token.
   static std::string_view behind(std::string_view text) {
     const std::string_view token = token_at(text).text;
-    return token.empty() ? token : text.substr(static_cast<std::size_t>(token.data() + token.size() - text.data()));
+    return token.empty() ? token : text.substr(token.data() + token.size() - text.data());
   }
   template <class T>
   T number(std::string_view message) {

@@ -63,7 +63,7 @@ class Writer {
 
   // What is indented below a line.
   void below(const auto& node, int level) {
-    const std::string indent(static_cast<std::size_t>(2 * level), ' ');
+    const std::string indent(2 * level, ' ');
     if constexpr (requires { node.body; })
       for (const Statement& statement : node.body) {
         out += indent + print(program_, statement) + "\n";

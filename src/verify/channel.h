@@ -20,7 +20,7 @@ Result<T> record_from(const nlohmann::json& json, const char* what) {
   try {
     return json.get<T>();
   } catch (const std::exception& error) {
-    return fail({ErrorCode::kInternal, std::string(what) + " cannot be read", "", "the form it is written in", error.what(), ""});
+    return fail({ErrorCode::kInternal, std::string(what) + " cannot be read", "", "the form it is written in", error.what()});
   }
 }
 

@@ -28,7 +28,7 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
     WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes, after ? kGuardBytes + buffer.data.bytes() : 0));
     if (found == expected) continue;
     return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name, "writes within the output",
-                 fmt::format("changed bytes {} the buffer", after ? "behind" : "before"), ""});
+                 fmt::format("changed bytes {} the buffer", after ? "behind" : "before")});
   }
   return ok();
 }
@@ -109,7 +109,7 @@ Result<Judge::Contender> Judge::load(const Request& request) {
 
 Status Judge::judge_into(const Request& request, Verdict& verdict) {
   if (request.list.engine != setup_.engine)
-    return fail({ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem", "", "", "", ""});
+    return fail({ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem"});
   WARPLOOM_TRY(const Contender candidate, load(request));
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
   std::vector<InputFamily> families(kScreening.begin(), kScreening.begin() + (roomy ? 2 : 1));

@@ -32,8 +32,7 @@ Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) 
       same = hash64({reinterpret_cast<const char*>(found), static_cast<std::size_t>(bytes)}) == hashes[piece];
     }
     if (!same)
-      return fail(
-          {ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was", "other bytes", ""});
+      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was", "other bytes"});
   }
   return ok();
 }
@@ -75,7 +74,7 @@ Status Judge::against_vendor(const Set& set) {
     WARPLOOM_TRY(const std::byte* const mine, on_host(ours, 0, ours.bytes(), copy_));
     WARPLOOM_TRY(const std::byte* const theirs, on_host(vendors, 0, vendors.bytes(), vendors_copy_));
     const std::int64_t count = graph::element_count(tensor.shape), runs = (count + kRun - 1) / kRun;
-    std::vector<double> errors(static_cast<std::size_t>(runs)), squares(errors.size());  // of each run, squared
+    std::vector<double> errors(runs), squares(errors.size());  // of each run, squared
     graph::parallel_for(runs, 0, [&](std::int64_t run) {
       std::array<double, kRun> c, v;
       const std::int64_t length = std::min(kRun, count - run * kRun);
@@ -84,7 +83,7 @@ Status Judge::against_vendor(const Set& set) {
       double error = 0, square = 0;  // apart from what other threads write nearby
       for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i)
         if (std::isfinite(v[i])) error += (c[i] - v[i]) * (c[i] - v[i]), square += v[i] * v[i];
-      errors[static_cast<std::size_t>(run)] = error, squares[static_cast<std::size_t>(run)] = square;
+      errors[run] = error, squares[run] = square;
     });
     // A run's error against the typical size of a run.
     const double typical = std::reduce(squares.begin(), squares.end()) / static_cast<double>(count) * kRun;
@@ -92,7 +91,7 @@ Status Judge::against_vendor(const Set& set) {
     if (typical > 0 && far != errors.end())
       return fail({ErrorCode::kCandidateWrong, "the output differs from the reference's", tensor.name,
                    fmt::format("elements {} and the {} behind it within {:.3g}", (far - errors.begin()) * kRun, kRun, 4 * bound),
-                   fmt::format("{:.3g}", std::sqrt(*far / typical)), ""});
+                   fmt::format("{:.3g}", std::sqrt(*far / typical))});
   }
   return ok();
 }

@@ -18,12 +18,12 @@ Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
     const graph::Tensor& tensor = setup_.graph.tensor(given_[i]);
     runtime::Buffer& data = made.tensors[i].data;
     if (!data) { WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, graph::byte_count(tensor))); }
-    if (setup_.engine == Engine::cuda) made.host[i].resize(static_cast<std::size_t>(data.bytes()));
+    if (setup_.engine == Engine::cuda) made.host[i].resize(data.bytes());
     auto* const to = setup_.engine == Engine::cpu ? static_cast<std::byte*>(data.address()) : made.host[i].data();
     if (tensor.constant) std::ranges::copy(*tensor.constant, to);
     else fill(stream_of(setup_.graph, static_cast<int>(i), made.family, seed), to, 0, graph::element_count(tensor.shape));
     if (setup_.engine == Engine::cuda) WARPLOOM_CHECK(device_->upload(data, to, data.bytes()));
-    const graph::Bytes bytes(to, static_cast<std::size_t>(data.bytes()));
+    const graph::Bytes bytes(to, data.bytes());
     if (i < setup_.graph.inputs.size()) made.bytes.push_back(bytes);
     auto& hashes = made.hashes.emplace_back();
     for (std::size_t at = 0; at < bytes.size(); at += kPiece) {

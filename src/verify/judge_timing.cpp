@@ -224,7 +224,7 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
   // 3 % for the clock's own error: datasheet rates are not reached by that much.
   if (verdict.median_us < 0.97 * setup_.floor_us)
     return fail({ErrorCode::kCandidateTooFast, "a candidate was faster than the hardware can be", "",
-                 fmt::format("at least {:.3f} us", setup_.floor_us), fmt::format("{:.3f} us", verdict.median_us), ""});
+                 fmt::format("at least {:.3f} us", setup_.floor_us), fmt::format("{:.3f} us", verdict.median_us)});
   Status agreed = device_->clocks_agree();
   calls.resize(1);
   options.min_samples = options.max_samples = 7;

@@ -45,13 +45,12 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
                      fmt::format("at most {} elements", kMostElements), fmt::format("{}", spec.elements()),
                      "check the program at a smaller shape"});
       auto& bytes = meant[spec.name];
-      bytes.assign(static_cast<std::size_t>(spec.bytes()), std::byte{0xff});  // outputs: poison
+      bytes.assign(spec.bytes(), std::byte{0xff});  // outputs: poison
       Random random(seed, spec.name);
       const std::int64_t extent = specs == &list.inputs ? gathered_by(program, spec.name) : 0;
       if (specs == &list.inputs)
         for (std::int64_t i = 0; i < spec.elements(); ++i)
-          store_from_double(spec.dtype, bytes.data(), static_cast<std::size_t>(i),
-                            random_element(spec.dtype, random, i, spec.elements(), extent));
+          store_from_double(spec.dtype, bytes.data(), i, random_element(spec.dtype, random, i, spec.elements(), extent));
     }
   Storage made = meant;
   WARPLOOM_CHECK(tile::interpret(program, views_of<tile::Buffers>(meant)));
@@ -61,7 +60,7 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
   for (const auto& use : verdict.banks) verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
   verdict.agrees = true;
   for (const BufferSpec& spec : list.outputs) {
-    std::vector<double> want(static_cast<std::size_t>(spec.elements()));
+    std::vector<double> want(spec.elements());
     load_run(spec.dtype, meant[spec.name].data(), 0, 1, spec.elements(), want.data());
     Comparison seen;  // where neither wrote, or both overflowed alike, they agree
     compare(seen, {}, spec.dtype, made[spec.name].data(), want.data(), nullptr, 0, spec.elements());

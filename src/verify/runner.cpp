@@ -12,7 +12,6 @@ constexpr std::int64_t kPage = 4096, kHuge = std::int64_t{2} << 20;
 #if !defined(MADV_COLLAPSE)
 constexpr int MADV_COLLAPSE = 25;  // Linux 6.1: huge pages now, whatever the setting for shared memory
 #endif
-std::int64_t up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 }  // namespace
 char* SharedMemory::map(int file) {
   struct stat facts {};
@@ -20,14 +19,14 @@ char* SharedMemory::map(int file) {
   const auto size = static_cast<std::size_t>(facts.st_size);
   void* room = ::mmap(nullptr, size + kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return nullptr;
-  auto* const base = reinterpret_cast<char*>(up(reinterpret_cast<std::intptr_t>(room), kHuge));
+  auto* const base = reinterpret_cast<char*>(round_up(reinterpret_cast<std::intptr_t>(room), kHuge));
   void* made = ::mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0);
   return made == MAP_FAILED ? nullptr : base;
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::make(std::int64_t bytes) {
   auto made = std::make_shared<SharedMemory>();
-  made->bytes_ = up(bytes, kHuge);
+  made->bytes_ = round_up(bytes, kHuge);
   made->file_ = ::memfd_create("warploom", MFD_CLOEXEC);
   if (made->file_ < 0 || ::ftruncate(made->file_, made->bytes_) != 0) return nullptr;
   made->base_ = map(made->file_);
@@ -35,20 +34,20 @@ std::shared_ptr<SharedMemory> SharedMemory::make(std::int64_t bytes) {
 }
 
 SharedMemory::~SharedMemory() {
-  if (base_) ::munmap(base_, static_cast<std::size_t>(bytes_));
+  if (base_) ::munmap(base_, bytes_);
   if (file_ >= 0) ::close(file_);
 }
 
 std::shared_ptr<void> SharedMemory::allocate(std::int64_t bytes) {
-  const std::int64_t pages = up(std::max<std::int64_t>(bytes, 1), kPage), alignment = pages >= 2 * kHuge ? kHuge : kPage;
-  const std::int64_t wanted = up(pages, alignment);
-  std::int64_t at = up(used_, alignment);
+  const std::int64_t pages = round_up(std::max<std::int64_t>(bytes, 1), kPage), alignment = pages >= 2 * kHuge ? kHuge : kPage;
+  const std::int64_t wanted = round_up(pages, alignment);
+  std::int64_t at = round_up(used_, alignment);
   if (auto& free = free_[wanted]; !free.empty()) at = free.back(), free.pop_back();
   else if (at + wanted <= bytes_) used_ = at + wanted;
   else return nullptr;
-  if (alignment == kHuge) ::madvise(base_ + at, static_cast<std::size_t>(wanted), MADV_COLLAPSE);
+  if (alignment == kHuge) ::madvise(base_ + at, wanted, MADV_COLLAPSE);
   return {base_ + at, [this, at, wanted](void*) {
-            ::madvise(base_ + at, static_cast<std::size_t>(wanted), MADV_REMOVE);
+            ::madvise(base_ + at, wanted, MADV_REMOVE);
             free_[wanted].push_back(at);
           }};
 }

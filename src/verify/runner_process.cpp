@@ -68,11 +68,11 @@ class Work {
   bool fill(const Step& step) {
     const auto word = static_cast<std::uint32_t>(step[3]);
     for (std::int64_t at = 0; at < step[2]; at += 4)
-      std::memcpy(memory_ + step[1] + at, &word, static_cast<std::size_t>(std::min<std::int64_t>(4, step[2] - at)));
+      std::memcpy(memory_ + step[1] + at, &word, std::min<std::int64_t>(4, step[2] - at));
     return true;
   }
   bool launch(const Step& step) {
-    const Loaded& kernel = kernels_[static_cast<std::size_t>(step[0])];
+    const Loaded& kernel = kernels_[step[0]];
     std::vector<void*> addresses;
     for (const std::int64_t offset : std::span(step).subspan(1)) addresses.push_back(memory_ + offset);
     return wl::run_blocks(pool_, kernel.function, addresses.data(), kernel.blocks, kernel.scratch, backwards_);

@@ -42,14 +42,14 @@ Status accept_sums(std::span<const Line> lines, std::span<const double> truth, c
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (!std::isfinite(lines[i].square))
       return fail({ErrorCode::kCandidateNonFinite, "the output has NaN or infinity where the reference has none", place,
-                   "finite values", fmt::format("some in line {} of {}", i, lines.size()), ""});
+                   "finite values", fmt::format("some in line {} of {}", i, lines.size())});
     squares += lines[i].square, truths += truth[i] * truth[i];
   }
   const double all = std::max(squares, truths), average = all / static_cast<double>(lines.size());
   const auto refused = [&](const std::string& what, double allowed, double found) {
     return fail({ErrorCode::kCandidateWrong,
                  "the output's sums with random signs differ from FP64's by more than the track allows", place,
-                 fmt::format("{} within {:.3g}", what, allowed), fmt::format("{:.3g}", found), ""});
+                 fmt::format("{} within {:.3g}", what, allowed), fmt::format("{:.3g}", found)});
   };
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const double error = std::abs(lines[i].sum - truth[i]), allowed = bounds.line * std::sqrt(std::max(lines[i].square, average));

@@ -216,12 +216,12 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
   if (seen.unwritten.count > 0)
     return fail({ErrorCode::kCandidateUnwritten, "output elements were left unwritten or computed from what was never written",
                  place, "every element written",
-                 fmt::format("{} elements, the first is {}", seen.unwritten.count, seen.unwritten.first), ""});
+                 fmt::format("{} elements, the first is {}", seen.unwritten.count, seen.unwritten.first)});
   if (seen.nonfinite.count > 0)
     return fail({ErrorCode::kCandidateNonFinite, "the output has NaN or infinity where the reference has none", place,
-                 "finite values", fmt::format("{} elements, the first is {}", seen.nonfinite.count, seen.nonfinite.first), ""});
+                 "finite values", fmt::format("{} elements, the first is {}", seen.nonfinite.count, seen.nonfinite.first)});
   if (seen.all_zero && seen.reference_squares > 0)
-    return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values", "zeros", ""});
+    return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values", "zeros"});
   const double bound = frobenius_bound(seen, tolerance, vendor_error);
   const double error = seen.frobenius();
   if (!(error <= bound) || !(seen.worst.ratio <= 1))
@@ -229,8 +229,7 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
                  fmt::format("relative Frobenius error at most {:.3g}, every element within its bound", bound),
                  fmt::format("relative Frobenius error {:.3g}; element {} is {:.9g} where FP64 has {:.9g}, {:.3g} "
                              "times its bound",
-                             error, seen.worst.index, seen.worst.found, seen.worst.expected, seen.worst.ratio),
-                 ""});
+                             error, seen.worst.index, seen.worst.found, seen.worst.expected, seen.worst.ratio)});
   return ok();
 }
 }  // namespace warploom::verify

@@ -44,7 +44,7 @@ int serve(Channel& channel) {
   try {
     status = serve(channel);
   } catch (const std::bad_alloc&) { status = kOutOfMemoryStatus; } catch (const std::exception& error) {
-    channel.send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what(), ""})}});
+    channel.send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what()})}});
   }
   ::_exit(status);  // static destructors of a process that ran foreign code are not to be trusted
 }

@@ -44,7 +44,7 @@ struct Case {
 };
 
 float same(float v) { return v; }
-float to_tf32(float v) { return static_cast<float>(round_to_tf32(static_cast<double>(v))); }
+float to_tf32(float v) { return static_cast<float>(rounded(Dtype::tf32, static_cast<double>(v))); }
 float cut_to_tf32(float v) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) & 0xffffe000u); }
 float to_bf16(float v) {
   std::uint16_t stored = 0;

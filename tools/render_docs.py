@@ -125,6 +125,10 @@ def outcome_table(first, counts, best):
                                              for name, of in sorted(counts.items())])
 
 
+def at_commit(run):
+    return f", at {run['commit'][:12]}" if run.get("commit") else ""
+
+
 def refusal_table(run):
     return table(["times", "refusal"], [[str(count), message.replace("|", "\\|")] for message, count in
                                         sorted(run["refusals"].items(), key=lambda item: -item[1])])
@@ -134,7 +138,7 @@ def render_graphs(root):
     run = json.loads((root / "tests/fuzz/last_graphs.json").read_text())
     head = (f"Seeds {run['first_seed']} to {run['first_seed'] + run['graphs'] - 1}: {run['agree']} of {run['graphs']} random graphs of "
             f"1 to 6 operators agree between interpreter, CPU target, emulator and FP64; {run['bugs']} faults, {run['refused']} refused by "
-            f"name ({percent(run['refused'] / run['graphs'])}); {run['seconds']:.0f} s.\n\n")
+            f"name ({percent(run['refused'] / run['graphs'])}); {run['seconds']:.0f} s{at_commit(run)}.\n\n")
     operators = ", ".join(f"{name} {count}" for name, count in sorted(run["operators"].items(), key=lambda item: (-item[1], item[0])))
     return head + "\n".join([outcome_table("graphs on", run["by_target"], "agrees"),
                              outcome_table("schedules of regions on", run["schedules"], "built"), refusal_table(run),
@@ -145,7 +149,7 @@ def render_fuzz(root):
     run = json.loads((root / "tests/fuzz/last_run.json").read_text())
     head = (f"Seeds {run['first_seed']} to {run['first_seed'] + run['programs'] - 1}: {run['programs']} programs, "
             f"{run['runs']} runs on a target in {run['seconds']:.0f} s, {run['bugs']} faults, {run['refused']} refused by name "
-            f"({percent(run['refused'] / run['runs'])}).\n\n")
+            f"({percent(run['refused'] / run['runs'])}){at_commit(run)}.\n\n")
     return head + "\n".join([outcome_table("target", run["by_target"], "agrees"), outcome_table("kind", run["by_kind"], "agrees"),
                              refusal_table(run)])
 
@@ -217,7 +221,7 @@ def render_matrix_banks(root, machine):
         mode = f"{row['swizzle']} B" if row["swizzle"] else "none" if row["width"] == 16 else "none, rows of 128 B"
         cells.setdefault(name, {})[mode] = f"{row['ratio']:.2f}" if row["right"] else "wrong"
     modes = ["none", "32 B", "64 B", "128 B", "none, rows of 128 B"]
-    failed = "".join(f" Group `{group}` failed." for group in data["failed"])
+    failed = "".join(f" Group `{group}` failed: {why.splitlines()[0][:80]}." for group, why in data["failed"].items() if why)
     return (f"{data['device']}, driver {data['driver']}, at {data['commit'][:12] or 'an unknown commit'}.{failed}\n\n" +
             table(["bound / cycles", *modes], [[name, *(of.get(mode, "–") for mode in modes)] for name, of in cells.items()]))
 

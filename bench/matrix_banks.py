@@ -4,9 +4,9 @@
     python3 bench/matrix_banks.py --compile-only                             anywhere with nvcc: ptxas's registers and spills
 
 One program a group of cases, each a process with a time limit. The result names under "failed" each group that did not compile, hung, failed, had a
-wrong result or was faster than its bound, and keeps the rows that such a group had printed; rows of wrong results have no cycles. Kinds of rows: `wgmma`, cycles an instruction (of all warpgroups together) beside the tensor cores' bound, `load` and
-`store`, cycles a box of 128 rows of `width` bytes beside 128 bytes a cycle, and `both`, wgmma while boxes land in other shared
-memory. Exit status 2: something is missing here; 1: a group failed or a result was wrong.
+wrong result or was faster than its bound, and keeps the rows that such a group had printed; rows of wrong results have no cycles. Kinds of rows:
+`wgmma`, cycles an instruction (of all warpgroups together) beside the tensor cores' bound, `load` and `store`, cycles a box of 128 rows of `width`
+bytes beside 128 bytes a cycle, and `both`, wgmma while boxes land in other shared memory. Exit status 2: something is missing here; 1: a group failed or a result was wrong.
 """
 import argparse
 import concurrent.futures

@@ -105,14 +105,17 @@ def reached(row, goal):
     return value, f"{value:.2f} TB/s" if "tbs" in goal else f"{value:.3f}×"
 
 
+def least_of(goal):
+    return goal["tbs" if "tbs" in goal else "ratio"]
+
+
 def is_missed(row, goal):
-    return reached(row, goal)[0] < goal["tbs" if "tbs" in goal else "ratio"]
+    return reached(row, goal)[0] < least_of(goal)
 
 
 def goal_text(goal):
     unit = " TB/s" if "tbs" in goal else "×"
-    least = goal["tbs" if "tbs" in goal else "ratio"]
-    return f"≥ {least:g}{unit}" + (f", aim {goal['aim']:g}{unit}" if "aim" in goal else "")
+    return f"≥ {least_of(goal):g}{unit}" + (f", aim {goal['aim']:g}{unit}" if "aim" in goal else "")
 
 
 def goal_cell(row, goals):
@@ -126,7 +129,8 @@ def means(rows, goals):
     for goal in goals:
         if "geometric_mean" in goal and (of := [row for row in rows if goal_of(row, goals) is goal]):
             mean = math.exp(sum(math.log(row["ratio"]) for row in of) / len(of))
-            lines.append(f"- Geometric mean of the {len(of)} rows with goal {goal_text(goal)} in {'/'.join(sorted({row['dtype'] for row in of}))}: {mean:.3f}×, "
+            types = "/".join(sorted({row["dtype"] for row in of}))
+            lines.append(f"- Geometric mean of the {len(of)} rows with goal {goal_text(goal)} in {types}: {mean:.3f}×, "
                          f"goal ≥ {goal['geometric_mean']:.2f}×" + (", **missed**" if mean < goal["geometric_mean"] else "") + "\n")
     return "".join(lines)
 
@@ -137,11 +141,12 @@ def render_misses(root, machine):
     with_goals = [(row, goal) for row in rows if (goal := goal_of(row, goals))]
     for row, goal in with_goals:
         if is_missed(row, goal):
-            lines.append([f"`{row['case']}`", goal_text(goal), reached(row, goal)[1],
-                          f"{100 * reached(row, goal)[0] / goal['tbs' if 'tbs' in goal else 'ratio']:.1f} %", best_peer_text(row), number(row["ours_us"])])
-    idle = [pattern for goal in goals for pattern in goal["cases"] if not any(fnmatch.fnmatchcase(row["case"], pattern) for row in rows)]
-    return (f"{len(lines)} of {len(with_goals)} rows with a goal miss it.\n\n" + table(["case", "goal", "reached", "of the goal", "best peer, µs", "ours, µs"], lines)
-            + "\n" + means(rows, goals) + (f"\nNo row has: {', '.join(f'`{pattern}`' for pattern in idle)}.\n" if idle else ""))
+            value, text = reached(row, goal)
+            lines.append([f"`{row['case']}`", goal_text(goal), text, f"{100 * value / least_of(goal):.1f} %", best_peer_text(row), number(row["ours_us"])])
+    idle = [f"`{pattern}`" for goal in goals for pattern in goal["cases"] if not fnmatch.filter([row["case"] for row in rows], pattern)]
+    return (f"{len(lines)} of {len(with_goals)} rows with a goal miss it.\n\n" +
+            table(["case", "goal", "reached", "of the goal", "best peer, µs", "ours, µs"], lines) + "\n" + means(rows, goals) +
+            (f"\nGoals without a row: {', '.join(idle)}.\n" if idle else ""))
 
 
 def commits_of(data):
@@ -346,8 +351,8 @@ def render_compiler(root, machine):
 def render_packed(root, folder):
     data = json.loads((root / "bench/results" / folder / "packed.json").read_text())
     loads = lambda counts: ", ".join(f"{count} of {size} byte{'s' * (size != '1')}" for size, count in counts.items())
-    rows = [[f"`{row['program']}`" + ("" if row["packed"] else ", rows"), loads(row["loads"]), *(str(row[key]) for key in ("instructions", "registers", "spilled")),
-             f"{row['predicted_us']:.1f}"] for row in data["rows"]]
+    rows = [[f"`{row['program']}`" + ("" if row["packed"] else ", rows"), loads(row["loads"]),
+             *(str(row[key]) for key in ("instructions", "registers", "spilled")), f"{row['predicted_us']:.1f}"] for row in data["rows"]]
     return (f"{data['target']}, ptxas {data['ptxas']}, by `{data['command']}` at {data['commit'][:12]}.\n\n" +
             table(["program", "loads", "instructions", "registers", "bytes spilled", "predicted, µs"], rows))
 
@@ -363,7 +368,8 @@ def render(what, root):
     if words == ["corpus"]:
         return render_corpus(root)
     own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks, "matrix_banks": render_matrix_banks,
-           "modelnew": render_modelnew, "profiles": render_profiles, "overhead": render_overhead, "packed": render_packed, "misses": render_misses}
+           "modelnew": render_modelnew, "profiles": render_profiles, "overhead": render_overhead, "packed": render_packed,
+           "misses": render_misses}
     if words[0] in own and len(words) == 2:
         return own[words[0]](root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:

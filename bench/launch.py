@@ -10,7 +10,6 @@ import pathlib
 import subprocess
 import tempfile
 
-import packing
 import torch
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
@@ -70,19 +69,10 @@ class Loaded:
         self.workspaces = {w["name"]: torch.empty(w["shape"], dtype=TORCH_TYPES[w["dtype"]], device="cuda") for w in plan["workspaces"]}
         self.bound = {}
 
-    def pack(self, buffers):
-        """The buffers, those laid anew of which kernels want the elements in an order of their own: once, before bind()."""
-        inputs = {spec["name"]: spec["dtype"] for spec in self.plan["inputs"]}
-        out = dict(buffers)
-        for arg in (arg for kernel in self.plan["kernels"] for arg in kernel["args"] if "packed" in arg):
-            rows = buffers[arg["buffer"]]
-            laid = packing.packed(bytes(rows.contiguous().view(torch.uint8).flatten().cpu().tolist()), arg["packed"],
-                                  packing.bits_of(inputs[arg["buffer"]]))
-            out[arg["buffer"]] = torch.frombuffer(bytearray(laid), dtype=torch.uint8).to(rows.device)
-        return out
-
     def bind(self, buffers):
-        """Arguments of every kernel over these tensors, kept for launch()."""
+        """Arguments of every kernel over these tensors, kept for launch(). No kernel may want its elements in an order of its own."""
+        if orders := [arg["buffer"] for kernel in self.plan["kernels"] for arg in kernel["args"] if "packed" in arg]:
+            raise ValueError(f"kernels want {', '.join(orders)} packed (bench/packing.py), and nothing here packs")
         buffers = {**buffers, **self.workspaces}
         key = tuple(sorted((name, tensor.data_ptr()) for name, tensor in buffers.items()))
         if key in self.bound:

@@ -3,10 +3,10 @@
     python3 bench/matrix_banks.py --out bench/results/h200/matrix_banks.json
     python3 bench/matrix_banks.py --compile-only                             anywhere with nvcc: ptxas's registers and spills
 
-One program a group of cases, each a process with a time limit: a group that hangs or fails keeps the rows that it had printed and does not lose the
-others'. Kinds of rows: `wgmma`, cycles an instruction (of all warpgroups together) beside the tensor cores' bound, `load` and
-`store`, cycles a box of 128 rows of `width` bytes beside 128 bytes a cycle, and `both`, wgmma while boxes land in other shared
-memory. Exit status 2: something is missing here; 1: a group failed or a result was wrong.
+One program a group of cases, each a process with a time limit. The result names under "failed" each group that did not compile, hung, failed, had a
+wrong result or was faster than its bound, and keeps the rows that such a group had printed; rows of wrong results have no cycles. Kinds of rows:
+`wgmma`, cycles an instruction (of all warpgroups together) beside the tensor cores' bound, `load` and `store`, cycles a box of 128 rows of `width`
+bytes beside 128 bytes a cycle, and `both`, wgmma while boxes land in other shared memory. Exit status 2: something is missing here; 1: a group failed or a result was wrong.
 """
 import argparse
 import concurrent.futures
@@ -18,6 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import gpu
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = REPOSITORY / "bench/matrix_banks.cu"
@@ -59,29 +61,20 @@ def run_group(program, seconds):
         return [json.loads(line) for line in lines], " ".join(filter(None, [problem, err.read().strip()[-500:]]))
 
 
-def query(fields):
-    command = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "--id=0"]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return run.stdout.strip() if run.returncode == 0 else ""
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=REPOSITORY / "bench/results/h200/matrix_banks.json")
     parser.add_argument("--compile-only", action="store_true")
     parser.add_argument("--seconds", type=float, default=15, help="a group may run")
-    parser.add_argument("--commit", default=os.environ.get("WARPLOOM_COMMIT", ""))
+    parser.add_argument("--commit", default="")
     options = parser.parse_args()
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path=os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin"))
     if not nvcc:
         missing("no nvcc", "install CUDA 12 or later, or set PATH or CUDA_HOME to where it is")
     if not options.compile_only:
-        if not (device := query("name")):
+        if not (device := gpu.query("name")):
             missing("no GPU answers nvidia-smi", "run it on an H200, or with --compile-only here")
-        if (capability := query("compute_cap")) != "9.0":
+        if (capability := gpu.query("compute_cap")) != "9.0":
             missing(f"{device} has compute capability {capability}", "wgmma needs 9.0; run it on an H200")
     with tempfile.TemporaryDirectory(prefix="matrix_banks.") as name:
         folder, rows, failed = pathlib.Path(name), [], {}
@@ -93,20 +86,19 @@ def main():
             if not (folder / group).exists():
                 failed[group] = log[-2000:]
             elif spills or warnings:
-                failed[group] = "spills, or wgmma put in sequence: no figure of it counts"
+                failed[group] = "not run: spills, or wgmma put in sequence"
             elif not options.compile_only:
                 got, problem = run_group(str(folder / group), options.seconds)
                 rows += got
-                wrong, fast = sum(not row["right"] for row in got), sum(row["ratio"] > 1.02 for row in got)
+                wrong, fast = sum(not row["right"] for row in got), sum(row.get("ratio", 0) > 1.02 for row in got)
                 if problem or wrong or fast:
-                    failed[group] = problem or f"{wrong} of {len(got)} results are wrong, {fast} faster than the bound: no figure of it counts"
+                    failed[group] = problem or f"{wrong} of {len(got)} results are wrong, {fast} faster than the bound"
     for group, problem in failed.items():
         print(f"{group}: {problem}", file=sys.stderr)
-        rows = [row for row in rows if row["type"] != group and (group != "copies" or row["n"])]
     if not options.compile_only and rows:
-        head = {"device": device, "driver": query("driver_version"), "clocks": query("clocks.sm,clocks.mem,temperature.gpu,power.draw"),
+        head = {"device": device, "driver": gpu.query("driver_version"), "clocks": gpu.query(gpu.CLOCKS),
                 "cuda": re.search(r"release ([\d.]+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout)[1],
-                "commit": options.commit, "command": "python3 " + " ".join(sys.argv), "failed": failed}
+                "commit": options.commit or gpu.commit(), "command": "python3 " + " ".join(sys.argv), "failed": failed}
         text = json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + ",\n".join("  " + json.dumps(row) for row in rows) + "\n ]\n}\n"
         options.out.parent.mkdir(parents=True, exist_ok=True)
         part = options.out.with_name(options.out.name + ".part")

@@ -5,24 +5,21 @@
 A plan file is {"case", "group", "dtype", "track", "schedule", "candidates", "search_seconds", "problem": {…}, "plan": launch list};
 `problem` is {"kind": "matmul", "m", "n", "k", "transpose_a", "transpose_b"} or {"kind": "softmax", "rows", "columns"}.
 Every row: fresh random inputs, poisoned outputs, error against FP64 on this GPU for ours and for each peer, both tracks' peers at
-the same precision, speeds from one alternating run.
+the same precision, speeds from one alternating run. Every row carries the commit that it was measured at, the file's head that of the newest.
+Exit status 1: a plan failed, and the row that it had stays, or none was measured.
 """
 import argparse
 import json
-import os
 import pathlib
-import subprocess
 import sys
 
 import torch
 
+import gpu
 import launch
 import search
 import timing
 
-PEAK_TFLOPS = {"fp8": 1979.0, "bf16": 989.4, "fp16": 989.4, "tf32": 494.7, "fp32": 164.9}  # datasheet; fp32: three tf32 products
-DRAM_GBS = 4800.0
-L2_BYTES = 50 << 20
 SHORT_US = 60  # below that, calls are timed as graphs of many
 
 
@@ -203,7 +200,7 @@ def measure(row, seconds):
     problem = KINDS[row["problem"]["kind"]](row)
     loaded = launch.Loaded(row["plan"])
     # Sets that together are larger than twice the L2, so that short calls find nothing of theirs there.
-    count = min(64, max(2, int(2.5 * L2_BYTES / problem.bytes) + 1))
+    count = min(64, max(2, int(2.5 * gpu.L2_BYTES / problem.bytes) + 1))
     sets = [(problem.inputs(), problem.output()) for _ in range(count)]
     names = [i["name"] for i in row["plan"]["inputs"]], row["plan"]["outputs"][0]["name"]
     bound = [loaded.bind({**dict(zip(names[0], x)), names[1]: y}) for x, y in sets]
@@ -232,7 +229,7 @@ def measure(row, seconds):
     samples = timing.alternate_graphs(calls, count, seconds) if short else timing.alternate(calls, seconds)
     us = {name: timing.median(values) for name, values in samples.items()}
     best = min(peers, key=lambda name: us[name])
-    floor = max(problem.flops / (PEAK_TFLOPS[row["track"]] * 1e6), problem.bytes / (DRAM_GBS * 1e3))
+    floor = max(problem.flops / (gpu.PEAK_TFLOPS[row["track"]] * 1e6), problem.bytes / (gpu.DRAM_GBS * 1e3))
     return {"case": row["case"], "dtype": row["dtype"], "track": row["track"], "ours_us": round(us["ours"], 3),
             "interval_us": timing.interval(samples["ours"]),
             "peers": {name: {"us": round(us[name], 3), "error": peer_errors[name]} for name in peers},
@@ -242,15 +239,6 @@ def measure(row, seconds):
             "candidates": row.get("candidates", 0), "search_seconds": row.get("search_seconds", 0), "schedule": row.get("schedule", "")}
 
 
-def clocks():
-    try:
-        text = subprocess.run(["nvidia-smi", "--query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw", "--format=csv,noheader"],
-                              capture_output=True, text=True, timeout=10).stdout
-        return text.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plans", type=pathlib.Path, required=True)
@@ -258,25 +246,29 @@ def main():
     parser.add_argument("--group")
     parser.add_argument("--case")
     parser.add_argument("--seconds", type=float, default=1.0, help="of timing a row")
-    parser.add_argument("--commit", default=os.environ.get("WARPLOOM_COMMIT", ""))
+    parser.add_argument("--commit", help="of the tree that made the plans; default: WARPLOOM_COMMIT, or what git says here")
     options = parser.parse_args()
+    commit = options.commit or gpu.commit()
     order = [row["case"] for row, _ in search.CASES]
     rows = [json.loads(p.read_text()) for p in sorted(options.plans.glob("*.json"))]
     rows.sort(key=lambda row: order.index(row["case"]) if row["case"] in order else len(order))
     options.out.mkdir(parents=True, exist_ok=True)
-    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
+    driver = gpu.query("driver_version")
     groups = {}
     for path in options.out.glob("*.json"):  # rows of other cases stay
         if "rows" in (stored := json.loads(path.read_text())):
-            groups[path.stem] = {row.get("case"): row for row in stored["rows"]}
+            groups[path.stem] = {row.get("case"): {"commit": stored.get("commit") or "unknown", **row} for row in stored["rows"]}
+    measured = failed = 0
     for row in rows:
         if (options.group and row["group"] != options.group) or (options.case and row["case"] != options.case):
             continue
         try:
-            result = measure(row, options.seconds)
+            result = measure(row, options.seconds) | {"commit": commit}
         except Exception as problem:  # one bad plan must not lose the others' figures
             print(f"{row['case']}: {type(problem).__name__}: {str(problem)[:300]}", file=sys.stderr)
+            failed += 1
             continue
+        measured += 1
         groups.setdefault(row["group"], {})[result["case"]] = result
         print(f"{result['case']:<34} {result['track']:<5} {result['ours_us']:>9.1f} us  {result['tflops']:>6.1f} TF {result['gbs']:>7.1f} GB/s "
               f"{result['ratio']:.3f}x {result['best_peer']:<14} error {result['error']:.2e} "
@@ -285,12 +277,14 @@ def main():
         # After every row: who is stopped keeps what there is, the rows not measured again among it.
         ordered = sorted(groups[row["group"]].values(), key=lambda one: order.index(one["case"]) if one["case"] in order else len(order))
         record = {"device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda,
-                  "peers": {"torch": torch.__version__, "cublas": f"of CUDA {torch.version.cuda}"}, "clocks": clocks(),
-                  "commit": options.commit, "command": "python3 " + " ".join(sys.argv), "rows": ordered}
+                  "peers": {"torch": torch.__version__, "cublas": f"of CUDA {torch.version.cuda}"}, "clocks": gpu.query(gpu.CLOCKS),
+                  "commit": commit, "command": "python3 " + " ".join(sys.argv), "rows": ordered}
         part = options.out / f"{row['group']}.json.part"
         part.write_text(json.dumps(record, indent=1) + "\n")
         part.rename(options.out / f"{row['group']}.json")
+    print(f"{measured} rows measured, {failed} plans failed")
+    return 1 if failed or not measured else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,10 +9,12 @@ A bundle's folder is named levelN_TASK after KernelBench/levelN/TASK.py. Five tr
 """
 import json
 import pathlib
-import subprocess
 import sys
+import tempfile
 
 import torch
+
+import gpu
 
 
 def main():
@@ -28,14 +30,13 @@ def main():
         module = (f"import sys\nsys.path.insert(0, {str(bundle.resolve())!r})\nfrom {bundle.name} import adopt\n"
                   "ModelNew = adopt(Model)\n")
         found = eval_kernel_against_ref(source, module, num_correct_trials=5, num_perf_trials=30, measure_performance=True,
-                                        build_dir="/tmp/modelnew", device=torch.device("cuda:0"))
+                                        build_dir=tempfile.mkdtemp(prefix="modelnew."), device=torch.device("cuda:0"))
         rows.append({"task": bundle.name, "compiled": found.compiled, "correct": found.correctness,
                      "trials": found.metadata.get("correctness_trials"), "us": 1e3 * found.runtime,
                      "eager_us": 1e3 * found.ref_runtime})
         print(rows[-1], flush=True)
         torch.cuda.empty_cache()
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-    result.write_text(json.dumps({"commit": commit, "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
+    result.write_text(json.dumps({"commit": gpu.commit(), "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
                                   "rows": rows}, indent=1) + "\n")
     return 0 if all(row["correct"] for row in rows) else 1
 

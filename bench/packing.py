@@ -35,8 +35,3 @@ def packed(rows, order, bits):
     for i, place in enumerate(places(order)):
         codes[place] = rows[i // per] >> i % per * bits & (1 << bits) - 1
     return bytes(sum(codes[i + j] << j * bits for j in range(per)) for i in range(0, len(codes), per))
-
-
-def bits_of(dtype):
-    """Of an element type by its name in a launch list."""
-    return 8 if dtype in ("e4m3", "e5m2") else int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))

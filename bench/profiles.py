@@ -5,7 +5,7 @@
 
 A kernel's row: its time alone with the caches flushed, the share of their peak that the tensor cores, DRAM, L2, the first level
 with shared memory and instruction issue reach, warps at work of those a multiprocessor can hold, and where its warps waited longest:
-cycles a warp waits for that reason between two instructions.
+cycles a warp waits for that reason between two instructions. Exit status 1: a case has no plan or ncu no figures of it; its old rows stay.
 """
 import argparse
 import csv
@@ -18,6 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import gpu
 
 SHARES = {"tensor": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", "dram": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
           "l2": "lts__throughput.avg.pct_of_peak_sustained_elapsed", "l1": "l1tex__throughput.avg.pct_of_peak_sustained_active",
@@ -42,17 +44,20 @@ def rows_of(case, table):
     return out
 
 
-def save(options, rows):
-    head = {"device": options.gpu, "commit": options.commit, "command": "python3 " + " ".join(sys.argv)}
+def save(options, commit, rows):
+    head = {"device": options.gpu, "commit": commit, "command": "python3 " + " ".join(sys.argv)}
     options.out.write_text(json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + ",\n".join("  " + json.dumps(row) for row in rows) + "\n ]\n}\n")
 
 
 def measure(options):
-    rows = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
+    stored = json.loads(options.out.read_text()) if options.out.exists() else {"rows": []}
+    rows = [{"commit": stored.get("commit") or "unknown", **row} for row in stored["rows"]]
+    commit, failed = options.commit or gpu.commit(), 0
     for case in options.case or MISSES:
         path = options.plans / f"{case}.json"
         if not path.exists():
-            print(f"{case}: no plan", flush=True)
+            print(f"{case}: no plan", file=sys.stderr)
+            failed += 1
             continue
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(path, folder)
@@ -63,16 +68,18 @@ def measure(options):
                        *sections, sys.executable, str(pathlib.Path(__file__).parent / "sanitize.py"), folder]
             text = subprocess.run(command, capture_output=True, text=True).stdout
         if '"ID"' not in text:
-            print(f"{case}: {text[-300:]}", flush=True)
+            print(f"{case}: {text[-300:]}", file=sys.stderr)
+            failed += 1
             continue
-        rows = [row for row in rows if row["case"] != case] + rows_of(case, text)
+        rows = [row for row in rows if row["case"] != case] + [row | {"commit": commit} for row in rows_of(case, text)]
         print(f"{case}: {rows[-1]}", flush=True)
-        save(options, rows)  # after every case: who is stopped keeps what there is
+        save(options, commit, rows)  # after every case: who is stopped keeps what there is
+    return 1 if failed else 0
 
 
-PEAKS = {"fp8": 1979.0, "bf16": 989.4, "tf32": 494.7, "fp32": 164.9}  # TFLOP/s, datasheet; fp32: three tf32 products
+PEAKS = {track: peak for track, peak in gpu.PEAK_TFLOPS.items() if track != "fp16"}  # whose line is that of bf16
 COLOURS = {"fp8": "#7b4ba6", "bf16": "#1b6ca8", "fp16": "#00798c", "tf32": "#2e8b57", "fp32": "#d1495b", "vector": "#3d3d3d"}
-DRAM = 4.8  # TB/s
+DRAM = gpu.DRAM_GBS / 1000  # TB/s
 
 
 def plot(options):
@@ -109,7 +116,7 @@ def plot(options):
     size = lambda row: row["gbs"] * row["ours_us"] * 1e-3  # MB
     x, y = panel(600, 320, (5, 30000, "megabytes moved"), (0.5, 10, "TB/s"), f"{len(movers)} row-wise operators")
     out.append(f'<line x1="{x(5):.0f}" x2="{x(30000):.0f}" y1="{y(DRAM):.0f}" y2="{y(DRAM):.0f}" stroke="#999"/>'
-               f'<text x="{x(5) + 4:.0f}" y="{y(DRAM) - 4:.0f}">DRAM, 4.8 TB/s</text>')
+               f'<text x="{x(5) + 4:.0f}" y="{y(DRAM) - 4:.0f}">DRAM, {DRAM:g} TB/s</text>')
     for row in movers:
         dot(x(size(row)), y(row["gbs"] / 1000), row, COLOURS[row["track"]])
     options.out.write_text("\n".join(out) + "\n</svg>\n")
@@ -128,7 +135,7 @@ def main():
     verb.add_argument("--results", type=pathlib.Path, required=True)
     verb.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    {"measure": measure, "plot": plot}[options.verb](options)
+    return {"measure": measure, "plot": plot}[options.verb](options)
 
 
 if __name__ == "__main__":

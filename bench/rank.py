@@ -4,7 +4,8 @@
     python3 bench/rank.py predict --warploom build/release/warploom --results bench/results/h200/ranking.json [--plot docs/ranking.svg]
 
 `measure` judges and times schedules drawn at random from every family that covers a problem (a GPU is needed). `predict` asks for the
-predicted time of each on any machine, stores it beside the measured one with Spearman's rank correlation, and plots both.
+predicted time of each on any machine, stores it beside the measured one with Spearman's rank correlation, and plots both; a row without a
+prediction stays, is named, counts in no correlation, and makes the exit status 1.
 """
 import argparse
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 
+import gpu
 from search import matmul, softmax
 
 CASES = [*[matmul("bf16", *shape) for shape in [(4096, 4096, 4096), (2048, 2048, 2048), (8192, 1024, 4096), (512, 14336, 4096), (64, 4096, 14336),
@@ -39,7 +41,7 @@ def measure(options):
             schedule = family + "".join(f" {k}={v}" for k, v in json.loads(fields)["fields"].items())
             rows.append({"case": row["case"], "group": row["group"], "track": row["track"], "schedule": schedule, "measured_us": round(us, 2)})
         print(f"{row['case']:<32} {len(found)} candidates", flush=True)
-    save(options.out, {"gpu": options.gpu, "commit": options.commit, "models": {row["case"]: text for row, text in CASES}, "rows": rows})
+    save(options.out, {"gpu": options.gpu, "commit": options.commit or gpu.commit(), "models": {row["case"]: text for row, text in CASES}, "rows": rows})
 
 
 def save(path, results):
@@ -58,17 +60,31 @@ def predict(options):
                 source.write_text(results["models"][row["case"]])
             shown = subprocess.run([options.warploom, "show", str(source), "--what", "cost", "--target", "sm_90a", "--track", row["track"], "--schedule",
                                     row["schedule"], "--json"], capture_output=True, text=True)
-            row["predicted_us"] = round(json.loads(shown.stdout).get("predicted_us", 0), 2)
-    results["rows"] = [row for row in results["rows"] if row["predicted_us"] > 0]
-    results["spearman"] = {group: {"candidates": len(some := [r for r in results["rows"] if r["group"] == group]), "all": spearman(some),
+            row.pop("predicted_us", None)
+            try:
+                found = json.loads(shown.stdout)
+            except json.JSONDecodeError:
+                found = {"error": {"code": f"exit status {shown.returncode}"}}
+            if found.get("predicted_us", 0) > 0:
+                row["predicted_us"] = round(found["predicted_us"], 2)
+            else:
+                print(f"{row['case']}: no prediction ({(found.get('error') or {}).get('code')}): {row['schedule']}", file=sys.stderr)
+    predicted = predicted_rows(results)
+    results["spearman"] = {group: {"candidates": len(some := [r for r in predicted if r["group"] == group]), "all": spearman(some),
                                    "within_a_problem": {case: spearman([r for r in some if r["case"] == case]) for case in sorted({r["case"] for r in some})}}
                            for group in ("dense", "rowwise")}
     for group, values in results["spearman"].items():
-        values["median_within_a_problem"] = round(statistics.median(values["within_a_problem"].values()), 3)
+        values["median_within_a_problem"] = round(statistics.median(values["within_a_problem"].values() or [0.0]), 3)
         print(group, json.dumps(values))
     save(options.results, results)
     if options.plot:
         options.plot.write_text(plot(results))
+    print(f"{len(predicted)} of {len(results['rows'])} rows predicted")
+    return 0 if len(predicted) == len(results["rows"]) else 1
+
+
+def predicted_rows(results):
+    return [row for row in results["rows"] if "predicted_us" in row]
 
 
 def ranks(values):
@@ -97,8 +113,8 @@ def plot(results):
     colours = ["#1b6ca8", "#d1495b", "#2e8b57", "#edae49", "#7b4ba6", "#3d3d3d", "#00798c", "#b5651d"]
     out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 470" font-family="sans-serif" font-size="11">', '<rect width="900" height="470" fill="white"/>']
     for panel, group in enumerate(("dense", "rowwise")):
-        rows = [r for r in results["rows"] if r["group"] == group]
-        values = [r[k] for r in rows for k in ("predicted_us", "measured_us")]
+        rows = [r for r in predicted_rows(results) if r["group"] == group]
+        values = [r[k] for r in rows for k in ("predicted_us", "measured_us")] or [1]
         low, high = math.log10(min(values)) - 0.1, math.log10(max(values)) + 0.1
         x0, y0, size = 60 + 445 * panel, 400, 370
         at = lambda v: (math.log10(v) - low) / (high - low) * size
@@ -134,7 +150,7 @@ def main():
     verb.add_argument("--results", type=pathlib.Path, required=True)
     verb.add_argument("--plot", type=pathlib.Path)
     options = parser.parse_args()
-    {"measure": measure, "predict": predict}[options.verb](options)
+    return {"measure": measure, "predict": predict}[options.verb](options)
 
 
 if __name__ == "__main__":

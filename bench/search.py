@@ -3,7 +3,7 @@
     python3 bench/search.py --warploom build/portable/warploom --plans bench/plans/h200 [--budget 20s] [--only SUBSTRING] [--archive FILE]
 
 A case whose plan is stored already is skipped, so that a part that was cut off goes on where it stopped; `--archive` names the
-archive to bring along. bench/measure.py re-measures the plans beside all peers.
+archive to bring along. bench/measure.py re-measures the plans beside all peers. Exit status 1: a case has got no plan, or could not be renewed.
 """
 import argparse
 import json
@@ -139,22 +139,37 @@ def write(options, source, row, text):
     subprocess.run([options.warploom, "new", text, "--dtype", types[row["dtype"]], "--out", str(source)], check=True, stdout=subprocess.DEVNULL)
 
 
+def shown(options, source, row, text, schedule):
+    """The launch list of a schedule, written by way of `source`; or nothing, and what was said."""
+    try:
+        write(options, source, row, text)
+    except subprocess.CalledProcessError as problem:
+        return None, str(problem)
+    run = subprocess.run([options.warploom, "show", str(source), "--what", "source", "--target", "sm_90a", "--track", row["track"],
+                          "--schedule", schedule, "--json"], capture_output=True, text=True)
+    try:
+        return json.loads(run.stdout)["launch_list"], ""
+    except (json.JSONDecodeError, KeyError):
+        return None, f"exit {run.returncode}: {run.stdout[-400:]} {run.stderr[-300:]}"
+
+
 def renew(options):
+    failed = []
     for row, text in CASES:
         target = options.plans / f"{row['case']}.json"
         if options.only not in row["case"] or not target.exists():
             continue
         stored = json.loads(target.read_text())
         with tempfile.TemporaryDirectory() as folder:
-            source = pathlib.Path(folder) / f"{row['case']}.textproto"
-            write(options, source, row, text)
-            run = subprocess.run([options.warploom, "show", str(source), "--what", "source", "--target", "sm_90a", "--track", row["track"],
-                                  "--schedule", stored["schedule"], "--json"], capture_output=True, text=True)
-        result = json.loads(run.stdout)
-        if "launch_list" not in result:
-            print(f"{row['case']}: {run.stdout[-400:]}", file=sys.stderr)
-            continue
-        target.write_text(json.dumps(stored | {"plan": result["launch_list"]}) + "\n")
+            plan, said = shown(options, pathlib.Path(folder) / f"{row['case']}.textproto", row, text, stored["schedule"])
+        if plan:
+            target.write_text(json.dumps(stored | {"plan": plan}) + "\n")
+        else:
+            failed.append(row["case"])
+            print(f"{row['case']}: {said}", file=sys.stderr)
+    if failed:
+        print(f"not renewed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def main():
@@ -169,6 +184,7 @@ def main():
     options.plans.mkdir(parents=True, exist_ok=True)
     if options.renew:
         return renew(options)
+    failed = 0
     for row, text in CASES:
         target = options.plans / f"{row['case']}.json"
         if options.only not in row["case"] or target.exists():
@@ -182,6 +198,7 @@ def main():
                 result = json.loads(run.stdout)
                 plan = json.loads((pathlib.Path(folder) / "out" / "plan.json").read_text())
             except (json.JSONDecodeError, FileNotFoundError):
+                failed = 1
                 print(f"{row['case']}: no plan (exit {run.returncode}): {run.stdout[-600:]} {run.stderr[-300:]}", file=sys.stderr)
                 continue
         schedule = plan["schedule"]  # of several regions: their text
@@ -192,7 +209,8 @@ def main():
         target.write_text(json.dumps(row) + "\n")
         print(f"{row['case']:<34} {result['best_us']:>10.1f} us  {result['speedup']:.3f}x {result['reference']}  error {result['error']:.2e}  "
               f"{result['candidates']} candidates in {result['seconds']:.0f} s  {row['schedule']}", flush=True)
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -31,6 +31,15 @@ def run_all(build, record):
     return max(shard.wait() for shard in shards)
 
 
+def commit_of(root):
+    """", at COMMIT" where git knows it."""
+    try:
+        run = subprocess.run(["git", "-C", root, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    except OSError:
+        return ""
+    return f", at {run.stdout.strip()}" if run.returncode == 0 else ""
+
+
 def way(row):
     if not all(row["caught"]):
         return "equivalent" if row["equivalent"] else "unnoticed"
@@ -58,7 +67,7 @@ def main():
         rows = [json.loads(line) for i in range(2) for line in open(f"{record}.{i}", encoding="utf-8")]
     rows.sort(key=lambda r: (r["family"], r["case"], r["kernel"], r["line"]))
     kernels = len({(r["case"], r["kernel"]) for r in rows})
-    text = HEAD + f"{len(rows)} mutants of {kernels} kernels, {len({r['case'] for r in rows})} launch lists.\n\n"
+    text = HEAD + f"{len(rows)} mutants of {kernels} kernels, {len({r['case'] for r in rows})} launch lists{commit_of(root)}.\n\n"
     text += "## By family\n\n" + table("family", rows, lambda r: f"{r['family']} ({r['target']})") + "\n"
     text += "## By mutation\n\n" + table("call", sorted(rows, key=lambda r: r["call"]), lambda r: f"`{r['call']}`") + "\n"
     text += "## Equivalent mutants\n\n| call | change | mutants | why the kernel means the same |\n|---|---|---:|---|\n"

@@ -13,12 +13,19 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
   banks MACHINE           shared-memory wavefronts, emulated and counted by the GPU, bench/results/MACHINE/banks.json
   matrix_banks MACHINE    cycles of wgmma and of the copy engine by swizzle, bench/results/MACHINE/matrix_banks.json
   profiles MACHINE        what the units of a GPU were busy with, bench/results/MACHINE/profiles.json
+  packed FOLDER           what it takes to read weights packed or not, bench/results/FOLDER/packed.json
+  misses MACHINE          the rows of bench/results/MACHINE/*.json below their goal in bench/goals.json
   overhead FILE           what judging a candidate adds to its own runs, bench/results/faults/FILE.json
   results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the columns that matter most
 
+bench/goals.json: for each machine a list of {"cases": patterns of fnmatch, "ratio": least of it or "tbs": least terabytes a second, "aim": what is
+hoped for, "least_bytes": moved by a row that is meant, "geometric_mean": least of the ratios of all}. A row's goal is the first that fits it.
+
 With --check nothing is written and the exit status is 1 when a document differs.
 """
+import fnmatch
 import json
+import math
 import pathlib
 import re
 import sys
@@ -78,6 +85,80 @@ def best_peer_text(row):
     return f"{peer} {number(time)}" if peer else "–"
 
 
+def load_goals(root, machine):
+    path = root / "bench/goals.json"
+    return json.loads(path.read_text()).get(machine, []) if path.exists() else []
+
+
+def fits(row, goal):
+    moved = row["ours_us"] * (row.get("gbs") or 0) * 1e3  # microseconds times GB/s
+    return moved >= goal.get("least_bytes", 0) and any(fnmatch.fnmatchcase(row["case"], pattern) for pattern in goal["cases"])
+
+
+def goal_of(row, goals):
+    return next((goal for goal in goals if fits(row, goal)), None)
+
+
+def reached(row, goal):
+    """The figure that the goal is about, and as text."""
+    value = row["gbs"] / 1000 if "tbs" in goal else row.get("ratio") or 0
+    return value, f"{value:.2f} TB/s" if "tbs" in goal else f"{value:.3f}×"
+
+
+def least_of(goal):
+    return goal["tbs" if "tbs" in goal else "ratio"]
+
+
+def is_missed(row, goal):
+    return reached(row, goal)[0] < least_of(goal)
+
+
+def goal_text(goal):
+    unit = " TB/s" if "tbs" in goal else "×"
+    return f"≥ {least_of(goal):g}{unit}" + (f", aim {goal['aim']:g}{unit}" if "aim" in goal else "")
+
+
+def goal_cell(row, goals):
+    goal = goal_of(row, goals)
+    return "–" if goal is None else goal_text(goal) + (", **missed**" if is_missed(row, goal) else "")
+
+
+def means(rows, goals):
+    """A line for each goal of a geometric mean that has rows among these."""
+    lines = []
+    for goal in goals:
+        if "geometric_mean" in goal and (of := [row for row in rows if goal_of(row, goals) is goal]):
+            mean = math.exp(sum(math.log(row["ratio"]) for row in of) / len(of))
+            types = "/".join(sorted({row["dtype"] for row in of}))
+            lines.append(f"- Geometric mean of the {len(of)} rows with goal {goal_text(goal)} in {types}: {mean:.3f}×, "
+                         f"goal ≥ {goal['geometric_mean']:.2f}×" + (", **missed**" if mean < goal["geometric_mean"] else "") + "\n")
+    return "".join(lines)
+
+
+def render_misses(root, machine):
+    goals, lines = load_goals(root, machine), []
+    rows = [row for _, data in load_groups(root, machine) for row in data["rows"]]
+    with_goals = [(row, goal) for row in rows if (goal := goal_of(row, goals))]
+    for row, goal in with_goals:
+        if is_missed(row, goal):
+            value, text = reached(row, goal)
+            lines.append([f"`{row['case']}`", goal_text(goal), text, f"{100 * value / least_of(goal):.1f} %", best_peer_text(row), number(row["ours_us"])])
+    idle = [f"`{pattern}`" for goal in goals for pattern in goal["cases"] if not fnmatch.filter([row["case"] for row in rows], pattern)]
+    return (f"{len(lines)} of {len(with_goals)} rows with a goal miss it.\n\n" +
+            table(["case", "goal", "reached", "of the goal", "best peer, µs", "ours, µs"], lines) + "\n" + means(rows, goals) +
+            (f"\nGoals without a row: {', '.join(idle)}.\n" if idle else ""))
+
+
+def commits_of(data):
+    """The newest run's, and how many rows are of which others."""
+    newest, others = data.get("commit") or "", {}
+    for row in data.get("rows", []):
+        if row.get("commit", newest) != newest:
+            others.setdefault(row["commit"], []).append(row)
+    kept = ", ".join(f"{len(rows)} at {commit[:12]}" for commit, rows in others.items())
+    return (newest[:12] or "an unknown commit") + (f" (older rows: {kept})" if kept else "")
+
+
 def short_results(groups, limit):
     rows = []
     for _, data in groups:
@@ -90,16 +171,17 @@ def short_results(groups, limit):
     return table(["case", "track", "ours, µs", "best peer, µs", "ratio", "rate", "of roofline", "error"], rows)
 
 
-def full_results(groups):
+def full_results(groups, goals):
     parts = []
     for group, data in groups:
         peers = ", ".join(f"{name} {version}" for name, version in data.get("peers", {}).items())
         parts.append(f"### {group}\n\n{data.get('device', '')}, driver {data.get('driver', '–')}, "
                      f"CUDA {data.get('cuda', '–')}; peers: {peers or 'none'}. Made by `{data.get('command', '')}`"
-                     f" at {str(data.get('commit', ''))[:12] or 'an unknown commit'}.\n")
+                     f" at {commits_of(data)}.\n")
         names = sorted({name for row in data.get("rows", []) for name in row.get("peers", {})})
+        aimed = any(goal_of(row, goals) for row in data.get("rows", []))
         headers = (["case", "track", "ours, µs", "95 % interval"] + [f"{name}, µs (error)" for name in names] +
-                   ["ratio", "TFLOP/s", "GB/s", "of roofline", "error", "workspace, bytes", "prepare, µs", "candidates",
+                   ["ratio"] + ["goal"] * aimed + ["TFLOP/s", "GB/s", "of roofline", "error", "workspace, bytes", "prepare, µs", "candidates",
                     "search, s"])
         rows = []
         for row in data.get("rows", []):
@@ -109,12 +191,14 @@ def full_results(groups):
             for name in names:
                 peer = row.get("peers", {}).get(name)
                 cells.append(f"{number(peer.get('us'))} ({number(peer.get('error'))})" if peer else "–")
-            cells += [f"{row['ratio']:.2f}×" if row.get("ratio") else "–"]
+            cells += [f"{row['ratio']:.2f}×" if row.get("ratio") else "–"] + [goal_cell(row, goals)] * aimed
             cells += [number(row.get(key)) for key in ("tflops", "gbs")] + [percent(row.get("roofline_fraction"))]
             cells += [number(row.get(key)) for key in ("error", "workspace_bytes", "prepare_us", "candidates",
                                                        "search_seconds")]
             rows.append(cells)
         parts.append(table(headers, rows))
+        if lines := means(data.get("rows", []), goals):
+            parts.append(lines)
     return "\n".join(parts)
 
 
@@ -123,6 +207,10 @@ def outcome_table(first, counts, best):
     codes = sorted({code for of in counts.values() for code in of}, key=lambda code: (code != best, code))
     return table([first] + codes + ["all"], [[name or "–"] + [str(of.get(code, 0)) for code in codes] + [str(sum(of.values()))]
                                              for name, of in sorted(counts.items())])
+
+
+def at_commit(run):
+    return f", at {run['commit'][:12]}" if run.get("commit") else ""
 
 
 def refusal_table(run):
@@ -134,7 +222,7 @@ def render_graphs(root):
     run = json.loads((root / "tests/fuzz/last_graphs.json").read_text())
     head = (f"Seeds {run['first_seed']} to {run['first_seed'] + run['graphs'] - 1}: {run['agree']} of {run['graphs']} random graphs of "
             f"1 to 6 operators agree between interpreter, CPU target, emulator and FP64; {run['bugs']} faults, {run['refused']} refused by "
-            f"name ({percent(run['refused'] / run['graphs'])}); {run['seconds']:.0f} s.\n\n")
+            f"name ({percent(run['refused'] / run['graphs'])}); {run['seconds']:.0f} s{at_commit(run)}.\n\n")
     operators = ", ".join(f"{name} {count}" for name, count in sorted(run["operators"].items(), key=lambda item: (-item[1], item[0])))
     return head + "\n".join([outcome_table("graphs on", run["by_target"], "agrees"),
                              outcome_table("schedules of regions on", run["schedules"], "built"), refusal_table(run),
@@ -145,7 +233,7 @@ def render_fuzz(root):
     run = json.loads((root / "tests/fuzz/last_run.json").read_text())
     head = (f"Seeds {run['first_seed']} to {run['first_seed'] + run['programs'] - 1}: {run['programs']} programs, "
             f"{run['runs']} runs on a target in {run['seconds']:.0f} s, {run['bugs']} faults, {run['refused']} refused by name "
-            f"({percent(run['refused'] / run['runs'])}).\n\n")
+            f"({percent(run['refused'] / run['runs'])}){at_commit(run)}.\n\n")
     return head + "\n".join([outcome_table("target", run["by_target"], "agrees"), outcome_table("kind", run["by_kind"], "agrees"),
                              refusal_table(run)])
 
@@ -186,7 +274,7 @@ def render_ranking(root, machine):
     for group, of in data["spearman"].items():
         rows.append([group, str(of["candidates"]), f"{of['all']:.3f}", f"{of['median_within_a_problem']:.3f}"])
         for case, value in of["within_a_problem"].items():
-            rows.append([f"`{case}`", str(sum(row["case"] == case for row in data["rows"])), f"{value:.3f}", ""])
+            rows.append([f"`{case}`", str(sum(row["case"] == case and "predicted_us" in row for row in data["rows"])), f"{value:.3f}", ""])
     return f"{data['gpu']}; times measured at {data['commit'][:12]}.\n\n" + table(["problem", "candidates", "rank correlation", "median within"], rows)
 
 
@@ -217,7 +305,7 @@ def render_matrix_banks(root, machine):
         mode = f"{row['swizzle']} B" if row["swizzle"] else "none" if row["width"] == 16 else "none, rows of 128 B"
         cells.setdefault(name, {})[mode] = f"{row['ratio']:.2f}" if row["right"] else "wrong"
     modes = ["none", "32 B", "64 B", "128 B", "none, rows of 128 B"]
-    failed = "".join(f" Group `{group}` failed." for group in data["failed"])
+    failed = "".join(f" Group `{group}` failed: {why.splitlines()[0][:80]}." for group, why in data["failed"].items() if why)
     return (f"{data['device']}, driver {data['driver']}, at {data['commit'][:12] or 'an unknown commit'}.{failed}\n\n" +
             table(["bound / cycles", *modes], [[name, *(of.get(mode, "–") for mode in modes)] for name, of in cells.items()]))
 
@@ -236,7 +324,7 @@ def render_profiles(root, machine):
     rows = [[f"`{row['case']}`", f"`{row['kernel']}`", number(row["us"]), *(f"{row[unit]:.0f} %" for unit in units),
              ", ".join(f"{name.replace('_', ' ')} {number(cycles, 2)}" for name, cycles in row["stalls"].items())]
             for row in data["rows"] if not row["kernel"].startswith("prepare")]
-    return (f"{data['device']}, by `{data['command']}` at {data['commit']}.\n\n" +
+    return (f"{data['device']}, by `{data['command']}` at {commits_of(data)}.\n\n" +
             table(["case", "kernel", "µs", "tensor", "DRAM", "L2", "L1, shared", "issue", "warps", "waiting, cycles an instruction"], rows))
 
 
@@ -255,9 +343,18 @@ def render_compiler(root, machine):
               number(row["cpu_ms"]), number(row["bar_ms"])] for row in data["rows"]]
     programs = [[f"{row['kernel']} (`{row['example']}`)", *(str(row[key]) for key in ("lines", "hexcute", "cutlass"))]
                 for row in data["programs"]]
-    return (f"{data['device']}, load {data['load']:.0f}; {compilers}. Made by `{data['command']}` at {data['commit'][:12]}.\n\n" +
+    return (f"{data['device']}, load {data['load']:.1f}; {compilers}. Made by `{data['command']}` at {data['commit'][:12]}.\n\n" +
             table(["step", "median, ms", "95 % interval", "least, ms", "processor, ms", "bar, ms"], steps) + "\n" +
             table(["program", "lines", "Hexcute", "CUTLASS"], programs))
+
+
+def render_packed(root, folder):
+    data = json.loads((root / "bench/results" / folder / "packed.json").read_text())
+    loads = lambda counts: ", ".join(f"{count} of {size} byte{'s' * (size != '1')}" for size, count in counts.items())
+    rows = [[f"`{row['program']}`" + ("" if row["packed"] else ", rows"), loads(row["loads"]),
+             *(str(row[key]) for key in ("instructions", "registers", "spilled")), f"{row['predicted_us']:.1f}"] for row in data["rows"]]
+    return (f"{data['target']}, ptxas {data['ptxas']}, by `{data['command']}` at {data['commit'][:12]}.\n\n" +
+            table(["program", "loads", "instructions", "registers", "bytes spilled", "predicted, µs"], rows))
 
 
 def render(what, root):
@@ -271,14 +368,15 @@ def render(what, root):
     if words == ["corpus"]:
         return render_corpus(root)
     own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks, "matrix_banks": render_matrix_banks,
-           "modelnew": render_modelnew, "profiles": render_profiles, "overhead": render_overhead}
+           "modelnew": render_modelnew, "profiles": render_profiles, "overhead": render_overhead, "packed": render_packed,
+           "misses": render_misses}
     if words[0] in own and len(words) == 2:
         return own[words[0]](root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:
         groups = [group for group in load_groups(root, words[1]) if len(words) < 4 or group[0] in words[3:]]
         if not groups:
             return f"No measurements on this machine ({words[1]}) are stored yet.\n"
-        return short_results(groups, int(words[2])) if len(words) >= 3 else full_results(groups)
+        return short_results(groups, int(words[2])) if len(words) >= 3 else full_results(groups, load_goals(root, words[1]))
     raise SystemExit(f"render_docs.py: nobody knows how to render '{what}'")
 
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+#include "base/error.h"
 #include "program.h"
 namespace warploom::fuzz {
 struct Outcome {
@@ -39,4 +40,6 @@ using Check = std::function<std::vector<Outcome>(std::uint64_t first, int count,
 std::vector<Outcome> run(const Run& run, const Check& check = check_programs);
 
 nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds);
+// With the commit of the sources, where git knows it.
+Status write_figures(const char* file, nlohmann::json figures);
 }  // namespace warploom::fuzz

@@ -29,7 +29,7 @@ TEST(Fuzz, RandomProgramsMeanTheSameEverywhere) {
     EXPECT_FALSE(o.is_bug()) << "seed " << o.seed << " (" << o.kind << ", " << o.target << "): " << o.code << "\n" << o.detail;
   }
   const auto figures = fuzz::figures(run, outcomes, seconds);
-  if (const char* out = std::getenv("WARPLOOM_FUZZ_OUT")) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
+  if (const char* out = std::getenv("WARPLOOM_FUZZ_OUT")) { ASSERT_TRUE(fuzz::write_figures(out, figures)); }
   std::cout << figures.dump(1) << "\n";
   EXPECT_GE(outcomes.size(), static_cast<std::size_t>(run.count));
   EXPECT_LT(static_cast<double>(refused), (sample ? 0.25 : 0.15) * static_cast<double>(outcomes.size()))

@@ -40,7 +40,7 @@ TEST(FuzzGraphs, RandomGraphsComputeTheSameEverywhere) {
                              << shown(fuzz::make_graph_case(o.seed)) << o.detail;
   }
   const auto figures = fuzz::graph_figures(run, outcomes, seconds);
-  if (const char* out = std::getenv("WARPLOOM_GRAPHS_OUT")) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
+  if (const char* out = std::getenv("WARPLOOM_GRAPHS_OUT")) { ASSERT_TRUE(fuzz::write_figures(out, figures)); }
   std::cout << figures.dump(1) << "\n";
   EXPECT_GE(figures["agree"].get<int>(), run.count * 9 / 10) << "too few graphs reach the end";
 }

@@ -5,10 +5,14 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <array>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <deque>
 #include <regex>
 #include <set>
+#include "base/file.h"
 #include "check.h"
 namespace warploom::fuzz {
 namespace {
@@ -134,5 +138,15 @@ nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, dou
   return {{"first_seed", run.first}, {"programs", run.count}, {"runs", outcomes.size()},
           {"refused", refused},      {"bugs", bugs},          {"seconds", std::round(seconds)},
           {"by_target", by_target},  {"by_kind", by_kind},    {"refusals", refusals}};
+}
+
+Status write_figures(const char* file, nlohmann::json figures) {
+  std::array<char, 64> commit = {};
+  if (FILE* git = ::popen("git -C '" WARPLOOM_SOURCE_DIR "' rev-parse --short HEAD 2>/dev/null", "r")) {
+    if (std::fgets(commit.data(), commit.size(), git))
+      figures["commit"] = std::string(commit.data(), std::strcspn(commit.data(), "\n"));
+    ::pclose(git);
+  }
+  return write_file(file, figures.dump(1) + "\n");
 }
 }  // namespace warploom::fuzz

@@ -111,20 +111,39 @@ bool no_copies(const Lines& lines, const Mutant&) {
   return std::none_of(lines.begin(), lines.end(), [](const std::string& line) { return has(line, "wl::cp_async<"); });
 }
 
-// Every access to the ring's slots has one address within its slot: a thread reads what it copied itself.
+// Turns of the loop over i0 that is next around line i; 1 where there is none.
+long turns_of(const Lines& lines, std::size_t i) {
+  static const std::regex loop(R"(for \(int i0 = 0; i0 < (\d+); \+\+i0\))");
+  for (std::size_t head = head_of(lines, i); head > 0 && indent(lines[head]) > 0; head = head_of(lines, head)) {
+    std::smatch found;
+    if (std::regex_search(lines[head], found, loop)) return std::stol(found[1]);
+  }
+  return 1;
+}
+
+// Every access to the ring's slots has one address within its slot, or lies whole steps further on among those that the same thread copies:
+// a thread reads what it copied itself.
 bool slots_of_one_thread(const Lines& lines, const Mutant&) {
   static const std::regex access(R"(\bslot_? \+ (?:ring_(?:write|read) \* \d+)?([^,;]*))");
+  static const std::regex piece(R"((.* i0 \* (\d+))(?: \+ (\d+))?)");
   std::set<std::string> addresses;
-  for (const std::string& line : lines) {
+  long copied = 0, used = 0;  // bytes from the address on
+  for (std::size_t i = 1; i < lines.size(); ++i) {
     std::smatch found;
-    if (!has(line, "wl::") || !std::regex_search(line, found, access)) continue;
+    if (!has(lines[i], "wl::") || !std::regex_search(lines[i], found, access)) continue;
     std::string address = found[1].str();
-    if (has(line, "ld_shared")) address = address.substr(0, address.rfind(')'));
-    static const std::regex piece(R"((.* i0 \* (\d+)) \+ (\d+))");  // further on by whole steps: of the same thread's
-    if (std::regex_match(address, found, piece) && std::stol(found[3]) % std::stol(found[2]) == 0) address = found[1].str();
+    if (has(lines[i], "ld_shared")) address = address.substr(0, address.rfind(')'));
+    if (std::smatch steps; std::regex_match(address, steps, piece)) {
+      const long step = std::stol(steps[2]), offset = steps[3].matched ? std::stol(steps[3]) : 0;
+      long& end = has(lines[i], "cp_async") && offset == 0 ? copied : used;
+      if (offset % step == 0) {
+        end = std::max(end, offset + step * turns_of(lines, i));
+        address = steps[1].str();
+      }
+    }
     addresses.insert(address);
   }
-  return addresses.size() == 1;
+  return addresses.size() == 1 && used <= copied;
 }
 
 // The barrier stands before an access to `kept`, all of which have one address.
@@ -147,9 +166,11 @@ bool another_cluster_barrier(const Lines& lines, const Mutant& m) {
   return has(m.text, "has started") && barriers > 0;
 }
 
-// Who waits for a flag asks for one signal.
+// There are waits for flags, and all ask for one signal.
 bool waits_for_one(const Lines& lines, const Mutant&) {
-  return std::ranges::all_of(lines, [](const std::string& line) { return !has(line, "wl::wait_flag") || has(line, ", 1);"); });
+  const auto waits = [](const std::string& line) { return has(line, "wl::wait_flag"); };
+  return std::ranges::any_of(lines, waits) &&
+         std::ranges::all_of(lines, [&](const std::string& line) { return !waits(line) || has(line, ", 1);"); });
 }
 
 std::size_t next_line(const Lines& lines, std::size_t from, const char* part) {

@@ -13,7 +13,7 @@ constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 bool is_own_name(const std::string& name) {
   static const std::regex own(
       "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
-      "before|lower|next|from|pick|met|meeting|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+      "before|lower|next|from|pick|met|meeting|part|half|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   return std::regex_match(name, own);
 }
 }  // namespace
@@ -192,6 +192,8 @@ void CudaEmitter::name_offsets(const For& node) {
 
 // The state at the loop's head is that of its first entry joined with that after its body, which a trial pass finds.
 void CudaEmitter::emit(const For& node) {
+  const auto begin = node.begin.constant(), end = node.end.constant();
+  if (begin && end && *end <= *begin) return;  // never runs: what it would read need not have been written
   const auto pass = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
     const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, named(node.begin).text(),

@@ -239,6 +239,13 @@ TEST(Triangle, IsPredictedToTakeAboutHalfTheTime) {
   }
 }
 
+TEST(Triangle, WithNothingLeftHasAKernel) {
+  for (const auto& [target, schedule] : {std::pair<std::string, Schedule>{"sm_90a", kWgmma}, {"sm_80", kMma}}) {
+    const auto list = built(kept({256, 256, 64}, 0, -256, Dtype::bf16), target, Track::bf16, schedule);
+    EXPECT_TRUE(list) << describe(list.error());
+  }
+}
+
 TEST(Triangle, IsNotSharedByPartsOfK) {
   Schedule schedule = kWgmma;
   schedule.fields["stream"] = 1;

@@ -13,7 +13,8 @@ constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 bool is_own_name(const std::string& name) {
   static const std::regex own(
       "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
-      "before|lower|next|from|pick|met|meeting|part|half|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+      "before|lower|next|from|pick|met|meeting|part|half|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|"
+      "at[0-9]*)");
   return std::regex_match(name, own);
 }
 }  // namespace

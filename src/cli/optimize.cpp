@@ -66,9 +66,9 @@ Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
   return static_cast<std::int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
 }
 
-Status write_outcome(const fs::path& folder, const std::string& name, const std::string& model, const graph::Graph& graph,
+Status write_outcome(const fs::path& folder, const Flags& flags, const std::string& model, const graph::Graph& graph,
                      const search::Outcome& outcome) {
-  export_::BundleInfo info{.name = name,
+  export_::BundleInfo info{.name = fs::path(flags.file).stem().string(),
                            .summary = summary_of(graph, outcome),
                            .plan = search::to_json(outcome),
                            .tolerance = check_tolerance(graph, outcome),
@@ -76,6 +76,7 @@ Status write_outcome(const fs::path& folder, const std::string& name, const std:
   info.plan["warploom"] = kVersion;
   if (outcome.regions.size() == 1) info.plan["schedule"] = kernels::to_json(outcome.schedule);
   if (!model.empty()) info.plan["model"] = model;
+  if (!flags.assume.empty()) info.plan["assume"] = flags.assume;        // of a model named when the plan is verified
   WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));  // whose constants kernels may read
   return export_::write_bundle(folder, info, outcome.list, primitive);
 }
@@ -93,7 +94,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
 
-  const Status written = write_outcome(folder, name, model, graph, outcome);
+  const Status written = write_outcome(folder, flags, model, graph, outcome);
   nlohmann::json json = search::to_json(outcome);
   if (!written) {  // what was found is not lost with the folder it should have gone to
     const std::string text = text_of("outcome", json) + "\n" + describe(written.error()) + "\n";

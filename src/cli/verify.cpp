@@ -10,6 +10,7 @@ namespace fs = std::filesystem;
 
 struct Flags {
   std::string plan, model, problem, track, target = "auto";
+  std::vector<std::string> assume;
   double limit_seconds = 10, seconds = 3;
   std::uint64_t seed = 0;
 };
@@ -35,8 +36,11 @@ Status open_plan(const Flags& flags, Bench& bench) {
   if (flags.model.empty() && (held == plan.end() || !held->is_string()))
     return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", bench.path.string(), "--model FILE", "nothing",
                  "name the model that was optimized with --model"});
+  auto assume = flags.assume;
+  for (const auto& said : plan.value("assume", nlohmann::json::array()))
+    assume.push_back(said.is_string() ? said.get<std::string>() : said.dump());
   WARPLOOM_TRY(bench.graph,
-               !flags.model.empty() ? load_onnx(flags.model) : parse_onnx(held->get<std::string>(), bench.path.string()));
+               !flags.model.empty() ? load_onnx(flags.model, assume) : parse_onnx(held->get<std::string>(), bench.path.string()));
   WARPLOOM_TRY(bench.list, launch_list_from_json(plan["launch_list"]));
   WARPLOOM_TRY(bench.capabilities, target::capabilities_of(bench.list.engine == Engine::cuda ? bench.list.arch : "cpu"));
   bench.track = *track_named(plan["track"].get<std::string>());
@@ -49,7 +53,7 @@ Status open_plan(const Flags& flags, Bench& bench) {
 Status open_kernels(const Flags& flags, Bench& bench) {
   const bool gpu = bench.path.extension() == ".cu";
   WARPLOOM_TRY(const std::string text, read_file(bench.path));
-  WARPLOOM_TRY(bench.graph, load_onnx(flags.problem));
+  WARPLOOM_TRY(bench.graph, load_onnx(flags.problem, flags.assume));
   WARPLOOM_TRY(bench.track, track_for(bench.graph, flags.track));
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
   WARPLOOM_TRY(bench.capabilities, search::resolve_target(gpu || flags.target != "auto" ? flags.target : "cpu"));
@@ -122,6 +126,7 @@ Command judging_command(std::string name, std::string help, Result<Answer> (*act
                   {{"PLAN", &flags->plan, "a bundle's folder or its plan.json; with --problem a kernel file, .cu or .cpp"},
                    {"--model", &flags->model, "the model, where the plan does not hold it"},
                    {"--problem", &flags->problem, "the model that a kernel file computes (docs/verification.md)"},
+                   {"--assume", &flags->assume, std::string("of --model or --problem; ") + kAssumeHelp},
                    {"--track", &flags->track, std::string("of a kernel file; ") + kTrackHelp},
                    {"--target", &flags->target, std::string("of a kernel file: ") + kTargetHelp},
                    {"--seed", &flags->seed, "of the inputs; 0: for a kernel file drawn anew"}},

@@ -430,7 +430,10 @@ class Evaluator {
     const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
-    if (size == 0) return;
+    if (size == 0) {
+      fresh->value.assign(fresh->value.size(), 0), fresh->magnitude.assign(fresh->magnitude.size(), 0);
+      return;
+    }
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       std::vector<double> indices(n);
       load(chosen, at, n, indices.data(), nullptr);

@@ -6,14 +6,7 @@ namespace {
 class Writer {
  public:
   Writer(const Form& form, const Schedule& s, const Capabilities& capabilities, const std::string& name)
-      : draft(name),
-        form_(form),
-        n_(form.nest),
-        b(draft.b),
-        gpu_(capabilities.gpu),
-        l2_bytes_(capabilities.l2_bytes),
-        s_(s),
-        tile_(form.nest) {
+      : draft(name), form_(form), n_(form.nest), b(draft.b), capabilities_(capabilities), s_(s), tile_(form.nest) {
     tile_.extent = tile_of(form, s);
   }
   Draft draft;
@@ -129,8 +122,7 @@ class Writer {
   const Form& form_;
   const Nest& n_;
   tile::Builder& b;
-  bool gpu_;
-  std::int64_t l2_bytes_;
+  const Capabilities& capabilities_;
   const Schedule& s_;
   NestTile tile_;
   std::vector<std::size_t> tiled_;  // axes of the tile, the dimensions of register tensors
@@ -150,9 +142,10 @@ class Writer {
     if (form_.in_turn(s_)) whole.extent[at(form_.roles.y)] = field(s_, "y");
     whole.place(n_, free, tile::block(0));
     for (const std::size_t a : free)
-      if (!gpu_ && n_.axes[a] % whole.extent[a] != 0) whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);
+      if (!capabilities_.gpu && n_.axes[a] % whole.extent[a] != 0)
+        whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);
     tile_.origin = std::move(whole.origin);
-    b.grid(whole.count(n_, free)).warps(gpu_ ? static_cast<int>(field(s_, "warps")) : 1);
+    b.grid(whole.count(n_, free)).warps(capabilities_.gpu ? static_cast<int>(field(s_, "warps")) : 1);
   }
 
   std::vector<std::int64_t> shape_of(const std::vector<bool>& varies) const {
@@ -192,10 +185,10 @@ class Writer {
     if (value.kind == Kind::load) {
       const Access& load = n_.loads[at(value.load)];
       held_[v] = draft.reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
-      const bool passes = gpu_ && !turned(load) && n_.passes_by(load, l2_bytes_);
+      const bool passes = capabilities_.gpu && !turned(load) && n_.passes_by(load, capabilities_.l2_bytes);
       each_row(held_[v], load,
                [&](const tile::Tile& part) { b.copy(loads_.at(at(value.load)).at(tile_), part, load.fill, passes); });
-      if (gpu_ && turned(load)) {
+      if (capabilities_.gpu && turned(load)) {
         const TensorId mine = draft.reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
         b.rearrange(mine, held_[v]);
         held_[v] = mine;
@@ -248,7 +241,7 @@ class Writer {
     const auto axis = std::ranges::find(tiled_, at(lanes)) - tiled_.begin();
     b.reduce(whole, held_[v], static_cast<int>(axis), *reduce_op(n_.values[v].op));
     held_[v] = whole;
-    if (!gpu_ || tiled_.size() < 3) return;
+    if (!capabilities_.gpu || tiled_.size() < 3) return;
     held_[v] = draft.reg(fmt::format("settled{}", v), Dtype::f32, shape_of(n_.values[v].varies));
     b.rearrange(held_[v], whole);
   }

@@ -13,7 +13,7 @@ struct Passes {
   const std::size_t last = rows.passes.size() - 1;
   const std::int64_t part = p.tiles(rows.row) * p.at.extent[rows.row.back()];
   // A block's own mean will do for its squared differences: how far it lies from the row's is added when blocks meet, once for both.
-  const bool spread = rows.spread && stays && p.cluster > 1 && part* p.cluster == rows.row_size();
+  const bool spread = rows.spread && stays && p.cluster > 1 && p.cluster* part == rows.row_size();
   const bool ahead = stays && p.ahead();
   std::map<int, Value> ready = {};  // what the last pass loads anew of a piece, before the one before it is stored
 

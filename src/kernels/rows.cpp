@@ -235,9 +235,8 @@ class Reader {
     if (second.op != ValueOp::add || made.kind != Kind::apply) return;
     const RowTerm& off = rows_.term(made.operands[0]);
     if (off.kind != Kind::apply || off.op != ValueOp::sub || off.operands[0] != first.operands[0]) return;
-    const auto stored = [&](int t) {
-      return std::ranges::count(rows_.results, t) > 0;
-    };  // kernels bend them where all are -infinity
+    const auto stored = [&](int t) { return std::ranges::count(rows_.results, t) > 0; };
+    // Not where one of them is a result: kernels bend them for rows of -infinity.
     rows_.joint = first.op == ValueOp::max && (made.op == ValueOp::exp || made.op == ValueOp::fast_exp) &&
                   off.operands[1] == number && !stored(number) && !stored(passes[1].reduces[0]) && !stored(second.operands[0]);
     rows_.spread = passes.size() == 3 && first.op == ValueOp::add && made.op == ValueOp::mul &&

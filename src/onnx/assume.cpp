@@ -11,7 +11,7 @@ Error wrong(std::string message, const std::string& assumption, std::string expe
 }  // namespace
 Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptions) {
   onnx::GraphProto& graph = *model.mutable_graph();
-  for (const std::string& assumption : assumptions) {
+  for (const std::string& assumption : std::set(assumptions.begin(), assumptions.end())) {
     const std::size_t sign = assumption.rfind('=');
     const std::string name = assumption.substr(0, sign), form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
     if (form != "lower" && form != "upper")
@@ -22,14 +22,14 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
       for (const auto& input : graph.input()) names.push_back(input.name());
       return fail(wrong("an assumption is of no input", assumption, fmt::format("one of {}", fmt::join(names, ", "))));
     }
-    const std::string& kept = assumption;  // the name of what counts
     for (onnx::NodeProto& node : *graph.mutable_node())
       for (std::string& input : *node.mutable_input())
-        if (input == name) input = kept;
+        if (input == name) input = assumption;  // the name of what counts
     onnx::NodeProto trilu;
     trilu.set_op_type("Trilu");
     trilu.add_input(name);
-    trilu.add_output(kept);
+    trilu.set_name(assumption);
+    trilu.add_output(assumption);
     onnx::AttributeProto& upper = *trilu.add_attribute();
     upper.set_name("upper");
     upper.set_type(onnx::AttributeProto::INT);

@@ -75,6 +75,11 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
     return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name,
                  fmt::format("{} images", list->kernels.size()), fmt::format("{} images", binary.images.size()),
                  "compile the list again"});
+  for (const Kernel& kernel : list->kernels)
+    for (const Argument& arg : kernel.args)
+      if (!arg.packed.empty())
+        return fail({ErrorCode::kPlanInvalid, "a kernel wants an input packed", kernel.name, "inputs row by row", arg.buffer,
+                     "lay it out before, and name it as an input without `packed`"});
   if (!list->kernels.empty()) list->kernels[0].overlaps = false;  // nothing runs before it
   std::vector<LoadedKernel> kernels;
   for (std::size_t i = 0; i < binary.images.size(); ++i) {

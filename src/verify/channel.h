@@ -48,7 +48,7 @@ class Channel {
         const auto begin = pending_.begin() + sizeof size, end = begin + static_cast<std::ptrdiff_t>(size);
         auto message = nlohmann::json::from_cbor(begin, end, true, false);
         pending_.erase(pending_.begin(), end);
-        if (message.is_discarded()) return std::nullopt;
+        if (!message.is_object()) return std::nullopt;
         return message;
       }
       pollfd polled{fd_, POLLIN, 0};

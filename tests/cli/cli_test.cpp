@@ -64,6 +64,16 @@ TEST_F(Cli, AssumesWhatEachFlagSaysOfAnInput) {
   EXPECT_NE(graph.find("Trilu(B)"), std::string::npos) << graph;
   expect_error(shell("$W optimize --assume C=lower " + model.string() + " --json"), "usage", 2);
 }
+TEST_F(Cli, WhatWasAssumedGoesAlongWithThePlan) {
+  ASSERT_EQ(optimize("--target cpu --budget 2s --out made --assume A=lower").status, 0);
+  for (const char* by : {"", "--model "}) {
+    const Ran judged = shell("$W verify made --json " + (*by ? by + model.string() : ""));
+    EXPECT_EQ(judged.status, 0) << judged.text << judged.err;
+  }
+  EXPECT_EQ(
+      shell("sed -i '/\"assume\"/,/]/s/lower/upper/' made/plan.json; $W verify made --json --model " + model.string()).code(),
+      "plan-invalid");
+}
 TEST_F(Cli, VersionIsOneObject) {
   const Ran run = shell("$W version --json");
   EXPECT_EQ(run.status, 0);

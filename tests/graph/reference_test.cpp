@@ -139,6 +139,16 @@ TEST(Reference, SlicesConcatenationsGathersAndExpansions) {
   b.output(b.add(OpKind::Flatten, {b.add(OpKind::Transpose, {x})}, {{"axis", I{0}}}));
   check(b);
 }
+TEST(Evaluator, GathersZerosFromAnEmptyAxis) {
+  Builder b("empty");
+  b.output(b.add(OpKind::Gather, {b.input("x", Dtype::f32, {0, 3}), b.input("i", Dtype::i64, {2})}, {{"axis", I{0}}}));
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph);
+  const Data data = random_inputs(*graph);
+  const auto found = evaluate(*graph, data.spans);
+  ASSERT_TRUE(found);
+  EXPECT_EQ((*found)[0], std::vector<double>(6, 0.0));
+}
 TEST(Reference, CastsRoundAndIntegersWrap) {
   Builder b("casts");
   const TensorId x = b.input("x", Dtype::f32, {50});

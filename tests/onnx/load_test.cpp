@@ -346,6 +346,24 @@ TEST_F(Assumed, GoAlongIntoTheText) {
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(to_text(*again), to_text(*graph));
 }
+TEST_F(Assumed, TwiceIsOnceAndBothTrianglesAreADiagonal) {
+  const auto once = load_onnx(file, {"a=lower"}), twice = load_onnx(file, {"a=lower", "a=lower"});
+  ASSERT_TRUE(once && twice);
+  EXPECT_EQ(to_text(*twice), to_text(*once));
+  const auto both = load_onnx(file, {"a=upper", "a=lower"});
+  ASSERT_TRUE(both) << describe(both.error());
+  EXPECT_EQ(std::ranges::count(both->nodes, graph::OpKind::Trilu, &graph::Node::op), 2);
+}
+TEST_F(Assumed, OfAnOpsetWithoutTrianglesNameTheFlag) {
+  std::string text = *onnx_text(file);
+  const std::size_t version = text.find(": 23");
+  ASSERT_NE(version, std::string::npos) << text;
+  ASSERT_TRUE(write_file(file, text.replace(version, 4, ": 13")));
+  const auto graph = load_onnx(file, {"a=lower"});
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().code, ErrorCode::kOnnxUnknownOperator);
+  EXPECT_NE(graph.error().place.find("a=lower"), std::string::npos) << describe(graph.error());
+}
 TEST_F(Assumed, OfNoInputOrOfNoFormAreRefused) {
   for (const char* wrong : {"c=lower", "a=round", "a", "", "=", "y=upper", "a=lower=upper"}) {
     const auto graph = load_onnx(file, {wrong});

@@ -120,6 +120,17 @@ TEST_F(CpuKernels, RefuseABindingThatLacksABuffer) {
   EXPECT_EQ(bound.error().place, "y");
 }
 
+TEST_F(CpuKernels, RefuseAnInputThatIsWantedPacked) {
+  const OwnCache cache;
+  LaunchList doubling = list();
+  const auto binary = compile(doubling);
+  ASSERT_OK(binary);
+  doubling.kernels[0].args[0].packed = {{{1000, 1}}};
+  const auto loaded = device->load(doubling, *binary);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kPlanInvalid);
+}
+
 TEST_F(CpuKernels, RefuseABufferThatIsTooSmall) {
   const OwnCache cache;
   const LaunchList doubling = list();

@@ -291,7 +291,7 @@ def render_banks(root, machine):
 
 
 def render_matrix_banks(root, machine):
-    """A row an operand or a copy, a column a swizzle: bound over cycles, on all multiprocessors; of wgmma with two warpgroups."""
+    """A row a type or a copy, a column a swizzle: the least of bound over cycles, on all multiprocessors; of wgmma with two warpgroups."""
     path = root / "bench/results" / machine / "matrix_banks.json"
     if not path.exists():
         return f"Not measured yet on this machine ({machine}).\n"
@@ -300,14 +300,13 @@ def render_matrix_banks(root, machine):
     for row in data["rows"]:
         if row["sms"] == 1 or row["warpgroups"] == 1:
             continue
-        name = (f"`{row['type']}`, N {row['n']}, {row['major'].upper()}-major, A from {row['a']}" + (", beside copies" if row["kind"] == "both" else "")
-                if row["n"] else f"{row['kind']} of 128 rows")
+        name = f"`{row['type']}`" + (", beside copies" if row["kind"] == "both" else "") if row["n"] else f"{row['kind']} of 128 rows"
         mode = f"{row['swizzle']} B" if row["swizzle"] else "none" if row["width"] == 16 else "none, rows of 128 B"
-        cells.setdefault(name, {})[mode] = f"{row['ratio']:.2f}" if row["right"] else "wrong"
+        cells.setdefault(name, {}).setdefault(mode, []).append(row["ratio"] if row["right"] else 0)
     modes = ["none", "32 B", "64 B", "128 B", "none, rows of 128 B"]
     failed = "".join(f" Group `{group}` failed: {why.splitlines()[0][:80]}." for group, why in data["failed"].items() if why)
     return (f"{data['device']}, driver {data['driver']}, at {data['commit'][:12] or 'an unknown commit'}.{failed}\n\n" +
-            table(["bound / cycles", *modes], [[name, *(of.get(mode, "–") for mode in modes)] for name, of in cells.items()]))
+            table(["bound / cycles", *modes], [[name, *(f"{min(of[mode]):.2f}" if mode in of else "–" for mode in modes)] for name, of in cells.items()]))
 
 
 def render_modelnew(root, machine):

@@ -21,6 +21,16 @@ TORCH_TYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat
                "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "i8": torch.int8, "u8": torch.uint8,
                "i32": torch.int32, "i64": torch.int64}
 MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14
+PROGRAMMATIC_SERIALIZATION = 6  # CUlaunchAttributeID
+
+
+class Attribute(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int * 16)]
+
+
+class Config(ctypes.Structure):
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared_bytes", ctypes.c_uint), ("stream", ctypes.c_void_p),
+                ("attributes", ctypes.POINTER(Attribute)), ("attribute_count", ctypes.c_uint)]
 
 
 def check(status, call):
@@ -97,6 +107,11 @@ class Loaded:
             shape = *kernel["grid"], kernel["threads"], 1, 1, kernel["shared_bytes"], stream, pointers
             if kernel.get("cooperative"):
                 check(CUDA.cuLaunchCooperativeKernel(function, *shape), "cuLaunchCooperativeKernel")
+            elif kernel.get("overlaps") and kernel is not self.plan["kernels"][0]:
+                attribute = Attribute(PROGRAMMATIC_SERIALIZATION, 0, (ctypes.c_int * 16)(1))
+                config = Config((ctypes.c_uint * 3)(*kernel["grid"]), (ctypes.c_uint * 3)(kernel["threads"], 1, 1), kernel["shared_bytes"],
+                                stream, ctypes.pointer(attribute), 1)
+                check(CUDA.cuLaunchKernelEx(ctypes.byref(config), function, pointers, None), "cuLaunchKernelEx")
             else:
                 check(CUDA.cuLaunchKernel(function, *shape, None), "cuLaunchKernel")
 

@@ -115,7 +115,9 @@ Prepared Preparation::laid_anew(const Access& from, std::size_t row, std::size_t
       at(std::ranges::find_if(from.at, [&](const Affine& c) { return c.steps[along_k ? k : row] != 0; }) - from.at.begin());
   Access made = from;
   made.strides[fast] = 1;
-  std::int64_t next = round_up(from.shape[fast], 16 / bytes_of(from.dtype));
+  // The copy engine wants rows in steps of 16 bytes, and a box of 128 that begins within a line of the cache reads two.
+  const std::int64_t line = 128 / bytes_of(from.dtype), length = from.shape[fast];
+  std::int64_t next = round_up(length, length < line ? line / 8 : line);
   for (std::size_t d = from.at.size(); d-- > 0;)
     if (d != fast) made.strides[d] = next, next *= from.shape[d];
   return relaid(from, std::vector<std::int64_t>(from.at.size()), made, next);

@@ -153,6 +153,9 @@ void Machine::run_wave() {
     hazard_of(nullptr, "exit", "a copy into shared memory is still under way when its block ends", pending[0].line);
     finish_copy(0);
   }
+  const auto waited = [](const Cta& cta) { return std::ranges::any_of(cta.threads, &Thread::dependency_waited); };
+  if (launch_.options.after_launch && !std::ranges::any_of(ctas, waited))
+    hazard_of(nullptr, "grid-dependency", "nobody called griddepcontrol_wait: who waits for this kernel counts on those before it", 0);
   banks.finish();
 }
 

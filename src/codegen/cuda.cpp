@@ -36,7 +36,10 @@ Result<Kernel> CudaEmitter::run() {
   if (has_roles && all.size() > 1) {  // done by all before the roles begin
     const auto scope = out_.block("{{");
     section(all.first(all.size() - 1));
-    out_.line("wl::sync_threads();");
+    const auto by_each = [](const auto& one) {
+      return std::holds_alternative<WaitPrevious>(one.node) || std::holds_alternative<LaunchNext>(one.node);
+    };
+    if (!std::ranges::all_of(all.first(all.size() - 1), by_each)) out_.line("wl::sync_threads();");
   }
   if (has_roles) statement(all.back());
   bool together = false;  // blocks of a cluster reach into each other up to their end
@@ -217,6 +220,7 @@ void CudaEmitter::emit(const For& node) {
 }
 
 void CudaEmitter::emit(const If& node) {
+  if (now_.wgmma_open) finish_matrix(now_.groups + 2);  // a group ends here, which nobody waits for: ptxas wants it whole
   const Pending entry = now_;
   out_.open("if ({} < {}) {{", named(node.left).text(), named(node.right).text());
   body(node.body);

@@ -124,10 +124,13 @@ void CudaEmitter::emit(const Consume& node) {
   out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_slot, {0}_phase);", pipeline.name);
   slot_read_ = false;
   body(node.body);
-  const bool matrix = now_.wgmma_open;
+  bool multiplies = false;
+  for (const Statement& statement : node.body)
+    for_statements(statement, [&](const Statement& one) { multiplies |= std::holds_alternative<Mma>(one.node); });
+  const bool matrix = multiplies && now_.wgmma_open;
   // Whatever fills lent registers again waits before it does. One consumed within may have let matrix instructions run on.
   if (matrix) finish_matrix(node.lag);
-  else if (node.lag == 0 && !now_.accumulators.empty() && fills_again(node.pipeline)) finish_matrix(0);
+  else if (multiplies && node.lag == 0 && !now_.accumulators.empty() && fills_again(node.pipeline)) finish_matrix(0);
   if (!fills_again(node.pipeline)) return leave(true);
   if (!matrix || slot_read_) out_.line("wl::sync_warp();");
   if (node.lag > 0) release_last(node.pipeline, true);

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kGroup = 8;       // rows of tiles taken together
 constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
 // Elements of the sum that the matrix unit adds up before the threads add its sum to theirs: it truncates as it adds (fp32 track).
-constexpr std::int64_t kAddedAtOnce = 96;
+constexpr std::int64_t kAddedAtOnce = 48;
 
 class Im2win : public Family {
  public:
@@ -59,36 +59,38 @@ class Im2win : public Family {
     std::erase_if(ys, [&](std::int64_t y) { return y > 1 && y >= 2 * rows; });
     return {
         name(),
-        {{"x", across, "pixels of a tile along a row"},
+        {{"x", across, "pixels of a tile along a row; with 64 pixels each consumer has a tile of its own"},
          {"y", ys, "rows of pixels"},
          {"block_n", wide, "output channels of a tile"},
          {"channels", deep, "planes of a slot's patch"},
          {"taps", taps, "rows of the window that a slot takes"},
          {"stages", {4, 3, 6, 5}, "slots of the ring"},
          {"consumers", {2, 3, 1}, "warpgroups that multiply"},
-         {"sets", split ? Values{1, 2} : Values{2, 1},
-          "of registers that take windows: with 2, one is filled while the other is multiplied"},
+         {"cluster", {1, 2}, "blocks that fetch the weights of a slot together"},
          {"stay", split ? Values{0, 1} : Values{1, 0}, "1: all weights stay in shared memory, 0: those of a slot come with it"}}};
   }
 
   Status legal(const Schedule& s) const override {
     const Slot slot(*this, s);
-    const auto consumers = field(s, "consumers"), m = slot.x * slot.y, n = field(s, "block_n"), sets = field(s, "sets"),
-               accumulators = m * n / (128 * consumers), held = m * slot.depth / (128 * consumers);
+    const auto consumers = field(s, "consumers"), m = slot.x * slot.y, own = slot.tiles, n = field(s, "block_n"),
+               cluster = field(s, "cluster", 1), accumulators = m * n * own / (128 * consumers),
+               held = m * slot.depth * own / (128 * consumers);
     const bool split = precision_.terms > 1;
     WARPLOOM_CHECK(first_broken(
-        s, {{size(c_.channel) % slot.planes != 0, "channels that divide those of the input", slot.planes},
-            {m % (64 * consumers) != 0, "x times y a multiple of 64 pixels a consumer", m},
-            {slot.y > 1 && !second_, "y=1 where rows of pixels lie apart", slot.y},
-            {!slot.planes_first && m > 64 * consumers, "64 pixels a consumer where slots have few channels", m},
-            {accumulators * (split ? 3 : 1) + held * sets * (split ? 2 : 1) + held / 2 > registers(consumers) - 24,
-             "accumulators and windows that fit in a thread's registers", accumulators + held},
-            {slot.width > 256 || slot.planes * slot.rows > kMostRows, "a patch of at most 256 rows of 256 elements", slot.width},
-            {field(s, "stay") && n != size(c_.column), "stay=0, or a tile of all output channels", n},
-            {sets < 1 || sets > 2, "1 or 2 sets of registers", sets},
-            {slot.depth % 8 != 0 || n % 8 != 0, "slots of 8 elements of the sum, and 8 columns", slot.depth}}));
-    const std::int64_t patch = slot.planes * slot.rows * slot.width * 4, weights = n * slot.depth * 4 * (split ? 2 : 1),
-                       stages = field(s, "stages");
+        s,
+        {{size(c_.channel) % slot.planes != 0, "channels that divide those of the input", slot.planes},
+         {m != 64 && m % (64 * consumers) != 0, "x times y 64, or a multiple of 64 pixels a consumer", m},
+         {own * cluster > 1 && n < size(c_.column), "tiles of all output channels where consumers, or blocks, have their own", n},
+         {cluster > 1 && (field(s, "stay") || n % (8 * cluster) != 0), "cluster=1 where weights stay, or are too few", cluster},
+         {slot.y > 1 && !second_, "y=1 where rows of pixels lie apart", slot.y},
+         {!slot.planes_first && m > 64 * consumers, "64 pixels a consumer where slots have few channels", m},
+         {(accumulators + held) * (split ? 2 : 1) + held > registers(consumers) - 20,
+          "accumulators and windows that fit in a thread's registers", accumulators + held},
+         {slot.width > 256 || slot.planes * slot.rows > kMostRows, "a patch of at most 256 rows of 256 elements", slot.width},
+         {field(s, "stay") && n != size(c_.column), "stay=0, or a tile of all output channels", n},
+         {slot.depth % 8 != 0 || n % 8 != 0, "slots of 8 elements of the sum, and 8 columns", slot.depth}}));
+    const std::int64_t patch = own * round_up(slot.planes * slot.rows * slot.width * 4, 128),
+                       weights = n * slot.depth * 4 * (split ? 2 : 1), stages = field(s, "stages");
     return fits(s, patch * stages + weights * (field(s, "stay") ? slot.count() : stages) + 2048, capabilities_);
   }
 
@@ -101,11 +103,12 @@ class Im2win : public Family {
     const NestTile whole(c_.nest, {{c_.row, slot.x}, {second_, slot.y}, {c_.column, n}}),
         taken(c_.nest, {{c_.channel, slot.planes}, {down_, slot.taps}});
     const TileOrder order(c_, whole, kGroup);
-    const std::int64_t workers = std::min<std::int64_t>(order.count(), capabilities_.processors);
+    const std::int64_t own = slot.tiles, cluster = field(s, "cluster", 1), turns = ceil_div(order.count(), own * cluster),
+                       workers = std::min<std::int64_t>(turns, capabilities_.processors / cluster);
 
     Draft draft("convolution");
     auto& t = draft.b;
-    t.grid(workers).warps(static_cast<int>(4 + 4 * consumers));
+    t.grid(workers * cluster).cluster(cluster).warps(static_cast<int>(4 + 4 * consumers));
     // The input's planes, rows and pixels come last.
     Access input = this->input();
     input.at[*x_].begin = slot.begin;
@@ -118,12 +121,15 @@ class Im2win : public Family {
       if (y_) box.extent.end()[-2] = slot.rows;
       return box;
     };
-    const TensorId patch = t.shared("patch", Dtype::f32, {slot.planes * slot.rows, slot.width});
-    // The weights of a slot in it, or all of them in a slot of their own that stays.
+    std::vector<TensorId> patches, windows;  // of the tiles that a slot serves
+    for (std::int64_t i = 0; i < own; ++i)
+      patches.push_back(t.shared(draft.name("patch", i), Dtype::f32, {slot.planes * slot.rows, slot.width}));
+    // The weights of a slot, or all of them in a slot of their own that stays.
     const bool stay = field(s, "stay") != 0;
-    const std::int64_t slots_added = split ? std::max<std::int64_t>(1, kAddedAtOnce / slot.depth) : slot.count();
-    const std::int64_t rows = stay ? slot.count() * n : n, columns = size(c_.column);
-    std::vector<TensorId> from, weights, slots = {patch};
+    const std::int64_t rows = stay ? slot.count() * n : n, columns = size(c_.column),
+                       slots_added = split ? std::max<std::int64_t>(1, kAddedAtOnce / slot.depth) : slot.count();
+    const int stages = static_cast<int>(field(s, "stages"));
+    std::vector<TensorId> from, weights;
     for (const Access& access : {laid.high, laid.low}) {
       if (access.name.empty()) continue;
       const std::string name = from.empty() ? "B" : "B_rest";
@@ -131,73 +137,79 @@ class Im2win : public Family {
       from.push_back(t.global(name, Dtype::tf32, {slot.count() * columns, slot.depth}));
       weights.push_back(t.shared(weights.empty() ? "b" : "b_rest", Dtype::tf32, {rows, slot.depth}));
     }
+    const auto ring = t.pipeline("ring", stages, patches), beside = t.pipeline("beside", stay ? 1 : stages, weights);
     const auto fetch = [&](const Index& row) {
-      for (std::size_t i = 0; i < from.size(); ++i) t.copy(t.tile(from[i], {row, 0}, {rows, slot.depth}), t.all(weights[i]));
+      t.produce(beside, [&] {
+        for (std::size_t i = 0; i < from.size(); ++i)
+          t.multicast(t.tile(from[i], {row, 0}, {rows, slot.depth}), t.all(weights[i]), cluster > 1 && !stay ? "x" : "");
+      });
     };
-    if (!stay) slots.insert(slots.end(), weights.begin(), weights.end());
-    const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots),
-               kept = stay ? t.pipeline("kept", 1, weights) : ring;
-    const TensorId windows = slot.windows(t, patch);
+    for (std::int64_t i = 0; i < own; ++i) windows.push_back(slot.windows(t, patches[at(i)], draft.name("windows", i)));
 
-    const auto tiles = [&](const std::function<void(const NestTile&)>& body) {
-      t.for_("tile", tile::block(0), order.count(), workers, [&](const Index& linear) { body(order.at(linear)); });
+    const auto tiles = [&](const std::function<void(const Index&)>& body) {  // the first of a turn's
+      t.for_("turn", tile::block(0) / cluster, turns, workers,
+             [&](const Index& turn) { body((cluster > 1 ? turn * cluster + tile::cluster_rank() : turn) * own); });
     };
     t.roles([&] {
       t.role("producer", 4, consumers > 1 ? 32 : 0, [&] {
-        if (stay) t.produce(kept, [&] { fetch(0); });
-        tiles([&](const NestTile& tile) {
+        if (stay) fetch(0);
+        tiles([&](const Index& tile) {
           t.for_("k", 0, slot.count(), 1, [&](const Index& k) {
             t.produce(ring, [&] {
-              t.copy(patch_of(tile, k), t.all(patch));
-              if (!stay) fetch(k * columns + tile.origin[c_.column]);
+              for (std::int64_t i = 0; i < own; ++i) t.copy(patch_of(order.at(tile + i), k), t.all(patches[at(i)]));
             });
+            if (!stay) fetch(k * columns + (n < columns ? order.at(tile).origin[c_.column] : Index(0)));
           });
         });
       });
-      t.role("consumer", static_cast<int>(4 * consumers), consumers > 1 ? registers(consumers) : 0, [&] {
+      const auto consume = [&](std::int64_t number) {  // of the tiles that a slot serves
         const std::vector<std::int64_t> operand = {m, slot.depth};
-        const TensorId acc = t.reg("acc", Dtype::f32, {m, n});
-        const auto sum_of = [&](const char* name) { return split ? t.reg(name, Dtype::f32, {m, n}) : acc; };
-        const TensorId part = sum_of("part"), small = sum_of("small");  // of the small products, of which adding loses little
-        const TensorId seen = t.reg("seen", Dtype::f32, operand);
-        const auto multiply = [&](const Index& k, const std::string& set) {
-          const auto add = [&](TensorId sum, TensorId x, std::size_t which) {
-            t.mma(sum, t.all(x), t.tile(weights[which], {stay ? k * n : 0, 0}, {n, slot.depth}), false, true);
+        draft.role = number;
+        const TensorId acc = draft.reg("acc", Dtype::f32, {m, n}), part = split ? draft.reg("part", Dtype::f32, {m, n}) : acc,
+                       seen = draft.reg("seen", Dtype::f32, operand);
+        // A slot's windows are read while those of the one before are multiplied.
+        const auto look = [&] { t.consume(ring, 0, [&] { t.copy(t.all(windows[at(number)]), t.all(seen)); }); };
+        const TensorId a = draft.reg("a", Dtype::tf32, operand), rest = split ? draft.reg("a_rest", Dtype::tf32, operand) : a;
+        const auto multiply = [&](const Index& k) {
+          const auto add = [&](TensorId x, std::size_t which) {
+            t.mma(part, t.all(x), t.tile(weights[which], {stay ? k * n : 0, 0}, {n, slot.depth}), false, true);
           };
-          const TensorId a = draft.reg("a" + set, Dtype::tf32, operand),
-                         rest = split ? draft.reg("a_rest" + set, Dtype::tf32, operand) : a;
-          t.consume(ring, 1, [&] {
-            t.copy(t.all(windows), t.all(seen));
-            t.map(a, t.value(seen));
-            if (split) t.map(rest, t.value(seen) - t.value(a)), add(small, rest, 0), add(small, a, 1);
-            add(part, a, 0);
-          });
+          const auto add_all = [&] {  // the small products first: the matrix unit truncates as it adds
+            if (split) add(rest, 0), add(a, 1);
+            add(a, 0);
+          };
+          t.map(a, t.value(seen));
+          if (split) t.map(rest, t.value(seen) - t.value(a));
+          stay ? add_all() : t.consume(beside, 1, add_all);
+          t.if_less(k + 1, slot.count(), look);
         };
-        const std::int64_t sets = field(s, "sets");
         const auto multiply_slots = [&](const Index& first) {
-          const Index end = tile::min(first + slots_added, Index(slot.count()));
-          t.for_("k", first, end, sets, [&](const Index& k) {
-            multiply(k, "");
-            if (sets == 1) return;
-            if (slot.count() % 2 + slots_added % 2 == 0) multiply(k + 1, "_next");
-            else t.if_less(k + 1, end, [&] { multiply(k + 1, "_next"); });
-          });
+          if (slots_added == 1) return multiply(first);
+          t.for_("k", first, tile::min(first + slots_added, Index(slot.count())), 1, multiply);
         };
         const auto multiply_all = [&] {
-          tiles([&](const NestTile& tile) {
+          tiles([&](const Index& first) {
+            const Index tile = first + number;
+            look();
             t.fill(acc, 0);
-            if (split) t.fill(small, 0);
-            t.for_("sum", 0, slot.count(), slots_added, [&](const Index& first) {
-              if (split) t.fill(part, 0);
-              multiply_slots(first);
-              if (split) t.map(acc, t.value(acc) + t.value(part));
+            if (split) t.fill(part, 0);
+            t.for_("sum", 0, slot.count(), slots_added, [&](const Index& k) {
+              if (split) t.map(acc, t.value(acc) + t.value(part)), t.fill(part, 0);
+              multiply_slots(k);
             });
-            if (split) t.map(acc, t.value(acc) + t.value(small));
-            store(draft, c_, acc, tile, axes_of({second_, c_.row, c_.column}), second_ ? 2 : 1);
+            if (split) t.map(acc, t.value(acc) + t.value(part));
+            const auto finish = [&] {
+              store(draft, c_, acc, order.at(tile), axes_of({second_, c_.row, c_.column}), second_ ? 2 : 1);
+            };
+            if (order.count() % (own * cluster) == 0) finish();
+            else t.if_less(tile, order.count(), finish);
           });
         };
-        stay ? t.consume(kept, 0, multiply_all) : multiply_all();
-      });
+        stay ? t.consume(beside, 0, multiply_all) : multiply_all();
+      };
+      for (std::int64_t i = 0; i < own; ++i)
+        t.role(draft.name("consumer", i), static_cast<int>(4 * consumers / own), consumers > 1 ? registers(consumers) : 0,
+               [&] { consume(i); });
     });
     draft.finish(out);
     return out;
@@ -221,6 +233,7 @@ class Im2win : public Family {
           y(field(s, "y")),
           planes(field(s, "channels")),
           taps(field(s, "taps")),
+          tiles(x * y == 64 ? field(s, "consumers") : 1),
           planes_first(planes % 8 == 0),
           groups(of.size(of.c_.channel) / planes),
           parts(ceil_div(of.size(of.down_), taps)),
@@ -255,17 +268,18 @@ class Im2win : public Family {
       const std::int64_t next = planes_first ? rows * wide : apart_x;
       return layout::bank_conflict_ways({{8, 4}, {{4, {0, 1}}, {8, {1, 0}}}, {}}, {{{{8, move_x}}, {{4, next}}}, {}, 32}, 4);
     }
-    TensorId windows(tile::Builder& t, TensorId patch) const {
+    TensorId windows(tile::Builder& t, TensorId patch, const std::string& name) const {
       std::vector<std::int64_t> shape = {y, x}, strides = {move_y * width, move_x};
       for (const Term& term : terms) shape.push_back(term.extent), strides.push_back(term.apart);
-      return t.windows("windows", patch, static_cast<int>(first), shape, strides);
+      return t.windows(name, patch, static_cast<int>(first), shape, strides);
     }
 
-    std::int64_t x, y;                      // pixels of a tile
-    std::int64_t planes, taps;              // channels, rows of the window
-    bool planes_first;                      // of the elements of the sum, channels are neighbours
-    std::int64_t groups, parts;             // of channels, of the window's rows
-    std::int64_t across, depth;             // elements of a row of the window, of a slot
+    std::int64_t x, y;           // pixels of a tile
+    std::int64_t planes, taps;   // channels, rows of the window
+    std::int64_t tiles;          // that it serves: one a consumer where they have 64 pixels, so that few lie beyond the image
+    bool planes_first;           // of the elements of the sum, channels are neighbours
+    std::int64_t groups, parts;  // of channels, of the window's rows
+    std::int64_t across, depth;  // elements of a row of the window, of a slot
     std::int64_t move_x = 1, move_y = 0;    // from pixel to pixel
     std::int64_t apart_x = 1, apart_y = 0;  // from element to element of the window
     std::int64_t begin = 0, first = 0;      // of a row: where the patch begins, the first window's place in it

@@ -16,9 +16,10 @@ std::vector<std::size_t> order(const Access& access, const std::vector<std::size
   return dims;
 }
 }  // namespace
-TensorId Draft::reg(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& shape) {
-  const auto [found, added] = named.try_emplace(name);
-  if (added) found->second = b.reg(name, dtype, shape);
+TensorId Draft::reg(const std::string& stem, Dtype dtype, const std::vector<std::int64_t>& shape) {
+  const std::string own = name(stem, role);
+  const auto [found, added] = named.try_emplace(own);
+  if (added) found->second = b.reg(own, dtype, shape);
   return found->second;
 }
 void Draft::finish(Family::Programs& out) {

@@ -250,6 +250,7 @@ const Rule kRules[] = {
   wl::ld_global<4>(wl::at(x, 0), in + t);
 )",
      64, 0, 1, true},
+    {"the kernel before may still run when this one has ended", "grid-dependency", "\n", 64, 0, 1, true},
     {"blocks add to one element", "", R"(
   WL_REG(float, x, 1); x[0] = 1.0f;
   if (wl::block_x() == 0) wl::st_global<4>(out + t, wl::at(x, 0));

@@ -46,16 +46,10 @@ Case stream(Case c) {
   return c;
 }
 Schedule im2win(std::int64_t x, std::int64_t y, std::int64_t n, std::int64_t channels, std::int64_t taps, std::int64_t stages,
-                std::int64_t consumers, std::int64_t sets) {
-  return {"im2win",
-          {{"x", x},
-           {"y", y},
-           {"block_n", n},
-           {"channels", channels},
-           {"taps", taps},
-           {"stages", stages},
-           {"consumers", consumers},
-           {"sets", sets}}};
+                std::int64_t consumers) {
+  return {
+      "im2win",
+      {{"x", x}, {"y", y}, {"block_n", n}, {"channels", channels}, {"taps", taps}, {"stages", stages}, {"consumers", consumers}}};
 }
 Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
                  std::int64_t warps) {
@@ -177,11 +171,15 @@ std::vector<Case> mutated_cases() {
                   {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, wgmma(128, 24, 16, 3, 2, 0),
                   {{"y", 8}, {"exchange", 1}}),
       convolution("im2win_fp32_few_channels", "sm_90a", fp32, {1, 3, 35, 36}, {24, 3, 5, 5},
-                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, im2win(16, 8, 24, 1, 3, 3, 2, 1), {}),
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, im2win(16, 8, 24, 1, 1, 4, 2), {}),
+      convolution("im2win_fp32_tiles_of_their_own", "sm_90a", fp32, {1, 3, 35, 36}, {24, 3, 5, 5},
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, im2win(8, 8, 24, 1, 2, 5, 2), {}),
       convolution("im2win_tf32_weights_stay", "sm_90a", tf32, {3, 3, 35, 36}, {24, 3, 11, 11},
-                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}}, im2win(16, 4, 24, 1, 2, 3, 1, 2), {{"stay", 1}}),
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}}, im2win(16, 4, 24, 1, 4, 5, 1), {{"stay", 1}}),
       convolution("im2win_tf32_channels", "sm_90a", tf32, {2, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
-                  im2win(32, 2, 64, 8, 1, 3, 1, 2), {}),
+                  im2win(32, 2, 64, 8, 1, 5, 1), {}),
+      convolution("im2win_tf32_cluster", "sm_90a", tf32, {3, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
+                  im2win(8, 8, 64, 8, 3, 3, 2), {{"cluster", 2}}),
       triangle("wgmma_bf16_upper_triangle", "sm_90a", bf16, {256, 256, 320}, 1, 0, wgmma(64, 64, 64, 3, 1, 1)),
       matmul("mma_bf16", "sm_80", bf16, {128, 256, 160}, mma(128, 128, 32, 3, 8)),
       triangle("mma_bf16_lower_triangle", "sm_80", bf16, {128, 256, 160}, 0, 0, mma(64, 64, 32, 3, 4)),

@@ -106,7 +106,8 @@ void CudaEmitter::emit(const Reduce& node) {
 // Every block stores its part into a slot of every block of the cluster, then all combine the same slots in the same order. The stores
 // complete on a barrier of the block they go to, so that nobody waits for anything else that others have under way. Rounds take two
 // sets of slots and two barriers by turns: a part of the next round but one comes from a block that has had all parts of the
-// next, and each was sent when all its block's threads had read the slots of this one.
+// next, and each was sent when all its block's threads had read the slots of this one: where every warp has rows of its own, all its
+// lanes, since other warps neither read nor fill their slots.
 void CudaEmitter::emit(const ClusterReduce& node) {
   as_floats(node.dst, tensor(node.dst).dtype == Dtype::f32, "total", [&](const std::string& dst) {
     if (dst == "total") assign(dst, registers(node.dst).values(), as_float(node.dst));
@@ -114,11 +115,18 @@ void CudaEmitter::emit(const ClusterReduce& node) {
     const TvLayout& layout = registers(node.dst);
     const std::int64_t values = layout.values();
     Digits others;
-    for (const ThreadDigit& mode : thread_modes(layout))
-      if (mode.moves() && mode.extent > 1) others.add(digit(mode.below, mode.extent), mode.extent);
+    bool apart = layout.threads() == role_threads_;  // warps have rows of their own
+    for (const ThreadDigit& mode : thread_digits(layout)) {
+      if (mode.moves()) others.add(digit(mode.below, mode.extent), mode.extent);
+      apart &= mode.moves() || mode.of_lane();
+    }
     const std::int64_t row = others.count * values * 4;
     const Scratch place = scratch(1, &node, 2 * blocks * row);
-    if (now_.read_parts && (loops_ > 0 || rounds_ > 2)) meet();  // else no round follows the next
+    if (now_.read_parts && (loops_ > 0 || rounds_ > 2)) {  // else no round follows the next
+      if (!apart) meet();
+      else out_.line("wl::sync_warp();");
+      now_.read_parts = false;
+    }
     const Index parity = Index::variable("(meeting & 1)"), met = Index::variable("met") + parity * kBarrierBytes;
     const Index own = place.base + parity * (blocks * row) + scaled(others.number, values * 4) + Index::variable("i") * 4;
     out_.line("if (t == 0) wl::mbarrier_arrive_expect_tx({}, {});", met.text(), blocks * row);

@@ -86,6 +86,7 @@ void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
   auto& values = c.nest.values;
   for (std::size_t v = c.sum + 1; v < values.size(); ++v) std::ranges::for_each(values[v].operands, move);
   move(c.nest.outputs[0].value);
+  for (std::size_t& r : c.reductions) r += behind.size();
   values.insert(values.begin() + sum + 1, behind.begin(), behind.end());
 }
 
@@ -108,14 +109,22 @@ std::vector<Affine> bounds_of(const Contraction& c) {
   return needs[at(n.outputs[0].value)].value_or(Bounds{});
 }
 }  // namespace
-std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
+std::optional<Contraction> contraction_of(const Nest& nest, bool any) {
   if (nest.outputs.size() != 1 || nest.scan()) return std::nullopt;
   Contraction c{.nest = nest};
   const Nest& n = c.nest;
-  const std::vector<bool> reduced = n.reduced();
-  if (std::ranges::count(n.values, Kind::reduce, &NestValue::kind) != 1) return std::nullopt;
-  c.sum = at(std::ranges::find(n.values, Kind::reduce, &NestValue::kind) - n.values.begin());
+  for (std::size_t v = 0; v < n.values.size(); ++v)
+    if (n.values[v].kind == Kind::reduce) c.reductions.push_back(v);
+  if (c.reductions.empty()) return std::nullopt;
+  c.sum = c.reductions[0];
+  c.reductions.erase(c.reductions.begin());
   if (n.values[c.sum].op != ValueOp::add) return std::nullopt;
+  int fastest = -1;
+  for (const std::size_t r : c.reductions) {
+    const auto& over = n.values[r].axes;
+    if (over.size() != 1 || (fastest >= 0 && over[0] != fastest) || !reduce_op(n.values[r].op)) return std::nullopt;
+    fastest = over[0];
+  }
   Factors product{n, n.values[c.sum].axes};
   if (!product.take(n.values[c.sum].operands[0])) return std::nullopt;
   auto& factors = product.loads;
@@ -125,20 +134,21 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool blocks) {
   const auto scales = std::stable_partition(factors.begin(), factors.end(), std::not_fn(is_scale));
   c.scales.assign(scales, factors.end());
   factors.erase(scales, factors.end());
-  if (factors.size() != 2 || factors[0] == factors[1] || (!blocks && !c.scales.empty())) return std::nullopt;
+  if (factors.size() != 2 || factors[0] == factors[1] || (!any && !(c.scales.empty() && c.reductions.empty())))
+    return std::nullopt;
   const Access& out = n.outputs[0].place;
-  int fastest = -1;
   for (std::size_t a = 0; a < n.axes.size(); ++a)
-    if (out.stride(a) == 1) fastest = static_cast<int>(a);
-  if (fastest < 0) return std::nullopt;
+    if (fastest < 0 && out.stride(a) == 1) fastest = static_cast<int>(a);
+  if (fastest < 0 || out.stride(at(fastest)) > 1) return std::nullopt;
   const bool first = n.loads[factors[0]].uses(at(fastest)), second = n.loads[factors[1]].uses(at(fastest));
   if (first == second) return std::nullopt;
   c.a = factors[first ? 1 : 0], c.b = factors[first ? 0 : 1];
   const Access &load_a = n.loads[c.a], &load_b = n.loads[c.b];
   for (std::size_t a = 0; a < n.axes.size(); ++a) {
     const bool in_a = load_a.uses(a), in_b = load_b.uses(a);
-    if (reduced[a] ? !(in_a && in_b) : !(in_a || in_b)) return std::nullopt;
-    (reduced[a] ? c.k : in_a && in_b ? c.batch : in_a ? c.m : c.n).push_back(a);
+    const bool summed = std::ranges::count(n.values[c.sum].axes, static_cast<int>(a)) > 0;
+    if (summed ? !(in_a && in_b) : !(in_a || in_b)) return std::nullopt;
+    (summed ? c.k : in_a && in_b ? c.batch : in_a ? c.m : c.n).push_back(a);
   }
   // What is known before the sum may vary along k as its factors; nothing behind it, nor the output.
   for (std::size_t v = 0; v < n.values.size(); ++v)
@@ -211,15 +221,43 @@ std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {
     const NestValue& value = contraction.nest.values[at(v)];
     if (!fresh || at(v) == contraction.sum || value.kind == Kind::constant) return known->second;
     if (value.kind == Kind::load) loads.push_back(value.load);
-    else if (value.kind == Kind::index ? !plain(value.at) : value.kind != Kind::apply) return HUGE_VAL;
+    else if (value.kind == Kind::index ? !plain(value.at) : value.kind != Kind::apply && value.kind != Kind::reduce)
+      return HUGE_VAL;
     double all = 1;
     for (const int operand : value.operands) all += self(self, operand);
-    return nodes[v] = all;
+    return nodes[v] = value.kind == Kind::reduce && all <= kMostNodes ? 1 : all;
   };
   const auto& [result, place] = contraction.nest.outputs[0];
   const NestValue& last = contraction.nest.values[at(result)];
   const bool stored_so = last.kind == Kind::round && last.dtype == place.dtype;
   if (visit(visit, stored_so ? last.operands[0] : result) > kMostNodes) return std::nullopt;
   return loads;
+}
+
+std::vector<RowStep> row_steps(const Contraction& c) {
+  const auto& values = c.nest.values;
+  std::vector<RowStep> steps;
+  std::vector<int> kept = {static_cast<int>(c.sum)};  // by each set
+  for (std::size_t i = 0; i < c.reductions.size(); ++i) {
+    const int operand = values[c.reductions[i]].operands[0];
+    // Whether what is still to be computed reads a value otherwise than by way of what is kept.
+    const auto needs = [&](const auto& self, int from, int value) -> bool {
+      if (from == value) return true;
+      const bool known = from == operand || std::ranges::count(kept, from) > 0 || std::ranges::count(c.reductions, at(from)) > 0;
+      return !known && std::ranges::any_of(values[at(from)].operands, [&](int to) { return self(self, to, value); });
+    };
+    const auto needed = [&](int value) {
+      bool any = needs(needs, c.nest.outputs[0].value, value);
+      for (std::size_t later = i + 1; later < c.reductions.size(); ++later)
+        any |= needs(needs, values[c.reductions[later]].operands[0], value);
+      return any;
+    };
+    std::size_t set = at(std::ranges::find(kept, operand) - kept.begin());
+    if (set == kept.size()) set = at(std::ranges::find_if_not(kept, needed) - kept.begin());
+    if (set == kept.size()) kept.push_back(operand);
+    kept[set] = operand;
+    steps.push_back({c.reductions[i], operand, set});
+  }
+  return steps;
 }
 }  // namespace warploom::kernels

@@ -12,12 +12,26 @@ std::optional<Precision> precision_of(Dtype a, Dtype b, Track track) {
   return std::nullopt;
 }
 
-TileOrder::TileOrder(const Contraction& contraction, NestTile tile, std::int64_t group, std::int64_t cluster)
+bool fuses_rows(const Contraction& c, const Precision& precision, std::int64_t columns, const Capabilities& capabilities) {
+  constexpr std::int64_t kMostTerms = 2048;
+  const auto count = [&](std::initializer_list<const std::vector<std::size_t>*> sides) {
+    std::int64_t product = 1;
+    for (const auto* axes : sides)
+      for (const std::size_t axis : *axes) product *= c.nest.axes[axis];
+    return product;
+  };
+  const std::int64_t width = c.nest.axes[c.column], rows = count({&c.batch, &c.m, &c.n}) / width;
+  return precision.accumulator() == Dtype::f32 && width <= columns && count({&c.k}) * precision.terms <= kMostTerms &&
+         rows / 64 * ceil_div(width, 64) >= capabilities.processors / 4;
+}
+
+TileOrder::TileOrder(const Contraction& contraction, NestTile tile, std::int64_t group, std::int64_t cluster, std::int64_t beside)
     : c_(contraction),
       tile_(std::move(tile)),
       cluster_(cluster),
+      beside_(beside),
       tiles_m_(ceil_div(tile_.count(c_.nest, c_.m), cluster)),
-      tiles_n_(tile_.count(c_.nest, c_.n)),
+      tiles_n_(tile_.count(c_.nest, c_.n) / beside),
       batch_(tile_.count(c_.nest, c_.batch)) {
   // The divisor of tiles_m nearest to `group`, so that every group is whole.
   const auto distance = [&](std::int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
@@ -31,7 +45,7 @@ NestTile TileOrder::at(const Index& number) const {
   const Index m = first + within % width_;
   NestTile placed = tile_;
   placed.place(c_.nest, c_.m, cluster_ > 1 ? m * cluster_ + tile::cluster_rank() : m);
-  placed.place(c_.nest, c_.n, within / width_);
+  placed.place(c_.nest, c_.n, beside_ > 1 ? within / width_ * beside_ + tile::cluster_rank() : within / width_);
   placed.place(c_.nest, c_.batch, batch_ > 1 ? number / (tiles_m_ * tiles_n_) : Index(0));
   return placed;
 }
@@ -192,7 +206,7 @@ Contraction filled(Family::Programs& out, Contraction c, const Capabilities& cap
 }
 
 void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,
-           std::size_t rows, TensorId staging) {
+           std::size_t rows, TensorId staging, std::int64_t blocks) {
   auto& t = draft.b;
   const Nest& nest = c.nest;
   const Nest::Output& output = nest.outputs[0];
@@ -201,19 +215,61 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
     const std::size_t number = loaded.size();
     loaded[operand] = load_beside(draft, c, fmt::format("e{}", number), operand, tile, axes, rows);
   }
-  TensorId result = acc;
-  if (at(output.value) != c.sum || t.dtype_of(acc) != output.place.dtype) {
-    result = draft.reg("result", output.place.dtype, shape_of(tile, axes, rows, [](std::size_t) { return true; }));
+  const auto all = [](std::size_t) { return true; };
+  const auto of_row = [&](std::size_t axis) { return axis != c.column; };
+  std::map<int, TensorId> made = {{static_cast<int>(c.sum), acc}};
+  const std::function<Value(int)> value_of = [&](int id) {
     const auto known = [&](int v) -> std::optional<Value> {
-      if (at(v) == c.sum) return t.value(acc);
+      if (const auto found = made.find(v); found != made.end()) return t.value(found->second);
       const NestValue& value = nest.values[at(v)];
-      if (value.kind == NestValue::Kind::index) return tile.value_at(value.at, {c.m[0], c.n[0]});
-      return value.kind == NestValue::Kind::load ? std::optional(t.value(loaded.at(value.load))) : std::nullopt;
+      if (value.kind == Kind::index) return tile.value_at(value.at, {c.m[0], c.n[0]});
+      if (value.kind == Kind::load) return t.value(loaded.at(value.load));
+      if (value.kind != Kind::apply || c.reductions.empty()) return std::nullopt;
+      const auto varies = [&](int of) -> bool { return nest.values[at(of)].varies[c.column]; };
+      // One number a row is computed once, and dividing by it is multiplying by its reciprocal.
+      const auto number = [&](const std::string& name, const Value& one) {
+        const TensorId to = draft.reg(fmt::format("{}{}", name, v), Dtype::f32, shape_of(tile, axes, rows, of_row));
+        return t.map(to, one), to;
+      };
+      if (value.op == ValueOp::div && varies(v) && !varies(value.operands[1]))
+        return value_of(value.operands[0]) * t.value(number("r", tile::constant(1) / value_of(value.operands[1])));
+      if (varies(v)) return std::nullopt;
+      std::vector<Value> operands;
+      for (const int operand : value.operands) operands.push_back(value_of(operand));
+      return t.value(made[v] = number("u", tile::apply(value.op, std::move(operands))));
     };
-    t.map(result, made_of<Value>(nest, output.value, known, tile::constant, tile::apply));
+    return made_of<Value>(nest, id, known, tile::constant, tile::apply);
+  };
+  std::vector<TensorId> sets = {acc};
+  for (const RowStep& step : row_steps(c)) {
+    const NestValue& reduction = nest.values[step.reduction];
+    const auto op = *reduce_op(reduction.op);
+    Value kept = value_of(step.kept);
+    if (const std::int64_t width = nest.axes[c.column]; width % (tile.extent[c.column] * blocks) != 0) {
+      const Value inside = tile::apply(ValueOp::less, {tile::coordinate(1, tile.origin[c.column] - width), tile::constant(0)});
+      kept = tile::apply(ValueOp::where, {inside, std::move(kept), tile::constant(identity_of(reduction.op))});
+    }
+    if (step.set == sets.size())
+      sets.push_back(draft.reg(fmt::format("kept{}", step.set), Dtype::f32, shape_of(tile, axes, rows, all)));
+    const bool there = made.contains(step.kept) && kept.kind == Value::Kind::tensor;
+    if (!there) t.map(sets[step.set], kept);
+    std::erase_if(made, [&](const auto& each) { return each.second == sets[step.set]; });
+    made[step.kept] = sets[step.set];
+    const TensorId total = draft.reg(fmt::format("total{}", step.reduction), Dtype::f32, shape_of(tile, axes, rows, of_row));
+    t.reduce(total, sets[step.set], 1, op);
+    if (blocks > 1) t.cluster_reduce(total, op);
+    made[static_cast<int>(step.reduction)] = total;
+  }
+  TensorId result = acc;
+  if (!c.reductions.empty() || at(output.value) != c.sum || t.dtype_of(acc) != output.place.dtype) {
+    result = draft.reg("result", output.place.dtype,
+                       shape_of(tile, axes, rows, [&](std::size_t axis) { return output.place.uses(axis); }));
+    t.map(result, value_of(output.value));
   }
   const tile::Tile destination = Boxes(draft, "C", nest, output.place, axes, true).at(tile);
   if (staging >= 0) t.copy(t.all(result), t.all(staging));
-  t.copy(t.all(staging < 0 ? result : staging), destination);
+  const auto write = [&] { t.copy(t.all(staging < 0 ? result : staging), destination); };
+  if (blocks > 1 && !output.place.uses(c.column)) t.if_less(tile::cluster_rank(), 1, write);
+  else write();
 }
 }  // namespace warploom::kernels

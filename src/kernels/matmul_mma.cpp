@@ -30,7 +30,8 @@ class MatmulThreads final : public Family {
     auto p = precision_of(a, b, region.track);
     if (!tensor_cores) p = a == Dtype::f32 && b == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1}) : std::nullopt;
     const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
-    if (!p || (fp8 && capabilities.fp8_tflops == 0)) return nullptr;
+    if (!p || (!c->reductions.empty() && !fuses_rows(*c, *p, 256, capabilities)) || (fp8 && capabilities.fp8_tflops == 0))
+      return nullptr;
     return std::make_shared<MatmulThreads>(*std::move(c), *p, tensor_cores, capabilities);
   }
 
@@ -76,6 +77,7 @@ class MatmulThreads final : public Family {
     WARPLOOM_CHECK(first_broken(
         s, {{k % k_step() != 0 || k > deepest, "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
             {n < 32 || n > 256, "tiles of 32 to 256 columns", n},
+            {!c_.reductions.empty() && n < c_.nest.axes[c_.column], "tiles of whole rows where these are reduced", n},
             {accumulators > (promotes() ? 64 : 128) || accumulators < 4,
              "4 to 128 accumulators a thread, 64 when operands are split", accumulators},
             {field(s, "pack") && !c_.channel, "pack=0 where nothing is a channel", 1}}));
@@ -195,7 +197,7 @@ class MatmulThreads final : public Family {
   Precision p_;
   bool tensor_cores_, in_blocks_ = !c_.scales.empty();
   Capabilities capabilities_;
-  std::optional<std::size_t> second_ = in_blocks_ ? std::nullopt : second_column(c_);
+  std::optional<std::size_t> second_ = in_blocks_ || !c_.reductions.empty() ? std::nullopt : second_column(c_);
 };
 }  // namespace
 FamilyPtr matmul_mma_family(const Region& region, const Capabilities& capabilities) {

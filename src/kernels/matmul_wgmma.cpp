@@ -12,6 +12,8 @@
 // Operands that are scaled by blocks along k are multiplied slot by slot, each slot within a block, and every slot's sum is scaled as it
 // is added to those before. In a `run` of slots the next one's product is computed meanwhile, in registers of its own.
 //
+// Where rows of the result are reduced behind the sums (softmax, norms), the blocks of a cluster hold whole rows, beside each other.
+//
 // A convolution is one as well, its operands in window order (window_order.h): rows are output channels, columns a patch of pixels, y
 // of them along the second axis; or the other way round.
 #include "kernels/direct_form.h"
@@ -20,6 +22,7 @@ namespace warploom::kernels {
 namespace {
 // Between the rows of an operand that is read across, so that the 8 rows and 4 depths that a warp reads at once lie in 32 banks.
 constexpr std::int64_t kApart = 8;
+constexpr std::int64_t kMostBeside = 8;  // blocks of a cluster that any sm_90a GPU runs
 
 class MatmulWgmma : public Family {
  public:
@@ -31,6 +34,10 @@ class MatmulWgmma : public Family {
         capabilities_(capabilities) {}
   std::string name() const override { return "matmul_wgmma"; }
 
+  bool reduces_rows() const {
+    return !windows_ && fuses_rows(c_, p_, kMostBeside * std::min<std::int64_t>(256, 2 * accumulators_of(false)), capabilities_);
+  }
+
   Space space() const override {
     const Contraction& c = c_;
     const int bytes = bytes_of(p_.operand);
@@ -41,7 +48,7 @@ class MatmulWgmma : public Family {
     Values splits = {1};
     const std::int64_t rows = second_ ? c.nest.axes[*second_] : 1,
                        tiles = ceil_div(m, 128) * ceil_div(n * rows, 128) * others_of(c).second;
-    for (std::int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(p_.operand); s *= 2)
+    for (std::int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(p_.operand) && c.reductions.empty(); s *= 2)
       if (s * tiles <= 2 * capabilities_.processors) splits.push_back(s);
     Values columns = skinny ? Values{16, 32, 64, 128, 8, 256} : Values{256, 128, 192, 64, 32, 160, 96},
            depths = bytes == 2 ? Values{64, 128} : Values{128 / bytes}, ys = {8, 16, 4, 1, 2, 32};
@@ -56,6 +63,12 @@ class MatmulWgmma : public Family {
       for (std::int64_t width = best; width >= 96; width -= 16) best = work(width) < work(best) ? width : best;
       once(columns, best);
     }
+    if (!c.reductions.empty()) {  // parts of a row, one a block of a cluster
+      columns.clear();
+      for (std::int64_t blocks = 1; blocks <= kMostBeside; ++blocks)
+        if (const auto width = round_up(ceil_div(n, blocks), 16); width <= 256 && (width >= 64 || blocks == 1))
+          once(columns, width);
+    }
     if (windows_) {  // depths that cover the run with the least beyond it
       columns = {128, 256, 64, 192, 96, 112, 224, 32};
       if (m % 8 == 0 && m <= 256) once(columns, m);
@@ -69,7 +82,7 @@ class MatmulWgmma : public Family {
     }
     if (!c.scales.empty())
       depths = {std::clamp<std::int64_t>(power_of_two_above(run), 32 / bytes, 128 / bytes)};  // within a block
-    const bool exchange = skinny || (windows_ && m < 128) || (across(exchanged_) && !across(c_));
+    const bool exchange = c.reductions.empty() && (skinny || (windows_ && m < 128) || (across(exchanged_) && !across(c_)));
     Space space{name(),
                 {{"block_m", {128, 256, 64}, "rows of an output tile"},
                  {"block_n", columns, "columns of an output tile"},
@@ -78,13 +91,15 @@ class MatmulWgmma : public Family {
                  {"consumers", {2, 1}, "warpgroups that multiply"},
                  {"resident", {1, 2}, "blocks of a multiprocessor: one multiplies while another stores"},
                  {"group", {8, 16, 4, 1}, "rows of tiles taken together"},
-                 {"cluster", windows_ ? Values{1} : Values{1, 2},
+                 {"cluster", windows_ || !c.reductions.empty() ? Values{1} : Values{1, 2},
                   "blocks below each other that fetch one tile of the second operand together"},
                  {"split", splits, "parts of k computed apart and summed by a program of its own"},
                  {"stream", {0, 1}, "1: the tiles of the last two waves are shared between all blocks by parts of k"},
                  {"exchange", exchange ? Values{1, 0} : Values{0, 1}, "1: the transposed product, second operand first"},
                  {"through_shared", narrow ? Values{1, 0} : Values{0, 1},
                   "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
+    for (Field& each : space.fields)
+      if (!c.reductions.empty() && (each.name == "stream" || each.name == "exchange")) each.values = {0};
     if (across(c_) || across(exchanged_))
       space.fields.push_back({"across", across(exchange ? exchanged_ : c_) ? Values{1, 0} : Values{0, 1},
                               "1: the first operand is read across, 0: a program lays it along k"});
@@ -101,32 +116,36 @@ class MatmulWgmma : public Family {
                y = field(s, "y", 1), along = (field(s, "exchange") ? m : n) / std::max<std::int64_t>(y, 1),
                split = field(s, "split", 1), cluster = field(s, "cluster", 1), resident = field(s, "resident", 1),
                across = field(s, "across"), accumulators = m * n / (128 * consumers), steps = slots_of(c, k),
-               run = field(s, "run", 1), turns = turns_of(s), tiles = ceil_div(c.nest.axes[c.row], m);
-    const std::int64_t most = run > 1 ? 64 : promotes() ? 96 : 128;
+               run = field(s, "run", 1), turns = turns_of(s), tiles = ceil_div(c.nest.axes[c.row], m), beside = beside_of(s);
+    const std::int64_t most = accumulators_of(turns > 1);
     const int bytes = bytes_of(p_.operand), stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
     const bool through_shared = field(s, "through_shared") != 0,
                along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
     WARPLOOM_CHECK(first_broken(
-        s, {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
-            {accumulators > most, "at most 128 accumulators a thread, 96 with a second set, 64 with a third", accumulators},
-            {steps < run || (windows_ && steps % run != 0), "run=1 where k has fewer slots, or windows no whole runs", run},
-            {y < 1 || (y > 1 && !second_), "y=1 where pixels are of one axis", y},
-            {windows_ && (along * y != (field(s, "exchange") ? m : n) || along % 8 != 0), "patches of whole groups of 8 pixels",
-             along},
-            {n % 8 != 0 || n > 256, "8 to 256 columns, a multiple of 8", n},
-            {across != 0 && !this->across(c), "across=0 where the first operand does not lie along rows", across},
-            {across != 0 && m + kApart > 256, "a patch of at most 256 elements", m + kApart},
-            {resident > 1 && (consumers > 1 || cluster > 1), "resident=1 with two consumers or a cluster", resident},
-            {windows_ && cluster > 1, "cluster=1 for convolutions", cluster},
-            {cluster > 1 && (tiles < cluster || c.m.size() > 1), "cluster=1 where fewer tiles lie below each other", tiles},
-            {cluster > 1 && n % (8 * cluster) != 0, "cluster=1 where tiles are too narrow to share", n},
-            {p_.operand == Dtype::i8 && n % 16 && n > 24, "block_n a multiple of 16 for integers", n},
-            {along_n && bytes == 2 && n % 16, "block_n of whole 32-byte panels", n},
-            {split > 1 && (split - 1) * round_up(ceil_div(steps, split), turns) >= steps,
-             "a split that leaves every part some of k", split},
-            {through_shared && n * stored % 32, "through_shared=0 for narrow tiles", n},
-            {through_shared && windows_ && (field(s, "exchange") || !std::has_single_bit(at(n))),
-             "through_shared=0 where columns are no power of two", n}}));
+        s,
+        {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
+         {accumulators > most, "at most 128 accumulators a thread, 96 with a second set, 64 with a third", accumulators},
+         {beside > kMostBeside, "whole rows in a cluster of at most 8 blocks", beside},
+         {!c.reductions.empty() && (field(s, "exchange") || split > 1 || field(s, "stream") || cluster > 1),
+          "exchange=0 split=1 stream=0 cluster=1 where rows are reduced", split},
+         {steps < run || (windows_ && steps % run != 0), "run=1 where k has fewer slots, or windows no whole runs", run},
+         {y < 1 || (y > 1 && !second_), "y=1 where pixels are of one axis", y},
+         {windows_ && (along * y != (field(s, "exchange") ? m : n) || along % 8 != 0), "patches of whole groups of 8 pixels",
+          along},
+         {n % 8 != 0 || n > 256, "8 to 256 columns, a multiple of 8", n},
+         {across != 0 && !this->across(c), "across=0 where the first operand does not lie along rows", across},
+         {across != 0 && m + kApart > 256, "a patch of at most 256 elements", m + kApart},
+         {resident > 1 && (consumers > 1 || cluster * beside > 1), "resident=1 with two consumers or a cluster", resident},
+         {windows_ && cluster > 1, "cluster=1 for convolutions", cluster},
+         {cluster > 1 && (tiles < cluster || c.m.size() > 1), "cluster=1 where fewer tiles lie below each other", tiles},
+         {cluster > 1 && n % (8 * cluster) != 0, "cluster=1 where tiles are too narrow to share", n},
+         {p_.operand == Dtype::i8 && n % 16 && n > 24, "block_n a multiple of 16 for integers", n},
+         {along_n && bytes == 2 && n % 16, "block_n of whole 32-byte panels", n},
+         {split > 1 && (split - 1) * round_up(ceil_div(steps, split), turns) >= steps, "a split that leaves every part some of k",
+          split},
+         {through_shared && (n * stored % 32 || !c.nest.outputs[0].place.uses(c.column)), "through_shared=0 for narrow tiles", n},
+         {through_shared && windows_ && (field(s, "exchange") || !std::has_single_bit(at(n))),
+          "through_shared=0 where columns are no power of two", n}}));
     const std::int64_t count = TileOrder(c, tile_of(c, s), 1).count(), stream = field(s, "stream");
     WARPLOOM_CHECK(first_broken(
         s, {{stream && (split > 1 || cluster > 1 || resident > 1), "split=1 cluster=1 resident=1 with stream", split},
@@ -135,8 +154,9 @@ class MatmulWgmma : public Family {
              "stream=0 where tiles fill every wave, or not even the first", count}}));
     const auto whole = [&](std::int64_t rows) { return round_up(rows * k * bytes, 1024); };  // patterns repeat every 1024 bytes
     const auto slot = (whole(m + across * kApart) + whole(n)) * (p_.terms > 1 ? 2 : 1),
-               staging = through_shared ? m * n * stored : 0;
-    return fits(s, resident * (slot * field(s, "stages") + staging + 1024), capabilities_);
+               staging = through_shared ? m * n * stored : 0,
+               met = beside > 1 ? std::ssize(c.reductions) * 8 * beside * m : 0;  // that a cluster's blocks send
+    return fits(s, resident * (slot * field(s, "stages") + staging + met + 1024), capabilities_);
   }
 
   Result<Programs> programs(const Schedule& s) const override {
@@ -211,6 +231,12 @@ class MatmulWgmma : public Family {
     if (second_) tile.extent[c_.column] /= y;
     return tile;
   }
+  // The most accumulators a thread: of one set beside others.
+  std::int64_t accumulators_of(bool turns) const { return (promotes() && turns) || sets_ > 1 ? 64 : promotes() ? 96 : 128; }
+  // Blocks that hold a row of the result together.
+  std::int64_t beside_of(const Schedule& s) const {
+    return c_.reductions.empty() ? 1 : ceil_div(c_.nest.axes[c_.column], field(s, "block_n"));
+  }
   // Slots of k that a round of a consumer's loop multiplies.
   static std::int64_t turns_of(const Schedule& s) { return std::max(1 + field(s, "across"), field(s, "run", 1)); }
   bool promotes() const { return p_.promotes() || !c_.scales.empty(); }
@@ -232,17 +258,19 @@ class MatmulWgmma : public Family {
     const std::vector<std::size_t> summed = slot_axes(c);
     const std::size_t row_axes = above ? 2 : 1;
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
-    const TileOrder order(c, whole, field(s, "group"), cluster);
+    const std::int64_t parts = field(s, "split", 1), row_blocks = beside_of(s), blocks = cluster * row_blocks;  // of a cluster
+    const TileOrder order(c, whole, field(s, "group"), cluster, row_blocks);
     NestTile together = whole;  // what the blocks of a cluster compute: all of them go through the same slots
     together.extent[c.row] *= cluster;
-    const TileOrder clusters(c, together, field(s, "group"));
-    const std::int64_t parts = field(s, "split", 1), turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns),
+    const TileOrder clusters(c, together, field(s, "group"), 1, row_blocks);
+    const std::int64_t turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns),
                        part_steps = round_up(ceil_div(steps, parts), turns), count = order.count() * parts,
-                       workers = std::min<std::int64_t>(count, capabilities_.processors * field(s, "resident", 1) / cluster);
+                       at_once = capabilities_.cluster_processors(static_cast<int>(blocks)) * field(s, "resident", 1) / blocks,
+                       workers = std::clamp<std::int64_t>(at_once, 1, count);
 
     Draft draft("matmul");
     auto& t = draft.b;
-    t.grid(workers * cluster).cluster(cluster).warps(4 + 4 * consumers);
+    t.grid(workers * blocks).cluster(blocks).warps(4 + 4 * consumers);
     // Slots hold a as [m, k] and b as [n, k], whichever of the two axes is contiguous.
     std::vector<Boxes> from;
     std::vector<TensorId> slots;
@@ -293,7 +321,7 @@ class MatmulWgmma : public Family {
         if (parts > 1) tile.origin.back() = part;
         body(tile, first, last, false);
       };
-      t.for_("tile", tile::block(0) / cluster, alone, workers, [&](const Index& turn) {
+      t.for_("tile", tile::block(0) / blocks, alone, workers, [&](const Index& turn) {
         if (c.bounds.empty()) return compute(turn);
         const Index number = from_both_ends(turn, count, workers);
         t.for_("number", number, number + 1, 1, compute);
@@ -324,7 +352,7 @@ class MatmulWgmma : public Family {
       t.role("consumer", 4 * consumers, consumers > 1 ? 232 : 0, [&] {
         const bool promotes = this->promotes();
         const TensorId acc = t.reg("acc", sums, {bm, bn});
-        const bool meanwhile = promotes && turns > 1;  // the set before is added while this one is multiplied
+        const bool meanwhile = promotes && turns > 1;  // the set before is added while this one is multiplied, a third set
         struct Set {
           std::string name;
           TensorId part;
@@ -364,7 +392,7 @@ class MatmulWgmma : public Family {
             }
             if (meanwhile) promote(sets[at(turns - 1) % sets.size()]);
           });
-          const auto finish = [&] { store(draft, c, acc, tile, result, row_axes, staging); };
+          const auto finish = [&] { store(draft, c, acc, tile, result, row_axes, staging, row_blocks); };
           if (!shared) return finish();
           t.if_less(end, steps, [&] {
             t.copy(t.all(acc), left_by(worker));
@@ -381,8 +409,10 @@ class MatmulWgmma : public Family {
   Contraction c_, exchanged_ = exchanged(c_);
   Precision p_;
   Capabilities capabilities_;
+  std::size_t sets_ = c_.reductions.empty() ? 1 : std::ranges::max(row_steps(c_), {}, &RowStep::set).set + 1;
   std::optional<std::size_t> second_ = windows_ ? second_column(c_) : std::nullopt;  // of pixels, the slower axis of a patch
 };
+
 }  // namespace
 FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabilities) {
   auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests(), true) : std::nullopt;
@@ -394,6 +424,8 @@ FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabili
              runs = (c->k.size() > 1 && c->scales.empty()) || strided;
   auto windows = runs ? window_order_of(*c) : std::nullopt;
   if (windows ? !c->triangles.empty() : runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b)) return nullptr;
-  return std::make_shared<MatmulWgmma>(*c, std::move(windows), *precision, capabilities);
+  const bool plain = c->reductions.empty();
+  auto family = std::make_shared<MatmulWgmma>(*std::move(c), std::move(windows), *precision, capabilities);
+  return plain || family->reduces_rows() ? family : nullptr;
 }
 }  // namespace warploom::kernels

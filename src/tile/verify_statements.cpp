@@ -47,7 +47,15 @@ class Verifier {
       inner.divergent_ |= differs(node.begin) || differs(node.end) || differs(node.step);
     }
     if constexpr (std::is_same_v<Node, If>) inner.divergent_ |= differs(node.left) || differs(node.right);
-    inner.in_role_ |= std::is_same_v<Node, Roles>;
+    if constexpr (std::is_same_v<Node, Roles>) {
+      inner.in_role_ = true;
+      inner.meeting_roles_ = std::ranges::count_if(node.roles, [](const Role& role) {
+        bool meets = false;
+        for (const Statement& statement : role.body)
+          for_statements(statement, [&](const Statement& one) { meets |= std::holds_alternative<ClusterReduce>(one.node); });
+        return meets;
+      });
+    }
     if constexpr (std::is_same_v<Node, Produce>) inner.producing_.push_back(node.pipeline);
     if constexpr (std::is_same_v<Node, Consume>) inner.consuming_.push_back(node.pipeline);
     if constexpr (requires { node.body; }) return inner.body(node.body, false);
@@ -352,12 +360,13 @@ class Verifier {
                   fmt::format("{} {}, {} {}", name_of(src.dtype), text_of(src.shape), name_of(dst.dtype), text_of(dst.shape)));
   }
 
-  // All threads of all blocks of the cluster meet.
+  // All blocks of the cluster meet, by all their threads or those of one role.
   Status meets(std::string_view statement) const {
     if (cluster_size(program_) < 2)
       return refuse(fmt::format("a {} stands in a program without clusters", statement), "a cluster of more than one block");
-    if (in_role_)
-      return refuse(fmt::format("only some threads of a block reach this {}", statement), "a place outside the roles");
+    if (in_role_ && (statement != "cluster_reduce" || meeting_roles_ > 1))
+      return refuse(fmt::format("only some threads of a block reach this {}", statement),
+                    "a place outside the roles; reductions over a cluster may all stand in one role");
     if (!divergent_) return ok();
     return refuse(fmt::format("not every block of a cluster may reach this {}", statement),
                   "loops and conditions around it that all blocks of the cluster decide alike");
@@ -419,7 +428,8 @@ class Verifier {
   std::map<std::string, const For*> loops_;        // in scope, by their variables
   std::vector<PipelineId> producing_, consuming_;  // Produce and Consume around, outermost first
   bool in_role_ = false;
-  bool divergent_ = false;  // blocks of one cluster may disagree on whether they get here
+  std::ptrdiff_t meeting_roles_ = 0;  // that have reductions over the cluster
+  bool divergent_ = false;            // blocks of one cluster may disagree on whether they get here
 };
 }  // namespace
 Status verify_statements(const Program& program) { return Verifier(program).body(program.body, true); }

@@ -101,6 +101,22 @@ Case prefixes(const std::string& name, const std::string& target, const graph::S
   return {name, target, {net.with({y}), fp32}, {"direct", std::move(fields)}, tolerance_of(fp32, "direct")};
 }
 
+// The product, whose rows an operator then goes over.
+Case rows_of(graph::OpKind op, const std::string& name, const std::string& target, Track track, const MatmulShape& s,
+             Schedule schedule, const Fields& more = {}) {
+  using graph::OpKind;
+  const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
+  Net net;
+  auto y = net.add(OpKind::MatMul, {net.x({s.m, s.k}, dtype), net.x({s.k, s.n}, dtype)});
+  if (op == OpKind::LayerNormalization) y = net.add(op, {y, net.x({s.n}, dtype), net.x({s.n}, dtype)});
+  else if (op == OpKind::ReduceLogSumExp) y = net.add(op, {y, net.ints({1})}, {{"keepdims", std::int64_t{0}}});
+  else y = net.add(op, {net.add(OpKind::Add, {y, net.x({s.n}, dtype)})});
+  const double tolerance = tolerance_of(track, schedule.family);
+  schedule.fields["group"] = 2;
+  schedule.fields.insert(more.begin(), more.end());
+  return {name, target, {net.with({y}), track}, std::move(schedule), tolerance, 4};
+}
+
 enum class Kept : std::uint8_t { a, b, product };
 // The product, of which, or of a factor of which, a triangle is kept.
 Case triangle(const std::string& name, const std::string& target, Track track, const MatmulShape& s, std::int64_t upper,
@@ -180,6 +196,12 @@ std::vector<Case> mutated_cases() {
                   im2win(32, 2, 64, 8, 1, 5, 1), {}),
       convolution("im2win_tf32_cluster", "sm_90a", tf32, {3, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
                   im2win(8, 8, 64, 8, 3, 3, 2), {{"cluster", 2}}),
+      rows_of(graph::OpKind::Softmax, "wgmma_bf16_softmax", "sm_90a", bf16, {256, 200, 320}, wgmma(64, 64, 64, 3, 1, 1)),
+      rows_of(graph::OpKind::LayerNormalization, "wgmma_bf16_layernorm", "sm_90a", bf16, {512, 128, 192},
+              wgmma(128, 64, 64, 2, 2, 0)),
+      rows_of(graph::OpKind::ReduceLogSumExp, "wgmma_tf32_logsumexp", "sm_90a", tf32, {384, 192, 128},
+              wgmma(128, 96, 32, 3, 2, 0)),
+      rows_of(graph::OpKind::LayerNormalization, "mma_fp32_layernorm", "sm_80", fp32, {70, 77, 131}, mma(64, 128, 32, 2, 8)),
       triangle("wgmma_bf16_upper_triangle", "sm_90a", bf16, {256, 256, 320}, 1, 0, wgmma(64, 64, 64, 3, 1, 1)),
       matmul("mma_bf16", "sm_80", bf16, {128, 256, 160}, mma(128, 128, 32, 3, 8)),
       triangle("mma_bf16_lower_triangle", "sm_80", bf16, {128, 256, 160}, 0, 0, mma(64, 64, 32, 3, 4)),

@@ -209,6 +209,10 @@ bool signals_its_own_stores(const Lines& lines, const Mutant& m) {
   return next_line(lines, at(m), "wl::signal_flag") <= at(m) + 3;
 }
 
+bool last_copies(const Lines& lines, const Mutant& m) {
+  return std::none_of(lines.begin() + m.line, lines.end(), [](const std::string& line) { return has(line, "// consume"); });
+}
+
 struct Equivalent {
   const char *call, *change;  // a call that begins so; a change, or "" any
   bool (*proof)(const Lines&, const Mutant&);
@@ -234,6 +238,7 @@ const Equivalent kEquivalent[] = {
     {"sync_threads", "", signals_its_own_stores, "the thread that signals has made all the stores itself"},
     {"cp_async", "", no_copies, "the operands are unaligned and go through registers: there is no cp.async to wait for"},
     {"sync_threads", "", slots_of_one_thread, "each thread reads the ring's words that it copied itself"},
+    {"cp_async_wait", "behind the barrier", last_copies, "no slot is read from here on"},
     {"cp_async_wait", "behind the barrier", slots_of_one_thread,
      "each thread reads the ring's words that it copied itself, and waits for its own copies before that"},
     {"sync_threads", "", words_of_one_thread, "every access has the same address: each thread meets its own words alone"},

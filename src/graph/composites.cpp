@@ -211,26 +211,21 @@ Result<Outputs> batch_norm(Writer& w) {
   return Outputs{scaled(w, x, w.along_channels(a, rank, "a_channels"), w.along_channels(b, rank, "b_channels"))};
 }
 
-Result<Outputs> instance_norm(Writer& w) {
-  WARPLOOM_CHECK(check_channel_norm(w.question()));
-  const Id x = w.in(0);
-  const std::size_t rank = w.rank(x);
-  const Id y = normalized(w, x, span(2, rank)).y;
-  return Outputs{scaled(w, y, w.along_channels(w.in(1), rank, "scale"), w.along_channels(w.in(2), rank, "bias"))};
-}
-
+// By groups of channels; an instance's are of one channel each.
 Result<Outputs> group_norm(Writer& w) {
   const Question q = w.question();
   WARPLOOM_CHECK(check_channels(q));
   const Shape shape = q.in(0).shape;
-  const std::int64_t groups = w.node.integer("num_groups");
-  if (groups < 1 || shape[1] % groups != 0)
+  const bool instance = w.node.op == OpKind::InstanceNormalization;
+  const std::int64_t groups = instance ? shape[1] : w.node.integer("num_groups");
+  if (!instance && (groups < 1 || shape[1] % groups != 0))
     return q.error(kAttribute, "num_groups does not divide the channels", fmt::format("a divisor of {}", shape[1]), groups);
   const bool by_group = q.in(1).shape == Shape{groups};  // opset 18 scales whole groups
   WARPLOOM_CHECK(check_channel_norm(q, by_group ? groups : 0));
-  const Id x = w.in(0);
   const std::int64_t lines = shape[0] * groups;
-  Id y = normalized(w, w.reshape(x, {shape[0], groups, lines == 0 ? 0 : element_count(shape) / lines}, "groups"), {2}).y;
+  Id y = w.in(0);
+  if (groups != shape[1]) y = w.reshape(y, {shape[0], groups, lines == 0 ? 0 : element_count(shape) / lines}, "groups");
+  y = normalized(w, y, span(2, w.rank(y))).y;
   if (!by_group) y = w.reshape(y, shape, "channels");
   y = scaled(w, y, w.along_channels(w.in(1), w.rank(y), "scale"), w.along_channels(w.in(2), w.rank(y), "bias"));
   return Outputs{w.reshape(y, shape, "y")};

@@ -344,36 +344,31 @@ class Evaluator {
     });
   }
 
-  // Every line along the scanned axis from its first element on, whatever part of it is wanted: as a run where it is the last axis,
-  // else many lines beside each other, an index after another.
+  // Every line along the scanned axis from its first element on, whatever part of it is wanted.
   void scan(const Node& node, const Box& box) {
     const auto fresh = make(node, box);
     const View &from = view(node.inputs[0]), &to = view(node.outputs[0]);
     const Access access = *access_of(graph_, node, 0);
     const auto axis = static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) - access.begin());
-    const std::int64_t size = shape(node.inputs[0])[axis], end = box.begin[axis] + box.size[axis];
-    const bool line = axis + 1 == access.size(), reverse = node.integer("reverse") != 0;
+    const std::int64_t size = shape(node.inputs[0])[axis];
+    const bool reverse = node.integer("reverse") != 0;
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     Box starts = box;
-    starts.begin[axis] = 0, starts.size[axis] = line ? size : 1;
-    for_runs(starts, means_.threads, line ? size : kRun, [&](std::int64_t, std::int64_t n, Shape at) {
-      std::vector<double> x(n), e(means_.magnitudes ? x.size() : 0), sum(line ? 1 : x.size()), bound(sum.size());
-      for (std::int64_t step = 0; step < (line ? 1 : size); ++step) {
-        if (!line) at[axis] = reverse ? size - 1 - step : step;
-        load(from, at, n, x.data(), means_.magnitudes ? e.data() : nullptr);
-        for (std::int64_t k = 0; k < n; ++k) {
-          const std::int64_t i = reverse ? n - 1 - k : k, own = line ? 0 : i;
-          if (means_.magnitudes) e[i] = bound[own] += std::fabs(x[i]) + e[i];
-          sum[own] += x[i];
-          x[i] = sum[own] = is_float(dtype) ? sum[own] : wrapped(dtype, sum[own]);
+    starts.size[axis] = 1;
+    for_runs(starts, means_.threads, kRun, [&](std::int64_t, std::int64_t n, Shape at) {
+      std::vector<double> x(size), e(means_.magnitudes ? x.size() : 0);
+      for (; n > 0; --n, ++at.back()) {
+        const std::int64_t first = address(from, at) - box.begin[axis] * from.strides[axis], place = address(to, at);
+        load(from, first, from.strides[axis], size, x.data(), means_.magnitudes ? e.data() : nullptr);
+        double sum = 0, bound = 0;
+        for (std::int64_t k = 0; k < size; ++k) {
+          const std::int64_t i = reverse ? size - 1 - k : k, out = i - box.begin[axis];
+          bound += means_.magnitudes ? std::fabs(x[i]) + e[i] : 0;
+          sum = is_float(dtype) ? sum + x[i] : wrapped(dtype, sum + x[i]);
+          if (out < 0 || out >= box.size[axis]) continue;
+          fresh->value[place + out * to.strides[axis]] = sum;
+          if (means_.magnitudes) *fresh->error(place + out * to.strides[axis]) = bound;
         }
-        if (!line && (at[axis] < box.begin[axis] || at[axis] >= end)) continue;
-        const std::int64_t first = line ? box.begin[axis] : 0, count = line ? box.size[axis] : n;
-        Shape place = at;
-        place[axis] += first;
-        const std::int64_t where = address(to, place);
-        std::copy_n(x.begin() + first, count, fresh->value.begin() + where);
-        if (means_.magnitudes) std::copy_n(e.begin() + first, count, fresh->magnitude.begin() + where);
       }
     });
   }

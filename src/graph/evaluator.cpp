@@ -445,12 +445,8 @@ class Evaluator {
     const auto fresh = make(node, box);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Access access = *access_of(graph_, node, k);
-      Box part = box;
-      for (std::size_t i = 0; i < part.size.size(); ++i) {
-        part.begin[i] = std::max(box.begin[i], -access[i].begin);
-        const std::int64_t end = std::min(box.begin[i] + box.size[i], shape(node.inputs[k])[i] - access[i].begin);
-        part.size[i] = std::max<std::int64_t>(end - part.begin[i], 0);
-      }
+      Box part = inside(reach(access, shape(node.inputs[k]), box), shape(node.inputs[k]));
+      for (std::size_t i = 0; i < access.size(); ++i) part.begin[i] -= access[i].begin;
       copy(projected(node, k, view(node.inputs[k])), part, view(node.outputs[0]), *fresh);
     }
   }

@@ -60,6 +60,7 @@ class Writer {
   const Graph& graph() const { return graph_; }
   Question question() const { return {graph_, node}; }
   bool dry() const { return dry_; }
+  const Status& status() const { return status_; }
 
   Id raw(std::size_t i) const { return has(i) ? node.inputs[i] : kAbsent; }
   // An input in the type that it is computed in: f32 for 16 bits.

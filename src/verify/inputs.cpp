@@ -132,11 +132,9 @@ std::int64_t index_bound(const graph::Graph& graph, graph::TensorId id) {
   std::int64_t bound = 0;
   for (const int consumer : graph.consumers(id)) {
     const graph::Node& node = graph.nodes[consumer];
-    if (node.op != graph::OpKind::Gather || node.inputs.size() < 2 || node.inputs[1] != id) continue;
+    if (node.op != graph::OpKind::Gather || node.inputs[1] != id) continue;
     const auto& shape = graph.tensor(node.inputs[0]).shape;
-    const auto axis = graph::normalized_axis(node.integer("axis"), shape.size(), "");
-    if (!axis) continue;
-    const std::int64_t size = shape[*axis];
+    const std::int64_t size = shape[*graph::normalized_axis(node.integer("axis"), shape.size(), "")];
     bound = bound == 0 ? size : std::min(bound, size);
   }
   return bound;

@@ -26,14 +26,13 @@ Result<List> normalized_axes(const Question& q) {
   if (q.node.integer("stash_type", 1) != 1)
     return q.error(kAttribute, "statistics in another type than f32 are not supported", "stash_type 1",
                    q.node.integer("stash_type"));
-  const Shape& in = q.in(0).shape;
-  const Shape line(in.begin() + static_cast<std::ptrdiff_t>(axis), in.end());
+  const Shape line = entries(q.in(0).shape, axis);
   for (std::size_t i : {1u, 2u})
     if (q.has(i)) {
       WARPLOOM_TRY(const Shape stretched, broadcast(line, q.in(i).shape, q.place));
       if (stretched != line) return q.error(kShape, "scale or bias does not stretch to what is normalised", line, q.in(i).shape);
     }
-  return span(axis, in.size());
+  return span(axis, axis + line.size());
 }
 
 // Batches, instances and groups: scale, bias and statistics by channel, or by group.
@@ -271,7 +270,7 @@ Result<Outputs> reduce_through(Writer& w) {
 Result<Outputs> arg_extreme(Writer& w) {
   const Id x = w.raw(0);
   WARPLOOM_TRY(const List axis, reduced_axes(w.question()));
-  const Shape line(w.shape(x).begin() + axis[0], w.shape(x).end());
+  const Shape line = entries(w.shape(x), axis[0]);
   if (line[0] == 0) return w.question().error(kShape, "the largest of nothing", "1 element or more along the axis", w.shape(x));
   const Id best = w.reduce(w.node.op == OpKind::ArgMax ? OpKind::ReduceMax : OpKind::ReduceMin, x, axis, "best");
   Id found = w.make(OpKind::Equal, {x, best}, "equal");
@@ -346,9 +345,8 @@ Result<Outputs> conv_transpose(Writer& w) {
     x = w.make(OpKind::Pad, {x, w.list(crop, "crop"), zero}, "cropped");
   // [C, M/g, ..] → [M, C/g, ..], and every spatial axis backwards.
   const std::int64_t groups = w.node.integer("group", 1);
-  const Shape places(given.begin() + 2, given.end());
-  const Shape parted = chained({groups, given[0] / groups, given[1]}, places);
-  const Shape turned = chained({groups * given[1], given[0] / groups}, places);
+  const Shape parted = chained({groups, given[0] / groups, given[1]}, spec.kernel);
+  const Shape turned = chained({groups * given[1], given[0] / groups}, spec.kernel);
   List order = span(0, parted.size());
   std::swap(order[1], order[2]);
   weights = w.make(OpKind::Transpose, {w.reshape(weights, parted, "groups")}, "exchanged", {{"perm", order}});

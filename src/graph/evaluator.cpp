@@ -248,19 +248,16 @@ class Evaluator {
   // does are rows, as far as the results are neighbours.
   void multiply(const Node& node, const Box& box, std::size_t left, const View& a, const View& b, Storage& to) const {
     const View in_a = projected(node, left, a), in_b = projected(node, 1 - left, b), &out = view(node.outputs[0]);
-    const auto part = [](const Shape& of, std::size_t begin, std::size_t end) {
-      return Shape(of.begin() + static_cast<std::ptrdiff_t>(begin), of.begin() + static_cast<std::ptrdiff_t>(end));
-    };
     const auto before = [&](std::size_t axis, const View& still) {
       const auto joins = [&](std::size_t i) {
-        return still.strides[i] == 0 && out.strides[i] == element_count(part(box.size, i + 1, box.size.size()));
+        return still.strides[i] == 0 && out.strides[i] == element_count(entries(box.size, i + 1));
       };
       while (axis > 0 && (box.size[axis - 1] == 1 || joins(axis - 1))) --axis;
       return axis;
     };
     const std::size_t columns = before(box.size.size(), in_a), rows = before(columns, in_b);
     const auto lines = [&](const View& in, std::size_t begin, std::size_t end) {
-      return offsets(part(box.size, begin, end), part(in.strides, begin, end));
+      return offsets(entries(box.size, begin, end), entries(in.strides, begin, end));
     };
     const auto a_lines = lines(in_a, rows, columns), b_lines = lines(in_b, columns, box.size.size());
     const Taps a_taps = taps_of(node, left, a), b_taps = taps_of(node, 1 - left, b);
@@ -271,7 +268,7 @@ class Evaluator {
               std::ssize(a_lines),
               std::ssize(b_lines),
               std::ssize(a_depths)};
-    const Shape batch = part(box.size, 0, rows);
+    const Shape batch = entries(box.size, 0, rows);
     for (std::int64_t i = 0; i < element_count(batch); ++i) {
       Shape at = box.begin;
       const Shape within = coordinates_of(batch, i);

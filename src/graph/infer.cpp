@@ -175,7 +175,7 @@ void drop_unused(Graph& graph) {
 Result<Graph> simplify(Graph graph) {
   const std::set<TensorId> promised(graph.outputs.begin(), graph.outputs.end());
   std::vector<TensorId> alias(graph.tensors.size());
-  for (std::size_t i = 0; i < alias.size(); ++i) alias[i] = static_cast<TensorId>(i);
+  std::iota(alias.begin(), alias.end(), 0);
   std::vector<Node> kept;
   for (Node& node : graph.nodes) {
     for (TensorId& id : node.inputs)

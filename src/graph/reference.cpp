@@ -54,7 +54,7 @@ Box hull(const Box& a, const Box& b) {
 // The boxes, in order, that make up rows [begin, end) where a row is one index of the leading `axes` axes taken together.
 std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t begin, std::int64_t end) {
   std::vector<Box> boxes;
-  const Shape leading(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axes));
+  const Shape leading = entries(shape, 0, axes);
   for (std::int64_t row = begin; row < end;) {
     // As many axes as begin at 0 here and fit whole, then a range of the next one out.
     std::size_t axis = axes;
@@ -124,8 +124,7 @@ Cut cut(const Graph& graph, int output) {  // of a primitive graph
   const TensorId id = graph.outputs[output];
   const Shape& shape = graph.tensor(id).shape;
   const auto rows_over = [&](std::size_t axes) {
-    const auto cut = shape.begin() + static_cast<std::ptrdiff_t>(axes);
-    return Rows{element_count(Shape(shape.begin(), cut)), element_count(Shape(cut, shape.end()))};
+    return Rows{element_count(entries(shape, 0, axes)), element_count(entries(shape, axes))};
   };
   if (shape.empty()) return {rows_over(0), 0};
   const double full = evaluation_cost(graph, id);

@@ -10,7 +10,7 @@ Result<std::vector<Id>> Writer::run() {
   return outputs;
 }
 
-Id Writer::in(std::size_t i) {
+Id Writer::wide(std::size_t i) {
   const Id id = raw(i);
   if (id == kAbsent || !is_float(dtype(id)) || bits_of(dtype(id)) != 16) return id;
   widened_ = widened_ || i == 0;

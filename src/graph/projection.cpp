@@ -101,7 +101,8 @@ class Projector {
   Graph& graph_;
   std::vector<double> signs_;
   std::set<std::string> names_;
-  Writer writer_{graph_, {OpKind::Identity, "projected", {}, {}, {}}, names_, true};
+  const Node whole_{OpKind::Identity, "projected", {}, {}, {}};
+  Writer writer_{graph_, whole_, names_, true};
   bool sound_ = true;
 };
 }  // namespace

@@ -151,12 +151,11 @@ const std::vector<InputFamily>& input_families() {
 }
 
 void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads) {
-  auto* bytes = static_cast<std::byte*>(out);
-  const auto size = static_cast<std::int64_t>(bytes_of(stream.dtype));
-  (void)graph::in_parallel<char>(
-      count, 1 << 18,
-      [&](char&, std::int64_t from, std::int64_t to) { fill_range(stream, bytes + from * size, begin + from, begin + to); },
-      threads);
+  constexpr std::int64_t kPart = 1 << 18;
+  graph::parallel_for(ceil_div(count, kPart), threads, [&](std::int64_t part) {
+    const std::int64_t from = part * kPart, to = std::min(from + kPart, count);
+    fill_range(stream, static_cast<std::byte*>(out) + from * bytes_of(stream.dtype), begin + from, begin + to);
+  });
 }
 
 Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::uint64_t seed) {

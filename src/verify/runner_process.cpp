@@ -97,6 +97,7 @@ bool seccomp() {
                           SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()))) == 0;
   return good && seccomp_load(filter.get()) == 0;
 }
+
 // Before there are threads; the names of what came into force.
 std::vector<std::string> shut_in() {
   std::vector<std::string> held;
@@ -116,34 +117,32 @@ struct Loaded {
   std::int64_t blocks, scratch;
 };
 
-class Work {
- public:
-  Work(char* memory, wl::Pool& pool) : memory_(memory), pool_(pool) {}
+struct Work {
+  char* memory;
+  wl::Pool& pool;
+  std::vector<Loaded> kernels = {};
+  bool backwards = false;
 
-  json answer(const json& message) {
-    if (message.contains("load")) return load(message);
-    return run(message, message.value("steps", std::vector<Step>()), message.value("times", 1));
-  }
-
- private:
   json load(const json& message) {
     const auto function = runtime::cpu_kernel(message["load"], message["name"]);
     if (!function) return {{"error", to_json(function.error())}};
-    kernels_.push_back({*function, message["blocks"], message["scratch"]});
-    return {{"kernel", kernels_.size() - 1}};
+    kernels.push_back({*function, message["blocks"], message["scratch"]});
+    return {{"kernel", kernels.size() - 1}};
   }
 
   // Every worker awake, as one is that follows another call.
   void wake() {
     std::atomic<int> awake = 0;
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
-    pool_.run(pool_.threads(), [&](std::int64_t, int) {
-      for (++awake; awake < pool_.threads() && std::chrono::steady_clock::now() < until;) __builtin_ia32_pause();
+    pool.run(pool.threads(), [&](std::int64_t, int) {
+      for (++awake; awake < pool.threads() && std::chrono::steady_clock::now() < until;) __builtin_ia32_pause();
     });
   }
 
-  json run(const json& message, const std::vector<Step>& steps, int times) {
-    backwards_ = message.value("backwards", false);
+  json run(const json& message) {
+    backwards = message.value("backwards", false);
+    const int times = message.value("times", 1);
+    const auto steps = message.value("steps", std::vector<Step>());
     const auto swapped = message.value("swapped", std::vector<Words>()), poked = message.value("poked", std::vector<Words>());
     Random random(message.value("seed", std::uint64_t{0}), "disturbances");
     wake();
@@ -151,11 +150,11 @@ class Work {
     for (int i = 0; i < times; ++i) {
       std::vector<std::pair<char*, char*>> traded;
       for (const auto& [offset, words] : i + 1 < times ? swapped : std::vector<Words>()) {
-        const auto word = [&, at = offset, of = words] { return memory_ + at + 8 * static_cast<std::int64_t>(random.below(of)); };
+        const auto word = [&, at = offset, of = words] { return memory + at + 8 * static_cast<std::int64_t>(random.below(of)); };
         traded.emplace_back(word(), word());
       }
       for (const auto& [offset, words] : i > 0 ? poked : std::vector<Words>())
-        std::memcpy(memory_ + offset + 4 * static_cast<std::int64_t>(random.below(words)), &kPoison, sizeof kPoison);
+        std::memcpy(memory + offset + 4 * static_cast<std::int64_t>(random.below(words)), &kPoison, sizeof kPoison);
       for (const auto& [a, b] : traded) std::swap_ranges(a, a + 8, b);
       for (const Step& step : steps)
         if (!step.empty() && !(step[0] == kFill ? fill(step) : launch(step)))
@@ -168,20 +167,15 @@ class Work {
   bool fill(const Step& step) {
     const auto word = static_cast<std::uint32_t>(step[3]);
     for (std::int64_t at = 0; at < step[2]; at += 4)
-      std::memcpy(memory_ + step[1] + at, &word, std::min<std::int64_t>(4, step[2] - at));
+      std::memcpy(memory + step[1] + at, &word, std::min<std::int64_t>(4, step[2] - at));
     return true;
   }
   bool launch(const Step& step) {
-    const Loaded& kernel = kernels_[step[0]];
+    const Loaded& kernel = kernels[step[0]];
     std::vector<void*> addresses;
-    for (const std::int64_t offset : std::span(step).subspan(1)) addresses.push_back(memory_ + offset);
-    return wl::run_blocks(pool_, kernel.function, addresses.data(), kernel.blocks, kernel.scratch, backwards_);
+    for (const std::int64_t offset : std::span(step).subspan(1)) addresses.push_back(memory + offset);
+    return wl::run_blocks(pool, kernel.function, addresses.data(), kernel.blocks, kernel.scratch, backwards);
   }
-
-  char* memory_;
-  wl::Pool& pool_;
-  std::vector<Loaded> kernels_;
-  bool backwards_ = false;
 };
 int serve(Channel& channel, char* memory) {
   std::vector<std::string> held = shut_in();
@@ -193,8 +187,9 @@ int serve(Channel& channel, char* memory) {
   ::sched_setaffinity(0, sizeof own, &own);
   if (seccomp()) held.push_back("seccomp");
   channel.send({{"sandbox", fmt::format("{}", fmt::join(held, ", "))}});
-  Work work(memory, pool);
-  while (const auto message = channel.receive(-1)) channel.send(work.answer(*message));
+  Work work{memory, pool};
+  while (const auto message = channel.receive(-1))
+    channel.send(message->contains("load") ? work.load(*message) : work.run(*message));
   ::_exit(0);
 }
 }  // namespace

@@ -90,6 +90,6 @@ class Runner final : public runtime::Executor {
   std::uint64_t seed_ = 0;
 };
 
-// The runner's own side: true when `argv` is the hidden subcommand, and then `*status` is what the program should exit with.
-bool runner_main(int argc, char** argv, int* status);
+// The runner's own side, to its end.
+int run_for(Channel& channel, char* memory);
 }  // namespace warploom::verify

@@ -177,7 +177,8 @@ struct Work {
     return wl::run_blocks(pool, kernel.function, addresses.data(), kernel.blocks, kernel.scratch, backwards);
   }
 };
-int serve(Channel& channel, char* memory) {
+}  // namespace
+int run_for(Channel& channel, char* memory) {
   std::vector<std::string> held = shut_in();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   wl::Pool pool;
@@ -192,6 +193,4 @@ int serve(Channel& channel, char* memory) {
     channel.send(message->contains("load") ? work.load(*message) : work.run(*message));
   ::_exit(0);
 }
-}  // namespace
-bool runner_main(int argc, char** argv, int* status) { return peer_main(kRunCommand, 4, argc, argv, status, serve); }
 }  // namespace warploom::verify

@@ -138,11 +138,11 @@ class Evaluator {
       if (!box || graph_.tensor(node.outputs[0]).constant) continue;
       switch (class_of(node.op)) {
         case OpClass::contraction:
-        case OpClass::convolution: product(node, *box); break;
+        case OpClass::convolution: product(node, *box, make(node, *box)); break;
         case OpClass::window:
-        case OpClass::reduction: reduce(node, *box); break;
-        case OpClass::scan: scan(node, *box); break;
-        case OpClass::pointwise: pointwise(node, *box); break;
+        case OpClass::reduction: reduce(node, *box, make(node, *box)); break;
+        case OpClass::scan: scan(node, *box, make(node, *box)); break;
+        case OpClass::pointwise: pointwise(node, *box, make(node, *box)); break;
         case OpClass::view: reshape(node, *box); break;
         case OpClass::movement: movement(node, *box); break;
         default: return fail({ErrorCode::kInternal, "a node is no primitive", place_of(node)});
@@ -162,13 +162,13 @@ class Evaluator {
   const View& view(TensorId id) const { return views_[id]; }
   const Shape& shape(TensorId id) const { return graph_.tensor(id).shape; }
 
-  std::shared_ptr<Storage> make(const Node& node, const Box& box) {
+  Storage& make(const Node& node, const Box& box) {
     const auto count = static_cast<std::size_t>(volume(box));
     auto fresh = std::make_shared<Storage>();
     fresh->value.resize(count);
     if (means_.magnitudes) fresh->magnitude.resize(count);
     views_[node.outputs[0]] = packed(box, fresh);
-    return fresh;
+    return *fresh;
   }
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.
@@ -208,15 +208,14 @@ class Evaluator {
     return taps;
   }
 
-  void product(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
-    std::ranges::fill(fresh->value, 0.0), std::ranges::fill(fresh->magnitude, 0.0);  // products are added
+  void product(const Node& node, const Box& box, Storage& fresh) {
+    std::ranges::fill(fresh.value, 0.0), std::ranges::fill(fresh.magnitude, 0.0);  // products are added
     if (volume(box) == 0) return;
-    if (class_of(node.op) == OpClass::convolution) convolution(node, box, *fresh);
-    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh);
+    if (class_of(node.op) == OpClass::convolution) convolution(node, box, fresh);
+    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), fresh);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype))
-      for (double& value : fresh->value) value = wrapped(dtype, value);
+      for (double& value : fresh.value) value = wrapped(dtype, value);
   }
 
   // The weights are the left operand; a group at a time, and no more images than a little memory holds when they are padded.
@@ -305,8 +304,7 @@ class Evaluator {
 
   // Windows and reductions: every output takes in the elements at `outer`, and from each of these a line of `count` along the last
   // axis where that is reduced.
-  void reduce(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+  void reduce(const Node& node, const Box& box, Storage& fresh) {
     if (volume(box) == 0) return;
     const Reducer& reducer = *std::ranges::find(kReducers, node.op, &Reducer::op);
     const bool window = class_of(node.op) == OpClass::window;
@@ -321,7 +319,7 @@ class Evaluator {
     const double start = dtype == Dtype::boolean ? reducer.start > 0
                          : is_float(dtype)       ? reducer.start
                                                  : rounded(dtype, reducer.start);
-    std::ranges::fill(fresh->value, start), std::ranges::fill(fresh->magnitude, 0.0);
+    std::ranges::fill(fresh.value, start), std::ranges::fill(fresh.magnitude, 0.0);
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
@@ -329,7 +327,7 @@ class Evaluator {
       const std::int64_t stride = lines ? steps.back() : own;
       values.resize(run);
       errors.resize(means_.magnitudes ? values.size() : 0);
-      double *value = fresh->value.data() + first, *error = fresh->error(first);
+      double *value = fresh.value.data() + first, *error = fresh.error(first);
       for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
         for (const std::int64_t offset : outer) {
           load(from, address(from, at) + i * own + offset, stride, run, values.data(),
@@ -342,8 +340,7 @@ class Evaluator {
   }
 
   // Every line along the scanned axis from its first element on, whatever part of it is wanted.
-  void scan(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+  void scan(const Node& node, const Box& box, Storage& fresh) {
     const View &from = view(node.inputs[0]), &to = view(node.outputs[0]);
     const Access access = *access_of(graph_, node, 0);
     const auto axis = static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) - access.begin());
@@ -363,15 +360,14 @@ class Evaluator {
           bound += means_.magnitudes ? std::fabs(x[i]) + e[i] : 0;
           sum = is_float(dtype) ? sum + x[i] : wrapped(dtype, sum + x[i]);
           if (out < 0 || out >= box.size[axis]) continue;
-          fresh->value[place + out * to.strides[axis]] = sum;
-          if (means_.magnitudes) *fresh->error(place + out * to.strides[axis]) = bound;
+          fresh.value[place + out * to.strides[axis]] = sum;
+          if (means_.magnitudes) fresh.magnitude[place + out * to.strides[axis]] = bound;
         }
       }
     });
   }
 
-  void pointwise(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+  void pointwise(const Node& node, const Box& box, Storage& fresh) {
     const ScalarFunction f = scalar_function(graph_, node);
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
@@ -385,7 +381,7 @@ class Evaluator {
         columns[k] = {room.data() + 2 * k * kRun, means_.magnitudes ? room.data() + (2 * k + 1) * kRun : nullptr};
         load(read[k], at, n, columns[k].value, columns[k].magnitude);
       }
-      f(n, columns, {fresh->value.data() + first, fresh->error(first)});
+      f(n, columns, {fresh.value.data() + first, fresh.error(first)});
     });
   }
 
@@ -417,13 +413,13 @@ class Evaluator {
   }
 
   void gather(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+    Storage& fresh = make(node, box);
     const View from = projected(node, 0, view(node.inputs[0])), chosen = projected(node, 1, view(node.inputs[1]));
     const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
     if (size == 0) {
-      fresh->value.assign(fresh->value.size(), 0), fresh->magnitude.assign(fresh->magnitude.size(), 0);
+      fresh.value.assign(fresh.value.size(), 0), fresh.magnitude.assign(fresh.magnitude.size(), 0);
       return;
     }
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
@@ -432,19 +428,19 @@ class Evaluator {
       for (std::int64_t i = 0; i < n; ++i) {
         const auto given = static_cast<std::int64_t>(indices[i]);
         const std::int64_t index = std::clamp<std::int64_t>(given < 0 ? given + size : given, 0, size - 1);  // outside: undefined
-        load(from, address(from, at) + i * own + index * step, 0, 1, fresh->value.data() + first + i, fresh->error(first + i));
+        load(from, address(from, at) + i * own + index * step, 0, 1, fresh.value.data() + first + i, fresh.error(first + i));
       }
     });
   }
 
   // Each input fills the part of the output that its access maps into it.
   void concat(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+    Storage& fresh = make(node, box);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Access access = *access_of(graph_, node, k);
       Box part = inside(reach(access, shape(node.inputs[k]), box), shape(node.inputs[k]));
       for (std::size_t i = 0; i < access.size(); ++i) part.begin[i] -= access[i].begin;
-      copy(projected(node, k, view(node.inputs[k])), part, view(node.outputs[0]), *fresh);
+      copy(projected(node, k, view(node.inputs[k])), part, view(node.outputs[0]), fresh);
     }
   }
 

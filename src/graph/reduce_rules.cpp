@@ -55,8 +55,7 @@ Result<WindowSpec> declared_window(const Question& q) {
 }
 
 Answer windows(const Question& q, const WindowSpec& spec, std::int64_t channels) {
-  Answer answer{q.in(0).dtype, {q.in(0).shape[0], channels}, {Access(2 + spec.size.size())}};
-  answer.shape.insert(answer.shape.end(), spec.size.begin(), spec.size.end());
+  Answer answer{q.in(0).dtype, chained({q.in(0).shape[0], channels}, spec.size), {Access(2 + spec.size.size())}};
   Access& access = *answer.reads[0];
   access[0].axis = 0;
   for (std::size_t i = 0; i < spec.size.size(); ++i)

@@ -5,18 +5,17 @@ using Id = TensorId;
 using Outputs = std::vector<Id>;
 
 Result<Outputs> split(Writer& w) {
-  const Question q = w.question();
   const Id x = w.raw(0);
-  WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
+  WARPLOOM_TRY(const std::size_t axis, checked_axis(w));
   const std::int64_t size = w.shape(x)[axis], count = std::ssize(w.node.outputs), part = ceil_div(size, count);
   if (w.node.integer("num_outputs", count) != count)
-    return q.error(kAttribute, "num_outputs differs from the outputs", count, w.node.integer("num_outputs"));
+    return w.error(kAttribute, "num_outputs differs from the outputs", count, w.node.integer("num_outputs"));
   List parts(w.node.outputs.size(), part);
   parts.back() = size - part * (count - 1);  // the last may be smaller
-  if (q.has(1)) { WARPLOOM_TRY(parts, list(q, 1, "the list of parts", std::numeric_limits<int>::max())); }
+  if (w.has(1)) { WARPLOOM_TRY(parts, list(w, 1, "the list of parts", std::numeric_limits<int>::max())); }
   const bool fit = std::ranges::all_of(parts, [&](std::int64_t p) { return p >= 0 && p <= size; });
   if (!fit || std::ssize(parts) != count || std::accumulate(parts.begin(), parts.end(), std::int64_t{0}) != size)
-    return q.error(kShape, "the parts of a Split do not make up the axis", fmt::format("{} parts of {}", count, size), parts);
+    return w.error(kShape, "the parts of a Split do not make up the axis", fmt::format("{} parts of {}", count, size), parts);
   Outputs made;
   std::int64_t end = 0;
   for (const std::int64_t of : parts) {
@@ -29,17 +28,16 @@ Result<Outputs> split(Writer& w) {
 // [a,b] repeated r, s times: [1,a,1,b] expanded to [r,a,s,b].
 Result<Outputs> tile(Writer& w) {
   const Id x = w.raw(0);
-  WARPLOOM_TRY(const List repeats, list(w.question(), 1, "the list of repeats"));
+  WARPLOOM_TRY(const List repeats, list(w, 1, "the list of repeats"));
   Shape apart, repeated, whole = w.shape(x);
   if (repeats.size() != whole.size() || std::ranges::any_of(repeats, [](std::int64_t r) { return r < 0; }))
-    return w.question().error(kShape, "the repeats do not fit the axes", fmt::format("{} entries of 0 or more", whole.size()),
-                              repeats);
+    return w.error(kShape, "the repeats do not fit the axes", fmt::format("{} entries of 0 or more", whole.size()), repeats);
   for (std::size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] != 1) apart.push_back(1), repeated.push_back(repeats[i]);
     apart.push_back(whole[i]), repeated.push_back(whole[i]);
     if (whole[i] > 0 && repeats[i] > kMaxElements / whole[i])
-      return w.question().error(ErrorCode::kOnnxTooLarge, "a tensor has too many elements",
-                                fmt::format("at most {}", kMaxElements), repeats);
+      return w.error(ErrorCode::kOnnxTooLarge, "a tensor has too many elements", fmt::format("at most {}", kMaxElements),
+                     repeats);
     whole[i] *= repeats[i];
   }
   const Id expanded = w.make(OpKind::Expand, {w.reshape(x, apart, "apart"), w.list(repeated, "repeats")}, "repeated");
@@ -48,16 +46,15 @@ Result<Outputs> tile(Writer& w) {
 
 Result<Outputs> blocks(Writer& w) {  // DepthToSpace, SpaceToDepth
   constexpr std::int64_t kMostBlock = 1 << 15;
-  const Question q = w.question();
   const Id x = w.raw(0);
   const Shape in = w.shape(x);
   const std::int64_t b = w.node.integer("blocksize");
   const std::string mode = w.node.attribute<std::string>("mode", "DCR");
-  if (b < 1 || b > kMostBlock) return q.error(kAttribute, "blocksize has an unfit value", "1 or more", b);
-  if (mode != "DCR" && mode != "CRD") return q.error(kAttribute, "mode has an unknown value", "DCR or CRD", mode);
+  if (b < 1 || b > kMostBlock) return w.error(kAttribute, "blocksize has an unfit value", "1 or more", b);
+  if (mode != "DCR" && mode != "CRD") return w.error(kAttribute, "mode has an unknown value", "DCR or CRD", mode);
   const bool spread = w.node.op == OpKind::DepthToSpace;
   if (in.size() != 4 || (spread ? in[1] % (b * b) != 0 : in[2] % b != 0 || in[3] % b != 0))
-    return q.error(kShape, "blocks do not fit the input", fmt::format("4 axes, with blocks of {}", b), in);
+    return w.error(kShape, "blocks do not fit the input", fmt::format("4 axes, with blocks of {}", b), in);
   const std::int64_t depth = in[1] / (b * b);
   Shape apart = {in[0], in[1], in[2] / b, b, in[3] / b, b}, to = {in[0], in[1] * b * b, in[2] / b, in[3] / b};
   List order = {0, 3, 5, 1, 2, 4};
@@ -70,12 +67,11 @@ Result<Outputs> blocks(Writer& w) {  // DepthToSpace, SpaceToDepth
 }
 
 Result<Outputs> trilu(Writer& w) {
-  const Question q = w.question();
   const Id x = w.raw(0);
-  if (w.rank(x) < 2) return q.error(kShape, "a triangle of no matrix", "2 axes or more", w.shape(x));
+  if (w.rank(x) < 2) return w.error(kShape, "a triangle of no matrix", "2 axes or more", w.shape(x));
   List diagonal = {0};
-  if (q.has(1)) { WARPLOOM_TRY(diagonal, list(q, 1, "the diagonal")); }
-  if (diagonal.size() != 1) return q.error(kShape, "the diagonal is no scalar", "[]", q.in(1).shape);
+  if (w.has(1)) { WARPLOOM_TRY(diagonal, list(w, 1, "the diagonal")); }
+  if (diagonal.size() != 1) return w.error(kShape, "the diagonal is no scalar", "[]", w.in(1).shape);
   const Shape matrix(w.shape(x).end() - 2, w.shape(x).end());
   // By comparing places: no mask is stored.
   const Id row = w.table(Dtype::i64, {matrix[0], 1}, "row", [&](std::int64_t i) { return i + diagonal[0]; });
@@ -86,28 +82,27 @@ Result<Outputs> trilu(Writer& w) {
 }
 
 Result<Outputs> range(Writer& w) {
-  const Question q = w.question();
-  WARPLOOM_CHECK(same_type(q, false));
+  WARPLOOM_CHECK(same_type(w, false));
   std::array<double, 3> bounds{};  // begin, end, step
   for (std::size_t i = 0; i < 3; ++i) {
-    const auto value = constant_scalar(q.graph, w.raw(i));
+    const auto value = constant_scalar(w.graph, w.raw(i));
     if (!value)
-      return q.error(ErrorCode::kOnnxDynamicShape, "a bound of a Range is not known from the model", "a constant scalar", q.in(i),
+      return w.error(ErrorCode::kOnnxDynamicShape, "a bound of a Range is not known from the model", "a constant scalar", w.in(i),
                      "export the model with fixed shapes");
     bounds[i] = *value;
   }
   const double count = std::ceil((bounds[1] - bounds[0]) / bounds[2]);
   if (std::isnan(count) || count > static_cast<double>(kMaxElements))
-    return q.error(kShape, "a Range has no end", "bounds and a step of a finite list",
+    return w.error(kShape, "a Range has no end", "bounds and a step of a finite list",
                    fmt::format("{}", fmt::join(bounds, ", ")));
   const Shape shape = {static_cast<std::int64_t>(std::max(count, 0.0))};
   return Outputs{
-      w.table(q.in(0).dtype, shape, "y", [&](std::int64_t i) { return bounds[0] + static_cast<double>(i) * bounds[2]; })};
+      w.table(w.in(0).dtype, shape, "y", [&](std::int64_t i) { return bounds[0] + static_cast<double>(i) * bounds[2]; })};
 }
 
 // Exclusive: prefixes of the elements moved on by one, a 0 before the first.
 Result<Outputs> cum_sum(Writer& w) {
-  WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w.question()));
+  WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w));
   const Access& access = *answer.reads[0];
   List before(access.size());
   for (std::size_t i = 0; i < before.size(); ++i)
@@ -121,7 +116,7 @@ Result<Outputs> cum_sum(Writer& w) {
 
 // Pads and value given, for every axis.
 Result<Outputs> pad(Writer& w) {
-  WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w.question()));
+  WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w));
   const Id x = w.raw(0), value = w.has(2) ? w.reshape(w.raw(2), {}, "value") : w.scalar(0, x, "value");
   List before, after;
   for (std::size_t i = 0; i < answer.shape.size(); ++i) {
@@ -132,13 +127,12 @@ Result<Outputs> pad(Writer& w) {
 }
 
 Result<Outputs> dropout(Writer& w) {  // nothing is dropped
-  const Question q = w.question();
   const Id x = w.raw(0);
-  if (!is_wide_float(w.dtype(x))) return type_error(q, "a float", w.dtype(x));
-  if (q.has(2)) {
-    const auto training = constant_integers(q.graph, w.raw(2));
+  if (!is_wide_float(w.dtype(x))) return type_error(w, "a float", w.dtype(x));
+  if (w.has(2)) {
+    const auto training = constant_integers(w.graph, w.raw(2));
     if (!training || training->size() != 1 || training->front() != 0)
-      return q.error(kAttribute, "Dropout in training mode is random and not supported", "training_mode false",
+      return w.error(kAttribute, "Dropout in training mode is random and not supported", "training_mode false",
                      training ? "true" : "a value not known from the model", "export for inference");
   }
   const Id kept = w.constant(Dtype::boolean, {}, {1}, "kept");

@@ -26,14 +26,13 @@ Result<List> normalized_axes(const Question& q) {
   if (q.node.integer("stash_type", 1) != 1)
     return q.error(kAttribute, "statistics in another type than f32 are not supported", "stash_type 1",
                    q.node.integer("stash_type"));
-  const Shape& in = q.in(0).shape;
-  const Shape line(in.begin() + static_cast<std::ptrdiff_t>(axis), in.end());
+  const Shape line = entries(q.in(0).shape, axis);
   for (std::size_t i : {1u, 2u})
     if (q.has(i)) {
       WARPLOOM_TRY(const Shape stretched, broadcast(line, q.in(i).shape, q.place));
       if (stretched != line) return q.error(kShape, "scale or bias does not stretch to what is normalised", line, q.in(i).shape);
     }
-  return span(axis, in.size());
+  return span(axis, axis + line.size());
 }
 
 // Batches, instances and groups: scale, bias and statistics by channel, or by group.
@@ -60,7 +59,7 @@ Result<Id> dequantized(Writer& w, Id x, Id scale, Id zero = kAbsent) {
     apart.push_back(split ? of[d] : whole[d]), blocks.push_back(of[d]);
     if (fits && split) apart.push_back(whole[d] / of[d]), blocks.push_back(1);
   }
-  if (!fits) return w.question().error(kShape, "scales do not divide what they are for into blocks", whole, of);
+  if (!fits) return w.error(kShape, "scales do not divide what they are for into blocks", whole, of);
   std::vector<Id> inputs = {w.reshape(x, apart, "apart"), w.reshape(scale, blocks, "scales")};
   if (zero != kAbsent) inputs.push_back(w.reshape(zero, blocks, "zeros"));
   return w.reshape(w.make(OpKind::Dequantize, std::move(inputs), "scaled"), whole, "whole");
@@ -85,7 +84,7 @@ Id windowed(Writer& w, OpKind op, std::vector<Id> inputs, const WindowSpec& spec
   return w.make(op, std::move(inputs), "windows", std::move(attributes));
 }
 Id biased(Writer& w, Id y) {
-  if (!w.has(2) || is_zero(w.graph().tensor(w.raw(2)))) return y;
+  if (!w.has(2) || is_zero(w.graph.tensor(w.raw(2)))) return y;
   return w.add(y, w.along_channels(w.raw(2), w.rank(y), "bias"), "y");
 }
 
@@ -112,13 +111,12 @@ Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
   });
 }
 }  // namespace
-Result<Outputs> none(Writer& w) { return w.question().error(ErrorCode::kInternal, "a primitive is to be rewritten"); }
+Result<Outputs> none(Writer& w) { return w.error(ErrorCode::kInternal, "a primitive is to be rewritten"); }
 
 Result<Outputs> gemm(Writer& w) {
-  const Question q = w.question();
-  if (q.in(0).shape.size() != 2 || q.in(1).shape.size() != 2)
-    return q.error(kShape, "Gemm of tensors that are no matrices", "2 axes each",
-                   to_text(q.in(0).shape) + " and " + to_text(q.in(1).shape));
+  if (w.in(0).shape.size() != 2 || w.in(1).shape.size() != 2)
+    return w.error(kShape, "Gemm of tensors that are no matrices", "2 axes each",
+                   to_text(w.in(0).shape) + " and " + to_text(w.in(1).shape));
   const auto turned = [&](std::size_t i, std::string_view flag) {
     return w.node.integer(flag) != 0 ? w.make(OpKind::Transpose, {w.raw(i)}, flag) : w.raw(i);
   };
@@ -130,46 +128,44 @@ Result<Outputs> gemm(Writer& w) {
   if (!w.has(2) || w.node.real("beta") == 0) return Outputs{y};
   const Id sum = w.add(y, times(w.raw(2), "beta"), "y");
   if (w.shape(sum) != w.shape(y))
-    return q.error(kShape, "C does not stretch to the product's shape", w.shape(y), w.shape(w.raw(2)));
+    return w.error(kShape, "C does not stretch to the product's shape", w.shape(y), w.shape(w.raw(2)));
   return Outputs{sum};
 }
 
 Result<Outputs> dequantize_linear(Writer& w) {
-  const Question q = w.question();
-  const Shape &scale = q.in(1).shape, &in = q.in(0).shape;
+  const Shape &scale = w.in(1).shape, &in = w.in(0).shape;
   const std::int64_t block = w.node.integer("block_size"), type = w.node.integer("output_dtype");
-  if (type != 0 && type != onnx_type_of(q.in(1).dtype))
-    return q.error(kAttribute, "the output has another type than the scale", onnx_type_of(q.in(1).dtype), type);
-  const bool one = element_count(scale) == 1 && q.has(2) && element_count(q.in(2).shape) == 1;
-  if (q.has(2) && !one && q.in(2).shape != scale) return q.error(kShape, "zero points lie as scales do", scale, q.in(2).shape);
-  if (block < 0) return q.error(kAttribute, "a block has elements", "block_size of 0, for none, or more", block);
+  if (type != 0 && type != onnx_type_of(w.in(1).dtype))
+    return w.error(kAttribute, "the output has another type than the scale", onnx_type_of(w.in(1).dtype), type);
+  const bool one = element_count(scale) == 1 && w.has(2) && element_count(w.in(2).shape) == 1;
+  if (w.has(2) && !one && w.in(2).shape != scale) return w.error(kShape, "zero points lie as scales do", scale, w.in(2).shape);
+  if (block < 0) return w.error(kAttribute, "a block has elements", "block_size of 0, for none, or more", block);
   Shape blocks = Shape(in.size(), 1);
   if (block != 0 || element_count(scale) != 1) {
-    WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-    if (block == 0) WARPLOOM_CHECK(check_vector(q, 1, in[axis]));
+    WARPLOOM_TRY(const std::size_t axis, checked_axis(w));
+    if (block == 0) WARPLOOM_CHECK(check_vector(w, 1, in[axis]));
     blocks[axis] = in[axis];
     if (block != 0) blocks = in, blocks[axis] = ceil_div(in[axis], block);
     if (block != 0 && scale != blocks)
-      return q.error(kShape, fmt::format("scales are not of blocks of {} along axis {}", block, axis), blocks, scale);
+      return w.error(kShape, fmt::format("scales are not of blocks of {} along axis {}", block, axis), blocks, scale);
     if (block != 0 && in[axis] % block != 0)
-      return q.error(kShape, "the last block is of fewer elements, which is not supported",
+      return w.error(kShape, "the last block is of fewer elements, which is not supported",
                      fmt::format("a multiple of {}", block), in[axis], "pad the tensor to whole blocks");
   }
-  const Id zero = q.has(2) ? w.reshape(w.raw(2), blocks, "zero_points") : kAbsent;
+  const Id zero = w.has(2) ? w.reshape(w.raw(2), blocks, "zero_points") : kAbsent;
   WARPLOOM_TRY(const Id y, dequantized(w, w.raw(0), w.reshape(w.raw(1), blocks, "blocks"), zero));
   return Outputs{y};
 }
 
 // (a · scale_a) · (b · scale_b), a [M,K], b [K,N] of 8 bits, scales f32 with as many axes.
 Result<Outputs> scaled_matmul(Writer& w) {
-  const Question q = w.question();
-  WARPLOOM_TRY(const Dtype to, checked_dtype(w.node.integer("output_dtype"), "ScaledMatMul's output type", q.place));
-  if (!is_wide_float(to)) return q.error(kAttribute, "sums of products are floats", "output_dtype f32, bf16 or f16", to);
+  WARPLOOM_TRY(const Dtype to, checked_dtype(w.node.integer("output_dtype"), "ScaledMatMul's output type", w.place));
+  if (!is_wide_float(to)) return w.error(kAttribute, "sums of products are floats", "output_dtype f32, bf16 or f16", to);
   for (std::size_t i = 0; i < 4; ++i) {
-    const Dtype of = q.in(i).dtype;
-    if (i < 2 && of != Dtype::i8 && !(is_float(of) && bits_of(of) == 8)) return type_error(q, "operands e4m3, e5m2 or i8", of);
-    if (i >= 2 && of != Dtype::f32) return type_error(q, "scales f32", of);
-    if (q.in(i).shape.size() != 2) return q.error(kShape, "operands and scales are matrices", "2 axes", q.in(i).shape);
+    const Dtype of = w.in(i).dtype;
+    if (i < 2 && of != Dtype::i8 && !(is_float(of) && bits_of(of) == 8)) return type_error(w, "operands e4m3, e5m2 or i8", of);
+    if (i >= 2 && of != Dtype::f32) return type_error(w, "scales f32", of);
+    if (w.in(i).shape.size() != 2) return w.error(kShape, "operands and scales are matrices", "2 axes", w.in(i).shape);
   }
   WARPLOOM_TRY(const Id a, dequantized(w, w.raw(0), w.raw(2)));
   WARPLOOM_TRY(const Id b, dequantized(w, w.raw(1), w.raw(3)));
@@ -177,85 +173,79 @@ Result<Outputs> scaled_matmul(Writer& w) {
 }
 
 Result<Outputs> softmax(Writer& w) {
-  WARPLOOM_CHECK(same_type(w.question(), true));
-  WARPLOOM_TRY(const std::size_t at, checked_axis(w.question()));
+  WARPLOOM_CHECK(same_type(w, true));
+  WARPLOOM_TRY(const std::size_t at, checked_axis(w));
   const List axis = span(at, at + 1);
-  const Id x = w.in(0), shifted = w.sub(x, w.reduce(OpKind::ReduceMax, x, axis, "max"), "shifted");
+  const Id x = w.wide(0), shifted = w.sub(x, w.reduce(OpKind::ReduceMax, x, axis, "max"), "shifted");
   const Id powers = w.make(OpKind::Exp, {shifted}, "exp"), sum = w.reduce(OpKind::ReduceSum, powers, axis, "sum");
   if (w.node.op == OpKind::LogSoftmax) return Outputs{w.sub(shifted, w.make(OpKind::Log, {sum}, "log"), "y")};
   return Outputs{w.mul(powers, w.make(OpKind::Reciprocal, {sum}, "inverse"), "y")};
 }
 
 Result<Outputs> layer_norm(Writer& w) {
-  WARPLOOM_TRY(const List axes, normalized_axes(w.question()));
-  const Normalized n = normalized(w, w.in(0), axes);
-  return Outputs{scaled(w, n.y, w.in(1), w.in(2)), n.mean, n.inverse};
+  WARPLOOM_TRY(const List axes, normalized_axes(w));
+  const Normalized n = normalized(w, w.wide(0), axes);
+  return Outputs{scaled(w, n.y, w.wide(1), w.wide(2)), n.mean, n.inverse};
 }
 
 Result<Outputs> rms_norm(Writer& w) {
-  WARPLOOM_TRY(const List axes, normalized_axes(w.question()));
-  const Id x = w.in(0), square = w.mean(w.mul(x, x, "square"), axes, "mean");
-  return Outputs{scaled(w, w.mul(x, w.inverse_root(square, w.node.real("epsilon")), "normalized"), w.in(1), kAbsent)};
+  WARPLOOM_TRY(const List axes, normalized_axes(w));
+  const Id x = w.wide(0), square = w.mean(w.mul(x, x, "square"), axes, "mean");
+  return Outputs{scaled(w, w.mul(x, w.inverse_root(square, w.node.real("epsilon")), "normalized"), w.wide(1), kAbsent)};
 }
 
 // x·a + b: with constant statistics a and b are constants.
 Result<Outputs> batch_norm(Writer& w) {
   if (w.node.integer("training_mode") != 0)
-    return w.question().error(kAttribute, "BatchNormalization in training mode is not supported", "training_mode 0", "1",
-                              "export for inference");
-  WARPLOOM_CHECK(check_channel_norm(w.question()));
-  const Id x = w.in(0), scale = w.in(1), bias = w.in(2), mean = w.in(3), variance = w.in(4);
+    return w.error(kAttribute, "BatchNormalization in training mode is not supported", "training_mode 0", "1",
+                   "export for inference");
+  WARPLOOM_CHECK(check_channel_norm(w));
+  const Id x = w.wide(0), scale = w.wide(1), bias = w.wide(2), mean = w.wide(3), variance = w.wide(4);
   const Id a = w.mul(scale, w.inverse_root(variance, w.node.real("epsilon")), "a");
   const Id b = w.sub(bias, w.mul(mean, a, "mean_a"), "b");
   const std::size_t rank = w.rank(x);
   return Outputs{scaled(w, x, w.along_channels(a, rank, "a_channels"), w.along_channels(b, rank, "b_channels"))};
 }
 
-Result<Outputs> instance_norm(Writer& w) {
-  WARPLOOM_CHECK(check_channel_norm(w.question()));
-  const Id x = w.in(0);
-  const std::size_t rank = w.rank(x);
-  const Id y = normalized(w, x, span(2, rank)).y;
-  return Outputs{scaled(w, y, w.along_channels(w.in(1), rank, "scale"), w.along_channels(w.in(2), rank, "bias"))};
-}
-
+// By groups of channels; an instance's are of one channel each.
 Result<Outputs> group_norm(Writer& w) {
-  const Question q = w.question();
-  WARPLOOM_CHECK(check_channels(q));
-  const Shape shape = q.in(0).shape;
-  const std::int64_t groups = w.node.integer("num_groups");
-  if (groups < 1 || shape[1] % groups != 0)
-    return q.error(kAttribute, "num_groups does not divide the channels", fmt::format("a divisor of {}", shape[1]), groups);
-  const bool by_group = q.in(1).shape == Shape{groups};  // opset 18 scales whole groups
-  WARPLOOM_CHECK(check_channel_norm(q, by_group ? groups : 0));
-  const Id x = w.in(0);
+  WARPLOOM_CHECK(check_channels(w));
+  const Shape shape = w.in(0).shape;
+  const bool instance = w.node.op == OpKind::InstanceNormalization;
+  const std::int64_t groups = instance ? shape[1] : w.node.integer("num_groups");
+  if (!instance && (groups < 1 || shape[1] % groups != 0))
+    return w.error(kAttribute, "num_groups does not divide the channels", fmt::format("a divisor of {}", shape[1]), groups);
+  const bool by_group = w.in(1).shape == Shape{groups};  // opset 18 scales whole groups
+  WARPLOOM_CHECK(check_channel_norm(w, by_group ? groups : 0));
   const std::int64_t lines = shape[0] * groups;
-  Id y = normalized(w, w.reshape(x, {shape[0], groups, lines == 0 ? 0 : element_count(shape) / lines}, "groups"), {2}).y;
+  Id y = w.wide(0);
+  if (groups != shape[1]) y = w.reshape(y, {shape[0], groups, lines == 0 ? 0 : element_count(shape) / lines}, "groups");
+  y = normalized(w, y, span(2, w.rank(y))).y;
   if (!by_group) y = w.reshape(y, shape, "channels");
-  y = scaled(w, y, w.along_channels(w.in(1), w.rank(y), "scale"), w.along_channels(w.in(2), w.rank(y), "bias"));
+  y = scaled(w, y, w.along_channels(w.wide(1), w.rank(y), "scale"), w.along_channels(w.wide(2), w.rank(y), "bias"));
   return Outputs{w.reshape(y, shape, "y")};
 }
 
 Result<Outputs> mean_variance(Writer& w) {  // the standard deviation, not the variance, is kept from 0
-  WARPLOOM_CHECK(same_type(w.question(), true));
-  WARPLOOM_TRY(const List over, axes(w.question(), w.node.integers("axes"), w.rank(w.raw(0))));
-  const Id x = w.in(0), centered = w.sub(x, w.mean(x, over, "mean"), "centered");
+  WARPLOOM_CHECK(same_type(w, true));
+  WARPLOOM_TRY(const List over, axes(w, w.node.integers("axes"), w.rank(w.raw(0))));
+  const Id x = w.wide(0), centered = w.sub(x, w.mean(x, over, "mean"), "centered");
   const Id deviation = w.make(OpKind::Sqrt, {w.mean(w.mul(centered, centered, "square"), over, "variance")}, "deviation");
   return Outputs{w.make(OpKind::Div, {centered, w.add(deviation, w.scalar(1e-9, x, "epsilon"), "kept")}, "y")};
 }
 
 Result<Outputs> reduce(Writer& w) {
-  WARPLOOM_TRY(const List axes, reduced_axes(w.question()));
+  WARPLOOM_TRY(const List axes, reduced_axes(w));
   return Outputs{w.reduce(w.node.op, w.raw(0), axes, "y", w.keepdims())};
 }
 
 // Reductions of a function, and functions of reductions.
 Result<Outputs> reduce_through(Writer& w) {
-  Id x = w.in(0), top = kAbsent;
-  WARPLOOM_TRY(const List axes, reduced_axes(w.question()));
+  Id x = w.wide(0), top = kAbsent;
+  WARPLOOM_TRY(const List axes, reduced_axes(w));
   const OpKind op = w.node.op;
   const bool by_powers = op == OpKind::ReduceLogSumExp, mean = op == OpKind::ReduceMean;
-  if (mean && !is_float(w.dtype(x))) return type_error(w.question(), "f64, f32, bf16 or f16", w.dtype(x));
+  if (mean && !is_float(w.dtype(x))) return type_error(w, "f64, f32, bf16 or f16", w.dtype(x));
   if (mean) return Outputs{w.mean(x, axes, "y", w.keepdims())};
   if (op == OpKind::ReduceL1) x = w.make(OpKind::Abs, {x}, "abs");
   if (op == OpKind::ReduceL2 || op == OpKind::ReduceSumSquare) x = w.mul(x, x, "square");
@@ -275,9 +265,9 @@ Result<Outputs> reduce_through(Writer& w) {
 // The first, or last, place where the input is its largest; a NaN counts as larger, and smaller, than all else.
 Result<Outputs> arg_extreme(Writer& w) {
   const Id x = w.raw(0);
-  WARPLOOM_TRY(const List axis, reduced_axes(w.question()));
-  const Shape line(w.shape(x).begin() + axis[0], w.shape(x).end());
-  if (line[0] == 0) return w.question().error(kShape, "the largest of nothing", "1 element or more along the axis", w.shape(x));
+  WARPLOOM_TRY(const List axis, reduced_axes(w));
+  const Shape line = entries(w.shape(x), axis[0]);
+  if (line[0] == 0) return w.error(kShape, "the largest of nothing", "1 element or more along the axis", w.shape(x));
   const Id best = w.reduce(w.node.op == OpKind::ArgMax ? OpKind::ReduceMax : OpKind::ReduceMin, x, axis, "best");
   Id found = w.make(OpKind::Equal, {x, best}, "equal");
   if (is_float(w.dtype(x))) found = w.make(OpKind::Or, {found, w.make(OpKind::IsNaN, {x}, "nan")}, "found");
@@ -292,21 +282,21 @@ Result<Outputs> arg_extreme(Writer& w) {
 
 // Pools and convolutions.
 Result<Outputs> windows(Writer& w) {
-  WARPLOOM_CHECK(check_power(w.question()));
-  WARPLOOM_TRY(const WindowSpec spec, window_spec(w.question()));
+  WARPLOOM_CHECK(check_power(w));
+  WARPLOOM_TRY(const WindowSpec spec, window_spec(w));
   if (w.node.op == OpKind::Conv) return Outputs{biased(w, windowed(w, OpKind::Conv, {w.raw(0), w.raw(1)}, spec))};
   if (w.node.op == OpKind::MaxPool) return Outputs{windowed(w, OpKind::MaxPool, {w.raw(0)}, spec)};
-  const Id x = w.in(0);
+  const Id x = w.wide(0);
   const auto sum = [&](Id of) { return windowed(w, OpKind::SumPool, {of}, spec); };
   if (w.node.op == OpKind::LpPool) return Outputs{rooted(w, x, sum)};
   return Outputs{w.mul(sum(x), shares(w, x, spec, w.node.integer("count_include_pad") != 0), "y")};
 }
 
 Result<Outputs> global_pool(Writer& w) {
-  WARPLOOM_CHECK(same_type(w.question(), true));
-  WARPLOOM_CHECK(check_channels(w.question()));
-  WARPLOOM_CHECK(check_power(w.question()));
-  const Id x = w.in(0);
+  WARPLOOM_CHECK(same_type(w, true));
+  WARPLOOM_CHECK(check_channels(w));
+  WARPLOOM_CHECK(check_power(w));
+  const Id x = w.wide(0);
   const List axes = span(2, w.rank(x));
   if (w.node.op == OpKind::GlobalAveragePool) return Outputs{w.mean(x, axes, "y")};
   if (w.node.op == OpKind::GlobalMaxPool) return Outputs{w.reduce(OpKind::ReduceMax, x, axes, "y")};
@@ -314,10 +304,10 @@ Result<Outputs> global_pool(Writer& w) {
 }
 
 Result<Outputs> lp_norm(Writer& w) {
-  WARPLOOM_CHECK(same_type(w.question(), true));
-  WARPLOOM_CHECK(check_power(w.question()));
-  WARPLOOM_TRY(const std::size_t at, checked_axis(w.question()));
-  const Id x = w.in(0);
+  WARPLOOM_CHECK(same_type(w, true));
+  WARPLOOM_CHECK(check_power(w));
+  WARPLOOM_TRY(const std::size_t at, checked_axis(w));
+  const Id x = w.wide(0);
   const Id norm = rooted(w, x, [&](Id power) { return w.reduce(OpKind::ReduceSum, power, span(at, at + 1), "sum"); });
   const Id none = w.make(OpKind::Equal, {norm, w.scalar(0, x, "zero")}, "none");  // nothing stays nothing
   return Outputs{w.make(OpKind::Div, {x, w.make(OpKind::Where, {none, w.scalar(1, x, "one"), norm}, "divisor")}, "y")};
@@ -325,8 +315,8 @@ Result<Outputs> lp_norm(Writer& w) {
 
 // With zeros between the input's elements, a convolution with the turned weights. Pads less than 0 crop.
 Result<Outputs> conv_transpose(Writer& w) {
-  WARPLOOM_CHECK(check_weights(w.question()));
-  WARPLOOM_TRY(WindowSpec spec, transposed_spec(w.question()));
+  WARPLOOM_CHECK(check_weights(w));
+  WARPLOOM_TRY(WindowSpec spec, transposed_spec(w));
   Id x = w.raw(0), weights = w.raw(1);
   const std::size_t count = spec.kernel.size();
   const Shape in = w.shape(x), given = w.shape(weights);
@@ -351,9 +341,8 @@ Result<Outputs> conv_transpose(Writer& w) {
     x = w.make(OpKind::Pad, {x, w.list(crop, "crop"), zero}, "cropped");
   // [C, M/g, ..] → [M, C/g, ..], and every spatial axis backwards.
   const std::int64_t groups = w.node.integer("group", 1);
-  const Shape places(given.begin() + 2, given.end());
-  const Shape parted = chained({groups, given[0] / groups, given[1]}, places);
-  const Shape turned = chained({groups * given[1], given[0] / groups}, places);
+  const Shape parted = chained({groups, given[0] / groups, given[1]}, spec.kernel);
+  const Shape turned = chained({groups * given[1], given[0] / groups}, spec.kernel);
   List order = span(0, parted.size());
   std::swap(order[1], order[2]);
   weights = w.make(OpKind::Transpose, {w.reshape(weights, parted, "groups")}, "exchanged", {{"perm", order}});

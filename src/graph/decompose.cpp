@@ -10,7 +10,7 @@ Result<std::vector<Id>> Writer::run() {
   return outputs;
 }
 
-Id Writer::in(std::size_t i) {
+Id Writer::wide(std::size_t i) {
   const Id id = raw(i);
   if (id == kAbsent || !is_float(dtype(id)) || bits_of(dtype(id)) != 16) return id;
   widened_ = widened_ || i == 0;
@@ -116,7 +116,7 @@ Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names) {
     if (found.constant) wanted.constant = found.constant;
     else w.made.push_back({OpKind::Identity, node.name, {outputs[i]}, {node.outputs[i]}, {}});
   }
-  graph.nodes.insert(graph.nodes.end(), std::make_move_iterator(w.made.begin()), std::make_move_iterator(w.made.end()));
+  std::ranges::move(w.made, std::back_inserter(graph.nodes));
   return ok();
 }
 }  // namespace

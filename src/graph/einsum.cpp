@@ -24,8 +24,7 @@ class Einsum {
   explicit Einsum(Writer& w) : w_(w) {}
 
   Result<std::vector<Id>> run() {
-    const Question q = w_.question();
-    WARPLOOM_CHECK(same_type(q, true));
+    WARPLOOM_CHECK(same_type(w_, true));
     std::string equation = w_.node.text("equation");
     std::erase(equation, ' ');
     const auto arrow = equation.find("->");
@@ -35,7 +34,7 @@ class Einsum {
     std::vector<Operand> operands;
     for (std::size_t i = 0; i < w_.node.inputs.size(); ++i) {
       const auto comma = terms.find(',');
-      WARPLOOM_TRY(Labels labels, labels_of(terms.substr(0, comma), std::ssize(q.in(i).shape)));
+      WARPLOOM_TRY(Labels labels, labels_of(terms.substr(0, comma), std::ssize(w_.in(i).shape)));
       terms.erase(0, comma == std::string::npos ? comma : comma + 1);
       operands.push_back({w_.raw(i), std::move(labels)});
       WARPLOOM_CHECK(measure(operands.back()));
@@ -58,8 +57,7 @@ class Einsum {
   char dots_ = 0;
 
   tl::unexpected<Error> wrong(const std::string& expected) const {
-    return w_.question().error(ErrorCode::kOnnxAttribute, "the equation does not fit the operands", expected,
-                               w_.node.text("equation"));
+    return w_.error(ErrorCode::kOnnxAttribute, "the equation does not fit the operands", expected, w_.node.text("equation"));
   }
 
   // An ellipsis stands for what is left of `rank` axes; -1: for as many as in the operands.

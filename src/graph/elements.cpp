@@ -13,19 +13,16 @@ bool holds(Dtype to, Dtype from) {
 double wrapped(Dtype dtype, double value) {
   if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
   if (!std::isfinite(value)) return 0;
-  const int bits = bits_of(dtype);
-  const double span = std::ldexp(1.0, bits), whole = std::trunc(value);
-  if (dtype != Dtype::u8 && std::fabs(whole) < span / 2) return whole;  // adding 2^64 would round it away
-  double low = whole - span * std::floor(whole / span);                 // [0, span)
-  if (dtype != Dtype::u8 && low >= span / 2) low -= span;
-  return low;
+  const double span = std::ldexp(1.0, bits_of(dtype)), low = std::remainder(std::trunc(value), span);  // [-span/2, span/2]
+  if (!is_signed(dtype)) return low < 0 ? low + span : low;
+  return low == span / 2 ? -low : low;
 }
 
 void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const {
   if (!power || to.magnitude) evaluate(expression, count, inputs, to);
   for (std::int64_t i = 0; i < count; ++i) {
     to.value[i] = settled(power ? std::pow(inputs[0].value[i], inputs[1].value[i]) : to.value[i]);
-    if (to.magnitude && settle == Settle::round) to.magnitude[i] += std::fabs(to.value[i]);
+    if (to.magnitude && settle == Settle::round && is_float(dtype)) to.magnitude[i] += std::fabs(to.value[i]);
   }
 }
 
@@ -33,14 +30,10 @@ double ScalarFunction::settled(double value) const {
   switch (settle) {
     case Settle::keep: return value;
     case Settle::wrap: return wrapped(dtype, value);
-    case Settle::truth: return value != 0 ? 1 : 0;
-    case Settle::clamp: return rounded(dtype, value);
-    case Settle::round: {
-      const double stored = rounded(dtype, value), largest = dtype == Dtype::e4m3 ? 448 : 57344;
-      return saturate && !std::isnan(value) && !(std::fabs(stored) <= largest) ? std::copysign(largest, value) : stored;
-    }
+    case Settle::round: break;
   }
-  return value;
+  const double stored = rounded(dtype, value), largest = dtype == Dtype::e4m3 ? 448 : 57344;
+  return saturate && !std::isnan(value) && !(std::fabs(stored) <= largest) ? std::copysign(largest, value) : stored;
 }
 
 ScalarFunction scalar_function(const Graph& graph, const Node& node) {
@@ -50,15 +43,10 @@ ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   f.expression = *expression_of(graph, node);
   f.dtype = graph.tensor(node.outputs[0]).dtype;
   const Dtype from = graph.tensor(node.inputs[0]).dtype;
-  const bool casts = node.op == OpKind::Cast, moves = node.op == OpKind::Identity || node.op == OpKind::Where;
-  if (f.dtype == Dtype::boolean) {
-    f.settle = Settle::truth;
-  } else if (!is_float(f.dtype)) {
-    f.settle = moves ? Settle::keep : casts && is_float(from) ? Settle::clamp : Settle::wrap;
-  } else if (casts && !holds(f.dtype, from)) {
-    f.settle = Settle::round;
-    f.saturate = bits_of(f.dtype) == 8 && node.integer("saturate", 1) != 0;
-  }
+  const bool floats = is_float(f.dtype) || is_float(from), moves = node.op == OpKind::Identity || node.op == OpKind::Where;
+  if (node.op == OpKind::Cast && floats && !holds(f.dtype, from)) f.settle = Settle::round;
+  else if (!is_float(f.dtype) && !moves) f.settle = Settle::wrap;
+  f.saturate = is_float(f.dtype) && bits_of(f.dtype) == 8 && node.integer("saturate", 1) != 0;
   return f;
 }
 

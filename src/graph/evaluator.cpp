@@ -138,11 +138,11 @@ class Evaluator {
       if (!box || graph_.tensor(node.outputs[0]).constant) continue;
       switch (class_of(node.op)) {
         case OpClass::contraction:
-        case OpClass::convolution: product(node, *box); break;
+        case OpClass::convolution: product(node, *box, make(node, *box)); break;
         case OpClass::window:
-        case OpClass::reduction: reduce(node, *box); break;
-        case OpClass::scan: scan(node, *box); break;
-        case OpClass::pointwise: pointwise(node, *box); break;
+        case OpClass::reduction: reduce(node, *box, make(node, *box)); break;
+        case OpClass::scan: scan(node, *box, make(node, *box)); break;
+        case OpClass::pointwise: pointwise(node, *box, make(node, *box)); break;
         case OpClass::view: reshape(node, *box); break;
         case OpClass::movement: movement(node, *box); break;
         default: return fail({ErrorCode::kInternal, "a node is no primitive", place_of(node)});
@@ -162,13 +162,13 @@ class Evaluator {
   const View& view(TensorId id) const { return views_[id]; }
   const Shape& shape(TensorId id) const { return graph_.tensor(id).shape; }
 
-  std::shared_ptr<Storage> make(const Node& node, const Box& box) {
+  Storage& make(const Node& node, const Box& box) {
     const auto count = static_cast<std::size_t>(volume(box));
     auto fresh = std::make_shared<Storage>();
     fresh->value.resize(count);
     if (means_.magnitudes) fresh->magnitude.resize(count);
     views_[node.outputs[0]] = packed(box, fresh);
-    return fresh;
+    return *fresh;
   }
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.
@@ -208,15 +208,14 @@ class Evaluator {
     return taps;
   }
 
-  void product(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
-    std::ranges::fill(fresh->value, 0.0), std::ranges::fill(fresh->magnitude, 0.0);  // products are added
+  void product(const Node& node, const Box& box, Storage& fresh) {
+    std::ranges::fill(fresh.value, 0.0), std::ranges::fill(fresh.magnitude, 0.0);  // products are added
     if (volume(box) == 0) return;
-    if (class_of(node.op) == OpClass::convolution) convolution(node, box, *fresh);
-    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), *fresh);
+    if (class_of(node.op) == OpClass::convolution) convolution(node, box, fresh);
+    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), fresh);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype))
-      for (double& value : fresh->value) value = wrapped(dtype, value);
+      for (double& value : fresh.value) value = wrapped(dtype, value);
   }
 
   // The weights are the left operand; a group at a time, and no more images than a little memory holds when they are padded.
@@ -248,19 +247,16 @@ class Evaluator {
   // does are rows, as far as the results are neighbours.
   void multiply(const Node& node, const Box& box, std::size_t left, const View& a, const View& b, Storage& to) const {
     const View in_a = projected(node, left, a), in_b = projected(node, 1 - left, b), &out = view(node.outputs[0]);
-    const auto part = [](const Shape& of, std::size_t begin, std::size_t end) {
-      return Shape(of.begin() + static_cast<std::ptrdiff_t>(begin), of.begin() + static_cast<std::ptrdiff_t>(end));
-    };
     const auto before = [&](std::size_t axis, const View& still) {
       const auto joins = [&](std::size_t i) {
-        return still.strides[i] == 0 && out.strides[i] == element_count(part(box.size, i + 1, box.size.size()));
+        return still.strides[i] == 0 && out.strides[i] == element_count(entries(box.size, i + 1));
       };
       while (axis > 0 && (box.size[axis - 1] == 1 || joins(axis - 1))) --axis;
       return axis;
     };
     const std::size_t columns = before(box.size.size(), in_a), rows = before(columns, in_b);
     const auto lines = [&](const View& in, std::size_t begin, std::size_t end) {
-      return offsets(part(box.size, begin, end), part(in.strides, begin, end));
+      return offsets(entries(box.size, begin, end), entries(in.strides, begin, end));
     };
     const auto a_lines = lines(in_a, rows, columns), b_lines = lines(in_b, columns, box.size.size());
     const Taps a_taps = taps_of(node, left, a), b_taps = taps_of(node, 1 - left, b);
@@ -271,7 +267,7 @@ class Evaluator {
               std::ssize(a_lines),
               std::ssize(b_lines),
               std::ssize(a_depths)};
-    const Shape batch = part(box.size, 0, rows);
+    const Shape batch = entries(box.size, 0, rows);
     for (std::int64_t i = 0; i < element_count(batch); ++i) {
       Shape at = box.begin;
       const Shape within = coordinates_of(batch, i);
@@ -308,8 +304,7 @@ class Evaluator {
 
   // Windows and reductions: every output takes in the elements at `outer`, and from each of these a line of `count` along the last
   // axis where that is reduced.
-  void reduce(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+  void reduce(const Node& node, const Box& box, Storage& fresh) {
     if (volume(box) == 0) return;
     const Reducer& reducer = *std::ranges::find(kReducers, node.op, &Reducer::op);
     const bool window = class_of(node.op) == OpClass::window;
@@ -324,7 +319,7 @@ class Evaluator {
     const double start = dtype == Dtype::boolean ? reducer.start > 0
                          : is_float(dtype)       ? reducer.start
                                                  : rounded(dtype, reducer.start);
-    std::ranges::fill(fresh->value, start), std::ranges::fill(fresh->magnitude, 0.0);
+    std::ranges::fill(fresh.value, start), std::ranges::fill(fresh.magnitude, 0.0);
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
@@ -332,7 +327,7 @@ class Evaluator {
       const std::int64_t stride = lines ? steps.back() : own;
       values.resize(run);
       errors.resize(means_.magnitudes ? values.size() : 0);
-      double *value = fresh->value.data() + first, *error = fresh->error(first);
+      double *value = fresh.value.data() + first, *error = fresh.error(first);
       for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
         for (const std::int64_t offset : outer) {
           load(from, address(from, at) + i * own + offset, stride, run, values.data(),
@@ -344,42 +339,35 @@ class Evaluator {
     });
   }
 
-  // Every line along the scanned axis from its first element on, whatever part of it is wanted: as a run where it is the last axis,
-  // else many lines beside each other, an index after another.
-  void scan(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+  // Every line along the scanned axis from its first element on, whatever part of it is wanted.
+  void scan(const Node& node, const Box& box, Storage& fresh) {
     const View &from = view(node.inputs[0]), &to = view(node.outputs[0]);
     const Access access = *access_of(graph_, node, 0);
     const auto axis = static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) - access.begin());
-    const std::int64_t size = shape(node.inputs[0])[axis], end = box.begin[axis] + box.size[axis];
-    const bool line = axis + 1 == access.size(), reverse = node.integer("reverse") != 0;
+    const std::int64_t size = shape(node.inputs[0])[axis];
+    const bool reverse = node.integer("reverse") != 0;
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     Box starts = box;
-    starts.begin[axis] = 0, starts.size[axis] = line ? size : 1;
-    for_runs(starts, means_.threads, line ? size : kRun, [&](std::int64_t, std::int64_t n, Shape at) {
-      std::vector<double> x(n), e(means_.magnitudes ? x.size() : 0), sum(line ? 1 : x.size()), bound(sum.size());
-      for (std::int64_t step = 0; step < (line ? 1 : size); ++step) {
-        if (!line) at[axis] = reverse ? size - 1 - step : step;
-        load(from, at, n, x.data(), means_.magnitudes ? e.data() : nullptr);
-        for (std::int64_t k = 0; k < n; ++k) {
-          const std::int64_t i = reverse ? n - 1 - k : k, own = line ? 0 : i;
-          if (means_.magnitudes) e[i] = bound[own] += std::fabs(x[i]) + e[i];
-          sum[own] += x[i];
-          x[i] = sum[own] = is_float(dtype) ? sum[own] : wrapped(dtype, sum[own]);
+    starts.size[axis] = 1;
+    for_runs(starts, means_.threads, kRun, [&](std::int64_t, std::int64_t n, Shape at) {
+      std::vector<double> x(size), e(means_.magnitudes ? x.size() : 0);
+      for (; n > 0; --n, ++at.back()) {
+        const std::int64_t first = address(from, at) - box.begin[axis] * from.strides[axis], place = address(to, at);
+        load(from, first, from.strides[axis], size, x.data(), means_.magnitudes ? e.data() : nullptr);
+        double sum = 0, bound = 0;
+        for (std::int64_t k = 0; k < size; ++k) {
+          const std::int64_t i = reverse ? size - 1 - k : k, out = i - box.begin[axis];
+          bound += means_.magnitudes ? std::fabs(x[i]) + e[i] : 0;
+          sum = is_float(dtype) ? sum + x[i] : wrapped(dtype, sum + x[i]);
+          if (out < 0 || out >= box.size[axis]) continue;
+          fresh.value[place + out * to.strides[axis]] = sum;
+          if (means_.magnitudes) fresh.magnitude[place + out * to.strides[axis]] = bound;
         }
-        if (!line && (at[axis] < box.begin[axis] || at[axis] >= end)) continue;
-        const std::int64_t first = line ? box.begin[axis] : 0, count = line ? box.size[axis] : n;
-        Shape place = at;
-        place[axis] += first;
-        const std::int64_t where = address(to, place);
-        std::copy_n(x.begin() + first, count, fresh->value.begin() + where);
-        if (means_.magnitudes) std::copy_n(e.begin() + first, count, fresh->magnitude.begin() + where);
       }
     });
   }
 
-  void pointwise(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+  void pointwise(const Node& node, const Box& box, Storage& fresh) {
     const ScalarFunction f = scalar_function(graph_, node);
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
@@ -393,7 +381,7 @@ class Evaluator {
         columns[k] = {room.data() + 2 * k * kRun, means_.magnitudes ? room.data() + (2 * k + 1) * kRun : nullptr};
         load(read[k], at, n, columns[k].value, columns[k].magnitude);
       }
-      f(n, columns, {fresh->value.data() + first, fresh->error(first)});
+      f(n, columns, {fresh.value.data() + first, fresh.error(first)});
     });
   }
 
@@ -425,13 +413,13 @@ class Evaluator {
   }
 
   void gather(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+    Storage& fresh = make(node, box);
     const View from = projected(node, 0, view(node.inputs[0])), chosen = projected(node, 1, view(node.inputs[1]));
     const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
     if (size == 0) {
-      fresh->value.assign(fresh->value.size(), 0), fresh->magnitude.assign(fresh->magnitude.size(), 0);
+      fresh.value.assign(fresh.value.size(), 0), fresh.magnitude.assign(fresh.magnitude.size(), 0);
       return;
     }
     for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
@@ -440,23 +428,19 @@ class Evaluator {
       for (std::int64_t i = 0; i < n; ++i) {
         const auto given = static_cast<std::int64_t>(indices[i]);
         const std::int64_t index = std::clamp<std::int64_t>(given < 0 ? given + size : given, 0, size - 1);  // outside: undefined
-        load(from, address(from, at) + i * own + index * step, 0, 1, fresh->value.data() + first + i, fresh->error(first + i));
+        load(from, address(from, at) + i * own + index * step, 0, 1, fresh.value.data() + first + i, fresh.error(first + i));
       }
     });
   }
 
   // Each input fills the part of the output that its access maps into it.
   void concat(const Node& node, const Box& box) {
-    const auto fresh = make(node, box);
+    Storage& fresh = make(node, box);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Access access = *access_of(graph_, node, k);
-      Box part = box;
-      for (std::size_t i = 0; i < part.size.size(); ++i) {
-        part.begin[i] = std::max(box.begin[i], -access[i].begin);
-        const std::int64_t end = std::min(box.begin[i] + box.size[i], shape(node.inputs[k])[i] - access[i].begin);
-        part.size[i] = std::max<std::int64_t>(end - part.begin[i], 0);
-      }
-      copy(projected(node, k, view(node.inputs[k])), part, view(node.outputs[0]), *fresh);
+      Box part = inside(reach(access, shape(node.inputs[k]), box), shape(node.inputs[k]));
+      for (std::size_t i = 0; i < access.size(); ++i) part.begin[i] -= access[i].begin;
+      copy(projected(node, k, view(node.inputs[k])), part, view(node.outputs[0]), fresh);
     }
   }
 

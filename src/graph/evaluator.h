@@ -8,9 +8,9 @@ namespace warploom::graph {
 // A pointwise node as a function of its inputs' elements, in FP64: its expression, but for powers, which that only approximates.
 // Absent inputs may hold anything.
 struct ScalarFunction {
-  // How the result enters the output's type: as it is; truncated and wrapped as the integer type does; clamped to the
-  // integer type (a cast of a float); 0 or 1; rounded to the type (a cast to a float that cannot hold every value).
-  enum class Settle : std::uint8_t { keep, wrap, clamp, truth, round };
+  // How the result enters the output's type: as it is; truncated and wrapped as the integer type does (0 or 1 for a boolean); as
+  // rounded() has it (a cast between floats or from one to an integer, where the type cannot hold every value).
+  enum class Settle : std::uint8_t { keep, wrap, round };
 
   bool power = false;
   Expression expression;

@@ -175,7 +175,7 @@ void drop_unused(Graph& graph) {
 Result<Graph> simplify(Graph graph) {
   const std::set<TensorId> promised(graph.outputs.begin(), graph.outputs.end());
   std::vector<TensorId> alias(graph.tensors.size());
-  for (std::size_t i = 0; i < alias.size(); ++i) alias[i] = static_cast<TensorId>(i);
+  std::iota(alias.begin(), alias.end(), 0);
   std::vector<Node> kept;
   for (Node& node : graph.nodes) {
     for (TensorId& id : node.inputs)
@@ -185,25 +185,22 @@ Result<Graph> simplify(Graph graph) {
       continue;  // folded
     if (node.op == OpKind::Gather) count_from_front(graph, node);
     if (does_nothing(graph, node)) {
-      if (!promised.contains(out)) {
-        alias[out] = node.inputs[0];
-        continue;
+      const TensorId in = node.inputs[0];
+      const auto makes = [&](const Node& maker) { return std::ranges::count(maker.outputs, in) > 0; };
+      // An output keeps its name: x → node → t → Identity → y becomes x → node → y, unless t is an output, too.
+      const bool renamed = promised.contains(out) && !promised.contains(in) && std::ranges::any_of(kept, makes);
+      if (renamed) {
+        for (Node& other : kept) std::ranges::replace(other.inputs, in, out), std::ranges::replace(other.outputs, in, out);
+        std::ranges::replace(alias, in, out);
+      } else {
+        alias[out] = in;
       }
-      node = Node{OpKind::Identity, node.name, {node.inputs[0]}, {out}, {}};  // an output keeps its name and its node
+      if (renamed || !promised.contains(out)) continue;
+      node = Node{OpKind::Identity, node.name, {in}, {out}, {}};
     }
     kept.push_back(std::move(node));
   }
   graph.nodes = std::move(kept);
-
-  // x → node → t → Identity → y, t read by nobody else: the node makes y itself.
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (graph.nodes[i].op != OpKind::Identity) continue;
-    const TensorId from = graph.nodes[i].inputs[0], to = graph.nodes[i].outputs[0];
-    const int maker = graph.producer(from);
-    if (maker < 0 || promised.contains(from) || graph.consumers(from).size() != 1) continue;
-    graph.nodes[maker].outputs[0] = to;
-    graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(i--));
-  }
   drop_unused(graph);
   return graph;
 }

@@ -17,6 +17,12 @@ struct Words : std::string {
   Words(std::int64_t number) : std::string(std::to_string(number)) {}
 };
 
+// Entries [begin, end) of a shape, as far as it has them.
+inline Shape entries(const Shape& of, std::size_t begin, std::size_t end = kMaxRank) {
+  return {of.begin() + std::min(std::ssize(of), std::ptrdiff_t(begin)),
+          of.begin() + std::min(std::ssize(of), std::ptrdiff_t(end))};
+}
+
 // A node with its inputs already inferred and its attributes complete.
 struct Question {
   const Graph& graph;

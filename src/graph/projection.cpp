@@ -22,11 +22,19 @@ std::vector<double> random_signs(std::int64_t count, std::uint64_t seed) {
   return signs;
 }
 
-// Pushes the sum from an output back to the operands of products. Nodes are added behind those that there are.
+// Pushes the sum from an output back to the operands of products.
 class Projector {
  public:
   Projector(Graph& graph, std::vector<double> signs) : graph_(graph), signs_(std::move(signs)) {}
 
+  // Makes the output's sum the graph's one output; false where there is none.
+  bool run(TensorId output, std::size_t axis) {
+    graph_.outputs = {along(output, axis)};
+    std::ranges::move(writer_.made, std::back_inserter(graph_.nodes));
+    return sound_ && writer_.status();
+  }
+
+ private:
   // The sum over an axis as long as the signs, of size 1 there.
   TensorId along(TensorId id, std::size_t axis) {
     const int maker = graph_.producer(id);
@@ -37,7 +45,7 @@ class Projector {
       const Shape& from = graph_.tensor(node.inputs[0]).shape;
       const auto steps = strides_of(from), to = strides_of(shape);
       for (std::size_t i = 0; i < from.size(); ++i)
-        if (from[i] == shape[axis] && steps[i] == to[axis]) return reshaped(along(node.inputs[0], i), with_one(shape, axis));
+        if (from[i] == shape[axis] && steps[i] == to[axis]) return with_one(along(node.inputs[0], i), shape, axis);
     }
     const bool adds = node.op == OpKind::Add || node.op == OpKind::Sub;
     if (!adds && !is_linear(node)) return summed(id, axis);
@@ -49,20 +57,18 @@ class Projector {
       const auto found = std::ranges::find(access, static_cast<int>(axis), &AxisSource::axis);
       const auto its = static_cast<std::size_t>(found - access.begin());
       if (its == access.size()) {
-        if (adds) inputs[i] = add(OpKind::Mul, {inputs[i], constant(in.dtype, {}, {std::reduce(signs_.begin(), signs_.end())})});
+        const double all = std::reduce(signs_.begin(), signs_.end());
+        if (adds) inputs[i] = writer_.mul(inputs[i], writer_.scalar(all, inputs[i], "all"), "same");
         continue;
       }
       const bool whole = found->begin == 0 && found->step == 1 && found->taps == 1 && in.shape[its] == shape[axis];
       if (!whole || (++varying > 1 && !adds) || (node.op == OpKind::Div && i == 1)) return summed(id, axis);
       inputs[i] = along(inputs[i], its);
     }
-    return add(node.op, std::move(inputs), node.attributes);
+    return writer_.make(node.op, std::move(inputs), "projected", node.attributes);
   }
 
-  bool sound() const { return status_.has_value(); }
-
- private:
-  static Shape with_one(Shape shape, std::size_t axis) { return shape[axis] = 1, shape; }
+  TensorId with_one(TensorId id, Shape shape, std::size_t axis) { return shape[axis] = 1, writer_.reshape(id, shape, "kept"); }
   // In each input, where the others stand still. A cast rounds what is summed, which is less than the sum of what it rounded.
   bool is_linear(const Node& node) const {
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
@@ -78,38 +84,26 @@ class Projector {
     }
   }
 
-  TensorId add(OpKind op, std::vector<TensorId> inputs, std::map<std::string, Attribute> attributes = {}) {
-    if (!sound()) return kAbsent;
-    Node node{
-        op, "", std::move(inputs), {graph_.add_tensor({{"projected", Dtype::f32, {}}, std::nullopt})}, std::move(attributes)};
-    status_ = infer_node(graph_, node, false);
-    return graph_.nodes.emplace_back(std::move(node)).outputs[0];
-  }
-  TensorId constant(Dtype dtype, Shape shape, const std::vector<double>& values) {
-    std::vector<std::byte> bytes(bytes_of(dtype, std::ssize(values)));
-    for (std::size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
-    return graph_.add_tensor({{"signs", dtype, std::move(shape)}, std::move(bytes)});
-  }
-  TensorId reshaped(TensorId id, const Shape& to) {
-    return add(OpKind::Reshape, {id, constant(Dtype::i64, {std::ssize(to)}, {to.begin(), to.end()})});
-  }
-
   // The sum itself: a product with the signs, which reads what it sums in place.
   TensorId summed(TensorId id, std::size_t axis) {
     const Shape shape = graph_.tensor(id).shape;
     const Dtype dtype = graph_.tensor(id).dtype;
-    if (!is_wide_float(dtype) || element_count(shape) == 0) status_ = fail(Error{ErrorCode::kInternal, "no sums of integers"});
-    if (!sound()) return kAbsent;
+    sound_ &= is_wide_float(dtype) && element_count(shape) > 0;
+    if (!sound_) return id;
     const std::int64_t extent = shape[axis], after = strides_of(shape)[axis], before = element_count(shape) / (extent * after);
-    const TensorId sum = after == 1
-                             ? add(OpKind::MatMul, {reshaped(id, {before, extent}), constant(dtype, {extent, 1}, signs_)})
-                             : add(OpKind::MatMul, {constant(dtype, {1, extent}, signs_), reshaped(id, {before, extent, after})});
-    return reshaped(sum, with_one(shape, axis));
+    const bool rows = after == 1;
+    const TensorId signs = writer_.constant(dtype, rows ? Shape{extent, 1} : Shape{1, extent}, signs_, "signs");
+    const TensorId parts = writer_.reshape(id, rows ? Shape{before, extent} : Shape{before, extent, after}, "parts");
+    const std::vector<TensorId> factors = {rows ? parts : signs, rows ? signs : parts};
+    return with_one(writer_.make(OpKind::MatMul, factors, "sum"), shape, axis);
   }
 
   Graph& graph_;
   std::vector<double> signs_;
-  Status status_ = ok();
+  std::set<std::string> names_;
+  const Node whole_{OpKind::Identity, "projected", {}, {}, {}};
+  Writer writer_{graph_, whole_, names_, true};
+  bool sound_ = true;
 };
 }  // namespace
 std::optional<Projection> project(const Graph& given, int output, std::uint64_t seed) {
@@ -124,9 +118,7 @@ std::optional<Projection> project(const Graph& given, int output, std::uint64_t 
     if (shape[axis] < kLeastExtent) continue;
     Projection made{*primitive, 1, shape[axis], strides_of(shape)[axis], random_signs(shape[axis], seed)};
     made.before = element_count(shape) / (made.extent * made.after);
-    Projector projector(made.graph, made.signs);
-    made.graph.outputs = {projector.along(id, axis)};
-    if (!projector.sound()) continue;
+    if (!Projector(made.graph, made.signs).run(id, axis)) continue;
     made.cost = evaluation_cost(made.graph, made.graph.outputs[0]);
     if (made.cost < least) least = made.cost, best = std::move(made);
   }

@@ -27,7 +27,7 @@ Result<WindowSpec> declared_window(const Question& q) {
   WindowSpec spec;
   const bool has_kernel = q.node.attributes.contains("kernel_shape");
   if (convolves(q)) {
-    spec.kernel.assign(q.in(1).shape.begin() + 2, q.in(1).shape.end());
+    spec.kernel = entries(q.in(1).shape, 2);
     if (has_kernel && q.node.integers("kernel_shape") != spec.kernel)
       return q.error(kAttribute, "kernel_shape differs from the weights", spec.kernel, q.node.integers("kernel_shape"));
   } else if (!has_kernel) {
@@ -49,14 +49,13 @@ Result<WindowSpec> declared_window(const Question& q) {
   if (automatic != "NOTSET" && automatic != "VALID" && automatic != "SAME_UPPER" && automatic != "SAME_LOWER")
     return q.error(kAttribute, "auto_pad has an unknown value", "NOTSET, VALID, SAME_UPPER, SAME_LOWER", automatic);
   if (automatic != "NOTSET") spec.before.assign(2 * count, 0);
-  spec.after.assign(spec.before.begin() + static_cast<std::ptrdiff_t>(count), spec.before.end());
+  spec.after = entries(spec.before, count, 2 * count);
   spec.before.resize(count);
   return spec;
 }
 
 Answer windows(const Question& q, const WindowSpec& spec, std::int64_t channels) {
-  Answer answer{q.in(0).dtype, {q.in(0).shape[0], channels}, {Access(2 + spec.size.size())}};
-  answer.shape.insert(answer.shape.end(), spec.size.begin(), spec.size.end());
+  Answer answer{q.in(0).dtype, chained({q.in(0).shape[0], channels}, spec.size), {Access(2 + spec.size.size())}};
   Access& access = *answer.reads[0];
   access[0].axis = 0;
   for (std::size_t i = 0; i < spec.size.size(); ++i)
@@ -162,11 +161,8 @@ Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
       return q.error(kAttribute, "axes are given twice", "an attribute or an input", "both");
     WARPLOOM_TRY(wanted, list(q, 1, "the list of axes"));
   }
-  WARPLOOM_TRY(List over, axes(q, wanted, rank));
-  if (!over.empty() || q.node.integer("noop_with_empty_axes") != 0) return over;
-  over.resize(rank);
-  std::iota(over.begin(), over.end(), 0);
-  return over;
+  WARPLOOM_TRY(const List over, axes(q, wanted, rank));
+  return over.empty() && q.node.integer("noop_with_empty_axes") == 0 ? span(0, rank) : over;
 }
 namespace rules {
 Result<Answer> reduce(const Question& q) {

@@ -54,7 +54,7 @@ Box hull(const Box& a, const Box& b) {
 // The boxes, in order, that make up rows [begin, end) where a row is one index of the leading `axes` axes taken together.
 std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t begin, std::int64_t end) {
   std::vector<Box> boxes;
-  const Shape leading(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axes));
+  const Shape leading = entries(shape, 0, axes);
   for (std::int64_t row = begin; row < end;) {
     // As many axes as begin at 0 here and fit whole, then a range of the next one out.
     std::size_t axis = axes;
@@ -116,30 +116,25 @@ Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
   return demand;
 }
 
-struct Cut {
-  Rows rows;
-  std::size_t axes;
-};
-Cut cut(const Graph& graph, int output) {  // of a primitive graph
+Rows cut(const Graph& graph, int output) {  // of a primitive graph
   const TensorId id = graph.outputs[output];
   const Shape& shape = graph.tensor(id).shape;
   const auto rows_over = [&](std::size_t axes) {
-    const auto cut = shape.begin() + static_cast<std::ptrdiff_t>(axes);
-    return Rows{element_count(Shape(shape.begin(), cut)), element_count(Shape(cut, shape.end()))};
+    return Rows{element_count(entries(shape, 0, axes)), element_count(entries(shape, axes)), true, axes};
   };
-  if (shape.empty()) return {rows_over(0), 0};
+  if (shape.empty()) return rows_over(0);
   const double full = evaluation_cost(graph, id);
   for (std::size_t axes = shape.size() > 1 ? shape.size() - 1 : 1; axes > 0; --axes) {
-    Rows rows = rows_over(axes);
-    if (rows.count == 0) return {rows, axes};
+    const Rows rows = rows_over(axes);
+    if (rows.count == 0) return rows;
     double dearest = 0;
     for (std::int64_t row : {std::int64_t{0}, rows.count / 2, rows.count - 1})
       dearest = std::max(dearest, cost_of(graph, demand_for(graph, id, row_boxes(shape, axes, row, row + 1)[0])));
-    if (dearest * static_cast<double>(rows.count) <= 1.5 * full) return {rows, axes};
+    if (dearest * static_cast<double>(rows.count) <= 1.5 * full) return rows;
   }
   Rows rows = rows_over(1);
   rows.independent = false;
-  return {rows, 1};
+  return rows;
 }
 }  // namespace
 double evaluation_cost(const Graph& graph, TensorId id) {
@@ -148,7 +143,7 @@ double evaluation_cost(const Graph& graph, TensorId id) {
 
 Rows rows_of(const Graph& graph, int output) {
   Graph made;
-  if (const auto held = primitive(graph, made)) return cut(**held, output).rows;
+  if (const auto held = primitive(graph, made)) return cut(**held, output);
   const TensorId id = graph.outputs[output];
   return {1, element_count(graph.tensor(id).shape)};  // evaluation says what is wrong
 }
@@ -175,13 +170,13 @@ Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& given, std::span<
   WARPLOOM_TRY(const Graph* const held, primitive(given, made));
   const Graph& graph = *held;
   const TensorId id = graph.outputs[output];
-  const Cut how = cut(graph, output);
-  if (begin < 0 || end > how.rows.count || begin > end)
-    return fail({ErrorCode::kInternal, "rows outside the output", graph.name, fmt::format("0 to {}", how.rows.count),
+  const Rows rows = cut(graph, output);
+  if (begin < 0 || end > rows.count || begin > end)
+    return fail({ErrorCode::kInternal, "rows outside the output", graph.name, fmt::format("0 to {}", rows.count),
                  fmt::format("{} to {}", begin, end)});
   ValueAndMagnitude result;
   try {
-    for (const Box& box : row_boxes(graph.tensor(id).shape, how.axes, begin, end))
+    for (const Box& box : row_boxes(graph.tensor(id).shape, rows.axes, begin, end))
       if (volume(box) > 0) WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, means, result));
     return result;
   } catch (const std::bad_alloc&) {

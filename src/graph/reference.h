@@ -64,6 +64,7 @@ struct Rows {
   std::int64_t count = 1;     // rows of the output
   std::int64_t elements = 1;  // elements of a row; count * elements is the whole output
   bool independent = true;    // a row costs no more than its share of the whole
+  std::size_t axes = 0;       // leading axes of the output that are cut
 };
 
 // Output `output` (index into graph.outputs) cut into rows.

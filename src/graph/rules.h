@@ -36,34 +36,31 @@ Status check_channels(const Question& q);                                  // a 
 Status check_weights(const Question& q);                                   // a convolution's, and its bias
 
 // Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and is folded where it is known.
-class Writer {
+class Writer : public Question {
  public:
   using Id = TensorId;
   // `dry`: for the types and shapes of the outputs alone. Nothing is folded and tables stay empty.
-  Writer(Graph& of, Node on, std::set<std::string>& names, bool dry)
-      : node(std::move(on)),
+  Writer(Graph& of, const Node& on, std::set<std::string>& names, bool dry)
+      : Question{of, on},
         graph_(of),
-        prefix_(node.name.empty() ? of.tensor(node.outputs[0]).name : node.name),
+        prefix_(on.name.empty() ? of.tensor(on.outputs[0]).name : on.name),
         names_(names),
         dry_(dry) {}
 
-  Node node;
   std::vector<Node> made;
 
   // The node's outputs, one each; the first in its first input's type again if that was widened.
   Result<std::vector<Id>> run();
 
-  bool has(std::size_t i) const { return question().has(i); }
   const Shape& shape(Id id) const { return graph_.tensor(id).shape; }
   std::size_t rank(Id id) const { return shape(id).size(); }
   Dtype dtype(Id id) const { return graph_.tensor(id).dtype; }
-  const Graph& graph() const { return graph_; }
-  Question question() const { return {graph_, node}; }
   bool dry() const { return dry_; }
+  const Status& status() const { return status_; }
 
   Id raw(std::size_t i) const { return has(i) ? node.inputs[i] : kAbsent; }
   // An input in the type that it is computed in: f32 for 16 bits.
-  Id in(std::size_t i);
+  Id wide(std::size_t i);
   Id make(OpKind op, std::vector<Id> inputs, std::string_view what, std::map<std::string, Attribute> attributes = {});
 
   Id constant(Dtype type, Shape shape, const std::vector<double>& values, std::string_view what);

@@ -34,7 +34,7 @@ Result<Answer> broadcast_all(const Question& q, Dtype dtype) {
 }
 }  // namespace
 namespace rules {
-Result<Answer> none(const Question& q) { return q.error(ErrorCode::kInternal, "a composite is asked for a primitive's rule"); }
+Result<Answer> none(const Question& q) { return q.error(ErrorCode::kInternal, "what is no primitive is asked for its rule"); }
 
 Result<Answer> matmul(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
@@ -123,10 +123,6 @@ Result<Answer> dequantize(const Question& q) {
     return type_error(q, "i8, u8, i32, e4m3 or e5m2, a scale of f32, bf16 or f16, a zero point of the first's type",
                       fmt::format("{} and {}", name_of(from), name_of(to)));
   return broadcast_all(q, to);
-}
-
-Result<Answer> constant(const Question& q) {
-  return q.error(kAttribute, "Constant lacks its value", "one of ONNX's value attributes");
 }
 }  // namespace rules
 }  // namespace warploom::graph

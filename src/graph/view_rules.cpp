@@ -26,8 +26,7 @@ Result<List> axes(const Question& q, const List& wanted, std::size_t rank) {
 namespace {
 // The axes that a Slice or Pad is about, in its order: the first `count` unless it names them.
 Result<List> named_axes(const Question& q, std::size_t count) {
-  List named(count);
-  std::iota(named.begin(), named.end(), 0);
+  List named = span(0, count);
   if (q.has(3)) { WARPLOOM_TRY(named, list(q, 3, "the list of axes")); }
   const std::size_t rank = q.in(0).shape.size();
   WARPLOOM_CHECK(axes(q, named, rank));
@@ -95,19 +94,15 @@ Result<Answer> squeeze(const Question& q) {
 
 Result<Answer> flatten(const Question& q) {
   const Shape& from = q.in(0).shape;
-  const auto rank = static_cast<std::int64_t>(from.size());
-  std::int64_t axis = q.node.integer("axis");
-  if (axis < -rank || axis > rank)
-    return q.error(kAttribute, "an axis is outside the tensor's rank", fmt::format("{} to {}", -rank, rank), axis);
-  if (axis < 0) axis += rank;
-  return Answer{q.in(0).dtype,
-                {element_count(Shape(from.begin(), from.begin() + axis)), element_count(Shape(from.begin() + axis, from.end()))}};
+  const std::int64_t rank = std::ssize(from), given = q.node.integer("axis"), axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis > rank)
+    return q.error(kAttribute, "an axis is outside the tensor's rank", fmt::format("{} to {}", -rank, rank), given);
+  return Answer{q.in(0).dtype, {element_count(entries(from, 0, axis)), element_count(entries(from, axis))}};
 }
 
 Result<Answer> transpose(const Question& q) {
   const Shape& from = q.in(0).shape;
-  List all(from.size());
-  std::iota(all.begin(), all.end(), 0);
+  const List all = span(0, from.size());
   const List perm = q.node.attributes.contains("perm") ? q.node.integers("perm") : List(all.rbegin(), all.rend());
   if (!std::ranges::is_permutation(perm, all))
     return q.error(kAttribute, "perm is no permutation of the axes",
@@ -157,9 +152,7 @@ Result<Answer> gather(const Question& q) {
   for (const std::int64_t index : constant_integers(q.graph, q.node.inputs[1]).value_or(List{}))
     if (index < -size || index >= size)
       return q.error(kShape, "an index is outside the axis", fmt::format("{} to {}", -size, size - 1), index);
-  Shape shape = from;
-  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), indices.begin(), indices.end());
+  const Shape shape = chained(chained(entries(from, 0, axis), indices), entries(from, axis + 1));
   Access data = same_axes(from.size()), places = same_axes(indices.size());
   data[axis] = {};
   for (std::size_t i = axis + 1; i < data.size(); ++i) data[i].axis += static_cast<int>(indices.size()) - 1;

@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "onnx/model.h"
 namespace warploom {
-namespace onnx_import {
 namespace {
+using onnx_import::Source, onnx_import::to_graph, onnx_import::to_tensor;
 constexpr std::uintmax_t kMaxFile = (std::uintmax_t{1} << 31) - 1;
 constexpr int kMaxNesting = 100;
 
@@ -60,34 +60,70 @@ Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& so
                "a ModelProto with a graph, in protobuf's binary or text form",
                parsed ? "a message without a graph" : "something else", "export the model to ONNX"});
 }
-}  // namespace
+
 Result<onnx::ModelProto> parse_model(std::string_view content, const Source& source) {
   [[maybe_unused]] static const auto silenced = google::protobuf::SetLogHandler(nullptr);
   if (content.empty()) return fail({ErrorCode::kOnnxEmpty, "the model file is empty", source.place});
   if (content.size() > kMaxFile) return too_large(source.place, content.size());
   return looks_like_text(content) ? parse_text(content, source) : parse_binary(content, source);
 }
-}  // namespace onnx_import
-namespace {
-Result<graph::Graph> graph_of(std::string_view content, const onnx_import::Source& source,
-                              const std::vector<std::string>& assumptions) {
+
+// What a user declares of a model's inputs, said in the model itself: what is proven of it afterwards holds of any input. Each is
+// NAME=lower or NAME=upper, of an input; both: a diagonal.
+//
+//   A=lower      →      Trilu(A, upper=0) in front of all that read A
+Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptions) {
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (const std::string& assumption : std::set(assumptions.begin(), assumptions.end())) {
+    const auto wrong = [&](std::string message, std::string expected) {
+      return fail({ErrorCode::kUsage, std::move(message), "--assume " + assumption, std::move(expected), assumption,
+                   "name an input and what its matrices are: --assume A=lower"});
+    };
+    const std::size_t sign = assumption.rfind('=');
+    const std::string name = assumption.substr(0, sign), form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
+    if (form != "lower" && form != "upper") return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
+    const auto is_it = [&](const onnx::ValueInfoProto& input) { return input.name() == name; };
+    if (std::ranges::none_of(graph.input(), is_it)) {
+      std::vector<std::string> names;
+      for (const auto& input : graph.input()) names.push_back(input.name());
+      return wrong("an assumption is of no input", fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    for (onnx::NodeProto& node : *graph.mutable_node())
+      for (std::string& input : *node.mutable_input())
+        if (input == name) input = assumption;  // the name of what counts
+    onnx::NodeProto trilu;
+    trilu.set_op_type("Trilu");
+    trilu.add_input(name);
+    trilu.set_name(assumption);
+    trilu.add_output(assumption);
+    onnx::AttributeProto& upper = *trilu.add_attribute();
+    upper.set_name("upper");
+    upper.set_type(onnx::AttributeProto::INT);
+    upper.set_i(form == "upper" ? 1 : 0);
+    graph.mutable_node()->Add(std::move(trilu));
+    std::rotate(graph.mutable_node()->begin(), graph.mutable_node()->end() - 1, graph.mutable_node()->end());
+  }
+  return ok();
+}
+
+Result<graph::Graph> graph_of(std::string_view content, const Source& source, const std::vector<std::string>& assumptions) {
   try {
-    WARPLOOM_TRY(onnx::ModelProto model, onnx_import::parse_model(content, source));
-    WARPLOOM_CHECK(onnx_import::assume(model, assumptions));
-    return onnx_import::to_graph(model, source);
+    WARPLOOM_TRY(onnx::ModelProto model, parse_model(content, source));
+    WARPLOOM_CHECK(assume(model, assumptions));
+    return to_graph(model, source);
   } catch (const std::bad_alloc&) { return fail({ErrorCode::kOutOfMemory, "the model does not fit in memory", source.place}); }
 }
 
 struct ModelFile {
   std::string content;
-  onnx_import::Source source;
+  Source source;
 };
 Result<ModelFile> read_model(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
     return fail({ErrorCode::kFileUnreadable, "the model is no regular file", path.string(), "a file"});
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (!error && size > onnx_import::kMaxFile) return onnx_import::too_large(path.string(), size);
+  if (!error && size > kMaxFile) return too_large(path.string(), size);
   WARPLOOM_TRY(std::string content, read_file(path));
   return ModelFile{std::move(content), {path.string(), path.has_parent_path() ? path.parent_path() : "."}};
 }
@@ -102,12 +138,12 @@ Result<graph::Graph> load_onnx(const std::filesystem::path& path, const std::vec
 
 Result<std::string> onnx_text(const std::filesystem::path& path, const std::vector<std::string>& assumptions) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
-  WARPLOOM_TRY(onnx::ModelProto model, onnx_import::parse_model(file.content, file.source));
-  WARPLOOM_CHECK(onnx_import::assume(model, assumptions));
+  WARPLOOM_TRY(onnx::ModelProto model, parse_model(file.content, file.source));
+  WARPLOOM_CHECK(assume(model, assumptions));
   model.DiscardUnknownFields();  // of a newer ONNX: they would print as numbers, which no reader of texts takes
   const auto embed = [&](onnx::TensorProto& tensor) -> Status {
     if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return ok();
-    WARPLOOM_TRY(const graph::Tensor read, onnx_import::to_tensor(tensor, file.source));
+    WARPLOOM_TRY(const graph::Tensor read, to_tensor(tensor, file.source));
     tensor.set_raw_data(read.constant->data(), read.constant->size());
     tensor.clear_external_data();
     tensor.clear_data_location();

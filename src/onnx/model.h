@@ -9,10 +9,6 @@ struct Source {
   std::filesystem::path folder;  // where external data may lie; empty: nowhere
 };
 
-// Bytes to a protobuf message: binary or text, with the reason if it is neither.
-Result<onnx::ModelProto> parse_model(std::string_view content, const Source& source);
-// Each is NAME=lower or NAME=upper, of an input; both: a diagonal. usage with the one that cannot be read or is of no input.
-Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptions);
 // A message to an inferred and simplified graph.
 Result<graph::Graph> to_graph(const onnx::ModelProto& model, const Source& source);
 // An initializer or a Constant's value, its bytes checked against its shape.

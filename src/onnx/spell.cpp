@@ -92,7 +92,6 @@ class Speller {
 
   // An operand's tensor: "" for one left out.
   Result<std::string> operand() {
-    if (++depth_ > kDeepest) return wrong("fewer operators in each other");
     if (is("[")) {
       WARPLOOM_TRY(const auto list, integers());
       return constant(Dtype::i64, {list.begin(), list.end()}, false);
@@ -104,9 +103,7 @@ class Speller {
     if (!is("(")) return input(name);
     const auto op = operator_spelled(name);
     if (!op) return wrong("one of " + graph::supported_operators(), 1);
-    WARPLOOM_TRY(std::string made, node(*op));
-    --depth_;
-    return made;
+    return node(*op);
   }
 
   Result<std::string> input(const std::string& name) {
@@ -126,11 +123,11 @@ class Speller {
     onnx::ValueInfoProto& info = *graph_->add_input();
     info.set_name(name);
     declare(info, dtype, shape);
-    --depth_;
     return name;
   }
 
   Result<std::string> node(graph::OpKind op) {
+    if (++depth_ > kDeepest) return wrong("fewer operators in each other", 1);
     onnx::NodeProto node;
     node.set_op_type(std::string(graph::name_of(op)));
     for (accept("("); !accept(")");) {
@@ -144,6 +141,7 @@ class Speller {
     const std::string name = fmt::format("t{}", graph_->node_size() + 1);
     node.add_output(name);
     *graph_->add_node() = std::move(node);
+    --depth_;
     return name;
   }
 

@@ -12,12 +12,10 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   map.base = base;
   map.rank = static_cast<int>(spec.dims.size());
   map.element_bytes = bytes_of(spec.dtype);
+  std::ranges::copy(spec.dims, map.dims);
   map.strides[0] = map.element_bytes;
-  for (std::size_t d = 0; d < spec.dims.size(); ++d) {
-    map.dims[d] = spec.dims[d];
-    map.box[d] = static_cast<int>(spec.box[d]);
-    if (d > 0) map.strides[d] = spec.strides_bytes[d - 1];
-  }
+  std::ranges::copy(spec.strides_bytes, map.strides + 1);
+  std::ranges::copy(spec.box, map.box);
   map.tf32 = spec.dtype == Dtype::tf32;
   map.swizzle = spec.swizzle_bytes == 128 ? 1 : spec.swizzle_bytes == 64 ? 2 : spec.swizzle_bytes == 32 ? 3 : 0;
   return map;
@@ -40,10 +38,8 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
     return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(), kernel.name + "_entry",
                  library.why_not()});
 
-  for (std::size_t d = 0; d < 3; ++d) {
-    launch.grid[d] = static_cast<int>(kernel.grid[d]);
-    launch.cluster[d] = static_cast<int>(kernel.cluster[d]);
-  }
+  std::ranges::copy(kernel.grid, launch.grid);
+  std::ranges::copy(kernel.cluster, launch.cluster);
   launch.cooperative = kernel.cooperative;
   launch.block = kernel.threads;
   launch.shared_bytes = static_cast<int>(kernel.shared_bytes);

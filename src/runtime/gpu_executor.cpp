@@ -7,6 +7,8 @@ constexpr int kPortableCluster = 8;
 constexpr std::array<int, 4> kSwizzles = {0, 32, 64, 128};  // bytes, by the driver's number
 constexpr int kPromoteTo128 = 2;
 
+unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
+
 // The driver's form of `map` over the memory at `address`. Source: CUDA Driver API, "Tensor Map Object Management".
 Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address, const std::string& place) {
   const std::size_t rank = map.dims.size();
@@ -18,13 +20,10 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
     return fail({ErrorCode::kPlanInvalid, "a tensor map's fields do not fit each other", place,
                  "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128", text, "check the launch list"});
   std::array<std::uint64_t, 5> dims{}, strides{};
-  std::array<std::uint32_t, 5> box{}, steps{};
-  for (std::size_t i = 0; i < rank; ++i) {
-    dims[i] = static_cast<std::uint64_t>(map.dims[i]);
-    box[i] = static_cast<std::uint32_t>(map.box[i]);
-    steps[i] = 1;
-    if (i > 0) strides[i - 1] = static_cast<std::uint64_t>(map.strides_bytes[i - 1]);
-  }
+  std::array<std::uint32_t, 5> box{}, steps{1, 1, 1, 1, 1};
+  std::ranges::copy(map.dims, dims.begin());
+  std::ranges::copy(map.strides_bytes, strides.begin());
+  std::ranges::transform(map.box, box.begin(), size);
   CUtensorMap encoded;
   auto done = cuda.check(cuda.cuTensorMapEncodeTiled(&encoded, codes_of(map.dtype).tensor_map, static_cast<std::uint32_t>(rank),
                                                      address, dims.data(), strides.data(), box.data(), steps.data(), 0,
@@ -42,7 +41,6 @@ CUdeviceptr pointer(const Buffer& buffer, std::int64_t offset = 0) {
   return reinterpret_cast<CUdeviceptr>(buffer.address()) + static_cast<CUdeviceptr>(offset);
 }
 
-unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
 std::int64_t cluster_size(const Kernel& kernel) { return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2]; }
 
 // What a kernel is handed: for each argument the address of its address, or of its tensor map.

@@ -20,13 +20,16 @@ struct Symbol {
   }
 };
 
-// A library's object as create(&object, arguments...) makes it, until the last copy goes; null where it makes none.
-template <class Create, class Destroy, class... Arguments>
-std::shared_ptr<void> owned(Create create, Destroy destroy, Arguments... arguments) {
-  void* object = nullptr;
-  if (create(&object, arguments...) != 0) return nullptr;
-  return {object, destroy};
-}
+// Makes a library's objects as create(&object, arguments...), each until its last copy goes; null where there is none.
+template <class... Arguments>
+struct Maker {
+  int (*create)(void**, Arguments...);
+  int (*destroy)(void*);
+  std::shared_ptr<void> operator()(Arguments... arguments) const {
+    void* object = nullptr;
+    return create(&object, arguments...) == 0 ? std::shared_ptr<void>(object, destroy) : nullptr;
+  }
+};
 
 class Library {
  public:

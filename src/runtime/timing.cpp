@@ -3,11 +3,8 @@
 namespace warploom::runtime {
 namespace {
 double median_of(std::vector<double>& values) {
-  const std::size_t half = values.size() / 2;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(half);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+  std::ranges::sort(values);
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 }  // namespace
 Interval median_interval(std::span<const double> values, std::uint64_t seed) {

@@ -28,15 +28,13 @@ struct CublasLt {
                         "/usr/local/cuda/lib64/libcublasLt.so.12"};
   int (*create)(Raw*) = library["cublasLtCreate"];
   std::size_t (*version)() = library["cublasLtGetVersion"];
-  int (*desc_create)(Raw*, int compute_type, int scale_type) = library["cublasLtMatmulDescCreate"];
-  int (*desc_destroy)(Raw) = library["cublasLtMatmulDescDestroy"];
+  // Of the types of sums and scales; of a type, rows, columns and the leading dimension.
+  Maker<int, int> desc{library["cublasLtMatmulDescCreate"], library["cublasLtMatmulDescDestroy"]};
   Set* desc_set = library["cublasLtMatmulDescSetAttribute"];
-  int (*layout_create)(Raw*, int type, std::uint64_t rows, std::uint64_t cols,
-                       std::int64_t leading) = library["cublasLtMatrixLayoutCreate"];
-  int (*layout_destroy)(Raw) = library["cublasLtMatrixLayoutDestroy"];
+  Maker<int, std::uint64_t, std::uint64_t, std::int64_t> layout{library["cublasLtMatrixLayoutCreate"],
+                                                                library["cublasLtMatrixLayoutDestroy"]};
   Set* layout_set = library["cublasLtMatrixLayoutSetAttribute"];
-  int (*preference_create)(Raw*) = library["cublasLtMatmulPreferenceCreate"];
-  int (*preference_destroy)(Raw) = library["cublasLtMatmulPreferenceDestroy"];
+  Maker<> preference{library["cublasLtMatmulPreferenceCreate"], library["cublasLtMatmulPreferenceDestroy"]};
   Set* preference_set = library["cublasLtMatmulPreferenceSetAttribute"];
   int (*heuristic)(Raw, Raw desc, Raw a, Raw b, Raw c, Raw d, Raw preference, int wanted, LtHeuristic* results,
                    int* found) = library["cublasLtMatmulAlgoGetHeuristic"];
@@ -80,8 +78,7 @@ Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& p) {
   if (epilogue < 0 || in < 0 || out < 0 || (bias && p.bias != BiasKind::per_column))
     return not_served(name, "its epilogue or element types");
   const auto layout = [&](int type, std::int64_t rows, std::int64_t cols, bool batched) -> Object {
-    Object made = owned(lt.layout_create, lt.layout_destroy, type, static_cast<std::uint64_t>(rows),
-                        static_cast<std::uint64_t>(cols), rows);
+    Object made = lt.layout(type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols), rows);
     const bool good = p.batch == 1 || (set(lt.layout_set, made, kLayoutBatchCount, static_cast<std::int32_t>(p.batch)) &&
                                        set(lt.layout_set, made, kLayoutBatchStride, batched ? rows * cols : std::int64_t{0}));
     return good ? made : nullptr;
@@ -91,8 +88,8 @@ Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& p) {
   const Object a = layout(in, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.batched_a);
   const Object c = layout(out, p.n, p.m, true);
   const int compute = p.tf32 || p.in == Dtype::tf32 ? kComputeFastTf32 : kCompute32F;
-  const Object desc = owned(lt.desc_create, lt.desc_destroy, compute, kScale32F);
-  const Object preference = owned(lt.preference_create, lt.preference_destroy);
+  const Object desc = lt.desc(compute, kScale32F);
+  const Object preference = lt.preference();
   if (!a || !b || !c || !set(lt.desc_set, desc, kDescTransA, std::int32_t{p.transpose_b}) ||
       !set(lt.desc_set, desc, kDescTransB, std::int32_t{p.transpose_a}) ||
       !set(lt.desc_set, desc, kDescEpilogue, bias ? (epilogue & ~kEpilogueDefault) | kEpilogueBias : epilogue) ||

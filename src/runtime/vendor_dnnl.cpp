@@ -31,23 +31,20 @@ struct Dnnl {
   int (*stream_wait)(Handle) = library["dnnl_stream_wait"];
   int (*desc_init)(void*, int rank, const std::int64_t*, int type,
                    const std::int64_t*) = library["dnnl_memory_desc_init_by_strides"];
-  int (*memory_create)(Handle*, const void* desc, Handle engine, void* data) = library["dnnl_memory_create"];
-  int (*memory_destroy)(Handle) = library["dnnl_memory_destroy"];
-  int (*attr_create)(Handle*) = library["dnnl_primitive_attr_create"];
-  int (*attr_destroy)(Handle) = library["dnnl_primitive_attr_destroy"];
+  // Of a descriptor, an engine and the data.
+  Maker<const void*, Handle, void*> memory{library["dnnl_memory_create"], library["dnnl_memory_destroy"]};
+  Maker<> attributes{library["dnnl_primitive_attr_create"], library["dnnl_primitive_attr_destroy"]};
   int (*attr_set_post_ops)(Handle, const void*) = library["dnnl_primitive_attr_set_post_ops"];
-  int (*post_ops_create)(Handle*) = library["dnnl_post_ops_create"];
-  int (*post_ops_destroy)(Handle) = library["dnnl_post_ops_destroy"];
+  Maker<> post_ops{library["dnnl_post_ops_create"], library["dnnl_post_ops_destroy"]};
   int (*append_eltwise)(Handle, float scale, int algorithm, float alpha, float beta) = library["dnnl_post_ops_append_eltwise"];
   int (*matmul_init)(void*, const void* src, const void* weights, const void* bias,
                      const void* dst) = library["dnnl_matmul_desc_init"];
   int (*softmax_init)(void*, int kind, int algorithm, const void* src, const void* dst,
                       int axis) = library["dnnl_softmax_v2_forward_desc_init"];
-  int (*primitive_desc_create)(Handle*, const void* op, const void* attr, Handle engine,
-                               const void* hint) = library["dnnl_primitive_desc_create"];
-  int (*primitive_desc_destroy)(Handle) = library["dnnl_primitive_desc_destroy"];
-  int (*primitive_create)(Handle*, const void* desc) = library["dnnl_primitive_create"];
-  int (*primitive_destroy)(Handle) = library["dnnl_primitive_destroy"];
+  // Of an operation, attributes, an engine and a hint; and of such a descriptor.
+  Maker<const void*, const void*, Handle, const void*> primitive_desc{library["dnnl_primitive_desc_create"],
+                                                                      library["dnnl_primitive_desc_destroy"]};
+  Maker<const void*> primitive{library["dnnl_primitive_create"], library["dnnl_primitive_destroy"]};
   int (*execute)(const void*, Handle stream, int count, const ExecArg*) = library["dnnl_primitive_execute"];
   Handle engine = nullptr, stream = nullptr;
   bool ready = library.complete() && engine_create(&engine, kCpu, 0) == 0 && stream_create(&stream, engine, kInOrder) == 0;
@@ -82,7 +79,7 @@ Result<Runnable> dnnl_reference(const VendorProblem& p) {
     const int first = p.batch == 1;
     return d.desc_init(&made.desc, 3 - first, dims.data() + first, codes_of(dtype).dnnl, strides.data() + first) == 0;
   };
-  const Object attributes = owned(d.attr_create, d.attr_destroy), after = owned(d.post_ops_create, d.post_ops_destroy);
+  const Object attributes = d.attributes(), after = d.post_ops();
   bool good = attributes && after;
   Block op;
   if (matmul) {
@@ -100,9 +97,8 @@ Result<Runnable> dnnl_reference(const VendorProblem& p) {
     good =
         d.append_eltwise(after.get(), 1.0f, row_of(p.activation).dnnl, p.activation == Activation::silu ? 1.0f : 0.0f, 0) == 0 &&
         d.attr_set_post_ops(attributes.get(), after.get()) == 0;
-  const Object desc =
-      good ? owned(d.primitive_desc_create, d.primitive_desc_destroy, &op, attributes.get(), d.engine, nullptr) : nullptr;
-  const Object primitive = desc ? owned(d.primitive_create, d.primitive_destroy, desc.get()) : nullptr;
+  const Object desc = good ? d.primitive_desc(&op, attributes.get(), d.engine, nullptr) : nullptr;
+  const Object primitive = desc ? d.primitive(desc.get()) : nullptr;
   if (!primitive) return not_served(name, "the operation with these types, shapes or post-operations");
 
   const auto bind = [name, operands, primitive](const Bindings& buffers) -> Result<Call> {
@@ -110,7 +106,7 @@ Result<Runnable> dnnl_reference(const VendorProblem& p) {
     std::vector<ExecArg> arguments;
     for (const Operand& operand : operands) {
       WARPLOOM_TRY(const Buffer buffer, named_buffer(buffers, operand.buffer));
-      const Object memory = owned(d.memory_create, d.memory_destroy, &operand.desc, d.engine, buffer.address());
+      const Object memory = d.memory(&operand.desc, d.engine, buffer.address());
       if (!memory) return not_served(name, "a memory object it refused");
       kept.emplace_back(buffer, memory);
       arguments.push_back({operand.arg, memory.get()});

@@ -32,8 +32,8 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
 
   // Of no effect when the other side is gone, which shows when an answer is waited for.
-  void send(const nlohmann::json& message) { send(nlohmann::json::to_cbor(message)); }
-  void send(const std::vector<std::uint8_t>& body) {
+  void send(const nlohmann::json& message) {
+    const std::vector<std::uint8_t> body = nlohmann::json::to_cbor(message);
     const std::uint64_t size = body.size();
     if (put(&size, sizeof size)) put(body.data(), size);
   }

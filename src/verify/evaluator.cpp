@@ -31,7 +31,7 @@ std::string how(int status, const char* when) {
 }  // namespace
 struct Evaluator::State {
   EvaluatorOptions options;
-  std::vector<std::uint8_t> setup;  // as every process gets it first
+  json setup;  // as every process gets it first
   Peer worker;
   int judged = 0;  // by this process
   Ready ready;
@@ -73,7 +73,7 @@ struct Evaluator::State {
 Result<Evaluator> Evaluator::start(const Setup& setup, const EvaluatorOptions& options) {
   auto state = std::make_shared<State>();
   state->options = options;
-  state->setup = json::to_cbor(to_json(setup));
+  state->setup = to_json(setup);
   WARPLOOM_CHECK(state->ensure());
   return Evaluator(std::move(state));
 }

@@ -127,8 +127,5 @@ LaunchList product_list(const std::string& arch, std::int64_t blocks) {
                        .args = {{.buffer = "problem"}}}}};
 }
 
-bool multiplier_main(int argc, char** argv, int* status) {
-  return peer_main(kMultiplyCommand, 4, argc, argv, status,
-                   [](Channel& channel, char* memory) { return serve(channel, memory) ? 0 : 1; });
-}
+int multiply_for(Channel& channel, char* memory) { return serve(channel, memory) ? 0 : 1; }
 }  // namespace warploom::verify

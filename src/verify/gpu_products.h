@@ -11,6 +11,7 @@
 #include "codegen/launch_list.h"
 #include "graph/reference.h"
 namespace warploom::verify {
+class Channel;
 inline constexpr const char* kMultiplyCommand = "__multiply";
 
 struct GpuProductOptions {
@@ -23,6 +24,6 @@ graph::ProductEngine gpu_products(const GpuProductOptions& options = {});
 
 LaunchList product_list(const std::string& arch, std::int64_t blocks);
 
-// The process's own side: true when `argv` is the hidden subcommand, and then `*status` is what the program should exit with.
-bool multiplier_main(int argc, char** argv, int* status);
+// The process's own side, to its end: its exit status.
+int multiply_for(Channel& channel, char* memory);
 }  // namespace warploom::verify

@@ -132,11 +132,9 @@ std::int64_t index_bound(const graph::Graph& graph, graph::TensorId id) {
   std::int64_t bound = 0;
   for (const int consumer : graph.consumers(id)) {
     const graph::Node& node = graph.nodes[consumer];
-    if (node.op != graph::OpKind::Gather || node.inputs.size() < 2 || node.inputs[1] != id) continue;
+    if (node.op != graph::OpKind::Gather || node.inputs[1] != id) continue;
     const auto& shape = graph.tensor(node.inputs[0]).shape;
-    const auto axis = graph::normalized_axis(node.integer("axis"), shape.size(), "");
-    if (!axis) continue;
-    const std::int64_t size = shape[*axis];
+    const std::int64_t size = shape[*graph::normalized_axis(node.integer("axis"), shape.size(), "")];
     bound = bound == 0 ? size : std::min(bound, size);
   }
   return bound;
@@ -153,12 +151,11 @@ const std::vector<InputFamily>& input_families() {
 }
 
 void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads) {
-  auto* bytes = static_cast<std::byte*>(out);
-  const auto size = static_cast<std::int64_t>(bytes_of(stream.dtype));
-  (void)graph::in_parallel<char>(
-      count, 1 << 18,
-      [&](char&, std::int64_t from, std::int64_t to) { fill_range(stream, bytes + from * size, begin + from, begin + to); },
-      threads);
+  constexpr std::int64_t kPart = 1 << 18;
+  graph::parallel_for(ceil_div(count, kPart), threads, [&](std::int64_t part) {
+    const std::int64_t from = part * kPart, to = std::min(from + kPart, count);
+    fill_range(stream, static_cast<std::byte*>(out) + from * bytes_of(stream.dtype), begin + from, begin + to);
+  });
 }
 
 Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::uint64_t seed) {

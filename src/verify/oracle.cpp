@@ -28,8 +28,7 @@ Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::B
                              const graph::Means& means) {
   WARPLOOM_TRY(graph::ValueAndMagnitude truth,
                graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end, means));
-  return Block{rows, rows.begin * graph::rows_of(graph, rows.output).elements, std::move(truth.value),
-               std::move(truth.magnitude)};
+  return Block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
 }
 
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs, std::uint64_t seed, double flops,

@@ -15,10 +15,9 @@ struct RowRange {
   int output = 0;
   std::int64_t begin = 0, end = 0;
 };
-struct Block {
+struct Block : graph::ValueAndMagnitude {
   RowRange rows;
   std::int64_t first_element = 0;  // in the whole output
-  std::vector<double> value, magnitude;
 };
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs, const RowRange& rows,
                              const graph::Means& means);

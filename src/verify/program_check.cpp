@@ -10,9 +10,8 @@ constexpr std::int64_t kMostElements = 1 << 20;  // of a tensor: a matmul of 102
 
 using Storage = std::map<std::string, std::vector<std::byte>>;
 
-template <class Views>
-Views views_of(Storage& storage) {
-  Views views;
+tile::Buffers views_of(Storage& storage) {
+  tile::Buffers views;
   for (auto& [name, bytes] : storage) views[name] = bytes;
   return views;
 }
@@ -53,10 +52,10 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
           store_from_double(spec.dtype, bytes.data(), i, random_element(spec.dtype, random, i, spec.elements(), extent));
     }
   Storage made = meant;
-  WARPLOOM_CHECK(tile::interpret(program, views_of<tile::Buffers>(meant)));
+  WARPLOOM_CHECK(tile::interpret(program, views_of(meant)));
   pack_inputs(list, made);
   ProgramVerdict verdict;
-  WARPLOOM_TRY(verdict.banks, runtime::emulate(list, views_of<runtime::EmulatedBuffers>(made), {.seed = seed, .banks = true}));
+  WARPLOOM_TRY(verdict.banks, runtime::emulate(list, views_of(made), {.seed = seed, .banks = true}));
   for (const auto& use : verdict.banks) verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
   verdict.agrees = true;
   for (const BufferSpec& spec : list.outputs) {

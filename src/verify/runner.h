@@ -9,8 +9,8 @@
 //   WARPLOOM_TRY(const Call call, gemm.bind(…));
 //   call(); runner->synchronize();                         // launches are asynchronous, as a GPU's: they leave in one message
 //
-// The runner is shut in before it loads anything (sandbox.h). When it dies, this process ends in the same way, for whoever judges
-// to see; so a crash, a kill and a forbidden system call need no second way of being told.
+// The runner is shut in before it loads anything (runner_process.cpp). When it dies, this process ends in the same way, for whoever
+// judges to see; so a crash, a kill and a forbidden system call need no second way of being told.
 //
 // time_us() takes two clocks: the runner's, which does not count the message's way, and our own, which no candidate can reach. Where
 // they contradict each other ours counts: a busy machine comes between them now and then, and clocks_agree() tells that from a
@@ -90,6 +90,6 @@ class Runner final : public runtime::Executor {
   std::uint64_t seed_ = 0;
 };
 
-// The runner's own side: true when `argv` is the hidden subcommand, and then `*status` is what the program should exit with.
-bool runner_main(int argc, char** argv, int* status);
+// The runner's own side, to its end.
+int run_for(Channel& channel, char* memory);
 }  // namespace warploom::verify

@@ -1,49 +1,148 @@
 // The runner's own side: shuts itself in, then loads kernels and carries steps out, until the socket closes.
+//
+// What it gives up before it loads a candidate, as far as the kernel lets it:
+//
+//   rlimits      memory, files' sizes and open files are bounded
+//   namespaces   of its own for users, processes, mounts, network and IPC, which it is started in (base/process.h): no network, no
+//                other process that it could name or signal; the files of /proc are still the machine's, which landlock shuts
+//   landlock     no file can be opened but compiled images, no connection be made, no signal leave
+//   seccomp      no system call but what threads, memory, the loader and the channel need; another one ends the process (SIGSYS)
+//
+// What the kernel refuses is no error: the verdict says what was in force.
+#include <seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <csignal>
+#include <fstream>
 #include "base/random.h"
 #include "cpu/pool.h"
 #include "runtime/bound.h"
+#include "runtime/compilers.h"
 #include "verify/runner.h"
-#include "verify/sandbox.h"
 #include "verify/tolerance.h"
 namespace warploom::verify {
 namespace {
 using nlohmann::json;
+
+// Sanitizers reserve address space freely and make system calls of their own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Landlock's own structures, with what later versions of its interface added (linux/landlock.h).
+struct LandlockRuleset {
+  std::uint64_t files = 0, network = 0, scopes = 0;
+};
+struct __attribute__((packed)) LandlockBeneath {
+  std::uint64_t allowed = 0;
+  std::int32_t folder = -1;
+};
+constexpr int kBeneath = 1;                                // LANDLOCK_RULE_PATH_BENEATH
+constexpr std::uint64_t kExecute = 1, kReadFile = 1 << 2;  // LANDLOCK_ACCESS_FS_…
+
+// Rights that the kernel's version of the interface knows: 13 from the first on, then one more in 2, 3 and 5.
+bool landlock(const std::filesystem::path& readable) {
+  const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1);
+  if (version < 1) return false;
+  const int rights = 13 + (version >= 2) + (version >= 3) + (version >= 5);
+  const LandlockRuleset ruleset{(1ull << rights) - 1, version >= 4 ? 3ull : 0, version >= 6 ? 3ull : 0};
+  const std::size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
+  const auto rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &ruleset, size, 0));
+  const LandlockBeneath images{kExecute | kReadFile, ::open(readable.c_str(), O_PATH | O_CLOEXEC)};
+  const bool done = rules >= 0 && ::syscall(SYS_landlock_add_rule, rules, kBeneath, &images, 0) == 0 &&
+                    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+  ::close(images.folder);
+  ::close(rules);
+  return done;
+}
+
+bool limit(int which, std::uint64_t most) {
+  const rlimit bound{most, most};
+  return ::setrlimit(static_cast<__rlimit_resource>(which), &bound) == 0;
+}
+
+// Address space in use now, bytes.
+std::uint64_t mapped() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// When all threads are there: whether it came into force.
+bool seccomp() {
+  if (kSanitized) return false;
+  const std::unique_ptr<void, void (*)(void*)> filter(seccomp_init(SCMP_ACT_KILL_PROCESS), seccomp_release);
+  if (!filter) return false;
+  // For all threads; and without the brake on speculative stores, which would slow candidates down and no user's program.
+  bool good = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0 &&
+              seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_SSB, 1) == 0;
+  for (const int call : {SCMP_SYS(read),         SCMP_SYS(recvfrom),     SCMP_SYS(sendto),          SCMP_SYS(poll),
+                         SCMP_SYS(close),        SCMP_SYS(futex),        SCMP_SYS(sched_yield),     SCMP_SYS(restart_syscall),
+                         SCMP_SYS(mmap),         SCMP_SYS(munmap),       SCMP_SYS(madvise),         SCMP_SYS(brk),
+                         SCMP_SYS(fstat),        SCMP_SYS(newfstatat),   SCMP_SYS(pread64),         SCMP_SYS(clock_gettime),
+                         SCMP_SYS(getrandom),    SCMP_SYS(getpid),       SCMP_SYS(gettid),          SCMP_SYS(rt_sigprocmask),
+                         SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigreturn), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
+                         SCMP_SYS(exit),         SCMP_SYS(exit_group)})
+    good = good && seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0) == 0;
+  // The loader reads, and makes memory read-only, but nothing executable; abort() signals itself.
+  good = good &&
+         seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0 &&
+         seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+                          SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)) == 0 &&
+         seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                          SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()))) == 0;
+  return good && seccomp_load(filter.get()) == 0;
+}
+
+// Before there are threads; the names of what came into force.
+std::vector<std::string> shut_in() {
+  std::vector<std::string> held;
+  std::error_code ignored;
+  const std::filesystem::path images = runtime::image_cache().folder;
+  std::filesystem::create_directories(images, ignored);
+  constexpr std::uint64_t kMemory = 8ull << 30, kFiles = 64;  // memory beyond what is mapped now
+  if (limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, kFiles) && (kSanitized || limit(RLIMIT_AS, mapped() + kMemory)))
+    held.push_back("rlimits");
+  if (::getpid() == 1) held.push_back("namespaces");
+  if (landlock(images)) held.push_back("landlock");
+  return held;
+}
 
 struct Loaded {
   CpuKernel function;
   std::int64_t blocks, scratch;
 };
 
-class Work {
- public:
-  Work(char* memory, wl::Pool& pool) : memory_(memory), pool_(pool) {}
+struct Work {
+  char* memory;
+  wl::Pool& pool;
+  std::vector<Loaded> kernels = {};
+  bool backwards = false;
 
-  json answer(const json& message) {
-    if (message.contains("load")) return load(message);
-    return run(message, message.value("steps", std::vector<Step>()), message.value("times", 1));
-  }
-
- private:
   json load(const json& message) {
     const auto function = runtime::cpu_kernel(message["load"], message["name"]);
     if (!function) return {{"error", to_json(function.error())}};
-    kernels_.push_back({*function, message["blocks"], message["scratch"]});
-    return {{"kernel", kernels_.size() - 1}};
+    kernels.push_back({*function, message["blocks"], message["scratch"]});
+    return {{"kernel", kernels.size() - 1}};
   }
 
   // Every worker awake, as one is that follows another call.
   void wake() {
     std::atomic<int> awake = 0;
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
-    pool_.run(pool_.threads(), [&](std::int64_t, int) {
-      for (++awake; awake < pool_.threads() && std::chrono::steady_clock::now() < until;) __builtin_ia32_pause();
+    pool.run(pool.threads(), [&](std::int64_t, int) {
+      for (++awake; awake < pool.threads() && std::chrono::steady_clock::now() < until;) __builtin_ia32_pause();
     });
   }
 
-  json run(const json& message, const std::vector<Step>& steps, int times) {
-    backwards_ = message.value("backwards", false);
+  json run(const json& message) {
+    backwards = message.value("backwards", false);
+    const int times = message.value("times", 1);
+    const auto steps = message.value("steps", std::vector<Step>());
     const auto swapped = message.value("swapped", std::vector<Words>()), poked = message.value("poked", std::vector<Words>());
     Random random(message.value("seed", std::uint64_t{0}), "disturbances");
     wake();
@@ -51,11 +150,11 @@ class Work {
     for (int i = 0; i < times; ++i) {
       std::vector<std::pair<char*, char*>> traded;
       for (const auto& [offset, words] : i + 1 < times ? swapped : std::vector<Words>()) {
-        const auto word = [&, at = offset, of = words] { return memory_ + at + 8 * static_cast<std::int64_t>(random.below(of)); };
+        const auto word = [&, at = offset, of = words] { return memory + at + 8 * static_cast<std::int64_t>(random.below(of)); };
         traded.emplace_back(word(), word());
       }
       for (const auto& [offset, words] : i > 0 ? poked : std::vector<Words>())
-        std::memcpy(memory_ + offset + 4 * static_cast<std::int64_t>(random.below(words)), &kPoison, sizeof kPoison);
+        std::memcpy(memory + offset + 4 * static_cast<std::int64_t>(random.below(words)), &kPoison, sizeof kPoison);
       for (const auto& [a, b] : traded) std::swap_ranges(a, a + 8, b);
       for (const Step& step : steps)
         if (!step.empty() && !(step[0] == kFill ? fill(step) : launch(step)))
@@ -68,22 +167,18 @@ class Work {
   bool fill(const Step& step) {
     const auto word = static_cast<std::uint32_t>(step[3]);
     for (std::int64_t at = 0; at < step[2]; at += 4)
-      std::memcpy(memory_ + step[1] + at, &word, std::min<std::int64_t>(4, step[2] - at));
+      std::memcpy(memory + step[1] + at, &word, std::min<std::int64_t>(4, step[2] - at));
     return true;
   }
   bool launch(const Step& step) {
-    const Loaded& kernel = kernels_[step[0]];
+    const Loaded& kernel = kernels[step[0]];
     std::vector<void*> addresses;
-    for (const std::int64_t offset : std::span(step).subspan(1)) addresses.push_back(memory_ + offset);
-    return wl::run_blocks(pool_, kernel.function, addresses.data(), kernel.blocks, kernel.scratch, backwards_);
+    for (const std::int64_t offset : std::span(step).subspan(1)) addresses.push_back(memory + offset);
+    return wl::run_blocks(pool, kernel.function, addresses.data(), kernel.blocks, kernel.scratch, backwards);
   }
-
-  char* memory_;
-  wl::Pool& pool_;
-  std::vector<Loaded> kernels_;
-  bool backwards_ = false;
 };
-int serve(Channel& channel, char* memory) {
+}  // namespace
+int run_for(Channel& channel, char* memory) {
   std::vector<std::string> held = shut_in();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   wl::Pool pool;
@@ -91,12 +186,11 @@ int serve(Channel& channel, char* memory) {
   CPU_ZERO(&own);
   CPU_SET(wl::allowed_cores().front(), &own);
   ::sched_setaffinity(0, sizeof own, &own);
-  if (seal()) held.push_back("seccomp");
+  if (seccomp()) held.push_back("seccomp");
   channel.send({{"sandbox", fmt::format("{}", fmt::join(held, ", "))}});
-  Work work(memory, pool);
-  while (const auto message = channel.receive(-1)) channel.send(work.answer(*message));
+  Work work{memory, pool};
+  while (const auto message = channel.receive(-1))
+    channel.send(message->contains("load") ? work.load(*message) : work.run(*message));
   ::_exit(0);
 }
-}  // namespace
-bool runner_main(int argc, char** argv, int* status) { return peer_main(kRunCommand, 4, argc, argv, status, serve); }
 }  // namespace warploom::verify

@@ -1,35 +1,24 @@
 #include "verify/sums.h"
-#include <cmath>
 #include "graph/parallel.h"
 namespace warploom::verify {
-namespace {
-constexpr std::int64_t kRun = 4096;  // elements that are loaded together
-
-void add(Line& line, double sign, double value) { line.sum += sign * value, line.square += value * value; }
-}  // namespace
 void sum_lines(std::span<Line> lines, const graph::Projection& by, Dtype dtype, const void* found, std::int64_t first,
                std::int64_t count) {
-  const std::int64_t runs = ceil_div(by.after, kRun);
+  constexpr std::int64_t kRun = 4096;  // elements that are loaded together
+  const std::int64_t runs = ceil_div(by.after, kRun), most = std::max<std::int64_t>(1, kRun / by.after);  // rows of short lines
   graph::parallel_for(count * runs, 0, [&](std::int64_t task) {
     std::array<double, kRun> values;
-    const std::int64_t slab = task / runs, begin = task % runs * kRun, at = slab * by.extent * by.after + begin;
-    if (by.after == 1) {
-      Line line;
-      for (std::int64_t k = 0; k < by.extent; k += kRun) {
-        const std::int64_t length = std::min(kRun, by.extent - k);
-        load_run(dtype, found, at + k, 1, length, values.data());
-        for (std::int64_t i = 0; i < length; ++i) add(line, by.signs[k + i], values[i]);
-      }
-      lines[first + slab] = line;
-      return;
+    const std::int64_t slab = task / runs, begin = task % runs * kRun, length = std::min(kRun, by.after - begin);
+    std::vector<Line> own(length);
+    for (std::int64_t k = 0; k < by.extent; k += most) {
+      const std::int64_t rows = std::min(most, by.extent - k);
+      load_run(dtype, found, (slab * by.extent + k) * by.after + begin, 1, rows * length, values.data());
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t i = 0; i < length; ++i) {
+          const double value = values[row * length + i];
+          own[i].sum += by.signs[k + row] * value, own[i].square += value * value;
+        }
     }
-    std::array<Line, kRun> own{};
-    const std::int64_t length = std::min(kRun, by.after - begin);
-    for (std::int64_t k = 0; k < by.extent; ++k) {
-      load_run(dtype, found, at + k * by.after, 1, length, values.data());
-      for (std::int64_t i = 0; i < length; ++i) add(own[i], by.signs[k], values[i]);
-    }
-    std::copy_n(own.begin(), length, lines.begin() + (first + slab) * by.after + begin);
+    std::ranges::copy(own, lines.begin() + (first + slab) * by.after + begin);
   });
 }
 

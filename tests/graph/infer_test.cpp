@@ -213,6 +213,21 @@ TEST(Simplify, IdentityAndDropoutAreBypassed) {
   EXPECT_EQ(graph->nodes[0].inputs[0], graph->inputs[0]);
   EXPECT_EQ(graph->nodes[0].outputs[0], graph->outputs[0]);
 }
+TEST(Simplify, ASecondResultThatOthersReadTooBecomesTheOutput) {
+  Graph given;
+  for (const char* name : {"x", "a", "b", "y", "z"}) given.add_tensor({{name, Dtype::f32, {6}}, std::nullopt});
+  given.inputs = {0}, given.outputs = {3, 4};
+  given.nodes = {{OpKind::Split, "split", {0}, {1, 2}, {{"axis", std::int64_t{0}}}},
+                 {OpKind::Identity, "same", {2}, {3}, {}},
+                 {OpKind::Add, "sum", {1, 2}, {4}, {}}};
+  const auto graph = simplify(*infer(given));
+  ASSERT_TRUE(graph);
+  ASSERT_EQ(graph->nodes.size(), 2u);
+  const Node &split = graph->nodes[0], &sum = graph->nodes[1];
+  EXPECT_EQ(split.outputs, (std::vector{sum.inputs[0], graph->outputs[0]}));
+  EXPECT_EQ(sum.inputs[1], graph->outputs[0]);
+  EXPECT_EQ(graph->tensor(graph->outputs[0]).name, "y");
+}
 TEST(Simplify, AnOutputThatIsAnInputKeepsItsIdentity) {
   Builder b("t");
   b.output(b.add(OpKind::Identity, {b.input("x", Dtype::f32, {6})}));

@@ -41,6 +41,12 @@ TEST(Spell, ErrorsNameTheColumn) {
   EXPECT_EQ(spelled("relu(x[99999999999999])").substr(0, 14), "onnx-too-large");
   EXPECT_EQ(spelled("add(x[3], z[4])").substr(0, 10), "onnx-shape");
 }
+TEST(Spell, ManyConstantsBesideEachOtherAreNotDeep) {
+  std::string text = "sum(x[4]";
+  for (int i = 0; i < 300; ++i) text += ", 1";
+  EXPECT_TRUE(spell_onnx(text + ")", "m", Dtype::f32));
+}
+
 TEST(Spell, DeepNestingIsRefused) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += "relu(";

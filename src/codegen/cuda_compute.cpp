@@ -205,7 +205,7 @@ void CudaEmitter::finish_matrix(int lag) {
     for (auto* under_way : {&now_.accumulators, &now_.lent})
       for (auto& [id, behind] : *under_way) ++behind;
   }
-  if (now_.groups >= lag && now_.groups > 0) {
+  if (now_.groups > lag) {
     out_.line("wl::wgmma_wait<{}>();", lag);
     for (const auto& [id, behind] : now_.accumulators)
       out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));

@@ -12,6 +12,7 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
   ranking MACHINE         how predicted costs order measured times, bench/results/MACHINE/ranking.json
   banks MACHINE           shared-memory wavefronts, emulated and counted by the GPU, bench/results/MACHINE/banks.json
   matrix_banks MACHINE    cycles of wgmma and of the copy engine by swizzle, bench/results/MACHINE/matrix_banks.json
+  search MACHINE          how long searches take to find a good kernel, bench/results/MACHINE/search.json
   profiles MACHINE        what the units of a GPU were busy with, bench/results/MACHINE/profiles.json
   packed FOLDER           what it takes to read weights packed or not, bench/results/FOLDER/packed.json
   misses MACHINE          the rows of bench/results/MACHINE/*.json below their goal in bench/goals.json
@@ -317,6 +318,14 @@ def render_modelnew(root, machine):
             table(["task", "trials right", "ours, µs", "eager, µs", "ratio"], rows))
 
 
+def render_search(root, machine):
+    data = json.loads((root / "bench/results" / machine / "search.json").read_text())
+    rows = [[f"`{row['case']}`", row["candidates"], number(row["cold_s"]), percent(row["cold_of_best"]), number(row["warm_s"]),
+             percent(row["warm_of_best"])] for row in data["searches"]]
+    return (f"{data['device']}, at {data['commit'][:12]}.\n\n" +
+            table(["case", "candidates", "empty archive, s", "of the best", "archive that knows it, s", "of the best"], rows))
+
+
 def render_profiles(root, machine):
     data = json.loads((root / "bench/results" / machine / "profiles.json").read_text())
     units = ["tensor", "dram", "l2", "l1", "issue", "warps"]
@@ -368,7 +377,7 @@ def render(what, root):
         return render_corpus(root)
     own = {"compiler": render_compiler, "ranking": render_ranking, "banks": render_banks, "matrix_banks": render_matrix_banks,
            "modelnew": render_modelnew, "profiles": render_profiles, "overhead": render_overhead, "packed": render_packed,
-           "misses": render_misses}
+           "misses": render_misses, "search": render_search}
     if words[0] in own and len(words) == 2:
         return own[words[0]](root, words[1])
     if words[:1] == ["results"] and len(words) >= 2:

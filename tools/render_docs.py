@@ -320,7 +320,7 @@ def render_modelnew(root, machine):
 
 def render_search(root, machine):
     data = json.loads((root / "bench/results" / machine / "search.json").read_text())
-    rows = [[f"`{row['case']}`", row["candidates"], number(row["cold_s"]), percent(row["cold_of_best"]), number(row["warm_s"]),
+    rows = [[f"`{row['case']}`", str(row["candidates"]), number(row["cold_s"]), percent(row["cold_of_best"]), number(row["warm_s"]),
              percent(row["warm_of_best"])] for row in data["searches"]]
     return (f"{data['device']}, at {data['commit'][:12]}.\n\n" +
             table(["case", "candidates", "empty archive, s", "of the best", "archive that knows it, s", "of the best"], rows))

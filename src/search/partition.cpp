@@ -39,7 +39,10 @@ class Partitioner {
     const int last = others.empty() ? 0 : *others.rbegin();
     others.erase(last);
     if (!groups_.empty() && graph_.outputs == std::vector{stored(last)}) take(others, {last});
-    while (pass(false) || together() || pass(true)) {}
+    for (const bool behind_products : {false, true}) {
+      behind_products_ = behind_products;
+      while (pass(false) || together() || pass(true)) {}
+    }
     Partition out;
     for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
     for (const auto& [root, nodes] : groups_) {
@@ -138,6 +141,10 @@ class Partitioner {
     Nodes both = groups_.at(into);
     for (const int root : from) both.insert(groups_.at(root).begin(), groups_.at(root).end());
     if (both.size() > kMostNodes || reads(both).size() > kMostReads) return false;
+    const auto some = [&](OpClass wanted) {
+      return std::ranges::any_of(both, [&](int n) { return class_of(node(n).op) == wanted; });
+    };
+    if (!behind_products_ && some(OpClass::contraction) && some(OpClass::reduction)) return false;
     int best = rank_of(into, groups_.at(into));
     for (const int root : from) {
       const Nodes& nodes = groups_.at(root);
@@ -213,6 +220,7 @@ class Partitioner {
   std::map<int, Nodes> groups_;   // by the node whose result is stored
   std::map<int, Nodes> holders_;  // the groups that a node is in
   std::set<TensorId> promised_;
+  bool behind_products_ = true;  // whether products take in reductions, which are to be whole by then
   std::map<std::string, std::optional<int>> ranks_;
 };
 }  // namespace

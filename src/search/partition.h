@@ -7,6 +7,7 @@
 //     bytes than they make; and
 //   - some family covers the union, and none that is made for either part is lost for one that does nearly anything; nor does such a
 //     one do arithmetic anew for each of a product's uses of it.
+// Products take in what reduces rows of their results when that has become one region: part of a softmax would gain nothing.
 // Nobody else reads a tensor that goes, so no cycle can come of it. Regions of views alone go last: where none takes them in, their
 // tensor is another's memory under another shape, and nothing is computed at all.
 //

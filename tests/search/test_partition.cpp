@@ -149,6 +149,17 @@ TEST(Partition, EveryMatmulTakesWhatFollowsIt) {
   EXPECT_EQ(names_of(*parts), (Names{"MatMul+Add+Gelu", "MatMul+Add", "ReduceMax+Sub+Exp+ReduceSum+Reciprocal+Mul"}));
 }
 
+TEST(Partition, AProductTakesTheRowsBehindItWholeOrNotAtAll) {
+  for (const std::int64_t width : {256, 4096}) {
+    graph::Builder b("rows");
+    const TensorId y = b.add(OpKind::MatMul, {b.input("x", Dtype::bf16, {2048, 128}), b.input("w", Dtype::bf16, {128, width})});
+    b.output(b.add(OpKind::LayerNormalization, {y, b.input("scale", Dtype::bf16, {width})}));
+    const auto parts = regions_of(*graph::decompose(*b.finish()), Track::bf16, *target::capabilities_of("sm_90a"));
+    ASSERT_TRUE(parts) << describe(parts.error());
+    EXPECT_EQ(parts->regions.size(), width == 256 ? 1u : 2u) << fmt::format("{}", fmt::join(names_of(*parts), ", "));
+  }
+}
+
 TEST(Partition, ConstantWeightsAreInputsOfTheirRegion) {
   const auto cpu = *target::capabilities_of("cpu");
   const auto given = regions_of(network(), Track::fp32, cpu), constant = regions_of(network(true), Track::fp32, cpu);

@@ -41,6 +41,7 @@ def layernorm(rows, columns):
 PLANS = [("argmax_streamed", new("argmax(a[64,8192], axis=1, keepdims=0)"), rowwise(4, 1, 2, 8, 2, place=2)),
          ("conv_fp32", new("conv(a[2,3,40,40], b[96,3,11,11], c[96], strides=[4,4], pads=[2,2,2,2])"),
           "im2win block_n=96 channels=1 cluster=2 consumers=2 stages=3 stay=0 taps=4 x=8 y=8"),
+         ("gemm_softmax", new("softmax(matmul(a[2304,64], b[64,200]))", "bf16", "bf16"), wgmma(64, 64, 64, 3, consumers=1)),
          ("cumsum", new("cumsum(a[64,4096], [1])"), "direct lanes=1 unroll=1 warps=8 x=1024 y=1"),
          ("gemm_e4m3", search.scaled("e4m3", 256, 384, 320, "nt"), wgmma(128, 176, 128, 3, through_shared=0, more=" run=1")),
          ("layernorm_cluster", layernorm(64, 65536), rowwise(8, 8, 2, 4, 3)),

@@ -233,10 +233,6 @@ void CpuEmitter::move(const Copy& copy) {
 void CpuEmitter::visit(const Copy& copy) {
   if (copy.combine)
     return unsupported("blocks of a CPU program do not combine in memory", "a copy that stores", "a copy that combines");
-  for (const Tile* tile : {&copy.src, &copy.dst})
-    if (const Tensor& t = tensor(tile->tensor); cpu_element_type(t.dtype).empty())
-      return unsupported("a copy moves a type that CPU kernels do not compute with",
-                         "f32, bf16, f16, i8, u8, i32, i64 or booleans", fmt::format("'{}' of {}", t.name, name_of(t.dtype)));
   move(copy);
   const Tensor& dst = tensor(copy.dst.tensor);
   if (dst.scope != Scope::global && is_narrow(dst.dtype) && tensor(copy.src.tensor).dtype != dst.dtype)

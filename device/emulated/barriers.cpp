@@ -110,7 +110,7 @@ void mbarrier_init(unsigned addr, int count, Site) {
   b.count = b.pending = count;
   b.actor = machine->add_actor("the tensor copy signalling the barrier at", static_cast<int>(addr), &cta);
   b.init_actor = t.actor;
-  b.init_epoch = t.own[0].known;
+  b.init_epoch = t.own[Thread::kItself].known;
   b.init_line = self->line;
 }
 

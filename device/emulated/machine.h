@@ -46,9 +46,8 @@ struct Thread {
   Warpgroup* group = nullptr;
   int actor = 0;
   Clock base;
-  Private own[4];  // itself; then cp.async, bulk reads, bulk writes once used
-  int owns = 0;
-  int copy_own = -1, bulk_own = -1;  // index into own
+  enum Own : std::uint8_t { kItself, kCopies, kBulkReads, kBulkWrites };
+  Private own[4];  // of the asynchronous ones once it has used them
   Groups copies, stores;
   Epoch bulk_read_waited = 0;
   std::uint64_t wgmma_ops = 0;  // handed over so far
@@ -65,8 +64,9 @@ struct Thread {
   unsigned wait_addr = 0, wait_parity = 0;
   boost::context::fiber fiber;
 
-  View view() const { return View(base, own, owns); }
-  Access access() const { return access_by(actor, own[0].known, self.line); }
+  View view() const { return View(base, own); }
+  Access access() const { return access_by(actor, own[kItself].known, self.line); }
+  int actor_of(Own part, const char* kind);
 };
 
 struct Warp {

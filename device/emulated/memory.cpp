@@ -73,7 +73,7 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
     } else if (hazards() && !current->view().knows(cta->threads[0]->actor, 1)) {
       hazard("cluster", "{} reaches a block that is not known to have started", what);
     }
-    cta->remote[current->actor] = {current->own[0].known, self->line};
+    cta->remote[current->actor] = {current->own[Thread::kItself].known, self->line};
   }
   return cta;
 }
@@ -266,11 +266,7 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
   if (bytes != 4 && bytes != 8 && bytes != 16) return machine->hazard("alignment", "cp_async of {} bytes", bytes);
   if (!machine->locate(smem, bytes, false, "cp_async")) return;
   if (pred && !global_access(g, bytes, false, "cp_async")) return;
-  if (t.copy_own < 0) {
-    t.copy_own = t.owns++;
-    t.own[t.copy_own] = {machine->add_actor("cp.async of thread", t.self.thread, t.cta), 0, 0};
-  }
-  const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, self->line);
+  const Access a = access_by(t.actor_of(Thread::kCopies, "cp.async of thread"), t.copies.committed + 1, self->line);
   machine->touch(t.cta->shadow, smem, bytes, true, t.view(), a, "cp_async");
   count_banks(t, smem, bytes);
   t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<std::size_t>(bytes), pred] {
@@ -283,7 +279,6 @@ void cp_async_commit(Site) { ++me().copies.committed; }
 
 void copy_async_wait(int n) {
   Thread& t = me();
-  t.copies.waited = std::max(t.copies.waited, t.copies.flush_but(n));
-  if (t.copy_own >= 0) t.own[t.copy_own].known = t.copies.waited;
+  t.own[Thread::kCopies].known = t.copies.waited = std::max(t.copies.waited, t.copies.flush_but(n));
 }
 }  // namespace wl::emu

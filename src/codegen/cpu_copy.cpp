@@ -155,11 +155,10 @@ bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
 // turn(index) within a loop of so many turns.
 template <class F>
 void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& turn) {
-  const For loop{fresh(stem), 0, count, 1, false, {}};
-  const auto block = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", loop.variable, count);
-  ranges_.enter(loop);
-  turn(Index::variable(loop.variable));
-  ranges_.leave(loop);
+  const std::string variable = fresh(stem);
+  const auto block = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
+  ranges_.enter(variable, count);
+  turn(Index::variable(variable));
 }
 
 // each(what is left of the copy) within a loop along dimensions that meet, the slowest of them where one side has several.

@@ -50,8 +50,6 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capa
 using Wanted = std::vector<bool>;
 std::map<const Statement*, Wanted> wanted_behind(const Program& program);
 
-// The C++ type of a global tensor's elements, or empty where CPU kernels do not compute with the type.
-std::string cpu_element_type(Dtype dtype);
 bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
 std::string rounded(Dtype dtype, const std::string& value);
 

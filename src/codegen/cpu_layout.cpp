@@ -12,10 +12,8 @@ struct Uses {
 
 void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges, std::vector<Uses>& uses) {
   for (const Statement& statement : body) {
-    const auto* loop = std::get_if<For>(&statement.node);
-    if (loop) ranges.enter(*loop);
+    if (const auto* loop = std::get_if<For>(&statement.node)) ranges.enter(*loop);
     for_bodies(statement, [&](const Body& inner) { note_uses(program, inner, ranges, uses); });
-    if (loop) ranges.leave(*loop);
     if (const auto* copy = std::get_if<Copy>(&statement.node)) {
       const Tensor& src = program.tensor(copy->src.tensor);
       const std::size_t rank = src.shape.size();

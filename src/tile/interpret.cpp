@@ -322,7 +322,6 @@ class Block {
       WARPLOOM_CHECK(body(s.body));
       if (__builtin_add_overflow(at, s.step.evaluate(variables_), &at)) break;
     }
-    variables_.erase(s.variable);
     return ok();
   }
 

@@ -5,7 +5,6 @@
 #include <boost/context/fiber.hpp>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include "banks.h"
 #include "base/random.h"
 #include "emulator.h"
@@ -204,6 +203,11 @@ class Machine {
   template <class... Args>
   void hazard(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
     hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line);
+  }
+  template <class... Args>  // where an address was wanted
+  std::nullptr_t refused(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
+    hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line);
+    return nullptr;
   }
   template <class... Args>
   void hazard_beside(int other_line, const char* kind, fmt::format_string<Args...> message, Args&&... args) {

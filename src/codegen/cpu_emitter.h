@@ -2,7 +2,6 @@
 // cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers); and what they ask before they write: cpu_layout.cpp.
 // Private to this room.
 #pragma once
-#include <algorithm>
 #include <set>
 #include <span>
 #include "codegen/terms.h"

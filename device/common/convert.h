@@ -30,21 +30,6 @@ WL_PURE float decode_small(unsigned code, int exponent, int mantissa) {
   if (e != 0) return float_of(static_cast<unsigned>(e - bias + 127) << 23 | m << (23 - mantissa));
   return static_cast<float>(m) * float_of(static_cast<unsigned>(1 - bias - mantissa + 127) << 23);
 }
-WL_PURE float with_sign(float magnitude, unsigned negative) { return negative ? -magnitude : magnitude; }
-
-WL_PURE float to_float(f16 x) {
-  const unsigned a = x.bits & 0x7fffu;
-  const float r = a >= 0x7c00u ? float_of(0x7f800000u | (a & 0x3ffu) << 13) : decode_small(a, 5, 10);
-  return with_sign(r, x.bits & 0x8000u);
-}
-WL_PURE float to_float(e4m3 x) {
-  const unsigned a = x.bits & 0x7fu;
-  return with_sign(a == 0x7fu ? float_of(0x7fc00000u) : decode_small(a, 4, 3), x.bits & 0x80u);
-}
-WL_PURE float to_float(e5m2 x) {
-  const unsigned a = x.bits & 0x7fu;
-  return with_sign(a >= 0x7cu ? float_of(0x7f800000u | (a & 3u) << 21) : decode_small(a, 5, 2), x.bits & 0x80u);
-}
 
 template <>
 WL_PURE int cast<int>(float x) {  // towards zero, saturating, NaN 0
@@ -56,13 +41,19 @@ WL_PURE bf16 cast<bf16>(float x) {
   if ((u & 0x7fffffffu) > 0x7f800000u) return bf16{0x7fff};
   return bf16{static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
 }
-// Small formats by their fields; `nan` and `sign` as they lie in the type's bits, `up` how far a float's sign lies above.
-#define WL_SMALL(T, Bits, exponent, mantissa, largest, overflow, nan, sign, up)                             \
-  template <>                                                                                               \
-  WL_PURE T cast<T>(float x) {                                                                              \
-    const unsigned u = bits_of(x);                                                                          \
-    if ((u & 0x7fffffffu) > 0x7f800000u) return T{nan};                                                     \
-    return T{static_cast<Bits>(encode_small(x, exponent, mantissa, largest, overflow) | (u >> up & sign))}; \
+// Small formats by their fields; `nan` and `sign` as they lie in the type's bits, `up` how far a float's sign lies above. What is above
+// the largest is infinity or NaN.
+#define WL_SMALL(T, Bits, exponent, mantissa, largest, overflow, nan, sign, up)                                              \
+  WL_PURE float to_float(T x) {                                                                                              \
+    const unsigned a = x.bits & ~sign, fraction = a & ((1u << mantissa) - 1u);                                               \
+    const float r = a > largest ? float_of(0x7f800000u | fraction << (23 - mantissa)) : decode_small(a, exponent, mantissa); \
+    return x.bits & sign ? -r : r;                                                                                           \
+  }                                                                                                                          \
+  template <>                                                                                                                \
+  WL_PURE T cast<T>(float x) {                                                                                               \
+    const unsigned u = bits_of(x);                                                                                           \
+    if ((u & 0x7fffffffu) > 0x7f800000u) return T{nan};                                                                      \
+    return T{static_cast<Bits>(encode_small(x, exponent, mantissa, largest, overflow) | (u >> up & sign))};                  \
   }
 WL_SMALL(f16, unsigned short, 5, 10, 0x7bff, 0x7c00, 0x7fff, 0x8000u, 16)
 WL_SMALL(e4m3, unsigned char, 4, 3, 0x7e, 0x7e, 0x7f, 0x80u, 24)

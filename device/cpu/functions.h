@@ -167,13 +167,11 @@ template <long By, long... I>
 WL_INLINE vf rotated(vf x, long_list<I...>) {
   return __builtin_shufflevector(x, x, ((I + By) % kLanes)...);
 }
-template <vf (*Combine)(vf, vf)>
+template <vf (*Combine)(vf, vf), long By = kLanes / 2>
 WL_INLINE float across(vf x) {
-  if constexpr (kLanes > 8) x = Combine(x, rotated<8>(x, lane_numbers{}));
-  if constexpr (kLanes > 4) x = Combine(x, rotated<4>(x, lane_numbers{}));
-  x = Combine(x, rotated<2>(x, lane_numbers{}));
-  x = Combine(x, rotated<1>(x, lane_numbers{}));
-  return x[0];
+  x = Combine(x, rotated<By>(x, lane_numbers{}));
+  if constexpr (By > 1) return across<Combine, By / 2>(x);
+  else return x[0];
 }
 // What each lane makes together with those before it, or in reverse behind it; and the lane that has made all together, in every lane.
 template <bool Reverse, long By, long... I>

@@ -179,10 +179,7 @@ template <int M, int NV, long AM, long AK, long BK, long P>
 WL_INLINE void mma_block(float* acc, const float* a, const float* b, long k) {
   vf c[M][NV];
   WL_UNROLL
-  for (int i = 0; i < M; ++i) {
-    WL_UNROLL
-    for (int v = 0; v < NV; ++v) c[i][v] = load(acc + i * P + v * kLanes);
-  }
+  for (int i = 0; i < M * NV; ++i) c[i / NV][i % NV] = load(acc + i / NV * P + i % NV * kLanes);
   WL_UNROLL_4
   for (long p = 0; p < k; ++p) {
     vf row[NV];
@@ -196,10 +193,7 @@ WL_INLINE void mma_block(float* acc, const float* a, const float* b, long k) {
     }
   }
   WL_UNROLL
-  for (int i = 0; i < M; ++i) {
-    WL_UNROLL
-    for (int v = 0; v < NV; ++v) store(acc + i * P + v * kLanes, c[i][v]);
-  }
+  for (int i = 0; i < M * NV; ++i) store(acc + i / NV * P + i % NV * kLanes, c[i / NV][i % NV]);
 }
 
 // A matrix product of M rows and NV vectors in blocks of R rows and V vectors, the last of which may be smaller.

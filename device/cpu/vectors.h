@@ -6,9 +6,7 @@
 //   wl::store(y + i, wl::load(x + i) * 2.0f);               // kLanes elements
 //   wl::store_first(y + i, wl::load_some(x + i, 0, n, 0), n); // the first n of them
 #pragma once
-#if defined(__x86_64__)
 #include <immintrin.h>
-#endif
 
 #ifndef WL_VECTOR_BYTES
 #if defined(__AVX512F__)
@@ -49,7 +47,7 @@ typedef __m512 native;
 #elif WL_VECTOR_BYTES == 32 && defined(__AVX__)
 typedef __m256 native;
 #define WL_NATIVE(op) _mm256_##op##_ps
-#elif WL_VECTOR_BYTES == 16 && defined(__SSE__)
+#elif WL_VECTOR_BYTES == 16
 typedef __m128 native;
 #define WL_NATIVE(op) _mm_##op##_ps
 #endif
@@ -174,10 +172,8 @@ WL_INLINE void stream(float* p, vf x) {
   if ((reinterpret_cast<unsigned long>(p) & (WL_VECTOR_BYTES - 1)) != 0) return store(p, x);
   WL_NATIVE(stream)(p, (native)x);
 }
-WL_INLINE void stream_end() { _mm_sfence(); }
-#else
-WL_INLINE void stream_end() {}
 #endif
+WL_INLINE void stream_end() { _mm_sfence(); }
 
 // A value as it would be after it was stored in T and loaded again.
 template <class T>

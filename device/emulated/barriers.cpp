@@ -110,7 +110,7 @@ void mbarrier_init(unsigned addr, int count, Site) {
   b.count = b.pending = count;
   b.actor = machine->add_actor("the tensor copy signalling the barrier at", static_cast<int>(addr), &cta);
   b.init_actor = t.actor;
-  b.init_epoch = t.own[0].known;
+  b.init_epoch = t.own[Thread::kItself].known;
   b.init_line = self->line;
 }
 
@@ -122,10 +122,7 @@ void fence_mbarrier_init(Site) {
 Mbarrier* Machine::barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async) {
   const Thread& t = *current;
   const auto found = cta.barriers.find(addr);
-  if (found == cta.barriers.end()) {
-    hazard("mbarrier", "{}: there is no barrier at shared address {}", what, addr);
-    return nullptr;
-  }
+  if (found == cta.barriers.end()) return refused("mbarrier", "{}: there is no barrier at shared address {}", what, addr);
   Mbarrier& b = found->second;
   if (!t.view().knows(b.init_actor, b.init_epoch))
     hazard_beside(b.init_line, "mbarrier", "{} is not ordered after the barrier was made", what);

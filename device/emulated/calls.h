@@ -1,5 +1,6 @@
 // The emulated machine as the kernel's text sees it: what the inline functions of the interface call.
 #pragma once
+#include "kernel_head.h"
 #include "tensor_map.h"
 namespace wl::emu {
 // The CUDA thread that runs now. The scheduler sets `self` before it resumes a fiber.

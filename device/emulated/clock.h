@@ -5,8 +5,10 @@
 // Clocks are immutable and shared: after a barrier all threads hold the same one, so that joining costs one pointer
 // comparison. What a thread alone knows about itself lies beside it in Private entries.
 #pragma once
+#include <algorithm>
 #include <boost/smart_ptr/make_local_shared.hpp>
 #include <cstdint>
+#include <span>
 #include <vector>
 namespace wl::emu {
 using Epoch = std::uint32_t;
@@ -32,28 +34,25 @@ class ClockBuilder {
   Clock last_[2];
 };
 
-struct Private {
-  int actor;
-  Epoch known, fenced;
+struct Private : Seen {
+  int actor = -1;  // none yet
 };
 
 // What an access may rely on.
 struct View {
-  const Seen* seen = nullptr;
-  int n = 0;
-  const Private* own = nullptr;
-  int owns = 0;
-  View(const Clock& c, const Private* p, int count)
-      : seen(c ? c->data() : nullptr), n(c ? static_cast<int>(c->size()) : 0), own(p), owns(count) {}
-  bool knows(int actor, Epoch e) const { return holds(&Seen::known, &Private::known, actor, e); }
-  bool sees_fenced(int actor, Epoch e) const { return holds(&Seen::fenced, &Private::fenced, actor, e); }
+  std::span<const Seen> seen;
+  std::span<const Private> own;
+  explicit View(const Clock& c, std::span<const Private> alone = {}) : own(alone) {
+    if (c) seen = *c;
+  }
+  bool knows(int actor, Epoch e) const { return holds(&Seen::known, actor, e); }
+  bool sees_fenced(int actor, Epoch e) const { return holds(&Seen::fenced, actor, e); }
 
  private:
-  bool holds(Epoch Seen::*shared, Epoch Private::*alone, int actor, Epoch e) const {
-    if (actor < n && seen[actor].*shared >= e) return true;
-    for (int i = 0; i < owns; ++i)
-      if (own[i].actor == actor) return own[i].*alone >= e;
-    return false;
+  bool holds(Epoch Seen::*what, int actor, Epoch e) const {
+    const auto i = static_cast<std::size_t>(actor);
+    return (i < seen.size() && seen[i].*what >= e) ||
+           std::ranges::any_of(own, [&](const Private& p) { return p.actor == actor && p.*what >= e; });
   }
 };
 }  // namespace wl::emu

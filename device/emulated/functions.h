@@ -1,6 +1,10 @@
 // The functions of the interface, each handing its work and the caller's line to the machine. Names, order and meaning as in
 // device/ptx; docs/device.md is the table.
 #pragma once
+#include "calls.h"
+#include "packed.h"
+#include "registers.h"
+#include "value_functions.h"
 namespace wl {
 inline int thread() { return emu::self->thread; }
 inline int lane() { return emu::self->thread & 31; }
@@ -28,15 +32,15 @@ emu::RegisterRun run_of(emu::Handle<T> h) {
   }
 
 // Global memory. The streaming forms differ in the caches alone.
-#define WL_LOAD(name)                                                                \
-  template <int BYTES, class T>                                                      \
-  void name(emu::Handle<T> dst, const T* p, WL_SITE) {                               \
-    emu::load_global(run_of<BYTES>(dst), p, BYTES);                                  \
-  }                                                                                  \
-  template <int BYTES, class T>                                                      \
-  void name(emu::Handle<T> dst, const T* p, bool pred, emu::same<T> fill, WL_SITE) { \
-    if (pred) emu::load_global(run_of<BYTES>(dst), p, BYTES);                        \
-    else emu::fill_registers(run_of<BYTES>(dst), &fill, sizeof(T));                  \
+#define WL_LOAD(name)                                                           \
+  template <int BYTES, class T>                                                 \
+  void name(emu::Handle<T> dst, const T* p, WL_SITE) {                          \
+    emu::load_global(run_of<BYTES>(dst), p, BYTES);                             \
+  }                                                                             \
+  template <int BYTES, class T>                                                 \
+  void name(emu::Handle<T> dst, const T* p, bool pred, same<T> fill, WL_SITE) { \
+    if (pred) emu::load_global(run_of<BYTES>(dst), p, BYTES);                   \
+    else emu::fill_registers(run_of<BYTES>(dst), &fill, sizeof(T));             \
   }
 WL_LOAD(ld_global)
 WL_LOAD(ld_global_stream)

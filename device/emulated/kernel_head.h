@@ -5,6 +5,8 @@
 #pragma once
 #define WL_PURE inline
 #define WL_FN inline
+#include "convert.h"
+#include "layout.h"
 
 // Of internal linkage, so that a kernel named like a function of the C library is not taken for it.
 #define WL_KERNEL(name, max_threads, min_blocks) static void name
@@ -27,13 +29,6 @@ template <class... P>
 void call_with(void (*kernel)(P...), void** args) {
   Call<P...>{kernel, *static_cast<const P*>(*args++)...};  // braces: in order
 }
-
-template <class T>
-struct Same {
-  using type = T;
-};
-template <class T>
-using same = typename Same<T>::type;
 }  // namespace wl::emu
 namespace wl {
 inline unsigned shared_base() { return 1024; }

@@ -49,8 +49,14 @@ int Machine::add_actor(const char* kind, int number, Cta* cta) {
 // What t has done so far becomes known to whoever takes this clock.
 void Machine::release(ClockBuilder& to, Thread& t) {
   to.add(t.base);
-  for (int i = 0; i < t.owns; ++i) to.raise(t.own[i].actor, t.own[i].known, t.own[i].fenced);
-  ++t.own[0].known;
+  for (const Private& p : t.own)
+    if (p.actor >= 0) to.raise(p.actor, p.known, p.fenced);
+  ++t.own[Thread::kItself].known;
+}
+
+int Thread::actor_of(Own part, const char* kind) {
+  if (own[part].actor < 0) own[part].actor = machine->add_actor(kind, self.thread, cta);
+  return own[part].actor;
 }
 
 void Machine::suspend(const char* what, unsigned addr, unsigned parity) {
@@ -100,9 +106,10 @@ void Machine::start_wave(int first, int clusters) {
       std::copy_n(cta.block, 3, t.self.block);
       t.cta = &cta;
       t.actor = add_actor("thread", n, &cta);
-      t.own[0] = {t.actor, 1, 0};
-      t.owns = 1;
+      t.own[Thread::kItself] = {{1, 0}, t.actor};
       if (n % 32 == 0) cta.warps.emplace_back().registers = registers;
+      if (n % 128 == 0) cta.groups.push_back({add_actor("wgmma of warpgroup", n / 128, &cta), &cta});
+      t.group = &cta.groups.back();
       t.warp = &cta.warps.back();
       t.warp->lane[t.warp->size++] = &t;
       cta.threads.push_back(&t);
@@ -112,14 +119,6 @@ void Machine::start_wave(int first, int clusters) {
       fibers.pop_back();
     }
   }
-  for (Cta& cta : ctas)
-    for (Thread* t : cta.threads) {
-      if (const int g = t->self.thread / 128; t->self.thread % 128 == 0) {
-        cta.groups.emplace_back().cta = &cta;
-        cta.groups.back().actor = add_actor("wgmma of warpgroup", g, &cta);
-      }
-      t->group = &cta.groups.back();
-    }
   // Warps start in random order; lanes of a warp together.
   std::vector<Warp*> order;
   for (Cta& cta : ctas)
@@ -183,7 +182,7 @@ void Machine::thread_exits(Thread& t) {
   if (cta.alive > 0) return;
   // The block ends with it.
   const Clock end = cta.exit_clock.take();
-  const View view(end, nullptr, 0);
+  const View view(end);
   for (const auto& [actor, last] : cta.remote)
     if (!view.knows(actor, last.epoch))
       hazard_of(nullptr, "cluster",

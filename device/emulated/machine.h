@@ -5,7 +5,6 @@
 #include <boost/context/fiber.hpp>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include "banks.h"
 #include "base/random.h"
 #include "emulator.h"
@@ -46,9 +45,8 @@ struct Thread {
   Warpgroup* group = nullptr;
   int actor = 0;
   Clock base;
-  Private own[4];  // itself; then cp.async, bulk reads, bulk writes once used
-  int owns = 0;
-  int copy_own = -1, bulk_own = -1;  // index into own
+  enum Own : std::uint8_t { kItself, kCopies, kBulkReads, kBulkWrites };
+  Private own[4];  // of the asynchronous ones once it has used them
   Groups copies, stores;
   Epoch bulk_read_waited = 0;
   std::uint64_t wgmma_ops = 0;  // handed over so far
@@ -65,8 +63,9 @@ struct Thread {
   unsigned wait_addr = 0, wait_parity = 0;
   boost::context::fiber fiber;
 
-  View view() const { return View(base, own, owns); }
-  Access access() const { return access_by(actor, own[0].known, self.line); }
+  View view() const { return View(base, own); }
+  Access access() const { return access_by(actor, own[kItself].known, self.line); }
+  int actor_of(Own part, const char* kind);
 };
 
 struct Warp {
@@ -204,6 +203,11 @@ class Machine {
   template <class... Args>
   void hazard(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
     hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line);
+  }
+  template <class... Args>  // where an address was wanted
+  std::nullptr_t refused(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
+    hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line);
+    return nullptr;
   }
   template <class... Args>
   void hazard_beside(int other_line, const char* kind, fmt::format_string<Args...> message, Args&&... args) {

@@ -51,29 +51,23 @@ void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
 Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) {
   Cta* cta = current->cta;
   if (const unsigned rank = addr >> 24) {
-    if (!cluster || static_cast<int>(rank) > self->cluster_size) {
-      hazard("out-of-range", "{} uses an address of another block", what);
-      return nullptr;
-    }
+    if (!cluster || static_cast<int>(rank) > self->cluster_size)
+      return refused("out-of-range", "{} uses an address of another block", what);
     cta += static_cast<int>(rank) - 1 - cta->rank;
     addr &= 0xffffffu;
   }
-  if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes)) {
-    hazard("alignment", "{} of {} bytes at shared address {}", what, bytes, addr);
-    return nullptr;
-  }
+  if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes))
+    return refused("alignment", "{} of {} bytes at shared address {}", what, bytes, addr);
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
-  if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top) {
-    hazard("out-of-range", "{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top);
-    return nullptr;
-  }
+  if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top)
+    return refused("out-of-range", "{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top);
   if (cta != current->cta) {
     if (cta->alive == 0) {
       hazard("cluster", "{} reaches a block that has ended", what);
     } else if (hazards() && !current->view().knows(cta->threads[0]->actor, 1)) {
       hazard("cluster", "{} reaches a block that is not known to have started", what);
     }
-    cta->remote[current->actor] = {current->own[0].known, self->line};
+    cta->remote[current->actor] = {current->own[Thread::kItself].known, self->line};
   }
   return cta;
 }
@@ -155,24 +149,19 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
   const auto a = reinterpret_cast<std::uintptr_t>(p);
   auto holds = [&](const GlobalRange& g) { return a >= g.begin && a + bytes <= g.end; };
   if (last_range_ >= ranges_.size() || !holds(ranges_[last_range_])) {
-    std::size_t i = 0;
-    while (i < ranges_.size() && !holds(ranges_[i])) ++i;
-    if (i == ranges_.size()) {
+    const auto found = std::ranges::find_if(ranges_, holds);
+    if (found == ranges_.end()) {
       std::string near;
       for (const auto& g : ranges_)
         if (a + 65536 >= g.begin && a < g.end + 65536)
           near = fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin), g.allocation->name,
                              g.end - g.begin);
-      hazard("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near);
-      return nullptr;
+      return refused("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near);
     }
-    last_range_ = i;
+    last_range_ = static_cast<std::size_t>(found - ranges_.begin());
   }
   GlobalRange* g = &ranges_[last_range_];
-  if (write && !g->allocation->writable) {
-    hazard("out-of-range", "{} writes the input {}", what, g->allocation->name);
-    return nullptr;
-  }
+  if (write && !g->allocation->writable) return refused("out-of-range", "{} writes the input {}", what, g->allocation->name);
   if (launch_.options.after_launch && !g->allocation->settled && !current->dependency_waited)
     hazard("grid-dependency", "{} before griddepcontrol_wait", what);
   return g;
@@ -185,10 +174,8 @@ void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write,
 namespace {
 // Where an ordinary access of global memory goes, or null and a hazard.
 GlobalRange* global_access(const void* p, int bytes, bool write, const char* what, bool combine = false) {
-  if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes)) {
-    machine->hazard("alignment", "{} of {} bytes at an unaligned address", what, bytes);
-    return nullptr;
-  }
+  if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes))
+    return machine->refused("alignment", "{} of {} bytes at an unaligned address", what, bytes);
   GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, what);
   if (g) machine->touch_global(*g, p, bytes, write, me().access(), combine);
   return g;
@@ -266,11 +253,7 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
   if (bytes != 4 && bytes != 8 && bytes != 16) return machine->hazard("alignment", "cp_async of {} bytes", bytes);
   if (!machine->locate(smem, bytes, false, "cp_async")) return;
   if (pred && !global_access(g, bytes, false, "cp_async")) return;
-  if (t.copy_own < 0) {
-    t.copy_own = t.owns++;
-    t.own[t.copy_own] = {machine->add_actor("cp.async of thread", t.self.thread, t.cta), 0, 0};
-  }
-  const Access a = access_by(t.own[t.copy_own].actor, t.copies.committed + 1, self->line);
+  const Access a = access_by(t.actor_of(Thread::kCopies, "cp.async of thread"), t.copies.committed + 1, self->line);
   machine->touch(t.cta->shadow, smem, bytes, true, t.view(), a, "cp_async");
   count_banks(t, smem, bytes);
   t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<std::size_t>(bytes), pred] {
@@ -283,7 +266,6 @@ void cp_async_commit(Site) { ++me().copies.committed; }
 
 void copy_async_wait(int n) {
   Thread& t = me();
-  t.copies.waited = std::max(t.copies.waited, t.copies.flush_but(n));
-  if (t.copy_own >= 0) t.own[t.copy_own].known = t.copies.waited;
+  t.own[Thread::kCopies].known = t.copies.waited = std::max(t.copies.waited, t.copies.flush_but(n));
 }
 }  // namespace wl::emu

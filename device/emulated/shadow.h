@@ -134,13 +134,13 @@ class Shadow {
     Access* free = nullptr;
     const auto tells = [&](const Access& r) { return r.wave != me.wave && (r.mask & mask) == mask; };  // of any later write
     if (std::ranges::any_of(c.read, tells) || (c.more && std::ranges::any_of(more_[c.more], tells))) return;
+    const auto again = [&](Access& r) {  // the same reader
+      const bool same = r.mask && r.wave == me.wave && r.actor == me.actor && r.async == me.async;
+      if (same) r.mask |= mask, r.epoch = me.epoch, r.line = me.line;
+      return same;
+    };
     for (Access& r : c.read) {
-      if (r.mask && r.wave == me.wave && r.actor == me.actor && r.async == me.async) {
-        r.mask |= mask;
-        r.epoch = me.epoch;
-        r.line = me.line;
-        return;
-      }
+      if (again(r)) return;
       // A reader that happened before me is covered by me: who comes after me comes after it.
       if (!free && (!r.mask || ((r.mask & ~mask) == 0 && before(r, view, me)))) free = &r;
     }
@@ -149,15 +149,7 @@ class Shadow {
       return;
     }
     if (!has_list(c)) return;
-    auto& list = more_[c.more];
-    for (Access& r : list) {
-      if (r.wave == me.wave && r.actor == me.actor) {
-        r.mask |= mask;
-        r.epoch = me.epoch;
-        return;
-      }
-    }
-    list.push_back(me);
+    if (std::ranges::none_of(more_[c.more], again)) more_[c.more].push_back(me);
   }
 
   std::vector<Cell> alike_;          // one for sixteen bytes

@@ -131,16 +131,11 @@ void tensor_store(const TensorMap& map, unsigned smem, const Coordinates& c, Com
   if (!check_map(map, smem, c, "tma_store")) return;
   const std::int64_t bytes = box_bytes(map);
   if (!machine->locate(smem, static_cast<int>(bytes), false, "tma_store")) return;
-  if (t.bulk_own < 0) {
-    t.bulk_own = t.owns;
-    t.own[t.owns++] = {machine->add_actor("the bulk store of thread", t.self.thread, t.cta), 0, 0};
-    t.own[t.owns++] = {machine->add_actor("the bulk store of thread", t.self.thread, t.cta), 0, 0};
-  }
-  const Epoch group = t.stores.committed + 1;
-  if (!touch_box(map, smem, c, true, access_by(t.own[t.bulk_own + 1].actor, group, self->line, true), combine.into, "tma_store"))
-    return;
-  machine->touch(t.cta->shadow, smem, static_cast<int>(bytes), false, t.view(),
-                 access_by(t.own[t.bulk_own].actor, group, self->line, true), "tma_store");
+  const auto by = [&](Thread::Own part) {
+    return access_by(t.actor_of(part, "the bulk store of thread"), t.stores.committed + 1, self->line, true);
+  };
+  if (!touch_box(map, smem, c, true, by(Thread::kBulkWrites), combine.into, "tma_store")) return;
+  machine->touch(t.cta->shadow, smem, static_cast<int>(bytes), false, t.view(), by(Thread::kBulkReads), "tma_store");
   t.stores.add([map, smem, c, combine, cta = t.cta] {
     for_each_piece(map, smem, c, [&](unsigned addr, char* to, int first, int last) {
       if (last > first) combine.put(to + first, machine->memory(*cta, addr) + first, last - first);
@@ -155,8 +150,7 @@ void bulk_wait(int n, bool read) {
   const Epoch done = t.stores.flush_but(n);
   t.bulk_read_waited = std::max(t.bulk_read_waited, done);
   if (!read) t.stores.waited = std::max(t.stores.waited, done);
-  if (t.bulk_own < 0) return;
-  Private &reads = t.own[t.bulk_own], &writes = t.own[t.bulk_own + 1];
+  Private &reads = t.own[Thread::kBulkReads], &writes = t.own[Thread::kBulkWrites];
   reads.known = reads.fenced = t.bulk_read_waited;
   writes.known = writes.fenced = t.stores.waited;
 }
@@ -164,6 +158,6 @@ void bulk_wait(int n, bool read) {
 // Everything this thread did so far, and the cp.async copies it has waited for, becomes visible to the async proxy.
 void fence_async_shared(Site) {
   Thread& t = me();
-  for (int i = 0; i < t.owns; ++i) t.own[i].fenced = t.own[i].known;
+  for (Private& p : t.own) p.fenced = p.known;
 }
 }  // namespace wl::emu

@@ -1,13 +1,6 @@
 // Arithmetic of the matrix units on small tiles of floats.
 #pragma once
-// calls.h for the emulator's own sources, which have no kernel text around them. In order of dependence.
-// clang-format off
-#include "kernel_head.h"
-#include "types.h"
-#include "layout.h"
-#include "convert.h"
 #include "calls.h"
-// clang-format on
 namespace wl::emu {
 // The shared-memory layouts of the copy engine and of wgmma: mode 0 none, 1 128 bytes, 2 64, 3 32.
 inline int swizzle_width(int mode) { return mode ? 256 >> mode : 16; }

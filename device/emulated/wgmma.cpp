@@ -43,14 +43,14 @@ bool inside(unsigned addr) {
 struct Meet {
   std::vector<Seen> least;
   View view;
-  explicit Meet(const std::vector<Clock>& clocks) : view(clocks[0], nullptr, 0) {
+  explicit Meet(const std::vector<Clock>& clocks) : view(clocks[0]) {
     if (clocks.size() == 1) return;
-    for (const auto& c : clocks) view.n = std::min(view.n, View(c, nullptr, 0).n);
-    least.assign(view.seen, view.seen + view.n);
+    for (const auto& c : clocks) view.seen = view.seen.first(std::min(view.seen.size(), View(c).seen.size()));
+    least.assign(view.seen.begin(), view.seen.end());
     for (const auto& c : clocks)  // every step of every wgmma comes through here
       for (std::size_t i = 0; i < least.size(); ++i)
         least[i] = {std::min(least[i].known, (*c)[i].known), std::min(least[i].fenced, (*c)[i].fenced)};
-    view.seen = least.data();
+    view.seen = least;
   }
 };
 

@@ -20,13 +20,6 @@ struct alignas(128) TensorMap {
 };
 
 template <class T>
-struct same_type {
-  using type = T;
-};
-template <class T>
-using same = typename same_type<T>::type;  // a parameter that takes no part in deduction
-
-template <class T>
 WL_FN T* at(T* name, int i) {
   return name + i;
 }

@@ -91,14 +91,9 @@ WL_GLOBAL_FORMS(ld_global_stream, GlobalLoadStream, st_global_stream, GlobalStor
 #undef WL_GLOBAL_FORMS
 
 // An index out of a tensor that nobody writes meanwhile: -1 where pred is false, or where it is no int.
-WL_FN int lookup(const int* p, bool pred = true) {
-  int index = -1;
-  asm("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.b32 %0, [%1]; }" : "+r"(index) : "l"(p), "r"(int(pred)));
-  return index;
-}
-WL_FN int lookup(const long long* p, bool pred = true) {
-  long long index = -1;
-  asm("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.b64 %0, [%1]; }" : "+l"(index) : "l"(p), "r"(int(pred)));
+template <class I>
+WL_FN int lookup(const I* p, bool pred = true) {
+  const I index = pred ? __ldg(p) : -1;
   return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
 }
 }  // namespace wl

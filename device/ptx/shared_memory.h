@@ -64,15 +64,7 @@ WL_FN void stmatrix(unsigned addr, const T* src) {
 
 // BYTES in 4, 8, 16. Where pred is false the destination becomes zero and g is not read.
 template <int BYTES, class T>
-WL_FN void cp_async(unsigned smem, const T* g) {
-  if constexpr (BYTES == 16) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(smem), "l"(g) : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(smem), "l"(g), "n"(BYTES) : "memory");
-  }
-}
-template <int BYTES, class T>
-WL_FN void cp_async(unsigned smem, const T* g, bool pred) {
+WL_FN void cp_async(unsigned smem, const T* g, bool pred = true) {
   const int size = pred ? BYTES : 0;
   if constexpr (BYTES == 16) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(smem), "l"(g), "r"(size) : "memory");

@@ -13,10 +13,6 @@ bool is_own_name(const std::string& name) {
   return std::regex_match(name, own);
 }
 }  // namespace
-std::string cpu_element_type(Dtype dtype) {
-  return dtype == Dtype::f32 || is_narrow(dtype) || is_integer(dtype) ? std::string(cpu_type(dtype)) : "";
-}
-
 bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
 void CpuEmitter::unsupported(const std::string& message, const std::string& expected, const std::string& found) {
@@ -39,7 +35,6 @@ void CpuEmitter::visit(const For& loop) {
   loops_.push_back(loop.variable);
   body(loop.body);
   loops_.pop_back();
-  ranges_.leave(loop);
 }
 
 void CpuEmitter::visit(const If& branch) {
@@ -74,11 +69,11 @@ Result<Kernel> CpuEmitter::emit() {
                            {"z", grid[2]},        {"plane", grid[0] * grid[1]}};
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& tensor = program_.tensor(id);
-    const std::string type = cpu_element_type(tensor.dtype);
-    if (!type.empty() && !(tensor.writable && tensor.dtype == Dtype::tf32)) {
+    const bool computes = tensor.dtype == Dtype::f32 || is_narrow(tensor.dtype) || is_integer(tensor.dtype);
+    if (computes && !(tensor.writable && tensor.dtype == Dtype::tf32)) {
       if (tensor.scope != Scope::global) continue;
-      const std::string full = tensor.writable ? type : "const " + type;
-      record["buffers"].push_back({{"type", full}, {"name", tensor.name}, {"number", kernel.args.size()}});
+      const std::string type = fmt::format("{}{}", tensor.writable ? "" : "const ", cpu_type(tensor.dtype));
+      record["buffers"].push_back({{"type", type}, {"name", tensor.name}, {"number", kernel.args.size()}});
       kernel.args.push_back({given_.tensor(id).name, false, {}, tensor.zeroed});
       continue;
     }

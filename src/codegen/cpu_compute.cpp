@@ -32,20 +32,20 @@ std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) con
 }
 
 // A local vector with the value of the text; equal texts are computed once.
-std::string CpuEmitter::local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known) {
-  auto [found, added] = known.try_emplace(text);
+std::string CpuEmitter::local(const std::string& text, const std::string& stem) {
+  auto [found, added] = known_.try_emplace(text);
   if (added) out_.line("const wl::vf {} = {};", found->second = fresh(stem), text);
   return found->second;
 }
 
 // The name of a local vector with the value, or a constant.
 std::string CpuEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
-                                   std::map<std::string, std::string>& known, const std::string& stem) {
+                                   const std::string& stem) {
   if (value.kind == Value::Kind::constant) return fmt::format("wl::splat({})", float_text(value.constant));
   if (value.kind != Value::Kind::op) return leaf(value);
   std::vector<std::string> operands;
-  for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf, known, stem));
-  return local(fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", ")), stem, known);
+  for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf, stem));
+  return local(fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", ")), stem);
 }
 
 // A vector at element v of `count`. Rows without padding between them must not be overrun.

@@ -155,11 +155,10 @@ bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
 // turn(index) within a loop of so many turns.
 template <class F>
 void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& turn) {
-  const For loop{fresh(stem), 0, count, 1, false, {}};
-  const auto block = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", loop.variable, count);
-  ranges_.enter(loop);
-  turn(Index::variable(loop.variable));
-  ranges_.leave(loop);
+  const std::string variable = fresh(stem);
+  const auto block = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
+  ranges_.enter(variable, count);
+  turn(Index::variable(variable));
 }
 
 // each(what is left of the copy) within a loop along dimensions that meet, the slowest of them where one side has several.
@@ -233,10 +232,6 @@ void CpuEmitter::move(const Copy& copy) {
 void CpuEmitter::visit(const Copy& copy) {
   if (copy.combine)
     return unsupported("blocks of a CPU program do not combine in memory", "a copy that stores", "a copy that combines");
-  for (const Tile* tile : {&copy.src, &copy.dst})
-    if (const Tensor& t = tensor(tile->tensor); cpu_element_type(t.dtype).empty())
-      return unsupported("a copy moves a type that CPU kernels do not compute with",
-                         "f32, bf16, f16, i8, u8, i32, i64 or booleans", fmt::format("'{}' of {}", t.name, name_of(t.dtype)));
   move(copy);
   const Tensor& dst = tensor(copy.dst.tensor);
   if (dst.scope != Scope::global && is_narrow(dst.dtype) && tensor(copy.src.tensor).dtype != dst.dtype)

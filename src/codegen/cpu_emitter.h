@@ -2,7 +2,6 @@
 // cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers); and what they ask before they write: cpu_layout.cpp.
 // Private to this room.
 #pragma once
-#include <algorithm>
 #include <set>
 #include <span>
 #include "codegen/terms.h"
@@ -50,8 +49,6 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capa
 using Wanted = std::vector<bool>;
 std::map<const Statement*, Wanted> wanted_behind(const Program& program);
 
-// The C++ type of a global tensor's elements, or empty where CPU kernels do not compute with the type.
-std::string cpu_element_type(Dtype dtype);
 bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
 std::string rounded(Dtype dtype, const std::string& value);
 
@@ -129,9 +126,8 @@ class CpuEmitter {
   };
   std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip, std::size_t also_skip);
   std::string element(TensorId id, const std::vector<Loop>& loops) const;
-  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
-                         std::map<std::string, std::string>& known, const std::string& stem);
-  std::string local(const std::string& text, const std::string& stem, std::map<std::string, std::string>& known);
+  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, const std::string& stem);
+  std::string local(const std::string& text, const std::string& stem);
   void store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded);
 
   const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
@@ -157,6 +153,7 @@ class CpuEmitter {
     bool prefetch;  // the first of them also asks for what later turns will read
   };
   std::map<TensorId, Alias> aliases_;
+  std::map<std::string, std::string> known_;  // local vectors of the loop being written, by their text
   std::int64_t lanes_ = capabilities_.lanes();
   const Statement* at_ = nullptr;
   std::optional<Error> error_;      // the first

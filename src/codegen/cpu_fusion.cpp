@@ -152,10 +152,10 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
   const std::int64_t vectors = extent / lanes_;
   const std::int64_t parts = run.reduced.empty() || ragged || run.scans ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
   const std::string v = fresh("v"), u = fresh("u"), w = fresh("w");
-  std::map<TensorId, std::string> value, total;     // locals: of what tensors hold, and of partial results
-  std::map<const Statement*, std::string> scanned;  // of what a scan has passed
-  std::map<TensorId, const Copy*> changed;          // what arrays lack; the copy that brought it, if one did
-  std::map<std::string, std::string> known;
+  std::map<TensorId, std::string> value;          // locals: of what tensors hold,
+  std::map<const Statement*, std::string> total;  // and of what reductions and scans have passed
+  std::map<TensorId, const Copy*> changed;        // what arrays lack; the copy that brought it, if one did
+  known_.clear();
 
   // A copy from memory whose elements are apart or partly outside, or whose last vector is a part of one: begin and end of what is there.
   std::map<const Copy*, std::string> parts_of_rows;
@@ -180,14 +180,14 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     for (const TensorId id : uses_of(program_, each).reads)
       if (const Tensor& t = tensor(id);
           !single && t.scope == Scope::reg && (rows ? t.shape[along] == 1 : element_count(t.shape) == 1))
-        value[id] = local(fmt::format("wl::splat(*({}))", element(id, loops)), tensor(id).name, known);
+        value[id] = local(fmt::format("wl::splat(*({}))", element(id, loops)), tensor(id).name);
     if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
       const std::string identity = fmt::format("wl::splat({})", float_text(reduction_of(reduce->op).identity));
-      out_.line("wl::vf {}[] = {{{}}};", total[reduce->dst] = fresh(tensor(reduce->dst).name),
+      out_.line("wl::vf {}[] = {{{}}};", total[&each] = fresh(tensor(reduce->dst).name),
                 fmt::join(std::vector(parts, identity), ", "));
     }
     if (const auto* scan = std::get_if<tile::Scan>(&each.node))
-      out_.line("wl::vf {} = wl::splat({});", scanned[&each] = fresh("before"), float_text(reduction_of(scan->op).identity));
+      out_.line("wl::vf {} = wl::splat({});", total[&each] = fresh("before"), float_text(reduction_of(scan->op).identity));
   }
   if (rows && parts == 1 && vectors <= 8) out_.line("#pragma GCC unroll 8");
   if (parts > 1) {
@@ -207,7 +207,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     if (!added) return found->second;
     const auto memory = aliases_.find(id);
     const std::string from = (memory == aliases_.end() ? element(id, loops) : memory->second.pointer) + step;
-    found->second = local((single ? "wl::splat(*" : "wl::load(") + from + ")", tensor(id).name, known);
+    found->second = local((single ? "wl::splat(*" : "wl::load(") + from + ")", tensor(id).name);
     if (memory != aliases_.end() && std::exchange(memory->second.prefetch, false))
       out_.line("wl::prefetch<{}>({});", ahead, from);
     return found->second;
@@ -220,11 +220,11 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     for (const Loop& loop : loops)
       if (static_cast<int>(loop.dim) == one.axis) at = at + Index::variable(loop.variable);
     if (walked) at = at + Index::variable(v);
-    return local(fmt::format("wl::{}({})", walked ? "counted" : "splat", at.text()), tensor(mapping->dst).name, known);
+    return local(fmt::format("wl::{}({})", walked ? "counted" : "splat", at.text()), tensor(mapping->dst).name);
   };
   const auto set = [&](TensorId id, const std::string& to, const Copy* copy = nullptr) {
     const bool exact = copy && tensor(copy->src.tensor).dtype == tensor(id).dtype;
-    value[id] = exact || !is_narrow(tensor(id).dtype) ? to : local(rounded(tensor(id).dtype, to), tensor(id).name, known);
+    value[id] = exact || !is_narrow(tensor(id).dtype) ? to : local(rounded(tensor(id).dtype, to), tensor(id).name);
     const bool memory =
         copy && tensor(copy->src.tensor).scope != Scope::reg && !single && !ragged && !parts_of_rows.contains(copy);
     changed[id] = memory ? copy : nullptr;
@@ -235,9 +235,9 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       set(fill->dst, fmt::format("wl::splat({})", float_text(fill->value)));
     } else if (const auto* map = std::get_if<Map>(&each.node)) {
       mapping = map;
-      set(map->dst, value_text(map->value, leaf, known, tensor(map->dst).name));
+      set(map->dst, value_text(map->value, leaf, tensor(map->dst).name));
     } else if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
-      const std::string part = fmt::format("{}[{}]", total[reduce->dst], parts > 1 ? u : "0");
+      const std::string part = fmt::format("{}[{}]", total[&each], parts > 1 ? u : "0");
       const Reduction& how = reduction_of(reduce->op);
       std::string what = current(reduce->src);
       if (ragged) what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
@@ -245,13 +245,12 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       aliases_.erase(reduce->dst);
     } else if (const auto* scan = std::get_if<Scan>(&each.node)) {
       const Reduction& how = reduction_of(scan->op);
-      const std::string before = scanned[&each], combine = fmt::format("wl::{}", name_of(how.combine));
+      const std::string before = total[&each], combine = fmt::format("wl::{}", name_of(how.combine));
       std::string what = current(scan->src);
       if (ragged && run.reverse) what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
-      const std::string own =
-          local(fmt::format("wl::prefixes<{}, {}>({}, wl::splat({}))", combine, run.reverse, what, float_text(how.identity)),
-                "own", known);
-      set(scan->dst, local(fmt::format("{}({}, {})", combine, before, own), tensor(scan->dst).name, known));
+      const std::string own = local(
+          fmt::format("wl::prefixes<{}, {}>({}, wl::splat({}))", combine, run.reverse, what, float_text(how.identity)), "own");
+      set(scan->dst, local(fmt::format("{}({}, {})", combine, before, own), tensor(scan->dst).name));
       out_.line("{0} = {1}({0}, wl::last<{2}>({3}, wl::lane_numbers{{}}));", before, combine, run.reverse, own);
     } else if (const auto* copy = std::get_if<Copy>(&each.node)) {
       const Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
@@ -260,25 +259,17 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
         streams_ |= streaming;
         std::string what = current(copy->src.tensor);
         if (dst.scope == Scope::shared && src.dtype != dst.dtype) what = rounded(dst.dtype, what);
-        out_.line("wl::{}({}{}, {}{});",
-                  single      ? "store_one"
-                  : ragged    ? "store_first"
-                  : streaming ? "stream"
-                              : "store",
-                  row_pointer(copy->dst), step, what,
-                  single   ? "[0]"
-                  : ragged ? fmt::format(", wl::min({} - {}, wl::kLanes)", extent, v)
-                           : "");
+        if (single) what += "[0]";
+        else if (ragged) what += fmt::format(", wl::min({} - {}, wl::kLanes)", extent, v);
+        const char* how = single ? "store_one" : ragged ? "store_first" : streaming ? "stream" : "store";
+        out_.line("wl::{}({}{}, {});", how, row_pointer(copy->dst), step, what);
       } else if (src.scope == Scope::reg) {
         set(copy->dst.tensor, current(copy->src.tensor), copy);
       } else if (const auto part = parts_of_rows.find(copy); part != parts_of_rows.end()) {
-        set(copy->dst.tensor, local(part->second, tensor(copy->dst.tensor).name, known), copy);
+        set(copy->dst.tensor, local(part->second, dst.name), copy);
       } else {
         const std::string from = row_pointer(copy->src) + step;
-        set(copy->dst.tensor,
-            local(single ? "wl::splat(wl::load_one(" + from + "))" : "wl::load(" + from + ")", tensor(copy->dst.tensor).name,
-                  known),
-            copy);
+        set(copy->dst.tensor, local(single ? "wl::splat(wl::load_one(" + from + "))" : "wl::load(" + from + ")", dst.name), copy);
       }
     }
   }
@@ -300,7 +291,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     if (const auto* reduce = std::get_if<Reduce>(&each.node))
       out_.line("wl::{}({}, {}{});", rows ? "store_one" : "store", element(reduce->dst, loops),
                 rounded(tensor(reduce->dst).dtype, fmt::format("wl::splat(wl::across<wl::{}>({}))",
-                                                               name_of(reduction_of(reduce->op).combine), total[reduce->dst])),
+                                                               name_of(reduction_of(reduce->op).combine), total[&each])),
                 rows ? "[0]" : "");
   for (std::size_t i = 0; i <= loops.size(); ++i) out_.close();
 }

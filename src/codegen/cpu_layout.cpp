@@ -4,34 +4,28 @@ namespace warploom::codegen {
 namespace {
 // How the statements use one shared tensor.
 struct Uses {
-  std::optional<bool> rows_fast_as_b;  // from Mmas that read it as second operand
-  bool contradicts = false;
-  std::int64_t width = 0;  // n of those Mmas; -1 when they differ or do not read whole panels
+  const Statement *as_is = nullptr, *transposed = nullptr;  // the last Mma that reads it as second operand so
+  std::int64_t width = 0;                                   // n of those Mmas; -1 when they differ or do not read whole panels
   bool as_a = false;
   bool filled_by_columns = false;  // a copy into it reads a global tensor whose columns are contiguous
 };
 
 void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges, std::vector<Uses>& uses) {
-  const auto at = [&](TensorId id) -> Uses& { return uses[id]; };
   for (const Statement& statement : body) {
-    const auto* loop = std::get_if<For>(&statement.node);
-    if (loop) ranges.enter(*loop);
+    if (const auto* loop = std::get_if<For>(&statement.node)) ranges.enter(*loop);
     for_bodies(statement, [&](const Body& inner) { note_uses(program, inner, ranges, uses); });
-    if (loop) ranges.leave(*loop);
     if (const auto* copy = std::get_if<Copy>(&statement.node)) {
       const Tensor& src = program.tensor(copy->src.tensor);
       const std::size_t rank = src.shape.size();
       if (src.scope == Scope::global && rank >= 2 && program.tensor(copy->dst.tensor).shape.size() >= 2)
-        at(copy->dst.tensor).filled_by_columns |= src.strides[rank - 2] == 1 && src.strides[rank - 1] != 1;
+        uses[copy->dst.tensor].filled_by_columns |= src.strides[rank - 2] == 1 && src.strides[rank - 1] != 1;
     }
     const auto* mma = std::get_if<Mma>(&statement.node);
     if (!mma) continue;
-    at(mma->a.tensor).as_a = true;
-    Uses& b = at(mma->b.tensor);
-    const std::size_t rank = mma->b.extent.size(), n_dim = rank - (mma->transpose_b ? 2 : 1);
-    if (rank < 2) continue;
-    b.contradicts |= b.rows_fast_as_b.value_or(mma->transpose_b) != mma->transpose_b;
-    b.rows_fast_as_b = mma->transpose_b;
+    uses[mma->a.tensor].as_a = true;
+    Uses& b = uses[mma->b.tensor];
+    (mma->transpose_b ? b.transposed : b.as_is) = &statement;
+    const std::size_t n_dim = mma->b.extent.size() - (mma->transpose_b ? 2 : 1);
     const std::int64_t n = mma->b.extent[n_dim];
     const bool whole = ranges.divisible(mma->b.offset[n_dim], n) && (b.width == 0 || b.width == n);
     b.width = whole ? n : -1;
@@ -49,24 +43,20 @@ CpuLayout plain(const Tensor& tensor, std::int64_t lanes) {
 }
 
 void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
-  if (!uses.rows_fast_as_b && !uses.as_a) return;
-  layout.rows_fast = uses.rows_fast_as_b.value_or(uses.filled_by_columns);
+  const bool as_b = uses.as_is || uses.transposed;
+  if (!as_b && !uses.as_a) return;
+  layout.rows_fast = as_b ? uses.transposed != nullptr : uses.filled_by_columns;
   layout.panel = round_up(layout.fast(), lanes);
-  if (uses.rows_fast_as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast()) layout.panel = uses.width;
+  if (as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast()) layout.panel = uses.width;
   else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1) layout.panel += lanes;
 }
 
 // Two products that read a tensor as second operand, one as it is and one transposed.
-Error contradiction(const Program& program, TensorId id) {
-  const Statement* as_is = nullptr;
-  const Statement* transposed = nullptr;
-  for (const synth::Site& site : synth::sites_of(program))
-    if (const auto* mma = std::get_if<Mma>(&site.statement->node); mma && mma->b.tensor == id)
-      (mma->transpose_b ? transposed : as_is) = site.statement;
+Error contradiction(const Program& program, const std::string& name, const Uses& uses) {
   const auto quoted = [&](const Statement& s) { return fmt::format("{} ({})", print(program, s), place_of(s)); };
-  return {ErrorCode::kNoLayout,  fmt::format("matrix products read '{}' both as it is and transposed", program.tensor(id).name),
-          place_of(*transposed), fmt::format("one orientation of '{}', as in {}", program.tensor(id).name, quoted(*as_is)),
-          quoted(*transposed),   "copy it into a tensor of its own for each orientation"};
+  return {ErrorCode::kNoLayout,       fmt::format("matrix products read '{}' both as it is and transposed", name),
+          place_of(*uses.transposed), fmt::format("one orientation of '{}', as in {}", name, quoted(*uses.as_is)),
+          quoted(*uses.transposed),   "copy it into a tensor of its own for each orientation"};
 }
 }  // namespace
 std::int64_t CpuLayout::matrix_floats() const { return round_up(fast(), panel) * slow(); }
@@ -94,7 +84,7 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capa
     layouts.of.emplace_back();
     if (tensor.scope == Scope::global) continue;
     CpuLayout& layout = layouts.of.back() = plain(tensor, lanes);
-    if (uses[i].contradicts) return fail(contradiction(program, static_cast<TensorId>(i)));
+    if (uses[i].as_is && uses[i].transposed) return fail(contradiction(program, tensor.name, uses[i]));
     if (tensor.scope == Scope::shared) choose_shared(layout, uses[i], lanes);
     // One vector of slack: a whole vector may be read or written at any element.
     layout.floats = round_up(layout.matrix_floats() * layout.matrices + lanes, lanes);

@@ -52,24 +52,21 @@ std::string CudaEmitter::value_text(const Value& value, const std::function<std:
   return fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
 }
 
-void CudaEmitter::store_floats(TensorId id, const std::string& wide) {
-  const Dtype dtype = tensor(id).dtype;
-  const int per = per_byte(dtype);
-  if (per == 1) return assign(name(id), registers(id).values(), from_float(dtype, wide + "[i]"));
-  std::vector<std::string> parts;
-  for (int place = 0; place < per; ++place)
-    parts.push_back(fmt::format("wl::packed<{}, {}>({}[{}], {})", bits_of(dtype), is_signed(dtype), wide,
-                                (Index::variable("i") * per + place).text(), place));
-  assign(name(id), array_length(id, registers(id).values()), fmt::format("{}", fmt::join(parts, " | ")));
-}
-
 // make(array of floats), which then go into the tensor; or make(the tensor's own) where that serves.
 void CudaEmitter::as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make) {
   if (own) return make(name(id));
+  const Dtype dtype = tensor(id).dtype;
+  const std::int64_t values = registers(id).values();
+  const int per = per_byte(dtype);
   const auto scope = out_.block("{{");
-  out_.line("WL_REG(float, {}, {});", array, registers(id).values());
+  out_.line("WL_REG(float, {}, {});", array, values);
   make(array);
-  store_floats(id, array);
+  if (per == 1) return assign(name(id), values, from_float(dtype, fmt::format("{}[i]", array)));
+  std::vector<std::string> parts;
+  for (int place = 0; place < per; ++place)
+    parts.push_back(fmt::format("wl::packed<{}, {}>({}[{}], {})", bits_of(dtype), is_signed(dtype), array,
+                                (Index::variable("i") * per + place).text(), place));
+  assign(name(id), values / per, fmt::format("{}", fmt::join(parts, " | ")));
 }
 
 void CudaEmitter::emit(const Map& node) {

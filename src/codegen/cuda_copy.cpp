@@ -179,10 +179,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
 
   const std::size_t panel_dim = synth::contiguous_dim(layout, tensor(shared.tensor));
   const std::int64_t panel = layout.dims[panel_dim][0].extent;
-  const std::int64_t panels = shared.extent[panel_dim] / panel;
-  std::int64_t rows = 1;
-  for (std::size_t d = 0; d < shared.extent.size(); ++d)
-    if (d != panel_dim) rows *= shared.extent[d];
+  const std::int64_t panels = shared.extent[panel_dim] / panel, rows = element_count(shared.extent) / shared.extent[panel_dim];
   // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
   const Peers among = peers_along(program_, node.multicast);
   const bool by_panels = panels % among.blocks() == 0;

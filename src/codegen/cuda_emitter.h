@@ -118,7 +118,6 @@ class CudaEmitter {
     return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
   }
   std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, bool inner = true);
-  void store_floats(TensorId id, const std::string& wide);  // an array of floats into the tensor's
   void as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make);
   void emit(const Mma& node);
   void mma_warpgroup(const Mma& node, const Instruction& row);

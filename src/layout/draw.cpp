@@ -66,7 +66,7 @@ Grid grid_of(const TvLayout& layout, std::int64_t most) {
       if (cell.hue >= 0) cell.text += cell.text.back() == '+' ? "" : "+";
       else cell = {fmt::format("T{}V{}", t, v), t * 137 % 360};  // neighbours get hues far apart
     }
-  return {to_string(layout), layout.tile, most, [&](const Coord& coord) { return held.count(coord) ? held[coord] : Cell{}; }};
+  return {to_string(layout), layout.tile, most, [&](const Coord& coord) { return held[coord]; }};
 }
 
 Grid grid_of(const MemoryLayout& layout, std::int64_t most) {

@@ -44,17 +44,8 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, std::size_t c, int 
   return layout;
 }
 
-Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, std::size_t c, int panel_bytes, int element_bits) {
-  const std::int64_t width = panel_bytes * std::int64_t{8} / std::max(element_bits, 1);
-  const bool known = panel_bytes == 32 || panel_bytes == 64 || panel_bytes == 128;
-  if (!known || extents.size() != 2 || c > 1 || width < 1 || width * element_bits != panel_bytes * 8 || extents[c] % width ||
-      extents[0] < 1 || extents[1] < 1)
-    return layout_error(
-        "a tile cannot be cut into panels",
-        "two extents, one of them contiguous and a multiple of the panel's elements; panels of 32, 64 or 128 bytes",
-        fmt::format("extents ({}), contiguous {}, elements of {} bits, {}-byte panels", fmt::join(extents, ","), c, element_bits,
-                    panel_bytes));
-  const std::int64_t rows = extents[1 - c];
+MemoryLayout panels(const std::vector<std::int64_t>& extents, std::size_t c, int panel_bytes, int element_bits) {
+  const std::int64_t width = panel_bytes * 8 / element_bits, rows = extents[1 - c];
   MemoryLayout layout;
   layout.dims.resize(2);
   layout.dims[c] = {{width, 1}};
@@ -84,7 +75,7 @@ std::uint64_t BitMatrix::operator()(std::uint64_t x) const {
   return sum;
 }
 
-Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memory) {
+std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memory) {
   const std::size_t rank = std::min(registers.tile.size(), memory.dims.size());
   bool linear = true;
   BitMatrix result;
@@ -113,10 +104,7 @@ Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memo
       taken |= column;
     }
   }
-  if (!linear)
-    return layout_error("addresses are not linear over bits", "extents that are powers of two, sums that do not carry",
-                        to_string(registers) + " in " + to_string(memory));
-  return result;
+  return linear ? std::optional(std::move(result)) : std::nullopt;
 }
 
 // Vectors and banks: common_vector, bank_conflict_ways, choose_swizzle.

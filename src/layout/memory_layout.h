@@ -11,6 +11,7 @@
 // Laws (tested): a swizzle is its own inverse and permutes aligned blocks of
 // 2^(bits+base+shift) bytes; conflict ways computed by enumeration equal those of the closed form (BitMatrix below).
 #pragma once
+#include <optional>
 #include "layout/tv_layout.h"
 namespace warploom::layout {
 struct Swizzle {
@@ -44,8 +45,8 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, std::size_t contigu
 
 // The panel form that the tensor copy engine writes and wgmma reads: dimension `contiguous` cut into panels of
 // `panel_bytes` (32, 64 or 128), each panel a dense block of rows along the other (single) dimension, swizzled by the mode of
-// that width. Fails when the contiguous extent is no multiple of the panel.
-Result<MemoryLayout> panels(const std::vector<std::int64_t>& extents, std::size_t contiguous, int panel_bytes, int element_bits);
+// that width. The contiguous extent is a multiple of the panel's elements.
+MemoryLayout panels(const std::vector<std::int64_t>& extents, std::size_t contiguous, int panel_bytes, int element_bits);
 
 // The widest access in elements that every thread can make along its leading value modes: the largest power of two v (at most
 // max_bytes wide) such that values [k·v, (k+1)·v) of each thread are v consecutive, v-aligned elements of memory and are not torn
@@ -88,8 +89,8 @@ struct BitMatrix {
 };
 
 // (thread bits, then value bits) → bits of the offset in memory after the swizzle, counted in BITS so that elements of less than
-// a byte have an address. kLayout when the map is not linear.
-Result<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memory);
+// a byte have an address. Nothing where the map is not linear.
+std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memory);
 
 // Pictures of layouts, as text and as SVG: a row of the tile a line, dimensions before the last two one below the other.
 //

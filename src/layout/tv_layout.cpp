@@ -95,9 +95,6 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t fi
 }
 
 Result<TvLayout> reduce(const TvLayout& layout, int axis) {
-  if (axis < 0 || axis >= layout.rank())
-    return layout_error("a reduction names an axis that the tile lacks", fmt::format("an axis in [0, {})", layout.rank()),
-                        std::to_string(axis));
   const auto a = static_cast<std::size_t>(axis);
   for (const auto* modes : {&layout.thread, &layout.value})
     for (const TvMode& mode : *modes) {
@@ -116,14 +113,11 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
 }
 
 TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents) {
-  TvLayout result{std::vector<std::int64_t>(layout.tile.size(), 1), layout.thread, layout.value};
-  std::vector<std::int64_t>& extents = result.tile;
-  const std::size_t given = std::min(extents.size(), operand_extents.size());
-  std::copy_backward(operand_extents.end() - static_cast<std::ptrdiff_t>(given), operand_extents.end(), extents.end());
+  TvLayout result{operand_extents, layout.thread, layout.value};
   for (auto* modes : {&result.thread, &result.value})
     for (TvMode& mode : *modes)
-      for (std::size_t d = 0; d < extents.size(); ++d)
-        if (extents[d] == 1) mode.step[d] = 0;
+      for (std::size_t d = 0; d < operand_extents.size(); ++d)
+        if (operand_extents[d] == 1) mode.step[d] = 0;
   std::erase_if(result.value, steps_nowhere);
   return result;
 }

@@ -57,8 +57,7 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t co
 Result<TvLayout> reduce(const TvLayout& layout, int axis);
 
 // The layout of an operand that is broadcast along every dimension where its own extent is 1 and the tile's is not: the same
-// threads; value modes that step only along broadcast dimensions are dropped. Fewer extents than the tile has dimensions stand for
-// its last ones.
+// threads; value modes that step only along broadcast dimensions are dropped.
 TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents);
 
 // "tile 16x8 thread [4:(0,2)] [8:(1,0)] value [2:(0,1)] [2:(8,0)]"

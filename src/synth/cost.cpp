@@ -188,8 +188,6 @@ class Model : Question {
       work.add(walk(node.body, threads), loops_.back().trips);
     }
     spread_ = spread;
-    for (auto* blocks : {&wave_, &spread_})
-      for (Environment& block : *blocks) block.erase(node.variable);
     loops_.pop_back();
     return work;
   }

@@ -5,7 +5,7 @@ namespace {
 constexpr int kLaneBits = 5, kMostBits = 32;  // of a warp's lanes; that one shuffle moves
 
 // (thread bits, then value bits) → bits of the element's number in the tile.
-Result<layout::BitMatrix> elements_of(const TvLayout& layout) {
+std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
   return bit_matrix(layout, layout::dense(layout.tile, layout.rank() - 1, 1));
 }
 }  // namespace

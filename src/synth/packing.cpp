@@ -8,7 +8,6 @@
 // value [2 : (0,1)] [2 : (8,0)] [2 : (0,8)]. A thread's 8 bytes are one access: value digits get the strides 1, 2 and 4, thread digits
 // 8 and 32. In the order of the coordinates that is  (8:32)(2:2), (2:1)(4:8)(2:4).
 #include "synth/solve.h"
-#include "tile/print.h"
 namespace warploom::synth {
 namespace {
 using layout::Coord, layout::MemoryLayout, layout::TvMode;

@@ -213,7 +213,7 @@ class SharedSolver : Question {
                      "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
     const std::int64_t bytes = bytes_of(tensor.dtype, tensor.shape[contiguous]);
     if (const auto panel = static_cast<int>(panel_of(bytes))) {
-      WARPLOOM_TRY(solution_.shared[id], layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype)));
+      solution_.shared[id] = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
       const Use& by = matrix ? *matrix : *engine;
       solution_.reasons[id] = {by.site->statement,
                                fmt::format("{}-byte panels, as the {} reads them, contiguous along dimension {}", panel,

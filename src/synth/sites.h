@@ -33,9 +33,8 @@ struct Range {
 class IndexRanges {
  public:
   explicit IndexRanges(const Program& program);
-  void enter(const For& loop);
+  void enter(const For& loop);  // to hold until another loop of its name: no index outside names its variable
   void enter(const std::string& variable, std::int64_t count) { loops_[variable] = {{0, count - 1}}; }  // from 0 on
-  void leave(const For& loop) { loops_.erase(loop.variable); }
   Range of(const Index& index) const;
   bool divisible(const Index& index, std::int64_t by) const;
 

@@ -4,25 +4,21 @@ namespace warploom::tile {
 namespace {
 constexpr std::int64_t kLargestDivisor = std::int64_t{1} << 20;
 
-// Two's complement arithmetic without undefined overflow.
 std::uint64_t bits(std::int64_t a) { return static_cast<std::uint64_t>(a); }
-std::int64_t wrap_add(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(bits(a) + bits(b)); }
-std::int64_t wrap_sub(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(bits(a) - bits(b)); }
-std::int64_t wrap_mul(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(bits(a) * bits(b)); }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   if (b == 0) return 0;
-  if (b == -1) return wrap_sub(0, a);
+  if (b == -1) return compute(IndexOp::sub, 0, a);
   const std::int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 }  // namespace
 std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
   switch (op) {
-    case IndexOp::add: return wrap_add(a, b);
-    case IndexOp::sub: return wrap_sub(a, b);
-    case IndexOp::mul: return wrap_mul(a, b);
+    case IndexOp::add: return static_cast<std::int64_t>(bits(a) + bits(b));
+    case IndexOp::sub: return static_cast<std::int64_t>(bits(a) - bits(b));
+    case IndexOp::mul: return static_cast<std::int64_t>(bits(a) * bits(b));
     case IndexOp::div: return floor_div(a, b);
-    case IndexOp::mod: return wrap_sub(a, wrap_mul(floor_div(a, b), b));
+    case IndexOp::mod: return static_cast<std::int64_t>(bits(a) - bits(floor_div(a, b)) * bits(b));
     case IndexOp::min: return std::min(a, b);
     case IndexOp::max: return std::max(a, b);
     default: return 0;
@@ -35,8 +31,7 @@ bool has_constant(const Index& index, IndexOp op) { return index.op() == op && i
 std::optional<Index> fold_add(const Index& a, const Index& b) {
   if (b.constant() == 0) return a;
   if (a.constant()) return b + a;  // constants stand right
-  if (has_constant(a, IndexOp::add))
-    return b.constant() ? a.left() + wrap_add(*a.right().constant(), *b.constant()) : a.left() + b + a.right();
+  if (has_constant(a, IndexOp::add)) return b.constant() ? a.left() + (a.right() + b) : a.left() + b + a.right();
   // Sums lean left, so that they need no parentheses.
   if (b.op() == IndexOp::add) return a + b.left() + b.right();
   if (b.op() == IndexOp::sub) return a + b.left() - b.right();
@@ -45,8 +40,8 @@ std::optional<Index> fold_add(const Index& a, const Index& b) {
 
 std::optional<Index> fold_sub(const Index& a, const Index& b) {
   if (a.same(b)) return Index(0);
-  if (b.constant()) return a + wrap_sub(0, *b.constant());
-  if (has_constant(b, IndexOp::add)) return a - b.left() + wrap_sub(0, *b.right().constant());
+  if (b.constant()) return a + (Index(0) - b);
+  if (has_constant(b, IndexOp::add)) return a - b.left() - b.right();
   if (has_constant(a, IndexOp::add)) return a.left() - b + a.right();
   return std::nullopt;
 }
@@ -55,9 +50,8 @@ std::optional<Index> fold_mul(const Index& a, const Index& b) {
   if (b.constant() == 0) return Index(0);
   if (b.constant() == 1) return a;
   if (a.constant()) return b * a;
-  if (has_constant(a, IndexOp::mul))
-    return b.constant() ? a.left() * wrap_mul(*a.right().constant(), *b.constant()) : a.left() * b * a.right();
-  if (b.constant() && has_constant(a, IndexOp::add)) return a.left() * b + wrap_mul(*a.right().constant(), *b.constant());
+  if (has_constant(a, IndexOp::mul)) return b.constant() ? a.left() * (a.right() * b) : a.left() * b * a.right();
+  if (b.constant() && has_constant(a, IndexOp::add)) return a.left() * b + a.right() * b;
   if (b.op() == IndexOp::mul) return a * b.left() * b.right();
   return std::nullopt;
 }
@@ -66,13 +60,12 @@ std::optional<Index> fold_div(const Index& a, const Index& b) {
   const std::int64_t by = b.constant().value_or(0);
   if (by <= 0) return std::nullopt;
   if (by == 1) return a;
-  const auto divides = [by](const Index& factor) { return *factor.constant() % by == 0; };
-  if (has_constant(a, IndexOp::mul) && divides(a.right())) return a.left() * (*a.right().constant() / by);
+  const auto divides = [by](const Index& factor) { return factor.value() % by == 0; };
+  if (has_constant(a, IndexOp::mul) && divides(a.right())) return a.left() * (a.right() / b);
   if (has_constant(a, IndexOp::add) && divides(a.right()) && has_constant(a.left(), IndexOp::mul) && divides(a.left().right()))
-    return a.left() / b + *a.right().constant() / by;
-  if (has_constant(a, IndexOp::div) && *a.right().constant() > 0 &&
-      *a.right().constant() <= std::numeric_limits<std::int64_t>::max() / by)
-    return a.left() / (*a.right().constant() * by);
+    return a.left() / b + a.right() / b;
+  if (has_constant(a, IndexOp::div) && a.right().value() > 0 && a.right().value() <= INT64_MAX / by)
+    return a.left() / (a.right() * b);
   return std::nullopt;
 }
 
@@ -80,8 +73,8 @@ std::optional<Index> fold_mod(const Index& a, const Index& b) {
   const std::int64_t by = b.constant().value_or(0);
   if (by <= 0) return std::nullopt;
   if (by == 1) return Index(0);
-  if (has_constant(a, IndexOp::mul) && *a.right().constant() % by == 0) return Index(0);
-  if (has_constant(a, IndexOp::mod) && *a.right().constant() > 0 && by % *a.right().constant() == 0) return a;
+  if (has_constant(a, IndexOp::mul) && a.right().value() % by == 0) return Index(0);
+  if (has_constant(a, IndexOp::mod) && a.right().value() > 0 && by % a.right().value() == 0) return a;
   return std::nullopt;
 }
 
@@ -159,8 +152,7 @@ std::string Index::text() const {
   if (op() == IndexOp::min || op() == IndexOp::max)
     return fmt::format("wl::{}({}, {})", word_of(op()).text, left().text(), right().text());
   const auto added = right().constant();
-  if (op() == IndexOp::add && added && *added < 0 && *added != std::numeric_limits<std::int64_t>::min())
-    return left().text() + " - " + std::to_string(-*added);
+  if (op() == IndexOp::add && added && *added < 0 && *added != INT64_MIN) return left().text() + " - " + std::to_string(-*added);
   const auto& [sign, precedence] = word_of(op());
   return fmt::format("{} {} {}", text_within(left(), precedence), sign, text_within(right(), precedence + 1));
 }

@@ -322,7 +322,6 @@ class Block {
       WARPLOOM_CHECK(body(s.body));
       if (__builtin_add_overflow(at, s.step.evaluate(variables_), &at)) break;
     }
-    variables_.erase(s.variable);
     return ok();
   }
 
@@ -384,31 +383,27 @@ class Block {
   const Location* last_ = nullptr;  // of the statement that ran last
 };
 
-Status check_buffers(const Program& program, const Buffers& buffers) {
-  for (const Tensor& tensor : program.tensors) {
-    if (tensor.scope != Scope::global) continue;
-    const auto needed = static_cast<std::size_t>(bytes_of(tensor.dtype, span_of(tensor)));
-    const auto found = buffers.find(tensor.name);
-    const std::size_t given = found == buffers.end() ? 0 : found->second.size();
-    if (given < needed)
-      return fail({ErrorCode::kTileRuntime, "a global tensor has no buffer, or one that is too small",
-                   fmt::format("program '{}': tensor '{}'", program.name, tensor.name), fmt::format("{} bytes", needed),
-                   fmt::format("{} bytes", given), "give a buffer for each global tensor by its name"});
-  }
-  return ok();
-}
-
-Status check_memory(const Program& program) {
+Status check_memory(const Program& program, const Buffers& buffers) {
+  const std::int64_t together = program.cooperative ? element_count(program.grid) : cluster_size(program);
   std::int64_t elements = 0;  // each tensor has at most 2^48 of them and there are fewer than 2^14 tensors
   for (const Tensor& tensor : program.tensors) {
-    if (tensor.scope != Scope::global) elements += element_count(tensor.shape);
-    if (elements > kMostElements / (program.cooperative ? element_count(program.grid) : cluster_size(program)))
-      return fail({ErrorCode::kTileRuntime, "the shared and register tensors are too large to interpret",
-                   fmt::format("program '{}': tensor '{}'", program.name, tensor.name),
+    const std::string place = fmt::format("program '{}': tensor '{}'", program.name, tensor.name);
+    const bool global = tensor.scope == Scope::global;
+    const auto found = buffers.find(tensor.name);
+    const std::int64_t needed = global ? bytes_of(tensor.dtype, span_of(tensor)) : 0,
+                       given = found == buffers.end() ? 0 : std::ssize(found->second);
+    if (given < needed)
+      return fail({ErrorCode::kTileRuntime, "a global tensor has no buffer, or one that is too small", place,
+                   fmt::format("{} bytes", needed), fmt::format("{} bytes", given),
+                   "give a buffer for each global tensor by its name"});
+    if (!global) elements += element_count(tensor.shape);
+    if (elements > kMostElements / together)
+      return fail({ErrorCode::kTileRuntime, "the shared and register tensors are too large to interpret", place,
                    fmt::format("{} elements at most of blocks that run together", kMostElements), "", "use smaller tiles"});
   }
   return ok();
 }
+
 Status run(std::list<std::deque<Block>>& clusters, Turns& turns) {
   using boost::context::fiber;
   if (clusters.size() == 1 && clusters.front().size() == 1) return clusters.front()[0].run();
@@ -433,8 +428,7 @@ Status run(std::list<std::deque<Block>>& clusters, Turns& turns) {
 }  // namespace
 Status interpret(const Program& program, const Buffers& buffers) {
   WARPLOOM_CHECK(verify(program));
-  WARPLOOM_CHECK(check_buffers(program, buffers));
-  WARPLOOM_CHECK(check_memory(program));
+  WARPLOOM_CHECK(check_memory(program, buffers));
   for (const Tensor& tensor : program.tensors)
     if (tensor.zeroed) std::ranges::fill(buffers.at(tensor.name), std::byte{0});
   Turns turns;

@@ -128,10 +128,13 @@ class Reader : public Cursor {
   }
   Index primary() {
     if (peek().kind == TokenKind::integer) return Index(integer());
-    if (peek().kind == TokenKind::word) return is("(", 1) ? call() : Index::variable(std::string(take().text));
+    const bool word = peek().kind == TokenKind::word;
+    if (word && !is("(", 1)) return Index::variable(std::string(take().text));
     if (!deeper()) return {};
     Index inner;
-    if (accept("-")) {
+    if (word) {
+      inner = call();
+    } else if (accept("-")) {
       inner = Index(0) - primary();
     } else if (accept("(")) {
       inner = binary(1);
@@ -146,14 +149,12 @@ class Reader : public Cursor {
     const auto function = find(take().text, 3);
     if (!function) fail("no function of indices has this name", "wl::min or wl::max");
     if (++terms_ > kMostTerms) fail("the expression is too long");
-    if (!deeper() || !function) return {};
     expect("(");
     const Index left = binary(1);
     expect(",");
     const Index right = binary(1);
     expect(")");
-    --depth_;
-    return Index::make(*function, left, right);
+    return function ? Index::make(*function, left, right) : Index();
   }
   Value value(int depth) {
     Value value;

@@ -44,11 +44,8 @@ class Writer {
   void item(const Value& value) {
     if (value.kind == Value::Kind::constant) return item(value.constant);
     if (value.kind == Value::Kind::tensor) return item(Named{value.tensor});
-    if (value.kind == Value::Kind::coordinate) {
-      out += fmt::format("index({}{}{})", value.axis, value.shift.constant() == 0 ? "" : ", ",
-                         value.shift.constant() == 0 ? "" : value.shift.text());
-      return;
-    }
+    if (value.kind == Value::Kind::coordinate)
+      return all(*this, "index(", value.axis, Optional{", ", value.shift.constant() != 0, value.shift}, ")");
     out += name_of(value.op);
     for (std::size_t i = 0; i < value.operands.size(); ++i) all(*this, i ? ", " : "(", value.operands[i]);
     out += value.operands.empty() ? "()" : ")";

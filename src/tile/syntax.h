@@ -2,6 +2,7 @@
 // prints it. A string is a sign, its blanks the printer's; docs/tile.md has the grammar.
 #pragma once
 #include <concepts>
+#include "base/rows.h"
 #include "tile/program.h"
 namespace warploom::tile {
 // In the order of Statement::node.
@@ -29,9 +30,7 @@ inline constexpr std::array<IndexWord, 9> kIndexWords = {
 
 inline std::string_view name_of(ReduceOp op) { return reduction_of(op).name; }
 inline std::optional<ReduceOp> reduce_op_named(std::string_view name) {
-  for (std::size_t i = 0; i < kReductions.size(); ++i)
-    if (kReductions[i].name == name) return static_cast<ReduceOp>(i);
-  return std::nullopt;
+  return row_where<ReduceOp>(kReductions, name, &Reduction::name);
 }
 using warploom::name_of;  // types and operations too, which the overload above would hide
 

@@ -35,8 +35,8 @@ TEST(F2, HeaderExampleHolds) {
 }
 
 TEST(F2, LayoutsThatAreNotLinearAreRefused) {
-  EXPECT_EQ(bit_matrix(mma_accumulator(), dense({16, 8}, 1, 32, 1)).error().code, ErrorCode::kLayout);
-  EXPECT_EQ(bit_matrix({{3}, {{3, {1}}}, {}}, dense({3}, 0, 32)).error().code, ErrorCode::kLayout);
+  EXPECT_FALSE(bit_matrix(mma_accumulator(), dense({16, 8}, 1, 32, 1)));
+  EXPECT_FALSE(bit_matrix({{3}, {{3, {1}}}, {}}, dense({3}, 0, 32)));
 }
 
 RC_GTEST_PROP(F2Property, AddressesAreSumsOfColumns, ()) {

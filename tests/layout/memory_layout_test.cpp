@@ -57,7 +57,8 @@ Swizzle random_swizzle() {
 MemoryLayout random_memory(const std::vector<std::int64_t>& extents, int bits) {
   const int contiguous = *rc::gen::inRange(0, 2);
   if (*rc::gen::inRange(0, 3) == 0) {
-    if (auto p = panels(extents, contiguous, *rc::gen::element(32, 64, 128), bits)) return *p;
+    const int bytes = *rc::gen::element(32, 64, 128);
+    if (extents[contiguous] * bits % (bytes * 8) == 0) return panels(extents, contiguous, bytes, bits);
   }
   return dense(extents, contiguous, bits, *rc::gen::element<std::int64_t>(0, 0, 1, 8), random_swizzle());
 }
@@ -74,7 +75,7 @@ TvLayout random_register_layout(const std::vector<std::int64_t>& extents) {
 }
 
 TEST(MemoryLayout, HeaderExampleHolds) {
-  const MemoryLayout m = panels({64, 256}, 1, 128, 16).value();
+  const MemoryLayout m = panels({64, 256}, 1, 128, 16);
   EXPECT_EQ(to_string(m), "(64:64), (64:1)(4:4096) of 16 bits swizzle{3,4,3}");
   EXPECT_EQ(m.bytes(), 64 * 256 * 2);
   EXPECT_EQ(m.element_offset({3, 70}), 3 * 64 + 6 + 4096);
@@ -104,15 +105,6 @@ TEST(MemoryLayout, BytesCoverEverySwizzledOffset) {
   }
 }
 
-TEST(MemoryLayout, PanelsRefuseWhatDoesNotFit) {
-  for (const auto& p : {panels({64, 100}, 1, 128, 16), panels({64, 64}, 1, 48, 16), panels({64}, 0, 128, 16),
-                        panels({64, 64}, 2, 128, 16), panels({0, 64}, 1, 128, 16)}) {
-    ASSERT_FALSE(p);
-    EXPECT_EQ(p.error().code, ErrorCode::kLayout);
-    EXPECT_FALSE(p.error().expected.empty());
-  }
-}
-
 TEST(MemoryLayout, ColumnOfADenseTileConflictsAndASwizzleCuresIt) {
   const TvLayout column = coalesced({64, 64}, 0, 1, 32).value();  // a warp runs down a column
   const MemoryLayout plain = dense({64, 64}, 1, 32);
@@ -132,7 +124,7 @@ TEST(MemoryLayout, PaddingCuresAColumnToo) {
 TEST(MemoryLayout, RowsOfAPanelAreConflictFreeFor16Bytes) {
   // Eight threads on eight rows, 16 bytes each: what ldmatrix reads.
   const TvLayout rows{{64, 64}, {{8, {1, 0}}, {4, {8, 0}}}, {{8, {0, 1}}}};
-  EXPECT_EQ(bank_conflict_ways(rows, panels({64, 64}, 1, 128, 16).value(), 16), 1);
+  EXPECT_EQ(bank_conflict_ways(rows, panels({64, 64}, 1, 128, 16), 16), 1);
   EXPECT_EQ(bank_conflict_ways(rows, dense({64, 64}, 1, 16), 16), 8);
   EXPECT_EQ(choose_swizzle({{rows, 16}}, dense({64, 64}, 1, 16)), (Swizzle{3, 4, 3}));
 }
@@ -154,7 +146,7 @@ TEST(MemoryLayout, SwizzleTearsVectorsAboveItsBase) {
 TEST(MemoryLayout, QuestionsAboutBigTilesAreAnsweredQuickly) {
   const TvLayout even = tiled_accumulator(2, 4, {128, 256}, false);
   const TvLayout odd = coalesced({96, 240}, 1, 2, 96).value();
-  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16).value(), odd_memory = dense({96, 240}, 1, 16, 8);
+  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16), odd_memory = dense({96, 240}, 1, 16, 8);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(common_vector(even, even_memory, 16), 2);

@@ -58,13 +58,11 @@ TEST(TvLayout, ReduceDropsValuesAndReplicatesThreads) {
 TEST(TvLayout, ReduceRefusesADiagonalMode) {
   const TvLayout diagonal{{4, 4}, {{4, {1, 1}}}, {}};
   EXPECT_EQ(reduce(diagonal, 0).error().code, ErrorCode::kLayout);
-  EXPECT_EQ(reduce(diagonal, 2).error().code, ErrorCode::kLayout);
 }
 
 TEST(TvLayout, BroadcastOperandDropsItsModes) {
   const TvLayout compact = broadcast_operand(mma_accumulator(), {1, 8});
   EXPECT_EQ(to_string(compact), "tile 1x8 thread [4:(0,2)] [8:(0,0)] value [2:(0,1)]");
-  EXPECT_EQ(broadcast_operand(mma_accumulator(), {8}), compact);  // missing extents lead
 }
 
 TEST(TvLayout, OperandOfTheTilesOwnShapeIsUnchanged) {

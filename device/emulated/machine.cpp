@@ -154,7 +154,8 @@ void Machine::run_wave() {
   }
   const auto waited = [](const Cta& cta) { return std::ranges::any_of(cta.threads, &Thread::dependency_waited); };
   if (launch_.options.after_launch && !std::ranges::any_of(ctas, waited))
-    hazard_of(nullptr, "grid-dependency", "nobody called griddepcontrol_wait: who waits for this kernel counts on those before it", 0);
+    hazard_of(nullptr, "grid-dependency",
+              "nobody called griddepcontrol_wait: who waits for this kernel counts on those before it", 0);
   banks.finish();
 }
 

@@ -412,7 +412,6 @@ class MatmulWgmma : public Family {
   std::size_t sets_ = c_.reductions.empty() ? 1 : std::ranges::max(row_steps(c_), {}, &RowStep::set).set + 1;
   std::optional<std::size_t> second_ = windows_ ? second_column(c_) : std::nullopt;  // of pixels, the slower axis of a patch
 };
-
 }  // namespace
 FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabilities) {
   auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests(), true) : std::nullopt;

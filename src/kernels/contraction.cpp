@@ -74,9 +74,9 @@ void add_row(Contraction& c) {
 // The sum times these values and the number, in place of the sum for all that read it.
 void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
   const int sum = static_cast<int>(c.sum);
-  const std::vector<bool> varies(c.nest.axes.size());
+  const std::vector<bool> varies = c.nest.values[c.sum].varies;
   std::vector<NestValue> behind;
-  if (number != 1) scales.push_back(sum + 1), behind.push_back({.value = number, .varies = varies});
+  if (number != 1) scales.push_back(sum + 1), behind.push_back({.value = number, .varies = std::vector<bool>(varies.size())});
   c.scaled = !scales.empty();
   for (int last = sum; const int scale : scales) {
     behind.push_back({.kind = Kind::apply, .op = ValueOp::mul, .operands = {last, scale}, .varies = varies});
@@ -90,7 +90,7 @@ void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
   values.insert(values.begin() + sum + 1, behind.begin(), behind.end());
 }
 
-// Where the output needs the sum: everywhere, unless all ways to it go through choices by place.
+// Where the output needs the sum: everywhere, unless all ways to it go through choices by place, before rows are reduced.
 std::vector<Affine> bounds_of(const Contraction& c) {
   const Nest& n = c.nest;
   using Bounds = std::vector<Affine>;
@@ -101,7 +101,8 @@ std::vector<Affine> bounds_of(const Contraction& c) {
     for (std::size_t i = 0; i < value.operands.size(); ++i) {
       auto own = needs[at(value.operands[i])];
       if (!own) continue;
-      const bool chosen = value.kind == Kind::apply && value.op == ValueOp::where && i > 0;
+      const bool alone = c.reductions.empty() || v < c.reductions[0],
+                 chosen = alone && value.kind == Kind::apply && value.op == ValueOp::where && i > 0;
       if (const auto bound = chosen ? bound_of(n, value.operands[0], i == 1) : std::nullopt) own->push_back(*bound);
       needs[v] = !needs[v] || needs[v] == own ? own : Bounds{};
     }

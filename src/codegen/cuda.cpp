@@ -62,6 +62,7 @@ void CudaEmitter::section(std::span<const Statement> statements) {
     const auto guard = out_.block_if(single_thread_ ? "t == 0" : "");
     body(statements);
   }
+  if (!now_.accumulators.empty()) finish_matrix(0);  // of sums that nobody stored
   if (!now_.engine_reads.empty()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;

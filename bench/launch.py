@@ -107,7 +107,7 @@ class Loaded:
             shape = *kernel["grid"], kernel["threads"], 1, 1, kernel["shared_bytes"], stream, pointers
             if kernel.get("cooperative"):
                 check(CUDA.cuLaunchCooperativeKernel(function, *shape), "cuLaunchCooperativeKernel")
-            elif kernel.get("overlaps") and kernel is not self.plan["kernels"][0]:
+            elif kernel.get("overlaps"):
                 attribute = Attribute(PROGRAMMATIC_SERIALIZATION, 0, (ctypes.c_int * 16)(1))
                 config = Config((ctypes.c_uint * 3)(*kernel["grid"]), (ctypes.c_uint * 3)(kernel["threads"], 1, 1), kernel["shared_bytes"],
                                 stream, ctypes.pointer(attribute), 1)

@@ -8,6 +8,7 @@ archive to bring along. bench/measure.py re-measures the plans beside all peers.
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,8 @@ SPELLED = [*[spelled("conv2d_11x11", "crfm", FIRST, FIRST_TORCH, FIRST_SHAPES, t
            spelled("sum_of_columns", "everyday", "reducesum(a[16384,16384], [0], keepdims=0)", "a.sum(0)", [[16384, 16384]], "fp32"),
            spelled("maxpool_3x3", "everyday", "maxpool(a[64,64,112,112], kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1])",
                    "F.max_pool2d(a, 3, 2, 1)", [[64, 64, 112, 112]], "fp32"),
+           *[spelled(f"cumsum_of_lines_{name}", "everyday", f"cumsum(a[{r},{c}], [{axis}])", f"a.cumsum({axis})", [[r, c]], "fp32")
+             for name, r, c, axis in (("1x67108864", 1, 67108864, 1), ("4x1000003", 4, 1000003, 1), ("down_1048576x64", 1048576, 64, 0))],
            spelled("transpose", "everyday", "transpose(a[8192,8192])", "a.T.contiguous()", [[8192, 8192]], "fp32")]
 # Operators over the columns of one matrix: as `warploom new` and as torch say them, and the shapes of their weights.
 ROWWISE = {"layernorm": ("layernormalization(a[{r},{c}], b[{c}], c[{c}])", "F.layer_norm(a, b.shape, b, c)", 2),
@@ -145,12 +148,40 @@ def shown(options, source, row, text, schedule):
         write(options, source, row, text)
     except subprocess.CalledProcessError as problem:
         return None, str(problem)
-    run = subprocess.run([options.warploom, "show", str(source), "--what", "source", "--target", "sm_90a", "--track", row["track"],
-                          "--schedule", schedule, "--json"], capture_output=True, text=True)
+    return show(options, source, row, "launch_list", "--what", "source", "--schedule", schedule)
+
+
+def show(options, source, row, wanted, *flags):
+    run = subprocess.run([options.warploom, "show", str(source), "--target", "sm_90a", "--track", row["track"], "--json", *flags],
+                         capture_output=True, text=True)
     try:
-        return json.loads(run.stdout)["launch_list"], ""
+        return json.loads(run.stdout)[wanted], ""
     except (json.JSONDecodeError, KeyError):
         return None, f"exit {run.returncode}: {run.stdout[-400:]} {run.stderr[-300:]}"
+
+
+def shown_in_regions(options, source, row, text, stored):
+    """The stored plan of several regions, each different one and its kernels as often as before: their texts are new, the buffers are not."""
+    write(options, source, row, text)
+    regions, said = show(options, source, row, "regions", "--what", "regions")
+    kernels = []
+    for region, line in zip([r for r in regions or [] if r["families"]], stored["schedule"].split("\n")):
+        part, said = show(options, source, row, "launch_list", "--what", "source", "--region", str(region["number"]), "--schedule", line.split(": ", 1)[1])
+        if not part:
+            return None, said
+        kernels += part["kernels"]
+    old = stored["plan"]["kernels"]
+    if len(kernels) != len(old):
+        return None, said or f"{len(kernels)} kernels, and {len(old)} before"
+    for new, was in zip(kernels, old):
+        buffers = [list(dict.fromkeys(arg["buffer"] for arg in kernel["args"])) for kernel in (new, was)]
+        if len(buffers[0]) != len(buffers[1]):
+            return None, f"{new['name']} takes {buffers[0]}, and {buffers[1]} before"
+        new["source"] = re.sub(rf"\b{new['name']}\b", was["name"], new["source"])
+        new["name"] = was["name"]
+        for arg in new["args"]:
+            arg["buffer"] = dict(zip(*buffers))[arg["buffer"]]
+    return stored["plan"] | {"kernels": kernels}, ""
 
 
 def renew(options):
@@ -161,7 +192,9 @@ def renew(options):
             continue
         stored = json.loads(target.read_text())
         with tempfile.TemporaryDirectory() as folder:
-            plan, said = shown(options, pathlib.Path(folder) / f"{row['case']}.textproto", row, text, stored["schedule"])
+            source = pathlib.Path(folder) / f"{row['case']}.textproto"
+            plan, said = shown_in_regions(options, source, row, text, stored) if "\n" in stored["schedule"] else \
+                shown(options, source, row, text, stored["schedule"])
         if plan:
             target.write_text(json.dumps(stored | {"plan": plan}) + "\n")
         else:

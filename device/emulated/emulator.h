@@ -31,7 +31,6 @@ struct Allocation {
   std::string name;
   bool writable = false;
   bool initialised = true;  // false: reading an element that the kernel has not written is a hazard
-  bool settled = false;     // Options::after_launch: the kernels that may still run leave it alone
 };
 
 // When the effect of an asynchronous operation takes place, between its issue and the wait that covers it.

@@ -197,6 +197,5 @@ inline float shfl_xor(float x, int lane_mask, WL_SITE) { return shfl(x, lane() ^
 inline int shfl_xor(int x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 WL_COUNTED(reg_alloc, set_registers(N, true))
 WL_COUNTED(reg_dealloc, set_registers(N, false))
-inline void griddepcontrol_launch() {}
 #undef WL_COUNTED
 }  // namespace wl

@@ -162,7 +162,7 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
   }
   GlobalRange* g = &ranges_[last_range_];
   if (write && !g->allocation->writable) return refused("out-of-range", "{} writes the input {}", what, g->allocation->name);
-  if (launch_.options.after_launch && !g->allocation->settled && !current->dependency_waited)
+  if (launch_.options.after_launch && !current->dependency_waited)
     hazard("grid-dependency", "{} before griddepcontrol_wait", what);
   return g;
 }

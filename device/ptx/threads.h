@@ -49,7 +49,6 @@ WL_FN void reg_dealloc() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 
-// Before the first access to memory that the previous kernel of the stream may still write.
+// Waiting comes before the first access to memory: the kernels before this one on the stream may still write it, or read it.
 WL_FN void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-WL_FN void griddepcontrol_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 }  // namespace wl

@@ -65,6 +65,7 @@ struct Run {
   // What the search began with, so that its resumption can begin alike: so many of the problem's candidates, the best of them by its text.
   std::size_t known = 0;
   std::string known_best = {};
+  double budget_seconds = 0;  // 0: something else ended it, or an older program
 };
 
 // A record is kept as JSON; what SQL asks about it are columns that resources/archive/schema.sql derives.
@@ -72,8 +73,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"}, {Stage::screen
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family, parents, stage, error_code, median_us, low_us,
                                    high_us, reference_us, error, max_error, seed, source_hash, environment, verdict, screened_us)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Run, problem, seed, reference, reference_us, environment, status, candidates, seconds, best,
-                                   known, known_best)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us, environment, status, candidates,
+                                                seconds, best, known, known_best, budget_seconds)
 
 class Archive {
  public:

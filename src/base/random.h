@@ -13,7 +13,7 @@ class Random {
   Random(std::uint64_t seed, std::string_view name) : state_(seed ^ hash64(name)) { next(); }
 
   std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
+    std::uint64_t z = (state_ += kStep);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
@@ -30,7 +30,10 @@ class Random {
     for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[below(i)]);
   }
 
+  void skip(std::uint64_t numbers) { state_ += numbers * kStep; }
+
  private:
+  static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15ull;
   std::uint64_t state_;
 };
 }  // namespace warploom

@@ -11,7 +11,7 @@ struct Flags {
   search::Options search;  // what of it is not worked out of the others
   std::vector<std::string> assume;
   std::optional<int> candidates;
-  bool no_resume = false, resume = false;
+  bool no_resume = false;
 };
 
 const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames), std::end(search::kStrategyNames));
@@ -28,7 +28,7 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
   if (flags.candidates.value_or(1) < 1)
     return contradiction("a search of no candidates finds nothing", "--candidates", std::to_string(*flags.candidates),
                          "ask for at least one, or leave it out for no limit but the budget");
-  if (flags.resume && flags.no_resume)
+  if (flags.search.onward && flags.no_resume)
     return contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both", "give one of them");
   search::Options options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
@@ -121,7 +121,8 @@ Command optimize_command() {
            {"--jobs", &flags->search.jobs, "compilations at once; default: one a core"},
            {"--archive", &flags->search.archive, "the archive file; default: in the cache folder"},
            {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
-           {"--resume", &flags->resume, "use it, as is the default"}},
+           {"--resume", &flags->search.onward,
+            "search on, even where a search of this budget is done there and would be the answer"}},
           [flags](const Session& session) { return optimize(*flags, session); }};
 }
 }  // namespace warploom::cli

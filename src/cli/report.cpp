@@ -224,8 +224,8 @@ Status add_regions(Page& page) {
   const std::string model = text_at(page.plan, "/model"), arch = text_at(page.plan, "/launch_list/arch");
   if (model.empty()) return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model"});
   WARPLOOM_TRY(graph::Graph graph, parse_onnx(model, "the plan's model"));
-  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(const auto capabilities, target::capabilities_of(arch.starts_with("sm_") ? arch : "cpu"));
+  WARPLOOM_TRY(graph, search::planned(std::move(graph), capabilities));
   const Track track = *track_named(text_at(page.plan, "/track"));
   WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
   page.record["roofs"] = {{"gbs", capabilities.dram_gbs}, {"tflops", 1 / verify::roofline_us(capabilities, track, 1e6, 0)}};

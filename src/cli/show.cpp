@@ -63,8 +63,8 @@ Result<Answer> show(const Flags& flags) {
   WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file, flags.assume));
   if (flags.what == "graph") return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
-  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
+  WARPLOOM_TRY(graph, search::planned(std::move(graph), capabilities));
   const std::string target = flags.target != "auto" ? flags.target : capabilities.gpu ? capabilities.arch : "cpu";
   WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
   if (flags.what == "regions") return show_regions(flags, partition, track, capabilities);

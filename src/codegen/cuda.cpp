@@ -17,6 +17,10 @@ bool is_own_name(const std::string& name) {
       "at[0-9]*)");
   return std::regex_match(name, own);
 }
+// Not where blocks must all run together, or a buffer is cleared before the launch.
+bool set_up_early(const Program& program, const target::Capabilities& capabilities) {
+  return capabilities.early_launch && !program.cooperative && std::ranges::none_of(program.tensors, &Tensor::zeroed);
+}
 }  // namespace
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
@@ -30,16 +34,15 @@ Result<Kernel> CudaEmitter::run() {
   out_.indent();
 
   barrier_setup();
+  if (set_up_early(program_, capabilities_))
+    out_.line("wl::griddepcontrol_wait();  // so far while the kernel before this one was ending");
   const bool has_roles = !program_.body.empty() && std::holds_alternative<Roles>(program_.body.back().node);
   const std::span<const Statement> all(program_.body);
   if (!has_roles) section(all);
   if (has_roles && all.size() > 1) {  // done by all before the roles begin
     const auto scope = out_.block("{{");
     section(all.first(all.size() - 1));
-    const auto by_each = [](const auto& one) {
-      return std::holds_alternative<WaitPrevious>(one.node) || std::holds_alternative<LaunchNext>(one.node);
-    };
-    if (!std::ranges::all_of(all.first(all.size() - 1), by_each)) out_.line("wl::sync_threads();");
+    out_.line("wl::sync_threads();");
   }
   if (has_roles) statement(all.back());
   bool together = false;  // blocks of a cluster reach into each other up to their end
@@ -254,9 +257,8 @@ void CudaEmitter::emit(const Roles& node) {
         const auto choice = solution_.choices.find(site.statement);
         single_thread_ &= choice != solution_.choices.end() && choice->second.by(Method::tensor_copy);
       } else {
-        single_thread_ &= std::visit(
-            []<class Node>(const Node&) { return is_one_of<Node, For, If, Produce, Signal, Wait, WaitPrevious, LaunchNext>; },
-            site.statement->node);
+        single_thread_ &= std::visit([]<class Node>(const Node&) { return is_one_of<Node, For, If, Produce, Signal, Wait>; },
+                                     site.statement->node);
       }
     }
     const std::string condition = last && i > 0 ? "" : fmt::format("if (wl::thread() < {}) ", first);
@@ -315,8 +317,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, of_own, capabilities).run());
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   kernel.cooperative = program.cooperative;
-  for (const synth::Site& site : sites)
-    kernel.overlaps |= capabilities.max_cluster > 1 && std::holds_alternative<WaitPrevious>(site.statement->node);
+  kernel.overlaps = set_up_early(program, capabilities);
   // An upper bound; registers may allow fewer, which the driver knows.
   const std::int64_t together =
       capabilities.processors *

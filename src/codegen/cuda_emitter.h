@@ -160,8 +160,6 @@ class CudaEmitter {
   void emit(const Signal& node);
   void emit(const Wait& node);
   void emit(const ClusterSync&);
-  void emit(const WaitPrevious&);
-  void emit(const LaunchNext&);
 
   // Helpers
   const Tensor& tensor(TensorId id) const { return program_.tensor(id); }

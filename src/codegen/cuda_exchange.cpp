@@ -117,12 +117,4 @@ void CudaEmitter::emit(const ClusterSync&) {
   out_.line("wl::cluster_sync();");
   now_.written.clear(), now_.read.clear(), now_.consumed.clear(), now_.read_parts = false;
 }
-
-// Before sm_90 a kernel begins when the one before it has ended.
-void CudaEmitter::emit(const WaitPrevious&) {
-  if (capabilities_.max_cluster > 1) out_.line("wl::griddepcontrol_wait();");
-}
-void CudaEmitter::emit(const LaunchNext&) {
-  if (capabilities_.max_cluster > 1) out_.line("wl::griddepcontrol_launch();");
-}
 }  // namespace warploom::codegen

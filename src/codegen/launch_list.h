@@ -45,7 +45,7 @@ struct Kernel {
   int threads = 128;  // a block; for the CPU engine 1
   std::int64_t shared_bytes = 0;
   std::vector<Argument> args;
-  bool overlaps = false;     // may begin before the kernel before it in the list has ended
+  bool overlaps = false;     // may be set up while the kernel before it on the stream ends, for which it waits itself
   bool cooperative = false;  // all blocks run at the same time, or the launch fails
 };
 

@@ -7,6 +7,7 @@
 #include <new>
 #include "base/random.h"
 #include "export/bundle.h"
+#include "graph/parallel.h"
 #include "graph/reference.h"
 #include "verify/tolerance.h"
 namespace warploom::export_ {
@@ -31,13 +32,18 @@ int kept_bits(Dtype dtype) {
 std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements) {
   std::vector<std::byte> bytes(elements * bytes_of(dtype));
   const int kept = kept_bits(dtype);
-  Random random(seed);
-  for (std::int64_t i = 0; i < elements; ++i) {
-    const std::uint64_t bits = random.next();
-    const double value = kept > 0 ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)), 1 - kept)
-                                  : static_cast<double>(bits >> (64 + kept));
-    store_from_double(dtype, bytes.data(), i, value);
-  }
+  const double unit = std::ldexp(1.0, 1 - kept);
+  constexpr std::int64_t kPart = 1 << 18;
+  graph::parallel_for(ceil_div(elements, kPart), 0, [&](std::int64_t part) {
+    Random random(seed);
+    random.skip(static_cast<std::uint64_t>(part * kPart));
+    for (std::int64_t i = part * kPart; i < std::min(elements, (part + 1) * kPart); ++i) {
+      const std::uint64_t bits = random.next();
+      store_from_double(dtype, bytes.data(), i,
+                        kept > 0 ? static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)) * unit
+                                 : static_cast<double>(bits >> (64 + kept)));
+    }
+  });
   return bytes;
 }
 

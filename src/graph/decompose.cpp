@@ -102,10 +102,10 @@ bool is_primitive(const Node& node) {
   }
 }
 
-// The node's primitives in its place; its outputs keep their tensors.
-Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names) {
+// What `rule` writes in the node's place; its outputs keep their tensors.
+Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names, const Replacement& rule) {
   Writer w(graph, node, names, false);
-  WARPLOOM_TRY(const std::vector<Id> outputs, w.run());
+  WARPLOOM_TRY(const std::vector<Id> outputs, rule(w));
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kAbsent) continue;
     Tensor& wanted = graph.tensor(node.outputs[i]);
@@ -125,14 +125,19 @@ bool is_primitive(const Graph& graph) {
 }
 
 Result<Graph> decompose(Graph graph) {
-  if (is_primitive(graph)) return graph;
+  return rewritten(
+      std::move(graph), [](const Graph&, const Node& node) { return is_primitive(node); }, [](Writer& w) { return w.run(); });
+}
+
+Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays, const Replacement& rule) {
+  if (std::ranges::all_of(graph.nodes, [&](const Node& node) { return stays(graph, node); })) return graph;
   std::vector<Node> given = std::move(graph.nodes);
   graph.nodes.clear();
   std::set<std::string> names;
   for (const Tensor& tensor : graph.tensors) names.insert(tensor.name);
   for (const Node& node : given)
-    if (is_primitive(node)) graph.nodes.push_back(node);
-    else WARPLOOM_CHECK(rewrite(graph, node, names));
+    if (stays(graph, node)) graph.nodes.push_back(node);
+    else WARPLOOM_CHECK(rewrite(graph, node, names, rule));
   return simplify(std::move(graph));
 }
 }  // namespace warploom::graph

@@ -137,6 +137,9 @@ std::optional<double> constant_scalar(const Graph& graph, TensorId id);
 // Negative axes counted from the end; onnx-attribute when outside the rank.
 Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_view place);
 
+// Primitives whose scans over fewer lines than would keep so many processors busy are written as scans over more lines. Only of floats.
+Result<Graph> spread_scans(Graph graph, std::int64_t processors);
+
 // Checks every node and fills in the types and shapes of everything made by one; inputs and constants must be sound. Tensors that
 // already have a name keep it. Nodes may come in any order; they leave in one that can run.
 Result<Graph> infer(Graph graph);

@@ -1,5 +1,6 @@
 // What the operators' rules and rewrites share. Private to the room.
 #pragma once
+#include <functional>
 #include <set>
 #include "graph/operators.h"
 namespace warploom::graph {
@@ -102,6 +103,11 @@ class Writer : public Question {
   bool dry_, widened_ = false;
   Status status_ = ok();
 };
+
+// What stands in the place of a node: the outputs of what was written.
+using Replacement = std::function<Result<std::vector<TensorId>>(Writer&)>;
+// The graph with `rule` applied to every node that does not stay, simplified.
+Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays, const Replacement& rule);
 
 inline List span(std::size_t begin, std::size_t end) {
   List axes(end - std::min(begin, end));

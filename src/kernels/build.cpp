@@ -109,17 +109,6 @@ FamilyPtr family_for(const Region& region, const std::string& name, const Capabi
   return found == all.end() ? nullptr : *found;
 }
 
-// Each program but the first begins while the one before it ends: it waits for it when its blocks are set up. Not where zeros are written
-// between the two.
-static void overlap(std::vector<tile::Program>& programs) {
-  for (std::size_t i = 1; i < programs.size(); ++i) {
-    if (std::ranges::any_of(programs[i].tensors, &tile::Tensor::zeroed)) continue;
-    const auto begin = [](tile::Program& program, auto node) { program.body.insert(program.body.begin(), {node, {}}); };
-    begin(programs[i - 1], tile::LaunchNext{});
-    begin(programs[i], tile::WaitPrevious{});
-  }
-}
-
 Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
   const FamilyPtr family = family_for(region, schedule.family, capabilities);
   if (!family)
@@ -127,7 +116,6 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
                  "a family of this region and target", schedule.family, "make the plan again with `warploom optimize`"});
   WARPLOOM_CHECK(family->legal(schedule));
   WARPLOOM_TRY(Family::Programs made, family->programs(schedule));
-  if (capabilities.gpu) overlap(made.programs);
   LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
   const auto which = static_cast<std::size_t>(field(schedule, "solution"));
   for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));

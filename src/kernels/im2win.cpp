@@ -51,7 +51,7 @@ class Im2win : public Family {
     for (const std::int64_t x : {64, 32, 16, 8})  // the widest that adds few pixels
       if (x == 8 || round_up(columns, x) * 4 <= columns * 5) across.push_back(x);
     for (const std::int64_t each : {16, 32, 8, 1, 2, 4})
-      if (channels % each == 0 && (each >= 8 || channels < 8)) deep.push_back(each);
+      if (channels % each == 0 && (each >= 8 || channels % 8 != 0)) deep.push_back(each);
     for (std::int64_t parts = 2; parts <= down; ++parts)
       if (const auto part = ceil_div(down, parts); part < taps.back()) taps.push_back(part);
     for (const std::int64_t n : {all, std::int64_t{128}, std::int64_t{64}, std::int64_t{32}})
@@ -89,9 +89,10 @@ class Im2win : public Family {
          {slot.width > 256 || slot.planes * slot.rows > kMostRows, "a patch of at most 256 rows of 256 elements", slot.width},
          {field(s, "stay") && n != size(c_.column), "stay=0, or a tile of all output channels", n},
          {slot.depth % 8 != 0 || n % 8 != 0, "slots of 8 elements of the sum, and 8 columns", slot.depth}}));
-    const std::int64_t patch = own * round_up(slot.planes * slot.rows * slot.width * 4, 128),
-                       weights = n * slot.depth * 4 * (split ? 2 : 1), stages = field(s, "stages");
-    return fits(s, patch * stages + weights * (field(s, "stay") ? slot.count() : stages) + 2048, capabilities_);
+    const std::int64_t stay = field(s, "stay"), stages = field(s, "stages"),
+                       patch = own * round_up(slot.planes * slot.rows * slot.width * 4, 128),
+                       weights = round_up(n * slot.depth * 4 * (stay ? slot.count() : 1), 1024) * (split ? 2 : 1);
+    return fits(s, patch * stages + weights * (stay ? 1 : stages) + 2048, capabilities_);
   }
 
   Result<Programs> programs(const Schedule& s) const override {
@@ -250,7 +251,7 @@ class Im2win : public Family {
       }
       if (y > 1 && move_y == 0) rows = kMostRows + 1;  // rows of pixels that are not those of one plane
       // Pixels beyond a row's end read on into the next row, which the last one needs too.
-      const std::int64_t pixels = std::min(x, of.size(of.c_.row)) - 1,
+      const std::int64_t pixels = (of.y_ ? std::min(x, of.size(of.c_.row)) : x) - 1,
                          needed = round_up(first + pixels * move_x + (across - 1) * apart_x + 1, 4);
       for (bool inside = false; !inside; rows += inside ? 0 : 1) {
         width = needed;

@@ -23,7 +23,7 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
 
 struct Space {  // a buffer, and what the kernels have done with it
   std::span<std::byte> bytes;
-  bool initialised = false, writable = false, used = false;
+  bool initialised = false, writable = false;
 };
 
 Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, const EmulateOptions& options,
@@ -68,13 +68,12 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
       args[i] = &maps[i];
     }
     if (!seen.insert(arg.buffer).second) continue;
-    launch.allocations.push_back(
-        {pointers[i], space.bytes.size(), arg.buffer, space.writable, space.initialised, !space.writable || !space.used});
+    launch.allocations.push_back({pointers[i], space.bytes.size(), arg.buffer, space.writable, space.initialised});
   }
   launch.args = args.data();
   const emulator::Report report = emulator::run(launch);
   for (const Argument& arg : kernel.args)
-    spaces[arg.buffer].initialised = spaces[arg.buffer].used = true;  // what was left out shows as poison in the numbers
+    spaces[arg.buffer].initialised = true;  // what was left out shows as poison in the numbers
   if (report.deadlock)
     return fail({ErrorCode::kEmulatorDeadlock, "every thread of the emulated kernel is blocked", kernel.name, "progress",
                  report.deadlock_text, "look at the barriers named"});

@@ -54,6 +54,9 @@ Status Executor::download(const Buffer& from, void* to, std::int64_t bytes, std:
 Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int threads) {
   return engine == Engine::cuda ? open_gpu() : open_cpu(threads);
 }
+Result<DeviceInfo> Executor::describe(Engine engine, int threads) {
+  return engine == Engine::cuda ? gpu_info() : cpu_info(threads);
+}
 
 Status Executor::flush_caches() {
   constexpr std::int64_t kMore = 16 << 20, kMost = 256 << 20;
@@ -80,7 +83,6 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
       if (!arg.packed.empty())
         return fail({ErrorCode::kPlanInvalid, "a kernel wants an input packed", kernel.name, "inputs row by row", arg.buffer,
                      "lay it out before, and name it as an input without `packed`"});
-  if (!list->kernels.empty()) list->kernels[0].overlaps = false;  // nothing runs before it
   std::vector<LoadedKernel> kernels;
   for (std::size_t i = 0; i < binary.images.size(); ++i) {
     WARPLOOM_TRY(kernels.emplace_back(), load_kernel(list->kernels[i], binary.images[i]));
@@ -167,7 +169,7 @@ class CpuExecutor final : public Executor {
   wl::Pool pool_;
 };
 }  // namespace
-Result<std::unique_ptr<Executor>> open_cpu(int threads) {
+Result<DeviceInfo> cpu_info(int threads) {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of("cpu"));
   DeviceInfo info;
   info.name = proc_value("/proc/cpuinfo", "model name");
@@ -177,6 +179,10 @@ Result<std::unique_ptr<Executor>> open_cpu(int threads) {
   info.memory_bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   info.cache_bytes = std::max<std::int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), std::int64_t{8} << 20);
   info.shared_bytes = capabilities.shared_bytes;
+  return info;
+}
+Result<std::unique_ptr<Executor>> open_cpu(int threads) {
+  WARPLOOM_TRY(DeviceInfo info, cpu_info(threads));
   return std::make_unique<CpuExecutor>(threads, std::move(info));
 }
 }  // namespace warploom::runtime

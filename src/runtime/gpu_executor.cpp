@@ -62,17 +62,7 @@ class GpuExecutor final : public Executor {
 
   Status open() {
     WARPLOOM_CUDA(cuda_, cuDeviceGet, &gpu_, 0);
-    std::array<char, 256> text{};
-    WARPLOOM_CUDA(cuda_, cuDeviceGetName, text.data(), static_cast<int>(text.size()), gpu_);
-    info_.name = text.data();
-    WARPLOOM_TRY(info_.arch, cuda_.arch());
-    WARPLOOM_TRY(info_.processors, cuda_.attribute(kAttributeProcessors));
-    WARPLOOM_TRY(info_.cache_bytes, cuda_.attribute(kAttributeL2Bytes));
-    WARPLOOM_TRY(info_.shared_bytes, cuda_.attribute(kAttributeSharedBytesOptin));
-    std::size_t bytes = 0;
-    WARPLOOM_CUDA(cuda_, cuDeviceTotalMem, &bytes, gpu_);
-    info_.memory_bytes = static_cast<std::int64_t>(bytes);
-    info_.driver = cuda_.version();
+    WARPLOOM_TRY(info_, gpu_info());
     CUcontext context = nullptr;
     WARPLOOM_CUDA(cuda_, cuDevicePrimaryCtxRetain, &context, gpu_);
     retained_ = true;
@@ -224,6 +214,24 @@ class GpuExecutor final : public Executor {
   std::array<CUevent, 2> events_{};
 };
 }  // namespace
+Result<DeviceInfo> gpu_info() {
+  WARPLOOM_TRY(const Driver* cuda, Driver::get());
+  DeviceInfo info;
+  CUdevice gpu = 0;
+  std::array<char, 256> text{};
+  std::size_t bytes = 0;
+  WARPLOOM_CUDA(*cuda, cuDeviceGet, &gpu, 0);
+  WARPLOOM_CUDA(*cuda, cuDeviceGetName, text.data(), static_cast<int>(text.size()), gpu);
+  WARPLOOM_CUDA(*cuda, cuDeviceTotalMem, &bytes, gpu);
+  info.name = text.data();
+  info.memory_bytes = static_cast<std::int64_t>(bytes);
+  WARPLOOM_TRY(info.arch, cuda->arch());
+  WARPLOOM_TRY(info.processors, cuda->attribute(kAttributeProcessors));
+  WARPLOOM_TRY(info.cache_bytes, cuda->attribute(kAttributeL2Bytes));
+  WARPLOOM_TRY(info.shared_bytes, cuda->attribute(kAttributeSharedBytesOptin));
+  info.driver = cuda->version();
+  return info;
+}
 Result<std::unique_ptr<Executor>> open_gpu() {
   WARPLOOM_TRY(const Driver* cuda, Driver::get());
   auto device = std::make_unique<GpuExecutor>(*cuda);

@@ -96,6 +96,9 @@ class Explorer {
   Explorer(const Problem& problem, const Options& options) : problem_(problem), options_(options) {}
 
   Result<Outcome> run() {
+    WARPLOOM_CHECK(look_up());
+    WARPLOOM_TRY(const bool known, remember());
+    if (known) return conclude();
     WARPLOOM_CHECK(prepare());
     Status done = search();
     if (done) done = final_rounds();
@@ -130,12 +133,9 @@ class Explorer {
   }
   double left() const { return problem_.recorded ? HUGE_VAL : options_.budget_seconds - now(); }
 
-  Status prepare() {
-    const double before = now();
-    WARPLOOM_TRY(evaluator_, verify::Evaluator::start(problem_.setup, {.interrupted = options_.interrupted}));
-    start_seconds_ = now() - before;
-    ready_ = evaluator_->ready();
-    run_ = {"", options_.seed, ready_.reference, ready_.reference_us, environment("")};
+  Status look_up() {
+    WARPLOOM_TRY(const runtime::DeviceInfo info, runtime::Executor::describe(problem_.setup.engine));
+    ready_ = {info.name, info.arch, info.driver};
     const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : std::filesystem::path(options_.archive);
     WARPLOOM_TRY(archive_, archive::Archive::open(path));
     // The graph alone: seeds and references may change between runs.
@@ -145,6 +145,48 @@ class Explorer {
                                         name_of(options_.track), target, ready_.device));
     WARPLOOM_CHECK(archive_->add_problem({run_.problem, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
                                           ready_.device, graph::to_text(problem_.setup.graph)}));
+    return ok();
+  }
+
+  // Whether the archive has the answer, which is then the only entry.
+  Result<bool> remember() {
+    if (!options_.resume || options_.onward || limited()) return false;
+    WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
+    const auto serves = [&](const archive::Run& run) {
+      return run.status == "done" && run.seed == options_.seed && run.environment == environment("") &&
+             run.budget_seconds >= asked();
+    };
+    const auto run = std::ranges::find_if(runs, serves);
+    WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(run_.problem));
+    if (run == runs.end() || !best || best->stage != archive::Stage::promoted) return false;
+    const auto schedule = kernels::schedule_from_json(best->fields);
+    const auto verdict = verify::verdict_from_json(best->verdict);
+    if (!schedule || !verdict || !verdict->accepted) return false;
+    const auto list = problem_.catalogue.build(*schedule);
+    if (!list || hash_of(*list) != best->source_hash) return false;
+    const auto binary = runtime::compile(*list);
+    if (!binary || environment(binary->compiler) != best->environment) return false;
+    ready_.reference = run->reference, run_.reference_us = run->reference_us;
+    entries_.push_back({*schedule, *list, *verdict, best->parents, binary->compiler, true, true, best->screened_us});
+    recalled_ = true;
+    return true;
+  }
+  double asked() const { return options_.asked_seconds > 0 ? options_.asked_seconds : options_.budget_seconds; }
+  bool limited() const {
+    return options_.max_candidates > 0 || options_.strategy != Strategy::automatic || problem_.recorded != nullptr;
+  }
+
+  Status prepare() {
+    const double before = now();
+    WARPLOOM_TRY(evaluator_, verify::Evaluator::start(problem_.setup, {.interrupted = options_.interrupted}));
+    start_seconds_ = now() - before;
+    ready_ = evaluator_->ready();
+    run_ = {.problem = run_.problem,
+            .seed = options_.seed,
+            .reference = ready_.reference,
+            .reference_us = ready_.reference_us,
+            .environment = environment(""),
+            .budget_seconds = limited() ? 0 : asked()};
     proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
     if (options_.resume) WARPLOOM_CHECK(recall());
     WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
@@ -283,8 +325,6 @@ class Explorer {
 
   Status record(const Entry& entry) {
     const verify::Verdict& v = entry.verdict;
-    std::string sources;
-    for (const auto& kernel : entry.list.kernels) sources += kernel.source;
     return archive_->record({.problem = run_.problem,
                              .schedule = entry.schedule.text(),
                              .fields = kernels::to_json(entry.schedule),
@@ -301,12 +341,17 @@ class Explorer {
                              .error = v.error,
                              .max_error = v.max_error,
                              .seed = v.evidence.empty() ? problem_.setup.seed : v.evidence.front().seed,
-                             .source_hash = hash_hex(sources),
+                             .source_hash = hash_of(entry.list),
                              .environment = environment(entry.compiler),
                              .verdict = verify::to_json(v),
                              .screened_us = entry.screened_us});
   }
 
+  static std::string hash_of(const LaunchList& list) {
+    std::string sources;
+    for (const auto& kernel : list.kernels) sources += kernel.source;
+    return hash_hex(sources);
+  }
   std::string environment(const std::string& compiler) const {
     std::string text;
     for (const std::string& part : {ready_.environment, compiler, stamp_})
@@ -411,6 +456,7 @@ class Explorer {
                 .refused = refused_,
                 .seed = options_.seed,
                 .interrupted = interrupted(),
+                .recalled = recalled_,
                 .schedule = best->schedule,
                 .key = run_.problem};
     if (out.verdict.reference_us <= 0) out.verdict.reference_us = run_.reference_us;
@@ -433,6 +479,7 @@ class Explorer {
   std::vector<Entry> entries_;             // the fastest accepted ones
   std::map<std::string, Entry> answered_;  // by their schedules' texts: what the search recorded before it was stopped
   std::map<std::string, int> refused_by_code_;
+  bool recalled_ = false;
   int refused_ = 0, judge_calls_ = 0;
   double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0;
 };

@@ -85,6 +85,10 @@ Problem outline_of(const kernels::Region& region, const target::Capabilities& ca
 // An error that no other candidate would escape.
 bool is_fatal(ErrorCode code);
 
+// Where a search of at least this budget has come to its end, by this program on this machine with the same seed, the archive gives the
+// answer: a kernel of the same text was judged whole there, by the same compiler and driver. Searches that a strategy or a number of
+// candidates limits always search, and so do those that are told to go onward.
+//
 // The outcome lacks what optimize() works out of it: speedup, part of the roofline, seconds.
 Result<Outcome> explore(const Problem& problem, const Options& options);
 

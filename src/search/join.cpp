@@ -8,11 +8,8 @@ namespace {
 void share_workspaces(LaunchList& list) {
   std::map<std::string, std::size_t> last;  // kernel that needs each
   for (std::size_t i = 0; i < list.kernels.size(); ++i)
-    for (const Argument& arg : list.kernels[i].args) {
-      // A kernel that begins before this one has ended must not write here yet.
-      const bool overlapped = i + 1 < list.kernels.size() && list.kernels[i + 1].overlaps;
-      last[arg.buffer] = std::max(last[arg.buffer], arg.zeroed ? list.kernels.size() : i + overlapped);
-    }
+    for (const Argument& arg : list.kernels[i].args)
+      last[arg.buffer] = std::max(last[arg.buffer], arg.zeroed ? list.kernels.size() : i);
   struct Place {
     BufferSpec spec;
     std::size_t busy_until;

@@ -31,6 +31,11 @@ Track default_track(const graph::Graph& graph) {
   return types.contains(Dtype::bf16) ? Track::bf16 : types.contains(Dtype::f16) ? Track::fp16 : Track::fp8;
 }
 
+Result<graph::Graph> planned(graph::Graph graph, const target::Capabilities& capabilities) {
+  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
+  return graph::spread_scans(std::move(graph), capabilities.processors);
+}
+
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
   return partition(graph, [&](const graph::Graph& region) -> std::optional<int> {
     const auto families = kernels::families_for({region, track}, capabilities);
@@ -56,10 +61,12 @@ class Planner {
  public:
   explicit Planner(const Options& options) : options_(options) {}
 
-  Result<Outcome> run(const graph::Graph& graph) {
+  Result<Outcome> run(const graph::Graph& given) {
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
+    WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
+    WARPLOOM_TRY(const graph::Graph graph, planned(primitive, capabilities));
     WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities));
-    whole_ = outline_of({graph, options_.track}, capabilities, options_.seed);
+    whole_ = outline_of({primitive, options_.track}, capabilities, options_.seed);
     for (const Region& region : partition_.regions) {
       if (region.alias) continue;
       const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());
@@ -73,7 +80,7 @@ class Planner {
     }
     const bool trivial = partition_.trivial(graph);
     WARPLOOM_CHECK(search(trivial ? 0 : std::min(0.2 * options_.budget_seconds, 60.0)));
-    Outcome outcome = summed();
+    Outcome outcome = summed(graph);
     if (!trivial && !outcome.interrupted) WARPLOOM_CHECK(judge(outcome));
     const double us = outcome.verdict.median_us;
     outcome.speedup = us > 0 ? outcome.verdict.reference_us / us : 0;
@@ -105,6 +112,7 @@ class Planner {
       // Half of what is left in equal parts, half by the time that each takes at best.
       const double share = 0.5 / static_cast<double>(order.size() - i) + 0.5 * order[i]->weight() / weights;
       Options options = options_;
+      options.asked_seconds = options_.budget_seconds;
       options.budget_seconds = std::max(share * (options_.budget_seconds - kept_back - now()), 0.02 * options_.budget_seconds);
       if (order.size() > 1) options.patience_seconds = std::max(10.0, options_.budget_seconds);
       const std::string& name = order[i]->problem.setup.graph.name;
@@ -125,11 +133,12 @@ class Planner {
   }
 
   // The regions' figures added up, and their lists joined.
-  Outcome summed() const {
+  Outcome summed(const graph::Graph& graph) const {
     Outcome out = tasks_.empty() ? Outcome{} : tasks_[0].outcome;
     out.problem = whole_.setup.graph.name;
     out.verdict = {};
     out.candidates = out.refused = 0;
+    out.recalled = !tasks_.empty();
     std::set<std::string> references;
     bool compared = true;
     for (const auto& [problem, times, one] : tasks_) {
@@ -142,6 +151,7 @@ class Planner {
       out.candidates += one.candidates;
       out.refused += one.refused;
       out.interrupted |= one.interrupted;
+      out.recalled &= one.recalled;
       compared &= one.verdict.reference_us > 0;
       references.insert(one.reference);
     }
@@ -150,7 +160,7 @@ class Planner {
     std::vector<const LaunchList*> lists;
     for (const Region& region : partition_.regions)
       lists.push_back(region.alias ? nullptr : &tasks_[task_of_.at(region.identity)].outcome.list);
-    out.list = join(whole_.setup.graph, partition_, lists);
+    out.list = join(graph, partition_, lists);
     return out;
   }
 
@@ -193,13 +203,10 @@ Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList&
                fmt::format("{}: {} {}", code_text(why.code), why.message, why.found), "take track tolerance, or report it"});
 }
 
-Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
-  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));
-  return Planner(options).run(primitive);
-}
+Result<Outcome> optimize(const graph::Graph& graph, const Options& options) { return Planner(options).run(graph); }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, speedup, roofline_fraction, candidates, refused,
-                                   seconds, seed, interrupted)
+                                   seconds, seed, interrupted, recalled)
 
 std::string Outcome::schedule_text() const {
   if (regions.size() <= 1) return schedule.text();

@@ -28,6 +28,7 @@ struct Options {
   std::string target = "auto";  // "auto": the GPU when there is one, else "cpu"
   Track track = Track::fp32;
   double budget_seconds = 60;
+  double asked_seconds = 0;     // the budget of the network that a region is of; 0: its own
   double patience_seconds = 0;  // how much longer a search may take that has found nothing right
   int max_candidates = 0;       // of a region; 0: no limit but the budget
   std::uint64_t seed = 1;
@@ -35,6 +36,7 @@ struct Options {
   int jobs = 0;                                    // compilations at once; 0: one a core
   std::string archive;                             // empty: cache_folder()/archive.sqlite
   bool resume = true;                              // use what the archive knows of this problem
+  bool onward = false;                             // search on even where it knows the answer: see explore()
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler
   std::function<void(const Progress&)> on_progress = {};
 };
@@ -52,6 +54,7 @@ struct Outcome {
   double seconds = 0;
   std::uint64_t seed = 0;
   bool interrupted = false;
+  bool recalled = false;         // from the archive alone; of several regions all
   kernels::Schedule schedule;    // of the only region
   std::string key;               // of its problem in the archive
   std::vector<Outcome> regions;  // the different ones, each for itself, in the order of their first kernels
@@ -66,6 +69,8 @@ nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warp
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
 
 // The regions that optimize() searches, of a graph of primitives.
+// The graph as it is cut into regions: in primitives, as many of them as keep the target busy. What it computes is judged by what was given.
+Result<graph::Graph> planned(graph::Graph graph, const target::Capabilities& capabilities);
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities);
 
 // What to plan for on a target by name; "auto": the GPU when there is one, else the CPU.

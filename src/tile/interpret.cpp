@@ -289,9 +289,6 @@ class Block {
     return write(reinterpret.dst, values);
   }
 
-  Status run(const WaitPrevious&) { return ok(); }
-  Status run(const LaunchNext&) { return ok(); }
-
   // Goes on when all blocks of the cluster are here.
   Status meet(std::string_view statement) {
     ++meetings_, ++turns_.events;

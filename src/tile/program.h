@@ -168,10 +168,6 @@ struct Wait {
 };
 // Every block of the cluster gets here before any goes on; then each sees what the others have written to their shared tensors.
 struct ClusterSync {};
-// A program may begin while the programs before it in its launch list still run: it touches nothing that they write, or that it
-// writes and they read, before WaitPrevious. LaunchNext lets the next one begin so.
-struct WaitPrevious {};
-struct LaunchNext {};
 struct For {
   std::string variable;
   Index begin, end, step = 1;
@@ -208,7 +204,7 @@ struct Location {  // where the builder call or the text stands
 
 struct Statement {
   std::variant<Copy, Fill, Map, Mma, Reduce, Scan, Rearrange, Reinterpret, ClusterReduce, For, If, Produce, Consume, Roles,
-               Signal, Wait, ClusterSync, WaitPrevious, LaunchNext>
+               Signal, Wait, ClusterSync>
       node;
   Location location;
 };

@@ -7,8 +7,8 @@
 namespace warploom::tile {
 // In the order of Statement::node.
 inline constexpr std::array<std::string_view, 19> kStatementWords = {
-    "copy", "fill",    "map",     "mma",   "reduce", "scan", "rearrange",    "reinterpret",   "cluster_reduce", "for",
-    "if",   "produce", "consume", "roles", "signal", "wait", "cluster_sync", "wait_previous", "launch_next"};
+    "copy", "fill", "map",     "mma",     "reduce", "scan",   "rearrange", "reinterpret", "cluster_reduce",
+    "for",  "if",   "produce", "consume", "roles",  "signal", "wait",      "cluster_sync"};
 
 struct TensorWord {
   std::string_view word;

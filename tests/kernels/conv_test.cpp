@@ -85,5 +85,26 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
   EXPECT_GE(tried, 2);
 }
 INSTANTIATE_TEST_SUITE_P(Emulated, Convolutions, testing::ValuesIn(kCases), [](const auto& one) { return one.param.name; });
+
+TEST(Im2win, BuildsWhatIsLegal) {
+  const auto capabilities = *target::capabilities_of("sm_90a");
+  const Case cases[] = {
+      {"channels_no_multiple_of_8", {1, 12, 18, 28}, {16, 12, 3, 3}, {{"pads", kOne}}},
+      {"weights_beside_patterns", {1, 32, 11, 56}, {12, 32, 3, 5}, {{"pads", Ints{2, 2, 2, 2}}, {"strides", kTwo}}},
+      {"pixels_beyond_a_lone_row", {2, 1, 7, 56}, {32, 1, 4, 7}, {{"pads", Ints{0, 1, 0, 1}}, {"strides", Ints{3, 1}}}},
+  };
+  for (const Case& one : cases) {
+    const Region region{one.graph(), Track::fp32};
+    const FamilyPtr family = im2win_family(region, capabilities);
+    ASSERT_TRUE(family) << one.name;
+    Random random(1, one.name);
+    for (int i = 0; i < 40; ++i) {
+      const auto schedule = test::random_schedule(*family, random, {{"solution", 0}});
+      ASSERT_TRUE(schedule) << one.name;
+      const auto list = build(region, *schedule, capabilities);
+      EXPECT_TRUE(list) << one.name << ": " << schedule->text() << describe(list.error());
+    }
+  }
+}
 }  // namespace
 }  // namespace warploom::kernels

@@ -88,52 +88,45 @@ std::vector<fs::path> programs() {
   std::sort(files.begin(), files.end());
   return files;
 }
-// Two programs, the second of which begins while the first may still run: what it does before its wait must not touch what the
-// first writes.
-Status run_overlapping(const std::string& second, bool without_wait = false) {
-  constexpr std::string_view kFirst =
-      "program first grid(2)\nglobal X f32 [2, 128]\noutput Y f32 [2, 128]\nregister r f32 [1, 128]\nlaunch_next\n"
-      "copy X[block_x +1, 0 +128] -> r\ncopy r -> Y[block_x +1, 0 +128]\n";
-  WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of("sm_90a"));
-  LaunchList list{Engine::cuda, "sm_90a", {}, {}, {}, {}};
-  list.inputs = {{"X", Dtype::f32, {256}}};
-  list.outputs = {{"Y", Dtype::f32, {256}}, {"Z", Dtype::f32, {256}}};
-  for (const std::string& text : {std::string(kFirst),
-                                  "program second grid(2)\nglobal X f32 [2, 128]\nglobal Y f32 [2, 128]\n"
-                                  "output Z f32 [2, 128]\nregister x f32 [1, 128]\nregister y f32 [1, 128]\n" +
-                                      second}) {
-    WARPLOOM_TRY(const tile::Program program, tile::parse(text));
-    WARPLOOM_TRY(kernels::Lowered lowered, kernels::lower(program, capabilities));
-    list.kernels.push_back(std::move(lowered.list.kernels[0]));
-  }
-  EXPECT_FALSE(list.kernels[0].overlaps);
-  EXPECT_TRUE(list.kernels[1].overlaps);
-  std::map<std::string, std::vector<std::byte>> bytes;
-  runtime::EmulatedBuffers buffers;
-  for (const char* name : {"X", "Y", "Z"}) bytes[name].resize(1024), buffers[name] = bytes[name];
-  if (without_wait)
-    for (const Mutant& m : test::plant_mutants(list))
-      if (m.call == "griddepcontrol_wait") wl_mutant = m.number;
-  const auto ran = runtime::emulate(list, buffers);
-  wl_mutant = 0;
-  return ran ? ok() : Status(fail(ran.error()));
+// What begins while the kernel before it on the stream still runs.
+Result<LaunchList> lowered(std::string_view text, const char* target) {
+  WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(target));
+  WARPLOOM_TRY(const tile::Program program, tile::parse(text));
+  WARPLOOM_TRY(kernels::Lowered made, kernels::lower(program, capabilities));
+  return made.list;
 }
+constexpr std::string_view kMoves =
+    "program moves grid(2)\nglobal X f32 [2, 128]\noutput Y f32 [2, 128]\nregister r f32 [1, 128]\n"
+    "copy X[block_x +1, 0 +128] -> r\ncopy r -> Y[block_x +1, 0 +128]\n";
 
-TEST(OverlappingPrograms, MayReadTheirInputsBeforeTheyWait) {
-  const std::string program =
-      "copy X[block_x +1, 0 +128] -> x\nwait_previous\ncopy Y[block_x +1, 0 +128] -> y\nmap x = add(x, y)\n"
-      "copy x -> Z[block_x +1, 0 +128]\n";
-  const Status ran = run_overlapping(program);
-  EXPECT_TRUE(ran) << describe(ran.error());
-  const Status mutant = run_overlapping(program, true);
+TEST(KernelsThatBeginEarly, TouchNothingUntilTheyHaveWaited) {
+  auto list = *lowered(kMoves, "sm_90a");
+  EXPECT_TRUE(list.kernels[0].overlaps);
+  std::vector<std::byte> x(1024), y(1024);
+  const runtime::EmulatedBuffers buffers{{"X", x}, {"Y", y}};
+  for (const Mutant& m : test::plant_mutants(list))
+    if (m.call == "griddepcontrol_wait") wl_mutant = m.number;
+  ASSERT_NE(wl_mutant, 0);
+  const auto mutant = runtime::emulate(list, buffers);
+  wl_mutant = 0;
   ASSERT_FALSE(mutant);
   EXPECT_EQ(mutant.error().code, ErrorCode::kEmulatorHazard);
   EXPECT_NE(mutant.error().found.find("grid-dependency"), std::string::npos);
+  const auto whole = runtime::emulate(list, buffers);
+  EXPECT_TRUE(whole) << describe(whole.error());
 }
-TEST(OverlappingPrograms, TouchNothingOfTheOneBeforeUntilTheyWait) {
-  const Status ran = run_overlapping("copy Y[block_x +1, 0 +128] -> y\nwait_previous\ncopy y -> Z[block_x +1, 0 +128]\n");
-  ASSERT_FALSE(ran);
-  EXPECT_NE(ran.error().found.find("grid-dependency"), std::string::npos);
+TEST(KernelsThatBeginEarly, AreThoseOfGpusThatHoldThemBack) {
+  const auto list = *lowered(kMoves, "sm_80");
+  EXPECT_FALSE(list.kernels[0].overlaps);
+  EXPECT_EQ(list.kernels[0].source.find("griddepcontrol"), std::string::npos);
+}
+TEST(KernelsThatBeginEarly, AreNotThoseWhoseBlocksRunTogetherOrWhoseBuffersAreCleared) {
+  const std::string text(kMoves);
+  const auto with = [&](const std::string& what, const std::string& other) {
+    return lowered(std::string(text).replace(text.find(what), what.size(), other), "sm_90a")->kernels[0].overlaps;
+  };
+  EXPECT_FALSE(with("grid(2)", "grid(2) cooperative"));
+  EXPECT_FALSE(with("Y f32 [2, 128]", "Y f32 [2, 128] zeroed"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Emulated, TilePrograms, testing::ValuesIn(programs()),

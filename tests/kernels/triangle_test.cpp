@@ -112,6 +112,17 @@ TEST(Triangle, BoundsNothingWhereAnInputChooses) {
   EXPECT_TRUE(found(net.with({net.add(OpKind::Where, {mask, y, net.number(0)})})).bounds.empty());
 }
 
+TEST(Triangle, OfRowsThatAreReducedBoundsThemOnlyBefore) {
+  for (const bool before : {false, true}) {
+    Net net;
+    const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
+    const auto soft = net.add(OpKind::Softmax, {before ? triangle(net, y, 1) : y});
+    const auto c = contraction_of(nests_of(net.with({before ? soft : triangle(net, soft, 1)})), true);
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->bounds.size(), before ? 1u : 0u);
+  }
+}
+
 TEST(Triangle, AsAFactorBoundsTheSum) {
   const Product p{130, 140, 150};
   for (const Side side : {Side::a, Side::b})

@@ -71,10 +71,41 @@ TEST_F(ExploreTest, WithoutARightOneTheRefusalsAreSummedUp) {
   EXPECT_NE(outcome.error().found.find("2 candidate-wrong"), std::string::npos) << outcome.error().found;
 }
 
-TEST_F(ExploreTest, ASecondRunJudgesOnlyTheBestAgain) {
+TEST_F(ExploreTest, ASearchThatIsDoneIsAnsweredByTheArchive) {
+  const FakeFamily family({"right", "slow", "wrong_tail"});
+  const auto first = explore(problem_of(family), options());
+  ASSERT_TRUE(first) << describe(first.error());
+  EXPECT_FALSE(first->recalled);
+  const auto again = explore(problem_of(family), options(30));
+  ASSERT_TRUE(again) << describe(again.error());
+  EXPECT_TRUE(again->recalled);
+  EXPECT_EQ(again->candidates, 0);
+  EXPECT_EQ(again->schedule, first->schedule);
+  EXPECT_EQ(again->list.kernels.at(0).source, first->list.kernels.at(0).source);
+  EXPECT_EQ(again->verdict.median_us, first->verdict.median_us);
+  EXPECT_EQ(again->reference, first->reference);
+}
+
+TEST_F(ExploreTest, TheArchiveAnswersForNoOtherSearchAndNoOtherText) {
+  const FakeFamily family({"right", "slow"});
+  ASSERT_TRUE(explore(problem_of(family), options()));
+  const auto recalled = [&](const FakeFamily& of, const Options& asked) { return explore(problem_of(of), asked)->recalled; };
+  Options other = options();
+  other.seed = 2;
+  EXPECT_FALSE(recalled(family, other));
+  EXPECT_FALSE(recalled(family, options(61)));
+  other = options();
+  other.max_candidates = 2;
+  EXPECT_FALSE(recalled(family, other));
+  EXPECT_FALSE(recalled(FakeFamily({"slow", "right"}), options()));  // the same schedules, other kernels
+}
+
+TEST_F(ExploreTest, ASecondRunThatGoesOnwardJudgesOnlyTheBestAgain) {
   const FakeFamily family({"right", "slow", "wrong_tail"});
   ASSERT_TRUE(explore(problem_of(family), options()));
-  const auto again = explore(problem_of(family), options());
+  Options onward = options();
+  onward.onward = true;
+  const auto again = explore(problem_of(family), onward);
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(again->candidates, 1);
   EXPECT_EQ(again->schedule.fields.at("body"), 0);

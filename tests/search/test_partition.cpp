@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
+#include <deque>
 #include <set>
 #include "../graph/builder.h"
 #include "../verify/fake_kernels.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "graph/reference.h"
+#include "runtime/emulate.h"
 #include "search/explore.h"
 namespace warploom::search {
 namespace {
@@ -212,7 +214,7 @@ struct Chain {
   Partition parts;
   LaunchList list;
 };
-Chain chain_of_four(bool overlaps) {
+Chain chain_of_four() {
   graph::Builder b("chain");
   TensorId x = b.input("x", Dtype::f32, {64});
   for (int i = 0; i < 4; ++i) x = b.add(OpKind::Tanh, {x});
@@ -222,8 +224,7 @@ Chain chain_of_four(bool overlaps) {
     return region.nodes.size() == 1 ? std::optional(0) : std::nullopt;
   });
   LaunchList one{.engine = Engine::cpu, .inputs = {{"x0", Dtype::f32, {64}}}, .outputs = {{"y", Dtype::f32, {64}}}};
-  one.kernels = {
-      {.name = "tanh_all", .source = "void tanh_all() { not_tanh_all(); }", .args = {{"x0"}, {"y"}}, .overlaps = overlaps}};
+  one.kernels = {{.name = "tanh_all", .source = "void tanh_all() { not_tanh_all(); }", .args = {{"x0"}, {"y"}}}};
   LaunchList other = one;
   other.kernels[0].source += "// another";
   chain.list = join(chain.graph, chain.parts, {&one, &other, &one, &other});
@@ -240,7 +241,7 @@ TEST(Plan, ThatIsWrongAsAWholeHasACodeOfItsOwn) {
 }
 
 TEST(Join, WorkspacesWhoseLivesDoNotMeetAreOne) {
-  const LaunchList list = chain_of_four(false).list;
+  const LaunchList list = chain_of_four().list;
   EXPECT_EQ(list.workspaces.size(), 2u);
   for (const BufferSpec& workspace : list.workspaces) EXPECT_EQ(workspace.bytes(), 64 * 4);
   ASSERT_EQ(list.kernels.size(), 4u);
@@ -249,10 +250,37 @@ TEST(Join, WorkspacesWhoseLivesDoNotMeetAreOne) {
   EXPECT_EQ(list.kernels[3].args[1].buffer, list.outputs[0].name);
 }
 
-TEST(Join, AKernelThatBeginsEarlyDoesNotWriteWhatTheLastOneReads) { EXPECT_EQ(chain_of_four(true).list.workspaces.size(), 3u); }
+// Of two lines parts are scanned, and what comes before them is added: as one list, on the emulated GPU.
+TEST(Plan, ScansLongLinesInParts) {
+  const auto capabilities = *target::capabilities_of("sm_90a");
+  graph::Builder b("lines");
+  const TensorId x = b.input("x", Dtype::f32, {2, 6144});
+  b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<std::int64_t>{1})}));
+  const Graph given = *b.finish(), graph = *planned(given, capabilities);
+  const Partition parts = *regions_of(graph, Track::fp32, capabilities);
+  EXPECT_GE(parts.regions.size(), 3u);
+  std::deque<LaunchList> built;
+  std::vector<const LaunchList*> lists;
+  for (const Region& region : parts.regions) {
+    lists.push_back(nullptr);
+    if (region.alias) continue;
+    const Catalogue catalogue = catalogue_of({region.graph, Track::fp32}, capabilities);
+    const auto list = catalogue.build(*Proposer(catalogue, Strategy::enumerate, 1).next());
+    ASSERT_TRUE(list) << describe(list.error());
+    lists.back() = &built.emplace_back(*list);
+  }
+  std::vector<float> in(2 * 6144), out(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % 7) - 2.5f;
+  const auto expected = *graph::evaluate(given, std::vector{std::as_bytes(std::span(in))});
+  const LaunchList list = join(graph, parts, lists);
+  const auto ran = runtime::emulate(
+      list, {{"x", std::as_writable_bytes(std::span(in))}, {list.outputs[0].name, std::as_writable_bytes(std::span(out))}});
+  ASSERT_TRUE(ran) << describe(ran.error());
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[0][i], 1e-2) << i;
+}
 
 TEST(Join, KernelsOfDifferentTextsHaveDifferentNames) {
-  const LaunchList list = chain_of_four(false).list;
+  const LaunchList list = chain_of_four().list;
   EXPECT_EQ(list.kernels[0].name, "tanh_all");
   EXPECT_EQ(list.kernels[1].name, "tanh_all_2");
   EXPECT_EQ(list.kernels[1].source, "void tanh_all_2() { not_tanh_all(); }// another");

@@ -234,13 +234,11 @@ class Arbitrary {
       case 12: return b.add(Wait{tile(b), index(3)});
       case 13: return b.add(Copy{.src = tile(b), .dst = tile(b), .peer = index(3)});
       case 14: return b.add(ClusterSync{});
-      case 15: return b.add(WaitPrevious{});
-      case 16: return b.add(LaunchNext{});
-      case 17:
+      case 15:
         return b.for_(
             "k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
-      case 18: return b.if_less(index(3), index(3), inner);
-      case 19: return b.produce(0, inner);
+      case 16: return b.if_less(index(3), index(3), inner);
+      case 17: return b.produce(0, inner);
       default: return b.consume(0, static_cast<int>(below(3)), inner);
     }
   }

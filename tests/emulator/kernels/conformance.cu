@@ -600,6 +600,5 @@ WL_KERNEL(registers_moved, 256, 1) PARAMETERS {
     wl::reg_alloc<208>();
     put_bits(out + wl::thread(), 2 * wl::thread());
   }
-  wl::griddepcontrol_launch();
 }
 WL_EXPORT(registers_moved)

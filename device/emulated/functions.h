@@ -6,6 +6,7 @@
 #include "registers.h"
 #include "value_functions.h"
 namespace wl {
+inline unsigned shared_base() { return emu::kSharedBase; }
 inline int thread() { return emu::self->thread; }
 inline int lane() { return emu::self->thread & 31; }
 inline int warp() { return emu::self->thread >> 5; }

@@ -21,6 +21,8 @@
 #define WL_UNROLL_8
 #define WL_SHARED_BASE() ::wl::shared_base()
 namespace wl::emu {
+inline constexpr unsigned kSharedBase = 1024;  // first address of dynamic shared memory, as on the GPU
+
 template <class... P>
 struct Call {
   Call(void (*kernel)(P...), P... args) { kernel(args...); }
@@ -30,6 +32,3 @@ void call_with(void (*kernel)(P...), void** args) {
   Call<P...>{kernel, *static_cast<const P*>(*args++)...};  // braces: in order
 }
 }  // namespace wl::emu
-namespace wl {
-inline unsigned shared_base() { return 1024; }
-}  // namespace wl

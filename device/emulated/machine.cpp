@@ -14,18 +14,18 @@ std::vector<context::fiber>& idle_fibers() {
   static std::vector<context::fiber> fibers;
   return fibers;
 }
-context::fiber* main_of_machine = nullptr;
-void (*body_of_thread)() = nullptr;
 
 // Kernels find these at run time alone; naming them here keeps their object files in the executable.
 __attribute__((used)) void* const kept[] = {reinterpret_cast<void*>(&move_matrix), reinterpret_cast<void*>(&wgmma)};
 
 context::fiber new_fiber() {
   return context::fiber(std::allocator_arg, context::protected_fixedsize_stack(kStack), [](context::fiber&& from) {
-    *main_of_machine = std::move(from);
+    machine->main = std::move(from);
     for (;;) {
-      body_of_thread();
-      *main_of_machine = std::move(*main_of_machine).resume();
+      const Launch& launch = machine->launch();
+      launch.entry(launch.args);
+      me().done = true;
+      machine->main = std::move(machine->main).resume();
     }
     return context::fiber();
   });
@@ -64,7 +64,7 @@ void Machine::suspend(const char* what, unsigned addr, unsigned parity) {
   t.waiting = what;
   t.wait_addr = addr;
   t.wait_parity = parity;
-  main_ = std::move(main_).resume();
+  main = std::move(main).resume();
   t.waiting = nullptr;
 }
 
@@ -203,12 +203,6 @@ void Machine::thread_exits(Thread& t) {
 
 Report Machine::run() {
   machine = this;
-  main_of_machine = &main_;
-  body_of_thread = [] {
-    Thread& t = *machine->current;
-    machine->launch_.entry(machine->launch_.args);
-    t.done = true;
-  };
   const auto product = [](const int* of) { return of[0] * of[1] * of[2]; };
   const int clusters = product(launch_.grid) / product(launch_.cluster), together = launch_.cooperative ? clusters : 1;
   for (int first = 0; first < clusters && !stopped_; first += together) {

@@ -15,8 +15,6 @@ using warploom::emulator::Launch;
 using warploom::emulator::Report;
 using warploom::emulator::Timing;
 
-inline constexpr unsigned kSharedBase = 1024;  // first address of dynamic shared memory, as on the GPU
-
 struct Cta;
 struct Warp;
 struct Warpgroup;
@@ -240,6 +238,7 @@ class Machine {
   void finish_copy(std::size_t i);
 
   Thread* current = nullptr;
+  boost::context::fiber main;  // that resumes them
   std::vector<PendingCopy> pending;
   Banks banks;
   bool unwinding = false;
@@ -264,7 +263,6 @@ class Machine {
   std::vector<Actor> actors_;
   std::vector<GlobalRange> ranges_;
   std::size_t last_range_ = 0;
-  boost::context::fiber main_;
   int alive_ = 0;
   bool stopped_ = false;
 };

@@ -30,6 +30,19 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i) {
   const auto* found = std::find_if(r.owner, r.owner + r.owners, here);
   return found == r.owner + r.owners ? nullptr : found;
 }
+
+void count_banks(const Thread& t, unsigned addr, int bytes) {
+  if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, t.self.line);
+}
+
+// Where an ordinary access of global memory goes, or null and a hazard.
+GlobalRange* global_access(const void* p, int bytes, bool write, const char* what, bool combine = false) {
+  if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes))
+    return machine->refused("alignment", "{} of {} bytes at an unaligned address", what, bytes);
+  GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, what);
+  if (g) machine->touch_global(*g, p, bytes, write, me().access(), combine);
+  return g;
+}
 }  // namespace
 void register_bad(RegisterState& r, long long i, bool write) {
   if (machine->unwinding) return;
@@ -101,11 +114,7 @@ std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool w
   current = saved;
   return cta ? memory(*cta, addr) : nullptr;
 }
-namespace {
-void count_banks(const Thread& t, unsigned addr, int bytes) {
-  if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, t.self.line);
-}
-}  // namespace
+
 void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store) {
   if (!use_registers(registers, !store)) return;
   const char* what = store ? cluster ? "st_shared_cluster" : "st_shared" : cluster ? "ld_shared_cluster" : "ld_shared";
@@ -171,16 +180,7 @@ void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write,
   by.wave = wave_, by.async = false, by.combined = combine;
   touch(g.shadow, reinterpret_cast<std::uintptr_t>(p) - g.begin, bytes, write, current->view(), by, g.allocation->name.c_str());
 }
-namespace {
-// Where an ordinary access of global memory goes, or null and a hazard.
-GlobalRange* global_access(const void* p, int bytes, bool write, const char* what, bool combine = false) {
-  if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes))
-    return machine->refused("alignment", "{} of {} bytes at an unaligned address", what, bytes);
-  GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, what);
-  if (g) machine->touch_global(*g, p, bytes, write, me().access(), combine);
-  return g;
-}
-}  // namespace
+
 void load_global(RegisterRun dst, const void* p, int bytes) {
   if (!use_registers(dst, true)) return;
   if (global_access(p, bytes, false, "ld_global")) std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));

@@ -64,11 +64,7 @@ struct Handle {
 template <class T, int N>
 class Registers {
  public:
-  explicit Registers(const char* name) {
-    state_.name = name;
-    state_.n = N;
-    state_.filled = filled_;
-  }
+  explicit Registers(const char* name) : state_{name, N, filled_} {}
   Registers(const Registers&) = delete;
   ~Registers() {
     if (state_.owners) registers_gone(state_);
@@ -79,7 +75,7 @@ class Registers {
  private:
   alignas(16) T data_[N];
   bool filled_[N] = {};
-  RegisterState state_{};
+  RegisterState state_;
 };
 }  // namespace wl::emu
 namespace wl {

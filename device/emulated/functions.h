@@ -131,21 +131,18 @@ inline void mbarrier_wait_cluster(unsigned addr, unsigned parity, WL_SITE) { emu
 inline void mbarrier_arrive_cluster(unsigned addr, int cta_rank, WL_SITE) { emu::mbarrier_arrive(addr, 0, cta_rank); }
 
 // The copy engine: the coordinates follow the other arguments, of which one brings the line.
-template <class... C>
-void tma_load_multicast(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, int mask, C... coordinates) {
-  emu::tensor_load(smem.value, map, bar, mask, {{coordinates...}, sizeof...(C)});
+void tma_load_multicast(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, int mask, auto... coordinates) {
+  emu::tensor_load(smem.value, map, bar, mask, {{coordinates...}, sizeof...(coordinates)});
 }
-template <class... C>
-void tma_load(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, C... coordinates) {
+void tma_load(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, auto... coordinates) {
   tma_load_multicast(smem, map, bar, -1, coordinates...);
 }
-template <class... C>
-void tma_store(const TensorMap& map, emu::Here<unsigned> smem, C... coordinates) {
-  emu::tensor_store(map, smem.value, {{coordinates...}, sizeof...(C)}, {});
+void tma_store(const TensorMap& map, emu::Here<unsigned> smem, auto... coordinates) {
+  emu::tensor_store(map, smem.value, {{coordinates...}, sizeof...(coordinates)}, {});
 }
-template <class T, class... C>
-void tma_reduce_add(const TensorMap& map, emu::Here<unsigned> smem, C... coordinates) {
-  emu::tensor_store(map, smem.value, {{coordinates...}, sizeof...(C)}, combining<T>(Sum()));
+template <class T>
+void tma_reduce_add(const TensorMap& map, emu::Here<unsigned> smem, auto... coordinates) {
+  emu::tensor_store(map, smem.value, {{coordinates...}, sizeof...(coordinates)}, combining<T>(Sum()));
 }
 WL_COUNTED(bulk_wait, bulk_wait(N, false))
 WL_COUNTED(bulk_wait_read, bulk_wait(N, true))

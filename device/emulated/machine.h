@@ -270,8 +270,7 @@ class Machine {
 extern Machine* machine;
 inline Thread& me() { return *machine->current; }
 
-template <class F>
-void drop_owners(RegisterState& r, F given_back) {
+void drop_owners(RegisterState& r, const auto& given_back) {
   r.owners = static_cast<int>(std::remove_if(r.owner, r.owner + r.owners, given_back) - r.owner);
 }
 

@@ -29,8 +29,7 @@ bool check_map(const TensorMap& m, unsigned smem, const Coordinates& c, const ch
 }
 
 // Calls piece(shared address, global address or null, bytes) for every 16-byte piece of the box.
-template <class F>
-void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, F piece) {
+void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, const auto& piece) {
   const int inner = m.box[0] * m.element_bytes;
   int at[5] = {};
   unsigned offset = 0;

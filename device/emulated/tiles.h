@@ -20,8 +20,7 @@ void accumulate_row(float* c, const float* a, const float* b, int n, int k);
 
 // Adds a product to sums in registers, each of which for_each_sum hands over with a float of `multiply`'s. Integers are summed apart,
 // exactly in float, and added as integers.
-template <class Sums, class Multiply>
-void add_product(Element type, bool accumulate, Sums for_each_sum, Multiply multiply) {
+void add_product(Element type, bool accumulate, const auto& for_each_sum, const auto& multiply) {
   const bool integers = type == Element::int8;
   for_each_sum([&](void* in_register, float& sum) { sum = accumulate && !integers ? *static_cast<float*>(in_register) : 0.0f; });
   multiply();

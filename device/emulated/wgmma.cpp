@@ -14,8 +14,7 @@ struct Descriptor {
 };
 
 // Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major, (mn.., k) when MN-major.
-template <class F>
-void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major, F piece) {
+void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major, const auto& piece) {
   const unsigned w = static_cast<unsigned>(swizzle_width(d.mode));
   if (!mn_major) {
     for (int r = 0; r < rows; ++r)

@@ -23,16 +23,9 @@ int noted(const Error& error) {
   return exit_status(error.code);
 }
 // What `work` returns, as a status; nothing is thrown across the interface.
-template <class Work>
-int guarded(const Work& work) {
-  try {
-    const Status done = work();
-    return done ? 0 : noted(done.error());
-  } catch (const std::bad_alloc&) {
-    return noted({ErrorCode::kOutOfMemory, "there is not enough memory"});
-  } catch (const std::exception& error) {
-    return noted({ErrorCode::kInternal, "something failed that never should", "", "", error.what(), "please report it"});
-  }
+int status_of(const auto& work) {
+  const Status done = guarded(work);
+  return done ? 0 : noted(done.error());
 }
 
 std::string program() {
@@ -76,14 +69,14 @@ Status run(warploom_bundle& bundle, void* const* addresses, void* stream) {
 }  // namespace
 int warploom_command(const char* const* arguments, char** json) {
   std::string printed;
-  const int status = guarded([&] { return command(arguments, printed); });
+  const int status = status_of([&] { return command(arguments, printed); });
   if (json) *json = ::strdup(printed.c_str());
   return status;
 }
 void warploom_free(char* text) { std::free(text); }
 
 int warploom_load(const char* bundle, warploom_bundle** loaded) {
-  return guarded([&]() -> Status {
+  return status_of([&]() -> Status {
     if (const std::string helper = program(); !helper.empty()) runtime::set_helper_program(helper);
     WARPLOOM_TRY(auto made, runtime::Bundle::load(bundle));
     *loaded = new warploom_bundle{std::move(made), {}, {}};
@@ -98,7 +91,7 @@ warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, size_t index) 
           spec.shape.size(), static_cast<size_t>(spec.bytes()), index >= loaded.tensors.size() - loaded.list.outputs.size()};
 }
 int warploom_run(warploom_bundle* bundle, void* const* tensors, void* stream) {
-  return guarded([&] { return run(*bundle, tensors, stream); });
+  return status_of([&] { return run(*bundle, tensors, stream); });
 }
 void warploom_unload(warploom_bundle* bundle) { delete bundle; }
 

@@ -56,8 +56,7 @@ std::uint32_t encode(Format f, double value) {
 }
 
 // Calls use with a value of the type that holds an element of whole bytes.
-template <class Use>
-void as_held(Dtype dtype, const Use& use) {
+void as_held(Dtype dtype, const auto& use) {
   switch (dtype) {
     case Dtype::f64: return use(double{});
     case Dtype::f32:

@@ -11,6 +11,7 @@
 // or, in a function that returns a Result itself:  WARPLOOM_TRY(Graph graph, load_onnx(path));
 #pragma once
 #include <cstdint>
+#include <new>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -43,6 +44,17 @@ using Result = tl::expected<T, Error>;
 using Status = Result<std::monostate>;
 inline Status ok() { return std::monostate{}; }
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+
+// What `work` returns, or the error that it throws, where nothing may be thrown further.
+auto guarded(const auto& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return fail({ErrorCode::kOutOfMemory, "there is not enough memory", "", "", "", "use a machine with more memory"});
+  } catch (const std::exception& error) {
+    return fail({ErrorCode::kInternal, "something failed that never should", "", "", error.what(), "please report it"});
+  }
+}
 }  // namespace warploom
 #define WARPLOOM_CONCAT_(a, b) a##b
 #define WARPLOOM_CONCAT(a, b) WARPLOOM_CONCAT_(a, b)

@@ -21,6 +21,26 @@ std::string unique_suffix() {
   static std::atomic<unsigned> counter{0};
   return fmt::format("{}-{}", ::getpid(), counter++);
 }
+
+// Which processes a process number is one of: containers may share a temporary folder without sharing those.
+std::string process_space() {
+  std::error_code ignored;
+  const std::string link = fs::read_symlink("/proc/self/ns/pid", ignored).string();  // "pid:[4026531836]"
+  return link.size() > 6 ? link.substr(5, link.size() - 6) : "0";
+}
+
+// Removes what processes left behind that were killed: "warploom-compile-4026531836-PROCESS-7".
+void sweep(const fs::path& temporary) {
+  std::error_code ignored;
+  const std::string mark = fmt::format("-{}-", process_space());
+  for (const auto& entry : fs::directory_iterator(temporary, ignored)) {
+    const std::string name = entry.path().filename();
+    const std::size_t at = name.find(mark);
+    if (!name.starts_with("warploom-") || at == std::string::npos) continue;
+    const int process = std::atoi(name.c_str() + at + mark.size());
+    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+  }
+}
 }  // namespace
 Result<std::string> read_file(const fs::path& path) {
   std::error_code ignored;
@@ -78,27 +98,7 @@ fs::path cache_folder() {
   }
   return folder;
 }
-namespace {
-// Which processes a process number is one of: containers may share a temporary folder without sharing those.
-std::string process_space() {
-  std::error_code ignored;
-  const std::string link = fs::read_symlink("/proc/self/ns/pid", ignored).string();  // "pid:[4026531836]"
-  return link.size() > 6 ? link.substr(5, link.size() - 6) : "0";
-}
 
-// Removes what processes left behind that were killed: "warploom-compile-4026531836-PROCESS-7".
-void sweep(const fs::path& temporary) {
-  std::error_code ignored;
-  const std::string mark = fmt::format("-{}-", process_space());
-  for (const auto& entry : fs::directory_iterator(temporary, ignored)) {
-    const std::string name = entry.path().filename();
-    const std::size_t at = name.find(mark);
-    if (!name.starts_with("warploom-") || at == std::string::npos) continue;
-    const int process = std::atoi(name.c_str() + at + mark.size());
-    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
-  }
-}
-}  // namespace
 ScratchFolder::ScratchFolder(std::string_view purpose) {
   std::error_code ignored;
   const fs::path temporary = fs::temp_directory_path(ignored);

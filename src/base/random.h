@@ -25,8 +25,7 @@ class Random {
     return radius * std::cos(2.0 * std::numbers::pi * uniform());
   }
 
-  template <class List>
-  void shuffle(List& list) {
+  void shuffle(auto& list) {
     for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[below(i)]);
   }
 

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
-#include <new>
 #include "base/file.h"
 #include "cli/command.h"
 namespace warploom::cli {
@@ -37,16 +36,6 @@ int print(const Result<Answer>& answer, const Session& session) {
   printed.error().remedy = "send standard output elsewhere";
   complain(printed.error());
   return 3;
-}
-
-Result<Answer> guarded(const Action& action, const Session& session) {
-  try {
-    return action(session);
-  } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kOutOfMemory, "there is not enough memory", "", "", "", "use a machine with more memory"});
-  } catch (const std::exception& error) {
-    return fail({ErrorCode::kInternal, "something failed that never should", "", "", error.what(), "please report it"});
-  }
 }
 
 void add(CLI::App& app, Command& command, const Command*& chosen) {
@@ -104,6 +93,6 @@ int run(int argc, char** argv) {
               error.what(), "run `warploom --help` or `warploom COMMAND --help`"}),
         session);
   }
-  return print(guarded(chosen->action, session), session);
+  return print(guarded([&] { return chosen->action(session); }), session);
 }
 }  // namespace warploom::cli

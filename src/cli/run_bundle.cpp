@@ -34,48 +34,7 @@ std::string canonical(std::string header) {
     return said.at("descr").get<std::string>() + " " + shape_text(said.at("shape"));
   } catch (const nlohmann::json::exception&) { return "no header of NumPy's"; }
 }
-}  // namespace
-Result<std::string> read_tensor(const std::filesystem::path& path, const BufferSpec& tensor) {
-  WARPLOOM_TRY(std::string bytes, read_file(path));
-  const auto unfit = [&](const std::string& expected, const std::string& found) {
-    return fail({ErrorCode::kPlanInvalid, "a tensor's file does not fit", path.string(),
-                 fmt::format("{}: {}", tensor.name, expected), found, "write the file as the model's input is"});
-  };
-  if (path.extension() == ".npy") {
-    const std::string expected = descr_of(tensor.dtype) + " " + shape_text(tensor.shape);
-    if (!bytes.starts_with(kMagic) || bytes.size() < 12) return unfit(expected, "no .npy file");
-    std::uint32_t length = 0;
-    const bool wide = bytes[6] > 1;
-    std::memcpy(&length, bytes.data() + 8, wide ? 4 : 2);
-    const std::size_t begin = wide ? 12 : 10;
-    if (length > bytes.size() - begin) return unfit(expected, "a header that ends behind the file");
-    if (const std::string found = canonical(bytes.substr(begin, length)); found != expected) return unfit(expected, found);
-    bytes.erase(0, begin + length);
-  }
-  if (std::ssize(bytes) != tensor.bytes())
-    return unfit(fmt::format("{} bytes", tensor.bytes()), fmt::format("{} bytes", bytes.size()));
-  return bytes;
-}
 
-Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder, const BufferSpec& tensor,
-                                           std::string_view bytes) {
-  const std::string descr = descr_of(tensor.dtype);
-  std::string text;
-  if (!descr.empty()) {
-    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape_text(tensor.shape));
-    header.append(63 - (header.size() + 10) % 64, ' ');
-    header += '\n';  // the data begins at a multiple of 64
-    const std::uint16_t length = static_cast<std::uint16_t>(header.size());
-    text =
-        fmt::format("{}{}{}{}", kMagic, std::string("\x01\0", 2), std::string(reinterpret_cast<const char*>(&length), 2), header);
-  }
-  std::string name = tensor.name;
-  std::ranges::replace(name, '/', '_');
-  const std::filesystem::path path = folder / (name + (descr.empty() ? ".bin" : ".npy"));
-  WARPLOOM_CHECK(write_file(path, text.append(bytes)));
-  return path;
-}
-namespace {
 struct Flags {
   std::string bundle, out = ".";
   std::vector<std::string> files;
@@ -126,6 +85,47 @@ Result<Answer> run_bundle(const Flags& flags) {
   return Answer{json, text_of("run", json)};
 }
 }  // namespace
+Result<std::string> read_tensor(const std::filesystem::path& path, const BufferSpec& tensor) {
+  WARPLOOM_TRY(std::string bytes, read_file(path));
+  const auto unfit = [&](const std::string& expected, const std::string& found) {
+    return fail({ErrorCode::kPlanInvalid, "a tensor's file does not fit", path.string(),
+                 fmt::format("{}: {}", tensor.name, expected), found, "write the file as the model's input is"});
+  };
+  if (path.extension() == ".npy") {
+    const std::string expected = descr_of(tensor.dtype) + " " + shape_text(tensor.shape);
+    if (!bytes.starts_with(kMagic) || bytes.size() < 12) return unfit(expected, "no .npy file");
+    std::uint32_t length = 0;
+    const bool wide = bytes[6] > 1;
+    std::memcpy(&length, bytes.data() + 8, wide ? 4 : 2);
+    const std::size_t begin = wide ? 12 : 10;
+    if (length > bytes.size() - begin) return unfit(expected, "a header that ends behind the file");
+    if (const std::string found = canonical(bytes.substr(begin, length)); found != expected) return unfit(expected, found);
+    bytes.erase(0, begin + length);
+  }
+  if (std::ssize(bytes) != tensor.bytes())
+    return unfit(fmt::format("{} bytes", tensor.bytes()), fmt::format("{} bytes", bytes.size()));
+  return bytes;
+}
+
+Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder, const BufferSpec& tensor,
+                                           std::string_view bytes) {
+  const std::string descr = descr_of(tensor.dtype);
+  std::string text;
+  if (!descr.empty()) {
+    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape_text(tensor.shape));
+    header.append(63 - (header.size() + 10) % 64, ' ');
+    header += '\n';  // the data begins at a multiple of 64
+    const std::uint16_t length = static_cast<std::uint16_t>(header.size());
+    text =
+        fmt::format("{}{}{}{}", kMagic, std::string("\x01\0", 2), std::string(reinterpret_cast<const char*>(&length), 2), header);
+  }
+  std::string name = tensor.name;
+  std::ranges::replace(name, '/', '_');
+  const std::filesystem::path path = folder / (name + (descr.empty() ? ".bin" : ".npy"));
+  WARPLOOM_CHECK(write_file(path, text.append(bytes)));
+  return path;
+}
+
 Command run_command() {
   const auto flags = std::make_shared<Flags>();
   return {"run",

@@ -103,22 +103,7 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
   record["hash"] = hash_hex(sources).substr(0, 8);
   return record;
 }
-}  // namespace
-std::string identifier(std::string_view name, std::vector<std::string>& taken) {
-  std::string base;
-  for (const char c : name) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (!tile::is_identifier(base) || base == "stream" || base == "workspace") base.insert(base.begin(), '_');
-  std::string chosen = base;
-  for (int n = 2; std::ranges::find(taken, chosen) != taken.end(); ++n) chosen = fmt::format("{}_{}", base, n);
-  taken.push_back(chosen);
-  return chosen;
-}
 
-std::string comment(std::string_view text) {
-  static const std::regex line("(\\S{97,}|\\S.{0,96})(?:\\s+|$)");  // as many words as fit, or a longer one
-  return std::regex_replace(std::string(text), line, "// $1\n");
-}
-namespace {
 // Lines as `#include "name"` or `#include <name>`, and the name.
 const std::regex kInclude("^[ \\t]*#include\\s*[\"<]([^\">]+)[\">].*\\n", std::regex::ECMAScript | std::regex::multiline);
 using Includes = std::sregex_iterator;
@@ -169,6 +154,21 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
   return found;
 }
 }  // namespace
+std::string identifier(std::string_view name, std::vector<std::string>& taken) {
+  std::string base;
+  for (const char c : name) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (!tile::is_identifier(base) || base == "stream" || base == "workspace") base.insert(base.begin(), '_');
+  std::string chosen = base;
+  for (int n = 2; std::ranges::find(taken, chosen) != taken.end(); ++n) chosen = fmt::format("{}_{}", base, n);
+  taken.push_back(chosen);
+  return chosen;
+}
+
+std::string comment(std::string_view text) {
+  static const std::regex line("(\\S{97,}|\\S.{0,96})(?:\\s+|$)");  // as many words as fit, or a longer one
+  return std::regex_replace(std::string(text), line, "// $1\n");
+}
+
 Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list, const graph::Graph& graph) {
   nlohmann::json record = record_of(info, list);
   WARPLOOM_TRY(std::vector<BundleFile> files, check_data(record, list, graph, info.tolerance, info.seed));

@@ -47,9 +47,8 @@ std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t el
   return bytes;
 }
 
-template <class T>
-std::string packed(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+std::string packed(const auto& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]};
 }
 
 // `most` of the numbers below `count` at random, or all of them; ascending, each once.

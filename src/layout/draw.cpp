@@ -14,8 +14,7 @@ struct Grid {
   std::string omitted;
 
   // cell(c) is that of the element at coordinate c.
-  template <class CellAt>
-  Grid(std::string name, const std::vector<std::int64_t>& tile, std::int64_t most, const CellAt& cell) : title(std::move(name)) {
+  Grid(std::string name, const std::vector<std::int64_t>& tile, std::int64_t most, const auto& cell) : title(std::move(name)) {
     std::int64_t all_rows = 1, all_columns = 1;
     for (std::size_t d = 0; d < tile.size(); ++d) (d + 1 < tile.size() ? all_rows : all_columns) *= tile[d];
     rows = std::min(most, all_rows), columns = std::min(most, all_columns);

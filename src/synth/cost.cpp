@@ -310,13 +310,9 @@ class Model : Question {
   }
 
   // What only waits for others, or costs nothing.
-  template <class Node>
-  Work cost_of(const Statement&, const Node&, int) {
-    Work work;
-    if constexpr (std::is_same_v<Node, Signal> || std::is_same_v<Node, Wait>) work.chain = rates_.memory_latency;
-    if constexpr (std::is_same_v<Node, ClusterSync>) work.chain = rates_.cluster_cycles;
-    return work;
-  }
+  Work cost_of(const Statement&, const Of<Signal, Wait> auto&, int) { return {.chain = rates_.memory_latency}; }
+  Work cost_of(const Statement&, const ClusterSync&, int) { return {.chain = rates_.cluster_cycles}; }
+  Work cost_of(const Statement&, const Reinterpret&, int) { return {}; }
 
   Work cost_of(const Statement& statement, const Mma& node, int threads) {
     const Instruction& row = *solution_.choices.at(&statement).instruction;

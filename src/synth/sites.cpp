@@ -18,6 +18,16 @@ void collect(const Body& body, const Site& here, std::vector<Site>& sites) {
     });
   }
 }
+
+// Far beyond any address and still safe to add and multiply by small numbers.
+constexpr std::int64_t kFar = std::int64_t{1} << 60;
+
+// Of an operation that takes its extremes where both sides take theirs.
+std::int64_t extreme(IndexOp op, std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  if (op == IndexOp::mul && __builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? kFar : -kFar;
+  return std::clamp(compute(op, a, b), -kFar, kFar);
+}
 }  // namespace
 std::vector<Site> sites_of(const Program& program) {
   std::vector<Site> sites;
@@ -95,17 +105,6 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile,
 }
 
 // Ranges of index expressions.
-namespace {
-// Far beyond any address and still safe to add and multiply by small numbers.
-constexpr std::int64_t kFar = std::int64_t{1} << 60;
-
-// Of an operation that takes its extremes where both sides take theirs.
-std::int64_t extreme(IndexOp op, std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  if (op == IndexOp::mul && __builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? kFar : -kFar;
-  return std::clamp(compute(op, a, b), -kFar, kFar);
-}
-}  // namespace
 IndexRanges::IndexRanges(const Program& program) {
   for (int d = 0; d < 3; ++d) loops_[block(d).name()] = {{0, program.grid[d] - 1}, 0, 1};
   loops_["cluster_rank"] = {{0, cluster_size(program) - 1}, 0, 1};

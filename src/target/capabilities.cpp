@@ -49,27 +49,11 @@ Capabilities this_cpu() {
           .tf32_tflops = cores * lanes * 4 * 5e9 * 1e-12,
           .half_tflops = cores * lanes * 8 * 5e9 * 1e-12};
 }
-}  // namespace
-std::vector<std::string> known_targets() {
-  std::vector<std::string> names;
-  for (const Capabilities& gpu : gpus()) names.push_back(gpu.arch);
-  names.emplace_back("cpu");
-  return names;
-}
-
-Result<Capabilities> capabilities_of(const std::string& target) {
-  if (target == "cpu") return this_cpu();
-  for (const Capabilities& gpu : gpus())
-    if (target == gpu.arch) return gpu;
-  return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
-               fmt::format("one of {}", fmt::join(known_targets(), ", ")), target, "name one of these, or `auto`"});
-}
 
 // Instructions: the tables of the architectures, each of what it adds to those before.
 //   sm_80    mma.sync, ldmatrix, cp.async, and plain vector accesses
 //   sm_89    mma.sync of 8-bit floats
 //   sm_90a   warpgroup matrix instructions, the tensor copy engine, stmatrix
-namespace {
 using tile::Scope;
 
 // The name of a row is its function's; what the functions' templates tell apart is added.
@@ -150,6 +134,21 @@ std::vector<Instruction> rows_up_to(int sm) {
   return rows;
 }
 }  // namespace
+std::vector<std::string> known_targets() {
+  std::vector<std::string> names;
+  for (const Capabilities& gpu : gpus()) names.push_back(gpu.arch);
+  names.emplace_back("cpu");
+  return names;
+}
+
+Result<Capabilities> capabilities_of(const std::string& target) {
+  if (target == "cpu") return this_cpu();
+  for (const Capabilities& gpu : gpus())
+    if (target == gpu.arch) return gpu;
+  return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
+               fmt::format("one of {}", fmt::join(known_targets(), ", ")), target, "name one of these, or `auto`"});
+}
+
 const std::vector<Instruction>& instructions_of(const std::string& arch) {
   static const std::map<std::string, std::vector<Instruction>> all = {
       {"sm_80", rows_up_to(80)}, {"sm_89", rows_up_to(89)}, {"sm_90a", rows_up_to(90)}};

@@ -83,9 +83,7 @@ class Builder {
   }
   Tile all(TensorId tensor) const { return whole(program_, tensor); }
   // The offset along dim counts in lookup's elements.
-  Tile gathered(Tile tile, int dim, TensorId lookup) const {
-    return {tile.tensor, std::move(tile.offset), std::move(tile.extent), lookup, dim, std::move(tile.step)};
-  }
+  Tile gathered(Tile tile, int dim, TensorId lookup) const { return tile.lookup_dim = dim, tile.lookup = lookup, tile; }
   // Every step[d]-th element along dimension d of a global tensor: the windows of a strided convolution.
   Tile stepped(Tile tile, std::vector<std::int64_t> step) const {
     if (std::ranges::any_of(step, [](auto every) { return every != 1; })) tile.step = std::move(step);

@@ -11,20 +11,7 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   const std::int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
-}  // namespace
-std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
-  switch (op) {
-    case IndexOp::add: return static_cast<std::int64_t>(bits(a) + bits(b));
-    case IndexOp::sub: return static_cast<std::int64_t>(bits(a) - bits(b));
-    case IndexOp::mul: return static_cast<std::int64_t>(bits(a) * bits(b));
-    case IndexOp::div: return floor_div(a, b);
-    case IndexOp::mod: return static_cast<std::int64_t>(bits(a) - bits(floor_div(a, b)) * bits(b));
-    case IndexOp::min: return std::min(a, b);
-    case IndexOp::max: return std::max(a, b);
-    default: return 0;
-  }
-}
-namespace {
+
 // `index` is left ⊕ constant with the operator ⊕.
 bool has_constant(const Index& index, IndexOp op) { return index.op() == op && index.right().constant(); }
 
@@ -94,6 +81,19 @@ std::string text_within(const Index& index, int precedence) {
   return word_of(index.op()).precedence < precedence ? "(" + text + ")" : text;
 }
 }  // namespace
+std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
+  switch (op) {
+    case IndexOp::add: return static_cast<std::int64_t>(bits(a) + bits(b));
+    case IndexOp::sub: return static_cast<std::int64_t>(bits(a) - bits(b));
+    case IndexOp::mul: return static_cast<std::int64_t>(bits(a) * bits(b));
+    case IndexOp::div: return floor_div(a, b);
+    case IndexOp::mod: return static_cast<std::int64_t>(bits(a) - bits(floor_div(a, b)) * bits(b));
+    case IndexOp::min: return std::min(a, b);
+    case IndexOp::max: return std::max(a, b);
+    default: return 0;
+  }
+}
+
 Index::Index(std::int64_t value) : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
 
 Index Index::variable(std::string name) {

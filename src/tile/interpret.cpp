@@ -89,8 +89,7 @@ class Block {
   }
 
   // Calls visit(place, coordinates) for each element of a tile in row-major order; no place where it lies outside the tensor.
-  template <class Visit>
-  Status for_elements(const Tile& tile, const Visit& visit) const {
+  Status for_elements(const Tile& tile, const auto& visit) const {
     const Tensor& tensor = program_.tensor(tile.tensor);
     const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
     std::vector<std::int64_t> start, element(tile.extent.size(), 0), at = element;
@@ -252,14 +251,13 @@ class Block {
   }
 
   // A Scan's values; of a Reduce the last ones along the axis.
-  template <class Node>
-  requires(std::is_same_v<Node, Reduce> || std::is_same_v<Node, Scan>) Status run(const Node& node) {
+  Status run(const Of<Reduce, Scan> auto& node) {
     const std::vector<std::int64_t>& shape = program_.tensor(node.src).shape;
     const auto axis = static_cast<std::size_t>(node.axis), length = static_cast<std::size_t>(shape[axis]);
     const auto inner = static_cast<std::size_t>(dense_strides(shape)[axis]);
     WARPLOOM_TRY(Values values, read(node.src));
     bool reverse = false;
-    if constexpr (std::is_same_v<Node, Scan>) reverse = node.reverse;
+    if constexpr (requires { node.reverse; }) reverse = node.reverse;
     Values last;
     for (std::size_t n = 0; n < values.size(); ++n) {
       const std::size_t i = reverse ? values.size() - 1 - n : n, k = n / inner % length;
@@ -267,7 +265,7 @@ class Block {
       values[i] = k == 0 ? static_cast<float>(values[i]) : combined(node.op, before, values[i]);
       if (k + 1 == length) last.push_back(values[i]);
     }
-    return write(node.dst, std::is_same_v<Node, Scan> ? values : last);
+    return write(node.dst, Of<decltype(node), Scan> ? values : last);
   }
 
   Status run(const Rearrange& rearrange) {

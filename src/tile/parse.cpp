@@ -102,8 +102,7 @@ class Reader : public Cursor {
   }
 
  private:
-  template <class T>
-  void take_named(std::optional<T> found, T& to, std::string_view kind, std::string expected) {
+  void take_named(const auto& found, auto& to, std::string_view kind, std::string expected) {
     if (found) to = *found;
     else fail(fmt::format("no {} has this name", kind), std::move(expected));
     take();
@@ -111,10 +110,6 @@ class Reader : public Cursor {
   bool option(std::string_view word) { return accept(trimmed(word)); }
   bool extent_follows() const {
     return in_tile_ && depth_ == 0 && is("+") && peek(1).kind == TokenKind::integer && (is(",", 2) || is("]", 2) || is("by", 2));
-  }
-  bool deeper() {
-    if (++depth_ > kDeepestTerm) fail("the expression is nested too deeply");
-    return depth_ <= kDeepestTerm;
   }
   Index binary(int precedence) {
     if (precedence > 2) return primary();
@@ -130,7 +125,7 @@ class Reader : public Cursor {
     if (peek().kind == TokenKind::integer) return Index(integer());
     const bool word = peek().kind == TokenKind::word;
     if (word && !is("(", 1)) return Index::variable(std::string(take().text));
-    if (!deeper()) return {};
+    if (++depth_ > kDeepestTerm) return fail("the expression is nested too deeply"), Index();
     Index inner;
     if (word) {
       inner = call();
@@ -250,8 +245,7 @@ class Parser {
   }
 
   // A line and what is indented below it.
-  template <class Any>
-  Status statement(Reader& io, Any& node) {
+  Status statement(Reader& io, auto& node) {
     line(io, node);
     io.expect_end();
     WARPLOOM_CHECK(io.status());

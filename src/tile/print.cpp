@@ -75,10 +75,7 @@ class Writer {
   void item(const Role& role) { line(*this, role); }
 
  private:
-  template <class List>
-  static bool exists(const List& list, int id) {
-    return id >= 0 && static_cast<std::size_t>(id) < list.size();
-  }
+  static bool exists(const auto& list, int id) { return id >= 0 && static_cast<std::size_t>(id) < list.size(); }
   bool covers(const Tile& tile) const {
     if (!exists(program_.tensors, tile.tensor) || tile.lookup >= 0 || !tile.step.empty()) return false;
     for (const Index& offset : tile.offset)
@@ -95,7 +92,7 @@ std::string print(const Program& program, const Statement& statement) {
   io.out = kStatementWords[statement.node.index()];
   std::visit(
       [&](const auto& node) {
-        if constexpr (!Of<decltype(node), const Roles&> && !std::is_empty_v<std::remove_cvref_t<decltype(node)>>) io.out += ' ';
+        if constexpr (!Of<decltype(node), Roles, ClusterSync>) io.out += ' ';
         line(io, node);
       },
       statement.node);

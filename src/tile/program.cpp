@@ -36,10 +36,10 @@ std::vector<TensorUse> uses_of(const Statement& statement) {
     }
   };
   std::visit(
-      [&]<class Node>(const Node& node) {
+      [&](const auto& node) {
         if constexpr (requires { node.src; }) add(node.src, true, false);
-        if constexpr (requires { node.dst; }) add(node.dst, std::is_same_v<Node, ClusterReduce>, true);
-        if constexpr (requires { node.flag; }) add(node.flag, true, std::is_same_v<Node, Signal>);
+        if constexpr (requires { node.dst; }) add(node.dst, Of<decltype(node), ClusterReduce>, true);
+        if constexpr (requires { node.flag; }) add(node.flag, true, Of<decltype(node), Signal>);
         if constexpr (requires { node.acc; }) add(node.acc, true, true), add(node.a, true, false), add(node.b, true, false);
         if constexpr (requires { node.value.operands; })
           for (const TensorId id : tensors_of(node.value)) add(id, true, false);

@@ -35,6 +35,7 @@
 #pragma once
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <variant>
 #include <vector>
 #include "base/dtype.h"
@@ -246,9 +247,12 @@ std::vector<TensorUse> uses_of(const Statement& statement);
 const Roles* roles_of(const Program& program);  // null where there are none
 void count_warps(Program& program);             // where there are roles: the sum of theirs
 
+// One of these nodes, const or not, or a reference to one.
+template <class T, class... Nodes>
+concept Of = (std::same_as<std::remove_cvref_t<T>, Nodes> || ...);
+
 // What a statement holds: a loop's body, a branch's, a slot's, those of roles. f(body) for each in order; mostly there is none.
-template <class F>
-void for_bodies(const Statement& statement, const F& f) {
+void for_bodies(const Statement& statement, const auto& f) {
   std::visit(
       [&](const auto& node) {
         if constexpr (requires { node.body; }) f(node.body);
@@ -259,8 +263,7 @@ void for_bodies(const Statement& statement, const F& f) {
 }
 
 // A statement, then all inside it, in order.
-template <class F>
-void for_statements(const Statement& statement, const F& f) {
+void for_statements(const Statement& statement, const auto& f) {
   f(statement);
   for_bodies(statement, [&](const Body& body) {
     for (const Statement& inner : body) for_statements(inner, f);

@@ -1,7 +1,6 @@
 // The lines of the text form, each described once as what follows what: a Reader fills the node from the tokens of a line, a Writer
 // prints it. A string is a sign, its blanks the printer's; docs/tile.md has the grammar.
 #pragma once
-#include <concepts>
 #include "base/rows.h"
 #include "tile/program.h"
 namespace warploom::tile {
@@ -33,9 +32,6 @@ inline std::optional<ReduceOp> reduce_op_named(std::string_view name) {
   return row_where<ReduceOp>(kReductions, name, &Reduction::name);
 }
 using warploom::name_of;  // types and operations too, which the overload above would hide
-
-template <class T, class Node>
-concept Of = std::same_as<std::remove_const_t<T>, Node>;
 
 // Items that their type alone does not tell apart. T may be const.
 template <class T>
@@ -95,10 +91,9 @@ void line(auto& io, Of<Map> auto& s) { all(io, Named{s.dst}, " = ", s.value); }
 void line(auto& io, Of<Mma> auto& s) {
   all(io, Named{s.acc}, " += ", s.a, Flag{"^T", s.transpose_a}, " * ", s.b, Flag{"^T", s.transpose_b});
 }
-template <class Node>
-requires(Of<Node, Reduce> || Of<Node, Scan>) void line(auto& io, Node& s) {
+void line(auto& io, Of<Reduce, Scan> auto& s) {
   all(io, s.op, " over ", s.axis);
-  if constexpr (Of<Node, Scan>) all(io, Flag{" reverse", s.reverse});
+  if constexpr (requires { s.reverse; }) all(io, Flag{" reverse", s.reverse});
   all(io, ": ", Named{s.src}, " -> ", Named{s.dst});
 }
 void line(auto& io, Of<Rearrange> auto& s) { all(io, Named{s.src}, Flag{"^T", s.transpose}, " -> ", Named{s.dst}); }
@@ -113,9 +108,7 @@ void line(auto& io, Of<Produce> auto& s) { all(io, Named{s.pipeline, true}, ":")
 void line(auto& io, Of<Consume> auto& s) { all(io, Named{s.pipeline, true}, Optional{" lag ", s.lag != 0, s.lag}, ":"); }
 void line(auto& io, Of<Signal> auto& s) { all(io, s.flag, " by ", s.by); }
 void line(auto& io, Of<Wait> auto& s) { all(io, s.flag, " >= ", s.least); }
-template <class Bare>
-requires std::is_empty_v<Bare>
-void line(auto&, Bare&) {}
+void line(auto&, Of<ClusterSync> auto&) {}
 void line(auto& io, Of<Roles> auto&) { all(io, ":"); }
 void line(auto& io, Of<Role> auto& r) {
   all(io, "role ", r.name, " warps ", r.warps, Optional{" registers ", r.registers != 0, r.registers}, ":");

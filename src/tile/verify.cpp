@@ -110,16 +110,7 @@ struct Declaration {
     return ok();
   }
 };
-}  // namespace
-bool is_identifier(std::string_view name) {
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
-  const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
-  if (!std::ranges::all_of(name, fits)) return false;
-  return kReserved.find(fmt::format(" {} ", name)) == std::string_view::npos;
-}
 
-bool is_grid_variable(std::string_view name) { return std::ranges::find(kGridVariables, name) != kGridVariables.end(); }
-namespace {
 Status verify_declarations(const Program& program) {
   const auto declared = [&](std::string_view kind, const std::string& name) {
     return Declaration{program, fmt::format("{} '{}'", kind, name)};
@@ -231,6 +222,15 @@ Status verify_sharing(const Program& program) {
   return ok();
 }
 }  // namespace
+bool is_identifier(std::string_view name) {
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
+  const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  if (!std::ranges::all_of(name, fits)) return false;
+  return kReserved.find(fmt::format(" {} ", name)) == std::string_view::npos;
+}
+
+bool is_grid_variable(std::string_view name) { return std::ranges::find(kGridVariables, name) != kGridVariables.end(); }
+
 tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message, std::string expected,
                               std::string found) {
   const std::string place =

@@ -39,15 +39,14 @@ class Verifier {
   const std::string& pipeline(PipelineId id) const { return program_.pipeline(id).name; }
 
   // What the body of a statement finds around it.
-  template <class Node>
-  Status inside(const Node& node) const {
+  Status inside(const auto& node) const {
     Verifier inner = *this;
-    if constexpr (std::is_same_v<Node, For>) {
+    if constexpr (Of<decltype(node), For>) {
       inner.loops_[node.variable] = &node;
       inner.divergent_ |= differs(node.begin) || differs(node.end) || differs(node.step);
     }
-    if constexpr (std::is_same_v<Node, If>) inner.divergent_ |= differs(node.left) || differs(node.right);
-    if constexpr (std::is_same_v<Node, Roles>) {
+    if constexpr (Of<decltype(node), If>) inner.divergent_ |= differs(node.left) || differs(node.right);
+    if constexpr (Of<decltype(node), Roles>) {
       inner.in_role_ = true;
       inner.meeting_roles_ = std::ranges::count_if(node.roles, [](const Role& role) {
         bool meets = false;
@@ -56,8 +55,8 @@ class Verifier {
         return meets;
       });
     }
-    if constexpr (std::is_same_v<Node, Produce>) inner.producing_.push_back(node.pipeline);
-    if constexpr (std::is_same_v<Node, Consume>) inner.consuming_.push_back(node.pipeline);
+    if constexpr (Of<decltype(node), Produce>) inner.producing_.push_back(node.pipeline);
+    if constexpr (Of<decltype(node), Consume>) inner.consuming_.push_back(node.pipeline);
     if constexpr (requires { node.body; }) return inner.body(node.body, false);
     if constexpr (requires { node.roles; })
       for (const Role& role : node.roles) WARPLOOM_CHECK(inner.body(role.body, false));
@@ -326,10 +325,8 @@ class Verifier {
     return ok();
   }
 
-  template <class Node>
-  requires(std::is_same_v<Node, Reduce> || std::is_same_v<Node, Scan>) Status check(const Node& node)
-  const {
-    constexpr bool kKeeps = std::is_same_v<Node, Scan>;
+  Status check(const Of<Reduce, Scan> auto& node) const {
+    constexpr bool kKeeps = Of<decltype(node), Scan>;
     std::vector<std::int64_t> shape = program_.tensor(node.src).shape;
     if (node.axis < 0 || static_cast<std::size_t>(node.axis) >= shape.size())
       return refuse(fmt::format("'{}' has no axis {}", name(node.src), node.axis));
@@ -373,10 +370,7 @@ class Verifier {
   }
   Status check(const ClusterReduce&) const { return meets("cluster_reduce"); }
   Status check(const ClusterSync&) const { return meets("cluster_sync"); }
-  // Nothing to ask of the others beyond what they name.
-  template <class Node>
-  requires(std::is_empty_v<Node> || std::is_same_v<Node, Fill>) Status check(const Node&)
-  const { return ok(); }
+  Status check(const Fill&) const { return ok(); }  // nothing beyond what it names
 
   Status check(const For& loop) const {
     for (const Index* index : {&loop.begin, &loop.end, &loop.step}) WARPLOOM_CHECK(check(*index));

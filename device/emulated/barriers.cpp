@@ -1,41 +1,43 @@
 // Barriers of warps, blocks and clusters; mbarriers.
 #include "machine.h"
 namespace wl::emu {
-void barrier(int id, int threads) {
-  Thread& t = me();
-  Cta& cta = *t.cta;
-  if (id < 0 || id > 15 || (threads > 0 && threads % 32))
-    return machine->hazard("barrier", "sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads);
-  NamedBarrier& b = cta.named[id];
-  if (b.here.empty()) {
-    b.expected = threads;
-    b.line = self->line;
-  } else if (b.expected != threads) {
-    machine->hazard_beside(b.line, "barrier", "barrier {} is used for {} and for {} threads at once", id, threads, b.expected);
+// The current thread gets to a barrier of threads, and waits for the others.
+unsigned Machine::arrive(Mbarrier& b) {
+  const unsigned phase = b.phase;
+  release(b.gathering, *current);
+  --b.pending;
+  complete_if_done(b, self->line);
+  return phase;
+}
+void Machine::await(Mbarrier& b, unsigned phase, const char* what, unsigned addr) {
+  if (b.phase == phase) {
+    b.waiters.push_back(current);
+    suspend(what, addr);
   }
-  b.here.push_back(&t);
-  machine->release(b.clock, t);
-  const std::size_t before = b.here.size();
-  machine->wake_barrier(cta, b, id);
-  if (before == b.here.size()) machine->suspend("barrier", static_cast<unsigned>(id));
+  acquire(*current, b.completed);
 }
 
-// Lets everybody go when all are there.
-void Machine::wake_barrier(Cta& cta, NamedBarrier& b, int id) {
-  const int expected = b.expected < 0 ? cta.alive : b.expected;
-  if (static_cast<int>(b.here.size()) < expected) return;
-  if (b.expected > 0) {
-    std::map<int, int> per_warp;
-    for (Thread* t : b.here) ++per_warp[t->self.thread / 32];
-    for (const auto& [warp, lanes] : per_warp)
-      if (lanes % 32) hazard_of(b.here[0], "barrier", fmt::format("barrier {} was reached by a part of a warp", id), b.line);
+void barrier(int id, int threads) {
+  Thread& t = me();
+  if (id < 0 || id > 15 || (threads > 0 && threads % 32))
+    return machine->hazard("barrier", "sync_named({}, {}): ids are 0 to 15, thread counts multiples of 32", id, threads);
+  Mbarrier& b = t.cta->named[id];
+  const bool everyone = threads < 0;
+  if (everyone) threads = t.cta->alive;
+  if (b.pending == b.count) {  // the first
+    b.count = b.pending = threads;
+    b.everyone = everyone;
+    b.init_line = self->line;
+  } else if (b.everyone != everyone || b.count != threads) {
+    machine->hazard_beside(b.init_line, "barrier", "barrier {} is used for {} and for {} threads at once", id, threads, b.count);
   }
-  const Clock done = b.clock.take();
-  for (Thread* t : b.here) {
-    t->base = done;
-    if (t->waiting) wake(t);
+  if (b.pending == 1 && !b.everyone) {  // the last
+    std::map<Warp*, int> lanes = {{t.warp, 1}};
+    for (const Thread* waiter : b.waiters) ++lanes[waiter->warp];
+    for (const auto& [warp, count] : lanes)
+      if (count % 32) machine->hazard_beside(b.init_line, "barrier", "barrier {} was reached by a part of a warp", id);
   }
-  b.here.clear();
+  machine->await(b, machine->arrive(b), "barrier", static_cast<unsigned>(id));
 }
 
 void sync_warp(Site) {
@@ -75,22 +77,13 @@ void cluster_arrive(Site) {
   Thread& t = me();
   if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait");
   t.cluster_arrived = true;
-  Mbarrier& b = *t.cta->cluster_barrier;
-  t.cluster_phase = b.phase;
-  machine->release(b.gathering, t);
-  --b.pending;
-  machine->complete_if_done(b, self->line);
+  t.cluster_phase = machine->arrive(*t.cta->cluster_barrier);
 }
 void cluster_wait(Site) {
   Thread& t = me();
   if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive");
-  Mbarrier& b = *t.cta->cluster_barrier;
-  if (b.phase == t.cluster_phase) {
-    b.waiters.push_back(&t);
-    machine->suspend("cluster_wait");
-  }
+  machine->await(*t.cta->cluster_barrier, t.cluster_phase, "cluster_wait");
   t.cluster_arrived = false;
-  machine->acquire(t, b.completed);
 }
 
 // mbarriers.

@@ -175,10 +175,13 @@ void Machine::thread_exits(Thread& t) {
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
   if (t.cluster_arrived) hazard_of(&t, "cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
-  Mbarrier& meeting = *cta.cluster_barrier;
-  --meeting.count, meeting.pending -= !t.cluster_arrived;
   release(cta.exit_clock, t);
-  if (!cta.named[0].here.empty()) wake_barrier(cta, cta.named[0], 0);
+  Mbarrier &threads = cta.named[0], &meeting = *cta.cluster_barrier;
+  if (threads.everyone && threads.pending < threads.count) {
+    --threads.count, --threads.pending;
+    complete_if_done(threads, 0);
+  }
+  --meeting.count, meeting.pending -= !t.cluster_arrived;
   complete_if_done(meeting, 0);
   if (cta.alive > 0) return;
   // The block ends with it.
@@ -235,9 +238,8 @@ std::string Machine::state_of(const Thread& t) const {
   }
   if (what == "wait_flag") return "wait_flag: nobody has signalled enough";
   if (what != "barrier") return what;
-  const NamedBarrier& b = t.cta->named[t.wait_addr & 15];
-  return fmt::format("barrier {}: {} of {} threads are there", t.wait_addr, b.here.size(),
-                     b.expected < 0 ? t.cta->alive : b.expected);
+  const Mbarrier& b = t.cta->named[t.wait_addr];
+  return fmt::format("barrier {}: {} of {} threads are there", t.wait_addr, b.count - b.pending, b.count);
 }
 
 void Machine::report_deadlock() {

@@ -99,8 +99,9 @@ struct Warpgroup {
   std::vector<Thread*> waiting;
 };
 
-struct Mbarrier {  // one in shared memory, or that of a cluster, for which every thread alive counts
+struct Mbarrier {  // one in shared memory, or one of threads: a block's by their numbers, the cluster's
   int count = 0, pending = 0;
+  bool everyone = false;  // of all threads alive
   std::int64_t tx = 0;
   unsigned phase = 0;
   int actor = 0;  // of the copies that complete here
@@ -115,13 +116,6 @@ struct Mbarrier {  // one in shared memory, or that of a cluster, for which ever
   int copy_line = 0;
 };
 
-struct NamedBarrier {
-  int expected = 0;
-  int line = 0;
-  std::vector<Thread*> here;
-  ClockBuilder clock;
-};
-
 struct Cta {
   int rank = 0;
   int block[3] = {};
@@ -130,7 +124,7 @@ struct Cta {
   std::vector<std::uint8_t> memory;  // by address
   Shadow shadow;
   std::map<unsigned, Mbarrier> barriers;  // by address
-  NamedBarrier named[16];
+  Mbarrier named[16];
   std::vector<Thread*> threads;
   std::deque<Warp> warps;
   std::deque<Warpgroup> groups;
@@ -230,7 +224,8 @@ class Machine {
 
   Mbarrier* barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async);
   void complete_if_done(Mbarrier& b, int line);
-  void wake_barrier(Cta& cta, NamedBarrier& b, int id);
+  unsigned arrive(Mbarrier& b);  // the phase under way
+  void await(Mbarrier& b, unsigned phase, const char* what, unsigned addr = 0);
 
   // Notes the write of a copy that completes on the barrier, and carries it out now or later.
   void copy_to(Cta& cta, unsigned smem, std::int64_t bytes, Mbarrier& bar, bool by_engine, const char* what,

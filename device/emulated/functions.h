@@ -33,15 +33,11 @@ emu::RegisterRun run_of(emu::Handle<T> h) {
   }
 
 // Global memory. The streaming forms differ in the caches alone.
-#define WL_LOAD(name)                                                           \
-  template <int BYTES, class T>                                                 \
-  void name(emu::Handle<T> dst, const T* p, WL_SITE) {                          \
-    emu::load_global(run_of<BYTES>(dst), p, BYTES);                             \
-  }                                                                             \
-  template <int BYTES, class T>                                                 \
-  void name(emu::Handle<T> dst, const T* p, bool pred, same<T> fill, WL_SITE) { \
-    if (pred) emu::load_global(run_of<BYTES>(dst), p, BYTES);                   \
-    else emu::fill_registers(run_of<BYTES>(dst), &fill, sizeof(T));             \
+#define WL_LOAD(name)                                                                       \
+  template <int BYTES, class T>                                                             \
+  void name(emu::Handle<T> dst, const T* p, bool pred = true, same<T> fill = {}, WL_SITE) { \
+    if (pred) emu::load_global(run_of<BYTES>(dst), p, BYTES);                               \
+    else emu::fill_registers(run_of<BYTES>(dst), &fill, sizeof(T));                         \
   }
 WL_LOAD(ld_global)
 WL_LOAD(ld_global_stream)
@@ -191,8 +187,7 @@ template <int BYTES, class T>
 void shfl(emu::Handle<T> dst, emu::Handle<T> src, int source, bool take = true, WL_SITE) {
   emu::shuffle_registers(run_of<BYTES>(dst), run_of<BYTES>(src), BYTES, source & 31, take);
 }
-inline float shfl_xor(float x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
-inline int shfl_xor(int x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
+auto shfl_xor(auto x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }
 WL_COUNTED(reg_alloc, set_registers(N, true))
 WL_COUNTED(reg_dealloc, set_registers(N, false))
 #undef WL_COUNTED

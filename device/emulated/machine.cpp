@@ -10,10 +10,7 @@ namespace context = boost::context;
 constexpr std::size_t kStack = 256 * 1024;
 
 // Fibers outlive launches: each runs one thread's kernel call after another.
-std::vector<context::fiber>& idle_fibers() {
-  static std::vector<context::fiber> fibers;
-  return fibers;
-}
+std::vector<context::fiber> idle_fibers;
 
 // Kernels find these at run time alone; naming them here keeps their object files in the executable.
 __attribute__((used)) void* const kept[] = {reinterpret_cast<void*>(&move_matrix), reinterpret_cast<void*>(&wgmma)};
@@ -73,7 +70,7 @@ void Machine::start_wave(int first, int clusters) {
   const int* cl = launch_.cluster;
   const int blocks = cl[0] * cl[1] * cl[2], columns = launch_.grid[0] / cl[0], rows = launch_.grid[1] / cl[1];
   actors_.clear();
-  for (Thread& t : threads_) idle_fibers().push_back(std::move(t.fiber));
+  for (Thread& t : threads_) idle_fibers.push_back(std::move(t.fiber));
   threads_.clear();
   ready_.clear();
   flags.clear();
@@ -83,8 +80,7 @@ void Machine::start_wave(int first, int clusters) {
   cluster_barriers_.assign(static_cast<std::size_t>(clusters), meeting);
   alive_ = clusters * blocks * launch_.block;
   ctas.resize(static_cast<std::size_t>(clusters * blocks));
-  int registers = launch_.registers;
-  if (!registers) registers = std::min(255, 65536 / launch_.block) / 8 * 8;
+  const int registers = launch_.registers ? launch_.registers : std::min(255, 65536 / launch_.block) / 8 * 8;
   for (std::size_t i = 0; i < ctas.size(); ++i) {
     const int r = static_cast<int>(i) % blocks, cluster = first + static_cast<int>(i) / blocks;
     Cta& cta = ctas[i];
@@ -113,10 +109,9 @@ void Machine::start_wave(int first, int clusters) {
       t.warp = &cta.warps.back();
       t.warp->lane[t.warp->size++] = &t;
       cta.threads.push_back(&t);
-      auto& fibers = idle_fibers();
-      if (fibers.empty()) fibers.push_back(new_fiber());
-      t.fiber = std::move(fibers.back());
-      fibers.pop_back();
+      if (idle_fibers.empty()) idle_fibers.push_back(new_fiber());
+      t.fiber = std::move(idle_fibers.back());
+      idle_fibers.pop_back();
     }
   }
   // Warps start in random order; lanes of a warp together.
@@ -217,7 +212,7 @@ Report Machine::run() {
   for (Thread& t : threads_) {
     current = &t;
     self = &t.self;
-    if (t.done) idle_fibers().push_back(std::move(t.fiber));
+    if (t.done) idle_fibers.push_back(std::move(t.fiber));
     else t.fiber = boost::context::fiber();
   }
   machine = nullptr;

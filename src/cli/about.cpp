@@ -18,13 +18,6 @@ Result<std::string> found(std::string what, std::string remedy) {
   if (!what.empty()) return what;
   return fail({ErrorCode::kInternal, "not found", "", "", "", std::move(remedy)});
 }
-Result<std::string> library(std::initializer_list<const char*> files, std::string remedy) {
-  const runtime::Library opened(files);
-  return found(opened ? opened.name() : "", std::move(remedy));
-}
-Result<std::string> program(const std::string& file, std::string remedy) {
-  return found(find_program(file).string(), std::move(remedy));
-}
 Result<std::string> writable(const std::filesystem::path& folder) {
   if (::access(folder.c_str(), W_OK) == 0) return folder.string();
   return fail({ErrorCode::kInternal, folder.string(), "", "", "", "set XDG_CACHE_HOME"});
@@ -42,14 +35,16 @@ std::vector<Finding> examine() {
   return {
       {"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
       {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles", runtime::find_cpu_compiler().map(compiler_text)},
-      {"oneDNN", "the reference on the CPU; without it a plain kernel stands in", library({"libdnnl.so.2"}, "install libdnnl2")},
-      {"make", "`make check` of bundles", program("make", "install make")},
+      {"oneDNN", "the reference on the CPU; without it a plain kernel stands in",
+       found(runtime::Library{"libdnnl.so.2"}.name(), "install libdnnl2")},
+      {"make", "`make check` of bundles", found(find_program("make").string(), "install make")},
       {"CUDA driver", "GPU targets", runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
       {"GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda).map(gpu_text)},
       {"CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map(compiler_text)},
       {"cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
-       library({"libcublasLt.so.13", "libcublasLt.so.12"}, "put the folder of libcublasLt on LD_LIBRARY_PATH")},
-      {"nvcc", "`make check` of GPU bundles", program("nvcc", "install the CUDA toolkit")},
+       found(runtime::Library{"libcublasLt.so.13", "libcublasLt.so.12"}.name(),
+             "put the folder of libcublasLt on LD_LIBRARY_PATH")},
+      {"nvcc", "`make check` of GPU bundles", found(find_program("nvcc").string(), "install the CUDA toolkit")},
       {"cache folder", "compiled kernels and the archive", writable(cache_folder())}};
 }
 

@@ -15,21 +15,17 @@ struct Flags {
 };
 
 const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames), std::end(search::kStrategyNames));
-constexpr std::int64_t kMostModelText =
-    8 << 20;  // a model of more text, or more bytes of constants, is not copied into plan.json
-
-tl::unexpected<Error> contradiction(std::string message, std::string place, std::string found, std::string remedy) {
-  return fail({ErrorCode::kFlagsContradict, std::move(message), std::move(place), "flags that can hold together",
-               std::move(found), std::move(remedy)});
-}
+// A model of more text, or more bytes of constants, is not copied into plan.json.
+constexpr std::int64_t kMostModelText = 8 << 20;
 
 // The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
   if (flags.candidates.value_or(1) < 1)
-    return contradiction("a search of no candidates finds nothing", "--candidates", std::to_string(*flags.candidates),
-                         "ask for at least one, or leave it out for no limit but the budget");
+    return fail({ErrorCode::kFlagsContradict, "a search of no candidates finds nothing", "--candidates", "at least one",
+                 std::to_string(*flags.candidates), "leave it out for no limit but the budget"});
   if (flags.search.onward && flags.no_resume)
-    return contradiction("a run cannot both go on and start anew", "--resume, --no-resume", "both", "give one of them");
+    return fail({ErrorCode::kFlagsContradict, "a run cannot both go on and start anew", "--resume, --no-resume", "one of them",
+                 "both", "give one of them"});
   search::Options options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
   options.strategy = static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) - kStrategies.begin());

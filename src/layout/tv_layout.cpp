@@ -67,9 +67,9 @@ TvLayout coalesce(const TvLayout& layout) { return {layout.tile, coalesced_modes
 Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t first, std::int64_t vector, std::int64_t threads) {
   const std::size_t rank = tile.size();
   const auto refused = [&](std::string message) {
-    return layout_error(
-        std::move(message), "threads and a vector whose factors divide the tile's extents",
-        fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads, vector, first, fmt::join(tile, ",")));
+    return fail(
+        {ErrorCode::kLayout, std::move(message), "", "threads and a vector whose factors divide the tile's extents",
+         fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads, vector, first, fmt::join(tile, ","))});
   };
   if (first >= rank || vector < 1 || threads < 1 || tile[first] % vector != 0 || *std::ranges::min_element(tile) < 1)
     return refused("the vector does not divide the contiguous extent");
@@ -101,9 +101,9 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
       TvMode rest = mode;
       rest.step[a] = 0;
       if (mode.step[a] != 0 && mode.extent > 1 && !steps_nowhere(rest))
-        return layout_error("a mode steps along the reduced axis and another at once",
-                            fmt::format("modes that step along axis {} alone or not at all", axis),
-                            mode_text(mode) + " in " + to_string(layout));
+        return fail({ErrorCode::kLayout, "a mode steps along the reduced axis and another at once", "",
+                     fmt::format("modes that step along axis {} alone or not at all", axis),
+                     mode_text(mode) + " in " + to_string(layout)});
     }
   TvLayout result = layout;
   result.tile[a] = 1;
@@ -128,9 +128,5 @@ std::string to_string(const TvLayout& layout) {
   out += " value";
   for (const TvMode& mode : layout.value) (out += ' ') += mode_text(mode);
   return out;
-}
-
-tl::unexpected<Error> layout_error(std::string message, std::string expected, std::string found) {
-  return fail({ErrorCode::kLayout, std::move(message), {}, std::move(expected), std::move(found)});
 }
 }  // namespace warploom::layout

@@ -62,7 +62,4 @@ TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_
 
 // "tile 16x8 thread [4:(0,2)] [8:(1,0)] value [2:(0,1)] [2:(8,0)]"
 std::string to_string(const TvLayout& layout);
-
-// The error of every operation of this room: ErrorCode::kLayout.
-tl::unexpected<Error> layout_error(std::string message, std::string expected, std::string found);
 }  // namespace warploom::layout

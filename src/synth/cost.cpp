@@ -82,7 +82,7 @@ class Model : Question {
     std::map<int, double> kept, most;  // by role
     std::set<TensorId> accumulators;
     for (const Site& site : sites)
-      if (const auto* mma = std::get_if<Mma>(&site.statement->node); mma && accumulators.insert(mma->acc).second)
+      if (const auto* mma = site.statement->as<Mma>(); mma && accumulators.insert(mma->acc).second)
         kept[site.role] += values(mma->acc);
     for (const Site& site : sites) {
       double named = 0;
@@ -140,24 +140,23 @@ class Model : Question {
     double arrives = 0, runs_on = 0, alike = 0;
     std::set<TensorId> sums;
     for (std::size_t i = 0; i < body.size(); ++i) {
-      Work one = std::visit([&](const auto& node) { return cost_of(body[i], node, threads); }, body[i].node);
+      Work one = body[i].visit([&](const auto& node) { return cost_of(body[i], node, threads); });
       const auto is_load = [&](const Statement& s) {
-        const auto* copy = std::get_if<Copy>(&s.node);
+        const auto* copy = s.as<Copy>();
         return copy && program.tensor(copy->src.tensor).scope == Scope::global;
       };
       const auto next = std::find_if_not(body.begin() + static_cast<std::ptrdiff_t>(i), body.end(),
-                                         [&](const Statement& s) { return is_load(s) || std::holds_alternative<Fill>(s.node); });
-      if (is_load(body[i]) && next != body.end() && std::holds_alternative<Consume>(next->node))
-        arrives = std::max(arrives, std::exchange(one.chain, 0));
-      if (std::holds_alternative<Consume>(body[i].node)) one.chain = std::max(one.chain, std::exchange(arrives, 0));
-      if (const auto* consume = std::get_if<Consume>(&body[i].node)) {
+                                         [&](const Statement& s) { return is_load(s) || s.is<Fill>(); });
+      if (is_load(body[i]) && next != body.end() && next->is<Consume>()) arrives = std::max(arrives, std::exchange(one.chain, 0));
+      if (body[i].is<Consume>()) one.chain = std::max(one.chain, std::exchange(arrives, 0));
+      if (const auto* consume = body[i].as<Consume>()) {
         runs_on = one.chain;
         sums.clear();
         for (const Statement& inner : consume->body)
-          if (const auto* mma = std::get_if<Mma>(&inner.node)) sums.insert(mma->acc);
+          if (const auto* mma = inner.as<Mma>()) sums.insert(mma->acc);
         if (sums.empty() || !is_between_roles(sites, consume->pipeline)) runs_on = 0;
         alike = 1 - 128.0 / std::max(128, threads);
-      } else if (const auto* meeting = std::get_if<ClusterReduce>(&body[i].node)) {
+      } else if (const auto* meeting = body[i].as<ClusterReduce>()) {
         runs_on = rates_.cluster_cycles, alike = 0, sums = {meeting->dst};
       } else {
         const bool needs =
@@ -176,7 +175,7 @@ class Model : Question {
     if (step < 1 || trips <= 0) return {};
     // A few rounds that a condition keeps apart are followed one by one.
     const bool apart = trips <= 4 && std::ranges::any_of(node.body, [&](const Statement& s) {
-                         const auto* branch = std::get_if<If>(&s.node);
+                         const auto* branch = s.as<If>();
                          return branch && (branch->left.depends_on(node.variable) || branch->right.depends_on(node.variable));
                        });
     loops_.push_back({node.variable, apart ? 1 : trips});
@@ -227,7 +226,7 @@ class Model : Question {
     Work work = walk(node.body, threads);
     // A slot that blocks share is free, and full, when the slowest of them says so.
     const bool shared = std::ranges::any_of(node.body, [](const Statement& s) {
-      const auto* copy = std::get_if<Copy>(&s.node);
+      const auto* copy = s.as<Copy>();
       return copy && !copy->multicast.empty();
     });
     fill_[node.pipeline] = rates_.memory_latency * (shared ? 1.5 : 1) + work.l2_bytes / rates_.l2_bytes;
@@ -237,9 +236,9 @@ class Model : Question {
   Work cost_of(const Statement&, const Consume& node, int threads) {
     Work matrix, work;  // matrix instructions that are not waited for here, and all
     for (const Statement& statement : node.body) {
-      const Work one = std::visit([&](const auto& each) { return cost_of(statement, each, threads); }, statement.node);
+      const Work one = statement.visit([&](const auto& each) { return cost_of(statement, each, threads); });
       work.add(one);
-      if (node.lag > 0 && std::holds_alternative<Mma>(statement.node)) matrix.add(one);
+      if (node.lag > 0 && statement.is<Mma>()) matrix.add(one);
     }
     // While one warpgroup's are under way, another fills the registers that its own will read.
     const double others = work.chain - matrix.chain, groups = std::max(1.0, threads / 128.0);

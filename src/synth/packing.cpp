@@ -44,7 +44,7 @@ MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor) {
 void solve_packed(const Question& question, Solution& solution) {
   std::map<TensorId, std::vector<std::pair<const Statement*, TvLayout>>> readers;
   for (const Site& site : question.sites)
-    if (const auto* copy = std::get_if<Copy>(&site.statement->node); copy && question.program.tensor(copy->src.tensor).packed)
+    if (const auto* copy = site.statement->as<Copy>(); copy && question.program.tensor(copy->src.tensor).packed)
       readers[copy->src.tensor].emplace_back(site.statement,
                                              seen_from(solution.registers.at(copy->dst.tensor), copy->src.extent));
   // As that reader wants it with whom all of them take the fewest accesses.

@@ -79,20 +79,20 @@ class Solver : Question {
     const auto seen = [this](const TvLayout& layout, TensorId, TensorId to) -> Result<TvLayout> {
       return seen_from(layout, program.tensor(to).shape);
     };
-    if (const auto* map = std::get_if<Map>(&by.node)) {
+    if (const auto* map = by.as<Map>()) {
       for (const TensorId id : tensors_of(map->value))
         if (const auto* shape = &program.tensor(id).shape; *shape == program.tensor(map->dst).shape) both(map->dst, id, seen);
         else links_.push_back({&by, map->dst, id, [shape](const TvLayout& of) { return broadcast_operand(of, *shape); }});
-    } else if (const auto* reduce = std::get_if<Reduce>(&by.node)) {
+    } else if (const auto* reduce = by.as<Reduce>()) {
       links_.push_back({&by, reduce->src, reduce->dst, [=](const TvLayout& of) { return layout::reduce(of, reduce->axis); }});
-    } else if (const auto* scan = std::get_if<Scan>(&by.node)) {
+    } else if (const auto* scan = by.as<Scan>()) {
       both(scan->src, scan->dst, [=](const TvLayout& layout, TensorId from, TensorId to) {
         return layout::reduce(layout, scan->axis).and_then([&](const TvLayout&) { return seen(layout, from, to); });
       });
-    } else if (const auto* copy = std::get_if<Copy>(&by.node)) {
+    } else if (const auto* copy = by.as<Copy>()) {
       const Sides sides = sides_of(program, *copy);
       if (!sides.global && !sides.shared) both(copy->src.tensor, copy->dst.tensor, seen);
-    } else if (const auto* node = std::get_if<Reinterpret>(&by.node)) {
+    } else if (const auto* node = by.as<Reinterpret>()) {
       both(node->src, node->dst, [this](const TvLayout& layout, TensorId from, TensorId to) -> Result<TvLayout> {
         const Tensor &have = program.tensor(from), &wanted = program.tensor(to);
         if (auto other = rescaled(layout, bits_of(have.dtype), bits_of(wanted.dtype), wanted.shape)) return std::move(*other);
@@ -121,7 +121,7 @@ class Solver : Question {
   void search(Solution state) {
     if (++nodes_ > kNodeBudget || found_.size() >= kMostSolutions || !propagate(state)) return;
     for (const Site& site : sites) {
-      const auto* mma = std::get_if<Mma>(&site.statement->node);
+      const auto* mma = site.statement->as<Mma>();
       if (mma && !state.choices.count(site.statement)) return try_tilings(state, site, *mma);
     }
     const Site* open = widest_open_copy(state);
@@ -163,7 +163,7 @@ class Solver : Question {
     const Site* best = nullptr;
     std::pair<bool, std::int64_t> most;
     for (const Site& site : sites)
-      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
+      if (const auto* copy = site.statement->as<Copy>()) {
         const Sides sides = sides_of(program, *copy);
         if (!sides.registers || (!sides.global && !sides.shared) || state.registers.count(sides.registers->tensor)) continue;
         const std::pair of{sides.global && !program.tensor(sides.global->tensor).packed, elements_of(site)};
@@ -178,7 +178,7 @@ class Solver : Question {
   // Where one side of a rearrangement, larger than what is open besides, is known: the layout with which it moves nothing.
   bool lead_on_from_rearrange(const Solution& state, std::int64_t open) {
     for (const Site& site : sites) {
-      const auto* node = std::get_if<Rearrange>(&site.statement->node);
+      const auto* node = site.statement->as<Rearrange>();
       if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
       const bool forward = state.registers.count(node->src) > 0;
       if (element_count(program.tensor(node->dst).shape) <= open) continue;
@@ -215,8 +215,8 @@ class Solver : Question {
   void settle_rest(Solution state) {
     for (const Site& site : sites) {
       TensorId open = -1;
-      if (const auto* fill = std::get_if<Fill>(&site.statement->node)) open = fill->dst;
-      if (const auto* map = std::get_if<Map>(&site.statement->node)) open = map->dst;
+      if (const auto* fill = site.statement->as<Fill>()) open = fill->dst;
+      if (const auto* map = site.statement->as<Map>()) open = map->dst;
       if (open < 0 || state.registers.count(open)) continue;
       const auto& shape = program.tensor(open).shape;
       const int least = per_byte(program.tensor(open).dtype);
@@ -226,7 +226,7 @@ class Solver : Question {
       return;
     }
     for (const Site& site : sites)  // one that nothing but a rearrangement reaches, which led nowhere
-      if (const auto* node = std::get_if<Rearrange>(&site.statement->node); node && !state.registers.count(node->dst)) return;
+      if (const auto* node = site.statement->as<Rearrange>(); node && !state.registers.count(node->dst)) return;
     found_.push_back(std::move(state));
   }
 
@@ -241,13 +241,12 @@ Result<std::vector<Solution>> solve_registers(const Question& question) { return
 
 Error not_spread(const Program& program, const Site& site, TensorId tensor) {
   const Tensor& of = program.tensor(tensor);
-  std::string found = fmt::format("{}: {} over {} threads", print(program, *site.statement), text_of(of.shape), site.threads);
-  return {ErrorCode::kNoLayout,
-          fmt::format("the threads of a statement cannot be spread evenly over '{}'", of.name),
-          place_of(*site.statement),
-          fmt::format("extents of '{}' that share their factors with {} threads, or fewer elements than threads", of.name,
-                      site.threads),
-          std::move(found),
-          "pad the tile, or change the number of warps"};
+  Error error{ErrorCode::kNoLayout, fmt::format("the threads of a statement cannot be spread evenly over '{}'", of.name)};
+  error.place = place_of(*site.statement);
+  error.expected = fmt::format("extents of '{}' that share their factors with {} threads, or fewer elements than threads",
+                               of.name, site.threads);
+  error.found = fmt::format("{}: {} over {} threads", print(program, *site.statement), text_of(of.shape), site.threads);
+  error.remedy = "pad the tile, or change the number of warps";
+  return error;
 }
 }  // namespace warploom::synth

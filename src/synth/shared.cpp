@@ -52,10 +52,8 @@ class SharedSolver : Question {
     for (TensorId id = 0; id < static_cast<TensorId>(program.tensors.size()); ++id)
       if (program.tensor(id).scope == Scope::shared) WARPLOOM_CHECK(solve(id));
     for (const Site& site : sites) {
-      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
-        WARPLOOM_CHECK(choose(site, *copy, sides_of(program, *copy)));
-      }
-      if (const auto* node = std::get_if<Rearrange>(&site.statement->node)) WARPLOOM_CHECK(choose_rearrange(site, *node));
+      if (const auto* copy = site.statement->as<Copy>()) { WARPLOOM_CHECK(choose(site, *copy, sides_of(program, *copy))); }
+      if (const auto* node = site.statement->as<Rearrange>()) WARPLOOM_CHECK(choose_rearrange(site, *node));
     }
     return ok();
   }
@@ -75,10 +73,10 @@ class SharedSolver : Question {
   std::vector<Use> uses_of(TensorId id) const {
     std::vector<Use> uses;
     for (const Site& site : sites) {
-      if (const auto* copy = std::get_if<Copy>(&site.statement->node)) {
+      if (const auto* copy = site.statement->as<Copy>()) {
         if (copy->src.tensor == id) uses.push_back({&site, &copy->src, &copy->dst});
         if (copy->dst.tensor == id) uses.push_back({&site, &copy->dst, &copy->src});
-      } else if (const auto* mma = std::get_if<Mma>(&site.statement->node)) {
+      } else if (const auto* mma = site.statement->as<Mma>()) {
         if (mma->a.tensor == id) uses.push_back({&site, &mma->a, nullptr, mma, mma->transpose_a ? 0u : 1u});
         if (mma->b.tensor == id) uses.push_back({&site, &mma->b, nullptr, mma, mma->transpose_b ? 1u : 0u});
       }
@@ -184,7 +182,7 @@ class SharedSolver : Question {
     const Use* matrix = nullptr;
     for (const Use& use : uses) {
       if (use.mma && (!matrix || (matrix_of(*matrix).transposable && !matrix_of(use).transposable))) matrix = &use;
-      const auto* copy = std::get_if<Copy>(&use.site->statement->node);
+      const auto* copy = use.site->statement->as<Copy>();
       if (!copy || scope_of(*use.other) != Scope::global || engine_lacks(*use.site, *copy)) continue;
       engine = &use;
     }
@@ -327,7 +325,7 @@ class SharedSolver : Question {
   tl::unexpected<Error> cannot_fill(const Site& site, const Lack& lack) const {
     std::string consumer;
     for (const Site& other : sites)
-      if (const auto* consume = std::get_if<Consume>(&other.statement->node);
+      if (const auto* consume = other.statement->as<Consume>();
           consume && consume->pipeline == site.producing && consumer.empty())
         consumer = place_of(*other.statement);
     return fail(

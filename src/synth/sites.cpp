@@ -6,8 +6,8 @@ void collect(const Body& body, const Site& here, std::vector<Site>& sites) {
     Site inner = here;
     inner.statement = &statement;
     sites.push_back(inner);
-    if (const auto* node = std::get_if<Produce>(&statement.node)) inner.producing = node->pipeline;
-    const auto* roles = std::get_if<Roles>(&statement.node);
+    if (const auto* node = statement.as<Produce>()) inner.producing = node->pipeline;
+    const auto* roles = statement.as<Roles>();
     if (roles) inner.threads = 0;
     for_bodies(statement, [&](const Body& inside) {
       if (roles) {
@@ -40,8 +40,8 @@ std::vector<Site> sites_of(const Program& program) {
 bool is_between_roles(const std::vector<Site>& sites, PipelineId pipeline) {
   int producer = -2, consumer = -2;
   for (const Site& site : sites) {
-    if (const auto* node = std::get_if<Produce>(&site.statement->node); node && node->pipeline == pipeline) producer = site.role;
-    if (const auto* node = std::get_if<Consume>(&site.statement->node); node && node->pipeline == pipeline) consumer = site.role;
+    if (const auto* node = site.statement->as<Produce>(); node && node->pipeline == pipeline) producer = site.role;
+    if (const auto* node = site.statement->as<Consume>(); node && node->pipeline == pipeline) consumer = site.role;
   }
   return producer != consumer;
 }
@@ -149,7 +149,7 @@ bool IndexRanges::divisible(const Index& index, std::int64_t by) const {
 
 Bounds::Bounds(const Program& program) : IndexRanges(program) {
   for (const Site& site : sites_of(program))
-    if (const auto* loop = std::get_if<For>(&site.statement->node)) {
+    if (const auto* loop = site.statement->as<For>()) {
       const auto known = loops_.find(loop->variable);
       const Range before = known == loops_.end() ? Range{kFar, -kFar} : known->second.range;
       enter(*loop);

@@ -14,8 +14,7 @@ int fair_share(const Question& question) {
 Status check_cluster(const Question& question) {
   const std::int64_t blocks = cluster_size(question.program);
   if (blocks <= question.capabilities.max_cluster) return ok();
-  const auto reduce = std::ranges::find_if(
-      question.sites, [](const Site& site) { return std::holds_alternative<ClusterReduce>(site.statement->node); });
+  const auto reduce = std::ranges::find_if(question.sites, [](const Site& site) { return site.statement->is<ClusterReduce>(); });
   return fail({ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
                reduce == question.sites.end() ? fmt::format("program '{}'", question.program.name) : place_of(*reduce->statement),
                fmt::format("at most {} blocks a cluster on {}", question.capabilities.max_cluster, question.capabilities.arch),
@@ -51,7 +50,7 @@ Status check_limits(const Question& question) {
   WARPLOOM_CHECK(check_cluster(question));
   for (const Site& site : question.sites) {
     const Statement& statement = *site.statement;
-    if (const auto* roles = std::get_if<Roles>(&statement.node)) WARPLOOM_CHECK(check_budgets(question, site, *roles));
+    if (const auto* roles = statement.as<Roles>()) WARPLOOM_CHECK(check_budgets(question, site, *roles));
     // The elements of a register tensor are spread over threads, each of which runs the same statement: there is no part of it.
     for (const TensorUse& use : uses_of(statement)) {
       const Tensor& tensor = question.program.tensor(use.tensor);
@@ -70,7 +69,7 @@ Status check_limits(const Question& question) {
 Status check_registers(const Question& question, const Solution& solution) {
   const Roles* roles = roles_of(question.program);
   for (const Site& site : question.sites) {
-    if (const auto* copy = std::get_if<Copy>(&site.statement->node))
+    if (const auto* copy = site.statement->as<Copy>())
       for (const auto& [side, other] : {std::pair{&copy->src, &copy->dst}, std::pair{&copy->dst, &copy->src}})
         if (const auto known = solution.registers.find(side->tensor);
             known != solution.registers.end() && !meets_whole(known->second, other->extent))

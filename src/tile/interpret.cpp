@@ -190,7 +190,7 @@ class Block {
   Status body(const Body& statements) {
     for (const Statement& statement : statements) {
       last_ = &statement.location;
-      WARPLOOM_CHECK(std::visit([&](const auto& node) { return run(node); }, statement.node));
+      WARPLOOM_CHECK(statement.visit([&](const auto& node) { return run(node); }));
     }
     return ok();
   }

@@ -64,7 +64,7 @@ class Writer {
     if constexpr (requires { node.body; })
       for (const Statement& statement : node.body) {
         out += indent + print(program_, statement) + "\n";
-        std::visit([&](const auto& inner) { below(inner, level + 1); }, statement.node);
+        statement.visit([&](const auto& inner) { below(inner, level + 1); });
       }
     if constexpr (requires { node.roles; })
       for (const Role& role : node.roles) {
@@ -90,12 +90,10 @@ class Writer {
 std::string print(const Program& program, const Statement& statement) {
   Writer io(program);
   io.out = kStatementWords[statement.node.index()];
-  std::visit(
-      [&](const auto& node) {
-        if constexpr (!Of<decltype(node), Roles, ClusterSync>) io.out += ' ';
-        line(io, node);
-      },
-      statement.node);
+  statement.visit([&](const auto& node) {
+    if constexpr (!Of<decltype(node), Roles, ClusterSync>) io.out += ' ';
+    line(io, node);
+  });
   return io.out;
 }
 

@@ -35,23 +35,21 @@ std::vector<TensorUse> uses_of(const Statement& statement) {
       out.push_back({member, read, written});
     }
   };
-  std::visit(
-      [&](const auto& node) {
-        if constexpr (requires { node.src; }) add(node.src, true, false);
-        if constexpr (requires { node.dst; }) add(node.dst, Of<decltype(node), ClusterReduce>, true);
-        if constexpr (requires { node.flag; }) add(node.flag, true, Of<decltype(node), Signal>);
-        if constexpr (requires { node.acc; }) add(node.acc, true, true), add(node.a, true, false), add(node.b, true, false);
-        if constexpr (requires { node.value.operands; })
-          for (const TensorId id : tensors_of(node.value)) add(id, true, false);
-      },
-      statement.node);
+  statement.visit([&](const auto& node) {
+    if constexpr (requires { node.src; }) add(node.src, true, false);
+    if constexpr (requires { node.dst; }) add(node.dst, Of<decltype(node), ClusterReduce>, true);
+    if constexpr (requires { node.flag; }) add(node.flag, true, Of<decltype(node), Signal>);
+    if constexpr (requires { node.acc; }) add(node.acc, true, true), add(node.a, true, false), add(node.b, true, false);
+    if constexpr (requires { node.value.operands; })
+      for (const TensorId id : tensors_of(node.value)) add(id, true, false);
+  });
   return out;
 }
 
 const Roles* roles_of(const Program& program) {
   const Roles* found = nullptr;
   for (const Statement& statement : program.body)
-    if (const auto* roles = std::get_if<Roles>(&statement.node)) found = roles;
+    if (const auto* roles = statement.as<Roles>()) found = roles;
   return found;
 }
 

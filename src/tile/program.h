@@ -208,6 +208,16 @@ struct Statement {
                Signal, Wait, ClusterSync>
       node;
   Location location;
+
+  template <class Node>
+  const Node* as() const {  // null where it is another
+    return std::get_if<Node>(&node);
+  }
+  template <class... Nodes>
+  bool is() const {
+    return (std::holds_alternative<Nodes>(node) || ...);
+  }
+  decltype(auto) visit(const auto& f) const { return std::visit(f, node); }
 };
 
 struct Pipeline {
@@ -253,13 +263,11 @@ concept Of = (std::same_as<std::remove_cvref_t<T>, Nodes> || ...);
 
 // What a statement holds: a loop's body, a branch's, a slot's, those of roles. f(body) for each in order; mostly there is none.
 void for_bodies(const Statement& statement, const auto& f) {
-  std::visit(
-      [&](const auto& node) {
-        if constexpr (requires { node.body; }) f(node.body);
-        if constexpr (requires { node.roles; })
-          for (const Role& role : node.roles) f(role.body);
-      },
-      statement.node);
+  statement.visit([&](const auto& node) {
+    if constexpr (requires { node.body; }) f(node.body);
+    if constexpr (requires { node.roles; })
+      for (const Role& role : node.roles) f(role.body);
+  });
 }
 
 // A statement, then all inside it, in order.

@@ -120,7 +120,7 @@ Status verify_declarations(const Program& program) {
   for (const Tensor& t : program.tensors) WARPLOOM_CHECK(declared("tensor", t.name).check_name(t.name, taken));
   for (const Pipeline& p : program.pipelines) WARPLOOM_CHECK(declared("pipeline", p.name).check_name(p.name, taken));
   for (const Statement& statement : program.body)
-    if (const Roles* roles = std::get_if<Roles>(&statement.node))
+    if (const Roles* roles = statement.as<Roles>())
       for (const Role& r : roles->roles) WARPLOOM_CHECK(declared("role", r.name).check_name(r.name, taken));
   WARPLOOM_CHECK(Declaration{program, "grid"}.check_grid());
   if (program.warps < 1 || program.warps > kMostWarps)
@@ -166,12 +166,12 @@ struct Sharing {
         if (read) uses.readers.insert(place);
         if (written) uses.writers.insert(place);
       };
-      const bool flags = std::holds_alternative<Signal>(s.node) || std::holds_alternative<Wait>(s.node);  // made to be shared
+      const bool flags = s.is<Signal, Wait>();  // made to be shared
       for (const TensorUse& use : uses_of(s))
         if (!flags) note(tensors[use.tensor], use.read, use.written);
-      if (const auto* node = std::get_if<Produce>(&s.node)) note(pipelines[node->pipeline], false, true);
-      if (const auto* node = std::get_if<Consume>(&s.node)) note(pipelines[node->pipeline], true, false);
-      const bool roles = std::holds_alternative<Roles>(s.node);
+      if (const auto* node = s.as<Produce>()) note(pipelines[node->pipeline], false, true);
+      if (const auto* node = s.as<Consume>()) note(pipelines[node->pipeline], true, false);
+      const bool roles = s.is<Roles>();
       has_roles |= roles;
       int at = place;
       for_bodies(s, [&](const Body& inner) { collect(inner, at += roles); });
@@ -210,7 +210,7 @@ Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& us
 
 Status verify_sharing(const Program& program) {
   for (std::size_t i = 0; i + 1 < program.body.size(); ++i)  // roles are the only ones of their kind
-    if (std::holds_alternative<Roles>(program.body[i].node))
+    if (program.body[i].is<Roles>())
       return invalid(program, &program.body[i + 1].location, "a statement follows the roles",
                      "roles as the program's last statement");
   Sharing sharing{program};

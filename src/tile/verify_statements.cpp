@@ -21,12 +21,12 @@ class Verifier {
   Status body(const Body& statements, bool top) {
     for (const Statement& statement : statements) {
       location_ = &statement.location;
-      if (!top && std::holds_alternative<Roles>(statement.node))
+      if (!top && statement.is<Roles>())
         return refuse("roles stand inside another statement", "roles at the top of the program", "nested roles");
       for (const TensorUse& used : uses_of(statement)) WARPLOOM_CHECK(check(used, kStatementWords[statement.node.index()]));
-      WARPLOOM_CHECK(std::visit([&](const auto& node) { return check(node); }, statement.node));
+      WARPLOOM_CHECK(statement.visit([&](const auto& node) { return check(node); }));
       if (!producing_.empty()) WARPLOOM_CHECK(produced(statement));
-      WARPLOOM_CHECK(std::visit([&](const auto& node) { return inside(node); }, statement.node));
+      WARPLOOM_CHECK(statement.visit([&](const auto& node) { return inside(node); }));
     }
     return ok();
   }
@@ -51,7 +51,7 @@ class Verifier {
       inner.meeting_roles_ = std::ranges::count_if(node.roles, [](const Role& role) {
         bool meets = false;
         for (const Statement& statement : role.body)
-          for_statements(statement, [&](const Statement& one) { meets |= std::holds_alternative<ClusterReduce>(one.node); });
+          for_statements(statement, [&](const Statement& one) { meets |= one.is<ClusterReduce>(); });
         return meets;
       });
     }
@@ -81,8 +81,8 @@ class Verifier {
 
   // Inside a Produce: nothing but copies from global memory into the slot, perhaps in loops and branches.
   Status produced(const Statement& statement) const {
-    if (std::holds_alternative<For>(statement.node) || std::holds_alternative<If>(statement.node)) return ok();
-    const Copy* copy = std::get_if<Copy>(&statement.node);
+    if (statement.is<For, If>()) return ok();
+    const Copy* copy = statement.as<Copy>();
     if (!copy || program_.tensor(copy->src.tensor).scope != Scope::global ||
         program_.tensor(copy->dst.tensor).pipeline != producing_.back())
       return refuse(fmt::format("a produce of '{}' holds something other than copies into it", pipeline(producing_.back())),

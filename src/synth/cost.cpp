@@ -256,10 +256,7 @@ class Model : Question {
     return compute(values(node.dst) * operations(node.value), threads);
   }
   Work compute(double per_thread, int threads) const {
-    Work work;
-    work.issue = per_thread * threads / 32;
-    work.chain = per_thread * std::max(1.0, threads / 128.0);
-    return work;
+    return {.issue = per_thread * threads / 32, .chain = per_thread * std::max(1.0, threads / 128.0)};
   }
   double operations(const Value& value) const {
     double count = 0;
@@ -318,22 +315,20 @@ class Model : Question {
     const auto& acc = program.tensor(node.acc).shape;
     const double k = elements_of(node.a) / static_cast<double>(acc[0]);
     const double m = static_cast<double>(acc[0]), n = static_cast<double>(acc[1]);
-    Work work;
     if (row.method == Method::warpgroup) {
       const double groups = threads / 128.0, calls = m / row.m / groups * (k / row.k);  // of one warpgroup
       const double bytes = 32 * (n + (row.a_shared ? row.m : 0));                       // of operands, a call
-      work.tensor = calls * groups * row.cycles * n / 256;
-      work.shared = calls * groups * bytes / rates_.shared_bytes;
-      work.issue = calls * groups * 4 * 4;
-      work.chain = std::max(work.tensor, work.shared) + rates_.shared_latency;
-      return work;
+      const double tensor = calls * groups * row.cycles * n / 256, shared = calls * groups * bytes / rates_.shared_bytes;
+      return {.tensor = tensor,
+              .issue = calls * groups * 4 * 4,
+              .shared = shared,
+              .chain = std::max(tensor, shared) + rates_.shared_latency};
     }
     const double calls = m / row.m * (n / std::max(1, row.n)) * (k / row.k) / (threads / static_cast<double>(row.threads));
     const double warps = threads / 32.0, cycles = row.method == Method::warp ? rates_.warp_matrix_cycles : 1.1;
-    work.tensor = row.method == Method::warp ? calls * cycles * warps / 4 : 0;
-    work.issue = calls * warps * (row.method == Method::warp ? 1 : 1.1);
-    work.chain = calls * cycles * std::max(1.0, warps / 4);
-    return work;
+    return {.tensor = row.method == Method::warp ? calls * cycles * warps / 4 : 0,
+            .issue = calls * warps * (row.method == Method::warp ? 1 : 1.1),
+            .chain = calls * cycles * std::max(1.0, warps / 4)};
   }
 
   Work cost_of(const Statement& statement, const Copy& node, int threads) {

@@ -120,10 +120,9 @@ class Solver : Question {
   // Depth-first: propagate, take the next open decision, follow its alternatives in order. A branch that clashes ends.
   void search(Solution state) {
     if (++nodes_ > kNodeBudget || found_.size() >= kMostSolutions || !propagate(state)) return;
-    for (const Site& site : sites) {
-      const auto* mma = site.statement->as<Mma>();
-      if (mma && !state.choices.count(site.statement)) return try_tilings(state, site, *mma);
-    }
+    for (const Site& site : sites)
+      if (const auto* mma = site.statement->as<Mma>(); mma && !state.choices.count(site.statement))
+        return try_tilings(state, site, *mma);
     const Site* open = widest_open_copy(state);
     if (lead_on_from_rearrange(state, open ? elements_of(*open) : 0)) return;
     if (open) return try_vectors(state, *open);
@@ -195,7 +194,7 @@ class Solver : Question {
     const auto wide = wide_dims(side->extent);
     std::size_t contiguous = wide.empty() ? 0 : wide.back();
     if (global) contiguous = met_by(*side, *global, contiguous_dim(program.tensor(global->tensor))).value_or(contiguous);
-    int width = global ? vector_limit(program, bounds, *global, 16) : 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
+    int width = global ? vector_limit(program, bounds, *global) : 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
     const int least = per_byte(program.tensor(side->tensor).dtype);
     for (; width >= least; width /= 2) {
       const auto layout = layout::coalesced(program.tensor(side->tensor).shape, contiguous, width, site.threads);

@@ -251,7 +251,7 @@ class SharedSolver : Question {
     std::vector<SharedAccess> accesses;
     for (const Use& use : uses) {
       if (scope_of(*use.other) == Scope::global) {
-        const int vector = met_contiguous(use) == contiguous ? vector_limit(program, bounds, *use.other, 16) : 1;
+        const int vector = met_contiguous(use) == contiguous ? vector_limit(program, bounds, *use.other) : 1;
         cost += 2 * static_cast<double>(element_count(use.shared->extent)) / vector;
         const auto mapping = layout::coalesced(use.shared->extent, contiguous, vector, use.site->threads);
         if (vector > 1 && mapping) accesses.push_back({*mapping, vector * layout.element_bits / 8});
@@ -305,7 +305,7 @@ class SharedSolver : Question {
       for (std::size_t d = 0; d < tensor.shape.size(); ++d)
         view.dims.push_back({{memory.extent[d], tensor.strides[d] * memory.step_along(d)}});
       if (tensor.packed) view = solution_.packed.at(memory.tensor);
-      const std::int64_t limit = tensor.packed ? element_count(memory.extent) : vector_limit(program, bounds, memory, 16);
+      const std::int64_t limit = tensor.packed ? element_count(memory.extent) : vector_limit(program, bounds, memory);
       choice.vector = static_cast<int>(std::min(limit, common_vector(tv, view, 16)));
       choice.why = "the widest vectors that lanes, strides and edges allow";
       return;
@@ -353,7 +353,7 @@ class SharedSolver : Question {
     }
     if (site.producing >= 0 && is_between_roles(sites, site.producing)) return cannot_fill(site, *lack);
     // Threads copy: spread vectors over them.
-    int vector = aligned ? vector_limit(program, bounds, global, 16) : 1;
+    int vector = aligned ? vector_limit(program, bounds, global) : 1;
     while (vector > 1 && shared.offset[*met].known_divisor() % vector) vector /= 2;
     const auto is_async = [&] {
       return capabilities.async_copy && sides.load && site.producing >= 0 && copy.fill == 0 &&

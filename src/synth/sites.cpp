@@ -92,7 +92,7 @@ std::optional<std::size_t> contiguous_dim(const Tensor& tensor) {
   return found;
 }
 
-int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile, int max_bytes) {
+int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile) {
   const Tensor& tensor = program.tensor(tile.tensor);
   const auto contiguous = contiguous_dim(tensor);
   const std::size_t c = contiguous.value_or(0);
@@ -101,7 +101,7 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile,
   if (bounds.may_exceed(program, tile, c)) common = std::gcd(common, tensor.shape[c]);
   for (std::size_t d = 0; d < tensor.shape.size(); ++d)
     if (d != c && tensor.shape[d] > 1) common = std::gcd(common, tensor.strides[d]);
-  return static_cast<int>(std::gcd(common, std::max(1, max_bytes * 8 / bits_of(tensor.dtype))));
+  return static_cast<int>(std::gcd(common, 128 / bits_of(tensor.dtype)));
 }
 
 // Ranges of index expressions.

@@ -66,7 +66,7 @@ std::optional<std::size_t> met_by(const Tile& mine, const Tile& other, std::opti
 // The dimension of a global tensor whose elements are neighbours in memory, if any.
 std::optional<std::size_t> contiguous_dim(const Tensor& tensor);
 
-// The most elements of a global tile that one access may move along the contiguous dimension: a power of two whose accesses are
-// aligned and never straddle the tensor's edge.
-int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile, int max_bytes);
+// The most elements of a global tile that one access, of 16 bytes at most, may move along the contiguous dimension: a power of two whose
+// accesses are aligned and never straddle the tensor's edge.
+int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile);
 }  // namespace warploom::synth

@@ -119,9 +119,8 @@ Status verify_declarations(const Program& program) {
   WARPLOOM_CHECK(Declaration{program, "its name"}.check_name(program.name, program_name));
   for (const Tensor& t : program.tensors) WARPLOOM_CHECK(declared("tensor", t.name).check_name(t.name, taken));
   for (const Pipeline& p : program.pipelines) WARPLOOM_CHECK(declared("pipeline", p.name).check_name(p.name, taken));
-  for (const Statement& statement : program.body)
-    if (const Roles* roles = statement.as<Roles>())
-      for (const Role& r : roles->roles) WARPLOOM_CHECK(declared("role", r.name).check_name(r.name, taken));
+  if (const Roles* roles = roles_of(program))
+    for (const Role& r : roles->roles) WARPLOOM_CHECK(declared("role", r.name).check_name(r.name, taken));
   WARPLOOM_CHECK(Declaration{program, "grid"}.check_grid());
   if (program.warps < 1 || program.warps > kMostWarps)
     return Declaration{program, "warps"}.refuse(fmt::format("{} warps a block; 1 to {} can be", program.warps, kMostWarps));

@@ -16,9 +16,7 @@ bool is_own_name(const std::string& name) {
 bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
 void CpuEmitter::unsupported(const std::string& message, const std::string& expected, const std::string& found) {
-  const std::string place = at_ ? place_of(*at_) : fmt::format("program '{}'", program_.name);
-  constexpr const char* kRemedy = "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block";
-  if (!error_) error_ = {ErrorCode::kNoInstruction, message, place, expected, found, kRemedy};
+  refuse(message, expected, found, "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block");
 }
 
 template <class Other>

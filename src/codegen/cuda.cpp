@@ -65,7 +65,7 @@ void CudaEmitter::section(std::span<const Statement> statements) {
     const auto guard = out_.block_if(single_thread_ ? "t == 0" : "");
     body(statements);
   }
-  if (!now_.accumulators.empty()) finish_matrix(0);  // of sums that nobody stored
+  if (!now_.under_way.empty()) finish_matrix(0);  // of sums that nobody stored
   if (!now_.engine_reads.empty()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;
@@ -156,13 +156,11 @@ void CudaEmitter::statement(const Statement& one) {
     registers_changed_ = true;
     std::optional<int> behind;
     for (const TensorUse& use : uses_of(one))
-      for (const auto* under_way : {&now_.accumulators, &now_.lent})
-        if (const auto found = under_way->find(use.tensor); found != under_way->end())
-          behind = std::min(found->second, behind.value_or(found->second));
+      if (const auto found = now_.under_way.find(use.tensor); found != now_.under_way.end())
+        behind = std::min(found->second.behind, behind.value_or(found->second.behind));
     if (behind) finish_matrix(std::max(*behind, 0));
   }
-  const bool goes_on = std::holds_alternative<Map>(one.node) || std::holds_alternative<Fill>(one.node) ||
-                       std::holds_alternative<Reduce>(one.node) || std::holds_alternative<Copy>(one.node);
+  const bool goes_on = std::visit([]<class Node>(const Node&) { return is_one_of<Node, Map, Fill, Reduce, Copy>; }, one.node);
   if (meeting_ && (!goes_on || std::ranges::count(uses_of(one), meeting_->made, &TensorUse::tensor) > 0)) finish_meeting();
   if (simple) out_.line("// {}", print(program_, one));
   at_ = &one;
@@ -238,8 +236,10 @@ void CudaEmitter::emit(const If& node) {
 void Pending::join(Pending other) {
   written.merge(other.written), read.merge(other.read), consumed.merge(other.consumed), read_parts |= other.read_parts;
   engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
-  for (const auto& [mine, others] : {std::pair(&accumulators, &other.accumulators), {&lent, &other.lent}})
-    for (const auto& [id, behind] : *others) (*mine)[id] = std::min(mine->try_emplace(id, behind).first->second, behind);
+  for (const auto& [id, its] : other.under_way) {
+    int& behind = under_way.try_emplace(id, its).first->second.behind;
+    behind = std::min(behind, its.behind);
+  }
   wgmma_open |= other.wgmma_open, groups = std::max(groups, other.groups);
 }
 
@@ -314,7 +314,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   for (std::size_t i = 0; i < sites.size(); ++i)
     if (const auto choice = solution.choices.find(sites[i].statement); choice != solution.choices.end())
       of_own.choices[own_sites[i].statement] = choice->second;
-  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, of_own, capabilities).run());
+  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, capabilities, of_own).run());
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   kernel.cooperative = program.cooperative;
   kernel.overlaps = set_up_early(program, capabilities);

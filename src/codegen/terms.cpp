@@ -143,6 +143,13 @@ bool has_coordinates(const Value& value) {
   return value.kind == Value::Kind::coordinate || std::ranges::any_of(value.operands, has_coordinates);
 }
 
+void Emitter::refuse(std::string message, std::string expected, std::string found, std::string remedy) {
+  std::string place = at_ ? place_of(*at_) : fmt::format("program '{}'", program_.name);
+  if (!error_)
+    error_ = {ErrorCode::kNoInstruction, std::move(message), std::move(place),
+              std::move(expected),       std::move(found),   std::move(remedy)};
+}
+
 Program in_source_terms(const Program& given, const std::function<bool(const std::string&)>& taken) {
   Program program = given;
   const synth::Bounds bounds(given);

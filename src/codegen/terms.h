@@ -1,4 +1,4 @@
-// Coordinates as index expressions, the address expressions made from them, names, and the text that they go into.
+// Coordinates as index expressions, the address expressions made from them, names, the text that they go into, and its writers.
 //
 // A coordinate along one dimension is an offset of the program plus digits of the thread's number and variables of loops over its
 // values, each times a step. Memory modes cut it at boundaries (64-element panels, say). Where no carry can cross a boundary, which
@@ -7,6 +7,7 @@
 #include "codegen/launch_list.h"
 #include "layout/memory_layout.h"
 #include "synth/sites.h"
+#include "target/capabilities.h"
 namespace warploom::codegen {
 using namespace tile;  // what this room writes is of programs throughout
 
@@ -80,5 +81,17 @@ class Writer {
  private:
   std::string text_;
   int depth_ = 0;
+};
+
+// What the writers of kernels have in common.
+struct Emitter {
+  const Program &program_, &given_;  // given: by whose names the kernel's arguments go
+  const target::Capabilities& capabilities_;
+  Writer out_ = {};
+  const Statement* at_ = nullptr;    // the statement being written
+  std::optional<Error> error_ = {};  // the first
+
+  const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
+  void refuse(std::string message, std::string expected, std::string found, std::string remedy);  // no-instruction, of `at_`
 };
 }  // namespace warploom::codegen

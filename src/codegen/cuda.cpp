@@ -1,4 +1,3 @@
-#include <regex>
 #include "base/rendered.h"
 #include "codegen/cuda_emitter.h"
 #include "tile/print.h"
@@ -9,14 +8,6 @@ constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 template <class Node, class... Nodes>
 constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 
-// What the text names for itself, beside digits of the thread's number and loops over its values.
-bool is_own_name(const std::string& name) {
-  static const std::regex own(
-      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
-      "before|lower|next|from|pick|met|meeting|part|half|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|"
-      "at[0-9]*)");
-  return std::regex_match(name, own);
-}
 // Not where blocks must all run together, or a buffer is cleared before the launch.
 bool set_up_early(const Program& program, const target::Capabilities& capabilities) {
   return capabilities.early_launch && !program.cooperative && std::ranges::none_of(program.tensors, &Tensor::zeroed);
@@ -307,7 +298,12 @@ CudaEmitter::Scratch CudaEmitter::scratch(int kind, const void* node, std::int64
 }
 
 Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities) {
-  const Program own = in_source_terms(program, is_own_name);
+  // What the text names for itself, beside digits of the thread's number and loops over its values.
+  static const std::regex own_names(
+      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|before|lower|"
+      "next|"
+      "from|pick|met|meeting|part|half|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+  const Program own = in_source_terms(program, own_names);
   synth::Solution of_own = solution;  // whose choices go by statement
   of_own.choices.clear();
   const auto sites = synth::sites_of(program), own_sites = synth::sites_of(own);

@@ -4,6 +4,7 @@
 // values, each times a step. Memory modes cut it at boundaries (64-element panels, say). Where no carry can cross a boundary, which
 // the variables' ranges tell, the address is linear in them, and is written as such; elsewhere it is written with / and %.
 #pragma once
+#include <regex>
 #include "codegen/launch_list.h"
 #include "layout/memory_layout.h"
 #include "synth/sites.h"
@@ -36,8 +37,8 @@ inline std::string plus(const std::string& base, const Index& offset) {
 //   for i0 in 0 .. 3, where the text counts values with i0      →      for i0_ in 0 .. 3
 //   (k - 8) / 16                                                →      (k + 8) / 16 - 1
 //
-// `taken`: of names that must not be. Statements stay where they are in their bodies.
-Program in_source_terms(const Program& program, const std::function<bool(const std::string&)>& taken);
+// `taken`: names that must not be. Statements stay where they are in their bodies.
+Program in_source_terms(const Program& program, const std::regex& taken);
 
 std::string float_text(double value);  // a literal of type float
 bool has_coordinates(const Value& value);

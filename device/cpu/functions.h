@@ -162,22 +162,19 @@ WL_INLINE vf sigmoid(vf x) {
   return select(x < vf{}, e, splat(1)) / (1.0f + e);
 }
 
-// One number of a whole vector, by halves: across<add>(x).
-template <long By, long... I>
-WL_INLINE vf rotated(vf x, long_list<I...>) {
-  return __builtin_shufflevector(x, x, ((I + By) % kLanes)...);
-}
-template <vf (*Combine)(vf, vf), long By = kLanes / 2>
-WL_INLINE float across(vf x) {
-  x = Combine(x, rotated<By>(x, lane_numbers{}));
-  if constexpr (By > 1) return across<Combine, By / 2>(x);
-  else return x[0];
-}
-// What each lane makes together with those before it, or in reverse behind it; and the lane that has made all together, in every lane.
+// Of each lane what is so many before it, or in reverse behind it; beyond the vector lies the fill.
 template <bool Reverse, long By, long... I>
 WL_INLINE vf moved(vf x, vf fill, long_list<I...>) {
   return __builtin_shufflevector(x, fill, (Reverse ? I + By : I < By ? kLanes + I : I - By)...);
 }
+// One number of a whole vector, by halves: across<add>(x).
+template <vf (*Combine)(vf, vf), long By = kLanes / 2>
+WL_INLINE float across(vf x) {
+  x = Combine(x, moved<true, By>(x, x, lane_numbers{}));
+  if constexpr (By > 1) return across<Combine, By / 2>(x);
+  else return x[0];
+}
+// What each lane makes together with those before it, or in reverse behind it; and the lane that has made all together, in every lane.
 template <vf (*Combine)(vf, vf), bool Reverse, long By = 1>
 WL_INLINE vf prefixes(vf x, vf identity) {
   x = Combine(moved<Reverse, By>(x, identity, lane_numbers{}), x);

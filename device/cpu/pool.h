@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -73,8 +74,7 @@ class Pool {
   int threads() const { return static_cast<int>(scratch_.size()); }
 
   // Tasks 0 … count-1, in any order, each once, as task(index, worker).
-  template <class F>
-  void run(std::int64_t count, F&& task) {
+  void run(std::int64_t count, const std::function<void(std::int64_t, int)>& task) {
     if (count == 1 || workers_.empty()) {
       for (std::int64_t i = 0; i < count; ++i) task(i, 0);
       return;
@@ -82,10 +82,7 @@ class Pool {
     if (count <= 0) return;
     count_ = count;
     chunk_ = std::max<std::int64_t>(1, count / (8 * threads()));
-    context_ = const_cast<void*>(static_cast<const void*>(&task));
-    task_ = [](void* context, std::int64_t index, int worker) {
-      (*static_cast<std::remove_reference_t<F>*>(context))(index, worker);
-    };
+    task_ = &task;
     next_.store(0, std::memory_order_relaxed);
     gate_.fetch_and(~kClosed, std::memory_order_acq_rel);  // publishes the fields above
     run_number_.fetch_add(1, std::memory_order_release);
@@ -119,7 +116,7 @@ class Pool {
 
   void work(int worker) {
     for (std::int64_t begin; (begin = next_.fetch_add(chunk_, std::memory_order_relaxed)) < count_;)
-      for (std::int64_t i = begin; i < std::min(begin + chunk_, count_); ++i) task_(context_, i, worker);
+      for (std::int64_t i = begin; i < std::min(begin + chunk_, count_); ++i) (*task_)(i, worker);
   }
 
   void serve(int worker) {
@@ -139,8 +136,7 @@ class Pool {
   alignas(64) std::atomic<std::uint32_t> run_number_{0};
   alignas(64) std::atomic<std::int64_t> next_{0};
   std::int64_t count_ = 0, chunk_ = 1;
-  void (*task_)(void* context, std::int64_t index, int worker) = nullptr;
-  void* context_ = nullptr;
+  const std::function<void(std::int64_t, int)>* task_ = nullptr;
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;
   std::vector<Scratch> scratch_;

@@ -73,45 +73,38 @@ WL_INLINE vf select(vi condition, vf yes, vf no) {
   return __builtin_bit_cast(vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));
 }
 
-// 16-bit formats
-WL_INLINE vf widen_bf16(vh bits) { return __builtin_bit_cast(vf, __builtin_convertvector(bits, vu) << 16); }
-WL_INLINE vh narrow_bf16(vf x) {
-  const vu u = __builtin_bit_cast(vu, x);
-  const vu rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-  const vu quiet = (u >> 16) | 0x40u;
-  const vu is_nan = __builtin_bit_cast(vu, x != x);
-  return __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), vh);
-}
-WL_INLINE vf widen_f16(vh bits) {
-#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
-  return (vf)_mm512_cvtph_ps((__m256i)bits);
-#elif WL_VECTOR_BYTES == 32 && defined(__F16C__)
-  return (vf)_mm256_cvtph_ps((__m128i)bits);
-#else
-  vf out;
-  for (long i = 0; i < kLanes; ++i) out[i] = to_float(f16{static_cast<unsigned short>(bits[i])});
-  return out;
-#endif
-}
-WL_INLINE vh narrow_f16(vf x) {
-#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
-  return (vh)_mm512_cvtps_ph((__m512)x, 0);
-#elif WL_VECTOR_BYTES == 32 && defined(__F16C__)
-  return (vh)_mm256_cvtps_ph((__m256)x, 0);
-#else
-  vh out;
-  for (long i = 0; i < kLanes; ++i) out[i] = cast<f16>(x[i]).bits;
-  return out;
-#endif
-}
-
 // kLanes elements from and to memory
 WL_INLINE vf load(const float* p) { return *reinterpret_cast<const vf_anywhere*>(p); }
-WL_INLINE vf load(const bf16* p) { return widen_bf16(*reinterpret_cast<const vh_anywhere*>(p)); }
-WL_INLINE vf load(const f16* p) { return widen_f16(*reinterpret_cast<const vh_anywhere*>(p)); }
+WL_INLINE vf load(const bf16* p) {
+  return __builtin_bit_cast(vf, __builtin_convertvector(*reinterpret_cast<const vh_anywhere*>(p), vu) << 16);
+}
+WL_INLINE vf load(const f16* p) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  return (vf)_mm512_cvtph_ps((__m256i) * reinterpret_cast<const vh_anywhere*>(p));
+#elif WL_VECTOR_BYTES == 32 && defined(__F16C__)
+  return (vf)_mm256_cvtph_ps((__m128i) * reinterpret_cast<const vh_anywhere*>(p));
+#else
+  vf out;
+  for (long i = 0; i < kLanes; ++i) out[i] = to_float(p[i]);
+  return out;
+#endif
+}
 WL_INLINE void store(float* p, vf x) { *reinterpret_cast<vf_anywhere*>(p) = x; }
-WL_INLINE void store(bf16* p, vf x) { *reinterpret_cast<vh_anywhere*>(p) = narrow_bf16(x); }
-WL_INLINE void store(f16* p, vf x) { *reinterpret_cast<vh_anywhere*>(p) = narrow_f16(x); }
+WL_INLINE void store(bf16* p, vf x) {
+  const vu u = __builtin_bit_cast(vu, x);
+  const vu rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16, quiet = (u >> 16) | 0x40u;
+  const vu is_nan = __builtin_bit_cast(vu, x != x);
+  *reinterpret_cast<vh_anywhere*>(p) = __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), vh);
+}
+WL_INLINE void store(f16* p, vf x) {
+#if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
+  *reinterpret_cast<vh_anywhere*>(p) = (vh)_mm512_cvtps_ph((__m512)x, 0);
+#elif WL_VECTOR_BYTES == 32 && defined(__F16C__)
+  *reinterpret_cast<vh_anywhere*>(p) = (vh)_mm256_cvtps_ph((__m256)x, 0);
+#else
+  for (long i = 0; i < kLanes; ++i) p[i] = cast<f16>(x[i]);
+#endif
+}
 
 // Integers, which are exact in a float below 2^24, stored towards zero and saturating; truth values are 0 and 1.
 #define WL_INTEGERS(T, vector, short_of, long_of, low, high)                                                        \

@@ -1,4 +1,3 @@
-#include <regex>
 #include "base/rendered.h"
 #include "codegen/cpu_emitter.h"
 #include "codegen/emit.h"
@@ -7,18 +6,11 @@ namespace warploom::codegen {
 namespace {
 constexpr std::int64_t kMaxRegisterBytes = 400 << 10;
 
-// What the text names for itself: its parameters, and whatever ends in a number behind an underscore.
-bool is_own_name(const std::string& name) {
-  static const std::regex own("buffers|task|scratch|.*_[0-9]+(_box)?");
-  return std::regex_match(name, own);
-}
 }  // namespace
 bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
 void CpuEmitter::unsupported(const std::string& message, const std::string& expected, const std::string& found) {
-  const std::string place = at_ ? place_of(*at_) : fmt::format("program '{}'", program_.name);
-  constexpr const char* kRemedy = "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block";
-  if (!error_) error_ = {ErrorCode::kNoInstruction, message, place, expected, found, kRemedy};
+  refuse(message, expected, found, "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block");
 }
 
 template <class Other>
@@ -103,7 +95,9 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
     if (tensor.windows_of >= 0)
       return fail({ErrorCode::kNoInstruction, "a CPU's tiles have no windows", fmt::format("program '{}'", program.name),
                    "tensors of their own", tensor.name, "take a family of the CPU"});
-  const Program own = in_source_terms(program, is_own_name);
+  // What the text names for itself: its parameters, and whatever ends in a number behind an underscore.
+  static const std::regex own_names("buffers|task|scratch|.*_[0-9]+(_box)?");
+  const Program own = in_source_terms(program, own_names);
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
   std::map<Scope, std::map<TensorId, std::int64_t>> bytes;
   for (TensorId id = 0; id < static_cast<TensorId>(layouts.of.size()); ++id)

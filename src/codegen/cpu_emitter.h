@@ -5,7 +5,6 @@
 #include <set>
 #include <span>
 #include "codegen/terms.h"
-#include "target/capabilities.h"
 namespace warploom::codegen {
 using synth::IndexRanges, synth::Range;
 
@@ -52,11 +51,10 @@ std::map<const Statement*, Wanted> wanted_behind(const Program& program);
 bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
 std::string rounded(Dtype dtype, const std::string& value);
 
-class CpuEmitter {
+class CpuEmitter : Emitter {
  public:
-  // `given`: the program by whose names the kernel's arguments go.
   CpuEmitter(const Program& program, const Program& given, const target::Capabilities& capabilities, CpuLayouts layouts)
-      : program_(program), given_(given), capabilities_(capabilities), layouts_(std::move(layouts)) {}
+      : Emitter{program, given, capabilities}, layouts_(std::move(layouts)) {}
   Result<Kernel> emit();
 
  private:
@@ -130,7 +128,6 @@ class CpuEmitter {
   std::string local(const std::string& text, const std::string& stem);
   void store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded);
 
-  const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
   const CpuLayout& layout(TensorId id) const { return layouts_.of[id]; }
   std::vector<std::int64_t> strides_of(TensorId id) const {
     return tensor(id).scope == Scope::global ? tensor(id).strides : layout(id).strides(tensor(id).shape);
@@ -141,8 +138,6 @@ class CpuEmitter {
     return tensor(id).name;
   }
 
-  const Program &program_, &given_;
-  const target::Capabilities& capabilities_;
   CpuLayouts layouts_;
   IndexRanges ranges_ = IndexRanges(program_);
   std::map<const Statement*, Wanted> wanted_ = wanted_behind(program_);
@@ -155,12 +150,9 @@ class CpuEmitter {
   std::map<TensorId, Alias> aliases_;
   std::map<std::string, std::string> known_;  // local vectors of the loop being written, by their text
   std::int64_t lanes_ = capabilities_.lanes();
-  const Statement* at_ = nullptr;
-  std::optional<Error> error_;      // the first
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
-  Writer out_;
 };
 
 std::size_t vector_dim_of(const std::vector<std::int64_t>& shape);  // the last one of extent above 1: vectors run along it

@@ -67,6 +67,11 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
     next.shape = std::move(shape), next.walked = id;
     return same;
   };
+  const auto takes_along = [&](const auto& node) {  // what it combines lies along vectors
+    const std::vector<std::int64_t>& shape = tensor(node.src).shape;
+    const auto axis = static_cast<std::size_t>(node.axis);
+    return takes(node.src) && axis == vector_dim_of(shape) && shape[axis] > 1;
+  };
   const auto side = [&](const Tile& tile, bool read = false) {
     if (tensor(tile.tensor).scope != Scope::reg) return !row_pointer(tile).empty() || (read && row_of(tile));
     return tile.extent == tensor(tile.tensor).shape && takes(tile.tensor);
@@ -82,15 +87,10 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
       next.rows |= tensor(id).shape != tensor(map->dst).shape && element_count(tensor(id).shape) > 1;
     }
   } else if (const auto* reduce = std::get_if<Reduce>(&statement.node)) {
-    const std::vector<std::int64_t>& shape = tensor(reduce->src).shape;
-    const auto axis = static_cast<std::size_t>(reduce->axis);
-    fits = takes(reduce->src) && axis == vector_dim_of(shape) && shape[axis] > 1 && next.reduced.insert(reduce->dst).second;
+    fits = takes_along(*reduce) && next.reduced.insert(reduce->dst).second;
     next.rows = true;
   } else if (const auto* scan = std::get_if<Scan>(&statement.node)) {
-    const std::vector<std::int64_t>& shape = tensor(scan->src).shape;
-    const auto axis = static_cast<std::size_t>(scan->axis);
-    fits = takes(scan->src) && takes(scan->dst) && axis == vector_dim_of(shape) && shape[axis] > 1 &&
-           (!run.scans || run.reverse == scan->reverse);
+    fits = takes_along(*scan) && takes(scan->dst) && (!run.scans || run.reverse == scan->reverse);
     next.rows = next.scans = true, next.reverse = scan->reverse;
   } else if (const auto* copy = std::get_if<Copy>(&statement.node)) {
     const TensorId from = copy->src.tensor, to = copy->dst.tensor;

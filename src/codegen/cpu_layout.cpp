@@ -51,13 +51,6 @@ void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
   else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1) layout.panel += lanes;
 }
 
-// Two products that read a tensor as second operand, one as it is and one transposed.
-Error contradiction(const Program& program, const std::string& name, const Uses& uses) {
-  const auto quoted = [&](const Statement& s) { return fmt::format("{} ({})", print(program, s), place_of(s)); };
-  return {ErrorCode::kNoLayout,       fmt::format("matrix products read '{}' both as it is and transposed", name),
-          place_of(*uses.transposed), fmt::format("one orientation of '{}', as in {}", name, quoted(*uses.as_is)),
-          quoted(*uses.transposed),   "copy it into a tensor of its own for each orientation"};
-}
 }  // namespace
 std::int64_t CpuLayout::matrix_floats() const { return round_up(fast(), panel) * slow(); }
 
@@ -84,7 +77,11 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capa
     layouts.of.emplace_back();
     if (tensor.scope == Scope::global) continue;
     CpuLayout& layout = layouts.of.back() = plain(tensor, lanes);
-    if (uses[i].as_is && uses[i].transposed) return fail(contradiction(program, tensor.name, uses[i]));
+    const auto quoted = [&](const Statement& s) { return fmt::format("{} ({})", print(program, s), place_of(s)); };
+    if (const Statement* as_is = uses[i].as_is, *transposed = uses[i].transposed; as_is && transposed)
+      return fail({ErrorCode::kNoLayout, fmt::format("matrix products read '{}' both as it is and transposed", tensor.name),
+                   place_of(*transposed), fmt::format("one orientation of '{}', as in {}", tensor.name, quoted(*as_is)),
+                   quoted(*transposed), "copy it into a tensor of its own for each orientation"});
     if (tensor.scope == Scope::shared) choose_shared(layout, uses[i], lanes);
     // One vector of slack: a whole vector may be read or written at any element.
     layout.floats = round_up(layout.matrix_floats() * layout.matrices + lanes, lanes);

@@ -1,4 +1,3 @@
-#include <regex>
 #include "base/rendered.h"
 #include "codegen/cuda_emitter.h"
 #include "tile/print.h"
@@ -9,14 +8,6 @@ constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 template <class Node, class... Nodes>
 constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 
-// What the text names for itself, beside digits of the thread's number and loops over its values.
-bool is_own_name(const std::string& name) {
-  static const std::regex own(
-      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
-      "before|lower|next|from|pick|met|meeting|part|half|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|"
-      "at[0-9]*)");
-  return std::regex_match(name, own);
-}
 // Not where blocks must all run together, or a buffer is cleared before the launch.
 bool set_up_early(const Program& program, const target::Capabilities& capabilities) {
   return capabilities.early_launch && !program.cooperative && std::ranges::none_of(program.tensors, &Tensor::zeroed);
@@ -65,7 +56,7 @@ void CudaEmitter::section(std::span<const Statement> statements) {
     const auto guard = out_.block_if(single_thread_ ? "t == 0" : "");
     body(statements);
   }
-  if (!now_.accumulators.empty()) finish_matrix(0);  // of sums that nobody stored
+  if (!now_.under_way.empty()) finish_matrix(0);  // of sums that nobody stored
   if (!now_.engine_reads.empty()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;
@@ -156,13 +147,11 @@ void CudaEmitter::statement(const Statement& one) {
     registers_changed_ = true;
     std::optional<int> behind;
     for (const TensorUse& use : uses_of(one))
-      for (const auto* under_way : {&now_.accumulators, &now_.lent})
-        if (const auto found = under_way->find(use.tensor); found != under_way->end())
-          behind = std::min(found->second, behind.value_or(found->second));
+      if (const auto found = now_.under_way.find(use.tensor); found != now_.under_way.end())
+        behind = std::min(found->second.behind, behind.value_or(found->second.behind));
     if (behind) finish_matrix(std::max(*behind, 0));
   }
-  const bool goes_on = std::holds_alternative<Map>(one.node) || std::holds_alternative<Fill>(one.node) ||
-                       std::holds_alternative<Reduce>(one.node) || std::holds_alternative<Copy>(one.node);
+  const bool goes_on = std::visit([]<class Node>(const Node&) { return is_one_of<Node, Map, Fill, Reduce, Copy>; }, one.node);
   if (meeting_ && (!goes_on || std::ranges::count(uses_of(one), meeting_->made, &TensorUse::tensor) > 0)) finish_meeting();
   if (simple) out_.line("// {}", print(program_, one));
   at_ = &one;
@@ -238,8 +227,10 @@ void CudaEmitter::emit(const If& node) {
 void Pending::join(Pending other) {
   written.merge(other.written), read.merge(other.read), consumed.merge(other.consumed), read_parts |= other.read_parts;
   engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
-  for (const auto& [mine, others] : {std::pair(&accumulators, &other.accumulators), {&lent, &other.lent}})
-    for (const auto& [id, behind] : *others) (*mine)[id] = std::min(mine->try_emplace(id, behind).first->second, behind);
+  for (const auto& [id, its] : other.under_way) {
+    int& behind = under_way.try_emplace(id, its).first->second.behind;
+    behind = std::min(behind, its.behind);
+  }
   wgmma_open |= other.wgmma_open, groups = std::max(groups, other.groups);
 }
 
@@ -307,14 +298,19 @@ CudaEmitter::Scratch CudaEmitter::scratch(int kind, const void* node, std::int64
 }
 
 Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities) {
-  const Program own = in_source_terms(program, is_own_name);
+  // What the text names for itself, beside digits of the thread's number and loops over its values.
+  static const std::regex own_names(
+      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|before|lower|"
+      "next|"
+      "from|pick|met|meeting|part|half|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+  const Program own = in_source_terms(program, own_names);
   synth::Solution of_own = solution;  // whose choices go by statement
   of_own.choices.clear();
   const auto sites = synth::sites_of(program), own_sites = synth::sites_of(own);
   for (std::size_t i = 0; i < sites.size(); ++i)
     if (const auto choice = solution.choices.find(sites[i].statement); choice != solution.choices.end())
       of_own.choices[own_sites[i].statement] = choice->second;
-  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, of_own, capabilities).run());
+  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, capabilities, of_own).run());
   for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   kernel.cooperative = program.cooperative;
   kernel.overlaps = set_up_early(program, capabilities);

@@ -1,7 +1,23 @@
-// Elementwise statements and matrix statements.
+// Elementwise statements, registers in another layout or as another type, and matrix statements.
 
 #include "codegen/cuda_emitter.h"
+#include "synth/solve.h"
 namespace warploom::codegen {
+namespace {
+// XOR of the columns whose bits are set in the variable: "(i & 1) * 4 ^ (i >> 1 & 1) * 2". Columns that are their own bit stay
+// together: "(t & 7)".
+Index xor_of(const std::string& variable, const std::vector<std::int64_t>& columns) {
+  std::string out;
+  std::int64_t same = 0;
+  for (std::size_t b = 0; b < columns.size(); ++b)
+    if (columns[b] == std::int64_t{1} << b) same |= columns[b];
+  if (same) out = fmt::format("({} & {})", variable, same);
+  for (std::size_t b = 0; b < columns.size(); ++b)
+    if (columns[b] && columns[b] != std::int64_t{1} << b)
+      out += fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
+  return out.empty() ? 0 : Index::variable("(" + out + ")");
+}
+}  // namespace
 std::string literal(Dtype dtype, double value) {
   if (is_float(dtype) && bits_of(dtype) == 8) {  // as bits: not every target converts them
     unsigned char code = 0;
@@ -35,9 +51,9 @@ std::string CudaEmitter::from_float(Dtype to, const std::string& value) {
   return to == Dtype::f32 ? value : fmt::format("wl::cast<{}>({})", cuda_type(to), value);
 }
 void CudaEmitter::no_arithmetic(Dtype dtype) {
-  error({ErrorCode::kNoInstruction, "elements of a type that kernels only move are computed", program_.name,
+  refuse("elements of a type that kernels only move are computed",
          "floats of 16 or 32 bits, or 8 where the target converts them, i8, u8, i32, i64, booleans or less than a byte",
-         std::string(name_of(dtype)), "take another type"});
+         std::string(name_of(dtype)), "take another type");
 }
 
 std::string CudaEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, bool inner) {
@@ -97,6 +113,45 @@ void CudaEmitter::emit(const Map& node) {
     const auto block = open_loops(loops);
     out_.line("{}[{}] = {};", dst, value_index(loops).text(), dst == "wide" ? value : from_float(dtype, value));
   });
+}
+
+void CudaEmitter::emit(const Rearrange& node) {
+  const Choice& choice = solution_.choices.at(at_);
+  const TvLayout from = synth::flipped(registers(node.src), node.transpose), &to = registers(node.dst);
+  const Dtype dtype = tensor(node.dst).dtype;
+  const Tile all = whole(program_, node.dst);
+  if (!choice.scratch.dims.empty()) {
+    const auto [offset, scratch_id, base] = scratch_at(choice.scratch_offset);
+    const auto vector = common_vector(from, choice.scratch, 16);
+    before_write(scratch_id);
+    move_shared(node.src, all, from, choice.scratch, base, vector, false);
+    before_read(scratch_id);
+    return move_shared(node.dst, all, to, choice.scratch, base, choice.vector, true);
+  }
+  const auto exchange = synth::exchange_of(from, to, bits_of(dtype));
+  const Index i = counter("i", exchange->units);
+  const std::vector<std::int64_t> picks = exchange->picks();
+  const std::int64_t unit = array_length(node.dst, exchange->unit), images = std::int64_t{1} << picks.size();
+  const Index pick = xor_of("i", exchange->pick_of_unit), image = xor_of("j", picks), e = Index::variable("e");
+  if (exchange->shuffles() == 0) {
+    const auto units = unrolled("i", exchange->units);
+    const auto elements = unrolled("e", unit);
+    return out_.line("{}[{}] = {}[{}];", name(node.dst), (i * unit + e).text(), name(node.src), (pick * unit + e).text());
+  }
+  const auto scope = out_.block("{{");
+  out_.line("const int from = {};", xor_of("t", exchange->lane_of_thread).text());
+  if (images > 1) out_.line("const int pick = {};", xor_of("t", exchange->pick_of_thread).text());
+  const auto units = unrolled("i", exchange->units);
+  const auto each_image = over("j", images);
+  const Index source = images > 1 ? Index::variable(fmt::format("({} ^ {})", pick.text(), image.text())) : pick;
+  out_.line("wl::shfl<{}>(wl::at({}, {}), wl::at({}, {}), from ^ {}{});", bytes_of(dtype, exchange->unit), name(node.dst),
+            (i * unit).text(), name(node.src), (source * unit).text(), xor_of("i", exchange->lane_of_unit).text(),
+            images > 1 ? fmt::format(", pick == {}", image.text()) : "");
+}
+
+// Both arrays hold bytes, in the same order.
+void CudaEmitter::emit(const Reinterpret& node) {
+  assign(name(node.dst), array_length(node.dst, registers(node.dst).values()), name(node.src) + "[i]");
 }
 
 void CudaEmitter::emit(const Mma& node) {
@@ -159,21 +214,21 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
       before_async_read(tile->tensor);
       if (!is_slot(tile->tensor)) now_.read.insert(tile->tensor);
     }
-  const auto sums = now_.accumulators.find(node.acc);
-  const bool own = sums != now_.accumulators.end() && sums->second < 0;  // this group's already
+  const auto sums = now_.under_way.find(node.acc);
+  const bool own = sums != now_.under_way.end() && sums->second.behind < 0;  // this group's already
   if (!now_.wgmma_open || !own || (!row.a_shared && registers_changed_)) {
     out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));
     out_.line("wl::wgmma_fence();");
   }
   now_.wgmma_open = true, registers_changed_ = false;
-  now_.accumulators[node.acc] = -1;
+  now_.under_way[node.acc] = {true};
   Index a_step = 0, b_step = 0;
   const Index kk = counter("kk", k_atoms);
   const auto anew = adds_where_.find(at_);
   const std::string adds = anew == adds_where_.end() ? "true" : anew->second + (k_atoms > 1 ? "kk > 0" : "false");
   const auto scope = out_.block("{{");
   if (row.a_shared) out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, groups, a_step, row.k));
-  else now_.lent[node.a.tensor] = -1;
+  else now_.under_way[node.a.tensor] = {false};
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, 1, b_step, row.k));
   const auto k_loop = unrolled("kk", k_atoms);
   const auto m_loop = over("m", m_atoms);
@@ -199,17 +254,15 @@ void CudaEmitter::finish_matrix(int lag) {
   if (now_.wgmma_open) {
     out_.line("wl::wgmma_commit();");
     ++now_.groups;
-    for (auto* under_way : {&now_.accumulators, &now_.lent})
-      for (auto& [id, behind] : *under_way) ++behind;
+    for (auto& [id, its] : now_.under_way) ++its.behind;
   }
   if (now_.groups > lag) {
     out_.line("wl::wgmma_wait<{}>();", lag);
-    for (const auto& [id, behind] : now_.accumulators)
-      out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+    for (const auto& [id, its] : now_.under_way)
+      if (its.written) out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
     now_.groups = lag;
   }
-  for (auto* under_way : {&now_.accumulators, &now_.lent})
-    std::erase_if(*under_way, [&](const auto& tensor) { return tensor.second >= lag; });
+  std::erase_if(now_.under_way, [&](const auto& tensor) { return tensor.second.behind >= lag; });
   now_.wgmma_open = false;
 }
 }  // namespace warploom::codegen

@@ -25,19 +25,24 @@ void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout
 
 void CudaEmitter::emit(const Copy& node) {
   const Sides sides = synth::sides_of(program_, node);
-  if (!sides.global && !sides.shared) return cast_registers(node);
-  const Choice& choice = solution_.choices.at(at_);
   const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
+  if (!sides.global && !sides.shared) {
+    const TensorId from = node.src.tensor, to = node.dst.tensor;
+    const std::int64_t values = registers(to).values();
+    if (src.dtype == dst.dtype) return assign(dst.name, array_length(to, values), src.name + "[i]");
+    return as_floats(to, per_byte(dst.dtype) == 1, "wide", [&](const std::string& array) {
+      assign(array, values, array == "wide" ? as_float(from) : from_float(dst.dtype, as_float(from)));
+    });
+  }
+  const Choice& choice = solution_.choices.at(at_);
   const bool engine = choice.by(Method::tensor_copy);
   if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
-    return error({ErrorCode::kNoInstruction, "no copy to or from memory changes the element type", place_of(*at_),
-                  "one type on both sides",
-                  fmt::format("{}: '{}' {} and '{}' {}", print(program_, *at_), src.name, name_of(src.dtype), dst.name,
-                              name_of(dst.dtype)),
-                  "copy to a register tensor of the same type, then that one to a register tensor of the other"});
+    return refuse(
+        "no copy to or from memory changes the element type", "one type on both sides",
+        fmt::format("{}: '{}' {} and '{}' {}", print(program_, *at_), src.name, name_of(src.dtype), dst.name, name_of(dst.dtype)),
+        "copy to a register tensor of the same type, then that one to a register tensor of the other");
   if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
-    return error({ErrorCode::kNoInstruction, "the target combines no bf16 in memory", place_of(*at_), "f32 or i32", "bf16",
-                  "copy to an f32 tensor"});
+    return refuse("the target combines no bf16 in memory", "f32 or i32", "bf16", "copy to an f32 tensor");
   if (engine) return copy_by_engine(node, sides, choice);
   if (!sides.registers) return copy_by_threads(node, sides, choice);
   const TvLayout seen =
@@ -56,16 +61,6 @@ void CudaEmitter::emit(const Copy& node) {
   if (choice.instruction->method == Method::matrix) return copy_matrices(sides, seen, choice);
   move_shared(sides.registers->tensor, *sides.shared, seen, solution_.shared.at(sides.shared->tensor),
               shared_base(sides.shared->tensor), choice.vector, sides.load, node.peer);
-}
-
-void CudaEmitter::cast_registers(const Copy& node) {
-  const TensorId src = node.src.tensor, dst = node.dst.tensor;
-  const Dtype from = tensor(src).dtype, to = tensor(dst).dtype;
-  const std::int64_t values = registers(dst).values();
-  if (from == to) return assign(name(dst), array_length(dst, values), name(src) + "[i]");
-  as_floats(dst, per_byte(to) == 1, "wide", [&](const std::string& array) {
-    assign(array, values, array == "wide" ? as_float(src) : from_float(to, as_float(src)));
-  });
 }
 
 CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at, const std::string& fill) {
@@ -185,9 +180,9 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   const bool by_panels = panels % among.blocks() == 0;
   const std::int64_t my_panels = by_panels ? panels / among.blocks() : panels, my_rows = by_panels ? rows : rows / among.blocks();
   if (!by_panels && rows % (8 * among.blocks()) != 0)
-    return error({ErrorCode::kNoInstruction, "a multicast cannot be fetched in equal parts", program_.name,
+    return refuse("a multicast cannot be fetched in equal parts",
                   fmt::format("a multiple of {} panels or of {} rows", among.blocks(), 8 * among.blocks()),
-                  fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile"});
+                  fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile");
   std::int64_t row_boxes = ceil_div(my_rows, 256);  // as few as there can be of equal rows, whole swizzles each
   while (row_boxes > 1 && (my_rows % (8 * row_boxes) != 0 || my_rows / row_boxes > 256)) ++row_boxes;
   const std::int64_t box_rows = my_rows / row_boxes;

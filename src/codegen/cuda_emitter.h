@@ -15,11 +15,17 @@ struct Pending {
   std::set<TensorId> unfenced;       // written by threads since their last fence for asynchronous readers
   bool read_parts = false;           // those that a cluster reduction brought, since the role's threads last met
   std::set<PipelineId> consumed;     // slots within one thread of control, read since its threads last met
-  // Registers that matrix instructions under way write and read: how many groups were committed after the last that does, -1: it is open.
-  std::map<TensorId, int> accumulators, lent;
+  // Registers that matrix instructions under way write, or are lent to read; and how many groups were committed after the last that
+  // does, -1: it is open.
+  struct UnderWay {
+    bool written;
+    int behind = -1;
+  };
+  std::map<TensorId, UnderWay> under_way;
   bool wgmma_open = false;   // matrix instructions issued, not committed
   int groups = 0;            // of them that were committed and perhaps not waited for
   void join(Pending other);  // where control may come from either
+  void met() { written.clear(), read.clear(), consumed.clear(), read_parts = false; }  // the role's threads
 };
 
 // How many slots of a pipeline are filled and not yet consumed where one thread of control produces and consumes them.
@@ -73,12 +79,11 @@ Peers peers_along(const Program& program, const std::string& dimensions);  // th
 
 constexpr int kBarrierBytes = 8;
 
-class CudaEmitter {
+class CudaEmitter : Emitter {
  public:
-  // `given`: the program by whose names the kernel's arguments go.
-  CudaEmitter(const Program& program, const Program& given, const synth::Solution& solution,
-              const target::Capabilities& capabilities)
-      : program_(program), given_(given), solution_(solution), capabilities_(capabilities) {}
+  CudaEmitter(const Program& program, const Program& given, const target::Capabilities& capabilities,
+              const synth::Solution& solution)
+      : Emitter{program, given, capabilities}, solution_(solution) {}
   Result<Kernel> run();
 
  private:
@@ -93,9 +98,6 @@ class CudaEmitter {
   void name_offsets(const For& node);
   void emit(const Roles& node);
   std::string source() const;
-  void error(Error error) {
-    if (!error_) error_ = std::move(error);
-  }
 
   // cuda_copy.cpp
   void emit(const Copy& node);
@@ -106,7 +108,6 @@ class CudaEmitter {
   void copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice);
   void copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice);
   void copy_by_engine(const Copy& node, const Sides& sides, const Choice& choice);
-  void cast_registers(const Copy& node);
 
   // cuda_compute.cpp
   void emit(const Fill& node);
@@ -119,6 +120,8 @@ class CudaEmitter {
   }
   std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, bool inner = true);
   void as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make);
+  void emit(const Rearrange& node);
+  void emit(const Reinterpret& node);
   void emit(const Mma& node);
   void mma_warpgroup(const Mma& node, const Instruction& row);
   void finish_matrix(int lag);
@@ -151,10 +154,6 @@ class CudaEmitter {
   void drain(const Body& body);
   void release_last(PipelineId id, bool more);  // more: matrix instructions are under way again
   void pipeline_counters(std::span<const Statement> statements);
-
-  // cuda_exchange.cpp
-  void emit(const Rearrange& node);
-  void emit(const Reinterpret& node);
   Peers peers_of(PipelineId id) const;  // those whose fetches fill this block's slots of a pipeline
   void release_slot(PipelineId id, const std::string& slot);
   void emit(const Signal& node);
@@ -162,7 +161,6 @@ class CudaEmitter {
   void emit(const ClusterSync&);
 
   // Helpers
-  const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
   std::string name(TensorId id) const { return tensor(id).name; }
   const TvLayout& registers(TensorId id) const { return solution_.registers.at(id); }
   Index digit(std::int64_t below, std::int64_t extent);  // t / below % extent, a named constant of the role
@@ -230,16 +228,10 @@ class CudaEmitter {
   void before_async_read(TensorId id);  // by the copy engine or by warpgroup matrix instructions
   bool is_slot(TensorId id) const { return tensor(id).pipeline >= 0; }
 
-  const Program &program_, &given_;
   const synth::Solution& solution_;
-  const target::Capabilities& capabilities_;
   std::vector<synth::Site> sites_ = synth::sites_of(program_);
   synth::Bounds bounds_ = synth::Bounds(program_);
   std::map<const void*, SlotsInFlight> in_flight_ = slots_in_flight(program_);
-  Writer out_;
-  std::optional<Error> error_;
-
-  const Statement* at_ = nullptr;  // the statement being written
 
   // The role being written
   int role_ = -1, role_threads_ = 0, role_first_ = 0;

@@ -135,7 +135,7 @@ std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const In
 void CudaEmitter::meet() {
   if (role_ < 0) out_.line("wl::sync_threads();");
   else out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
-  now_.written.clear(), now_.read.clear(), now_.consumed.clear(), now_.read_parts = false;
+  now_.met();
 }
 
 void CudaEmitter::before_write(TensorId id) {

@@ -1,23 +1,23 @@
 // Pipelines. Between roles: full and empty barriers in shared memory, one pair a slot; the producer waits for empty, the copy
 // engine signals full, each consuming warp signals empty. In one thread of control: cp.async groups, one a slot, and one barrier
 // of the block at the head of every Consume, which also proves that the slot the next Produce overwrites has been read, unless all
-// other slots are full: then that slot is the one just read, and a barrier of its own stands before the Produce.
+// other slots are full: then that slot is the one just read, and a barrier of its own stands before the Produce. And what blocks have
+// with each other: fetches that a cluster shares, flags.
 
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
 namespace {
-struct Rings {
-  std::set<PipelineId> produced, consumed, lagging;
+struct Ring {
+  bool consumed = false, lags = false;
 };
 
-Rings rings_in(std::span<const Statement> body) {
-  Rings rings;
+std::map<PipelineId, Ring> rings_in(std::span<const Statement> body) {
+  std::map<PipelineId, Ring> rings;
   for (const Statement& statement : body)
     for_statements(statement, [&](const Statement& one) {
-      if (const auto* node = std::get_if<Produce>(&one.node)) rings.produced.insert(node->pipeline);
-      const auto* node = std::get_if<Consume>(&one.node);
-      if (node) rings.consumed.insert(node->pipeline);
-      if (node && node->lag > 0) rings.lagging.insert(node->pipeline);
+      if (const auto* node = std::get_if<Produce>(&one.node)) rings.try_emplace(node->pipeline);
+      if (const auto* node = std::get_if<Consume>(&one.node))
+        rings[node->pipeline] = {true, node->lag > 0 || rings[node->pipeline].lags};
     });
   return rings;
 }
@@ -51,18 +51,14 @@ void CudaEmitter::barrier_setup() {
 }
 
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
-  const Rings rings = rings_in(body);
-  std::set<PipelineId> all = rings.produced;
-  all.insert(rings.consumed.begin(), rings.consumed.end());
-  for (const PipelineId id : all) {
+  for (const auto& [id, ring] : rings_in(body)) {
     const std::string& name = program_.pipeline(id).name;
     if (barriers_.count(id)) {
       out_.line("int {0}_slot = 0;", name);
       out_.line("unsigned {}_phase = 0;", name);
-      if (const Peers peers = peers_of(id); rings.consumed.count(id) && peers.blocks() > 1)
+      if (const Peers peers = peers_of(id); ring.consumed && peers.blocks() > 1)
         out_.line("const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots", name, peers.mask);
-      if (rings.lagging.count(id))
-        out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
+      if (ring.lags) out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
     } else {
       out_.line("int {0}_write = 0, {0}_read = 0;", name);
     }
@@ -130,7 +126,7 @@ void CudaEmitter::emit(const Consume& node) {
   const bool matrix = multiplies && now_.wgmma_open;
   // Whatever fills lent registers again waits before it does. One consumed within may have let matrix instructions run on.
   if (matrix) finish_matrix(node.lag);
-  else if (multiplies && node.lag == 0 && !now_.accumulators.empty() && fills_again(node.pipeline)) finish_matrix(0);
+  else if (multiplies && node.lag == 0 && !now_.under_way.empty() && fills_again(node.pipeline)) finish_matrix(0);
   if (!fills_again(node.pipeline)) return leave(true);
   if (!matrix || slot_read_) out_.line("wl::sync_warp();");
   if (node.lag > 0) release_last(node.pipeline, true);
@@ -163,8 +159,67 @@ void CudaEmitter::drain(const Body& body) {
   visit(visit, body);
   if (!lagging.empty()) finish_matrix(0);
   for (const PipelineId id : lagging) release_last(id, false);
-  if (std::ranges::any_of(rings_in(body).consumed, [&](PipelineId id) { return !barriers_.count(id); }))
+  if (std::ranges::any_of(rings_in(body), [&](const auto& ring) { return ring.second.consumed && !barriers_.count(ring.first); }))
     out_.line("wl::cp_async_wait<0>();");
+}
+Peers peers_along(const Program& program, const std::string& dimensions) {
+  Peers peers;
+  Index own = 0;  // the block's rank less that of the first of them
+  const int total = static_cast<int>(cluster_size(program));
+  int stride = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const int extent = static_cast<int>(program.cluster[d]), above = stride * extent;
+    if (extent > 1 && dimensions.find("xyz"[d]) != dimensions.npos) {
+      const Index at = above == total ? cluster_rank() / stride : cluster_rank() / stride % extent;
+      peers.share = peers.share + at * peers.blocks();
+      own = own + at * stride;
+      for (unsigned i = 1, row = peers.ranks; i < static_cast<unsigned>(extent); ++i) peers.ranks |= row << i * stride;
+    }
+    stride = above;
+  }
+  peers.mask = peers.blocks() == total ? std::to_string(peers.ranks)
+                                       : fmt::format("({} << ({}))", peers.ranks, (cluster_rank() - own).text());
+  return peers;
+}
+
+Peers CudaEmitter::peers_of(PipelineId id) const {
+  Peers all;
+  std::set<std::string> masks;
+  for (const auto& site : sites_)
+    if (const auto* copy = std::get_if<Copy>(&site.statement->node); copy && site.producing == id) {
+      const Peers some = peers_along(program_, copy->multicast);
+      all.ranks |= some.ranks;
+      if (some.blocks() > 1) masks.insert(some.mask);
+    }
+  if (all.blocks() == cluster_size(program_)) masks = {std::to_string(all.ranks)};
+  all.mask = fmt::format("{}", fmt::join(masks, " | "));
+  return all;
+}
+
+// Each consuming warp frees the slot in every block whose fetches reach this one.
+void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
+  const std::string& name = program_.pipeline(id).name;
+  if (peers_of(id).blocks() > 1)
+    out_.line("if ({0}_peers >> wl::lane() & 1) wl::mbarrier_arrive_cluster({0}_empty + 8 * {1}, wl::lane());", name, slot);
+  else out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
+}
+
+void CudaEmitter::emit(const Signal& node) {
+  if (!single_thread_) meet();
+  const auto one = out_.block_if(single_thread_ ? "" : "t == 0");
+  if (!now_.engine_reads.empty()) out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
+  out_.line("wl::signal_flag({}, {});", place_in(node.flag, node.flag.offset).address, node.by.text());
+}
+
+void CudaEmitter::emit(const Wait& node) {
+  out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ", place_in(node.flag, node.flag.offset).address,
+            node.least.text());
+  if (!single_thread_) meet();
+}
+
+void CudaEmitter::emit(const ClusterSync&) {
+  out_.line("wl::cluster_sync();");
+  now_.met();
 }
 namespace {
 constexpr std::int64_t kMostTurns = 8;  // of a loop that is followed turn by turn

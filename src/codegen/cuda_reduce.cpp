@@ -66,8 +66,8 @@ void CudaEmitter::emit(const Reduce& node) {
 
     // 2. Lanes along the axis.
     if (!lanes_pair_up(src, axis))
-      return error({ErrorCode::kNoInstruction, "no reduction follows this layout along the axis", program_.name,
-                    "powers of two of a warp's lanes", layout::to_string(coalesce(src)), "use another number of warps"});
+      return refuse("no reduction follows this layout along the axis", "powers of two of a warp's lanes",
+                    layout::to_string(coalesce(src)), "use another number of warps");
     const std::vector<ThreadDigit> digits = thread_digits(src);
     std::vector<std::int64_t> masks;
     for (const ThreadDigit& d : digits)
@@ -189,9 +189,9 @@ void CudaEmitter::emit(const Scan& node) {
     reach *= level.extent;
   }
   if (!fits || reach != layout.tile[axis])
-    return error({ErrorCode::kNoInstruction, "no scan follows this layout along the axis", program_.name,
+    return refuse("no scan follows this layout along the axis",
                   "modes that nest along the axis, within powers of two of a warp's lanes", layout::to_string(coalesce(layout)),
-                  "rearrange the tensor into another"});
+                  "rearrange the tensor into another");
 
   const bool own = tensor(node.dst).dtype == Dtype::f32;
   if (own) out_.open("{{");

@@ -57,14 +57,15 @@ Parts cut(const Index& index, std::int64_t at, const synth::IndexRanges& ranges)
 }
 
 struct Renamer {
-  const std::function<bool(const std::string&)>& taken;
+  const std::regex& taken;
   const synth::Bounds& bounds;
   std::set<std::string> used;                // names that stay
   std::map<std::string, std::string> fresh;  // of loop variables and others that change
 
   void name(std::string& name) {
     const auto [known, is_new] = fresh.try_emplace(name, name);
-    while (is_new && (taken(known->second) || (known->second != name && used.contains(known->second)))) known->second += '_';
+    while (is_new && (std::regex_match(known->second, taken) || (known->second != name && used.contains(known->second))))
+      known->second += '_';
     used.insert(name = known->second);
   }
   Index index(const Index& i) const {
@@ -143,7 +144,14 @@ bool has_coordinates(const Value& value) {
   return value.kind == Value::Kind::coordinate || std::ranges::any_of(value.operands, has_coordinates);
 }
 
-Program in_source_terms(const Program& given, const std::function<bool(const std::string&)>& taken) {
+void Emitter::refuse(std::string message, std::string expected, std::string found, std::string remedy) {
+  std::string place = at_ ? place_of(*at_) : fmt::format("program '{}'", program_.name);
+  if (!error_)
+    error_ = {ErrorCode::kNoInstruction, std::move(message), std::move(place),
+              std::move(expected),       std::move(found),   std::move(remedy)};
+}
+
+Program in_source_terms(const Program& given, const std::regex& taken) {
   Program program = given;
   const synth::Bounds bounds(given);
   Renamer renamer{taken, bounds, {}, {}};

@@ -1,12 +1,14 @@
-// Coordinates as index expressions, the address expressions made from them, names, and the text that they go into.
+// Coordinates as index expressions, the address expressions made from them, names, the text that they go into, and its writers.
 //
 // A coordinate along one dimension is an offset of the program plus digits of the thread's number and variables of loops over its
 // values, each times a step. Memory modes cut it at boundaries (64-element panels, say). Where no carry can cross a boundary, which
 // the variables' ranges tell, the address is linear in them, and is written as such; elsewhere it is written with / and %.
 #pragma once
+#include <regex>
 #include "codegen/launch_list.h"
 #include "layout/memory_layout.h"
 #include "synth/sites.h"
+#include "target/capabilities.h"
 namespace warploom::codegen {
 using namespace tile;  // what this room writes is of programs throughout
 
@@ -35,8 +37,8 @@ inline std::string plus(const std::string& base, const Index& offset) {
 //   for i0 in 0 .. 3, where the text counts values with i0      →      for i0_ in 0 .. 3
 //   (k - 8) / 16                                                →      (k + 8) / 16 - 1
 //
-// `taken`: of names that must not be. Statements stay where they are in their bodies.
-Program in_source_terms(const Program& program, const std::function<bool(const std::string&)>& taken);
+// `taken`: names that must not be. Statements stay where they are in their bodies.
+Program in_source_terms(const Program& program, const std::regex& taken);
 
 std::string float_text(double value);  // a literal of type float
 bool has_coordinates(const Value& value);
@@ -80,5 +82,17 @@ class Writer {
  private:
   std::string text_;
   int depth_ = 0;
+};
+
+// What the writers of kernels have in common.
+struct Emitter {
+  const Program &program_, &given_;  // given: by whose names the kernel's arguments go
+  const target::Capabilities& capabilities_;
+  Writer out_ = {};
+  const Statement* at_ = nullptr;    // the statement being written
+  std::optional<Error> error_ = {};  // the first
+
+  const Tensor& tensor(TensorId id) const { return program_.tensor(id); }
+  void refuse(std::string message, std::string expected, std::string found, std::string remedy);  // no-instruction, of `at_`
 };
 }  // namespace warploom::codegen

@@ -37,10 +37,10 @@ Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules)
   return ok();
 }
 
-Status fits(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities) {
-  if (bytes <= capabilities.shared_bytes) return ok();
+Status Family::fits(const Schedule& schedule, std::int64_t bytes) const {
+  if (bytes <= capabilities_.shared_bytes) return ok();
   return fail({ErrorCode::kResourceLimit, "what a block keeps does not fit in shared memory, or a core's L2 cache",
-               schedule.text(), fmt::format("at most {} bytes", capabilities.shared_bytes), fmt::format("{} bytes", bytes),
+               schedule.text(), fmt::format("at most {} bytes", capabilities_.shared_bytes), fmt::format("{} bytes", bytes),
                "use smaller tiles, or fewer stages"});
 }
 
@@ -84,14 +84,12 @@ Result<Lowered> lower(const tile::Program& program, const target::Capabilities& 
   for (const tile::Tensor& tensor : program.tensors)
     if (tensor.scope == tile::Scope::global)
       (tensor.writable ? out.list.outputs : out.list.inputs).push_back({tensor.name, tensor.dtype, {span_of(tensor)}});
-  if (!capabilities.gpu) {
-    WARPLOOM_TRY(Kernel kernel, codegen::emit_cpu(program, capabilities));
-    out.list.kernels.push_back(std::move(kernel));
-    return out;
+  if (capabilities.gpu) {
+    WARPLOOM_TRY(out.solutions, synth::synthesize_best(program, capabilities, kAlternatives));
+    out.which = which < out.solutions.size() ? which : 0;
   }
-  WARPLOOM_TRY(out.solutions, synth::synthesize_best(program, capabilities, kAlternatives));
-  out.which = which < out.solutions.size() ? which : 0;
-  WARPLOOM_TRY(Kernel kernel, codegen::emit_cuda(program, out.solutions[out.which], capabilities));
+  WARPLOOM_TRY(Kernel kernel, capabilities.gpu ? codegen::emit_cuda(program, out.solutions[out.which], capabilities)
+                                               : codegen::emit_cpu(program, capabilities));
   out.list.kernels.push_back(std::move(kernel));
   return out;
 }

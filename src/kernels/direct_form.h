@@ -31,10 +31,6 @@ struct Form {
   bool walked(std::size_t axis) const { return reduced[axis] || static_cast<int>(axis) == scanned; }
 };
 
-// Of all nests of a region; none where one of them has more than a level of reductions or scans, or types that the target does not
-// compute with.
-std::vector<Form> forms_of(const Region& region, const target::Capabilities& capabilities);
-
 // How many elements apart in memory neighbours along an axis are.
 inline std::int64_t stride_along(const Access& access, int axis) { return axis < 0 ? 0 : std::abs(access.stride(at(axis))); }
 // The axis along which neighbours are closest; of those that are alike the one that comes first.
@@ -42,8 +38,6 @@ int fastest(const Access& access);
 
 // The extents of a tile along all axes of a nest.
 std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s);
-// Whether a box of every tensor is what a tile of these extents takes: each dimension follows one axis, forwards.
-bool takes_boxes(const Form& form, const std::vector<std::int64_t>& tile);
 
 // The program of a legal schedule.
 void add_program(Family::Programs& out, const Form& form, const Schedule& s, const target::Capabilities& capabilities,

@@ -45,8 +45,6 @@ struct Rule {
   std::int64_t found;
 };
 Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules);
-// ok, or kResourceLimit where a block's shared memory, or on a CPU a core's L2 cache, does not hold so many bytes.
-Status fits(const Schedule& schedule, std::int64_t bytes, const target::Capabilities& capabilities);
 
 using Values = std::vector<std::int64_t>;
 struct Field {
@@ -63,10 +61,12 @@ struct Space {
 
 class Family {
  public:
+  // general: it covers nearly everything; where another covers a region too, that one is made for it.
+  Family(std::string name, const target::Capabilities& capabilities, bool general = false)
+      : capabilities_(capabilities), name_(std::move(name)), general_(general) {}
   virtual ~Family() = default;
-  virtual std::string name() const = 0;
-  // Whether it covers nearly everything: where another covers a region too, that one is made for it.
-  virtual bool general() const { return false; }
+  const std::string& name() const { return name_; }
+  bool general() const { return general_; }
   virtual Space space() const = 0;
   // The same of a schedule from elsewhere, a person or an older archive: every field of the space must be there, and at least its least value.
   Status admits(const Schedule& schedule) const;
@@ -83,6 +83,15 @@ class Family {
     std::vector<BufferSpec> workspaces;
   };
   virtual Result<Programs> programs(const Schedule& schedule) const = 0;  // of a legal one
+
+ protected:
+  // ok, or kResourceLimit where a block's shared memory, or on a CPU a core's L2 cache, does not hold so many bytes.
+  Status fits(const Schedule& schedule, std::int64_t bytes) const;
+  target::Capabilities capabilities_;
+
+ private:
+  std::string name_;
+  bool general_;
 };
 using FamilyPtr = std::shared_ptr<const Family>;
 
@@ -92,15 +101,14 @@ FamilyPtr family_for(const Region& region, const std::string& name, const target
 
 // The families, one function each: bound to a region on a target, or null where it does not cover the region.
 using target::Capabilities;
-FamilyPtr matmul_wgmma_family(const Region&, const Capabilities&);  // sm_90a: copy engine, roles, warpgroup matrix instructions
-FamilyPtr im2win_family(const Region&, const Capabilities&);  // sm_90a, fp32 convolutions: windows of patches in shared memory
-FamilyPtr matmul_mma_family(const Region&,
-                            const Capabilities&);  // sm_80 and later: cp.async, mma.sync; convolutions, as the next
-FamilyPtr matmul_simt_family(const Region&, const Capabilities&);  // any GPU: fused multiply-adds, strict fp32
-FamilyPtr rowwise_gpu_family(const Region&, const Capabilities&);  // rows in registers, a ring, shared memory, or read again
-FamilyPtr rowwise_cpu_family(const Region&, const Capabilities&);  // rows in registers, in the L2 cache, or read again
-// Any target: one level of loops, by tiles of the output; on a CPU sums of products, too, by blocks.
-FamilyPtr direct_family(const Region&, const Capabilities&);
+using Bind = FamilyPtr(const Region&, const Capabilities&);
+Bind matmul_wgmma_family;  // sm_90a: copy engine, roles, warpgroup matrix instructions
+Bind im2win_family;        // sm_90a, fp32 convolutions: windows of patches in shared memory
+Bind matmul_mma_family;    // sm_80 and later: cp.async, mma.sync; convolutions, as the next
+Bind matmul_simt_family;   // any GPU: fused multiply-adds, strict fp32
+Bind rowwise_gpu_family;   // rows in registers, a ring, shared memory, or read again
+Bind rowwise_cpu_family;   // rows in registers, in the L2 cache, or read again
+Bind direct_family;        // any target: one level of loops, by tiles of the output; on a CPU sums of products, too, by blocks
 
 // Programs → verify → synthesis → source: the whole way from a schedule to a launch list.
 BufferSpec spec_of(const graph::Tensor& tensor);

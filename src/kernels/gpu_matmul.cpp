@@ -14,39 +14,26 @@ std::optional<Precision> precision_of(Dtype a, Dtype b, Track track) {
 
 bool fuses_rows(const Contraction& c, const Precision& precision, std::int64_t columns, const Capabilities& capabilities) {
   constexpr std::int64_t kMostTerms = 2048;
-  const auto count = [&](std::initializer_list<const std::vector<std::size_t>*> sides) {
-    std::int64_t product = 1;
-    for (const auto* axes : sides)
-      for (const std::size_t axis : *axes) product *= c.nest.axes[axis];
-    return product;
-  };
-  const std::int64_t width = c.nest.axes[c.column], rows = count({&c.batch, &c.m, &c.n}) / width;
-  return precision.accumulator() == Dtype::f32 && width <= columns && count({&c.k}) * precision.terms <= kMostTerms &&
+  const NestTile one(c.nest);
+  const std::int64_t width = c.nest.axes[c.column],
+                     rows = one.count(c.nest, c.batch) * one.count(c.nest, c.m) * one.count(c.nest, c.n) / width;
+  return precision.accumulator() == Dtype::f32 && width <= columns && one.count(c.nest, c.k) * precision.terms <= kMostTerms &&
          rows / 64 * ceil_div(width, 64) >= capabilities.processors / 4;
 }
 
-TileOrder::TileOrder(const Contraction& contraction, NestTile tile, std::int64_t group, std::int64_t cluster, std::int64_t beside)
-    : c_(contraction),
-      tile_(std::move(tile)),
-      cluster_(cluster),
-      beside_(beside),
-      tiles_m_(ceil_div(tile_.count(c_.nest, c_.m), cluster)),
-      tiles_n_(tile_.count(c_.nest, c_.n) / beside),
-      batch_(tile_.count(c_.nest, c_.batch)) {
-  // The divisor of tiles_m nearest to `group`, so that every group is whole.
-  const auto distance = [&](std::int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
-  for (std::int64_t w = 1; w <= tiles_m_; ++w)
-    if (tiles_m_ % w == 0 && distance(w) < distance(width_)) width_ = w;
-}
-
 NestTile TileOrder::at(const Index& number) const {
-  const Index in_batch = batch_ > 1 ? number % (tiles_m_ * tiles_n_) : number;
-  const Index first = in_batch / (width_ * tiles_n_) * width_, within = in_batch % (width_ * tiles_n_);
-  const Index m = first + within % width_;
-  NestTile placed = tile_;
-  placed.place(c_.nest, c_.m, cluster_ > 1 ? m * cluster_ + tile::cluster_rank() : m);
-  placed.place(c_.nest, c_.n, beside_ > 1 ? within / width_ * beside_ + tile::cluster_rank() : within / width_);
-  placed.place(c_.nest, c_.batch, batch_ > 1 ? number / (tiles_m_ * tiles_n_) : Index(0));
+  // The divisor of tiles_m nearest to `group`, so that every group is whole.
+  std::int64_t width = 1;
+  const auto distance = [&](std::int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
+  for (std::int64_t w = 1; w <= tiles_m; ++w)
+    if (tiles_m % w == 0 && distance(w) < distance(width)) width = w;
+  const Index in_batch = batch > 1 ? number % (tiles_m * tiles_n) : number;
+  const Index first = in_batch / (width * tiles_n) * width, within = in_batch % (width * tiles_n);
+  const Index m = first + within % width;
+  NestTile placed = tile;
+  placed.place(c.nest, c.m, cluster > 1 ? m * cluster + tile::cluster_rank() : m);
+  placed.place(c.nest, c.n, beside > 1 ? within / width * beside + tile::cluster_rank() : within / width);
+  placed.place(c.nest, c.batch, batch > 1 ? number / (tiles_m * tiles_n) : Index(0));
   return placed;
 }
 

@@ -24,16 +24,15 @@ bool fuses_rows(const Contraction& contraction, const Precision& precision, std:
 // The order in which the tiles of a contraction's result are computed. Tiles of `group` neighbouring rows of tiles are taken together,
 // column by column, so that blocks which run at the same time share operands in the L2 cache. The blocks of a cluster take tiles below
 // each other, or all those of a row `beside` each other, and count as one.
-class TileOrder {
- public:
-  TileOrder(const Contraction& contraction, NestTile tile, std::int64_t group, std::int64_t cluster = 1, std::int64_t beside = 1);
-  std::int64_t count() const { return tiles_m_ * tiles_n_ * batch_; }
-  NestTile at(const Index& number) const;  // the tile where it lies
+struct TileOrder {
+  const Contraction& c;
+  NestTile tile;
+  std::int64_t group, cluster = 1, beside = 1;
+  const std::int64_t tiles_m = ceil_div(tile.count(c.nest, c.m), cluster), tiles_n = tile.count(c.nest, c.n) / beside,
+                     batch = tile.count(c.nest, c.batch);
 
- private:
-  const Contraction& c_;
-  NestTile tile_;
-  std::int64_t cluster_, beside_, tiles_m_, tiles_n_, batch_, width_ = 1;
+  std::int64_t count() const { return tiles_m * tiles_n * batch; }
+  NestTile at(const Index& number) const;  // the tile where it lies
 };
 
 // Of `count` tiles the one that a persistent block takes in a turn, blocks taking every `workers`-th turn: in one turn from the front of

@@ -21,11 +21,10 @@ class Im2win : public Family {
  public:
   // Pixels are rows of the accumulators: the product with its sides exchanged.
   Im2win(const Contraction& contraction, int terms, const Capabilities& capabilities)
-      : c_(exchanged(contraction)),
+      : Family("im2win", capabilities),
+        c_(exchanged(contraction)),
         precision_{Dtype::tf32, terms},
-        capabilities_(capabilities),
         second_(second_column(contraction)) {}
-  std::string name() const override { return "im2win"; }
 
   // Whether the copy engine can fetch patches: pixels are neighbours in memory, all else lies at multiples of 16 bytes.
   bool reads() const {
@@ -92,7 +91,7 @@ class Im2win : public Family {
     const std::int64_t stay = field(s, "stay"), stages = field(s, "stages"),
                        patch = own * round_up(slot.planes * slot.rows * slot.width * 4, 128),
                        weights = round_up(n * slot.depth * 4 * (stay ? slot.count() : 1), 1024) * (split ? 2 : 1);
-    return fits(s, patch * stages + weights * (stay ? 1 : stages) + 2048, capabilities_);
+    return fits(s, patch * stages + weights * (stay ? 1 : stages) + 2048);
   }
 
   Result<Programs> programs(const Schedule& s) const override {
@@ -103,7 +102,7 @@ class Im2win : public Family {
     const std::int64_t consumers = field(s, "consumers"), m = slot.x * slot.y, n = field(s, "block_n");
     const NestTile whole(c_.nest, {{c_.row, slot.x}, {second_, slot.y}, {c_.column, n}}),
         taken(c_.nest, {{c_.channel, slot.planes}, {down_, slot.taps}});
-    const TileOrder order(c_, whole, kGroup);
+    const TileOrder order{c_, whole, kGroup};
     const std::int64_t own = slot.tiles, cluster = field(s, "cluster", 1), turns = ceil_div(order.count(), own * cluster),
                        at_once = capabilities_.cluster_processors(static_cast<int>(cluster)) / cluster,
                        workers = std::clamp<std::int64_t>(at_once, 1, turns);
@@ -230,28 +229,11 @@ class Im2win : public Family {
 
   // What a slot of the ring holds.
   struct Slot {
-    Slot(const Im2win& of, const Schedule& s)
-        : x(field(s, "x")),
-          y(field(s, "y")),
-          planes(field(s, "channels")),
-          taps(field(s, "taps")),
-          tiles(x * y == 64 ? field(s, "consumers") : 1),
-          planes_first(planes % 8 == 0),
-          groups(of.size(of.c_.channel) / planes),
-          parts(ceil_div(of.size(of.down_), taps)),
-          across(planes_first ? of.size(of.c_.window) : round_up(of.size(of.c_.window), 4)),
-          depth(planes * taps * across) {
-      const Affine& along = of.input().at[*of.x_];
-      move_x = along.steps[of.c_.row], apart_x = along.steps[*of.c_.window];
-      first = along.begin & 3, begin = along.begin - first;
-      if (of.y_) {
-        const Affine& down = of.input().at[*of.y_];
-        apart_y = down.steps[*of.down_], move_y = of.second_ ? down.steps[*of.second_] : 0;
-        rows = (y - 1) * move_y + (taps - 1) * apart_y + 1;
-      }
+    Slot(const Im2win& family, const Schedule& schedule) : of(family), s(schedule) {
+      if (down) rows = (y - 1) * move_y + (taps - 1) * apart_y + 1;
       if (y > 1 && move_y == 0) rows = kMostRows + 1;  // rows of pixels that are not those of one plane
       // Pixels beyond a row's end read on into the next row, which the last one needs too.
-      const std::int64_t pixels = (of.y_ ? std::min(x, of.size(of.c_.row)) : x) - 1,
+      const std::int64_t pixels = (down ? std::min(x, of.size(of.c_.row)) : x) - 1,
                          needed = round_up(first + pixels * move_x + (across - 1) * apart_x + 1, 4);
       for (bool inside = false; !inside; rows += inside ? 0 : 1) {
         width = needed;
@@ -276,15 +258,23 @@ class Im2win : public Family {
       return t.windows(name, patch, static_cast<int>(first), shape, strides);
     }
 
-    std::int64_t x, y;           // pixels of a tile
-    std::int64_t planes, taps;   // channels, rows of the window
-    std::int64_t tiles;          // that it serves: one a consumer where they have 64 pixels, so that few lie beyond the image
-    bool planes_first;           // of the elements of the sum, channels are neighbours
-    std::int64_t groups, parts;  // of channels, of the window's rows
-    std::int64_t across, depth;  // elements of a row of the window, of a slot
-    std::int64_t move_x = 1, move_y = 0;    // from pixel to pixel
-    std::int64_t apart_x = 1, apart_y = 0;  // from element to element of the window
-    std::int64_t begin = 0, first = 0;      // of a row: where the patch begins, the first window's place in it
+    const Im2win& of;
+    const Schedule& s;
+    std::int64_t x = field(s, "x"), y = field(s, "y");                    // pixels of a tile
+    std::int64_t planes = field(s, "channels"), taps = field(s, "taps");  // channels, rows of the window
+    // Of tiles that it serves: one a consumer where they have 64 pixels, so that few lie beyond the image.
+    std::int64_t tiles = x * y == 64 ? field(s, "consumers") : 1;
+    bool planes_first = planes % 8 == 0;  // of the elements of the sum, channels are neighbours
+    std::int64_t groups = of.size(of.c_.channel) / planes, parts = ceil_div(of.size(of.down_), taps);  // of the window's rows
+    std::int64_t across = planes_first ? of.size(of.c_.window) : round_up(of.size(of.c_.window), 4);   // elements of one
+    std::int64_t depth = planes * taps * across;
+    const Affine &along = of.input().at[*of.x_], *down = of.y_ ? &of.input().at[*of.y_] : nullptr;
+    std::int64_t move_x = along.steps[of.c_.row],
+                 move_y = down && of.second_ ? down->steps[*of.second_] : 0;  // from pixel to pixel
+    std::int64_t apart_x = along.steps[*of.c_.window],
+                 apart_y = down ? down->steps[*of.down_] : 0;  // between the window's elements
+    std::int64_t first = along.begin & 3,
+                 begin = along.begin - first;  // the first window's place in a row, where the patch begins
     std::int64_t rows = 1, width = 1;
     struct Term {
       std::optional<std::size_t> axis;
@@ -314,7 +304,6 @@ class Im2win : public Family {
 
   Contraction c_;
   Precision precision_;
-  Capabilities capabilities_;
   std::optional<std::size_t> second_, down_ = other_window();  // the slower axes of pixels and of the window
   std::optional<std::size_t> x_ = input().dim_of(*c_.window);  // dimensions of the input
   std::optional<std::size_t> y_ = down_ ? input().dim_of(*down_) : std::nullopt;

@@ -20,8 +20,10 @@ std::int64_t outside(const Contraction& c) {
 class MatmulThreads final : public Family {
  public:
   MatmulThreads(Contraction contraction, const Precision& precision, bool tensor_cores, const Capabilities& capabilities)
-      : c_(std::move(contraction)), p_(precision), tensor_cores_(tensor_cores), capabilities_(capabilities) {}
-  std::string name() const override { return tensor_cores_ ? "matmul_mma" : "matmul_simt"; }
+      : Family(tensor_cores ? "matmul_mma" : "matmul_simt", capabilities),
+        c_(std::move(contraction)),
+        p_(precision),
+        tensor_cores_(tensor_cores) {}
 
   static FamilyPtr bind(const Region& region, bool tensor_cores, const Capabilities& capabilities) {
     auto c = capabilities.gpu ? contraction_of(region.nests(), tensor_cores) : std::nullopt;
@@ -81,7 +83,7 @@ class MatmulThreads final : public Family {
             {accumulators > (promotes() ? 64 : 128) || accumulators < 4,
              "4 to 128 accumulators a thread, 64 when operands are split", accumulators},
             {field(s, "pack") && !c_.channel, "pack=0 where nothing is a channel", 1}}));
-    return fits(s, (m + n) * k * bytes_of(c_.nest.loads[c_.a].dtype) * field(s, "stages"), capabilities_);
+    return fits(s, (m + n) * k * bytes_of(c_.nest.loads[c_.a].dtype) * field(s, "stages"));
   }
 
   Result<Programs> programs(const Schedule& s) const override {
@@ -100,7 +102,7 @@ class MatmulThreads final : public Family {
 
     Draft draft("matmul");
     auto& t = draft.b;
-    const TileOrder order(c, tile, field(s, "group", 8));
+    const TileOrder order{c, tile, field(s, "group", 8)};
     tile = order.at(tile::block(0));
     t.grid(order.count()).warps(static_cast<int>(field(s, "warps")));
 
@@ -145,7 +147,23 @@ class MatmulThreads final : public Family {
         for (std::int64_t inner = 0; inner < bk; inner += step) {
           t.copy(t.tile(sa, {0, inner}, {bm, step}), t.all(fa));
           t.copy(t.tile(sb, {inner, 0}, {step, bn}), t.all(fb));
-          multiply_fragments(draft, part, fa, fb, {bm, step}, {step, bn});
+          // part += fa · fb: as they are, rounded to tf32, or as three products of two-part splits.
+          if (p_.operand != Dtype::tf32) {
+            t.mma(part, t.all(fa), t.all(fb));
+            continue;
+          }
+          const TensorId ra = draft.reg("fa_tf32", Dtype::tf32, {bm, step}), rb = draft.reg("fb_tf32", Dtype::tf32, {step, bn});
+          t.copy(t.all(fa), t.all(ra));
+          t.copy(t.all(fb), t.all(rb));
+          if (p_.terms > 1) {
+            const TensorId a_rest = draft.reg("fa_rest", Dtype::tf32, {bm, step}),
+                           b_rest = draft.reg("fb_rest", Dtype::tf32, {step, bn});
+            t.map(a_rest, t.value(fa) - t.value(ra));
+            t.map(b_rest, t.value(fb) - t.value(rb));
+            t.mma(part, t.all(a_rest), t.all(rb));
+            t.mma(part, t.all(ra), t.all(b_rest));
+          }
+          t.mma(part, t.all(ra), t.all(rb));
         }
       });
       if (promotes()) t.map(acc, promoted(draft, acc, part, scales));
@@ -175,28 +193,10 @@ class MatmulThreads final : public Family {
     }
     return is_computed_float(c.nest.outputs[0].place.dtype);
   }
-  // acc += fa · fb of register fragments: as they are, rounded to tf32, or as three products of two-part splits.
-  void multiply_fragments(Draft& draft, TensorId acc, TensorId fa, TensorId fb, const std::vector<std::int64_t>& a_shape,
-                          const std::vector<std::int64_t>& b_shape) const {
-    auto& t = draft.b;
-    if (p_.operand != Dtype::tf32) return void(t.mma(acc, t.all(fa), t.all(fb)));
-    const TensorId a = draft.reg("fa_tf32", Dtype::tf32, a_shape), b = draft.reg("fb_tf32", Dtype::tf32, b_shape);
-    t.copy(t.all(fa), t.all(a));
-    t.copy(t.all(fb), t.all(b));
-    if (p_.terms > 1) {
-      const TensorId a_rest = draft.reg("fa_rest", Dtype::tf32, a_shape), b_rest = draft.reg("fb_rest", Dtype::tf32, b_shape);
-      t.map(a_rest, t.value(fa) - t.value(a));
-      t.map(b_rest, t.value(fb) - t.value(b));
-      t.mma(acc, t.all(a_rest), t.all(b));
-      t.mma(acc, t.all(a), t.all(b_rest));
-    }
-    t.mma(acc, t.all(a), t.all(b));
-  }
 
   Contraction c_;
   Precision p_;
   bool tensor_cores_, in_blocks_ = !c_.scales.empty();
-  Capabilities capabilities_;
   std::optional<std::size_t> second_ = in_blocks_ || !c_.reductions.empty() ? std::nullopt : second_column(c_);
 };
 }  // namespace

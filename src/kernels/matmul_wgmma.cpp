@@ -28,11 +28,10 @@ class MatmulWgmma : public Family {
  public:
   MatmulWgmma(const Contraction& contraction, std::optional<WindowOrder> windows, const Precision& precision,
               const Capabilities& capabilities)
-      : windows_(std::move(windows)),
+      : Family("matmul_wgmma", capabilities),
+        windows_(std::move(windows)),
         c_(windows_ ? windows_->contraction : contraction),
-        p_(precision),
-        capabilities_(capabilities) {}
-  std::string name() const override { return "matmul_wgmma"; }
+        p_(precision) {}
 
   bool reduces_rows() const {
     return !windows_ && fuses_rows(c_, p_, kMostBeside * std::min<std::int64_t>(256, 2 * accumulators_of(false)), capabilities_);
@@ -146,7 +145,7 @@ class MatmulWgmma : public Family {
          {through_shared && (n * stored % 32 || !c.nest.outputs[0].place.uses(c.column)), "through_shared=0 for narrow tiles", n},
          {through_shared && windows_ && (field(s, "exchange") || !std::has_single_bit(at(n))),
           "through_shared=0 where columns are no power of two", n}}));
-    const std::int64_t count = TileOrder(c, tile_of(c, s), 1).count(), stream = field(s, "stream");
+    const std::int64_t count = TileOrder{c, tile_of(c, s), 1}.count(), stream = field(s, "stream");
     WARPLOOM_CHECK(first_broken(
         s, {{stream && (split > 1 || cluster > 1 || resident > 1), "split=1 cluster=1 resident=1 with stream", split},
             {stream && !c.bounds.empty(), "stream=0 where a triangle bounds the sum", stream},
@@ -156,7 +155,7 @@ class MatmulWgmma : public Family {
     const auto slot = (whole(m + across * kApart) + whole(n)) * (p_.terms > 1 ? 2 : 1),
                staging = through_shared ? m * n * stored : 0,
                met = beside > 1 ? std::ssize(c.reductions) * 8 * beside * m : 0;  // that a cluster's blocks send
-    return fits(s, resident * (slot * field(s, "stages") + staging + met + 1024), capabilities_);
+    return fits(s, resident * (slot * field(s, "stages") + staging + met + 1024));
   }
 
   Result<Programs> programs(const Schedule& s) const override {
@@ -259,10 +258,10 @@ class MatmulWgmma : public Family {
     const std::size_t row_axes = above ? 2 : 1;
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
     const std::int64_t parts = field(s, "split", 1), row_blocks = beside_of(s), blocks = cluster * row_blocks;  // of a cluster
-    const TileOrder order(c, whole, field(s, "group"), cluster, row_blocks);
+    const TileOrder order{c, whole, field(s, "group"), cluster, row_blocks};
     NestTile together = whole;  // what the blocks of a cluster compute: all of them go through the same slots
     together.extent[c.row] *= cluster;
-    const TileOrder clusters(c, together, field(s, "group"), 1, row_blocks);
+    const TileOrder clusters{c, together, field(s, "group"), 1, row_blocks};
     const std::int64_t turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns),
                        part_steps = round_up(ceil_div(steps, parts), turns), count = order.count() * parts,
                        at_once = capabilities_.cluster_processors(static_cast<int>(blocks)) * field(s, "resident", 1) / blocks,
@@ -408,7 +407,6 @@ class MatmulWgmma : public Family {
   std::optional<WindowOrder> windows_;
   Contraction c_, exchanged_ = exchanged(c_);
   Precision p_;
-  Capabilities capabilities_;
   std::size_t sets_ = c_.reductions.empty() ? 1 : std::ranges::max(row_steps(c_), {}, &RowStep::set).set + 1;
   std::optional<std::size_t> second_ = windows_ ? second_column(c_) : std::nullopt;  // of pixels, the slower axis of a patch
 };

@@ -58,7 +58,8 @@ class Reader {
   std::vector<int> depth_;  // how many reductions a tensor is made by, one after another
   int asked_ = 0;
   std::vector<std::pair<int, std::size_t>> origin_;  // of every axis: which one asked for, which part of it
-  std::map<std::pair<TensorId, std::string>, int> known_;
+  std::map<std::pair<TensorId, Map>, int> known_;
+  std::map<std::tuple<TensorId, Map, std::uint64_t>, int> padded_;  // by the fill's bits
   std::map<TensorId, std::vector<Map>> demanded_;
 
   Affine new_axis(std::int64_t size) {
@@ -140,15 +141,10 @@ class Reader {
   }
 
   bool stored(TensorId id) const { return graph_.producer(id) < 0 || graph_.tensor(id).constant; }
-  static std::string key_of(const Map& map) {
-    std::string key;
-    for (const Affine& c : map) key += fmt::format("{}+{}, ", c.begin, fmt::join(c.steps, "+"));
-    return key;
-  }
 
   // The value of a tensor; unspecified, though not undefined, where a coordinate lies outside.
   Value read(TensorId id, const Map& map) {
-    const auto key = std::pair(id, key_of(map));
+    const auto key = std::pair(id, map);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     demanded_[id].push_back(map);
     const Value value = stored(id) ? leaf(id, map) : made(graph_.nodes[at(graph_.producer(id))], id, map);
@@ -203,8 +199,8 @@ class Reader {
     const Shape& shape = graph_.tensor(id).shape;
     const Value value = read(id, map);
     if (!value || inside(map, shape)) return value;
-    const auto key = std::pair(id, fmt::format("{} outside {}", fill, key_of(map)));
-    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    const auto key = std::tuple(id, map, std::bit_cast<std::uint64_t>(fill));
+    if (const auto found = padded_.find(key); found != padded_.end()) return found->second;
     int result = *value;
     if (const NestValue& of = nest.values[at(result)];
         of.kind == Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) {
@@ -214,16 +210,16 @@ class Reader {
     } else if (outside(result, map, shape) != fill) {
       result = where_inside(result, map, shape, fill);
     }
-    return known_[key] = result;
+    return padded_[key] = result;
   }
 
   // Whether a load lies outside its tensor just where the map lies outside the shape.
   bool leaves_alike(const Access& load, const Map& map, const Shape& shape) const {
     if (load.lookup_dim >= 0) return false;
     const auto leaving = [&](const Map& where, const Shape& from) {
-      std::set<std::string> out;
+      std::set<std::pair<Affine, std::int64_t>> out;
       for (std::size_t d = 0; d < where.size(); ++d)
-        if (!lies_in(where[d], 0, from[d])) out.insert(fmt::format("{} below {}", key_of({where[d]}), from[d]));
+        if (!lies_in(where[d], 0, from[d])) out.emplace(where[d], from[d]);
       return out;
     };
     return leaving(load.at, load.shape) == leaving(map, shape);

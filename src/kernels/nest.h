@@ -28,7 +28,7 @@ inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(inde
 struct Affine {
   std::int64_t begin = 0;
   std::vector<std::int64_t> steps;  // one an axis of the nest
-  friend bool operator==(const Affine&, const Affine&) = default;
+  friend auto operator<=>(const Affine&, const Affine&) = default;
 };
 inline bool steps_along(const Affine& coordinate, const std::vector<std::size_t>& axes) {  // one of them
   return std::ranges::any_of(axes, [&](std::size_t axis) { return coordinate.steps[axis] != 0; });

@@ -83,9 +83,7 @@ class Joint {
 
 class RowwiseCpu final : public Family {
  public:
-  RowwiseCpu(Rows rows, const Capabilities& capabilities) : rows_(std::move(rows)), capabilities_(capabilities) {}
-  std::string name() const override { return "cpu_rowwise"; }
-  bool general() const override { return true; }
+  RowwiseCpu(Rows rows, const Capabilities& capabilities) : Family("cpu_rowwise", capabilities, true), rows_(std::move(rows)) {}
 
   Space space() const override {
     const std::int64_t lanes = capabilities_.lanes(), size = rows_.size(rows_.row.back()), across = rows_.size(rows_.across);
@@ -118,7 +116,7 @@ class RowwiseCpu final : public Family {
         s, {{chunk < 1 || count < 1 || resident < 0 || resident > 1,
              "chunk, rows_per_task, resident and streaming from the family's space", chunk},
             {chunk > kLongestChunk || (rows_.lanes_outside && count > kLongestChunk), "a chunk that registers hold", chunk}}));
-    return fits(s, resident == 1 && !in_registers(chunk) ? scratch(count) : 0, capabilities_);
+    return fits(s, resident == 1 && !in_registers(chunk) ? scratch(count) : 0);
   }
 
   // Cycles an element: memory or L2 traffic and arithmetic, the overhead of chunks and rows, and idle cores.
@@ -148,21 +146,14 @@ class RowwiseCpu final : public Family {
     const std::int64_t groups = p.tiles(rows_.outer), together = rows_.lanes_outside ? 1 : std::min(count, groups);
     p.b.grid(ceil_div(groups, together)).warps(1);
     const Index first = tile::block(0) * together, left = tile::min(together, Index(groups) - first);
-    if (rows_.lanes_outside) {
-      p.go_to(tile::block(0));
-      p.in_passes(resident);
-    } else if (in_registers(chunk)) {
-      p.b.for_("r", 0, left, 1, [&](const Index& r) {
-        p.go_to(first + r);
-        p.in_registers();
-      });
-    } else {
-      const auto joint = Joint::serves(rows_) ? std::make_unique<Joint>(p, resident) : nullptr;
-      p.b.for_("r", 0, left, 1, [&](const Index& r) {
-        p.go_to(first + r);
-        joint ? joint->row() : p.in_passes(resident);
-      });
-    }
+    const bool whole = in_registers(chunk), jointly = !whole && !rows_.lanes_outside && Joint::serves(rows_);
+    const auto joint = jointly ? std::make_unique<Joint>(p, resident) : nullptr;
+    const auto compute = [&](const Index& group) {
+      p.go_to(group);
+      whole ? p.in_registers() : joint ? joint->row() : p.in_passes(resident);
+    };
+    if (rows_.lanes_outside) compute(tile::block(0));
+    else p.b.for_("r", 0, left, 1, [&](const Index& r) { compute(first + r); });
     Programs out;
     p.draft.finish(out);
     return out;
@@ -180,7 +171,6 @@ class RowwiseCpu final : public Family {
   }
 
   Rows rows_;
-  Capabilities capabilities_;
 };
 }  // namespace
 FamilyPtr rowwise_cpu_family(const Region& region, const Capabilities& capabilities) {

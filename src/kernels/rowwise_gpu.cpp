@@ -9,9 +9,7 @@ enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 
 
 class RowwiseGpu final : public Family {
  public:
-  RowwiseGpu(Rows rows, const Capabilities& capabilities) : rows_(std::move(rows)), capabilities_(capabilities) {}
-  std::string name() const override { return "rowwise"; }
-  bool general() const override { return true; }
+  RowwiseGpu(Rows rows, const Capabilities& capabilities) : Family("rowwise", capabilities, true), rows_(std::move(rows)) {}
 
   Space space() const override {
     Values clusters = {1}, together = {1, 2, 4, 8, 16};
@@ -35,10 +33,6 @@ class RowwiseGpu final : public Family {
                place = field(s, "place"), chunk = field(s, "chunk"), stages = field(s, "stages", 2),
                blocks = field(s, "blocks", 2);
     const bool ring = place == kRing, registers = place == kRegisters || ring, pieces = registers && chunk != 4;
-    WARPLOOM_CHECK(
-        first_broken(s, {{in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors", cluster},
-                         {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
-                         {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place}}));
     const auto extent = extents(s);
     std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
     for (const std::size_t axis : rows_.dims) {
@@ -52,7 +46,11 @@ class RowwiseGpu final : public Family {
     const bool outside = rows_.lanes_outside;
     const std::int64_t most = threads <= 512 ? 64 : rows_.nest.loads.size() == 1 && !outside ? 32 : 16;
     WARPLOOM_CHECK(first_broken(
-        s, {{cluster > 1 && (rows_.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block",
+        s, {{in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors", cluster},
+            {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
+            {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
+            {ring && threads * blocks > 2048, "at most 2048 threads a multiprocessor", threads * blocks},
+            {cluster > 1 && (rows_.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block",
              size},
             {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.processors,
              "cluster=1 where enough rows are streamed", cluster},
@@ -73,9 +71,7 @@ class RowwiseGpu final : public Family {
              "a row that the tiles divide, of one tensor", size}}));
     std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
     if (ring) bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + kBeside) * blocks;
-    WARPLOOM_CHECK(
-        first_broken(s, {{ring && threads * blocks > 2048, "at most 2048 threads a multiprocessor", threads * blocks}}));
-    return fits(s, bytes, capabilities_);
+    return fits(s, bytes);
   }
 
   Result<Programs> programs(const Schedule& s) const override {
@@ -137,17 +133,6 @@ class RowwiseGpu final : public Family {
     return out;
   }
 
-  // Loads along the row alone, the same for every one.
-  static std::set<int> same_for_all(const Rows& rows) {
-    std::set<int> out;
-    for (std::size_t i = 0; i < rows.nest.loads.size(); ++i) {
-      const Access& load = rows.nest.loads[i];
-      const auto used = [&](std::size_t axis) { return load.uses(axis); };
-      if (load.inside && std::ranges::all_of(rows.row, used) && std::ranges::none_of(rows.outer, used))
-        out.insert(static_cast<int>(i));
-    }
-    return out;
-  }
   // Fills the ring before the first row. What a row loads first it takes from there, and fetches another. Beside the ring stays what
   // every row takes, as much of it as fits, where a block has several.
   void in_ring(RowProgram& p, const Schedule& s, const Index& first, std::int64_t workers) const {
@@ -157,11 +142,18 @@ class RowwiseGpu final : public Family {
     const std::int64_t stages = field(s, "stages"), ahead = std::max<std::int64_t>(1, stages - 1);
     const std::int64_t extent = p.at.extent[p.rows.row[0]], pieces = p.tiles(p.rows.row);
     const TensorId slot = b.shared("slot", access.dtype, {1, extent * pieces});
-    std::int64_t same = 0, slots = stages * extent * pieces * bytes_of(access.dtype);
-    for (const int each : same_) same += extent * bytes_of(p.rows.nest.loads[at(each)].dtype);
+    const std::int64_t slots = stages * extent * pieces * bytes_of(access.dtype);
+    std::set<int> same;
+    std::int64_t bytes = 0;  // of a tile of them
+    for (std::size_t i = 0; i < rows_.nest.loads.size(); ++i) {
+      const Access& each = rows_.nest.loads[i];
+      const auto used = [&](std::size_t axis) { return each.uses(axis); };
+      if (each.inside && std::ranges::all_of(rows_.row, used) && std::ranges::none_of(rows_.outer, used))
+        same.insert(static_cast<int>(i)), bytes += extent * bytes_of(each.dtype);
+    }
     p.go_to(first);
-    if (same > 0 && p.tiles(p.rows.outer) >= 4 * workers)
-      p.stay(same_, std::min(pieces, (capabilities_.shared_bytes / field(s, "blocks") - slots - kBeside) / same));
+    if (!same.empty() && p.tiles(p.rows.outer) >= 4 * workers)
+      p.stay(same, std::min(pieces, (capabilities_.shared_bytes / field(s, "blocks") - slots - kBeside) / bytes));
     const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
     const auto produce = [=, &p, &b](const Index& r) {
       p.go_to(r);
@@ -191,8 +183,7 @@ class RowwiseGpu final : public Family {
 
   static constexpr std::int64_t kBeside = 1024;  // bytes for reductions, beside a ring
   Rows rows_;
-  Capabilities capabilities_;
-  std::set<int> feeds_ = feeds(rows_), same_ = same_for_all(rows_);
+  std::set<int> feeds_ = feeds(rows_);
 };
 }  // namespace
 FamilyPtr rowwise_gpu_family(const Region& region, const Capabilities& capabilities) {

@@ -97,8 +97,8 @@ class Judge {
   Status scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data);
   Status against_vendor(const Set& set);
   Result<std::vector<std::vector<double>>> sums_of(const Inputs& inputs);
-  Result<bool> check_sums(std::size_t n, const runtime::Buffer& data, const Truth& truth, const Comparison& seen,
-                          double vendor_error, const std::string& place);
+  Result<bool> check_sums(std::size_t n, const runtime::Buffer& data, const Inputs& inputs, const Truth& truth,
+                          const Comparison& seen, const std::string& place);
 
   // Timed calls, each on contents of its own (judge_timing.cpp).
   std::vector<Trade> trades_of(int variant) const;

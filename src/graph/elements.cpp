@@ -22,7 +22,8 @@ void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inpu
   if (!power || to.magnitude) evaluate(expression, count, inputs, to);
   for (std::int64_t i = 0; i < count; ++i) {
     to.value[i] = settled(power ? std::pow(inputs[0].value[i], inputs[1].value[i]) : to.value[i]);
-    if (to.magnitude && settle == Settle::round && is_float(dtype)) to.magnitude[i] += std::fabs(to.value[i]);
+    if (to.magnitude && settle == Settle::round && is_float(dtype) && !std::isinf(to.value[i]))
+      to.magnitude[i] += std::fabs(to.value[i]);
   }
 }
 

@@ -124,6 +124,15 @@ Value is_infinite(const Node& node, const Value& x) {
   const bool up = node.integer("detect_positive", 1) != 0, down = node.integer("detect_negative", 1) != 0;
   return up && down ? abs(x) == big : up ? x == big : down ? -x == big : 0;
 }
+
+// E of what a term makes of x, which E says e of.
+double magnitude_of(ValueOp op, int arity, const double* x, double v, const double* e) {
+  if (!std::isinf(v)) return std::fabs(v) + moved(op, x, v, e);
+  double given = -1;  // of what is infinite already
+  for (int k = 0; k < arity; ++k)
+    if (std::isinf(x[k])) given = std::max(given, e[k]);
+  return given < 0 ? HUGE_VAL : given;
+}
 }  // namespace
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   const Question w{graph, node};
@@ -159,7 +168,7 @@ void evaluate(const Expression& expression, std::int64_t count, std::span<const 
       made.value[i] = arity == 0 ? term.value : apply(term.op, x[0], x[1], x[2]);
       if (!to.magnitude) continue;
       for (int k = 0; k < arity; ++k) e[k] = args[k].magnitude[i];
-      made.magnitude[i] = arity == 0 ? 0 : std::fabs(made.value[i]) + moved(term.op, x, made.value[i], e);
+      made.magnitude[i] = arity == 0 ? 0 : magnitude_of(term.op, arity, x, made.value[i], e);
     }
     done.push_back(made);
   }

@@ -21,7 +21,8 @@
 //   MatMul, Conv           E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
 //   ReduceSum, SumPool     E = Σ(|x| + E_x); of maxima and minima the largest E_x; of a product, as of its multiplications in sequence
 //   CumSum                 E of an element = Σ(|x| + E_x) of those that it sums
-//   each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on the steps of pointwise.h
+//   each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on the steps of pointwise.h; of an infinite
+//                          value that of the infinite arguments, none if they are given: a mask of -inf does not move
 //   views and movement     E moves with the element
 #pragma once
 #include <span>

@@ -33,6 +33,18 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
   return ok();
 }
 
+Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory, std::int64_t wanted,
+                             std::chrono::milliseconds pause) {
+  WARPLOOM_TRY(std::int64_t free, free_memory());
+  std::int64_t most = free;
+  for (int quiet = 0; free < wanted && quiet < 60; ++quiet) {
+    std::this_thread::sleep_for(pause);
+    WARPLOOM_TRY(free, free_memory());
+    if (free > most + wanted / 100) most = free, quiet = 0;
+  }
+  return free;
+}
+
 Result<Ready> Judge::prepare() {
   const graph::Graph& graph = setup_.graph;
   WARPLOOM_TRY(device_, runtime::Executor::open(setup_.engine));
@@ -57,13 +69,15 @@ Result<Ready> Judge::prepare() {
     return what == graph::OpClass::contraction || what == graph::OpClass::convolution;
   };
   if (!here_ && std::ranges::any_of(graph.nodes, multiplies)) means_.products = gpu_products();
-  WARPLOOM_TRY(const std::int64_t free, device_->free_memory());
+  constexpr double kShare = 0.7;  // of the memory, for inputs and outputs of the candidate's and of the reference's
   const std::int64_t need = input_bytes_ + output_bytes_;
+  const auto wanted = static_cast<std::int64_t>(static_cast<double>(need + output_bytes_) / kShare);
+  WARPLOOM_TRY(const std::int64_t free, settled([this] { return device_->free_memory(); }, wanted));
   if (need > free)
     return fail({ErrorCode::kOutOfMemory, "the problem's tensors do not fit in memory", graph.name,
                  fmt::format("{:.1f} GB", static_cast<double>(need) / 1e9),
                  fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9), "take a smaller problem or another machine"});
-  shared_outputs_ = static_cast<double>(need + output_bytes_) > 0.7 * static_cast<double>(free);
+  shared_outputs_ = wanted > free;
   WARPLOOM_TRY(outputs_, make_outputs(*device_));
   const runtime::DeviceInfo& info = device_->info();
   Ready ready{info.name, info.arch, info.driver};

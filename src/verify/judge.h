@@ -20,6 +20,11 @@ Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
 
+// What is free once it is as much as wanted, or no more comes for 60 pauses: gigabytes that a process had come back in seconds after
+// its end, and not at once.
+Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory, std::int64_t wanted,
+                             std::chrono::milliseconds pause = std::chrono::milliseconds(50));
+
 // Told before the candidate's own code runs (with how long that should take at most, beyond one launch) and again when it is
 // done: the parent's clock differs between the two.
 using Announce = std::function<void(bool candidate, double expected_ms)>;
@@ -97,8 +102,8 @@ class Judge {
   Status scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data);
   Status against_vendor(const Set& set);
   Result<std::vector<std::vector<double>>> sums_of(const Inputs& inputs);
-  Result<bool> check_sums(std::size_t n, const runtime::Buffer& data, const Truth& truth, const Comparison& seen,
-                          double vendor_error, const std::string& place);
+  Result<bool> check_sums(std::size_t n, const runtime::Buffer& data, const Inputs& inputs, const Truth& truth,
+                          const Comparison& seen, const std::string& place);
 
   // Timed calls, each on contents of its own (judge_timing.cpp).
   std::vector<Trade> trades_of(int variant) const;

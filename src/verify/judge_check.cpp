@@ -109,9 +109,9 @@ Result<std::vector<std::vector<double>>> Judge::sums_of(const Inputs& inputs) {
 }
 
 // Whether they were: outputs too large for a screening, and those of which some elements may be too large for their type, have none.
-Result<bool> Judge::check_sums(std::size_t n, const runtime::Buffer& data, const Truth& truth, const Comparison& seen,
-                               double vendor_error, const std::string& place) {
-  const double allowed = frobenius_bound(seen, tolerances_[n], vendor_error);
+Result<bool> Judge::check_sums(std::size_t n, const runtime::Buffer& data, const Inputs& inputs, const Truth& truth,
+                               const Comparison& seen, const std::string& place) {
+  const double allowed = frobenius_bound(seen, tolerances_[n], inputs.vendor_error);
   const bool none = truth.sums.empty() || truth.sums[n].empty() || !std::isfinite(allowed);
   if (none || data.bytes() > kScanBytes || may_overflow(seen, output(n).dtype)) return false;
   constexpr std::int64_t kBytes = 32 << 20;
@@ -123,7 +123,7 @@ Result<bool> Judge::check_sums(std::size_t n, const runtime::Buffer& data, const
     WARPLOOM_TRY(const std::byte* const found, on_host(data, from * slab, count * slab, copy_));
     sum_lines(lines, by, output(n).dtype, found, from, count);
   }
-  WARPLOOM_CHECK(accept_sums(lines, truth.sums[n], bounds_of(allowed, seen.frobenius()), place));
+  WARPLOOM_CHECK(accept_sums(lines, truth.sums[n], bounds_of(allowed, seen.frobenius(), inputs.family), place));
   return true;
 }
 
@@ -157,7 +157,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
     evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
     if (everything) continue;
-    WARPLOOM_TRY(const bool summed, check_sums(output, data, inputs.truth, seen[output], inputs.vendor_error, place));
+    WARPLOOM_TRY(const bool summed, check_sums(output, data, inputs, inputs.truth, seen[output], place));
     if (summed) evidence.sums_checked += std::ssize(inputs.truth.sums[output]);
   }
   const bool beside = request.whole || inputs.family == kScreening[0];

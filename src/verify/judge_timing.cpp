@@ -129,7 +129,7 @@ Status Judge::after_sample(const Contender& candidate, const Request& request, c
     tolerance.frobenius = HUGE_VAL;  // a few rows say little of the whole's norm
     WARPLOOM_CHECK(accept(seen[output], tolerance, set.inputs->vendor_error, "the output of timed calls"));
     if (data.bytes() <= kPartBytes || sample_ == first_sample_)
-      WARPLOOM_CHECK(check_sums(output, data, *truth, seen[output], set.inputs->vendor_error, "the output of timed calls"));
+      WARPLOOM_CHECK(check_sums(output, data, *set.inputs, *truth, seen[output], "the output of timed calls"));
   }
   const bool atomic = std::ranges::any_of(request.list.kernels, [](const Kernel& kernel) {
     return std::ranges::any_of(kernel.args, [](const Argument& argument) { return argument.atomic; });

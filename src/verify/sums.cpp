@@ -22,8 +22,10 @@ void sum_lines(std::span<Line> lines, const graph::Projection& by, Dtype dtype, 
   });
 }
 
-Bounds bounds_of(double allowed, double shown) {
-  return {std::min(16 * allowed, std::max(allowed, 10 * shown)), std::min(4 * allowed, std::max(allowed, 3 * shown))};
+Bounds bounds_of(double allowed, double shown, InputFamily family) {
+  const double slack = family == InputFamily::outliers ? 16 : 1;
+  return {slack * std::min(16 * allowed, std::max(allowed, 10 * shown)),
+          slack * std::min(4 * allowed, std::max(allowed, 3 * shown))};
 }
 
 Status accept_sums(std::span<const Line> lines, std::span<const double> truth, const Bounds& bounds, const std::string& place) {

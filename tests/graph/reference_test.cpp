@@ -395,6 +395,28 @@ TEST(Magnitude, OfAConvolutionAndASumIsThatOfAbsoluteValues) {
     expect_close(both->magnitude, (*evaluate_naive(*graph, data.spans))[0], "|x||w|");
   }
 }
+TEST(Magnitude, OfWhatAMaskOfInfinityHidesIsNone) {
+  Builder b("masked");
+  const auto x = b.input("x", Dtype::f32, {4, 6});
+  const auto hidden = b.constant("hidden", Dtype::boolean, {6}, std::vector<double>{0, 0, 1, 0, 1, 0});
+  const auto far = b.constant("far", Dtype::f32, {}, std::vector<double>{-HUGE_VAL});
+  const auto shown = b.add(OpKind::Where, {hidden, far, x});
+  b.output(b.add(OpKind::Exp, {b.add(OpKind::Sub, {shown, x})}));
+  b.output(b.add(OpKind::Softmax, {shown}));
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << describe(graph.error());
+  const Data data = random_inputs(*graph);
+  for (const int output : {0, 1}) {
+    const auto both = evaluate_magnitude_rows(*graph, data.spans, output, 0, 4);
+    ASSERT_TRUE(both) << describe(both.error());
+    for (std::size_t i = 0; i < both->value.size(); ++i) {
+      const bool seen = i % 6 != 2 && i % 6 != 4;
+      EXPECT_EQ(both->value[i] > 0, seen) << i;
+      EXPECT_EQ(both->magnitude[i] > 0, seen) << i;
+      EXPECT_LT(both->magnitude[i], 100) << i;
+    }
+  }
+}
 TEST(Magnitude, BoundsWhatFp32Loses) {
   Builder b("mlp");  // softmax(gelu(x w + b) v), evaluated below with every intermediate rounded to fp32
   const TensorId mm = b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {8, 64}), b.input("w", Dtype::f32, {64, 32})});

@@ -5,7 +5,6 @@
 namespace warploom::codegen {
 namespace {
 constexpr std::int64_t kMaxRegisterBytes = 400 << 10;
-
 }  // namespace
 bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 

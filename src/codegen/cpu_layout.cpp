@@ -50,7 +50,6 @@ void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
   if (as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast()) layout.panel = uses.width;
   else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1) layout.panel += lanes;
 }
-
 }  // namespace
 std::int64_t CpuLayout::matrix_floats() const { return round_up(fast(), panel) * slow(); }
 

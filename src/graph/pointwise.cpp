@@ -128,10 +128,9 @@ Value is_infinite(const Node& node, const Value& x) {
 // E of what a term makes of x, which E says e of.
 double magnitude_of(ValueOp op, int arity, const double* x, double v, const double* e) {
   if (!std::isinf(v)) return std::fabs(v) + moved(op, x, v, e);
-  double given = -1;  // of what is infinite already
-  for (int k = 0; k < arity; ++k)
-    if (std::isinf(x[k])) given = std::max(given, e[k]);
-  return given < 0 ? HUGE_VAL : given;
+  double given = -1, others = 0;  // of what is infinite already; of the rest
+  for (int k = 0; k < arity; ++k) (std::isinf(x[k]) ? given : others) = std::max(std::isinf(x[k]) ? given : others, e[k]);
+  return given >= 0 ? given : others == 0 ? 0 : HUGE_VAL;
 }
 }  // namespace
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {

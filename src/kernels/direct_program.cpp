@@ -116,6 +116,7 @@ class Writer {
     const Value total = b.value(one_a_line("total", v));
     b.map(sum, b.value(before) + total);
     b.map(lost, b.value(lost) + (total - (b.value(sum) - b.value(before))));
+    b.map(lost, tile::finite_or_0(b.value(lost)));
     b.map(before, b.value(sum));
   }
 

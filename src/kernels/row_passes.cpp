@@ -121,7 +121,7 @@ struct Passes {
     if (pass + 1 == last && p.in_memory) p.meanwhile.insert(p.meanwhile.begin(), load_first);
     else if (pass + 1 == last) load_first();
     for (std::size_t i = 0; i < lanes.size(); ++i) {
-      if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + b.value(lost[i]));
+      if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + tile::finite_or_0(b.value(lost[i])));
       p.reduce(reduces[i], lanes[i], spread || ahead);
     }
     if (ahead) p.go_ahead(pass);

@@ -27,6 +27,10 @@ inline Value operator+(Value a, Value b) { return apply(ValueOp::add, {std::move
 inline Value operator-(Value a, Value b) { return apply(ValueOp::sub, {std::move(a), std::move(b)}); }
 inline Value operator*(Value a, Value b) { return apply(ValueOp::mul, {std::move(a), std::move(b)}); }
 inline Value operator/(Value a, Value b) { return apply(ValueOp::div, {std::move(a), std::move(b)}); }
+// x, or 0 where x is infinite or NaN: what rounding loses of an infinite sum.
+inline Value finite_or_0(const Value& x) {
+  return apply(ValueOp::where, {apply(ValueOp::equal, {x - x, constant(0)}), x, constant(0)});
+}
 
 // Where a call stands: std::source_location, which clang 14 does not have.
 struct Where {

@@ -76,12 +76,13 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
   for (std::int64_t i = from; i < to; ++i) {
     const double c = load(dtype, found, i), r = value[i];
     const bool held = std::abs(r) <= largest;  // else the type cannot hold it: infinity or NaN is right, a plain number is not
+    sum.beyond |= !held && std::isfinite(r);
     if (!held && (std::isnan(r) ? std::isnan(c) : (c > 0) == (r > 0) && std::abs(c) >= largest * 0.9)) continue;
     const bool nonfinite = held ? !std::isfinite(c) && std::abs(r) < largest * 0.99  // closer to the edge, rounding decides
                                 : std::isnan(r) || std::isnan(c);
     if ((!std::isfinite(c) || !floating) && c != r && poisoned(dtype, found, i)) sum.unwritten.add({1, offset + i});
     else if (nonfinite) sum.nonfinite.add({1, offset + i});
-    const double e = magnitude ? magnitude[i] : std::abs(r);
+    const double given = magnitude ? magnitude[i] : std::abs(r), e = held && !std::isfinite(given) ? std::abs(r) : given;
     if (std::isnan(r) || std::isnan(c) || (held ? std::isinf(c) : std::isnan(e))) continue;
     const double nearest = std::clamp(r, -largest, largest), error = std::abs(c - nearest);
     const double bound = t.per_magnitude * e + t.relative * std::abs(nearest) + t.absolute;
@@ -164,6 +165,7 @@ void Comparison::add(const Comparison& part) {
   nonfinite.add(part.nonfinite);
   unwritten.add(part.unwritten);
   all_zero = all_zero && part.all_zero;
+  beyond = beyond || part.beyond;
 }
 double Comparison::frobenius() const {
   if (error_squares == 0) return 0;
@@ -200,7 +202,7 @@ double plain_error(const Comparison& seen) {
 }
 
 bool may_overflow(const Comparison& seen, Dtype dtype) {
-  return seen.compared == 0 || 16 * seen.largest_reference >= limits_of(dtype).largest;
+  return seen.compared == 0 || seen.beyond || 16 * seen.largest_reference >= limits_of(dtype).largest;
 }
 
 double frobenius_bound(const Comparison& seen, const Tolerance& tolerance, double vendor_error) {

@@ -49,6 +49,7 @@ struct Comparison {
     void add(const Marks& more) { first = count == 0 ? more.first : first, count += more.count; }
   } nonfinite, unwritten;
   bool all_zero = true;  // of what was compared, while the reference is not
+  bool beyond = false;   // finite references that the type cannot hold
 
   void add(const Comparison& part);
   double frobenius() const;

@@ -417,6 +417,23 @@ TEST(Magnitude, OfWhatAMaskOfInfinityHidesIsNone) {
     }
   }
 }
+// log(0) is infinite and does not move: what max keeps of the other side has the other side's bound.
+TEST(Magnitude, OfWhatWinsOverInfinityIsItsOwn) {
+  Builder b("floored");
+  const auto x = b.input("x", Dtype::f32, {8, 8}), y = b.input("y", Dtype::f32, {8, 8});
+  const auto far = b.add(OpKind::Log, {b.add(OpKind::Relu, {x})});
+  b.output(b.add(OpKind::Max, {far, y}));
+  b.output(b.add(OpKind::Relu, {far}));
+  b.output(b.add(OpKind::Exp, {far}));
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << describe(graph.error());
+  const Data data = random_inputs(*graph);
+  for (const int output : {0, 1, 2}) {
+    const auto both = evaluate_magnitude_rows(*graph, data.spans, output, 0, 8);
+    ASSERT_TRUE(both) << describe(both.error());
+    for (std::size_t i = 0; i < both->value.size(); ++i) EXPECT_LT(both->magnitude[i], 100) << output << " " << i;
+  }
+}
 TEST(Magnitude, BoundsWhatFp32Loses) {
   Builder b("mlp");  // softmax(gelu(x w + b) v), evaluated below with every intermediate rounded to fp32
   const TensorId mm = b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {8, 64}), b.input("w", Dtype::f32, {64, 32})});

@@ -51,6 +51,17 @@ TEST(Sums, AreOffWhereOneElementOfALineIs) {
         << status.error().expected;
   }
 }
+TEST(Sums, OfLinesThatAreInfiniteSayNothing) {
+  Sample sample(Dtype::f32, 20, 700, 1);
+  sample.set(700 * 3 + 1, -HUGE_VAL);
+  const Status refused = sample.judged(1e-7);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kCandidateNonFinite);
+  sample.truth[3] = -HUGE_VAL;
+  EXPECT_TRUE(sample.judged(1e-7));
+  sample.set(700 * 4 + 1, 50);
+  EXPECT_FALSE(sample.judged(1e-7));
+}
 TEST(Sums, AreOffOverAllLinesWhereEachIsALittle) {
   Sample sample(Dtype::f32, 400, 500, 1);
   Random random(9);

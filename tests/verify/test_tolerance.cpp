@@ -168,6 +168,30 @@ TEST(Tolerance, WhatATypeCannotHoldIsInfinityOrItsLargestAndNoOtherNumber) {
   }
 }
 
+TEST(Tolerance, AnInfiniteConditionAllowsNoOtherNumber) {
+  const Tolerance tolerance = tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0);
+  std::vector<double> truth(64, 1), magnitude(64, 1);
+  std::vector<float> found(64, 1);
+  magnitude[7] = HUGE_VAL, magnitude[9] = std::nan("");
+  for (const auto& [element, value, right] : {std::tuple(7, 1.0f, true), {7, 3.0f, false}, {9, 3.0f, false}}) {
+    std::vector<float> one = found;
+    one[element] = value;
+    Comparison seen;
+    compare(seen, tolerance, Dtype::f32, one.data(), truth.data(), magnitude.data(), 0, 64);
+    EXPECT_EQ(accept(seen, tolerance, -1, "test").has_value(), right) << element;
+  }
+}
+// What lies beyond a type's numbers in some rows may do so in others, whose sums are infinite then.
+TEST(Tolerance, OverflowThatWasSeenMayBeElsewhere) {
+  Comparison seen;
+  const std::vector<double> truth = {1, 1e39};
+  const std::vector<float> found = {1, HUGE_VALF};
+  compare(seen, tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0), Dtype::f32, found.data(), truth.data(), truth.data(), 0, 1);
+  EXPECT_FALSE(may_overflow(seen, Dtype::f32));
+  compare(seen, {}, Dtype::f32, &found[1], &truth[1], &truth[1], 1, 1);
+  EXPECT_TRUE(may_overflow(seen, Dtype::f32));
+}
+
 // fp16 holds multiples of 2^-24 below 2^-14: results around 1e-6 keep three or four bits however exactly they are computed.
 TEST(Tolerance, ResultsTooSmallForTheirTypeMayBeRounded) {
   graph::Builder builder("mm");

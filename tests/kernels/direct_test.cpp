@@ -184,6 +184,23 @@ TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
     }
 }
 
+TEST(Direct, PrefixesThatOverflowStayInfinite) {
+  constexpr std::size_t kSize = 2048;
+  Net n;
+  const Region region{n.with({n.add(OpKind::CumSum, {n.x({1, kSize}), n.ints({1})})}), Track::fp32};
+  std::vector<float> x(kSize, 0x1p118f), y(kSize);
+  for (const std::string target : {"cpu", "sm_90a"}) {
+    const Schedule schedule{"direct", {{"x", 64}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}}};
+    const auto made = direct_family(region, *target::capabilities_of(target))->programs(schedule);
+    ASSERT_TRUE(made) << describe(made.error());
+    const auto status = tile::interpret(
+        made->programs[0], {{"X0", std::as_writable_bytes(std::span(x))}, {"Y0", std::as_writable_bytes(std::span(y))}});
+    ASSERT_TRUE(status) << describe(status.error());
+    EXPECT_EQ(y[1022], 1023 * 0x1p118f) << target;
+    for (std::size_t i = 1023; i < kSize; ++i) ASSERT_EQ(y[i], HUGE_VALF) << target << " " << i;
+  }
+}
+
 TEST(Direct, CoversNoScansAlongTwoAxes) {
   Net n;
   const auto once = n.add(OpKind::CumSum, {n.x({6, 8}), n.ints({0})});

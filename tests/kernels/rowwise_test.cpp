@@ -354,6 +354,9 @@ TEST(RowwiseStatistics, SumsOfThousandsOfChunksKeepWhatRoundingLoses) {
   const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
   ASSERT_TRUE(status) << describe(status.error());
   EXPECT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), 0), want, want * 0x1p-20);
+  store_from_double(Dtype::f32, inputs[0].data(), kSize / 2, HUGE_VAL);
+  ASSERT_TRUE(tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}}));
+  EXPECT_EQ(load_as_double(Dtype::f32, outputs[0].data(), 0), HUGE_VAL);
 }
 }  // namespace
 }  // namespace warploom::kernels

@@ -29,7 +29,7 @@ double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] d
 double moved(ValueOp op, const double* of, double v, const double* e) {
   const auto slope = [](double s, double error) { return error == 0 || s == 0 ? 0 : std::fabs(s) * error; };
   [[maybe_unused]] const double a = of[0], b = of[1], x = e[0], y = e[1], z = e[2],
-                          choice = std::isinf(a) || std::isinf(b) ? (v == a ? x : y) : std::fmax(x, y);
+                                choice = std::isinf(a) || std::isinf(b) ? (v == a ? x : y) : std::fmax(x, y);
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
   if (op == ValueOp::name) return moved;
 #include "base/value_ops.def"

@@ -232,9 +232,12 @@ Status add_regions(Page& page) {
   const json& planned = list_at(page.plan, "/regions");
   std::set<std::string> seen;
   for (const search::Region& one : partition.regions) {
-    if (one.alias || !seen.insert(one.identity).second || seen.size() > planned.size()) continue;
-    json row = planned[seen.size() - 1];
-    if (!row.is_object()) continue;
+    if (one.alias || !seen.insert(one.identity).second) continue;
+    json row = seen.size() > planned.size() ? json() : planned[seen.size() - 1];
+    if (text_at(row, "/name") != one.graph.name) {  // made where there are more processors, or by another program
+      page.note("The plan has no figures of " + one.graph.name + ", which this machine would make of its model.");
+      continue;
+    }
     const kernels::Region region{one.graph, track};
     const kernels::Work work = kernels::work_of(region);
     double operations = work.flops;  // where there is no product to count, one an element that is made

@@ -42,7 +42,9 @@ List pads_of(std::size_t rank, std::size_t axis, std::int64_t before, std::int64
 }  // namespace
 Result<Graph> spread_scans(Graph graph, std::int64_t processors) {
   const auto stays = [&](const Graph& of, const Node& node) {
-    if (class_of(node.op) != OpClass::scan || !is_float(of.tensor(node.inputs[0]).dtype) || bits_of(of.tensor(node.inputs[0]).dtype) > 32) return true;
+    if (class_of(node.op) != OpClass::scan || !is_float(of.tensor(node.inputs[0]).dtype) ||
+        bits_of(of.tensor(node.inputs[0]).dtype) > 32)
+      return true;
     const auto axis = axis_of(of, node);
     return !axis || parts_of(of.tensor(node.inputs[0]).shape, *axis, processors).count < 2;
   };

@@ -141,8 +141,9 @@ class Explorer {
     // The graph alone: seeds and references may change between runs.
     const auto bytes = nlohmann::json::to_cbor(verify::to_json(verify::Setup{.graph = problem_.setup.graph}));
     const std::string& target = problem_.catalogue.capabilities.arch;
-    run_.problem = hash_hex(fmt::format("{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
-                                        name_of(options_.track), target, ready_.device));
+    run_.problem =
+        hash_hex(fmt::format("{}|{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
+                             name_of(options_.track), target, ready_.device, problem_.catalogue.capabilities.processors));
     WARPLOOM_CHECK(archive_->add_problem({run_.problem, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
                                           ready_.device, graph::to_text(problem_.setup.graph)}));
     return ok();
@@ -152,16 +153,16 @@ class Explorer {
   Result<bool> remember() {
     if (!options_.resume || options_.onward || limited()) return false;
     WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
-    const auto serves = [&](const archive::Run& run) {
-      return run.status == "done" && run.seed == options_.seed && run.environment == environment("") &&
-             run.budget_seconds >= asked();
+    const auto tells = [&](const archive::Run& run) {  // the latest that is long enough, or has not come to its end
+      return run.seed == options_.seed && run.environment == environment("") &&
+             (run.status == "done" ? run.budget_seconds >= asked() : run.budget_seconds > 0);
     };
-    const auto run = std::ranges::find_if(runs, serves);
+    const auto run = std::find_if(runs.rbegin(), runs.rend(), tells);
     WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(run_.problem));
-    if (run == runs.end() || !best || best->stage != archive::Stage::promoted) return false;
+    if (run == runs.rend() || run->status != "done" || !best || best->stage != archive::Stage::promoted) return false;
     const auto schedule = kernels::schedule_from_json(best->fields);
     const auto verdict = verify::verdict_from_json(best->verdict);
-    if (!schedule || !verdict || !verdict->accepted) return false;
+    if (!schedule || !verdict || !verdict->accepted || verdict->median_us < problem_.setup.floor_us) return false;
     const auto list = problem_.catalogue.build(*schedule);
     if (!list || hash_of(*list) != best->source_hash) return false;
     const auto binary = runtime::compile(*list);

@@ -106,13 +106,16 @@ class Planner {
     std::vector<Task*> order;
     for (Task& task : tasks_) order.push_back(&task);
     std::ranges::stable_sort(order, {}, [](const Task* task) { return task->weight(); });
-    for (std::size_t i = 0; i < order.size(); ++i) {
+    // Half in equal parts, half by the time that each takes at best: a region's among those from number `first` on.
+    const auto share_of = [&](std::size_t i, std::size_t first) {
       double weights = 0;
-      for (std::size_t j = i; j < order.size(); ++j) weights += order[j]->weight();
-      // Half of what is left in equal parts, half by the time that each takes at best.
-      const double share = 0.5 / static_cast<double>(order.size() - i) + 0.5 * order[i]->weight() / weights;
+      for (std::size_t j = first; j < order.size(); ++j) weights += order[j]->weight();
+      return 0.5 / static_cast<double>(order.size() - first) + 0.5 * order[i]->weight() / weights;
+    };
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const double share = share_of(i, i);
       Options options = options_;
-      options.asked_seconds = options_.budget_seconds;
+      options.asked_seconds = share_of(i, 0) * options_.budget_seconds;
       options.budget_seconds = std::max(share * (options_.budget_seconds - kept_back - now()), 0.02 * options_.budget_seconds);
       if (order.size() > 1) options.patience_seconds = std::max(10.0, options_.budget_seconds);
       const std::string& name = order[i]->problem.setup.graph.name;

@@ -28,7 +28,7 @@ struct Options {
   std::string target = "auto";  // "auto": the GPU when there is one, else "cpu"
   Track track = Track::fp32;
   double budget_seconds = 60;
-  double asked_seconds = 0;     // the budget of the network that a region is of; 0: its own
+  double asked_seconds = 0;     // a region's share of its network's budget, whatever others left; 0: the budget
   double patience_seconds = 0;  // how much longer a search may take that has found nothing right
   int max_candidates = 0;       // of a region; 0: no limit but the budget
   std::uint64_t seed = 1;

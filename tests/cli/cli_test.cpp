@@ -235,6 +235,22 @@ TEST_F(Cli, ANetworkBecomesOneBundleAndEqualLayersAreSearchedOnce) {
   }
 }
 
+TEST_F(Cli, OfANetworkTheArchiveKnowsWhatShareEachRegionHad) {
+  ASSERT_TRUE(write_file(model, network_model(false)));
+  const std::string flags = "--target cpu --budget 6s --archive kept.sqlite --out made";
+  ASSERT_EQ(optimize(flags).status, 0);
+  double seconds = 0;
+  auto archive = archive::Archive::open(scratch.path() / "kept.sqlite");
+  const auto problems = archive->problems();
+  for (const auto& problem : *problems) {
+    const auto runs = archive->runs(problem.key);
+    EXPECT_LT(runs->front().budget_seconds, 6) << problem.name;
+    seconds += runs->front().budget_seconds;
+  }
+  EXPECT_NEAR(seconds, 6, 1e-9);
+  EXPECT_TRUE(optimize(flags).out["recalled"].get<bool>());
+}
+
 TEST_F(Cli, ASearchOfANetworkThatWasKilledGoesOn) {
   ASSERT_TRUE(write_file(model, network_model(false)));
   const std::string flags = "--target cpu --archive kept.sqlite --out made ";

@@ -223,12 +223,17 @@ TEST_F(Report, WhatAPlanLacksIsSaid) {
   const json schedule = {{"family", "direct"}, {"fields", {{"x", 0}}}};
   json plan = {{"launch_list", {{"arch", "x86-64-v4"}, {"kernels", {7, {{"name", 1}}}}}}, {"track", "fp32"}};
   plan["model"] = *read_file(kExample);
-  for (const json& region : {json(7), json({{"schedule", 1}}), json({{"schedule", schedule}, {"best_us", "x"}})}) {
+  for (const json& region :
+       {json(7), json({{"schedule", 1}}), json({{"name", "MatMul"}, {"schedule", schedule}, {"best_us", "x"}})}) {
     plan["regions"] = json::array({region});
     write("plan.json", plan.dump());
     EXPECT_EQ(run("report plan.json --archive a.sqlite --json")["problems"], 0) << err << out;
   }
   EXPECT_NE(page().find("layouts of MatMul are missing"), std::string::npos);
+  plan["regions"] = json::array({{{"name", "Softmax"}, {"schedule", schedule}}});
+  write("plan.json", plan.dump());
+  EXPECT_EQ(run("report plan.json --archive a.sqlite --json")["problems"], 0) << err << out;
+  EXPECT_NE(page().find("has no figures of MatMul"), std::string::npos);
 }
 
 TEST_F(Report, AnArchiveWithoutProblemsIsAPageThatSaysSo) {

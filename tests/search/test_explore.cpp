@@ -100,6 +100,30 @@ TEST_F(ExploreTest, TheArchiveAnswersForNoOtherSearchAndNoOtherText) {
   EXPECT_FALSE(recalled(FakeFamily({"slow", "right"}), options()));  // the same schedules, other kernels
 }
 
+TEST_F(ExploreTest, TheArchiveAnswersForNoOtherMachineAndWithNoImpossibleTime) {
+  const FakeFamily family({"right", "slow"});
+  const auto first = explore(problem_of(family), options());
+  ASSERT_TRUE(first) << describe(first.error());
+  Problem larger = problem_of(family), faster = problem_of(family);
+  larger.catalogue.capabilities.processors += 4;
+  EXPECT_FALSE(explore(larger, options())->recalled);
+  faster.setup.floor_us = 2 * first->verdict.median_us;
+  const auto refused = explore(faster, options());
+  EXPECT_FALSE(refused && refused->recalled);
+}
+
+TEST_F(ExploreTest, WhatWasInterruptedGoesOnThoughAnEarlierSearchWasDone) {
+  const FakeFamily family({"right", "slow"}, 4);
+  ASSERT_TRUE(explore(problem_of(family), options()));
+  std::atomic<bool> interrupted = false;
+  Options onward = options();
+  onward.onward = true, onward.interrupted = &interrupted;
+  onward.on_progress = [&](const Progress&) { interrupted = true; };
+  (void)explore(problem_of(family), onward);
+  EXPECT_FALSE(explore(problem_of(family), options())->recalled);
+  EXPECT_TRUE(explore(problem_of(family), options())->recalled);
+}
+
 TEST_F(ExploreTest, ASecondRunThatGoesOnwardJudgesOnlyTheBestAgain) {
   const FakeFamily family({"right", "slow", "wrong_tail"});
   ASSERT_TRUE(explore(problem_of(family), options()));

@@ -186,7 +186,8 @@ TEST(Tolerance, OverflowThatWasSeenMayBeElsewhere) {
   Comparison seen;
   const std::vector<double> truth = {1, 1e39};
   const std::vector<float> found = {1, HUGE_VALF};
-  compare(seen, tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0), Dtype::f32, found.data(), truth.data(), truth.data(), 0, 1);
+  compare(seen, tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0), Dtype::f32, found.data(), truth.data(), truth.data(), 0,
+          1);
   EXPECT_FALSE(may_overflow(seen, Dtype::f32));
   compare(seen, {}, Dtype::f32, &found[1], &truth[1], &truth[1], 1, 1);
   EXPECT_TRUE(may_overflow(seen, Dtype::f32));

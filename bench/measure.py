@@ -244,7 +244,7 @@ def main():
     parser.add_argument("--plans", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--group")
-    parser.add_argument("--case")
+    parser.add_argument("--case", action="append", help="and others, if given again")
     parser.add_argument("--seconds", type=float, default=1.0, help="of timing a row")
     parser.add_argument("--commit", help="of the tree that made the plans; default: WARPLOOM_COMMIT, or what git says here")
     options = parser.parse_args()
@@ -260,7 +260,7 @@ def main():
             groups[path.stem] = {row.get("case"): {"commit": stored.get("commit") or "unknown", **row} for row in stored["rows"]}
     measured = failed = 0
     for row in rows:
-        if (options.group and row["group"] != options.group) or (options.case and row["case"] != options.case):
+        if (options.group and row["group"] != options.group) or (options.case and row["case"] not in options.case):
             continue
         try:
             result = measure(row, options.seconds) | {"commit": commit}

@@ -244,7 +244,7 @@ class Explorer {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const int threads = options_.jobs > 0 ? options_.jobs : cores;
     const auto lookahead = static_cast<std::size_t>(threads) + 2;
-    const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)), milliseconds(5'000),
+    const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)), milliseconds(10'000),
                                   milliseconds(60'000));
     compile_ = std::make_unique<CompileAhead>(problem_.catalogue.build, threads, limit);
     const int most = options_.max_candidates > 0 ? options_.max_candidates : std::numeric_limits<int>::max();
@@ -259,8 +259,7 @@ class Explorer {
         compile_->put(*schedule, !answered_.contains(schedule->text()));
       }
       if (compile_->pending() == 0) break;
-      // The budget holds even when nothing is right yet, but the search does not give up before it has judged one at all; a region of
-      // a larger plan is given more time, since the plan is nothing without it.
+      // Where nothing is right yet the budget holds only after the search's patience: a small one may go before anything is judged.
       const bool enough = options_.patience_seconds > 0 ? best_us_ > 0 : run_.candidates > 0;
       if (left() < reserve() + judge_seconds_ && (enough || left() <= -options_.patience_seconds)) break;
       std::optional<Compiled> compiled = compile_->take(milliseconds(100), milliseconds(problem_.recorded ? 3'600'000 : 3'000));

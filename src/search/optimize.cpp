@@ -117,7 +117,7 @@ class Planner {
       Options options = options_;
       options.asked_seconds = share_of(i, 0) * options_.budget_seconds;
       options.budget_seconds = std::max(share * (options_.budget_seconds - kept_back - now()), 0.02 * options_.budget_seconds);
-      if (order.size() > 1) options.patience_seconds = std::max(10.0, options_.budget_seconds);
+      options.patience_seconds = std::max(10.0, options_.budget_seconds);
       const std::string& name = order[i]->problem.setup.graph.name;
       options.on_progress = [&, before = now()](Progress progress) {
         progress.seconds += before;

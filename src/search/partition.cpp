@@ -144,6 +144,13 @@ class Partitioner {
     const auto some = [&](OpClass wanted) {
       return std::ranges::any_of(both, [&](int n) { return class_of(node(n).op) == wanted; });
     };
+    // Weights that lie backwards, those of transposed convolutions, are laid anew: few families take them as they are.
+    const auto backwards = [&](int n) {
+      const auto steps =
+          node(n).op == graph::OpKind::Slice ? graph::constant_integers(graph_, node(n).inputs.back()) : std::nullopt;
+      return steps && node(n).inputs.size() > 4 && std::ranges::min(*steps) < 0;
+    };
+    if (some(OpClass::convolution) && std::ranges::any_of(both, backwards)) return false;
     if (!behind_products_ && some(OpClass::contraction) && some(OpClass::reduction)) return false;
     int best = rank_of(into, groups_.at(into));
     for (const int root : from) {

@@ -26,20 +26,21 @@ namespace {
 constexpr double kU32 = 0x1p-24;
 constexpr double kU8Sums = 0x1p-14;  // of 8-bit floats: tensor cores keep about 14 bits of a sum
 
-// The largest number of a type, and the step below which it holds nothing but multiples of it: kernels may flush there.
+// The largest number of a type, and what may be lost where numbers are too small for its digits: steps below which it holds nothing
+// but multiples of them. What is computed in fp32 may be flushed below 2^-126 on the way, and be scaled up to 2^10 times after that.
 struct Limits {
   Dtype dtype;
   double largest, step;
 };
 constexpr Limits kLimits[] = {{Dtype::f64, std::numeric_limits<double>::max(), 0},
-                              {Dtype::bf16, 0x1.fep127, 0x1p-126},
+                              {Dtype::bf16, 0x1.fep127, 0x1p-116},
                               {Dtype::f16, 65504, 0x1p-24},
                               {Dtype::e4m3, 448, 0x1p-9},
                               {Dtype::e5m2, 57344, 0x1p-16}};
 Limits limits_of(Dtype dtype) {
   for (const Limits& row : kLimits)
     if (row.dtype == dtype) return row;
-  return is_float(dtype) ? Limits{dtype, std::numeric_limits<float>::max(), 0x1p-126} : Limits{dtype, HUGE_VAL, 0.5};
+  return is_float(dtype) ? Limits{dtype, std::numeric_limits<float>::max(), 0x1p-116} : Limits{dtype, HUGE_VAL, 0.5};
 }
 
 // What operands are rounded to, by Track.

@@ -169,6 +169,22 @@ TEST(Partition, ConstantWeightsAreInputsOfTheirRegion) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(given->regions[i].identity, constant->regions[i].identity);
 }
 
+TEST(Partition, BackwardWeightsOfTransposedConvolutionsAreLaidAnew) {
+  graph::Builder b("transposed");
+  const TensorId x = b.input("x", Dtype::f32, {2, 32, 64, 64}), w = b.input("w", Dtype::f32, {32, 64, 3, 3});
+  b.output(b.add(OpKind::Relu, {b.add(OpKind::ConvTranspose, {x, w})}));
+  for (const std::string target : {"cpu", "sm_90a"}) {
+    const auto capabilities = *target::capabilities_of(target);
+    const auto parts = regions_of(*graph::decompose(*b.finish()), Track::fp32, capabilities);
+    ASSERT_TRUE(parts) << describe(parts.error());
+    EXPECT_EQ(names_of(*parts), (Names{"Reshape+Transpose+Reshape+Slice", "Conv+Relu"}));
+    const auto families = kernels::families_for({parts->regions.back().graph, Track::fp32}, capabilities);
+    EXPECT_EQ(std::ranges::count(families, "matmul_simt", &kernels::Family::name), target == "cpu" ? 0 : 1);
+    const kernels::Space space = families[0]->space();
+    EXPECT_EQ(std::ranges::count(space.fields, "product", &kernels::Field::name), target == "cpu" ? 1 : 0);
+  }
+}
+
 TEST(Partition, AFallbackDoesNotTakeAMatmulFromItsFamilies) {
   graph::Builder b("prologue");
   const TensorId x = b.input("x", Dtype::f32, {8, 16}), w = b.input("w", Dtype::f32, {16, 16});

@@ -168,6 +168,18 @@ TEST(Tolerance, WhatATypeCannotHoldIsInfinityOrItsLargestAndNoOtherNumber) {
   }
 }
 
+// x·sigmoid(x) at -88: the sigmoid is too small for fp32 and may be flushed to 0, the product would not be.
+TEST(Tolerance, WhatWasFlushedOnTheWayMayBeScaled) {
+  const Tolerance tolerance = tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0);
+  for (const auto& [lost, right] : {std::pair(-2.5e-37, true), {-1e-33, false}}) {
+    std::vector<double> truth(64, 1);
+    std::vector<float> found(64, 1);
+    truth[7] = lost, found[7] = -0.0f;
+    Comparison seen;
+    compare(seen, tolerance, Dtype::f32, found.data(), truth.data(), truth.data(), 0, 64);
+    EXPECT_EQ(accept(seen, tolerance, -1, "test").has_value(), right) << lost;
+  }
+}
 TEST(Tolerance, AnInfiniteConditionAllowsNoOtherNumber) {
   const Tolerance tolerance = tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0);
   std::vector<double> truth(64, 1), magnitude(64, 1);

@@ -31,12 +31,10 @@ WL_PURE float decode_small(unsigned code, int exponent, int mantissa) {
   return static_cast<float>(m) * float_of(static_cast<unsigned>(1 - bias - mantissa + 127) << 23);
 }
 
-template <>
-WL_PURE int cast<int>(float x) {  // towards zero, saturating, NaN 0
+template <> WL_PURE int cast<int>(float x) {  // towards zero, saturating, NaN 0
   return x >= 0x1p31f ? 0x7fffffff : x >= -0x1p31f ? static_cast<int>(x) : x < 0 ? -0x7fffffff - 1 : 0;
 }
-template <>
-WL_PURE bf16 cast<bf16>(float x) {
+template <> WL_PURE bf16 cast<bf16>(float x) {
   const unsigned u = bits_of(x);
   if ((u & 0x7fffffffu) > 0x7f800000u) return bf16{0x7fff};
   return bf16{static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
@@ -49,8 +47,7 @@ WL_PURE bf16 cast<bf16>(float x) {
     const float r = a > largest ? float_of(0x7f800000u | fraction << (23 - mantissa)) : decode_small(a, exponent, mantissa); \
     return x.bits & sign ? -r : r;                                                                                           \
   }                                                                                                                          \
-  template <>                                                                                                                \
-  WL_PURE T cast<T>(float x) {                                                                                               \
+  template <> WL_PURE T cast<T>(float x) {                                                                                   \
     const unsigned u = bits_of(x);                                                                                           \
     if ((u & 0x7fffffffu) > 0x7f800000u) return T{nan};                                                                      \
     return T{static_cast<Bits>(encode_small(x, exponent, mantissa, largest, overflow) | (u >> up & sign))};                  \

@@ -21,27 +21,17 @@ WL_PURE unsigned tf32_bits(float x) {
   return (u & 0x7f800000u) == 0x7f800000u ? u : rounded;
 }
 
-template <class T>
-WL_PURE T cast(float x);
-template <>
-WL_PURE float cast<float>(float x) {
-  return x;
-}
-template <>
-WL_PURE long long cast<long long>(float x) {  // as for all integers: towards zero, saturating, NaN 0
+template <class T> WL_PURE T cast(float x);
+template <> WL_PURE float cast<float>(float x) { return x; }
+template <> WL_PURE long long cast<long long>(float x) {  // as for all integers: towards zero, saturating, NaN 0
   constexpr long long most = 0x7fffffffffffffffll;
   return x >= 0x1p63f ? most : x >= -0x1p63f ? static_cast<long long>(x) : x < 0 ? -most - 1 : 0;
 }
-template <>
-WL_PURE signed char cast<signed char>(float x) {
+template <> WL_PURE signed char cast<signed char>(float x) {
   return static_cast<signed char>(x >= 127 ? 127 : x >= -128 ? static_cast<int>(x) : x < 0 ? -128 : 0);
 }
-template <>
-WL_PURE unsigned char cast<unsigned char>(float x) {
+template <> WL_PURE unsigned char cast<unsigned char>(float x) {
   return static_cast<unsigned char>(x >= 255 ? 255 : x >= 0 ? static_cast<int>(x) : 0);
 }
-template <>
-WL_PURE tf32 cast<tf32>(float x) {
-  return tf32{tf32_bits(x)};
-}
+template <> WL_PURE tf32 cast<tf32>(float x) { return tf32{tf32_bits(x)}; }
 }  // namespace wl

@@ -19,10 +19,6 @@ struct e5m2 {
   unsigned char bits;
 };
 
-template <class T>
-struct same_type {
-  using type = T;
-};
-template <class T>
-using same = typename same_type<T>::type;  // a parameter that takes no part in deduction
+template <class T> struct same_type { using type = T; };
+template <class T> using same = typename same_type<T>::type;  // a parameter that takes no part in deduction
 }  // namespace wl

@@ -18,8 +18,7 @@ WL_INLINE vf fma(vf a, vf b, vf c) {
 }
 WL_INLINE vf fma(vf a, vf b, float c) { return fma(a, b, splat(c)); }
 // The first coefficient is that of x's highest power.
-template <class... Lower>
-WL_INLINE vf polynomial(vf x, float highest, Lower... lower) {
+template <class... Lower> WL_INLINE vf polynomial(vf x, float highest, Lower... lower) {
   vf q = splat(highest);
   ((q = fma(q, x, lower)), ...);
   return q;
@@ -66,10 +65,7 @@ WL_INLINE vf round_tf32(vf a) {
   const vu near = (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
   return select(abs(a) < __builtin_inff(), __builtin_bit_cast(vf, near), a);
 }
-template <>
-WL_INLINE vf rounded<tf32>(vf a) {
-  return round_tf32(a);
-}
+template <> WL_INLINE vf rounded<tf32>(vf a) { return round_tf32(a); }
 
 // x · 2^n for integral n, |n| < 300, also where 2^n or the result is no normal number
 WL_INLINE vf scale_by_power(vf x, vf n_plus_magic) {
@@ -163,31 +159,26 @@ WL_INLINE vf sigmoid(vf x) {
 }
 
 // Of each lane what is so many before it, or in reverse behind it; beyond the vector lies the fill.
-template <bool Reverse, long By, long... I>
-WL_INLINE vf moved(vf x, vf fill, long_list<I...>) {
+template <bool Reverse, long By, long... I> WL_INLINE vf moved(vf x, vf fill, long_list<I...>) {
   return __builtin_shufflevector(x, fill, (Reverse ? I + By : I < By ? kLanes + I : I - By)...);
 }
 // One number of a whole vector, by halves: across<add>(x).
-template <vf (*Combine)(vf, vf), long By = kLanes / 2>
-WL_INLINE float across(vf x) {
+template <vf (*Combine)(vf, vf), long By = kLanes / 2> WL_INLINE float across(vf x) {
   x = Combine(x, moved<true, By>(x, x, lane_numbers{}));
   if constexpr (By > 1) return across<Combine, By / 2>(x);
   else return x[0];
 }
 // What each lane makes together with those before it, or in reverse behind it; and the lane that has made all together, in every lane.
-template <vf (*Combine)(vf, vf), bool Reverse, long By = 1>
-WL_INLINE vf prefixes(vf x, vf identity) {
+template <vf (*Combine)(vf, vf), bool Reverse, long By = 1> WL_INLINE vf prefixes(vf x, vf identity) {
   x = Combine(moved<Reverse, By>(x, identity, lane_numbers{}), x);
   if constexpr (2 * By < kLanes) x = prefixes<Combine, Reverse, 2 * By>(x, identity);
   return x;
 }
-template <bool Reverse, long... I>
-WL_INLINE vf last(vf x, long_list<I...>) {
+template <bool Reverse, long... I> WL_INLINE vf last(vf x, long_list<I...>) {
   return __builtin_shufflevector(x, x, (Reverse ? 0 * I : kLanes - 1)...);
 }
 // Of several vectors, pairwise.
-template <vf (*Combine)(vf, vf), int N>
-WL_INLINE float across(vf (&x)[N]) {
+template <vf (*Combine)(vf, vf), int N> WL_INLINE float across(vf (&x)[N]) {
   WL_UNROLL
   for (int step = 1; step < N; step *= 2) {
     WL_UNROLL

@@ -53,8 +53,7 @@ typedef __m128 native;
 #endif
 
 // Numbers of lanes as a pack, for shuffles.
-template <long... I>
-struct long_list {};
+template <long... I> struct long_list {};
 #if WL_VECTOR_BYTES == 64
 using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
 #elif WL_VECTOR_BYTES == 32
@@ -126,8 +125,7 @@ WL_INTEGERS(long long, v64, v64, v64, -0x1p63f, 0x1.fffffep62f)
 // The first n lanes, the others `fill`.
 WL_INLINE vf first(vf x, long n, float fill) { return select(counted(0) < static_cast<float>(n), x, splat(fill)); }
 // To the first n elements, 0 <= n <= kLanes; the others keep their value.
-template <class T>
-WL_INLINE void store_first(T* p, vf x, long n) {
+template <class T> WL_INLINE void store_first(T* p, vf x, long n) {
   if (n == kLanes) return store(p, x);
   T part[kLanes];
   store(part, x);
@@ -142,8 +140,7 @@ WL_INLINE __mmask16 lanes_between(long begin, long end) {
 WL_INLINE void store_first(float* p, vf x, long n) { _mm512_mask_storeu_ps(p, lanes_between(0, n), (__m512)x); }
 #endif
 // Elements begin to end, 0 <= begin <= end <= kLanes, of those at p; the other lanes get `fill`.
-template <class T>
-WL_INLINE vf load_some(const T* p, long begin, long end, float fill) {
+template <class T> WL_INLINE vf load_some(const T* p, long begin, long end, float fill) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
   if constexpr (__is_same(T, float)) return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), lanes_between(begin, end), p);
 #endif
@@ -156,10 +153,7 @@ WL_INLINE vf load_some(const T* p, long begin, long end, float fill) {
 }
 
 // A store past the caches where the address allows it; a task that streams ends with stream_end().
-template <class T>
-WL_INLINE void stream(T* p, vf x) {
-  store(p, x);
-}
+template <class T> WL_INLINE void stream(T* p, vf x) { store(p, x); }
 #if defined(WL_NATIVE)
 WL_INLINE void stream(float* p, vf x) {
   if ((reinterpret_cast<unsigned long>(p) & (WL_VECTOR_BYTES - 1)) != 0) return store(p, x);
@@ -169,8 +163,7 @@ WL_INLINE void stream(float* p, vf x) {
 WL_INLINE void stream_end() { _mm_sfence(); }
 
 // A value as it would be after it was stored in T and loaded again.
-template <class T>
-WL_INLINE vf rounded(vf x) {
+template <class T> WL_INLINE vf rounded(vf x) {
   T part[kLanes];
   store(part, x);
   return load(part);

@@ -49,33 +49,23 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
 // Asks for Cols elements from p on, ahead of a walk through memory, or back through it: the processor's own prefetching stops at each
 // page's end.
 inline constexpr long kPrefetchBytes = 8192;  // how far ahead
-template <long Cols, bool Back = false, class T>
-WL_INLINE void prefetch(const T* p) {
+template <long Cols, bool Back = false, class T> WL_INLINE void prefetch(const T* p) {
   const char* line = reinterpret_cast<const char*>(p) + (Back ? -kPrefetchBytes : kPrefetchBytes);
   for (long i = 0; i < Cols * static_cast<long>(sizeof(T)); i += 64) __builtin_prefetch(line + i);
 }
 
 // One element, and all elements of a buffer as they are after a store in T.
-template <class T>
-WL_INLINE float load_one(const T* p) {
-  return to_float(*p);
-}
-template <class T>
-WL_INLINE void store_one(T* p, float x) {
-  *p = cast<T>(x);
-}
-template <class T>
-inline void round_all(float* p, long count) {
+template <class T> WL_INLINE float load_one(const T* p) { return to_float(*p); }
+template <class T> WL_INLINE void store_one(T* p, float x) { *p = cast<T>(x); }
+template <class T> inline void round_all(float* p, long count) {
   for (long i = 0; i < count; i += kLanes) store(p + i, rounded<T>(load(p + i)));
 }
 
-template <long... I>
-WL_INLINE vf evens_and_odds(vf a, vf b, long_list<I...>) {  // the even elements of a, then the odd ones of b
+template <long... I> WL_INLINE vf evens_and_odds(vf a, vf b, long_list<I...>) {  // the even elements of a, then the odd ones of b
   return __builtin_shufflevector(a, b, (2 * I < kLanes ? 2 * I : 2 * I + 1)...);
 }
 // Elements v, v + 1, … of a row, Step apart in memory; those not from begin to end count as fill.
-template <long Step, class From>
-WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fill) {
+template <long Step, class From> WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fill) {
   const From* from = row + v * Step;
   const long low = max(begin - v, 0), high = max(min(end - v, kLanes), low);
   const bool whole = begin <= v && v + kLanes <= end;
@@ -101,16 +91,14 @@ inline void load_rows(float* dst, long dst_stride, const From* src, long src_str
       store_first(dst + r * dst_stride + c, load_row_at<Step>(src + r * src_stride, c, begin, end, fill), min(cols - c, kLanes));
   }
 }
-template <class To>
-inline void store_rows(To* dst, long dst_stride, const float* src, long src_stride, Box box) {
+template <class To> inline void store_rows(To* dst, long dst_stride, const float* src, long src_stride, Box box) {
   for (long r = box.row_begin; r < box.row_end; ++r)
     for (long c = box.col_begin; c < box.col_end; c += kLanes)
       store_first(dst + r * dst_stride + c, load(src + r * src_stride + c), min(box.col_end - c, kLanes));
 }
 
 // Packing into panels of P columns: dst[(c / P) · Rows + r][c % P] = src[r][c].
-template <long Rows, long Cols, long P, class From>
-WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
+template <long Rows, long Cols, long P, class From> WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
   constexpr long whole = Cols / P * P;
   for (long r = 0; r < Rows; ++r) {
     for (long c = 0; c < whole; c += P) copy_rows<1, P>(dst + c * Rows + r * P, 0, src + r * src_stride + c, 0);
@@ -127,15 +115,13 @@ inline void pack_panels(float* dst, const From* src, long src_stride, long rows,
 }
 
 // A kLanes × kLanes block with rows and columns exchanged, in registers: at each step, squares of `Step` change places.
-template <long Step, long... I>
-WL_INLINE void exchange(vf& a, vf& b, long_list<I...>) {
+template <long Step, long... I> WL_INLINE void exchange(vf& a, vf& b, long_list<I...>) {
   const vf upper = __builtin_shufflevector(a, b, ((I & Step) == 0 ? I : kLanes + I - Step)...);
   const vf lower = __builtin_shufflevector(a, b, ((I & Step) == 0 ? I + Step : kLanes + I)...);
   a = upper;
   b = lower;
 }
-template <long Step>
-WL_INLINE void exchange_all(vf (&block)[kLanes]) {
+template <long Step> WL_INLINE void exchange_all(vf (&block)[kLanes]) {
   WL_UNROLL
   for (long i = 0; i < kLanes; ++i)
     if ((i & Step) == 0) exchange<Step>(block[i], block[i + Step], lane_numbers{});

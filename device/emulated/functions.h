@@ -21,30 +21,22 @@ using emu::signal_flag, emu::wait_flag, emu::mapa, emu::cp_async_commit, emu::sy
     emu::mbarrier_init, emu::fence_mbarrier_init, emu::bulk_commit, emu::fence_async_shared, emu::wgmma_fence, emu::wgmma_commit,
     emu::griddepcontrol_wait;
 
-template <int BYTES, class T>
-emu::RegisterRun run_of(emu::Handle<T> h) {
-  return h.run(BYTES / static_cast<int>(sizeof(T)));
-}
+template <int BYTES, class T> emu::RegisterRun run_of(emu::Handle<T> h) { return h.run(BYTES / static_cast<int>(sizeof(T))); }
 
 #define WL_COUNTED(name, ...) \
-  template <int N>            \
-  void name(WL_SITE) {        \
-    emu::__VA_ARGS__;         \
-  }
+  template <int N> void name(WL_SITE) { emu::__VA_ARGS__; }
 
 // Global memory. The streaming forms differ in the caches alone.
-#define WL_LOAD(name)                                                                       \
-  template <int BYTES, class T>                                                             \
-  void name(emu::Handle<T> dst, const T* p, bool pred = true, same<T> fill = {}, WL_SITE) { \
-    if (pred) emu::load_global(run_of<BYTES>(dst), p, BYTES);                               \
-    else emu::fill_registers(run_of<BYTES>(dst), &fill, sizeof(T));                         \
+#define WL_LOAD(name)                                                                                                     \
+  template <int BYTES, class T> void name(emu::Handle<T> dst, const T* p, bool pred = true, same<T> fill = {}, WL_SITE) { \
+    if (pred) emu::load_global(run_of<BYTES>(dst), p, BYTES);                                                             \
+    else emu::fill_registers(run_of<BYTES>(dst), &fill, sizeof(T));                                                       \
   }
 WL_LOAD(ld_global)
 WL_LOAD(ld_global_stream)
 #undef WL_LOAD
 
-template <class I>
-int lookup(const I* p, bool pred = true, WL_SITE) {
+template <class I> int lookup(const I* p, bool pred = true, WL_SITE) {
   I index = -1;
   if (pred) emu::load_global({&index, nullptr, 0, 1}, p, sizeof(I));
   return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
@@ -55,18 +47,16 @@ struct Sum {
   float operator()(float a, float b) const { return a + b; }
   int operator()(int a, int b) const { return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)); }
 };
-template <class T, class Op>
-emu::Combine combining(Op) {
+template <class T, class Op> emu::Combine combining(Op) {
   return {sizeof(T), [](void* to, const void* with) {
             T &a = *static_cast<T*>(to), b = *static_cast<const T*>(with);
             if constexpr (__is_same(T, int)) a = Op()(a, b);
             else a = cast<T>(Op()(to_float(a), to_float(b)));
           }};
 }
-#define WL_STORE(name, ...)                                                 \
-  template <int BYTES, class T>                                             \
-  void name(T* p, emu::Handle<T> src, bool pred = true, WL_SITE) {          \
-    if (pred) emu::store_global(p, run_of<BYTES>(src), BYTES, __VA_ARGS__); \
+#define WL_STORE(name, ...)                                                                      \
+  template <int BYTES, class T> void name(T* p, emu::Handle<T> src, bool pred = true, WL_SITE) { \
+    if (pred) emu::store_global(p, run_of<BYTES>(src), BYTES, __VA_ARGS__);                      \
   }
 WL_STORE(st_global, {})
 WL_STORE(st_global_stream, {})
@@ -76,39 +66,32 @@ WL_STORE(red_min, combining<T>([](auto a, auto b) { return min(a, b); }))
 #undef WL_STORE
 
 // Shared memory.
-#define WL_SHARED_FORMS(load, store, cluster)                          \
-  template <int BYTES, class T>                                        \
-  void load(emu::Handle<T> dst, unsigned addr, WL_SITE) {              \
-    emu::move_shared(run_of<BYTES>(dst), addr, BYTES, cluster, false); \
-  }                                                                    \
-  template <int BYTES, class T>                                        \
-  void store(unsigned addr, emu::Handle<T> src, WL_SITE) {             \
-    emu::move_shared(run_of<BYTES>(src), addr, BYTES, cluster, true);  \
+#define WL_SHARED_FORMS(load, store, cluster)                                            \
+  template <int BYTES, class T> void load(emu::Handle<T> dst, unsigned addr, WL_SITE) {  \
+    emu::move_shared(run_of<BYTES>(dst), addr, BYTES, cluster, false);                   \
+  }                                                                                      \
+  template <int BYTES, class T> void store(unsigned addr, emu::Handle<T> src, WL_SITE) { \
+    emu::move_shared(run_of<BYTES>(src), addr, BYTES, cluster, true);                    \
   }
 WL_SHARED_FORMS(ld_shared, st_shared, false)
 WL_SHARED_FORMS(ld_shared_cluster, st_shared_cluster, true)
 #undef WL_SHARED_FORMS
-template <int BYTES, class T>
-void st_async(unsigned addr, emu::Handle<T> src, unsigned bar, WL_SITE) {
+template <int BYTES, class T> void st_async(unsigned addr, emu::Handle<T> src, unsigned bar, WL_SITE) {
   static_assert(BYTES == 4, "st_async moves 4 bytes");
   emu::store_async(addr, run_of<BYTES>(src), BYTES, bar);
 }
 
-template <int X, bool TRANS, class T>
-void ldmatrix(emu::Handle<T> dst, unsigned addr, WL_SITE) {
+template <int X, bool TRANS, class T> void ldmatrix(emu::Handle<T> dst, unsigned addr, WL_SITE) {
   emu::move_matrix(run_of<4 * X>(dst), addr, X, TRANS, false);
 }
-template <int X, bool TRANS, class T>
-void stmatrix(unsigned addr, emu::Handle<T> src, WL_SITE) {
+template <int X, bool TRANS, class T> void stmatrix(unsigned addr, emu::Handle<T> src, WL_SITE) {
   emu::move_matrix(run_of<4 * X>(src), addr, X, TRANS, true);
 }
 
-template <int BYTES, class T>
-void cp_async(unsigned smem, const T* g, bool pred = true, WL_SITE) {
+template <int BYTES, class T> void cp_async(unsigned smem, const T* g, bool pred = true, WL_SITE) {
   emu::copy_async(smem, g, BYTES, pred);
 }
-template <int BYTES, class T>
-void cp_async_stream(unsigned smem, const T* g, bool pred = true, WL_SITE) {
+template <int BYTES, class T> void cp_async_stream(unsigned smem, const T* g, bool pred = true, WL_SITE) {
   emu::copy_async(smem, g, BYTES, pred);
 }
 WL_COUNTED(cp_async_wait, copy_async_wait(N))
@@ -136,8 +119,7 @@ void tma_load(emu::Here<unsigned> smem, const TensorMap& map, unsigned bar, auto
 void tma_store(const TensorMap& map, emu::Here<unsigned> smem, auto... coordinates) {
   emu::tensor_store(map, smem.value, {{coordinates...}, sizeof...(coordinates)}, {});
 }
-template <class T>
-void tma_reduce_add(const TensorMap& map, emu::Here<unsigned> smem, auto... coordinates) {
+template <class T> void tma_reduce_add(const TensorMap& map, emu::Here<unsigned> smem, auto... coordinates) {
   emu::tensor_store(map, smem.value, {{coordinates...}, sizeof...(coordinates)}, combining<T>(Sum()));
 }
 WL_COUNTED(bulk_wait, bulk_wait(N, false))
@@ -152,10 +134,7 @@ constexpr emu::Element element_of(const e5m2*) { return emu::Element::e5m2; }
 constexpr emu::Element element_of(const signed char*) { return emu::Element::int8; }
 
 WL_COUNTED(wgmma_wait, wgmma_wait(N))
-template <int N, class T>
-void wgmma_fence_regs(emu::Handle<T> acc) {
-  emu::wgmma_pin(acc.run(N));
-}
+template <int N, class T> void wgmma_fence_regs(emu::Handle<T> acc) { emu::wgmma_pin(acc.run(N)); }
 template <int N, class T, bool TRANS_A, bool TRANS_B, class A>
 void wgmma(emu::Handle<A> acc, unsigned long long desc_a, unsigned long long desc_b, bool accumulate, WL_SITE) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N of wgmma is a multiple of 8 up to 256");
@@ -170,10 +149,9 @@ void wgmma_rs(emu::Handle<A> acc, emu::Handle<T> a, unsigned long long desc_b, b
   emu::wgmma({N, element_of(a.data), false, TRANS_B, true, accumulate, 0, desc_b}, acc.run(N / 2), run_of<16>(a));
 }
 
-#define WL_MMA_SYNC(name)                                                     \
-  template <class D, class T>                                                 \
-  void name(emu::Handle<D> d, emu::Handle<T> a, emu::Handle<T> b, WL_SITE) {  \
-    emu::mma_sync(d.run(4), run_of<16>(a), run_of<8>(b), element_of(a.data)); \
+#define WL_MMA_SYNC(name)                                                                                \
+  template <class D, class T> void name(emu::Handle<D> d, emu::Handle<T> a, emu::Handle<T> b, WL_SITE) { \
+    emu::mma_sync(d.run(4), run_of<16>(a), run_of<8>(b), element_of(a.data));                            \
   }
 WL_MMA_SYNC(mma_m16n8k8)
 WL_MMA_SYNC(mma_m16n8k16)
@@ -183,8 +161,7 @@ WL_MMA_SYNC(mma_m16n8k32)
 // Warp and grid.
 inline float shfl(float x, int source, WL_SITE) { return float_of(emu::shuffle(bits_of(x), source & 31)); }
 inline int shfl(int x, int source, WL_SITE) { return static_cast<int>(emu::shuffle(static_cast<unsigned>(x), source & 31)); }
-template <int BYTES, class T>
-void shfl(emu::Handle<T> dst, emu::Handle<T> src, int source, bool take = true, WL_SITE) {
+template <int BYTES, class T> void shfl(emu::Handle<T> dst, emu::Handle<T> src, int source, bool take = true, WL_SITE) {
   emu::shuffle_registers(run_of<BYTES>(dst), run_of<BYTES>(src), BYTES, source & 31, take);
 }
 auto shfl_xor(auto x, int lane_mask, WL_SITE) { return shfl(x, lane() ^ lane_mask, site); }

@@ -23,12 +23,10 @@
 namespace wl::emu {
 inline constexpr unsigned kSharedBase = 1024;  // first address of dynamic shared memory, as on the GPU
 
-template <class... P>
-struct Call {
+template <class... P> struct Call {
   Call(void (*kernel)(P...), P... args) { kernel(args...); }
 };
-template <class... P>
-void call_with(void (*kernel)(P...), void** args) {
+template <class... P> void call_with(void (*kernel)(P...), void** args) {
   Call<P...>{kernel, *static_cast<const P*>(*args++)...};  // braces: in order
 }
 }  // namespace wl::emu

@@ -192,8 +192,7 @@ class Machine {
 
   // Reports
   // Of the current thread, where it is; beside: with the line of the other access.
-  template <class... Args>
-  void hazard(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
+  template <class... Args> void hazard(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
     hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line);
   }
   template <class... Args>  // where an address was wanted

@@ -3,16 +3,14 @@
 #pragma once
 namespace wl::emu {
 // An argument that brings the line it was written on.
-template <class T>
-struct Here {
+template <class T> struct Here {
   T value;
   int line;
   Here(T given, int at = __builtin_LINE()) : value(given), line(at) { self->line = at; }
 };
 using Index = Here<long long>;
 
-template <class T>
-class ElementRef {
+template <class T> class ElementRef {
  public:
   ElementRef(RegisterState& state, T* data, Index i) : state_(state), data_(data), i_(i) {}
   operator T() const {
@@ -30,11 +28,8 @@ class ElementRef {
   }
   const ElementRef& operator=(const ElementRef& other) const { return *this = static_cast<T>(other); }
   ElementRef(const ElementRef&) = default;
-#define WL_COMPOUND(op)                                        \
-  template <class U>                                           \
-  const ElementRef& operator op##=(U x) const {                \
-    return *this = static_cast<T>(static_cast<T>(*this) op x); \
-  }
+#define WL_COMPOUND(op) \
+  template <class U> const ElementRef& operator op##=(U x) const { return *this = static_cast<T>(static_cast<T>(*this) op x); }
   WL_COMPOUND(+)
   WL_COMPOUND(-)
   WL_COMPOUND(*)
@@ -53,16 +48,14 @@ class ElementRef {
 };
 
 // What wl::at returns: a place in a register array, T* on the GPU.
-template <class T>
-struct Handle {
+template <class T> struct Handle {
   T* data;
   RegisterState* state;
   int at;
   RegisterRun run(int count) const { return RegisterRun{data, state, at, count}; }
 };
 
-template <class T, int N>
-class Registers {
+template <class T, int N> class Registers {
  public:
   explicit Registers(const char* name) : state_{name, N, filled_} {}
   Registers(const Registers&) = delete;
@@ -79,8 +72,5 @@ class Registers {
 };
 }  // namespace wl::emu
 namespace wl {
-template <class T, int N>
-emu::Handle<T> at(emu::Registers<T, N>& r, int i) {
-  return r.handle(i);
-}
+template <class T, int N> emu::Handle<T> at(emu::Registers<T, N>& r, int i) { return r.handle(i); }
 }  // namespace wl

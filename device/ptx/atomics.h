@@ -6,16 +6,12 @@
 namespace wl {
 // Sums, of vectors where there are such: they are stores of another name. Bytes at once:
 #if __CUDA_ARCH__ >= 900
-template <class T>
-inline constexpr int red_bytes = 16;
+template <class T> inline constexpr int red_bytes = 16;
 #else
-template <class T>
-inline constexpr int red_bytes = 4;
+template <class T> inline constexpr int red_bytes = 4;
 #endif
-template <>
-inline constexpr int red_bytes<int> = 4;
-template <class T, int BYTES>
-struct RedAdd;
+template <> inline constexpr int red_bytes<int> = 4;
+template <class T, int BYTES> struct RedAdd;
 #define WL_RED_ADD(T, mode, half, word) \
   WL_DEFINE_STORE("red.relaxed.gpu.global.add" mode, half, word, "l", void*, RedAdd<T, BYTES>)
 WL_RED_ADD(int, "", "", ".s32")
@@ -24,8 +20,7 @@ WL_RED_ADD(f16, ".noftz", ".f16", ".f16x2")
 WL_RED_ADD(bf16, ".noftz", ".bf16", ".bf16x2")
 #undef WL_RED_ADD
 #undef WL_DEFINE_STORE
-template <int BYTES, class T>
-WL_FN void red_add(T* p, const T* src, bool pred = true) {
+template <int BYTES, class T> WL_FN void red_add(T* p, const T* src, bool pred = true) {
   constexpr int step = BYTES < red_bytes<T> ? BYTES : red_bytes<T>, elements = step / static_cast<int>(sizeof(T));
   WL_UNROLL for (int i = 0; i < BYTES / step; ++i) if (pred) RedAdd<T, step>::go(p + i * elements, src + i * elements);
 }
@@ -40,8 +35,7 @@ WL_FN void red_add(T* p, const T* src, bool pred = true) {
     if (bits >> 31) asm volatile("red.relaxed.gpu.global." other ".u32 [%0], %1;" ::"l"(p), "r"(bits) : "memory"); \
     else asm volatile("red.relaxed.gpu.global." own ".s32 [%0], %1;" ::"l"(p), "r"(bits) : "memory");              \
   }                                                                                                                \
-  template <int BYTES, class T>                                                                                    \
-  WL_FN void name(T* p, const T* src, bool pred = true) {                                                          \
+  template <int BYTES, class T> WL_FN void name(T* p, const T* src, bool pred = true) {                            \
     WL_UNROLL for (int i = 0; i < BYTES / 4; ++i) if (pred) name##_one(p + i, src[i]);                             \
   }
 WL_RED_ORDER(red_max, "max", "min", 0x7fffffffu)

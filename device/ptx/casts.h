@@ -11,18 +11,13 @@ WL_FN float to_float(f16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
   return r;
 }
-template <>
-WL_FN int cast<int>(float x) {
-  return __float2int_rz(x);
-}
-template <>
-WL_FN bf16 cast<bf16>(float x) {
+template <> WL_FN int cast<int>(float x) { return __float2int_rz(x); }
+template <> WL_FN bf16 cast<bf16>(float x) {
   bf16 r;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
   return r;
 }
-template <>
-WL_FN f16 cast<f16>(float x) {
+template <> WL_FN f16 cast<f16>(float x) {
   f16 r;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
   return r;
@@ -36,8 +31,7 @@ WL_FN f16 cast<f16>(float x) {
         : "h"(static_cast<unsigned short>(x.bits)));                                     \
     return to_float(h);                                                                  \
   }                                                                                      \
-  template <>                                                                            \
-  WL_FN T cast<T>(float x) {                                                             \
+  template <> WL_FN T cast<T>(float x) {                                                 \
     unsigned short r;                                                                    \
     asm("cvt.rn.satfinite." #T "x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));      \
     return T{static_cast<unsigned char>(r)};                                             \

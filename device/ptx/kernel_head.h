@@ -19,10 +19,7 @@ struct alignas(128) TensorMap {
   unsigned long long opaque[16];
 };
 
-template <class T>
-WL_FN T* at(T* name, int i) {
-  return name + i;
-}
+template <class T> WL_FN T* at(T* name, int i) { return name + i; }
 
 // Dynamic shared memory as a 32-bit address. The kernels have no static shared memory, so it starts at a multiple of 1024.
 WL_FN unsigned shared_base() {

@@ -25,8 +25,7 @@ namespace wl {
 #define WL_IF(pred) "{ .reg .pred p; setp.ne.b32 p, " pred ", 0; @p "
 // With a pred, dst keeps what it holds where that is false.
 #define WL_DEFINE_LOAD(Name, op, constraint, Address)                                                   \
-  template <int BYTES>                                                                                  \
-  struct Name {                                                                                         \
+  template <int BYTES> struct Name {                                                                    \
     static WL_FN void go(void* dst, Address a) { WL_LOAD_FORMS(op, "=", WL_ALWAYS, "", constraint(a)) } \
     static WL_FN void go(void* dst, Address a, bool pred) {                                             \
       const int p = pred;                                                                               \
@@ -36,8 +35,7 @@ namespace wl {
 
 // `half` and `word`: the instruction's types of 2 and 4 bytes. The last argument is the name.
 #define WL_DEFINE_STORE(op, half, word, constraint, Address, ...)                                                         \
-  template <int BYTES>                                                                                                    \
-  struct __VA_ARGS__ {                                                                                                    \
+  template <int BYTES> struct __VA_ARGS__ {                                                                               \
     static WL_FN void go(Address a, const void* src) {                                                                    \
       const unsigned* s = static_cast<const unsigned*>(src);                                                              \
       if constexpr (BYTES == 16) {                                                                                        \
@@ -72,27 +70,21 @@ WL_DEFINE_STORE("st.shared::cluster", ".b16", ".b32", "r", unsigned, ClusterStor
 // Global memory, BYTES in 1, 2, 4, 8, 16 per thread; registers and address aligned to BYTES. Where pred is false, a load gives
 // `fill` and a store does nothing. The _stream forms are for data used once: loads leave the L1 cache alone, what is stored leaves
 // the L2 first.
-#define WL_GLOBAL_FORMS(load, Load, store, Store)                                          \
-  template <int BYTES, class T>                                                            \
-  WL_FN void load(T* dst, const T* p) {                                                    \
-    Load<BYTES>::go(dst, p);                                                               \
-  }                                                                                        \
-  template <int BYTES, class T>                                                            \
-  WL_FN void load(T* dst, const T* p, bool pred, same<T> fill) {                           \
-    WL_UNROLL for (int i = 0; i < BYTES / static_cast<int>(sizeof(T)); ++i) dst[i] = fill; \
-    Load<BYTES>::go(dst, p, pred);                                                         \
-  }                                                                                        \
-  template <int BYTES, class T>                                                            \
-  WL_FN void store(T* p, const T* src, bool pred = true) {                                 \
-    if (pred) Store<BYTES>::go(p, src);                                                    \
+#define WL_GLOBAL_FORMS(load, Load, store, Store)                                                \
+  template <int BYTES, class T> WL_FN void load(T* dst, const T* p) { Load<BYTES>::go(dst, p); } \
+  template <int BYTES, class T> WL_FN void load(T* dst, const T* p, bool pred, same<T> fill) {   \
+    WL_UNROLL for (int i = 0; i < BYTES / static_cast<int>(sizeof(T)); ++i) dst[i] = fill;       \
+    Load<BYTES>::go(dst, p, pred);                                                               \
+  }                                                                                              \
+  template <int BYTES, class T> WL_FN void store(T* p, const T* src, bool pred = true) {         \
+    if (pred) Store<BYTES>::go(p, src);                                                          \
   }
 WL_GLOBAL_FORMS(ld_global, GlobalLoad, st_global, GlobalStore)
 WL_GLOBAL_FORMS(ld_global_stream, GlobalLoadStream, st_global_stream, GlobalStoreStream)
 #undef WL_GLOBAL_FORMS
 
 // An index out of a tensor that nobody writes meanwhile: -1 where pred is false, or where it is no int.
-template <class I>
-WL_FN int lookup(const I* p, bool pred = true) {
+template <class I> WL_FN int lookup(const I* p, bool pred = true) {
   const I index = pred ? __ldg(p) : -1;
   return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
 }

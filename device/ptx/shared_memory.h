@@ -2,15 +2,9 @@
 #pragma once
 namespace wl {
 // The _cluster forms take addresses that come from mapa.
-#define WL_SHARED_FORMS(load, Load, store, Store) \
-  template <int BYTES, class T>                   \
-  WL_FN void load(T* dst, unsigned addr) {        \
-    Load<BYTES>::go(dst, addr);                   \
-  }                                               \
-  template <int BYTES, class T>                   \
-  WL_FN void store(unsigned addr, const T* src) { \
-    Store<BYTES>::go(addr, src);                  \
-  }
+#define WL_SHARED_FORMS(load, Load, store, Store)                                                      \
+  template <int BYTES, class T> WL_FN void load(T* dst, unsigned addr) { Load<BYTES>::go(dst, addr); } \
+  template <int BYTES, class T> WL_FN void store(unsigned addr, const T* src) { Store<BYTES>::go(addr, src); }
 WL_SHARED_FORMS(ld_shared, SharedLoad, st_shared, SharedStore)
 WL_SHARED_FORMS(ld_shared_cluster, ClusterLoad, st_shared_cluster, ClusterStore)
 #undef WL_SHARED_FORMS
@@ -22,8 +16,7 @@ WL_FN unsigned mapa(unsigned addr, int rank) {
 }
 // Stores 4 bytes to another block of the cluster, or this one, and tells the barrier there that they have come. Both addresses are
 // from mapa. Orders nothing else that the thread wrote.
-template <int BYTES, class T>
-WL_FN void st_async(unsigned addr, const T* src, unsigned bar) {
+template <int BYTES, class T> WL_FN void st_async(unsigned addr, const T* src, unsigned bar) {
   static_assert(BYTES == 4, "st_async moves 4 bytes");
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(addr),
                "r"(*reinterpret_cast<const unsigned*>(src)), "r"(bar)
@@ -37,8 +30,7 @@ WL_FN void st_async(unsigned addr, const T* src, unsigned bar) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x" #N ".shared.b16 {" registers "}, [" address "];" : __VA_ARGS__ : "r"(addr)); \
   else if constexpr (X == N)                                                                                                 \
     asm volatile("ldmatrix.sync.aligned.m8n8.x" #N ".trans.shared.b16 {" registers "}, [" address "];" : __VA_ARGS__ : "r"(addr));
-template <int X, bool TRANS, class T>
-WL_FN void ldmatrix(T* dst, unsigned addr) {
+template <int X, bool TRANS, class T> WL_FN void ldmatrix(T* dst, unsigned addr) {
   static_assert((sizeof(T) == 2 || !TRANS) && (X == 1 || X == 2 || X == 4), "ldmatrix moves 1, 2 or 4 matrices");
   unsigned* d = reinterpret_cast<unsigned*>(dst);
   WL_LDMATRIX(1, "%0", "%1", "=r"(d[0]))
@@ -52,8 +44,7 @@ WL_FN void ldmatrix(T* dst, unsigned addr) {
   else if constexpr (X == N)                                                                                                  \
     asm volatile("stmatrix.sync.aligned.m8n8.x" #N ".trans.shared.b16 [%0], {" registers "};" ::"r"(addr), __VA_ARGS__        \
                  : "memory");
-template <int X, bool TRANS, class T>
-WL_FN void stmatrix(unsigned addr, const T* src) {
+template <int X, bool TRANS, class T> WL_FN void stmatrix(unsigned addr, const T* src) {
   static_assert((sizeof(T) == 2 || !TRANS) && (X == 1 || X == 2 || X == 4), "stmatrix moves 1, 2 or 4 matrices");
   const unsigned* s = reinterpret_cast<const unsigned*>(src);
   WL_STMATRIX(1, "%1", "r"(s[0]))
@@ -63,8 +54,7 @@ WL_FN void stmatrix(unsigned addr, const T* src) {
 #undef WL_STMATRIX
 
 // BYTES in 4, 8, 16. Where pred is false the destination becomes zero and g is not read.
-template <int BYTES, class T>
-WL_FN void cp_async(unsigned smem, const T* g, bool pred = true) {
+template <int BYTES, class T> WL_FN void cp_async(unsigned smem, const T* g, bool pred = true) {
   const int size = pred ? BYTES : 0;
   if constexpr (BYTES == 16) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(smem), "l"(g), "r"(size) : "memory");
@@ -73,8 +63,7 @@ WL_FN void cp_async(unsigned smem, const T* g, bool pred = true) {
   }
 }
 // For data used once: they leave the L2 cache first.
-template <int BYTES, class T>
-WL_FN void cp_async_stream(unsigned smem, const T* g, bool pred = true) {
+template <int BYTES, class T> WL_FN void cp_async_stream(unsigned smem, const T* g, bool pred = true) {
   if constexpr (BYTES != 16) return cp_async<BYTES>(smem, g, pred);
   unsigned long long policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
@@ -84,8 +73,5 @@ WL_FN void cp_async_stream(unsigned smem, const T* g, bool pred = true) {
 }
 WL_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until at most the N newest of this thread's groups are under way.
-template <int N>
-WL_FN void cp_async_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
+template <int N> WL_FN void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 }  // namespace wl

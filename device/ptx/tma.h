@@ -26,8 +26,7 @@ namespace wl {
                  "r"(smem), WL_ARGS operands                                                                                  \
                  : "memory");                                                                                                 \
   }                                                                                                                           \
-  template <class T>                                                                                                          \
-  WL_FN void tma_reduce_add(const TensorMap& map, unsigned smem, WL_ARGS params) {                                            \
+  template <class T> WL_FN void tma_reduce_add(const TensorMap& map, unsigned smem, WL_ARGS params) {                         \
     asm volatile("cp.reduce.async.bulk.tensor." rank ".global.shared::cta.add.tile.bulk_group [%0, {" after2                  \
                  "}], [%1];" ::"l"(&map),                                                                                     \
                  "r"(smem), WL_ARGS operands                                                                                  \
@@ -45,14 +44,8 @@ WL_TMA("5d", (int c0, int c1, int c2, int c3, int c4), ("r"(c0), "r"(c1), "r"(c2
 
 WL_FN void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Until at most N of this thread's groups are unfinished; the _read form: have not yet read their shared memory.
-template <int N>
-WL_FN void bulk_wait() {
-  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
-}
-template <int N>
-WL_FN void bulk_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
-}
+template <int N> WL_FN void bulk_wait() { asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> WL_FN void bulk_wait_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
 // Makes this thread's ordinary accesses to shared memory visible to the copy engine and to wgmma. Every writer calls it,
 // then the barrier, then the issue.
 WL_FN void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }

@@ -5,17 +5,12 @@ namespace wl {
 WL_FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 WL_FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Until at most the N newest groups are under way. Groups complete in order.
-template <int N>
-WL_FN void wgmma_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
-}
+template <int N> WL_FN void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
 // For the compiler alone: N accumulators are written and read here, so nothing about them moves across.
-template <int N>
-WL_FN void wgmma_fence_regs(float* acc) {
+template <int N> WL_FN void wgmma_fence_regs(float* acc) {
   WL_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+f"(acc[i])::"memory");
 }
-template <int N>
-WL_FN void wgmma_fence_regs(int* acc) {
+template <int N> WL_FN void wgmma_fence_regs(int* acc) {
   WL_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+r"(acc[i])::"memory");
 }
 
@@ -45,10 +40,8 @@ WL_FN void wgmma_fence_regs(int* acc) {
 #define WL_OF(...) WL_NUMBERS(__VA_ARGS__)
 #define WL_ARGS(...) __VA_ARGS__
 
-template <int N, class T, bool TA, bool TB>
-struct WgmmaShared;
-template <int N, class T, bool TB>
-struct WgmmaRegisters;
+template <int N, class T, bool TA, bool TB> struct WgmmaShared;
+template <int N, class T, bool TB> struct WgmmaRegisters;
 
 // Rows: N, the accumulators (g, r, t, u, v), and the numbers of the operands after them (seven at most, for A in registers).
 // clang-format off
@@ -72,8 +65,7 @@ struct WgmmaRegisters;
 #define WL_SCALED(...) ", p, 1, 1"
 #define WL_PLAIN(...) ", p"
 #define WL_WGMMA_SS(n, where, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                                     \
-  template <bool TA, bool TB>                                                                                            \
-  struct WgmmaShared<n, T, TA, TB> {                                                                                     \
+  template <bool TA, bool TB> struct WgmmaShared<n, T, TA, TB> {                                                         \
     static WL_FN void go(Acc* d, unsigned long long a, unsigned long long b, int accumulate) {                           \
       asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #o2 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types            \
                    " {" WL_OF(WL_NAMES, WL_MORE_NAMES, WL_ARGS where) "}, %" #o0 ", %" #o1 tail("%" #o3 ", %" #o4) "; }" \
@@ -82,8 +74,7 @@ struct WgmmaRegisters;
     }                                                                                                                    \
   };
 #define WL_WGMMA_RS(n, where, o0, o1, o2, o3, o4, o5, o6, T, K, types, Acc, c, tail)                            \
-  template <bool TB>                                                                                            \
-  struct WgmmaRegisters<n, T, TB> {                                                                             \
+  template <bool TB> struct WgmmaRegisters<n, T, TB> {                                                          \
     static WL_FN void go(Acc* d, const unsigned* a, unsigned long long b, int accumulate) {                     \
       asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #o5 ", 0; wgmma.mma_async.sync.aligned.m64n" #n K types   \
                    " {" WL_OF(WL_NAMES, WL_MORE_NAMES, WL_ARGS where) "}, {%" #o0 ", %" #o1 ", %" #o2 ", %" #o3 \

@@ -39,8 +39,7 @@ std::string describe(const Error& error);           // several lines, for a pers
 nlohmann::json to_json(const Error& error);         // {"code", "message", "place", "expected", "found", "remedy"}
 Error error_from_json(const nlohmann::json& json);  // the inverse; an unknown code becomes internal
 
-template <class T>
-using Result = tl::expected<T, Error>;
+template <class T> using Result = tl::expected<T, Error>;
 using Status = Result<std::monostate>;
 inline Status ok() { return std::monostate{}; }
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }

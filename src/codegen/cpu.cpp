@@ -12,8 +12,7 @@ void CpuEmitter::unsupported(const std::string& message, const std::string& expe
   refuse(message, expected, found, "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block");
 }
 
-template <class Other>
-void CpuEmitter::visit(const Other&) {
+template <class Other> void CpuEmitter::visit(const Other&) {
   unsupported("a statement has no counterpart on a CPU", "copies, maps, matrix products, reductions, loops and branches",
               print(program_, *at_));
 }

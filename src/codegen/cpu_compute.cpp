@@ -56,8 +56,7 @@ void CpuEmitter::store(const std::string& to, const std::string& value, const st
 
 // Scans and reductions across vectors, a vector at a time (those along vectors join loops: cpu_fusion.cpp). A scan stores every turn's
 // value.
-template <class Node>
-void CpuEmitter::fold(const Node& node) {
+template <class Node> void CpuEmitter::fold(const Node& node) {
   constexpr bool kEach = std::is_same_v<Node, Scan>;
   bool reverse = false;
   if constexpr (kEach) reverse = node.reverse;

@@ -153,8 +153,7 @@ bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
 }
 
 // turn(index) within a loop of so many turns.
-template <class F>
-void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& turn) {
+template <class F> void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& turn) {
   const std::string variable = fresh(stem);
   const auto block = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
   ranges_.enter(variable, count);
@@ -162,8 +161,7 @@ void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& tur
 }
 
 // each(what is left of the copy) within a loop along dimensions that meet, the slowest of them where one side has several.
-template <class F>
-void CpuEmitter::walk(Copy copy, const Meeting& met, const F& each) {
+template <class F> void CpuEmitter::walk(Copy copy, const Meeting& met, const F& each) {
   const std::size_t a = met.a[0], b = met.b[0];
   const std::int64_t count = std::min(copy.src.extent[a], copy.dst.extent[b]);
   turns("m", count, [&](const Index& m) {

@@ -63,8 +63,7 @@ class CpuEmitter : Emitter {
   void statement(const Statement& statement);
   void visit(const For& loop);
   void visit(const If& branch);
-  template <class Other>
-  void visit(const Other&);  // what a CPU has no counterpart for
+  template <class Other> void visit(const Other&);  // what a CPU has no counterpart for
   void unsupported(const std::string& message, const std::string& expected, const std::string& found);
 
   // cpu_fusion.cpp
@@ -89,10 +88,8 @@ class CpuEmitter : Emitter {
   void visit(const Copy& copy);
   void move(const Copy& copy);
   void gathered(Copy copy);
-  template <class F>
-  void turns(const std::string& stem, std::int64_t count, const F& turn);
-  template <class F>
-  void walk(Copy copy, const Meeting& met, const F& each);
+  template <class F> void turns(const std::string& stem, std::int64_t count, const F& turn);
+  template <class F> void walk(Copy copy, const Meeting& met, const F& each);
   Side side_of(const Tile& tile) const;
   bool is_strided(const Tile& tile) const;  // a buffer's tile: one stride a dimension, across no panel's edge
   Index address(const Tile& tile) const;
@@ -114,8 +111,7 @@ class CpuEmitter : Emitter {
   void visit(const Mma& mma);
   void visit(const Reduce& reduce);
   void visit(const tile::Scan& scan);
-  template <class Node>
-  void fold(const Node& node);
+  template <class Node> void fold(const Node& node);
   void visit(const Rearrange& node);
   struct Loop {
     std::string variable;

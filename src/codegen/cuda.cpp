@@ -5,8 +5,7 @@ namespace warploom::codegen {
 namespace {
 constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 
-template <class Node, class... Nodes>
-constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
+template <class Node, class... Nodes> constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
 
 // Not where blocks must all run together, or a buffer is cleared before the launch.
 bool set_up_early(const Program& program, const target::Capabilities& capabilities) {

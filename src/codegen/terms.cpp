@@ -94,14 +94,10 @@ struct Renamer {
     item(value.shift);
     for (Value& operand : value.operands) item(operand);
   }
-  template <class T>
-  void item(Optional<T> optional) {
-    item(optional.value);
-  }
+  template <class T> void item(Optional<T> optional) { item(optional.value); }
   void item(const auto&) {}
 
-  template <class Node>
-  void statement(Node& node) {
+  template <class Node> void statement(Node& node) {
     line(*this, node);
     if constexpr (requires { node.variable; }) name(node.variable);
     if constexpr (requires { node.body; }) body(node.body);

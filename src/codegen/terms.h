@@ -46,12 +46,10 @@ bool has_coordinates(const Value& value);
 // Text with indentation: lines are added, blocks opened and closed.
 class Writer {
  public:
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
+  template <class... Args> void line(fmt::format_string<Args...> format, Args&&... args) {
     text_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') + fmt::format(format, std::forward<Args>(args)...) + '\n';
   }
-  template <class... Args>
-  void open(fmt::format_string<Args...> format, Args&&... args) {
+  template <class... Args> void open(fmt::format_string<Args...> format, Args&&... args) {
     line(format, std::forward<Args>(args)...);
     ++depth_;
   }
@@ -66,8 +64,7 @@ class Writer {
       for (; levels > 0; --levels) out.close();
     }
   };
-  template <class... Args>
-  Block block(fmt::format_string<Args...> format, Args&&... args) {
+  template <class... Args> Block block(fmt::format_string<Args...> format, Args&&... args) {
     open(format, std::forward<Args>(args)...);
     return {*this};
   }

@@ -66,8 +66,7 @@ Result<Id> dequantized(Writer& w, Id x, Id scale, Id zero = kAbsent) {
 }
 
 // The p-th root of the sum over windows, or over all, of |x|^p.
-template <class Sum>
-Id rooted(Writer& w, Id x, const Sum& sum) {
+template <class Sum> Id rooted(Writer& w, Id x, const Sum& sum) {
   const auto p = static_cast<double>(w.node.integer("p"));
   const Id size = w.make(OpKind::Abs, {x}, "abs");
   if (p == 1) return sum(size);

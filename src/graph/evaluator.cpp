@@ -172,8 +172,7 @@ class Evaluator {
   }
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.
-  template <class To>
-  void copy(const View& from, const Box& part, const View& place, To& to) const {
+  template <class To> void copy(const View& from, const Box& part, const View& place, To& to) const {
     for_runs(part, means_.threads, kRun, [&](std::int64_t, std::int64_t n, const Shape& at) {
       const std::int64_t i = address(place, at);
       load(from, at, n, to.value.data() + i, to.magnitude.empty() ? nullptr : to.magnitude.data() + i);

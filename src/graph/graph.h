@@ -90,8 +90,7 @@ struct Node {
   std::map<std::string, Attribute> attributes = {};  // defaults filled in (operators.cpp)
 
   // The attribute's value, or `otherwise` if it is absent or of another type.
-  template <class T>
-  T attribute(std::string_view key, T otherwise = {}) const {
+  template <class T> T attribute(std::string_view key, T otherwise = {}) const {
     const auto found = attributes.find(std::string(key));
     const T* value = found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
     return value ? *value : otherwise;

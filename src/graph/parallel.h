@@ -37,8 +37,7 @@ inline void parallel_for(std::int64_t count, int threads, const std::function<vo
 
 // [0, count) in parts of at least `grain`, at most one a core; `work(result, begin, end)` of each part at the same time, the caller's
 // among them. The parts' results, in order.
-template <class T, class Work>
-std::vector<T> in_parallel(std::int64_t count, std::int64_t grain, Work work) {
+template <class T, class Work> std::vector<T> in_parallel(std::int64_t count, std::int64_t grain, Work work) {
   const std::int64_t parts = std::clamp<std::int64_t>(count / grain, 1, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<T> results(parts);
   parallel_for(parts, 0, [&](std::int64_t p) { work(results[p], count * p / parts, count * (p + 1) / parts); });

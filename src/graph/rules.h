@@ -70,8 +70,7 @@ class Writer : public Question {
     return constant(Dtype::i64, {std::ssize(values)}, {values.begin(), values.end()}, what);
   }
   // The constant whose element of flat index i is value(i).
-  template <class Value>
-  Id table(Dtype type, const Shape& shape, std::string_view what, const Value& value) {
+  template <class Value> Id table(Dtype type, const Shape& shape, std::string_view what, const Value& value) {
     if (dry_) return graph_.add_tensor({{fresh(what), type, shape}, std::nullopt});
     std::vector<double> values(element_count(shape));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(value(static_cast<std::int64_t>(i)));

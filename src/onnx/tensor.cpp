@@ -66,8 +66,7 @@ Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source
 }
 
 // The bytes of a typed field, one element each, narrowed to the tensor's type.
-template <class Narrow, class Field>
-Bytes narrowed(const Field& field) {
+template <class Narrow, class Field> Bytes narrowed(const Field& field) {
   const std::vector<Narrow> values(field.begin(), field.end());
   const auto bytes = std::as_bytes(std::span(values));
   return {bytes.begin(), bytes.end()};

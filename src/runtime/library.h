@@ -14,15 +14,11 @@ namespace warploom::runtime {
 // An address that becomes whatever kind of function it is given to.
 struct Symbol {
   void* address;
-  template <class F>
-  operator F*() const {
-    return reinterpret_cast<F*>(address);
-  }
+  template <class F> operator F*() const { return reinterpret_cast<F*>(address); }
 };
 
 // Makes a library's objects as create(&object, arguments...), each until its last copy goes; null where there is none.
-template <class... Arguments>
-struct Maker {
+template <class... Arguments> struct Maker {
   int (*create)(void**, Arguments...);
   int (*destroy)(void*);
   std::shared_ptr<void> operator()(Arguments... arguments) const {

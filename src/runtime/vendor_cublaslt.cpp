@@ -45,8 +45,7 @@ struct CublasLt {
   bool ready = library.complete() && create(&handle) == 0;
 };
 
-template <class T>
-bool set(CublasLt::Set* function, const Object& object, int attribute, const T& value) {
+template <class T> bool set(CublasLt::Set* function, const Object& object, int attribute, const T& value) {
   return object && function(object.get(), attribute, &value, sizeof value) == 0;
 }
 

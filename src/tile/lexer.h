@@ -166,8 +166,7 @@ class Cursor {
     const std::string_view token = token_at(text).text;
     return token.empty() ? token : text.substr(token.data() + token.size() - text.data());
   }
-  template <class T>
-  T number(std::string_view message) {
+  template <class T> T number(std::string_view message) {
     T value = 0;
     const std::string_view text = peek().text;
     if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) fail(std::string(message));

@@ -39,8 +39,7 @@ class Reader : public Cursor {
   void item(std::optional<Index>& to) { item(to.emplace(0)); }
   void item(Value& to) { to = value(0); }
   void item(Flag<bool> flag) { flag.on = option(flag.word); }
-  template <class T>
-  void item(Optional<T> optional) {
+  template <class T> void item(Optional<T> optional) {
     if (option(optional.word)) item(optional.value);
   }
   void item(std::vector<TensorId>& tensors) {
@@ -186,8 +185,7 @@ class Reader : public Cursor {
 };
 
 using Node = decltype(Statement::node);
-template <std::size_t... I>
-Node node_of(std::size_t index, std::index_sequence<I...>) {
+template <std::size_t... I> Node node_of(std::size_t index, std::index_sequence<I...>) {
   return std::array<Node, sizeof...(I)>{Node(std::in_place_index<I>)...}[index];
 }
 
@@ -259,8 +257,7 @@ class Parser {
     return ok();
   }
 
-  template <class Declared>
-  Status declare(Reader& io, std::vector<Declared>& list, std::string_view what) {
+  template <class Declared> Status declare(Reader& io, std::vector<Declared>& list, std::string_view what) {
     Declared declared;
     line(io, declared);
     io.expect_end();

@@ -51,8 +51,7 @@ class Writer {
     out += value.operands.empty() ? "()" : ")";
   }
   void item(Flag<const bool> flag) { out += flag.on ? flag.word : ""; }
-  template <class T>
-  void item(Optional<T> optional) {
+  template <class T> void item(Optional<T> optional) {
     if (!optional.there) return;
     out += optional.word;
     item(optional.value);

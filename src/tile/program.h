@@ -209,14 +209,10 @@ struct Statement {
       node;
   Location location;
 
-  template <class Node>
-  const Node* as() const {  // null where it is another
+  template <class Node> const Node* as() const {  // null where it is another
     return std::get_if<Node>(&node);
   }
-  template <class... Nodes>
-  bool is() const {
-    return (std::holds_alternative<Nodes>(node) || ...);
-  }
+  template <class... Nodes> bool is() const { return (std::holds_alternative<Nodes>(node) || ...); }
   decltype(auto) visit(const auto& f) const { return std::visit(f, node); }
 };
 

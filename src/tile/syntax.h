@@ -34,34 +34,24 @@ inline std::optional<ReduceOp> reduce_op_named(std::string_view name) {
 using warploom::name_of;  // types and operations too, which the overload above would hide
 
 // Items that their type alone does not tell apart. T may be const.
-template <class T>
-struct Flag {
+template <class T> struct Flag {
   std::string_view word;
   T& on;
 };
-template <class T>
-struct Optional {  // a word and what follows it
+template <class T> struct Optional {  // a word and what follows it
   std::string_view word;
   bool there;  // when printed
   T value;
 };
-template <class T>
-Optional(std::string_view, bool, T&&) -> Optional<T>;
-template <class T>
-struct Named {  // a tensor or a pipeline by its name
+template <class T> Optional(std::string_view, bool, T&&) -> Optional<T>;
+template <class T> struct Named {  // a tensor or a pipeline by its name
   T& id;
   bool is_pipeline = false;
 };
-template <class T>
-struct Extents {
-  T& list;
-};
-template <class T>
-Flag(std::string_view, T&) -> Flag<T>;
-template <class T>
-Named(T&, bool = false) -> Named<T>;
-template <class T>
-Extents(T&) -> Extents<T>;
+template <class T> struct Extents { T& list; };
+template <class T> Flag(std::string_view, T&) -> Flag<T>;
+template <class T> Named(T&, bool = false) -> Named<T>;
+template <class T> Extents(T&) -> Extents<T>;
 
 void all(auto& io, auto&&... items) { (io.item(items), ...); }
 

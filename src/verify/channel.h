@@ -15,8 +15,7 @@ inline constexpr int kOutOfMemoryStatus = 77;  // the evaluator's exit status wh
 
 // A record is written by listing its fields once, with NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE, and read back by this:
 // `json` as a T; internal when it is none.
-template <class T>
-Result<T> record_from(const nlohmann::json& json, const char* what) {
+template <class T> Result<T> record_from(const nlohmann::json& json, const char* what) {
   try {
     return json.get<T>();
   } catch (const std::exception& error) {

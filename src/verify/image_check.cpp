@@ -23,15 +23,13 @@ bool is_allowed(std::string_view name) {
 }
 
 // `count` records at `offset` of the file; fewer where it ends before.
-template <class T>
-std::vector<T> table(std::string_view file, std::uint64_t offset, std::uint64_t count) {
+template <class T> std::vector<T> table(std::string_view file, std::uint64_t offset, std::uint64_t count) {
   if (offset > file.size()) return {};
   std::vector<T> out(std::min<std::uint64_t>(count, (file.size() - offset) / sizeof(T)));
   if (!out.empty()) std::memcpy(out.data(), file.data() + offset, out.size() * sizeof(T));
   return out;
 }
-template <class T>
-std::vector<T> contents(std::string_view file, const Elf64_Shdr& section) {
+template <class T> std::vector<T> contents(std::string_view file, const Elf64_Shdr& section) {
   return table<T>(file, section.sh_offset, section.sh_size / sizeof(T));
 }
 

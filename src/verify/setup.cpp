@@ -2,8 +2,7 @@
 #include "verify/channel.h"
 
 // An attribute's alternative goes along by its number: a real 1.0 must not come back as an integer.
-template <class... T>
-struct nlohmann::adl_serializer<std::variant<T...>> {
+template <class... T> struct nlohmann::adl_serializer<std::variant<T...>> {
   static void to_json(json& out, const std::variant<T...>& value) {
     out = {value.index(), std::visit([](const auto& one) { return json(one); }, value)};
   }

@@ -16,7 +16,6 @@
 // an epilogue may double what came before (hence the 2 in the element bound).
 #include "verify/tolerance.h"
 #include <fmt/format.h>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>

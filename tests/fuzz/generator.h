@@ -43,14 +43,8 @@ class Generator {
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
   }
-  template <class T>
-  T pick(std::initializer_list<T> list) {
-    return list.begin()[random_.below(list.size())];
-  }
-  template <class T>
-  const T& pick(const std::vector<T>& list) {
-    return list[random_.below(list.size())];
-  }
+  template <class T> T pick(std::initializer_list<T> list) { return list.begin()[random_.below(list.size())]; }
+  template <class T> const T& pick(const std::vector<T>& list) { return list[random_.below(list.size())]; }
   std::string fresh(const std::string& stem);
   Dtype any_dtype();
   Index at_same(const Variable& v);  // the variable's number of turns, spelled in one of many ways

@@ -36,10 +36,7 @@ class Maker {
 
   std::int64_t below(std::int64_t bound) { return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound))); }
   bool chance(int percent) { return below(100) < percent; }
-  template <class T>
-  T any(std::initializer_list<T> list) {
-    return *(list.begin() + random.below(list.size()));
-  }
+  template <class T> T any(std::initializer_list<T> list) { return *(list.begin() + random.below(list.size())); }
   std::int64_t size() { return any<std::int64_t>({1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 32, 33, 40, 64}); }
 
   TensorId input(Dtype type, Shape shape, Fill fill);

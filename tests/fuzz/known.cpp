@@ -213,10 +213,7 @@ class Follower {
     write(s.dst, reduced(s.op, read(s.src), static_cast<double>(length)), true);
   }
   void visit(const Rearrange& s) { write(s.dst, read(s.src), true); }
-  template <class Other>
-  void visit(const Other&) {
-    throw Unbounded{};
-  }
+  template <class Other> void visit(const Other&) { throw Unbounded{}; }
   void visit(const ClusterReduce& s) {
     const Known own = read(s.dst);
     const auto [met, fresh] = met_.try_emplace(&s, own);

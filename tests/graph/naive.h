@@ -10,8 +10,7 @@ namespace warploom::graph {
 using Values = std::vector<double>;
 
 // What call(columns of one element, where the result goes) gives of x.
-template <class Call>
-double element_of(Values x, const Call& call) {
+template <class Call> double element_of(Values x, const Call& call) {
   std::vector<Column> columns;
   for (double& value : x) columns.push_back({&value});
   double result = 0;

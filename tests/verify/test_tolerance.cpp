@@ -25,8 +25,7 @@ struct Case {
     EXPECT_TRUE(made);
     truth = std::move(*made);
   }
-  template <class Round>
-  void evaluate(Round round) {
+  template <class Round> void evaluate(Round round) {
     for (std::int64_t i = 0; i < sizes.m; ++i)
       for (std::int64_t j = 0; j < sizes.n; ++j) {
         float sum = 0;

@@ -18,8 +18,7 @@ inline void require(bool holds, std::string_view what) {
   std::abort();
 }
 // An error that a reader may give: `internal` is for faults of the program.
-template <class T>
-bool read(const Result<T>& result) {
+template <class T> bool read(const Result<T>& result) {
   if (!result) require(result.error().code != ErrorCode::kInternal, describe(result.error()));
   return result.has_value();
 }

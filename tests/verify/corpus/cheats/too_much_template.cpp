@@ -2,10 +2,7 @@
 // expect: compile-failed
 // problem: relu
 // warploom: kernel relu grid=41 args=x,y
-template <int N>
-struct Deep {
-  using Type = typename Deep<N + 1>::Type;
-};
+template <int N> struct Deep { using Type = typename Deep<N + 1>::Type; };
 using Endless = Deep<0>::Type;
 
 extern "C" void relu(void* const* buffers, long long row, void*) {

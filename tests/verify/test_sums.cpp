@@ -59,6 +59,8 @@ TEST(Sums, OfLinesThatAreInfiniteSayNothing) {
   EXPECT_EQ(refused.error().code, ErrorCode::kCandidateNonFinite);
   sample.truth[3] = -HUGE_VAL;
   EXPECT_TRUE(sample.judged(1e-7));
+  sample.truth[3] = std::nan(""), sample.set(700 * 3 + 1, std::nan(""));
+  EXPECT_TRUE(sample.judged(1e-7));
   sample.set(700 * 4 + 1, 50);
   EXPECT_FALSE(sample.judged(1e-7));
 }

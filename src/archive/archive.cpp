@@ -188,7 +188,8 @@ Status Archive::set_up() const {
   if (id != kApplicationId) {
     const auto tables = fresh ? number("SELECT count(*) FROM sqlite_master") : Result<std::int64_t>(1);
     const bool unread = !tables && tables.error().code == ErrorCode::kArchiveDamaged;
-    if (unread || (tables && *tables > 0)) return foreign(path_, "an SQLite database of another program");
+    const auto other = [&] { return number("PRAGMA application_id").value_or(id) != kApplicationId; };  // not made in between
+    if (unread || (tables && *tables > 0 && other())) return foreign(path_, "an SQLite database of another program");
     if (!tables) return fail(tables.error());
   }
   WARPLOOM_CHECK(execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));

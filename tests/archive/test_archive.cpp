@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <fstream>
+#include <future>
 #include "archive/archive.h"
 #include "base/file.h"
 namespace warploom::archive {
@@ -264,6 +265,15 @@ TEST_F(ArchiveTest, KillingTheWriterLosesNothingAcknowledged) {
     last = static_cast<int>(found->size()) - 1;
   }
   EXPECT_GT(last, 0);
+}
+
+TEST_F(ArchiveTest, SeveralMayMakeOneAtOnce) {
+  for (int round = 0; round < 60; ++round) {
+    const auto path = folder_.path() / fmt::format("new{}.sqlite", round);
+    std::vector<std::future<bool>> opened;
+    for (int i = 0; i < 6; ++i) opened.push_back(std::async(std::launch::async, [&] { return Archive::open(path).has_value(); }));
+    for (auto& one : opened) EXPECT_TRUE(one.get()) << round;
+  }
 }
 
 TEST_F(ArchiveTest, TwoWritersTakeTurns) {

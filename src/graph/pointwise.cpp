@@ -129,7 +129,10 @@ Value is_infinite(const Node& node, const Value& x) {
 double magnitude_of(ValueOp op, int arity, const double* x, double v, const double* e) {
   if (!std::isinf(v)) return std::fabs(v) + moved(op, x, v, e);
   double given = -1, others = 0;  // of what is infinite already; of the rest
-  for (int k = 0; k < arity; ++k) (std::isinf(x[k]) ? given : others) = std::max(std::isinf(x[k]) ? given : others, e[k]);
+  for (int k = 0; k < arity; ++k) {
+    double& most = std::isinf(x[k]) ? given : others;
+    most = std::max(most, e[k]);
+  }
   return given >= 0 ? given : others == 0 ? 0 : HUGE_VAL;
 }
 }  // namespace

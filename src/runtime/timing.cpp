@@ -61,8 +61,9 @@ Result<std::vector<Samples>> measure(Executor& device, const std::vector<std::ve
   }
   const bool in_series = !all.empty() && all[0].calls_per_sample > 1;
   const auto wanted = [&] {  // in few steps, each of which sees whether calls really are that short
-    constexpr int kStep = 32, kMost = 400;
-    const int enough = static_cast<int>(std::min<double>(std::ceil(options.least_us / std::max(shortest, 0.1)), kMost));
+    constexpr int kStep = 32;
+    const int enough =
+        static_cast<int>(std::min<double>(std::ceil(options.least_us / std::max(shortest, 0.1)), options.most_times));
     return in_series ? 1 : std::clamp(enough, 1, kStep * times);
   };
   times = wanted();

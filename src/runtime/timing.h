@@ -18,6 +18,7 @@ struct MeasureOptions {
   double budget_ms = 500;  // for all alternatives together; min_samples may exceed it (but never fivefold)
   double short_us = 20;    // calls faster than this are timed in series
   double least_us = 0;     // calls that are not are repeated until a sample is about as long as this
+  int most_times = 400;    // but no more often than this
   double warm_us = 0;      // before each sample of calls shorter than this one runs untimed, since `around` cools the caches
   std::uint64_t seed = 1;  // of the bootstrap
   // Called before and after every sample, outside its time, with its alternative's number and how many of its calls are made.

@@ -260,8 +260,7 @@ class Explorer {
       }
       if (compile_->pending() == 0) break;
       // Where nothing is right yet the budget holds only after the search's patience: a small one may go before anything is judged.
-      const bool enough = options_.patience_seconds > 0 ? best_us_ > 0 : run_.candidates > 0;
-      if (left() < reserve() + judge_seconds_ && (enough || left() <= -options_.patience_seconds)) break;
+      if (left() < reserve() + judge_seconds_ && (best_us_ > 0 || left() <= -options_.patience_seconds)) break;
       std::optional<Compiled> compiled = compile_->take(milliseconds(100), milliseconds(problem_.recorded ? 3'600'000 : 3'000));
       if (!compiled) continue;
       WARPLOOM_CHECK(judge(*compiled));

@@ -13,7 +13,8 @@
 //   tf32, bf16, fp16, fp8
 //               frobenius  max(vendor's, 2 u_in + d u_out + 4 √k u32)
 //               element    (4 u_in + (4 + 4 √k) u32) E + 2 d u_out |r|
-//   In every track a type's smallest step, where numbers are too small for its digits, is allowed for on top of both.
+//   In every track what is lost where numbers are too small for a type's digits (of fp32 and bf16 2^-116, of others their smallest
+//   step) is allowed for on top of both.
 //   tolerance   1e-4 (fp32) or 1e-2 (16 bits), absolute and relative, for every element; no Frobenius bound
 //
 // tolerance.cpp derives the constants. u_in counts only where operands are stored wider than the track computes.

@@ -45,6 +45,8 @@ struct Input {
   const char* name;
   const char* file;  // null: made from the seed
   unsigned long long seed;
+  double scale;
+  bool positive;
   long long elements;
   Type type;
 };
@@ -57,7 +59,7 @@ struct Output {
   Type type;
 };
 const Input kInputs[] = {
-{{#inputs}}    {"{{variable}}", {{file}}, {{seed}}ull, {{elements}}, type<{{element}}>({{kept}})},
+{{#inputs}}    {"{{variable}}", {{file}}, {{seed}}ull, {{scale}}, {{positive}}, {{elements}}, type<{{element}}>({{kept}})},
 {{/inputs}}};
 const Output kOutputs[] = {
 {{#outputs}}    {"{{variable}}", {{file}}, {{indices}}, {{allowed}}, {{elements}}, type<{{element}}>({{kept}})},
@@ -78,7 +80,7 @@ Bytes read(const std::string& path) {
   return bytes;
 }
 
-// SplitMix64's numbers, their leading bits as a fraction in [-1, 1), integers in [0, 4), truth values 0 or 1.
+// SplitMix64's numbers, their leading bits as a fraction in [-1, 1) times the scale, perhaps without their sign, integers in [0, 4), truth values 0 or 1.
 Bytes make(const Input& input) {
   Bytes bytes(static_cast<std::size_t>(input.elements * input.type.bytes));
   for (long long i = 0; i < input.elements; ++i) {
@@ -87,9 +89,9 @@ Bytes make(const Input& input) {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     z ^= z >> 31;
     const int kept = input.type.kept;
-    const double value = kept > 0 ? static_cast<double>(static_cast<long long>(z) >> (64 - kept)) / static_cast<double>(1ll << (kept - 1))
+    const double value = kept > 0 ? static_cast<double>(static_cast<long long>(z) >> (64 - kept)) / static_cast<double>(1ll << (kept - 1)) * input.scale
                                   : static_cast<double>(z >> (64 + kept));
-    input.type.put(bytes.data() + i * input.type.bytes, value);
+    input.type.put(bytes.data() + i * input.type.bytes, input.positive ? std::fabs(value) : value);
   }
   return bytes;
 }

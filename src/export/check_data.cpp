@@ -1,14 +1,15 @@
 // What `make check` compares with: inputs, and outputs by the FP64 reference, whole or sampled.
 //
 // Inputs are made again anywhere from a seed: element i is SplitMix64's i-th number, of which as many leading bits are kept as the
-// type's significand holds, as a fraction in [-1, 1) (integers: [0, 4); booleans: fair). So every value is exact in its type, and
-// a bundle's check.cpp makes the same bits without any rounding.
+// type's significand holds, as a fraction in [-1, 1) (integers: [0, 4); booleans: fair), times a power of two where it is the weights of
+// a network, without its sign where it is a variance. So every value is exact in its type, and a bundle's check.cpp makes the same bits without any rounding.
 
 #include <new>
 #include "base/random.h"
 #include "export/bundle.h"
 #include "graph/parallel.h"
 #include "graph/reference.h"
+#include "verify/inputs.h"
 #include "verify/tolerance.h"
 namespace warploom::export_ {
 namespace {
@@ -29,19 +30,19 @@ int kept_bits(Dtype dtype) {
   return is_float(dtype) ? std::min(24, -std::ilogb(unit_roundoff(dtype))) : -2;
 }
 
-std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements) {
+std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements, double scale, bool positive) {
   std::vector<std::byte> bytes(elements * bytes_of(dtype));
   const int kept = kept_bits(dtype);
-  const double unit = std::ldexp(1.0, 1 - kept);
+  const double unit = std::ldexp(scale, 1 - kept);
   constexpr std::int64_t kPart = 1 << 18;
   graph::parallel_for(ceil_div(elements, kPart), 0, [&](std::int64_t part) {
     Random random(seed);
     random.skip(static_cast<std::uint64_t>(part * kPart));
     for (std::int64_t i = part * kPart; i < std::min(elements, (part + 1) * kPart); ++i) {
       const std::uint64_t bits = random.next();
-      store_from_double(dtype, bytes.data(), i,
-                        kept > 0 ? static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)) * unit
-                                 : static_cast<double>(bits >> (64 + kept)));
+      const double value = kept > 0 ? static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)) * unit
+                                    : static_cast<double>(bits >> (64 + kept));
+      store_from_double(dtype, bytes.data(), i, positive ? std::fabs(value) : value);
     }
   });
   return bytes;
@@ -106,14 +107,21 @@ Result<std::vector<BundleFile>> check_data(nlohmann::json& record, const LaunchL
   // Inputs are made from the seed; a tensor whose bytes the model holds keeps them.
   std::map<std::string, std::vector<std::byte>> made;
   std::vector<std::string> given;  // those that the model does not hold
+  const std::vector<graph::InputRole> roles = graph::input_roles(graph);
   for (std::size_t i = 0; i < list.inputs.size(); ++i) {
     const BufferSpec& input = list.inputs[i];
     const auto& held = graph.tensor(*graph.tensor_named(input.name)).constant;
-    const auto& values = made[input.name] = held ? *held : generate(input.dtype, input_seed(seed, i), input.elements());
+    const auto at = std::ranges::find(graph.inputs, *graph.tensor_named(input.name)) - graph.inputs.begin();
+    const graph::InputRole role = held ? graph::InputRole{} : roles[at];
+    const double scale = verify::weight_scale(role.terms, 0, 0.577, input.dtype);
+    const auto& values = made[input.name] =
+        held ? *held : generate(input.dtype, input_seed(seed, i), input.elements(), scale, role.variance);
     const std::string name = fmt::format("input_{}.bin", i);
     add(record["inputs"][i], input.dtype,
         {{"held", held.has_value()},
          {"stored", name},
+         {"scale", fmt::format("{:a}", scale)},
+         {"positive", role.variance ? "true" : "false"},
          {"file", whole || held ? stored(name, packed(values)) : "nullptr"},
          {"seed", input_seed(seed, i)}});
     if (!held) given.push_back(record["inputs"][i]["variable"]);

@@ -147,6 +147,8 @@ class Evaluator {
         case OpClass::movement: movement(node, *box); break;
         default: return fail({ErrorCode::kInternal, "a node is no primitive", place_of(node)});
       }
+      const bool computed = class_of(node.op) != OpClass::view && class_of(node.op) != OpClass::movement;
+      if (computed && means_.magnitudes) to.overflowed = to.overflowed || overflows(node, node.outputs[0] == wanted);
       for (TensorId id : node.inputs)
         if (id != kAbsent && last_use[id] == n) views_[id].owner.reset();
     }
@@ -169,6 +171,26 @@ class Evaluator {
     if (means_.magnitudes) fresh->magnitude.resize(count);
     views_[node.outputs[0]] = packed(box, fresh);
     return *fresh;
+  }
+
+  // Whether the node's numbers are more than their type holds, in fp32 on the way or, where they are not wanted themselves, as stored.
+  bool overflows(const Node& node, bool wanted) const {
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    if (!is_float(dtype) || dtype == Dtype::f64) return false;
+    const auto beyond = [&](const std::vector<double, Unset>& numbers, Dtype type) {
+      const auto largest = [&](double& most, std::int64_t from, std::int64_t to) {
+        for (std::int64_t i = from; i < to; ++i) {
+          const double size = std::fabs(numbers[i]);
+          most = size > most && size < HUGE_VAL ? size : most;
+        }
+      };
+      double most = 0;
+      for (const double part : in_parallel<double>(std::ssize(numbers), 1 << 18, largest)) most = std::max(most, part);
+      return !std::isfinite(rounded(type, most));
+    };
+    const Storage& made = *views_[node.outputs[0]].owner;
+    const bool sums = class_of(node.op) != OpClass::pointwise;
+    return (!wanted && beyond(made.value, dtype)) || (sums && beyond(made.magnitude, Dtype::f32));
   }
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.

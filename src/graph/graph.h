@@ -150,4 +150,11 @@ bool is_primitive(const Graph& graph);
 
 // Elements that the node sums, or otherwise reduces, for one of its output: a product's k, a window's taps; 1 where there is one.
 std::int64_t terms_of(const Graph& graph, const Node& node);
+// What an input is for, as far as numbers drawn without regard to it make no sense of a network.
+struct InputRole {
+  std::int64_t terms =
+      1;  // where products follow on products: how many the one sums whose weights these are; else layers grow or vanish
+  bool variance = false;  // the square root is taken of it and a constant: negative numbers make NaN of all that follows
+};
+std::vector<InputRole> input_roles(const Graph& graph);  // one an input
 }  // namespace warploom::graph

@@ -76,6 +76,7 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
 
 struct ValueAndMagnitude {
   std::vector<double> value, magnitude;
+  bool overflowed = false;  // a number on the way here is larger than its tensor's type holds
 };
 // Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles; of magnitudes none where they are not wanted.
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,

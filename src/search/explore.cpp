@@ -305,6 +305,9 @@ class Explorer {
     verify::Verdict& verdict = entry.verdict;
     if (list) {
       request.list = entry.list = std::move(*list);
+      // What an earlier run compiled is cached: by whom, remember() will ask.
+      if (promotes && entry.compiler.empty() && !problem_.recorded)
+        if (const auto binary = runtime::compile(entry.list)) entry.compiler = binary->compiler;
       WARPLOOM_TRY(verdict, problem_.recorded ? problem_.recorded(entry.schedule, request) : judge.judge(request));
     } else {
       verdict = {.error_found = list.error()};

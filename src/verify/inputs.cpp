@@ -84,6 +84,8 @@ Keys keys_of(const Stream& stream, std::int64_t block) {
   return {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), static_cast<std::uint32_t>(b)};
 }
 
+std::int32_t big_of(Dtype dtype) { return bits_of(dtype) < 32 ? 30 : 1000; }  // times an outlier
+
 void make_values(const Stream& stream, float* out, std::int64_t begin, std::int64_t count, Keys keys) {
   if (!is_float(stream.dtype)) {
     const std::int64_t bound = stream.dtype == Dtype::boolean ? 2 : stream.index_bound > 0 ? stream.index_bound : 16;
@@ -95,13 +97,16 @@ void make_values(const Stream& stream, float* out, std::int64_t begin, std::int6
     }
     return;
   }
-  const std::int32_t big = bits_of(stream.dtype) < 32 ? 30 : 1000;
   const Row& row = kRows[static_cast<std::size_t>(stream.family)];
-  if (row.shape == Shape::bell || row.shape == Shape::outliers)
-    return bell(out, begin, count, keys, row.shift * kBellFive / 5, kBellScale * row.scale,
-                row.shape == Shape::outliers ? big : 1);
-  unit(out, begin, count, keys);
-  for (std::int64_t i = 0; row.shape == Shape::signs && i < count; ++i) out[i] = out[i] < 0.5f ? 1.0f : -1.0f;
+  const auto scale = static_cast<float>(stream.scale);
+  if (row.shape == Shape::bell || row.shape == Shape::outliers) {
+    bell(out, begin, count, keys, row.shift * kBellFive / 5, kBellScale * row.scale * scale,
+         row.shape == Shape::outliers ? big_of(stream.dtype) : 1);
+  } else {
+    unit(out, begin, count, keys);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = scale * (row.shape != Shape::signs ? out[i] : out[i] < 0.5f ? 1.0f : -1.0f);
+  }
+  for (std::int64_t i = 0; i < (stream.positive ? count : 0); ++i) out[i] = std::fabs(out[i]);
 }
 
 void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t count) {
@@ -158,8 +163,28 @@ void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t coun
   });
 }
 
-Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::uint64_t seed) {
-  const graph::TensorId id = graph.inputs[input];
-  return {seed, input, family, graph.tensor(id).dtype, index_bound(graph, id)};
+double weight_scale(std::int64_t terms, double mean, double deviation, Dtype dtype) {
+  if (terms <= 1 || !is_float(dtype) || bits_of(dtype) < 16) return 1;
+  const auto k = static_cast<double>(terms);
+  return std::exp2(-std::round(std::log2(std::sqrt(k) * deviation + k * std::fabs(mean))));
+}
+
+std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, std::uint64_t seed) {
+  const Row& row = kRows[static_cast<std::size_t>(family)];
+  const std::vector<graph::InputRole> roles = graph::input_roles(graph);
+  std::vector<Stream> streams;
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    const graph::TensorId id = graph.inputs[i];
+    const Dtype dtype = graph.tensor(id).dtype;
+    // One in 1024 is so much larger; most of the short sums have none.
+    const double found = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024)),
+                 many = big_of(dtype) / 32.0 * found;
+    const double outliers = row.shape == Shape::outliers ? std::hypot(1, many) : 1;
+    const bool unit = row.shape == Shape::unit;
+    const double size = row.scale, mean = unit ? 0.5 : row.shift * size, deviation = unit ? 0.29 : outliers * size;
+    const double scale = weight_scale(roles[i].terms, mean, deviation, dtype);
+    streams.push_back({seed, static_cast<int>(i), family, dtype, index_bound(graph, id), scale, roles[i].variance});
+  }
+  return streams;
 }
 }  // namespace warploom::verify

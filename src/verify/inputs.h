@@ -26,11 +26,18 @@ struct Stream {
   InputFamily family = InputFamily::normal;
   Dtype dtype = Dtype::f32;
   std::int64_t index_bound = 0;  // integers: exclusive upper bound of an index, 0: no index
+  double scale = 1;              // a power of two, of floats
+  bool positive = false;         // without its sign
 };
 
 // Writes elements [begin, begin + count) to `out` on `threads` threads (0: one a core).
 void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads = 0);
 
-// The stream of the graph's `input`-th input.
-Stream stream_of(const graph::Graph& graph, int input, InputFamily family, std::uint64_t seed);
+// The power of two nearest to what makes a product of `terms` such weights as large as what they are multiplied with: 1/(√terms·deviation
+// + terms·|mean|); 1 for one term, and for types of too few digits to be scaled.
+double weight_scale(std::int64_t terms, double mean, double deviation, Dtype dtype);
+
+// The streams of the graph's inputs, by their roles. Weights of networks are drawn to their scale: else what becomes of them leaves the
+// type's range some layers down, where no kernel can be right.
+std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, std::uint64_t seed);
 }  // namespace warploom::verify

@@ -98,7 +98,7 @@ class Judge {
   Status check_run(const Contender& candidate, const Set& set, bool whole);
   Result<Evidence> check_family(const Contender& candidate, const Set& set, const Request& request, double check_ms);
   // What of the outputs the blocks tell the truth of.
-  Status compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs, std::span<const Block> blocks);
+  Status compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs, std::span<const Block> blocks, InputFamily family);
   Status scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data);
   Status against_vendor(const Set& set);
   Result<std::vector<std::vector<double>>> sums_of(const Inputs& inputs);

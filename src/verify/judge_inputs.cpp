@@ -14,6 +14,7 @@ Result<Judge::Tensors> Judge::make_outputs(runtime::Executor& device) {
 Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
   made.tensors.resize(given_.size());
   made.host.resize(given_.size());
+  const std::vector<Stream> streams = streams_of(setup_.graph, made.family, seed);
   for (std::size_t i = 0; i < given_.size(); ++i) {
     const graph::Tensor& tensor = setup_.graph.tensor(given_[i]);
     runtime::Buffer& data = made.tensors[i].data;
@@ -21,7 +22,7 @@ Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
     if (setup_.engine == Engine::cuda) made.host[i].resize(data.bytes());
     auto* const to = setup_.engine == Engine::cpu ? static_cast<std::byte*>(data.address()) : made.host[i].data();
     if (tensor.constant) std::ranges::copy(*tensor.constant, to);
-    else fill(stream_of(setup_.graph, static_cast<int>(i), made.family, seed), to, 0, graph::element_count(tensor.shape));
+    else fill(streams[i], to, 0, graph::element_count(tensor.shape));
     if (setup_.engine == Engine::cuda) WARPLOOM_CHECK(device_->upload(data, to, data.bytes()));
     const graph::Bytes bytes(to, data.bytes());
     if (i < setup_.graph.inputs.size()) made.bytes.push_back(bytes);
@@ -53,7 +54,7 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   if (vendor_.kernel.bind) {  // its own error on these inputs, which the fp32 track allows candidates as well
     std::vector<Comparison> seen;
     WARPLOOM_CHECK(run(vendor_, {made, outputs_, vendor_outputs_}));
-    WARPLOOM_CHECK(compare_blocks(seen, vendor_outputs_, made->truth.blocks));
+    WARPLOOM_CHECK(compare_blocks(seen, vendor_outputs_, made->truth.blocks, family));
     // A vendor kernel, of one output, that leaves elements unwritten or not finite sets no standard.
     if (seen[0].unwritten.count == 0 && seen[0].nonfinite.count == 0) made->vendor_error = seen[0].frobenius();
   }

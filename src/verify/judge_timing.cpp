@@ -121,7 +121,7 @@ Status Judge::after_sample(const Contender& candidate, const Request& request, c
   const Set& set = sets[chosen(calls)];
   WARPLOOM_TRY(const Truth* const truth, truth_of(*set.inputs));
   std::vector<Comparison> seen;
-  WARPLOOM_CHECK(compare_blocks(seen, set.outputs, truth->blocks));
+  WARPLOOM_CHECK(compare_blocks(seen, set.outputs, truth->blocks, set.inputs->family));
   for (std::size_t output = 0; output < seen.size(); ++output) {
     const runtime::Buffer& data = set.outputs[output].data;
     WARPLOOM_CHECK(scan_output(seen[output], output, part_of(data)));

@@ -56,7 +56,6 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
       held.insert(row);
     }
     truth.rows += rows.count;
-    truth.rows_held += std::ssize(held);
     held.insert(rows.count);
     std::int64_t row = 0;
     for (const std::int64_t stop : held) {  // between the rows that are held
@@ -73,7 +72,6 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
     WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, rows, means));
   }
   truth.missing.clear();
-  truth.rows_held = truth.rows;
   return truth;
 }
 }  // namespace warploom::verify

@@ -6,6 +6,7 @@
 #include <chrono>
 #include "graph/projection.h"
 #include "graph/reference.h"
+#include "verify/inputs.h"
 namespace warploom::verify {
 inline double ms_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -18,6 +19,8 @@ struct RowRange {
 struct Block : graph::ValueAndMagnitude {
   RowRange rows;
   std::int64_t first_element = 0;  // in the whole output
+  // A kernel may make anything of what the type cannot hold on the way; but the inputs that people expect must not do that to it.
+  bool silent(InputFamily family) const { return overflowed && family != InputFamily::normal; }
 };
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs, const RowRange& rows,
                              const graph::Means& means);
@@ -25,7 +28,7 @@ Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::B
 struct Truth {
   std::vector<Block> blocks;
   std::vector<RowRange> missing;  // what the blocks lack, to be made by evaluate_block, in an order scattered over the outputs
-  std::int64_t rows_held = 0, rows = 0;   // of all outputs
+  std::int64_t rows = 0;          // of all outputs
   std::vector<std::vector<double>> sums;  // of each output's projection; empty where there is none, or all is held
 };
 // All of it if that is little and `flops` of work are cheap, else scattered rows until `budget_ms` are spent.

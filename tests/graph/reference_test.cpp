@@ -470,6 +470,22 @@ TEST(Magnitude, BoundsWhatFp32Loses) {
   }
 }
 
+TEST(Reference, OverflowOnTheWayIsSeenAndAtTheEndIsNot) {
+  const auto overflowed = [](float x, Dtype dtype, bool twice) {
+    Builder b("t");
+    TensorId y =
+        b.add(OpKind::Exp, {b.add(OpKind::Cast, {b.input("x", Dtype::f32, {1})}, {{"to", std::int64_t{onnx_type_of(dtype)}}})});
+    b.output(twice ? b.add(OpKind::Log, {y}) : y);
+    const auto bytes = std::as_bytes(std::span(&x, 1));
+    return evaluate_magnitude_rows(*b.finish(), std::vector<Bytes>{bytes}, 0, 0, 1)->overflowed;
+  };
+  EXPECT_FALSE(overflowed(80, Dtype::f32, true));
+  EXPECT_TRUE(overflowed(90, Dtype::f32, true));
+  EXPECT_FALSE(overflowed(90, Dtype::f32, false));
+  EXPECT_TRUE(overflowed(12, Dtype::f16, true));
+  EXPECT_FALSE(overflowed(12, Dtype::bf16, true));
+}
+
 TEST(Reference, WrongInputsAreRefused) {
   Builder b("t");
   b.output(b.add(OpKind::Relu, {b.input("x", Dtype::f32, {4})}));

@@ -77,6 +77,32 @@ TEST_F(EvaluatorTest, AWholeJudgementUsesEveryFamily) {
   for (const auto& evidence : verdict->evidence) EXPECT_EQ(evidence.rows_checked, evidence.rows);
 }
 
+// Products of the larger families leave fp32's range on the way, where infinity is as right as anything; normal ones must not.
+TEST_F(EvaluatorTest, WhatOverflowsOnTheWayIsRefusedOfNormalInputsAlone) {
+  const auto judged_with = [&](double up) {
+    graph::Builder b("mm");
+    const auto product = b.add(graph::OpKind::MatMul, {b.input("x", Dtype::f32, {37, 29}), b.input("w", Dtype::f32, {29, 53})});
+    const auto times = [&](graph::TensorId x, double by) {
+      return b.add(graph::OpKind::Mul, {x, b.constant(fmt::format("by {}", by), Dtype::f32, {}, std::array{by})});
+    };
+    b.output(times(times(product, up), 1 / up));
+    verify::Setup given = setup();
+    given.graph = *b.finish();
+    given.graph.tensor(given.graph.outputs[0]).name = "y";
+    auto evaluator = Evaluator::start(given);
+    EXPECT_TRUE(evaluator) << describe(evaluator.error());
+    Request whole = request("up_and_down");
+    whole.whole = true;
+    return *evaluator->judge(whole);
+  };
+  const Verdict tolerated = judged_with(0x1p120);
+  EXPECT_TRUE(tolerated.accepted) << describe(tolerated.error_found);
+  EXPECT_EQ(tolerated.evidence[0].rows_checked, 37);
+  EXPECT_EQ(tolerated.evidence[2].family, InputFamily::scaled);
+  EXPECT_EQ(tolerated.evidence[2].rows_checked, 0);
+  EXPECT_EQ(judged_with(1).error_found.code, ErrorCode::kCandidateNonFinite);
+}
+
 TEST_F(EvaluatorTest, OneWrongElementOfALargeProductShowsInItsSums) {
   const fake::Sizes large{3000, 3000, 8};  // more than is held whole
   auto evaluator = Evaluator::start(setup(large));

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 #include <cmath>
+#include <numeric>
+#include "../graph/builder.h"
+#include "graph/reference.h"
 #include "verify/inputs.h"
 namespace warploom::verify {
 namespace {
@@ -88,6 +91,45 @@ TEST(Inputs, IndicesStayBelowTheirBound) {
   fill({3, 0, InputFamily::normal, Dtype::i64, 7}, list.data(), 0, 10'000);
   EXPECT_EQ(*std::min_element(list.begin(), list.end()), 0);
   EXPECT_EQ(*std::max_element(list.begin(), list.end()), 6);
+}
+
+// Sixteen layers keep the size of what they are given, whatever family that is of.
+TEST(Inputs, WeightsOfANetworkNeitherGrowNorVanish) {
+  graph::Builder b("deep");
+  graph::TensorId x = b.input("x", Dtype::f32, {8, 96});
+  for (int layer = 0; layer < 16; ++layer)
+    x = b.add(graph::OpKind::MatMul, {x, b.input(fmt::format("w{}", layer), Dtype::f32, {96, 96})});
+  b.output(x);
+  const graph::Graph graph = *b.finish();
+  const auto norm = [](std::span<const double> list) {
+    return std::sqrt(std::inner_product(list.begin(), list.end(), list.begin(), 0.0) / static_cast<double>(list.size()));
+  };
+  for (const InputFamily family : input_families()) {
+    std::vector<std::vector<float>> made;
+    std::vector<graph::Bytes> bytes;
+    for (const Stream& stream : streams_of(graph, family, 3)) {
+      auto& values = made.emplace_back(graph::element_count(graph.tensor(graph.inputs[stream.tensor]).shape));
+      fill(stream, values.data(), 0, std::ssize(values));
+      bytes.push_back(std::as_bytes(std::span(values)));
+    }
+    const double change = norm((*graph::evaluate(graph, bytes))[0]) / norm(std::vector<double>(made[0].begin(), made[0].end()));
+    EXPECT_GT(change, 1e-6) << name_of(family);
+    EXPECT_LT(change, 1e6) << name_of(family);
+  }
+}
+
+TEST(Inputs, VariancesAreNotNegative) {
+  graph::Builder b("norm");
+  const auto x = b.input("x", Dtype::f32, {2, 512, 3}), scale = b.input("s", Dtype::f32, {512}),
+             shift = b.input("b", Dtype::f32, {512});
+  b.output(b.add(graph::OpKind::BatchNormalization,
+                 {x, scale, shift, b.input("mean", Dtype::f32, {512}), b.input("var", Dtype::f32, {512})}));
+  const auto streams = streams_of(*b.finish(), InputFamily::normal, 3);
+  std::vector<float> mean(512), variance(512);
+  fill(streams[3], mean.data(), 0, 512), fill(streams[4], variance.data(), 0, 512);
+  EXPECT_LT(*std::ranges::min_element(mean), -1);
+  EXPECT_GE(*std::ranges::min_element(variance), 0);
+  EXPECT_GT(*std::ranges::max_element(variance), 1);
 }
 }  // namespace
 }  // namespace warploom::verify

@@ -18,8 +18,8 @@ struct Case {
   graph::ValueAndMagnitude truth;
 
   explicit Case(InputFamily family) : x(8 * 512), w(512 * 40), found(8 * 40) {
-    fill(stream_of(graph, 0, family, 5), x.data(), 0, static_cast<std::int64_t>(x.size()));
-    fill(stream_of(graph, 1, family, 5), w.data(), 0, static_cast<std::int64_t>(w.size()));
+    fill(streams_of(graph, family, 5)[0], x.data(), 0, static_cast<std::int64_t>(x.size()));
+    fill(streams_of(graph, family, 5)[1], w.data(), 0, static_cast<std::int64_t>(w.size()));
     const std::array inputs = {std::as_bytes(std::span(x)), std::as_bytes(std::span(w))};
     auto made = graph::evaluate_magnitude_rows(graph, inputs, 0, 0, 8);
     EXPECT_TRUE(made);

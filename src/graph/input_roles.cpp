@@ -1,0 +1,41 @@
+#include "graph/graph.h"
+namespace warploom::graph {
+std::vector<InputRole> input_roles(const Graph& given) {
+  std::vector<InputRole> roles(given.inputs.size());
+  const auto primitive = decompose(given);
+  if (!primitive) return roles;
+  const Graph& graph = *primitive;
+  std::vector<int> products(graph.tensors.size());  // one behind another, up to here
+  bool network = false;
+  const auto made_by = [&](TensorId id) { return graph.producer(id) < 0 ? nullptr : &graph.nodes[graph.producer(id)]; };
+  const auto unmoved = [&](TensorId id) {
+    for (const Node* node; (node = made_by(id)); id = node->inputs[0]) {
+      const OpClass kind = class_of(node->op);
+      if (kind != OpClass::view && kind != OpClass::movement && node->op != OpKind::Cast) break;
+    }
+    return id;
+  };
+  const auto role = [&](TensorId id) {  // null: it is no input
+    const auto at = std::ranges::find(graph.inputs, unmoved(id)) - graph.inputs.begin();
+    return at < std::ssize(roles) ? &roles[at] : nullptr;
+  };
+  for (const Node& node : graph.nodes) {
+    const OpClass kind = class_of(node.op);
+    const bool product = kind == OpClass::contraction || kind == OpClass::convolution;
+    int behind = product;
+    for (const TensorId id : node.inputs)
+      if (id != kAbsent) behind = std::max(behind, products[id] + product);
+    for (const TensorId id : node.outputs) products[id] = behind;
+    network |= behind > 1;
+    InputRole* const weights = !product ? nullptr : role(node.inputs[1]) ? role(node.inputs[1]) : role(node.inputs[0]);
+    if (weights) weights->terms = std::max(weights->terms, terms_of(graph, node));
+    if (node.op != OpKind::Sqrt) continue;
+    const Node* const sum = made_by(unmoved(node.inputs[0]));
+    for (const std::size_t i : {0, 1})
+      if (sum && sum->op == OpKind::Add && graph.tensor(sum->inputs[1 - i]).constant && role(sum->inputs[i]))
+        role(sum->inputs[i])->variance = true;
+  }
+  for (InputRole& one : roles) one.terms = network ? one.terms : 1;
+  return roles;
+}
+}  // namespace warploom::graph

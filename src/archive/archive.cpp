@@ -2,6 +2,7 @@
 #include <sqlite3.h>
 #include <cerrno>
 #include <fstream>
+#include <thread>
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/rendered.h"
@@ -233,7 +234,12 @@ Result<Archive> Archive::open(const fs::path& path, std::chrono::milliseconds lo
   if (code != SQLITE_OK) return out.error_of(code);
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
-  const Status ready = out.set_up();
+  using Clock = std::chrono::steady_clock;
+  Status ready = out.set_up();
+  // SQLite waits for no turn where two that wait could stand in each other's way, as at the change to WAL: it is asked again.
+  for (const auto until = Clock::now() + lock_timeout;
+       !ready && ready.error().code == ErrorCode::kArchiveLocked && Clock::now() < until; ready = out.set_up())
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   if (ready) return out;
   if (ready.error().code != ErrorCode::kArchiveDamaged) return fail(ready.error());
   out.connection_.reset();

@@ -237,8 +237,9 @@ class Im2win : public Family {
                          needed = round_up(first + pixels * move_x + (across - 1) * apart_x + 1, 4);
       for (bool inside = false; !inside; rows += inside ? 0 : 1) {
         width = needed;
-        for (std::int64_t wider = needed; wider < needed + 32; wider += 4)
-          if (conflicts(wider) < conflicts(width)) width = wider;
+        int least = conflicts(needed);
+        for (std::int64_t wider = needed + 4; least > 1 && wider < needed + 32; wider += 4)
+          if (const int ways = conflicts(wider); ways < least) width = wider, least = ways;
         inside =
             first + (x - 1) * move_x + (across - 1) * apart_x + ((y - 1) * move_y + (taps - 1) * apart_y) * width < rows * width;
       }

@@ -50,16 +50,19 @@ Coord TvLayout::coord(std::int64_t thread_index, std::int64_t value_index) const
 }
 
 bool TvLayout::is_exact() const {
-  std::map<Coord, std::int64_t> hits;
-  for (std::int64_t t = 0; t < threads(); ++t)
-    for (std::int64_t v = 0; v < values(); ++v) ++hits[coord(t, v)];
-  std::size_t elements = 1;
-  for (const std::int64_t extent : tile) elements *= static_cast<std::size_t>(extent);
-  return hits.size() == elements && std::ranges::all_of(hits, [&](const auto& hit) {
-           bool inside = hit.second == hits.begin()->second;
-           for (std::size_t d = 0; d < tile.size(); ++d) inside &= hit.first[d] >= 0 && hit.first[d] < tile[d];
-           return inside;
-         });
+  std::vector<std::int64_t> hits(std::reduce(tile.begin(), tile.end(), std::int64_t{1}, std::multiplies()));
+  std::vector<Coord> of_values;
+  for (std::int64_t v = 0; v < values(); ++v) of_values.push_back(coord(0, v));
+  for (std::int64_t t = 0; t < threads(); ++t) {
+    const Coord of_thread = coord(t, 0);
+    for (const Coord& of_value : of_values) {
+      std::int64_t at = 0;  // in the tile, row by row
+      for (std::size_t d = 0; d < tile.size(); at = at * tile[d] + of_thread[d] + of_value[d], ++d)
+        if (of_thread[d] + of_value[d] < 0 || of_thread[d] + of_value[d] >= tile[d]) return false;
+      ++hits[at];
+    }
+  }
+  return std::ranges::all_of(hits, [&](std::int64_t count) { return count > 0 && count == hits[0]; });
 }
 
 TvLayout coalesce(const TvLayout& layout) { return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)}; }

@@ -252,11 +252,8 @@ class Explorer {
     int put = 0;
     while (!interrupted() && run_.candidates < most) {
       while (!exhausted && compile_->pending() < lookahead && put < most) {
-        const auto schedule = proposer_->next();
-        exhausted = !schedule;
-        if (exhausted) break;
-        ++put;
-        compile_->put(*schedule, !answered_.contains(schedule->text()));
+        if (const auto schedule = proposer_->next()) ++put, compile_->put(*schedule, !answered_.contains(schedule->text()));
+        else exhausted = true;
       }
       if (compile_->pending() == 0) break;
       // Where nothing is right yet the budget holds only after the search's patience: a small one may go before anything is judged.
@@ -284,12 +281,9 @@ class Explorer {
       const double took = now() - before;
       if (built) judge_seconds_ = judge_calls_++ < 2 ? took : 0.7 * judge_seconds_ + 0.3 * took;
     }
-    if (entry.verdict.accepted) {
-      proposer_->learn(entry.schedule, entry.verdict.median_us);
-      if (best_us_ == 0 || entry.verdict.median_us < best_us_) {
-        best_us_ = entry.verdict.median_us;
-        run_.best = text;
-      }
+    if (const double us = entry.verdict.median_us; entry.verdict.accepted) {
+      proposer_->learn(entry.schedule, us);
+      if (best_us_ == 0 || us < best_us_) best_us_ = us, run_.best = text;
       std::erase_if(entries_, [&](const Entry& e) { return e.schedule == entry.schedule; });
       entry.list = {};  // made again for the few that are asked for again: there may be a hundred thousand
       entry.verdict.evidence = {};
@@ -412,8 +406,7 @@ class Explorer {
   }
 
   Result<LaunchList> built(const Entry& entry) const {
-    if (!entry.list.kernels.empty()) return entry.list;
-    return problem_.catalogue.build(entry.schedule);
+    return entry.list.kernels.empty() ? problem_.catalogue.build(entry.schedule) : entry.list;
   }
 
   void finish(const char* status) {

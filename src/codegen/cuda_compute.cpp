@@ -56,16 +56,43 @@ void CudaEmitter::no_arithmetic(Dtype dtype) {
          std::string(name_of(dtype)), "take another type");
 }
 
-std::string CudaEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, bool inner) {
+// What of a value is computed several times gets a name, in lines before it.
+std::string CudaEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf) {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
-  if (value.kind == Value::Kind::constant) return float_text(value.constant);
-  if (value.kind != Value::Kind::op) return leaf(value);
-  std::vector<std::string> operands;
-  for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf));
-  for (const auto& [op, sign] : kInfix)
-    if (op == value.op) return fmt::format("{}{} {} {}{}", inner ? "(" : "", operands[0], sign, operands[1], inner ? ")" : "");
-  return fmt::format("wl::{}({})", name_of(value.op), fmt::join(operands, ", "));
+  struct Part {
+    const Value* value;
+    std::vector<std::size_t> operands;
+    std::string text;
+    int users = 0;
+  };
+  std::vector<Part> parts;  // the different ones, operands first
+  std::map<std::string, std::size_t> known;
+  const auto part_of = [&](const auto& self, const Value& one) -> std::size_t {
+    Part part{&one, {}, {}};
+    if (one.kind != Value::Kind::op) part.text = one.kind == Value::Kind::constant ? float_text(one.constant) : leaf(one);
+    for (const Value& operand : one.operands) part.operands.push_back(self(self, operand));
+    const bool leafs = one.kind != Value::Kind::op;
+    const std::string key = leafs ? part.text : fmt::format("{} {}", name_of(one.op), fmt::join(part.operands, " "));
+    const auto [place, fresh] = known.try_emplace(key, parts.size());
+    if (!fresh) return place->second;
+    for (const std::size_t operand : part.operands) ++parts[operand].users;
+    parts.push_back(std::move(part));
+    return parts.size() - 1;
+  };
+  const std::size_t last = part_of(part_of, value);
+  for (std::size_t p = 0; p <= last; ++p) {
+    Part& part = parts[p];
+    if (part.value->kind != Value::Kind::op) continue;
+    std::vector<std::string> operands;
+    for (const std::size_t operand : part.operands) operands.push_back(parts[operand].text);
+    const auto infix = std::ranges::find(kInfix, part.value->op, &std::pair<ValueOp, const char*>::first);
+    if (infix == std::end(kInfix)) part.text = fmt::format("wl::{}({})", name_of(part.value->op), fmt::join(operands, ", "));
+    else part.text = fmt::format("{} {} {}", operands[0], infix->second, operands[1]);
+    if (part.users > 1) out_.line("const float u{} = {};", named_, part.text), part.text = fmt::format("u{}", named_++);
+    else if (p != last && infix != std::end(kInfix)) part.text = fmt::format("({})", part.text);
+  }
+  return parts[last].text;
 }
 
 // make(array of floats), which then go into the tensor; or make(the tensor's own) where that serves.
@@ -108,9 +135,9 @@ void CudaEmitter::emit(const Map& node) {
     }
     return as_float(one.tensor, kept.number);
   };
-  const std::string value = value_text(node.value, leaf, false);
   as_floats(node.dst, per_byte(dtype) == 1, "wide", [&](const std::string& dst) {
     const auto block = open_loops(loops);
+    const std::string value = value_text(node.value, leaf);
     out_.line("{}[{}] = {};", dst, value_index(loops).text(), dst == "wide" ? value : from_float(dtype, value));
   });
 }

@@ -118,7 +118,7 @@ class CudaEmitter : Emitter {
   bool is_foreign(Dtype dtype) const {  // an 8-bit float, where the target has none
     return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
   }
-  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, bool inner = true);
+  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf);
   void as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make);
   void emit(const Rearrange& node);
   void emit(const Reinterpret& node);
@@ -243,6 +243,7 @@ class CudaEmitter : Emitter {
     TensorId made;
     std::function<void()> finish;
   };
+  int named_ = 0;                   // parts of values that have names
   int loops_ = 0, rounds_ = 0;      // around what is emitted; in which a cluster meets, if each were taken once
   std::optional<Meeting> meeting_;  // of a cluster's blocks, that this one has sent its part to
   bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done

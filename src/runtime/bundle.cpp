@@ -36,7 +36,7 @@ Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
   if (!runs_on(list.arch, device.info().arch))
     return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine", folder.string(), list.arch,
                  device.info().arch, "optimize for this one"});
-  WARPLOOM_TRY(const Binary binary, compile(list, {.allow_spills = true}));
+  WARPLOOM_TRY(const Binary binary, compile(list, {.most_spills = kAnySpills}));
   WARPLOOM_TRY(bundle->kernels_, device.load(list, binary));
   for (const BufferSpec& input : list.inputs) {
     const auto file = plan["constants"].find(input.name);

@@ -20,8 +20,9 @@ Status judge(const PtxasReport& report, const CompileOptions& options, const std
     return fail({ErrorCode::kCompileFailed, "ptxas serialised the kernel's wgmma instructions", kernel,
                  "wgmma instructions in flight together", report.warnings.front(), "take another schedule"});
   for (const KernelFigures& figures : report.kernels)
-    if (figures.spill_bytes > 0 && !options.allow_spills)
-      return fail({ErrorCode::kCompileFailed, "registers spill to local memory", figures.name, "no spills",
+    if (figures.spill_bytes > options.most_spills)
+      return fail({ErrorCode::kCompileFailed, "registers spill to local memory", figures.name,
+                   fmt::format("at most {} bytes", options.most_spills),
                    fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes, figures.registers),
                    "take a smaller tile or fewer threads"});
   return ok();

@@ -4,15 +4,16 @@
 // for each (compilers.h). Kernels with the same text share theirs. Compilers run in a child process under a clock, since they
 // crash and hang on odd input.
 //
-// Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for serialised wgmma and, unless they are
-// allowed, for spilled registers); compile-timeout.
+// Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for serialised wgmma and
+// for many spilled registers); compile-timeout.
 #pragma once
 #include <chrono>
 #include <filesystem>
 #include "codegen/launch_list.h"
 namespace warploom::runtime {
+inline constexpr int kAnySpills = std::numeric_limits<int>::max();
 struct CompileOptions {
-  bool allow_spills = false;  // keep a kernel whose registers spill to local memory
+  int most_spills = 512;  // bytes that a thread may store and load of registers that have no room
   std::chrono::milliseconds time{60'000};
 };
 

@@ -63,7 +63,7 @@ bool plain_serves(Dtype dtype) {
 }
 
 Result<Runnable> loaded(Executor& device, const LaunchList& list) {
-  WARPLOOM_TRY(const Binary binary, compile(list, {.allow_spills = true}));
+  WARPLOOM_TRY(const Binary binary, compile(list, {.most_spills = kAnySpills}));
   return device.load(list, binary);
 }
 

@@ -96,7 +96,7 @@ Status serve(Channel& channel, char* memory) {
   WARPLOOM_TRY(const auto gpu, runtime::Executor::open(Engine::cuda));
   constexpr std::int64_t kBlocks = 8;  // for each multiprocessor: they go over the tiles by turns
   const LaunchList list = product_list(gpu->info().arch, kBlocks * gpu->info().processors);
-  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list, {.allow_spills = true}));
+  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list, {.most_spills = runtime::kAnySpills}));
   WARPLOOM_TRY(const runtime::Runnable kernel, gpu->load(list, binary));
   while (const auto message = channel.receive(-1)) {
     const std::int64_t bytes = 8 * message->at("words").get<std::int64_t>(),

@@ -76,7 +76,7 @@ TEST_F(Nvrtc, SpillsMakeACandidateFail) {
 
 TEST_F(Nvrtc, SpillsPassWhereTheyAreAllowed) {
   CompileOptions options;
-  options.allow_spills = true;
+  options.most_spills = kAnySpills;
   ASSERT_OK(compile(spilling_list(), options));
 }
 

@@ -159,7 +159,7 @@ bool takes_boxes(const Form& form, const std::vector<std::int64_t>& tile) {
 class Direct final : public Family {
  public:
   Direct(std::vector<Form> forms, const Capabilities& capabilities)
-      : Family("direct", capabilities, true), forms_(std::move(forms)) {}
+      : Family("direct", capabilities, Suit::general), forms_(std::move(forms)) {}
 
   Space space() const override {
     Space space{name(), {}};

@@ -59,14 +59,17 @@ struct Space {
   std::int64_t size() const;  // number of combinations, legal or not
 };
 
+// How well a family suits what it covers: it keeps the target's fastest units busy, it is made for such regions, or it covers nearly
+// everything.
+enum class Suit : std::uint8_t { fastest, made, general };
+
 class Family {
  public:
-  // general: it covers nearly everything; where another covers a region too, that one is made for it.
-  Family(std::string name, const target::Capabilities& capabilities, bool general = false)
-      : capabilities_(capabilities), name_(std::move(name)), general_(general) {}
+  Family(std::string name, const target::Capabilities& capabilities, Suit suit)
+      : capabilities_(capabilities), name_(std::move(name)), suit_(suit) {}
   virtual ~Family() = default;
   const std::string& name() const { return name_; }
-  bool general() const { return general_; }
+  Suit suit() const { return suit_; }
   virtual Space space() const = 0;
   // The same of a schedule from elsewhere, a person or an older archive: every field of the space must be there, and at least its least value.
   Status admits(const Schedule& schedule) const;
@@ -91,7 +94,7 @@ class Family {
 
  private:
   std::string name_;
-  bool general_;
+  Suit suit_;
 };
 using FamilyPtr = std::shared_ptr<const Family>;
 

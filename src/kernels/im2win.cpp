@@ -21,7 +21,7 @@ class Im2win : public Family {
  public:
   // Pixels are rows of the accumulators: the product with its sides exchanged.
   Im2win(const Contraction& contraction, int terms, const Capabilities& capabilities)
-      : Family("im2win", capabilities),
+      : Family("im2win", capabilities, Suit::fastest),
         c_(exchanged(contraction)),
         precision_{Dtype::tf32, terms},
         second_(second_column(contraction)) {}

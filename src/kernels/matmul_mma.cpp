@@ -20,7 +20,7 @@ std::int64_t outside(const Contraction& c) {
 class MatmulThreads final : public Family {
  public:
   MatmulThreads(Contraction contraction, const Precision& precision, bool tensor_cores, const Capabilities& capabilities)
-      : Family(tensor_cores ? "matmul_mma" : "matmul_simt", capabilities),
+      : Family(tensor_cores ? "matmul_mma" : "matmul_simt", capabilities, Suit::made),
         c_(std::move(contraction)),
         p_(precision),
         tensor_cores_(tensor_cores) {}

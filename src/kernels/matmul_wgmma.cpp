@@ -28,7 +28,7 @@ class MatmulWgmma : public Family {
  public:
   MatmulWgmma(const Contraction& contraction, std::optional<WindowOrder> windows, const Precision& precision,
               const Capabilities& capabilities)
-      : Family("matmul_wgmma", capabilities),
+      : Family("matmul_wgmma", capabilities, Suit::fastest),
         windows_(std::move(windows)),
         c_(windows_ ? windows_->contraction : contraction),
         p_(precision) {}
@@ -420,7 +420,8 @@ FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabili
   const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1,
              runs = (c->k.size() > 1 && c->scales.empty()) || strided;
   auto windows = runs ? window_order_of(*c) : std::nullopt;
-  if (windows ? !c->triangles.empty() : runs || c->nest.axes.size() > 5 || !is_whole(a) || !is_whole(b)) return nullptr;
+  if (windows ? !c->triangles.empty() : runs || std::max(a.at.size(), b.at.size()) > 5 || !is_whole(a) || !is_whole(b))
+    return nullptr;
   const bool plain = c->reductions.empty();
   auto family = std::make_shared<MatmulWgmma>(*std::move(c), std::move(windows), *precision, capabilities);
   return plain || family->reduces_rows() ? family : nullptr;

@@ -83,7 +83,8 @@ class Joint {
 
 class RowwiseCpu final : public Family {
  public:
-  RowwiseCpu(Rows rows, const Capabilities& capabilities) : Family("cpu_rowwise", capabilities, true), rows_(std::move(rows)) {}
+  RowwiseCpu(Rows rows, const Capabilities& capabilities)
+      : Family("cpu_rowwise", capabilities, Suit::general), rows_(std::move(rows)) {}
 
   Space space() const override {
     const std::int64_t lanes = capabilities_.lanes(), size = rows_.size(rows_.row.back()), across = rows_.size(rows_.across);

@@ -9,7 +9,8 @@ enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 
 
 class RowwiseGpu final : public Family {
  public:
-  RowwiseGpu(Rows rows, const Capabilities& capabilities) : Family("rowwise", capabilities, true), rows_(std::move(rows)) {}
+  RowwiseGpu(Rows rows, const Capabilities& capabilities)
+      : Family("rowwise", capabilities, Suit::general), rows_(std::move(rows)) {}
 
   Space space() const override {
     Values clusters = {1}, together = {1, 2, 4, 8, 16};

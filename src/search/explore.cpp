@@ -289,6 +289,8 @@ class Explorer {
       entry.verdict.evidence = {};
       entries_.push_back(std::move(entry));
       if (entries_.size() > 2 * kKept) sort_entries(), entries_.erase(entries_.begin() + kKept, entries_.end());
+    } else {
+      proposer_->refuse(entry.schedule);
     }
     report();
     return ok();

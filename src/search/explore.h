@@ -35,9 +35,13 @@ class Proposer {
   void skip(const kernels::Schedule& schedule) { proposed_.insert(schedule.text()); }
   // What a schedule's time turned out to be, the ground of later proposals.
   void learn(const kernels::Schedule& schedule, double us) {
+    remember(schedule, true);
     best_.emplace(us, schedule);
     if (best_.size() > 100) best_.erase(std::prev(best_.end()));  // only the first few matter
   }
+  // That it was refused: a prediction knows nothing of registers that spill, and all that it likes best may be alike in that. What shares
+  // with refused ones what right ones lack comes later.
+  void refuse(const kernels::Schedule& schedule) { remember(schedule, false); }
   // The schedules that `schedule` was made from.
   const std::vector<std::string>& parents_of(const std::string& schedule) { return parents_[schedule]; }
 
@@ -47,6 +51,8 @@ class Proposer {
   // Sorts by predicted time, the unknown last; false where nothing is known.
   bool by_prediction(std::vector<kernels::Schedule>& schedules);
   void mutate();
+  void remember(const kernels::Schedule& schedule, bool right);
+  double doubt(const kernels::Schedule& schedule) const;
 
   const Catalogue* catalogue_;
   Strategy strategy_;
@@ -58,6 +64,8 @@ class Proposer {
   std::map<std::string, std::vector<std::string>> parents_;
   std::map<std::string, double> predicted_;        // microseconds, by schedule
   std::multimap<double, kernels::Schedule> best_;  // by time
+  // How many were refused and how many right, of those with a value in a family's field
+  std::map<std::tuple<std::string, std::string, std::int64_t>, std::array<int, 2>> fates_;
   int rounds_ = 0;
 };
 

@@ -38,9 +38,11 @@ Result<graph::Graph> planned(graph::Graph graph, const target::Capabilities& cap
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
   return partition(graph, [&](const graph::Graph& region) -> std::optional<int> {
-    const auto families = kernels::families_for({region, track}, capabilities);
-    if (families.empty()) return std::nullopt;
-    return std::ranges::all_of(families, &kernels::Family::general);
+    std::optional<int> best;
+    for (const auto& family : kernels::families_for({region, track}, capabilities))
+      best = std::min(best.value_or(kLastRank),
+                      family->suit() == kernels::Suit::general ? kLastRank : static_cast<int>(family->suit()));
+    return best;
   });
 }
 

@@ -156,8 +156,14 @@ class Partitioner {
     for (const int root : from) {
       const Nodes& nodes = groups_.at(root);
       const bool moves = all(nodes, {OpClass::view, OpClass::movement});
-      best = std::min(best, rank_of(root, nodes) - (!moves && is_multiplied(root, groups_.at(into))));
+      best = std::min(best, rank_of(root, nodes) - (!moves && is_multiplied(root, groups_.at(into)) ? kLastRank - 1 : 0));
     }
+    // The phases that they leave are laid side by side by one for products, or by a program of their own.
+    constexpr std::int64_t kFew = 8;
+    const auto interleaves = [&](int n) {
+      return node(n).op == graph::OpKind::Transpose && graph_.tensor(stored(n)).shape.back() <= kFew;
+    };
+    if (some(OpClass::convolution) && std::ranges::any_of(both, interleaves)) best = std::min(best, 0);
     const auto found = place(region_of(into, both));
     return found && *found <= best;
   }

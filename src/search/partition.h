@@ -36,8 +36,9 @@ struct Partition {
   bool trivial(const graph::Graph& whole) const;
 };
 
-// How well the best family suits that covers a region: 0 where it is made for it, more where it does nearly anything; nothing where none
-// does. Asked once for equal regions.
+// How well the best family suits that covers a region: 0 where it keeps the target's fastest units busy, 1 where it is made for it, kLastRank
+// where it does nearly anything; nothing where none does. Asked once for equal regions.
+inline constexpr int kLastRank = 3;
 using Rank = std::function<std::optional<int>(const graph::Graph& region)>;
 
 // no-schedule with the operators that no family covers.

@@ -64,7 +64,9 @@ constexpr std::size_t kFirstGuesses = 6, kFirstRandom = 2;  // beam, each family
 constexpr std::size_t kWidth = 5;                           // the best few that are changed
 constexpr std::size_t kChanges = 3;                         // of each, a round
 constexpr std::size_t kModelled = 64;                       // guesses, and random looks, that the model is asked about
-constexpr std::size_t kClimbers = 8, kClimbs = 6;           // the best few whose neighbours it sees, and how often
+constexpr std::size_t kAhead = 24;                          // how far down the queue another is looked for than the first
+constexpr double kPlaces = 8;                      // of the queue, that a field's value is worth which was always refused
+constexpr std::size_t kClimbers = 8, kClimbs = 6;  // the best few whose neighbours it sees, and how often
 }  // namespace
 Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities) {
   return {region, capabilities, kernels::families_for(region, capabilities),
@@ -155,13 +157,28 @@ void Proposer::climb(std::vector<kernels::Schedule> from) {
   for (std::size_t i = 0; i < std::min<std::size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
 }
 
+void Proposer::remember(const kernels::Schedule& schedule, bool right) {
+  for (const auto& [name, value] : schedule.fields) ++fates_[{schedule.family, name, value}][right];
+}
+// The parts refused of those that had the same values, added up.
+double Proposer::doubt(const kernels::Schedule& schedule) const {
+  double sum = 0;
+  for (const auto& [name, value] : schedule.fields)
+    if (const auto fate = fates_.find({schedule.family, name, value}); fate != fates_.end())
+      sum += fate->second[0] / (fate->second[0] + fate->second[1] + 1.0);
+  return sum;
+}
+
 std::optional<kernels::Schedule> Proposer::next() {
   if (queue_.empty() && strategy_ == Strategy::beam && !best_.empty()) mutate();
   // Nothing to start from, or no neighbour left: the next in the ranked order.
   while (queue_.empty() && used_ < order_.size()) offer(order_[used_++], "");
   if (queue_.empty()) return std::nullopt;
-  kernels::Schedule out = std::move(queue_.front());
-  queue_.erase(queue_.begin());
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < queue_.size() && i < kAhead; ++i)
+    if (kPlaces * (doubt(queue_[i]) - doubt(queue_[best])) < static_cast<double>(best) - static_cast<double>(i)) best = i;
+  kernels::Schedule out = std::move(queue_[best]);
+  queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(best));
   return out;
 }
 }  // namespace warploom::search

@@ -7,7 +7,7 @@ namespace warploom::search {
 class FakeFamily : public kernels::Family {
  public:
   explicit FakeFamily(std::vector<std::string> bodies, std::int64_t variants = 1)
-      : Family("fake", *target::capabilities_of("cpu")), bodies_(std::move(bodies)), variants_(variants) {}
+      : Family("fake", *target::capabilities_of("cpu"), kernels::Suit::made), bodies_(std::move(bodies)), variants_(variants) {}
   kernels::Space space() const override {
     kernels::Field body{"body", {}, "which kernel"}, variant{"variant", {}, "changes the text alone"};
     for (std::size_t i = 0; i < bodies_.size(); ++i) body.values.push_back(static_cast<std::int64_t>(i));

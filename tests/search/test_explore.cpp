@@ -313,6 +313,24 @@ TEST(Proposer, BeamChangesOneFieldOfTheBest) {
   EXPECT_TRUE(next->fields.at("body") == 1 || next->fields.at("variant") == 150);
 }
 
+TEST(Proposer, WhatSharesAValueWithRefusedOnesComesLater) {
+  const FakeFamily family({"right", "slow"}, 400);
+  const Problem problem = problem_of(family);
+  const auto first_right = [&](bool told) {  // bodies of kind 1 are refused
+    Proposer proposer(problem.catalogue, Strategy::beam, 1);
+    for (int body = 0; body < 2; ++body)
+      for (int variant = 10 * body; variant < 10 * body + 10; ++variant)
+        proposer.suggest({"fake", {{"body", body}, {"variant", variant}}});  // the last suggestion is the first proposal
+    for (int i = 0;; ++i) {
+      const auto next = proposer.next();
+      if (next->fields.at("body") == 0) return i;
+      if (told) proposer.refuse(*next);
+    }
+  };
+  EXPECT_EQ(first_right(false), 10);
+  EXPECT_LE(first_right(true), 5);
+}
+
 // The first proposals are near the best of what the model says of many random schedules.
 TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
   graph::Builder b("mm");

@@ -190,11 +190,40 @@ TEST(Partition, AFallbackDoesNotTakeAMatmulFromItsFamilies) {
   const TensorId x = b.input("x", Dtype::f32, {8, 16}), w = b.input("w", Dtype::f32, {16, 16});
   b.output(b.add(OpKind::MatMul, {b.add(OpKind::Gelu, {x}), w}));
   const auto matmuls_or_anything = [](const Graph& region) -> std::optional<int> {
-    return region.nodes[0].op == OpKind::MatMul ? 0 : 1;
+    return region.nodes[0].op == OpKind::MatMul ? 0 : kLastRank;
   };
   const auto parts = partition(*b.finish(), matmuls_or_anything);
   ASSERT_TRUE(parts);
   EXPECT_EQ(names_of(*parts), (Names{"Gelu", "MatMul"}));
+}
+
+// The smallest channel of a convolution's pixels: mma.sync holds rows whole, the faster warpgroup instructions alone do not.
+TEST(Partition, AProductKeepsTheFastestUnitsThatItHas) {
+  graph::Builder b("least");
+  const TensorId x = b.input("x", Dtype::f32, {8, 64, 34, 34}), w = b.input("w", Dtype::f32, {128, 64, 3, 3});
+  b.output(b.add(OpKind::ReduceMin, {b.add(OpKind::Conv, {x, w})}, {{"axes", std::vector<std::int64_t>{1}}}));
+  const Graph graph = *graph::decompose(*b.finish());
+  for (const auto& [target, names] : {std::pair("sm_90a", Names{"Conv", "ReduceMin"}), {"sm_80", Names{"Conv+ReduceMin"}}}) {
+    const auto parts = regions_of(graph, Track::fp32, *target::capabilities_of(target));
+    ASSERT_TRUE(parts) << describe(parts.error());
+    EXPECT_EQ(names_of(*parts), names) << target;
+  }
+}
+
+// Phases side by side are laid by families for products as they store; others would lose the product for it.
+TEST(Partition, ATransposedConvolutionIsOneOfItsPhases) {
+  graph::Builder b("upward");
+  const TensorId x = b.input("x", Dtype::f32, {2, 32, 24, 24}), w = b.input("w", Dtype::f32, {32, 32, 4, 4});
+  const std::vector<std::int64_t> two = {2, 2};
+  b.output(b.add(OpKind::ConvTranspose, {x, w}, {{"strides", two}}));
+  const Graph graph = *graph::decompose(*b.finish());
+  for (const auto& [target, fused] : {std::pair("sm_90a", true), {"cpu", false}}) {
+    const auto parts = regions_of(graph, Track::fp32, *target::capabilities_of(target));
+    ASSERT_TRUE(parts) << describe(parts.error());
+    const Names names = names_of(*parts);
+    EXPECT_EQ(std::ranges::count(names, "Conv+Reshape+Transpose+Reshape"), fused) << target;
+    EXPECT_EQ(std::ranges::count(names, "Conv+Reshape"), !fused) << target;
+  }
 }
 
 TEST(Partition, AViewThatNothingTakesInIsTheMemoryOfWhatItViews) {

@@ -312,44 +312,70 @@ Result<Outputs> lp_norm(Writer& w) {
   return Outputs{w.make(OpKind::Div, {x, w.make(OpKind::Where, {none, w.scalar(1, x, "one"), norm}, "divisor")}, "y")};
 }
 
-// With zeros between the input's elements, a convolution with the turned weights. Pads less than 0 crop.
+// Outputs whose places are the same modulo the stride s, a phase, see every s-th weight alone. One convolution with turned weights makes
+// all phases as channels, which are then laid between one another:
+//
+//   y[s q + r] = sum over t of x[q - t] w[s t + r]        w in zeros up to a whole number of strides
 Result<Outputs> conv_transpose(Writer& w) {
   WARPLOOM_CHECK(check_weights(w));
   WARPLOOM_TRY(WindowSpec spec, transposed_spec(w));
-  Id x = w.raw(0), weights = w.raw(1);
   const std::size_t count = spec.kernel.size();
-  const Shape in = w.shape(x), given = w.shape(weights);
-  Shape apart = {in[0], in[1]}, joined = apart;
-  List zeros(4 + 4 * count, 0), crop(4 + 2 * count, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    apart.insert(apart.end(), {in[i + 2], 1});
-    joined.push_back(in[i + 2] * spec.strides[i]);
-    zeros[2 + 2 * count + 3 + 2 * i] = spec.strides[i] - 1;  // after each element; those after the last are cropped again
-    spec.after[i] -= std::exchange(spec.strides[i], 1) - 1;
-    crop[2 + i] = std::min<std::int64_t>(spec.before[i], 0);
-    crop[4 + count + i] = std::min<std::int64_t>(spec.after[i], 0);
-    spec.before[i] -= crop[2 + i];
-    spec.after[i] -= crop[4 + count + i];
-  }
-  const Id zero = w.scalar(0, x, "zero");
-  if (joined != in) {
-    x = w.make(OpKind::Pad, {w.reshape(x, apart, "apart"), w.list(zeros, "zeros"), zero}, "spread");
-    x = w.reshape(x, joined, "joined");
-  }
-  if (std::ranges::any_of(crop, [](std::int64_t p) { return p != 0; }))
-    x = w.make(OpKind::Pad, {x, w.list(crop, "crop"), zero}, "cropped");
-  // [C, M/g, ..] → [M, C/g, ..], and every spatial axis backwards.
+  const Shape in = w.shape(w.raw(0)), given = w.shape(w.raw(1)), strides = std::exchange(spec.strides, Shape(count, 1));
   const std::int64_t groups = w.node.integer("group", 1);
-  const Shape parted = chained({groups, given[0] / groups, given[1]}, spec.kernel);
-  const Shape turned = chained({groups * given[1], given[0] / groups}, spec.kernel);
-  List order = span(0, parted.size());
-  std::swap(order[1], order[2]);
-  weights = w.make(OpKind::Transpose, {w.reshape(weights, parted, "groups")}, "exchanged", {{"perm", order}});
-  const List last(count, -1), beyond(count, std::numeric_limits<std::int64_t>::min());
+  const Id zero = w.scalar(0, w.raw(0), "zero");
+  const auto padded = [&](Id of, const List& before, const List& after, std::string_view what) {  // less than 0 crops
+    const List pads = chained(before, after);
+    if (std::ranges::all_of(pads, [](std::int64_t p) { return p == 0; })) return of;
+    return w.make(OpKind::Pad, {of, w.list(pads, what), zero}, what);
+  };
+  Shape apart = {given[0], given[1]}, dilated = apart, phased = {groups, given[0] / groups, given[1]};
+  Shape turned = {groups * given[1], phased[1]}, stacked = {in[0], turned[0]}, laid = stacked;
+  List between(2, 0), lead(2, 0), behind(2, 0), order = {0, 2}, exchanged = {0, 1}, crop(2, 0), cropped(2, 0), first(2, 0),
+                                                last(2, 0);
+  std::int64_t phases = 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t s = strides[i], size = spec.kernel[i], d = s > 1 ? std::exchange(spec.dilations[i], 1) : 1;
+    std::int64_t &taps = spec.kernel[i], &before = spec.before[i], &after = spec.after[i];
+    std::int64_t cut = (size - 1) * d - before, places = spec.size[i];  // what the whole output has before this one
+    apart.insert(apart.end(), {size, 1}), between.insert(between.end(), {0, d - 1}), dilated.push_back(size * d);
+    taps = ceil_div((size - 1) * d + 1, s);
+    // With zeros before them, where there is room, no phase of the first place is cut.
+    lead.push_back(round_up(cut, s) - cut);
+    if ((size - 1) * d + 1 + lead.back() > taps * s) lead.back() = 0;
+    if (s > 1) {
+      cut += lead.back();
+      places = ceil_div(cut + spec.size[i], s) - cut / s;
+      before = taps - 1 - cut / s;
+      after = places + taps - 1 - before - in[i + 2];
+    }
+    phases *= s;
+    behind.push_back(taps * s - size * d - lead.back());
+    phased.insert(phased.end(), {taps, s}), order.push_back(static_cast<std::int64_t>(4 + 2 * i));
+    stacked.push_back(s), laid.push_back(places * s);
+    first.push_back(s > 1 ? -(cut % s) : 0), last.push_back(spec.size[i] - laid.back() - first.back());
+    crop.push_back(std::min<std::int64_t>(before, 0)), cropped.push_back(std::min<std::int64_t>(after, 0));
+    before -= crop.back(), after -= cropped.back();
+  }
+  order.push_back(1);
+  for (std::size_t i = 0; i < count; ++i) {
+    order.push_back(static_cast<std::int64_t>(3 + 2 * i)), stacked.push_back(laid[i + 2] / strides[i]);
+    exchanged.insert(exchanged.end(), {static_cast<std::int64_t>(2 + count + i), static_cast<std::int64_t>(2 + i)});
+  }
+  Id weights = w.raw(1);
+  if (dilated != given) weights = padded(w.reshape(weights, apart, "apart"), List(apart.size(), 0), between, "spread");
+  weights = padded(w.reshape(weights, dilated, "dilated"), lead, behind, "whole");
+  weights = w.make(OpKind::Transpose, {w.reshape(weights, phased, "taps")}, "phases", {{"perm", order}});
+  turned[0] *= phases;
+  const List back(count, -1), beyond(count, std::numeric_limits<std::int64_t>::min());
   weights = w.make(OpKind::Slice,
-                   {w.reshape(weights, turned, "turned"), w.list(last, "starts"), w.list(beyond, "ends"),
-                    w.list(span(2, 2 + count), "axes"), w.list(last, "steps")},
+                   {w.reshape(weights, chained(turned, spec.kernel), "turned"), w.list(back, "starts"), w.list(beyond, "ends"),
+                    w.list(span(2, 2 + count), "axes"), w.list(back, "steps")},
                    "backwards");
-  return Outputs{biased(w, windowed(w, OpKind::Conv, {x, weights}, spec))};
+  Id y = windowed(w, OpKind::Conv, {padded(w.raw(0), crop, cropped, "cropped"), weights}, spec);
+  if (phases > 1) {
+    y = w.make(OpKind::Transpose, {w.reshape(y, stacked, "stacked")}, "exchanged", {{"perm", exchanged}});
+    y = padded(w.reshape(y, laid, "laid"), first, last, "whole");
+  }
+  return Outputs{biased(w, y)};
 }
 }  // namespace warploom::graph::rewrites

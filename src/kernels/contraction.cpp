@@ -141,6 +141,15 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool any) {
   for (std::size_t a = 0; a < n.axes.size(); ++a)
     if (fastest < 0 && out.stride(a) == 1) fastest = static_cast<int>(a);
   if (fastest < 0 || out.stride(at(fastest)) > 1) return std::nullopt;
+  // Columns of a tile lie side by side, but where a few phases of a transposed convolution, which its weights have beside their own
+  // columns, lie between them.
+  constexpr std::int64_t kPhases = 8;
+  const auto sides = [&](std::size_t a) { return std::pair(n.loads[factors[0]].uses(a), n.loads[factors[1]].uses(a)); };
+  const auto beside = [&](std::size_t a) { return at(fastest) != a && n.axes[a] > 1 && sides(a) == sides(at(fastest)); };
+  if (const std::int64_t few = n.axes[at(fastest)];
+      c.reductions.empty() && few <= kPhases && std::ranges::any_of(std::views::iota(0UL, n.axes.size()), beside))
+    for (std::size_t a = 0, phase = at(fastest); a < n.axes.size(); ++a)
+      if (n.axes[a] > kPhases && out.stride(a) == few && sides(a) != sides(phase)) fastest = static_cast<int>(a);
   const bool first = n.loads[factors[0]].uses(at(fastest)), second = n.loads[factors[1]].uses(at(fastest));
   if (first == second) return std::nullopt;
   c.a = factors[first ? 1 : 0], c.b = factors[first ? 0 : 1];

@@ -71,6 +71,18 @@ std::optional<WindowOrder::Operand> operand_of(const Contraction& c, const Acces
   for (std::size_t axis = 0; axis < c.nest.axes.size(); ++axis)
     if (pixels.steps[axis] != 0 && axis != c.window) add(c.nest.axes[axis], pixels.steps[axis] * channels, one(axis));
   add(channels * (c.window ? c.nest.axes[*c.window] : 1), 1, one(*c.channel));
+  // Of dimensions that the copy engine has no room for, those of which a tile has one element are one where they lie so.
+  const auto single = [&](std::size_t d) { return !steps_along(seen.at[d], axes_of({c.row, c.column, c.channel, second})); };
+  for (std::size_t d = 0; seen.at.size() > 5 && d + 1 < seen.at.size();) {
+    if (!single(d) || !single(d + 1) || seen.strides[d] != seen.strides[d + 1] * seen.shape[d + 1]) {
+      ++d;
+      continue;
+    }
+    for (std::size_t axis = 0; axis < c.nest.axes.size(); ++axis)
+      seen.at[d + 1].steps[axis] += seen.at[d].steps[axis] * seen.shape[d + 1];
+    seen.shape[d + 1] *= seen.shape[d];
+    seen.erase(d);
+  }
   if (seen.at.size() > 5) return std::nullopt;
   return operand;
 }

@@ -123,7 +123,20 @@ Result<Outputs> pad(Writer& w) {
     before.push_back(-(*answer.reads[0])[i].begin);
     after.push_back(answer.shape[i] - w.shape(x)[i] - before.back());
   }
-  return Outputs{w.make(OpKind::Pad, {x, w.list(chained(before, after), "pads"), value}, "y")};
+  const std::string mode = w.node.attribute<std::string>("mode", "constant");
+  if (mode == "constant") return Outputs{w.make(OpKind::Pad, {x, w.list(chained(before, after), "pads"), value}, "y")};
+  Id y = x;  // of elements of its own, found along one axis after another
+  for (std::size_t axis = 0; axis < before.size(); ++axis) {
+    if (before[axis] == 0 && after[axis] == 0) continue;
+    const std::int64_t size = w.shape(x)[axis], turn = mode == "wrap" ? size : std::max<std::int64_t>(1, 2 * size - 2);
+    const auto from = [&](std::int64_t to) {
+      const std::int64_t at = to - before[axis], within = (at % turn + turn) % turn;
+      return mode == "edge" ? std::clamp<std::int64_t>(at, 0, size - 1) : within < size ? within : turn - within;
+    };
+    const Id places = w.table(Dtype::i64, {answer.shape[axis]}, "from", from);
+    y = w.make(OpKind::Gather, {y, places}, "padded", {{"axis", static_cast<std::int64_t>(axis)}});
+  }
+  return Outputs{y};
 }
 
 Result<Outputs> dropout(Writer& w) {  // nothing is dropped
@@ -141,6 +154,7 @@ Result<Outputs> dropout(Writer& w) {  // nothing is dropped
 
 Result<Outputs> shape_of(Writer& w) {
   const Shape& shape = w.shape(w.raw(0));
+  if (w.node.op == OpKind::Size) return Outputs{w.constant(Dtype::i64, {}, {static_cast<double>(element_count(shape))}, "y")};
   const auto clamped = [&](std::int64_t axis) {
     return std::clamp<std::int64_t>(axis < 0 ? axis + std::ssize(shape) : axis, 0, std::ssize(shape));
   };

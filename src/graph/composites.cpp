@@ -110,6 +110,14 @@ Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
   });
 }
 }  // namespace
+Id softmax_along(Writer& w, Id x, std::size_t at, bool logarithm) {
+  const List axis = span(at, at + 1);
+  const Id shifted = w.sub(x, w.reduce(OpKind::ReduceMax, x, axis, "max"), "shifted");
+  const Id powers = w.make(OpKind::Exp, {shifted}, "exp"), sum = w.reduce(OpKind::ReduceSum, powers, axis, "sum");
+  if (logarithm) return w.sub(shifted, w.make(OpKind::Log, {sum}, "log"), "y");
+  return w.mul(powers, w.make(OpKind::Reciprocal, {sum}, "inverse"), "y");
+}
+
 Result<Outputs> none(Writer& w) { return w.error(ErrorCode::kInternal, "a primitive is to be rewritten"); }
 
 Result<Outputs> gemm(Writer& w) {
@@ -174,11 +182,7 @@ Result<Outputs> scaled_matmul(Writer& w) {
 Result<Outputs> softmax(Writer& w) {
   WARPLOOM_CHECK(same_type(w, true));
   WARPLOOM_TRY(const std::size_t at, checked_axis(w));
-  const List axis = span(at, at + 1);
-  const Id x = w.wide(0), shifted = w.sub(x, w.reduce(OpKind::ReduceMax, x, axis, "max"), "shifted");
-  const Id powers = w.make(OpKind::Exp, {shifted}, "exp"), sum = w.reduce(OpKind::ReduceSum, powers, axis, "sum");
-  if (w.node.op == OpKind::LogSoftmax) return Outputs{w.sub(shifted, w.make(OpKind::Log, {sum}, "log"), "y")};
-  return Outputs{w.mul(powers, w.make(OpKind::Reciprocal, {sum}, "inverse"), "y")};
+  return Outputs{softmax_along(w, w.wide(0), at, w.node.op == OpKind::LogSoftmax)};
 }
 
 Result<Outputs> layer_norm(Writer& w) {
@@ -300,6 +304,22 @@ Result<Outputs> global_pool(Writer& w) {
   if (w.node.op == OpKind::GlobalAveragePool) return Outputs{w.mean(x, axes, "y")};
   if (w.node.op == OpKind::GlobalMaxPool) return Outputs{w.reduce(OpKind::ReduceMax, x, axes, "y")};
   return Outputs{rooted(w, x, [&](Id power) { return w.reduce(OpKind::ReduceSum, power, axes, "sum"); })};
+}
+
+// x / (bias + alpha/size · sum of the squares of `size` channels around its own)^beta
+Result<Outputs> lrn(Writer& w) {
+  WARPLOOM_CHECK(same_type(w, true));
+  WARPLOOM_CHECK(check_channels(w));
+  const std::int64_t size = w.node.integer("size");
+  if (size < 1) return w.error(kAttribute, "LRN lacks its size", "1 or more", size);
+  const Id x = w.wide(0);
+  const Shape whole = w.shape(x), lines = {whole[0], 1, whole[1], element_count(entries(whole, 2))};
+  WindowSpec spec{{size, 1}, {1, 1}, {1, 1}, {(size - 1) / 2, 0}, {size / 2, 0}, {}, {}};
+  const Id sum = windowed(w, OpKind::SumPool, {w.reshape(w.mul(x, x, "square"), lines, "lines")}, spec);
+  const Id base =
+      w.add(w.mul(w.reshape(sum, whole, "sum"), w.scalar(w.node.real("alpha") / static_cast<double>(size), x, "alpha"), "share"),
+            w.scalar(w.node.real("bias"), x, "bias"), "base");
+  return Outputs{w.make(OpKind::Div, {x, w.make(OpKind::Pow, {base, w.scalar(w.node.real("beta"), x, "beta")}, "power")}, "y")};
 }
 
 Result<Outputs> lp_norm(Writer& w) {

@@ -54,15 +54,31 @@ Value all(const Question& w, ValueOp op) {
 
 Value truncate(const Value& a) { return where(a < 0, -floor(-a), floor(a)); }
 
-// log(1 + e) for e in (0, 1]: where 1 + e rounds to 1 it is e; elsewhere the rounding of u = 1 + e is undone by e / (u - 1).
+// log(1 + e) for e >= 0: where 1 + e rounds to 1 it is e; elsewhere the rounding of u = 1 + e is undone by e / (u - 1).
 Value log1p(const Value& e) {
   const Value u = e + 1;
-  return where(u == 1, e, log(u) * (e / (u - 1)));
+  return where(u == 1, e, log(u) * where(u == e, 1, e / (u - 1)));
 }
 // exp(x) - 1, by the same trick turned round: (u - 1)·x / log(u) with u = exp(x).
 Value expm1(const Value& x) {
   const Value u = exp(x), minus = u - 1;
   return where(u == 1, x, where(minus == -1, -1, minus * (x / log(u))));
+}
+
+// (e^x - e^-x) / 2 = (m + m/(m + 1)) / 2 with m = e^x - 1, which loses nothing near 0; from 1 on as it is written.
+Value sinh(const Value& x) {
+  const Value m = expm1(x);
+  return where(abs(x) < 1, 0.5 * (m + m / (m + 1)), 0.5 * (exp(x) - exp(-x)));
+}
+// log(s + sqrt(s² + 1)) of the size s, by way of log1p; where s² would overflow, log(2s).
+Value asinh(const Value& x) {
+  const Value s = abs(x), c = min(s, 1e9), square = c * c,
+              size = where(s < 1e9, log1p(c + square / (sqrt(square + 1) + 1)), log(s) + std::numbers::ln2);
+  return where(x < 0, -size, where(x == 0, x, size));
+}
+Value atanh(const Value& x) {
+  const Value s = abs(x), size = 0.5 * log1p((s + s) / (1 - s));
+  return where(x < 0, -size, where(x == 0, x, size));
 }
 
 Value power(const Question& w) {

@@ -102,6 +102,9 @@ class Writer : public Question {
   bool dry_, widened_ = false;
   Status status_ = ok();
 };
+namespace rewrites {
+TensorId softmax_along(Writer& w, TensorId x, std::size_t axis, bool logarithm);
+}
 
 // What stands in the place of a node: the outputs of what was written.
 using Replacement = std::function<Result<std::vector<TensorId>>(Writer&)>;

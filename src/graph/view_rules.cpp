@@ -194,7 +194,8 @@ Result<Answer> slice(const Question& q) {
 
 Result<Answer> pad(const Question& q) {
   const std::string mode = q.node.attribute<std::string>("mode", "constant");
-  if (mode != "constant") return q.error(kAttribute, "the mode of a Pad is not supported", "constant", mode);
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
+    return q.error(kAttribute, "the mode of a Pad is not supported", "constant, edge, reflect or wrap", mode);
   if (q.has(2) && (q.in(2).dtype != q.in(0).dtype || element_count(q.in(2).shape) != 1))
     return type_error(q, fmt::format("one value of {}", name_of(q.in(0).dtype)), q.in(2));
   Shape shape = q.in(0).shape;
@@ -208,6 +209,8 @@ Result<Answer> pad(const Question& q) {
     access[axis].begin = -std::clamp(pads[i], -kMaxElements, kMaxElements);
     shape[axis] += std::clamp(pads[where.size() + i], -kMaxElements, kMaxElements) - access[axis].begin;
     if (shape[axis] < 0) return q.error(kShape, "a Pad crops more than there is", "sizes of 0 or more", shape);
+    if (mode != "constant" && q.in(0).shape[axis] == 0 && shape[axis] > 0)
+      return q.error(kShape, "a Pad repeats what is not there", "an axis of 1 or more", q.in(0).shape);
   }
   Answer answer{q.in(0).dtype, shape, {access, std::nullopt}};
   if (q.has(2)) answer.reads.emplace_back(Access(q.in(2).shape.size()));

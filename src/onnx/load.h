@@ -1,7 +1,7 @@
 // ONNX models in, graphs out.
 //
 // load_onnx() reads a model in protobuf's binary form or in its text form; the content decides which, never the file's
-// name. The graph it gives has been checked, has every shape and type, and has been simplified (graph.h). Opsets 13 to 23
+// name. The graph it gives has been checked, has every shape and type, and has been simplified (graph.h). Opsets 13 to 28
 // of the default domain are read; any IR version is. Nothing of ONNX's own checker or shape inference is used.
 //
 //   WARPLOOM_TRY(graph::Graph graph, load_onnx("model.onnx"));

@@ -3,7 +3,7 @@
 namespace warploom::onnx_import {
 namespace {
 using graph::Graph, graph::Node, graph::OpKind, graph::Tensor, graph::TensorId;
-constexpr std::int64_t kFirstOpset = 13, kLastOpset = 23;
+constexpr std::int64_t kFirstOpset = 13, kLastOpset = 28;
 
 // A fixed shape, or the reason why it is none.
 Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std::string& place) {

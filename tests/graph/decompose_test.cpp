@@ -192,7 +192,7 @@ TEST(Refused, MovementThatDoesNotFit) {
   };
   EXPECT_EQ(padded({1, 1, 1}, {}), ErrorCode::kOnnxShape);
   EXPECT_EQ(padded({-3, 0, -2, 0}, {}), ErrorCode::kOnnxShape);
-  EXPECT_EQ(padded({1, 1, 1, 1}, {{"mode", std::string("reflect")}}), ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(padded({1, 1, 1, 1}, {{"mode", std::string("mirror")}}), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(padded({I{1} << 62, 0, 0, 0}, {}), ErrorCode::kOnnxTooLarge);
   const auto tiled = [](std::vector<I> repeats) {
     Builder b("t");

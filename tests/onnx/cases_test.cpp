@@ -52,7 +52,8 @@ void settle_lists(onnx::ModelProto& model, const fs::path& data) {
   for (int i = 0; i < model.graph().input_size(); ++i) {
     const auto& type = model.graph().input(i).type().tensor_type();
     const bool integers = type.elem_type() == onnx::TensorProto::INT64 || type.elem_type() == onnx::TensorProto::INT32;
-    if (!integers || type.shape().dim_size() > 1) continue;
+    const bool scales = model.graph().node(0).op_type() == "Resize" && i > 0;
+    if (!(integers || scales) || type.shape().dim_size() > 1) continue;
     onnx::TensorProto value;
     if (const auto bytes = read_file(data / fmt::format("input_{}.pb", i)); !bytes || !value.ParseFromString(*bytes)) continue;
     value.set_name(model.graph().input(i).name());

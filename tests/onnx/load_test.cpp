@@ -117,9 +117,9 @@ TEST(Load, TruncatedModels) {
 }
 TEST(Load, Opsets) {
   EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", 13)));
-  EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", 23)));
+  EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", 28)));
   EXPECT_EQ(code(unary("Relu", "", "34", 12)), ErrorCode::kOnnxOpset);
-  EXPECT_EQ(code(unary("Relu", "", "34", 24)), ErrorCode::kOnnxOpset);
+  EXPECT_EQ(code(unary("Relu", "", "34", 29)), ErrorCode::kOnnxOpset);
   EXPECT_EQ(code(unary("Relu", "domain: \"com.example\"")), ErrorCode::kOnnxOpset);
 }
 TEST(Load, TheOwnDomainHasItsOwnOperatorsAlone) {

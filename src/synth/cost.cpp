@@ -2,8 +2,8 @@
 //
 // The model walks the program once, as block 0 would run it, and adds up what the block asks of each unit of its multiprocessor:
 // tensor core, issue slots, shared memory (wavefronts, conflicts included), bytes from the L2 (whole 32-byte sectors, as the
-// layout's lanes touch them); and beside these the chain of latencies that one thread of control waits for: a pipeline of s slots
-// hides a slot's latency s times. Blocks that share a multiprocessor add their units and overlap their chains. DRAM traffic is
+// layout's lanes touch them); and beside these the chain of latencies that one thread of control waits for: loads where their values
+// are first needed, stores at the end, and a pipeline of s slots hides a slot's latency s times. Blocks that share a multiprocessor add their units and overlap their chains. DRAM traffic is
 // counted by the wave: the distinct boxes that the blocks of one wave read.
 //
 //   round = max(chain, resident · max(tensor, issue, shared, l2))
@@ -133,10 +133,24 @@ class Model : Question {
 
   // Statements.
 
+  // What is under way between memory and registers while a thread goes on: it waits where it first needs what was loaded.
+  struct Transfers {
+    double free = 0;  // when the way from the L2 is
+    std::map<TensorId, double> arrive = {};
+
+    double wait(const std::vector<TensorUse>& uses) const {
+      double until = 0;
+      for (const TensorUse& use : uses)
+        if (const auto found = arrive.find(use.tensor); found != arrive.end()) until = std::max(until, found->second);
+      return until;
+    }
+  };
+
   // What is loaded in front of a Consume arrives while that waits. Behind one that lets matrix instructions run on, what does not need
   // their sums is done meanwhile; else, as far as the other warpgroups' are under way. So is what does not need what a cluster makes.
   Work walk(const Body& body, int threads) {
     Work work;
+    Transfers under_way;
     double arrives = 0, runs_on = 0, alike = 0;
     std::set<TensorId> sums;
     for (std::size_t i = 0; i < body.size(); ++i) {
@@ -149,6 +163,19 @@ class Model : Question {
                                          [&](const Statement& s) { return is_load(s) || s.is<Fill>(); });
       if (is_load(body[i]) && next != body.end() && next->is<Consume>()) arrives = std::max(arrives, std::exchange(one.chain, 0));
       if (body[i].is<Consume>()) one.chain = std::max(one.chain, std::exchange(arrives, 0));
+      const auto uses = uses_of(body[i]);
+      const bool alone = body[i].is<For>() || body[i].is<If>() || body[i].is<Roles>();
+      double until = alone ? 0 : under_way.wait(uses);
+      if (alone)
+        for (const auto& [tensor, at] : under_way.arrive) until = std::max(until, at);
+      if (const auto* copy = body[i].as<Copy>(); copy && one.chain > 0 && moves_registers(*copy)) {
+        const double latency = is_load(body[i]) ? rates_.memory_latency : rates_.store_latency;
+        under_way.free = std::max({under_way.free, work.chain, until}) + one.chain - latency;
+        under_way.arrive.erase(copy->dst.tensor);
+        if (is_load(body[i])) under_way.arrive[copy->dst.tensor] = under_way.free + latency, one.chain = one.issue / 4;
+        else one.chain -= latency;
+      }
+      one.chain += std::max(0.0, until - work.chain);
       if (const auto* consume = body[i].as<Consume>()) {
         runs_on = one.chain;
         sums.clear();
@@ -159,14 +186,19 @@ class Model : Question {
       } else if (const auto* meeting = body[i].as<ClusterReduce>()) {
         runs_on = rates_.cluster_cycles, alike = 0, sums = {meeting->dst};
       } else {
-        const bool needs =
-            std::ranges::any_of(uses_of(body[i]), [&](const TensorUse& use) { return sums.count(use.tensor) > 0; });
+        const bool needs = std::ranges::any_of(uses, [&](const TensorUse& use) { return sums.count(use.tensor) > 0; });
         const double hidden = std::min(one.chain, runs_on);
         one.chain -= hidden * (needs ? alike : 1), runs_on -= hidden;
       }
       work.add(one);
     }
+    if (loops_.empty() && under_way.free > 0) work.chain = std::max(work.chain, under_way.free + rates_.store_latency);
     return work;
+  }
+  // By the threads themselves.
+  bool moves_registers(const Copy& copy) const {
+    const Sides sides = sides_of(program, copy);
+    return sides.global && sides.registers;
   }
 
   Work cost_of(const Statement&, const For& node, int threads) {

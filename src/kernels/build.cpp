@@ -75,21 +75,55 @@ std::int64_t Space::size() const {
 }
 
 BufferSpec spec_of(const graph::Tensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
-
-Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities, std::size_t which) {
+namespace {
+using Solutions = std::vector<synth::Solution>;
+Result<Solutions> solved(const tile::Program& program, const target::Capabilities& capabilities) {
   WARPLOOM_CHECK(tile::verify(program));
+  return capabilities.gpu ? synth::synthesize_best(program, capabilities, kAlternatives) : Solutions();
+}
+// Of so many the one asked for, or the first where there are fewer.
+std::size_t taken(std::size_t which, const Solutions& solutions) { return which < solutions.size() ? which : 0; }
+
+struct Made {
+  Family::Programs programs;
+  std::vector<Solutions> solutions;  // of each
+  std::size_t which = 0;
+};
+Result<Made> made_of(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
+  const FamilyPtr family = family_for(region, schedule.family, capabilities);
+  if (!family)
+    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the region on this target", schedule.text(),
+                 "a family of this region and target", schedule.family, "make the plan again with `warploom optimize`"});
+  WARPLOOM_CHECK(family->legal(schedule));
+  Made made{.programs = {}, .solutions = {}, .which = static_cast<std::size_t>(field(schedule, "solution"))};
+  WARPLOOM_TRY(made.programs, family->programs(schedule));
+  bool as_asked = !capabilities.gpu;  // by one program at least: the small ones beside it have one solution
+  for (const tile::Program& program : made.programs.programs) {
+    WARPLOOM_TRY(Solutions solutions, solved(program, capabilities));
+    as_asked |= made.which < solutions.size();
+    made.solutions.push_back(std::move(solutions));
+  }
+  if (!as_asked)
+    return fail({ErrorCode::kScheduleIllegal, "synthesis found fewer solutions", schedule.text(),
+                 fmt::format("solution={} among them", made.which), "none of that number", "take a lower number"});
+  return made;
+}
+Result<Kernel> emitted(const tile::Program& program, const Solutions& solutions, std::size_t which,
+                       const target::Capabilities& capabilities) {
+  if (!capabilities.gpu) return codegen::emit_cpu(program, capabilities);
+  return codegen::emit_cuda(program, solutions[taken(which, solutions)], capabilities);
+}
+}  // namespace
+Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities, std::size_t which) {
   Lowered out;
+  WARPLOOM_TRY(out.solutions, solved(program, capabilities));
+  out.which = taken(which, out.solutions);
   out.list.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
   out.list.arch = capabilities.arch;
   for (const tile::Tensor& tensor : program.tensors)
     if (tensor.scope == tile::Scope::global)
       (tensor.writable ? out.list.outputs : out.list.inputs).push_back({tensor.name, tensor.dtype, {span_of(tensor)}});
-  if (capabilities.gpu) {
-    WARPLOOM_TRY(out.solutions, synth::synthesize_best(program, capabilities, kAlternatives));
-    out.which = which < out.solutions.size() ? which : 0;
-  }
-  WARPLOOM_TRY(Kernel kernel, capabilities.gpu ? codegen::emit_cuda(program, out.solutions[out.which], capabilities)
-                                               : codegen::emit_cpu(program, capabilities));
+  WARPLOOM_TRY(Kernel kernel, emitted(program, out.solutions, which, capabilities));
   out.list.kernels.push_back(std::move(kernel));
   return out;
 }
@@ -107,25 +141,26 @@ FamilyPtr family_for(const Region& region, const std::string& name, const Capabi
   return found == all.end() ? nullptr : *found;
 }
 
+Result<double> predicted_us(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
+  WARPLOOM_TRY(const Made made, made_of(region, schedule, capabilities));
+  double us = 0;
+  for (const Solutions& solutions : made.solutions)
+    if (!solutions.empty()) us += solutions[taken(made.which, solutions)].cost.us;
+  return us;
+}
+
 Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
-  const FamilyPtr family = family_for(region, schedule.family, capabilities);
-  if (!family)
-    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the region on this target", schedule.text(),
-                 "a family of this region and target", schedule.family, "make the plan again with `warploom optimize`"});
-  WARPLOOM_CHECK(family->legal(schedule));
-  WARPLOOM_TRY(Family::Programs made, family->programs(schedule));
-  LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.workspaces, {}};
-  const auto which = static_cast<std::size_t>(field(schedule, "solution"));
+  WARPLOOM_TRY(const Made made, made_of(region, schedule, capabilities));
+  LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.programs.workspaces, {}};
   for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));
   for (const auto id : region.graph.outputs) list.outputs.push_back(spec_of(region.graph.tensor(id)));
-  bool as_asked = false;  // by one program at least: the small ones beside it have one solution
-  for (std::size_t i = 0; i < made.programs.size(); ++i) {
-    WARPLOOM_TRY(Lowered lowered, lower(made.programs[i], capabilities, which));
-    as_asked |= lowered.which == which;
-    Kernel& kernel = lowered.list.kernels[0];
-    if (!lowered.solutions.empty()) list.predicted_us += lowered.solutions[lowered.which].cost.us;
+  for (std::size_t i = 0; i < made.solutions.size(); ++i) {
+    const Solutions& solutions = made.solutions[i];
+    WARPLOOM_TRY(Kernel kernel, emitted(made.programs.programs[i], solutions, made.which, capabilities));
+    if (!solutions.empty()) list.predicted_us += solutions[taken(made.which, solutions)].cost.us;
     for (Argument& arg : kernel.args) {
-      if (const auto buffer = made.buffers[i].find(arg.buffer); buffer != made.buffers[i].end()) arg.buffer = buffer->second;
+      const auto& buffers = made.programs.buffers[i];
+      if (const auto buffer = buffers.find(arg.buffer); buffer != buffers.end()) arg.buffer = buffer->second;
       // Constants that kernels read are given to the plan like inputs.
       const auto id = region.graph.tensor_named(arg.buffer);
       if (id && region.graph.tensor(*id).constant &&
@@ -134,9 +169,6 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
     }
     list.kernels.push_back(std::move(kernel));
   }
-  if (!as_asked)
-    return fail({ErrorCode::kScheduleIllegal, "synthesis found fewer solutions", schedule.text(),
-                 fmt::format("solution={} among them", which), "none of that number", "take a lower number"});
   return list;
 }
 

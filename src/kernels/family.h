@@ -116,6 +116,8 @@ Bind direct_family;        // any target: one level of loops, by tiles of the ou
 // Programs → verify → synthesis → source: the whole way from a schedule to a launch list.
 BufferSpec spec_of(const graph::Tensor& tensor);
 Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities);
+// The launch list's predicted_us alone, without the kernels' text.
+Result<double> predicted_us(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities);
 
 // What the region must do at the least: floating-point operations and bytes of inputs and outputs, each moved once.
 struct Work {

@@ -13,12 +13,13 @@ namespace warploom::search {
 //
 // Where the target has a cost model, nobody guesses: beam starts from what the model finds best when it climbs from random schedules,
 // and takes the changes that it expects most of first. Predictions only order: what is timed decides.
-// The schedules a search may try for one region on one target, and how to build one.
+// The schedules a search may try for one region on one target, and how to build one, and how long it may take.
 struct Catalogue {
   kernels::Region region;
   target::Capabilities capabilities;
   std::vector<kernels::FamilyPtr> families;
   std::function<Result<LaunchList>(const kernels::Schedule&)> build;
+  std::function<Result<double>(const kernels::Schedule&)> predict = {};  // microseconds, or 0; none where nothing is known
 };
 
 // All that the families of kernels/ have for a region.

@@ -70,7 +70,8 @@ constexpr std::size_t kClimbers = 8, kClimbs = 6;  // the best few whose neighbo
 }  // namespace
 Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities) {
   return {region, capabilities, kernels::families_for(region, capabilities),
-          [=](const kernels::Schedule& schedule) { return kernels::build(region, schedule, capabilities); }};
+          [=](const kernels::Schedule& schedule) { return kernels::build(region, schedule, capabilities); },
+          [=](const kernels::Schedule& schedule) { return kernels::predicted_us(region, schedule, capabilities); }};
 }
 
 Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed)
@@ -128,14 +129,14 @@ void Proposer::mutate() {
 }
 
 bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
-  if (!catalogue_->capabilities.gpu) return false;  // nothing is known of CPUs: do not build what cannot be ordered
+  if (!catalogue_->capabilities.gpu || !catalogue_->predict) return false;  // nothing is known of CPUs
   std::vector<const kernels::Schedule*> fresh;
   for (const auto& schedule : schedules)
     if (predicted_.emplace(schedule.text(), HUGE_VAL).second) fresh.push_back(&schedule);
   std::vector<double> us(fresh.size());
   graph::parallel_for(static_cast<std::int64_t>(fresh.size()), 0, [&](std::int64_t i) {
-    const auto list = catalogue_->build(*fresh[i]);
-    us[i] = list && list->predicted_us > 0 ? list->predicted_us : HUGE_VAL;
+    const double predicted = catalogue_->predict(*fresh[i]).value_or(0);
+    us[i] = predicted > 0 ? predicted : HUGE_VAL;
   });
   for (std::size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
   std::ranges::stable_sort(schedules, [&](const auto& a, const auto& b) { return predicted_[a.text()] < predicted_[b.text()]; });

@@ -30,6 +30,25 @@ struct Loop {
   double trips;
 };
 
+// Blocks that run at the same time, the first of them first: every variable's value in each.
+struct Wave {
+  std::size_t blocks = 0;
+  std::map<std::string, std::vector<std::int64_t>> columns = {};
+
+  std::vector<std::int64_t> values(const Index& index) const {
+    if (const auto known = index.constant()) return std::vector(blocks, *known);
+    if (index.op() == tile::IndexOp::variable) {
+      const auto found = columns.find(index.name());
+      return found == columns.end() ? std::vector<std::int64_t>(blocks) : found->second;
+    }
+    std::vector<std::int64_t> all = values(index.left());
+    const auto known = index.right().constant();
+    const std::vector<std::int64_t> other = known ? std::vector<std::int64_t>() : values(index.right());
+    for (std::size_t i = 0; i < blocks; ++i) all[i] = tile::compute(index.op(), all[i], known ? *known : other[i]);
+    return all;
+  }
+};
+
 // Below `count`, without a pattern.
 std::int64_t scattered(std::size_t i, std::int64_t count) { return static_cast<std::int64_t>(i * 0x9E3779B1u >> 8) % count; }
 
@@ -45,8 +64,13 @@ class Model : Question {
     const double processors = capabilities.cluster_processors(static_cast<int>(cluster_size(program))),
                  running = std::min(blocks_, processors), at_once = processors * cost.resident,
                  whole = std::floor(blocks_ / at_once);
-    const auto sampled = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(blocks_, at_once)), 1, 256);
-    for (std::int64_t block = 0; block < sampled; ++block) bind_block(wave_.emplace_back(), block);
+    wave_.blocks = static_cast<std::size_t>(std::clamp(std::min(blocks_, at_once), 1.0, 256.0));
+    for (std::size_t block = 0; block < wave_.blocks; ++block) {
+      Environment at;
+      bind_block(at, static_cast<std::int64_t>(block));
+      for (const auto& [name, value] : at) wave_.columns[name].push_back(value);
+      if (block == 0) first_ = at;
+    }
     const auto all = static_cast<std::int64_t>(blocks_), spread = std::min<std::int64_t>(all, 64);
     for (std::int64_t i = 0; i < spread; ++i) bind_block(spread_.emplace_back(), (i * all + scattered(i, all)) / spread);
     const Work block = walk(program.body, program.warps * 32);
@@ -118,12 +142,12 @@ class Model : Question {
   }
 
   // The part of a global box that lies inside its tensor: what lies outside is not moved.
-  double inside(const Tile& global, const Environment& at) const {
+  template <class Starts> double inside(const Tile& global, const Starts& start_along) const {
     const Tensor& tensor = program.tensor(global.tensor);
     double part = 1;
     for (std::size_t d = 0; d < global.extent.size(); ++d) {
       if (global.lookup >= 0 && global.lookup_dim == static_cast<int>(d)) continue;
-      const std::int64_t start = global.offset[d].evaluate(at), step = global.step_along(d),
+      const std::int64_t start = start_along(d), step = global.step_along(d),
                          end = std::clamp<std::int64_t>((tensor.shape[d] - start + step - 1) / step, 0, global.extent[d]),
                          kept = end - std::clamp<std::int64_t>((step - 1 - start) / step, 0, end);
       part *= static_cast<double>(kept) / static_cast<double>(global.extent[d]);
@@ -202,7 +226,7 @@ class Model : Question {
   }
 
   Work cost_of(const Statement&, const For& node, int threads) {
-    const std::int64_t step = node.step.evaluate(wave_[0]);
+    const std::int64_t step = node.step.evaluate(first_);
     const double trips = trips_of(node);
     if (step < 1 || trips <= 0) return {};
     // A few rounds that a condition keeps apart are followed one by one.
@@ -214,8 +238,11 @@ class Model : Question {
     Work work;
     const auto spread = spread_;
     for (std::int64_t round = 0; round < (apart ? std::llround(trips) : 1); ++round) {
-      for (Environment& block : wave_) block[node.variable] = node.begin.evaluate(block) + round * step;
-      if (apart) spread_ = {wave_[0]};
+      first_[node.variable] = node.begin.evaluate(first_) + round * step;
+      std::vector<std::int64_t> begins = wave_.values(node.begin);
+      for (std::int64_t& begin : begins) begin += round * step;
+      wave_.columns[node.variable] = std::move(begins);
+      if (apart) spread_ = {first_};
       work.add(walk(node.body, threads), loops_.back().trips);
     }
     spread_ = spread;
@@ -236,10 +263,12 @@ class Model : Question {
   }
   Work cost_of(const Statement&, const If& node, int threads) {
     Work work;
-    const auto holds = [&](const Environment& at) { return node.left.evaluate(at) < node.right.evaluate(at); };
-    const auto share = static_cast<double>(std::ranges::count_if(wave_, holds)) / static_cast<double>(wave_.size());
+    const auto left = wave_.values(node.left), right = wave_.values(node.right);
+    double holds = 0;
+    for (std::size_t i = 0; i < wave_.blocks; ++i) holds += left[i] < right[i] ? 1 : 0;
     const bool exact = !loops_.empty() && loops_.back().trips == 1;  // the round is known, not the first of many
-    if (const double part = exact ? share : holds(wave_[0]) ? 1 : 0.5; part > 0) work.add(walk(node.body, threads), part);
+    const double part = exact ? holds / static_cast<double>(wave_.blocks) : left[0] < right[0] ? 1 : 0.5;
+    if (part > 0) work.add(walk(node.body, threads), part);
     return work;
   }
   Work cost_of(const Statement&, const Roles& node, int) {
@@ -372,7 +401,8 @@ class Model : Question {
     }
     const Choice& choice = solution_.choices.at(&statement);
     const Tile& memory = sides.global ? *sides.global : *sides.shared;
-    const double warps = threads / 32.0, part = sides.global ? inside(memory, wave_[0]) : 1;
+    const double warps = threads / 32.0,
+                 part = sides.global ? inside(memory, [&](std::size_t d) { return memory.offset[d].evaluate(first_); }) : 1;
     Work work;
     if (choice.by(Method::tensor_copy)) {
       work.l2_bytes = bytes_in(memory) * part;
@@ -420,14 +450,17 @@ class Model : Question {
     return total;
   }
   void count_boxes(const Tile& tile) {
-    std::set<std::vector<std::int64_t>> boxes;
+    std::vector<std::vector<std::int64_t>> starts;  // along each dimension
+    for (const Index& offset : tile.offset) starts.push_back(wave_.values(offset));
+    const auto at = [&](std::size_t block) {
+      return starts | std::views::transform([=](const auto& along) { return along[block]; });
+    };
+    const auto before = [&](std::size_t a, std::size_t b) { return std::ranges::lexicographical_compare(at(a), at(b)); };
+    std::set<std::size_t, decltype(before)> boxes(before);  // one block of each
     double part = 0;
-    for (const Environment& at : wave_) {
-      std::vector<std::int64_t> where;
-      for (const Index& offset : tile.offset) where.push_back(offset.evaluate(at));
-      if (boxes.insert(std::move(where)).second) part += inside(tile, at);
-    }
-    double bytes = part * bytes_in(tile) * (blocks_ / static_cast<double>(wave_.size()));
+    for (std::size_t block = 0; block < wave_.blocks; ++block)
+      if (boxes.insert(block).second) part += inside(tile, [&](std::size_t d) { return starts[d][block]; });
+    double bytes = part * bytes_in(tile) * (blocks_ / static_cast<double>(wave_.blocks));
     for (const Loop& loop : loops_)
       if (std::ranges::any_of(tile.offset, [&](const Index& o) { return o.depends_on(loop.variable); })) bytes *= loop.trips;
     traffic_[tile.tensor] += bytes;
@@ -436,7 +469,8 @@ class Model : Question {
   const Solution& solution_;
   const target::Rates& rates_ = capabilities.rates;
   const double blocks_ = static_cast<double>(element_count(program.grid));
-  std::vector<Environment> wave_;    // of blocks that run at the same time, the first of them first
+  Wave wave_;
+  Environment first_;                // of its first block
   std::vector<Environment> spread_;  // of blocks anywhere
   std::vector<Loop> loops_;          // around the statement
   std::map<PipelineId, double> fill_;

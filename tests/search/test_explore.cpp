@@ -336,15 +336,15 @@ TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
   graph::Builder b("mm");
   const auto x = b.input("x", Dtype::bf16, {2048, 2048}), w = b.input("w", Dtype::bf16, {2048, 2048});
   b.output(b.add(graph::OpKind::MatMul, {x, w}));
-  Catalogue catalogue{{*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"), {}, {}};
-  catalogue.families = kernels::families_for(catalogue.region, catalogue.capabilities);
+  Catalogue catalogue = catalogue_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
   std::atomic<int> built = 0;
-  catalogue.build = [&](const kernels::Schedule& schedule) {
+  catalogue.predict = [&](const kernels::Schedule& schedule) {
     ++built;
-    return kernels::build(catalogue.region, schedule, catalogue.capabilities);
+    return kernels::predicted_us(catalogue.region, schedule, catalogue.capabilities);
   };
   const auto predicted = [&](const kernels::Schedule& s) {
     const auto list = kernels::build(catalogue.region, s, catalogue.capabilities);
+    EXPECT_EQ(list.has_value() ? list->predicted_us : 0, catalogue.predict(s).value_or(0)) << s.text();
     return list ? list->predicted_us : HUGE_VAL;
   };
   Proposer beam(catalogue, Strategy::beam, 1), random(catalogue, Strategy::random, 1);

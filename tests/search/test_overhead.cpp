@@ -80,11 +80,7 @@ void measure(const Place& place, const std::vector<Case>& problems) {
   for (const Case& one : problems) {
     const auto primitive = graph::decompose(one.graph);
     ASSERT_TRUE(primitive) << describe(primitive.error());
-    Catalogue catalogue{{*primitive, Track::fp32}, *target::capabilities_of(place.target), {}, {}};
-    catalogue.families = kernels::families_for(catalogue.region, catalogue.capabilities);
-    catalogue.build = [&](const kernels::Schedule& schedule) {
-      return kernels::build(catalogue.region, schedule, catalogue.capabilities);
-    };
+    const Catalogue catalogue = catalogue_of({*primitive, Track::fp32}, *target::capabilities_of(place.target));
     const kernels::Work work = kernels::work_of(catalogue.region);
     ASSERT_TRUE(archive->add_problem({one.name, one.name, "fp32", place.target, "", ""}));
     const verify::Setup setup{.graph = *primitive,

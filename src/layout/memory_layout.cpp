@@ -118,20 +118,27 @@ int bit_length(std::int64_t n) { return static_cast<int>(std::bit_width(static_c
 // What one phase touches: the bit offset of each element before the swizzle, thread by thread.
 using Phase = std::vector<std::int64_t>;
 
+// The coordinates that all indices of modes add, one after another.
+std::vector<std::int64_t> spread(const std::vector<TvMode>& modes, std::size_t rank) {
+  std::vector<std::int64_t> all(rank);
+  for (const TvMode& mode : modes)
+    for (std::size_t digit = 1, before = all.size(); digit < static_cast<std::size_t>(mode.extent); ++digit)
+      for (std::size_t i = 0; i < before; ++i) all.push_back(all[i] + static_cast<std::int64_t>(digit) * mode.step[i % rank]);
+  return all;
+}
+
 // Every element's offset in bits, thread by thread; the coordinate is a sum of a thread's part and a value's. Of a map that is linear
 // over bits the threads 0, 1, 2, 4, … stand for all.
 Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory, bool linear = false) {
   Phase offsets;
-  std::vector<Coord> of_value;
-  for (std::int64_t v = 0; v < registers.values(); ++v) of_value.push_back(registers.coord(0, v));
-  for (std::int64_t t = 0; t < registers.threads(); t += linear ? std::max<std::int64_t>(t, 1) : 1) {
-    const Coord of_thread = registers.coord(t, 0);
-    Coord coord = of_thread;
-    for (const Coord& part : of_value) {
-      for (std::size_t d = 0; d < coord.size(); ++d) coord[d] = of_thread[d] + part[d];
+  const std::size_t rank = registers.tile.size();
+  const std::vector<std::int64_t> of_thread = spread(registers.thread, rank), of_value = spread(registers.value, rank);
+  Coord coord(rank);
+  for (std::size_t t = 0; t < of_thread.size(); t += rank * (linear ? std::max<std::size_t>(t / rank, 1) : 1))
+    for (std::size_t v = 0; v < of_value.size(); v += rank) {
+      for (std::size_t d = 0; d < rank; ++d) coord[d] = of_thread[t + d] + of_value[v + d];
       offsets.push_back(memory.element_offset(coord) * memory.element_bits);
     }
-  }
   return offsets;
 }
 

@@ -179,8 +179,13 @@ class Explorer {
 
   Status prepare() {
     const double before = now();
-    WARPLOOM_TRY(evaluator_, verify::Evaluator::start(problem_.setup, {.interrupted = options_.interrupted}));
+    // Schedules are ranked while the evaluator starts: it belongs to this thread, with which it would end.
+    auto ranked =
+        std::async(std::launch::async, [&] { proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed); });
+    auto started = verify::Evaluator::start(problem_.setup, {.interrupted = options_.interrupted});
     start_seconds_ = now() - before;
+    ranked.get();
+    WARPLOOM_TRY(evaluator_, std::move(started));
     ready_ = evaluator_->ready();
     run_ = {.problem = run_.problem,
             .seed = options_.seed,
@@ -188,7 +193,6 @@ class Explorer {
             .reference_us = ready_.reference_us,
             .environment = environment(""),
             .budget_seconds = limited() ? 0 : asked()};
-    proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
     if (options_.resume) WARPLOOM_CHECK(recall());
     WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
     return ok();

@@ -76,6 +76,8 @@ Result<std::vector<TensorId>> resize(Writer& w) {
                    "export the model with fixed shapes");
   if (by.shape != Shape{std::ssize(on)})
     return w.error(kShape, "scales or sizes do not fit the axes", Shape{std::ssize(on)}, by.shape);
+  if (along.taps() > 1 && !is_wide_float(w.in(0).dtype))
+    return type_error(w, "f64, f32, bf16 or f16 between places", w.in(0).dtype);
   TensorId x = along.taps() == 1 ? w.raw(0) : w.wide(0);
   for (std::size_t i = 0; i < on.size(); ++i) {
     const auto axis = static_cast<std::size_t>(*normalized_axis(on[i], shape.size(), w.place));

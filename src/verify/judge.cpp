@@ -93,7 +93,7 @@ Result<Ready> Judge::prepare() {
   ready.reference_error = set.inputs->vendor_error;
   if (!setup_.time_reference) return ready;
   WARPLOOM_TRY(const runtime::Call call, bind(vendor_, set));
-  const runtime::MeasureOptions quick{.warm_up = 0, .min_samples = 1, .max_samples = 20, .budget_ms = 100};
+  const runtime::MeasureOptions quick{.min_samples = 1, .max_samples = 20, .budget_ms = 100};
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {{call}}, quick));
   ready.reference_us = samples[0].median_us;
   return ready;

@@ -147,8 +147,8 @@ class Evaluator {
         case OpClass::movement: movement(node, *box); break;
         default: return fail({ErrorCode::kInternal, "a node is no primitive", place_of(node)});
       }
-      const bool computed = class_of(node.op) != OpClass::view && class_of(node.op) != OpClass::movement;
-      if (computed && means_.magnitudes) to.overflowed = to.overflowed || overflows(node, node.outputs[0] == wanted);
+      if (means_.magnitudes && !only_moves(class_of(node.op)))
+        to.overflowed = to.overflowed || overflows(node, node.outputs[0] == wanted);
       for (TensorId id : node.inputs)
         if (id != kAbsent && last_use[id] == n) views_[id].owner.reset();
     }

@@ -64,10 +64,7 @@ Result<Ready> Judge::prepare() {
     const bool wide = bits_of(output(i).dtype) >= 16;  // the few values of narrower types are clamped to
     projections_.push_back(wide ? graph::project(graph, static_cast<int>(i), setup_.seed) : std::nullopt);
   }
-  const auto multiplies = [](const graph::Node& node) {
-    const graph::OpClass what = graph::class_of(node.op);
-    return what == graph::OpClass::contraction || what == graph::OpClass::convolution;
-  };
+  const auto multiplies = [](const graph::Node& node) { return graph::multiplies(class_of(node.op)); };
   if (!here_ && std::ranges::any_of(graph.nodes, multiplies)) means_.products = gpu_products();
   constexpr double kShare = 0.7;  // of the memory, for inputs and outputs of the candidate's and of the reference's
   const std::int64_t need = input_bytes_ + output_bytes_;

@@ -73,17 +73,9 @@ void Machine::part(Warp& w) {
   w.arrived = 0;
 }
 
-void cluster_arrive(Site) {
-  Thread& t = me();
-  if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait");
-  t.cluster_arrived = true;
-  t.cluster_phase = machine->arrive(*t.cta->cluster_barrier);
-}
-void cluster_wait(Site) {
-  Thread& t = me();
-  if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive");
-  machine->await(*t.cta->cluster_barrier, t.cluster_phase, "cluster_wait");
-  t.cluster_arrived = false;
+void cluster_sync(Site) {
+  Mbarrier& meeting = *me().cta->cluster_barrier;
+  machine->await(meeting, machine->arrive(meeting), "cluster_sync");
 }
 
 // mbarriers.

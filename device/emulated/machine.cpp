@@ -169,14 +169,13 @@ void Machine::thread_exits(Thread& t) {
   t.stores.flush(~0u);
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
-  if (t.cluster_arrived) hazard_of(&t, "cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
   release(cta.exit_clock, t);
   Mbarrier &threads = cta.named[0], &meeting = *cta.cluster_barrier;
   if (threads.everyone && threads.pending < threads.count) {
     --threads.count, --threads.pending;
     complete_if_done(threads, 0);
   }
-  --meeting.count, meeting.pending -= !t.cluster_arrived;
+  --meeting.count, --meeting.pending;
   complete_if_done(meeting, 0);
   if (cta.alive > 0) return;
   // The block ends with it.

@@ -51,8 +51,6 @@ struct Thread {
   Epoch wgmma_groups = 0;       // committed
   bool wgmma_open = false;      // an operation since the last commit
   int wgmma_line = 0;
-  unsigned cluster_phase = 0;  // of the cluster barrier, when it arrived
-  bool cluster_arrived = false;
   bool dependency_waited = false;
   bool done = false;
   bool queued = false;  // among the ready

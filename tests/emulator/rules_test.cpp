@@ -375,9 +375,6 @@ const Rule kRules[] = {
   }
 )",
      64, 5, 3},
-    {"a wait before cluster_arrive", "cluster", R"(
-  wl::cluster_wait();
-)"},
 };
 
 TEST(Rules, EachKernelGetsTheVerdictItDeserves) {

@@ -127,9 +127,7 @@ Result<ModelFile> read_model(const std::filesystem::path& path) {
   return ModelFile{std::move(content), {path.string(), path.has_parent_path() ? path.parent_path() : "."}};
 }
 }  // namespace
-Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place, const std::filesystem::path& folder) {
-  return graph_of(content, {std::string(place), folder}, {});
-}
+Result<graph::Graph> parse_onnx(std::string_view content, const std::string& place) { return graph_of(content, {place, {}}, {}); }
 Result<graph::Graph> load_onnx(const std::filesystem::path& path, const std::vector<std::string>& assumptions) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   return graph_of(file.content, file.source, assumptions);

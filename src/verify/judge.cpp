@@ -141,8 +141,7 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     verdict.reference_error = std::max(verdict.reference_error, evidence.reference_error);
     verdict.evidence.push_back(std::move(evidence));
   }
-  if (request.timed) WARPLOOM_CHECK(time_candidate(candidate, request, verdict));
-  return ok();
+  return time_candidate(candidate, request, verdict);
 }
 
 Verdict Judge::judge(const Request& request) {

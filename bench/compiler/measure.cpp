@@ -48,8 +48,7 @@ void print(const std::string& name, const Time& time) {
   std::cout << nlohmann::json{{"case", name}, {"ms", time.ms}, {"cpu_ms", time.cpu_ms}}.dump() << "\n";
 }
 
-template <class T>
-T must(Result<T> result) {
+template <class T> T must(Result<T> result) {
   if (result) return std::move(*result);
   std::cerr << describe(result.error()) << "\n";
   std::exit(1);
@@ -87,10 +86,10 @@ struct Emulated {
         for (std::size_t i = 0; i < ones.size() / 2; ++i) store_from_double(Dtype::bf16, ones.data(), i, 1);
       }
   }
-  void run(bool hazards = true) {
+  void run() {
     runtime::EmulatedBuffers buffers;
     for (auto& [name, ones] : bytes) buffers[name] = ones;
-    must(runtime::emulate(list, buffers, {.hazards = hazards}));
+    must(runtime::emulate(list, buffers));
   }
 };
 
@@ -122,22 +121,16 @@ void emulation(int samples) {
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
   Emulated few(gemm(128, 128, 256)), many(gemm(128, 128, 256 + 32 * 64)), whole(gemm(1024, 1024, 1024));
   for (int i = 0; i < samples; ++i)
-    print(
-        "gemm compiled for the emulator", time_of([&] {
-          const std::string source = fmt::format("{}// {}\n", few.list.kernels[0].source, i);
-          must(runtime::compile_shared_object(source, flags, "emulated", std::chrono::minutes(1)));
-        }));
+    print("gemm compiled for the emulator", time_of([&] {
+            const std::string source = fmt::format("{}// {}\n", few.list.kernels[0].source, i);
+            must(runtime::compile_shared_object(source, flags, "emulated", std::chrono::minutes(1)));
+          }));
   for (Emulated* one : {&few, &many, &whole}) one->run();  // compiled from here on
-  for (const bool hazards : {true, false}) {
-    const char* how = hazards ? "hazard rules on" : "numbers alone";
-    for (int i = 0; i < samples; ++i) {
-      const Time a = time_of([&] { few.run(hazards); }), b = time_of([&] { many.run(hazards); });
-      print(fmt::format("emulated k step of a tile 128x128x64, {}", how),
-            {(b.ms - a.ms) / 32, (b.cpu_ms - a.cpu_ms) / 32});
-    }
-    for (int i = 0; i < samples; ++i)
-      print(fmt::format("emulated gemm 1024x1024x1024, {}", how), time_of([&] { whole.run(hazards); }));
+  for (int i = 0; i < samples; ++i) {
+    const Time a = time_of([&] { few.run(); }), b = time_of([&] { many.run(); });
+    print("emulated k step of a tile 128x128x64, hazard rules on", {(b.ms - a.ms) / 32, (b.cpu_ms - a.cpu_ms) / 32});
   }
+  for (int i = 0; i < samples; ++i) print("emulated gemm 1024x1024x1024, hazard rules on", time_of([&] { whole.run(); }));
 }
 
 }  // namespace

@@ -73,17 +73,9 @@ void Machine::part(Warp& w) {
   w.arrived = 0;
 }
 
-void cluster_arrive(Site) {
-  Thread& t = me();
-  if (t.cluster_arrived) return machine->hazard("cluster", "cluster_arrive twice without cluster_wait");
-  t.cluster_arrived = true;
-  t.cluster_phase = machine->arrive(*t.cta->cluster_barrier);
-}
-void cluster_wait(Site) {
-  Thread& t = me();
-  if (!t.cluster_arrived) return machine->hazard("cluster", "cluster_wait without cluster_arrive");
-  machine->await(*t.cta->cluster_barrier, t.cluster_phase, "cluster_wait");
-  t.cluster_arrived = false;
+void cluster_sync(Site) {
+  Mbarrier& meeting = *me().cta->cluster_barrier;
+  machine->await(meeting, machine->arrive(meeting), "cluster_sync");
 }
 
 // mbarriers.
@@ -95,10 +87,8 @@ void mbarrier_init(unsigned addr, int count, Site) {
   if (const auto made = cta.barriers.find(addr); made != cta.barriers.end())
     return machine->hazard_beside(made->second.init_line, "mbarrier", "the barrier is made twice");
   machine->touch(cta.shadow, addr, 8, true, t.view(), t.access(), "mbarrier_init");
-  if (machine->hazards()) {
-    cta.shadow.cell(addr / 4).barrier = 1;
-    cta.shadow.cell(addr / 4 + 1).barrier = 1;
-  }
+  cta.shadow.cell(addr / 4).barrier = 1;
+  cta.shadow.cell(addr / 4 + 1).barrier = 1;
   Mbarrier& b = cta.barriers[addr];
   b.count = b.pending = count;
   b.actor = machine->add_actor("the tensor copy signalling the barrier at", static_cast<int>(addr), &cta);
@@ -115,7 +105,7 @@ void fence_mbarrier_init(Site) {
 Mbarrier* Machine::barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async) {
   const Thread& t = *current;
   const auto found = cta.barriers.find(addr);
-  if (found == cta.barriers.end()) return refused("mbarrier", "{}: there is no barrier at shared address {}", what, addr);
+  if (found == cta.barriers.end()) return hazard("mbarrier", "{}: there is no barrier at shared address {}", what, addr), nullptr;
   Mbarrier& b = found->second;
   if (!t.view().knows(b.init_actor, b.init_epoch))
     hazard_beside(b.init_line, "mbarrier", "{} is not ordered after the barrier was made", what);

@@ -71,8 +71,7 @@ void copy_async_wait(int n);
 
 void barrier(int id, int threads);  // threads < 0: the whole block
 void sync_warp(WL_SITE);
-void cluster_arrive(WL_SITE);
-void cluster_wait(WL_SITE);
+void cluster_sync(WL_SITE);
 
 void mbarrier_init(unsigned addr, int count, WL_SITE);
 void fence_mbarrier_init(WL_SITE);

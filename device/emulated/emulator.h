@@ -39,7 +39,6 @@ enum class Timing { early, late, random };
 struct Options {
   std::uint64_t seed = 0;  // order of threads and of asynchronous effects
   Timing timing = Timing::random;
-  bool hazards = true;        // false: run for the numbers alone, about twice as fast
   bool banks = false;         // count shared-memory wavefronts, line by line
   bool after_launch = false;  // launched while the previous kernel may still run: global access needs griddepcontrol_wait
   int most_hazards = 20;      // stop recording after so many different ones

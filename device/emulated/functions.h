@@ -14,11 +14,10 @@ inline int block_x() { return emu::self->block[0]; }
 inline int block_y() { return emu::self->block[1]; }
 inline int block_z() { return emu::self->block[2]; }
 inline int cluster_rank() { return emu::self->cluster_rank; }
-inline int cluster_size() { return emu::self->cluster_size; }
 
 // What the machine offers under the interface's own name.
-using emu::signal_flag, emu::wait_flag, emu::mapa, emu::cp_async_commit, emu::sync_warp, emu::cluster_arrive, emu::cluster_wait,
-    emu::mbarrier_init, emu::fence_mbarrier_init, emu::bulk_commit, emu::fence_async_shared, emu::wgmma_fence, emu::wgmma_commit,
+using emu::signal_flag, emu::wait_flag, emu::mapa, emu::cp_async_commit, emu::sync_warp, emu::cluster_sync, emu::mbarrier_init,
+    emu::fence_mbarrier_init, emu::bulk_commit, emu::fence_async_shared, emu::wgmma_fence, emu::wgmma_commit,
     emu::griddepcontrol_wait;
 
 template <int BYTES, class T> emu::RegisterRun run_of(emu::Handle<T> h) { return h.run(BYTES / static_cast<int>(sizeof(T))); }
@@ -99,10 +98,6 @@ WL_COUNTED(cp_async_wait, copy_async_wait(N))
 // Barriers.
 inline void sync_threads(WL_SITE) { emu::barrier(0, -1); }
 inline void sync_named(int id, int threads, WL_SITE) { emu::barrier(id, threads); }
-inline void cluster_sync(WL_SITE) {
-  emu::cluster_arrive(site);
-  emu::cluster_wait(site);
-}
 inline void mbarrier_arrive(unsigned addr, WL_SITE) { emu::mbarrier_arrive(addr, 0, -1); }
 inline void mbarrier_arrive_expect_tx(unsigned addr, int bytes, WL_SITE) { emu::mbarrier_arrive(addr, bytes, -1); }
 inline void mbarrier_wait(unsigned addr, unsigned parity, WL_SITE) { emu::mbarrier_wait(addr, parity, false); }

@@ -32,7 +32,7 @@ Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options
   for (const auto& a : launch_.allocations) {
     const auto begin = reinterpret_cast<std::uintptr_t>(a.data);
     ranges_.push_back({begin, begin + a.bytes, &a, {}});
-    if (a.writable && hazards()) ranges_.back().shadow.reset(a.bytes, a.initialised);
+    if (a.writable) ranges_.back().shadow.reset(a.bytes, a.initialised);
   }
 }
 
@@ -90,7 +90,7 @@ void Machine::start_wave(int first, int clusters) {
     cta.cluster_barrier = &cluster_barriers_[i / static_cast<std::size_t>(blocks)];
     const std::size_t top = kSharedBase + static_cast<std::size_t>(launch_.shared_bytes);
     cta.memory.assign(top + 16, 0xff);  // NaN in every floating type
-    if (hazards()) cta.shadow.reset(top);
+    cta.shadow.reset(top);
     cta.rank = r;
     cta.block[0] = cluster % columns * cl[0] + r % cl[0];
     cta.block[1] = cluster / columns % rows * cl[1] + r / cl[0] % cl[1];
@@ -169,14 +169,13 @@ void Machine::thread_exits(Thread& t) {
   t.stores.flush(~0u);
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
-  if (t.cluster_arrived) hazard_of(&t, "cluster", "a thread ended between cluster_arrive and cluster_wait", 0);
   release(cta.exit_clock, t);
   Mbarrier &threads = cta.named[0], &meeting = *cta.cluster_barrier;
   if (threads.everyone && threads.pending < threads.count) {
     --threads.count, --threads.pending;
     complete_if_done(threads, 0);
   }
-  --meeting.count, meeting.pending -= !t.cluster_arrived;
+  --meeting.count, --meeting.pending;
   complete_if_done(meeting, 0);
   if (cta.alive > 0) return;
   // The block ends with it.

@@ -51,8 +51,6 @@ struct Thread {
   Epoch wgmma_groups = 0;       // committed
   bool wgmma_open = false;      // an operation since the last commit
   int wgmma_line = 0;
-  unsigned cluster_phase = 0;  // of the cluster barrier, when it arrived
-  bool cluster_arrived = false;
   bool dependency_waited = false;
   bool done = false;
   bool queued = false;  // among the ready
@@ -182,7 +180,6 @@ class Machine {
   std::uint64_t next_random() { return random_.next(); }
   bool effect_now(unsigned one_in = 2);  // does an asynchronous effect take place at issue?
   Timing timing() const { return launch_.options.timing; }
-  bool hazards() const { return launch_.options.hazards; }
   const Launch& launch() const { return launch_; }
 
   // Clocks
@@ -194,11 +191,6 @@ class Machine {
   // Of the current thread, where it is; beside: with the line of the other access.
   template <class... Args> void hazard(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
     hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line);
-  }
-  template <class... Args>  // where an address was wanted
-  std::nullptr_t refused(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
-    hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line);
-    return nullptr;
   }
   template <class... Args>
   void hazard_beside(int other_line, const char* kind, fmt::format_string<Args...> message, Args&&... args) {

@@ -38,7 +38,7 @@ void count_banks(const Thread& t, unsigned addr, int bytes) {
 // Where an ordinary access of global memory goes, or null and a hazard.
 GlobalRange* global_access(const void* p, int bytes, bool write, const char* what, bool combine = false) {
   if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes))
-    return machine->refused("alignment", "{} of {} bytes at an unaligned address", what, bytes);
+    return machine->hazard("alignment", "{} of {} bytes at an unaligned address", what, bytes), nullptr;
   GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, what);
   if (g) machine->touch_global(*g, p, bytes, write, me().access(), combine);
   return g;
@@ -65,19 +65,20 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
   Cta* cta = current->cta;
   if (const unsigned rank = addr >> 24) {
     if (!cluster || static_cast<int>(rank) > self->cluster_size)
-      return refused("out-of-range", "{} uses an address of another block", what);
+      return hazard("out-of-range", "{} uses an address of another block", what), nullptr;
     cta += static_cast<int>(rank) - 1 - cta->rank;
     addr &= 0xffffffu;
   }
   if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes))
-    return refused("alignment", "{} of {} bytes at shared address {}", what, bytes, addr);
+    return hazard("alignment", "{} of {} bytes at shared address {}", what, bytes, addr), nullptr;
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
   if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top)
-    return refused("out-of-range", "{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top);
+    return hazard("out-of-range", "{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top),
+           nullptr;
   if (cta != current->cta) {
     if (cta->alive == 0) {
       hazard("cluster", "{} reaches a block that has ended", what);
-    } else if (hazards() && !current->view().knows(cta->threads[0]->actor, 1)) {
+    } else if (!current->view().knows(cta->threads[0]->actor, 1)) {
       hazard("cluster", "{} reaches a block that is not known to have started", what);
     }
     cta->remote[current->actor] = {current->own[Thread::kItself].known, self->line};
@@ -165,12 +166,13 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
         if (a + 65536 >= g.begin && a < g.end + 65536)
           near = fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin), g.allocation->name,
                              g.end - g.begin);
-      return refused("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near);
+      return hazard("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near), nullptr;
     }
     last_range_ = static_cast<std::size_t>(found - ranges_.begin());
   }
   GlobalRange* g = &ranges_[last_range_];
-  if (write && !g->allocation->writable) return refused("out-of-range", "{} writes the input {}", what, g->allocation->name);
+  if (write && !g->allocation->writable)
+    return hazard("out-of-range", "{} writes the input {}", what, g->allocation->name), nullptr;
   if (launch_.options.after_launch && !current->dependency_waited)
     hazard("grid-dependency", "{} before griddepcontrol_wait", what);
   return g;

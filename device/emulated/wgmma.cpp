@@ -103,7 +103,6 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
 
 // What all threads have issued may read its operands from now on.
 void look_at_operands(Warpgroup& g, WgmmaOp& op) {
-  if (!machine->hazards()) return;
   const Meet known(op.clocks);
   const Access by = access_by(g.actor, op.group, op.line, true);
   const int bytes = bytes_of(op.op.type);
@@ -159,14 +158,12 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   }
   bool* const filled = acc.state ? acc.state->filled + acc.at : nullptr;
   const int held = acc.state && acc.at >= 0 ? std::clamp(acc.state->n - acc.at, 0, acc.count) : 0;  // lend() reports the rest
-  if (machine->hazards()) {
-    if (w.accumulate && held)
-      if (const void* missing = std::memchr(filled, false, static_cast<std::size_t>(held)))
-        register_bad(*acc.state, static_cast<const bool*>(missing) - acc.state->filled, false);
-    lend(acc, false, group);
-    if (w.a_in_registers) lend(a, true, group);
-    if (std::ranges::find(op.clocks, t.base) == op.clocks.end()) op.clocks.push_back(t.base);
-  }
+  if (w.accumulate && held)
+    if (const void* missing = std::memchr(filled, false, static_cast<std::size_t>(held)))
+      register_bad(*acc.state, static_cast<const bool*>(missing) - acc.state->filled, false);
+  lend(acc, false, group);
+  if (w.a_in_registers) lend(a, true, group);
+  if (std::ranges::find(op.clocks, t.base) == op.clocks.end()) op.clocks.push_back(t.base);
   std::fill_n(filled, held, true);
   const int slot = t.self.thread & 127;
   op.acc[slot] = acc;

@@ -7,12 +7,7 @@ WL_FN void sync_named(int id, int threads) { asm volatile("barrier.sync.aligned 
 WL_FN void sync_warp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
 // Not the aligned forms: the lanes of a warp may come one after another.
-WL_FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
-WL_FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
-WL_FN void cluster_sync() {
-  cluster_arrive();
-  cluster_wait();
-}
+WL_FN void cluster_sync() { asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory"); }
 
 // addr: 8 bytes, aligned to 8. A phase completes when `count` arrivals and all expected bytes are in.
 WL_FN void mbarrier_init(unsigned addr, int count) {

@@ -141,7 +141,7 @@ Result<Outputs> pad(Writer& w) {
 
 Result<Outputs> dropout(Writer& w) {  // nothing is dropped
   const Id x = w.raw(0);
-  if (!is_wide_float(w.dtype(x))) return type_error(w, "a float", w.dtype(x));
+  WARPLOOM_CHECK(check_number(w, 0, true));
   if (w.has(2)) {
     const auto training = constant_integers(w.graph, w.raw(2));
     if (!training || training->size() != 1 || training->front() != 0)

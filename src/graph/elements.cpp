@@ -91,8 +91,7 @@ void fold_by_reference(Graph& graph, const Node& node) {
 }  // namespace
 void fold(Graph& graph, const Node& node) {
   const OpClass kind = class_of(node.op);
-  constexpr OpClass kNever[] = {OpClass::contraction, OpClass::convolution, OpClass::window};
-  if (std::ranges::find(kNever, kind) != std::end(kNever) || is_scaling(node.op)) return;
+  if (multiplies(kind) || kind == OpClass::window || is_scaling(node.op)) return;
   Tensor& out = graph.tensor(node.outputs[0]);
   if (element_count(out.shape) > kMaxFoldedElements) return;
   const auto is_known = [&](TensorId id) {  // of Shape's input and CastLike's second the elements do not matter

@@ -53,12 +53,11 @@ void load(const View& view, const Shape& at, std::int64_t count, double* to, dou
 }
 
 // Calls body(first, count, coordinates) for runs along the last axis that together make up the box; `coordinates` of a run's
-// first element, `first` its place in the packed box; of at most `longest` elements. In parallel.
-void for_runs(const Box& box, int threads, std::int64_t longest,
-              const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body) {
+// first element, `first` its place in the packed box; of at most kRun elements. In parallel.
+void for_runs(const Box& box, int threads, const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body) {
   if (volume(box) == 0) return;
   const std::int64_t last = box.size.empty() ? 1 : box.size.back(), rows = volume(box) / last;
-  const std::int64_t pieces = ceil_div(last, longest);
+  const std::int64_t pieces = ceil_div(last, kRun);
   // Short rows share a task, so that its cost is small beside theirs.
   const std::int64_t rows_a_task = std::max<std::int64_t>(1, kRun / last);
   const std::int64_t row_tasks = ceil_div(rows, rows_a_task);
@@ -69,8 +68,8 @@ void for_runs(const Box& box, int threads, std::int64_t longest,
     for (std::int64_t row = first_row; row < std::min(rows, first_row + rows_a_task); ++row) {
       Shape at = coordinates_of(outer, row);
       for (std::size_t i = 0; i < at.size(); ++i) at[i] += box.begin[i];
-      if (!at.empty()) at.back() += piece * longest;
-      body(row * last + piece * longest, std::min(longest, last - piece * longest), at);
+      if (!at.empty()) at.back() += piece * kRun;
+      body(row * last + piece * kRun, std::min(kRun, last - piece * kRun), at);
     }
   });
 }
@@ -147,8 +146,8 @@ class Evaluator {
         case OpClass::movement: movement(node, *box); break;
         default: return fail({ErrorCode::kInternal, "a node is no primitive", place_of(node)});
       }
-      const bool computed = class_of(node.op) != OpClass::view && class_of(node.op) != OpClass::movement;
-      if (computed && means_.magnitudes) to.overflowed = to.overflowed || overflows(node, node.outputs[0] == wanted);
+      if (means_.magnitudes && !only_moves(class_of(node.op)))
+        to.overflowed = to.overflowed || overflows(node, node.outputs[0] == wanted);
       for (TensorId id : node.inputs)
         if (id != kAbsent && last_use[id] == n) views_[id].owner.reset();
     }
@@ -195,7 +194,7 @@ class Evaluator {
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.
   template <class To> void copy(const View& from, const Box& part, const View& place, To& to) const {
-    for_runs(part, means_.threads, kRun, [&](std::int64_t, std::int64_t n, const Shape& at) {
+    for_runs(part, means_.threads, [&](std::int64_t, std::int64_t n, const Shape& at) {
       const std::int64_t i = address(place, at);
       load(from, at, n, to.value.data() + i, to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
     });
@@ -341,7 +340,7 @@ class Evaluator {
                          : is_float(dtype)       ? reducer.start
                                                  : rounded(dtype, reducer.start);
     std::ranges::fill(fresh.value, start), std::ranges::fill(fresh.magnitude, 0.0);
-    for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
       const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
@@ -370,7 +369,7 @@ class Evaluator {
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     Box starts = box;
     starts.size[axis] = 1;
-    for_runs(starts, means_.threads, kRun, [&](std::int64_t, std::int64_t n, Shape at) {
+    for_runs(starts, means_.threads, [&](std::int64_t, std::int64_t n, Shape at) {
       std::vector<double> x(size), e(means_.magnitudes ? x.size() : 0);
       for (; n > 0; --n, ++at.back()) {
         const std::int64_t first = address(from, at) - box.begin[axis] * from.strides[axis], place = address(to, at);
@@ -393,7 +392,7 @@ class Evaluator {
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
       if (node.inputs[k] != kAbsent) read[k] = projected(node, k, view(node.inputs[k]));
-    for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> room;
       room.resize(2 * read.size() * kRun);
       std::vector<Column> columns(read.size());
@@ -443,7 +442,7 @@ class Evaluator {
       fresh.value.assign(fresh.value.size(), 0), fresh.magnitude.assign(fresh.magnitude.size(), 0);
       return;
     }
-    for_runs(box, means_.threads, kRun, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+    for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       std::vector<double> indices(n);
       load(chosen, at, n, indices.data(), nullptr);
       for (std::int64_t i = 0; i < n; ++i) {

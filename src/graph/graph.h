@@ -52,6 +52,8 @@ enum class OpClass : std::uint8_t {
   constant,
   composite
 };
+constexpr bool multiplies(OpClass kind) { return kind == OpClass::contraction || kind == OpClass::convolution; }
+constexpr bool only_moves(OpClass kind) { return kind == OpClass::view || kind == OpClass::movement; }
 
 std::string_view name_of(OpKind op);  // "MatMul", as ONNX spells it
 std::optional<OpKind> op_named(std::string_view name);

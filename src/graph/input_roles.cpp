@@ -9,10 +9,8 @@ std::vector<InputRole> input_roles(const Graph& given) {
   bool network = false;
   const auto made_by = [&](TensorId id) { return graph.producer(id) < 0 ? nullptr : &graph.nodes[graph.producer(id)]; };
   const auto unmoved = [&](TensorId id) {
-    for (const Node* node; (node = made_by(id)); id = node->inputs[0]) {
-      const OpClass kind = class_of(node->op);
-      if (kind != OpClass::view && kind != OpClass::movement && node->op != OpKind::Cast) break;
-    }
+    for (const Node* node; (node = made_by(id)) && (only_moves(class_of(node->op)) || node->op == OpKind::Cast);)
+      id = node->inputs[0];
     return id;
   };
   const auto role = [&](TensorId id) {  // null: it is no input
@@ -20,8 +18,7 @@ std::vector<InputRole> input_roles(const Graph& given) {
     return at < std::ssize(roles) ? &roles[at] : nullptr;
   };
   for (const Node& node : graph.nodes) {
-    const OpClass kind = class_of(node.op);
-    const bool product = kind == OpClass::contraction || kind == OpClass::convolution;
+    const bool product = multiplies(class_of(node.op));
     int behind = product;
     for (const TensorId id : node.inputs)
       if (id != kAbsent) behind = std::max(behind, products[id] + product);

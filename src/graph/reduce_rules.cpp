@@ -166,11 +166,9 @@ Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
 }
 namespace rules {
 Result<Answer> reduce(const Question& q) {
-  const Dtype dtype = q.in(0).dtype;
-  const bool extreme = q.node.op == OpKind::ReduceMax || q.node.op == OpKind::ReduceMin;
-  if (is_float(dtype) ? !is_wide_float(dtype) : dtype == Dtype::boolean && !extreme) return type_error(q, "a number", dtype);
+  WARPLOOM_CHECK(check_number(q, 0, false, q.node.op == OpKind::ReduceMax || q.node.op == OpKind::ReduceMin));
   WARPLOOM_TRY(const List over, reduced_axes(q));
-  Answer answer{dtype, {}};
+  Answer answer{q.in(0).dtype, {}};
   Access access(q.in(0).shape.size());
   for (std::size_t i = 0; i < access.size(); ++i) {
     const bool gone = std::ranges::binary_search(over, static_cast<std::int64_t>(i));
@@ -183,20 +181,17 @@ Result<Answer> reduce(const Question& q) {
 
 // The scanned axis is the one that is read whole.
 Result<Answer> cum_sum(const Question& q) {
-  const Dtype dtype = q.in(0).dtype;
-  if (is_float(dtype) ? !is_wide_float(dtype) : dtype == Dtype::boolean) return type_error(q, "a number", dtype);
+  WARPLOOM_CHECK(check_number(q, 0));
   Access access = same_axes(q.in(0).shape.size());
   WARPLOOM_TRY(const List named, list(q, 1, "the axis", 1));
   if (named.empty()) return q.error(kShape, "the axis is missing", "one integer", "none");
   WARPLOOM_TRY(const List axis, axes(q, named, access.size()));
   access[axis[0]] = {};
-  return Answer{dtype, q.in(0).shape, {access, std::nullopt}};
+  return Answer{q.in(0).dtype, q.in(0).shape, {access, std::nullopt}};
 }
 
 Result<Answer> pool(const Question& q) {
-  const Dtype dtype = q.in(0).dtype;
-  if (is_float(dtype) ? !is_wide_float(dtype) : q.node.op != OpKind::MaxPool || dtype == Dtype::boolean)
-    return type_error(q, "f64, f32, bf16 or f16", dtype);
+  WARPLOOM_CHECK(check_number(q, 0, q.node.op != OpKind::MaxPool));
   if (q.node.integer("storage_order") != 0)
     return q.error(kAttribute, "indices in column order are not supported", "storage_order 0", "1");
   WARPLOOM_TRY(const WindowSpec spec, window_spec(q));

@@ -79,10 +79,9 @@ double cost_of(const Graph& graph, const Demand& demand) {
     const auto& box = demand[node.outputs[0]];
     if (!box || graph.tensor(node.outputs[0]).constant) continue;
     const OpClass kind = class_of(node.op);
-    const bool free = kind == OpClass::view || kind == OpClass::movement;
     // A scan goes over its whole lines for any part of them: as many elements as it reads.
     const auto count = static_cast<double>(volume(kind == OpClass::scan ? *demand[node.inputs[0]] : *box));
-    cost += free ? 0 : count * (kind == OpClass::scan ? 1 : static_cast<double>(terms_of(graph, node)));
+    cost += only_moves(kind) ? 0 : count * (kind == OpClass::scan ? 1 : static_cast<double>(terms_of(graph, node)));
   }
   return cost;
 }

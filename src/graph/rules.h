@@ -11,7 +11,9 @@ inline auto type_error(const Question& q, Words expected, Words found) {
 }
 
 inline bool is_wide_float(Dtype dtype) { return is_float(dtype) && bits_of(dtype) >= 16; }
-// Every input of one type, of 16 bits or more if floating-point; booleans only where `booleans`.
+// An input to calculate with: of 16 bits or more if floating-point; booleans only where `booleans`.
+Status check_number(const Question& q, std::size_t i, bool floats_only = false, bool booleans = false);
+// Every input of one such type.
 Status same_type(const Question& q, bool floats_only, bool booleans = false);
 
 // How an input of shape `in` is read that broadcasting aligns at the last axes of an output of `rank` axes.

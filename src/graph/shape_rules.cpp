@@ -1,15 +1,19 @@
 // Rules of contractions and elementwise operators; view_rules.cpp has those that move elements, reduce_rules.cpp those that reduce.
 #include "graph/rules.h"
 namespace warploom::graph {
+Status check_number(const Question& q, std::size_t i, bool floats_only, bool booleans) {
+  const Dtype dtype = q.in(i).dtype;
+  if (is_float(dtype) ? is_wide_float(dtype) : !floats_only && (booleans || dtype != Dtype::boolean)) return ok();
+  return type_error(q, floats_only ? "f64, f32, bf16 or f16" : "a number", dtype);
+}
+
 Status same_type(const Question& q, bool floats_only, bool booleans) {
   const Dtype dtype = q.in(0).dtype;
   for (std::size_t i = 1; i < q.node.inputs.size(); ++i)
     if (q.has(i) && q.in(i).dtype != dtype)
       return type_error(q, fmt::format("inputs of one type, {}", name_of(dtype)),
                         fmt::format("input {} is {}", i, name_of(q.in(i).dtype)));
-  const bool fits = is_float(dtype) ? is_wide_float(dtype) : !floats_only && (booleans || dtype != Dtype::boolean);
-  if (!fits) return type_error(q, floats_only ? "f64, f32, bf16 or f16" : "a number", dtype);
-  return ok();
+  return check_number(q, 0, floats_only, booleans);
 }
 
 Access aligned(const Shape& in, std::size_t rank) {
@@ -81,9 +85,7 @@ Result<Answer> pointwise_float(const Question& q) {
 }
 
 Result<Answer> power(const Question& q) {
-  for (std::size_t i : {0u, 1u})
-    if (q.in(i).dtype == Dtype::boolean || (is_float(q.in(i).dtype) && !is_wide_float(q.in(i).dtype)))
-      return type_error(q, "numbers", q.in(i).dtype);
+  for (std::size_t i : {0u, 1u}) WARPLOOM_CHECK(check_number(q, i));
   return broadcast_all(q, q.in(0).dtype);
 }
 

@@ -191,7 +191,7 @@ Work work_of(const Region& region) {
   }
   for (const auto id : graph.outputs) work.bytes += bytes(id);
   for (const graph::Node& node : graph.nodes)
-    if (class_of(node.op) == graph::OpClass::contraction || class_of(node.op) == graph::OpClass::convolution)
+    if (multiplies(class_of(node.op)))
       work.flops += 2.0 * static_cast<double>(graph::element_count(graph.tensor(node.outputs[0]).shape)) *
                     static_cast<double>(graph::terms_of(graph, node));
   if (const auto c = contraction_of(region.nests(), true)) work.flops *= part_within(*c);

@@ -24,8 +24,7 @@ class Reader {
       int deepest = 0;
       for (const TensorId id : node.inputs)
         if (id != graph::kAbsent) deepest = std::max(deepest, depth_[at(id)]);
-      const bool reduces =
-          class_of(node.op) != OpClass::pointwise && class_of(node.op) != OpClass::view && class_of(node.op) != OpClass::movement;
+      const bool reduces = class_of(node.op) != OpClass::pointwise && !only_moves(class_of(node.op));
       depth_[at(node.outputs[0])] = deepest + reduces;
     }
   }

@@ -84,8 +84,7 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
     if (form != "lower" && form != "upper") return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
     const auto is_it = [&](const onnx::ValueInfoProto& input) { return input.name() == name; };
     if (std::ranges::none_of(graph.input(), is_it)) {
-      std::vector<std::string> names;
-      for (const auto& input : graph.input()) names.push_back(input.name());
+      const auto names = graph.input() | std::views::transform(&onnx::ValueInfoProto::name);
       return wrong("an assumption is of no input", fmt::format("one of {}", fmt::join(names, ", ")));
     }
     for (onnx::NodeProto& node : *graph.mutable_node())
@@ -128,9 +127,7 @@ Result<ModelFile> read_model(const std::filesystem::path& path) {
   return ModelFile{std::move(content), {path.string(), path.has_parent_path() ? path.parent_path() : "."}};
 }
 }  // namespace
-Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place, const std::filesystem::path& folder) {
-  return graph_of(content, {std::string(place), folder}, {});
-}
+Result<graph::Graph> parse_onnx(std::string_view content, const std::string& place) { return graph_of(content, {place, {}}, {}); }
 Result<graph::Graph> load_onnx(const std::filesystem::path& path, const std::vector<std::string>& assumptions) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   return graph_of(file.content, file.source, assumptions);

@@ -20,9 +20,8 @@ namespace warploom {
 // beyond which elements count as 0; usage where one cannot be read.
 Result<graph::Graph> load_onnx(const std::filesystem::path& path, const std::vector<std::string>& assumptions = {});
 
-// The same from memory: binary or text. `folder` is where external data may lie; empty: nowhere.
-Result<graph::Graph> parse_onnx(std::string_view content, std::string_view place = "model",
-                                const std::filesystem::path& folder = {});
+// The same from memory: binary or text, without external data.
+Result<graph::Graph> parse_onnx(std::string_view content, const std::string& place = "model");
 
 // The model of a file in text form, with its external data: parse_onnx() of it gives the same graph as load_onnx() of the file.
 Result<std::string> onnx_text(const std::filesystem::path& path, const std::vector<std::string>& assumptions = {});

@@ -18,7 +18,7 @@ std::string proc_value(const char* path, const char* field);
 
 // The two executors.
 Result<std::unique_ptr<Executor>> open_gpu();
-Result<std::unique_ptr<Executor>> open_cpu(int threads);
+Result<std::unique_ptr<Executor>> open_cpu();
 Result<DeviceInfo> gpu_info();
-Result<DeviceInfo> cpu_info(int threads);
+Result<DeviceInfo> cpu_info();
 }  // namespace warploom::runtime

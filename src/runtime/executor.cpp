@@ -51,12 +51,8 @@ Status Executor::download(const Buffer& from, void* to, std::int64_t bytes, std:
   return ok();
 }
 
-Result<std::unique_ptr<Executor>> Executor::open(Engine engine, int threads) {
-  return engine == Engine::cuda ? open_gpu() : open_cpu(threads);
-}
-Result<DeviceInfo> Executor::describe(Engine engine, int threads) {
-  return engine == Engine::cuda ? gpu_info() : cpu_info(threads);
-}
+Result<std::unique_ptr<Executor>> Executor::open(Engine engine) { return engine == Engine::cuda ? open_gpu() : open_cpu(); }
+Result<DeviceInfo> Executor::describe(Engine engine) { return engine == Engine::cuda ? gpu_info() : cpu_info(); }
 
 Status Executor::flush_caches() {
   constexpr std::int64_t kMore = 16 << 20, kMost = 256 << 20;
@@ -122,7 +118,7 @@ std::string proc_value(const char* path, const char* field) {
 namespace {
 class CpuExecutor final : public Executor {
  public:
-  CpuExecutor(int threads, DeviceInfo info) : Executor(Engine::cpu, std::move(info)), pool_(threads) {}
+  explicit CpuExecutor(DeviceInfo info) : Executor(Engine::cpu, std::move(info)) {}
 
   Result<std::int64_t> free_memory() override {
     const std::string kilobytes = proc_value("/proc/meminfo", "MemAvailable:");
@@ -169,20 +165,19 @@ class CpuExecutor final : public Executor {
   wl::Pool pool_;
 };
 }  // namespace
-Result<DeviceInfo> cpu_info(int threads) {
+Result<DeviceInfo> cpu_info() {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of("cpu"));
   DeviceInfo info;
   info.name = proc_value("/proc/cpuinfo", "model name");
   if (info.name.empty()) info.name = "CPU";
   info.arch = capabilities.arch;
-  info.processors = threads > 0 ? threads : static_cast<int>(wl::allowed_cores().size());
+  info.processors = static_cast<int>(wl::allowed_cores().size());
   info.memory_bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   info.cache_bytes = std::max<std::int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), std::int64_t{8} << 20);
-  info.shared_bytes = capabilities.shared_bytes;
   return info;
 }
-Result<std::unique_ptr<Executor>> open_cpu(int threads) {
-  WARPLOOM_TRY(DeviceInfo info, cpu_info(threads));
-  return std::make_unique<CpuExecutor>(threads, std::move(info));
+Result<std::unique_ptr<Executor>> open_cpu() {
+  WARPLOOM_TRY(DeviceInfo info, cpu_info());
+  return std::make_unique<CpuExecutor>(std::move(info));
 }
 }  // namespace warploom::runtime

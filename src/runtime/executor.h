@@ -70,9 +70,9 @@ struct DeviceInfo {
 
 class Executor {
  public:
-  // The first GPU that CUDA_VISIBLE_DEVICES leaves; on the CPU `threads`, 0: one for each core.
-  static Result<std::unique_ptr<Executor>> open(Engine engine, int threads = 0);
-  static Result<DeviceInfo> describe(Engine engine, int threads = 0);  // without what opening costs: a context on a GPU, threads
+  // The first GPU that CUDA_VISIBLE_DEVICES leaves; on the CPU a thread for each core.
+  static Result<std::unique_ptr<Executor>> open(Engine engine);
+  static Result<DeviceInfo> describe(Engine engine);  // without what opening costs: a context on a GPU, threads
   virtual ~Executor() = default;
 
   Engine engine() const { return engine_; }

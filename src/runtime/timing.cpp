@@ -48,10 +48,8 @@ Result<std::vector<Samples>> measure(Executor& device, const std::vector<std::ve
   for (const std::vector<Call>& calls : alternatives) {
     works.push_back(calls[0]);
     series &= calls.size() >= 2 && calls.size() == alternatives[0].size();
-    for (int call = 0; call < std::max(1, options.warm_up); ++call) {
-      WARPLOOM_TRY(const double us, sample(works.size() - 1, 1));
-      shortest = std::min(shortest, us);
-    }
+    WARPLOOM_TRY(const double us, sample(works.size() - 1, 1));
+    shortest = std::min(shortest, us);
   }
   // All in series or none: the two ways of timing differ by a bias, which must not fall on one alternative alone.
   for (std::size_t i = 0; series && shortest < options.short_us && i < works.size(); ++i) {

@@ -4,7 +4,8 @@
 // On a GPU the caches are filled with other data before every sample. An alternative is calls that do the same on different
 // buffers; the first is timed. Where it is shorter than `short_us` and every alternative has as many calls, two or more, a sample
 // is a recording of all of them, divided by their number: launch costs and the clock's grain do not count, and no call finds its
-// own data in the caches. Calls that are not timed in series, and shorter than `least_us`, are repeated within a sample.
+// own data in the caches. Calls that are not timed in series, and shorter than `least_us`, are repeated within a sample. The first call
+// of each alternative does not count.
 //
 //   auto samples = measure(*device, {{ours}, {vendor}});
 //   samples[0].median_us; samples[0].low_us … samples[0].high_us  // 95 % interval of the median, by bootstrap
@@ -12,7 +13,6 @@
 #include "runtime/executor.h"
 namespace warploom::runtime {
 struct MeasureOptions {
-  int warm_up = 3;  // calls of each alternative that do not count
   int min_samples = 10;
   int max_samples = 200;
   double budget_ms = 500;  // for all alternatives together; min_samples may exceed it (but never fivefold)

@@ -113,13 +113,11 @@ LaunchList plain_epilogue(const DeviceInfo& device, const VendorProblem& p) {
                ceil_div(buffers[0].elements(), gpu ? kPlainCudaThreads : kPlainEpilogueChunk));
 }
 
-Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only) {
+Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem) {
   const bool bias = problem.bias != BiasKind::none;
-  if (!plain_only) {
-    if (auto whole = by_library(device, problem)) return whole;
-    if (problem.kind == VendorKind::matmul && (bias || problem.activation != Activation::none))
-      if (auto both = by_library_and_plain(device, problem)) return both;
-  }
+  if (auto whole = by_library(device, problem)) return whole;
+  if (problem.kind == VendorKind::matmul && (bias || problem.activation != Activation::none))
+    if (auto both = by_library_and_plain(device, problem)) return both;
   if (!plain_serves(problem.in) || !plain_serves(problem.out) || (bias && !plain_serves(problem.bias_dtype)))
     return fail({ErrorCode::kNoSchedule, "no reference serves the element types", std::string(name_of(problem.in)),
                  "f32, tf32, bf16 or f16 (others where the library has them)", std::string(name_of(problem.out))});

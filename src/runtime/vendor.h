@@ -36,8 +36,8 @@ struct VendorProblem {
   Activation activation = Activation::none;
 };
 
-// The fastest that serves the problem. `plain_only`: ours, whatever libraries are there.
-Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem, bool plain_only = false);
+// The fastest that serves the problem.
+Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem);
 // The launch list of the plain kernel.
 LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& problem);
 

@@ -63,7 +63,7 @@ Status choose(Executor& device, std::vector<LtAlgorithm>& algorithms, const std:
   if (algorithms.empty()) return not_served("cuBLASLt", "no algorithm that runs");
   std::vector<std::vector<Call>> calls;
   for (const LtAlgorithm& algorithm : algorithms) calls.push_back({[&run, algorithm] { return run(algorithm); }});
-  WARPLOOM_TRY(const std::vector<Samples> samples, measure(device, calls, {.warm_up = 1, .min_samples = 4, .max_samples = 4}));
+  WARPLOOM_TRY(const std::vector<Samples> samples, measure(device, calls, {.min_samples = 4, .max_samples = 4}));
   algorithms = {algorithms[std::ranges::min_element(samples, {}, &Samples::median_us) - samples.begin()]};
   return ok();
 }

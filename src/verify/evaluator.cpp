@@ -123,8 +123,8 @@ Result<Verdict> Evaluator::judge(const Request& request) {
 const Ready& Evaluator::ready() const { return state_->ready; }
 int Evaluator::process() const { return state_->worker.process; }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, timed, foreign, beside_reference, min_samples, max_samples,
-                                   timing_ms, candidate_limit_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, beside_reference, min_samples, max_samples, timing_ms,
+                                   candidate_limit_ms)
 
 void to_json(json& out, InputFamily family) { out = name_of(family); }
 void from_json(const json& in, InputFamily& family) {

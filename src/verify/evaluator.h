@@ -54,9 +54,8 @@ struct EvaluatorOptions {
 
 struct Request {
   LaunchList list;
-  bool whole = false;      // judge whole outputs on every input family, as far as check_ms allows
-  double check_ms = 2000;  // for FP64 evaluation, all families together; at least some rows of each are checked
-  bool timed = true;
+  bool whole = false;            // judge whole outputs on every input family, as far as check_ms allows
+  double check_ms = 2000;        // for FP64 evaluation, all families together; at least some rows of each are checked
   bool foreign = false;          // not our own code generation's text: on the CPU it gets a process to itself
   bool beside_reference = true;  // the vendor's kernel takes turns with it
   int min_samples = 5, max_samples = 40;

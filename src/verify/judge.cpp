@@ -64,10 +64,7 @@ Result<Ready> Judge::prepare() {
     const bool wide = bits_of(output(i).dtype) >= 16;  // the few values of narrower types are clamped to
     projections_.push_back(wide ? graph::project(graph, static_cast<int>(i), setup_.seed) : std::nullopt);
   }
-  const auto multiplies = [](const graph::Node& node) {
-    const graph::OpClass what = graph::class_of(node.op);
-    return what == graph::OpClass::contraction || what == graph::OpClass::convolution;
-  };
+  const auto multiplies = [](const graph::Node& node) { return graph::multiplies(class_of(node.op)); };
   if (!here_ && std::ranges::any_of(graph.nodes, multiplies)) means_.products = gpu_products();
   constexpr double kShare = 0.7;  // of the memory, for inputs and outputs of the candidate's and of the reference's
   const std::int64_t need = input_bytes_ + output_bytes_;
@@ -93,7 +90,7 @@ Result<Ready> Judge::prepare() {
   ready.reference_error = set.inputs->vendor_error;
   if (!setup_.time_reference) return ready;
   WARPLOOM_TRY(const runtime::Call call, bind(vendor_, set));
-  const runtime::MeasureOptions quick{.warm_up = 0, .min_samples = 1, .max_samples = 20, .budget_ms = 100};
+  const runtime::MeasureOptions quick{.min_samples = 1, .max_samples = 20, .budget_ms = 100};
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {{call}}, quick));
   ready.reference_us = samples[0].median_us;
   return ready;
@@ -144,8 +141,7 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
     verdict.reference_error = std::max(verdict.reference_error, evidence.reference_error);
     verdict.evidence.push_back(std::move(evidence));
   }
-  if (request.timed) WARPLOOM_CHECK(time_candidate(candidate, request, verdict));
-  return ok();
+  return time_candidate(candidate, request, verdict);
 }
 
 Verdict Judge::judge(const Request& request) {

@@ -187,8 +187,7 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
     WARPLOOM_TRY(calls[0].emplace_back(), bind(candidate, set));
     if (calls.size() > 1) { WARPLOOM_TRY(calls[1].emplace_back(), bind(vendor_, set)); }
   }
-  runtime::MeasureOptions options{.warm_up = 1,
-                                  .min_samples = request.min_samples,
+  runtime::MeasureOptions options{.min_samples = request.min_samples,
                                   .max_samples = request.max_samples,
                                   .budget_ms = request.timing_ms,
                                   .least_us = setup_.engine == Engine::cpu ? 1000.0 : 0.0,

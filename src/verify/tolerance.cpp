@@ -128,8 +128,8 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
   bool contracts = false;
   for (const auto& node : graph.nodes) {
     const graph::OpClass c = graph::class_of(node.op);
-    rounding += c != graph::OpClass::view && c != graph::OpClass::movement;
-    contracts |= c == graph::OpClass::contraction || c == graph::OpClass::convolution;
+    rounding += !only_moves(c);
+    contracts |= multiplies(c);
   }
   const double rounded = std::max(1, rounding) * std::max(unit_roundoff(out), kU32);
   const bool narrow_out = unit_roundoff(out) > kU32;

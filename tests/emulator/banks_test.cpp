@@ -41,7 +41,7 @@ TEST(Banks, EachLineHasItsWavefronts) {
   l.block = 64;
   l.shared_bytes = 4096;
   l.args = args;
-  l.options = {.hazards = false, .banks = true};
+  l.options = {.banks = true};
   l.allocations = {{in.data(), 16, "in"}};
   const Report r = run(l);
   int line = 5;

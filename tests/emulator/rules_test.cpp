@@ -375,9 +375,6 @@ const Rule kRules[] = {
   }
 )",
      64, 5, 3},
-    {"a wait before cluster_arrive", "cluster", R"(
-  wl::cluster_wait();
-)"},
 };
 
 TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
@@ -488,25 +485,6 @@ TEST(Rules, AnAccessOfSixteenBytesIsFourOfFour) {
       EXPECT_EQ(found[0], found[1]) << texts[i];
     }
   for (const char* kind : {"race", "uninitialised", "mbarrier"}) EXPECT_TRUE(kinds.contains(kind)) << kind;
-}
-
-TEST(Rules, TheNumbersAreTheSameWithoutHazards) {
-  const Library lib(
-      {"WL_KERNEL(twice, 64, 1)(const float* in, float* out) {\n  WL_REG(float, x, 1);\n"
-       "  wl::ld_global<4>(wl::at(x, 0), in + wl::thread());\n  x[0] *= 2.0f;\n"
-       "  wl::st_global<4>(out + wl::thread(), wl::at(x, 0));\n}\nWL_EXPORT(twice)\n"});
-  std::vector<float> in(64, 3.0f), out(64);
-  const void* pin = in.data();
-  void* pout = out.data();
-  void* args[] = {&pin, &pout};
-  Launch l;
-  l.entry = lib.entry("twice");
-  l.block = 64;
-  l.args = args;
-  l.options.hazards = false;
-  l.allocations = {{in.data(), 256, "in"}, {out.data(), 256, "out", true, false}};
-  EXPECT_TRUE(run(l).clean());
-  EXPECT_EQ(out, std::vector<float>(64, 6.0f));
 }
 }  // namespace
 }  // namespace warploom::emulator::testing

@@ -53,8 +53,6 @@ TEST(SoftmaxCluster, EveryMutantIsCaughtForEverySeed) {
       {"no barrier in the block's reduction", "wl::sync_threads();", "", 0},
       {"no cluster barrier before remote access", "  wl::cluster_sync();\n  float m", "  float m", 0},
       {"no cluster barrier after remote access", "  wl::cluster_sync();\n  wl::ld_shared<4>", "  wl::ld_shared<4>", 0},
-      {"arrive without wait", "wl::cluster_sync();\n  wl::ld_shared<4>", "wl::cluster_arrive();\n  wl::ld_shared<4>", 0},
-      {"wait without arrive", "wl::cluster_sync();\n  wl::ld_shared<4>", "wl::cluster_wait();\n  wl::ld_shared<4>", 0},
       {"one block arrives", "wl::cluster_sync();\n  wl::ld_shared<4>", "if (peer) wl::cluster_sync();\n  wl::ld_shared<4>", 0},
       {"a slot used twice", "other_half(smem + 36, sum)", "other_half(smem + 32, sum)", 0},
       {"remote address without mapa", "wl::mapa(slot, peer)", "slot + (2u << 20)", 0},

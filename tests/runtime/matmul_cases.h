@@ -23,6 +23,13 @@ inline double flops_of(const VendorProblem& p) {
   return 2.0 * static_cast<double>(p.batch * p.m * p.n) * static_cast<double>(p.k);
 }
 
+// Ours, whatever libraries are there.
+inline Result<Runnable> plain_kernel(Executor& device, const VendorProblem& p) {
+  const LaunchList list = plain_reference(device.info(), p);
+  WARPLOOM_TRY(const Binary binary, compile(list, {.most_spills = kAnySpills}));
+  return device.load(list, binary);
+}
+
 // The relative Frobenius error of `reference` on random operands, or what failed.
 inline Result<double> matmul_error(Executor& device, const VendorProblem& p, const Runnable& reference) {
   const std::int64_t bias_elements = p.bias == BiasKind::none         ? 0

@@ -52,9 +52,8 @@ TEST_F(CpuReferences, PlainKernelsAgreeWithFp64) {
   std::vector<VendorProblem> problems = small_matmuls(Dtype::f32);
   for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) problems.push_back(small_matmuls(dtype)[7]);
   for (const VendorProblem& problem : problems) {
-    const auto reference = vendor_reference(*device, problem, true);
+    const auto reference = plain_kernel(*device, problem);
     ASSERT_OK(reference);
-    EXPECT_EQ(reference->name, "plain");
     const auto error = matmul_error(*device, problem, *reference);
     ASSERT_OK(error);
     EXPECT_LT(*error, bound(problem.out)) << text_of(problem);
@@ -65,7 +64,7 @@ TEST_F(CpuReferences, PlainSoftmaxAgreesWithFp64) {
   if (!find_cpu_compiler()) GTEST_SKIP() << "no C++ compiler here";
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     const VendorProblem problem{.kind = VendorKind::softmax, .m = 9, .n = 300, .in = dtype, .out = dtype};
-    const auto reference = vendor_reference(*device, problem, true);
+    const auto reference = plain_kernel(*device, problem);
     ASSERT_OK(reference);
     const auto error = softmax_error(*device, problem, *reference);
     ASSERT_OK(error);
@@ -84,7 +83,7 @@ TEST_F(CpuReferences, DISABLED_Speed) {
   const VendorProblem problem{.m = 1024, .n = 1024, .k = 1024};
   std::vector<Runnable> references;
   references.push_back(std::move(*vendor_reference(*device, problem)));
-  references.push_back(std::move(*vendor_reference(*device, problem, true)));
+  references.push_back(std::move(*plain_kernel(*device, problem)));
   std::vector<std::vector<Call>> calls;
   for (const auto& reference : references) {
     Bindings buffers;

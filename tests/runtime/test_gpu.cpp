@@ -95,7 +95,7 @@ TEST_F(Gpu, MoreMemoryThanThereIsIsAnErrorOfItsOwn) {
 
 void check_references(Executor& device, const VendorProblem& problem, double bound) {
   for (const bool plain : {false, true}) {
-    const auto reference = vendor_reference(device, problem, plain);
+    const auto reference = plain ? plain_kernel(device, problem) : vendor_reference(device, problem);
     if (!reference && reference.error().code == ErrorCode::kNoNvrtc) GTEST_SKIP() << "no NVRTC";
     ASSERT_OK(reference);
     const auto error = problem.kind == VendorKind::matmul ? matmul_error(device, problem, *reference)
@@ -136,7 +136,7 @@ TEST_F(Gpu, SoftmaxAgreesWithFp64) {
 
 Result<std::vector<Samples>> time_matmul(Executor& device, const VendorProblem& problem, int sets) {
   WARPLOOM_TRY(auto vendor, vendor_reference(device, problem));
-  WARPLOOM_TRY(auto plain, vendor_reference(device, problem, true));
+  WARPLOOM_TRY(auto plain, plain_kernel(device, problem));
   std::vector<std::vector<Call>> calls(2);
   for (int set = 0; set < sets; ++set) {
     Bindings buffers;

@@ -19,7 +19,7 @@ WL_FN void put_bits(unsigned* out, unsigned x) {
 WL_KERNEL(ids, 64, 1) PARAMETERS {
   const int block = (wl::block_z() * 3 + wl::block_y()) * 4 + wl::block_x();  // a grid of 4 x 3 x 2
   unsigned* o = out + (block * 64 + wl::thread()) * 2;
-  put_bits(o, wl::thread() + 100 * wl::lane() + 10000 * wl::warp() + 1000000 * wl::cluster_rank() + 10000000 * wl::cluster_size());
+  put_bits(o, wl::thread() + 100 * wl::lane() + 10000 * wl::warp() + 1000000 * wl::cluster_rank());
   put_bits(o + 1, wl::block_x() + 10 * wl::block_y() + 100 * wl::block_z());
 }
 WL_EXPORT(ids)
@@ -450,8 +450,7 @@ WL_KERNEL_CLUSTER(cluster_ring, 32, 1, 4, 1, 1) PARAMETERS {
     wl::mbarrier_arrive_cluster(bar, right);
   }
   wl::mbarrier_wait_cluster(bar, 0);
-  wl::cluster_arrive();
-  wl::cluster_wait();
+  wl::cluster_sync();
   if (rank == 0 && wl::thread() == 0) wl::tma_load_multicast(smem, map_in, loaded, 0xf, 0, 0);
   wl::ld_shared<4>(wl::at(x, 0), slot);
   if (wl::thread() == 0) wl::st_global<4>(reinterpret_cast<int*>(out) + rank * 4, wl::at(x, 0));

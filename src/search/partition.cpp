@@ -48,10 +48,15 @@ class Partitioner {
     for (const auto& [root, nodes] : groups_) {
       Region region = region_of(root, nodes);
       region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() && is_alias(region, stored(root), out.storage);
-      if (!region.alias && !place(region))
+      if (!region.alias && !place(region)) {
+        const bool nothing = std::ranges::any_of(region.graph.tensors,
+                                                 [](const graph::Tensor& tensor) { return graph::element_count(tensor.shape) == 0; });
         return fail({ErrorCode::kNoSchedule, "no family of schedules covers a part of the graph on this target",
-                     place_of(graph_.nodes[root]), "operators that families know, in types they compute",
-                     graph::to_text(region.graph), "take another target or track"});
+                     place_of(graph_.nodes[root]),
+                     nothing ? "tensors of 1 element or more" : "operators that families know, in types they compute",
+                     graph::to_text(region.graph),
+                     nothing ? "leave out what has no elements" : "take another target or track, or cast to a type of kernels before it"});
+      }
       out.regions.push_back(std::move(region));
     }
     return out;

@@ -6,9 +6,16 @@ using graph::Graph, graph::Node, graph::OpClass, graph::TensorId;
 constexpr std::int64_t kMostKept = 1 << 16;              // elements of a constant that stays one if it is no floating-point data
 constexpr std::size_t kMostNodes = 64, kMostReads = 32;  // of a region of several: families are not asked about larger ones
 
+// 0, 1, 2 ..: of such a table kernels load nothing, however long it is.
+bool are_places(const graph::Tensor& tensor) {
+  for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
+    if (load_as_double(tensor.dtype, tensor.constant->data(), static_cast<std::size_t>(i)) != static_cast<double>(i)) return false;
+  return true;
+}
+
 bool is_weight(const graph::Tensor& tensor) {
   const std::int64_t count = graph::element_count(tensor.shape);
-  return tensor.constant && count > (is_float(tensor.dtype) ? 1 : kMostKept);
+  return tensor.constant && (is_float(tensor.dtype) ? count > 1 : count > kMostKept && !are_places(tensor));
 }
 
 // "MatMul+Add+Gelu", the first few of long chains.

@@ -360,5 +360,21 @@ void expect_exact_first_sum(const graph::Shape& shape, std::int64_t axis, std::i
 }
 TEST(RowwiseStatistics, SumsOfThousandsOfChunksKeepWhatRoundingLoses) { expect_exact_first_sum({1, 1 << 18}, 1, 64); }
 TEST(RowwiseStatistics, SumsOfThousandsOfRowsKeepWhatRoundingLoses) { expect_exact_first_sum({1 << 16, 3}, 0, 1); }
+
+// Exponentials of -18 lie below the last bit of a sum of a few ones.
+TEST(RowwiseStatistics, ExponentialsOfThousandsOfRowsKeepWhatRoundingLoses) {
+  Net n;
+  const auto x = n.x({1 << 16, 3});
+  const Region region{n.with({n.add(OpKind::Softmax, {x}, {{"axis", std::int64_t{0}}})}), Track::fp32};
+  auto inputs = test::random_inputs(region.graph, 5);
+  for (std::size_t i = 0; i < 3 << 16; ++i) store_from_double(Dtype::f32, inputs[0].data(), i, i < 64 ? 0 : -18);
+  const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
+  const auto made = family->programs({"cpu_rowwise", {{"chunk", 1}, {"rows_per_task", 4}, {"resident", 0}, {"streaming", 0}}});
+  ASSERT_TRUE(made) << describe(made.error());
+  auto outputs = poisoned(region.graph);
+  const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
+  ASSERT_TRUE(status) << describe(status.error());
+  expect_agreement(region.graph, inputs, outputs, "cpu_rowwise");
+}
 }  // namespace
 }  // namespace warploom::kernels

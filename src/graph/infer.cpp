@@ -85,9 +85,13 @@ Status sort_nodes(Graph& graph) {
     return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle", place_of(graph.nodes[stuck - waiting.begin()]),
                  "an order in which every tensor is made before it is used"});
   graph.nodes = std::move(sorted);
-  for (TensorId id : graph.outputs)
-    if (maker[id] == kNothing)
-      return fail({ErrorCode::kOnnxName, "an output that nothing defines", fmt::format("output '{}'", graph.tensor(id).name)});
+  for (TensorId id : graph.outputs) {
+    const std::string place = fmt::format("output '{}'", graph.tensor(id).name);
+    if (maker[id] == kNothing) return fail({ErrorCode::kOnnxName, "an output that nothing defines", place});
+    if (std::ranges::count(graph.inputs, id) > 0)
+      return fail({ErrorCode::kOnnxName, "an output is an input", place, "what a node makes, or a constant", "",
+                   "leave it out, or put an Identity between"});
+  }
   return ok();
 }
 }  // namespace
@@ -201,6 +205,15 @@ Result<Graph> simplify(Graph graph) {
     kept.push_back(std::move(node));
   }
   graph.nodes = std::move(kept);
+  for (const TensorId id : promised) {  // an output is written, also where it is known
+    Tensor known = graph.tensor(id);
+    if (!known.constant) continue;
+    graph.tensor(id).constant.reset();
+    known.name += "/known";
+    const TensorId from = graph.add_tensor(std::move(known));
+    for (Node& node : graph.nodes) std::ranges::replace(node.inputs, id, from);
+    graph.nodes.push_back({OpKind::Identity, graph.tensor(id).name, {from}, {id}, {}});
+  }
   drop_unused(graph);
   return graph;
 }

@@ -58,10 +58,10 @@ Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), 
 Status Family::admits(const Schedule& schedule) const {
   for (const Field& field : space().fields) {
     const auto found = schedule.fields.find(field.name);
-    const std::int64_t least = std::ranges::min(field.values);
-    if (found == schedule.fields.end() || found->second < least)
-      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing or too small", schedule.text(),
-                   fmt::format("{} of at least {}: {}", field.name, least, field.meaning),
+    const std::int64_t least = std::ranges::min(field.values), most = std::int64_t{1} << 30;  // so that products are numbers
+    if (found == schedule.fields.end() || found->second < least || found->second > most)
+      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing, too small or far too large", schedule.text(),
+                   fmt::format("{} of {} to {}: {}", field.name, least, most, field.meaning),
                    found == schedule.fields.end() ? "none" : std::to_string(found->second),
                    "`show --what space` lists the fields and their values"});
   }

@@ -64,7 +64,7 @@ class Reader {
   Affine new_axis(std::int64_t size) {
     const int logical = asked_++;
     Affine out;
-    if (size == 1) return out;
+    if (size <= 1) return out;
     const Shape sizes = splits_.contains(logical) ? splits_.at(logical) : Shape{size};
     std::int64_t step = size;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -146,16 +146,35 @@ class Reader {
     const auto key = std::pair(id, map);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     demanded_[id].push_back(map);
+    if (graph::element_count(graph_.tensor(id).shape) == 0) return std::nullopt;
     const Value value = stored(id) ? leaf(id, map) : made(graph_.nodes[at(graph_.producer(id))], id, map);
     if (!value || !is_exact(id, *value)) return std::nullopt;
     return known_[key] = *value;
   }
 
-  // Arithmetic is in fp32: integers must be known to be small, or moved as they are, or what a number that is one was cut to.
+  // Arithmetic is in fp32: integers must be known to be small, or moved as they are, or what a number that is one was cut to. Those of
+  // 8 bits must not leave their type, at whose ends they would stay where they should wrap.
   bool is_small(int v) const { return nest.most(v) <= 1 << 24; }
+  bool is_of(Dtype dtype, int v) const {
+    const NestValue& of = nest.values[at(v)];
+    const auto operands = [&](std::size_t from) {
+      return std::all_of(of.operands.begin() + static_cast<std::ptrdiff_t>(from), of.operands.end(),
+                         [&](int operand) { return is_of(dtype, operand); });
+    };
+    const bool chooses = of.op == ValueOp::max || of.op == ValueOp::min;
+    switch (of.kind) {
+      case Kind::constant: return rounded(dtype, of.value) == of.value;
+      case Kind::load: return nest.loads[at(of.load)].dtype == dtype || nest.loads[at(of.load)].dtype == Dtype::boolean;
+      case Kind::reduce: return chooses && operands(0);
+      case Kind::apply:
+        if (of.op == ValueOp::less || of.op == ValueOp::equal) return true;
+        return of.op == ValueOp::where ? operands(1) : chooses && operands(0);
+      default: return false;
+    }
+  }
   bool is_exact(TensorId id, int v) const {
     const Dtype dtype = graph_.tensor(id).dtype;
-    if (is_float(dtype) || dtype == Dtype::boolean || is_small(v)) return true;
+    if (is_float(dtype) || dtype == Dtype::boolean || (bits_of(dtype) == 8 ? is_of(dtype, v) : is_small(v))) return true;
     const NestValue& of = nest.values[at(v)];
     if (of.kind == Kind::load) return nest.loads[at(of.load)].dtype == dtype;
     const Node& maker = graph_.nodes[at(graph_.producer(id))];

@@ -21,7 +21,7 @@ struct Passes {
     p.settle(0);
     for (int slot = 0; stays && slot < rows.slots(); ++slot) p.whole(p.slot_name(slot));
     std::size_t done = 0;
-    if (!stays && rows.joint) online_softmax(), done = 2;
+    if (!stays && rows.joint && !p.compensated) online_softmax(), done = 2;
     else if (!stays && rows.first_place >= 0) online_place(), done = 2;
     for (; done < last; ++done) reduce(done);
     p.settle(last);

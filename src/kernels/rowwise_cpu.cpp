@@ -142,7 +142,7 @@ class RowwiseCpu final : public Family {
     extent[rows_.lanes_outside ? rows_.across : rows_.row.back()] = rows_.lanes_outside ? count : chunk;
     RowProgram p(rows_, extent);
     p.streaming = field(schedule, "streaming") == 1 && all_f32();
-    p.compensated = !rows_.lanes_outside && p.tiles(rows_.row) > 256;
+    p.compensated = p.tiles(rows_.row) > 256;
     const bool resident = field(schedule, "resident") == 1 && rows_.slots() > 0;
     const std::int64_t groups = p.tiles(rows_.outer), together = rows_.lanes_outside ? 1 : std::min(count, groups);
     p.b.grid(ceil_div(groups, together)).warps(1);

@@ -2,21 +2,26 @@
 #include <numeric>
 namespace warploom::kernels {
 namespace {
-// Dimensions that move the same pixels as one, {p} and {kh} as {s · p + d · kh}: an access that never leaves its tensor has one for each
+// Dimensions that move the same pixels as one, {p} and {kh} as {s · p + d · kh}: of those that are never left there is one for each
 // axis. A place of the window moves the pixels whose stride is nearest to its own.
 Access joined(const Access& from, const Contraction& c) {
   Access made = from;
+  const auto left = [&](std::size_t d) {
+    const auto [low, high] = c.nest.range(made.at[d]);
+    return low < 0 || high >= made.shape[d];
+  };
   for (const std::size_t axis : c.k) {
     const auto alone =
         std::ranges::find_if(made.at, [&](const Affine& dim) { return dim.steps[axis] != 0 && !steps_along(dim, c.n); });
     if (axis == c.channel || alone == made.at.end()) continue;
     const auto place = at(alone - made.at.begin());
+    if (left(place)) continue;
     std::optional<std::size_t> into;
     const auto distance = [&](std::size_t d) {
       return std::abs(std::log(static_cast<double>(made.strides[d]) / static_cast<double>(made.strides[place])));
     };
     for (std::size_t d = 0; d < made.at.size(); ++d)
-      if (steps_along(made.at[d], c.n) && (!into || distance(d) < distance(*into))) into = d;
+      if (steps_along(made.at[d], c.n) && !left(d) && (!into || distance(d) < distance(*into))) into = d;
     if (!into) continue;
     std::int64_t &stride = made.strides[*into], last = 0;
     const std::int64_t common = std::gcd(stride, made.strides[place]);

@@ -6,9 +6,16 @@ using graph::Graph, graph::Node, graph::OpClass, graph::TensorId;
 constexpr std::int64_t kMostKept = 1 << 16;              // elements of a constant that stays one if it is no floating-point data
 constexpr std::size_t kMostNodes = 64, kMostReads = 32;  // of a region of several: families are not asked about larger ones
 
+// 0, 1, 2 ..: of such a table kernels load nothing, however long it is.
+bool are_places(const graph::Tensor& tensor) {
+  for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
+    if (load_as_double(tensor.dtype, tensor.constant->data(), static_cast<std::size_t>(i)) != static_cast<double>(i)) return false;
+  return true;
+}
+
 bool is_weight(const graph::Tensor& tensor) {
   const std::int64_t count = graph::element_count(tensor.shape);
-  return tensor.constant && count > (is_float(tensor.dtype) ? 1 : kMostKept);
+  return tensor.constant && (is_float(tensor.dtype) ? count > 1 : count > kMostKept && !are_places(tensor));
 }
 
 // "MatMul+Add+Gelu", the first few of long chains.
@@ -48,10 +55,15 @@ class Partitioner {
     for (const auto& [root, nodes] : groups_) {
       Region region = region_of(root, nodes);
       region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() && is_alias(region, stored(root), out.storage);
-      if (!region.alias && !place(region))
+      if (!region.alias && !place(region)) {
+        const bool nothing = std::ranges::any_of(region.graph.tensors,
+                                                 [](const graph::Tensor& tensor) { return graph::element_count(tensor.shape) == 0; });
         return fail({ErrorCode::kNoSchedule, "no family of schedules covers a part of the graph on this target",
-                     place_of(graph_.nodes[root]), "operators that families know, in types they compute",
-                     graph::to_text(region.graph), "take another target or track"});
+                     place_of(graph_.nodes[root]),
+                     nothing ? "tensors of 1 element or more" : "operators that families know, in types they compute",
+                     graph::to_text(region.graph),
+                     nothing ? "leave out what has no elements" : "take another target or track, or cast to a type of kernels before it"});
+      }
       out.regions.push_back(std::move(region));
     }
     return out;

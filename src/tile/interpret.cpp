@@ -338,6 +338,7 @@ class Block {
     WARPLOOM_CHECK(body(s.body));
     auto& slot = queue.slots.emplace_back();
     for (const TensorId tensor : pipeline.tensors) slot.push_back(std::exchange(tensors_[tensor], nullptr));
+    if (role_ < 0) queue.taken.try_emplace(role_);  // also where its loop takes none
     return ok();
   }
 

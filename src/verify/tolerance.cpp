@@ -71,7 +71,7 @@ void mark_poisoned(Comparison& sum, const void* found, std::int64_t offset, std:
 
 void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void* found, const double* value,
                    const double* magnitude, std::int64_t offset, std::int64_t from, std::int64_t to) {
-  const double largest = limits_of(dtype).largest;
+  const auto [_, largest, step] = limits_of(dtype);
   const bool floating = is_float(dtype);
   for (std::int64_t i = from; i < to; ++i) {
     const double c = load(dtype, found, i), r = value[i];
@@ -90,6 +90,7 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
     if (ratio > sum.worst.ratio) sum.worst = {ratio, offset + i, c, r};
     if (!held) continue;
     if (c != 0) sum.all_zero = false;
+    if (std::abs(r) > step) sum.zero_expected = false;
     sum.error_squares += error * error;
     sum.reference_squares += r * r;
     sum.reference_fourths += r * r * r * r;
@@ -165,14 +166,15 @@ void Comparison::add(const Comparison& part) {
   nonfinite.add(part.nonfinite);
   unwritten.add(part.unwritten);
   all_zero = all_zero && part.all_zero;
+  zero_expected = zero_expected && part.zero_expected;
   beyond = beyond || part.beyond;
 }
 double Comparison::frobenius() const {
-  if (error_squares == 0) return 0;
+  if (error_squares == 0 || zero_expected) return 0;
   return reference_squares > 0 ? std::sqrt(error_squares / reference_squares) : HUGE_VAL;
 }
 double Comparison::max_error() const {
-  if (largest_error == 0) return 0;
+  if (largest_error == 0 || zero_expected) return 0;
   return largest_reference > 0 ? largest_error / largest_reference : HUGE_VAL;
 }
 
@@ -222,7 +224,7 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
   if (seen.nonfinite.count > 0)
     return fail({ErrorCode::kCandidateNonFinite, "the output has NaN or infinity where the reference has none", place,
                  "finite values", fmt::format("{} elements, the first is {}", seen.nonfinite.count, seen.nonfinite.first)});
-  if (seen.all_zero && seen.reference_squares > 0)
+  if (seen.all_zero && !seen.zero_expected)
     return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place, "the reference's values", "zeros"});
   const double bound = frobenius_bound(seen, tolerance, vendor_error);
   const double error = seen.frobenius();

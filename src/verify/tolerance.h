@@ -49,7 +49,7 @@ struct Comparison {
     std::int64_t count = 0, first = -1;
     void add(const Marks& more) { first = count == 0 ? more.first : first, count += more.count; }
   } nonfinite, unwritten;
-  bool all_zero = true;  // of what was compared, while the reference is not
+  bool all_zero = true, zero_expected = true;  // of what was compared; no reference is larger than the type's smallest step
   bool beyond = false;   // finite references that the type cannot hold
 
   void add(const Comparison& part);

@@ -164,6 +164,13 @@ TEST(Infer, CirclesAndUndefinedTensorsAreRefused) {
   g.nodes = {{OpKind::Relu, "one", {0}, {2}, {}}, {OpKind::Relu, "two", {0}, {2}, {}}};
   EXPECT_EQ(infer(g).error().code, ErrorCode::kOnnxName);
 }
+TEST(Infer, AnOutputThatIsAnInputIsRefused) {
+  Builder b("t");
+  const TensorId x = b.input("x", Dtype::f32, {4});
+  b.output(b.add(OpKind::Relu, {x}));
+  b.output(x);
+  EXPECT_EQ(b.finish().error().code, ErrorCode::kOnnxName);
+}
 TEST(Infer, NodesAreSortedSoThatTheyCanRun) {
   Graph g;
   for (const char* name : {"x", "a", "b"}) g.add_tensor({{name, Dtype::f32, {4}}, std::nullopt});
@@ -234,6 +241,22 @@ TEST(Simplify, AnOutputThatIsAnInputKeepsItsIdentity) {
   const auto graph = simplify(*b.finish());
   ASSERT_EQ(graph->nodes.size(), 1u);
   EXPECT_EQ(graph->nodes[0].op, OpKind::Identity);
+}
+TEST(Simplify, AnOutputThatIsKnownIsWrittenFromAConstant) {
+  Builder b("t");
+  const TensorId x = b.input("x", Dtype::f32, {6}), six = b.add(OpKind::Shape, {x});
+  b.output(six);
+  b.output(b.add(OpKind::Reshape, {x, six}));
+  const auto once = simplify(*b.finish());
+  for (const Graph& graph : {*once, *decompose(*once)}) {
+    ASSERT_EQ(graph.nodes.size(), 2u) << to_text(graph);
+    const Node &view = graph.nodes[0], &known = graph.nodes[1];
+    EXPECT_EQ(known.op, OpKind::Identity);
+    EXPECT_EQ(known.outputs[0], graph.outputs[0]);
+    EXPECT_FALSE(graph.tensor(graph.outputs[0]).constant);
+    EXPECT_TRUE(graph.tensor(known.inputs[0]).constant);
+    EXPECT_EQ(view.op, OpKind::Identity);
+  }
 }
 }  // namespace
 }  // namespace warploom::graph

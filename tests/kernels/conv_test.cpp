@@ -62,6 +62,7 @@ const Case kCases[] = {
     {"phases", {2, 8, 9, 20}, {48, 8, 3, 3}, {{"pads", kOne}}, Dtype::f32, false, 2},
     {"phases_of_volume", {1, 8, 3, 4, 12}, {64, 8, 2, 2, 2}, {{"pads", Ints{0, 0, 0, 1, 1, 1}}}, Dtype::f32, false, 2},
     {"phases_behind", {1, 16, 10, 12}, {144, 16, 1, 1}, {}, Dtype::f16, true, 3},
+    {"column", {2, 8, 12, 1}, {16, 8, 3, 2}, {{"pads", Ints{1, 0, 1, 1}}}},
     {"line", {2, 8, 90}, {16, 8, 5}, {{"pads", Ints{2, 2}}}},
     {"volume", {1, 8, 5, 6, 9}, {16, 8, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 1}}}},
 };

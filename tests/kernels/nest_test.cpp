@@ -453,6 +453,27 @@ TEST(Nest, HasNoFormForArithmeticOnLargeIntegers) {
   }
 }
 
+// They wrap, and kernels would stop at the ends of the type.
+TEST(Nest, HasNoFormForArithmeticThatMayLeaveATypeOf8Bits) {
+  for (const Dtype dtype : {Dtype::i8, Dtype::u8}) {
+    Net sum, product, total, turned, chosen;
+    EXPECT_TRUE(nests_of(sum.with({sum.add(OpKind::Add, {sum.x({4}, dtype), sum.x({4}, dtype)})})).empty());
+    EXPECT_TRUE(nests_of(product.with({product.add(OpKind::MatMul, {product.x({4, 3}, dtype), product.x({3, 4}, dtype)})})).empty());
+    EXPECT_TRUE(nests_of(total.with({total.add(OpKind::ReduceSum, {total.x({4}, dtype), total.ints({0})})})).empty());
+    const std::int64_t other = onnx_type_of(dtype == Dtype::i8 ? Dtype::u8 : Dtype::i8);
+    EXPECT_TRUE(nests_of(turned.with({turned.add(OpKind::Cast, {turned.x({4}, dtype)}, {{"to", other}})})).empty());
+    const auto least = chosen.add(OpKind::Min, {chosen.x({4, 3}, dtype), chosen.x({4, 3}, dtype)});
+    expect_agreement(chosen.with({chosen.add(OpKind::ReduceMax, {least, chosen.ints({1})})}));
+  }
+}
+
+TEST(Nest, HasNoFormForElementsOfNothing) {
+  Net product, sum, padded;
+  EXPECT_TRUE(nests_of(product.with({product.add(OpKind::MatMul, {product.x({2, 0}), product.x({0, 3})})})).empty());
+  EXPECT_TRUE(nests_of(sum.with({sum.add(OpKind::ReduceSum, {sum.x({3, 0}), sum.ints({1})})})).empty());
+  EXPECT_TRUE(nests_of(padded.with({padded.add(OpKind::Pad, {padded.x({0, 3}), padded.ints({1, 0, 1, 0})})})).empty());
+}
+
 TEST(Nest, OfSmallIntegersThatStaySmall) {
   Net n;
   const auto as = [&](graph::TensorId id, std::int64_t type) { return n.add(OpKind::Cast, {id}, {{"to", type}}); };

@@ -334,29 +334,47 @@ TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
 }
 
 // A few values a million times larger than the rest: a plain sum of fp32 loses of each of those what lies below the sum's last bit.
-TEST(RowwiseStatistics, SumsOfThousandsOfChunksKeepWhatRoundingLoses) {
-  constexpr std::int64_t kSize = 1 << 18;
+void expect_exact_first_sum(const graph::Shape& shape, std::int64_t axis, std::int64_t chunk) {
+  const auto size = static_cast<std::size_t>(graph::element_count(shape)), sums = size / static_cast<std::size_t>(shape[at(axis)]);
   Net n;
-  const auto x = n.x({1, kSize});
-  const Region region{n.with({n.add(OpKind::ReduceSum, {x, n.ints({1})})}), Track::fp32};
+  const auto x = n.x(shape);
+  const Region region{n.with({n.add(OpKind::ReduceSum, {x, n.ints({axis})})}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 5);
   double want = 0;
-  for (std::size_t i = 0; i < kSize; ++i) {
+  for (std::size_t i = 0; i < size; ++i) {
     const double value = i < 64 ? 3e6 : 0.1 + 1e-3 * std::abs(load_as_double(Dtype::f32, inputs[0].data(), i));
     store_from_double(Dtype::f32, inputs[0].data(), i, value);
-    want += load_as_double(Dtype::f32, inputs[0].data(), i);
+    if (i % sums == 0) want += load_as_double(Dtype::f32, inputs[0].data(), i);
   }
   const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
-  Schedule schedule{"cpu_rowwise", {{"chunk", 64}, {"rows_per_task", 1}, {"resident", 0}, {"streaming", 0}}};
+  Schedule schedule{"cpu_rowwise", {{"chunk", chunk}, {"rows_per_task", 1}, {"resident", 0}, {"streaming", 0}}};
   const auto made = family->programs(schedule);
   ASSERT_TRUE(made) << describe(made.error());
   auto outputs = poisoned(region.graph);
   const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
   ASSERT_TRUE(status) << describe(status.error());
   EXPECT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), 0), want, want * 0x1p-20);
-  store_from_double(Dtype::f32, inputs[0].data(), kSize / 2, HUGE_VAL);
+  store_from_double(Dtype::f32, inputs[0].data(), size / sums / 2 * sums, HUGE_VAL);
   ASSERT_TRUE(tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}}));
   EXPECT_EQ(load_as_double(Dtype::f32, outputs[0].data(), 0), HUGE_VAL);
+}
+TEST(RowwiseStatistics, SumsOfThousandsOfChunksKeepWhatRoundingLoses) { expect_exact_first_sum({1, 1 << 18}, 1, 64); }
+TEST(RowwiseStatistics, SumsOfThousandsOfRowsKeepWhatRoundingLoses) { expect_exact_first_sum({1 << 16, 3}, 0, 1); }
+
+// Exponentials of -18 lie below the last bit of a sum of a few ones.
+TEST(RowwiseStatistics, ExponentialsOfThousandsOfRowsKeepWhatRoundingLoses) {
+  Net n;
+  const auto x = n.x({1 << 16, 3});
+  const Region region{n.with({n.add(OpKind::Softmax, {x}, {{"axis", std::int64_t{0}}})}), Track::fp32};
+  auto inputs = test::random_inputs(region.graph, 5);
+  for (std::size_t i = 0; i < 3 << 16; ++i) store_from_double(Dtype::f32, inputs[0].data(), i, i < 64 ? 0 : -18);
+  const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
+  const auto made = family->programs({"cpu_rowwise", {{"chunk", 1}, {"rows_per_task", 4}, {"resident", 0}, {"streaming", 0}}});
+  ASSERT_TRUE(made) << describe(made.error());
+  auto outputs = poisoned(region.graph);
+  const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
+  ASSERT_TRUE(status) << describe(status.error());
+  expect_agreement(region.graph, inputs, outputs, "cpu_rowwise");
 }
 }  // namespace
 }  // namespace warploom::kernels

@@ -246,11 +246,29 @@ TEST(Partition, CheapOperatorsOfInputsAreComputedByEveryReader) {
   EXPECT_EQ(names_of(*parts), (Names{"Tanh+ReduceSum", "Tanh+ReduceSum"}));
 }
 
+TEST(Partition, ThePlacesOfALongRowAreNoWeight) {
+  graph::Builder b("vocabulary");
+  b.output(b.add(OpKind::ArgMax, {b.input("x", Dtype::f32, {2, 128256})}, {{"axis", std::int64_t{1}}}));
+  for (const std::string target : {"cpu", "sm_90a"}) {
+    const auto capabilities = *target::capabilities_of(target);
+    const auto parts = regions_of(*planned(*b.finish(), capabilities), Track::fp32, capabilities);
+    ASSERT_TRUE(parts) << describe(parts.error());
+    EXPECT_EQ(parts->regions.size(), 1u);
+  }
+}
+
 TEST(Partition, WhatNoFamilyCoversIsNamed) {
   const auto parts = partition(network(), [](const Graph&) { return std::nullopt; });
   ASSERT_FALSE(parts);
   EXPECT_EQ(parts.error().code, ErrorCode::kNoSchedule);
   EXPECT_NE(parts.error().place.find("MatMul"), std::string::npos) << parts.error().place;
+}
+
+TEST(Partition, WhatHasNoElementsIsSaidSo) {
+  graph::Builder b("nothing");
+  b.output(b.add(OpKind::Relu, {b.input("x", Dtype::f32, {0, 3})}));
+  const auto parts = partition(*b.finish(), [](const Graph&) { return std::nullopt; });
+  EXPECT_EQ(parts.error().expected, "tensors of 1 element or more");
 }
 
 // A chain of four Tanh, a region and a kernel each.

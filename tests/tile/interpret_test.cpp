@@ -335,6 +335,18 @@ TEST(Interpret, OneThreadOfControlMayPrefetchPastItsLoop) {
   EXPECT_TRUE(interpret(program, arrays.buffers()).has_value());
 }
 
+TEST(Interpret, OneThreadOfControlMayPrefetchForALoopWithoutTurns) {
+  Builder b("none");
+  const auto x = b.global("X", Dtype::f32, {2});
+  const auto s = b.shared("s", Dtype::f32, {2});
+  const auto p = b.pipeline("p", 2, {s});
+  b.produce(p, [&] { b.copy(b.all(x), b.all(s)); });
+  b.for_("k", 0, block(0), 1, [&](const Index&) { b.consume(p, 0, [] {}); });
+  const Program program = b.finish();
+  Arrays arrays(program);
+  EXPECT_TRUE(interpret(program, arrays.buffers()).has_value());
+}
+
 TEST(Interpret, CombiningCopiesMeetInOneElement) {
   Builder b("sums");
   b.grid(4);

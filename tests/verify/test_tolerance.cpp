@@ -204,6 +204,20 @@ TEST(Tolerance, OverflowThatWasSeenMayBeElsewhere) {
   EXPECT_TRUE(may_overflow(seen, Dtype::f32));
 }
 
+TEST(Tolerance, ZerosAreRightWhereTheTypeHoldsNothingElse) {
+  graph::Graph graph = matmul_graph({8, 8, 4});
+  for (graph::Tensor& tensor : graph.tensors) tensor.dtype = Dtype::f16;
+  const Tolerance tolerance = tolerance_of(graph, Track::fp16, 0);
+  const std::vector<std::uint16_t> zeros(64);
+  for (const auto& [size, right] : {std::pair(1e-9, true), {1e-3, false}}) {
+    const std::vector<double> truth(64, size);
+    Comparison seen;
+    compare(seen, tolerance, Dtype::f16, zeros.data(), truth.data(), truth.data(), 0, 64);
+    EXPECT_EQ(accept(seen, tolerance, -1, "test").has_value(), right) << size;
+    EXPECT_EQ(seen.frobenius(), right ? 0 : 1) << size;
+  }
+}
+
 // fp16 holds multiples of 2^-24 below 2^-14: results around 1e-6 keep three or four bits however exactly they are computed.
 TEST(Tolerance, ResultsTooSmallForTheirTypeMayBeRounded) {
   graph::Builder builder("mm");

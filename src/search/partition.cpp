@@ -9,7 +9,8 @@ constexpr std::size_t kMostNodes = 64, kMostReads = 32;  // of a region of sever
 // 0, 1, 2 ..: of such a table kernels load nothing, however long it is.
 bool are_places(const graph::Tensor& tensor) {
   for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-    if (load_as_double(tensor.dtype, tensor.constant->data(), static_cast<std::size_t>(i)) != static_cast<double>(i)) return false;
+    if (load_as_double(tensor.dtype, tensor.constant->data(), static_cast<std::size_t>(i)) != static_cast<double>(i))
+      return false;
   return true;
 }
 
@@ -56,13 +57,14 @@ class Partitioner {
       Region region = region_of(root, nodes);
       region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() && is_alias(region, stored(root), out.storage);
       if (!region.alias && !place(region)) {
-        const bool nothing = std::ranges::any_of(region.graph.tensors,
-                                                 [](const graph::Tensor& tensor) { return graph::element_count(tensor.shape) == 0; });
+        const bool nothing = std::ranges::any_of(
+            region.graph.tensors, [](const graph::Tensor& tensor) { return graph::element_count(tensor.shape) == 0; });
         return fail({ErrorCode::kNoSchedule, "no family of schedules covers a part of the graph on this target",
                      place_of(graph_.nodes[root]),
                      nothing ? "tensors of 1 element or more" : "operators that families know, in types they compute",
                      graph::to_text(region.graph),
-                     nothing ? "leave out what has no elements" : "take another target or track, or cast to a type of kernels before it"});
+                     nothing ? "leave out what has no elements"
+                             : "take another target or track, or cast to a type of kernels before it"});
       }
       out.regions.push_back(std::move(region));
     }

@@ -50,7 +50,7 @@ struct Comparison {
     void add(const Marks& more) { first = count == 0 ? more.first : first, count += more.count; }
   } nonfinite, unwritten;
   bool all_zero = true, zero_expected = true;  // of what was compared; no reference is larger than the type's smallest step
-  bool beyond = false;   // finite references that the type cannot hold
+  bool beyond = false;                         // finite references that the type cannot hold
 
   void add(const Comparison& part);
   double frobenius() const;

@@ -163,8 +163,9 @@ TEST_F(Cli, ShowTakesTheScheduleThatItPrinted) {
 
 TEST_F(Cli, AScheduleWithoutItsFieldsOrWithAbsurdOnesIsRefused) {
   const std::string command = "$W show " + model.string() + " --json --what program --target sm_90a --track tf32 --schedule ";
-  for (const std::string schedule : {"matmul_wgmma", "matmul_simt", "'direct x=0 y=0 lanes=0 unroll=0 warps=0'",
-                                     "'matmul_mma block_m=64 block_n=64 block_k=32 stages=3 group=8 solution=0 warps=4611686018427387904'"})
+  for (const std::string schedule :
+       {"matmul_wgmma", "matmul_simt", "'direct x=0 y=0 lanes=0 unroll=0 warps=0'",
+        "'matmul_mma block_m=64 block_n=64 block_k=32 stages=3 group=8 solution=0 warps=4611686018427387904'"})
     expect_error(shell(command + schedule), "schedule-illegal", 4);
 }
 

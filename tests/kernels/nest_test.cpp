@@ -458,7 +458,8 @@ TEST(Nest, HasNoFormForArithmeticThatMayLeaveATypeOf8Bits) {
   for (const Dtype dtype : {Dtype::i8, Dtype::u8}) {
     Net sum, product, total, turned, chosen;
     EXPECT_TRUE(nests_of(sum.with({sum.add(OpKind::Add, {sum.x({4}, dtype), sum.x({4}, dtype)})})).empty());
-    EXPECT_TRUE(nests_of(product.with({product.add(OpKind::MatMul, {product.x({4, 3}, dtype), product.x({3, 4}, dtype)})})).empty());
+    EXPECT_TRUE(
+        nests_of(product.with({product.add(OpKind::MatMul, {product.x({4, 3}, dtype), product.x({3, 4}, dtype)})})).empty());
     EXPECT_TRUE(nests_of(total.with({total.add(OpKind::ReduceSum, {total.x({4}, dtype), total.ints({0})})})).empty());
     const std::int64_t other = onnx_type_of(dtype == Dtype::i8 ? Dtype::u8 : Dtype::i8);
     EXPECT_TRUE(nests_of(turned.with({turned.add(OpKind::Cast, {turned.x({4}, dtype)}, {{"to", other}})})).empty());

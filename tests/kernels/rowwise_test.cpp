@@ -335,7 +335,8 @@ TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
 
 // A few values a million times larger than the rest: a plain sum of fp32 loses of each of those what lies below the sum's last bit.
 void expect_exact_first_sum(const graph::Shape& shape, std::int64_t axis, std::int64_t chunk) {
-  const auto size = static_cast<std::size_t>(graph::element_count(shape)), sums = size / static_cast<std::size_t>(shape[at(axis)]);
+  const auto size = static_cast<std::size_t>(graph::element_count(shape)),
+             sums = size / static_cast<std::size_t>(shape[at(axis)]);
   Net n;
   const auto x = n.x(shape);
   const Region region{n.with({n.add(OpKind::ReduceSum, {x, n.ints({axis})})}), Track::fp32};

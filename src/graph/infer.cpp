@@ -155,7 +155,7 @@ void drop_unused(Graph& graph) {
     for (TensorId& id : node->outputs)  // the first one stays: who reads nodes relies on it
       if (id == node->outputs[0]) needed[id] = true;
       else if (!is_needed(id) || graph.tensor(id).constant) id = kAbsent;
-    while (node->outputs.back() == kAbsent) node->outputs.pop_back();
+    while (node->op != OpKind::Split && node->outputs.back() == kAbsent) node->outputs.pop_back();  // a Split counts its own
     kept.push_back(std::move(*node));
   }
   std::ranges::reverse(kept);

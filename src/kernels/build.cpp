@@ -172,28 +172,52 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
   return list;
 }
 
+namespace {
+// Elements of each tensor that outputs are made of: movement may want a part alone, rows of a table, a slice.
+std::vector<double> needed(const graph::Graph& graph) {
+  std::vector<double> out(graph.tensors.size());
+  const auto all = [&](graph::TensorId id) { return static_cast<double>(graph::element_count(graph.tensor(id).shape)); };
+  for (const auto id : graph.outputs) out[at(id)] = all(id);
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const graph::OpClass what = class_of(node->op);
+    const bool one_by_one =
+        what == graph::OpClass::movement || what == graph::OpClass::pointwise || what == graph::OpClass::view;
+    for (const auto id : node->inputs)
+      if (id != graph::kAbsent) out[at(id)] = std::min(all(id), out[at(id)] + (one_by_one ? out[at(node->outputs[0])] : all(id)));
+  }
+  return out;
+}
+
+// About as many different ones as a nest reads; of those that a table chooses nothing is known.
+double elements_of(const Nest& nest, const Access& load) {
+  double count = load.lookup_dim < 0 ? 1 : HUGE_VAL;
+  for (const Affine& dim : load.at) {
+    const auto [low, high] = nest.range(dim);
+    double along = 1;
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+      if (dim.steps[a] != 0) along *= static_cast<double>(nest.axes[a]);
+    count *= std::min(static_cast<double>(high - low + 1), along);
+  }
+  return count;
+}
+}  // namespace
 Work work_of(const Region& region) {
   Work work;
   const graph::Graph& graph = region.graph;
-  const auto bytes = [&](graph::TensorId id) { return static_cast<double>(graph::byte_count(graph.tensor(id))); };
-  const auto read = [&](graph::TensorId id) {  // movement may want a part alone: rows of a table, a slice
-    double least = 0;
-    for (const int n : graph.consumers(id)) {
-      const graph::Node& node = graph.nodes[n];
-      least += class_of(node.op) == graph::OpClass::movement ? bytes(node.outputs[0]) : bytes(id);
-    }
-    return std::min(least, bytes(id));
-  };
+  const std::vector<double> elements = needed(graph);
+  std::map<std::string, double> loaded;
+  for (const Nest& nest : region.nests())
+    for (const Access& load : nest.loads) loaded[load.name] += elements_of(nest, load);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const auto id = static_cast<graph::TensorId>(i);
-    const bool given = std::ranges::find(graph.inputs, id) != graph.inputs.end();
-    if (given || graph.tensor(id).constant) work.bytes += read(id);
+    const graph::Tensor& tensor = graph.tensors[i];
+    const bool given = std::ranges::find(graph.inputs, static_cast<graph::TensorId>(i)) != graph.inputs.end();
+    const double count = region.nests().empty() ? elements[i] : std::min(elements[i], loaded[tensor.name]);
+    if (given || tensor.constant) work.bytes += count * bits_of(tensor.dtype) / 8;
   }
-  for (const auto id : graph.outputs) work.bytes += bytes(id);
+  for (const auto id : graph.outputs) work.bytes += static_cast<double>(graph::byte_count(graph.tensor(id)));
   for (const graph::Node& node : graph.nodes)
     if (multiplies(class_of(node.op)))
-      work.flops += 2.0 * static_cast<double>(graph::element_count(graph.tensor(node.outputs[0]).shape)) *
-                    static_cast<double>(graph::terms_of(graph, node));
+      work.flops += 2.0 * elements[at(node.outputs[0])] * static_cast<double>(graph::terms_of(graph, node));
   if (const auto c = contraction_of(region.nests(), true)) work.flops *= part_within(*c);
   return work;
 }

@@ -242,6 +242,18 @@ TEST(Simplify, AnOutputThatIsAnInputKeepsItsIdentity) {
   ASSERT_EQ(graph->nodes.size(), 1u);
   EXPECT_EQ(graph->nodes[0].op, OpKind::Identity);
 }
+TEST(Simplify, PartsOfASplitThatNobodyReadsStillCount) {
+  Graph given;
+  for (const char* name : {"x", "y", "z"}) given.add_tensor({{name, Dtype::f32, {6}}, std::nullopt});
+  given.inputs = {0}, given.outputs = {1};
+  for (const bool said : {true, false}) {
+    given.nodes = {{OpKind::Split, "split", {0}, {1, 2}, {{"axis", I{0}}}}};
+    if (said) given.nodes[0].attributes["num_outputs"] = I{2};
+    const auto graph = decompose(*simplify(*infer(given)));
+    ASSERT_TRUE(graph) << describe(graph.error());
+    EXPECT_EQ(graph->tensor(graph->outputs[0]).shape, (Shape{3}));
+  }
+}
 TEST(Simplify, AnOutputThatIsKnownIsWrittenFromAConstant) {
   Builder b("t");
   const TensorId x = b.input("x", Dtype::f32, {6}), six = b.add(OpKind::Shape, {x});

@@ -2,6 +2,7 @@
 #include "kernels/nest.h"
 #include <gtest/gtest.h>
 #include <cmath>
+#include "kernels/family.h"
 #include "nets.h"
 #include "problems.h"
 namespace warploom::kernels {
@@ -486,6 +487,17 @@ TEST(Nest, ComparesLargeIntegersWithSmallOnesAlone) {
   Net small, large;
   expect_agreement(small.with({small.add(OpKind::Equal, {small.x({4}, Dtype::i64), small.ints({0, 1, 2, 3})})}));
   EXPECT_TRUE(nests_of(large.with({large.add(OpKind::Less, {large.x({4}, Dtype::i64), large.x({4}, Dtype::i64)})})).empty());
+}
+
+TEST(Work, OfAProductThatIsCutIsThatOfThePart) {
+  Net whole, cut;
+  const auto product = [](Net& n) { return n.add(OpKind::MatMul, {n.x({64, 32}), n.x({32, 16})}); };
+  const auto row = cut.add(OpKind::Slice, {product(cut), cut.ints({5}), cut.ints({6}), cut.ints({0})});
+  const Work all = work_of({whole.with({product(whole)}), Track::fp32}), part = work_of({cut.with({row}), Track::fp32});
+  EXPECT_EQ(all.flops, 2 * 64 * 32 * 16);
+  EXPECT_EQ(part.flops, 2 * 32 * 16);
+  EXPECT_EQ(all.bytes, 4 * (64 * 32 + 32 * 16 + 64 * 16));
+  EXPECT_EQ(part.bytes, 4 * (32 + 32 * 16 + 16));
 }
 }  // namespace
 }  // namespace warploom::kernels

@@ -272,12 +272,9 @@ class Model : Question {
   Work cost_of(const Statement&, const Reduce& node, int threads) {
     const TvLayout& source = solution_.registers.at(node.src);
     const auto axis = static_cast<std::size_t>(node.axis);
-    std::int64_t lanes = 1, warps = 1, below = 1;
-    for (const auto& mode : source.thread) {
-      const std::int64_t in_warp = std::clamp<std::int64_t>(32 / below, 1, mode.extent);
-      if (mode.step[axis] != 0) lanes *= in_warp, warps *= mode.extent / in_warp;
-      below *= mode.extent;
-    }
+    std::int64_t lanes = 1, warps = 1;
+    for (const layout::ThreadDigit& digit : thread_digits(source, true))
+      if (digit.step[axis] != 0) (digit.of_lane() ? lanes : warps) *= digit.extent;
     Work work = compute(values(node.src), threads);
     const double results = values(node.dst), steps = std::log2(static_cast<double>(lanes));
     work.issue += 3 * results * steps * threads / 32;

@@ -83,7 +83,8 @@ Result<Lowered> lower(const tile::Program& program, const target::Capabilities& 
   out.list.arch = capabilities.arch;
   for (const tile::Tensor& tensor : program.tensors)
     if (tensor.scope == tile::Scope::global)
-      (tensor.writable ? out.list.outputs : out.list.inputs).push_back({tensor.name, tensor.dtype, {span_of(tensor)}});
+      (tensor.writable ? out.list.outputs : out.list.inputs)
+          .push_back({tensor.name, tensor.dtype, {tile::span_of(tensor.shape, tensor.strides)}});
   if (capabilities.gpu) {
     WARPLOOM_TRY(out.solutions, synth::synthesize_best(program, capabilities, kAlternatives));
     out.which = which < out.solutions.size() ? which : 0;

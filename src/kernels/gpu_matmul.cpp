@@ -184,9 +184,7 @@ Contraction filled(Family::Programs& out, Contraction c, const Capabilities& cap
       if (!load.uses(a)) nest.axes[a] = 1;
     load.name = number == c.a ? "a_filled" : "b_filled";
     nest.outputs = {{4, load}};
-    std::int64_t elements = 1;
-    for (std::size_t d = 0; d < load.shape.size(); ++d) elements += (load.shape[d] - 1) * load.strides[d];
-    out.workspaces.push_back({load.name, load.dtype, {elements}});
+    out.workspaces.push_back({load.name, load.dtype, {tile::span_of(load.shape, load.strides)}});
     direct::add_program(out, "fill_" + load.name.substr(0, 1), std::move(nest), 16, 128, capabilities);
   }
   return c;

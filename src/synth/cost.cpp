@@ -122,7 +122,7 @@ class Model : Question {
     const Tensor& tensor = program.tensor(global.tensor);
     double part = 1;
     for (std::size_t d = 0; d < global.extent.size(); ++d) {
-      if (global.lookup >= 0 && global.lookup_dim == static_cast<int>(d)) continue;
+      if (global.gathered_along(d)) continue;
       const std::int64_t start = global.offset[d].evaluate(at), step = global.step_along(d),
                          end = std::clamp<std::int64_t>((tensor.shape[d] - start + step - 1) / step, 0, global.extent[d]),
                          kept = end - std::clamp<std::int64_t>((step - 1 - start) / step, 0, end);
@@ -376,7 +376,8 @@ class Model : Question {
   // Bytes that must come from DRAM, and go there: distinct boxes of one wave of blocks, times the waves.
   double dram_bytes() const {
     const auto size_of = [&](TensorId id) {
-      return static_cast<double>(span_of(program.tensor(id))) * bits_of(program.tensor(id).dtype) / 8;
+      const Tensor& tensor = program.tensor(id);
+      return static_cast<double>(span_of(tensor.shape, tensor.strides)) * bits_of(tensor.dtype) / 8;
     };
     double total = 0, held = 0;
     for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));

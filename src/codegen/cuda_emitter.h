@@ -87,7 +87,7 @@ class CudaEmitter : Emitter {
   void emit(const If& node);
   void name_offsets(const For& node);
   void emit(const Roles& node);
-  std::string source() const;
+  std::string source(bool together) const;  // together: blocks of a cluster reach into each other up to their end
 
   // cuda_copy.cpp
   void emit(const Copy& node);
@@ -134,7 +134,6 @@ class CudaEmitter : Emitter {
                    const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels);
 
   // cuda_pipeline.cpp
-  void barrier_setup();
   void emit(const Produce& node);
   void emit(const Consume& node);
   void advance(const Pipeline& pipeline, bool phase);

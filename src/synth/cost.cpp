@@ -42,7 +42,7 @@ class Model : Question {
   Cost run() {
     Cost cost;
     cost.resident = resident_blocks();
-    const double processors = capabilities.cluster_processors(static_cast<int>(cluster_size(program))),
+    const double processors = static_cast<double>(capabilities.cluster_processors(cluster_size(program))),
                  running = std::min(blocks_, processors), at_once = processors * cost.resident,
                  whole = std::floor(blocks_ / at_once);
     const auto sampled = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(blocks_, at_once)), 1, 256);

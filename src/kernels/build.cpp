@@ -70,7 +70,8 @@ Status Family::admits(const Schedule& schedule) const {
 
 std::int64_t Space::size() const {
   std::int64_t count = 1;
-  for (const Field& field : fields) count *= static_cast<std::int64_t>(field.values.size());
+  for (const Field& field : fields)
+    if (__builtin_mul_overflow(count, std::ssize(field.values), &count)) return INT64_MAX;
   return count;
 }
 

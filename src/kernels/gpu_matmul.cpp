@@ -231,8 +231,8 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
     const auto op = *reduce_op(reduction.op);
     Value kept = value_of(step.kept);
     if (const std::int64_t width = nest.axes[c.column]; width % (tile.extent[c.column] * blocks) != 0) {
-      const Value inside = tile::apply(ValueOp::less, {tile::coordinate(1, tile.origin[c.column] - width), tile::constant(0)});
-      kept = tile::apply(ValueOp::where, {inside, std::move(kept), tile::constant(identity_of(reduction.op))});
+      const Value inside = less(tile::coordinate(1, tile.origin[c.column] - width), tile::constant(0));
+      kept = where(inside, std::move(kept), tile::constant(identity_of(reduction.op)));
     }
     if (step.set == sets.size())
       sets.push_back(draft.reg(fmt::format("kept{}", step.set), Dtype::f32, shape_of(tile, axes, rows, all)));

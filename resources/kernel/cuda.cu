@@ -7,5 +7,20 @@ WL_KERNEL{{#cluster}}_CLUSTER{{/cluster}}({{name}}, {{threads}}, 1{{#cluster}}, 
 {{#tensors}}  const unsigned {{name}} = smem + {{offset}};  // {{type}} {{shape}}{{#slots}}, {{count}} slots of {{bytes}} bytes{{/slots}}: {{layout}}
 {{/tensors}}{{#pipelines}}  const unsigned {{name}}_full = smem + {{full}}, {{name}}_empty = smem + {{empty}};
 {{/pipelines}}{{#places}}  const int {{name}} = wl::{{name}}();
-{{/places}}{{body}}}
+{{/places}}{{#meetings}}  const unsigned met = smem + {{first}};  // two barriers, which the rounds of cluster reductions take by turns
+  int meeting = 0;
+{{/meetings}}{{#barriers}}  if (wl::thread() == 0) {
+{{#meetings}}    wl::mbarrier_init(met + 0, 1);
+    wl::mbarrier_init(met + {{second}}, 1);
+{{/meetings}}{{#pipelines}}    for (int slot = 0; slot < {{stages}}; ++slot) {
+      wl::mbarrier_init({{name}}_full + 8 * slot, 1);
+{{#handed_back}}      wl::mbarrier_init({{name}}_empty + 8 * slot, {{arrivals}});
+{{/handed_back}}    }
+{{/pipelines}}    wl::fence_mbarrier_init();
+  }
+{{/barriers}}{{#cluster}}  wl::cluster_sync();  // every block of the cluster has started
+{{/cluster}}{{#apart}}  wl::sync_threads();
+{{/apart}}{{#early}}  wl::griddepcontrol_wait();  // so far while the kernel before this one was ending
+{{/early}}{{body}}{{#together}}  wl::cluster_sync();  // no block ends while others may still reach into it
+{{/together}}}
 WL_EXPORT({{name}})

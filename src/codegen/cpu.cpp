@@ -34,9 +34,8 @@ void CpuEmitter::visit(const If& branch) {
 
 void CpuEmitter::statement(const Statement& statement) {
   at_ = &statement;
-  const bool control = std::holds_alternative<For>(statement.node) || std::holds_alternative<If>(statement.node);
-  if (!control) out_.line("// {}", print(program_, statement));
-  std::visit([this](const auto& node) { visit(node); }, statement.node);
+  if (!statement.is<For, If>()) out_.line("// {}", print(program_, statement));
+  statement.visit([this](const auto& node) { visit(node); });
 }
 
 void CpuEmitter::body(const Body& statements) {
@@ -57,8 +56,11 @@ Result<Kernel> CpuEmitter::emit() {
   nlohmann::json record = {{"name", kernel.name}, {"vector_bytes", capabilities_.vector_bytes},
                            {"x", grid[0]},        {"y", grid[1]},
                            {"z", grid[2]},        {"plane", grid[0] * grid[1]}};
+  if (const std::int64_t cluster = cluster_size(program_); cluster != 1)
+    unsupported("a CPU has no clusters of blocks", "a cluster of 1 block", std::to_string(cluster));
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& tensor = program_.tensor(id);
+    if (tensor.windows_of >= 0) unsupported("a CPU's tiles have no windows", "tensors of their own", tensor.name);
     const bool computes = tensor.dtype == Dtype::f32 || is_narrow(tensor.dtype) || is_integer(tensor.dtype);
     if (computes && !(tensor.writable && tensor.dtype == Dtype::tf32)) {
       if (tensor.scope != Scope::global) continue;
@@ -72,7 +74,7 @@ Result<Kernel> CpuEmitter::emit() {
                 fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + print(program_, *at_) : ""));
   }
   out_.indent();
-  body(program_.body);
+  if (!error_) body(program_.body);
   if (error_) return fail(*error_);
   for (std::size_t i = 0; i < program_.tensors.size(); ++i) {  // the body tells which need memory
     const Tensor& tensor = program_.tensors[i];
@@ -86,13 +88,6 @@ Result<Kernel> CpuEmitter::emit() {
   return kernel;
 }
 Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {
-  if (const std::int64_t cluster = cluster_size(program); cluster != 1)
-    return fail({ErrorCode::kNoInstruction, "a CPU has no clusters of blocks", fmt::format("program '{}'", program.name),
-                 "a cluster of 1 block", std::to_string(cluster), "take a family of the CPU"});
-  for (const Tensor& tensor : program.tensors)
-    if (tensor.windows_of >= 0)
-      return fail({ErrorCode::kNoInstruction, "a CPU's tiles have no windows", fmt::format("program '{}'", program.name),
-                   "tensors of their own", tensor.name, "take a family of the CPU"});
   // What the text names for itself: its parameters, and whatever ends in a number behind an underscore.
   static const std::regex own_names("buffers|task|scratch|.*_[0-9]+(_box)?");
   const Program own = in_source_terms(program, own_names);

@@ -46,7 +46,7 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
     (i == 0 ? side.col : side.row) = {static_cast<int>(d), tile.extent[d], strides[d] * tile.step_along(d)};
   }
   const std::size_t rank = t.shape.size();
-  if (side.global || rank == 0) return side;
+  if (side.global) return side;
 
   const CpuLayout& l = layout(tile.tensor);
   const std::size_t fast = l.fast_dim(rank), slow = rank < 2 ? fast : 2 * rank - 3 - fast;

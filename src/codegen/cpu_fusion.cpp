@@ -77,22 +77,22 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
     return tile.extent == tensor(tile.tensor).shape && takes(tile.tensor);
   };
   bool fits = false;
-  if (const auto* fill = std::get_if<Fill>(&statement.node)) {
+  if (const auto* fill = statement.as<Fill>()) {
     fits = takes(fill->dst);
-  } else if (const auto* map = std::get_if<Map>(&statement.node)) {
+  } else if (const auto* map = statement.as<Map>()) {
     fits = takes(map->dst);
     next.rows |= has_coordinates(map->value);
     for (const TensorId id : uses_of(program_, statement).reads) {
       fits = fits && !run.reduced.contains(id);
       next.rows |= tensor(id).shape != tensor(map->dst).shape && element_count(tensor(id).shape) > 1;
     }
-  } else if (const auto* reduce = std::get_if<Reduce>(&statement.node)) {
+  } else if (const auto* reduce = statement.as<Reduce>()) {
     fits = takes_along(*reduce) && next.reduced.insert(reduce->dst).second;
     next.rows = true;
-  } else if (const auto* scan = std::get_if<Scan>(&statement.node)) {
+  } else if (const auto* scan = statement.as<Scan>()) {
     fits = takes_along(*scan) && takes(scan->dst) && (!run.scans || run.reverse == scan->reverse);
     next.rows = next.scans = true, next.reverse = scan->reverse;
-  } else if (const auto* copy = std::get_if<Copy>(&statement.node)) {
+  } else if (const auto* copy = statement.as<Copy>()) {
     const TensorId from = copy->src.tensor, to = copy->dst.tensor;
     const bool reads = tensor(from).scope != Scope::reg, writes = tensor(to).scope != Scope::reg;
     fits = !copy->combine && !(reads && writes) && side(copy->src, true) && side(copy->dst);
@@ -162,7 +162,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
   for (const Statement& each : statements) out_.line("// {}", print(program_, each));
   out_.open("{{");
   for (const Statement& each : statements) {
-    const auto* copy = std::get_if<Copy>(&each.node);
+    const auto* copy = each.as<Copy>();
     if (!copy || single || tensor(copy->src.tensor).scope != Scope::global) continue;
     const auto row = row_of(copy->src);
     if (!row || (row->box.empty() && row->step == 1 && !ragged)) continue;
@@ -181,12 +181,12 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       if (const Tensor& t = tensor(id);
           !single && t.scope == Scope::reg && (rows ? t.shape[along] == 1 : element_count(t.shape) == 1))
         value[id] = local(fmt::format("wl::splat(*({}))", element(id, loops)), tensor(id).name);
-    if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
+    if (const auto* reduce = each.as<Reduce>()) {
       const std::string identity = fmt::format("wl::splat({})", float_text(reduction_of(reduce->op).identity));
       out_.line("wl::vf {}[] = {{{}}};", total[&each] = fresh(tensor(reduce->dst).name),
                 fmt::join(std::vector(parts, identity), ", "));
     }
-    if (const auto* scan = std::get_if<tile::Scan>(&each.node))
+    if (const auto* scan = each.as<tile::Scan>())
       out_.line("wl::vf {} = wl::splat({});", total[&each] = fresh("before"), float_text(reduction_of(scan->op).identity));
   }
   if (rows && parts == 1 && vectors <= 8) out_.line("#pragma GCC unroll 8");
@@ -231,19 +231,19 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     aliases_.erase(id);
   };
   for (const Statement& each : statements) {
-    if (const auto* fill = std::get_if<Fill>(&each.node)) {
+    if (const auto* fill = each.as<Fill>()) {
       set(fill->dst, fmt::format("wl::splat({})", float_text(fill->value)));
-    } else if (const auto* map = std::get_if<Map>(&each.node)) {
+    } else if (const auto* map = each.as<Map>()) {
       mapping = map;
       set(map->dst, value_text(map->value, leaf, tensor(map->dst).name));
-    } else if (const auto* reduce = std::get_if<Reduce>(&each.node)) {
+    } else if (const auto* reduce = each.as<Reduce>()) {
       const std::string part = fmt::format("{}[{}]", total[&each], parts > 1 ? u : "0");
       const Reduction& how = reduction_of(reduce->op);
       std::string what = current(reduce->src);
       if (ragged) what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
       out_.line("{0} = wl::{1}({2}, {0});", part, name_of(how.combine), what);
       aliases_.erase(reduce->dst);
-    } else if (const auto* scan = std::get_if<Scan>(&each.node)) {
+    } else if (const auto* scan = each.as<Scan>()) {
       const Reduction& how = reduction_of(scan->op);
       const std::string before = total[&each], combine = fmt::format("wl::{}", name_of(how.combine));
       std::string what = current(scan->src);
@@ -252,7 +252,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
           fmt::format("wl::prefixes<{}, {}>({}, wl::splat({}))", combine, run.reverse, what, float_text(how.identity)), "own");
       set(scan->dst, local(fmt::format("{}({}, {})", combine, before, own), tensor(scan->dst).name));
       out_.line("{0} = {1}({0}, wl::last<{2}>({3}, wl::lane_numbers{{}}));", before, combine, run.reverse, own);
-    } else if (const auto* copy = std::get_if<Copy>(&each.node)) {
+    } else if (const auto* copy = each.as<Copy>()) {
       const Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
       if (dst.scope != Scope::reg) {
         const bool streaming = dst.scope == Scope::global && copy->streaming && dst.dtype == Dtype::f32 && !single && !ragged;
@@ -280,7 +280,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
   }
   // Of loops that read one stream the second, which finds it in the cache and has time, asks for what later turns will read.
   for (const Statement& each : statements)
-    if (const auto* copy = std::get_if<Copy>(&each.node); copy && !single && !parts_of_rows.contains(copy) && walks(copy->src))
+    if (const auto* copy = each.as<Copy>(); copy && !single && !parts_of_rows.contains(copy) && walks(copy->src))
       if (const auto alias = aliases_.find(copy->dst.tensor);
           alias == aliases_.end() || !alias->second.prefetch || changed[copy->dst.tensor] != copy)
         out_.line("wl::prefetch<{}>({}{});", ahead, row_pointer(copy->src), step);
@@ -288,7 +288,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
   if (!single) out_.close();
   // A single element is kept in all lanes of its vector, so that the vector that a map loads next was written as one.
   for (const Statement& each : statements)
-    if (const auto* reduce = std::get_if<Reduce>(&each.node))
+    if (const auto* reduce = each.as<Reduce>())
       out_.line("wl::{}({}, {}{});", rows ? "store_one" : "store", element(reduce->dst, loops),
                 rounded(tensor(reduce->dst).dtype, fmt::format("wl::splat(wl::across<wl::{}>({}))",
                                                                name_of(reduction_of(reduce->op).combine), total[&each])),

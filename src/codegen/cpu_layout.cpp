@@ -12,15 +12,15 @@ struct Uses {
 
 void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges, std::vector<Uses>& uses) {
   for (const Statement& statement : body) {
-    if (const auto* loop = std::get_if<For>(&statement.node)) ranges.enter(*loop);
+    if (const auto* loop = statement.as<For>()) ranges.enter(*loop);
     for_bodies(statement, [&](const Body& inner) { note_uses(program, inner, ranges, uses); });
-    if (const auto* copy = std::get_if<Copy>(&statement.node)) {
+    if (const auto* copy = statement.as<Copy>()) {
       const Tensor& src = program.tensor(copy->src.tensor);
       const std::size_t rank = src.shape.size();
       if (src.scope == Scope::global && rank >= 2 && program.tensor(copy->dst.tensor).shape.size() >= 2)
         uses[copy->dst.tensor].filled_by_columns |= src.strides[rank - 2] == 1 && src.strides[rank - 1] != 1;
     }
-    const auto* mma = std::get_if<Mma>(&statement.node);
+    const auto* mma = statement.as<Mma>();
     if (!mma) continue;
     uses[mma->a.tensor].as_a = true;
     Uses& b = uses[mma->b.tensor];
@@ -35,7 +35,7 @@ void note_uses(const Program& program, const Body& body, synth::IndexRanges& ran
 CpuLayout plain(const Tensor& tensor, std::int64_t lanes) {
   CpuLayout layout;
   const std::size_t rank = tensor.shape.size();
-  if (rank > 0) layout.cols = tensor.shape[rank - 1];
+  layout.cols = tensor.shape.back();
   if (rank > 1) layout.rows = tensor.shape[rank - 2];
   for (std::size_t i = 0; i + 2 < rank; ++i) layout.matrices *= tensor.shape[i];
   layout.panel = layout.cols == 1 ? 1 : round_up(layout.cols, lanes);

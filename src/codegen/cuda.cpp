@@ -5,8 +5,6 @@ namespace warploom::codegen {
 namespace {
 constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 
-template <class Node, class... Nodes> constexpr bool is_one_of = (std::is_same_v<Node, Nodes> || ...);
-
 // Not where blocks must all run together, or a buffer is cleared before the launch.
 bool set_up_early(const Program& program, const target::Capabilities& capabilities) {
   return capabilities.early_launch && !program.cooperative && std::ranges::none_of(program.tensors, &Tensor::zeroed);
@@ -18,30 +16,27 @@ Result<Kernel> CudaEmitter::run() {
     if (synth::is_between_roles(sites_, id))
       barriers_[id] = scratch(-1, &program_.pipeline(id), 2 * kBarrierBytes * program_.pipeline(id).stages).offset;
   for (const auto& site : sites_)
-    if (std::holds_alternative<ClusterReduce>(site.statement->node))
-      ++rounds_, meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
+    if (site.statement->is<ClusterReduce>()) ++rounds_, meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
   role_threads_ = program_.warps * 32;
   out_.indent();
 
-  barrier_setup();
-  if (set_up_early(program_, capabilities_))
-    out_.line("wl::griddepcontrol_wait();  // so far while the kernel before this one was ending");
-  const bool has_roles = !program_.body.empty() && std::holds_alternative<Roles>(program_.body.back().node);
   const std::span<const Statement> all(program_.body);
-  if (!has_roles) section(all);
-  if (has_roles && all.size() > 1) {  // done by all before the roles begin
-    const auto scope = out_.block("{{");
-    section(all.first(all.size() - 1));
-    out_.line("wl::sync_threads();");
+  if (!roles_of(program_)) {
+    section(all);
+  } else {
+    if (all.size() > 1) {  // done by all before the roles begin
+      const auto scope = out_.block("{{");
+      section(all.first(all.size() - 1));
+      out_.line("wl::sync_threads();");
+    }
+    statement(all.back());
   }
-  if (has_roles) statement(all.back());
   bool together = false;  // blocks of a cluster reach into each other up to their end
   for (const auto& [id, offset] : barriers_) together |= peers_of(id).blocks() > 1;
   for (const auto& site : sites_)
-    if (const auto* copy = std::get_if<Copy>(&site.statement->node)) together |= copy->peer.has_value();
-  if (together) out_.line("wl::cluster_sync();  // no block ends while others may still reach into it");
+    if (const auto* copy = site.statement->as<Copy>()) together |= copy->peer.has_value();
   if (error_) return fail(*error_);
-  return Kernel{program_.name, source(), {}, {}, program_.warps * 32, shared_bytes_, args_};
+  return Kernel{program_.name, source(together), {}, {}, program_.warps * 32, shared_bytes_, args_};
 }
 
 // Statements of one thread of control, behind the declarations that they turn out to need.
@@ -72,7 +67,7 @@ void CudaEmitter::section(std::span<const Statement> statements) {
 }
 
 // What has been written, in resources/kernel/cuda.cu.
-std::string CudaEmitter::source() const {
+std::string CudaEmitter::source(bool together) const {
   const auto joined = [](const auto& list, const char* by) { return fmt::format("{}", fmt::join(list, by)); };
   nlohmann::json record = {{"name", program_.name},      {"grid", joined(program_.grid, " x ")}, {"threads", program_.warps * 32},
                            {"arch", capabilities_.arch}, {"params", joined(params_, ", ")},      {"body", out_.text()}};
@@ -92,16 +87,27 @@ std::string CudaEmitter::source() const {
   }
   for (const auto& [id, full] : barriers_) {
     const Pipeline& p = program_.pipeline(id);
-    record["pipelines"].push_back({{"name", p.name}, {"full", full}, {"empty", full + kBarrierBytes * p.stages}});
+    nlohmann::json& row = record["pipelines"].emplace_back();
+    row = {{"name", p.name}, {"stages", p.stages}, {"full", full}, {"empty", full + kBarrierBytes * p.stages}};
+    std::map<int, int> warps;  // that consume it, by role
+    for (const auto& site : sites_)
+      if (const auto* node = site.statement->as<Consume>(); node && node->pipeline == id) warps[site.role] = site.threads / 32;
+    int arrivals = 0;
+    for (const auto& [role, count] : warps) arrivals += count * peers_of(id).blocks();
+    if (fills_again(id)) row["handed_back"] = {{"arrivals", arrivals}};
   }
-  for (const char* place : {"block_x", "block_y", "block_z", "cluster_rank"})
+  if (meetings_) record["meetings"] = {{"first", *meetings_}, {"second", kBarrierBytes}};
+  record["barriers"] = meetings_ || !barriers_.empty();
+  record["apart"] = cluster_size(program_) == 1 && !barriers_.empty();
+  record["early"] = set_up_early(program_, capabilities_), record["together"] = together;
+  for (const std::string_view place : kGridVariables)
     if (out_.text().find(place) != std::string::npos) record["places"].push_back({{"name", place}});
   return rendered(resource("kernel/cuda.cu"), record);
 }
 
 void CudaEmitter::body(std::span<const Statement> statements) {
   for (std::size_t i = 0; i < statements.size(); ++i) {
-    const auto* fill = std::get_if<Fill>(&statements[i].node);
+    const auto* fill = statements[i].as<Fill>();
     if (fill && fill->value == 0 && begins_anew(statements.subspan(i + 1), fill->dst))
       out_.line("// {}: its first product begins anew", print(program_, statements[i]));
     else statement(statements[i]);
@@ -113,7 +119,7 @@ void CudaEmitter::body(std::span<const Statement> statements) {
 // nothing but such products, since later turns find what they left.
 bool CudaEmitter::begins_anew(std::span<const Statement> statements, TensorId sum, const std::string& later) {
   const auto adds = [&](const Statement& statement) {
-    const auto* mma = std::get_if<Mma>(&statement.node);
+    const auto* mma = statement.as<Mma>();
     return mma && mma->acc == sum && mma->a.tensor != sum && mma->b.tensor != sum;
   };
   for (const Statement& one : statements) {
@@ -124,8 +130,8 @@ bool CudaEmitter::begins_anew(std::span<const Statement> statements, TensorId su
       touched = true, otherwise |= !adds(inner);
     });
     if (!touched) continue;
-    if (const auto* consume = std::get_if<Consume>(&one.node)) return begins_anew(consume->body, sum, later);
-    if (const auto* loop = std::get_if<For>(&one.node); loop && !otherwise && runs(loop->begin, loop->end))
+    if (const auto* consume = one.as<Consume>()) return begins_anew(consume->body, sum, later);
+    if (const auto* loop = one.as<For>(); loop && !otherwise && runs(loop->begin, loop->end))
       return begins_anew(loop->body, sum, fmt::format("{}{} > {} || ", later, loop->variable, loop->begin.text()));
     if (!adds(one) || solution_.choices.at(&one).instruction->method != Method::warpgroup) return false;
     adds_where_[&one] = later;
@@ -142,7 +148,7 @@ void CudaEmitter::statement(const Statement& one) {
   bool simple = true;
   for_bodies(one, [&](const Body&) { simple = false; });
   // Registers that matrix instructions under way write or read are not touched before those have finished.
-  if (!std::holds_alternative<Mma>(one.node)) {
+  if (!one.is<Mma>()) {
     registers_changed_ = true;
     std::optional<int> behind;
     for (const TensorUse& use : uses_of(one))
@@ -150,11 +156,11 @@ void CudaEmitter::statement(const Statement& one) {
         behind = std::min(found->second.behind, behind.value_or(found->second.behind));
     if (behind) finish_matrix(std::max(*behind, 0));
   }
-  const bool goes_on = std::visit([]<class Node>(const Node&) { return is_one_of<Node, Map, Fill, Reduce, Copy>; }, one.node);
+  const bool goes_on = one.is<Map, Fill, Reduce, Copy>();
   if (meeting_ && (!goes_on || std::ranges::count(uses_of(one), meeting_->made, &TensorUse::tensor) > 0)) finish_meeting();
   if (simple) out_.line("// {}", print(program_, one));
   at_ = &one;
-  std::visit([this](const auto& node) { emit(node); }, one.node);
+  one.visit([this](const auto& node) { emit(node); });
 }
 
 // Names for the offsets of global tiles that take more than a product and a sum, computed once a turn of the loop.
@@ -163,11 +169,11 @@ void CudaEmitter::name_offsets(const For& node) {
   std::vector<Index> used;
   for (const Statement& statement : node.body)
     for_statements(statement, [&](const Statement& one) {
-      if (const auto* copy = std::get_if<Copy>(&one.node))
+      if (const auto* copy = one.as<Copy>())
         for (const Tile* tile : {&copy->src, &copy->dst})
           if (tensor(tile->tensor).scope == Scope::global) used.insert(used.end(), tile->offset.begin(), tile->offset.end());
-      if (const auto* branch = std::get_if<If>(&one.node)) used.insert(used.end(), {branch->left, branch->right});
-      if (const auto* loop = std::get_if<For>(&one.node)) {
+      if (const auto* branch = one.as<If>()) used.insert(used.end(), {branch->left, branch->right});
+      if (const auto* loop = one.as<For>()) {
         inner.push_back(loop->variable);
         used.insert(used.end(), {loop->begin, loop->end});
       }
@@ -218,7 +224,7 @@ void CudaEmitter::emit(const If& node) {
   body(node.body);
   out_.close();
   for (const Statement& inner : node.body)
-    if (const auto* made = std::get_if<Produce>(&inner.node); made && !barriers_.count(made->pipeline))
+    if (const auto* made = inner.as<Produce>(); made && !barriers_.count(made->pipeline))
       out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
   now_.join(entry);
 }
@@ -242,14 +248,9 @@ void CudaEmitter::emit(const Roles& node) {
     first += role_threads_;
     single_thread_ = !role.body.empty();  // if all it does is start the copy engine
     for (const auto& site : sites_) {
-      if (site.role != role_) continue;
-      if (std::holds_alternative<Copy>(site.statement->node)) {
-        const auto choice = solution_.choices.find(site.statement);
-        single_thread_ &= choice != solution_.choices.end() && choice->second.by(Method::tensor_copy);
-      } else {
-        single_thread_ &= std::visit([]<class Node>(const Node&) { return is_one_of<Node, For, If, Produce, Signal, Wait>; },
-                                     site.statement->node);
-      }
+      if (site.role != role_ || site.statement->is<For, If, Produce, Signal, Wait>()) continue;
+      const auto choice = solution_.choices.find(site.statement);
+      single_thread_ &= choice != solution_.choices.end() && choice->second.by(Method::tensor_copy);
     }
     const std::string condition = last && i > 0 ? "" : fmt::format("if (wl::thread() < {}) ", first);
     out_.open("{}{}{{  // {}: {} warps", i > 0 ? "else " : "", condition, role.name, role.warps);

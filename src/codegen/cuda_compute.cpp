@@ -72,8 +72,7 @@ std::string CudaEmitter::value_text(const Value& value, const std::function<std:
     Part part{&one, {}, {}};
     if (one.kind != Value::Kind::op) part.text = one.kind == Value::Kind::constant ? float_text(one.constant) : leaf(one);
     for (const Value& operand : one.operands) part.operands.push_back(self(self, operand));
-    const bool leafs = one.kind != Value::Kind::op;
-    const std::string key = leafs ? part.text : fmt::format("{} {}", name_of(one.op), fmt::join(part.operands, " "));
+    const std::string key = part.text.empty() ? fmt::format("{} {}", name_of(one.op), fmt::join(part.operands, " ")) : part.text;
     const auto [place, fresh] = known.try_emplace(key, parts.size());
     if (!fresh) return place->second;
     for (const std::size_t operand : part.operands) ++parts[operand].users;

@@ -6,7 +6,7 @@
 #include "codegen/emit.h"
 #include "codegen/terms.h"
 namespace warploom::codegen {
-using layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target::Method;
+using layout::ThreadDigit, layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target::Method;
 
 // What the statements so far have left to be waited for.
 struct Pending {
@@ -56,17 +56,7 @@ struct ValueLoop {
 // A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
 std::string literal(Dtype dtype, double value);
 
-// The digits of a thread's number that a layout names: t / below % extent.
-struct ThreadDigit {
-  std::int64_t below, extent;
-  layout::Coord step;
-  bool of_lane() const { return below < 32; }
-  bool moves() const {  // from element to element; else its threads hold replicas
-    return std::ranges::any_of(step, [](std::int64_t along) { return along != 0; });
-  }
-};
-std::vector<ThreadDigit> thread_modes(const TvLayout& layout);  // as the layout has them
-Index factor_in(const Tensor& t, const Index& index);           // of an offset: of 64 bits where the tensor is large
+Index factor_in(const Tensor& t, const Index& index);  // of an offset: of 64 bits where the tensor is large
 
 // The blocks of a cluster that one block shares with, itself among them.
 struct Peers {
@@ -97,7 +87,7 @@ class CudaEmitter : Emitter {
   void emit(const If& node);
   void name_offsets(const For& node);
   void emit(const Roles& node);
-  std::string source() const;
+  std::string source(bool together) const;  // together: blocks of a cluster reach into each other up to their end
 
   // cuda_copy.cpp
   void emit(const Copy& node);
@@ -144,7 +134,6 @@ class CudaEmitter : Emitter {
                    const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels);
 
   // cuda_pipeline.cpp
-  void barrier_setup();
   void emit(const Produce& node);
   void emit(const Consume& node);
   void advance(const Pipeline& pipeline, bool phase);

@@ -14,26 +14,19 @@ Index CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
 
 Index CudaEmitter::within(const TvLayout& layout, std::size_t dim, const std::vector<ValueLoop>& loops, std::size_t skip_modes) {
   Index sum = 0;
-  const auto modes = thread_modes(layout);
-  for (std::size_t i = skip_modes; i < modes.size(); ++i)
-    if (modes[i].step[dim] != 0 && modes[i].extent > 1) sum = sum + digit(modes[i].below, modes[i].extent) * modes[i].step[dim];
+  const std::vector<ThreadDigit> digits = thread_digits(layout);
+  for (const ThreadDigit& mode : std::span(digits).subspan(skip_modes))
+    if (mode.step[dim] != 0) sum = sum + digit(mode.below, mode.extent) * mode.step[dim];
   for (const ValueLoop& loop : loops) sum = sum + loop.variable * loop.step[dim];
   return sum;
 }
 
 std::string CudaEmitter::first_replica(const TvLayout& layout) {
   std::vector<std::string> conditions;
-  for (const ThreadDigit& mode : thread_modes(layout))
-    if (!mode.moves() && mode.extent > 1) conditions.push_back(digit(mode.below, mode.extent).text() + " == 0");
+  for (const ThreadDigit& mode : thread_digits(layout))
+    if (!mode.moves()) conditions.push_back(digit(mode.below, mode.extent).text() + " == 0");
   if (layout.threads() < role_threads_) conditions.push_back(fmt::format("t < {}", layout.threads()));
   return fmt::format("{}", fmt::join(conditions, " && "));
-}
-
-std::vector<ThreadDigit> thread_modes(const TvLayout& layout) {
-  std::vector<ThreadDigit> modes;
-  std::int64_t below = 1;
-  for (const auto& mode : layout.thread) modes.push_back({std::exchange(below, below * mode.extent), mode.extent, mode.step});
-  return modes;
 }
 
 std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int64_t vector) {

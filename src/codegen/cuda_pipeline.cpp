@@ -15,41 +15,12 @@ std::map<PipelineId, Ring> rings_in(std::span<const Statement> body) {
   std::map<PipelineId, Ring> rings;
   for (const Statement& statement : body)
     for_statements(statement, [&](const Statement& one) {
-      if (const auto* node = std::get_if<Produce>(&one.node)) rings.try_emplace(node->pipeline);
-      if (const auto* node = std::get_if<Consume>(&one.node))
-        rings[node->pipeline] = {true, node->lag > 0 || rings[node->pipeline].lags};
+      if (const auto* node = one.as<Produce>()) rings.try_emplace(node->pipeline);
+      if (const auto* node = one.as<Consume>()) rings[node->pipeline] = {true, node->lag > 0 || rings[node->pipeline].lags};
     });
   return rings;
 }
 }  // namespace
-void CudaEmitter::barrier_setup() {
-  if (meetings_) {
-    out_.line("const unsigned met = smem + {};  // two barriers, which the rounds of cluster reductions take by turns",
-              *meetings_);
-    out_.line("int meeting = 0;");
-  }
-  if (!barriers_.empty() || meetings_) {
-    const auto one = out_.block_if("wl::thread() == 0");
-    for (int parity = 0; meetings_ && parity < 2; ++parity) out_.line("wl::mbarrier_init(met + {}, 1);", parity * kBarrierBytes);
-    for (const auto& [id, offset] : barriers_) {
-      const Pipeline& pipeline = program_.pipeline(id);
-      int consuming_warps = 0;
-      std::set<int> counted;
-      for (const auto& site : sites_)
-        if (const auto* node = std::get_if<Consume>(&site.statement->node);
-            node && node->pipeline == id && counted.insert(site.role).second)
-          consuming_warps += site.threads / 32;
-      const auto slots = out_.block("for (int slot = 0; slot < {}; ++slot) {{", pipeline.stages);
-      out_.line("wl::mbarrier_init({}_full + 8 * slot, 1);", pipeline.name);
-      if (fills_again(id))
-        out_.line("wl::mbarrier_init({}_empty + 8 * slot, {});", pipeline.name, consuming_warps * peers_of(id).blocks());
-    }
-    out_.line("wl::fence_mbarrier_init();");
-  }
-  if (cluster_size(program_) > 1) out_.line("wl::cluster_sync();  // every block of the cluster has started");
-  else if (!barriers_.empty()) out_.line("wl::sync_threads();");
-}
-
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
   for (const auto& [id, ring] : rings_in(body)) {
     const std::string& name = program_.pipeline(id).name;
@@ -82,7 +53,7 @@ void CudaEmitter::emit(const Produce& node) {
     slot_stage_ = pipeline.name + "_slot";
     std::int64_t bytes = 0;
     for (const Statement& statement : node.body)
-      if (const auto* copy = std::get_if<Copy>(&statement.node))
+      if (const auto* copy = statement.as<Copy>())
         bytes += bytes_of(tensor(copy->dst.tensor).dtype, element_count(copy->dst.extent));
     if (fills_again(node.pipeline))
       out_.line("wl::mbarrier_wait{1}({0}_empty + 8 * {0}_slot, {0}_phase ^ 1);", pipeline.name,
@@ -122,7 +93,7 @@ void CudaEmitter::emit(const Consume& node) {
   body(node.body);
   bool multiplies = false;
   for (const Statement& statement : node.body)
-    for_statements(statement, [&](const Statement& one) { multiplies |= std::holds_alternative<Mma>(one.node); });
+    for_statements(statement, [&](const Statement& one) { multiplies |= one.is<Mma>(); });
   const bool matrix = multiplies && now_.wgmma_open;
   // Whatever fills lent registers again waits before it does. One consumed within may have let matrix instructions run on.
   if (matrix) finish_matrix(node.lag);
@@ -150,7 +121,7 @@ void CudaEmitter::drain(const Body& body) {
   std::vector<PipelineId> lagging;
   const auto visit = [&](const auto& self, const Body& statements) -> void {
     for (const Statement& statement : statements)
-      if (const auto* node = std::get_if<Consume>(&statement.node)) {
+      if (const auto* node = statement.as<Consume>()) {
         const bool known = std::ranges::count(lagging, node->pipeline) > 0;
         if (node->lag > 0 && barriers_.count(node->pipeline) && !known) lagging.push_back(node->pipeline);
         self(self, node->body);
@@ -186,7 +157,7 @@ Peers CudaEmitter::peers_of(PipelineId id) const {
   Peers all;
   std::set<std::string> masks;
   for (const auto& site : sites_)
-    if (const auto* copy = std::get_if<Copy>(&site.statement->node); copy && site.producing == id) {
+    if (const auto* copy = site.statement->as<Copy>(); copy && site.producing == id) {
       const Peers some = peers_along(program_, copy->multicast);
       all.ranks |= some.ranks;
       if (some.blocks() > 1) masks.insert(some.mask);
@@ -245,8 +216,7 @@ bool rises(const Index& index, const std::string& variable) {
 PipelineId running_out(const If& branch, const For* around) {
   if (!around || branch.right.depends_on(around->variable) || !rises(branch.left, around->variable)) return -1;
   for (const Statement& inner : branch.body)
-    if (const auto* node = std::get_if<Produce>(&inner.node))
-      return produces(around->body, node->pipeline) == 1 ? node->pipeline : -1;
+    if (const auto* node = inner.as<Produce>()) return produces(around->body, node->pipeline) == 1 ? node->pipeline : -1;
   return -1;
 }
 
@@ -265,9 +235,9 @@ struct Walk {
 
   void body(const Body& statements, Counts& counts, const For* around = nullptr) {
     for (const Statement& statement : statements) {
-      if (const auto* loop = std::get_if<For>(&statement.node)) {
+      if (const auto* loop = statement.as<For>()) {
         const auto begin = loop->begin.constant(), end = loop->end.constant(), step = loop->step.constant();
-        const std::int64_t turns = begin && end && step ? (std::max(*end - *begin, std::int64_t{0}) + *step - 1) / *step : -1;
+        const std::int64_t turns = begin && end && step ? ceil_div(std::max(*end - *begin, std::int64_t{0}), *step) : -1;
         if (turns >= 0 && turns <= kMostTurns) {
           for (std::int64_t turn = 0; turn < turns; ++turn) body(loop->body, counts, loop);
         } else {
@@ -279,17 +249,17 @@ struct Walk {
           } while (entry != counts);
         }
         for (auto& [id, range] : counts) range.groups = range.least;
-      } else if (const auto* branch = std::get_if<If>(&statement.node)) {
+      } else if (const auto* branch = statement.as<If>()) {
         Counts after = counts;
         body(branch->body, after, around);
         if (const PipelineId id = running_out(*branch, around); id >= 0) ++counts[id].groups;
         join(counts, std::move(after));
-      } else if (const auto* produce = std::get_if<Produce>(&statement.node)) {
+      } else if (const auto* produce = statement.as<Produce>()) {
         note(produce, produce->pipeline, counts, 1);
-      } else if (const auto* consume = std::get_if<Consume>(&statement.node)) {
+      } else if (const auto* consume = statement.as<Consume>()) {
         body(consume->body, counts, around);
         note(consume, consume->pipeline, counts, -1);
-      } else if (const auto* roles = std::get_if<Roles>(&statement.node)) {
+      } else if (const auto* roles = statement.as<Roles>()) {
         for (const Role& role : roles->roles) body(role.body, counts);
       }
     }
@@ -300,10 +270,10 @@ int produces(const Body& body, PipelineId pipeline) {
   constexpr int kMany = 1 << 20;
   int count = 0;
   for (const Statement& statement : body) {
-    if (const auto* node = std::get_if<Produce>(&statement.node)) count += node->pipeline == pipeline;
+    if (const auto* node = statement.as<Produce>()) count += node->pipeline == pipeline;
     for_bodies(statement, [&](const Body& inner) {
       const int within = produces(inner, pipeline);
-      count += within > 0 && std::holds_alternative<For>(statement.node) ? kMany : std::min(within, kMany);
+      count += within > 0 && statement.is<For>() ? kMany : std::min(within, kMany);
     });
   }
   return std::min(count, kMany);

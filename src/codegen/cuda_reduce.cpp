@@ -9,24 +9,9 @@ std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
   return fmt::format("wl::{}({}, {})", name_of(reduction_of(op).combine), a, b);
 }
 
-// The modes of a layout's threads cut at the warp's edge.
-std::vector<ThreadDigit> thread_digits(const TvLayout& layout) {
-  std::vector<ThreadDigit> digits;
-  for (ThreadDigit mode : thread_modes(layout)) {
-    const std::int64_t inside = mode.of_lane() ? std::min(mode.extent, 32 / mode.below) : mode.extent;
-    for (const auto& [extent, times] : {std::pair{inside, std::int64_t{1}}, std::pair{mode.extent / inside, inside}}) {
-      if (extent == 1) continue;
-      digits.push_back({mode.below, extent, mode.step});
-      for (auto& step : digits.back().step) step *= times;
-      mode.below *= extent;
-    }
-  }
-  return digits;
-}
-
 // Whether the lanes along the axis are in steps of powers of two.
 bool lanes_pair_up(const TvLayout& layout, std::size_t axis) {
-  return std::ranges::all_of(thread_modes(layout), [&](const ThreadDigit& mode) {
+  return std::ranges::all_of(thread_digits(layout), [&](const ThreadDigit& mode) {
     const std::int64_t inside = mode.of_lane() ? std::min(mode.extent, 32 / mode.below) : mode.extent;
     return mode.extent % inside == 0 && (mode.step[axis] == 0 || !mode.of_lane() || 32 % (mode.below * inside) == 0);
   });
@@ -68,7 +53,7 @@ void CudaEmitter::emit(const Reduce& node) {
     if (!lanes_pair_up(src, axis))
       return refuse("no reduction follows this layout along the axis", "powers of two of a warp's lanes",
                     layout::to_string(coalesce(src)), "use another number of warps");
-    const std::vector<ThreadDigit> digits = thread_digits(src);
+    const std::vector<ThreadDigit> digits = thread_digits(src, true);
     std::vector<std::int64_t> masks;
     for (const ThreadDigit& d : digits)
       if (d.of_lane() && d.step[axis] != 0)
@@ -116,7 +101,7 @@ void CudaEmitter::emit(const ClusterReduce& node) {
     const std::int64_t values = layout.values();
     Digits others;
     bool apart = layout.threads() == role_threads_;  // warps have rows of their own
-    for (const ThreadDigit& mode : thread_digits(layout)) {
+    for (const ThreadDigit& mode : thread_digits(layout, true)) {
       if (mode.moves()) others.add(digit(mode.below, mode.extent), mode.extent);
       apart &= mode.moves() || mode.of_lane();
     }
@@ -175,7 +160,7 @@ void CudaEmitter::emit(const Scan& node) {
   const layout::TvLayout& layout = registers(node.dst);
   const auto axis = static_cast<std::size_t>(node.axis);
   const std::vector<ValueLoop> loops = value_loops(layout, 1);
-  const std::vector<ThreadDigit> digits = thread_digits(layout);
+  const std::vector<ThreadDigit> digits = thread_digits(layout, true);
   std::vector<ScanLevel> levels;
   for (const ValueLoop& loop : loops)
     if (loop.step[axis] != 0) levels.push_back({axis, loop.step[axis], loop.extent, &loop - loops.data()});

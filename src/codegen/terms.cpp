@@ -141,10 +141,9 @@ bool has_coordinates(const Value& value) {
 }
 
 void Emitter::refuse(std::string message, std::string expected, std::string found, std::string remedy) {
-  std::string place = at_ ? place_of(*at_) : fmt::format("program '{}'", program_.name);
-  if (!error_)
-    error_ = {ErrorCode::kNoInstruction, std::move(message), std::move(place),
-              std::move(expected),       std::move(found),   std::move(remedy)};
+  if (error_) return;
+  error_ = {ErrorCode::kNoInstruction, std::move(message), at_ ? place_of(*at_) : place_of(program_),
+            std::move(expected),       std::move(found),   std::move(remedy)};
 }
 
 Program in_source_terms(const Program& given, const std::regex& taken) {
@@ -154,7 +153,7 @@ Program in_source_terms(const Program& given, const std::regex& taken) {
   for (const Tensor& t : program.tensors) renamer.used.insert(t.name);
   for (const Pipeline& p : program.pipelines) renamer.used.insert(p.name);
   for (const synth::Site& site : synth::sites_of(given))
-    if (const auto* loop = std::get_if<For>(&site.statement->node)) renamer.used.insert(loop->variable);
+    if (const auto* loop = site.statement->as<For>()) renamer.used.insert(loop->variable);
   for (Tensor& t : program.tensors) renamer.name(t.name);
   for (Pipeline& p : program.pipelines) renamer.name(p.name);
   renamer.body(program.body);

@@ -70,7 +70,8 @@ Status Family::admits(const Schedule& schedule) const {
 
 std::int64_t Space::size() const {
   std::int64_t count = 1;
-  for (const Field& field : fields) count *= static_cast<std::int64_t>(field.values.size());
+  for (const Field& field : fields)
+    if (__builtin_mul_overflow(count, std::ssize(field.values), &count)) return INT64_MAX;
   return count;
 }
 
@@ -122,7 +123,8 @@ Result<Lowered> lower(const tile::Program& program, const target::Capabilities& 
   out.list.arch = capabilities.arch;
   for (const tile::Tensor& tensor : program.tensors)
     if (tensor.scope == tile::Scope::global)
-      (tensor.writable ? out.list.outputs : out.list.inputs).push_back({tensor.name, tensor.dtype, {span_of(tensor)}});
+      (tensor.writable ? out.list.outputs : out.list.inputs)
+          .push_back({tensor.name, tensor.dtype, {tile::span_of(tensor.shape, tensor.strides)}});
   WARPLOOM_TRY(Kernel kernel, emitted(program, out.solutions, which, capabilities));
   out.list.kernels.push_back(std::move(kernel));
   return out;

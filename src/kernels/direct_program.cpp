@@ -224,11 +224,10 @@ class Writer {
     const NestValue& sum = n_.values[v];
     Value operand = value_of(at(sum.operands[0]));
     const int lanes = form_.roles.lanes;
-    const bool masked = lanes >= 0 && n_.axes[at(lanes)] % tile_.extent[at(lanes)] != 0;
-    if (masked) {
-      const Value inside = tile::apply(ValueOp::less, {tile_.value_at(along(at(lanes), n_.axes.size()), tiled_),
-                                                       tile::constant(static_cast<double>(n_.axes[at(lanes)]) - 0.5)});
-      operand = tile::apply(ValueOp::where, {inside, std::move(operand), tile::constant(identity_of(sum.op))});
+    if (lanes >= 0 && n_.axes[at(lanes)] % tile_.extent[at(lanes)] != 0) {
+      const Value place = tile_.value_at(along(at(lanes), n_.axes.size()), tiled_),
+                  end = tile::constant(static_cast<double>(n_.axes[at(lanes)]) - 0.5);
+      operand = where(less(place, end), std::move(operand), tile::constant(identity_of(sum.op)));
     }
     const Value before = b.value(held_[v]);
     const bool product = sum.op == ValueOp::add && operand.kind == Value::Kind::op && operand.op == ValueOp::mul;

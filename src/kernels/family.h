@@ -56,12 +56,12 @@ struct Field {
 struct Space {
   std::string family;
   std::vector<Field> fields;
-  std::int64_t size() const;  // number of combinations, legal or not
+  std::int64_t size() const;  // number of combinations, legal or not; at most INT64_MAX
 };
 
 // How well a family suits what it covers: it keeps the target's fastest units busy, it is made for such regions, or it covers nearly
 // everything.
-enum class Suit : std::uint8_t { fastest, made, general };
+enum class Suit : std::uint8_t { fastest = 0, made = 1, general = 3 };
 
 class Family {
  public:

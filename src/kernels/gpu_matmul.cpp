@@ -184,9 +184,7 @@ Contraction filled(Family::Programs& out, Contraction c, const Capabilities& cap
       if (!load.uses(a)) nest.axes[a] = 1;
     load.name = number == c.a ? "a_filled" : "b_filled";
     nest.outputs = {{4, load}};
-    std::int64_t elements = 1;
-    for (std::size_t d = 0; d < load.shape.size(); ++d) elements += (load.shape[d] - 1) * load.strides[d];
-    out.workspaces.push_back({load.name, load.dtype, {elements}});
+    out.workspaces.push_back({load.name, load.dtype, {tile::span_of(load.shape, load.strides)}});
     direct::add_program(out, "fill_" + load.name.substr(0, 1), std::move(nest), 16, 128, capabilities);
   }
   return c;
@@ -233,8 +231,8 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
     const auto op = *reduce_op(reduction.op);
     Value kept = value_of(step.kept);
     if (const std::int64_t width = nest.axes[c.column]; width % (tile.extent[c.column] * blocks) != 0) {
-      const Value inside = tile::apply(ValueOp::less, {tile::coordinate(1, tile.origin[c.column] - width), tile::constant(0)});
-      kept = tile::apply(ValueOp::where, {inside, std::move(kept), tile::constant(identity_of(reduction.op))});
+      const Value inside = less(tile::coordinate(1, tile.origin[c.column] - width), tile::constant(0));
+      kept = where(inside, std::move(kept), tile::constant(identity_of(reduction.op)));
     }
     if (step.set == sets.size())
       sets.push_back(draft.reg(fmt::format("kept{}", step.set), Dtype::f32, shape_of(tile, axes, rows, all)));

@@ -104,8 +104,7 @@ class Im2win : public Family {
         taken(c_.nest, {{c_.channel, slot.planes}, {down_, slot.taps}});
     const TileOrder order{c_, whole, kGroup};
     const std::int64_t own = slot.tiles, cluster = field(s, "cluster", 1), turns = ceil_div(order.count(), own * cluster),
-                       at_once = capabilities_.cluster_processors(static_cast<int>(cluster)) / cluster,
-                       workers = std::clamp<std::int64_t>(at_once, 1, turns);
+                       workers = std::clamp<std::int64_t>(capabilities_.clusters_at_once(cluster), 1, turns);
 
     Draft draft("convolution");
     auto& t = draft.b;

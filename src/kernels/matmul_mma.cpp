@@ -47,17 +47,12 @@ class MatmulThreads final : public Family {
     if (!plain) std::erase_if(depths, [&](auto n) { return n >= 2 * channels; });
     for (std::int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
     if (channels < 8) std::ranges::reverse(tap_counts);
+    Values rows = {128, 64, 32}, columns = rows;
+    if (tensor_cores_) rows = {128, 64, 256, 32, 16}, columns = {128, 64, 256, 32};
+    if (!plain) rows = {64, 128, 32, 16, 256}, columns = {16, 32, 8, 64, 128};
     Space space{name(),
-                {{"block_m",
-                  !plain          ? Values{64, 128, 32, 16, 256}
-                  : tensor_cores_ ? Values{128, 64, 256, 32, 16}
-                                  : Values{128, 64, 32},
-                  "rows of an output tile"},
-                 {"block_n",
-                  !plain          ? Values{16, 32, 8, 64, 128}
-                  : tensor_cores_ ? Values{128, 64, 256, 32}
-                                  : Values{128, 64, 32},
-                  "columns of an output tile, along the output's fastest axis"},
+                {{"block_m", rows, "rows of an output tile"},
+                 {"block_n", columns, "columns of an output tile, along the output's fastest axis"},
                  {"block_k", depths, "depth of one slot; of a convolution input channels"},
                  {"stages", plain && tensor_cores_ ? Values{3, 4, 2} : Values{3, 2, 4}, "slots of the ring"},
                  {"warps", {8, 4}, "warps a block"},

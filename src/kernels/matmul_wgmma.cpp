@@ -264,7 +264,7 @@ class MatmulWgmma : public Family {
     const TileOrder clusters{c, together, field(s, "group"), 1, row_blocks};
     const std::int64_t turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns),
                        part_steps = round_up(ceil_div(steps, parts), turns), count = order.count() * parts,
-                       at_once = capabilities_.cluster_processors(static_cast<int>(blocks)) * field(s, "resident", 1) / blocks,
+                       at_once = capabilities_.clusters_at_once(blocks, field(s, "resident", 1)),
                        workers = std::clamp<std::int64_t>(at_once, 1, count);
 
     Draft draft("matmul");
@@ -301,10 +301,8 @@ class MatmulWgmma : public Family {
     const Index worker = tile::block(0);
     TensorId left = -1, flags = -1;
     if (stream) {
-      out.workspaces.insert(out.workspaces.end(),
-                            {{"left_sums", sums, {workers, bm, bn}}, {"left_flags", Dtype::i32, {workers}}});
-      draft.buffers["Left"] = "left_sums", draft.buffers["flags"] = "left_flags";
-      left = t.output("Left", sums, {workers, bm, bn}), flags = t.zeroed(t.output("flags", Dtype::i32, {workers}));
+      left = draft.workspace("Left", "left_sums", sums, {workers, bm, bn});
+      flags = t.zeroed(draft.workspace("flags", "left_flags", Dtype::i32, {workers}));
       t.cooperative();
     }
 

@@ -1,4 +1,4 @@
-#include <limits>
+#include "base/rows.h"
 #include "kernels/nest.h"
 namespace warploom::kernels {
 namespace {
@@ -224,11 +224,10 @@ double Nest::most(int value) const {
 }
 
 double identity_of(ValueOp op) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  return op == ValueOp::max ? -infinity : op == ValueOp::min ? infinity : op == ValueOp::mul ? 1 : 0;
+  const auto reduction = reduce_op(op);
+  return reduction ? tile::reduction_of(*reduction).identity : 1;  // that of a product
 }
 std::optional<tile::ReduceOp> reduce_op(ValueOp op) {
-  if (op == ValueOp::mul) return std::nullopt;
-  return op == ValueOp::max ? tile::ReduceOp::max : op == ValueOp::min ? tile::ReduceOp::min : tile::ReduceOp::sum;
+  return row_where<tile::ReduceOp>(tile::kReductions, op, &tile::Reduction::combine);
 }
 }  // namespace warploom::kernels

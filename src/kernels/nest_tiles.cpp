@@ -22,9 +22,16 @@ TensorId Draft::reg(const std::string& stem, Dtype dtype, const std::vector<std:
   if (added) found->second = b.reg(own, dtype, shape);
   return found->second;
 }
+TensorId Draft::workspace(const std::string& name, const std::string& buffer, Dtype dtype,
+                          const std::vector<std::int64_t>& shape) {
+  workspaces.push_back({buffer, dtype, shape});
+  buffers[name] = buffer;
+  return b.output(name, dtype, shape);
+}
 void Draft::finish(Family::Programs& out) {
   out.programs.push_back(b.finish());
   out.buffers.push_back(std::move(buffers));
+  out.workspaces.insert(out.workspaces.end(), workspaces.begin(), workspaces.end());
 }
 
 std::vector<std::size_t> axes_of(std::initializer_list<AxisIfAny> axes) {
@@ -95,10 +102,7 @@ Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Acce
     : draft_(&draft), access_(access), dims_(order(access, axes)) {
   std::vector<std::int64_t> shape, strides;
   for (const std::size_t d : dims_) {
-    std::int64_t last = access.at[d].begin;  // of an output: beyond it lies what others write
-    for (std::size_t a = 0; a < access.at[d].steps.size(); ++a)
-      last += std::max<std::int64_t>(0, access.at[d].steps[a] * (nest.axes[a] - 1));
-    shape.push_back(output ? last + 1 : access.shape[d]);
+    shape.push_back(output ? nest.range(access.at[d]).second + 1 : access.shape[d]);  // beyond that lies what others write
     strides.push_back(access.strides[d]);
   }
   if (shape.empty()) shape = strides = {1};

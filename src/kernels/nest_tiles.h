@@ -17,11 +17,13 @@ struct Draft {
   std::map<std::string, std::string> buffers;
   std::map<std::string, TensorId> named;    // tensors that several pieces share
   std::map<std::string, TensorId> lookups;  // indices of gathers, by the graph's names
-  std::int64_t role = 0;                    // of several that compute alike, each in registers of its own
+  std::vector<BufferSpec> workspaces;
+  std::int64_t role = 0;  // of several that compute alike, each in registers of its own
 
   static std::string name(const std::string& stem, std::int64_t role) { return role ? fmt::format("{}{}", stem, role) : stem; }
 
   TensorId reg(const std::string& stem, Dtype dtype, const std::vector<std::int64_t>& shape);  // the role's of that name
+  TensorId workspace(const std::string& name, const std::string& buffer, Dtype dtype, const std::vector<std::int64_t>& shape);
   void finish(Family::Programs& out);
 };
 

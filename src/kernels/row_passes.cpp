@@ -62,7 +62,7 @@ struct Passes {
     b.fill(sums, 0);
     p.walk([&](const Index&) {
       const Value v = element();
-      b.map(higher, tile::apply(ValueOp::max, {b.value(highest), v}));
+      b.map(higher, max(b.value(highest), v));
       b.map(sums, b.value(sums) * exp(b.value(highest) - b.value(higher)) + exp(v - b.value(higher)));
       b.map(highest, b.value(higher));
     });
@@ -73,10 +73,6 @@ struct Passes {
 
   // A lane's extreme so far goes along with its place.
   void online_place() {
-    const auto choose = [](Value which, Value then, Value otherwise) {
-      return tile::apply(ValueOp::where, {std::move(which), std::move(then), std::move(otherwise)});
-    };
-    const auto is_number = [](const Value& a) { return tile::apply(ValueOp::equal, {a, a}); };
     const ValueOp op = rows.term(first()).op;
     declare_element();
     const TensorId best = p.whole("best"), places = p.whole("places");
@@ -85,9 +81,9 @@ struct Passes {
     b.map(places, p.at.value_at(rows.term(rows.first_place).at, rows.dims));  // what all of a lane may be equal to
     p.walk([&](const Index&) {
       const Value v = element(), old = b.value(best);
-      const Value beyond = op == ValueOp::max ? tile::apply(ValueOp::less, {old, v}) : tile::apply(ValueOp::less, {v, old}),
-                  better = choose(beyond, tile::constant(1), choose(is_number(v), tile::constant(0), is_number(old)));
-      b.map(places, choose(better, p.compute(rows.first_place), b.value(places)));
+      const Value beyond = op == ValueOp::max ? less(old, v) : less(v, old),  // a number equals itself
+          better = where(beyond, tile::constant(1), where(equal(v, v), tile::constant(0), equal(old, old)));
+      b.map(places, where(better, p.compute(rows.first_place), b.value(places)));
       b.map(best, tile::apply(op, {old, v}));
     });
     p.reduce(first(), best);

@@ -154,9 +154,8 @@ std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
     shape.push_back(all.back());
   }
   if (met == 0) {
-    workspaces = {{"row_parts", Dtype::f32, shape}, {"row_flags", Dtype::i32, {meetings}}};
-    met_parts = b.output("parts", Dtype::f32, shape), met_flags = b.zeroed(b.output("flags", Dtype::i32, {meetings}));
-    draft.buffers["parts"] = "row_parts", draft.buffers["flags"] = "row_flags";
+    met_parts = draft.workspace("parts", "row_parts", Dtype::f32, shape);
+    met_flags = b.zeroed(draft.workspace("flags", "row_flags", Dtype::i32, {meetings}));
   }
   const auto place = [&](std::size_t i, const Index& block, const std::vector<std::int64_t>& extent) {
     std::vector<Index> offset(extent.size(), 0);
@@ -203,14 +202,13 @@ void RowProgram::go_ahead(std::size_t pass) {
   if (pass == 0) {
     own_top = number("own");
     // Not -infinity, whose difference to itself is no number; the row's may be.
-    b.map(own_top, tile::apply(ValueOp::max, {b.value(made), tile::constant(std::numeric_limits<float>::lowest())}));
+    b.map(own_top, max(b.value(made), tile::constant(std::numeric_limits<float>::lowest())));
     b.cluster_reduce(made, ReduceOp::max);
     bound[top] = b.value(own_top);
   } else {
     bound[top] = b.value(number(fmt::format("top{}", top)));
-    const Value alike = tile::apply(ValueOp::equal, {b.value(own_top), bound[top]}),  // as infinities are
-        scale = tile::apply(ValueOp::exp, {b.value(own_top) - bound[top]});
-    b.map(factor, tile::apply(ValueOp::where, {alike, tile::constant(1), scale}));
+    const Value alike = equal(b.value(own_top), bound[top]);  // as infinities are
+    b.map(factor, where(alike, tile::constant(1), exp(b.value(own_top) - bound[top])));
     b.map(made, b.value(made) * b.value(factor));
     b.cluster_reduce(made, ReduceOp::sum);
   }
@@ -230,9 +228,8 @@ Value RowProgram::masked(int id, Value value) const {
     const std::int64_t size = rows.size(axis), blocks = axis == rows.row.back() ? cluster : 1;
     if (axis == rows.across || tiles(axis) * at.extent[axis] * blocks == size) continue;
     // Near the end, where it matters, the difference is exact in fp32, however long the row.
-    const Value inside =
-        tile::apply(ValueOp::less, {tile::coordinate(static_cast<int>(d), at.origin[axis] - size), tile::constant(0)});
-    value = tile::apply(ValueOp::where, {inside, std::move(value), tile::constant(identity_of(term.op))});
+    const Value inside = less(tile::coordinate(static_cast<int>(d), at.origin[axis] - size), tile::constant(0));
+    value = where(inside, std::move(value), tile::constant(identity_of(term.op)));
   }
   return value;
 }

@@ -27,7 +27,6 @@ struct RowProgram {
   Index group = 0;                               // of rows that the tile is at
   std::int64_t met = 0;                          // in memory, so often a tile
   TensorId met_parts = -1, met_flags = -1;
-  std::vector<BufferSpec> workspaces = {};
   TensorId own_top = -1;  // of a block of a cluster: see `ahead`
 
   // Tiles are of these extents, 1 off Rows::dims.

@@ -2,8 +2,6 @@
 #include <numeric>
 namespace warploom::kernels {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 class Reader {
  public:
   explicit Reader(Nest nest) { rows_.nest = std::move(nest); }
@@ -197,7 +195,7 @@ class Reader {
     const auto needs_mask = [&](const RowTerm& term, double fill) {
       return term.kind == Kind::reduce && past(term.operands[0], fill) != identity_of(term.op);
     };
-    for (const double fill : {0.0, -kInfinity, kInfinity}) {
+    for (const double fill : {0.0, -HUGE_VAL, HUGE_VAL}) {
       const auto masks = std::ranges::count_if(rows_.terms, [&](const auto& t) { return needs_mask(t, fill); });
       if (masks < fewest) fewest = masks, chosen = fill;
     }

@@ -36,15 +36,13 @@ class Joint {
   }
 
  private:
-  static Value exp(Value value) { return tile::apply(ValueOp::exp, {std::move(value)}); }
-
   void read(const Index& chunk) {
     const TensorId x = p_.put(x_, "x"), each = p_.whole(keeps_exponentials_ ? "x" : "e"), next = p_.number("next"),
                    scale = p_.number("scale"), total = p_.number("total");
     if (const Value v = p_.masked(top_, b_.value(x)); v.kind == Value::Kind::op) b_.map(x, v);
     if (resident_ && !keeps_exponentials_) b_.copy(b_.all(x), p_.keep(0));
     p_.reduce(top_, x);
-    b_.map(next, tile::apply(ValueOp::max, {p_.bound.at(top_), b_.value(high_)}));
+    b_.map(next, max(p_.bound.at(top_), b_.value(high_)));
     b_.map(scale, exp(b_.value(high_) - b_.value(next)));
     b_.map(high_, b_.value(next));
     if (keeps_exponentials_) b_.copy(b_.all(high_), b_.tile(highs_, {0, chunk}, {1, 1}));

@@ -81,11 +81,10 @@ class RowwiseGpu final : public Family {
     p.l2_bytes = capabilities_.l2_bytes, p.in_pieces = in_registers(s) && !whole(s);
     p.in_memory = p.streaming = in_memory(s);  // a row that large leaves what stays in the L2 no room
     const bool ring = field(s, "place") == kRing, turns = ring || p.in_memory;  // blocks take one row after another
-    const std::int64_t all = p.tiles(p.rows.outer);
-    const std::int64_t at_once = p.in_memory
-                                     ? capabilities_.processors / cluster
-                                     : capabilities_.cluster_processors(static_cast<int>(cluster)) * field(s, "blocks") / cluster;
-    const std::int64_t workers = turns ? std::clamp<std::int64_t>(at_once, 1, all) : all;
+    const std::int64_t all = p.tiles(p.rows.outer),
+                       at_once = p.in_memory ? capabilities_.processors / cluster
+                                             : capabilities_.clusters_at_once(cluster, field(s, "blocks")),
+                       workers = turns ? std::clamp<std::int64_t>(at_once, 1, all) : all;
     p.b.grid(workers * cluster).warps(static_cast<int>(field(s, "warps")));
     if (p.in_memory) p.b.cooperative();
     else if (cluster > 1) p.b.cluster(cluster);
@@ -100,7 +99,6 @@ class RowwiseGpu final : public Family {
     else compute(first);
     Programs out;
     p.draft.finish(out);
-    out.workspaces = std::move(p.workspaces);
     return out;
   }
 

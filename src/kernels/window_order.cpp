@@ -42,13 +42,11 @@ std::optional<WindowOrder::Operand> operand_of(const Contraction& c, const Acces
   WindowOrder::Operand operand{.from = from, .made = from, .seen = from};
   Access& made = operand.made;
   for (std::size_t d = 0; d < from.at.size(); ++d) {
-    std::int64_t last = 0;
-    for (std::size_t axis = 0; axis < from.at[d].steps.size(); ++axis) {
-      if (from.at[d].steps[axis] < 0 || (d == *channel && axis != *c.channel && from.at[d].steps[axis] != 0)) return std::nullopt;
-      last += from.at[d].steps[axis] * (c.nest.axes[axis] - 1);
-    }
-    operand.begin.push_back(from.at[d].begin);
-    made.shape[d] = d == *channel ? channels : last + 1;
+    const auto& [begin, steps] = from.at[d];
+    for (std::size_t axis = 0; axis < steps.size(); ++axis)
+      if (steps[axis] < 0 || (d == *channel && axis != *c.channel && steps[axis] != 0)) return std::nullopt;
+    operand.begin.push_back(begin);
+    made.shape[d] = d == *channel ? channels : c.nest.range(from.at[d]).second - begin + 1;
   }
   const Affine& pixels = from.at[*across];
   if (operand.begin[*channel] != 0 || (c.window && pixels.steps[*c.window] != 1)) return std::nullopt;

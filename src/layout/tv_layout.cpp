@@ -2,9 +2,7 @@
 namespace warploom::layout {
 namespace {
 std::int64_t product(const std::vector<TvMode>& modes) {
-  std::int64_t result = 1;
-  for (const TvMode& mode : modes) result *= mode.extent;
-  return result;
+  return std::transform_reduce(modes.begin(), modes.end(), std::int64_t{1}, std::multiplies(), std::mem_fn(&TvMode::extent));
 }
 
 void add_digits(const std::vector<TvMode>& modes, std::int64_t index, Coord& coord) {
@@ -13,10 +11,6 @@ void add_digits(const std::vector<TvMode>& modes, std::int64_t index, Coord& coo
     index /= mode.extent;
     for (std::size_t d = 0; d < coord.size(); ++d) coord[d] += digit * mode.step[d];
   }
-}
-
-bool steps_nowhere(const TvMode& mode) {
-  return std::ranges::all_of(mode.step, [](std::int64_t s) { return s == 0; });
 }
 
 TvMode along(std::size_t rank, std::size_t dimension, std::int64_t extent, std::int64_t step) {
@@ -39,6 +33,10 @@ std::vector<TvMode> coalesced_modes(const std::vector<TvMode>& modes) {
   return out;
 }
 }  // namespace
+bool TvMode::moves() const {
+  return std::ranges::any_of(step, [](std::int64_t along) { return along != 0; });
+}
+
 std::int64_t TvLayout::threads() const { return product(thread); }
 std::int64_t TvLayout::values() const { return product(value); }
 
@@ -63,6 +61,22 @@ bool TvLayout::is_exact() const {
     }
   }
   return std::ranges::all_of(hits, [&](std::int64_t count) { return count > 0 && count == hits[0]; });
+}
+
+std::vector<ThreadDigit> thread_digits(const TvLayout& layout, bool cut) {
+  std::vector<ThreadDigit> digits;
+  for (std::int64_t below = 1; const TvMode& mode : layout.thread) {
+    ThreadDigit digit{mode, below};
+    below *= mode.extent;
+    const std::int64_t inside = cut && digit.of_lane() ? std::min(mode.extent, 32 / digit.below) : mode.extent;
+    for (const std::int64_t extent : {inside, mode.extent / inside}) {
+      digit.extent = extent;
+      if (extent > 1) digits.push_back(digit);
+      for (std::int64_t& step : digit.step) step *= extent;
+      digit.below *= extent;
+    }
+  }
+  return digits;
 }
 
 TvLayout coalesce(const TvLayout& layout) { return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)}; }
@@ -103,7 +117,7 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
     for (const TvMode& mode : *modes) {
       TvMode rest = mode;
       rest.step[a] = 0;
-      if (mode.step[a] != 0 && mode.extent > 1 && !steps_nowhere(rest))
+      if (mode.step[a] != 0 && mode.extent > 1 && rest.moves())
         return fail({ErrorCode::kLayout, "a mode steps along the reduced axis and another at once", "",
                      fmt::format("modes that step along axis {} alone or not at all", axis),
                      mode_text(mode) + " in " + to_string(layout)});
@@ -121,7 +135,7 @@ TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_
     for (TvMode& mode : *modes)
       for (std::size_t d = 0; d < operand_extents.size(); ++d)
         if (operand_extents[d] == 1) mode.step[d] = 0;
-  std::erase_if(result.value, steps_nowhere);
+  std::erase_if(result.value, std::not_fn(&TvMode::moves));
   return result;
 }
 

@@ -24,7 +24,8 @@ using Coord = std::vector<std::int64_t>;
 
 struct TvMode {
   std::int64_t extent = 1;
-  Coord step;  // one entry a tile dimension
+  Coord step;          // one entry a tile dimension
+  bool moves() const;  // from element to element; else its threads hold replicas, or its values repeat
   friend bool operator==(const TvMode&, const TvMode&) = default;
 };
 
@@ -32,7 +33,6 @@ struct TvLayout {
   std::vector<std::int64_t> tile;  // extents of the tile
   std::vector<TvMode> thread, value;
 
-  int rank() const { return static_cast<int>(tile.size()); }
   std::int64_t threads() const;  // product of the thread extents, replicas included
   std::int64_t values() const;   // product of the value extents: registers a thread holds, in elements
   Coord coord(std::int64_t thread_index, std::int64_t value_index) const;
@@ -40,6 +40,14 @@ struct TvLayout {
 
   friend bool operator==(const TvLayout&, const TvLayout&) = default;
 };
+
+// The digits of a thread's number that a layout names: t / below % extent, none of extent 1. `cut`: those that cross the edge of a
+// warp of 32 lanes are two.
+struct ThreadDigit : TvMode {
+  std::int64_t below = 1;
+  bool of_lane() const { return below < 32; }
+};
+std::vector<ThreadDigit> thread_digits(const TvLayout& layout, bool cut = false);
 
 // Drops modes of extent 1 and joins neighbours within the thread list and within the value list where the second's step is
 // extent × step of the first. The map is unchanged.

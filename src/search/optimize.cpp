@@ -40,8 +40,7 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track, const targe
   return partition(graph, [&](const graph::Graph& region) -> std::optional<int> {
     std::optional<int> best;
     for (const auto& family : kernels::families_for({region, track}, capabilities))
-      best = std::min(best.value_or(kLastRank),
-                      family->suit() == kernels::Suit::general ? kLastRank : static_cast<int>(family->suit()));
+      best = std::min(best.value_or(kLastRank), static_cast<int>(family->suit()));
     return best;
   });
 }

@@ -1,4 +1,3 @@
-#include <ranges>
 #include "graph/parallel.h"
 #include "search/explore.h"
 namespace warploom::search {
@@ -22,18 +21,14 @@ kernels::Schedule at(const kernels::Space& space, std::size_t index, Random* ran
 std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family, Random& random) {
   const kernels::Space space = family.space();
   std::vector<std::pair<double, kernels::Schedule>> found;
-  // A product of many fields can overflow what size() counts in; anything negative or huge is sampled.
-  double combinations = 1;
-  for (const auto& field : space.fields) combinations *= static_cast<double>(field.values.size());
   std::set<std::string> seen;
-  const bool walk = combinations <= static_cast<double>(kWalk);
-  const std::size_t looks = walk ? static_cast<std::size_t>(combinations) : kLooks;
-  for (std::size_t i = 0; i < looks; ++i) {
+  const auto combinations = static_cast<std::size_t>(space.size());
+  const bool walk = combinations <= kWalk;
+  for (std::size_t i = 0; i < (walk ? combinations : kLooks); ++i) {
     kernels::Schedule schedule = at(space, i, walk ? nullptr : &random);
     if (!walk && !seen.insert(schedule.text()).second) continue;
     if (!family.legal(schedule)) continue;
-    const double guess = family.guess(schedule);
-    found.emplace_back(guess, std::move(schedule));
+    found.emplace_back(family.guess(schedule), std::move(schedule));
   }
   if (catalogue.capabilities.gpu) random.shuffle(found);  // the cost model orders them, a few at a time
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });

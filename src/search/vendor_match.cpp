@@ -1,4 +1,4 @@
-#include "kernels/contraction.h"
+#include "kernels/gpu_matmul.h"
 #include "kernels/rows.h"
 #include "search/explore.h"
 namespace warploom::search {
@@ -37,8 +37,7 @@ bool packed(const kernels::Nest& nest, const kernels::Access& access, const Axes
     if (nest.axes[axes[i]] != 1 && access.stride(axes[i]) != expected) return false;
     expected *= nest.axes[axes[i]];
   }
-  return access.inside && access.lookup_dim < 0 && std::ranges::all_of(access.at, [](const auto& c) { return c.begin == 0; }) &&
-         expected == graph::element_count(access.shape);
+  return kernels::is_whole(access) && expected == graph::element_count(access.shape);
 }
 
 // Only inputs and outputs have buffers of their own at the vendor's.

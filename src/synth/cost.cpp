@@ -61,7 +61,7 @@ class Model : Question {
   Cost run() {
     Cost cost;
     cost.resident = resident_blocks();
-    const double processors = capabilities.cluster_processors(static_cast<int>(cluster_size(program))),
+    const double processors = static_cast<double>(capabilities.cluster_processors(cluster_size(program))),
                  running = std::min(blocks_, processors), at_once = processors * cost.resident,
                  whole = std::floor(blocks_ / at_once);
     wave_.blocks = static_cast<std::size_t>(std::clamp(std::min(blocks_, at_once), 1.0, 256.0));
@@ -146,7 +146,7 @@ class Model : Question {
     const Tensor& tensor = program.tensor(global.tensor);
     double part = 1;
     for (std::size_t d = 0; d < global.extent.size(); ++d) {
-      if (global.lookup >= 0 && global.lookup_dim == static_cast<int>(d)) continue;
+      if (global.gathered_along(d)) continue;
       const std::int64_t start = start_along(d), step = global.step_along(d),
                          end = std::clamp<std::int64_t>((tensor.shape[d] - start + step - 1) / step, 0, global.extent[d]),
                          kept = end - std::clamp<std::int64_t>((step - 1 - start) / step, 0, end);
@@ -333,12 +333,9 @@ class Model : Question {
   Work cost_of(const Statement&, const Reduce& node, int threads) {
     const TvLayout& source = solution_.registers.at(node.src);
     const auto axis = static_cast<std::size_t>(node.axis);
-    std::int64_t lanes = 1, warps = 1, below = 1;
-    for (const auto& mode : source.thread) {
-      const std::int64_t in_warp = std::clamp<std::int64_t>(32 / below, 1, mode.extent);
-      if (mode.step[axis] != 0) lanes *= in_warp, warps *= mode.extent / in_warp;
-      below *= mode.extent;
-    }
+    std::int64_t lanes = 1, warps = 1;
+    for (const layout::ThreadDigit& digit : thread_digits(source, true))
+      if (digit.step[axis] != 0) (digit.of_lane() ? lanes : warps) *= digit.extent;
     Work work = compute(values(node.src), threads);
     const double results = values(node.dst), steps = std::log2(static_cast<double>(lanes));
     work.issue += 3 * results * steps * threads / 32;
@@ -441,7 +438,8 @@ class Model : Question {
   // Bytes that must come from DRAM, and go there: distinct boxes of one wave of blocks, times the waves.
   double dram_bytes() const {
     const auto size_of = [&](TensorId id) {
-      return static_cast<double>(span_of(program.tensor(id))) * bits_of(program.tensor(id).dtype) / 8;
+      const Tensor& tensor = program.tensor(id);
+      return static_cast<double>(span_of(tensor.shape, tensor.strides)) * bits_of(tensor.dtype) / 8;
     };
     double total = 0, held = 0;
     for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));

@@ -6,7 +6,7 @@ constexpr int kLaneBits = 5, kMostBits = 32;  // of a warp's lanes; that one shu
 
 // (thread bits, then value bits) → bits of the element's number in the tile.
 std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
-  return bit_matrix(layout, layout::dense(layout.tile, layout.rank() - 1, 1));
+  return bit_matrix(layout, layout::dense(layout.tile, layout.tile.size() - 1, 1));
 }
 }  // namespace
 std::vector<std::int64_t> Exchange::picks() const {
@@ -28,10 +28,10 @@ std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, in
   const auto have = elements_of(from), want = elements_of(to);
   if (!have || !want || from.threads() != to.threads()) return std::nullopt;
   const auto threads = static_cast<std::uint64_t>(from.threads());
-  const int thread_bits = std::countr_zero(threads);
+  const auto thread_bits = static_cast<std::size_t>(std::countr_zero(threads));
   std::vector<std::uint64_t> source;  // of each thread bit and value bit wanted: bits of a thread and value that has it
   for (std::size_t b = 0; b < want->columns.size(); ++b) {
-    const bool of_thread = static_cast<int>(b) < thread_bits;
+    const bool of_thread = b < thread_bits;
     std::uint64_t bits = 0;
     if (want->columns[b]) {
       const auto found = std::ranges::find(have->columns, want->columns[b]);
@@ -45,14 +45,12 @@ std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, in
   }
   // The low value bits that stay what they are move together.
   const auto value = [&](std::size_t b) { return source[b] >> thread_bits; };
-  int low = 0;
-  while (thread_bits + low < static_cast<int>(source.size()) && element_bits << (low + 1) <= kMostBits &&
+  std::size_t low = 0;
+  while (thread_bits + low < source.size() && element_bits << (low + 1) <= kMostBits &&
          source[thread_bits + low] == std::uint64_t{1} << (thread_bits + low))
     ++low;
   for (std::size_t b = 0; b < source.size(); ++b)
-    while (low > 0 && !(static_cast<int>(b) >= thread_bits && static_cast<int>(b) < thread_bits + low) &&
-           value(b) & ((std::uint64_t{1} << low) - 1))
-      --low;
+    while (low > 0 && (b < thread_bits || b >= thread_bits + low) && value(b) & ((std::uint64_t{1} << low) - 1)) --low;
   if (element_bits << low < 8 || element_bits > kMostBits) return std::nullopt;
   Exchange out;
   out.unit = 1 << low;
@@ -60,8 +58,8 @@ std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, in
   for (std::size_t b = 0; b < source.size(); ++b) {
     const auto lane = static_cast<std::int64_t>(source[b] & (threads - 1) & ((1u << kLaneBits) - 1));
     const auto pick = static_cast<std::int64_t>(value(b) >> low);
-    if (static_cast<int>(b) < thread_bits) out.lane_of_thread.push_back(lane), out.pick_of_thread.push_back(pick);
-    else if (static_cast<int>(b) >= thread_bits + low) out.lane_of_unit.push_back(lane), out.pick_of_unit.push_back(pick);
+    if (b < thread_bits) out.lane_of_thread.push_back(lane), out.pick_of_thread.push_back(pick);
+    else if (b >= thread_bits + low) out.lane_of_unit.push_back(lane), out.pick_of_unit.push_back(pick);
   }
   return out;
 }

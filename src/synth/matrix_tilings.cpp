@@ -9,19 +9,10 @@ struct Problem {
   bool transpose_a, transpose_b;
 };
 
-// Threads, or values, that step along (m, n, k).
-struct Steps {
-  std::int64_t extent;
-  std::array<std::int64_t, 3> step;
-};
-struct Spread {
-  std::vector<Steps> thread, value;  // beyond those of the row's own layouts
-};
-
-// What an operand over two of (m, n, k) sees of it: threads that step along the third alone hold copies, values that do are none
-// of its own.
-TvLayout seen(const TvLayout& atom, const Spread& spread, std::vector<std::int64_t> tile, std::size_t down, std::size_t across) {
-  TvLayout layout{std::move(tile), atom.thread, atom.value};
+// What an operand over two of (m, n, k) sees of a spread over all three, the threads and values beyond those of the row's own layouts:
+// threads that step along the third alone hold copies, values that do are none of its own.
+TvLayout seen(const TvLayout& atom, const TvLayout& spread, std::size_t down, std::size_t across) {
+  TvLayout layout{{spread.tile[down], spread.tile[across]}, atom.thread, atom.value};
   for (const auto& [extent, step] : spread.thread)
     if (extent > 1) layout.thread.push_back({extent, {step[down], step[across]}});
   for (const auto& [extent, step] : spread.value)
@@ -29,10 +20,10 @@ TvLayout seen(const TvLayout& atom, const Spread& spread, std::vector<std::int64
   return layout;
 }
 
-MatrixTiling tiling_of(const Instruction& row, const Problem& p, const Spread& spread, double cost) {
-  MatrixTiling tiling{&row, seen(row.c, spread, {p.m, p.n}, 0, 1), {}, {}, cost};
-  if (!row.a_shared) tiling.a = flipped(seen(row.a, spread, {p.m, p.k}, 0, 2), p.transpose_a);
-  if (!row.b_shared) tiling.b = flipped(seen(row.b, spread, {p.k, p.n}, 2, 1), p.transpose_b);
+MatrixTiling tiling_of(const Instruction& row, const Problem& p, const TvLayout& spread, double cost) {
+  MatrixTiling tiling{&row, seen(row.c, spread, 0, 1), {}, {}, cost};
+  if (!row.a_shared) tiling.a = flipped(seen(row.a, spread, 0, 2), p.transpose_a);
+  if (!row.b_shared) tiling.b = flipped(seen(row.b, spread, 2, 1), p.transpose_b);
   return tiling;
 }
 
@@ -43,8 +34,9 @@ void unit_tilings(const Instruction& row, const Problem& p, int threads, std::ve
     const int wn = units / wm;
     if (units % wm || p.m % (row.m * wm) || p.n % (columns * wn) || p.k % row.k) continue;
     const std::int64_t m = p.m / wm, n = p.n / wn;  // of one
-    const Spread spread{{{wm, {m, 0, 0}}, {wn, {0, n, 0}}},
-                        {{n / columns, {0, columns, 0}}, {m / row.m, {row.m, 0, 0}}, {p.k / row.k, {0, 0, row.k}}}};
+    const TvLayout spread{{p.m, p.n, p.k},
+                          {{wm, {m, 0, 0}}, {wn, {0, n, 0}}},
+                          {{n / columns, {0, columns, 0}}, {m / row.m, {row.m, 0, 0}}, {p.k / row.k, {0, 0, row.k}}}};
     out.push_back(tiling_of(row, p, spread, static_cast<double>(p.k) * static_cast<double>(m + n)));
   }
 }
@@ -57,7 +49,8 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads, std::ve
     const std::int64_t m = p.m / tm, n = p.n / tn;  // of one thread
     if (m * n > 128) continue;
     const std::int64_t vm = m % 4 == 0 ? 4 : 1, vn = n % 4 == 0 ? 4 : 1;
-    const Spread spread{
+    const TvLayout spread{
+        {p.m, p.n, p.k},
         {{tn, {0, vn, 0}}, {tm, {vm, 0, 0}}},
         {{vn, {0, 1, 0}}, {n / vn, {0, vn * tn, 0}}, {vm, {1, 0, 0}}, {m / vm, {vm * tm, 0, 0}}, {p.k, {0, 0, 1}}}};
     out.push_back(tiling_of(row, p, spread, static_cast<double>(p.k) * static_cast<double>(m + n) * 4));

@@ -49,10 +49,9 @@ void solve_packed(const Question& question, Solution& solution) {
                                              seen_from(solution.registers.at(copy->dst.tensor), copy->src.extent));
   // As that reader wants it with whom all of them take the fewest accesses.
   for (const auto& [id, all] : readers) {
-    const Tensor& tensor = question.program.tensor(id);
     double fewest = HUGE_VAL;
     for (const auto& [by, wanted] : all) {
-      const MemoryLayout packed = packed_for(wanted, tensor);
+      const MemoryLayout packed = packed_for(wanted, question.program.tensor(id));
       double accesses = 0;
       for (const auto& reader : all)
         accesses += static_cast<double>(reader.second.values()) / static_cast<double>(common_vector(reader.second, packed, 16));

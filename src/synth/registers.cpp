@@ -240,12 +240,12 @@ Result<std::vector<Solution>> solve_registers(const Question& question) { return
 
 Error not_spread(const Program& program, const Site& site, TensorId tensor) {
   const Tensor& of = program.tensor(tensor);
-  Error error{ErrorCode::kNoLayout, fmt::format("the threads of a statement cannot be spread evenly over '{}'", of.name)};
-  error.place = place_of(*site.statement);
-  error.expected = fmt::format("extents of '{}' that share their factors with {} threads, or fewer elements than threads",
-                               of.name, site.threads);
-  error.found = fmt::format("{}: {} over {} threads", print(program, *site.statement), text_of(of.shape), site.threads);
-  error.remedy = "pad the tile, or change the number of warps";
-  return error;
+  return {ErrorCode::kNoLayout,
+          fmt::format("the threads of a statement cannot be spread evenly over '{}'", of.name),
+          place_of(*site.statement),
+          fmt::format("extents of '{}' that share their factors with {} threads, or fewer elements than threads", of.name,
+                      site.threads),
+          fmt::format("{}: {} over {} threads", print(program, *site.statement), text_of(of.shape), site.threads),
+          "pad the tile, or change the number of warps"};
 }
 }  // namespace warploom::synth

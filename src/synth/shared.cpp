@@ -12,7 +12,7 @@ std::int64_t panel_of(std::int64_t bytes) { return bytes % 128 == 0 ? 128 : byte
 // elements only): lane%4 holds two rows, lane/4 the column.
 int matrix_count(const TvLayout& registers, const MemoryLayout& memory, std::size_t c, bool transpose) {
   const int bytes = memory.element_bits / 8;
-  if (registers.rank() != 2 || bytes < 1 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2) return 0;
+  if (registers.tile.size() != 2 || bytes < 1 || bytes > 4 || (transpose && bytes != 2) || registers.thread.size() < 2) return 0;
   const std::size_t o = 1 - c;
   const auto is = [&](const TvMode& mode, std::int64_t extent, std::size_t dim, std::int64_t step) {
     return mode.extent == extent && mode.step[dim] == step && mode.step[1 - dim] == 0;

@@ -74,7 +74,7 @@ tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, 
     if (taken > largest.second) largest = {id, taken};
   }
   const Statement* use = first_use(sites_of(program), largest.first);
-  return fail({ErrorCode::kResourceLimit, std::move(message), use ? place_of(*use) : fmt::format("program '{}'", program.name),
+  return fail({ErrorCode::kResourceLimit, std::move(message), use ? place_of(*use) : place_of(program),
                fmt::format("at most {} bytes", most), fmt::format("{} bytes: {}", all, found), std::move(remedy)});
 }
 
@@ -96,7 +96,7 @@ int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile)
   const Tensor& tensor = program.tensor(tile.tensor);
   const auto contiguous = contiguous_dim(tensor);
   const std::size_t c = contiguous.value_or(0);
-  if (!contiguous || tile.step_along(c) != 1 || (tile.lookup >= 0 && tile.lookup_dim == static_cast<int>(c))) return 1;
+  if (!contiguous || tile.step_along(c) != 1 || tile.gathered_along(c)) return 1;
   std::int64_t common = std::gcd(tile.extent[c], tile.offset[c].known_divisor());
   if (bounds.may_exceed(program, tile, c)) common = std::gcd(common, tensor.shape[c]);
   for (std::size_t d = 0; d < tensor.shape.size(); ++d)
@@ -159,7 +159,7 @@ Bounds::Bounds(const Program& program) : IndexRanges(program) {
 }
 
 bool Bounds::may_exceed(const Program& program, const Tile& tile, std::size_t dim) const {
-  if (tile.lookup >= 0 && tile.lookup_dim == static_cast<int>(dim)) return true;
+  if (tile.gathered_along(dim)) return true;
   const Range reach = of(tile.offset[dim]);
   // Interval arithmetic overestimates (i*4 + 4 with i < n/4 is exact, i*4 + j is not); whole tiles on whole multiples cannot
   // straddle the edge, but may lie outside altogether, so only a bound rules them out: round the largest offset down.

@@ -16,7 +16,7 @@ Status check_cluster(const Question& question) {
   if (blocks <= question.capabilities.max_cluster) return ok();
   const auto reduce = std::ranges::find_if(question.sites, [](const Site& site) { return site.statement->is<ClusterReduce>(); });
   return fail({ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
-               reduce == question.sites.end() ? fmt::format("program '{}'", question.program.name) : place_of(*reduce->statement),
+               reduce == question.sites.end() ? place_of(question.program) : place_of(*reduce->statement),
                fmt::format("at most {} blocks a cluster on {}", question.capabilities.max_cluster, question.capabilities.arch),
                fmt::format("cluster({}, {}, {}): {} blocks", question.program.cluster[0], question.program.cluster[1],
                            question.program.cluster[2], blocks),

@@ -37,7 +37,10 @@ struct Capabilities {
   int max_cluster = 1;            // blocks a cluster, non-portable sizes included
   // Multiprocessors that clusters of `size` blocks can use at once, a block each: a cluster stays within one group of
   // multiprocessors, and the groups are of unequal sizes (asked of an H200: 132, 120, 120, 112 for clusters of 2, 4, 8, 16).
-  int cluster_processors(int size) const { return size <= 2 ? processors : processors * 10 / 11 / size * size; }
+  std::int64_t cluster_processors(std::int64_t size) const { return size <= 2 ? processors : processors * 10 / 11 / size * size; }
+  std::int64_t clusters_at_once(std::int64_t size, std::int64_t resident = 1) const {
+    return cluster_processors(size) * resident / size;
+  }
   bool warpgroup_mma = false;  // matrix unit fed from shared memory by four warps
   bool tensor_copy = false;    // tile copies by a copy engine
   bool async_copy = false;     // copies to shared memory behind the threads' backs

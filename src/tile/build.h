@@ -27,10 +27,15 @@ inline Value operator+(Value a, Value b) { return apply(ValueOp::add, {std::move
 inline Value operator-(Value a, Value b) { return apply(ValueOp::sub, {std::move(a), std::move(b)}); }
 inline Value operator*(Value a, Value b) { return apply(ValueOp::mul, {std::move(a), std::move(b)}); }
 inline Value operator/(Value a, Value b) { return apply(ValueOp::div, {std::move(a), std::move(b)}); }
-// x, or 0 where x is infinite or NaN: what rounding loses of an infinite sum.
-inline Value finite_or_0(const Value& x) {
-  return apply(ValueOp::where, {apply(ValueOp::equal, {x - x, constant(0)}), x, constant(0)});
+inline Value less(Value a, Value b) { return apply(ValueOp::less, {std::move(a), std::move(b)}); }
+inline Value equal(Value a, Value b) { return apply(ValueOp::equal, {std::move(a), std::move(b)}); }
+inline Value max(Value a, Value b) { return apply(ValueOp::max, {std::move(a), std::move(b)}); }
+inline Value exp(Value x) { return apply(ValueOp::exp, {std::move(x)}); }
+inline Value where(Value condition, Value then, Value otherwise) {
+  return apply(ValueOp::where, {std::move(condition), std::move(then), std::move(otherwise)});
 }
+// x, or 0 where x is infinite or NaN: what rounding loses of an infinite sum.
+inline Value finite_or_0(const Value& x) { return where(equal(x - x, constant(0)), x, constant(0)); }
 
 // Where a call stands: std::source_location, which clang 14 does not have.
 struct Where {

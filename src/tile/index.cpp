@@ -125,11 +125,7 @@ bool Index::depends_on(const std::string& variable) const {
 }
 
 std::int64_t Index::known_divisor() const {
-  if (op() == IndexOp::constant) {
-    if (node_->value == 0) return kLargestDivisor;
-    const std::uint64_t value = bits(node_->value);
-    return static_cast<std::int64_t>(std::min(value & (~value + 1), bits(kLargestDivisor)));
-  }
+  if (op() == IndexOp::constant) return static_cast<std::int64_t>(std::gcd(bits(node_->value), bits(kLargestDivisor)));
   if (op() == IndexOp::variable) return 1;
   const std::int64_t a = left().known_divisor(), b = right().known_divisor();
   if (op() == IndexOp::mul) return std::min(a * b, kLargestDivisor);
@@ -165,6 +161,6 @@ bool Index::same(const Index& other) const {
   return left().same(other.left()) && right().same(other.right());
 }
 
-Index block(int dimension) { return Index::variable(std::string("block_") + "xyz"[std::clamp(dimension, 0, 2)]); }
-Index cluster_rank() { return Index::variable("cluster_rank"); }
+Index block(int dimension) { return Index::variable(std::string(kGridVariables[std::clamp(dimension, 0, 2)])); }
+Index cluster_rank() { return Index::variable(std::string(kGridVariables[3])); }
 }  // namespace warploom::tile

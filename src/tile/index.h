@@ -6,6 +6,7 @@
 //   Index m = block(0) * 128;          // first row of this block's tile
 //   Index stage = k % 4;
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -60,7 +61,8 @@ inline Index operator%(const Index& a, const Index& b) { return Index::make(Inde
 inline Index min(const Index& a, const Index& b) { return Index::make(IndexOp::min, a, b); }
 inline Index max(const Index& a, const Index& b) { return Index::make(IndexOp::max, a, b); }
 
-// The index of this block along grid dimension 0, 1 or 2, the grid's extents, and this block's rank in its cluster.
-Index block(int dimension);  // variables "block_x", "block_y", "block_z"
-Index cluster_rank();        // variable "cluster_rank"
+// The index of this block along grid dimension 0, 1 or 2, and this block's rank in its cluster: variables that every program has.
+inline constexpr std::array<std::string_view, 4> kGridVariables = {"block_x", "block_y", "block_z", "cluster_rank"};
+Index block(int dimension);
+Index cluster_rank();
 }  // namespace warploom::tile

@@ -106,7 +106,7 @@ class Block {
         // Unsigned, so that a nonsensical offset wraps to somewhere outside.
         at[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(start[i]) +
                                           static_cast<std::uint64_t>(element[i] * tile.step_along(i)));
-        if (lookup && static_cast<int>(i) == tile.lookup_dim) at[i] = looked_up(at[i]);
+        if (tile.gathered_along(i)) at[i] = looked_up(at[i]);
         if (at[i] < 0 || at[i] >= tensor.shape[i]) place.reset();
         else if (place) *place += static_cast<std::size_t>(at[i] * strides[i]);
       }
@@ -383,10 +383,10 @@ Status check_memory(const Program& program, const Buffers& buffers) {
   const std::int64_t together = program.cooperative ? element_count(program.grid) : cluster_size(program);
   std::int64_t elements = 0;  // each tensor has at most 2^48 of them and there are fewer than 2^14 tensors
   for (const Tensor& tensor : program.tensors) {
-    const std::string place = fmt::format("program '{}': tensor '{}'", program.name, tensor.name);
+    const std::string place = fmt::format("{}: tensor '{}'", place_of(program), tensor.name);
     const bool global = tensor.scope == Scope::global;
     const auto found = buffers.find(tensor.name);
-    const std::int64_t needed = global ? bytes_of(tensor.dtype, span_of(tensor)) : 0,
+    const std::int64_t needed = global ? bytes_of(tensor.dtype, span_of(tensor.shape, tensor.strides)) : 0,
                        given = found == buffers.end() ? 0 : std::ssize(found->second);
     if (given < needed)
       return fail({ErrorCode::kTileRuntime, "a global tensor has no buffer, or one that is too small", place,

@@ -34,7 +34,7 @@ class Writer {
     item(Named{tile.tensor});
     if (covers(tile)) return;
     for (std::size_t i = 0; i < tile.offset.size() && i < tile.extent.size(); ++i) {
-      if (const std::string at = tile.offset[i].text(); tile.lookup >= 0 && static_cast<int>(i) == tile.lookup_dim)
+      if (const std::string at = tile.offset[i].text(); tile.gathered_along(i))
         all(*this, i ? ", gather(" : "[gather(", Named{tile.lookup}, fmt::format(", {}) +{}", at, tile.extent[i]));
       else out += fmt::format("{}{} +{}", i ? ", " : "[", at, tile.extent[i]);
       if (i < tile.step.size() && tile.step[i] != 1) out += fmt::format(" by {}", tile.step[i]);

@@ -13,6 +13,8 @@ Tile whole(const Program& program, TensorId id) {
   return Tile{id, std::vector<Index>(shape.size(), Index(0)), shape};
 }
 
+std::string place_of(const Program& program) { return fmt::format("program '{}'", program.name); }
+
 std::string place_of(const Statement& statement) {
   const Location& at = statement.location;
   return at.file.empty() ? std::string() : at.file + ":" + std::to_string(at.line);
@@ -84,9 +86,7 @@ std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
 }
 
 std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent) {
-  for (std::size_t i = 0; extent.size() > 2 && i < extent.size();)
-    if (extent[i] == 1) extent.erase(extent.begin() + static_cast<std::ptrdiff_t>(i));
-    else ++i;
+  for (auto one = extent.begin(); extent.size() > 2 && (one = std::ranges::find(extent, 1)) != extent.end();) extent.erase(one);
   return extent;
 }
 
@@ -109,9 +109,9 @@ std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) 
   return strides;
 }
 
-std::int64_t span_of(const Tensor& tensor) {
+std::int64_t span_of(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
   std::int64_t last = 0;
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
+  for (std::size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
   return last + 1;
 }
 

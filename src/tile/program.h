@@ -33,7 +33,6 @@
 //
 // Programs are values; builders (build.h) make them, verify.h checks them, print.h and parse.h turn them into text and back.
 #pragma once
-#include <array>
 #include <cmath>
 #include <concepts>
 #include <variant>
@@ -75,6 +74,7 @@ struct Tile {
   int lookup_dim = -1;
   std::vector<std::int64_t> step = {};  // of a global tile, one a dimension: element e has coordinate offset + step·e; empty: 1
 
+  bool gathered_along(std::size_t dim) const { return lookup >= 0 && lookup_dim == static_cast<int>(dim); }
   std::int64_t step_along(std::size_t dim) const { return step.empty() ? 1 : step[dim]; }
   // How many coordinates lie between the first and the last element along a dimension, both counted.
   std::int64_t reach(std::size_t dim) const { return (extent[dim] - 1) * step_along(dim) + 1; }
@@ -241,6 +241,7 @@ void own_slots(Program& program);
 
 // A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps one).
 Tile whole(const Program& program, TensorId id);
+std::string place_of(const Program& program);          // "program 'gemm'"
 std::string place_of(const Statement& statement);      // "gemm.cpp:42", "" where nobody knows
 std::vector<TensorId> tensors_of(const Value& value);  // those that it names, with repeats
 // How a statement, without those of its body, uses a tensor; `tile`: which part of it, where it names one, or what it gathers.
@@ -294,7 +295,8 @@ std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
 std::int64_t element_count(const std::vector<std::int64_t>& extent);
 
 std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape);  // row-major, in elements
-std::int64_t span_of(const Tensor& tensor);                    // elements from the first to the last that one with strides names
+// Elements from the first to the last that a tensor with strides names.
+std::int64_t span_of(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides);
 std::int64_t cluster_size(const Program& program);             // blocks a cluster
 std::string text_of(const std::vector<std::int64_t>& extent);  // "[64, 32]"
 }  // namespace warploom::tile

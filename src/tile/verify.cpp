@@ -8,8 +8,6 @@ namespace {
 constexpr std::int64_t kLargestTensor = std::int64_t{1} << 48;  // elements
 constexpr int kMostWarps = 32;
 
-constexpr std::array<std::string_view, 4> kGridVariables = {"block_x", "block_y", "block_z", "cluster_rank"};
-
 // Words of C++ and CUDA, and those that the printed form of a value needs.
 constexpr std::string_view kReserved =
     " alignas alignof asm auto bool break case catch char class const constexpr const_cast continue decltype default "
@@ -25,8 +23,7 @@ struct Declaration {
   std::string what;
 
   tl::unexpected<Error> refuse(std::string message) const {
-    const std::string place = fmt::format("program '{}': {}", program.name, what);
-    return fail({ErrorCode::kTileInvalid, std::move(message), place, "", "", "change the declaration"});
+    return fail({ErrorCode::kTileInvalid, std::move(message), place_of(program) + ": " + what, "", "", "change the declaration"});
   }
 
   Status check_name(const std::string& name, std::set<std::string>& taken) const {
@@ -232,10 +229,9 @@ bool is_grid_variable(std::string_view name) { return std::ranges::find(kGridVar
 
 tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message, std::string expected,
                               std::string found) {
-  const std::string place =
-      location ? fmt::format("{}:{}", location->file, location->line) : fmt::format("program '{}'", program.name);
-  return fail({ErrorCode::kTileInvalid, std::move(message), place, std::move(expected), std::move(found),
-               "change the statement, or the declarations that it uses"});
+  return fail({ErrorCode::kTileInvalid, std::move(message),
+               location ? fmt::format("{}:{}", location->file, location->line) : place_of(program), std::move(expected),
+               std::move(found), "change the statement, or the declarations that it uses"});
 }
 
 Status verify(const Program& program) {

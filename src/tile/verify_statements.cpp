@@ -66,16 +66,14 @@ class Verifier {
   // Blocks of one cluster that differ in these dimensions alone may disagree on the index.
   bool differs(const Index& index, std::string_view along = "xyz") const {
     if (index.op() == IndexOp::constant) return false;
-    if (index.op() == IndexOp::variable) {
-      for (int d = 0; d < 3; ++d)
-        if (index.same(block(d))) return program_.cluster[d] > 1 && along.find("xyz"[d]) != along.npos;
-      return index.same(cluster_rank()) && cluster_size(program_) > 1;
-    }
-    // The cluster's own number: block_x / 4 in clusters of 4 along x.
-    for (int d = 0; d < 3; ++d)
+    for (int d = 0; d < 3; ++d) {
+      if (index.same(block(d))) return program_.cluster[d] > 1 && along.find("xyz"[d]) != along.npos;
+      // The cluster's own number: block_x / 4 in clusters of 4 along x.
       if (index.op() == IndexOp::div && index.left().same(block(d)) && index.right().constant() &&
           *index.right().constant() % program_.cluster[d] == 0)
         return false;
+    }
+    if (index.op() == IndexOp::variable) return index.same(cluster_rank()) && cluster_size(program_) > 1;
     return differs(index.left(), along) || differs(index.right(), along);
   }
 

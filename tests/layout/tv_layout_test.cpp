@@ -23,6 +23,17 @@ TEST(TvLayout, ExactMeansEachElementEquallyOften) {
   EXPECT_FALSE((TvLayout{{2, 2}, {{4, {0, 1}}}, {}}.is_exact()));      // runs out of a row
 }
 
+TEST(TvLayout, DigitsOfAThreadsNumberAreCutAtTheEdgeOfAWarp) {
+  const TvLayout l{{256}, {{1, {7}}, {8, {1}}, {16, {8}}}, {}};
+  const auto of = [](const std::vector<ThreadDigit>& digits) {
+    std::vector<std::array<std::int64_t, 3>> out;
+    for (const ThreadDigit& digit : digits) out.push_back({digit.below, digit.extent, digit.step[0]});
+    return out;
+  };
+  EXPECT_EQ(of(thread_digits(l)), (std::vector<std::array<std::int64_t, 3>>{{1, 8, 1}, {8, 16, 8}}));
+  EXPECT_EQ(of(thread_digits(l, true)), (std::vector<std::array<std::int64_t, 3>>{{1, 8, 1}, {8, 4, 8}, {32, 4, 32}}));
+}
+
 TEST(TvLayout, CoalesceExample) {
   const TvLayout l{{8, 8}, {{2, {1, 0}}, {4, {2, 0}}, {1, {5, 5}}}, {{2, {0, 1}}, {4, {0, 2}}}};
   EXPECT_EQ(to_string(coalesce(l)), "tile 8x8 thread [8:(1,0)] value [8:(0,1)]");

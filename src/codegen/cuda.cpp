@@ -300,10 +300,9 @@ CudaEmitter::Scratch CudaEmitter::scratch(int kind, const void* node, std::int64
 Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities) {
   // What the text names for itself, beside digits of the thread's number and loops over its values.
   static const std::regex own_names(
-      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|u[0-9]+|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|before|"
-      "lower|"
-      "next|"
-      "from|pick|met|meeting|part|half|[ab]_desc|.*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
+      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|u[0-9]+|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
+      "before|lower|next|from|pick|met|meeting|part|half|[ab]_desc|"
+      ".*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   const Program own = in_source_terms(program, own_names);
   synth::Solution of_own = solution;  // whose choices go by statement
   of_own.choices.clear();

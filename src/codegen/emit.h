@@ -26,6 +26,6 @@ Result<Kernel> emit_cuda(const tile::Program& program, const synth::Solution& so
 //
 // Errors: no-instruction for statements that a CPU has no counterpart for (roles, clusters, pipelines) and types it does not
 // compute with; no-layout when two uses of a shared tensor contradict each other; resource-limit when the shared tensors
-// exceed capabilities.shared_bytes or the register tensors 256 KiB of stack.
+// exceed capabilities.shared_bytes or the register tensors 400 KiB of stack.
 Result<Kernel> emit_cpu(const tile::Program& program, const target::Capabilities& capabilities);
 }  // namespace warploom::codegen

@@ -35,8 +35,7 @@ class Reader : public Cursor {
   void item(int& to) { to = small("a number of 0 to 2^20"); }
   void item(double& to) { to = real(); }
   void item(std::vector<std::int64_t>& shape) { shape = integers("[", "]"); }
-  void item(std::optional<ReduceOp>& to) { item(to.emplace()); }
-  void item(std::optional<Index>& to) { item(to.emplace(0)); }
+  template <class T> void item(std::optional<T>& to) { item(to.emplace()); }
   void item(Value& to) { to = value(0); }
   void item(Flag<bool> flag) { flag.on = option(flag.word); }
   template <class T> void item(Optional<T> optional) {

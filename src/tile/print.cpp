@@ -15,9 +15,8 @@ class Writer {
   void item(const std::vector<std::int64_t>& shape) { out += fmt::format("[{}]", fmt::join(shape, ", ")); }
   void item(Dtype dtype) { out += name_of(dtype); }
   void item(ReduceOp op) { out += name_of(op); }
-  void item(std::optional<ReduceOp> op) { item(*op); }
   void item(const Index& index) { out += index.text(); }
-  void item(const std::optional<Index>& index) { item(*index); }
+  template <class T> void item(const std::optional<T>& there) { item(*there); }
   void item(Extents<const std::vector<std::int64_t>> extents) { out += fmt::format("({})", fmt::join(extents.list, ", ")); }
   void keyword(const Tensor& tensor) {
     for (const TensorWord& row : kTensorWords)

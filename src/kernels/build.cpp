@@ -173,7 +173,6 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
   }
   return list;
 }
-
 namespace {
 // Elements of each tensor that outputs are made of: movement may want a part alone, rows of a table, a slice.
 std::vector<double> needed(const graph::Graph& graph) {
@@ -182,8 +181,7 @@ std::vector<double> needed(const graph::Graph& graph) {
   for (const auto id : graph.outputs) out[at(id)] = all(id);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const graph::OpClass what = class_of(node->op);
-    const bool one_by_one =
-        what == graph::OpClass::movement || what == graph::OpClass::pointwise || what == graph::OpClass::view;
+    const bool one_by_one = what == graph::OpClass::movement || what == graph::OpClass::pointwise || what == graph::OpClass::view;
     for (const auto id : node->inputs)
       if (id != graph::kAbsent) out[at(id)] = std::min(all(id), out[at(id)] + (one_by_one ? out[at(node->outputs[0])] : all(id)));
   }

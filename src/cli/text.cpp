@@ -40,9 +40,10 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   if (own == Track::fp32) possible = {Track::fp32, Track::tf32, Track::tolerance};
   const auto wanted = track_named(name);
   if (wanted && std::ranges::find(possible, *wanted) != possible.end()) return *wanted;
-  const auto names = possible | std::views::transform([](Track track) { return name_of(track); });
+  std::string names;
+  for (const Track track : possible) names += (names.empty() ? "" : ", ") + std::string(name_of(track));
   return fail({ErrorCode::kUnknownTrack, wanted ? "the track cannot hold for the model's types" : "the track is unknown",
-               "--track", fmt::format("{}", fmt::join(names, ", ")), name, "name one of those, or none for the model's own"});
+               "--track", names, name, "name one of those, or none for the model's own"});
 }
 
 Result<kernels::Schedule> parse_schedule(const std::string& text) {

@@ -43,7 +43,9 @@ std::string to_text(const Graph& graph) {
   std::string text = fmt::format("graph {}\n", graph.name);
   const auto name = [&](TensorId id) { return id == kAbsent ? std::string("_") : graph.tensor(id).name; };
   const auto names = [&](const std::vector<TensorId>& ids) {
-    return fmt::format("{}", fmt::join(ids | std::views::transform(name), ", "));
+    std::vector<std::string> list;
+    for (TensorId id : ids) list.push_back(name(id));
+    return fmt::format("{}", fmt::join(list, ", "));
   };
   for (TensorId id : graph.inputs) text += fmt::format("  input {}\n", to_text(graph.tensor(id)));
   for (const Tensor& tensor : graph.tensors)

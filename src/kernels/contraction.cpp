@@ -145,9 +145,10 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool any) {
   // columns, lie between them.
   constexpr std::int64_t kPhases = 8;
   const auto sides = [&](std::size_t a) { return std::pair(n.loads[factors[0]].uses(a), n.loads[factors[1]].uses(a)); };
-  const auto beside = [&](std::size_t a) { return at(fastest) != a && n.axes[a] > 1 && sides(a) == sides(at(fastest)); };
-  if (const std::int64_t few = n.axes[at(fastest)];
-      c.reductions.empty() && few <= kPhases && std::ranges::any_of(std::views::iota(0UL, n.axes.size()), beside))
+  std::int64_t beside = 1;  // columns of the same factor that the fastest lies within
+  for (std::size_t a = 0; a < n.axes.size(); ++a)
+    if (at(fastest) != a && sides(a) == sides(at(fastest))) beside *= n.axes[a];
+  if (const std::int64_t few = n.axes[at(fastest)]; c.reductions.empty() && few <= kPhases && beside > 1)
     for (std::size_t a = 0, phase = at(fastest); a < n.axes.size(); ++a)
       if (n.axes[a] > kPhases && out.stride(a) == few && sides(a) != sides(phase)) fastest = static_cast<int>(a);
   const bool first = n.loads[factors[0]].uses(at(fastest)), second = n.loads[factors[1]].uses(at(fastest));

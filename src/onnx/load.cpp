@@ -84,7 +84,8 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
     if (form != "lower" && form != "upper") return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
     const auto is_it = [&](const onnx::ValueInfoProto& input) { return input.name() == name; };
     if (std::ranges::none_of(graph.input(), is_it)) {
-      const auto names = graph.input() | std::views::transform(&onnx::ValueInfoProto::name);
+      std::vector<std::string> names;
+      for (const auto& input : graph.input()) names.push_back(input.name());
       return wrong("an assumption is of no input", fmt::format("one of {}", fmt::join(names, ", ")));
     }
     for (onnx::NodeProto& node : *graph.mutable_node())

@@ -450,10 +450,11 @@ class Model : Question {
   void count_boxes(const Tile& tile) {
     std::vector<std::vector<std::int64_t>> starts;  // along each dimension
     for (const Index& offset : tile.offset) starts.push_back(wave_.values(offset));
-    const auto at = [&](std::size_t block) {
-      return starts | std::views::transform([=](const auto& along) { return along[block]; });
+    const auto before = [&](std::size_t a, std::size_t b) {
+      const auto differs = [&](const auto& along) { return along[a] != along[b]; };
+      const auto along = std::ranges::find_if(starts, differs);
+      return along != starts.end() && (*along)[a] < (*along)[b];
     };
-    const auto before = [&](std::size_t a, std::size_t b) { return std::ranges::lexicographical_compare(at(a), at(b)); };
     std::set<std::size_t, decltype(before)> boxes(before);  // one block of each
     double part = 0;
     for (std::size_t block = 0; block < wave_.blocks; ++block)

@@ -21,7 +21,8 @@ struct Along {
   }
   double tap(std::int64_t to, int t) const {  // its t-th input, which may lie outside
     const double at = place(to);
-    if (taps() > 1) return std::floor(at) + t - (taps() / 2 - 1);
+    const int before = taps() / 2 - 1;
+    if (taps() > 1) return std::floor(at) + t - before;
     if (nearest == "floor") return std::floor(at);
     if (nearest == "ceil") return std::ceil(at);
     return nearest == "round_prefer_floor" ? std::ceil(at - 0.5) : std::floor(at + 0.5);

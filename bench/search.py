@@ -98,6 +98,9 @@ SPELLED = [*[spelled("conv2d_11x11", "crfm", FIRST, FIRST_TORCH, FIRST_SHAPES, t
            *[spelled(f"conv2d_3x3_{c}x{size}", "everyday", f"conv(a[128,{c},{size},{size}], b[{c},{c},3,3], pads=[1,1,1,1])", "F.conv2d(a, b, padding=1)",
                      [[128, c, size, size], [c, c, 3, 3]], t, d, 2.0 * 128 * c * c * size * size * 9)
              for c, size in ((128, 28), (256, 14), (512, 7)) for t, d in (("tf32", "fp32"), ("bf16", "bf16"))],
+           *[spelled("conv_transposed_4x4", "everyday", "convtranspose(a[32,128,64,64], b[128,64,4,4], strides=[2,2], pads=[1,1,1,1])",
+                     "F.conv_transpose2d(a, b, stride=2, padding=1)", [[32, 128, 64, 64], [128, 64, 4, 4]], t, d, 2.0 * 32 * 128 * 64 * 64 * 64 * 16)
+             for t, d in (("fp32", "fp32"), ("tf32", "fp32"), ("bf16", "bf16"))],
            spelled("upper_triangle_of_product", "everyday", "trilu(matmul(a[4096,4096], b[4096,4096]))", "torch.triu(a @ b)", [[4096, 4096]] * 2, "bf16",
                    "bf16", 4096 * 4097 * 4096),
            spelled("product_of_lower_triangle", "everyday", "matmul(trilu(a[4096,4096], upper=0), b[4096,4096])", "torch.tril(a) @ b",

@@ -104,4 +104,5 @@ void wgmma_wait(int n);
 
 void set_registers(int count, bool increase);
 void griddepcontrol_wait(WL_SITE);
+void griddepcontrol_launch_dependents(WL_SITE);
 }  // namespace wl::emu

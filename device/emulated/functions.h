@@ -18,7 +18,7 @@ inline int cluster_rank() { return emu::self->cluster_rank; }
 // What the machine offers under the interface's own name.
 using emu::signal_flag, emu::wait_flag, emu::mapa, emu::cp_async_commit, emu::sync_warp, emu::cluster_sync, emu::mbarrier_init,
     emu::fence_mbarrier_init, emu::bulk_commit, emu::fence_async_shared, emu::wgmma_fence, emu::wgmma_commit,
-    emu::griddepcontrol_wait;
+    emu::griddepcontrol_wait, emu::griddepcontrol_launch_dependents;
 
 template <int BYTES, class T> emu::RegisterRun run_of(emu::Handle<T> h) { return h.run(BYTES / static_cast<int>(sizeof(T))); }
 

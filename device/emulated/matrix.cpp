@@ -135,4 +135,9 @@ void set_registers(int count, bool increase) {
 }
 
 void griddepcontrol_wait(Site) { me().dependency_waited = true; }
+void griddepcontrol_launch_dependents(Site) {
+  if (machine->launch().options.after_launch && !me().dependency_waited)
+    machine->hazard("grid-dependency",
+                    "griddepcontrol_launch_dependents before griddepcontrol_wait: the next kernel waits for this one alone");
+}
 }  // namespace wl::emu

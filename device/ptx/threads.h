@@ -38,4 +38,6 @@ template <int N> WL_FN void reg_dealloc() { asm volatile("setmaxnreg.dec.sync.al
 
 // Waiting comes before the first access to memory: the kernels before this one on the stream may still write it, or read it.
 WL_FN void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Behind the wait: blocks of the next kernel on the stream may start when all of this one's have come here, and wait in their turn.
+WL_FN void griddepcontrol_launch_dependents() { asm volatile("griddepcontrol.launch_dependents;"); }
 }  // namespace wl

@@ -2,7 +2,7 @@
 {{#packed}}// {{name}}, {{type}} {{shape}}, is packed once before the launch: dimension by dimension (extent:stride) of a coordinate's digits, lowest first, {{layout}}.
 {{/packed}}#include "wl.h"
 
-WL_KERNEL{{#cluster}}_CLUSTER{{/cluster}}({{name}}, {{threads}}, 1{{#cluster}}, {{extents}}{{/cluster}})({{params}}) {
+WL_KERNEL{{#cluster}}_CLUSTER{{/cluster}}({{name}}, {{threads}}, {{resident}}{{#cluster}}, {{extents}}{{/cluster}})({{params}}) {
   const unsigned smem = WL_SHARED_BASE();
 {{#tensors}}  const unsigned {{name}} = smem + {{offset}};  // {{type}} {{shape}}{{#slots}}, {{count}} slots of {{bytes}} bytes{{/slots}}: {{layout}}
 {{/tensors}}{{#pipelines}}  const unsigned {{name}}_full = smem + {{full}}, {{name}}_empty = smem + {{empty}};
@@ -21,6 +21,7 @@ WL_KERNEL{{#cluster}}_CLUSTER{{/cluster}}({{name}}, {{threads}}, 1{{#cluster}}, 
 {{/barriers}}{{#cluster}}  wl::cluster_sync();  // every block of the cluster has started
 {{/cluster}}{{#apart}}  wl::sync_threads();
 {{/apart}}{{#early}}  wl::griddepcontrol_wait();  // so far while the kernel before this one was ending
-{{/early}}{{body}}{{#together}}  wl::cluster_sync();  // no block ends while others may still reach into it
+{{#passing}}  wl::griddepcontrol_launch_dependents();  // the next one may be set up
+{{/passing}}{{/early}}{{body}}{{#together}}  wl::cluster_sync();  // no block ends while others may still reach into it
 {{/together}}}
 WL_EXPORT({{name}})

@@ -9,6 +9,17 @@ constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 bool set_up_early(const Program& program, const target::Capabilities& capabilities) {
   return capabilities.early_launch && !program.cooperative && std::ranges::none_of(program.tensors, &Tensor::zeroed);
 }
+std::int64_t blocks_of(const Program& program) {
+  return std::accumulate(program.grid.begin(), program.grid.end(), std::int64_t{1}, std::multiplies<>());
+}
+// Whether blocks are many and none stays: those of the next kernel that come early then find an even share of room everywhere.
+bool blocks_pass(const Program& program, const target::Capabilities& capabilities) {
+  return program.pipelines.empty() && blocks_of(program) >= 4 * capabilities.processors;
+}
+// The least that a multiprocessor must hold for all to run together, where they must.
+std::int64_t resident_blocks(const Program& program, const target::Capabilities& capabilities) {
+  return program.cooperative ? ceil_div(blocks_of(program), capabilities.processors) : 1;
+}
 }  // namespace
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
@@ -100,6 +111,7 @@ std::string CudaEmitter::source(bool together) const {
   record["barriers"] = meetings_ || !barriers_.empty();
   record["apart"] = cluster_size(program_) == 1 && !barriers_.empty();
   record["early"] = set_up_early(program_, capabilities_), record["together"] = together;
+  record["passing"] = blocks_pass(program_, capabilities_), record["resident"] = resident_blocks(program_, capabilities_);
   for (const std::string_view place : kGridVariables)
     if (out_.text().find(place) != std::string::npos) record["places"].push_back({{"name", place}});
   return rendered(resource("kernel/cuda.cu"), record);

@@ -4,6 +4,7 @@
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
 namespace {
+constexpr std::int64_t kManyWarps = 8;
 std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
   if (op == ReduceOp::sum) return fmt::format("{} + {}", a, b);
   return fmt::format("wl::{}({}, {})", name_of(reduction_of(op).combine), a, b);
@@ -64,12 +65,13 @@ void CudaEmitter::emit(const Reduce& node) {
         out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
     }
 
-    // 3. Warps along the axis: slot [warp along the axis][other thread digits][value].
+    // 3. Warps along the axis: slot [warp along the axis][other thread digits][value]. Of many warps each lane takes one's part.
     Digits warps, others;
     std::vector<std::string> writers;
+    bool alike = true;  // all lanes of a warp, as to what they want
     for (const ThreadDigit& d : digits) {
       const Index mine = digit(d.below, d.extent);
-      if (d.step[axis] == 0) others.add(mine, d.extent);
+      if (d.step[axis] == 0) others.add(mine, d.extent), alike &= !d.of_lane() || !d.moves();
       else if (d.of_lane()) writers.push_back(mine.text() + " == 0");
       else warps.add(mine, d.extent);
     }
@@ -84,7 +86,13 @@ void CudaEmitter::emit(const Reduce& node) {
       out_.line("  wl::st_shared<4>({}, wl::at({}, i));", (own + scaled(warps.number, row)).text(), dst);
     }
     before_read(place.id);
-    combine_slots(node.op, dst, dst_values, "w", warps.count, own + Index::variable("w") * row);
+    const bool by_lanes = warps.count >= kManyWarps && std::has_single_bit(static_cast<std::uint64_t>(warps.count)) && alike;
+    if (!by_lanes) return combine_slots(node.op, dst, dst_values, "w", warps.count, own + Index::variable("w") * row);
+    const auto each = unrolled("i", dst_values);
+    out_.line("wl::ld_shared<4>(wl::at({}, i), {});", dst,
+              (own + Index::variable("(wl::lane() & " + std::to_string(warps.count - 1) + ")") * row).text());
+    for (std::int64_t bit = 1; bit < warps.count; bit *= 2)
+      out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, bit)));
   });
 }
 

@@ -156,6 +156,8 @@ bool takes_boxes(const Form& form, const std::vector<std::int64_t>& tile) {
          std::ranges::all_of(form.nest.outputs, [&](const auto& output) { return fits(output.place); });
 }
 
+constexpr std::int64_t kResident = 4;  // blocks a multiprocessor that walk together
+
 class Direct final : public Family {
  public:
   Direct(std::vector<Form> forms, const Capabilities& capabilities)
@@ -189,6 +191,18 @@ class Direct final : public Family {
                     {"unroll", window > 1 && window <= 49 ? Values{8, 1} : Values{1},
                      "reduced axes of at most this many elements are written out"}};
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
+    if (gpu && forms_.size() == 1 && forms_[0].scanned >= 0) {
+      Values together = {1};
+      const Form& form = forms_[0];
+      std::int64_t lines = 1;
+      for (std::size_t a = 0; a < form.nest.axes.size(); ++a)
+        if (!form.walked(a)) lines *= static_cast<int>(a) == form.roles.x ? ceil_div(form.nest.axes[a], 32) : form.nest.axes[a];
+      for (std::int64_t blocks = 2; blocks * lines <= kResident * capabilities_.processors; blocks *= 2)
+        together.insert(together.begin(), blocks);
+      if (3 * lines > capabilities_.processors) together = {1};
+      space.fields.push_back(
+          {"together", together, "blocks that walk along a line of scans together, and look back at each other"});
+    }
     if (!gpu && is_large())
       space.fields.push_back({"streaming", {1, 0}, "1: the result is written past the caches, in vectors that it fills whole"});
     if (!gpu)
@@ -210,7 +224,8 @@ class Direct final : public Family {
     const bool gpu = capabilities_.gpu;
     const std::int64_t lanes = field(s, "lanes"), unroll = field(s, "unroll"), warps = field(s, "warps", !gpu),
                        threads = warps * 32, z = field(s, "z"), depth = field(s, "depth"), rows = field(s, "rows"),
-                       least = std::min({field(s, "x"), field(s, "y"), lanes, unroll, warps});
+                       together = field(s, "together", 1),
+                       least = std::min({field(s, "x"), field(s, "y"), lanes, unroll, warps, together});
     WARPLOOM_CHECK(first_broken(s, {{least < 1, "x, y, lanes, unroll and, on a GPU, warps of at least 1", least},
                                     {gpu && field(s, "streaming"), "streaming=0 on a GPU", 1}}));
     for (const Form& form : forms_) {
@@ -224,6 +239,7 @@ class Direct final : public Family {
         elements *= tile[a];
         if (form.reduced[a] && size <= unroll) written *= size;
       }
+      if (together > 1) WARPLOOM_CHECK(legal_together(form, s, tile));
       const int y = form.roles.y;
       const bool apart = y < 0 || (y != form.scanned && field(s, "y") <= form.nest.axes[at(y)]);
       WARPLOOM_CHECK(
@@ -246,6 +262,24 @@ class Direct final : public Family {
               {!gpu && elements > 8192, "at most 8192 elements a tile", elements}}));
     }
     return ok();
+  }
+
+  // Of lines that several blocks walk along.
+  Status legal_together(const Form& form, const Schedule& s, const std::vector<std::int64_t>& tile) const {
+    const bool scans = capabilities_.gpu && form.scanned >= 0 && forms_.size() == 1;
+    const std::int64_t together = field(s, "together"), along = scans ? tile[at(form.scanned)] : 1;
+    std::int64_t blocks = together, beside = 1;
+    for (std::size_t a = 0; a < tile.size(); ++a) {
+      if (!form.walked(a)) blocks *= ceil_div(form.nest.axes[a], tile[a]), beside *= tile[a];
+    }
+    const std::int64_t resident = ceil_div(blocks, capabilities_.processors);
+    return first_broken(
+        s, {{!scans, "together=1 without scans, or on a CPU", together},
+            {form.scanned == form.roles.x && beside > 1, "y=1 where lines along x are walked along together", beside},
+            {along < 2 || (together - 1) * along >= form.nest.axes[at(std::max(form.scanned, 0))],
+             "together=1, or a tile of the line for every block", along},
+            {resident > kResident || resident * field(s, "warps") > 32,
+             "no more blocks that walk together than multiprocessors hold: 4 and 32 warps each", blocks}});
   }
 
   // Of a sum of products by blocks.

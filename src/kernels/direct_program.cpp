@@ -67,23 +67,85 @@ class Writer {
   // Along the scanned axis, from where scans begin: what lies outside then comes last.
   void walk(std::size_t axis) {
     const std::int64_t size = n_.axes[axis], extent = tile_.extent[axis], whole = size / extent;
-    std::vector<std::size_t> scans;
     for (std::size_t v = 0; v < n_.values.size(); ++v) {
       if (!n_.values[v].varies[axis]) compute(v);
-      if (n_.values[v].kind == Kind::scan && size > extent) scans.push_back(v);
+      if (n_.values[v].kind == Kind::scan && size > extent) scans_.push_back(v);
     }
-    for (const std::size_t v : scans)
+    for (const std::size_t v : scans_)
       for (const char* const name : {"before", "lost"}) b.fill(one_a_line(name, v), 0);
     const auto step = [&](const Index& turn) {
-      tile_.origin[axis] = form_.reverse ? Index(size - extent) - turn * extent : turn * extent;
+      go_along(axis, turn);
       for (std::size_t v = 0; v < n_.values.size(); ++v)
         if (n_.values[v].varies[axis]) compute(v);
       for (std::size_t i = 0; i < n_.outputs.size(); ++i) store(i);
-      for (const std::size_t v : scans) pass_on(v);
+      for (const std::size_t v : scans_) pass_on(v);
     };
+    if (together_ > 1) {
+      fetch(axis, 0);
+      b.for_("i", 0, rounds(), 1, step);
+      return;
+    }
     if (whole > 1) b.for_("i", 0, whole, 1, step);
     else if (whole == 1) step(0);
     if (size % extent != 0) step(whole);
+  }
+  // To the tile of that turn; of blocks that walk together each has one a round.
+  void go_along(std::size_t axis, const Index& turn) {
+    const std::int64_t extent = tile_.extent[axis];
+    const Index number = turn * together_ + (together_ > 1 ? member_ : Index(0));
+    turn_ = turn;
+    tile_.origin[axis] = form_.reverse ? Index(n_.axes[axis] - extent) - number * extent : number * extent;
+  }
+  std::int64_t rounds() const {
+    const std::size_t axis = at(form_.scanned);
+    return ceil_div(n_.axes[axis], tile_.extent[axis] * together_);
+  }
+  // What the turn loads, ahead of it.
+  void fetch(std::size_t axis, const Index& turn) {
+    const Index here = turn_;
+    go_along(axis, turn);
+    for (std::size_t v = 0; v < n_.values.size(); ++v)
+      if (const NestValue& value = n_.values[v]; value.kind == Kind::load && value.varies[axis]) {
+        const Access& load = n_.loads[at(value.load)];
+        ahead_[v] = draft.reg(fmt::format("ahead{}", value.load), load.dtype, shape_of(value.varies));
+        b.copy(loads_.at(at(value.load)).at(tile_), b.all(ahead_[v]), load.fill, n_.passes_by(load, capabilities_.l2_bytes));
+      }
+    go_along(axis, here);
+  }
+  // Each block leaves what its tile comes to, and when all of the round have it looks back at those before its own. Every round has its
+  // place and flag, so that none waits for the readers of the one before. total ← the round's, behind ← the blocks' before this one.
+  void look_back(std::size_t v, std::size_t dim, const std::function<void()>& meanwhile) {
+    const std::size_t which = at(std::ranges::find(scans_, v) - scans_.begin());
+    const TensorId total = one_a_line("total", v);
+    std::vector<std::int64_t> own = shape_of(n_.values[v].varies), all = own;
+    own[dim] = 1, all[dim] = together_;
+    const std::int64_t meetings = lines_ * rounds() * std::ssize(scans_);
+    const Index meeting = (line_ * rounds() + turn_) * std::ssize(scans_) + static_cast<std::int64_t>(which);
+    std::vector<std::int64_t> shape = {meetings};
+    shape.insert(shape.end(), all.begin(), all.end());
+    if (parts_ < 0) {
+      parts_ = draft.workspace("parts", "scan_parts", Dtype::f32, shape);
+      flags_ = b.zeroed(draft.workspace("flags", "scan_flags", Dtype::i32, {meetings}));
+    }
+    const auto place = [&](const Index& block, std::vector<std::int64_t> extent) {
+      std::vector<Index> offset(shape.size(), 0);
+      offset[0] = meeting, offset[dim + 1] = block;
+      extent.insert(extent.begin(), 1);
+      return b.tile(parts_, std::move(offset), std::move(extent));
+    };
+    const tile::Tile flag = b.tile(flags_, {meeting}, {1});
+    b.copy(b.all(total), place(member_, own));
+    b.add(tile::Signal{flag, 1});
+    if (which == 0) fetch(at(form_.scanned), turn_ + 1);
+    meanwhile();
+    b.add(tile::Wait{flag, together_});
+    const TensorId met = draft.reg(fmt::format("met{}", v), Dtype::f32, all),
+                   earlier = draft.reg(fmt::format("earlier{}", v), Dtype::f32, all);
+    b.copy(place(0, all), b.all(met));
+    const Value before = less(tile::coordinate(static_cast<int>(dim), Index(0) - member_), tile::constant(0));
+    b.map(earlier, where(before, b.value(met), tile::constant(0)));
+    b.reduce(one_a_line("behind", v), earlier, static_cast<int>(dim), tile::ReduceOp::sum);
+    b.reduce(total, met, static_cast<int>(dim), tile::ReduceOp::sum);
   }
   TensorId one_a_line(const char* name, std::size_t v) {
     std::vector<bool> varies = n_.values[v].varies;
@@ -102,13 +164,19 @@ class Writer {
     TensorId own = term;
     b.map(term, value_of(at(value.operands[0])));
     if (const auto dim = std::ranges::find(tiled_, axis) - tiled_.begin(); dim < std::ssize(tiled_)) {
-      b.scan(own = reg("prefix"), term, static_cast<int>(dim), tile::ReduceOp::sum, form_.reverse);
+      own = reg("prefix");
+      const auto scan = [&] { b.scan(own, term, static_cast<int>(dim), tile::ReduceOp::sum, form_.reverse); };
       if (!alone) b.reduce(one_a_line("total", v), term, static_cast<int>(dim), tile::ReduceOp::sum);
+      if (together_ > 1) look_back(v, at(dim), scan);
+      else scan();
     } else if (!alone) {
       b.map(one_a_line("total", v), b.value(term));
     }
     held_[v] = alone ? own : reg("v");
-    if (!alone) b.map(held_[v], b.value(one_a_line("before", v)) + (b.value(own) + b.value(one_a_line("lost", v))));
+    if (alone) return;
+    Value since = b.value(one_a_line("lost", v));
+    if (together_ > 1) since = b.value(one_a_line("behind", v)) + since;
+    b.map(held_[v], b.value(one_a_line("before", v)) + (b.value(own) + since));
   }
   // before ← before + total, and what rounding loses of it: there may be thousands of tiles.
   void pass_on(std::size_t v) {
@@ -132,6 +200,12 @@ class Writer {
   std::vector<Boxes> outputs_;
   std::vector<TensorId> held_;  // the register tensor of a value
   std::vector<bool> kept_;      // which values, beside loads and reductions, get one
+  std::int64_t together_ = 1;   // blocks that walk along a line together; of how many lines, and which of them
+  std::int64_t lines_ = 1;
+  Index member_ = 0, line_ = 0, turn_ = 0;
+  TensorId parts_ = -1, flags_ = -1;
+  std::vector<std::size_t> scans_;         // that go beyond a tile
+  std::map<std::size_t, TensorId> ahead_;  // by value: what the next turn loads
 
   // Blocks walk the free axes, the last one fastest. Without masks a tile at the edge begins early enough to lie inside.
   void place_tile() {
@@ -141,12 +215,16 @@ class Writer {
     NestTile whole = tile_;
     if (rows_ > 1) whole.extent[at(form_.roles.z)] = rows_;
     if (form_.in_turn(s_)) whole.extent[at(form_.roles.y)] = field(s_, "y");
-    whole.place(n_, free, tile::block(0));
+    together_ = form_.scanned >= 0 ? field(s_, "together", 1) : 1;
+    lines_ = whole.count(n_, free);
+    member_ = tile::block(0) % together_, line_ = tile::block(0) / together_;
+    whole.place(n_, free, line_);
     for (const std::size_t a : free)
       if (!capabilities_.gpu && n_.axes[a] % whole.extent[a] != 0)
         whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);
     tile_.origin = std::move(whole.origin);
-    b.grid(whole.count(n_, free)).warps(capabilities_.gpu ? static_cast<int>(field(s_, "warps")) : 1);
+    b.grid(lines_ * together_).warps(capabilities_.gpu ? static_cast<int>(field(s_, "warps")) : 1);
+    if (together_ > 1) b.cooperative();
   }
 
   std::vector<std::int64_t> shape_of(const std::vector<bool>& varies) const {
@@ -187,8 +265,10 @@ class Writer {
       const Access& load = n_.loads[at(value.load)];
       held_[v] = draft.reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
       const bool passes = capabilities_.gpu && !turned(load) && n_.passes_by(load, capabilities_.l2_bytes);
-      each_row(held_[v], load,
-               [&](const tile::Tile& part) { b.copy(loads_.at(at(value.load)).at(tile_), part, load.fill, passes); });
+      if (const auto ahead = ahead_.find(v); ahead != ahead_.end()) b.map(held_[v], b.value(ahead->second));
+      else
+        each_row(held_[v], load,
+                 [&](const tile::Tile& part) { b.copy(loads_.at(at(value.load)).at(tile_), part, load.fill, passes); });
       if (capabilities_.gpu && turned(load)) {
         const TensorId mine = draft.reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
         b.rearrange(mine, held_[v]);

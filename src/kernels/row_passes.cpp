@@ -173,18 +173,14 @@ struct Passes {
     const std::int64_t here = std::exchange(p.piece, piece);
     p.go_along(piece);
     ready.clear();
-    for (const int root : rows.passes[last].roots(rows)) load(root);
+    for (const int id : p.last_loads(spread ? 0 : last - 1)) {
+      const RowTerm& term = rows.term(id);
+      const TensorId to = p.reg(fmt::format("in{}_{}", term.load, p.piece % 2), term.varies, rows.loaded(term).dtype);
+      p.read(term, to);
+      ready[id] = b.value(to);
+    }
     p.piece = here;
     p.go_along(here);
-  }
-  void load(int id) {
-    const RowTerm& term = rows.term(id);
-    if (!term.along || rows.passes[spread ? 0 : last - 1].held.contains(id) || ready.contains(id)) return;
-    for (const int arg : term.operands) load(arg);
-    if (term.kind != Kind::load) return;
-    const TensorId to = p.reg(fmt::format("in{}_{}", term.load, p.piece % 2), term.varies, rows.loaded(term).dtype);
-    p.read(term, to);
-    ready[id] = b.value(to);
   }
 };
 }  // namespace

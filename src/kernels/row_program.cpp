@@ -1,6 +1,9 @@
 #include "kernels/row_program.h"
 namespace warploom::kernels {
 using tile::ReduceOp;
+namespace {
+constexpr std::int64_t kRegisterBytes = 160;  // a thread, of what a row holds and of what comes early
+}  // namespace
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
   at.origin = start, at.extent = std::move(extents);
@@ -250,13 +253,41 @@ void RowProgram::store(bool along) {
   }
 }
 
+std::vector<int> RowProgram::last_loads(std::size_t held_by) const {
+  std::vector<int> loads;
+  const auto visit = [&](const auto& self, int id) -> void {
+    const RowTerm& term = rows.term(id);
+    if (!term.along || rows.passes[held_by].held.contains(id) || std::ranges::count(loads, id)) return;
+    for (const int arg : term.operands) self(self, arg);
+    if (term.kind == Kind::load) loads.push_back(id);
+  };
+  for (const int root : rows.passes.back().roots(rows)) visit(visit, root);
+  return loads;
+}
+
 void RowProgram::in_registers() {
   at.origin = start;
   const std::size_t last = rows.passes.size() - 1;
+  // What the last pass alone loads comes while rows are reduced, where registers are left for it.
+  std::map<int, Value> ready;
+  const auto load_last = [&] {
+    const std::vector<int> loads = last_loads(last - 1);
+    const auto bytes = [&](const std::vector<bool>& varies, Dtype dtype) {
+      std::int64_t elements = bytes_of(dtype);
+      for (const std::size_t axis : rows.dims) elements *= axis >= varies.size() || varies[axis] ? at.extent[axis] : 1;
+      return elements;
+    };
+    std::int64_t taken = rows.slots() * bytes({}, Dtype::f32);
+    for (const int id : loads) taken += bytes(rows.term(id).varies, rows.loaded(rows.term(id)).dtype);
+    if (taken > kRegisterBytes * threads) return;
+    for (const int id : loads)
+      if (!bound.contains(id)) ready[id] = compute(id);
+  };
   for (std::size_t p = 0; p < last; ++p) {
     settle(p);
     hold(p, true);
     fetch = {};
+    if (p == 0) load_last();
     for (const int id : rows.passes[p].reduces) {
       const Value inside = masked(id, bound.at(rows.term(id).operands[0]));
       const bool plain = inside.kind == Value::Kind::tensor;
@@ -267,6 +298,7 @@ void RowProgram::in_registers() {
     std::erase_if(bound,
                   [&](const auto& each) { return rows.term(each.first).along && !rows.passes[p].held.contains(each.first); });
   }
+  bound.insert(ready.begin(), ready.end());
   settle(last);
   if (ahead()) go_ahead(last), catch_up();
   store(true);

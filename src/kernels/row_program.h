@@ -11,6 +11,7 @@ struct RowProgram {
   bool in_pieces = false;    // in_passes: what is held stays in registers, each tile's in its own
   bool streaming = false;    // results are stored past the caches
   std::int64_t l2_bytes = 0;
+  std::int64_t threads = 0;  // of a block; where set, what the last pass loads may come early
   bool compensated = false;  // in_passes: sums keep what rounding loses, since there are thousands of tiles
   Draft draft{"rowwise"};
   tile::Builder& b = draft.b;
@@ -58,8 +59,9 @@ struct RowProgram {
   Index rank() const { return in_memory ? tile::block(0) % cluster : tile::cluster_rank(); }  // among those
   void walk(const std::function<void(const Index&)>& body);                                   // over the row's tiles
   Value masked(int term, Value value) const;
-  void store(bool along);          // results along the row, or the others
-  TensorId register_of(int load);  // a term
+  void store(bool along);                                  // results along the row, or the others
+  std::vector<int> last_loads(std::size_t held_by) const;  // what the last pass loads along the row, and that pass does not hold
+  TensorId register_of(int load);                          // a term
   std::string slot_name(int slot) const;
   TensorId reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype = Dtype::f32);
   TensorId number(const std::string& name) { return reg(name, {}); }  // one a row

@@ -78,14 +78,14 @@ class RowwiseGpu final : public Family {
   Result<Programs> programs(const Schedule& s) const override {
     const std::int64_t cluster = field(s, "cluster");
     RowProgram p(rows_, extents(s), cluster);
-    p.l2_bytes = capabilities_.l2_bytes, p.in_pieces = in_registers(s) && !whole(s);
+    p.l2_bytes = capabilities_.l2_bytes, p.threads = field(s, "warps") * 32, p.in_pieces = in_registers(s) && !whole(s);
     p.in_memory = p.streaming = in_memory(s);  // a row that large leaves what stays in the L2 no room
     const bool ring = field(s, "place") == kRing, turns = ring || p.in_memory;  // blocks take one row after another
     const std::int64_t all = p.tiles(p.rows.outer),
                        at_once = p.in_memory ? capabilities_.processors / cluster
                                              : capabilities_.clusters_at_once(cluster, field(s, "blocks")),
                        workers = turns ? std::clamp<std::int64_t>(at_once, 1, all) : all;
-    p.b.grid(workers * cluster).warps(static_cast<int>(field(s, "warps")));
+    p.b.grid(workers * cluster).warps(static_cast<int>(p.threads / 32));
     if (p.in_memory) p.b.cooperative();
     else if (cluster > 1) p.b.cluster(cluster);
     const auto compute = [&](const Index& rows) {

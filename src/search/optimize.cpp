@@ -33,7 +33,7 @@ Track default_track(const graph::Graph& graph) {
 
 Result<graph::Graph> planned(graph::Graph graph, const target::Capabilities& capabilities) {
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
-  return graph::spread_scans(std::move(graph), capabilities.processors);
+  return capabilities.gpu ? graph : graph::spread_scans(std::move(graph), capabilities.processors);
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {

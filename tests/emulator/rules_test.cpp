@@ -244,6 +244,11 @@ const Rule kRules[] = {
   wl::ld_global<4>(wl::at(x, 0), in + t);
 )",
      64, 3, 1, true},
+    {"the kernel before may still run when the next one comes", "grid-dependency", R"(
+  wl::griddepcontrol_launch_dependents();
+  wl::griddepcontrol_wait();
+)",
+     64, 0, 1, true},
     {"the kernel before has ended", "", R"(
   WL_REG(float, x, 1);
   wl::griddepcontrol_wait();

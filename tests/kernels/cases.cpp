@@ -98,7 +98,7 @@ Case prefixes(const std::string& name, const std::string& target, const graph::S
   Net net;
   const auto y = net.add(graph::OpKind::CumSum, {net.x(shape), net.ints({axis})}, {{"reverse", reverse}});
   fields.insert({{"lanes", 1}, {"unroll", 1}});
-  return {name, target, {net.with({y}), fp32}, {"direct", std::move(fields)}, tolerance_of(fp32, "direct")};
+  return {name, target, {net.with({y}), fp32}, {"direct", std::move(fields)}, tolerance_of(fp32, "direct"), 4};
 }
 
 // The product, whose rows an operator then goes over.
@@ -233,6 +233,7 @@ std::vector<Case> mutated_cases() {
       softmax("softmax_ring_in_memory", "sm_80", {3, 2048, 3, 2, 2, 1, 4, 1, 1}),
       prefixes("prefixes_of_rows", "sm_90a", {2, 1300}, 1, 0, {{"x", 512}, {"y", 1}, {"warps", 4}}),
       prefixes("prefixes_of_columns_from_the_end", "sm_80", {70, 100}, 0, 1, {{"x", 64}, {"y", 16}, {"warps", 4}}),
+      prefixes("prefixes_of_a_line_together", "sm_90a", {2, 2050}, 1, 0, {{"x", 256}, {"y", 1}, {"warps", 2}, {"together", 4}}),
   };
 }
 
@@ -321,6 +322,10 @@ std::vector<Case> all_cases() {
           matmul("mma_i8_blocks", "sm_80", Dtype::i8, fp8, scaled({40, 96, 192}, 64, 1), mma(64, 32, 32, 3, 4)),
           matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
           matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+          prefixes("prefixes_of_a_line_together_from_the_end", "sm_80", {2048}, 0, 1,
+                   {{"x", 128}, {"y", 1}, {"warps", 1}, {"together", 8}}),
+          prefixes("prefixes_of_columns_together", "sm_90a", {500, 40}, 0, 0,
+                   {{"x", 32}, {"y", 16}, {"warps", 2}, {"together", 4}}),
           softmax("softmax_shared_in_memory", "sm_90a", {2, 32768, 1, 32, 1, 1, 8}),
           softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
           softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),

@@ -134,6 +134,7 @@ std::optional<Schedule> random_schedule(const Family& family, Random& random) {
     Schedule schedule{family.name(), {}};
     for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
     if (attempt % 2 == 0 && schedule.fields.contains("product")) schedule.fields["product"] = 1;
+    if (attempt % 2 == 0 && schedule.fields.contains("together")) schedule.fields["together"] = 1 << (1 + random.below(2));
     if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;

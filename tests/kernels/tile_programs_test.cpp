@@ -115,6 +115,18 @@ TEST(KernelsThatBeginEarly, TouchNothingUntilTheyHaveWaited) {
   const auto whole = runtime::emulate(list, buffers);
   EXPECT_TRUE(whole) << describe(whole.error());
 }
+TEST(KernelsThatBeginEarly, ComeBesideManyBlocksThatPass) {
+  std::string many(kMoves);
+  for (std::size_t at; (at = many.find("(2)")) != std::string::npos;) many.replace(at, 3, "(528)");
+  for (std::size_t at; (at = many.find("[2, ")) != std::string::npos;) many.replace(at, 4, "[528, ");
+  const auto calls = [](const std::string& text) {
+    const auto list = lowered(text, "sm_90a");
+    EXPECT_TRUE(list) << describe(list.error());
+    return list && list->kernels[0].source.find("griddepcontrol_launch_dependents") != std::string::npos;
+  };
+  EXPECT_TRUE(calls(many));
+  EXPECT_FALSE(calls(std::string(kMoves)));
+}
 TEST(KernelsThatBeginEarly, AreThoseOfGpusThatHoldThemBack) {
   const auto list = *lowered(kMoves, "sm_80");
   EXPECT_FALSE(list.kernels[0].overlaps);

@@ -313,13 +313,27 @@ TEST(Join, WorkspacesWhoseLivesDoNotMeetAreOne) {
   EXPECT_EQ(list.kernels[3].args[1].buffer, list.outputs[0].name);
 }
 
+TEST(Plan, SpreadsScansOnCpusAlone) {  // on a GPU blocks look back at each other
+  graph::Builder b("lines");
+  const TensorId x = b.input("x", Dtype::f32, {2, 1 << 18});
+  b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<std::int64_t>{1})}));
+  const Graph given = *b.finish();
+  const auto regions = [&](const char* target, int processors) {
+    auto capabilities = *target::capabilities_of(target);
+    capabilities.processors = processors;
+    return regions_of(*planned(given, capabilities), Track::fp32, capabilities)->regions.size();
+  };
+  EXPECT_EQ(regions("sm_90a", 132), 1u);
+  EXPECT_GT(regions("cpu", 16), 1u);
+}
+
 // Of two lines parts are scanned, and what comes before them is added: as one list, on the emulated GPU.
 TEST(Plan, ScansLongLinesInParts) {
   const auto capabilities = *target::capabilities_of("sm_90a");
   graph::Builder b("lines");
   const TensorId x = b.input("x", Dtype::f32, {2, 6144});
   b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<std::int64_t>{1})}));
-  const Graph given = *b.finish(), graph = *planned(given, capabilities);
+  const Graph given = *b.finish(), graph = *graph::spread_scans(*graph::decompose(given), capabilities.processors);
   const Partition parts = *regions_of(graph, Track::fp32, capabilities);
   EXPECT_GE(parts.regions.size(), 3u);
   std::deque<LaunchList> built;

@@ -592,6 +592,7 @@ WL_EXPORT(flags)
 
 WL_KERNEL(registers_moved, 256, 1) PARAMETERS {
   wl::griddepcontrol_wait();
+  wl::griddepcontrol_launch_dependents();
   if (wl::warp() < 4) {
     wl::reg_dealloc<40>();
     put_bits(out + wl::thread(), wl::thread());

@@ -6,12 +6,13 @@ import statistics
 import sys
 
 LIMIT = 30_000
-# To be lowered as the figure falls; raised nine times so far: for the process that holds candidates, for CumSum and Einsum, for
+# To be lowered as the figure falls; raised ten times so far: for the process that holds candidates, for CumSum and Einsum, for
 # convolutions by windows, rows over the whole grid and the reference's products on a GPU, and for blocks of scales, stream-K, packed
 # tensors, triangles and clusters that go on while they meet, and for triangles that a caller vouches for, weights
 # that stay beside a ring of rows and sums in chains, and for kernels set up early, searches that the archive answers and scans in parts,
-# and for transposed convolutions by phases, lookups, losses and interpolation, and sums over many outer elements on a CPU.
-STANDS = 33_690
+# and for transposed convolutions by phases, lookups, losses and interpolation, and sums over many outer elements on a CPU, and for scans
+# that look back at other blocks.
+STANDS = 33_900
 LONG_FILE = 600
 SUFFIXES = {".h", ".cpp", ".def", ".cu", ".sql", ".py", ".cmake"}
 

@@ -7,6 +7,7 @@
 // that short ones (a window's) may be written out. Where a tensor is read outside, the copy's fill is its value.
 #include "kernels/contraction.h"
 #include "kernels/direct_form.h"
+#include "kernels/nest_tiles.h"
 namespace warploom::kernels {
 namespace direct {
 int fastest(const Access& access) {
@@ -22,8 +23,20 @@ std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s) {
   const auto set = [&](int axis, const char* name) {
     if (axis >= 0) tile[at(axis)] = field(s, name);
   };
-  set(form.roles.x, "x"), set(form.roles.y, field(s, "rows") == 1 ? "rows" : "y"), set(form.roles.lanes, "lanes");
+  std::int64_t rest = field(s, "x");
+  for (const int axis : form.wide) {
+    const bool last = axis == form.wide.back();
+    tile[at(axis)] = last ? rest : std::min(rest, power_of_two_above(form.nest.axes[at(axis)]));
+    rest /= tile[at(axis)];
+  }
+  set(form.roles.y, field(s, "rows") == 1 ? "rows" : "y"), set(form.roles.lanes, "lanes");
   return tile;
+}
+std::int64_t widest(const Form& form) {
+  std::int64_t elements = 1;
+  for (const int axis : form.wide)
+    elements *= axis == form.wide.back() ? form.nest.axes[at(axis)] : power_of_two_above(form.nest.axes[at(axis)]);
+  return elements;
 }
 namespace {
 std::optional<Form::Product> product_of(const Form& form) {
@@ -99,6 +112,15 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
   for (int a = roles.x - 1; a >= 0 && roles.y < 0; --a)
     if (!form.reduced[at(a)] && n.axes[at(a)] > 1) roles.y = a;
   if (form.scanned >= 0 && form.scanned != roles.x) roles.y = form.scanned;
+  const auto backwards = [&](std::size_t a) {  // no box goes along it
+    return std::ranges::any_of(n.loads, [&](const Access& load) {
+      return std::ranges::any_of(load.at, [&](const Affine& coordinate) { return coordinate.steps[a] < 0; });
+    });
+  };
+  const bool moves = gpu && form.scanned < 0 && std::ranges::count(form.reduced, true) == 0;
+  for (int a = roles.x; moves && a >= 0; --a)
+    if (!form.reduced[at(a)] && n.axes[at(a)] > 1 && a != roles.y && !backwards(at(a))) form.wide.push_back(a);
+  if (form.wide.empty() && roles.x >= 0) form.wide.push_back(roles.x);
   std::int64_t longest = 1;
   for (std::size_t a = 0; a < n.axes.size(); ++a)
     if (form.reduced[a]) roles.window *= n.axes[a], longest = std::max(longest, n.axes[a]);
@@ -174,7 +196,8 @@ class Direct final : public Family {
       const auto grow = [&](std::int64_t& size, int axis) {
         if (axis >= 0) size = std::max(size, form.nest.axes[at(axis)]);
       };
-      grow(x, form.roles.x), grow(y, form.roles.y), grow(lanes, form.roles.lanes);
+      x = std::max(x, widest(form));
+      grow(y, form.roles.y), grow(lanes, form.roles.lanes);
       window = std::max(window, form.roles.window);
     }
     const auto fitting = [&](std::int64_t size, Values values) {
@@ -182,8 +205,10 @@ class Direct final : public Family {
       if (!gpu && size <= 4096 && std::ranges::find(values, size) == values.end()) values.insert(values.begin(), size);
       return values;
     };
-    const Values wide = gpu ? Values{256, 128, 512, 64, 1024, 32, 16, 8, 4, 2, 1}
-                            : Values{2048, 1024, 512, 256, 4096, 128, 64, 4 * vector, 2 * vector, vector, 1};
+    const Form& form = forms_[0];
+    Values wide = gpu ? Values{256, 128, 512, 64, 1024, 32, 16, 8, 4, 2, 1}
+                      : Values{2048, 1024, 512, 256, 4096, 128, 64, 4 * vector, 2 * vector, vector, 1};
+    if (gpu && form.scanned >= 0 && form.scanned == form.roles.x) wide.insert(wide.end(), {2048, 4096, 8192, 16384});
     space.fields = {{"x", fitting(x, wide), "elements of a tile along the output's fastest axis"},
                     {"y", fitting(y, {1, 2, 4, 8, 16, 32, 64}), "elements of a tile along a second axis"},
                     {"lanes", fitting(lanes, lanes == 1 ? Values{1} : wide),
@@ -193,7 +218,6 @@ class Direct final : public Family {
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
     if (gpu && forms_.size() == 1 && forms_[0].scanned >= 0) {
       Values together = {1};
-      const Form& form = forms_[0];
       std::int64_t lines = 1;
       for (std::size_t a = 0; a < form.nest.axes.size(); ++a)
         if (!form.walked(a)) lines *= static_cast<int>(a) == form.roles.x ? ceil_div(form.nest.axes[a], 32) : form.nest.axes[a];
@@ -208,7 +232,6 @@ class Direct final : public Family {
     if (!gpu)
       space.fields.push_back({"rows", y > 1 && in_turn ? Values{1, 0} : Values{0},
                               "1: the rows of a tile are taken one after another, each in registers from memory to memory"});
-    const Form& form = forms_[0];
     if (gpu || forms_.size() > 1 || !form.product) return space;
     space.fields[1].values = fitting(y, {64, 128, 256, 32, 16, 8, 4, 1});
     Values rows = {1};
@@ -381,13 +404,13 @@ class Direct final : public Family {
 void add_program(Family::Programs& out, const std::string& name, Nest nest, std::int64_t y, std::int64_t x,
                  const Capabilities& capabilities) {
   const Form form = *form_of(normal_form(std::move(nest)), capabilities.gpu);
-  const auto up_to = [&](std::int64_t most, int axis) {
+  const auto up_to = [](std::int64_t most, std::int64_t all) {
     std::int64_t size = 1;
-    while (axis >= 0 && size < most && size < form.nest.axes[at(axis)]) size *= 2;
+    while (size < most && size < all) size *= 2;
     return size;
   };
-  const std::int64_t high = up_to(y, form.roles.y);
-  std::int64_t elements = 1, wide = up_to(form.roles.y < 0 ? y * x : x, form.roles.x);
+  const std::int64_t high = up_to(y, form.roles.y < 0 ? 1 : form.nest.axes[at(form.roles.y)]);
+  std::int64_t elements = 1, wide = up_to(form.roles.y < 0 ? y * x : x, widest(form));
   for (std::size_t a = 0; a < form.nest.axes.size(); ++a) elements *= form.reduced[a] ? 1 : form.nest.axes[a];
   while (wide > 64 && elements < high * wide * capabilities.processors) wide /= 2;  // a tile for everyone
   const std::int64_t warps = std::clamp<std::int64_t>(high * wide / 128, 1, 8);

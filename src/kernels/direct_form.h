@@ -11,8 +11,9 @@ struct Form {
   Nest nest;
   std::vector<bool> reduced;  // by axis
   Roles roles;
-  int scanned = -1;      // the axis of all scans, which is x or y; -1 where there is none
-  bool reverse = false;  // they begin at its end
+  std::vector<int> wide;  // x and, where a GPU reduces nothing, the axes outside it along which a tile goes on that is larger
+  int scanned = -1;       // the axis of all scans, which is x or y; -1 where there is none
+  bool reverse = false;   // they begin at its end
   // Of a sum of products over axis `k` and `taps` places of a window: its factors, loads that vary along y and not x, and along x (and
   // z) and not y. The first one's dimensions of the sum are one.
   struct Product {
@@ -36,6 +37,8 @@ inline std::int64_t stride_along(const Access& access, int axis) { return axis <
 // The axis along which neighbours are closest; of those that are alike the one that comes first.
 int fastest(const Access& access);
 
+// How many elements a tile may have along x and the axes outside it.
+std::int64_t widest(const Form& form);
 // The extents of a tile along all axes of a nest.
 std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s);
 

@@ -114,6 +114,11 @@ std::vector<Named> nets() {
   add("prefixes_behind_others", [&](Net& n) {
     return n.add(OpKind::Concat, {n.x({6, 1}), cum_sum(n, n.slice(n.x({6, 310}), 1, 0, -1), 1)}, {{"axis", std::int64_t{1}}});
   });
+  add("pairs_turned_round", [&](Net& n) { return n.slice(n.x({3, 41, 20, 2}), 3, -1, -1000, -1); });
+  add("squares_gathered_in_channels", [&](Net& n) {
+    return n.add(OpKind::Transpose, {n.reshape(n.x({2, 5, 12, 2, 6, 2}), {2, 5, 12, 2, 6, 2})},
+                 {{"perm", Ints{0, 1, 3, 5, 2, 4}}});
+  });
   const Attributes padded{{"pads", Ints{1, 1, 1, 1}}};
   conv("conv", {1, 5, 9, 20}, {7, 5, 3, 3}, padded);
   conv("conv_strided", {1, 4, 9, 21}, {6, 4, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
@@ -200,6 +205,19 @@ TEST(Direct, PrefixesThatOverflowStayInfinite) {
     EXPECT_EQ(y[1022], 1023 * 0x1p118f) << target;
     for (std::size_t i = 1023; i < kSize; ++i) ASSERT_EQ(y[i], HUGE_VALF) << target << " " << i;
   }
+}
+
+TEST(Direct, TilesGoOnOutsideShortAxesAndThoseThatAreReadBackwards) {
+  Net n;
+  const auto turned = n.add(OpKind::Transpose, {n.x({64, 48, 2, 2})}, {{"perm", Ints{1, 2, 0, 3}}});
+  const Region region{n.with({n.slice(turned, 3, -1, -1000, -1)}), Track::fp32};
+  const auto family = direct_family(region, *target::capabilities_of("sm_90a"));
+  const Schedule schedule{"direct", {{"x", 128}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", 2}}};
+  const auto legal = family->legal(schedule);
+  EXPECT_TRUE(legal) << describe(legal.error());
+  const auto made = family->programs(schedule);
+  ASSERT_TRUE(made) << describe(made.error());
+  EXPECT_EQ(made->programs[0].grid[0], 64 * 2);  // both of the second axis, and all of the first
 }
 
 TEST(Direct, CoversNoScansAlongTwoAxes) {

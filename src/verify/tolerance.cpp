@@ -69,8 +69,9 @@ void mark_poisoned(Comparison& sum, const void* found, std::int64_t offset, std:
     if (words[i] == poison) sum.unwritten.add({1, offset + i});
 }
 
-void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void* found, const double* value,
+void compare_range(Comparison& all, const Tolerance& t, Dtype dtype, const void* found, const double* value,
                    const double* magnitude, std::int64_t offset, std::int64_t from, std::int64_t to) {
+  Comparison sum;  // of its own, which the compiler keeps in registers
   const auto [_, largest, step] = limits_of(dtype);
   const bool floating = is_float(dtype);
   for (std::int64_t i = from; i < to; ++i) {
@@ -86,8 +87,7 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
     if (std::isnan(r) || std::isnan(c) || (held ? std::isinf(c) : std::isnan(e))) continue;
     const double nearest = std::clamp(r, -largest, largest), error = std::abs(c - nearest);
     const double bound = t.per_magnitude * e + t.relative * std::abs(nearest) + t.absolute;
-    const double ratio = bound > 0 ? error / bound : error <= bound ? 0 : HUGE_VAL;
-    if (ratio > sum.worst.ratio) sum.worst = {ratio, offset + i, c, r};
+    if (error > sum.worst.ratio * bound) sum.worst = {bound > 0 ? error / bound : HUGE_VAL, offset + i, c, r};
     if (!held) continue;
     if (c != 0) sum.all_zero = false;
     if (std::abs(r) > step) sum.zero_expected = false;
@@ -100,6 +100,7 @@ void compare_range(Comparison& sum, const Tolerance& t, Dtype dtype, const void*
     sum.largest_error = std::max(sum.largest_error, error);
     sum.largest_reference = std::max(sum.largest_reference, std::abs(r));
   }
+  all.add(sum);
 }
 
 // What the norm of few elements allows on top: their rounding is chance.

@@ -132,6 +132,10 @@ Result<Lowered> lower(const tile::Program& program, const target::Capabilities& 
 
 std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& capabilities) {
   std::vector<FamilyPtr> out;
+  const auto long_axis = [](const Nest& nest) {
+    return std::ranges::any_of(nest.axes, [](auto size) { return size > kLongestAxis; });
+  };
+  if (capabilities.gpu && std::ranges::any_of(region.nests(), long_axis)) return out;
   for (const auto& bind : {im2win_family, matmul_wgmma_family, matmul_mma_family, matmul_simt_family, rowwise_gpu_family,
                            rowwise_cpu_family, direct_family})
     if (FamilyPtr family = bind(region, capabilities)) out.push_back(std::move(family));

@@ -65,6 +65,8 @@ class Reader {
     const int logical = asked_++;
     Affine out;
     if (size <= 1) return out;
+    if (const auto inner = std::min<std::int64_t>(size & -size, 1 << 20); size > kLongestAxis && inner > 1)
+      splits_.try_emplace(logical, Shape{size / inner, inner});
     const Shape sizes = splits_.contains(logical) ? splits_.at(logical) : Shape{size};
     std::int64_t step = size;
     for (std::size_t i = 0; i < sizes.size(); ++i) {

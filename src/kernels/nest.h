@@ -24,6 +24,10 @@
 namespace warploom::kernels {
 inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
+// Axes are not merged beyond this, and longer ones cut where a power of two divides them: coordinates on a GPU are of 32 bits, and tiles go
+// beyond the end.
+inline constexpr std::int64_t kLongestAxis = (std::int64_t{1} << 31) - (std::int64_t{1} << 25);
+
 // A coordinate: begin + Σ steps[a] · (index along axis a). Steps may be negative.
 struct Affine {
   std::int64_t begin = 0;

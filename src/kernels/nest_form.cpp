@@ -78,6 +78,7 @@ void merge(Access& access, std::size_t a, const std::vector<std::int64_t>& axes)
 
 bool merge_axes(Nest& nest, std::size_t a) {
   const std::int64_t inner = nest.axes[a + 1];
+  if (nest.axes[a] > kLongestAxis / std::max<std::int64_t>(inner, 1)) return false;
   const int outer_axis = static_cast<int>(a);
   for (const Access& load : nest.loads)
     if (!can_merge(load, a, nest.axes)) return false;

@@ -33,7 +33,12 @@ Track default_track(const graph::Graph& graph) {
 
 Result<graph::Graph> planned(graph::Graph graph, const target::Capabilities& capabilities) {
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
-  return capabilities.gpu ? graph : graph::spread_scans(std::move(graph), capabilities.processors);
+  // On a GPU blocks look back at each other instead, along lines whose elements 32 bits count.
+  const auto is_long = [](const graph::Tensor& tensor) {
+    return std::ranges::any_of(tensor.shape, [](std::int64_t size) { return size > kernels::kLongestAxis; });
+  };
+  if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
+  return graph::spread_scans(std::move(graph), capabilities.processors);
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {

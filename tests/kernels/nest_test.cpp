@@ -489,6 +489,20 @@ TEST(Nest, ComparesLargeIntegersWithSmallOnesAlone) {
   EXPECT_TRUE(nests_of(large.with({large.add(OpKind::Less, {large.x({4}, Dtype::i64), large.x({4}, Dtype::i64)})})).empty());
 }
 
+TEST(Nest, HasAxesWhoseElementsGpusCount) {
+  const auto exp = [](const Shape& shape) {
+    Net n;
+    return n.with({n.add(OpKind::Exp, {n.x(shape)})});
+  };
+  constexpr std::int64_t kLong = std::int64_t{1} << 32;
+  EXPECT_EQ(nest_of(exp({1 << 15, 1 << 15}))->axes, (At{1 << 30}));
+  EXPECT_EQ(nest_of(exp({1 << 16, 1 << 16}))->axes, (At{1 << 16, 1 << 16}));
+  EXPECT_EQ(nest_of(exp({kLong}))->axes, (At{1 << 12, 1 << 20}));
+  const Region odd{exp({kLong + 1}), Track::fp32};
+  EXPECT_TRUE(families_for(odd, *target::capabilities_of("sm_90a")).empty());
+  EXPECT_FALSE(families_for(odd, *target::capabilities_of("cpu")).empty());
+}
+
 TEST(Work, OfAProductThatIsCutIsThatOfThePart) {
   Net whole, cut;
   const auto product = [](Net& n) { return n.add(OpKind::MatMul, {n.x({64, 32}), n.x({32, 16})}); };

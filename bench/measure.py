@@ -22,6 +22,9 @@ import timing
 
 SHORT_US = 100  # below that, calls are timed as graphs of at least so many, since starting a graph takes some microseconds
 LEAST_CALLS = 10
+# Rows beside which torch.compile also tunes kernels of its own, Triton's among them, for half a minute each.
+AUTOTUNED = ("gemm_bf16_2048x2048x2048", "gemm_bf16_4096x4096x4096", "gemm_bf16_1x14336x4096", "gemm_bf16_128x4096x4096",
+             "softmax_fp32_4096x65536", "rmsnorm_4096x8192_bf16", "layernorm_fp32", "conv2d_relu_maxpool_tf32")
 
 
 def relative_error(got, want):
@@ -66,6 +69,9 @@ class Matmul:
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         return {"cublas": lambda x, y: torch.mm(*self.operands(x), out=y)}
+
+    def function(self, *x):
+        return torch.mm(*self.operands(x))
 
 
 class Scaled(Matmul):
@@ -150,8 +156,11 @@ class Softmax:
     def output(self):
         return torch.full((self.rows, self.columns), float("nan"), device="cuda", dtype=self.dtype)
 
+    def function(self, a):
+        return torch.softmax(a, -1)
+
     def peers(self):
-        compiled = torch.compile(lambda a: torch.softmax(a, -1))
+        compiled = torch.compile(self.function)
         return {"torch_eager": lambda x, y: torch.softmax(x[0], -1, out=y), "torch_compile": lambda x, y: compiled(x[0])}
 
 
@@ -217,6 +226,9 @@ def measure(row, seconds):
     compared = lambda y: problem.compared(x[0], y).flatten()[None] if isinstance(problem, Torch) else y
     error = relative_error(compared(y), want)
     peers = problem.peers()
+    if row["case"] in AUTOTUNED:
+        tuned = torch.compile(problem.function, mode="max-autotune-no-cudagraphs")
+        peers["torch_autotuned"] = lambda x, y: tuned(*x)
     peer_errors = {}
     for name, call in peers.items():
         y.copy_(problem.output())
@@ -224,7 +236,7 @@ def measure(row, seconds):
         if name == "cublaslt_int32":
             peer_errors[name] = 0.0
             continue
-        got = result if isinstance(problem, Torch) or name == "torch_compile" else y
+        got = result if isinstance(problem, Torch) or name in ("torch_compile", "torch_autotuned") else y
         peer_errors[name] = relative_error(compared(got), want)
     del want
     calls = {"ours": lambda turn: loaded.launch(bound[turn % count])}

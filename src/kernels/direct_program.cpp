@@ -75,8 +75,9 @@ class Writer {
       for (const char* const name : {"before", "lost"}) b.fill(one_a_line(name, v), 0);
     const auto step = [&](const Index& turn) {
       go_along(axis, turn);
-      for (std::size_t v = 0; v < n_.values.size(); ++v)
-        if (n_.values[v].varies[axis]) compute(v);
+      for (const bool loads : {true, false})  // loads first: the first scan fetches what the next turn loads
+        for (std::size_t v = 0; v < n_.values.size(); ++v)
+          if (n_.values[v].varies[axis] && (n_.values[v].kind == Kind::load) == loads) compute(v);
       for (std::size_t i = 0; i < n_.outputs.size(); ++i) store(i);
       for (const std::size_t v : scans_) pass_on(v);
     };
@@ -121,17 +122,16 @@ class Writer {
     own[dim] = 1, all[dim] = together_;
     const std::int64_t meetings = lines_ * rounds() * std::ssize(scans_);
     const Index meeting = (line_ * rounds() + turn_) * std::ssize(scans_) + static_cast<std::int64_t>(which);
-    std::vector<std::int64_t> shape = {meetings};
+    // Scans differ in the axes that they vary along: each has parts of its own.
+    std::vector<std::int64_t> shape = {lines_ * rounds()};
     shape.insert(shape.end(), all.begin(), all.end());
-    if (parts_ < 0) {
-      parts_ = draft.workspace("parts", "scan_parts", Dtype::f32, shape);
-      flags_ = b.zeroed(draft.workspace("flags", "scan_flags", Dtype::i32, {meetings}));
-    }
+    const TensorId parts = draft.workspace(fmt::format("parts{}", v), fmt::format("scan_parts{}", v), Dtype::f32, shape);
+    if (flags_ < 0) flags_ = b.zeroed(draft.workspace("flags", "scan_flags", Dtype::i32, {meetings}));
     const auto place = [&](const Index& block, std::vector<std::int64_t> extent) {
       std::vector<Index> offset(shape.size(), 0);
-      offset[0] = meeting, offset[dim + 1] = block;
+      offset[0] = line_ * rounds() + turn_, offset[dim + 1] = block;
       extent.insert(extent.begin(), 1);
-      return b.tile(parts_, std::move(offset), std::move(extent));
+      return b.tile(parts, std::move(offset), std::move(extent));
     };
     const tile::Tile flag = b.tile(flags_, {meeting}, {1});
     b.copy(b.all(total), place(member_, own));
@@ -203,7 +203,7 @@ class Writer {
   std::int64_t together_ = 1;   // blocks that walk along a line together; of how many lines, and which of them
   std::int64_t lines_ = 1;
   Index member_ = 0, line_ = 0, turn_ = 0;
-  TensorId parts_ = -1, flags_ = -1;
+  TensorId flags_ = -1;
   std::vector<std::size_t> scans_;         // that go beyond a tile
   std::map<std::size_t, TensorId> ahead_;  // by value: what the next turn loads
 
@@ -218,7 +218,9 @@ class Writer {
     together_ = form_.scanned >= 0 ? field(s_, "together", 1) : 1;
     lines_ = whole.count(n_, free);
     member_ = tile::block(0) % together_, line_ = tile::block(0) / together_;
-    whole.place(n_, free, line_);
+    // From the last tile on where more is read than the L2 holds: that has what the kernel before this one wrote last.
+    const bool backwards = capabilities_.gpu && form_.scanned < 0 && read() > capabilities_.l2_bytes;
+    whole.place(n_, free, backwards ? Index(lines_ - 1) - line_ : line_);
     for (const std::size_t a : free)
       if (!capabilities_.gpu && n_.axes[a] % whole.extent[a] != 0)
         whole.origin[a] = tile::min(whole.origin[a], n_.axes[a] - whole.extent[a]);
@@ -227,6 +229,11 @@ class Writer {
     if (together_ > 1) b.cooperative();
   }
 
+  std::int64_t read() const {  // bytes of all that is loaded
+    std::int64_t bytes = 0;
+    for (const Access& load : n_.loads) bytes += bytes_of(load.dtype, graph::element_count(load.shape));
+    return bytes;
+  }
   std::vector<std::int64_t> shape_of(const std::vector<bool>& varies) const {
     std::vector<std::int64_t> shape;
     for (const std::size_t a : tiled_) shape.push_back(varies[a] ? tile_.extent[a] : 1);

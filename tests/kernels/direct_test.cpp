@@ -108,6 +108,15 @@ std::vector<Named> nets() {
     const auto x = n.x({7, 150});
     return n.add(OpKind::Add, {cum_sum(n, cum_sum(n, x, 1), 1), cum_sum(n, n.add(OpKind::Abs, {x}), 1)});
   });
+  add("prefixes_of_a_column_beside_those_of_columns", [&](Net& n) {
+    return n.add(OpKind::Add, {cum_sum(n, n.x({90, 1}), 0), cum_sum(n, n.x({90, 24}), 0)});
+  });
+  add("prefixes_of_two_inputs", [&](Net& n) {
+    return n.add(OpKind::Mul, {cum_sum(n, n.x({3, 700}), 1), cum_sum(n, n.x({3, 700}), 1, 0, 1)});
+  });
+  add("prefixes_of_two_inputs_alike", [&](Net& n) {
+    return n.add(OpKind::Add, {cum_sum(n, n.x({3, 700}), 1), cum_sum(n, n.x({3, 700}), 1)});
+  });
   add("prefixes_of_flipped_rows", [&](Net& n) {
     return n.slice(cum_sum(n, n.slice(n.x({5, 260}), 1, -1, -1000, -1), 1), 1, -1, -1000, -1);
   });

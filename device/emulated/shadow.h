@@ -34,6 +34,7 @@ struct Conflict {
 inline constexpr Conflict kRaceWithWrite = {"race", " unordered with the write by "},
                           kRaceWithRead = {"race", " unordered with the read by "},
                           kUnfenced = {"proxy-fence", " asynchronously, without fence_async_shared after the write by "},
+                          kUnfencedRead = {"proxy-fence", " asynchronously, without fence_async_shared after the read by "},
                           kUninitialised = {"uninitialised", ", which was never written"},
                           kBarrier = {"mbarrier", ", which holds an mbarrier"};
 
@@ -88,7 +89,7 @@ class Shadow {
     auto replace = [&](Access& a, bool was_write) {
       if (!(a.mask & mask)) return;
       if (!(a.combined && me.combined) && !before(a, view, me)) report(was_write ? kRaceWithWrite : kRaceWithRead, a);
-      else if (was_write && me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) report(kUnfenced, a);
+      else if (me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) report(was_write ? kUnfenced : kUnfencedRead, a);
       a.mask = static_cast<std::uint8_t>(a.mask & ~mask);
     };
     for (Access& w : c.write) replace(w, true);

@@ -99,6 +99,7 @@ void CudaEmitter::emit(const Consume& node) {
   if (matrix) finish_matrix(node.lag);
   else if (multiplies && node.lag == 0 && !now_.under_way.empty() && fills_again(node.pipeline)) finish_matrix(0);
   if (!fills_again(node.pipeline)) return leave(true);
+  if (slot_read_) out_.line("wl::fence_async_shared();  // what the threads read, before the copy engine fills the slot again");
   if (!matrix || slot_read_) out_.line("wl::sync_warp();");
   if (node.lag > 0) release_last(node.pipeline, true);
   else release_slot(node.pipeline, slot_stage_);

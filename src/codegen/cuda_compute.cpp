@@ -114,6 +114,9 @@ void CudaEmitter::as_floats(TensorId id, bool own, const char* array, const std:
 void CudaEmitter::emit(const Map& node) {
   const TvLayout& layout = registers(node.dst);
   const auto& full = tensor(node.dst).shape;
+  if (node.value.kind == Value::Kind::tensor && tensor(node.value.tensor).dtype == tensor(node.dst).dtype &&
+      tensor(node.value.tensor).shape == full)
+    return assign(name(node.dst), array_length(node.dst, layout.values()), name(node.value.tensor) + "[i]");
   bool broadcasts = has_coordinates(node.value);
   for (const TensorId id : tensors_of(node.value)) broadcasts |= tensor(id).shape != full;
 

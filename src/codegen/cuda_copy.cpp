@@ -76,7 +76,7 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
     at[d] = Index::variable(variable);
   }
   const std::string bounds = bounds_condition(global, at);
-  return {global_address(global, at), bounds.empty() ? "" : ", " + bounds + fill};
+  return {global_address(global, at, fill.empty()), bounds.empty() ? "" : ", " + bounds + fill};
 }
 
 // By coordinates within the tile, which lies inside its tensor as a whole or not at all.

@@ -193,7 +193,7 @@ class CudaEmitter : Emitter {
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
   Place place_in_packed(const Tile& tile, const std::vector<Index>& within, const std::string& fill);
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
-  std::string global_address(const Tile& memory, const std::vector<Index>& coordinates) const;
+  std::string global_address(const Tile& memory, const std::vector<Index>& coordinates, bool store = false) const;
   std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;
   std::string address_in(const layout::MemoryLayout& layout, const Index& base, const std::vector<Index>& coordinates) const;
   Index shared_base(TensorId id) const;  // of the current slot

@@ -84,16 +84,26 @@ std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
-// A sum stays a factor of its own: addresses that differ by a constant alone would share their sums, which takes registers.
+// Of loads a sum stays a factor of its own: addresses that differ by a constant alone would share their sums, which takes registers.
 Index factor_in(const Tensor& t, const Index& index) {
   const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (std::int64_t{1} << 31);
   if (index.constant() || (!wide && (per_byte(t.dtype) > 1 || index.op() != IndexOp::add))) return index;
   return Index::variable(fmt::format("{}({})", wide ? "(long long)" : "", index.text()));
 }
 
-std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Index>& coordinates) const {
+std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Index>& coordinates, bool store) const {
   Index at = 0;  // in elements
   const Tensor& t = tensor(memory.tensor);
+  if (store && bytes_of(t.dtype, element_count(t.shape)) <= (std::int64_t{1} << 31) && per_byte(t.dtype) == 1) {
+    // The address of a thread's first element, and the others' distances to it, which are constants in the instruction.
+    Index first = 0, others = 0;
+    for (std::size_t d = 0; d < coordinates.size(); ++d) {
+      const auto [own, looped] = without_loops(coordinates[d]);
+      first = first + scaled(own, t.strides[d]), others = others + scaled(looped, t.strides[d]);
+    }
+    return others.constant() == 0 ? plus(name(memory.tensor), first)
+                                  : fmt::format("{} + ({})", plus(name(memory.tensor), first), others.text());
+  }
   for (std::size_t d = 0; d < coordinates.size(); ++d)
     at = at + (t.strides[d] == 1 ? coordinates[d] : factor_in(t, coordinates[d])) * t.strides[d];
   return plus(name(memory.tensor), per_byte(t.dtype) > 1 ? quotient(at, per_byte(t.dtype), bounds_) : at);

@@ -65,7 +65,8 @@ void CudaEmitter::emit(const Reduce& node) {
         out_.line("{0}[i] = {1};", dst, combined(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, mask)));
     }
 
-    // 3. Warps along the axis: slot [warp along the axis][other thread digits][value]. Of many warps each lane takes one's part.
+    // 3. Warps along the axis: slot [warp along the axis][value][other thread digits]. Of many warps each
+    // lane takes one's part: slot [value][other][warp].
     Digits warps, others;
     std::vector<std::string> writers;
     bool alike = true;  // all lanes of a warp, as to what they want
@@ -76,9 +77,10 @@ void CudaEmitter::emit(const Reduce& node) {
       else warps.add(mine, d.extent);
     }
     if (warps.count == 1) return;
-    const std::int64_t row = others.count * dst_values * 4;
-    const Scratch place = scratch(0, &node, warps.count * row);
-    const Index own = place.base + scaled(others.number, dst_values * 4) + Index::variable("i") * 4;
+    const bool by_lanes = warps.count >= kManyWarps && std::has_single_bit(static_cast<std::uint64_t>(warps.count)) && alike;
+    const std::int64_t row = (by_lanes ? 1 : others.count * dst_values) * 4, next = by_lanes ? warps.count * 4 : 4;
+    const Scratch place = scratch(0, &node, warps.count * others.count * dst_values * 4);
+    const Index own = place.base + scaled(others.number, next) + Index::variable("i") * (others.count * next);
     before_write(place.id);
     {
       const auto guard = out_.block_if(fmt::format("{}", fmt::join(writers, " && ")));
@@ -86,7 +88,6 @@ void CudaEmitter::emit(const Reduce& node) {
       out_.line("  wl::st_shared<4>({}, wl::at({}, i));", (own + scaled(warps.number, row)).text(), dst);
     }
     before_read(place.id);
-    const bool by_lanes = warps.count >= kManyWarps && std::has_single_bit(static_cast<std::uint64_t>(warps.count)) && alike;
     if (!by_lanes) return combine_slots(node.op, dst, dst_values, "w", warps.count, own + Index::variable("w") * row);
     const auto each = unrolled("i", dst_values);
     out_.line("wl::ld_shared<4>(wl::at({}, i), {});", dst,

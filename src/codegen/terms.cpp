@@ -115,6 +115,16 @@ Index scaled(const Index& index, std::int64_t factor) {
   return sum;
 }
 
+std::pair<Index, Index> without_loops(const Index& index) {
+  static const std::regex kLoop("\\bi[0-9]*\\b");
+  std::pair<Index, Index> parts{0, 0};
+  for (const Term& term : terms_of(index)) {
+    Index& part = std::regex_search(term.index.text(), kLoop) ? parts.second : parts.first;
+    part = part + term.whole();
+  }
+  return parts;
+}
+
 Index quotient(const Index& index, std::int64_t by, const synth::IndexRanges& ranges) { return cut(index, by, ranges).high; }
 
 Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes, const synth::IndexRanges& ranges) {
@@ -129,9 +139,10 @@ Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes, 
 }
 
 std::string float_text(double value) {
-  if (std::isnan(value)) return "(0.0f / 0.0f)";
+  // By their bits: nvcc divides at run time where a quotient of constants is not finite.
+  if (std::isnan(value)) return "wl::float_of(0x7fc00000u)";
   const auto narrow = static_cast<float>(value);
-  if (std::isinf(narrow)) return narrow < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)";
+  if (std::isinf(narrow)) return narrow < 0 ? "wl::float_of(0xff800000u)" : "wl::float_of(0x7f800000u)";
   const std::string text = fmt::format("{}", narrow);
   return text + (text.find_first_of(".e") == std::string::npos ? ".0f" : "f");
 }

@@ -15,6 +15,8 @@ using namespace tile;  // what this room writes is of programs throughout
 // index · factor and index / by, term by term of a sum; `by` must divide what the ranges do not tell to be below it.
 Index scaled(const Index& index, std::int64_t factor);
 Index quotient(const Index& index, std::int64_t by, const synth::IndexRanges& ranges);
+// The terms of a sum that name no loop over values (i, i0, i1, …), and those that do.
+std::pair<Index, Index> without_loops(const Index& index);
 // The element offset along one dimension of a memory layout.
 Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes, const synth::IndexRanges& ranges);
 

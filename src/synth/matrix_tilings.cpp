@@ -61,7 +61,7 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads, std::ve
 std::string unreached(const Instruction& row, const Program& program, const Tile& tile, std::size_t k_dim) {
   const Tensor& tensor = program.tensor(tile.tensor);
   if (tensor.scope != Scope::shared) return "";
-  const std::int64_t step = row.transposable ? 64 : 8;
+  constexpr std::int64_t step = 8;  // contiguous along k; else solve_panels asks for more
   if (tile.extent.size() != 2) return fmt::format("two dimensions of '{}'", tensor.name);
   if (tile.offset[k_dim].known_divisor() % row.k == 0 && tile.offset[1 - k_dim].known_divisor() % step == 0) return "";
   return fmt::format("a start in '{}' at multiples of {} along dimension {} and of {} along the other", tensor.name, row.k, k_dim,

@@ -199,8 +199,16 @@ class SharedSolver : Question {
   Status solve_panels(TensorId id, const Tensor& tensor, const std::vector<Use>& uses, const Use* engine, const Use* matrix) {
     const std::size_t contiguous = engine ? *met_contiguous(*engine) : matrix->k_dim;
     const Use& first = engine ? *engine : *matrix;  // that wants this dimension contiguous
-    for (const Use& use : uses)
-      if (use.mma && !matrix_of(use).transposable && use.k_dim != contiguous)
+    constexpr std::int64_t kPattern =
+        64;  // elements of 16 bits that a pattern goes on for, in a matrix that is not contiguous along k
+    for (const Use& use : uses) {
+      if (!use.mma || use.k_dim == contiguous) continue;
+      if (use.shared->offset[contiguous].known_divisor() % kPattern != 0)
+        return fail(
+            {ErrorCode::kNoLayout, fmt::format("shared tensor '{}': a tile begins within a pattern of its layout", tensor.name),
+             place_of(*use.site->statement), fmt::format("a start at multiples of {} along dimension {}", kPattern, contiguous),
+             quoted(use), "let tiles begin there, or the tensor be contiguous along k"});
+      if (!matrix_of(use).transposable)
         return fail({ErrorCode::kNoLayout,
                      fmt::format("shared tensor '{}': the matrix instruction and {} ask for different contiguous "
                                  "dimensions",
@@ -209,6 +217,7 @@ class SharedSolver : Question {
                      fmt::format("dimension {} (k) contiguous, for {}: {}", use.k_dim, matrix_of(use).name, quoted(use)),
                      fmt::format("dimension {} contiguous, by: {}", contiguous, quoted(first)),
                      "transpose the global operand first (a prepare or transpose program), or use a 16-bit type"});
+    }
     const std::int64_t bytes = bytes_of(tensor.dtype, tensor.shape[contiguous]);
     if (const auto panel = static_cast<int>(panel_of(bytes))) {
       solution_.shared[id] = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
@@ -251,10 +260,11 @@ class SharedSolver : Question {
     std::vector<SharedAccess> accesses;
     for (const Use& use : uses) {
       if (scope_of(*use.other) == Scope::global) {
-        const int vector = met_contiguous(use) == contiguous ? vector_limit(program, bounds, *use.other) : 1;
+        const std::size_t along = met_contiguous(use).value_or(use.shared->extent.size() - 1);  // as choose_between() takes it
+        const int vector = along == contiguous ? vector_limit(program, bounds, *use.other) : 1;
         cost += 2 * static_cast<double>(element_count(use.shared->extent)) / vector;
-        const auto mapping = layout::coalesced(use.shared->extent, contiguous, vector, use.site->threads);
-        if (vector > 1 && mapping) accesses.push_back({*mapping, vector * layout.element_bits / 8});
+        const auto mapping = layout::coalesced(use.shared->extent, along, vector, use.site->threads);
+        if (mapping && vector * layout.element_bits >= 8) accesses.push_back({*mapping, vector * layout.element_bits / 8});
         continue;
       }
       if (scope_of(*use.other) != Scope::reg) continue;

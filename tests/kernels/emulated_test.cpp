@@ -62,11 +62,6 @@ const Conflict kConflicts[] = {
     {"wgmma_", "wl::st_shared<4>(smem + wl::swizzle<3, 4, 6>", 2, "lays operands of 4 bytes along k that lie along rows"},
     {"wgmma_bf16_split_k_through_shared", "wl::st_shared<8>(staging", 2, "sums of 4 bytes in the copy engine's swizzle"},
     {"wgmma_i8_blocks_split_k", "wl::st_shared<8>(staging", 2, "sums of 4 bytes in the copy engine's swizzle"},
-    {"mma_fp32_odd", "wl::cp_async<4>(b ", 4, "rows at multiples of 4 bytes are copied element by element"},
-    {"simt_fp32_times_upper_triangle", "wl::cp_async<4>(b ", 4, "rows at multiples of 4 bytes are copied element by element"},
-    {"simt_fp32_both_transposed", "wl::cp_async<4>(b ", 8, "columns become rows element by element"},
-    {"simt_fp32_", "wl::cp_async<4>(a ", 8, "columns become rows element by element"},
-    {"simt_fp32", "wl::cp_async<4>(a ", 16, "columns of 16 become rows element by element"},
 };
 
 TEST(EmulatedBanks, MatrixKernelsHaveNoConflictsButThoseThatAreKnown) {

@@ -213,6 +213,36 @@ bool last_copies(const Lines& lines, const Mutant& m) {
   return std::none_of(lines.begin() + m.line, lines.end(), [](const std::string& line) { return has(line, "// consume"); });
 }
 
+// No address that is swizzled here has the highest bit that moves others: it is a sum of digits of the thread's number and loop
+// variables, each times a step, and too small.
+bool lacks_the_bit(const Lines& lines, const Mutant& m) {
+  static const std::regex call(R"(wl::swizzle<(\d+), (\d+), (\d+)>\(([^()]*)\))");
+  std::smatch found;
+  if (!std::regex_search(m.text, found, call)) return false;
+  const long bit = std::stol(found[1]) + std::stol(found[2]) + std::stol(found[3]) - 1;
+  long most = 0, threads = 1024;
+  for (const std::string& line : lines)
+    if (std::smatch kernel; std::regex_search(line, kernel, std::regex(R"(^WL_KERNEL\w*\(\w+, (\d+),)")))
+      threads = std::stol(kernel[1]);
+  std::string rest = found[4].str() + " + ";
+  for (std::size_t end = rest.find(" + "); end != rest.npos; rest = rest.substr(end + 3), end = rest.find(" + ")) {
+    const std::string part = rest.substr(0, end), name = part.substr(0, part.find(" * "));
+    const long times = has(part, " * ") ? std::stol(part.substr(part.find(" * ") + 3)) : 1;
+    std::smatch digit;
+    long greatest = -1;
+    if (std::isdigit(static_cast<unsigned char>(name[0]))) greatest = std::stol(name);
+    else if (std::regex_search(name, digit, std::regex(R"(_mod(\d+)$)"))) greatest = std::stol(digit[1]) - 1;
+    else if (std::regex_search(name, digit, std::regex(R"(^t_div(\d+)$)"))) greatest = threads / std::stol(digit[1]) - 1;
+    const std::regex loop("for \\(int " + name + " = 0; " + name + R"( < (\d+);)");
+    for (std::size_t head = head_of(lines, at(m)); greatest < 0 && head > 0 && indent(lines[head]) > 0;
+         head = head_of(lines, head))
+      if (std::regex_search(lines[head], digit, loop)) greatest = std::stol(digit[1]) - 1;
+    if (greatest < 0) return false;
+    most += greatest * times;
+  }
+  return most < 1L << bit;
+}
+
 struct Equivalent {
   const char *call, *change;  // a call that begins so; a change, or "" any
   bool (*proof)(const Lines&, const Mutant&);
@@ -243,6 +273,7 @@ const Equivalent kEquivalent[] = {
      "each thread reads the ring's words that it copied itself, and waits for its own copies before that"},
     {"sync_threads", "", words_of_one_thread, "every access has the same address: each thread meets its own words alone"},
     {"signal_flag", "one more", waits_for_one, "a flag that holds 2 says no more than one that holds 1"},
+    {"swizzle", "a bit fewer", lacks_the_bit, "no address that is swizzled here has the bit"},
     {"cluster_sync", "", another_cluster_barrier, "another cluster barrier stands before the first access to another block"},
 };
 }  // namespace

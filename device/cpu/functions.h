@@ -65,6 +65,11 @@ WL_INLINE vf round_tf32(vf a) {
   const vu near = (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
   return select(abs(a) < __builtin_inff(), __builtin_bit_cast(vf, near), a);
 }
+WL_INLINE vf binade(vf a) {
+  const vi exponent = __builtin_bit_cast(vi, a) & 0x7f800000;
+  return __builtin_bit_cast(vf, exponent < 0x00800000 ? vi{} + 0x00800000 : exponent > 0x7e800000 ? vi{} + 0x7e800000 : exponent);
+}
+WL_INLINE vf inverse_binade(vf a) { return __builtin_bit_cast(vf, 0x7f000000 - __builtin_bit_cast(vi, binade(a))); }
 template <> WL_INLINE vf rounded<tf32>(vf a) { return round_tf32(a); }
 
 // x · 2^n for integral n, |n| < 300, also where 2^n or the result is no normal number

@@ -28,4 +28,9 @@ inline float relu(float a) { return max(a, 0.0f); }
 inline float sigmoid(float a) { return 1.0f / (1.0f + __builtin_expf(-a)); }
 inline float floor(float a) { return __builtin_floorf(a); }
 inline float round_tf32(float a) { return float_of(tf32_bits(a)); }
+inline float binade(float a) {
+  const unsigned exponent = bits_of(a) & 0x7f800000u;
+  return float_of(exponent < 0x00800000u ? 0x00800000u : exponent > 0x7e800000u ? 0x7e800000u : exponent);
+}
+inline float inverse_binade(float a) { return float_of(0x7f000000u - bits_of(binade(a))); }
 }  // namespace wl

@@ -67,4 +67,6 @@ WL_FN float relu(float a) { return max(a, 0.0f); }
 WL_FN float sigmoid(float a) { return __frcp_rn(__fadd_rn(1.0f, ::expf(-a))); }
 WL_FN float floor(float a) { return ::floorf(a); }
 WL_FN float round_tf32(float a) { return float_of(tf32_bits(a)); }
+WL_FN float binade(float a) { return float_of(::min(::max(bits_of(a) & 0x7f800000u, 0x00800000u), 0x7e800000u)); }
+WL_FN float inverse_binade(float a) { return float_of(0x7f000000u - bits_of(binade(a))); }
 }  // namespace wl

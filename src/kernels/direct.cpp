@@ -117,9 +117,16 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
       return std::ranges::any_of(load.at, [&](const Affine& coordinate) { return coordinate.steps[a] < 0; });
     });
   };
+  const auto together = [&](int a, int b) {  // a dimension follows both, of which no box has several elements then
+    return std::ranges::any_of(n.loads, [&](const Access& load) {
+      return std::ranges::any_of(load.at, [&](const Affine& c) { return c.steps[at(a)] != 0 && c.steps[at(b)] != 0; });
+    });
+  };
   const bool moves = gpu && form.scanned < 0 && std::ranges::count(form.reduced, true) == 0;
   for (int a = roles.x; moves && a >= 0; --a)
-    if (!form.reduced[at(a)] && n.axes[at(a)] > 1 && a != roles.y && !backwards(at(a))) form.wide.push_back(a);
+    if (!form.reduced[at(a)] && n.axes[at(a)] > 1 && a != roles.y && !backwards(at(a)) &&
+        (roles.y < 0 || !together(a, roles.y)) && std::ranges::none_of(form.wide, [&](int other) { return together(a, other); }))
+      form.wide.push_back(a);
   if (form.wide.empty() && roles.x >= 0) form.wide.push_back(roles.x);
   std::int64_t longest = 1;
   for (std::size_t a = 0; a < n.axes.size(); ++a)

@@ -1,14 +1,15 @@
 #include "kernels/gpu_matmul.h"
 #include "kernels/direct_form.h"
+#include "kernels/halves.h"
 namespace warploom::kernels {
-std::optional<Precision> precision_of(Dtype a, Dtype b, Track track) {
+std::optional<Precision> precision_of(Dtype a, Dtype b, Track track, bool halves) {
   if (a != b) return std::nullopt;
   if (a == Dtype::bf16 && track != Track::fp16) return Precision{Dtype::bf16, 1};
   if (a == Dtype::f16 && track != Track::bf16) return Precision{Dtype::f16, 1};
   if (bits_of(a) == 8 && (track == Track::fp8 || track == Track::tolerance)) return Precision{a, 1};
   if (a != Dtype::f32) return std::nullopt;
   if (track == Track::tf32) return Precision{Dtype::tf32, 1};
-  if (track == Track::fp32 || track == Track::tolerance) return Precision{Dtype::tf32, 3};
+  if (track == Track::fp32 || track == Track::tolerance) return Precision{halves ? Dtype::f16 : Dtype::tf32, 3};
   return std::nullopt;
 }
 
@@ -62,33 +63,45 @@ std::vector<std::size_t> slot_axes(const Contraction& c) {
   return axes;
 }
 
-Prepared Preparation::written(const std::vector<std::int64_t>& axes, const Access& from, const Access& made,
-                              std::int64_t elements, std::int64_t across) const {
+Prepared Preparation::written(const std::vector<std::int64_t>& axes, const std::vector<std::size_t>& over, const Access& from,
+                              const Access& made, std::int64_t elements, std::int64_t across) const {
   const auto workspace = [&](const std::string& suffix) {
     Access access = made;
     access.name = name + suffix;
-    out.workspaces.push_back({access.name, from.dtype, {elements}});
+    access.dtype = precision.halves() ? Dtype::f16 : from.dtype;
+    out.workspaces.push_back({access.name, access.dtype, {elements}});
     return access;
   };
-  const auto rounded = [](int value) {
-    return NestValue{.kind = NestValue::Kind::apply, .op = ValueOp::round_tf32, .operands = {value}};
+  Nest nest{.axes = axes, .loads = {from}, .values = {{.kind = Kind::load}}, .outputs = {}};
+  const auto add = [&](ValueOp op, std::vector<int> operands) {
+    nest.values.push_back({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
+    return static_cast<int>(nest.values.size()) - 1;
   };
+  const auto rounded = [&](int value) {
+    if (precision.operand == Dtype::tf32) return add(ValueOp::round_tf32, {value});
+    if (!precision.halves()) return value;
+    nest.values.push_back({.kind = Kind::round, .dtype = Dtype::f16, .operands = {value}});
+    return static_cast<int>(nest.values.size()) - 1;
+  };
+  int whole = 0;
   Prepared prepared{workspace("_ready"), {}};
-  Nest nest{.axes = axes, .loads = {from}, .values = {{.kind = NestValue::Kind::load}}, .outputs = {}};
-  if (precision.operand == Dtype::tf32) nest.values.push_back(rounded(0));
-  nest.outputs = {{static_cast<int>(nest.values.size()) - 1, prepared.high}};
+  if (precision.halves()) {
+    prepared.most = halves::measured(out, name, axes, from, over, capabilities);
+    nest.loads.push_back(prepared.most);
+    whole = add(ValueOp::mul, {whole, halves::add_unit(nest, 1)});
+  }
+  const int high = rounded(whole);
+  nest.outputs = {{high, prepared.high}};
   if (precision.terms > 1) {
     prepared.low = workspace("_rest");
-    nest.values.push_back({.kind = NestValue::Kind::apply, .op = ValueOp::sub, .operands = {0, 1}});
-    nest.values.push_back(rounded(2));
-    nest.outputs.push_back({3, prepared.low});
+    nest.outputs.push_back({rounded(add(ValueOp::sub, {whole, high})), prepared.low});
   }
   direct::add_program(out, "prepare_" + name, std::move(nest), 4096 / across, across, capabilities);
   return prepared;
 }
 
-Prepared Preparation::relaid(const Access& from, const std::vector<std::int64_t>& begin, const Access& made,
-                             std::int64_t elements) const {
+Prepared Preparation::relaid(const Access& from, const std::vector<std::int64_t>& begin, const std::vector<std::size_t>& over,
+                             const Access& made, std::int64_t elements) const {
   // An axis for each dimension, the one along which new neighbours lie last, before it the old one's.
   const std::size_t rank = made.shape.size();
   std::vector<std::size_t> dims(rank);
@@ -97,8 +110,14 @@ Prepared Preparation::relaid(const Access& from, const std::vector<std::int64_t>
   const std::size_t fast = closest(made.strides), slow = closest(from.strides);
   std::ranges::stable_sort(dims, {}, [&](std::size_t d) { return d == fast ? 2 : d == slow ? 1 : 0; });
   std::vector<std::int64_t> axes;
+  std::vector<std::size_t> over_axes;
+  std::vector<Affine> rows;  // the dimensions of a number a row
   Access source = from, target = made;
-  for (const std::size_t d : dims) target.at[d] = along(axes.size(), rank), axes.push_back(made.shape[d]);
+  for (const std::size_t d : dims) {
+    if (std::ranges::count(over, d) > 0) over_axes.push_back(axes.size());
+    else rows.push_back(made.at[d]);
+    target.at[d] = along(axes.size(), rank), axes.push_back(made.shape[d]);
+  }
   source.at = target.at;
   for (std::size_t d = 0; d < rank; ++d) {
     source.at[d].begin = begin[d];
@@ -106,8 +125,9 @@ Prepared Preparation::relaid(const Access& from, const std::vector<std::int64_t>
   }
   const bool turns = fast != slow;
   const std::int64_t across = turns ? std::clamp<std::int64_t>(power_of_two_above(made.shape[fast]), 4, 64) : 128;
-  Prepared prepared = written(axes, source, target, elements, across);
+  Prepared prepared = written(axes, over_axes, source, target, elements, across);
   for (Access* access : {&prepared.high, &prepared.low}) access->at = made.at;
+  prepared.most.at = std::move(rows);
   return prepared;
 }
 
@@ -117,11 +137,14 @@ Prepared Preparation::laid_anew(const Access& from, std::size_t row, std::size_t
   Access made = from;
   made.strides[fast] = 1;
   // The copy engine wants rows in steps of 16 bytes, and a box of 128 that begins within a line of the cache reads two.
-  const std::int64_t line = 128 / bytes_of(from.dtype), length = from.shape[fast];
+  const std::int64_t line = 128 / bytes_of(precision.operand), length = from.shape[fast];
   std::int64_t next = round_up(length, length < line ? line / 8 : line);
   for (std::size_t d = from.at.size(); d-- > 0;)
     if (d != fast) made.strides[d] = next, next *= from.shape[d];
-  return relaid(from, std::vector<std::int64_t>(from.at.size()), made, next);
+  std::vector<std::size_t> over;
+  for (std::size_t d = 0; d < from.at.size(); ++d)
+    if (from.at[d].steps[k] != 0) over.push_back(d);
+  return relaid(from, std::vector<std::int64_t>(from.at.size()), over, made, next);
 }
 
 Prepared Preparation::for_copies(const Access& from, std::size_t row, std::size_t k) const {
@@ -143,9 +166,8 @@ std::vector<std::int64_t> shape_of(const NestTile& tile, const std::vector<std::
 }
 
 // What a tile of the result takes of a tensor, in registers.
-TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name, int load, const NestTile& tile,
+TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name, const Access& access, const NestTile& tile,
                      const std::vector<std::size_t>& axes, std::size_t rows, const std::string& set = "") {
-  const Access& access = c.nest.loads[at(load)];
   std::string global = name;
   global[0] = static_cast<char>(std::toupper(name[0]));
   const TensorId x =
@@ -158,7 +180,7 @@ std::vector<TensorId> load_scales(Draft& draft, const Contraction& c, const Nest
                                   std::size_t rows, const std::string& set) {
   std::vector<TensorId> out;
   for (const std::size_t scale : c.scales)
-    out.push_back(load_beside(draft, c, fmt::format("s{}", out.size()), static_cast<int>(scale), slot, axes, rows, set));
+    out.push_back(load_beside(draft, c, fmt::format("s{}", out.size()), c.nest.loads[scale], slot, axes, rows, set));
   return out;
 }
 Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales) {
@@ -167,6 +189,17 @@ Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<Tens
   Value scale = draft.b.value(scales[0]);
   for (std::size_t i = 1; i < scales.size(); ++i) scale = std::move(scale) * draft.b.value(scales[i]);
   return tile::apply(ValueOp::fma, {added, std::move(scale), before});
+}
+
+void scale_back(Draft& draft, const Contraction& c, TensorId acc, std::initializer_list<const Access*> most, const NestTile& tile,
+                const std::vector<std::size_t>& axes, std::size_t rows) {
+  std::optional<Value> by;  // the two first: a sum times one of them may overflow
+  for (int number = 0; const Access* const each : most) {
+    const TensorId back = load_beside(draft, c, fmt::format("most{}", number++), *each, tile, axes, rows);
+    draft.b.map(back, halves::back_of(draft.b.value(back)));
+    by = by ? *std::move(by) * draft.b.value(back) : draft.b.value(back);
+  }
+  draft.b.map(acc, draft.b.value(acc) * *std::move(by));
 }
 
 Contraction filled(Family::Programs& out, Contraction c, const Capabilities& capabilities) {
@@ -198,7 +231,7 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
   std::map<int, TensorId> loaded;
   for (const int operand : epilogue_of(c).value_or(std::vector<int>{})) {
     const std::size_t number = loaded.size();
-    loaded[operand] = load_beside(draft, c, fmt::format("e{}", number), operand, tile, axes, rows);
+    loaded[operand] = load_beside(draft, c, fmt::format("e{}", number), nest.loads[at(operand)], tile, axes, rows);
   }
   const auto all = [](std::size_t) { return true; };
   const auto of_row = [&](std::size_t axis) { return axis != c.column; };

@@ -4,16 +4,17 @@
 #include "kernels/nest_tiles.h"
 namespace warploom::kernels {
 // How products are computed under a track. 16-bit inputs: their own type. fp32 inputs: tf32 once (tf32, tolerance tracks), or
-// three products of two-part splits (fp32 track). 8-bit inputs, scaled: their own type.
+// three products of two-part splits (fp32 track), of tf32 or of 16-bit floats (halves.h). 8-bit inputs, scaled: their own type.
 struct Precision {
   Dtype operand = Dtype::bf16;  // of the matrix instruction
   int terms = 1;
+  bool halves() const { return operand == Dtype::f16 && terms > 1; }
   // Whether the threads add up the sums of one slot each: tensor cores truncate as they add, an error that grows with k, and keep
   // 14 bits of a sum of 8-bit floats.
   bool promotes() const { return terms > 1 || (is_float(operand) && bits_of(operand) == 8); }
   Dtype accumulator() const { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
 };
-std::optional<Precision> precision_of(Dtype a, Dtype b, Track track);
+std::optional<Precision> precision_of(Dtype a, Dtype b, Track track, bool halves = false);
 
 // Whether to compute what reduces rows of the result in the product's kernel, which holds rows of at most `columns`: where there are
 // enough of them for a good part of the GPU, and the sums are short. Going over the result once more takes as long as some 400 terms of
@@ -49,9 +50,9 @@ bool is_whole(const Access& access);
 bool stores_whole(const Contraction& contraction);
 
 // A tensor in other order, or padded, in workspaces that a program of its own writes; rounded to tf32, `low` being what rounding lost where
-// there are three terms.
+// there are three terms. Halves: `most`, the largest magnitude of each row, is measured before.
 struct Prepared {
-  Access high, low;
+  Access high, low, most = {};
 };
 struct Preparation {
   Family::Programs& out;
@@ -59,16 +60,22 @@ struct Preparation {
   Precision precision;
   const Capabilities& capabilities;
 
-  // Element i along the new tensor's dimensions is the one at i + begin of `from`, a coordinate each, 0 where that has none.
-  Prepared relaid(const Access& from, const std::vector<std::int64_t>& begin, const Access& made, std::int64_t elements) const;
+  // Element i along the new tensor's dimensions is the one at i + begin of `from`, a coordinate each, 0 where that has none. Elements of a
+  // row lie along the dimensions `over`.
+  Prepared relaid(const Access& from, const std::vector<std::int64_t>& begin, const std::vector<std::size_t>& over,
+                  const Access& made, std::int64_t elements) const;
   // The same by an access of `from` and one of the new tensor, in a nest of these axes; `across` of a tile's elements along the last.
-  Prepared written(const std::vector<std::int64_t>& axes, const Access& from, const Access& made, std::int64_t elements,
-                   std::int64_t across) const;
+  Prepared written(const std::vector<std::int64_t>& axes, const std::vector<std::size_t>& over, const Access& from,
+                   const Access& made, std::int64_t elements, std::int64_t across) const;
   // One element after another along k, or for types of 16 bits along rows where it is so already, all else in steps of 16 bytes.
   Prepared laid_anew(const Access& from, std::size_t row, std::size_t k, bool along_k) const;
   // The same for a kernel fed by the copy engine: where that can read the operand as it is, nothing is written.
   Prepared for_copies(const Access& from, std::size_t row, std::size_t k) const;
 };
+
+// Divides the sums of halves by the units of their rows and columns; axes and rows as below.
+void scale_back(Draft& draft, const Contraction& contraction, TensorId acc, std::initializer_list<const Access*> most,
+                const NestTile& tile, const std::vector<std::size_t>& axes, std::size_t rows = 1);
 
 // The contraction with zeros written, by programs of their own, where factors count as 0.
 Contraction filled(Family::Programs& out, Contraction contraction, const Capabilities& capabilities);

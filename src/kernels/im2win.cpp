@@ -6,24 +6,23 @@
 //   patch [9, 232]  the rows 4p - 2 .. 4p + 6 of one plane       windows [2, 64, 1, 4, 12] at strides [928, 4, 2088, 232, 1]
 //   weights [9, 96, 48]  by slots, 11 elements of a row of the window and a zero; channels fastest where a slot has 8 or more
 //
-// The idea of window order is im2win's (Lu, Chu, Liu, 2023); here it is a view. Operands are tf32, once or in three products.
+// The idea of window order is im2win's (Lu, Chu, Liu, 2023); here it is a view. Operands are tf32, or of the fp32 track halves.
 #include "kernels/direct_form.h"
 #include "kernels/gpu_matmul.h"
+#include "kernels/halves.h"
 #include "layout/memory_layout.h"
 namespace warploom::kernels {
 namespace {
 constexpr std::int64_t kGroup = 8;       // rows of tiles taken together
 constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
-// Elements of the sum that the matrix unit adds up before the threads add its sum to theirs: it truncates as it adds (fp32 track).
-constexpr std::int64_t kAddedAtOnce = 48;
 
 class Im2win : public Family {
  public:
   // Pixels are rows of the accumulators: the product with its sides exchanged.
-  Im2win(const Contraction& contraction, int terms, const Capabilities& capabilities)
+  Im2win(const Contraction& contraction, const Precision& precision, const Capabilities& capabilities)
       : Family("im2win", capabilities, Suit::fastest),
         c_(exchanged(contraction)),
-        precision_{Dtype::tf32, terms},
+        precision_(precision),
         second_(second_column(contraction)) {}
 
   // Whether the copy engine can fetch patches: pixels are neighbours in memory, all else lies at multiples of 16 bytes.
@@ -45,14 +44,17 @@ class Im2win : public Family {
   Space space() const override {
     const std::int64_t columns = size(c_.row), rows = second_ ? size(second_) : 1, channels = size(c_.channel),
                        down = size(down_), all = round_up(size(c_.column), 8);
-    const bool split = precision_.terms > 1;
+    const bool halves = precision_.halves();
     Values across, deep, taps = {down}, wide, ys = {2, 4, 3, 6, 8, 12, 16, 1};
     for (const std::int64_t x : {64, 32, 16, 8})  // the widest that adds few pixels
       if (x == 8 || round_up(columns, x) * 4 <= columns * 5) across.push_back(x);
+    const std::int64_t neighbours = halves ? 16 : 8;  // channels of an instruction
     for (const std::int64_t each : {16, 32, 8, 1, 2, 4})
-      if (channels % each == 0 && (each >= 8 || channels % 8 != 0)) deep.push_back(each);
+      if (channels % each == 0 && (each >= neighbours || channels % neighbours != 0)) deep.push_back(each);
     for (std::int64_t parts = 2; parts <= down; ++parts)
       if (const auto part = ceil_div(down, parts); part < taps.back()) taps.push_back(part);
+    for (std::int64_t part = round_up(down, 4); halves && part > 0; part -= 4)
+      if (std::ranges::count(taps, part) == 0) taps.push_back(part);
     for (const std::int64_t n : {all, std::int64_t{128}, std::int64_t{64}, std::int64_t{32}})
       if (n <= std::min<std::int64_t>(all, 256) && std::ranges::count(wide, n) == 0) wide.push_back(n);
     std::erase_if(ys, [&](std::int64_t y) { return y > 1 && y >= 2 * rows; });
@@ -63,10 +65,11 @@ class Im2win : public Family {
          {"block_n", wide, "output channels of a tile"},
          {"channels", deep, "planes of a slot's patch"},
          {"taps", taps, "rows of the window that a slot takes"},
-         {"stages", {4, 3, 6, 5}, "slots of the ring"},
+         {"stages", {4, 3, 6, 5, 2}, "slots of the ring"},
          {"consumers", {2, 3, 1}, "warpgroups that multiply"},
+         {"through_shared", {1, 0}, "1: results leave through shared memory, whole rows of pixels at a time, 0: from registers"},
          {"cluster", {1, 2}, "blocks that fetch the weights of a slot together"},
-         {"stay", split ? Values{0, 1} : Values{1, 0}, "1: all weights stay in shared memory, 0: those of a slot come with it"}}};
+         {"stay", {1, 0}, "1: all weights stay in shared memory, 0: those of a slot come with it"}}};
   }
 
   Status legal(const Schedule& s) const override {
@@ -83,15 +86,19 @@ class Im2win : public Family {
          {cluster > 1 && (field(s, "stay") || n % (8 * cluster) != 0), "cluster=1 where weights stay, or are too few", cluster},
          {slot.y > 1 && !second_, "y=1 where rows of pixels lie apart", slot.y},
          {!slot.planes_first && m > 64 * consumers, "64 pixels a consumer where slots have few channels", m},
-         {(accumulators + held) * (split ? 2 : 1) + held > registers(consumers) - 20,
+         {(accumulators + held) * (split ? 2 : 1) + (split ? 0 : held) > registers(consumers) - 16,
           "accumulators and windows that fit in a thread's registers", accumulators + held},
          {slot.width > 256 || slot.planes * slot.rows > kMostRows, "a patch of at most 256 rows of 256 elements", slot.width},
          {field(s, "stay") && n != size(c_.column), "stay=0, or a tile of all output channels", n},
-         {slot.depth % 8 != 0 || n % 8 != 0, "slots of 8 elements of the sum, and 8 columns", slot.depth}}));
+         {precision_.halves() && !slot.planes_first && slot.taps % 4 != 0,
+          "16 planes, or 4 rows of the window, in a slot of halves", slot.taps},
+         {slot.depth % (split ? 16 : 8) != 0 || n % 8 != 0, "slots of whole instructions of the sum, and 8 columns",
+          slot.depth}}));
     const std::int64_t stay = field(s, "stay"), stages = field(s, "stages"),
                        patch = own * round_up(slot.planes * slot.rows * slot.width * 4, 128),
-                       weights = round_up(n * slot.depth * 4 * (stay ? slot.count() : 1), 1024) * (split ? 2 : 1);
-    return fits(s, patch * stages + weights * (stay ? 1 : stages) + 2048);
+                       weights = round_up(n * slot.depth * bytes_of(precision_.operand) * (stay ? slot.count() : 1), 1024) *
+                                 (split ? 2 : 1);
+    return fits(s, patch * stages + weights * (stay ? 1 : stages) + (field(s, "through_shared") ? m * n * own * 4 : 0) + 512);
   }
 
   Result<Programs> programs(const Schedule& s) const override {
@@ -126,16 +133,15 @@ class Im2win : public Family {
       patches.push_back(t.shared(draft.name("patch", i), Dtype::f32, {slot.planes * slot.rows, slot.width}));
     // The weights of a slot, or all of them in a slot of their own that stays.
     const bool stay = field(s, "stay") != 0;
-    const std::int64_t rows = stay ? slot.count() * n : n, columns = size(c_.column),
-                       slots_added = split ? std::max<std::int64_t>(1, kAddedAtOnce / slot.depth) : slot.count();
+    const std::int64_t rows = stay ? slot.count() * n : n, columns = size(c_.column);
     const int stages = static_cast<int>(field(s, "stages"));
     std::vector<TensorId> from, weights;
     for (const Access& access : {laid.high, laid.low}) {
       if (access.name.empty()) continue;
       const std::string name = from.empty() ? "B" : "B_rest";
       draft.buffers[name] = access.name;
-      from.push_back(t.global(name, Dtype::tf32, {slot.count() * columns, slot.depth}));
-      weights.push_back(t.shared(weights.empty() ? "b" : "b_rest", Dtype::tf32, {rows, slot.depth}));
+      from.push_back(t.global(name, precision_.operand, {slot.count() * columns, slot.depth}));
+      weights.push_back(t.shared(weights.empty() ? "b" : "b_rest", precision_.operand, {rows, slot.depth}));
     }
     const auto ring = t.pipeline("ring", stages, patches), beside = t.pipeline("beside", stay ? 1 : stages, weights);
     const auto fetch = [&](const Index& row) {
@@ -164,12 +170,27 @@ class Im2win : public Family {
       });
       const auto consume = [&](std::int64_t number) {  // of the tiles that a slot serves
         const std::vector<std::int64_t> operand = {m, slot.depth};
+        const TensorId staging = field(s, "through_shared") ? t.shared(draft.name("staging", number), Dtype::f32, {m, n}) : -1;
         draft.role = number;
         const TensorId acc = draft.reg("acc", Dtype::f32, {m, n}), part = split ? draft.reg("part", Dtype::f32, {m, n}) : acc,
                        seen = draft.reg("seen", Dtype::f32, operand);
+        const auto reg = [&](const char* stem, Dtype dtype, std::int64_t wide) { return draft.reg(stem, dtype, {m, wide}); };
+        const TensorId a = reg("a", precision_.operand, slot.depth);
+        const TensorId rest = split ? reg("a_rest", precision_.operand, slot.depth) : a;
+        // What a row's windows are multiplied by, and its products then: of the slot that is read, and of the one that is multiplied.
+        const TensorId unit = split ? reg("unit", Dtype::f32, 1) : a, next_back = split ? reg("next_back", Dtype::f32, 1) : a,
+                       back = split ? reg("back", Dtype::f32, 1) : a;
         // A slot's windows are read while those of the one before are multiplied.
-        const auto look = [&] { t.consume(ring, 0, [&] { t.copy(t.all(windows[at(number)]), t.all(seen)); }); };
-        const TensorId a = draft.reg("a", Dtype::tf32, operand), rest = split ? draft.reg("a_rest", Dtype::tf32, operand) : a;
+        const auto look = [&] {
+          t.consume(ring, 0, [&] { t.copy(t.all(windows[at(number)]), t.all(seen)); });
+          if (!split) return;
+          const TensorId size = reg("size", Dtype::f32, slot.depth);
+          t.map(size, tile::apply(ValueOp::abs, {t.value(seen)}));
+          t.reduce(unit, size, 1, tile::ReduceOp::max);
+          t.map(next_back, halves::back_of(t.value(unit)));
+          t.map(unit, halves::unit_of(t.value(unit)));
+        };
+        const auto add_up = [&] { t.map(acc, tile::apply(ValueOp::fma, {t.value(part), t.value(back), t.value(acc)})); };
         const auto multiply = [&](const Index& k) {
           const auto add = [&](TensorId x, std::size_t which) {
             t.mma(part, t.all(x), t.tile(weights[which], {stay ? k * n : 0, 0}, {n, slot.depth}), false, true);
@@ -178,28 +199,27 @@ class Im2win : public Family {
             if (split) add(rest, 0), add(a, 1);
             add(a, 0);
           };
+          if (split) t.map(seen, t.value(seen) * t.value(unit)), t.map(back, t.value(next_back));
           t.map(a, t.value(seen));
           if (split) t.map(rest, t.value(seen) - t.value(a));
           stay ? add_all() : t.consume(beside, 1, add_all);
           t.if_less(k + 1, slot.count(), look);
-        };
-        const auto multiply_slots = [&](const Index& first) {
-          if (slots_added == 1) return multiply(first);
-          t.for_("k", first, tile::min(first + slots_added, Index(slot.count())), 1, multiply);
         };
         const auto multiply_all = [&] {
           tiles([&](const Index& first) {
             const Index tile = first + number;
             look();
             t.fill(acc, 0);
-            if (split) t.fill(part, 0);
-            t.for_("sum", 0, slot.count(), slots_added, [&](const Index& k) {
-              if (split) t.map(acc, t.value(acc) + t.value(part)), t.fill(part, 0);
-              multiply_slots(k);
+            if (split) t.fill(part, 0), t.fill(back, 0);
+            t.for_("sum", 0, slot.count(), 1, [&](const Index& k) {
+              if (split) add_up(), t.fill(part, 0);
+              multiply(k);
             });
-            if (split) t.map(acc, t.value(acc) + t.value(part));
+            if (split) add_up();
             const auto finish = [&] {
-              store(draft, c_, acc, order.at(tile), axes_of({second_, c_.row, c_.column}), second_ ? 2 : 1);
+              const auto axes = axes_of({second_, c_.row, c_.column});
+              if (split) scale_back(draft, c_, acc, {&laid.most}, order.at(tile), axes, second_ ? 2 : 1);
+              store(draft, c_, acc, order.at(tile), axes, second_ ? 2 : 1, staging);
             };
             if (order.count() % (own * cluster) == 0) finish();
             else t.if_less(tile, order.count(), finish);
@@ -241,10 +261,16 @@ class Im2win : public Family {
           if (const int ways = conflicts(wider); ways < least) width = wider, least = ways;
         inside =
             first + (x - 1) * move_x + (across - 1) * apart_x + ((y - 1) * move_y + (taps - 1) * apart_y) * width < rows * width;
+        if (inside && least > 1 && planes_first && rows % 2 == 0) inside = false;  // planes of whole lines of banks
       }
       const Term plane{of.c_.channel, planes, rows * width}, tap{of.down_, taps, apart_y * width},
           element{of.c_.window, across, apart_x};
-      terms = planes_first ? std::array{tap, element, plane} : std::array{plane, tap, element};
+      const auto add = [&](const Term& term, std::int64_t extent, std::int64_t every = 1) {
+        terms.push_back({term.axis, extent, term.apart * every, every});
+      };
+      if (!of.precision_.halves()) terms = planes_first ? std::vector{tap, element, plane} : std::vector{plane, tap, element};
+      else if (planes_first) add(tap, taps), add(element, across), add(plane, planes / 8, 8), add(plane, 4), add(plane, 2, 4);
+      else add(plane, planes), add(element, across / 4, 4), add(tap, taps / 2, 2), add(element, 4), add(tap, 2);
     }
     std::int64_t count() const { return groups * parts; }
     // How many words of one bank the 8 pixels and 4 elements of the sum that a warp reads at once want.
@@ -264,7 +290,7 @@ class Im2win : public Family {
     std::int64_t planes = field(s, "channels"), taps = field(s, "taps");  // channels, rows of the window
     // Of tiles that it serves: one a consumer where they have 64 pixels, so that few lie beyond the image.
     std::int64_t tiles = x * y == 64 ? field(s, "consumers") : 1;
-    bool planes_first = planes % 8 == 0;  // of the elements of the sum, channels are neighbours
+    bool planes_first = planes % (of.precision_.halves() ? 16 : 8) == 0;  // of the elements of the sum, channels are neighbours
     std::int64_t groups = of.size(of.c_.channel) / planes, parts = ceil_div(of.size(of.down_), taps);  // of the window's rows
     std::int64_t across = planes_first ? of.size(of.c_.window) : round_up(of.size(of.c_.window), 4);   // elements of one
     std::int64_t depth = planes * taps * across;
@@ -279,8 +305,10 @@ class Im2win : public Family {
     struct Term {
       std::optional<std::size_t> axis;
       std::int64_t extent, apart;  // in the patch
+      std::int64_t every = 1;      // along the axis
     };
-    std::array<Term, 3> terms;  // of the sum, slowest first
+    // Of the sum, slowest first. Lanes that read at once take 4 neighbours; of halves each has a pair, whose other one lies elsewhere.
+    std::vector<Term> terms;
   };
 
   // Weights slot by slot, with zeros where a slot reaches beyond the window.
@@ -295,11 +323,16 @@ class Im2win : public Family {
         if (old) place.steps[axis] += steps[*old] * times;
       };
       follow(c_.channel, 0, slot.planes), follow(down_, 1, slot.taps), follow(c_.column, 2);
-      for (std::size_t i = 0; i < slot.terms.size(); ++i) follow(slot.terms[i].axis, 3 + i);
+      for (std::size_t i = 0; i < slot.terms.size(); ++i) follow(slot.terms[i].axis, 3 + i, slot.terms[i].every);
     }
     source.inside = false;
     for (std::size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
-    return Preparation{out, "b", precision_, capabilities_}.written(axes, source, made, graph::element_count(axes), 128);
+    std::vector<std::size_t> over = {0, 1};
+    for (std::size_t axis = 3; axis < axes.size(); ++axis) over.push_back(axis);
+    Prepared laid =
+        Preparation{out, "b", precision_, capabilities_}.written(axes, over, source, made, graph::element_count(axes), 128);
+    laid.most.at = {along(c_.column, c_.nest.axes.size())};
+    return laid;
   }
 
   Contraction c_;
@@ -313,9 +346,9 @@ FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) 
   const auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests()) : std::nullopt;
   if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty()) return nullptr;
   const Access &input = c->nest.loads[c->b], &weights = c->nest.loads[c->a];
-  const auto precision = precision_of(weights.dtype, input.dtype, region.track);
-  if (!precision || precision->operand != Dtype::tf32 || !stores_whole(*c)) return nullptr;
-  auto family = std::make_shared<Im2win>(*c, precision->terms, capabilities);
+  const auto precision = precision_of(weights.dtype, input.dtype, region.track, true);
+  if (!precision || weights.dtype != Dtype::f32 || !stores_whole(*c)) return nullptr;
+  auto family = std::make_shared<Im2win>(*c, *precision, capabilities);
   return family->reads() ? family : nullptr;
 }
 }  // namespace warploom::kernels

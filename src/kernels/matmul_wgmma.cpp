@@ -50,7 +50,10 @@ class MatmulWgmma : public Family {
     for (std::int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(p_.operand) && c.reductions.empty(); s *= 2)
       if (s * tiles <= 2 * capabilities_.processors) splits.push_back(s);
     Values columns = skinny ? Values{16, 32, 64, 128, 8, 256} : Values{256, 128, 192, 64, 32, 160, 96},
-           depths = bytes == 2 ? Values{64, 128} : Values{128 / bytes}, ys = {8, 16, 4, 1, 2, 32};
+           depths = p_.halves()  ? Values{64, 32}
+                    : bytes == 2 ? Values{64, 128}
+                                 : Values{128 / bytes},
+           ys = {8, 16, 4, 1, 2, 32};
     const auto once = [](Values& values, std::int64_t value) {
       if (std::ranges::count(values, value) == 0) values.push_back(value);
     };
@@ -104,6 +107,9 @@ class MatmulWgmma : public Family {
                               "1: the first operand is read across, 0: a program lays it along k"});
     if (promotes())
       space.fields.push_back({"run", {1, 4, 8}, "slots of which each is multiplied while the sums of the one before are added"});
+    if (p_.halves())
+      space.fields.push_back(
+          {"halves", enough_for_halves() ? Values{1, 0} : Values{0, 1}, "1: operands are pairs of 16-bit floats, 0: of tf32"});
     if (windows_) space.fields.push_back({"y", ys, "pixels of an output tile along the slower axis"});
     return space;
   }
@@ -117,7 +123,8 @@ class MatmulWgmma : public Family {
                across = field(s, "across"), accumulators = m * n / (128 * consumers), steps = slots_of(c, k),
                run = field(s, "run", 1), turns = turns_of(s), tiles = ceil_div(c.nest.axes[c.row], m), beside = beside_of(s);
     const std::int64_t most = accumulators_of(turns > 1);
-    const int bytes = bytes_of(p_.operand), stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
+    const Precision precision = this->precision(s);
+    const int bytes = bytes_of(precision.operand), stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
     const bool through_shared = field(s, "through_shared") != 0,
                along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
     WARPLOOM_CHECK(first_broken(
@@ -138,6 +145,7 @@ class MatmulWgmma : public Family {
          {windows_ && cluster > 1, "cluster=1 for convolutions", cluster},
          {cluster > 1 && (tiles < cluster || c.m.size() > 1), "cluster=1 where fewer tiles lie below each other", tiles},
          {cluster > 1 && n % (8 * cluster) != 0, "cluster=1 where tiles are too narrow to share", n},
+         {precision.operand == Dtype::tf32 && k * bytes > 128, "block_k of at most 128 bytes of tf32", k},
          {p_.operand == Dtype::i8 && n % 16 && n > 24, "block_n a multiple of 16 for integers", n},
          {along_n && bytes == 2 && n % 16, "block_n of whole 32-byte panels", n},
          {split > 1 && (split - 1) * round_up(ceil_div(steps, split), turns) >= steps, "a split that leaves every part some of k",
@@ -165,7 +173,7 @@ class MatmulWgmma : public Family {
     const auto operand = [&](const char* name, const Access& from, std::size_t row) {
       const bool is_a = row == c_.row;  // before they were exchanged
       if (windows_) return (is_a ? windows_->a : windows_->b).lay({out, is_a ? "a" : "b", p_, capabilities_});
-      return Preparation{out, name, p_, capabilities_}.for_copies(from, row, k);
+      return Preparation{out, name, precision(s), capabilities_}.for_copies(from, row, k);
     };
     const Access& first = c.nest.loads[c.a];
     const Prepared a = field(s, "across") ? Prepared{first, {}} : operand("a", first, c.row),
@@ -207,6 +215,13 @@ class MatmulWgmma : public Family {
   }
 
  private:
+  Precision precision(const Schedule& s) const { return p_.halves() && !field(s, "halves") ? Precision{Dtype::tf32, 3} : p_; }
+  // Whether multiplying takes longer than measuring the operands' rows before, some 10 µs.
+  bool enough_for_halves() const {
+    double flops = 2;
+    for (const std::int64_t size : c_.nest.axes) flops *= static_cast<double>(size);
+    return flops > 2e9;
+  }
   // The axes of the result that no tile has several elements of, and how many there are along them.
   std::pair<std::vector<std::size_t>, std::int64_t> others_of(const Contraction& c) const {
     std::pair<std::vector<std::size_t>, std::int64_t> out{{}, 1};
@@ -276,7 +291,7 @@ class MatmulWgmma : public Family {
     const auto add_operand = [&](const char* name, const char* slot, const Access& access, const std::vector<std::size_t>& axes,
                                  std::int64_t rows) {
       from.emplace_back(draft, name, nest, access, axes);
-      slots.push_back(t.shared(slot, p_.operand, {rows, bk}));
+      slots.push_back(t.shared(slot, precision(s).operand, {rows, bk}));
     };
     if (across) {
       from.emplace_back(draft, "A", nest, a.high, axes_of({c.channel, c.row}));
@@ -389,7 +404,10 @@ class MatmulWgmma : public Family {
             }
             if (meanwhile) promote(sets[at(turns - 1) % sets.size()]);
           });
-          const auto finish = [&] { store(draft, c, acc, tile, result, row_axes, staging, row_blocks); };
+          const auto finish = [&] {
+            if (precision(s).halves()) scale_back(draft, c, acc, {&a.most, &b.most}, tile, result, row_axes);
+            store(draft, c, acc, tile, result, row_axes, staging, row_blocks);
+          };
           if (!shared) return finish();
           t.if_less(end, steps, [&] {
             t.copy(t.all(acc), left_by(worker));
@@ -413,11 +431,11 @@ FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabili
   auto c = capabilities.warpgroup_mma && capabilities.tensor_copy ? contraction_of(region.nests(), true) : std::nullopt;
   if (!c || !c->channel) return nullptr;
   const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b];
-  const auto precision = precision_of(a.dtype, b.dtype, region.track);
-  if (!precision || !stores_whole(*c)) return nullptr;
   const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1,
              runs = (c->k.size() > 1 && c->scales.empty()) || strided;
   auto windows = runs ? window_order_of(*c) : std::nullopt;
+  const auto precision = precision_of(a.dtype, b.dtype, region.track, !windows);
+  if (!precision || !stores_whole(*c)) return nullptr;
   if (windows ? !c->triangles.empty() : runs || std::max(a.at.size(), b.at.size()) > 5 || !is_whole(a) || !is_whole(b))
     return nullptr;
   const bool plain = c->reductions.empty();

@@ -112,7 +112,7 @@ std::optional<WindowOrder> window_order_of(const Contraction& c) {
 }
 
 Prepared WindowOrder::Operand::lay(const Preparation& preparation) const {
-  const Prepared anew = preparation.relaid(from, begin, made, elements);
+  const Prepared anew = preparation.relaid(from, begin, {}, made, elements);
   Prepared out{seen, seen};
   out.high.name = anew.high.name, out.low.name = anew.low.name;
   return out;

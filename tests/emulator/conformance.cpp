@@ -437,7 +437,9 @@ void add_values(std::vector<Conformance>& all) {
                      std::isnan(a) ? a : std::max(a, 0.0),
                      1 / (1 + std::exp(-a)),
                      std::floor(a),
-                     as_tf32(a)})
+                     as_tf32(a),
+                     std::ldexp(1.0, std::isfinite(a) ? std::clamp(a == 0 ? -126 : std::ilogb(a), -126, 126) : 126),
+                     std::ldexp(1.0, -(std::isfinite(a) ? std::clamp(a == 0 ? -126 : std::ilogb(a), -126, 126) : 126))})
       want.push_back(word(y));
   }
   Conformance values = simple("values", in, want, 64);

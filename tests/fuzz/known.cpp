@@ -101,6 +101,8 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::floor:
       return demand(a.error == 0 && a.size() < 0x1p30), Known{std::floor(a.low), std::floor(a.high), 0, std::max(1.0, a.unit)};
     case ValueOp::round_tf32: return demand(a.size() < 0x1p30), stored(Dtype::tf32, a);
+    case ValueOp::binade:
+    case ValueOp::inverse_binade: return demand(false), a;  // jumps: no program of the generator has it
     case ValueOp::div: {
       const double least = b.low > 0 ? b.low - b.error : b.high < 0 ? -b.high - b.error : 0;
       demand(least > 0.01);

@@ -94,7 +94,7 @@ WL_KERNEL(values, 64, 1) PARAMETERS {
   WL_REG(unsigned, word, 2);
   wl::ld_global<8>(wl::at(word, 0), in + 2 * i);
   const float a = as_float(word[0]), b = as_float(word[1]), c = 0.75f;
-  unsigned* o = out + i * 26;
+  unsigned* o = out + i * 28;
   put(o, wl::add(a, b));
   put(o + 1, wl::sub(a, b));
   put(o + 2, wl::mul(a, b));
@@ -121,6 +121,8 @@ WL_KERNEL(values, 64, 1) PARAMETERS {
   put(o + 23, wl::sigmoid(a));
   put(o + 24, wl::floor(a));
   put(o + 25, wl::round_tf32(a));
+  put(o + 26, wl::binade(a));
+  put(o + 27, wl::inverse_binade(a));
 }
 WL_EXPORT(values)
 

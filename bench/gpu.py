@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import sys
 
-PEAK_TFLOPS = {"fp8": 1979.0, "bf16": 989.4, "fp16": 989.4, "tf32": 494.7, "fp32": 164.9}  # datasheet; fp32: three tf32 products
+PEAK_TFLOPS = {"fp8": 1979.0, "bf16": 989.4, "fp16": 989.4, "tf32": 494.7, "fp32": 329.8}  # datasheet; fp32: three products of 16-bit halves
 DRAM_GBS = 4800.0
 L2_BYTES = 50 << 20
 CLOCKS = "clocks.sm,clocks.mem,temperature.gpu,power.draw"

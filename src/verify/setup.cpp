@@ -49,7 +49,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, reference, floor
 namespace {
 double rate_of(const target::Capabilities& capabilities, Track track) {
   switch (track) {
-    case Track::fp32: return std::max(capabilities.fp32_tflops, capabilities.tf32_tflops / 3);  // three-term products
+    case Track::fp32: return std::max(capabilities.fp32_tflops, capabilities.half_tflops / 3);  // three products of halves
     case Track::tf32: return std::max(capabilities.fp32_tflops, capabilities.tf32_tflops);
     case Track::fp8: return std::max(capabilities.half_tflops, capabilities.fp8_tflops);
     default: return std::max({capabilities.fp32_tflops, capabilities.tf32_tflops, capabilities.half_tflops});

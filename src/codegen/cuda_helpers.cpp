@@ -95,14 +95,14 @@ std::string CudaEmitter::global_address(const Tile& memory, const std::vector<In
   Index at = 0;  // in elements
   const Tensor& t = tensor(memory.tensor);
   if (store && bytes_of(t.dtype, element_count(t.shape)) <= (std::int64_t{1} << 31) && per_byte(t.dtype) == 1) {
-    // The address of a thread's first element, and the others' distances to it, which are constants in the instruction.
+    // Where a thread stores along several loops: the address of its first element, and the others' distances to it, which are constants in
+    // the instruction. One loop's few stores have registers to spare.
     Index first = 0, others = 0;
     for (std::size_t d = 0; d < coordinates.size(); ++d) {
       const auto [own, looped] = without_loops(coordinates[d]);
       first = first + scaled(own, t.strides[d]), others = others + scaled(looped, t.strides[d]);
     }
-    return others.constant() == 0 ? plus(name(memory.tensor), first)
-                                  : fmt::format("{} + ({})", plus(name(memory.tensor), first), others.text());
+    if (others.depends_on("i1")) return fmt::format("{} + ({})", plus(name(memory.tensor), first), others.text());
   }
   for (std::size_t d = 0; d < coordinates.size(); ++d)
     at = at + (t.strides[d] == 1 ? coordinates[d] : factor_in(t, coordinates[d])) * t.strides[d];

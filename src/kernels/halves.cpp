@@ -16,9 +16,13 @@ int add_unit(Nest& nest, int load) {
   return apply(ValueOp::mul, {apply(ValueOp::inverse_binade, {apply(ValueOp::max, {most, least})}), largest});
 }
 
-Access measured(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& from,
+Access measured(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& read,
                 const std::vector<std::size_t>& over, const Capabilities& capabilities) {
   const Nest nest{.axes = axes, .loads = {}, .values = {}, .outputs = {}};
+  Access from = read;
+  for (Affine& place : from.at)  // no box goes backwards, and the largest is the same from either end
+    for (const std::size_t a : over)
+      if (std::int64_t& step = place.steps[a]; step < 0) place.begin += step * (axes[a] - 1), step = -step;
   const auto is_over = [&](std::size_t a) { return std::ranges::count(over, a) > 0; };
   std::vector<std::size_t> all(axes.size()), rest;
   std::iota(all.begin(), all.end(), std::size_t{0});

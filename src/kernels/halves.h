@@ -26,7 +26,7 @@ inline Value back_of(Value most) {
 int add_unit(Nest& nest, int load);
 
 // A program that writes the largest magnitude of each row to a workspace of that name: over the axes `over` of a nest with `axes`, where
-// `from` reads. How it is read, along the other axes.
-Access measured(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& from,
+// `read` reads. How it is read, along the other axes.
+Access measured(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& read,
                 const std::vector<std::size_t>& over, const Capabilities& capabilities);
 }  // namespace warploom::kernels::halves

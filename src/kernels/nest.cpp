@@ -222,8 +222,10 @@ class Reader {
     const auto key = std::tuple(id, map, std::bit_cast<std::uint64_t>(fill));
     if (const auto found = padded_.find(key); found != padded_.end()) return found->second;
     int result = *value;
-    if (const NestValue& of = nest.values[at(result)];
-        of.kind == Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) {
+    const auto fills = [&](const Access& load) {  // a fill is of the type that is loaded
+      return rounded(load.dtype, fill) == fill && leaves_alike(load, map, shape);
+    };
+    if (const NestValue& of = nest.values[at(result)]; of.kind == Kind::load && fills(nest.loads[at(of.load)])) {
       Access own = nest.loads[at(of.load)];
       own.fill = fill;
       if (nest.loads[at(of.load)].fill != fill) result = load(std::move(own));

@@ -162,7 +162,10 @@ class Reader {
     constexpr double kSome = std::numeric_limits<double>::quiet_NaN();
     const RowTerm& term = rows_.term(t);
     if (term.kind == Kind::constant) return term.value;
-    if (term.kind == Kind::load) return ends_outside(rows_.nest.loads[at(term.load)]) ? fill : kSome;
+    if (term.kind == Kind::load) {
+      const Access& load = rows_.nest.loads[at(term.load)];
+      return ends_outside(load) ? rounded(load.dtype, fill) : kSome;  // integers hold no infinity
+    }
     if (term.kind == Kind::round) return past(term.operands[0], fill);
     if (term.kind != Kind::apply) return kSome;
     std::array<double, 3> args = {0, 0, 0};

@@ -100,6 +100,29 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
 }
 INSTANTIATE_TEST_SUITE_P(Emulated, Convolutions, testing::ValuesIn(kCases), [](const auto& one) { return one.param.name; });
 
+TEST(Im2win, MeasuresWeightsThatAreReadBackwards) {
+  const auto capabilities = *target::capabilities_of("sm_90a");
+  Net n;
+  const auto y = n.add(graph::OpKind::ConvTranspose, {n.x({1, 12, 5, 28}), n.x({12, 3, 5, 5})}, {{"pads", Ints{1, 3, 2, 0}}});
+  const Region region{n.with({y}), Track::fp32};
+  const FamilyPtr family = im2win_family(region, capabilities);
+  ASSERT_TRUE(family);
+  auto inputs = test::random_inputs(region.graph, 1);
+  const auto want = graph::evaluate(region.graph, std::vector<graph::Bytes>(inputs.begin(), inputs.end()), 1);
+  Random random(1, "backwards");
+  const auto schedule = test::random_schedule(*family, random, {{"solution", 0}});
+  ASSERT_TRUE(schedule);
+  const auto list = build(region, *schedule, capabilities);
+  ASSERT_TRUE(list) << schedule->text() << describe(list.error());
+  runtime::EmulatedBuffers buffers;
+  for (std::size_t b = 0; b < inputs.size(); ++b) buffers[list->inputs[b].name] = inputs[b];
+  std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()), std::byte{0xff});
+  buffers[list->outputs[0].name] = output;
+  const auto ran = runtime::emulate(*list, buffers);
+  ASSERT_TRUE(ran) << schedule->text() << describe(ran.error());
+  EXPECT_LT(test::error_of((*want)[0], Dtype::f32, output), test::allowed(Dtype::f32)) << schedule->text();
+}
+
 TEST(Im2win, BuildsWhatIsLegal) {
   const auto capabilities = *target::capabilities_of("sm_90a");
   const Case cases[] = {

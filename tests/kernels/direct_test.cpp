@@ -62,6 +62,10 @@ std::vector<Named> nets() {
   });
   add("heads", [](Net& n) { return n.transpose(n.reshape(n.x({2, 9, 24}), {2, 9, 3, 8}), {0, 2, 1, 3}); });
   add("pad_of_a_sum", [](Net& n) { return n.add(OpKind::Pad, {n.add(OpKind::Exp, {n.x({5, 20})}), n.ints({1, 3, 0, 2})}); });
+  add("pad_of_bytes_by_a_fraction", [](Net& n) {
+    const auto x = n.add(OpKind::Cast, {n.x({5, 20}, Dtype::i8)}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}});
+    return n.add(OpKind::Pad, {x, n.ints({1, 3, 0, 2}), n.number(99.5)});
+  });
   add("sum_of_columns", [](Net& n) { return n.add(OpKind::ReduceSum, {n.x({33, 40}), n.ints({0})}); });
   add("mean_of_rows", [](Net& n) { return n.add(OpKind::ReduceMean, {n.x({33, 41}), n.ints({1})}); });
   add("largest_of_all", [](Net& n) { return n.add(OpKind::ReduceMax, {n.add(OpKind::Abs, {n.x({7, 300})}), n.ints({0, 1})}); });

@@ -41,6 +41,10 @@ inline std::vector<RowNet> row_nets() {
   add("softmax_ragged", [&](Net& n) { return std::vector{softmax(n, n.x({5, 777}))}; });
   add("softmax_of_one_row", [&](Net& n) { return std::vector{softmax(n, n.x({1500}))}; });
   add("softmax_of_bf16", [&](Net& n) { return std::vector{softmax(n, n.x({4, 640}, Dtype::bf16))}; });
+  add("softmax_of_bytes_ragged", [&](Net& n) {  // no fill of theirs is -infinity
+    const auto x = n.add(OpKind::Cast, {n.x({5, 333}, Dtype::u8)}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}});
+    return std::vector{softmax(n, n.add(OpKind::Mul, {x, n.number(0.02)}))};
+  });
   add("log_softmax", [&](Net& n) { return std::vector{over(OpKind::LogSoftmax, -1)(n, n.x({4, 1000}))}; });
   add("softmax_in_the_middle", [&](Net& n) { return std::vector{in_the_middle(n, n.x({2, 45, 64}))}; });
   add("softmax_in_the_middle_ragged", [&](Net& n) { return std::vector{in_the_middle(n, n.x({3, 50, 37}))}; });

@@ -56,8 +56,7 @@ void CudaEmitter::emit(const Copy& node) {
                                     sides.load ? value : place.address, sides.load ? place.address : value, place.tail);
                         });
   }
-  if (is_slot(sides.shared->tensor)) slot_read_ = true;
-  else sides.load ? before_read(sides.shared->tensor) : before_write(sides.shared->tensor);
+  if (!is_slot(sides.shared->tensor)) sides.load ? before_read(sides.shared->tensor) : before_write(sides.shared->tensor);
   if (choice.instruction->method == Method::matrix) return copy_matrices(sides, seen, choice);
   move_shared(sides.registers->tensor, *sides.shared, seen, solution_.shared.at(sides.shared->tensor),
               shared_base(sides.shared->tensor), choice.vector, sides.load, node.peer);

@@ -141,7 +141,8 @@ class CudaEmitter : Emitter {
     return produces(program_.body, id) > program_.pipeline(id).stages;
   }
   void drain(const Body& body);
-  void release_last(PipelineId id, bool more);  // more: matrix instructions are under way again
+  void release_last(PipelineId id, bool more);  // more: another slot is being read
+  void fence_reads();
   void pipeline_counters(std::span<const Statement> statements);
   Peers peers_of(PipelineId id) const;  // those whose fetches fill this block's slots of a pipeline
   void release_slot(PipelineId id, const std::string& slot);
@@ -236,7 +237,6 @@ class CudaEmitter : Emitter {
   int loops_ = 0, rounds_ = 0;      // around what is emitted; in which a cluster meets, if each were taken once
   std::optional<Meeting> meeting_;  // of a cluster's blocks, that this one has sent its part to
   bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done
-  bool slot_read_ = false;          // by the threads themselves, since the slot was taken
   // Products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || ".
   std::map<const Statement*, std::string> adds_where_;
 

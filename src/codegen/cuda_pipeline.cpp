@@ -7,29 +7,50 @@
 #include "codegen/cuda_emitter.h"
 namespace warploom::codegen {
 namespace {
-struct Ring {
-  bool consumed = false, lags = false;
+struct UseOfSlots {
+  bool multiplies = false, reads = false;  // reads: by the threads, into registers
+  bool lags = false;
 };
 
-std::map<PipelineId, Ring> rings_in(std::span<const Statement> body) {
-  std::map<PipelineId, Ring> rings;
+UseOfSlots use_in(const Program& program, const Consume& node) {
+  UseOfSlots use{.lags = node.lag > 0};
+  for (const Statement& statement : node.body)
+    for_statements(statement, [&](const Statement& one) {
+      const auto* copy = one.as<Copy>();
+      use.multiplies |= one.is<Mma>();
+      use.reads |= copy && program.tensor(copy->src.tensor).pipeline == node.pipeline &&
+                   program.tensor(copy->dst.tensor).scope == Scope::reg;
+    });
+  return use;
+}
+
+// Of the pipelines that are produced or consumed; nothing of a consumer where there is none.
+std::map<PipelineId, std::optional<UseOfSlots>> rings_in(const Program& program, std::span<const Statement> body) {
+  std::map<PipelineId, std::optional<UseOfSlots>> rings;
   for (const Statement& statement : body)
     for_statements(statement, [&](const Statement& one) {
       if (const auto* node = one.as<Produce>()) rings.try_emplace(node->pipeline);
-      if (const auto* node = one.as<Consume>()) rings[node->pipeline] = {true, node->lag > 0 || rings[node->pipeline].lags};
+      if (const auto* node = one.as<Consume>()) {
+        const UseOfSlots use = use_in(program, *node);
+        UseOfSlots& all = rings[node->pipeline].emplace(rings[node->pipeline].value_or(use));
+        all.multiplies |= use.multiplies, all.lags |= use.lags;
+      }
     });
   return rings;
 }
 }  // namespace
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
-  for (const auto& [id, ring] : rings_in(body)) {
+  for (const auto& [id, use] : rings_in(program_, body)) {
     const std::string& name = program_.pipeline(id).name;
     if (barriers_.count(id)) {
       out_.line("int {0}_slot = 0;", name);
       out_.line("unsigned {}_phase = 0;", name);
-      if (const Peers peers = peers_of(id); ring.consumed && peers.blocks() > 1)
+      if (const Peers peers = peers_of(id); use && peers.blocks() > 1)
         out_.line("const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots", name, peers.mask);
-      if (ring.lags) out_.line("bool {}_pending = false;  // matrix instructions of the slot before are still under way", name);
+      if (use && use->lags)
+        out_.line("bool {}_pending = false;  // {}", name,
+                  use->multiplies ? "matrix instructions of the slot before are still under way"
+                                  : "the slot before has not been handed back");
     } else {
       out_.line("int {0}_write = 0, {0}_read = 0;", name);
     }
@@ -89,24 +110,30 @@ void CudaEmitter::emit(const Consume& node) {
   }
   slot_stage_ = pipeline.name + "_slot";
   out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_slot, {0}_phase);", pipeline.name);
-  slot_read_ = false;
+  const UseOfSlots use = use_in(program_, node);
+  // A slot that lags is handed back when the next one is there: threads have what they read by then, and the fence waits for nothing.
+  const bool refilled = fills_again(node.pipeline), lags = refilled && node.lag > 0, late = lags && !use.multiplies;
+  if (lags && use.reads) fence_reads();
+  if (late) release_last(node.pipeline, true);
   body(node.body);
-  bool multiplies = false;
-  for (const Statement& statement : node.body)
-    for_statements(statement, [&](const Statement& one) { multiplies |= one.is<Mma>(); });
-  const bool matrix = multiplies && now_.wgmma_open;
+  const bool matrix = use.multiplies && now_.wgmma_open;
   // Whatever fills lent registers again waits before it does. One consumed within may have let matrix instructions run on.
   if (matrix) finish_matrix(node.lag);
-  else if (multiplies && node.lag == 0 && !now_.under_way.empty() && fills_again(node.pipeline)) finish_matrix(0);
-  if (!fills_again(node.pipeline)) return leave(true);
-  if (slot_read_) out_.line("wl::fence_async_shared();  // what the threads read, before the copy engine fills the slot again");
-  if (!matrix || slot_read_) out_.line("wl::sync_warp();");
-  if (node.lag > 0) release_last(node.pipeline, true);
+  else if (use.multiplies && node.lag == 0 && !now_.under_way.empty() && refilled) finish_matrix(0);
+  if (!refilled || late) return leave(true);
+  if (use.reads && !lags) fence_reads();
+  if (!matrix && !use.reads) out_.line("wl::sync_warp();");
+  if (lags) release_last(node.pipeline, true);
   else release_slot(node.pipeline, slot_stage_);
   leave(true);
 }
 
-// The slot that the finished matrix instructions have read is the one before; the first round of a loop has none.
+void CudaEmitter::fence_reads() {
+  out_.line("wl::fence_async_shared();  // what the threads read, before the copy engine fills the slot again");
+  out_.line("wl::sync_warp();");
+}
+
+// The slot that the finished matrix instructions, or the threads, have read is the one before; the first round of a loop has none.
 void CudaEmitter::release_last(PipelineId id, bool more) {
   const Pipeline& pipeline = program_.pipeline(id);
   out_.open("if ({}_pending) {{", pipeline.name);
@@ -117,21 +144,25 @@ void CudaEmitter::release_last(PipelineId id, bool more) {
   if (more) out_.line("{}_pending = true;", pipeline.name);
 }
 
-// After a loop whose Consumes let matrix instructions run on: wait for them and free their slots.
+// After a loop whose Consumes lag: wait for their matrix instructions and free their slots.
 void CudaEmitter::drain(const Body& body) {
-  std::vector<PipelineId> lagging;
+  std::map<PipelineId, bool> lagging;  // whether threads read its slots, too
   const auto visit = [&](const auto& self, const Body& statements) -> void {
     for (const Statement& statement : statements)
       if (const auto* node = statement.as<Consume>()) {
-        const bool known = std::ranges::count(lagging, node->pipeline) > 0;
-        if (node->lag > 0 && barriers_.count(node->pipeline) && !known) lagging.push_back(node->pipeline);
+        const UseOfSlots use = use_in(program_, *node);
+        if (node->lag > 0 && use.multiplies && barriers_.count(node->pipeline)) lagging[node->pipeline] |= use.reads;
         self(self, node->body);
       }
   };
   visit(visit, body);
   if (!lagging.empty()) finish_matrix(0);
-  for (const PipelineId id : lagging) release_last(id, false);
-  if (std::ranges::any_of(rings_in(body), [&](const auto& ring) { return ring.second.consumed && !barriers_.count(ring.first); }))
+  for (const auto& [id, reads] : lagging) {
+    if (reads) fence_reads();
+    release_last(id, false);
+  }
+  if (std::ranges::any_of(rings_in(program_, body),
+                          [&](const auto& ring) { return ring.second && !barriers_.count(ring.first); }))
     out_.line("wl::cp_async_wait<0>();");
 }
 Peers peers_along(const Program& program, const std::string& dimensions) {

@@ -140,6 +140,8 @@ Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_vie
 
 // Primitives whose scans over fewer lines than would keep so many processors busy are written as scans over more lines. Only of floats.
 Result<Graph> spread_scans(Graph graph, std::int64_t processors);
+// Primitives whose convolutions make rows of whole sectors of 32 bytes for the pools that alone read them.
+Result<Graph> align_rows(Graph graph);
 
 // Checks every node and fills in the types and shapes of everything made by one; inputs and constants must be sound. Tensors that
 // already have a name keep it. Nodes may come in any order; they leave in one that can run.

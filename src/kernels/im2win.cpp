@@ -69,7 +69,10 @@ class Im2win : public Family {
          {"consumers", {2, 3, 1}, "warpgroups that multiply"},
          {"through_shared", {1, 0}, "1: results leave through shared memory, whole rows of pixels at a time, 0: from registers"},
          {"cluster", {1, 2}, "blocks that fetch the weights of a slot together"},
-         {"stay", {1, 0}, "1: all weights stay in shared memory, 0: those of a slot come with it"}}};
+         {"stay", {1, 0}, "1: all weights stay in shared memory, 0: those of a slot come with it"},
+         {"apart",
+          {1, 0},
+          "1: consumers of 64 pixels begin parts of a tile one after another, so that one multiplies while another stores"}}};
   }
 
   Status legal(const Schedule& s) const override {
@@ -84,6 +87,8 @@ class Im2win : public Family {
          {m != 64 && m % (64 * consumers) != 0, "x times y 64, or a multiple of 64 pixels a consumer", m},
          {own * cluster > 1 && n < size(c_.column), "tiles of all output channels where consumers, or blocks, have their own", n},
          {cluster > 1 && (field(s, "stay") || n % (8 * cluster) != 0), "cluster=1 where weights stay, or are too few", cluster},
+         {field(s, "apart") && (own == 1 || !field(s, "stay")), "apart=0 where consumers share tiles, or weights come with slots",
+          own},
          {slot.y > 1 && !second_, "y=1 where rows of pixels lie apart", slot.y},
          {!slot.planes_first && m > 64 * consumers, "64 pixels a consumer where slots have few channels", m},
          {(accumulators + held) * (split ? 2 : 1) + (split ? 0 : held) > registers(consumers) - 16,
@@ -143,7 +148,9 @@ class Im2win : public Family {
       from.push_back(t.global(name, precision_.operand, {slot.count() * columns, slot.depth}));
       weights.push_back(t.shared(weights.empty() ? "b" : "b_rest", precision_.operand, {rows, slot.depth}));
     }
-    const auto ring = t.pipeline("ring", stages, patches), beside = t.pipeline("beside", stay ? 1 : stages, weights);
+    std::vector<tile::PipelineId> rings;
+    for (std::int64_t i = 0; i < own; ++i) rings.push_back(t.pipeline(draft.name("ring", i), stages, {patches[at(i)]}));
+    const auto beside = t.pipeline("beside", stay ? 1 : stages, weights);
     const auto fetch = [&](const Index& row) {
       t.produce(beside, [&] {
         for (std::size_t i = 0; i < from.size(); ++i)
@@ -152,19 +159,37 @@ class Im2win : public Family {
     };
     for (std::int64_t i = 0; i < own; ++i) windows.push_back(slot.windows(t, patches[at(i)], draft.name("windows", i)));
 
-    const auto tiles = [&](const std::function<void(const Index&)>& body) {  // the first of a turn's
-      t.for_("turn", tile::block(0) / cluster, turns, workers,
-             [&](const Index& turn) { body((cluster > 1 ? turn * cluster + tile::cluster_rank() : turn) * own); });
+    // The first tile of a turn's.
+    const auto first_of = [&](const Index& turn) { return (cluster > 1 ? turn * cluster + tile::cluster_rank() : turn) * own; };
+    const auto all_turns = [&](const std::function<void(const Index&)>& body) {
+      t.for_("turn", tile::block(0) / cluster, turns, workers, body);
     };
+    // How many slots of the first consumer come before the first one of another.
+    const auto late = [&](std::int64_t number) { return field(s, "apart", 0) ? slot.count() * number / own : 0; };
     t.roles([&] {
       t.role("producer", 4, consumers > 1 ? 32 : 0, [&] {
         if (stay) fetch(0);
-        tiles([&](const Index& tile) {
+        const auto produce = [&](std::int64_t i, const Index& first, const Index& k) {
+          t.produce(rings[at(i)], [&] { t.copy(patch_of(order.at(first + i), k), t.all(patches[at(i)])); });
+        };
+        if (late(1) > 0) {
+          const Index mine = (Index(turns + workers - 1) - tile::block(0) / cluster) / workers * slot.count();
+          return t.for_("number", 0, mine + late(own - 1), 1, [&](const Index& number) {
+            for (std::int64_t i = 0; i < own; ++i) {
+              const Index of = number - late(i);
+              const auto begun = [&] {
+                produce(i, first_of(tile::block(0) / cluster + of / slot.count() * workers), of % slot.count());
+              };
+              const auto not_ended = [&] { i > 0 ? t.if_less(late(i) - 1, number, begun) : begun(); };
+              i < own - 1 ? t.if_less(number, mine + late(i), not_ended) : not_ended();
+            }
+          });
+        }
+        all_turns([&](const Index& turn) {
+          const Index first = first_of(turn);
           t.for_("k", 0, slot.count(), 1, [&](const Index& k) {
-            t.produce(ring, [&] {
-              for (std::int64_t i = 0; i < own; ++i) t.copy(patch_of(order.at(tile + i), k), t.all(patches[at(i)]));
-            });
-            if (!stay) fetch(k * columns + (n < columns ? order.at(tile).origin[c_.column] : Index(0)));
+            for (std::int64_t i = 0; i < own; ++i) produce(i, first, k);
+            if (!stay) fetch(k * columns + (n < columns ? order.at(first).origin[c_.column] : Index(0)));
           });
         });
       });
@@ -180,9 +205,10 @@ class Im2win : public Family {
         // What a row's windows are multiplied by, and its products then: of the slot that is read, and of the one that is multiplied.
         const TensorId unit = split ? reg("unit", Dtype::f32, 1) : a, next_back = split ? reg("next_back", Dtype::f32, 1) : a,
                        back = split ? reg("back", Dtype::f32, 1) : a;
-        // A slot's windows are read while those of the one before are multiplied.
+        // A slot's windows are read while those of the one before are multiplied, a tile's first beside the last of the tile before.
         const auto look = [&] {
-          t.consume(ring, 0, [&] { t.copy(t.all(windows[at(number)]), t.all(seen)); });
+          // Where their largest is looked for next, all reads have to end at once.
+          t.consume(rings[at(number)], split ? 0 : 1, [&] { t.copy(t.all(windows[at(number)]), t.all(seen)); });
           if (!split) return;
           const TensorId size = reg("size", Dtype::f32, slot.depth);
           t.map(size, tile::apply(ValueOp::abs, {t.value(seen)}));
@@ -191,7 +217,7 @@ class Im2win : public Family {
           t.map(unit, halves::unit_of(t.value(unit)));
         };
         const auto add_up = [&] { t.map(acc, tile::apply(ValueOp::fma, {t.value(part), t.value(back), t.value(acc)})); };
-        const auto multiply = [&](const Index& k) {
+        const auto multiply = [&](const Index& turn, const Index& k) {
           const auto add = [&](TensorId x, std::size_t which) {
             t.mma(part, t.all(x), t.tile(weights[which], {stay ? k * n : 0, 0}, {n, slot.depth}), false, true);
           };
@@ -203,17 +229,17 @@ class Im2win : public Family {
           t.map(a, t.value(seen));
           if (split) t.map(rest, t.value(seen) - t.value(a));
           stay ? add_all() : t.consume(beside, 1, add_all);
-          t.if_less(k + 1, slot.count(), look);
+          t.if_less((k + 1 - slot.count()) * workers, Index(turns - workers) - turn, look);  // unless it is the last turn's last
         };
         const auto multiply_all = [&] {
-          tiles([&](const Index& first) {
-            const Index tile = first + number;
-            look();
+          look();
+          all_turns([&](const Index& turn) {
+            const Index tile = first_of(turn) + number;
             t.fill(acc, 0);
             if (split) t.fill(part, 0), t.fill(back, 0);
             t.for_("sum", 0, slot.count(), 1, [&](const Index& k) {
               if (split) add_up(), t.fill(part, 0);
-              multiply(k);
+              multiply(turn, k);
             });
             if (split) add_up();
             const auto finish = [&] {

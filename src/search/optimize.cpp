@@ -31,8 +31,9 @@ Track default_track(const graph::Graph& graph) {
   return types.contains(Dtype::bf16) ? Track::bf16 : types.contains(Dtype::f16) ? Track::fp16 : Track::fp8;
 }
 
-Result<graph::Graph> planned(graph::Graph graph, const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
+Result<graph::Graph> planned(graph::Graph given, const target::Capabilities& capabilities) {
+  WARPLOOM_TRY(graph::Graph graph, graph::decompose(std::move(given)));
+  if (capabilities.gpu) { WARPLOOM_TRY(graph, graph::align_rows(std::move(graph))); }
   // On a GPU blocks look back at each other instead, along lines whose elements 32 bits count.
   const auto is_long = [](const graph::Tensor& tensor) {
     return std::ranges::any_of(tensor.shape, [](std::int64_t size) { return size > kernels::kLongestAxis; });

@@ -185,7 +185,7 @@ struct Produce {
 };
 struct Consume {
   PipelineId pipeline = -1;
-  int lag = 0;  // matrix instructions of this many slots may still be in flight when the next slot is taken
+  int lag = 0;  // the matrix instructions, or the threads' reads, of so many slots may be under way when the next slot is taken
   Body body;
 };
 struct Role {

@@ -101,6 +101,23 @@ bool synced_with_the_next_slot(const Lines& lines, const Mutant& m) {
   return others > 0 && has(lines[at(m) + 1], "_pending) {");
 }
 
+// The first slot of its ring, outside loops.
+bool first_slot(const Lines& lines, const Mutant& m) {
+  for (std::size_t i = at(m); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
+    if (has(lines[i], "for (")) return false;
+  std::size_t consume = at(m);
+  while (consume > 0 && !has(lines[consume], "// consume ")) --consume;
+  std::size_t role = consume;
+  while (role > 0 && !has(lines[role], "{  // ")) --role;
+  return role > 0 && std::count(lines.begin() + static_cast<std::ptrdiff_t>(role),
+                                lines.begin() + static_cast<std::ptrdiff_t>(consume), lines[consume]) == 0;
+}
+// So that no slot before it is handed back.
+bool none_pending(const Lines& lines, const Mutant& m) {
+  const std::size_t pending = has(lines[at(m) + 2], "_pending) {") ? at(m) + 2 : head_of(lines, at(m));
+  return has(lines[pending], "_pending) {") && first_slot(lines, m);
+}
+
 bool nothing_follows(const Lines& lines, const Mutant& m) {
   return std::all_of(lines.begin() + m.line + 1, lines.end(), [](const std::string& line) {
     return line.find_first_not_of(" }") == line.npos || has(line, "cluster_sync") || has(line, "WL_EXPORT");
@@ -260,6 +277,9 @@ const Equivalent kEquivalent[] = {
     {"wgmma_commit", "behind the wait", waited_this_round,
      "the slot that is handed back here was waited for earlier in the round"},
     {"sync_warp", "removed", synced_with_the_next_slot, "a slot is handed back behind the sync_warp of the next one"},
+    {"phase", "never flips", first_slot, "the first of several slots"},
+    {"fence_async_shared", "", none_pending, "no slot has been read before"},
+    {"mbarrier_arrive", "", none_pending, "no slot has been read before"},
     {"bulk_wait", "for the reads alone", nothing_follows,
      "a block may end once the engine has read its shared memory; the writes complete before the grid does"},
     {"bulk_commit", "removed", committed_later, "a later group of the same thread holds the stores"},

@@ -51,7 +51,6 @@ Result<Outputs> blocks(Writer& w) {  // DepthToSpace, SpaceToDepth
   const std::int64_t b = w.node.integer("blocksize");
   const std::string mode = w.node.attribute<std::string>("mode", "DCR");
   if (b < 1 || b > kMostBlock) return w.error(kAttribute, "blocksize has an unfit value", "1 or more", b);
-  if (mode != "DCR" && mode != "CRD") return w.error(kAttribute, "mode has an unknown value", "DCR or CRD", mode);
   const bool spread = w.node.op == OpKind::DepthToSpace;
   if (in.size() != 4 || (spread ? in[1] % (b * b) != 0 : in[2] % b != 0 || in[3] % b != 0))
     return w.error(kShape, "blocks do not fit the input", fmt::format("4 axes, with blocks of {}", b), in);

@@ -23,9 +23,6 @@ Id scaled(Writer& w, Id y, Id scale, Id bias) {
 Result<List> normalized_axes(const Question& q) {
   WARPLOOM_CHECK(same_type(q, true));
   WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-  if (q.node.integer("stash_type", 1) != 1)
-    return q.error(kAttribute, "statistics in another type than f32 are not supported", "stash_type 1",
-                   q.node.integer("stash_type"));
   const Shape line = entries(q.in(0).shape, axis);
   for (std::size_t i : {1u, 2u})
     if (q.has(i)) {

@@ -1,11 +1,6 @@
 #include "graph/graph.h"
 #include "base/rows.h"
 namespace warploom::graph {
-namespace {
-std::string to_text(std::int64_t value) { return std::to_string(value); }
-std::string to_text(double value) { return fmt::format("{}", value); }
-std::string to_text(const std::string& value) { return "\"" + value + "\""; }
-}  // namespace
 std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
   return row_where<TensorId>(tensors, wanted, &Tensor::name);
 }
@@ -39,6 +34,11 @@ std::string to_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(s
 std::string to_text(const TensorInfo& tensor) {
   return fmt::format("{} {} {}", tensor.name, name_of(tensor.dtype), to_text(tensor.shape));
 }
+std::string to_text(const Attribute& value) {
+  if (const auto* const text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
+  if (const auto* const list = std::get_if<Shape>(&value)) return to_text(*list);
+  return std::holds_alternative<double>(value) ? fmt::format("{}", std::get<double>(value)) : std::to_string(std::get<0>(value));
+}
 std::string to_text(const Graph& graph) {
   std::string text = fmt::format("graph {}\n", graph.name);
   const auto name = [&](TensorId id) { return id == kAbsent ? std::string("_") : graph.tensor(id).name; };
@@ -52,8 +52,7 @@ std::string to_text(const Graph& graph) {
     if (tensor.constant) text += fmt::format("  constant {}\n", to_text(tensor));
   for (const Node& node : graph.nodes) {
     std::vector<std::string> attributes;
-    for (const auto& [key, value] : node.attributes)
-      attributes.push_back(fmt::format(" {}={}", key, std::visit([](const auto& v) { return to_text(v); }, value)));
+    for (const auto& [key, value] : node.attributes) attributes.push_back(fmt::format(" {}={}", key, to_text(value)));
     text += fmt::format("  {} = {}({}){}", names(node.outputs), name_of(node.op), names(node.inputs), fmt::join(attributes, ""));
     if (!node.outputs.empty() && node.outputs[0] != kAbsent)
       text += fmt::format(" : {} {}", name_of(graph.tensor(node.outputs[0]).dtype), to_text(graph.tensor(node.outputs[0]).shape));

@@ -122,8 +122,9 @@ std::int64_t byte_count(const TensorInfo& tensor);
 std::vector<std::int64_t> strides_of(const Shape& shape);  // packed row-major, in elements
 std::string to_text(const Shape& shape);                   // "[512,1024]"
 std::string to_text(const TensorInfo& tensor);             // "x f32 [512,1024]"
-std::string to_text(const Graph& graph);                   // one line a node, for people and tests
-std::string place_of(const Node& node);                    // "node 'mm' (MatMul)"
+std::string to_text(const Attribute& value);
+std::string to_text(const Graph& graph);  // one line a node, for people and tests
+std::string place_of(const Node& node);   // "node 'mm' (MatMul)"
 
 // Element count with the limits above: onnx-too-large or onnx-dynamic-shape (a negative dimension) otherwise.
 Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place);

@@ -16,6 +16,11 @@ Status complete_attributes(Node& node) {
     } else if (given->second.index() != static_cast<std::size_t>(row->kind)) {
       return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", row->name), place_of(node),
                    std::string(kKindNames[static_cast<std::size_t>(row->kind)]), std::string(kKindNames[given->second.index()])});
+    } else if (!row->among.empty() && std::ranges::count(row->among, given->second) == 0) {
+      std::vector<std::string> values;
+      for (const Attribute& value : row->among) values.push_back(to_text(value));
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("this value of attribute {} is not supported", row->name),
+                   place_of(node), fmt::format("{}", fmt::join(values, ", ")), to_text(given->second)});
     }
   }
   for (const auto& [key, value] : node.attributes)

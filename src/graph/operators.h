@@ -83,6 +83,7 @@ struct AttributeRow {
   AttributeKind kind;
   std::int64_t since;
   std::optional<Attribute> otherwise;
+  std::vector<Attribute> among = {};  // the values that are supported; none named: all
 };
 std::vector<const AttributeRow*> attributes_of(OpKind op);
 const AttributeRow* attribute_named(OpKind op, std::string_view name);  // null: it has none of that name

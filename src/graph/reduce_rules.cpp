@@ -45,10 +45,7 @@ Result<WindowSpec> declared_window(const Question& q) {
   WARPLOOM_TRY(spec.strides, spatial(q, "strides", count, 1, 1));
   WARPLOOM_TRY(spec.dilations, spatial(q, "dilations", count, 1, 1));
   WARPLOOM_TRY(spec.before, spatial(q, "pads", 2 * count, 0, 0));
-  const std::string automatic = auto_pad(q);
-  if (automatic != "NOTSET" && automatic != "VALID" && automatic != "SAME_UPPER" && automatic != "SAME_LOWER")
-    return q.error(kAttribute, "auto_pad has an unknown value", "NOTSET, VALID, SAME_UPPER, SAME_LOWER", automatic);
-  if (automatic != "NOTSET") spec.before.assign(2 * count, 0);
+  if (auto_pad(q) != "NOTSET") spec.before.assign(2 * count, 0);
   spec.after = entries(spec.before, count, 2 * count);
   spec.before.resize(count);
   return spec;
@@ -192,8 +189,6 @@ Result<Answer> cum_sum(const Question& q) {
 
 Result<Answer> pool(const Question& q) {
   WARPLOOM_CHECK(check_number(q, 0, q.node.op != OpKind::MaxPool));
-  if (q.node.integer("storage_order") != 0)
-    return q.error(kAttribute, "indices in column order are not supported", "storage_order 0", "1");
   WARPLOOM_TRY(const WindowSpec spec, window_spec(q));
   Answer answer = windows(q, spec, q.in(0).shape[1]);
   (*answer.reads[0])[1].axis = 1;

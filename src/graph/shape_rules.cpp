@@ -73,11 +73,6 @@ Result<Answer> pointwise(const Question& q) {
 
 Result<Answer> pointwise_float(const Question& q) {
   WARPLOOM_CHECK(same_type(q, true));
-  if (q.node.op == OpKind::Gelu) {
-    const std::string approximate = q.node.text("approximate");
-    if (approximate != "none" && approximate != "tanh")
-      return q.error(kAttribute, "approximate has an unknown value", "none or tanh", approximate);
-  }
   WARPLOOM_TRY(Answer answer, broadcast_all(q, q.in(0).dtype));
   if (q.node.op == OpKind::PRelu && answer.shape != q.in(0).shape)
     return q.error(kShape, "the slope does not stretch to the input", q.in(0).shape, q.in(1).shape);

@@ -194,8 +194,6 @@ Result<Answer> slice(const Question& q) {
 
 Result<Answer> pad(const Question& q) {
   const std::string mode = q.node.attribute<std::string>("mode", "constant");
-  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
-    return q.error(kAttribute, "the mode of a Pad is not supported", "constant, edge, reflect or wrap", mode);
   if (q.has(2) && (q.in(2).dtype != q.in(0).dtype || element_count(q.in(2).shape) != 1))
     return type_error(q, fmt::format("one value of {}", name_of(q.in(0).dtype)), q.in(2));
   Shape shape = q.in(0).shape;

@@ -4,7 +4,6 @@
 // type's significand holds, as a fraction in [-1, 1) (integers: [0, 4); booleans: fair), times a power of two where it is the weights of
 // a network, without its sign where it is a variance. So every value is exact in its type, and a bundle's check.cpp makes the same bits without any rounding.
 
-#include <new>
 #include "base/random.h"
 #include "export/bundle.h"
 #include "graph/parallel.h"

@@ -19,6 +19,16 @@ Id scaled(Writer& w, Id y, Id scale, Id bias) {
   return bias != kAbsent ? w.add(y, bias, "y") : y;
 }
 
+Status check_power(const Question& q) {
+  const std::int64_t p = q.node.integer("p", 2), most = q.node.op == OpKind::LpNormalization ? 2 : 64;
+  if (p >= 1 && p <= most) return ok();
+  return q.error(kAttribute, "the norm's p is not supported", most == 2 ? "1 or 2" : "1 to 64", p);
+}
+Status check_channels(const Question& q) {
+  if (q.in(0).shape.size() >= 2) return ok();
+  return q.error(kShape, "an input lacks its channels", "2 axes or more", q.in(0).shape);
+}
+
 // Layers: statistics over the axes from the attribute's on.
 Result<List> normalized_axes(const Question& q) {
   WARPLOOM_CHECK(same_type(q, true));
@@ -272,9 +282,7 @@ Result<Outputs> arg_extreme(Writer& w) {
   Id found = w.make(OpKind::Equal, {x, best}, "equal");
   if (is_float(w.dtype(x))) found = w.make(OpKind::Or, {found, w.make(OpKind::IsNaN, {x}, "nan")}, "found");
   const bool last = w.node.integer("select_last_index") != 0;
-  Shape along(line.size(), 1);
-  along[0] = line[0];
-  const Id place = w.table(Dtype::i64, along, "places", [](std::int64_t i) { return i; });
+  const Id place = w.table(Dtype::i64, with(Shape(line.size(), 1), 0, line[0]), "places", [](std::int64_t i) { return i; });
   const Id none = w.constant(Dtype::i64, {}, {last ? -1 : static_cast<double>(line[0])}, "none");
   const Id where = w.make(OpKind::Where, {found, place, none}, "where");
   return Outputs{w.reduce(last ? OpKind::ReduceMax : OpKind::ReduceMin, where, axis, "y", w.keepdims())};
@@ -340,11 +348,6 @@ Result<Outputs> conv_transpose(Writer& w) {
   const Shape in = w.shape(w.raw(0)), given = w.shape(w.raw(1)), strides = std::exchange(spec.strides, Shape(count, 1));
   const std::int64_t groups = w.node.integer("group", 1);
   const Id zero = w.scalar(0, w.raw(0), "zero");
-  const auto padded = [&](Id of, const List& before, const List& after, std::string_view what) {  // less than 0 crops
-    const List pads = chained(before, after);
-    if (std::ranges::all_of(pads, [](std::int64_t p) { return p == 0; })) return of;
-    return w.make(OpKind::Pad, {of, w.list(pads, what), zero}, what);
-  };
   Shape apart = {given[0], given[1]}, dilated = apart, phased = {groups, given[0] / groups, given[1]};
   Shape turned = {groups * given[1], phased[1]}, stacked = {in[0], turned[0]}, laid = stacked;
   List between(2, 0), lead(2, 0), behind(2, 0), order = {0, 2}, exchanged = {0, 1}, crop(2, 0), cropped(2, 0), first(2, 0),
@@ -379,8 +382,8 @@ Result<Outputs> conv_transpose(Writer& w) {
     exchanged.insert(exchanged.end(), {static_cast<std::int64_t>(2 + count + i), static_cast<std::int64_t>(2 + i)});
   }
   Id weights = w.raw(1);
-  if (dilated != given) weights = padded(w.reshape(weights, apart, "apart"), List(apart.size(), 0), between, "spread");
-  weights = padded(w.reshape(weights, dilated, "dilated"), lead, behind, "whole");
+  if (dilated != given) weights = w.pad(w.reshape(weights, apart, "apart"), List(apart.size(), 0), between, zero, "spread");
+  weights = w.pad(w.reshape(weights, dilated, "dilated"), lead, behind, zero, "whole");
   weights = w.make(OpKind::Transpose, {w.reshape(weights, phased, "taps")}, "phases", {{"perm", order}});
   turned[0] *= phases;
   const List back(count, -1), beyond(count, std::numeric_limits<std::int64_t>::min());
@@ -388,10 +391,10 @@ Result<Outputs> conv_transpose(Writer& w) {
                    {w.reshape(weights, chained(turned, spec.kernel), "turned"), w.list(back, "starts"), w.list(beyond, "ends"),
                     w.list(span(2, 2 + count), "axes"), w.list(back, "steps")},
                    "backwards");
-  Id y = windowed(w, OpKind::Conv, {padded(w.raw(0), crop, cropped, "cropped"), weights}, spec);
+  Id y = windowed(w, OpKind::Conv, {w.pad(w.raw(0), crop, cropped, zero, "cropped"), weights}, spec);
   if (phases > 1) {
     y = w.make(OpKind::Transpose, {w.reshape(y, stacked, "stacked")}, "exchanged", {{"perm", exchanged}});
-    y = padded(w.reshape(y, laid, "laid"), first, last, "whole");
+    y = w.pad(w.reshape(y, laid, "laid"), first, last, zero, "whole");
   }
   return Outputs{biased(w, y)};
 }

@@ -43,6 +43,12 @@ Id Writer::reshape(Id x, const Shape& to, std::string_view what) {
   return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what, {{"allowzero", std::int64_t{1}}});
 }
 
+Id Writer::pad(Id x, const List& before, const List& after, Id zero, std::string_view what) {
+  const List pads = chained(before, after);
+  if (std::ranges::count(pads, 0) == std::ssize(pads)) return x;
+  return make(OpKind::Pad, {x, list(pads, fmt::format("{}_pads", what)), zero}, what);
+}
+
 Id Writer::mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims) {
   double count = 1;
   for (std::int64_t axis : axes) count *= static_cast<double>(shape(x)[axis]);
@@ -51,9 +57,7 @@ Id Writer::mean(Id x, const List& axes, std::string_view what, std::int64_t keep
 }
 
 Id Writer::along_channels(Id x, std::size_t of_rank, std::string_view what) {
-  Shape to(of_rank - 1, 1);
-  to[0] = shape(x)[0];
-  return reshape(x, to, what);
+  return reshape(x, with(Shape(of_rank - 1, 1), 0, shape(x)[0]), what);
 }
 
 Id Writer::inverse_root(Id x, double epsilon) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include "graph/evaluator.h"
 namespace warploom::graph {
@@ -22,32 +21,24 @@ void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inpu
   if (!power || to.magnitude) evaluate(expression, count, inputs, to);
   for (std::int64_t i = 0; i < count; ++i) {
     to.value[i] = settled(power ? std::pow(inputs[0].value[i], inputs[1].value[i]) : to.value[i]);
-    if (to.magnitude && settle == Settle::round && is_float(dtype) && !std::isinf(to.value[i]))
-      to.magnitude[i] += std::fabs(to.value[i]);
+    if (to.magnitude && rounds && !std::isinf(to.value[i])) to.magnitude[i] += std::fabs(to.value[i]);
   }
-}
-
-double ScalarFunction::settled(double value) const {
-  switch (settle) {
-    case Settle::keep: return value;
-    case Settle::wrap: return wrapped(dtype, value);
-    case Settle::round: break;
-  }
-  const double stored = rounded(dtype, value), largest = dtype == Dtype::e4m3 ? 448 : 57344;
-  return saturate && !std::isnan(value) && !(std::fabs(stored) <= largest) ? std::copysign(largest, value) : stored;
 }
 
 ScalarFunction scalar_function(const Graph& graph, const Node& node) {
-  using Settle = ScalarFunction::Settle;
-  ScalarFunction f;
-  f.power = node.op == OpKind::Pow;
-  f.expression = *expression_of(graph, node);
-  f.dtype = graph.tensor(node.outputs[0]).dtype;
-  const Dtype from = graph.tensor(node.inputs[0]).dtype;
-  const bool floats = is_float(f.dtype) || is_float(from), moves = node.op == OpKind::Identity || node.op == OpKind::Where;
-  if (node.op == OpKind::Cast && floats && !holds(f.dtype, from)) f.settle = Settle::round;
-  else if (!is_float(f.dtype) && !moves) f.settle = Settle::wrap;
-  f.saturate = is_float(f.dtype) && bits_of(f.dtype) == 8 && node.integer("saturate", 1) != 0;
+  ScalarFunction f{node.op == OpKind::Pow, *expression_of(graph, node)};
+  const Dtype from = graph.tensor(node.inputs[0]).dtype, to = graph.tensor(node.outputs[0]).dtype;
+  const bool moves = node.op == OpKind::Identity || node.op == OpKind::Where;
+  if (node.op == OpKind::Cast && (is_float(to) || is_float(from)) && !holds(to, from)) {
+    f.rounds = is_float(to);
+    const bool saturates = f.rounds && bits_of(to) == 8 && node.integer("saturate", 1) != 0;  // overflow gives the largest number
+    f.settled = [=](double value) {
+      const double stored = rounded(to, value), largest = to == Dtype::e4m3 ? 448 : 57344;
+      return saturates && !std::isnan(value) && !(std::fabs(stored) <= largest) ? std::copysign(largest, value) : stored;
+    };
+  } else if (!is_float(to) && !moves) {
+    f.settled = [=](double value) { return wrapped(to, value); };
+  }
   return f;
 }
 

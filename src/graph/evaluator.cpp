@@ -12,6 +12,7 @@ using Unset = boost::noinit_adaptor<std::allocator<double>>;
 struct Storage {  // of a tensor that was computed, over a box
   std::vector<double, Unset> value, magnitude;
   double* error(std::int64_t at) { return magnitude.empty() ? nullptr : magnitude.data() + at; }
+  void fill(double with) { std::ranges::fill(value, with), std::ranges::fill(magnitude, 0.0); }
 };
 
 // What is known of a tensor, or of an operand in an output's coordinates: element x (coordinates in the whole tensor) is at
@@ -229,7 +230,7 @@ class Evaluator {
   }
 
   void product(const Node& node, const Box& box, Storage& fresh) {
-    std::ranges::fill(fresh.value, 0.0), std::ranges::fill(fresh.magnitude, 0.0);  // products are added
+    fresh.fill(0);  // products are added
     if (volume(box) == 0) return;
     if (class_of(node.op) == OpClass::convolution) convolution(node, box, fresh);
     else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), fresh);
@@ -336,10 +337,7 @@ class Evaluator {
     if (count == 0) taps.back() = 0;
     const auto outer = offsets(taps, steps);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
-    const double start = dtype == Dtype::boolean ? reducer.start > 0
-                         : is_float(dtype)       ? reducer.start
-                                                 : rounded(dtype, reducer.start);
-    std::ranges::fill(fresh.value, start), std::ranges::fill(fresh.magnitude, 0.0);
+    fresh.fill(dtype == Dtype::boolean ? reducer.start > 0 : rounded(dtype, reducer.start));
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
@@ -362,8 +360,7 @@ class Evaluator {
   // Every line along the scanned axis from its first element on, whatever part of it is wanted.
   void scan(const Node& node, const Box& box, Storage& fresh) {
     const View &from = view(node.inputs[0]), &to = view(node.outputs[0]);
-    const Access access = *access_of(graph_, node, 0);
-    const auto axis = static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) - access.begin());
+    const std::size_t axis = whole_axis(*access_of(graph_, node, 0));
     const std::int64_t size = shape(node.inputs[0])[axis];
     const bool reverse = node.integer("reverse") != 0;
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
@@ -438,10 +435,7 @@ class Evaluator {
     const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
-    if (size == 0) {
-      fresh.value.assign(fresh.value.size(), 0), fresh.magnitude.assign(fresh.magnitude.size(), 0);
-      return;
-    }
+    if (size == 0) return fresh.fill(0);
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       std::vector<double> indices(n);
       load(chosen, at, n, indices.data(), nullptr);

@@ -2,6 +2,7 @@
 // is a row there and a rule: a composite's writes its primitives, a primitive's says types, shapes and what is read where, and then it
 // has arithmetic in pointwise.cpp or evaluator.cpp.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <span>
@@ -48,7 +49,10 @@ struct AxisSource {
   std::int64_t begin = 0, step = 1;
   std::int64_t taps = 1, dilation = 1;
 };
-using Access = std::vector<AxisSource>;  // one an axis of the input
+using Access = std::vector<AxisSource>;                // one an axis of the input
+inline std::size_t whole_axis(const Access& access) {  // the first that is
+  return static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) - access.begin());
+}
 
 // What a primitive makes of its inputs' types and shapes: its output's, and where each input is read; nothing where no element of it
 // is read, or (views) where the order is that of the flat index.

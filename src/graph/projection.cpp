@@ -1,5 +1,4 @@
 #include "graph/projection.h"
-#include <cmath>
 #include "base/random.h"
 #include "graph/evaluator.h"
 #include "graph/rules.h"

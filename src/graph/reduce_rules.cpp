@@ -70,17 +70,6 @@ Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
   return q.error(kShape, fmt::format("input {} does not fit the channels", i), Shape{size}, q.in(i).shape);
 }
 
-Status check_power(const Question& q) {
-  const std::int64_t p = q.node.integer("p", 2), most = q.node.op == OpKind::LpNormalization ? 2 : 64;
-  if (p >= 1 && p <= most) return ok();
-  return q.error(kAttribute, "the norm's p is not supported", most == 2 ? "1 or 2" : "1 to 64", p);
-}
-
-Status check_channels(const Question& q) {
-  if (q.in(0).shape.size() >= 2) return ok();
-  return q.error(kShape, "an input lacks its channels", "2 axes or more", q.in(0).shape);
-}
-
 Status check_weights(const Question& q) {  // [M,C/g,..], turned round [C,M/g,..]
   WARPLOOM_CHECK(same_type(q, true));
   const Shape &in = q.in(0).shape, &weights = q.in(1).shape;

@@ -74,8 +74,7 @@ Result<std::vector<TensorId>> resize(Writer& w) {
     along.length = static_cast<std::int64_t>(length);
     if (along.length == shape[axis] && along.scale == 1) continue;
     shape[axis] = along.length;
-    Shape column(shape.size(), 1);
-    column[axis] = along.length;
+    const Shape column = with(Shape(shape.size(), 1), axis, along.length);
     TensorId sum = kAbsent;
     for (int t = 0; t < along.taps(); ++t) {
       const TensorId from = w.table(Dtype::i64, {along.length}, "from", [&](std::int64_t to) { return along.from(to, t); });

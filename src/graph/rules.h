@@ -34,8 +34,6 @@ inline Result<std::size_t> checked_axis(const Question& q) {
 // Distinct normalised axes, ascending.
 Result<List> axes(const Question& q, const List& wanted, std::size_t rank);
 Status check_vector(const Question& q, std::size_t i, std::int64_t size);  // an input of so many elements, if it is there
-Status check_power(const Question& q);                                     // the p of a norm
-Status check_channels(const Question& q);                                  // a batch, channels, and maybe more
 Status check_weights(const Question& q);                                   // a convolution's, and its bias
 
 // Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and is folded where it is known.
@@ -81,6 +79,8 @@ class Writer : public Question {
 
   Id cast(Id x, Dtype to, std::string_view what);
   Id reshape(Id x, const Shape& to, std::string_view what);
+  // By so much before and behind each axis, less than 0 crops; `zero` is what is put there.
+  Id pad(Id x, const List& before, const List& after, Id zero, std::string_view what);
   Id reduce(OpKind op, Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1) {
     return axes.empty() ? x : make(op, {x}, what, {{"axes", axes}, {"keepdims", keepdims}});
   }
@@ -118,6 +118,7 @@ inline List span(std::size_t begin, std::size_t end) {
   std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(begin));
   return axes;
 }
+inline List with(List list, std::size_t at, std::int64_t value) { return list[at] = value, list; }
 inline List chained(List first, const List& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;

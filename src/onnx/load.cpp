@@ -3,7 +3,6 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
-#include <new>
 #include "base/file.h"
 #include "onnx/model.h"
 namespace warploom {

@@ -2,9 +2,6 @@
 #include "graph/rules.h"
 namespace warploom::graph::rewrites {
 namespace {
-using Id = TensorId;
-using Outputs = std::vector<Id>;
-
 struct Normalized {
   Id y, mean, inverse;
 };
@@ -116,7 +113,7 @@ Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
     return 1 / std::max(count, 1.0);
   });
 }
-}  // namespace
+
 Id softmax_along(Writer& w, Id x, std::size_t at, bool logarithm) {
   const List axis = span(at, at + 1);
   const Id shifted = w.sub(x, w.reduce(OpKind::ReduceMax, x, axis, "max"), "shifted");
@@ -124,7 +121,7 @@ Id softmax_along(Writer& w, Id x, std::size_t at, bool logarithm) {
   if (logarithm) return w.sub(shifted, w.make(OpKind::Log, {sum}, "log"), "y");
   return w.mul(powers, w.make(OpKind::Reciprocal, {sum}, "inverse"), "y");
 }
-
+}  // namespace
 Result<Outputs> none(Writer& w) { return w.error(ErrorCode::kInternal, "a primitive is to be rewritten"); }
 
 Result<Outputs> gemm(Writer& w) {
@@ -190,6 +187,44 @@ Result<Outputs> softmax(Writer& w) {
   WARPLOOM_CHECK(same_type(w, true));
   WARPLOOM_TRY(const std::size_t at, checked_axis(w));
   return Outputs{softmax_along(w, w.wide(0), at, w.node.op == OpKind::LogSoftmax)};
+}
+
+// SoftmaxCrossEntropyLoss, NegativeLogLikelihoodLoss: of logarithms [N,C,..] those of the classes [N,..], negative and weighted. What a
+// class picks is found by comparing, which reads the scores once.
+Result<Outputs> class_loss(Writer& w) {
+  const Shape scores = w.in(0).shape, classes = w.in(1).shape;
+  if (!is_wide_float(w.in(0).dtype) || (w.has(2) && w.in(2).dtype != w.in(0).dtype))
+    return type_error(w, "scores and weights f64, f32, bf16 or f16, alike", w.in(w.has(2) ? 2 : 0).dtype);
+  WARPLOOM_CHECK(check_indices(w));
+  if (scores.size() < 2 || classes != chained({scores[0]}, entries(scores, 2)))
+    return w.error(kShape, "classes do not fit the scores", "[N,C,..] and [N,..]", to_text(scores) + " and " + to_text(classes));
+  WARPLOOM_CHECK(check_vector(w, 2, scores[1]));
+  const std::string reduction = w.node.text("reduction");
+  const Id x = w.wide(0), zero = w.scalar(0, x, "zero"), one = w.scalar(1, x, "one");
+  const bool soft = w.node.op == OpKind::SoftmaxCrossEntropyLoss;
+  const Id logs = soft ? softmax_along(w, x, 1, true) : x;
+  const Id label = w.reshape(w.cast(w.raw(1), Dtype::i64, "label"), chained({scores[0], 1}, entries(scores, 2)), "labels");
+  const Shape line = with(Shape(scores.size() - 1, 1), 0, scores[1]);
+  const Id hit = w.make(OpKind::Equal, {label, w.table(Dtype::i64, line, "class", [](std::int64_t i) { return i; })}, "hit");
+  const auto picked = [&](Id of, std::string_view what) {
+    return w.reduce(OpKind::ReduceSum, w.make(OpKind::Where, {hit, of, zero}, what), {1}, what, 0);
+  };
+  Id loss = w.make(OpKind::Neg, {picked(logs, "picked")}, "loss"), weight = kAbsent;
+  if (w.has(2)) weight = picked(w.along_channels(w.wide(2), scores.size(), "weights"), "weight");
+  if (weight != kAbsent) loss = w.mul(loss, weight, "weighted");
+  if (w.node.attributes.contains("ignore_index")) {
+    const Id which = w.reshape(label, classes, "which"),
+             nobody = w.scalar(static_cast<double>(w.node.integer("ignore_index")), which, "nobody");
+    const Id ignored = w.make(OpKind::Equal, {which, nobody}, "ignored");
+    loss = w.make(OpKind::Where, {ignored, zero, loss}, "kept");
+    weight = w.make(OpKind::Where, {ignored, zero, weight == kAbsent ? one : weight}, "counted");
+  }
+  const List all = span(0, classes.size());
+  if (reduction == "mean" && weight == kAbsent) loss = w.mean(loss, all, "y", 0);
+  else if (reduction != "none") loss = w.reduce(OpKind::ReduceSum, loss, all, "sum", 0);
+  if (reduction == "mean" && weight != kAbsent)
+    loss = w.make(OpKind::Div, {loss, w.reduce(OpKind::ReduceSum, weight, all, "share", 0)}, "y");
+  return soft ? Outputs{loss, w.cast(logs, w.in(0).dtype, "log_prob")} : Outputs{loss};
 }
 
 Result<Outputs> layer_norm(Writer& w) {

@@ -7,6 +7,52 @@
 #include "graph/parallel.h"
 namespace warploom::graph {
 namespace {
+// Every value of `from` is a value of `to`.
+bool holds(Dtype to, Dtype from) {
+  if (to == from || to == Dtype::f64) return true;
+  if (to != Dtype::f32) return is_float(to) && from == Dtype::boolean;
+  return is_float(from) ? from != Dtype::f64 : bits_of(from) <= 8;
+}
+}  // namespace
+double wrapped(Dtype dtype, double value) {
+  if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
+  if (!std::isfinite(value)) return 0;
+  const double span = std::ldexp(1.0, bits_of(dtype)), low = std::remainder(std::trunc(value), span);  // [-span/2, span/2]
+  if (!is_signed(dtype)) return low < 0 ? low + span : low;
+  return low == span / 2 ? -low : low;
+}
+
+void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const {
+  if (!power || to.magnitude) evaluate(expression, count, inputs, to);
+  for (std::int64_t i = 0; i < count; ++i) {
+    to.value[i] = settled(power ? std::pow(inputs[0].value[i], inputs[1].value[i]) : to.value[i]);
+    if (to.magnitude && rounds && !std::isinf(to.value[i])) to.magnitude[i] += std::fabs(to.value[i]);
+  }
+}
+
+ScalarFunction scalar_function(const Graph& graph, const Node& node) {
+  ScalarFunction f{node.op == OpKind::Pow, *expression_of(graph, node)};
+  const Dtype from = graph.tensor(node.inputs[0]).dtype, to = graph.tensor(node.outputs[0]).dtype;
+  const bool moves = node.op == OpKind::Identity || node.op == OpKind::Where;
+  if (node.op == OpKind::Cast && (is_float(to) || is_float(from)) && !holds(to, from)) {
+    f.rounds = is_float(to);
+    const bool saturates = f.rounds && bits_of(to) == 8 && node.integer("saturate", 1) != 0;  // overflow gives the largest number
+    f.settled = [=](double value) {
+      const double stored = rounded(to, value), largest = to == Dtype::e4m3 ? 448 : 57344;
+      return saturates && !std::isnan(value) && !(std::fabs(stored) <= largest) ? std::copysign(largest, value) : stored;
+    };
+  } else if (!is_float(to) && !moves) {
+    f.settled = [=](double value) { return wrapped(to, value); };
+  }
+  return f;
+}
+
+std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat) {
+  std::vector<std::int64_t> at(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0; flat /= shape[i]) at[i] = flat % shape[i];
+  return at;
+}
+namespace {
 // Leaves numbers as memory has them, so that the threads that compute them are the first to touch its pages.
 using Unset = boost::noinit_adaptor<std::allocator<double>>;
 struct Storage {  // of a tensor that was computed, over a box
@@ -330,9 +376,7 @@ class Evaluator {
     const Reducer& reducer = *std::ranges::find(kReducers, node.op, &Reducer::op);
     const bool window = class_of(node.op) == OpClass::window;
     const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]), from = projected(node, 0, in);
-    Taps taken = taps_of(node, 0, in);
-    Shape& taps = taken.count;
-    const std::vector<std::int64_t>& steps = taken.steps;
+    auto [taps, steps] = taps_of(node, 0, in);
     const std::int64_t count = window || taps.empty() ? 1 : std::exchange(taps.back(), 1);
     if (count == 0) taps.back() = 0;
     const auto outer = offsets(taps, steps);

@@ -24,11 +24,6 @@ double wrapped(Dtype dtype, double value);
 
 std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat);
 
-// Computes a node whose inputs are all constant (Shape: whatever its input) into its output's constant, if the output is
-// small enough to be worth it and the operator is no contraction, convolution or window.
-inline constexpr std::int64_t kMaxFoldedElements = 16384;
-void fold(Graph& graph, const Node& node);
-
 // Which part of every tensor a part of an output needs: boxes (a range along every axis), pushed back through the graph.
 struct Box {
   Shape begin, size;

@@ -1,5 +1,4 @@
 #include "graph/operators.h"
-#include "base/rows.h"
 namespace warploom::graph {
 namespace rules {
 #define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) Rule rule;
@@ -104,13 +103,13 @@ std::string supported_operators() {
   for (const Operator& row : kOperators)
     if (row.since != kInternal) names.push_back(row.name);
   std::ranges::sort(names);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return listed(names);
 }
 
 std::vector<const AttributeRow*> attributes_of(OpKind op) {
   std::vector<const AttributeRow*> rows;
   for (const AttributeGroup& group : kAttributes)
-    if (std::ranges::count(group.ops, op) > 0)
+    if (contains(group.ops, op))
       for (const AttributeRow& row : group.rows) rows.push_back(&row);
   return rows;
 }
@@ -135,7 +134,7 @@ std::int64_t terms_of(const Graph& graph, const Node& node) {
   constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window, OpClass::reduction,
                                     OpClass::scan};
   const OpClass kind = class_of(node.op);
-  if (std::ranges::count(kCombines, kind) == 0) return 1;
+  if (!contains(kCombines, kind)) return 1;
   const std::size_t input = kind == OpClass::convolution ? 1 : 0;  // an output meets every weight of its channel
   const Access access = *access_of(graph, node, input);
   std::int64_t terms = 1;

@@ -66,7 +66,8 @@ std::optional<Access> access_of(const Graph& graph, const Node& node, std::size_
 
 // Writes a composite's primitives: the tensors that are its outputs, one each, or what is wrong with its inputs.
 class Writer;
-using Rewrite = Result<std::vector<TensorId>>(Writer&);
+using Outputs = std::vector<TensorId>;
+using Rewrite = Result<Outputs>(Writer&);
 
 inline constexpr int kVariadic = std::numeric_limits<int>::max();
 inline constexpr std::int64_t kInternal = 1000;  // since, of an operator that only decompose() makes
@@ -108,6 +109,4 @@ bool is_zero(const Tensor& tensor);  // a constant of nothing but zeros
 
 // Completes a node's attributes and fills in its outputs' types and shapes; `folds`: and their elements where they are known.
 Status infer_node(Graph& graph, Node& node, bool folds = true);
-// The outputs' types and shapes of a node whose attributes are complete: by its rule, or by those of its primitives.
-Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node);
 }  // namespace warploom::graph

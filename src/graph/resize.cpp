@@ -43,7 +43,7 @@ struct Along {
   }
 };
 }  // namespace
-Result<std::vector<TensorId>> resize(Writer& w) {
+Result<Outputs> resize(Writer& w) {
   Along along{w.node.text("mode"), w.node.text("coordinate_transformation_mode"), w.node.text("nearest_mode"),
               w.node.real("cubic_coeff_a"), w.node.integer("exclude_outside") != 0};
   Shape shape = w.in(0).shape;
@@ -87,6 +87,6 @@ Result<std::vector<TensorId>> resize(Writer& w) {
     }
     x = sum;
   }
-  return std::vector{x};
+  return Outputs{x};
 }
 }  // namespace warploom::graph::rewrites

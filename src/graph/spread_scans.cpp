@@ -36,7 +36,7 @@ Result<Graph> spread_scans(Graph graph, std::int64_t processors) {
     const std::size_t axis = whole_axis(*access_of(of, node, 0));
     return parts_of(of.tensor(node.inputs[0]).shape, axis, processors).count < 2;
   };
-  return rewritten(std::move(graph), stays, [&](Writer& w) -> Result<std::vector<TensorId>> {
+  return rewritten(std::move(graph), stays, [&](Writer& w) -> Result<Outputs> {
     const std::size_t axis = whole_axis(*access_of(w.graph, w.node, 0));
     const Dtype given = w.dtype(w.raw(0));
     const TensorId x = bits_of(given) < 32 ? w.cast(w.raw(0), Dtype::f32, "wide") : w.raw(0);
@@ -52,16 +52,14 @@ Result<Graph> spread_scans(Graph graph, std::int64_t processors) {
       return w.make(OpKind::CumSum, {of, w.constant(Dtype::i64, {}, {static_cast<double>(along)}, "axis")}, what,
                     {{"reverse", reverse}});
     };
-    Shape filled = whole, cut = whole;
-    filled[axis] += beyond;
-    cut[axis] = parts.count;
+    Shape cut = with(whole, axis, parts.count);
     cut.insert(cut.begin() + std::ptrdiff_t(axis) + 1, parts.length);
     const TensorId longer = pad(x, 0, beyond, "longer"), part = w.reshape(longer, cut, "parts"),
                    within = scan(part, axis + 1, "within"),  // first: so it comes into one region with the sum
         total = w.reduce(OpKind::ReduceSum, part, {std::int64_t(axis) + 1}, "totals"),
                    before = scan(pad(total, first, -first, "moved"), axis, "before"),
-                   y = w.reshape(w.add(within, before, "sums"), filled, "whole");
-    return std::vector{w.cast(pad(y, 0, -beyond, "y"), given, "narrow")};
+                   y = w.reshape(w.add(within, before, "sums"), with(whole, axis, whole[axis] + beyond), "whole");
+    return Outputs{w.cast(pad(y, 0, -beyond, "y"), given, "narrow")};
   });
 }
 }  // namespace warploom::graph

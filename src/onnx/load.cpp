@@ -81,12 +81,8 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
     const std::size_t sign = assumption.rfind('=');
     const std::string name = assumption.substr(0, sign), form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
     if (form != "lower" && form != "upper") return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
-    const auto is_it = [&](const onnx::ValueInfoProto& input) { return input.name() == name; };
-    if (std::ranges::none_of(graph.input(), is_it)) {
-      std::vector<std::string> names;
-      for (const auto& input : graph.input()) names.push_back(input.name());
-      return wrong("an assumption is of no input", fmt::format("one of {}", fmt::join(names, ", ")));
-    }
+    if (!contains(graph.input(), name, &onnx::ValueInfoProto::name))
+      return wrong("an assumption is of no input", "one of " + listed(graph.input(), &onnx::ValueInfoProto::name));
     for (onnx::NodeProto& node : *graph.mutable_node())
       for (std::string& input : *node.mutable_input())
         if (input == name) input = assumption;  // the name of what counts

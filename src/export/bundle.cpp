@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 using nlohmann::json;
 
-// All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record; here is what is computed beside it.
+// All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record; what is computed beside it is here.
 struct BundleFile {
   std::string path;  // below the bundle's folder
   std::string text;

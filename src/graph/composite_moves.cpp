@@ -1,4 +1,4 @@
-// The rewriting of operators that move elements, know them from constants, look them up at places which are data, or only change types.
+// The rewriting of operators that move elements, know them from constants, look them up where data say, or only change types.
 #include "graph/rules.h"
 namespace warploom::graph::rewrites {
 Result<Outputs> split(Writer& w) {

@@ -10,8 +10,8 @@ namespace warploom::graph {
 struct ScalarFunction {
   bool power;
   Expression expression;
-  // The result as it enters the output's type: as it is; truncated and wrapped as the integer type does (0 or 1 for a boolean); as
-  // rounded() has it (a cast between floats or from one to an integer, where the type cannot hold every value).
+  // The result as it enters the output's type: as it is; truncated and wrapped as the integer type does (0 or 1 for a boolean);
+  // as rounded() has it (a cast between floats or from one to an integer, where the type cannot hold every value).
   std::function<double(double)> settled = std::identity();
   bool rounds = false;  // to a float: another error
 

@@ -22,9 +22,9 @@
 //
 // 16-bit inputs of a composite are cast to f32, its output back. Tensors in between are named after the node: "norm/mean".
 //
-// infer() checks every node and fills in the type and shape of what it makes. simplify() folds what depends on constants alone (so
-// that shape arithmetic disappears), routes around Identity and Dropout, and drops what nobody needs. After both, as load_onnx() leaves
-// a graph, the second input of Reshape, Expand, Unsqueeze, Squeeze and Slice is constant, its meaning in the output's shape.
+// infer() checks every node and fills in the type and shape of what it makes. simplify() folds what depends on constants alone
+// (so that shape arithmetic disappears), routes around Identity and Dropout, and drops what nobody needs. After both, as
+// load_onnx() leaves a graph, the second input of Reshape, Expand, Unsqueeze, Squeeze and Slice is constant.
 //
 // Errors: onnx-type, onnx-shape, onnx-attribute, onnx-name, onnx-cyclic, onnx-too-large; place is "node 'mm' (MatMul)".
 #pragma once

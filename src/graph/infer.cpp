@@ -148,8 +148,8 @@ void fold_by_reference(Graph& graph, const Node& node) {
   }
 }
 
-// Computes a node whose inputs are all constant into its outputs' constants, if that is worth it: small, and no contraction, convolution
-// or window.
+// Computes a node whose inputs are all constant into its outputs' constants, if that is worth it: small, and no contraction,
+// convolution or window.
 void fold(Graph& graph, const Node& node) {
   const OpClass kind = class_of(node.op);
   if (multiplies(kind) || kind == OpClass::window || is_scaling(node.op)) return;

@@ -86,16 +86,12 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
     for (onnx::NodeProto& node : *graph.mutable_node())
       for (std::string& input : *node.mutable_input())
         if (input == name) input = assumption;  // the name of what counts
-    onnx::NodeProto trilu;
-    trilu.set_op_type("Trilu");
+    onnx::NodeProto& trilu = *graph.add_node();
+    google::protobuf::TextFormat::ParseFromString(
+        fmt::format("op_type: 'Trilu' attribute {{ name: 'upper' type: INT i: {:d} }}", form == "upper"), &trilu);
     trilu.add_input(name);
     trilu.set_name(assumption);
     trilu.add_output(assumption);
-    onnx::AttributeProto& upper = *trilu.add_attribute();
-    upper.set_name("upper");
-    upper.set_type(onnx::AttributeProto::INT);
-    upper.set_i(form == "upper" ? 1 : 0);
-    graph.mutable_node()->Add(std::move(trilu));
     std::rotate(graph.mutable_node()->begin(), graph.mutable_node()->end() - 1, graph.mutable_node()->end());
   }
   return ok();

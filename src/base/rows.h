@@ -1,13 +1,28 @@
-// Enumerations that number the rows of a table: the value of the row where `member` is `key`.
+// Lists, and tables whose rows an enumeration numbers.
 #pragma once
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <string>
 namespace warploom {
+// The value of the row where `member` is `key`.
 template <class Value, class Rows, class Key, class Member = std::identity>
 std::optional<Value> row_where(const Rows& rows, const Key& key, Member member = {}) {
   const auto found = std::ranges::find(rows, key, member);
   if (found == std::ranges::end(rows)) return std::nullopt;
   return static_cast<Value>(found - std::ranges::begin(rows));
+}
+
+template <class List, class Key, class Member = std::identity>
+bool contains(const List& list, const Key& key, Member member = {}) {
+  return std::ranges::find(list, key, member) != std::ranges::end(list);
+}
+
+// "a, b": the text of each.
+template <class List, class Text = std::identity>
+std::string listed(const List& list, Text text = {}, std::string_view between = ", ") {
+  std::string out;
+  for (const auto& one : list) out.append(std::invoke(text, one)).append(between);
+  return out.substr(0, out.size() - std::min(out.size(), between.size()));
 }
 }  // namespace warploom

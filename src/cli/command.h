@@ -57,17 +57,11 @@ int run(int argc, char** argv);
 const std::atomic<bool>& interrupted();
 void catch_interrupts();
 
-// Text in and out. What several commands read from their flags: tracks, schedules. What people read: aligned tables on
-// standard output, progress on standard error (one rewritten line on a terminal, a plain line every few seconds elsewhere). Colours
-// only on a terminal and only without NO_COLOR.
 // The track that was named, or the model's own for "". unknown-track when it is none or cannot hold for the model's types.
 Result<Track> track_for(const graph::Graph& graph, const std::string& name);
 
 // "matmul_wgmma block_m=128 stages=4": the inverse of Schedule::text(). plan-invalid with the word that cannot be read.
 Result<kernels::Schedule> parse_schedule(const std::string& text);
-
-// What a search would try first.
-Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities);
 
 // What people read of a record: resources/text/NAME.txt filled in (base/rendered.h), then aligned. Its forms:
 //   {{#time}} microseconds   {{#percent}} a share   {{#ratio}} a number of times   {{#e1}}, {{#e2}}, {{#f1}} digits of a number
@@ -104,7 +98,8 @@ Result<std::string> read_tensor(const std::filesystem::path& path, const BufferS
 // Writes FOLDER/NAME.npy, or .bin where NumPy has no such type (bf16, 8-bit floats): the path. (run_bundle.cpp)
 Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder, const BufferSpec& tensor, std::string_view bytes);
 
-// Shows how a search goes on; what it shows on a terminal goes with its last copy.
+// Shows how a search goes on, on standard error: one rewritten line on a terminal, which goes with its last copy, a plain line
+// every few seconds elsewhere.
 std::function<void(const search::Progress&)> progress_line(bool quiet);
 // "12 of 60 s, 41 tried of region 2 of 3 (MatMul+Add), 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu …", at most `width` columns.
 std::string progress_text(const search::Progress& progress, std::size_t width);

@@ -36,11 +36,10 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
 }
 
 std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome) {
-  std::string operators, tensors;
-  for (const auto& node : graph.nodes) operators += (operators.empty() ? "" : " + ") + std::string(graph::name_of(node.op));
-  for (const auto id : graph.inputs) tensors += (tensors.empty() ? "" : ", ") + graph::to_text(graph.tensor(id));
-  return fmt::format("{} of {}, for {} ({}), precision track {}.", operators, tensors, outcome.target, outcome.device,
-                     name_of(outcome.track));
+  const auto name = [](const graph::Node& node) { return graph::name_of(node.op); };
+  const auto tensor = [&](graph::TensorId id) { return graph::to_text(graph.tensor(id)); };
+  return fmt::format("{} of {}, for {} ({}), precision track {}.", listed(graph.nodes, name, " + "), listed(graph.inputs, tensor),
+                     outcome.target, outcome.device, name_of(outcome.track));
 }
 
 // What `make check` allows: the track's bound, or twice what was seen where that is more (its inputs are others).

@@ -1,6 +1,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "onnx/load.h"
+#include "search/explore.h"
 #include "tile/print.h"
 namespace warploom::cli {
 namespace {
@@ -56,6 +57,15 @@ Result<Answer> show_profile(const Flags& flags) {
   const std::string line = fmt::format("ncu --set full --target-processes all --kernel-name 'regex:^({})$' warploom run {}",
                                        fmt::join(names, "|"), path.parent_path().string());
   return answer_of(flags, {{"kernels", names}, {"command", line}}, line + "\n");
+}
+
+// What a search would try first.
+Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities) {
+  const search::Catalogue catalogue = search::catalogue_of(region, capabilities);
+  search::Proposer proposer(catalogue, search::Strategy::beam, 1);
+  if (auto best = proposer.next()) return *std::move(best);
+  return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,
+               "a region that a family knows", graph::to_text(region.graph), "take another target or track"});
 }
 
 Result<Answer> show(const Flags& flags) {

@@ -5,7 +5,6 @@
 #include <sstream>
 #include "base/rendered.h"
 #include "cli/command.h"
-#include "search/explore.h"
 namespace warploom::cli {
 namespace {
 constexpr double kPlainEverySeconds = 5, kTerminalEverySeconds = 0.1;
@@ -39,11 +38,10 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   std::vector<Track> possible = {own, Track::tolerance};
   if (own == Track::fp32) possible = {Track::fp32, Track::tf32, Track::tolerance};
   const auto wanted = track_named(name);
-  if (wanted && std::ranges::find(possible, *wanted) != possible.end()) return *wanted;
-  std::string names;
-  for (const Track track : possible) names += (names.empty() ? "" : ", ") + std::string(name_of(track));
+  if (wanted && contains(possible, *wanted)) return *wanted;
   return fail({ErrorCode::kUnknownTrack, wanted ? "the track cannot hold for the model's types" : "the track is unknown",
-               "--track", names, name, "name one of those, or none for the model's own"});
+               "--track", listed(possible, [](Track track) { return name_of(track); }), name,
+               "name one of those, or none for the model's own"});
 }
 
 Result<kernels::Schedule> parse_schedule(const std::string& text) {
@@ -58,14 +56,6 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
                  word, "see the fields with `warploom show FILE --what space`"});
   }
   return schedule;
-}
-
-Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities) {
-  const search::Catalogue catalogue = search::catalogue_of(region, capabilities);
-  search::Proposer proposer(catalogue, search::Strategy::beam, 1);
-  if (auto best = proposer.next()) return *std::move(best);
-  return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,
-               "a region that a family knows", graph::to_text(region.graph), "take another target or track"});
 }
 
 std::string text_of(const std::string& name, const nlohmann::json& record) {
@@ -99,7 +89,7 @@ std::string aligned(const std::string& text) {
     if (begin == end) ++end;
     else end = begin;
   }
-  return fmt::format("{}", fmt::join(lines, ""));
+  return listed(lines, {}, "");
 }
 
 std::string time_text(double us) {

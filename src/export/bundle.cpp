@@ -1,14 +1,24 @@
 #include "export/bundle.h"
 #include <regex>
 #include "base/file.h"
-#include "base/hash.h"
+#include "base/random.h"
+#include "graph/parallel.h"
+#include "graph/reference.h"
 #include "runtime/compilers.h"
 #include "runtime/type_codes.h"
 #include "tile/verify.h"
+#include "verify/inputs.h"
+#include "verify/tolerance.h"
 namespace warploom::export_ {
 namespace fs = std::filesystem;
 namespace {
 using nlohmann::json;
+
+// All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record; what is computed beside it is here.
+struct BundleFile {
+  std::string path;  // below the bundle's folder
+  std::string text;
+};
 
 // 16- and 8-bit floats by CUDA's own names on the GPU, by their bits on the CPU.
 std::string parameter_type(Dtype dtype, bool gpu) {
@@ -22,7 +32,7 @@ std::string parameter_type(Dtype dtype, bool gpu) {
 std::string cpu_flags() {
   std::vector<std::string> flags = runtime::kCpuCompileFlags;
   std::erase_if(flags, [](const std::string& flag) { return flag == "-shared" || flag == "-fPIC" || flag.starts_with("-std="); });
-  return fmt::format("{}", fmt::join(flags, " "));
+  return listed(flags, {}, " ");
 }
 
 // How the launcher spells a buffer's address, and how many bytes lie there.
@@ -123,10 +133,10 @@ std::string joined(const std::vector<std::string>& texts) {
 
 // Kernels of one text stay one text; several texts each get a namespace, their includes in front. Adds kernel_text, and to every kernel
 // `part`, the namespace it is in.
-void add_kernel_text(nlohmann::json& record, const LaunchList& list) {
+void add_kernel_text(json& record, const LaunchList& list) {
   std::vector<std::string> texts;  // each once
   for (const Kernel& kernel : list.kernels)
-    if (std::ranges::find(texts, kernel.source) == texts.end()) texts.push_back(kernel.source);
+    if (!contains(texts, kernel.source)) texts.push_back(kernel.source);
   const bool several = texts.size() > 1;
   record["kernel_text"] = several ? joined(texts) : texts[0];
   for (std::size_t i = 0; i < list.kernels.size(); ++i) {
@@ -153,13 +163,153 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
   for (const BundleFile& file : files) look(file.text);
   return found;
 }
+
+// What `make check` compares with: inputs, and outputs by the FP64 reference, whole or sampled.
+//
+// Inputs are made again anywhere from a seed: element i is SplitMix64's i-th number, of which as many leading bits are kept as the
+// type's significand holds, as a fraction in [-1, 1) (integers: [0, 4); booleans: fair), times a power of two where it is the weights of
+// a network, without its sign where it is a variance. So every value is exact in its type, and a bundle's check.cpp makes the same bits without any rounding.
+constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
+constexpr std::int64_t kSampledRows = 16;
+constexpr std::int64_t kSamplesPerRow = 4096;
+constexpr double kMostAllowed = 1e-4;  // however ill-conditioned
+
+std::uint64_t input_seed(std::uint64_t seed, std::size_t input) {
+  Random random(seed);
+  while (input-- > 0) random.next();
+  return random.next();
+}
+
+// The leading bits that a generated value keeps, the sign among them; below 0 for integers, whose values have -kept bits.
+int kept_bits(Dtype dtype) {
+  if (dtype == Dtype::boolean) return -1;
+  return is_float(dtype) ? std::min(24, -std::ilogb(unit_roundoff(dtype))) : -2;
+}
+
+std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements, double scale, bool positive) {
+  std::vector<std::byte> bytes(elements * bytes_of(dtype));
+  const int kept = kept_bits(dtype);
+  const double unit = std::ldexp(scale, 1 - kept);
+  constexpr std::int64_t kPart = 1 << 18;
+  graph::parallel_for(ceil_div(elements, kPart), 0, [&](std::int64_t part) {
+    Random random(seed);
+    random.skip(static_cast<std::uint64_t>(part * kPart));
+    for (std::int64_t i = part * kPart; i < std::min(elements, (part + 1) * kPart); ++i) {
+      const std::uint64_t bits = random.next();
+      const double value = kept > 0 ? static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)) * unit
+                                    : static_cast<double>(bits >> (64 + kept));
+      store_from_double(dtype, bytes.data(), i, positive ? std::fabs(value) : value);
+    }
+  });
+  return bytes;
+}
+
+std::string packed(const auto& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]};
+}
+
+// `most` of the numbers below `count` at random, or all of them; ascending, each once.
+std::vector<std::int64_t> chosen(std::int64_t most, std::int64_t count, Random& random) {
+  std::vector<std::int64_t> out(std::min(most, count));
+  std::iota(out.begin(), out.end(), 0);
+  if (count > most)
+    for (std::int64_t& number : out) number = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+// Some elements of some rows, or all of them (no indices): their flat indices, ascending, and values.
+struct Samples {
+  std::vector<std::int64_t> indices;
+  std::vector<double> values;
+  verify::Comparison seen;  // how the values' rounding may add up
+};
+Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output, std::uint64_t seed,
+                           bool whole) {
+  const graph::Rows rows = graph::rows_of(graph, output);
+  Random random(seed, "bundle samples");
+  Samples samples;
+  for (const std::int64_t row : whole ? std::vector<std::int64_t>{0} : chosen(kSampledRows, rows.count, random)) {
+    WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row, whole ? rows.count : row + 1));
+    verify::compare(samples.seen, {}, Dtype::f64, made.value.data(), made.value.data(), made.magnitude.data(), 0,
+                    std::ssize(made.value));
+    if (whole) samples.values = std::move(made.value);
+    else
+      for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
+        samples.indices.push_back(row * rows.elements + column);
+        samples.values.push_back(made.value[column]);
+      }
+  }
+  return samples;
+}
+
+// check/: inputs and expected outputs, or for large problems the seed and samples. Adds to inputs and outputs what check.cpp says of them,
+// to an input whether the model itself holds it (`held`) and then where its bytes lie (`stored`), which NAME.py reads, too; and as `given`
+// the inputs that it does not. An output may differ by `tolerance`, or by what plain fp32 arithmetic is expected to where that is more.
+Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list, const graph::Graph& graph, double tolerance,
+                                           std::uint64_t seed) try {
+  std::int64_t bytes = 0;
+  for (const auto& input : list.inputs) bytes += input.bytes();
+  for (const auto& output : list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
+  const bool whole = bytes <= kMostBytes;
+
+  std::vector<BundleFile> files;
+  const auto stored = [&](const std::string& name, std::string text) {  // how check.cpp spells the file's name
+    files.push_back({"check/" + name, std::move(text)});
+    return "\"" + name + "\"";
+  };
+  const auto add = [](json& row, Dtype dtype, const json& more) {
+    row.update({{"element", cpu_type(dtype)}, {"kept", kept_bits(dtype)}});
+    row.update(more);
+  };
+  // Inputs are made from the seed; a tensor whose bytes the model holds keeps them.
+  std::map<std::string, std::vector<std::byte>> made;
+  std::vector<std::string> given;  // those that the model does not hold
+  const std::vector<graph::InputRole> roles = graph::input_roles(graph);
+  for (std::size_t i = 0; i < list.inputs.size(); ++i) {
+    const BufferSpec& input = list.inputs[i];
+    const auto& held = graph.tensor(*graph.tensor_named(input.name)).constant;
+    const auto at = std::ranges::find(graph.inputs, *graph.tensor_named(input.name)) - graph.inputs.begin();
+    const graph::InputRole role = held ? graph::InputRole{} : roles[at];
+    const double scale = verify::weight_scale(role.terms, 0, 0.577, input.dtype);
+    const auto& values = made[input.name] =
+        held ? *held : generate(input.dtype, input_seed(seed, i), input.elements(), scale, role.variance);
+    const std::string name = fmt::format("input_{}.bin", i);
+    add(record["inputs"][i], input.dtype,
+        {{"held", held.has_value()},
+         {"stored", name},
+         {"scale", fmt::format("{:a}", scale)},
+         {"positive", role.variance ? "true" : "false"},
+         {"file", whole || held ? stored(name, packed(values)) : "nullptr"},
+         {"seed", input_seed(seed, i)}});
+    if (!held) given.push_back(record["inputs"][i]["variable"]);
+  }
+  record["given"] = listed(given);
+  std::vector<graph::Bytes> of_graph;  // in the graph's order of inputs
+  for (const auto id : graph.inputs) of_graph.emplace_back(made.at(graph.tensor(id).name));
+  for (std::size_t i = 0; i < list.outputs.size(); ++i) {
+    WARPLOOM_TRY(const Samples samples, samples_of(graph, of_graph, static_cast<int>(i), seed, whole));
+    // A network's layers each hold the track's bound; what their errors come to together is for these inputs to say.
+    const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed),
+                 allowed = is_float(list.outputs[i].dtype) ? std::max(tolerance, plain) : 0;
+    add(record["outputs"][i], list.outputs[i].dtype,
+        {{"allowed", fmt::format("{:.3e}", allowed)},
+         {"file", stored(fmt::format("output_{}.f64", i), packed(samples.values))},
+         {"indices", whole ? "nullptr" : stored(fmt::format("output_{}.i64", i), packed(samples.indices))}});
+  }
+  return files;
+} catch (const std::bad_alloc&) {
+  return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", record["bundle"].get<std::string>(),
+               "memory for all inputs", "not enough", "write the bundle on a machine with more memory"});
+}
 }  // namespace
 std::string identifier(std::string_view name, std::vector<std::string>& taken) {
   std::string base;
   for (const char c : name) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   if (!tile::is_identifier(base) || base == "stream" || base == "workspace") base.insert(base.begin(), '_');
   std::string chosen = base;
-  for (int n = 2; std::ranges::find(taken, chosen) != taken.end(); ++n) chosen = fmt::format("{}_{}", base, n);
+  for (int n = 2; contains(taken, chosen); ++n) chosen = fmt::format("{}_{}", base, n);
   taken.push_back(chosen);
   return chosen;
 }
@@ -170,7 +320,7 @@ std::string comment(std::string_view text) {
 }
 
 Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list, const graph::Graph& graph) {
-  nlohmann::json record = record_of(info, list);
+  json record = record_of(info, list);
   WARPLOOM_TRY(std::vector<BundleFile> files, check_data(record, list, graph, info.tolerance, info.seed));
   add_kernel_text(record, list);
   const std::string engine = list.engine == Engine::cuda ? "cuda/" : "cpu/";
@@ -180,13 +330,13 @@ Status write_bundle(const fs::path& folder, const BundleInfo& info, const Launch
       {"README.md", "README.md"}};
   for (const auto& [path, text] : kTexts) files.push_back({rendered(path, record), rendered(resource("bundle/" + text), record)});
   std::ranges::move(device_files(list, files), std::back_inserter(files));
-  nlohmann::json plan = info.plan.is_object() ? info.plan : nlohmann::json::object();
+  json plan = info.plan.is_object() ? info.plan : json::object();
   plan.update({{"name", record["bundle"]},
                {"summary", info.summary},
                {"tolerance", info.tolerance},
                {"check_seed", info.seed},
                {"launch_list", to_json(list)},
-               {"constants", nlohmann::json::object()}});  // the files of those inputs that the model itself holds
+               {"constants", json::object()}});  // the files of those inputs that the model itself holds
   for (const auto& input : record["inputs"])
     if (input["held"]) plan["constants"][input["name"].get<std::string>()] = "check/" + input["stored"].get<std::string>();
   files.push_back({"plan.json", plan.dump(2) + "\n"});  // last: its presence says that the bundle is whole

@@ -1,9 +1,6 @@
-// The rewriting of operators that move elements, know them from constants, or only change their types.
+// The rewriting of operators that move elements, know them from constants, look them up where data say, or only change types.
 #include "graph/rules.h"
 namespace warploom::graph::rewrites {
-using Id = TensorId;
-using Outputs = std::vector<Id>;
-
 Result<Outputs> split(Writer& w) {
   const Id x = w.raw(0);
   WARPLOOM_TRY(const std::size_t axis, checked_axis(w));
@@ -51,7 +48,6 @@ Result<Outputs> blocks(Writer& w) {  // DepthToSpace, SpaceToDepth
   const std::int64_t b = w.node.integer("blocksize");
   const std::string mode = w.node.attribute<std::string>("mode", "DCR");
   if (b < 1 || b > kMostBlock) return w.error(kAttribute, "blocksize has an unfit value", "1 or more", b);
-  if (mode != "DCR" && mode != "CRD") return w.error(kAttribute, "mode has an unknown value", "DCR or CRD", mode);
   const bool spread = w.node.op == OpKind::DepthToSpace;
   if (in.size() != 4 || (spread ? in[1] % (b * b) != 0 : in[2] % b != 0 || in[3] % b != 0))
     return w.error(kShape, "blocks do not fit the input", fmt::format("4 axes, with blocks of {}", b), in);
@@ -103,15 +99,12 @@ Result<Outputs> range(Writer& w) {
 // Exclusive: prefixes of the elements moved on by one, a 0 before the first.
 Result<Outputs> cum_sum(Writer& w) {
   WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w));
-  const Access& access = *answer.reads[0];
-  List before(access.size());
-  for (std::size_t i = 0; i < before.size(); ++i)
-    if (access[i].axis == AxisSource::kWhole) before[i] = w.node.integer("reverse") != 0 ? -1 : 1;
-  List after = before;
-  for (std::int64_t& pad : after) pad = -pad;
-  const Id x = w.raw(0),
-           moved = w.make(OpKind::Pad, {x, w.list(chained(before, after), "pads"), w.scalar(0, x, "zero")}, "moved");
-  return Outputs{w.make(OpKind::CumSum, {moved, w.raw(1)}, "y", {{"reverse", w.node.integer("reverse")}})};
+  const std::int64_t reverse = w.node.integer("reverse"), by = reverse != 0 ? -1 : 1;
+  const std::size_t axis = whole_axis(*answer.reads[0]);
+  const Id x = w.raw(0);
+  const List none(w.rank(x));
+  const Id moved = w.pad(x, with(none, axis, by), with(none, axis, -by), w.scalar(0, x, "zero"), "moved");
+  return Outputs{w.make(OpKind::CumSum, {moved, w.raw(1)}, "y", {{"reverse", reverse}})};
 }
 
 // Pads and value given, for every axis.
@@ -165,5 +158,74 @@ Result<Outputs> shape_of(Writer& w) {
 Result<Outputs> cast_like(Writer& w) {
   const std::int64_t to = onnx_type_of(w.dtype(w.raw(1))), saturate = w.node.integer("saturate", 1);
   return Outputs{w.make(OpKind::Cast, {w.raw(0)}, "y", {{"to", to}, {"saturate", saturate}})};
+}
+namespace {
+// Flat places among the first `axes` of x's axes, the others of which are lines. They are computed in f32 where it holds them all: kernels
+// have no arithmetic of i64.
+struct Places {
+  Writer& w;
+  Id x;
+  std::size_t axes;
+  Shape shape;  // of the places
+  std::int64_t count = element_count(entries(w.shape(x), 0, axes));
+  Dtype type = count <= 1 << 24 ? Dtype::f32 : Dtype::i64;
+  Id flat = kAbsent;
+
+  // Along axis d of x: its coordinates along the same axis of the places, or what `index` says, those below 0 counted from the end.
+  void add(std::size_t d, Id index = kAbsent) {
+    const std::int64_t size = w.shape(x)[d], stride = element_count(entries(w.shape(x), d + 1, axes));
+    if (index == kAbsent) {
+      index = w.table(type, with(Shape(shape.size(), 1), d, shape[d]), "coordinate", [](std::int64_t i) { return i; });
+    } else {
+      const Id below = w.make(OpKind::Less, {index, w.scalar(0, index, "zero")}, "below"),
+               counted = w.add(index, w.scalar(static_cast<double>(size), index, "size"), "counted");
+      index = w.make(OpKind::Where, {below, counted, index}, "front");
+    }
+    if (stride != 1) index = w.mul(index, w.scalar(static_cast<double>(stride), index, "stride"), "step");
+    flat = flat == kAbsent ? index : w.add(flat, index, "flat");
+  }
+  Id taken() {
+    if (flat == kAbsent) flat = w.table(type, {}, "first", [](std::int64_t) { return 0; });
+    const Id lines = w.reshape(x, chained({count}, entries(w.shape(x), axes)), "lines");
+    flat = w.make(OpKind::Expand, {w.cast(flat, Dtype::i64, "places"), w.list(shape, "shape")}, "all");
+    return w.make(OpKind::Gather, {lines, flat}, "y", {{"axis", std::int64_t{0}}});
+  }
+};
+}  // namespace
+// y[i, j] = x[i, index[i, j]] along the last of two axes.
+Result<Outputs> gather_elements(Writer& w) {
+  WARPLOOM_CHECK(check_indices(w));
+  WARPLOOM_TRY(const std::size_t axis, checked_axis(w));
+  const Shape x = w.in(0).shape, to = w.in(1).shape;
+  bool fits = x.size() == to.size();
+  for (std::size_t d = 0; fits && d < x.size(); ++d) fits = d == axis || to[d] <= x[d];
+  if (!fits) return w.error(kShape, "indices lie beyond what they are taken from", x, to);
+  Places places{w, w.raw(0), x.size(), to};
+  for (std::size_t d = 0; d < x.size(); ++d) places.add(d, d == axis ? w.cast(w.raw(1), places.type, "index") : kAbsent);
+  return Outputs{places.taken()};
+}
+
+// y[b, i] = x[b, index[b, i, 0], index[b, i, 1], ..]: as many axes of x as the last axis of the indices is long.
+Result<Outputs> gather_nd(Writer& w) {
+  WARPLOOM_CHECK(check_indices(w));
+  const Shape x = w.in(0).shape, given = w.in(1).shape;
+  const std::int64_t batches = w.node.integer("batch_dims");
+  if (given.empty() || batches < 0 || batches >= std::ssize(given) || batches + given.back() > std::ssize(x) ||
+      !std::equal(x.begin(), x.begin() + batches, given.begin()))
+    return w.error(kShape, "indices do not fit what they are taken from", x, given);
+  const Shape to(given.begin(), given.end() - 1);
+  const std::size_t first = static_cast<std::size_t>(batches), axes = first + static_cast<std::size_t>(given.back());
+  Places places{w, w.raw(0), axes, to};
+  const Id all = w.cast(w.raw(1), places.type, "indices");
+  const List on = span(to.size(), to.size() + 1);
+  for (std::size_t d = 0; d < axes; ++d) {
+    const auto j = static_cast<std::int64_t>(d) - batches;
+    if (j < 0) places.add(d);
+    else
+      places.add(
+          d, w.reshape(w.make(OpKind::Slice, {all, w.list({j}, "from"), w.list({j + 1}, "to"), w.list(on, "axis")}, "part"), to,
+                       "index"));
+  }
+  return Outputs{places.taken()};
 }
 }  // namespace warploom::graph::rewrites

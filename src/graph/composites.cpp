@@ -2,9 +2,6 @@
 #include "graph/rules.h"
 namespace warploom::graph::rewrites {
 namespace {
-using Id = TensorId;
-using Outputs = std::vector<Id>;
-
 struct Normalized {
   Id y, mean, inverse;
 };
@@ -19,13 +16,20 @@ Id scaled(Writer& w, Id y, Id scale, Id bias) {
   return bias != kAbsent ? w.add(y, bias, "y") : y;
 }
 
+Status check_power(const Question& q) {
+  const std::int64_t p = q.node.integer("p", 2), most = q.node.op == OpKind::LpNormalization ? 2 : 64;
+  if (p >= 1 && p <= most) return ok();
+  return q.error(kAttribute, "the norm's p is not supported", most == 2 ? "1 or 2" : "1 to 64", p);
+}
+Status check_channels(const Question& q) {
+  if (q.in(0).shape.size() >= 2) return ok();
+  return q.error(kShape, "an input lacks its channels", "2 axes or more", q.in(0).shape);
+}
+
 // Layers: statistics over the axes from the attribute's on.
 Result<List> normalized_axes(const Question& q) {
   WARPLOOM_CHECK(same_type(q, true));
   WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-  if (q.node.integer("stash_type", 1) != 1)
-    return q.error(kAttribute, "statistics in another type than f32 are not supported", "stash_type 1",
-                   q.node.integer("stash_type"));
   const Shape line = entries(q.in(0).shape, axis);
   for (std::size_t i : {1u, 2u})
     if (q.has(i)) {
@@ -109,7 +113,7 @@ Id shares(Writer& w, Id like, const WindowSpec& spec, bool with_pads) {
     return 1 / std::max(count, 1.0);
   });
 }
-}  // namespace
+
 Id softmax_along(Writer& w, Id x, std::size_t at, bool logarithm) {
   const List axis = span(at, at + 1);
   const Id shifted = w.sub(x, w.reduce(OpKind::ReduceMax, x, axis, "max"), "shifted");
@@ -117,7 +121,7 @@ Id softmax_along(Writer& w, Id x, std::size_t at, bool logarithm) {
   if (logarithm) return w.sub(shifted, w.make(OpKind::Log, {sum}, "log"), "y");
   return w.mul(powers, w.make(OpKind::Reciprocal, {sum}, "inverse"), "y");
 }
-
+}  // namespace
 Result<Outputs> none(Writer& w) { return w.error(ErrorCode::kInternal, "a primitive is to be rewritten"); }
 
 Result<Outputs> gemm(Writer& w) {
@@ -183,6 +187,44 @@ Result<Outputs> softmax(Writer& w) {
   WARPLOOM_CHECK(same_type(w, true));
   WARPLOOM_TRY(const std::size_t at, checked_axis(w));
   return Outputs{softmax_along(w, w.wide(0), at, w.node.op == OpKind::LogSoftmax)};
+}
+
+// SoftmaxCrossEntropyLoss, NegativeLogLikelihoodLoss: of logarithms [N,C,..] those of the classes [N,..], negative and weighted. What a
+// class picks is found by comparing, which reads the scores once.
+Result<Outputs> class_loss(Writer& w) {
+  const Shape scores = w.in(0).shape, classes = w.in(1).shape;
+  if (!is_wide_float(w.in(0).dtype) || (w.has(2) && w.in(2).dtype != w.in(0).dtype))
+    return type_error(w, "scores and weights f64, f32, bf16 or f16, alike", w.in(w.has(2) ? 2 : 0).dtype);
+  WARPLOOM_CHECK(check_indices(w));
+  if (scores.size() < 2 || classes != chained({scores[0]}, entries(scores, 2)))
+    return w.error(kShape, "classes do not fit the scores", "[N,C,..] and [N,..]", to_text(scores) + " and " + to_text(classes));
+  WARPLOOM_CHECK(check_vector(w, 2, scores[1]));
+  const std::string reduction = w.node.text("reduction");
+  const Id x = w.wide(0), zero = w.scalar(0, x, "zero"), one = w.scalar(1, x, "one");
+  const bool soft = w.node.op == OpKind::SoftmaxCrossEntropyLoss;
+  const Id logs = soft ? softmax_along(w, x, 1, true) : x;
+  const Id label = w.reshape(w.cast(w.raw(1), Dtype::i64, "label"), chained({scores[0], 1}, entries(scores, 2)), "labels");
+  const Shape line = with(Shape(scores.size() - 1, 1), 0, scores[1]);
+  const Id hit = w.make(OpKind::Equal, {label, w.table(Dtype::i64, line, "class", [](std::int64_t i) { return i; })}, "hit");
+  const auto picked = [&](Id of, std::string_view what) {
+    return w.reduce(OpKind::ReduceSum, w.make(OpKind::Where, {hit, of, zero}, what), {1}, what, 0);
+  };
+  Id loss = w.make(OpKind::Neg, {picked(logs, "picked")}, "loss"), weight = kAbsent;
+  if (w.has(2)) weight = picked(w.along_channels(w.wide(2), scores.size(), "weights"), "weight");
+  if (weight != kAbsent) loss = w.mul(loss, weight, "weighted");
+  if (w.node.attributes.contains("ignore_index")) {
+    const Id which = w.reshape(label, classes, "which"),
+             nobody = w.scalar(static_cast<double>(w.node.integer("ignore_index")), which, "nobody");
+    const Id ignored = w.make(OpKind::Equal, {which, nobody}, "ignored");
+    loss = w.make(OpKind::Where, {ignored, zero, loss}, "kept");
+    weight = w.make(OpKind::Where, {ignored, zero, weight == kAbsent ? one : weight}, "counted");
+  }
+  const List all = span(0, classes.size());
+  if (reduction == "mean" && weight == kAbsent) loss = w.mean(loss, all, "y", 0);
+  else if (reduction != "none") loss = w.reduce(OpKind::ReduceSum, loss, all, "sum", 0);
+  if (reduction == "mean" && weight != kAbsent)
+    loss = w.make(OpKind::Div, {loss, w.reduce(OpKind::ReduceSum, weight, all, "share", 0)}, "y");
+  return soft ? Outputs{loss, w.cast(logs, w.in(0).dtype, "log_prob")} : Outputs{loss};
 }
 
 Result<Outputs> layer_norm(Writer& w) {
@@ -275,9 +317,7 @@ Result<Outputs> arg_extreme(Writer& w) {
   Id found = w.make(OpKind::Equal, {x, best}, "equal");
   if (is_float(w.dtype(x))) found = w.make(OpKind::Or, {found, w.make(OpKind::IsNaN, {x}, "nan")}, "found");
   const bool last = w.node.integer("select_last_index") != 0;
-  Shape along(line.size(), 1);
-  along[0] = line[0];
-  const Id place = w.table(Dtype::i64, along, "places", [](std::int64_t i) { return i; });
+  const Id place = w.table(Dtype::i64, with(Shape(line.size(), 1), 0, line[0]), "places", [](std::int64_t i) { return i; });
   const Id none = w.constant(Dtype::i64, {}, {last ? -1 : static_cast<double>(line[0])}, "none");
   const Id where = w.make(OpKind::Where, {found, place, none}, "where");
   return Outputs{w.reduce(last ? OpKind::ReduceMax : OpKind::ReduceMin, where, axis, "y", w.keepdims())};
@@ -343,11 +383,6 @@ Result<Outputs> conv_transpose(Writer& w) {
   const Shape in = w.shape(w.raw(0)), given = w.shape(w.raw(1)), strides = std::exchange(spec.strides, Shape(count, 1));
   const std::int64_t groups = w.node.integer("group", 1);
   const Id zero = w.scalar(0, w.raw(0), "zero");
-  const auto padded = [&](Id of, const List& before, const List& after, std::string_view what) {  // less than 0 crops
-    const List pads = chained(before, after);
-    if (std::ranges::all_of(pads, [](std::int64_t p) { return p == 0; })) return of;
-    return w.make(OpKind::Pad, {of, w.list(pads, what), zero}, what);
-  };
   Shape apart = {given[0], given[1]}, dilated = apart, phased = {groups, given[0] / groups, given[1]};
   Shape turned = {groups * given[1], phased[1]}, stacked = {in[0], turned[0]}, laid = stacked;
   List between(2, 0), lead(2, 0), behind(2, 0), order = {0, 2}, exchanged = {0, 1}, crop(2, 0), cropped(2, 0), first(2, 0),
@@ -382,8 +417,8 @@ Result<Outputs> conv_transpose(Writer& w) {
     exchanged.insert(exchanged.end(), {static_cast<std::int64_t>(2 + count + i), static_cast<std::int64_t>(2 + i)});
   }
   Id weights = w.raw(1);
-  if (dilated != given) weights = padded(w.reshape(weights, apart, "apart"), List(apart.size(), 0), between, "spread");
-  weights = padded(w.reshape(weights, dilated, "dilated"), lead, behind, "whole");
+  if (dilated != given) weights = w.pad(w.reshape(weights, apart, "apart"), List(apart.size(), 0), between, zero, "spread");
+  weights = w.pad(w.reshape(weights, dilated, "dilated"), lead, behind, zero, "whole");
   weights = w.make(OpKind::Transpose, {w.reshape(weights, phased, "taps")}, "phases", {{"perm", order}});
   turned[0] *= phases;
   const List back(count, -1), beyond(count, std::numeric_limits<std::int64_t>::min());
@@ -391,10 +426,10 @@ Result<Outputs> conv_transpose(Writer& w) {
                    {w.reshape(weights, chained(turned, spec.kernel), "turned"), w.list(back, "starts"), w.list(beyond, "ends"),
                     w.list(span(2, 2 + count), "axes"), w.list(back, "steps")},
                    "backwards");
-  Id y = windowed(w, OpKind::Conv, {padded(w.raw(0), crop, cropped, "cropped"), weights}, spec);
+  Id y = windowed(w, OpKind::Conv, {w.pad(w.raw(0), crop, cropped, zero, "cropped"), weights}, spec);
   if (phases > 1) {
     y = w.make(OpKind::Transpose, {w.reshape(y, stacked, "stacked")}, "exchanged", {{"perm", exchanged}});
-    y = padded(w.reshape(y, laid, "laid"), first, last, "whole");
+    y = w.pad(w.reshape(y, laid, "laid"), first, last, zero, "whole");
   }
   return Outputs{biased(w, y)};
 }

@@ -1,9 +1,8 @@
-// decompose(): every node that is no primitive by the rule of its operator; and what such a node makes, found in the same way.
+// decompose(): every node that is no primitive by the rule of its operator.
 #include "graph/rules.h"
 namespace warploom::graph {
-using Id = TensorId;
-Result<std::vector<Id>> Writer::run() {
-  Result<std::vector<Id>> outputs = operator_of(node.op).rewrite(*this);
+Result<Outputs> Writer::run() {
+  Result<Outputs> outputs = operator_of(node.op).rewrite(*this);
   if (outputs && widened_) outputs->front() = cast(outputs->front(), dtype(node.inputs[0]), "narrow");
   if (outputs && !status_) outputs = tl::unexpected<Error>(status_.error());
   if (!outputs) outputs.error().place = place_of(node);
@@ -43,6 +42,12 @@ Id Writer::reshape(Id x, const Shape& to, std::string_view what) {
   return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what, {{"allowzero", std::int64_t{1}}});
 }
 
+Id Writer::pad(Id x, const List& before, const List& after, Id zero, std::string_view what) {
+  const List pads = chained(before, after);
+  if (std::ranges::count(pads, 0) == std::ssize(pads)) return x;
+  return make(OpKind::Pad, {x, list(pads, fmt::format("{}_pads", what)), zero}, what);
+}
+
 Id Writer::mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims) {
   double count = 1;
   for (std::int64_t axis : axes) count *= static_cast<double>(shape(x)[axis]);
@@ -51,9 +56,7 @@ Id Writer::mean(Id x, const List& axes, std::string_view what, std::int64_t keep
 }
 
 Id Writer::along_channels(Id x, std::size_t of_rank, std::string_view what) {
-  Shape to(of_rank - 1, 1);
-  to[0] = shape(x)[0];
-  return reshape(x, to, what);
+  return reshape(x, with(Shape(of_rank - 1, 1), 0, shape(x)[0]), what);
 }
 
 Id Writer::inverse_root(Id x, double epsilon) {
@@ -65,22 +68,6 @@ std::string Writer::fresh(std::string_view what) {
   std::string wanted = fmt::format("{}/{}", prefix_, what);
   for (int i = 2; !names_.insert(wanted).second; ++i) wanted = fmt::format("{}/{}.{}", prefix_, what, i);
   return wanted;
-}
-
-Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
-  if (class_of(node.op) != OpClass::composite) {
-    WARPLOOM_TRY(Answer answer, operator_of(node.op).rule({graph, node, place_of(node)}));
-    return std::vector{TensorInfo{"", answer.dtype, std::move(answer.shape)}};
-  }
-  const std::size_t given = graph.tensors.size();
-  std::set<std::string> names;
-  const auto outputs = Writer(graph, node, names, true).run();
-  std::vector<TensorInfo> made;
-  if (outputs)
-    for (const Id id : *outputs) made.push_back(graph.tensor(id));
-  graph.tensors.resize(given);
-  if (!outputs) return fail(outputs.error());
-  return made;
 }
 namespace {
 // In the one form that primitives have.
@@ -105,7 +92,7 @@ bool is_primitive(const Node& node) {
 // What `rule` writes in the node's place; its outputs keep their tensors.
 Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names, const Replacement& rule) {
   Writer w(graph, node, names, false);
-  WARPLOOM_TRY(const std::vector<Id> outputs, rule(w));
+  WARPLOOM_TRY(const Outputs outputs, rule(w));
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kAbsent) continue;
     Tensor& wanted = graph.tensor(node.outputs[i]);

@@ -4,7 +4,6 @@
 #include "graph/rules.h"
 namespace warploom::graph::rewrites {
 namespace {
-using Id = TensorId;
 using Labels = std::string;  // one an axis; those of an ellipsis are numbered from the right, 1 the last
 
 struct Operand {
@@ -12,10 +11,9 @@ struct Operand {
   Labels labels;
 };
 
-bool has(const Labels& labels, char label) { return labels.find(label) != Labels::npos; }
 Labels picked(const Labels& from, const Labels& others, bool among) {
   Labels out;
-  std::ranges::copy_if(from, std::back_inserter(out), [&](char label) { return has(others, label) == among; });
+  std::ranges::copy_if(from, std::back_inserter(out), [&](char label) { return contains(others, label) == among; });
   return out;
 }
 
@@ -23,12 +21,11 @@ class Einsum {
  public:
   explicit Einsum(Writer& w) : w_(w) {}
 
-  Result<std::vector<Id>> run() {
+  Result<Outputs> run() {
     WARPLOOM_CHECK(same_type(w_, true));
     std::string equation = w_.node.text("equation");
     std::erase(equation, ' ');
     const auto arrow = equation.find("->");
-    Labels ends = arrow == std::string::npos ? "" : equation.substr(arrow + 2);
     std::string terms = equation.substr(0, arrow);
     if (std::ranges::count(terms, ',') + 1 != std::ssize(w_.node.inputs)) return wrong("a term for each input");
     std::vector<Operand> operands;
@@ -36,10 +33,17 @@ class Einsum {
       const auto comma = terms.find(',');
       WARPLOOM_TRY(Labels labels, labels_of(terms.substr(0, comma), std::ssize(w_.in(i).shape)));
       terms.erase(0, comma == std::string::npos ? comma : comma + 1);
+      for (std::size_t d = 0; d < labels.size(); ++d)
+        if (const auto size = w_.in(i).shape[d]; sizes_.try_emplace(labels[d], size).first->second != size)
+          return wrong("axes of one size under one label");
+      all_ += labels;
       operands.push_back({w_.raw(i), std::move(labels)});
-      WARPLOOM_CHECK(measure(operands.back()));
     }
-    WARPLOOM_TRY(Labels out, arrow == std::string::npos ? once() : labels_of(ends, -1));
+    // Without an arrow: what is named once, in the alphabet's order behind what an ellipsis stands for.
+    std::string ends = arrow == std::string::npos ? "..." : equation.substr(arrow + 2);
+    for (const auto& [label, size] : sizes_)
+      if (arrow == std::string::npos && label >= 'A' && std::ranges::count(all_, label) == 1) ends += label;
+    WARPLOOM_TRY(const Labels out, labels_of(ends, -1));
     if (picked(out, all_, true) != out) return wrong("results named by the operands' labels");
     while (operands.size() > 1) {
       Labels kept = out;
@@ -47,7 +51,7 @@ class Einsum {
       operands[1] = contracted(operands[0], operands[1], kept);
       operands.erase(operands.begin());
     }
-    return std::vector{ordered(summed(operands[0], out), picked(out, operands[0].labels, true)).id};
+    return Outputs{ordered(summed(operands[0], out), picked(out, operands[0].labels, true)).id};
   }
 
  private:
@@ -65,7 +69,7 @@ class Einsum {
     Labels out;
     for (std::size_t i = 0; i < term.size(); ++i) {
       const bool letter = (term[i] >= 'a' && term[i] <= 'z') || (term[i] >= 'A' && term[i] <= 'Z');
-      if (letter && !has(out, term[i])) out += term[i];
+      if (letter && !contains(out, term[i])) out += term[i];
       else if (term.substr(i, 3) != "...") return wrong("letters, each once in a term, and ...");
       else {
         const auto dots = rank < 0 ? std::int64_t{dots_} : rank - (std::ssize(term) - 3);
@@ -76,25 +80,10 @@ class Einsum {
     if (rank >= 0 && std::ssize(out) != rank) return wrong("a label for each axis");
     return out;
   }
-  // What is named once, in the alphabet's order behind what an ellipsis stands for.
-  Result<Labels> once() const {
-    Labels out;
-    for (char dot = dots_; dot > 0; --dot) out += dot;
-    for (const auto& [label, size] : sizes_)
-      if (label >= 'A' && std::ranges::count(all_, label) == 1) out += label;
-    return out;
-  }
-  Status measure(const Operand& operand) {
-    for (std::size_t d = 0; d < operand.labels.size(); ++d)
-      if (const auto size = w_.shape(operand.id)[d]; sizes_.try_emplace(operand.labels[d], size).first->second != size)
-        return wrong("axes of one size under one label");
-    all_ += operand.labels;
-    return ok();
-  }
   Operand summed(const Operand& operand, const Labels& kept) {
     List axes;
     for (std::size_t d = 0; d < operand.labels.size(); ++d)
-      if (!has(kept, operand.labels[d])) axes.push_back(static_cast<std::int64_t>(d));
+      if (!contains(kept, operand.labels[d])) axes.push_back(static_cast<std::int64_t>(d));
     return {w_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0), picked(operand.labels, kept, true)};
   }
   Operand ordered(const Operand& operand, const Labels& wanted) {
@@ -125,5 +114,5 @@ class Einsum {
   }
 };
 }  // namespace
-Result<std::vector<Id>> einsum(Writer& w) { return Einsum(w).run(); }
+Result<Outputs> einsum(Writer& w) { return Einsum(w).run(); }
 }  // namespace warploom::graph::rewrites

@@ -7,11 +7,58 @@
 #include "graph/parallel.h"
 namespace warploom::graph {
 namespace {
+// Every value of `from` is a value of `to`.
+bool holds(Dtype to, Dtype from) {
+  if (to == from || to == Dtype::f64) return true;
+  if (to != Dtype::f32) return is_float(to) && from == Dtype::boolean;
+  return is_float(from) ? from != Dtype::f64 : bits_of(from) <= 8;
+}
+}  // namespace
+double wrapped(Dtype dtype, double value) {
+  if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
+  if (!std::isfinite(value)) return 0;
+  const double span = std::ldexp(1.0, bits_of(dtype)), low = std::remainder(std::trunc(value), span);  // [-span/2, span/2]
+  if (!is_signed(dtype)) return low < 0 ? low + span : low;
+  return low == span / 2 ? -low : low;
+}
+
+void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const {
+  if (!power || to.magnitude) evaluate(expression, count, inputs, to);
+  for (std::int64_t i = 0; i < count; ++i) {
+    to.value[i] = settled(power ? std::pow(inputs[0].value[i], inputs[1].value[i]) : to.value[i]);
+    if (to.magnitude && rounds && !std::isinf(to.value[i])) to.magnitude[i] += std::fabs(to.value[i]);
+  }
+}
+
+ScalarFunction scalar_function(const Graph& graph, const Node& node) {
+  ScalarFunction f{node.op == OpKind::Pow, *expression_of(graph, node)};
+  const Dtype from = graph.tensor(node.inputs[0]).dtype, to = graph.tensor(node.outputs[0]).dtype;
+  const bool moves = node.op == OpKind::Identity || node.op == OpKind::Where;
+  if (node.op == OpKind::Cast && (is_float(to) || is_float(from)) && !holds(to, from)) {
+    f.rounds = is_float(to);
+    const bool saturates = f.rounds && bits_of(to) == 8 && node.integer("saturate", 1) != 0;  // overflow gives the largest number
+    f.settled = [=](double value) {
+      const double stored = rounded(to, value), largest = to == Dtype::e4m3 ? 448 : 57344;
+      return saturates && !std::isnan(value) && !(std::fabs(stored) <= largest) ? std::copysign(largest, value) : stored;
+    };
+  } else if (!is_float(to) && !moves) {
+    f.settled = [=](double value) { return wrapped(to, value); };
+  }
+  return f;
+}
+
+std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat) {
+  std::vector<std::int64_t> at(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0; flat /= shape[i]) at[i] = flat % shape[i];
+  return at;
+}
+namespace {
 // Leaves numbers as memory has them, so that the threads that compute them are the first to touch its pages.
 using Unset = boost::noinit_adaptor<std::allocator<double>>;
 struct Storage {  // of a tensor that was computed, over a box
   std::vector<double, Unset> value, magnitude;
   double* error(std::int64_t at) { return magnitude.empty() ? nullptr : magnitude.data() + at; }
+  void fill(double with) { std::ranges::fill(value, with), std::ranges::fill(magnitude, 0.0); }
 };
 
 // What is known of a tensor, or of an operand in an output's coordinates: element x (coordinates in the whole tensor) is at
@@ -229,7 +276,7 @@ class Evaluator {
   }
 
   void product(const Node& node, const Box& box, Storage& fresh) {
-    std::ranges::fill(fresh.value, 0.0), std::ranges::fill(fresh.magnitude, 0.0);  // products are added
+    fresh.fill(0);  // products are added
     if (volume(box) == 0) return;
     if (class_of(node.op) == OpClass::convolution) convolution(node, box, fresh);
     else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), fresh);
@@ -329,17 +376,12 @@ class Evaluator {
     const Reducer& reducer = *std::ranges::find(kReducers, node.op, &Reducer::op);
     const bool window = class_of(node.op) == OpClass::window;
     const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]), from = projected(node, 0, in);
-    Taps taken = taps_of(node, 0, in);
-    Shape& taps = taken.count;
-    const std::vector<std::int64_t>& steps = taken.steps;
+    auto [taps, steps] = taps_of(node, 0, in);
     const std::int64_t count = window || taps.empty() ? 1 : std::exchange(taps.back(), 1);
     if (count == 0) taps.back() = 0;
     const auto outer = offsets(taps, steps);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
-    const double start = dtype == Dtype::boolean ? reducer.start > 0
-                         : is_float(dtype)       ? reducer.start
-                                                 : rounded(dtype, reducer.start);
-    std::ranges::fill(fresh.value, start), std::ranges::fill(fresh.magnitude, 0.0);
+    fresh.fill(dtype == Dtype::boolean ? reducer.start > 0 : rounded(dtype, reducer.start));
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
@@ -362,8 +404,7 @@ class Evaluator {
   // Every line along the scanned axis from its first element on, whatever part of it is wanted.
   void scan(const Node& node, const Box& box, Storage& fresh) {
     const View &from = view(node.inputs[0]), &to = view(node.outputs[0]);
-    const Access access = *access_of(graph_, node, 0);
-    const auto axis = static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) - access.begin());
+    const std::size_t axis = whole_axis(*access_of(graph_, node, 0));
     const std::int64_t size = shape(node.inputs[0])[axis];
     const bool reverse = node.integer("reverse") != 0;
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
@@ -438,10 +479,7 @@ class Evaluator {
     const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
     const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
-    if (size == 0) {
-      fresh.value.assign(fresh.value.size(), 0), fresh.magnitude.assign(fresh.magnitude.size(), 0);
-      return;
-    }
+    if (size == 0) return fresh.fill(0);
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       std::vector<double> indices(n);
       load(chosen, at, n, indices.data(), nullptr);

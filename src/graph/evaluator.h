@@ -8,18 +8,14 @@ namespace warploom::graph {
 // A pointwise node as a function of its inputs' elements, in FP64: its expression, but for powers, which that only approximates.
 // Absent inputs may hold anything.
 struct ScalarFunction {
-  // How the result enters the output's type: as it is; truncated and wrapped as the integer type does (0 or 1 for a boolean); as
-  // rounded() has it (a cast between floats or from one to an integer, where the type cannot hold every value).
-  enum class Settle : std::uint8_t { keep, wrap, round };
-
-  bool power = false;
+  bool power;
   Expression expression;
-  Settle settle = Settle::keep;
-  bool saturate = false;  // Settle::round to an 8-bit float: overflow gives the largest number
-  Dtype dtype = Dtype::f32;
+  // The result as it enters the output's type: as it is; truncated and wrapped as the integer type does (0 or 1 for a boolean);
+  // as rounded() has it (a cast between floats or from one to an integer, where the type cannot hold every value).
+  std::function<double(double)> settled = std::identity();
+  bool rounds = false;  // to a float: another error
 
   void operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const;
-  double settled(double value) const;
 };
 ScalarFunction scalar_function(const Graph& graph, const Node& node);
 
@@ -27,11 +23,6 @@ ScalarFunction scalar_function(const Graph& graph, const Node& node);
 double wrapped(Dtype dtype, double value);
 
 std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat);
-
-// Computes a node whose inputs are all constant (Shape: whatever its input) into its output's constant, if the output is
-// small enough to be worth it and the operator is no contraction, convolution or window.
-inline constexpr std::int64_t kMaxFoldedElements = 16384;
-void fold(Graph& graph, const Node& node);
 
 // Which part of every tensor a part of an output needs: boxes (a range along every axis), pushed back through the graph.
 struct Box {

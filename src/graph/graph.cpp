@@ -1,23 +1,17 @@
 #include "graph/graph.h"
-#include "base/rows.h"
 namespace warploom::graph {
-namespace {
-std::string to_text(std::int64_t value) { return std::to_string(value); }
-std::string to_text(double value) { return fmt::format("{}", value); }
-std::string to_text(const std::string& value) { return "\"" + value + "\""; }
-}  // namespace
 std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
   return row_where<TensorId>(tensors, wanted, &Tensor::name);
 }
 int Graph::producer(TensorId id) const {
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (std::ranges::count(nodes[i].outputs, id) > 0) return static_cast<int>(i);
+    if (contains(nodes[i].outputs, id)) return static_cast<int>(i);
   return -1;
 }
 std::vector<int> Graph::consumers(TensorId id) const {
   std::vector<int> found;
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (std::ranges::count(nodes[i].inputs, id) > 0) found.push_back(static_cast<int>(i));
+    if (contains(nodes[i].inputs, id)) found.push_back(static_cast<int>(i));
   return found;
 }
 TensorId Graph::add_tensor(Tensor added) {
@@ -39,22 +33,20 @@ std::string to_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(s
 std::string to_text(const TensorInfo& tensor) {
   return fmt::format("{} {} {}", tensor.name, name_of(tensor.dtype), to_text(tensor.shape));
 }
+std::string to_text(const Attribute& value) {
+  if (const auto* const text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
+  if (const auto* const list = std::get_if<Shape>(&value)) return to_text(*list);
+  return std::holds_alternative<double>(value) ? fmt::format("{}", std::get<double>(value)) : std::to_string(std::get<0>(value));
+}
 std::string to_text(const Graph& graph) {
   std::string text = fmt::format("graph {}\n", graph.name);
-  const auto name = [&](TensorId id) { return id == kAbsent ? std::string("_") : graph.tensor(id).name; };
-  const auto names = [&](const std::vector<TensorId>& ids) {
-    std::vector<std::string> list;
-    for (TensorId id : ids) list.push_back(name(id));
-    return fmt::format("{}", fmt::join(list, ", "));
-  };
+  const auto name = [&](TensorId id) { return id == kAbsent ? "_" : graph.tensor(id).name; };
   for (TensorId id : graph.inputs) text += fmt::format("  input {}\n", to_text(graph.tensor(id)));
   for (const Tensor& tensor : graph.tensors)
     if (tensor.constant) text += fmt::format("  constant {}\n", to_text(tensor));
   for (const Node& node : graph.nodes) {
-    std::vector<std::string> attributes;
-    for (const auto& [key, value] : node.attributes)
-      attributes.push_back(fmt::format(" {}={}", key, std::visit([](const auto& v) { return to_text(v); }, value)));
-    text += fmt::format("  {} = {}({}){}", names(node.outputs), name_of(node.op), names(node.inputs), fmt::join(attributes, ""));
+    text += fmt::format("  {} = {}({})", listed(node.outputs, name), name_of(node.op), listed(node.inputs, name));
+    for (const auto& [key, value] : node.attributes) text += fmt::format(" {}={}", key, to_text(value));
     if (!node.outputs.empty() && node.outputs[0] != kAbsent)
       text += fmt::format(" : {} {}", name_of(graph.tensor(node.outputs[0]).dtype), to_text(graph.tensor(node.outputs[0]).shape));
     text += "\n";
@@ -78,7 +70,7 @@ Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view 
                    fmt::format("at most {} elements", kMaxElements), to_text(shape)});
     count *= std::max<std::int64_t>(size, 1);
   }
-  return std::ranges::count(shape, 0) > 0 ? 0 : count;
+  return contains(shape, 0) ? 0 : count;
 }
 
 Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place) {

@@ -22,11 +22,9 @@
 //
 // 16-bit inputs of a composite are cast to f32, its output back. Tensors in between are named after the node: "norm/mean".
 //
-// Three passes keep graphs simple for their readers. infer() checks every node and fills in the type and shape of what it
-// makes. simplify() folds what depends on constants alone (so that shape arithmetic disappears), routes around Identity and Dropout,
-// and drops what nobody needs; a graph from load_onnx() has been through both. So in
-// such a graph the second input of Reshape, Expand, Unsqueeze, Squeeze and Slice is always constant, and its meaning is
-// already in the output's shape.
+// infer() checks every node and fills in the type and shape of what it makes. simplify() folds what depends on constants alone
+// (so that shape arithmetic disappears), routes around Identity and Dropout, and drops what nobody needs. After both, as
+// load_onnx() leaves a graph, the second input of Reshape, Expand, Unsqueeze, Squeeze and Slice is constant.
 //
 // Errors: onnx-type, onnx-shape, onnx-attribute, onnx-name, onnx-cyclic, onnx-too-large; place is "node 'mm' (MatMul)".
 #pragma once
@@ -34,24 +32,14 @@
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/rows.h"
 namespace warploom::graph {
 enum class OpKind : std::uint8_t {
 #define WARPLOOM_OP(name, ...) name,
 #include "graph/ops.def"
 };
 
-enum class OpClass : std::uint8_t {
-  contraction,
-  convolution,
-  window,
-  reduction,
-  scan,
-  pointwise,
-  view,
-  movement,
-  constant,
-  composite
-};
+enum class OpClass { contraction, convolution, window, reduction, scan, pointwise, view, movement, constant, composite };
 constexpr bool multiplies(OpClass kind) { return kind == OpClass::contraction || kind == OpClass::convolution; }
 constexpr bool only_moves(OpClass kind) { return kind == OpClass::view || kind == OpClass::movement; }
 
@@ -122,8 +110,9 @@ std::int64_t byte_count(const TensorInfo& tensor);
 std::vector<std::int64_t> strides_of(const Shape& shape);  // packed row-major, in elements
 std::string to_text(const Shape& shape);                   // "[512,1024]"
 std::string to_text(const TensorInfo& tensor);             // "x f32 [512,1024]"
-std::string to_text(const Graph& graph);                   // one line a node, for people and tests
-std::string place_of(const Node& node);                    // "node 'mm' (MatMul)"
+std::string to_text(const Attribute& value);
+std::string to_text(const Graph& graph);  // one line a node, for people and tests
+std::string place_of(const Node& node);   // "node 'mm' (MatMul)"
 
 // Element count with the limits above: onnx-too-large or onnx-dynamic-shape (a negative dimension) otherwise.
 Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place);
@@ -156,9 +145,8 @@ bool is_primitive(const Graph& graph);
 std::int64_t terms_of(const Graph& graph, const Node& node);
 // What an input is for, as far as numbers drawn without regard to it make no sense of a network.
 struct InputRole {
-  std::int64_t terms =
-      1;  // where products follow on products: how many the one sums whose weights these are; else layers grow or vanish
-  bool variance = false;  // the square root is taken of it and a constant: negative numbers make NaN of all that follows
+  std::int64_t terms = 1;  // of a network's weights: how many a product sums; else layers grow or vanish
+  bool variance = false;   // the square root is taken of it and a constant: negative numbers make NaN of all that follows
 };
 std::vector<InputRole> input_roles(const Graph& graph);  // one an input
 }  // namespace warploom::graph

@@ -1,9 +1,10 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
 // simplify(): what constants decide is gone, and so is what does nothing.
-#include <queue>
-#include "graph/evaluator.h"
+#include "graph/reference.h"
+#include "graph/rules.h"
 namespace warploom::graph {
 namespace {
+constexpr std::int64_t kMaxFoldedElements = 16384;
 constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string", "a list of integers"};
 
 Status complete_attributes(Node& node) {
@@ -16,12 +17,16 @@ Status complete_attributes(Node& node) {
     } else if (given->second.index() != static_cast<std::size_t>(row->kind)) {
       return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", row->name), place_of(node),
                    std::string(kKindNames[static_cast<std::size_t>(row->kind)]), std::string(kKindNames[given->second.index()])});
+    } else if (!row->among.empty() && !contains(row->among, given->second)) {
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("this value of attribute {} is not supported", row->name),
+                   place_of(node), listed(row->among, [](const Attribute& value) { return to_text(value); }),
+                   to_text(given->second)});
     }
   }
   for (const auto& [key, value] : node.attributes)
-    if (std::ranges::find(known, key) == known.end())
+    if (!contains(known, key))
       return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is unknown", key), place_of(node),
-                   known.empty() ? "no attributes" : fmt::format("{}", fmt::join(known, ", ")), key});
+                   known.empty() ? "no attributes" : listed(known), key});
   return ok();
 }
 
@@ -60,7 +65,7 @@ Status sort_nodes(Graph& graph) {
     }
   std::vector<int> waiting(graph.nodes.size(), 0);
   std::vector<std::vector<int>> users(graph.nodes.size());
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  std::set<int> ready;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (TensorId id : graph.nodes[n].inputs) {
       if (id == kAbsent || maker[id] == kGiven) continue;
@@ -70,14 +75,13 @@ Status sort_nodes(Graph& graph) {
       users[maker[id]].push_back(static_cast<int>(n));
       ++waiting[n];
     }
-    if (waiting[n] == 0) ready.push(static_cast<int>(n));
+    if (waiting[n] == 0) ready.insert(static_cast<int>(n));
   }
   std::vector<Node> sorted;
   while (!ready.empty()) {
-    const auto n = static_cast<std::size_t>(ready.top());
-    ready.pop();
+    const int n = ready.extract(ready.begin()).value();
     for (int user : users[n])
-      if (--waiting[user] == 0) ready.push(user);
+      if (--waiting[user] == 0) ready.insert(user);
     sorted.push_back(graph.nodes[n]);
   }
   const auto stuck = std::ranges::find_if(waiting, [](int count) { return count > 0; });
@@ -88,11 +92,77 @@ Status sort_nodes(Graph& graph) {
   for (TensorId id : graph.outputs) {
     const std::string place = fmt::format("output '{}'", graph.tensor(id).name);
     if (maker[id] == kNothing) return fail({ErrorCode::kOnnxName, "an output that nothing defines", place});
-    if (std::ranges::count(graph.inputs, id) > 0)
+    if (contains(graph.inputs, id))
       return fail({ErrorCode::kOnnxName, "an output is an input", place, "what a node makes, or a constant", "",
                    "leave it out, or put an Identity between"});
   }
   return ok();
+}
+
+// The outputs' types and shapes of a node whose attributes are complete: by its rule, or by those of its primitives.
+Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
+  if (class_of(node.op) != OpClass::composite) {
+    WARPLOOM_TRY(Answer answer, operator_of(node.op).rule({graph, node, place_of(node)}));
+    return std::vector{TensorInfo{"", answer.dtype, std::move(answer.shape)}};
+  }
+  const std::size_t given = graph.tensors.size();
+  std::set<std::string> names;
+  const auto outputs = Writer(graph, node, names, true).run();
+  std::vector<TensorInfo> made;
+  if (outputs)
+    for (const Id id : *outputs) made.push_back(graph.tensor(id));
+  graph.tensors.resize(given);
+  if (!outputs) return fail(outputs.error());
+  return made;
+}
+
+// A node as a graph of its own, evaluated. What is large is read in place.
+void fold_by_reference(Graph& graph, const Node& node) {
+  Graph alone;
+  std::vector<Bytes> data;
+  std::int64_t elements = 0;
+  const auto moved = [&](std::vector<TensorId> ids) {
+    for (TensorId& id : ids) {
+      if (id == kAbsent) continue;
+      const Tensor& given = graph.tensor(id);
+      const bool large = given.constant && given.constant->size() > static_cast<std::size_t>(kMaxFoldedElements) * 8;
+      elements += given.constant ? element_count(given.shape) : 0;
+      id = alone.add_tensor(large ? Tensor{given, std::nullopt} : given);
+      if (large) alone.inputs.push_back(id), data.push_back(*given.constant);
+    }
+    return ids;
+  };
+  alone.nodes.push_back({node.op, node.name, moved(node.inputs), moved(node.outputs), node.attributes});
+  const bool repeats = class_of(node.op) == OpClass::reduction || class_of(node.op) == OpClass::composite;
+  if (repeats && elements > 4 * kMaxFoldedElements) return;
+  std::ranges::copy_if(alone.nodes[0].outputs, std::back_inserter(alone.outputs), [](TensorId id) { return id != kAbsent; });
+  const auto values = evaluate(alone, data, 1);
+  if (!values) return;
+  auto value = values->begin();
+  for (TensorId id : node.outputs) {
+    if (id == kAbsent) continue;
+    Tensor& out = graph.tensor(id);
+    out.constant.emplace(byte_count(out));
+    for (std::size_t i = 0; i < value->size(); ++i) store_from_double(out.dtype, out.constant->data(), i, (*value)[i]);
+    ++value;
+  }
+}
+
+// Computes a node whose inputs are all constant into its outputs' constants, if that is worth it: small, and no contraction,
+// convolution or window.
+void fold(Graph& graph, const Node& node) {
+  const OpClass kind = class_of(node.op);
+  if (multiplies(kind) || kind == OpClass::window || is_scaling(node.op)) return;
+  Tensor& out = graph.tensor(node.outputs[0]);
+  if (element_count(out.shape) > kMaxFoldedElements) return;
+  const auto is_known = [&](TensorId id) {  // of Shape's input and CastLike's second the elements do not matter
+    const bool unread = node.op == OpKind::Shape || (node.op == OpKind::CastLike && id == node.inputs[1]);
+    return id == kAbsent || graph.tensor(id).constant || unread;
+  };
+  if (!std::ranges::all_of(node.inputs, is_known)) return;
+  const bool same = node.op == OpKind::Identity || (node.op == OpKind::Cast && graph.tensor(node.inputs[0]).dtype == out.dtype);
+  if (kind != OpClass::view && !same) return fold_by_reference(graph, node);  // in FP64, which lacks the largest integers
+  out.constant = graph.tensor(node.inputs[0]).constant;
 }
 }  // namespace
 Status infer_node(Graph& graph, Node& node, bool folds) {
@@ -190,7 +260,7 @@ Result<Graph> simplify(Graph graph) {
     if (node.op == OpKind::Gather) count_from_front(graph, node);
     if (does_nothing(graph, node)) {
       const TensorId in = node.inputs[0];
-      const auto makes = [&](const Node& maker) { return std::ranges::count(maker.outputs, in) > 0; };
+      const auto makes = [&](const Node& maker) { return contains(maker.outputs, in); };
       // An output keeps its name: x → node → t → Identity → y becomes x → node → y, unless t is an output, too.
       const bool renamed = promised.contains(out) && !promised.contains(in) && std::ranges::any_of(kept, makes);
       if (renamed) {

@@ -1,5 +1,4 @@
 #include "graph/operators.h"
-#include "base/rows.h"
 namespace warploom::graph {
 namespace rules {
 #define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) Rule rule;
@@ -27,6 +26,7 @@ AttributeRow known(std::string_view name, AttributeKind kind, std::int64_t since
 AttributeRow known(std::string_view name, Attribute otherwise, std::int64_t since = 0) {
   return {name, static_cast<AttributeKind>(otherwise.index()), since, std::move(otherwise)};
 }
+AttributeRow one_of(std::vector<Attribute> among, AttributeRow row) { return row.among = std::move(among), row; }
 using enum OpKind;
 using enum AttributeKind;
 using I = std::int64_t;
@@ -34,13 +34,13 @@ const double kEpsilon = static_cast<double>(1e-5f);
 const AttributeGroup kAttributes[] = {
     {{Gemm}, {known("alpha", 1.0), known("beta", 1.0), known("transA", I{0}), known("transB", I{0})}},
     {{Conv, MaxPool, SumPool, AveragePool, LpPool, ConvTranspose},
-     {known("auto_pad", text), known("kernel_shape", integers), known("strides", integers), known("dilations", integers),
-      known("pads", integers)}},
+     {one_of({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}, known("auto_pad", text)), known("kernel_shape", integers),
+      known("strides", integers), known("dilations", integers), known("pads", integers)}},
     {{Conv, ConvTranspose}, {known("group", I{1})}},
     {{ConvTranspose}, {known("output_padding", integers), known("output_shape", integers)}},
     {{MaxPool, AveragePool}, {known("ceil_mode", integer)}},
     {{LpPool}, {known("ceil_mode", integer, 18)}},
-    {{MaxPool}, {known("storage_order", integer)}},
+    {{MaxPool}, {one_of({I{0}}, known("storage_order", integer))}},
     {{AveragePool}, {known("count_include_pad", I{0})}},
     {{LpPool, GlobalLpPool, LpNormalization}, {known("p", I{2})}},
     {{ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceMean, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp,
@@ -52,24 +52,27 @@ const AttributeGroup kAttributes[] = {
     {{Split, Gather, GatherElements}, {known("axis", I{0})}},
     {{GatherND}, {known("batch_dims", I{0})}},
     {{NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss},
-     {known("ignore_index", integer), known("reduction", std::string("mean"))}},
+     {known("ignore_index", integer), one_of({"none", "sum", "mean"}, known("reduction", "mean"))}},
     {{Resize},
-     {known("mode", std::string("nearest")), known("coordinate_transformation_mode", std::string("half_pixel")),
-      known("nearest_mode", std::string("round_prefer_floor")), known("cubic_coeff_a", -0.75), known("exclude_outside", I{0}),
-      known("extrapolation_value", 0.0), known("antialias", I{0}, 18), known("axes", integers, 18),
-      known("keep_aspect_ratio_policy", std::string("stretch"), 18)}},
+     {one_of({"nearest", "linear", "cubic"}, known("mode", "nearest")),
+      one_of({"half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric"},
+             known("coordinate_transformation_mode", "half_pixel")),
+      one_of({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, known("nearest_mode", "round_prefer_floor")),
+      one_of({"stretch"}, known("keep_aspect_ratio_policy", "stretch", 18)), one_of({I{0}}, known("antialias", I{0}, 18)),
+      known("cubic_coeff_a", -0.75), known("exclude_outside", I{0}), known("extrapolation_value", 0.0),
+      known("axes", integers, 18)}},
     {{LRN}, {known("size", integer), known("alpha", static_cast<double>(1e-4f)), known("beta", 0.75), known("bias", 1.0)}},
     {{Flatten, DequantizeLinear}, {known("axis", I{1})}},
     {{Concat}, {known("axis", integer)}},
     {{LayerNormalization, RMSNormalization, BatchNormalization, InstanceNormalization, GroupNormalization},
      {known("epsilon", kEpsilon)}},
-    {{LayerNormalization, RMSNormalization}, {known("stash_type", I{1})}},
+    {{LayerNormalization, RMSNormalization}, {one_of({I{1}}, known("stash_type", I{1}))}},
     {{GroupNormalization}, {known("num_groups", integer), known("stash_type", I{1}, 21)}},
     {{BatchNormalization}, {known("momentum", static_cast<double>(0.9f)), known("training_mode", I{0}, 14)}},
     {{MeanVarianceNormalization}, {known("axes", std::vector<I>{0, 2, 3})}},
     {{Split}, {known("num_outputs", integer, 18)}},
     {{DepthToSpace, SpaceToDepth}, {known("blocksize", integer)}},
-    {{DepthToSpace}, {known("mode", std::string("DCR"))}},
+    {{DepthToSpace}, {one_of({"DCR", "CRD"}, known("mode", "DCR"))}},
     {{Trilu}, {known("upper", I{1})}},
     {{Einsum}, {known("equation", text)}},
     {{Mod}, {known("fmod", I{0})}},
@@ -77,12 +80,12 @@ const AttributeGroup kAttributes[] = {
     {{Selu}, {known("alpha", 1.67326319217681884765625), known("gamma", 1.05070102214813232421875)}},
     {{LeakyRelu}, {known("alpha", static_cast<double>(0.01f))}},
     {{HardSigmoid}, {known("alpha", static_cast<double>(0.2f)), known("beta", 0.5)}},
-    {{Gelu}, {known("approximate", std::string("none"))}},
+    {{Gelu}, {one_of({"none", "tanh"}, known("approximate", "none"))}},
     {{IsInf}, {known("detect_negative", I{1}), known("detect_positive", I{1})}},
     {{Dropout}, {known("seed", integer)}},
     {{Cast}, {known("to", integer)}},
     {{Cast, CastLike}, {known("saturate", I{1}, 19)}},
-    {{Pad}, {known("mode", text)}},
+    {{Pad}, {one_of({"constant", "edge", "reflect", "wrap"}, known("mode", text))}},
     {{Reshape}, {known("allowzero", I{0}, 14)}},
     {{Transpose}, {known("perm", integers)}},
     {{DequantizeLinear}, {known("block_size", I{0}, 21), known("output_dtype", I{0}, 23)}},
@@ -100,13 +103,13 @@ std::string supported_operators() {
   for (const Operator& row : kOperators)
     if (row.since != kInternal) names.push_back(row.name);
   std::ranges::sort(names);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return listed(names);
 }
 
 std::vector<const AttributeRow*> attributes_of(OpKind op) {
   std::vector<const AttributeRow*> rows;
   for (const AttributeGroup& group : kAttributes)
-    if (std::ranges::count(group.ops, op) > 0)
+    if (contains(group.ops, op))
       for (const AttributeRow& row : group.rows) rows.push_back(&row);
   return rows;
 }
@@ -131,7 +134,7 @@ std::int64_t terms_of(const Graph& graph, const Node& node) {
   constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window, OpClass::reduction,
                                     OpClass::scan};
   const OpClass kind = class_of(node.op);
-  if (std::ranges::count(kCombines, kind) == 0) return 1;
+  if (!contains(kCombines, kind)) return 1;
   const std::size_t input = kind == OpClass::convolution ? 1 : 0;  // an output meets every weight of its channel
   const Access access = *access_of(graph, node, input);
   std::int64_t terms = 1;

@@ -2,6 +2,7 @@
 // is a row there and a rule: a composite's writes its primitives, a primitive's says types, shapes and what is read where, and then it
 // has arithmetic in pointwise.cpp or evaluator.cpp.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <span>
@@ -48,7 +49,10 @@ struct AxisSource {
   std::int64_t begin = 0, step = 1;
   std::int64_t taps = 1, dilation = 1;
 };
-using Access = std::vector<AxisSource>;  // one an axis of the input
+using Access = std::vector<AxisSource>;                // one an axis of the input
+inline std::size_t whole_axis(const Access& access) {  // the first that is
+  return static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) - access.begin());
+}
 
 // What a primitive makes of its inputs' types and shapes: its output's, and where each input is read; nothing where no element of it
 // is read, or (views) where the order is that of the flat index.
@@ -62,7 +66,8 @@ std::optional<Access> access_of(const Graph& graph, const Node& node, std::size_
 
 // Writes a composite's primitives: the tensors that are its outputs, one each, or what is wrong with its inputs.
 class Writer;
-using Rewrite = Result<std::vector<TensorId>>(Writer&);
+using Outputs = std::vector<TensorId>;
+using Rewrite = Result<Outputs>(Writer&);
 
 inline constexpr int kVariadic = std::numeric_limits<int>::max();
 inline constexpr std::int64_t kInternal = 1000;  // since, of an operator that only decompose() makes
@@ -83,6 +88,7 @@ struct AttributeRow {
   AttributeKind kind;
   std::int64_t since;
   std::optional<Attribute> otherwise;
+  std::vector<Attribute> among = {};  // the values that are supported; none named: all
 };
 std::vector<const AttributeRow*> attributes_of(OpKind op);
 const AttributeRow* attribute_named(OpKind op, std::string_view name);  // null: it has none of that name
@@ -103,6 +109,4 @@ bool is_zero(const Tensor& tensor);  // a constant of nothing but zeros
 
 // Completes a node's attributes and fills in its outputs' types and shapes; `folds`: and their elements where they are known.
 Status infer_node(Graph& graph, Node& node, bool folds = true);
-// The outputs' types and shapes of a node whose attributes are complete: by its rule, or by those of its primitives.
-Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node);
 }  // namespace warploom::graph

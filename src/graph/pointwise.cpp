@@ -1,7 +1,5 @@
 #include "graph/pointwise.h"
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <numbers>
 #include "graph/operators.h"

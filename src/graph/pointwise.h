@@ -1,17 +1,15 @@
 // Elementwise operators as expressions over base/value_ops.def.
 //
-// Every operator of class pointwise computes each output element from the elements of its inputs that broadcasting puts at
-// the same place. expression_of() says how, in the vocabulary that emitted source and tile programs share, so that a kernel
-// builder can fuse any chain without knowing one operator from another. Worked example, Gelu (approximate = none):
+// A pointwise operator computes each output element from those of its inputs that broadcasting puts at the same place.
+// expression_of() says how, in the vocabulary of emitted source and tile programs, so that any chain can be fused without knowing
+// one operator from another. Worked example, Gelu (approximate = none):
 //
 //   0 input 0   1 constant 1/√2   2 mul(0,1)   3 erf(2)   4 constant 1   5 add(3,4)   6 constant 0.5   7 mul(0,6)   8 mul(7,5)
 //
-// A term refers to earlier terms only and the last one is the result. Expressions are written to be accurate when every
-// term is rounded to fp32, too: Softplus near -20 does not become log(1 + 2e-9) = 0, nor Elu near 0 exp(x) - 1. The result
-// is the value before it is rounded to the output tensor's type; a cast to a narrower type in the middle of a fused chain
-// must still round. Integers: Div truncates and a Cast from float truncates, both in the expression.
-//
-// The FP64 reference uses them, too, but for Pow, which is only approximated; tests hold them to the library's functions.
+// A term refers to earlier terms only and the last one is the result, before it is rounded to the output's type: a cast to a
+// narrower type within a fused chain must still round. Expressions are accurate also when every term is rounded to fp32: Softplus
+// near -20 does not become log(1 + 2e-9) = 0, nor Elu near 0 exp(x) - 1. Integers: Div and a Cast from float truncate, in the
+// expression. The FP64 reference uses them, too, but for Pow, which is only approximated; tests compare them with the library's.
 #pragma once
 #include <array>
 #include <span>

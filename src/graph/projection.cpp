@@ -1,5 +1,4 @@
 #include "graph/projection.h"
-#include <cmath>
 #include "base/random.h"
 #include "graph/evaluator.h"
 #include "graph/rules.h"
@@ -71,17 +70,10 @@ class Projector {
   TensorId with_one(TensorId id, Shape shape, std::size_t axis) { return shape[axis] = 1, writer_.reshape(id, shape, "kept"); }
   // In each input, where the others stand still. A cast rounds what is summed, which is less than the sum of what it rounded.
   bool is_linear(const Node& node) const {
-    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
-    switch (node.op) {
-      case OpKind::MatMul:
-      case OpKind::Mul:
-      case OpKind::Div:
-      case OpKind::Neg:
-      case OpKind::Transpose: return true;
-      case OpKind::Conv: return node.integer("group", 1) == 1;
-      case OpKind::Cast: return is_wide_float(dtype) && is_float(graph_.tensor(node.inputs[0]).dtype);
-      default: return false;
-    }
+    constexpr std::array kLinear = {OpKind::MatMul, OpKind::Mul, OpKind::Div, OpKind::Neg, OpKind::Transpose};
+    if (node.op == OpKind::Conv) return node.integer("group", 1) == 1;
+    if (node.op != OpKind::Cast) return contains(kLinear, node.op);
+    return is_wide_float(graph_.tensor(node.outputs[0]).dtype) && is_float(graph_.tensor(node.inputs[0]).dtype);
   }
 
   // The sum itself: a product with the signs, which reads what it sums in place.

@@ -45,10 +45,7 @@ Result<WindowSpec> declared_window(const Question& q) {
   WARPLOOM_TRY(spec.strides, spatial(q, "strides", count, 1, 1));
   WARPLOOM_TRY(spec.dilations, spatial(q, "dilations", count, 1, 1));
   WARPLOOM_TRY(spec.before, spatial(q, "pads", 2 * count, 0, 0));
-  const std::string automatic = auto_pad(q);
-  if (automatic != "NOTSET" && automatic != "VALID" && automatic != "SAME_UPPER" && automatic != "SAME_LOWER")
-    return q.error(kAttribute, "auto_pad has an unknown value", "NOTSET, VALID, SAME_UPPER, SAME_LOWER", automatic);
-  if (automatic != "NOTSET") spec.before.assign(2 * count, 0);
+  if (auto_pad(q) != "NOTSET") spec.before.assign(2 * count, 0);
   spec.after = entries(spec.before, count, 2 * count);
   spec.before.resize(count);
   return spec;
@@ -71,17 +68,6 @@ Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
   if (!q.has(i) || q.in(i).shape == Shape{size}) return ok();
   if (convolves(q) && is_zero(q.in(i))) return ok();  // exporters write zeros of other shapes for no bias
   return q.error(kShape, fmt::format("input {} does not fit the channels", i), Shape{size}, q.in(i).shape);
-}
-
-Status check_power(const Question& q) {
-  const std::int64_t p = q.node.integer("p", 2), most = q.node.op == OpKind::LpNormalization ? 2 : 64;
-  if (p >= 1 && p <= most) return ok();
-  return q.error(kAttribute, "the norm's p is not supported", most == 2 ? "1 or 2" : "1 to 64", p);
-}
-
-Status check_channels(const Question& q) {
-  if (q.in(0).shape.size() >= 2) return ok();
-  return q.error(kShape, "an input lacks its channels", "2 axes or more", q.in(0).shape);
 }
 
 Status check_weights(const Question& q) {  // [M,C/g,..], turned round [C,M/g,..]
@@ -192,8 +178,6 @@ Result<Answer> cum_sum(const Question& q) {
 
 Result<Answer> pool(const Question& q) {
   WARPLOOM_CHECK(check_number(q, 0, q.node.op != OpKind::MaxPool));
-  if (q.node.integer("storage_order") != 0)
-    return q.error(kAttribute, "indices in column order are not supported", "storage_order 0", "1");
   WARPLOOM_TRY(const WindowSpec spec, window_spec(q));
   Answer answer = windows(q, spec, q.in(0).shape[1]);
   (*answer.reads[0])[1].axis = 1;

@@ -1,5 +1,4 @@
 #include "graph/reference.h"
-#include <new>
 #include "graph/evaluator.h"
 namespace warploom::graph {
 Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }

@@ -1,22 +1,18 @@
 // The FP64 reference: what a graph's outputs are, so that everything else can be checked against it.
 //
-// What is evaluated is the decomposed graph (graph.h); many calls for one graph had better pass that.
+// What is evaluated is the decomposed graph (graph.h); many calls for one graph had better pass that. Inputs are packed bytes in
+// their own element types, in the graph's order; outputs are doubles. All in between is FP64 and rounded nowhere, except that
+// Cast rounds to its target (that is its meaning) and that integers wrap as their type does.
 //
-// Inputs are packed bytes in their own element types, in the graph's order of inputs; outputs are doubles. Everything in
-// between is FP64 and rounded nowhere, except that Cast rounds to its target (that is its meaning) and that integer results
-// wrap as their type does. Constants are read from the graph.
+// Rows. A whole output can be too large to hold in FP64 (a 13 GB softmax) or to compute (a big matmul), so rows_of() cuts it into
+// equal rows over as many leading axes as the graph allows: [16,1024,768] from a MatMul is 16384 rows of 768 elements; a Softmax
+// over the middle axis of it is 16 rows of 1024·768. evaluate_magnitude_rows() is right for every graph; where rows are not
+// independent (x·(y·z): each row needs all of y·z) it repeats work and evaluate() is the better call. Inputs are read in place;
+// only what the rows need is ever expanded to doubles.
 //
-// Rows. A whole output can be too large to hold in FP64 (a 13 GB softmax) or to compute (a big matmul), so outputs can be
-// had by rows. rows_of() cuts an output into equal rows over as many leading axes as the graph allows: [16,1024,768] from a
-// MatMul is 16384 rows of 768 elements; a Softmax over the middle axis of it is 16 rows of 1024·768. `independent` says
-// that a row costs no more than its share of the whole. evaluate_magnitude_rows() is right for every graph; where rows are not
-// independent (x·(y·z): each row needs all of y·z) it repeats work and evaluate() is the better call. Inputs are read in
-// place in their own types; only what the rows need is ever expanded to doubles.
-//
-// Magnitude. Next to a value v, evaluate_magnitude_rows() gives E, a bound of the first order on how far rounding can move
-// it: plain evaluation in a type of unit roundoff u errs by at most about c·u·E, where c grows with the length of the sums
-// (1 for one operation; k for a sum of k terms in sequence, log2 k in a tree); where numbers of the type underflow, its
-// smallest normal number comes on top. The rule:
+// Magnitude. Next to a value v, evaluate_magnitude_rows() gives E, a bound of the first order on how far rounding can move it:
+// plain evaluation in a type of unit roundoff u errs by at most about c·u·E, where c grows with the length of the sums (1 for one
+// operation; k for k terms in sequence, log2 k in a tree); where numbers underflow, the smallest normal one is added:
 //   inputs and constants   E = 0 (they are given)
 //   MatMul, Conv           E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
 //   ReduceSum, SumPool     E = Σ(|x| + E_x); of maxima and minima the largest E_x; of a product, as of its multiplications in sequence

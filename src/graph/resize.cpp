@@ -42,28 +42,10 @@ struct Along {
     return off <= 1 ? ((a + 2) * off - (a + 3)) * off * off + 1 : off < 2 ? ((a * off - 5 * a) * off + 8 * a) * off - 4 * a : 0;
   }
 };
-
-Result<Along> asked(const Question& q) {
-  Along along;
-  const auto read = [&](std::string& to, std::string_view name, std::initializer_list<std::string_view> known) -> Status {
-    to = q.node.text(name);
-    if (std::ranges::count(known, to) > 0) return ok();
-    return q.error(kAttribute, fmt::format("this {} of a Resize is not supported", name),
-                   fmt::format("{}", fmt::join(known, ", ")), to);
-  };
-  std::string policy;
-  WARPLOOM_CHECK(read(along.mode, "mode", {"nearest", "linear", "cubic"}));
-  WARPLOOM_CHECK(read(along.transformation, "coordinate_transformation_mode",
-                      {"half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric"}));
-  WARPLOOM_CHECK(read(along.nearest, "nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
-  WARPLOOM_CHECK(read(policy, "keep_aspect_ratio_policy", {"stretch"}));
-  if (q.node.integer("antialias") != 0) return q.error(kAttribute, "Resize with antialias is not supported", "antialias 0", "1");
-  along.cubic = q.node.real("cubic_coeff_a"), along.excludes = q.node.integer("exclude_outside") != 0;
-  return along;
-}
 }  // namespace
-Result<std::vector<TensorId>> resize(Writer& w) {
-  WARPLOOM_TRY(Along along, asked(w));
+Result<Outputs> resize(Writer& w) {
+  Along along{w.node.text("mode"), w.node.text("coordinate_transformation_mode"), w.node.text("nearest_mode"),
+              w.node.real("cubic_coeff_a"), w.node.integer("exclude_outside") != 0};
   Shape shape = w.in(0).shape;
   // In the order of the scales.
   const List on = w.node.attributes.contains("axes") ? w.node.integers("axes") : span(0, shape.size());
@@ -92,8 +74,7 @@ Result<std::vector<TensorId>> resize(Writer& w) {
     along.length = static_cast<std::int64_t>(length);
     if (along.length == shape[axis] && along.scale == 1) continue;
     shape[axis] = along.length;
-    Shape column(shape.size(), 1);
-    column[axis] = along.length;
+    const Shape column = with(Shape(shape.size(), 1), axis, along.length);
     TensorId sum = kAbsent;
     for (int t = 0; t < along.taps(); ++t) {
       const TensorId from = w.table(Dtype::i64, {along.length}, "from", [&](std::int64_t to) { return along.from(to, t); });
@@ -106,6 +87,6 @@ Result<std::vector<TensorId>> resize(Writer& w) {
     }
     x = sum;
   }
-  return std::vector{x};
+  return Outputs{x};
 }
 }  // namespace warploom::graph::rewrites

@@ -4,6 +4,7 @@
 #include <set>
 #include "graph/operators.h"
 namespace warploom::graph {
+using Id = TensorId;
 using List = std::vector<std::int64_t>;
 inline constexpr ErrorCode kType = ErrorCode::kOnnxType, kShape = ErrorCode::kOnnxShape, kAttribute = ErrorCode::kOnnxAttribute;
 inline auto type_error(const Question& q, Words expected, Words found) {
@@ -18,8 +19,6 @@ Status same_type(const Question& q, bool floats_only, bool booleans = false);
 
 // How an input of shape `in` is read that broadcasting aligns at the last axes of an output of `rank` axes.
 Access aligned(const Shape& in, std::size_t rank);
-// Every input read so.
-Answer elementwise(const Question& q, Dtype dtype, const Shape& shape);
 // Axis i of the input is axis i of the output.
 Access same_axes(std::size_t rank);
 
@@ -34,14 +33,12 @@ inline Result<std::size_t> checked_axis(const Question& q) {
 // Distinct normalised axes, ascending.
 Result<List> axes(const Question& q, const List& wanted, std::size_t rank);
 Status check_vector(const Question& q, std::size_t i, std::int64_t size);  // an input of so many elements, if it is there
-Status check_power(const Question& q);                                     // the p of a norm
-Status check_channels(const Question& q);                                  // a batch, channels, and maybe more
+Status check_indices(const Question& q);                                   // the second input, of whole numbers
 Status check_weights(const Question& q);                                   // a convolution's, and its bias
 
 // Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and is folded where it is known.
 class Writer : public Question {
  public:
-  using Id = TensorId;
   // `dry`: for the types and shapes of the outputs alone. Nothing is folded and tables stay empty.
   Writer(Graph& of, const Node& on, std::set<std::string>& names, bool dry)
       : Question{of, on},
@@ -53,7 +50,7 @@ class Writer : public Question {
   std::vector<Node> made;
 
   // The node's outputs, one each; the first in its first input's type again if that was widened.
-  Result<std::vector<Id>> run();
+  Result<Outputs> run();
 
   const Shape& shape(Id id) const { return graph_.tensor(id).shape; }
   std::size_t rank(Id id) const { return shape(id).size(); }
@@ -81,6 +78,8 @@ class Writer : public Question {
 
   Id cast(Id x, Dtype to, std::string_view what);
   Id reshape(Id x, const Shape& to, std::string_view what);
+  // By so much before and behind each axis, less than 0 crops; `zero` is what is put there.
+  Id pad(Id x, const List& before, const List& after, Id zero, std::string_view what);
   Id reduce(OpKind op, Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1) {
     return axes.empty() ? x : make(op, {x}, what, {{"axes", axes}, {"keepdims", keepdims}});
   }
@@ -104,12 +103,9 @@ class Writer : public Question {
   bool dry_, widened_ = false;
   Status status_ = ok();
 };
-namespace rewrites {
-TensorId softmax_along(Writer& w, TensorId x, std::size_t axis, bool logarithm);
-}
 
 // What stands in the place of a node: the outputs of what was written.
-using Replacement = std::function<Result<std::vector<TensorId>>(Writer&)>;
+using Replacement = std::function<Rewrite>;
 // The graph with `rule` applied to every node that does not stay, simplified.
 Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays, const Replacement& rule);
 
@@ -118,6 +114,7 @@ inline List span(std::size_t begin, std::size_t end) {
   std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(begin));
   return axes;
 }
+inline List with(List list, std::size_t at, std::int64_t value) { return list[at] = value, list; }
 inline List chained(List first, const List& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;

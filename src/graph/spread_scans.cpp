@@ -27,53 +27,39 @@ Parts parts_of(const Shape& shape, std::size_t axis, std::int64_t processors) {
   const std::int64_t length = round_up(ceil_div(size, most), 8);
   return {ceil_div(size, length), length};
 }
-
-Result<std::size_t> axis_of(const Graph& graph, const Node& node) {
-  WARPLOOM_TRY(const int axis, normalized_axis(static_cast<std::int64_t>(constant_scalar(graph, node.inputs[1]).value_or(0)),
-                                               graph.tensor(node.inputs[0]).shape.size(), place_of(node)));
-  return static_cast<std::size_t>(axis);
-}
-
-List pads_of(std::size_t rank, std::size_t axis, std::int64_t before, std::int64_t after) {
-  List pads(2 * rank);
-  pads[axis] = before, pads[rank + axis] = after;
-  return pads;
-}
 }  // namespace
 Result<Graph> spread_scans(Graph graph, std::int64_t processors) {
   const auto stays = [&](const Graph& of, const Node& node) {
     if (class_of(node.op) != OpClass::scan || !is_float(of.tensor(node.inputs[0]).dtype) ||
         bits_of(of.tensor(node.inputs[0]).dtype) > 32)
       return true;
-    const auto axis = axis_of(of, node);
-    return !axis || parts_of(of.tensor(node.inputs[0]).shape, *axis, processors).count < 2;
+    const std::size_t axis = whole_axis(*access_of(of, node, 0));
+    return parts_of(of.tensor(node.inputs[0]).shape, axis, processors).count < 2;
   };
-  return rewritten(std::move(graph), stays, [&](Writer& w) -> Result<std::vector<TensorId>> {
-    WARPLOOM_TRY(const std::size_t axis, axis_of(w.graph, w.node));
+  return rewritten(std::move(graph), stays, [&](Writer& w) -> Result<Outputs> {
+    const std::size_t axis = whole_axis(*access_of(w.graph, w.node, 0));
     const Dtype given = w.dtype(w.raw(0));
     const TensorId x = bits_of(given) < 32 ? w.cast(w.raw(0), Dtype::f32, "wide") : w.raw(0);
     const Shape whole = w.shape(x);
     const Parts parts = parts_of(whole, axis, processors);
     const std::int64_t reverse = w.node.integer("reverse"), beyond = parts.count * parts.length - whole[axis],
                        first = reverse ? -1 : 1;
-    const auto pad = [&](TensorId of, const List& pads, std::string_view what) {
-      return w.make(OpKind::Pad, {of, w.list(pads, fmt::format("{}_pads", what)), w.scalar(0, of, "zero")}, what);
+    const auto pad = [&](TensorId of, std::int64_t before, std::int64_t after, std::string_view what) {
+      const List none(w.rank(of));
+      return w.pad(of, with(none, axis, before), with(none, axis, after), w.scalar(0, of, "zero"), what);
     };
     const auto scan = [&](TensorId of, std::size_t along, std::string_view what) {
       return w.make(OpKind::CumSum, {of, w.constant(Dtype::i64, {}, {static_cast<double>(along)}, "axis")}, what,
                     {{"reverse", reverse}});
     };
-    Shape filled = whole, cut = whole;
-    filled[axis] += beyond;
-    cut[axis] = parts.count;
+    Shape cut = with(whole, axis, parts.count);
     cut.insert(cut.begin() + std::ptrdiff_t(axis) + 1, parts.length);
-    const TensorId longer = beyond > 0 ? pad(x, pads_of(whole.size(), axis, 0, beyond), "longer") : x,
-                   part = w.reshape(longer, cut, "parts"),
+    const TensorId longer = pad(x, 0, beyond, "longer"), part = w.reshape(longer, cut, "parts"),
                    within = scan(part, axis + 1, "within"),  // first: so it comes into one region with the sum
         total = w.reduce(OpKind::ReduceSum, part, {std::int64_t(axis) + 1}, "totals"),
-                   before = scan(pad(total, pads_of(cut.size(), axis, first, -first), "moved"), axis, "before"),
-                   y = w.reshape(w.add(within, before, "sums"), filled, "whole");
-    return std::vector{w.cast(beyond > 0 ? pad(y, pads_of(whole.size(), axis, 0, -beyond), "y") : y, given, "narrow")};
+                   before = scan(pad(total, first, -first, "moved"), axis, "before"),
+                   y = w.reshape(w.add(within, before, "sums"), with(whole, axis, whole[axis] + beyond), "whole");
+    return Outputs{w.cast(pad(y, 0, -beyond, "y"), given, "narrow")};
   });
 }
 }  // namespace warploom::graph

@@ -3,7 +3,6 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
-#include <new>
 #include "base/file.h"
 #include "onnx/model.h"
 namespace warploom {
@@ -82,25 +81,17 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
     const std::size_t sign = assumption.rfind('=');
     const std::string name = assumption.substr(0, sign), form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
     if (form != "lower" && form != "upper") return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
-    const auto is_it = [&](const onnx::ValueInfoProto& input) { return input.name() == name; };
-    if (std::ranges::none_of(graph.input(), is_it)) {
-      std::vector<std::string> names;
-      for (const auto& input : graph.input()) names.push_back(input.name());
-      return wrong("an assumption is of no input", fmt::format("one of {}", fmt::join(names, ", ")));
-    }
+    if (!contains(graph.input(), name, &onnx::ValueInfoProto::name))
+      return wrong("an assumption is of no input", "one of " + listed(graph.input(), &onnx::ValueInfoProto::name));
     for (onnx::NodeProto& node : *graph.mutable_node())
       for (std::string& input : *node.mutable_input())
         if (input == name) input = assumption;  // the name of what counts
-    onnx::NodeProto trilu;
-    trilu.set_op_type("Trilu");
+    onnx::NodeProto& trilu = *graph.add_node();
+    google::protobuf::TextFormat::ParseFromString(
+        fmt::format("op_type: 'Trilu' attribute {{ name: 'upper' type: INT i: {:d} }}", form == "upper"), &trilu);
     trilu.add_input(name);
     trilu.set_name(assumption);
     trilu.add_output(assumption);
-    onnx::AttributeProto& upper = *trilu.add_attribute();
-    upper.set_name("upper");
-    upper.set_type(onnx::AttributeProto::INT);
-    upper.set_i(form == "upper" ? 1 : 0);
-    graph.mutable_node()->Add(std::move(trilu));
     std::rotate(graph.mutable_node()->begin(), graph.mutable_node()->end() - 1, graph.mutable_node()->end());
   }
   return ok();

@@ -235,8 +235,7 @@ class Explorer {
   verify::Request quick_request() const {
     // A schedule much slower than what is known is of no use; waiting for it costs the others their turn.
     const double known_us = std::max(best_us_, run_.reference_us);
-    return {.list = {},
-            .check_ms = std::clamp(20 * options_.budget_seconds, 200.0, 1500.0),
+    return {.check_ms = std::clamp(20 * options_.budget_seconds, 200.0, 1500.0),
             .beside_reference = false,
             .min_samples = 3,
             .max_samples = 30,
@@ -355,10 +354,9 @@ class Explorer {
     return hash_hex(sources);
   }
   std::string environment(const std::string& compiler) const {
-    std::string text;
-    for (const std::string& part : {ready_.environment, compiler, stamp_})
-      if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
-    return text;
+    std::vector<std::string> parts = {ready_.environment, compiler, stamp_};
+    std::erase(parts, "");
+    return listed(parts, {}, "; ");
   }
 
   void report() const {
@@ -432,9 +430,8 @@ class Explorer {
   }
 
   std::string summary() const {
-    std::string text;
-    for (const auto& [code, count] : refused_by_code_) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, code);
-    return text.empty() ? "none was judged" : text + first_refusal_;
+    const auto counted = [](const auto& code) { return fmt::format("{} {}", code.second, code.first); };
+    return refused_by_code_.empty() ? "none was judged" : listed(refused_by_code_, counted) + first_refusal_;
   }
 
   Result<Outcome> conclude() {
@@ -498,7 +495,7 @@ bool is_fatal(ErrorCode code) {
   constexpr std::array kFatal = {ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
                                  ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
                                  ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
-  return std::ranges::find(kFatal, code) != kFatal.end();
+  return contains(kFatal, code);
 }
 
 Result<Outcome> explore(const Problem& problem, const Options& options) { return Explorer(problem, options).run(); }

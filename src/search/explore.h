@@ -4,15 +4,6 @@
 #include "base/random.h"
 #include "search/optimize.h"
 namespace warploom::search {
-// Proposer: which schedule to try next. The same seed and the same times give the same proposals.
-//
-//   enumerate   every legal schedule, families in turn, best guess first
-//   random      the same in random order
-//   beam        the best of each family by guess, and some at random; then single-field changes of the best few so far, with a
-//               random one now and then, until nothing new is left
-//
-// Where the target has a cost model, nobody guesses: beam starts from what the model finds best when it climbs from random schedules,
-// and takes the changes that it expects most of first. Predictions only order: what is timed decides.
 // The schedules a search may try for one region on one target, and how to build one, and how long it may take.
 struct Catalogue {
   kernels::Region region;
@@ -25,6 +16,15 @@ struct Catalogue {
 // All that the families of kernels/ have for a region.
 Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities);
 
+// Which schedule to try next. The same seed and the same times give the same proposals.
+//
+//   enumerate   every legal schedule, families in turn, best guess first
+//   random      the same in random order
+//   beam        the best of each family by guess, and some at random; then single-field changes of the best few so far, with a
+//               random one now and then, until nothing new is left
+//
+// Where the target has a cost model, nobody guesses: beam starts from what the model finds best when it climbs from random schedules,
+// and takes the changes that it expects most of first. Predictions only order: what is timed decides.
 class Proposer {
  public:
   Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed);

@@ -53,11 +53,9 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track, const targe
 
 Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities, std::uint64_t seed) {
   const kernels::Work work = kernels::work_of(region);
-  return {.catalogue = {},
-          .setup = {.graph = region.graph,
+  return {.setup = {.graph = region.graph,
                     .track = region.track,
                     .engine = capabilities.gpu ? Engine::cuda : Engine::cpu,
-                    .reference = {},
                     .floor_us = verify::floor_us(capabilities, region.track, work.flops, work.bytes),
                     .flops = work.flops > 0 ? work.flops : work.bytes,
                     .seed = seed},
@@ -165,7 +163,7 @@ class Planner {
       compared &= one.verdict.reference_us > 0;
       references.insert(one.reference);
     }
-    out.reference = compared ? fmt::format("{}", fmt::join(references, " + ")) : "none";
+    out.reference = compared ? listed(references, {}, " + ") : "none";
     if (!compared) out.verdict.reference_us = 0;
     std::vector<const LaunchList*> lists;
     for (const Region& region : partition_.regions)
@@ -220,11 +218,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, 
 
 std::string Outcome::schedule_text() const {
   if (regions.size() <= 1) return schedule.text();
-  std::string text;
-  for (const Outcome& region : regions)
-    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "\n", region.problem,
-                        region.times > 1 ? fmt::format(" x{}", region.times) : "", region.schedule.text());
-  return text;
+  const auto line = [](const Outcome& region) {
+    return region.problem + (region.times > 1 ? fmt::format(" x{}: ", region.times) : ": ") + region.schedule.text();
+  };
+  return listed(regions, line, "\n");
 }
 
 nlohmann::json to_json(const Outcome& outcome) {

@@ -68,9 +68,9 @@ nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warp
 // whole is not, with what the machine lacks, or with kInterrupted when a region had nothing before the interrupt.
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
 
-// The regions that optimize() searches, of a graph of primitives.
 // The graph as it is cut into regions: in primitives, as many of them as keep the target busy. What it computes is judged by what was given.
 Result<graph::Graph> planned(graph::Graph graph, const target::Capabilities& capabilities);
+// The regions that optimize() searches, of such a graph.
 Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities);
 
 // What to plan for on a target by name; "auto": the GPU when there is one, else the CPU.

@@ -29,9 +29,8 @@ struct Region {
 };
 
 struct Partition {
-  std::vector<Region> regions;  // in an order in which they can run
-  std::map<std::string, std::string>
-      storage;  // in which tensor's memory a region's tensor lies: its own, or that of what it views
+  std::vector<Region> regions;                 // in an order in which they can run
+  std::map<std::string, std::string> storage;  // the tensor in whose memory a region's lies: its own, or what it views
   // Whether the only region is the graph itself, to the last constant.
   bool trivial(const graph::Graph& whole) const;
 };

@@ -147,7 +147,7 @@ void Proposer::climb(std::vector<kernels::Schedule> from) {
       if (seen.insert(from[i].text()).second)
         for (auto& near : neighbours(*catalogue_, from[i])) next.push_back(std::move(near));
     for (auto& schedule : next)
-      if (std::ranges::find(from, schedule) == from.end()) from.push_back(std::move(schedule));
+      if (!contains(from, schedule)) from.push_back(std::move(schedule));
     by_prediction(from);
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");

@@ -41,14 +41,13 @@ bool packed(const kernels::Nest& nest, const kernels::Access& access, const Axes
 }
 
 // Only inputs and outputs have buffers of their own at the vendor's.
-bool is_input(const graph::Graph& graph, graph::TensorId id) { return std::ranges::count(graph.inputs, id) > 0; }
+bool is_input(const graph::Graph& graph, graph::TensorId id) { return contains(graph.inputs, id); }
 
 std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::Contraction& c, Track track) {
   const auto epilogue = kernels::epilogue_of(c);
   const kernels::Nest& nest = c.nest;
   const kernels::Access &a = nest.loads[c.a], &b = nest.loads[c.b], &out = nest.outputs[0].place;
-  if (std::ranges::count(nest.values, Kind::index, &kernels::NestValue::kind) > 0)
-    return std::nullopt;  // libraries know no places
+  if (contains(nest.values, Kind::index, &kernels::NestValue::kind)) return std::nullopt;  // libraries know no places
   if (!epilogue || c.k.size() != 1 || epilogue->size() > 1 || a.dtype != b.dtype || !is_input(graph, a.tensor) ||
       !is_input(graph, b.tensor))
     return std::nullopt;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 namespace warploom {

@@ -7,6 +7,7 @@
 //   wl::store_first(y + i, wl::load_some(x + i, 0, n, 0), n); // the first n of them
 #pragma once
 #include <immintrin.h>
+#include <utility>
 
 #ifndef WL_VECTOR_BYTES
 #if defined(__AVX512F__)
@@ -53,14 +54,8 @@ typedef __m128 native;
 #endif
 
 // Numbers of lanes as a pack, for shuffles.
-template <long... I> struct long_list {};
-#if WL_VECTOR_BYTES == 64
-using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
-#elif WL_VECTOR_BYTES == 32
-using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7>;
-#else
-using lane_numbers = long_list<0, 1, 2, 3>;
-#endif
+template <long... I> using long_list = std::integer_sequence<long, I...>;
+using lane_numbers = std::make_integer_sequence<long, kLanes>;
 
 WL_INLINE vf splat(float x) { return x - vf{}; }
 WL_INLINE vf counted(long first) {  // first, first + 1, …

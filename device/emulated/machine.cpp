@@ -36,13 +36,6 @@ Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options
   }
 }
 
-bool Machine::effect_now(unsigned one_in) { return timing() == Timing::early || (timing() == Timing::random && chance(one_in)); }
-
-int Machine::add_actor(const char* kind, int number, Cta* cta) {
-  actors_.push_back({kind, number, cta});
-  return static_cast<int>(actors_.size()) - 1;
-}
-
 // What t has done so far becomes known to whoever takes this clock.
 void Machine::release(ClockBuilder& to, Thread& t) {
   to.add(t.base);
@@ -56,8 +49,10 @@ int Thread::actor_of(Own part, const char* kind) {
   return own[part].actor;
 }
 
-void Machine::suspend(const char* what, unsigned addr, unsigned parity) {
+// Until it is woken, with those among whom it waits if it is to be woken so.
+void Machine::suspend(const char* what, std::vector<Thread*>* among, unsigned addr, unsigned parity) {
   Thread& t = *current;
+  if (among) among->push_back(&t);
   t.waiting = what;
   t.wait_addr = addr;
   t.wait_parity = parity;

@@ -124,10 +124,7 @@ void set_registers(int count, bool increase) {
   if (increase ? count < w.registers : count > w.registers)
     machine->hazard("registers", "{} registers than the {} the warp has", increase ? "reg_alloc to fewer" : "reg_dealloc to more",
                     w.registers);
-  while (increase && cta.registers_free < count - w.registers) {
-    cta.register_waiters.push_back(&t);
-    machine->suspend("reg_alloc");
-  }
+  while (increase && cta.registers_free < count - w.registers) machine->suspend("reg_alloc", &cta.register_waiters);
   cta.registers_free += w.registers - count;
   w.registers = count;
   machine->wake_all(cta.register_waiters);

@@ -216,17 +216,15 @@ void signal_flag(int* p, int n, Site) {
 void wait_flag(const int* p, int least, Site) {
   Thread& t = me();
   if (!machine->find(p, 4, false, "wait_flag")) return;
-  while (*p < least) {
-    machine->flag_waiters.push_back(&t);
-    machine->suspend("wait_flag");
-  }
+  while (*p < least) machine->suspend("wait_flag", &machine->flag_waiters);
   while (machine->chance(2)) {  // a signal is seen at some later time
     machine->wake(&t);
     machine->suspend("wait_flag");
   }
   // Nothing is known of signals beyond the one that was enough.
   const std::vector<Signal>& flag = machine->flags[p];
-  const auto enough = std::find_if(flag.begin(), flag.end(), [&](const Signal& s) { return s.value >= least; });
+  const auto enough = std::ranges::find_if(
+      flag, [&](int value) { return value >= least; }, &Signal::value);
   if (enough != flag.end()) machine->acquire(t, enough->what);
 }
 

@@ -80,10 +80,8 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
   if (!touch_box(map, smem, c, false, t.access(), false, what)) return;
   for (Cta& cta : machine->ctas) {
     if (cta.cluster_barrier != t.cta->cluster_barrier || (mask < 0 ? &cta != t.cta : !(mask >> cta.rank & 1))) continue;
-    if (&cta != t.cta) {
-      unsigned remote = smem | static_cast<unsigned>(cta.rank + 1) << 24;
-      if (!machine->locate(remote, static_cast<int>(bytes), true, what)) continue;
-    }
+    unsigned remote = smem | static_cast<unsigned>(cta.rank + 1) << 24;
+    if (&cta != t.cta && !machine->locate(remote, static_cast<int>(bytes), true, what)) continue;
     Mbarrier* b = machine->barrier(cta, bar, what, true);
     if (!b) continue;
     machine->copy_to(cta, smem, bytes, *b, true, what, [map, smem, c, to = &cta] {

@@ -11,18 +11,19 @@ template <class T> inline constexpr int red_bytes = 16;
 template <class T> inline constexpr int red_bytes = 4;
 #endif
 template <> inline constexpr int red_bytes<int> = 4;
-template <class T, int BYTES> struct RedAdd;
-#define WL_RED_ADD(T, mode, half, word) \
-  WL_DEFINE_STORE("red.relaxed.gpu.global.add" mode, half, word, "l", void*, RedAdd<T, BYTES>)
+#define WL_RED_ADD(T, mode, half, word)                                \
+  template <int BYTES> WL_FN void red_add_once(T* a, const T* src) {   \
+    WL_STORE_FORMS("red.relaxed.gpu.global.add" mode, half, word, "l") \
+  }
 WL_RED_ADD(int, "", "", ".s32")
 WL_RED_ADD(float, "", "", ".f32")
 WL_RED_ADD(f16, ".noftz", ".f16", ".f16x2")
 WL_RED_ADD(bf16, ".noftz", ".bf16", ".bf16x2")
 #undef WL_RED_ADD
-#undef WL_DEFINE_STORE
+#undef WL_STORE_FORMS
 template <int BYTES, class T> WL_FN void red_add(T* p, const T* src, bool pred = true) {
   constexpr int step = BYTES < red_bytes<T> ? BYTES : red_bytes<T>, elements = step / static_cast<int>(sizeof(T));
-  WL_UNROLL for (int i = 0; i < BYTES / step; ++i) if (pred) RedAdd<T, step>::go(p + i * elements, src + i * elements);
+  WL_UNROLL for (int i = 0; i < BYTES / step; ++i) if (pred) red_add_once<step>(p + i * elements, src + i * elements);
 }
 
 // Floats of one sign are ordered as their bits, negative ones backwards: each sign has its own integer instruction.

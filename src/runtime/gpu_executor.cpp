@@ -1,4 +1,5 @@
-#include "runtime/bound.h"
+#include "runtime/driver.h"
+#include "runtime/executor.h"
 #include "runtime/type_codes.h"
 namespace warploom::runtime {
 namespace {
@@ -142,10 +143,9 @@ class GpuExecutor final : public Executor {
       for (std::size_t i = 0; i < count; ++i) {
         const Argument& argument = kernel.args[i];
         made->values[i] = argument.tensor_map ? static_cast<void*>(&made->maps[i]) : &made->addresses[i];
-        if (argument.tensor_map) {
+        if (argument.tensor_map)
           WARPLOOM_TRY(made->maps[i],
                        encode_tensor_map(cuda_, argument.map, addresses[i], kernel.name + ", map of " + argument.buffer));
-        }
       }
       return [this, &kernel, function, made] { return launch(kernel, function, made->values.data()); };
     };

@@ -2,7 +2,6 @@
 //
 // cuBLAS counts columns first, so the row-major C = A B is asked for as Cᵀ = Bᵀ Aᵀ: its first operand is our B.
 
-#include "runtime/bound.h"
 #include "runtime/library.h"
 #include "runtime/timing.h"
 #include "runtime/type_codes.h"
@@ -109,7 +108,7 @@ Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& p) {
 
   const auto bind = [=, &device](const Bindings& buffers) -> Result<Call> {
     std::vector<Buffer> operands;  // A, B, C, bias
-    for (const BufferSpec& spec : buffers_of(p)) { WARPLOOM_TRY(operands.emplace_back(), named_buffer(buffers, spec)); }
+    for (const BufferSpec& spec : buffers_of(p)) WARPLOOM_TRY(operands.emplace_back(), named_buffer(buffers, spec));
     const auto run = [=, &device](const LtAlgorithm& algorithm) -> Status {
       const float one = 1, zero = 0;  // the factors of A B and of C
       if (bias) set(lt.desc_set, desc, kDescBiasPointer, operands[3].address());

@@ -1,7 +1,6 @@
 #include "verify/gpu_products.h"
 #include "base/rendered.h"
 #include "graph/parallel.h"
-#include "runtime/bound.h"
 #include "verify/runner.h"
 namespace warploom::verify {
 namespace {

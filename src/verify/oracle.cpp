@@ -68,9 +68,8 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
   }
   order.shuffle(truth.missing);
   if (!complete) return truth;
-  for (const RowRange& rows : truth.missing) {
+  for (const RowRange& rows : truth.missing)
     WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, rows, means));
-  }
   truth.missing.clear();
   return truth;
 }

@@ -67,8 +67,7 @@ class Runner final : public runtime::Executor {
 
   Result<std::int64_t> free_memory() override { return here_.free_memory(); }
   Result<runtime::Buffer> allocate(std::int64_t bytes) override;
-  Status fill(const runtime::Buffer& buffer,
-              std::uint32_t word) override;  // by this process, unless launches wait or are recorded
+  Status fill(const runtime::Buffer& buffer, std::uint32_t word) override;  // here, unless launches wait or are recorded
   Status synchronize() override;
   Result<double> time_us(const runtime::Call& work, int times) override;
 

@@ -1,5 +1,5 @@
-// Conversions that need no instruction of a device's own, for whoever has bits_of and float_of: those that lose nothing, tf32's, and
-// those of elements of less than a byte.
+// Conversions that need no instruction of a device's own, for whoever has bits_of and float_of: those that lose nothing, tf32's,
+// and those of elements of less than a byte.
 #pragma once
 #include "types.h"
 namespace wl {

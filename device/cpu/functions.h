@@ -192,8 +192,7 @@ template <vf (*Combine)(vf, vf), int N> WL_INLINE float across(vf (&x)[N]) {
   return across<Combine>(x[0]);
 }
 
-// sin(x + turns · π/2). What is left of x within π/4 of a multiple n · π/2 is exact to the last bits: parts of π/2 short enough that
-// their products with n are.
+// sin(x + turns · π/2). What is left of x beside n · π/2 is exact to the last bits: π/2 comes in parts whose n-folds are exact.
 WL_INLINE vf turned_sine(vf x, int turns) {
   typedef double vd __attribute__((vector_size(2 * WL_VECTOR_BYTES)));
   if (!(across<max>(abs(x)) < 0x1p20f)) {

@@ -187,8 +187,7 @@ void Machine::thread_exits(Thread& t) {
                             b.pending, b.count, b.tx),
                 b.init_line);
     } else if (b.copied_phase > b.waited_phase) {
-      hazard_of(nullptr, "exit", "the block ends without having waited for a copy into its shared memory", b.copy_line,
-                b.init_line);
+      hazard_of(nullptr, "exit", "the block ends without waiting for a copy into its shared memory", b.copy_line, b.init_line);
     }
   }
 }
@@ -221,9 +220,8 @@ std::string Machine::state_of(const Thread& t) const {
   if (what == "mbarrier_wait") {
     const Mbarrier& b = t.cta->barriers[t.wait_addr];
     return fmt::format(
-        "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals missing, {} bytes "
-        "missing",
-        what, t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
+        "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals and {} bytes missing", what,
+        t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
   }
   if (what == "wait_flag") return "wait_flag: nobody has signalled enough";
   if (what != "barrier") return what;

@@ -221,7 +221,7 @@ class Machine {
   void arrive_and_wait(Mbarrier& b, const char* what, unsigned addr = 0);
 
   // Notes the write of a copy that completes on the barrier, and carries it out now or later.
-  void copy_to(Cta& cta, unsigned smem, std::int64_t bytes, Mbarrier& bar, bool by_engine, const char* what,
+  void copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& bar, bool by_engine, const char* what,
                std::function<void()> carry_out);
   void finish_copy(std::size_t i);
 
@@ -281,8 +281,7 @@ inline float truncate_tf32(float x) { return float_of(bits_of(x) & 0xffffe000u);
 // the sum runs in order of k, each step rounded to float.
 void accumulate_row(float* c, const float* a, const float* b, int n, int k);
 
-// Adds a product to sums in registers, each of which for_each_sum hands over with a float of `multiply`'s. Integers are summed apart,
-// exactly in float, and added as integers.
+// Adds a product to sums in registers, each given with a float of `multiply`'s. Integers are summed apart, exactly in float.
 void add_product(Element type, bool accumulate, const auto& for_each_sum, const auto& multiply) {
   const bool integers = type == Element::int8;
   for_each_sum([&](void* in_register, float& sum) { sum = accumulate && !integers ? *static_cast<float*>(in_register) : 0.0f; });

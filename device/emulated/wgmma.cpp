@@ -1,20 +1,17 @@
-// wgmma: operations collected from the 128 threads of a warpgroup, carried out in order between the last thread's issue and
-// the first wait that covers them.
+// wgmma: collected from a warpgroup's 128 threads, carried out in order between the last's issue and the first wait for it.
 #include "machine.h"
 namespace wl::emu {
 namespace {
 struct Descriptor {
   unsigned start, lbo, sbo;
   int mode;
-  explicit Descriptor(unsigned long long d)
-      : start(static_cast<unsigned>(d & 0x3fff) << 4),
-        lbo(static_cast<unsigned>(d >> 16 & 0x3fff) << 4),
-        sbo(static_cast<unsigned>(d >> 32 & 0x3fff) << 4),
-        mode(static_cast<int>(d >> 62)) {}
+  explicit Descriptor(unsigned long long d) : mode(static_cast<int>(d >> 62)) {
+    for (unsigned* field : {&start, &lbo, &sbo}) *field = static_cast<unsigned>(d & 0x3fff) << 4, d >>= 16;
+  }
 };
 
-// Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major, (mn.., k) when MN-major. Those lie
-// in lines of bytes, a row's 32 along k or one k's along the rows, eight lines to a group and W bytes to a chunk.
+// Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major, (mn.., k) when MN-major. They
+// lie in lines of bytes, a row's 32 along k or one k's along the rows, eight lines to a group and W bytes to a chunk.
 void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major, const auto& piece) {
   const auto w = static_cast<unsigned>(swizzle_width(d.mode));
   const int lines = mn_major ? 16 : rows, bytes = mn_major ? rows * element_bytes : 32;
@@ -194,8 +191,7 @@ void registers_gone(RegisterState& r) {
   drop_owners(r, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   if (r.owners == 0) return;
   Thread& t = me();
-  machine->hazard_of(&t, "wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it",
-                     t.wgmma_line);
+  machine->hazard_of(&t, "wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may use it", t.wgmma_line);
   // The operation must not write a dead array: this thread's part goes to a sink.
   static float sink[256];
   for (WgmmaOp& op : t.group->ops)

@@ -40,8 +40,7 @@ namespace wl {
   }
 
 // Global memory, BYTES in 1, 2, 4, 8, 16 per thread; registers and address aligned to BYTES. Where pred is false, a load gives
-// `fill` and a store does nothing. The _stream forms are for data used once: loads leave the L1 cache alone, what is stored leaves
-// the L2 first.
+// `fill` and a store does nothing. _stream is for data used once: loads spare the L1 cache, what is stored leaves the L2 first.
 #define WL_ALWAYS(pred) ""
 #define WL_IF(pred) "{ .reg .pred p; setp.ne.b32 p, " pred ", 0; @p "
 #define WL_GLOBAL(load, load_op, store, store_op)                                                                          \

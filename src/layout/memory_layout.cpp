@@ -187,8 +187,7 @@ int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swiz
   return worst;
 }
 
-// No swizzle, those of the tensor copy engine, then all others that XOR into the bank bits above the vector and read from bits
-// below `top`.
+// No swizzle, those of the copy engine, then all others that XOR into the bank bits above the vector from bits below `top`.
 std::vector<Swizzle> candidates(int lowest_base, int top) {
   std::vector<Swizzle> list = {Swizzle{}};
   for (int bits = 1; bits <= 3; ++bits)

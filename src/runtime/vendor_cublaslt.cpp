@@ -97,11 +97,10 @@ Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& p) {
 
   std::array<LtHeuristic, kAlgorithms> results;
   int found = 0;
-  if (lt.heuristic(lt.handle, desc.get(), b.get(), a.get(), c.get(), c.get(), preference.get(), kAlgorithms, results.data(),
-                   &found) != 0)
-    found = 0;
+  const bool good = lt.heuristic(lt.handle, desc.get(), b.get(), a.get(), c.get(), c.get(), preference.get(), kAlgorithms,
+                                 results.data(), &found) == 0;
   const auto algorithms = std::make_shared<std::vector<LtAlgorithm>>();
-  for (const LtHeuristic& result : std::span(results).first(found))
+  for (const LtHeuristic& result : std::span(results).first(good ? found : 0))
     if (result.state == 0) algorithms->push_back(result.algorithm);
   if (algorithms->empty()) return not_served(name, "no algorithm");
   WARPLOOM_TRY(const Buffer workspace, device.allocate(kWorkspaceBytes));

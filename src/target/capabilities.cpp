@@ -56,12 +56,9 @@ using tile::Scope;
 
 // The name of a row is its function's; what the functions' templates tell apart is added.
 Instruction copy(const std::string& name, Method method, Scope from, Scope to, bool transpose = false) {
-  return {.name = name + (transpose ? "_trans" : ""),
-          .method = method,
-          .call = "wl::" + name,
-          .from = from,
-          .to = to,
-          .transpose = transpose};
+  Instruction row{name + (transpose ? "_trans" : ""), method, "wl::" + name};
+  row.from = from, row.to = to, row.transpose = transpose;
+  return row;
 }
 
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.

@@ -13,8 +13,7 @@ namespace warploom::verify {
 inline constexpr const char* kEvaluateCommand = "__evaluate";
 inline constexpr int kOutOfMemoryStatus = 77;  // the evaluator's exit status when memory ran out
 
-// A record is written by listing its fields once, with NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE, and read back by this:
-// `json` as a T; internal when it is none.
+// `json` as a T, a record whose fields NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE lists; internal when it is none.
 template <class T> Result<T> record_from(const nlohmann::json& json, const char* what) {
   try {
     return json.get<T>();
@@ -36,7 +35,7 @@ class Channel {
     std::uint64_t size = body.size();
     if (passed(::send, &size, sizeof size)) passed(::send, body.data(), size);
   }
-  // The next message. Nothing when the other side is gone, when none has begun for `ms` (below 0: waits for ever), or at nonsense;
+  // The next message. Nothing when the other side is gone, when none began in `ms` (below 0: waits for ever), or at nonsense;
   // closed() tells the first case.
   std::optional<nlohmann::json> receive(int ms) {
     pollfd polled{fd_, POLLIN, 0};
@@ -71,8 +70,7 @@ struct Peer {
   std::optional<Channel> channel;
 
   ~Peer() { end(true); }
-  // `program command SOCKET`, without output, and behind that the number of the open file `shared`, if there is one; start_process()
-  // says what `apart` is.
+  // `program command SOCKET SHARED`, without output; no last word where no file is `shared`; `apart` as of start_process().
   Status start(const std::string& program, const char* command, int shared = -1, bool apart = false) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)

@@ -173,8 +173,7 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, st
     const graph::TensorId id = graph.inputs[i];
     const Dtype dtype = graph.tensor(id).dtype;
     // One in 1024 is so much larger; most of the short sums have none.
-    const double found = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024)),
-                 many = big_of(dtype) / 32.0 * found;
+    const double some = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024)), many = big_of(dtype) / 32.0 * some;
     const double outliers = row.shape == Shape::outliers ? std::hypot(1, many) : 1;
     const bool unit = row.shape == Shape::unit;
     const double size = row.scale, mean = unit ? 0.5 : row.shift * size, deviation = unit ? 0.29 : outliers * size;

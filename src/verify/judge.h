@@ -21,8 +21,7 @@ Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
 
-// What is free once it is as much as wanted, or no more comes for 60 pauses: gigabytes that a process had come back in seconds after
-// its end, and not at once.
+// What is free once it is as much as wanted, or no more comes for 60 pauses: what an ended process had comes back in seconds.
 Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory, std::int64_t wanted,
                              std::chrono::milliseconds pause = std::chrono::milliseconds(50));
 

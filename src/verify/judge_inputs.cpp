@@ -33,8 +33,7 @@ Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
   return ok();
 }
 
-// One family's inputs, from memory or made now. When memory is scarce the new ones take the place, and the very buffers, of the
-// last.
+// One family's inputs, from memory or made now: when memory is scarce in the place, and the very buffers, of the last.
 Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   for (const auto& inputs : kept_)
     if (inputs->family == family) return Set{inputs, outputs_, vendor_outputs_};

@@ -25,16 +25,14 @@
 #include "runtime/executor.h"
 #include "verify/channel.h"
 namespace warploom::verify {
-// One thing to do: {kernel, addresses…} or {kFill, address, bytes, word}, which repeats the word over the bytes. Addresses count from
-// the beginning of the shared memory.
+// One thing to do: {kernel, addresses…} or {kFill, address, bytes, word}, which repeats the word. Addresses are in the memory.
 using Step = std::vector<std::int64_t>;
 inline constexpr std::int64_t kFill = -1;
 using Words = std::pair<std::int64_t, std::int64_t>;  // where, and how many of 8 bytes (4 where they are poked)
 
 inline constexpr const char* kRunCommand = "__run";
 
-// Memory that two processes map, handed out from its beginning on. What is given back takes no room, and its addresses wait for
-// another buffer as large.
+// Memory that two processes map. What is given back takes no room, and its addresses wait for another buffer as large.
 class SharedMemory {
  public:
   static std::shared_ptr<SharedMemory> make(std::int64_t bytes);  // of address space; null where there is none

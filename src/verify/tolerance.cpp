@@ -48,9 +48,8 @@ constexpr std::optional<Dtype> kTrackTypes[] = {std::nullopt, Dtype::tf32, Dtype
 // One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
 bool poisoned(Dtype dtype, const void* found, std::int64_t index) {
   constexpr std::uint32_t kTwice[] = {kPoison, kPoison};
-  const auto bytes = static_cast<std::size_t>(bytes_of(dtype));
-  return bytes > 1 &&
-         std::memcmp(static_cast<const std::byte*>(found) + static_cast<std::size_t>(index) * bytes, kTwice, bytes) == 0;
+  const std::int64_t bytes = bytes_of(dtype);
+  return bytes > 1 && std::memcmp(static_cast<const std::byte*>(found) + index * bytes, kTwice, bytes) == 0;
 }
 
 // What the norm of few elements allows on top: their rounding is chance.

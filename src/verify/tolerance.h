@@ -76,7 +76,7 @@ double frobenius_bound(const Comparison& seen, const Tolerance& tolerance, doubl
 // ok, or candidate-unwritten, candidate-non-finite, candidate-wrong with the figures.
 Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_error, const std::string& place);
 
-// Sums: a whole output against FP64 by its lines' sums with random signs (graph/projection.h), which cost no more than reading it.
+// Sums: a whole output against FP64 by its lines' sums with random signs (graph/projection.h), as cheap as reading it.
 struct Line {  // all elements that differ in the projected axis alone
   double sum = 0, square = 0;
 };

@@ -236,9 +236,8 @@ void Machine::report_deadlock() {
   std::vector<std::pair<const Thread*, std::string>> first;
   for (const Thread& t : threads_) {
     if (t.done) continue;
-    const int* block = t.cta->block;
     const std::string place =
-        fmt::format("block ({},{},{}) wait at line {} in {}", block[0], block[1], block[2], t.self.line, state_of(t));
+        fmt::format("block ({}) wait at line {} in {}", fmt::join(t.cta->block, ","), t.self.line, state_of(t));
     if (places[place]++ == 0) first.emplace_back(&t, place);
   }
   for (const auto& [t, place] : first)

@@ -221,8 +221,7 @@ class Machine {
   void arrive_and_wait(Mbarrier& b, const char* what, unsigned addr = 0);
 
   // Notes the write of a copy that completes on the barrier, and carries it out now or later.
-  void copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& bar, bool by_engine, const char* what,
-               std::function<void()> carry_out);
+  void copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_engine, const char* what, std::function<void()> carry_out);
   void finish_copy(std::size_t i);
 
   Thread* current = nullptr;

@@ -1,6 +1,13 @@
-// Addresses of shared memory in the cluster, stores there that tell a barrier; matrix moves; cp.async.
+// Shared memory of the block and of the cluster, by 32-bit address; matrix moves; cp.async.
 #pragma once
 namespace wl {
+// The _cluster forms take addresses that come from mapa.
+#define WL_SHARED_FORMS(load, Load, store, Store)                                                      \
+  template <int BYTES, class T> WL_FN void load(T* dst, unsigned addr) { Load<BYTES>::go(dst, addr); } \
+  template <int BYTES, class T> WL_FN void store(unsigned addr, const T* src) { Store<BYTES>::go(addr, src); }
+WL_SHARED_FORMS(ld_shared, SharedLoad, st_shared, SharedStore)
+WL_SHARED_FORMS(ld_shared_cluster, ClusterLoad, st_shared_cluster, ClusterStore)
+#undef WL_SHARED_FORMS
 // The address of addr in the block of that rank in the cluster.
 WL_FN unsigned mapa(unsigned addr, int rank) {
   unsigned r;

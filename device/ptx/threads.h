@@ -14,9 +14,11 @@ WL_FN int cluster_rank() {
 }
 
 // All 32 lanes take part.
-template <class T> WL_FN T shfl_xor(T x, int lane_mask) { return __shfl_xor_sync(0xffffffffu, x, lane_mask); }
+WL_FN float shfl_xor(float x, int lane_mask) { return __shfl_xor_sync(0xffffffffu, x, lane_mask); }
+WL_FN int shfl_xor(int x, int lane_mask) { return __shfl_xor_sync(0xffffffffu, x, lane_mask); }
 // The value of lane `source`.
-template <class T> WL_FN T shfl(T x, int source) { return __shfl_sync(0xffffffffu, x, source); }
+WL_FN float shfl(float x, int source) { return __shfl_sync(0xffffffffu, x, source); }
+WL_FN int shfl(int x, int source) { return __shfl_sync(0xffffffffu, x, source); }
 template <int BYTES> WL_FN auto word() {
   if constexpr (BYTES == 4) return 0u;
   else if constexpr (BYTES == 2) return static_cast<unsigned short>(0);

@@ -10,6 +10,7 @@
 #include "threads.h"
 #include "value_functions.h"
 #include "moves.h"
+#include "atomics.h"
 #include "shared_memory.h"
 #include "barriers.h"
 #include "mma_sync.h"

@@ -274,7 +274,6 @@ constexpr int bytes_of(Element e) { return e <= Element::f16 ? 2 : e == Element:
 void decode(Element e, const void* data, int count, float* out);  // int8 too: its values are exact in float
 // One lane's A fragment, four 32-bit registers, into its places of a tile of 16 rows of 32 bytes.
 void place_a(Element e, const void* registers, int lane, float* tile);
-inline float truncate_tf32(float x) { return float_of(bits_of(x) & 0xffffe000u); }
 
 // c[0..n) += sum over k of a[k] * b[k * n + 0..n); n a multiple of 8. Products of 16-bit and tf32 values are exact in float;
 // the sum runs in order of k, each step rounded to float.

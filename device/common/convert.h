@@ -39,8 +39,7 @@ template <> WL_PURE bf16 cast<bf16>(float x) {
   if ((u & 0x7fffffffu) > 0x7f800000u) return bf16{0x7fff};
   return bf16{static_cast<unsigned short>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
 }
-// Small formats by their fields; `nan` and `sign` as they lie in the type's bits, `up` how far a float's sign lies above. What is above
-// the largest is infinity or NaN.
+// Small formats; `nan` and `sign` in the type's bits, `up` how far above a float's sign is. Beyond the largest: infinity, NaN.
 #define WL_SMALL(T, Bits, exponent, mantissa, largest, overflow, nan, sign, up)                                              \
   WL_PURE float to_float(T x) {                                                                                              \
     const unsigned a = x.bits & ~sign, fraction = a & ((1u << mantissa) - 1u);                                               \

@@ -1,4 +1,5 @@
-// Conversions that need no instruction of a device's own, for whoever has bits_of and float_of: those that lose nothing, and tf32's.
+// Conversions that need no instruction of a device's own, for whoever has bits_of and float_of: those that lose nothing, tf32's,
+// and those of elements of less than a byte.
 #pragma once
 #include "types.h"
 namespace wl {
@@ -34,4 +35,19 @@ template <> WL_PURE unsigned char cast<unsigned char>(float x) {
   return static_cast<unsigned char>(x >= 255 ? 255 : x >= 0 ? static_cast<int>(x) : 0);
 }
 template <> WL_PURE tf32 cast<tf32>(float x) { return tf32{tf32_bits(x)}; }
+
+// 8 / BITS elements to one byte, the first in the low bits.
+template <int BITS, bool SIGNED> WL_PURE float unpacked(unsigned char byte, int place) {
+  constexpr unsigned sign = SIGNED ? 1u << (BITS - 1) : 0u;
+  const unsigned bits = (static_cast<unsigned>(byte) >> (place * BITS) & ((1u << BITS) - 1u)) ^ sign;
+  return float_of(0x4b000000u | bits) - (8388608.0f + static_cast<float>(sign));  // 2^23 + bits, exactly
+}
+
+// x to nearest even, saturated, NaN as 0, at its place in the byte.
+template <int BITS, bool SIGNED> WL_PURE unsigned packed(float x, int place) {
+  constexpr float low = SIGNED ? -static_cast<float>(1 << (BITS - 1)) : 0.0f;
+  constexpr float high = low + static_cast<float>((1 << BITS) - 1);
+  const float in = x > low ? (x < high ? x : high) : x == x ? low : 0.0f;
+  return (bits_of(in + 12582912.0f) & ((1u << BITS) - 1u)) << (place * BITS);  // 1.5 · 2^23: the integer in the low bits
+}
 }  // namespace wl

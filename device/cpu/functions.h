@@ -34,7 +34,7 @@ WL_INLINE vf max(vf a, vf b) {
 }
 WL_INLINE vf min(vf a, vf b) { return select((a < b) | (a != a), a, b); }
 WL_INLINE vf relu(vf a) { return max(a, vf{}); }
-WL_INLINE vf abs(vf a) { return __builtin_bit_cast(vf, __builtin_bit_cast(vi, a) & 0x7fffffff); }
+WL_INLINE vf abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
 WL_INLINE vf less(vf a, vf b) { return select(a < b, splat(1), vf{}); }
 WL_INLINE vf equal(vf a, vf b) { return select(a == b, splat(1), vf{}); }
 WL_INLINE vf where(vf condition, vf yes, vf no) { return select(condition != vf{}, yes, no); }
@@ -49,8 +49,7 @@ WL_INLINE vf sqrt(vf a) {
 }
 WL_INLINE vf rsqrt(vf a) { return 1.0f / sqrt(a); }
 WL_INLINE vf copy_sign(vf magnitude, vf sign) {
-  return __builtin_bit_cast(
-      vf, (__builtin_bit_cast(vi, magnitude) & 0x7fffffff) | (__builtin_bit_cast(vi, sign) & static_cast<int>(0x80000000u)));
+  return (vf)(((vi)magnitude & 0x7fffffff) | ((vi)sign & static_cast<int>(0x80000000u)));
 }
 // Adding and taking away 1.5·2^23 leaves the nearest integer; its bits are that integer on top of a constant.
 inline constexpr float kToInteger = 12582912.0f;
@@ -61,15 +60,15 @@ WL_INLINE vf floor(vf a) {
   return select((abs(a) < 0x1p23f), copy_sign(down, select(a == vf{}, a, down)), a);
 }
 WL_INLINE vf round_tf32(vf a) {
-  const vu u = __builtin_bit_cast(vu, a);
+  const vu u = (vu)a;
   const vu near = (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
-  return select(abs(a) < __builtin_inff(), __builtin_bit_cast(vf, near), a);
+  return select(abs(a) < __builtin_inff(), (vf)near, a);
 }
 WL_INLINE vf binade(vf a) {
-  const vi exponent = __builtin_bit_cast(vi, a) & 0x7f800000;
-  return __builtin_bit_cast(vf, exponent < 0x00800000 ? vi{} + 0x00800000 : exponent > 0x7e800000 ? vi{} + 0x7e800000 : exponent);
+  const vi exponent = (vi)a & 0x7f800000;
+  return (vf)(exponent < 0x00800000 ? vi{} + 0x00800000 : exponent > 0x7e800000 ? vi{} + 0x7e800000 : exponent);
 }
-WL_INLINE vf inverse_binade(vf a) { return __builtin_bit_cast(vf, 0x7f000000 - __builtin_bit_cast(vi, binade(a))); }
+WL_INLINE vf inverse_binade(vf a) { return (vf)(0x7f000000 - (vi)binade(a)); }
 template <> WL_INLINE vf rounded<tf32>(vf a) { return round_tf32(a); }
 
 // x · 2^n for integral n, |n| < 300, also where 2^n or the result is no normal number
@@ -77,9 +76,9 @@ WL_INLINE vf scale_by_power(vf x, vf n_plus_magic) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
   return (vf)_mm512_scalef_ps((__m512)x, (__m512)(n_plus_magic - kToInteger));
 #else
-  const vi n = __builtin_bit_cast(vi, n_plus_magic) - __builtin_bit_cast(int, kToInteger);
+  const vi n = (vi)n_plus_magic - __builtin_bit_cast(int, kToInteger);
   const vi half = n >> 1;
-  const vf a = __builtin_bit_cast(vf, (half + 127) << 23), b = __builtin_bit_cast(vf, (n - half + 127) << 23);
+  const vf a = (vf)((half + 127) << 23), b = (vf)((n - half + 127) << 23);
   return x * a * b;
 #endif
 }
@@ -123,9 +122,9 @@ WL_INLINE vf log(vf x) {
   const vi tiny = x < 0x1p-126f;
   const vf y = select(tiny, x * 0x1p32f, x);
   // y = 2^e · (1 + f) with 1 + f in [√½, √2)
-  const vi bits = __builtin_bit_cast(vi, y) - 0x3f3504f3;
+  const vi bits = (vi)y - 0x3f3504f3;
   const vf e = __builtin_convertvector(bits >> 23, vf) - select(tiny, splat(32), vf{});
-  const vf f = __builtin_bit_cast(vf, (bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  const vf f = (vf)((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
   const vf q = polynomial(f, 0.0674664021f, -0.116756406f, 0.118881558f, -0.124055904f, 0.142195535f, -0.166679958f, 0.200021186f,
                           -0.250000096f, 0.333333126f);
   const vf ff = f * f;
@@ -192,8 +191,7 @@ template <vf (*Combine)(vf, vf), int N> WL_INLINE float across(vf (&x)[N]) {
   return across<Combine>(x[0]);
 }
 
-// sin(x + turns · π/2). What is left of x within π/4 of a multiple n · π/2 is exact to the last bits: parts of π/2 short enough that
-// their products with n are.
+// sin(x + turns · π/2). What is left of x beside n · π/2 is exact to the last bits: π/2 comes in parts whose n-folds are exact.
 WL_INLINE vf turned_sine(vf x, int turns) {
   typedef double vd __attribute__((vector_size(2 * WL_VECTOR_BYTES)));
   if (!(across<max>(abs(x)) < 0x1p20f)) {

@@ -7,6 +7,7 @@
 //   wl::store_first(y + i, wl::load_some(x + i, 0, n, 0), n); // the first n of them
 #pragma once
 #include <immintrin.h>
+#include <utility>
 
 #ifndef WL_VECTOR_BYTES
 #if defined(__AVX512F__)
@@ -53,14 +54,8 @@ typedef __m128 native;
 #endif
 
 // Numbers of lanes as a pack, for shuffles.
-template <long... I> struct long_list {};
-#if WL_VECTOR_BYTES == 64
-using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
-#elif WL_VECTOR_BYTES == 32
-using lane_numbers = long_list<0, 1, 2, 3, 4, 5, 6, 7>;
-#else
-using lane_numbers = long_list<0, 1, 2, 3>;
-#endif
+template <long... I> using long_list = std::integer_sequence<long, I...>;
+using lane_numbers = std::make_integer_sequence<long, kLanes>;
 
 WL_INLINE vf splat(float x) { return x - vf{}; }
 WL_INLINE vf counted(long first) {  // first, first + 1, …
@@ -68,15 +63,11 @@ WL_INLINE vf counted(long first) {  // first, first + 1, …
   for (long i = 0; i < kLanes; ++i) x[i] = static_cast<float>(first + i);
   return x;
 }
-WL_INLINE vf select(vi condition, vf yes, vf no) {
-  return __builtin_bit_cast(vf, (condition & __builtin_bit_cast(vi, yes)) | (~condition & __builtin_bit_cast(vi, no)));
-}
+WL_INLINE vf select(vi condition, vf yes, vf no) { return (vf)((condition & (vi)yes) | (~condition & (vi)no)); }
 
 // kLanes elements from and to memory
 WL_INLINE vf load(const float* p) { return *reinterpret_cast<const vf_anywhere*>(p); }
-WL_INLINE vf load(const bf16* p) {
-  return __builtin_bit_cast(vf, __builtin_convertvector(*reinterpret_cast<const vh_anywhere*>(p), vu) << 16);
-}
+WL_INLINE vf load(const bf16* p) { return (vf)(__builtin_convertvector(*reinterpret_cast<const vh_anywhere*>(p), vu) << 16); }
 WL_INLINE vf load(const f16* p) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
   return (vf)_mm512_cvtph_ps((__m256i) * reinterpret_cast<const vh_anywhere*>(p));
@@ -90,9 +81,9 @@ WL_INLINE vf load(const f16* p) {
 }
 WL_INLINE void store(float* p, vf x) { *reinterpret_cast<vf_anywhere*>(p) = x; }
 WL_INLINE void store(bf16* p, vf x) {
-  const vu u = __builtin_bit_cast(vu, x);
+  const vu u = (vu)x;
   const vu rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16, quiet = (u >> 16) | 0x40u;
-  const vu is_nan = __builtin_bit_cast(vu, x != x);
+  const vu is_nan = (vu)(x != x);
   *reinterpret_cast<vh_anywhere*>(p) = __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), vh);
 }
 WL_INLINE void store(f16* p, vf x) {

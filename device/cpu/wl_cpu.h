@@ -46,8 +46,7 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
   }
 }
 
-// Asks for Cols elements from p on, ahead of a walk through memory, or back through it: the processor's own prefetching stops at each
-// page's end.
+// Asks for Cols elements ahead of a walk through memory, on or back: the processor's own prefetching stops at a page's end.
 inline constexpr long kPrefetchBytes = 8192;  // how far ahead
 template <long Cols, bool Back = false, class T> WL_INLINE void prefetch(const T* p) {
   const char* line = reinterpret_cast<const char*>(p) + (Back ? -kPrefetchBytes : kPrefetchBytes);

@@ -2,18 +2,12 @@
 #include "machine.h"
 namespace wl::emu {
 // The current thread gets to a barrier of threads, and waits for the others.
-unsigned Machine::arrive(Mbarrier& b) {
+void Machine::arrive_and_wait(Mbarrier& b, const char* what, unsigned addr) {
   const unsigned phase = b.phase;
   release(b.gathering, *current);
   --b.pending;
   complete_if_done(b, self->line);
-  return phase;
-}
-void Machine::await(Mbarrier& b, unsigned phase, const char* what, unsigned addr) {
-  if (b.phase == phase) {
-    b.waiters.push_back(current);
-    suspend(what, addr);
-  }
+  if (b.phase == phase) suspend(what, &b.waiters, addr);
   acquire(*current, b.completed);
 }
 
@@ -37,7 +31,7 @@ void barrier(int id, int threads) {
     for (const auto& [warp, count] : lanes)
       if (count % 32) machine->hazard_beside(b.init_line, "barrier", "barrier {} was reached by a part of a warp", id);
   }
-  machine->await(b, machine->arrive(b), "barrier", static_cast<unsigned>(id));
+  machine->arrive_and_wait(b, "barrier", static_cast<unsigned>(id));
 }
 
 void sync_warp(Site) {
@@ -63,8 +57,7 @@ bool Machine::meet(const char* what, RegisterRun a, RegisterRun b, RegisterRun c
   }
   w.argument[t.self.thread & 31] = {{a, b, c}, value};
   if (++w.arrived == w.size) return true;
-  w.waiting.push_back(&t);
-  suspend(what);
+  suspend(what, &w.waiting);
   return false;
 }
 void Machine::part(Warp& w) {
@@ -73,10 +66,7 @@ void Machine::part(Warp& w) {
   w.arrived = 0;
 }
 
-void cluster_sync(Site) {
-  Mbarrier& meeting = *me().cta->cluster_barrier;
-  machine->await(meeting, machine->arrive(meeting), "cluster_sync");
-}
+void cluster_sync(Site) { machine->arrive_and_wait(*me().cta->cluster_barrier, "cluster_sync"); }
 
 // mbarriers.
 void mbarrier_init(unsigned addr, int count, Site) {
@@ -151,8 +141,7 @@ void mbarrier_wait(unsigned addr, unsigned parity, bool cluster) {
   if (!b) return;
   if ((b->phase & 1) == (parity & 1)) {
     const unsigned wanted = b->phase;
-    b->waiters.push_back(&t);
-    machine->suspend("mbarrier_wait", addr, parity & 1);
+    machine->suspend("mbarrier_wait", &b->waiters, addr, parity & 1);
     if (b->phase > wanted + 1)
       machine->hazard_beside(b->init_line, "mbarrier",
                              "the barrier went a phase further before a waiting thread could see this one");

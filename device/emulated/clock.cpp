@@ -1,5 +1,4 @@
 #include "clock.h"
-#include <algorithm>
 namespace wl::emu {
 namespace {
 __attribute__((target_clones("avx2", "default"))) void raise_to(Epoch* dst, const Epoch* src, std::size_t n) {

@@ -36,13 +36,6 @@ Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options
   }
 }
 
-bool Machine::effect_now(unsigned one_in) { return timing() == Timing::early || (timing() == Timing::random && chance(one_in)); }
-
-int Machine::add_actor(const char* kind, int number, Cta* cta) {
-  actors_.push_back({kind, number, cta});
-  return static_cast<int>(actors_.size()) - 1;
-}
-
 // What t has done so far becomes known to whoever takes this clock.
 void Machine::release(ClockBuilder& to, Thread& t) {
   to.add(t.base);
@@ -56,8 +49,10 @@ int Thread::actor_of(Own part, const char* kind) {
   return own[part].actor;
 }
 
-void Machine::suspend(const char* what, unsigned addr, unsigned parity) {
+// Until it is woken, with those among whom it waits if it is to be woken so.
+void Machine::suspend(const char* what, std::vector<Thread*>* among, unsigned addr, unsigned parity) {
   Thread& t = *current;
+  if (among) among->push_back(&t);
   t.waiting = what;
   t.wait_addr = addr;
   t.wait_parity = parity;
@@ -192,8 +187,7 @@ void Machine::thread_exits(Thread& t) {
                             b.pending, b.count, b.tx),
                 b.init_line);
     } else if (b.copied_phase > b.waited_phase) {
-      hazard_of(nullptr, "exit", "the block ends without having waited for a copy into its shared memory", b.copy_line,
-                b.init_line);
+      hazard_of(nullptr, "exit", "the block ends without waiting for a copy into its shared memory", b.copy_line, b.init_line);
     }
   }
 }
@@ -226,9 +220,8 @@ std::string Machine::state_of(const Thread& t) const {
   if (what == "mbarrier_wait") {
     const Mbarrier& b = t.cta->barriers[t.wait_addr];
     return fmt::format(
-        "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals missing, {} bytes "
-        "missing",
-        what, t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
+        "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals and {} bytes missing", what,
+        t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
   }
   if (what == "wait_flag") return "wait_flag: nobody has signalled enough";
   if (what != "barrier") return what;
@@ -243,9 +236,8 @@ void Machine::report_deadlock() {
   std::vector<std::pair<const Thread*, std::string>> first;
   for (const Thread& t : threads_) {
     if (t.done) continue;
-    const int* block = t.cta->block;
     const std::string place =
-        fmt::format("block ({},{},{}) wait at line {} in {}", block[0], block[1], block[2], t.self.line, state_of(t));
+        fmt::format("block ({}) wait at line {} in {}", fmt::join(t.cta->block, ","), t.self.line, state_of(t));
     if (places[place]++ == 0) first.emplace_back(&t, place);
   }
   for (const auto& [t, place] : first)

@@ -1,15 +1,13 @@
 // The emulated GPU while one launch runs. Internal: kernels reach it through calls.h, users through emulator.h.
 #pragma once
 #include <fmt/format.h>
-#include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <cstring>
 #include <functional>
 #include "banks.h"
 #include "base/random.h"
-#include "emulator.h"
+#include "calls.h"
 #include "shadow.h"
-#include "tiles.h"
 namespace wl::emu {
 using warploom::emulator::Launch;
 using warploom::emulator::Report;
@@ -168,7 +166,7 @@ class Machine {
   Report run();
 
   // Threads
-  void suspend(const char* what, unsigned addr = 0, unsigned parity = 0);
+  void suspend(const char* what, std::vector<Thread*>* among = nullptr, unsigned addr = 0, unsigned parity = 0);
   void wake(Thread* t, bool before_others = false) {
     if (!t->queued && !t->done) ready_.insert(before_others ? ready_.begin() : ready_.end(), t);
     t->queued = true;
@@ -178,12 +176,17 @@ class Machine {
   }
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
   std::uint64_t next_random() { return random_.next(); }
-  bool effect_now(unsigned one_in = 2);  // does an asynchronous effect take place at issue?
+  bool effect_now(unsigned one_in = 2) {  // does an asynchronous effect take place at issue?
+    return timing() == Timing::early || (timing() == Timing::random && chance(one_in));
+  }
   Timing timing() const { return launch_.options.timing; }
   const Launch& launch() const { return launch_; }
 
   // Clocks
-  int add_actor(const char* kind, int number, Cta* cta);
+  int add_actor(const char* kind, int number, Cta* cta) {
+    actors_.push_back({kind, number, cta});
+    return static_cast<int>(actors_.size()) - 1;
+  }
   void release(ClockBuilder& to, Thread& t);
   void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
 
@@ -215,12 +218,10 @@ class Machine {
 
   Mbarrier* barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async);
   void complete_if_done(Mbarrier& b, int line);
-  unsigned arrive(Mbarrier& b);  // the phase under way
-  void await(Mbarrier& b, unsigned phase, const char* what, unsigned addr = 0);
+  void arrive_and_wait(Mbarrier& b, const char* what, unsigned addr = 0);
 
   // Notes the write of a copy that completes on the barrier, and carries it out now or later.
-  void copy_to(Cta& cta, unsigned smem, std::int64_t bytes, Mbarrier& bar, bool by_engine, const char* what,
-               std::function<void()> carry_out);
+  void copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_engine, const char* what, std::function<void()> carry_out);
   void finish_copy(std::size_t i);
 
   Thread* current = nullptr;
@@ -262,4 +263,30 @@ void drop_owners(RegisterState& r, const auto& given_back) {
 
 // Registers used by an instruction: in range, holding a value when read, not lent to wgmma.
 bool use_registers(const RegisterRun& r, bool write);
+
+// The shared-memory layouts of the copy engine and of wgmma: mode 0 none, 1 128 bytes, 2 64, 3 32.
+inline int swizzle_width(int mode) { return mode ? 256 >> mode : 16; }
+inline unsigned swizzled(unsigned a, int mode) {
+  return mode == 1 ? swizzle<3, 4, 3>(a) : mode == 2 ? swizzle<2, 4, 3>(a) : mode == 3 ? swizzle<1, 4, 3>(a) : a;
+}
+
+constexpr int bytes_of(Element e) { return e <= Element::f16 ? 2 : e == Element::tf32 ? 4 : 1; }
+void decode(Element e, const void* data, int count, float* out);  // int8 too: its values are exact in float
+// One lane's A fragment, four 32-bit registers, into its places of a tile of 16 rows of 32 bytes.
+void place_a(Element e, const void* registers, int lane, float* tile);
+
+// c[0..n) += sum over k of a[k] * b[k * n + 0..n); n a multiple of 8. Products of 16-bit and tf32 values are exact in float;
+// the sum runs in order of k, each step rounded to float.
+void accumulate_row(float* c, const float* a, const float* b, int n, int k);
+
+// Adds a product to sums in registers, each given with a float of `multiply`'s. Integers are summed apart, exactly in float.
+void add_product(Element type, bool accumulate, const auto& for_each_sum, const auto& multiply) {
+  const bool integers = type == Element::int8;
+  for_each_sum([&](void* in_register, float& sum) { sum = accumulate && !integers ? *static_cast<float*>(in_register) : 0.0f; });
+  multiply();
+  for_each_sum([&](void* in_register, float& sum) {
+    if (!integers) *static_cast<float*>(in_register) = sum;
+    else *static_cast<int*>(in_register) = (accumulate ? *static_cast<int*>(in_register) : 0) + static_cast<int>(sum);
+  });
+}
 }  // namespace wl::emu

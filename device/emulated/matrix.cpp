@@ -22,7 +22,7 @@ void decode(Element e, const void* data, int count, float* out) {
   double wide[16];
   warploom::load_run(kTypes[static_cast<int>(e)], data, 0, 1, count, wide);
   for (int i = 0; i < count; ++i) out[i] = static_cast<float>(wide[i]);
-  for (int i = 0; e == Element::tf32 && i < count; ++i) out[i] = truncate_tf32(out[i]);
+  for (int i = 0; e == Element::tf32 && i < count; ++i) out[i] = float_of(bits_of(out[i]) & 0xffffe000u);
 }
 
 void place_a(Element e, const void* registers, int lane, float* tile) {
@@ -124,10 +124,7 @@ void set_registers(int count, bool increase) {
   if (increase ? count < w.registers : count > w.registers)
     machine->hazard("registers", "{} registers than the {} the warp has", increase ? "reg_alloc to fewer" : "reg_dealloc to more",
                     w.registers);
-  while (increase && cta.registers_free < count - w.registers) {
-    cta.register_waiters.push_back(&t);
-    machine->suspend("reg_alloc");
-  }
+  while (increase && cta.registers_free < count - w.registers) machine->suspend("reg_alloc", &cta.register_waiters);
   cta.registers_free += w.registers - count;
   w.registers = count;
   machine->wake_all(cta.register_waiters);

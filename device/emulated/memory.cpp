@@ -129,7 +129,6 @@ void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, 
 // The peer that waits learns what the thread has read; what it has written elsewhere is not to be seen there (as with
 // mbarrier_arrive_cluster, the clocks do not tell these apart).
 void store_async(unsigned addr, RegisterRun src, int bytes, unsigned bar) {
-  Thread& t = me();
   const char* what = "st_async";
   if (!use_registers(src, false)) return;
   Cta* cta = machine->locate(addr, bytes, true, what);
@@ -138,8 +137,8 @@ void store_async(unsigned addr, RegisterRun src, int bytes, unsigned bar) {
   if (cta != of_bar) return machine->hazard("cluster", "{} to one block, with a barrier of another", what);
   Mbarrier* b = machine->barrier(*cta, bar, what, true);
   if (!b) return;
-  machine->release(b->gathering, t);
-  b->gathers_remote |= cta != t.cta;
+  machine->release(b->gathering, me());
+  b->gathers_remote |= cta != me().cta;
   std::uint32_t value;
   std::memcpy(&value, src.data, sizeof value);
   machine->copy_to(*cta, addr, bytes, *b, false, what,
@@ -202,32 +201,27 @@ void Combine::put(void* to, const void* from, int count) const {
 
 // Flags. What a thread knows when it signals belongs to whoever waits for the flag.
 void signal_flag(int* p, int n, Site) {
-  Thread& t = me();
   if (!global_access(p, 4, true, "signal_flag", true)) return;
   std::vector<Signal>& flag = machine->flags[p];
   if (flag.empty()) flag.push_back({*p, {}});
   ClockBuilder what;
   what.add(flag.back().what);
-  machine->release(what, t);
+  machine->release(what, me());
   flag.push_back({* p += n, what.take()});
   machine->wake_all(machine->flag_waiters);
 }
 
 void wait_flag(const int* p, int least, Site) {
-  Thread& t = me();
   if (!machine->find(p, 4, false, "wait_flag")) return;
-  while (*p < least) {
-    machine->flag_waiters.push_back(&t);
-    machine->suspend("wait_flag");
-  }
+  while (*p < least) machine->suspend("wait_flag", &machine->flag_waiters);
   while (machine->chance(2)) {  // a signal is seen at some later time
-    machine->wake(&t);
+    machine->wake(&me());
     machine->suspend("wait_flag");
   }
   // Nothing is known of signals beyond the one that was enough.
   const std::vector<Signal>& flag = machine->flags[p];
-  const auto enough = std::find_if(flag.begin(), flag.end(), [&](const Signal& s) { return s.value >= least; });
-  if (enough != flag.end()) machine->acquire(t, enough->what);
+  const auto enough = std::ranges::find_if(flag, [&](const Signal& s) { return s.value >= least; });
+  if (enough != flag.end()) machine->acquire(me(), enough->what);
 }
 
 // cp.async.

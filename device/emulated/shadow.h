@@ -1,7 +1,6 @@
 // What is known of each 4 bytes of shared memory or of a writable allocation: who wrote them last, who has read them since, which
 // bytes hold a value. Sixteen bytes share one cell for as long as every access is to all of them.
 #pragma once
-#include <algorithm>
 #include <array>
 #include "clock.h"
 namespace wl::emu {

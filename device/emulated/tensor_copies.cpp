@@ -2,10 +2,10 @@
 #include "machine.h"
 namespace wl::emu {
 namespace {
-std::int64_t box_bytes(const TensorMap& m) {
+int box_bytes(const TensorMap& m) {
   std::int64_t n = m.element_bytes;
   for (int d = 0; d < m.rank; ++d) n *= m.box[d];
-  return n;
+  return static_cast<int>(std::min<std::int64_t>(n, 1 << 30));  // more than any block has
 }
 
 // What the driver and the hardware demand of a map and of the shared address.
@@ -74,16 +74,14 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
   Thread& t = me();
   const char* what = mask < 0 ? "tma_load" : "tma_load_multicast";
   if (!check_map(map, smem, c, what)) return;
-  const std::int64_t bytes = box_bytes(map);
+  const int bytes = box_bytes(map);
   unsigned at = smem;
-  if (!machine->locate(at, static_cast<int>(bytes), false, what)) return;
+  if (!machine->locate(at, bytes, false, what)) return;
   if (!touch_box(map, smem, c, false, t.access(), false, what)) return;
   for (Cta& cta : machine->ctas) {
     if (cta.cluster_barrier != t.cta->cluster_barrier || (mask < 0 ? &cta != t.cta : !(mask >> cta.rank & 1))) continue;
-    if (&cta != t.cta) {
-      unsigned remote = smem | static_cast<unsigned>(cta.rank + 1) << 24;
-      if (!machine->locate(remote, static_cast<int>(bytes), true, what)) continue;
-    }
+    unsigned remote = smem | static_cast<unsigned>(cta.rank + 1) << 24;
+    if (&cta != t.cta && !machine->locate(remote, bytes, true, what)) continue;
     Mbarrier* b = machine->barrier(cta, bar, what, true);
     if (!b) continue;
     machine->copy_to(cta, smem, bytes, *b, true, what, [map, smem, c, to = &cta] {
@@ -102,10 +100,9 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
   }
 }
 
-void Machine::copy_to(Cta& cta, unsigned smem, std::int64_t bytes, Mbarrier& b, bool by_engine, const char* what,
+void Machine::copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_engine, const char* what,
                       std::function<void()> carry_out) {
-  touch(cta.shadow, smem, static_cast<int>(bytes), true, current->view(), access_by(b.actor, b.phase + 1, self->line, by_engine),
-        what);
+  touch(cta.shadow, at, bytes, true, current->view(), access_by(b.actor, b.phase + 1, self->line, by_engine), what);
   b.copied_phase = std::max(b.copied_phase, b.phase + 1);
   b.copy_line = self->line;
   pending.push_back({std::move(carry_out), &b, b.phase, bytes, self->line, current});
@@ -128,13 +125,13 @@ void Machine::finish_copy(std::size_t i) {
 void tensor_store(const TensorMap& map, unsigned smem, const Coordinates& c, Combine combine) {
   Thread& t = me();
   if (!check_map(map, smem, c, "tma_store")) return;
-  const std::int64_t bytes = box_bytes(map);
-  if (!machine->locate(smem, static_cast<int>(bytes), false, "tma_store")) return;
+  const int bytes = box_bytes(map);
+  if (!machine->locate(smem, bytes, false, "tma_store")) return;
   const auto by = [&](Thread::Own part) {
     return access_by(t.actor_of(part, "the bulk store of thread"), t.stores.committed + 1, self->line, true);
   };
   if (!touch_box(map, smem, c, true, by(Thread::kBulkWrites), combine.into, "tma_store")) return;
-  machine->touch(t.cta->shadow, smem, static_cast<int>(bytes), false, t.view(), by(Thread::kBulkReads), "tma_store");
+  machine->touch(t.cta->shadow, smem, bytes, false, t.view(), by(Thread::kBulkReads), "tma_store");
   t.stores.add([map, smem, c, combine, cta = t.cta] {
     for_each_piece(map, smem, c, [&](unsigned addr, char* to, int first, int last) {
       if (last > first) combine.put(to + first, machine->memory(*cta, addr) + first, last - first);

@@ -1,36 +1,27 @@
-// wgmma: operations collected from the 128 threads of a warpgroup, carried out in order between the last thread's issue and
-// the first wait that covers them.
+// wgmma: collected from a warpgroup's 128 threads, carried out in order between the last's issue and the first wait for it.
 #include "machine.h"
 namespace wl::emu {
 namespace {
 struct Descriptor {
   unsigned start, lbo, sbo;
   int mode;
-  explicit Descriptor(unsigned long long d)
-      : start(static_cast<unsigned>(d & 0x3fff) << 4),
-        lbo(static_cast<unsigned>(d >> 16 & 0x3fff) << 4),
-        sbo(static_cast<unsigned>(d >> 32 & 0x3fff) << 4),
-        mode(static_cast<int>(d >> 62)) {}
+  explicit Descriptor(unsigned long long d) : mode(static_cast<int>(d >> 62)) {
+    for (unsigned* field : {&start, &lbo, &sbo}) *field = static_cast<unsigned>(d & 0x3fff) << 4, d >>= 16;
+  }
 };
 
-// Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major, (mn.., k) when MN-major.
+// Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major, (mn.., k) when MN-major. They
+// lie in lines of bytes, a row's 32 along k or one k's along the rows, eight lines to a group and W bytes to a chunk.
 void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major, const auto& piece) {
-  const unsigned w = static_cast<unsigned>(swizzle_width(d.mode));
-  if (!mn_major) {
-    for (int r = 0; r < rows; ++r)
-      for (unsigned kb = 0; kb < 32; kb += 16) {
-        const unsigned row = static_cast<unsigned>(r);
-        const unsigned off = d.mode ? row / 8 * d.sbo + row % 8 * w + kb : row / 8 * d.sbo + kb / 16 * d.lbo + row % 8 * 16;
-        piece(swizzled(d.start + off, d.mode), r, static_cast<int>(kb) / element_bytes);
-      }
-    return;
-  }
-  for (unsigned k = 0; k < 16; ++k)  // 16-bit elements alone
-    for (int r = 0; r < rows; r += 8) {
-      const unsigned mb = static_cast<unsigned>(r) * 2;
-      const unsigned off =
-          d.mode ? mb / w * d.lbo + k / 8 * d.sbo + k % 8 * w + mb % w : mb / 16 * d.sbo + k / 8 * d.lbo + k % 8 * 16;
-      piece(swizzled(d.start + off, d.mode), r, static_cast<int>(k));
+  const auto w = static_cast<unsigned>(swizzle_width(d.mode));
+  const int lines = mn_major ? 16 : rows, bytes = mn_major ? rows * element_bytes : 32;
+  const auto [chunks, groups] = mn_major && !d.mode ? std::pair(d.sbo, d.lbo) : std::pair(d.lbo, d.sbo);
+  for (int l = 0; l < lines; ++l)
+    for (int b = 0; b < bytes; b += 16) {
+      const auto line = static_cast<unsigned>(l), byte = static_cast<unsigned>(b);
+      const unsigned off = byte / w * chunks + line / 8 * groups + line % 8 * w + byte % w;
+      const int along = b / element_bytes;
+      piece(swizzled(d.start + off, d.mode), mn_major ? along : l, mn_major ? l : along);
     }
 }
 
@@ -190,12 +181,7 @@ void wgmma_wait(int n) {
   if (t.wgmma_groups <= static_cast<Epoch>(n)) return;
   const Epoch upto = t.wgmma_groups - static_cast<Epoch>(n);
   const std::uint64_t end = g.group_end[upto - 1];
-  for (;;) {
-    run_until(g, end);
-    if (g.first >= end) break;
-    g.waiting.push_back(&t);
-    machine->suspend("wgmma_wait");
-  }
+  for (run_until(g, end); g.first < end; run_until(g, end)) machine->suspend("wgmma_wait", &g.waiting);
   if (upto > self->wgmma_waited) self->wgmma_waited = upto;
   t.base = with_actor(t.base, g.actor, upto);
 }
@@ -205,8 +191,7 @@ void registers_gone(RegisterState& r) {
   drop_owners(r, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   if (r.owners == 0) return;
   Thread& t = me();
-  machine->hazard_of(&t, "wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may still use it",
-                     t.wgmma_line);
+  machine->hazard_of(&t, "wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may use it", t.wgmma_line);
   // The operation must not write a dead array: this thread's part goes to a sink.
   static float sink[256];
   for (WgmmaOp& op : t.group->ops)

@@ -37,8 +37,7 @@ WL_MBARRIER_WAIT(mbarrier_wait, "")
 WL_MBARRIER_WAIT(mbarrier_wait_cluster, ".acquire.cluster")
 #undef WL_MBARRIER_WAIT
 // Arrives at the barrier at the same address of another block of the cluster: hands back what this thread has read there. It
-// orders no writes for the other block: `.release.cluster` would, by a fence of the whole GPU (1.6 times the time of a matmul
-// on an H200).
+// orders no writes: `.release.cluster` would, by a fence of the whole GPU (1.6 times the time of a matmul on an H200).
 WL_FN void mbarrier_arrive_cluster(unsigned addr, int cta_rank) {
   asm volatile(
       "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;\n"

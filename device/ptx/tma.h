@@ -46,7 +46,6 @@ WL_FN void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memor
 // Until at most N of this thread's groups are unfinished; the _read form: have not yet read their shared memory.
 template <int N> WL_FN void bulk_wait() { asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory"); }
 template <int N> WL_FN void bulk_wait_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
-// Makes this thread's ordinary accesses to shared memory visible to the copy engine and to wgmma. Every writer calls it,
-// then the barrier, then the issue.
+// Shows this thread's ordinary accesses of shared memory to the copy engine and wgmma: every writer, a barrier, then the issue.
 WL_FN void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 }  // namespace wl

@@ -59,8 +59,7 @@ template <int N, class T, bool TB> struct WgmmaRegisters;
   WL_FIVE(row, 5, 10, 11, 12, 208, 216, 224, 232, 240, __VA_ARGS__) WL_TWO(row, 6, 12, 13, 14, 248, 256, __VA_ARGS__)
 // clang-format on
 
-// What follows the operands: scales of a and b for floats; for 16-bit types also whether they are transposed, which are operands with
-// constraint "n".
+// What follows the operands: scales of a and b for floats; for 16-bit types also whether they are transposed ("n" operands).
 #define WL_SCALED_TRANSPOSED(...) ", p, 1, 1, " __VA_ARGS__
 #define WL_SCALED(...) ", p, 1, 1"
 #define WL_PLAIN(...) ", p"

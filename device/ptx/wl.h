@@ -7,7 +7,6 @@
 #include "types.h"
 #include "layout.h"
 #include "casts.h"
-#include "packed.h"
 #include "threads.h"
 #include "value_functions.h"
 #include "moves.h"

@@ -80,10 +80,7 @@ void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_
     std::memcpy(&value, at + i * static_cast<std::int64_t>(sizeof(Held)), sizeof value);
     return decode(value);
   };
-  if (stride == 1)
-    for (std::int64_t i = 0; i < count; ++i) to[i] = load(i);
-  else
-    for (std::int64_t i = 0; i < count; ++i) to[i] = load(i * stride);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = load(stride == 1 ? i : i * stride);
 }
 
 // Every value of a coded format, by its bits.
@@ -96,18 +93,6 @@ const double* values_of(Dtype dtype) {
     return all;
   }();
   return tables[static_cast<std::size_t>(dtype)].data();
-}
-
-// Elements of less than a byte.
-unsigned bits_at(Dtype dtype, const void* data, std::int64_t index) {
-  const auto bit = static_cast<std::size_t>(index) * static_cast<std::size_t>(bits_of(dtype));
-  return static_cast<const std::uint8_t*>(data)[bit / 8] >> (bit % 8) & ((1u << bits_of(dtype)) - 1);
-}
-void put_bits(Dtype dtype, void* data, std::size_t index, double value) {
-  const auto bit = index * static_cast<std::size_t>(bits_of(dtype));
-  const unsigned mask = (1u << bits_of(dtype)) - 1, bits = static_cast<unsigned>(static_cast<int>(value)) & mask;
-  std::uint8_t& byte = static_cast<std::uint8_t*>(data)[bit / 8];
-  byte = static_cast<std::uint8_t>((byte & ~(mask << (bit % 8))) | bits << (bit % 8));
 }
 }  // namespace
 std::string_view name_of(Dtype dtype) { return row(dtype).name; }
@@ -127,7 +112,8 @@ double unit_roundoff(Dtype dtype) { return is_float(dtype) ? std::ldexp(0.5, -ro
 void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to) {
   if (bits_of(dtype) < 8) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const auto bits = static_cast<int>(bits_at(dtype, data, offset + i * stride));
+      const std::int64_t bit = (offset + i * stride) * bits_of(dtype);
+      const int bits = static_cast<const std::uint8_t*>(data)[bit / 8] >> bit % 8 & ((1 << bits_of(dtype)) - 1);
       to[i] = dtype == Dtype::i4 && bits > 7 ? bits - 16 : bits;
     }
   } else if (dtype == Dtype::bf16) {
@@ -152,7 +138,13 @@ double load_as_double(Dtype dtype, const void* data, std::size_t index) {
 
 void store_from_double(Dtype dtype, void* data, std::size_t index, double value) {
   if (!is_float(dtype)) value = rounded(dtype, value);
-  if (bits_of(dtype) < 8) return put_bits(dtype, data, index, value);
+  if (bits_of(dtype) < 8) {
+    const std::size_t bit = index * bits_of(dtype);
+    const unsigned mask = (1u << bits_of(dtype)) - 1, bits = static_cast<unsigned>(static_cast<int>(value)) & mask;
+    std::uint8_t& byte = static_cast<std::uint8_t*>(data)[bit / 8];
+    byte = static_cast<std::uint8_t>((byte & ~(mask << bit % 8)) | bits << bit % 8);
+    return;
+  }
   if (dtype == Dtype::tf32) value = static_cast<double>(std::bit_cast<float>(encode({8, 10, true}, value) << 13));
   if (is_coded(dtype)) value = encode(format_of(dtype), value);
   as_held(dtype, [&](auto held) {

@@ -21,13 +21,9 @@ int exit_status(ErrorCode code) { return row(code).exit_status; }
 
 std::string describe(const Error& error) {
   std::string text = "error[" + std::string(code_text(error.code)) + "]: " + error.message;
-  auto add = [&text](std::string_view label, const std::string& value) {
-    if (!value.empty()) text += "\n  " + std::string(label) + value;
-  };
-  add("at:       ", error.place);
-  add("expected: ", error.expected);
-  add("found:    ", error.found);
-  add("remedy:   ", error.remedy);
+  for (const auto& [label, part] : {std::pair("at:", &Error::place), std::pair("expected:", &Error::expected),
+                                    std::pair("found:", &Error::found), std::pair("remedy:", &Error::remedy)})
+    if (!(error.*part).empty()) text += fmt::format("\n  {:<10}{}", label, error.*part);
   return text;
 }
 

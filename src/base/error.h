@@ -55,14 +55,13 @@ auto guarded(const auto& work) -> decltype(work()) {
   }
 }
 }  // namespace warploom
-#define WARPLOOM_CONCAT_(a, b) a##b
-#define WARPLOOM_CONCAT(a, b) WARPLOOM_CONCAT_(a, b)
-#define WARPLOOM_TRY_(tmp, target, ...)                              \
-  auto tmp = (__VA_ARGS__);                                          \
-  if (!tmp) return ::tl::unexpected<::warploom::Error>(tmp.error()); \
-  target = std::move(*tmp)
 // Declares or assigns `target` from a Result, or returns its error from the enclosing function.
-#define WARPLOOM_TRY(target, ...) WARPLOOM_TRY_(WARPLOOM_CONCAT(try_result_, __LINE__), target, __VA_ARGS__)
+#define WARPLOOM_TRY(target, ...)                                                        \
+  target = __extension__({                                                               \
+    auto tried_result = (__VA_ARGS__);                                                   \
+    if (!tried_result) return ::tl::unexpected<::warploom::Error>(tried_result.error()); \
+    std::move(*tried_result);                                                            \
+  })
 // The same for a Status, whose value nobody wants.
 #define WARPLOOM_CHECK(...) \
   if (auto checked_status = (__VA_ARGS__); !checked_status) return ::tl::unexpected<::warploom::Error>(checked_status.error())

@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 namespace warploom {
@@ -85,11 +84,9 @@ Status make_folders(const fs::path& path) {
 
 fs::path cache_folder() {
   fs::path folder;
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg == '/') {
-    folder = fs::path(xdg) / "warploom";
-  } else if (const char* home = std::getenv("HOME"); home && *home == '/') {
-    folder = fs::path(home) / ".cache" / "warploom";
-  }
+  const char *const xdg = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
+  if (xdg && *xdg == '/') folder = fs::path(xdg) / "warploom";
+  else if (home && *home == '/') folder = fs::path(home) / ".cache" / "warploom";
   std::error_code error;
   if (!folder.empty()) fs::create_directories(folder, error);
   if (folder.empty() || error || ::access(folder.c_str(), W_OK) != 0) {

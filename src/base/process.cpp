@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
-#include <cstdlib>
 #include <sstream>
 namespace warploom {
 namespace {

@@ -74,8 +74,8 @@ std::string aligned(const std::string& text);
 std::string time_text(double us);
 
 // Every layout that synthesis chose: one line, why, and its pictures. (compile.cpp)
-struct Drawn {
-  std::string tensor, layout, why, text, svg;
+struct Drawn : layout::Picture {
+  std::string tensor, layout, why;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Drawn, tensor, layout, why, text, svg)
 std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, std::int64_t most = 64);

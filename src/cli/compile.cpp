@@ -13,11 +13,11 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
                      : reason.why;
   };
   for (const auto& [id, tv] : solution.registers)
-    out.push_back({program.tensor(id).name, to_string(coalesce(tv)), why(id), draw_text(tv, most), draw_svg(tv, most)});
+    out.push_back({draw(tv, most), program.tensor(id).name, to_string(coalesce(tv)), why(id)});
   for (const auto& [id, memory] : solution.shared)
-    out.push_back({program.tensor(id).name, to_string(memory), why(id), draw_text(memory, most), draw_svg(memory, most)});
+    out.push_back({draw(memory, most), program.tensor(id).name, to_string(memory), why(id)});
   for (const auto& [id, memory] : solution.packed)  // in no banks
-    out.push_back({program.tensor(id).name, "packed " + to_string(memory), why(id)});
+    out.push_back({{}, program.tensor(id).name, "packed " + to_string(memory), why(id)});
   return out;
 }
 

@@ -380,13 +380,14 @@ class Evaluator {
     const std::int64_t count = window || taps.empty() ? 1 : std::exchange(taps.back(), 1);
     if (count == 0) taps.back() = 0;
     const auto outer = offsets(taps, steps);
+    const std::int64_t last_step = steps.empty() ? 0 : steps.back();
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     fresh.fill(dtype == Dtype::boolean ? reducer.start > 0 : rounded(dtype, reducer.start));
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
       const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
-      const std::int64_t stride = lines ? steps.back() : own;
+      const std::int64_t stride = lines ? last_step : own;
       values.resize(run);
       errors.resize(means_.magnitudes ? values.size() : 0);
       double *value = fresh.value.data() + first, *error = fresh.error(first);

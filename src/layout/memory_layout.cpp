@@ -11,10 +11,8 @@ std::int64_t MemoryLayout::elements() const {
 
 std::int64_t MemoryLayout::bytes() const {
   const std::int64_t plain = ceil_div(elements() * element_bits, 8);
-  if (swizzle.bits == 0) return plain;
   // The swizzle moves bytes within aligned blocks of 2^(base + bits): the last block may be used up to its end.
-  const std::int64_t block = std::int64_t{1} << (swizzle.base + swizzle.bits);
-  return round_up(plain, block);
+  return swizzle.bits == 0 ? plain : round_up(plain, std::int64_t{1} << (swizzle.base + swizzle.bits));
 }
 
 std::int64_t MemoryLayout::element_offset(const Coord& coord) const {
@@ -187,8 +185,7 @@ int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swiz
   return worst;
 }
 
-// No swizzle, those of the tensor copy engine, then all others that XOR into the bank bits above the vector and read from bits
-// below `top`.
+// No swizzle, those of the copy engine, then all others that XOR into the bank bits above the vector from bits below `top`.
 std::vector<Swizzle> candidates(int lowest_base, int top) {
   std::vector<Swizzle> list = {Swizzle{}};
   for (int bits = 1; bits <= 3; ++bits)

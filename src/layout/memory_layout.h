@@ -102,8 +102,9 @@ std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayou
 //
 // Of a memory layout each cell is the shared-memory bank (0 to 31) that holds the element's first byte. In SVG a colour stands for a
 // thread, or for a bank. Of rows and columns beyond `most` the last line says that they are left out.
-std::string draw_text(const TvLayout& layout, std::int64_t most = 64);
-std::string draw_text(const MemoryLayout& layout, std::int64_t most = 64);
-std::string draw_svg(const TvLayout& layout, std::int64_t most = 64);
-std::string draw_svg(const MemoryLayout& layout, std::int64_t most = 64);
+struct Picture {
+  std::string text, svg;
+};
+Picture draw(const TvLayout& layout, std::int64_t most = 64);
+Picture draw(const MemoryLayout& layout, std::int64_t most = 64);
 }  // namespace warploom::layout

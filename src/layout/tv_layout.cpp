@@ -33,9 +33,7 @@ std::vector<TvMode> coalesced_modes(const std::vector<TvMode>& modes) {
   return out;
 }
 }  // namespace
-bool TvMode::moves() const {
-  return std::ranges::any_of(step, [](std::int64_t along) { return along != 0; });
-}
+bool TvMode::moves() const { return std::ranges::count(step, 0) < std::ssize(step); }
 
 std::int64_t TvLayout::threads() const { return product(thread); }
 std::int64_t TvLayout::values() const { return product(value); }

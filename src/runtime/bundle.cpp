@@ -52,9 +52,8 @@ Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
     WARPLOOM_TRY(buffer, device.allocate(input.bytes()));
     WARPLOOM_CHECK(device.upload(buffer, bytes.data(), input.bytes()));
   }
-  for (const BufferSpec& workspace : list.workspaces) {
+  for (const BufferSpec& workspace : list.workspaces)
     WARPLOOM_TRY(bundle->kept_[workspace.name], device.allocate(workspace.bytes()));
-  }
   for (const BufferSpec& output : list.outputs) bundle->tensors.push_back(&output);
   return bundle;
 }

@@ -1,17 +1,14 @@
-// A launch list's images; compile_cuda with its cache of images on the disk, and the child process NVRTC runs in. The host program's hidden subcommand
-// stands in for a compiler:
+// A launch list's images and their cache on the disk. NVRTC runs in a child process, the host program's hidden subcommand:
 //
 //   PROGRAM __compile ARCH -I HEADERS -o IMAGE SOURCE      its own headers it knows; what NVRTC and ptxas say goes to stderr
-#include "runtime/compile.h"
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <cstdlib>
 #include <fstream>
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
-#include "runtime/bound.h"
 #include "runtime/compilers.h"
+#include "runtime/executor.h"
 namespace warploom::runtime {
 namespace fs = std::filesystem;
 namespace {
@@ -36,43 +33,41 @@ std::string helper_program;
 // Nothing around a kernel: no code of a linker's own that runs when it is loaded, no memory that stays writable afterwards.
 constexpr std::array kBareLibrary = {"-nostartfiles", "-Wl,--as-needed", "-Wl,-z,now,-z,relro"};
 
-// Runs `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file with the name's ending `suffix`.
-Result<Output> run_compiler(const std::string& compiler, std::vector<std::string> argv, const std::string& device,
-                            const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
+// The image of `source`, from the cache or made now: by NVRTC in this process where `argv` names no program, else by
+// `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file with the name's ending `suffix`.
+Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv, const std::string& device,
+                       const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
+  // What -march=native means here: images do not move between unlike machines that share a cache folder.
+  static const std::string machine = proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
+  const std::vector<EmbeddedFile> headers = headers_of(device);
+  std::string made_of = fmt::format("{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, source);
+  for (const EmbeddedFile& file : headers) made_of += '\0' + file.path + '\0' + file.text;
+  const std::string key = hash_hex(made_of);
+  const DiskCache cache = image_cache();
+  if (auto image = cache.find(key)) return std::move(*image);
+  if (argv[0].empty()) {
+    WARPLOOM_TRY(const Output made, compile_cuda_in_process(source, argv.back()));
+    return cache.store(key, made.image, source, made.log);
+  }
   const ScratchFolder scratch("compile");
   const fs::path folder = scratch.path(), text = folder / ("kernels" + suffix), image = folder / "image";
-  for (const EmbeddedFile& file : headers_of(device)) std::ofstream(folder / file.path) << file.text;
+  for (const EmbeddedFile& file : headers) std::ofstream(folder / file.path) << file.text;
   WARPLOOM_CHECK(write_file(text, source));
   argv.insert(argv.end(), {"-I", folder.string(), "-o", image.string(), text.string()});
   if (argv[0] != helper_program)  // which makes none, and whose path may be the calling process's own: /proc/self/exe
     argv.insert(argv.begin(), {"/usr/bin/env", "TMPDIR=" + folder.string()});  // its own files go with ours when it is killed
   WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = time}));
   if (done.timed_out)
-    return fail({ErrorCode::kCompileTimeout, "the compiler did not finish in time", compiler,
+    return fail({ErrorCode::kCompileTimeout, "the compiler did not finish in time", compiler.name,
                  fmt::format("at most {} ms", time.count()), "still running", "allow more time or take a smaller schedule"});
   if (!done.succeeded())
-    return fail({ErrorCode::kCompileFailed, "the compiler refused the source", compiler, "source that compiles",
+    return fail({ErrorCode::kCompileFailed, "the compiler refused the source", compiler.name, "source that compiles",
                  !done.err.empty() ? done.err
                  : done.signal     ? fmt::format("it died of signal {}", done.signal)
                                    : fmt::format("exit status {}", done.exit_status),
                  "report the schedule: emitted source should always compile"});
-  WARPLOOM_TRY(std::string bytes, read_file(image));
-  return Output{std::move(bytes), done.out + done.err};
-}
-
-// The image of `source` by a compiler that is called as `argv`; by NVRTC in this process where that names no program.
-Result<Image> image_of(const Compiler& compiler, const std::vector<std::string>& argv, const std::string& device,
-                       const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
-  // What -march=native means here: images do not move between unlike machines that share a cache folder.
-  static const std::string machine = proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
-  std::string made_of = fmt::format("{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, source);
-  for (const EmbeddedFile& file : headers_of(device)) made_of += '\0' + file.path + '\0' + file.text;
-  const std::string key = hash_hex(made_of);
-  const DiskCache cache = image_cache();
-  if (auto image = cache.find(key)) return std::move(*image);
-  WARPLOOM_TRY(const Output made, argv[0].empty() ? compile_cuda_in_process(source, argv.back())
-                                                  : run_compiler(compiler.name, argv, device, source, suffix, time));
-  return cache.store(key, made.image, source, made.log);
+  WARPLOOM_TRY(const std::string bytes, read_file(image));
+  return cache.store(key, bytes, source, done.out + done.err);
 }
 
 constexpr const char *kImage = ".image", *kSource = ".txt", *kLog = ".log";

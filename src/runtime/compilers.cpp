@@ -1,6 +1,5 @@
 #include "runtime/compilers.h"
 #include <glob.h>
-#include <cstdlib>
 #include <mutex>
 #include <regex>
 #include "base/process.h"

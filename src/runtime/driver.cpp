@@ -20,8 +20,7 @@ const Meaning& meaning_of(CUresult code) {
       {{700, 710, 714, 715, 716, 717, 718, 719}, ErrorCode::kCandidateCrashed, "start a fresh process: the GPU context is lost"},
       {{720}, ErrorCode::kResourceLimit, "launch fewer blocks: all of them must run at the same time"},
       {{}, ErrorCode::kCudaCall, "check nvidia-smi and the kernel log"}};
-  return *std::ranges::find_if(meanings,
-                               [&](const Meaning& one) { return one.codes.empty() || std::ranges::count(one.codes, code); });
+  return *std::ranges::find_if(meanings, [&](const Meaning& m) { return m.codes.empty() || std::ranges::count(m.codes, code); });
 }
 
 Result<Driver> open_driver() {

@@ -37,8 +37,7 @@ struct CUlaunchAttribute {
 };
 
 struct CUlaunchConfig {
-  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
-  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned grid[3], block[3];
   unsigned shared_bytes = 0;
   CUstream stream = nullptr;
   CUlaunchAttribute* attributes = nullptr;
@@ -68,8 +67,7 @@ class Driver {
 
   // Opened and initialised once a process. Fails with no-driver, or no-gpu where cuInit or the count finds none.
   static Result<const Driver*> get();
-  // ok for 0; else the error that belongs to the code: out-of-memory, candidate-crashed, candidate-hung, or cuda-call with the
-  // call and the driver's words for the code.
+  // ok for 0; else the code's own error, as out-of-memory or candidate-crashed, or cuda-call; with the driver's words for it.
   Status check(CUresult code, const char* call) const;
   Result<int> attribute(int which) const;  // of the first device
   Result<std::string> arch() const;        // the same one's: "sm_90a"; fails with gpu-too-old

@@ -1,8 +1,8 @@
 // What the executors of both engines share, and the executor of this machine's cores.
+#include "runtime/executor.h"
 #include <unistd.h>
 #include "base/file.h"
 #include "cpu/pool.h"
-#include "runtime/bound.h"
 #include "runtime/library.h"
 #include "target/capabilities.h"
 namespace warploom::runtime {
@@ -56,7 +56,7 @@ Result<DeviceInfo> Executor::describe(Engine engine) { return engine == Engine::
 
 Status Executor::flush_caches() {
   constexpr std::int64_t kMore = 16 << 20, kMost = 256 << 20;
-  if (!flush_) { WARPLOOM_TRY(flush_, allocate(std::min(2 * info_.cache_bytes + kMore, kMost))); }
+  if (!flush_) WARPLOOM_TRY(flush_, allocate(std::min(2 * info_.cache_bytes + kMore, kMost)));
   return fill(flush_, ++flush_word_);
 }
 
@@ -80,9 +80,8 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
         return fail({ErrorCode::kPlanInvalid, "a kernel wants an input packed", kernel.name, "inputs row by row", arg.buffer,
                      "lay it out before, and name it as an input without `packed`"});
   std::vector<LoadedKernel> kernels;
-  for (std::size_t i = 0; i < binary.images.size(); ++i) {
+  for (std::size_t i = 0; i < binary.images.size(); ++i)
     WARPLOOM_TRY(kernels.emplace_back(), load_kernel(list->kernels[i], binary.images[i]));
-  }
   // Workspaces that are not given belong to the call.
   const auto bind = [this, list, kernels](const Bindings& bound) -> Result<Call> {
     Bindings buffers = bound;

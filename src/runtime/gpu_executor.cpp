@@ -1,4 +1,5 @@
-#include "runtime/bound.h"
+#include "runtime/driver.h"
+#include "runtime/executor.h"
 #include "runtime/type_codes.h"
 namespace warploom::runtime {
 namespace {
@@ -31,8 +32,7 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
                          "cuTensorMapEncodeTiled");
   if (done) return encoded;
   done.error().place = place;
-  done.error().expected =
-      "a map the copy engine takes (base and strides multiples of 16, box at most 256 and within the swizzle)";
+  done.error().expected = "a map the copy engine takes (base and strides multiples of 16, box at most 256, within the swizzle)";
   done.error().found = text;
   return fail(std::move(done.error()));
 }
@@ -142,10 +142,9 @@ class GpuExecutor final : public Executor {
       for (std::size_t i = 0; i < count; ++i) {
         const Argument& argument = kernel.args[i];
         made->values[i] = argument.tensor_map ? static_cast<void*>(&made->maps[i]) : &made->addresses[i];
-        if (argument.tensor_map) {
+        if (argument.tensor_map)
           WARPLOOM_TRY(made->maps[i],
                        encode_tensor_map(cuda_, argument.map, addresses[i], kernel.name + ", map of " + argument.buffer));
-        }
       }
       return [this, &kernel, function, made] { return launch(kernel, function, made->values.data()); };
     };
@@ -188,13 +187,8 @@ class GpuExecutor final : public Executor {
  private:
   Status launch(const Kernel& kernel, CUfunction function, void** parameters) {
     std::array<CUlaunchAttribute, 3> attributes;
-    CUlaunchConfig config{.grid_x = size(kernel.grid[0]),
-                          .grid_y = size(kernel.grid[1]),
-                          .grid_z = size(kernel.grid[2]),
-                          .block_x = size(kernel.threads),
-                          .shared_bytes = size(kernel.shared_bytes),
-                          .stream = stream_,
-                          .attributes = attributes.data()};
+    CUlaunchConfig config{{}, {size(kernel.threads), 1, 1}, size(kernel.shared_bytes), stream_, attributes.data()};
+    std::ranges::transform(kernel.grid, config.grid, size);
     const auto attribute_of = [&](int id) -> auto& {
       CUlaunchAttribute& attribute = attributes[config.attribute_count++];
       attribute.id = id;

@@ -1,7 +1,6 @@
-// The makers put together, and the plain references as launch lists: straightforward kernels that stand in where no library
-// serves, and a second opinion where one does. They share nothing with emitted kernels, not even the device headers. A text is
-// the engine's head, the problem's constants, the functions of both engines, and the kernel; all but the constants stand in
-// resources/plain.
+// The makers put together, and the plain references: straightforward kernels that stand in where no library serves, and a second
+// opinion where one does. They share nothing with emitted kernels, not even the device headers. A text is the engine's head, the
+// problem's constants, the functions of both engines, and the kernel; all but the constants stand in resources/plain.
 #include "runtime/vendor.h"
 #include "base/rendered.h"
 namespace warploom::runtime {
@@ -108,9 +107,8 @@ LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& p) {
 
 LaunchList plain_epilogue(const DeviceInfo& device, const VendorProblem& p) {
   const bool gpu = on_gpu(device);
-  const std::vector<BufferSpec> all = buffers_of(p), buffers(all.begin() + 2, all.end());
-  return plain(device, p, "plain_epilogue", buffers,
-               ceil_div(buffers[0].elements(), gpu ? kPlainCudaThreads : kPlainEpilogueChunk));
+  const std::vector<BufferSpec> all = buffers_of(p), own(all.begin() + 2, all.end());
+  return plain(device, p, "plain_epilogue", own, ceil_div(own[0].elements(), gpu ? kPlainCudaThreads : kPlainEpilogueChunk));
 }
 
 Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem) {

@@ -2,7 +2,6 @@
 //
 // cuBLAS counts columns first, so the row-major C = A B is asked for as Cᵀ = Bᵀ Aᵀ: its first operand is our B.
 
-#include "runtime/bound.h"
 #include "runtime/library.h"
 #include "runtime/timing.h"
 #include "runtime/type_codes.h"
@@ -98,18 +97,17 @@ Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& p) {
 
   std::array<LtHeuristic, kAlgorithms> results;
   int found = 0;
-  if (lt.heuristic(lt.handle, desc.get(), b.get(), a.get(), c.get(), c.get(), preference.get(), kAlgorithms, results.data(),
-                   &found) != 0)
-    found = 0;
+  const bool good = lt.heuristic(lt.handle, desc.get(), b.get(), a.get(), c.get(), c.get(), preference.get(), kAlgorithms,
+                                 results.data(), &found) == 0;
   const auto algorithms = std::make_shared<std::vector<LtAlgorithm>>();
-  for (const LtHeuristic& result : std::span(results).first(found))
+  for (const LtHeuristic& result : std::span(results).first(good ? found : 0))
     if (result.state == 0) algorithms->push_back(result.algorithm);
   if (algorithms->empty()) return not_served(name, "no algorithm");
   WARPLOOM_TRY(const Buffer workspace, device.allocate(kWorkspaceBytes));
 
   const auto bind = [=, &device](const Bindings& buffers) -> Result<Call> {
     std::vector<Buffer> operands;  // A, B, C, bias
-    for (const BufferSpec& spec : buffers_of(p)) { WARPLOOM_TRY(operands.emplace_back(), named_buffer(buffers, spec)); }
+    for (const BufferSpec& spec : buffers_of(p)) WARPLOOM_TRY(operands.emplace_back(), named_buffer(buffers, spec));
     const auto run = [=, &device](const LtAlgorithm& algorithm) -> Status {
       const float one = 1, zero = 0;  // the factors of A B and of C
       if (bias) set(lt.desc_set, desc, kDescBiasPointer, operands[3].address());

@@ -1,7 +1,6 @@
 // oneDNN, opened at run time: the C API of its second version, the one that Debian 12 has (libdnnl.so.2).
 // Source: oneDNN developer guide, "C API", and the numbers of dnnl_types.h.
 
-#include "runtime/bound.h"
 #include "runtime/library.h"
 #include "runtime/type_codes.h"
 #include "runtime/vendor.h"

@@ -1,6 +1,6 @@
 #include "target/capabilities.h"
-#include <sched.h>
 #include <unistd.h>
+#include "cpu/pool.h"
 #include "target/instruction.h"
 namespace warploom::target {
 namespace {
@@ -25,9 +25,7 @@ const std::vector<Capabilities>& gpus() {
 
 // This machine: cores that the process may use, the widest vectors the processor has.
 Capabilities this_cpu() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  const int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed)) : 1;
+  const auto cores = static_cast<int>(wl::allowed_cores().size());
   __builtin_cpu_init();
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
@@ -58,12 +56,9 @@ using tile::Scope;
 
 // The name of a row is its function's; what the functions' templates tell apart is added.
 Instruction copy(const std::string& name, Method method, Scope from, Scope to, bool transpose = false) {
-  return {.name = name + (transpose ? "_trans" : ""),
-          .method = method,
-          .call = "wl::" + name,
-          .from = from,
-          .to = to,
-          .transpose = transpose};
+  Instruction row{name + (transpose ? "_trans" : ""), method, "wl::" + name};
+  row.from = from, row.to = to, row.transpose = transpose;
+  return row;
 }
 
 // Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.

@@ -1,5 +1,4 @@
-// What a target can do: limits and engines, apart from its instruction rows. Kernel builders read this and nothing else of a
-// target; synthesis reads the rows.
+// What a target can do: limits and engines, all that kernel builders read of it. Its instruction rows are for synthesis.
 #pragma once
 #include <algorithm>
 #include <vector>

@@ -13,8 +13,7 @@ namespace warploom::verify {
 inline constexpr const char* kEvaluateCommand = "__evaluate";
 inline constexpr int kOutOfMemoryStatus = 77;  // the evaluator's exit status when memory ran out
 
-// A record is written by listing its fields once, with NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE, and read back by this:
-// `json` as a T; internal when it is none.
+// `json` as a T, a record whose fields NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE lists; internal when it is none.
 template <class T> Result<T> record_from(const nlohmann::json& json, const char* what) {
   try {
     return json.get<T>();
@@ -32,38 +31,29 @@ class Channel {
 
   // Of no effect when the other side is gone, which shows when an answer is waited for.
   void send(const nlohmann::json& message) {
-    const std::vector<std::uint8_t> body = nlohmann::json::to_cbor(message);
-    const std::uint64_t size = body.size();
-    if (put(&size, sizeof size)) put(body.data(), size);
+    std::vector<std::uint8_t> body = nlohmann::json::to_cbor(message);
+    std::uint64_t size = body.size();
+    if (passed(::send, &size, sizeof size)) passed(::send, body.data(), size);
   }
-  // The next message. Nothing when the other side is gone, when `ms` have passed (below 0: waits for ever), or at nonsense;
+  // The next message. Nothing when the other side is gone, when none began in `ms` (below 0: waits for ever), or at nonsense;
   // closed() tells the first case.
   std::optional<nlohmann::json> receive(int ms) {
-    std::array<char, 65536> piece;
-    while (true) {
-      std::uint64_t size = 0;
-      if (pending_.size() >= sizeof size) std::memcpy(&size, pending_.data(), sizeof size);
-      if (pending_.size() >= sizeof size && pending_.size() - sizeof size >= size) {
-        const auto begin = pending_.begin() + sizeof size, end = begin + static_cast<std::ptrdiff_t>(size);
-        auto message = nlohmann::json::from_cbor(begin, end, true, false);
-        pending_.erase(pending_.begin(), end);
-        if (!message.is_object()) return std::nullopt;
-        return message;
-      }
-      pollfd polled{fd_, POLLIN, 0};
-      if (::poll(&polled, 1, ms) <= 0) return std::nullopt;  // also when a signal came: the caller looks and waits again
-      const ssize_t got = ::recv(fd_, piece.data(), piece.size(), 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return closed_ = true, std::nullopt;
-      pending_.append(piece.data(), static_cast<std::size_t>(got));
-    }
+    pollfd polled{fd_, POLLIN, 0};
+    if (::poll(&polled, 1, ms) <= 0) return std::nullopt;  // also when a signal came: the caller looks and waits again
+    std::uint64_t size = 0;
+    std::vector<std::uint8_t> body;
+    closed_ = !passed(::recv, &size, sizeof size) || size > kMost || (body.resize(size), !passed(::recv, body.data(), size));
+    auto message = nlohmann::json::from_cbor(body, true, false);
+    return message.is_object() ? std::optional(std::move(message)) : std::nullopt;
   }
   bool closed() const { return closed_; }
 
  private:
-  bool put(const void* bytes, std::size_t size) {
-    for (const auto* at = static_cast<const char*>(bytes); size > 0;) {
-      const ssize_t done = ::send(fd_, at, size, MSG_NOSIGNAL);
+  static constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+  // Whether all bytes went through.
+  bool passed(auto transfer, void* bytes, std::size_t size) {
+    for (auto* at = static_cast<char*>(bytes); size > 0;) {
+      const ssize_t done = transfer(fd_, at, size, MSG_NOSIGNAL);
       if (done < 0 && errno == EINTR) continue;
       if (done <= 0) return false;
       at += done, size -= static_cast<std::size_t>(done);
@@ -72,7 +62,6 @@ class Channel {
   }
 
   int fd_;
-  std::string pending_;
   bool closed_ = false;
 };
 
@@ -81,8 +70,7 @@ struct Peer {
   std::optional<Channel> channel;
 
   ~Peer() { end(true); }
-  // `program command SOCKET`, without output, and behind that the number of the open file `shared`, if there is one; start_process()
-  // says what `apart` is.
+  // `program command SOCKET SHARED`, without output; no last word where no file is `shared`; `apart` as of start_process().
   Status start(const std::string& program, const char* command, int shared = -1, bool apart = false) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)

@@ -1,7 +1,6 @@
 #include "verify/gpu_products.h"
 #include "base/rendered.h"
 #include "graph/parallel.h"
-#include "runtime/bound.h"
 #include "verify/runner.h"
 namespace warploom::verify {
 namespace {
@@ -99,13 +98,12 @@ Status serve(Channel& channel, char* memory) {
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list, {.most_spills = runtime::kAnySpills}));
   WARPLOOM_TRY(const runtime::Runnable kernel, gpu->load(list, binary));
   while (const auto message = channel.receive(-1)) {
-    const std::int64_t bytes = 8 * message->at("words").get<std::int64_t>(),
-                       given = 8 * message->at("results").get<std::int64_t>();
-    WARPLOOM_TRY(const runtime::Buffer problem, gpu->allocate(bytes));
+    const std::int64_t all = 8 * message->at("words").get<std::int64_t>(), given = 8 * message->at("results").get<std::int64_t>();
+    WARPLOOM_TRY(const runtime::Buffer problem, gpu->allocate(all));
     WARPLOOM_CHECK(gpu->upload(problem, memory, given));
     WARPLOOM_TRY(const runtime::Call call, kernel.bind({{"problem", problem}}));
     WARPLOOM_CHECK(call());
-    WARPLOOM_CHECK(gpu->download(problem, memory + given, bytes - given, given));
+    WARPLOOM_CHECK(gpu->download(problem, memory + given, all - given, given));
     channel.send({{"done", true}});
   }
   return ok();
@@ -118,13 +116,10 @@ graph::ProductEngine gpu_products(const GpuProductOptions& options) {
 }
 
 LaunchList product_list(const std::string& arch, std::int64_t blocks) {
-  return {.arch = arch,
-          .outputs = {{"problem", Dtype::i64, {sizeof(Problem) / 8}}},
-          .kernels = {{.name = "oracle_product",
-                       .source = resource("plain/product.cu"),
-                       .grid = {blocks, 1, 1},
-                       .threads = 256,
-                       .args = {{.buffer = "problem"}}}}};
+  LaunchList list{.arch = arch, .outputs = {{"problem", Dtype::i64, {sizeof(Problem) / 8}}}};
+  Kernel& kernel = list.kernels.emplace_back(Kernel{"oracle_product", resource("plain/product.cu"), {blocks, 1, 1}});
+  kernel.threads = 256, kernel.args = {{.buffer = "problem"}};
+  return list;
 }
 
 int multiply_for(Channel& channel, char* memory) { return serve(channel, memory) ? 0 : 1; }

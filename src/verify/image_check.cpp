@@ -1,11 +1,7 @@
 #include "verify/image_check.h"
 #include <elf.h>
-#include <cstring>
 namespace warploom::verify {
 namespace {
-constexpr int kCubin = 190;              // EM_CUDA
-constexpr std::uint64_t kIndirect = 37;  // R_X86_64_IRELATIVE: an address that code of the library's own works out
-
 // What a kernel may call, besides these with an f behind them: fp32's.
 const std::set<std::string, std::less<>> kMathematics = {
     "acos",   "acosh", "asin",   "asinh",     "atan",   "atan2",   "atanh",     "cbrt",     "ceil",  "copysign", "cos",
@@ -48,7 +44,7 @@ Status check_image(const std::string& image, const std::string& place) {
   if (headers.empty() || std::memcmp(headers[0].e_ident, ELFMAG, SELFMAG) != 0)
     return forbidden("a compiled candidate is no ELF file", "a shared object or a cubin", "another file");
   const Elf64_Ehdr& header = headers[0];
-  const bool gpu = header.e_machine == kCubin;
+  const bool gpu = header.e_machine == EM_CUDA;
   const auto sections = table<Elf64_Shdr>(image, header.e_shoff, header.e_shnum);
   const auto names_of = [&](std::uint64_t section) {
     return section < sections.size() ? contents<char>(image, sections[section]) : std::vector<char>();
@@ -75,7 +71,7 @@ Status check_image(const std::string& image, const std::string& place) {
         if (entry.d_tag == DT_INIT || entry.d_tag == DT_FINI) return loads("an initialiser");
     if (section.sh_type == SHT_RELA)
       for (const Elf64_Rela& entry : contents<Elf64_Rela>(image, section))
-        if (ELF64_R_TYPE(entry.r_info) == kIndirect) return loads("a resolver of its own addresses");
+        if (ELF64_R_TYPE(entry.r_info) == R_X86_64_IRELATIVE) return loads("a resolver of its own addresses");
   }
   // What the loader fills in and then makes read-only may be writable in the file; nothing else.
   const auto segments = table<Elf64_Phdr>(image, header.e_phoff, gpu ? 0 : header.e_phnum);

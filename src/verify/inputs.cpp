@@ -122,16 +122,6 @@ void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t
   }
 }
 
-void fill_range(const Stream& stream, std::byte* out, std::int64_t begin, std::int64_t end) {
-  std::array<float, kChunk> values;
-  for (std::int64_t at = begin, count = 0; at < end; at += count) {
-    const std::int64_t block = at / kBlock, within = at % kBlock;
-    count = std::min({kChunk, end - at, kBlock - within});
-    make_values(stream, values.data(), within, count, keys_of(stream, block));
-    store_values(stream.dtype, out + (at - begin) * bytes_of(stream.dtype), values.data(), count);
-  }
-}
-
 // The smallest axis that an index tensor picks from, 0 where it picks from none.
 std::int64_t index_bound(const graph::Graph& graph, graph::TensorId id) {
   std::int64_t bound = 0;
@@ -158,8 +148,14 @@ const std::vector<InputFamily>& input_families() {
 void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads) {
   constexpr std::int64_t kPart = 1 << 18;
   graph::parallel_for(ceil_div(count, kPart), threads, [&](std::int64_t part) {
-    const std::int64_t from = part * kPart, to = std::min(from + kPart, count);
-    fill_range(stream, static_cast<std::byte*>(out) + from * bytes_of(stream.dtype), begin + from, begin + to);
+    std::array<float, kChunk> values;
+    const std::int64_t end = begin + std::min((part + 1) * kPart, count);
+    for (std::int64_t at = begin + part * kPart, some = 0; at < end; at += some) {
+      const std::int64_t block = at / kBlock, within = at % kBlock;
+      some = std::min({kChunk, end - at, kBlock - within});
+      make_values(stream, values.data(), within, some, keys_of(stream, block));
+      store_values(stream.dtype, static_cast<std::byte*>(out) + (at - begin) * bytes_of(stream.dtype), values.data(), some);
+    }
   });
 }
 
@@ -177,8 +173,7 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, st
     const graph::TensorId id = graph.inputs[i];
     const Dtype dtype = graph.tensor(id).dtype;
     // One in 1024 is so much larger; most of the short sums have none.
-    const double found = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024)),
-                 many = big_of(dtype) / 32.0 * found;
+    const double some = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024)), many = big_of(dtype) / 32.0 * some;
     const double outliers = row.shape == Shape::outliers ? std::hypot(1, many) : 1;
     const bool unit = row.shape == Shape::unit;
     const double size = row.scale, mean = unit ? 0.5 : row.shift * size, deviation = unit ? 0.29 : outliers * size;

@@ -81,7 +81,7 @@ Result<Ready> Judge::prepare() {
   if (!setup_.reference) return ready;
 
   vendor_outputs_ = outputs_;
-  if (!shared_outputs_) { WARPLOOM_TRY(vendor_outputs_, make_outputs(here())); }  // which a candidate does not see
+  if (!shared_outputs_) WARPLOOM_TRY(vendor_outputs_, make_outputs(here()));  // which a candidate does not see
   Result<runtime::Runnable> vendor = runtime::vendor_reference(here(), setup_.reference->problem);
   if (!vendor && vendor.error().code == ErrorCode::kNoSchedule) return ready;  // the library has nothing for it
   WARPLOOM_TRY(vendor_.kernel, std::move(vendor));

@@ -1,6 +1,7 @@
 // Judge: what runs inside the evaluator process. Holds the device, inputs, their FP64 truth and the vendor's kernel, and turns a
 // request into a verdict. Within the room only.
 #pragma once
+#include "base/random.h"
 #include "graph/parallel.h"
 #include "runtime/timing.h"
 #include "verify/evaluator.h"
@@ -20,8 +21,7 @@ Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
 
-// What is free once it is as much as wanted, or no more comes for 60 pauses: gigabytes that a process had come back in seconds after
-// its end, and not at once.
+// What is free once it is as much as wanted, or no more comes for 60 pauses: what an ended process had comes back in seconds.
 Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory, std::int64_t wanted,
                              std::chrono::milliseconds pause = std::chrono::milliseconds(50));
 
@@ -110,7 +110,8 @@ class Judge {
   Status vary(Inputs& inputs, int variant);
   int next_variant(const Inputs& inputs);
   Result<const Truth*> truth_of(Inputs& inputs);
-  std::size_t chosen(std::size_t calls) const;
+  // Which call of a series is on new contents, and looked at: no candidate can know. All are at the end.
+  std::size_t chosen(std::size_t calls) const { return Random(setup_.seed + sample_, "chosen").below(calls); }
   runtime::Buffer part_of(const runtime::Buffer& whole) const;
   Status before_sample(const Contender& who, const std::vector<Set>& sets, std::size_t calls);
   Status after_sample(const Contender& candidate, const Request& request, const std::vector<Set>& sets, std::size_t calls);

@@ -1,6 +1,4 @@
-#include "base/random.h"
 #include "verify/judge.h"
-#include "verify/sums.h"
 namespace warploom::verify {
 Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, std::int64_t from, std::int64_t bytes, HostCopy& copy) {
   if (device_->engine() == Engine::cpu) return static_cast<const std::byte*>(data.address()) + from;
@@ -134,7 +132,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   const Inputs& inputs = *set.inputs;
   WARPLOOM_CHECK(run(candidate, set));
   WARPLOOM_CHECK(check_run(candidate, set, request.whole));
-  if (inputs.family == kScreening[0]) { WARPLOOM_TRY(first_hash_, hash_of(set.outputs)); }
+  if (inputs.family == kScreening[0]) WARPLOOM_TRY(first_hash_, hash_of(set.outputs));
   Evidence evidence{
       .family = inputs.family, .seed = setup_.seed, .reference_error = inputs.vendor_error, .rows = inputs.truth.rows};
   std::int64_t held = 0;

@@ -1,11 +1,9 @@
-#include "base/hash.h"
 #include "verify/judge.h"
 namespace warploom::verify {
 Result<Judge::Tensors> Judge::make_outputs(runtime::Executor& device) {
   Tensors out;
-  for (const auto id : setup_.graph.outputs) {
+  for (const auto id : setup_.graph.outputs)
     WARPLOOM_TRY(out.emplace_back(), allocate_guarded(device, graph::byte_count(setup_.graph.tensor(id))));
-  }
   return out;
 }
 
@@ -18,7 +16,7 @@ Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
   for (std::size_t i = 0; i < given_.size(); ++i) {
     const graph::Tensor& tensor = setup_.graph.tensor(given_[i]);
     runtime::Buffer& data = made.tensors[i].data;
-    if (!data) { WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, graph::byte_count(tensor))); }
+    if (!data) WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, graph::byte_count(tensor)));
     if (setup_.engine == Engine::cuda) made.host[i].resize(data.bytes());
     auto* const to = setup_.engine == Engine::cpu ? static_cast<std::byte*>(data.address()) : made.host[i].data();
     if (tensor.constant) std::ranges::copy(*tensor.constant, to);
@@ -35,8 +33,7 @@ Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
   return ok();
 }
 
-// One family's inputs, from memory or made now. When memory is scarce the new ones take the place, and the very buffers, of the
-// last.
+// One family's inputs, from memory or made now: when memory is scarce in the place, and the very buffers, of the last.
 Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   for (const auto& inputs : kept_)
     if (inputs->family == family) return Set{inputs, outputs_, vendor_outputs_};
@@ -50,7 +47,7 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   }
   WARPLOOM_CHECK(fill_inputs(*made, setup_.seed));
   WARPLOOM_TRY(made->truth, sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms, means_));
-  if (!made->truth.missing.empty()) { WARPLOOM_TRY(made->truth.sums, sums_of(*made)); }
+  if (!made->truth.missing.empty()) WARPLOOM_TRY(made->truth.sums, sums_of(*made));
   if (vendor_.kernel.bind) {  // its own error on these inputs, which the fp32 track allows candidates as well
     std::vector<Comparison> seen;
     WARPLOOM_CHECK(run(vendor_, {made, outputs_, vendor_outputs_}));

@@ -4,7 +4,6 @@
 // Contents are varied rather than made: in variant v some words of every input trade places, in variant 0 none, so that going back is
 // exact and the truth of a variant's rows is worked out once for all candidates. The rows looked at are one that lies, by its
 // share of the whole, where words were traded, and one at random.
-#include "base/random.h"
 #include "verify/judge.h"
 namespace warploom::verify {
 namespace {
@@ -81,7 +80,7 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
       if (some >= rows.count) break;
     }
   }
-  if (sums_ms_ <= kCheapSumsMs) { WARPLOOM_TRY(truth.sums, sums_of(inputs)); }
+  if (sums_ms_ <= kCheapSumsMs) WARPLOOM_TRY(truth.sums, sums_of(inputs));
   variants_ms_ += ms_since(start);
   return &truth;
 }
@@ -103,9 +102,6 @@ Result<std::uint64_t> Judge::hash_of(const Tensors& outputs) {
   }
   return hash;
 }
-
-// Which call of a series is on new contents, and looked at: no candidate can know. All are at the end.
-std::size_t Judge::chosen(std::size_t calls) const { return Random(setup_.seed + sample_, "chosen").below(calls); }
 
 Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, std::size_t calls) {
   ++sample_;
@@ -156,7 +152,7 @@ Status Judge::make_series() {
     made.inputs->family = kScreening[0];
     WARPLOOM_CHECK(fill_inputs(*made.inputs, setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set)));
     WARPLOOM_TRY(made.outputs, make_outputs(*device_));
-    if (vendor_.kernel.bind) { WARPLOOM_TRY(made.vendor_outputs, make_outputs(here())); }
+    if (vendor_.kernel.bind) WARPLOOM_TRY(made.vendor_outputs, make_outputs(here()));
     series_.push_back(std::move(made));
   }
   return ok();
@@ -185,7 +181,7 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
   std::vector<std::vector<runtime::Call>> calls(vendor_.kernel.bind && request.beside_reference ? 2 : 1);
   for (const Set& set : sets) {
     WARPLOOM_TRY(calls[0].emplace_back(), bind(candidate, set));
-    if (calls.size() > 1) { WARPLOOM_TRY(calls[1].emplace_back(), bind(vendor_, set)); }
+    if (calls.size() > 1) WARPLOOM_TRY(calls[1].emplace_back(), bind(vendor_, set));
   }
   runtime::MeasureOptions options{.min_samples = request.min_samples,
                                   .max_samples = request.max_samples,

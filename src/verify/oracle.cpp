@@ -26,8 +26,7 @@ std::vector<std::int64_t> scattered(std::int64_t count, std::size_t wanted, Rand
 }  // namespace
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs, const RowRange& rows,
                              const graph::Means& means) {
-  WARPLOOM_TRY(graph::ValueAndMagnitude truth,
-               graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end, means));
+  WARPLOOM_TRY(auto truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end, means));
   return Block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
 }
 
@@ -40,8 +39,7 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
   bool complete = flops / (means.products ? 1e8 : 1e6) <= budget_ms;
   for (int output = 0; output < outputs; ++output) {
     const graph::Rows rows = graph::rows_of(graph, output);
-    complete =
-        complete && rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows, means));
+    complete &= rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows, means));
   }
   Truth truth;
   Random random(seed, "rows"), order(seed, "order");
@@ -68,9 +66,8 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
   }
   order.shuffle(truth.missing);
   if (!complete) return truth;
-  for (const RowRange& rows : truth.missing) {
+  for (const RowRange& rows : truth.missing)
     WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, rows, means));
-  }
   truth.missing.clear();
   return truth;
 }

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include "runtime/bound.h"
 #include "verify/oracle.h"
 namespace warploom::verify {
 using nlohmann::json, runtime::Buffer, runtime::Call;

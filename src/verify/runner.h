@@ -25,16 +25,14 @@
 #include "runtime/executor.h"
 #include "verify/channel.h"
 namespace warploom::verify {
-// One thing to do: {kernel, addresses…} or {kFill, address, bytes, word}, which repeats the word over the bytes. Addresses count from
-// the beginning of the shared memory.
+// One thing to do: {kernel, addresses…} or {kFill, address, bytes, word}, which repeats the word. Addresses are in the memory.
 using Step = std::vector<std::int64_t>;
 inline constexpr std::int64_t kFill = -1;
 using Words = std::pair<std::int64_t, std::int64_t>;  // where, and how many of 8 bytes (4 where they are poked)
 
 inline constexpr const char* kRunCommand = "__run";
 
-// Memory that two processes map, handed out from its beginning on. What is given back takes no room, and its addresses wait for
-// another buffer as large.
+// Memory that two processes map. What is given back takes no room, and its addresses wait for another buffer as large.
 class SharedMemory {
  public:
   static std::shared_ptr<SharedMemory> make(std::int64_t bytes);  // of address space; null where there is none
@@ -67,8 +65,7 @@ class Runner final : public runtime::Executor {
 
   Result<std::int64_t> free_memory() override { return here_.free_memory(); }
   Result<runtime::Buffer> allocate(std::int64_t bytes) override;
-  Status fill(const runtime::Buffer& buffer,
-              std::uint32_t word) override;  // by this process, unless launches wait or are recorded
+  Status fill(const runtime::Buffer& buffer, std::uint32_t word) override;  // here, unless launches wait or are recorded
   Status synchronize() override;
   Result<double> time_us(const runtime::Call& work, int times) override;
 

@@ -9,9 +9,9 @@
 //   seccomp      no system call but what threads, memory, the loader and the channel need; another one ends the process (SIGSYS)
 //
 // What the kernel refuses is no error: the verdict says what was in force.
+#include <linux/landlock.h>
 #include <malloc.h>
 #include <seccomp.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -19,7 +19,6 @@
 #include <fstream>
 #include "base/random.h"
 #include "cpu/pool.h"
-#include "runtime/bound.h"
 #include "runtime/compilers.h"
 #include "verify/runner.h"
 #include "verify/tolerance.h"
@@ -34,29 +33,24 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-// Landlock's own structures, with what later versions of its interface added (linux/landlock.h).
-struct LandlockRuleset {
+// landlock_ruleset_attr, with what later versions of the interface added.
+struct Ruleset {
   std::uint64_t files = 0, network = 0, scopes = 0;
 };
-struct __attribute__((packed)) LandlockBeneath {
-  std::uint64_t allowed = 0;
-  std::int32_t folder = -1;
-};
-constexpr int kBeneath = 1;                                // LANDLOCK_RULE_PATH_BENEATH
-constexpr std::uint64_t kExecute = 1, kReadFile = 1 << 2;  // LANDLOCK_ACCESS_FS_…
 
 // Rights that the kernel's version of the interface knows: 13 from the first on, then one more in 2, 3 and 5.
 bool landlock(const std::filesystem::path& readable) {
   const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1);
   if (version < 1) return false;
   const int rights = 13 + (version >= 2) + (version >= 3) + (version >= 5);
-  const LandlockRuleset ruleset{(1ull << rights) - 1, version >= 4 ? 3ull : 0, version >= 6 ? 3ull : 0};
+  const Ruleset ruleset{(1ull << rights) - 1, version >= 4 ? 3ull : 0, version >= 6 ? 3ull : 0};
   const std::size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
   const auto rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &ruleset, size, 0));
-  const LandlockBeneath images{kExecute | kReadFile, ::open(readable.c_str(), O_PATH | O_CLOEXEC)};
-  const bool done = rules >= 0 && ::syscall(SYS_landlock_add_rule, rules, kBeneath, &images, 0) == 0 &&
+  const landlock_path_beneath_attr images{LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE,
+                                          ::open(readable.c_str(), O_PATH | O_CLOEXEC)};
+  const bool done = rules >= 0 && ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &images, 0) == 0 &&
                     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
-  ::close(images.folder);
+  ::close(images.parent_fd);
   ::close(rules);
   return done;
 }
@@ -64,13 +58,6 @@ bool landlock(const std::filesystem::path& readable) {
 bool limit(int which, std::uint64_t most) {
   const rlimit bound{most, most};
   return ::setrlimit(static_cast<__rlimit_resource>(which), &bound) == 0;
-}
-
-// Address space in use now, bytes.
-std::uint64_t mapped() {
-  std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 // When all threads are there: whether it came into force.
@@ -106,7 +93,10 @@ std::vector<std::string> shut_in() {
   const std::filesystem::path images = runtime::image_cache().folder;
   std::filesystem::create_directories(images, ignored);
   constexpr std::uint64_t kMemory = 8ull << 30, kFiles = 64;  // memory beyond what is mapped now
-  if (limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, kFiles) && (kSanitized || limit(RLIMIT_AS, mapped() + kMemory)))
+  std::uint64_t mapped = 0;                                   // pages
+  std::ifstream("/proc/self/statm") >> mapped;
+  const std::uint64_t memory = mapped * ::sysconf(_SC_PAGESIZE) + kMemory;
+  if (limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, kFiles) && (kSanitized || limit(RLIMIT_AS, memory)))
     held.push_back("rlimits");
   if (::getpid() == 1) held.push_back("namespaces");
   if (landlock(images)) held.push_back("landlock");
@@ -158,7 +148,7 @@ struct Work {
         std::memcpy(memory + offset + 4 * static_cast<std::int64_t>(random.below(words)), &kPoison, sizeof kPoison);
       for (const auto& [a, b] : traded) std::swap_ranges(a, a + 8, b);
       for (const Step& step : steps)
-        if (!step.empty() && !(step[0] == kFill ? fill(step) : launch(step)))
+        if (!(step[0] == kFill ? fill(step) : launch(step)))
           return {{"error", to_json(Error{ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", "", "its scratch",
                                           "no room", "take a smaller schedule"})}};
       for (const auto& [a, b] : traded) std::swap_ranges(a, a + 8, b);

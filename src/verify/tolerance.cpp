@@ -48,59 +48,8 @@ constexpr std::optional<Dtype> kTrackTypes[] = {std::nullopt, Dtype::tf32, Dtype
 // One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
 bool poisoned(Dtype dtype, const void* found, std::int64_t index) {
   constexpr std::uint32_t kTwice[] = {kPoison, kPoison};
-  const auto bytes = static_cast<std::size_t>(bytes_of(dtype));
-  return bytes > 1 &&
-         std::memcmp(static_cast<const std::byte*>(found) + static_cast<std::size_t>(index) * bytes, kTwice, bytes) == 0;
-}
-
-double load(Dtype dtype, const void* data, std::int64_t index) {
-  if (dtype == Dtype::f32) return static_cast<double>(static_cast<const float*>(data)[index]);
-  return load_as_double(dtype, data, static_cast<std::size_t>(index));
-}
-
-// Marks the elements that hold poison. First a loop that vectorises, for the many outputs of which none does.
-template <class Word>
-void mark_poisoned(Comparison& sum, const void* found, std::int64_t offset, std::int64_t from, std::int64_t to) {
-  const auto* words = static_cast<const Word*>(found);
-  const auto poison = static_cast<Word>((std::uint64_t{kPoison} << 32) | kPoison);
-  bool any = false;
-  for (std::int64_t i = from; i < to; ++i) any |= words[i] == poison;
-  for (std::int64_t i = from; any && i < to; ++i)
-    if (words[i] == poison) sum.unwritten.add({1, offset + i});
-}
-
-void compare_range(Comparison& all, const Tolerance& t, Dtype dtype, const void* found, const double* value,
-                   const double* magnitude, std::int64_t offset, std::int64_t from, std::int64_t to) {
-  Comparison sum;  // of its own, which the compiler keeps in registers
-  const auto [_, largest, step] = limits_of(dtype);
-  const bool floating = is_float(dtype);
-  for (std::int64_t i = from; i < to; ++i) {
-    const double c = load(dtype, found, i), r = value[i];
-    const bool held = std::abs(r) <= largest;  // else the type cannot hold it: infinity or NaN is right, a plain number is not
-    sum.beyond |= !held && std::isfinite(r);
-    if (!held && (std::isnan(r) ? std::isnan(c) : (c > 0) == (r > 0) && std::abs(c) >= largest * 0.9)) continue;
-    const bool nonfinite = held ? !std::isfinite(c) && std::abs(r) < largest * 0.99  // closer to the edge, rounding decides
-                                : std::isnan(r) || std::isnan(c);
-    if ((!std::isfinite(c) || !floating) && c != r && poisoned(dtype, found, i)) sum.unwritten.add({1, offset + i});
-    else if (nonfinite) sum.nonfinite.add({1, offset + i});
-    const double given = magnitude ? magnitude[i] : std::abs(r), e = held && !std::isfinite(given) ? std::abs(r) : given;
-    if (std::isnan(r) || std::isnan(c) || (held ? std::isinf(c) : std::isnan(e))) continue;
-    const double nearest = std::clamp(r, -largest, largest), error = std::abs(c - nearest);
-    const double bound = t.per_magnitude * e + t.relative * std::abs(nearest) + t.absolute;
-    if (error > sum.worst.ratio * bound) sum.worst = {bound > 0 ? error / bound : HUGE_VAL, offset + i, c, r};
-    if (!held) continue;
-    if (c != 0) sum.all_zero = false;
-    if (std::abs(r) > step) sum.zero_expected = false;
-    sum.error_squares += error * error;
-    sum.reference_squares += r * r;
-    sum.reference_fourths += r * r * r * r;
-    ++sum.compared;
-    sum.magnitude_squares += e * e;
-    sum.magnitude_fourths += e * e * e * e;
-    sum.largest_error = std::max(sum.largest_error, error);
-    sum.largest_reference = std::max(sum.largest_reference, std::abs(r));
-  }
-  all.add(sum);
+  const std::int64_t bytes = bytes_of(dtype);
+  return bytes > 1 && std::memcmp(static_cast<const std::byte*>(found) + index * bytes, kTwice, bytes) == 0;
 }
 
 // What the norm of few elements allows on top: their rounding is chance.
@@ -179,22 +128,54 @@ double Comparison::max_error() const {
   return largest_reference > 0 ? largest_error / largest_reference : HUGE_VAL;
 }
 
-void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const void* found, const double* value,
+void compare(Comparison& all, const Tolerance& tolerance, Dtype dtype, const void* found, const double* value,
              const double* magnitude, std::int64_t begin, std::int64_t count) {
-  const auto work = [&](Comparison& part, std::int64_t from, std::int64_t to) {
-    compare_range(part, tolerance, dtype, found, value, magnitude, begin, from, to);
+  const auto work = [=](Comparison& part, std::int64_t from, std::int64_t to) {
+    Comparison sum;  // of its own, which the compiler keeps in registers
+    const auto [_, largest, step] = limits_of(dtype);
+    const bool floating = is_float(dtype);
+    for (std::int64_t i = from; i < to; ++i) {
+      const double c = dtype == Dtype::f32 ? static_cast<const float*>(found)[i] : load_as_double(dtype, found, i), r = value[i];
+      const bool held = std::abs(r) <= largest;  // else the type cannot hold it: infinity or NaN is right, a plain number is not
+      sum.beyond |= !held && std::isfinite(r);
+      if (!held && (std::isnan(r) ? std::isnan(c) : (c > 0) == (r > 0) && std::abs(c) >= largest * 0.9)) continue;
+      const bool nonfinite = held ? !std::isfinite(c) && std::abs(r) < largest * 0.99  // closer to the edge, rounding decides
+                                  : std::isnan(r) || std::isnan(c);
+      if ((!std::isfinite(c) || !floating) && c != r && poisoned(dtype, found, i)) sum.unwritten.add({1, begin + i});
+      else if (nonfinite) sum.nonfinite.add({1, begin + i});
+      const double given = magnitude ? magnitude[i] : std::abs(r), e = held && !std::isfinite(given) ? std::abs(r) : given;
+      if (std::isnan(r) || std::isnan(c) || (held ? std::isinf(c) : std::isnan(e))) continue;
+      const double nearest = std::clamp(r, -largest, largest), error = std::abs(c - nearest);
+      const double bound = tolerance.per_magnitude * e + tolerance.relative * std::abs(nearest) + tolerance.absolute;
+      if (error > sum.worst.ratio * bound) sum.worst = {bound > 0 ? error / bound : HUGE_VAL, begin + i, c, r};
+      if (!held) continue;
+      if (c != 0) sum.all_zero = false;
+      if (std::abs(r) > step) sum.zero_expected = false;
+      sum.error_squares += error * error;
+      sum.reference_squares += r * r;
+      sum.reference_fourths += r * r * r * r;
+      ++sum.compared;
+      sum.magnitude_squares += e * e;
+      sum.magnitude_fourths += e * e * e * e;
+      sum.largest_error = std::max(sum.largest_error, error);
+      sum.largest_reference = std::max(sum.largest_reference, std::abs(r));
+    }
+    part = sum;
   };
-  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
+  for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) all.add(part);
 }
 
 void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, std::int64_t count) {
   const auto work = [&](Comparison& part, std::int64_t from, std::int64_t to) {
-    switch (bytes_of(dtype)) {
-      case 2: return mark_poisoned<std::uint16_t>(part, found, begin, from, to);
-      case 4: return mark_poisoned<std::uint32_t>(part, found, begin, from, to);
-      case 8: return mark_poisoned<std::uint64_t>(part, found, begin, from, to);
-      default: return;
-    }
+    const auto mark = [&](auto poison) {
+      const auto* words = static_cast<const decltype(poison)*>(found);
+      for (std::int64_t i = from; i < to; ++i)
+        if (words[i] == poison) part.unwritten.add({1, begin + i});
+    };
+    constexpr std::uint64_t kTwice = std::uint64_t{kPoison} << 32 | kPoison;
+    if (bytes_of(dtype) == 2) mark(static_cast<std::uint16_t>(kTwice));
+    if (bytes_of(dtype) == 4) mark(static_cast<std::uint32_t>(kTwice));
+    if (bytes_of(dtype) == 8) mark(kTwice);
   };
   for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
 }
@@ -235,6 +216,59 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
                  fmt::format("relative Frobenius error {:.3g}; element {} is {:.9g} where FP64 has {:.9g}, {:.3g} "
                              "times its bound",
                              error, seen.worst.index, seen.worst.found, seen.worst.expected, seen.worst.ratio)});
+  return ok();
+}
+
+void sum_lines(std::span<Line> lines, const graph::Projection& by, Dtype dtype, const void* found, std::int64_t first,
+               std::int64_t count) {
+  constexpr std::int64_t kRun = 4096;  // elements that are loaded together
+  const std::int64_t runs = ceil_div(by.after, kRun), most = std::max<std::int64_t>(1, kRun / by.after);  // rows of short lines
+  graph::parallel_for(count * runs, 0, [&](std::int64_t task) {
+    std::array<double, kRun> values;
+    const std::int64_t slab = task / runs, begin = task % runs * kRun, length = std::min(kRun, by.after - begin);
+    std::vector<Line> own(length);
+    for (std::int64_t k = 0; k < by.extent; k += most) {
+      const std::int64_t rows = std::min(most, by.extent - k);
+      load_run(dtype, found, (slab * by.extent + k) * by.after + begin, 1, rows * length, values.data());
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t i = 0; i < length; ++i) {
+          const double value = values[row * length + i];
+          own[i].sum += by.signs[k + row] * value, own[i].square += value * value;
+        }
+    }
+    std::ranges::copy(own, lines.begin() + (first + slab) * by.after + begin);
+  });
+}
+
+Bounds bounds_of(double allowed, double shown, InputFamily family) {
+  const double slack = family == InputFamily::outliers ? 16 : 1;
+  return {slack * std::min(16 * allowed, std::max(allowed, 10 * shown)),
+          slack * std::min(4 * allowed, std::max(allowed, 3 * shown))};
+}
+
+Status accept_sums(std::span<const Line> lines, std::span<const double> truth, const Bounds& bounds, const std::string& place) {
+  double squares = 0, truths = 0, errors = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!std::isfinite(truth[i])) continue;  // infinity or NaN is right somewhere in it
+    if (!std::isfinite(lines[i].square))
+      return fail({ErrorCode::kCandidateNonFinite, "the output has NaN or infinity where the reference has none", place,
+                   "finite values", fmt::format("some in line {} of {}", i, lines.size())});
+    squares += lines[i].square, truths += truth[i] * truth[i];
+  }
+  const double all = std::max(squares, truths), average = all / static_cast<double>(lines.size());
+  const auto refused = [&](const std::string& what, double allowed, double found) {
+    return fail({ErrorCode::kCandidateWrong,
+                 "the output's sums with random signs differ from FP64's by more than the track allows", place,
+                 fmt::format("{} within {:.3g}", what, allowed), fmt::format("{:.3g}", found)});
+  };
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!std::isfinite(truth[i])) continue;
+    const double error = std::abs(lines[i].sum - truth[i]), allowed = bounds.line * std::sqrt(std::max(lines[i].square, average));
+    if (!(error <= allowed)) return refused(fmt::format("line {} of {}", i, lines.size()), allowed, error);
+    errors += error * error;
+  }
+  const double allowed = bounds.all * std::sqrt(all);
+  if (!(std::sqrt(errors) <= allowed)) return refused("all lines", allowed, std::sqrt(errors));
   return ok();
 }
 }  // namespace warploom::verify

@@ -3,9 +3,7 @@
 //   parent → worker   {"graph": …, …}  {"list": …, "whole": false, …}
 //   worker → parent   {"ready": …}  {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}  {"verdict": …, "tainted": false}
 //                     {"error": …} when the problem cannot be set up at all
-#include <cstdlib>
 #include <fstream>
-#include <new>
 #include "verify/gpu_products.h"
 #include "verify/judge.h"
 namespace warploom::verify {

@@ -10,7 +10,7 @@ std::size_t count(const std::string& text, std::string_view piece) {
 
 TEST(Draw, HeaderExampleHolds) {
   const TvLayout l{{2, 4}, {{2, {1, 0}}, {2, {0, 2}}}, {{2, {0, 1}}}};
-  EXPECT_EQ(draw_text(l),
+  EXPECT_EQ(draw(l).text,
             "tile 2x4 thread [2:(1,0)] [2:(0,2)] value [2:(0,1)]\n"
             "T0V0 T0V1 T2V0 T2V1\n"
             "T1V0 T1V1 T3V0 T3V1\n");
@@ -18,16 +18,16 @@ TEST(Draw, HeaderExampleHolds) {
 
 TEST(Draw, ReplicasAndHolesAreMarked) {
   const TvLayout l{{4}, {{2, {0}}, {2, {1}}}, {}};
-  EXPECT_EQ(draw_text(l), "tile 4 thread [2:(0)] [2:(1)] value\nT0V0+ T2V0+     .     .\n");
+  EXPECT_EQ(draw(l).text, "tile 4 thread [2:(0)] [2:(1)] value\nT0V0+ T2V0+     .     .\n");
 }
 
 TEST(Draw, MemoryShowsBanks) {
   const MemoryLayout m = dense({2, 4}, 1, 32, 0, {1, 2, 2});
-  EXPECT_EQ(draw_text(m), "(2:4), (4:1) of 32 bits swizzle{1,2,2}\n0 1 2 3\n5 4 7 6\n");
+  EXPECT_EQ(draw(m).text, "(2:4), (4:1) of 32 bits swizzle{1,2,2}\n0 1 2 3\n5 4 7 6\n");
 }
 
 TEST(Draw, WhatIsLeftOutIsSaid) {
-  const std::string text = draw_text(dense({128, 128}, 1, 16));
+  const std::string text = draw(dense({128, 128}, 1, 16)).text;
   EXPECT_EQ(count(text, "\n"), 66u);
   EXPECT_NE(text.find("64 of 128 rows, 64 of 128 columns shown"), std::string::npos);
 }

@@ -2,8 +2,7 @@
 #include <gtest/gtest.h>
 #include <cmath>
 #include "base/random.h"
-#include "verify/inputs.h"
-#include "verify/sums.h"
+#include "verify/tolerance.h"
 namespace warploom::verify {
 namespace {
 struct Sample {

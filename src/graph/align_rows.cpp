@@ -21,7 +21,8 @@ std::vector<Node> makers_of(const Graph& graph, const Node& pool) {
     return {};
   std::set<TensorId> wanted = {pool.inputs[0]}, known = {pool.outputs[0]};
   std::vector<Node> makers;  // the last first
-  for (const Node& node : graph.nodes | std::views::reverse) {
+  for (auto at = graph.nodes.rbegin(); at != graph.nodes.rend(); ++at) {
+    const Node& node = *at;
     const TensorId made = node.outputs[0];
     if (!wanted.erase(made)) continue;
     const auto is_known = [&](int reader) { return known.contains(graph.nodes[reader].outputs[0]); };

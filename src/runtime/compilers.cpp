@@ -52,7 +52,8 @@ struct Nvrtc {
 };
 
 const Nvrtc& nvrtc() {
-  static const Nvrtc instance;
+  // Its own cache keeps images without their logs, in which spills stand.
+  static const Nvrtc instance = (setenv("CUDA_CACHE_DISABLE", "1", 1), Nvrtc{});
   return instance;
 }
 

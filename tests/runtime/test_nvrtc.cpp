@@ -30,6 +30,15 @@ TEST_F(Nvrtc, CompilesAKernelOnTheDeviceHeaders) {
   EXPECT_EQ(report.kernels[0].spill_bytes, 0);
 }
 
+TEST_F(Nvrtc, SaysAgainWhatItHasSaidOfASource) {
+  for (int time = 0; time < 2; ++time) {
+    const OwnCache fresh;
+    const auto image = compile_cuda(kUsesHeaders, "sm_90a");
+    ASSERT_OK(image);
+    EXPECT_EQ(parse_ptxas(image->log).kernels.size(), 1u) << image->log;
+  }
+}
+
 TEST_F(Nvrtc, TakesTheSecondImageFromTheCache) {
   const auto first = compile_cuda(kUsesHeaders, "sm_90a");
   ASSERT_OK(first);

@@ -4,7 +4,13 @@ import pathlib
 import subprocess
 import sys
 
-PEAK_TFLOPS = {"fp8": 1979.0, "bf16": 989.4, "fp16": 989.4, "tf32": 494.7, "fp32": 329.8}  # datasheet; fp32: three products of 16-bit halves
+PEAK_TFLOPS = {
+    "fp8": 1979.0,
+    "bf16": 989.4,
+    "fp16": 989.4,
+    "tf32": 494.7,
+    "fp32": 329.8,
+}  # datasheet; fp32: three products of 16-bit halves
 DRAM_GBS = 4800.0
 L2_BYTES = 50 << 20
 CLOCKS = "clocks.sm,clocks.mem,temperature.gpu,power.draw"
@@ -25,10 +31,18 @@ def commit():
     if named := os.environ.get("WARPLOOM_COMMIT"):
         return named
     try:
-        run = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=pathlib.Path(__file__).parent, capture_output=True, text=True)
+        run = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=pathlib.Path(__file__).parent,
+            capture_output=True,
+            text=True,
+        )
         if run.returncode == 0:
             return run.stdout.strip()
     except OSError:
         pass
-    print("no git here: the figures' commit is recorded as \"unknown\"; --commit names it", file=sys.stderr)
+    print(
+        "no git here: the figures' commit is recorded as \"unknown\"; --commit names it",
+        file=sys.stderr,
+    )
     return "unknown"

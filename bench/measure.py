@@ -23,8 +23,16 @@ import timing
 SHORT_US = 100  # below that, calls are timed as graphs of at least so many, since starting a graph takes some microseconds
 LEAST_CALLS = 10
 # Rows beside which torch.compile also tunes kernels of its own, Triton's among them, for half a minute each.
-AUTOTUNED = ("gemm_bf16_2048x2048x2048", "gemm_bf16_4096x4096x4096", "gemm_bf16_1x14336x4096", "gemm_bf16_128x4096x4096",
-             "softmax_fp32_4096x65536", "rmsnorm_4096x8192_bf16", "layernorm_fp32", "conv2d_relu_maxpool_tf32")
+AUTOTUNED = (
+    "gemm_bf16_2048x2048x2048",
+    "gemm_bf16_4096x4096x4096",
+    "gemm_bf16_1x14336x4096",
+    "gemm_bf16_128x4096x4096",
+    "softmax_fp32_4096x65536",
+    "rmsnorm_4096x8192_bf16",
+    "layernorm_fp32",
+    "conv2d_relu_maxpool_tf32",
+)
 
 
 def relative_error(got, want):
@@ -44,7 +52,9 @@ class Matmul:
     def __init__(self, row):
         p = row["problem"]
         self.m, self.n, self.k, self.track = p["m"], p["n"], p["k"], row["track"]
-        self.dtype = launch.TORCH_TYPES[{"bf16": "bf16", "fp16": "f16", "f16": "f16"}.get(row["dtype"], "f32")]
+        self.dtype = launch.TORCH_TYPES[
+            {"bf16": "bf16", "fp16": "f16", "f16": "f16"}.get(row["dtype"], "f32")
+        ]
         self.flops = 2.0 * self.m * self.n * self.k
         self.bytes = (self.m * self.k + self.k * self.n + self.m * self.n) * self.dtype.itemsize
 
@@ -52,7 +62,10 @@ class Matmul:
 
     def inputs(self):
         shapes = (self.m, self.k), (self.k, self.n)
-        return [torch.randn(s[::-1] if t else s, device="cuda").to(self.dtype) for s, t in zip(shapes, self.turned)]
+        return [
+            torch.randn(s[::-1] if t else s, device="cuda").to(self.dtype)
+            for s, t in zip(shapes, self.turned)
+        ]
 
     def operands(self, x):
         return [t.T if turned else t for t, turned in zip(x, self.turned)]
@@ -93,23 +106,39 @@ class Scaled(Matmul):
     def reference(self, x):
         a, b = self.operands(x)
         wide = b.double()
-        return torch.cat([part.double() @ wide for part in a.split(2048)]) * (self.scales[0] * self.scales[1])
+        return torch.cat([part.double() @ wide for part in a.split(2048)]) * (
+            self.scales[0] * self.scales[1]
+        )
 
     def peers(self):
         factors = [torch.tensor(s, device="cuda") for s in self.scales]
         a_in_rows, b_in_columns = not self.turned[0], self.turned[1]
-        whole = self.m % 16 == 0 and self.n % 16 == 0 and self.k % 16 == 0 and a_in_rows and b_in_columns
+        whole = (
+            self.m % 16 == 0
+            and self.n % 16 == 0
+            and self.k % 16 == 0
+            and a_in_rows
+            and b_in_columns
+        )
+
         def as_bf16(x, y):
             a, b = self.operands(x)
             torch.mm(a.bfloat16(), b.bfloat16(), out=y)
             y.mul_(self.scales[0] * self.scales[1])
+
         peers = {"torch_bf16": as_bf16}
         if whole and self.narrow != torch.int8:
-            peers["cublaslt"] = lambda x, y: torch._scaled_mm(*self.operands(x), *factors, out_dtype=torch.bfloat16, out=y)
-            peers["cublaslt_fast"] = lambda x, y: torch._scaled_mm(*self.operands(x), *factors, out_dtype=torch.bfloat16, use_fast_accum=True, out=y)
+            peers["cublaslt"] = lambda x, y: torch._scaled_mm(
+                *self.operands(x), *factors, out_dtype=torch.bfloat16, out=y
+            )
+            peers["cublaslt_fast"] = lambda x, y: torch._scaled_mm(
+                *self.operands(x), *factors, out_dtype=torch.bfloat16, use_fast_accum=True, out=y
+            )
         if whole and self.narrow == torch.int8:
+
             def integers(x, y):  # without scaling its sums, which stay integers
                 self.sums = torch._int_mm(*self.operands(x))
+
             peers["cublaslt_int32"] = integers
         return peers
 
@@ -118,25 +147,41 @@ class Blocks(Scaled):
     """The same with tensors of scales: of 1x128 elements of the first operand, of 128x128 of the second."""
 
     def inputs(self):
-        scales = [torch.rand(s, self.k // 128, device="cuda") + 0.5 for s in (self.m, self.n // 128)]
+        scales = [
+            torch.rand(s, self.k // 128, device="cuda") + 0.5 for s in (self.m, self.n // 128)
+        ]
         return super().inputs() + scales
 
     def whole(self, x, dtype):
         a, b = self.operands(x[:2])
-        return (a.to(dtype) * x[2].to(dtype).repeat_interleave(128, 1),
-                b.to(dtype) * x[3].t().to(dtype).repeat_interleave(128, 0).repeat_interleave(128, 1))
+        return (
+            a.to(dtype) * x[2].to(dtype).repeat_interleave(128, 1),
+            b.to(dtype) * x[3].t().to(dtype).repeat_interleave(128, 0).repeat_interleave(128, 1),
+        )
 
     def reference(self, x):
         a, b = self.whole(x, torch.float64)
         return torch.cat([part @ b for part in a.split(2048)])
 
     def peers(self):
-        def cublaslt(x, y):  # its scales lie along the first operand's rows; that order is made outside of the time
+        def cublaslt(
+            x, y
+        ):  # its scales lie along the first operand's rows; that order is made outside of the time
             if id(x[2]) not in self.turned_scales:
                 self.turned_scales[id(x[2])] = x[2].t().contiguous().t()
-            torch._scaled_mm(*self.operands(x[:2]), self.turned_scales[id(x[2])], x[3].t(), out_dtype=torch.bfloat16, out=y)
+            torch._scaled_mm(
+                *self.operands(x[:2]),
+                self.turned_scales[id(x[2])],
+                x[3].t(),
+                out_dtype=torch.bfloat16,
+                out=y,
+            )
+
         self.turned_scales = {}
-        return {"cublaslt_blocks": cublaslt, "torch_bf16": lambda x, y: torch.mm(*self.whole(x, torch.bfloat16), out=y)}
+        return {
+            "cublaslt_blocks": cublaslt,
+            "torch_bf16": lambda x, y: torch.mm(*self.whole(x, torch.bfloat16), out=y),
+        }
 
 
 class Softmax:
@@ -161,7 +206,10 @@ class Softmax:
 
     def peers(self):
         compiled = torch.compile(self.function)
-        return {"torch_eager": lambda x, y: torch.softmax(x[0], -1, out=y), "torch_compile": lambda x, y: compiled(x[0])}
+        return {
+            "torch_eager": lambda x, y: torch.softmax(x[0], -1, out=y),
+            "torch_compile": lambda x, y: compiled(x[0]),
+        }
 
 
 class Torch:
@@ -170,18 +218,32 @@ class Torch:
     def __init__(self, row):
         p = row["problem"]
         self.function = eval(p["function"], {"torch": torch, "F": torch.nn.functional})
-        self.shapes, self.track, self.flops, self.rowwise = p["shapes"], row["track"], p["flops"], row["group"] == "rowwise"
+        self.shapes, self.track, self.flops, self.rowwise = (
+            p["shapes"],
+            row["track"],
+            p["flops"],
+            row["group"] == "rowwise",
+        )
         self.dtype = launch.TORCH_TYPES[{"bf16": "bf16", "fp16": "f16"}.get(row["dtype"], "f32")]
         with torch.no_grad():
-            self.like = self.function(*[torch.zeros(s, device="cuda", dtype=self.dtype) for s in self.shapes])
-        self.bytes = float(sum(torch.Size(s).numel() for s in self.shapes) * self.dtype.itemsize + self.like.nbytes)
+            self.like = self.function(
+                *[torch.zeros(s, device="cuda", dtype=self.dtype) for s in self.shapes]
+            )
+        self.bytes = float(
+            sum(torch.Size(s).numel() for s in self.shapes) * self.dtype.itemsize + self.like.nbytes
+        )
 
     def inputs(self):
         return [torch.randn(s, device="cuda").to(self.dtype) for s in self.shapes]
 
     def reference(self, x):
         parts = x[0].split(2048) if self.rowwise else [x[0]]
-        return torch.cat([self.compared(part, self.function(*[t.double() for t in [part, *x[1:]]])) for part in parts]).flatten()[None]
+        return torch.cat(
+            [
+                self.compared(part, self.function(*[t.double() for t in [part, *x[1:]]]))
+                for part in parts
+            ]
+        ).flatten()[None]
 
     def compared(self, x, y):
         """y itself; of places, which any of several equals may take, the elements there."""
@@ -196,11 +258,16 @@ class Torch:
         return torch.full(self.like.shape, poison, device="cuda", dtype=self.like.dtype)
 
     def peers(self):
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = self.track == "tf32"
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = (
+            self.track == "tf32"
+        )
         torch.backends.cudnn.benchmark = True
         torch._dynamo.reset()  # or the compiler gives up after so many functions
         compiled = torch.compile(self.function)
-        return {"torch_eager": lambda x, y: self.function(*x), "torch_compile": lambda x, y: compiled(*x)}
+        return {
+            "torch_eager": lambda x, y: self.function(*x),
+            "torch_compile": lambda x, y: compiled(*x),
+        }
 
 
 KINDS = {"torch": Torch, "matmul": Matmul, "scaled": Scaled, "blocks": Blocks, "softmax": Softmax}
@@ -211,19 +278,23 @@ def measure(row, seconds):
     loaded = launch.Loaded(row["plan"])
     sets, bound = [], []
     names = [i["name"] for i in row["plan"]["inputs"]], row["plan"]["outputs"][0]["name"]
+
     def sets_of(count):
         while len(sets) < count:
             x, y = problem.inputs(), problem.output()
             sets.append((x, y))
             bound.append(loaded.bind({**dict(zip(names[0], x)), names[1]: y}))
         return count
+
     # Sets that together are larger than twice the L2, so that short calls find nothing of theirs there.
     count = sets_of(min(64, max(2, int(2.5 * gpu.L2_BYTES / problem.bytes) + 1)))
     x, y = sets[0]
     want = problem.reference(x)
     loaded.launch(bound[0])
     torch.cuda.synchronize()
-    compared = lambda y: problem.compared(x[0], y).flatten()[None] if isinstance(problem, Torch) else y
+    compared = (
+        lambda y: problem.compared(x[0], y).flatten()[None] if isinstance(problem, Torch) else y
+    )
     error = relative_error(compared(y), want)
     peers = problem.peers()
     if row["case"] in AUTOTUNED:
@@ -236,7 +307,11 @@ def measure(row, seconds):
         if name == "cublaslt_int32":
             peer_errors[name] = 0.0
             continue
-        got = result if isinstance(problem, Torch) or name in ("torch_compile", "torch_autotuned") else y
+        got = (
+            result
+            if isinstance(problem, Torch) or name in ("torch_compile", "torch_autotuned")
+            else y
+        )
         peer_errors[name] = relative_error(compared(got), want)
     del want
     calls = {"ours": lambda turn: loaded.launch(bound[turn % count])}
@@ -246,27 +321,50 @@ def measure(row, seconds):
     short = timing.median(samples["ours"]) < SHORT_US
     if short:
         count = sets_of(max(count, LEAST_CALLS))
-    samples = timing.alternate_graphs(calls, count, seconds) if short else timing.alternate(calls, seconds)
+    samples = (
+        timing.alternate_graphs(calls, count, seconds)
+        if short
+        else timing.alternate(calls, seconds)
+    )
     us = {name: timing.median(values) for name, values in samples.items()}
     best = min(peers, key=lambda name: us[name])
-    floor = max(problem.flops / (gpu.PEAK_TFLOPS[row["track"]] * 1e6), problem.bytes / (gpu.DRAM_GBS * 1e3))
-    return {"case": row["case"], "dtype": row["dtype"], "track": row["track"], "ours_us": round(us["ours"], 3),
-            "interval_us": timing.interval(samples["ours"]),
-            "peers": {name: {"us": round(us[name], 3), "error": peer_errors[name]} for name in peers},
-            "best_peer": best, "ratio": round(us[best] / us["ours"], 4), "tflops": round(problem.flops / us["ours"] / 1e6, 1),
-            "gbs": round(problem.bytes / us["ours"] / 1e3, 1), "roofline_fraction": round(floor / us["ours"], 4), "error": error,
-            "workspace_bytes": sum(t.numel() * t.element_size() for t in loaded.workspaces.values()), "prepare_us": 0,
-            "candidates": row.get("candidates", 0), "search_seconds": row.get("search_seconds", 0), "schedule": row.get("schedule", "")}
+    floor = max(
+        problem.flops / (gpu.PEAK_TFLOPS[row["track"]] * 1e6), problem.bytes / (gpu.DRAM_GBS * 1e3)
+    )
+    return {
+        "case": row["case"],
+        "dtype": row["dtype"],
+        "track": row["track"],
+        "ours_us": round(us["ours"], 3),
+        "interval_us": timing.interval(samples["ours"]),
+        "peers": {name: {"us": round(us[name], 3), "error": peer_errors[name]} for name in peers},
+        "best_peer": best,
+        "ratio": round(us[best] / us["ours"], 4),
+        "tflops": round(problem.flops / us["ours"] / 1e6, 1),
+        "gbs": round(problem.bytes / us["ours"] / 1e3, 1),
+        "roofline_fraction": round(floor / us["ours"], 4),
+        "error": error,
+        "workspace_bytes": sum(t.numel() * t.element_size() for t in loaded.workspaces.values()),
+        "prepare_us": 0,
+        "candidates": row.get("candidates", 0),
+        "search_seconds": row.get("search_seconds", 0),
+        "schedule": row.get("schedule", ""),
+    }
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--plans", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--group")
     parser.add_argument("--case", action="append", help="and others, if given again")
     parser.add_argument("--seconds", type=float, default=1.0, help="of timing a row")
-    parser.add_argument("--commit", help="of the tree that made the plans; default: WARPLOOM_COMMIT, or what git says here")
+    parser.add_argument(
+        "--commit",
+        help="of the tree that made the plans; default: WARPLOOM_COMMIT, or what git says here",
+    )
     options = parser.parse_args()
     commit = options.commit or gpu.commit()
     order = [row["case"] for row, _ in search.CASES]
@@ -277,10 +375,15 @@ def main():
     groups = {}
     for path in options.out.glob("*.json"):  # rows of other cases stay
         if "rows" in (stored := json.loads(path.read_text())):
-            groups[path.stem] = {row.get("case"): {"commit": stored.get("commit") or "unknown", **row} for row in stored["rows"]}
+            groups[path.stem] = {
+                row.get("case"): {"commit": stored.get("commit") or "unknown", **row}
+                for row in stored["rows"]
+            }
     measured = failed = 0
     for row in rows:
-        if (options.group and row["group"] != options.group) or (options.case and row["case"] not in options.case):
+        if (options.group and row["group"] != options.group) or (
+            options.case and row["case"] not in options.case
+        ):
             continue
         try:
             result = measure(row, options.seconds) | {"commit": commit}
@@ -290,15 +393,28 @@ def main():
             continue
         measured += 1
         groups.setdefault(row["group"], {})[result["case"]] = result
-        print(f"{result['case']:<34} {result['track']:<5} {result['ours_us']:>9.1f} us  {result['tflops']:>6.1f} TF {result['gbs']:>7.1f} GB/s "
-              f"{result['ratio']:.3f}x {result['best_peer']:<14} error {result['error']:.2e} "
-              f"(peer {result['peers'][result['best_peer']]['error']:.2e})  {row.get('schedule', '')}", flush=True)
+        print(
+            f"{result['case']:<34} {result['track']:<5} {result['ours_us']:>9.1f} us  {result['tflops']:>6.1f} TF {result['gbs']:>7.1f} GB/s "
+            f"{result['ratio']:.3f}x {result['best_peer']:<14} error {result['error']:.2e} "
+            f"(peer {result['peers'][result['best_peer']]['error']:.2e})  {row.get('schedule', '')}",
+            flush=True,
+        )
         torch.cuda.empty_cache()
         # After every row: who is stopped keeps what there is, the rows not measured again among it.
-        ordered = sorted(groups[row["group"]].values(), key=lambda one: order.index(one["case"]) if one["case"] in order else len(order))
-        record = {"device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda,
-                  "peers": {"torch": torch.__version__, "cublas": f"of CUDA {torch.version.cuda}"}, "clocks": gpu.query(gpu.CLOCKS),
-                  "commit": commit, "command": "python3 " + " ".join(sys.argv), "rows": ordered}
+        ordered = sorted(
+            groups[row["group"]].values(),
+            key=lambda one: order.index(one["case"]) if one["case"] in order else len(order),
+        )
+        record = {
+            "device": torch.cuda.get_device_name(0),
+            "driver": driver,
+            "cuda": torch.version.cuda,
+            "peers": {"torch": torch.__version__, "cublas": f"of CUDA {torch.version.cuda}"},
+            "clocks": gpu.query(gpu.CLOCKS),
+            "commit": commit,
+            "command": "python3 " + " ".join(sys.argv),
+            "rows": ordered,
+        }
         part = options.out / f"{row['group']}.json.part"
         part.write_text(json.dumps(record, indent=1) + "\n")
         part.rename(options.out / f"{row['group']}.json")

@@ -27,17 +27,43 @@ def main():
     for bundle in map(pathlib.Path, sys.argv[3:]):
         level, task = bundle.name.split("_", 1)
         source = (checkout / "KernelBench" / level / f"{task}.py").read_text()
-        module = (f"import sys\nsys.path.insert(0, {str(bundle.resolve())!r})\nfrom {bundle.name} import adopt\n"
-                  "ModelNew = adopt(Model)\n")
-        found = eval_kernel_against_ref(source, module, num_correct_trials=5, num_perf_trials=30, measure_performance=True,
-                                        build_dir=tempfile.mkdtemp(prefix="modelnew."), device=torch.device("cuda:0"))
-        rows.append({"task": bundle.name, "compiled": found.compiled, "correct": found.correctness,
-                     "trials": found.metadata.get("correctness_trials"), "us": 1e3 * found.runtime,
-                     "eager_us": 1e3 * found.ref_runtime})
+        module = (
+            f"import sys\nsys.path.insert(0, {str(bundle.resolve())!r})\nfrom {bundle.name} import adopt\n"
+            "ModelNew = adopt(Model)\n"
+        )
+        found = eval_kernel_against_ref(
+            source,
+            module,
+            num_correct_trials=5,
+            num_perf_trials=30,
+            measure_performance=True,
+            build_dir=tempfile.mkdtemp(prefix="modelnew."),
+            device=torch.device("cuda:0"),
+        )
+        rows.append(
+            {
+                "task": bundle.name,
+                "compiled": found.compiled,
+                "correct": found.correctness,
+                "trials": found.metadata.get("correctness_trials"),
+                "us": 1e3 * found.runtime,
+                "eager_us": 1e3 * found.ref_runtime,
+            }
+        )
         print(rows[-1], flush=True)
         torch.cuda.empty_cache()
-    result.write_text(json.dumps({"commit": gpu.commit(), "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
-                                  "rows": rows}, indent=1) + "\n")
+    result.write_text(
+        json.dumps(
+            {
+                "commit": gpu.commit(),
+                "device": torch.cuda.get_device_name(0),
+                "torch": torch.__version__,
+                "rows": rows,
+            },
+            indent=1,
+        )
+        + "\n"
+    )
     return 0 if all(row["correct"] for row in rows) else 1
 
 

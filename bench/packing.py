@@ -29,9 +29,11 @@ def packed(rows, order, bits):
     if bits >= 8:
         size, out = bits // 8, bytearray(len(rows))
         for i, place in enumerate(places(order)):
-            out[place * size:(place + 1) * size] = rows[i * size:(i + 1) * size]
+            out[place * size : (place + 1) * size] = rows[i * size : (i + 1) * size]
         return bytes(out)
     per, codes = 8 // bits, bytearray(len(rows) * (8 // bits))
     for i, place in enumerate(places(order)):
         codes[place] = rows[i // per] >> i % per * bits & (1 << bits) - 1
-    return bytes(sum(codes[i + j] << j * bits for j in range(per)) for i in range(0, len(codes), per))
+    return bytes(
+        sum(codes[i + j] << j * bits for j in range(per)) for i in range(0, len(codes), per)
+    )

@@ -24,16 +24,40 @@ RUNS = 15
 def launch_list(warploom, folder, expression, dtype, track, schedule):
     model = pathlib.Path(folder) / "model.onnx"
     model.unlink(missing_ok=True)
-    subprocess.run([warploom, "new", expression, "--dtype", dtype, "--out", str(model)], check=True, stdout=subprocess.DEVNULL)
-    shown = subprocess.run([warploom, "show", str(model), "--what", "source", "--target", "sm_90a", "--track", track, "--schedule", schedule,
-                            "--json"], capture_output=True, text=True)
+    subprocess.run(
+        [warploom, "new", expression, "--dtype", dtype, "--out", str(model)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    shown = subprocess.run(
+        [
+            warploom,
+            "show",
+            str(model),
+            "--what",
+            "source",
+            "--target",
+            "sm_90a",
+            "--track",
+            track,
+            "--schedule",
+            schedule,
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+    )
     return json.loads(shown.stdout)
 
 
 def kernel_times(plan):
     loaded = launch.Loaded(plan)
-    buffers = {spec["name"]: torch.randn(spec["shape"], device="cuda").to(launch.TORCH_TYPES[spec["dtype"]])
-               for spec in plan["inputs"] + plan["outputs"]}
+    buffers = {
+        spec["name"]: torch.randn(spec["shape"], device="cuda").to(
+            launch.TORCH_TYPES[spec["dtype"]]
+        )
+        for spec in plan["inputs"] + plan["outputs"]
+    }
     calls = loaded.bind(buffers)
     flush = torch.empty(timing.FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
     times = [[] for _ in calls]
@@ -47,11 +71,16 @@ def kernel_times(plan):
         torch.cuda.synchronize()
         for i, spent in enumerate(times):
             spent.append(marks[i].elapsed_time(marks[i + 1]) * 1e3)
-    return [(kernel["name"], round(timing.median(spent), 1)) for kernel, spent in zip(plan["kernels"], times)]
+    return [
+        (kernel["name"], round(timing.median(spent), 1))
+        for kernel, spent in zip(plan["kernels"], times)
+    ]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--warploom", required=True)
     parser.add_argument("--file", type=pathlib.Path, required=True)
     options = parser.parse_args()
@@ -60,10 +89,19 @@ def main():
             expression, dtype, track, schedule = (word.strip() for word in line.split("|"))
             shown = launch_list(options.warploom, folder, expression, dtype, track, schedule)
             if "launch_list" not in shown:
-                print(f"{schedule}: {shown['error']['code']}, {shown['error']['found']}", flush=True)
+                print(
+                    f"{schedule}: {shown['error']['code']}, {shown['error']['found']}", flush=True
+                )
                 continue
             times = kernel_times(shown["launch_list"])
-            print(round(sum(us for _, us in times), 1), dict(times), "predicted", round(shown.get("predicted_us", 0), 1), schedule, flush=True)
+            print(
+                round(sum(us for _, us in times), 1),
+                dict(times),
+                "predicted",
+                round(shown.get("predicted_us", 0), 1),
+                schedule,
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

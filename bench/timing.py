@@ -47,7 +47,9 @@ def alternate_graphs(calls, sets, seconds=0.5):
             for turn in range(sets):
                 call(turn)
         graphs[name] = graph
-    samples = alternate({name: (lambda turn, g=graph: g.replay()) for name, graph in graphs.items()}, seconds)
+    samples = alternate(
+        {name: (lambda turn, g=graph: g.replay()) for name, graph in graphs.items()}, seconds
+    )
     return {name: [us / sets for us in values] for name, values in samples.items()}
 
 

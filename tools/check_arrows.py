@@ -17,7 +17,9 @@ def reachable_rooms(cmake):
         reach[name] = {name}
         for used in uses.group(1).split() if uses else []:
             if used not in reach:
-                raise SystemExit(f"CMakeLists.txt: room {name} uses {used}, which is not set out before it")
+                raise SystemExit(
+                    f"CMakeLists.txt: room {name} uses {used}, which is not set out before it"
+                )
             reach[name] |= reach[used]
     return reach
 
@@ -39,8 +41,10 @@ def main():
             target = match.group(1)
             if (root / "src" / target).is_dir() and target not in reach[room]:
                 line = text.count("\n", 0, match.start()) + 1
-                faults.append(f"{path.relative_to(root)}:{line}: {room} may not include {target}; "
-                              f"it may include {', '.join(sorted(reach[room]))}")
+                faults.append(
+                    f"{path.relative_to(root)}:{line}: {room} may not include {target}; "
+                    f"it may include {', '.join(sorted(reach[room]))}"
+                )
     print("\n".join(faults) if faults else f"{files} files keep the arrows")
     return 1 if faults else 0
 

@@ -23,7 +23,7 @@ def compile_flags(entry):
     flags, at = [], 1
     while at < len(words):
         if words[at] == "-isystem":
-            flags += words[at:at + 2]
+            flags += words[at : at + 2]
             at += 1
         elif re.match(r"-(I|D|std=)", words[at]):
             flags.append(words[at].replace("\\", ""))
@@ -50,7 +50,10 @@ def main():
         path = pathlib.Path(entry["file"])
         if (root / "src") not in path.parents or not path.exists():
             continue
-        stamp = stamps / hashlib.sha256(headers.digest() + path.read_bytes() + str(path).encode()).hexdigest()
+        stamp = (
+            stamps
+            / hashlib.sha256(headers.digest() + path.read_bytes() + str(path).encode()).hexdigest()
+        )
         if not stamp.exists():
             work.append((path, compile_flags(entry), stamp))
     total = len(work)
@@ -61,7 +64,16 @@ def main():
         path, flags, stamp = item
         if time.time() > end:
             return None
-        command = ["clang-tidy", "--quiet", str(path), "--", *flags, "-include", str(prefix), "-Wno-everything"]
+        command = [
+            "clang-tidy",
+            "--quiet",
+            str(path),
+            "--",
+            *flags,
+            "-include",
+            str(prefix),
+            "-Wno-everything",
+        ]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode == 0:
             stamp.touch()
@@ -72,7 +84,9 @@ def main():
         outcomes = [outcome for outcome in pool.map(look, work) if outcome is not None]
     faults = [outcome for outcome in outcomes if outcome]
     print("\n".join(faults))
-    print(f"{len(outcomes) - len(faults)} of {len(outcomes)} files looked at are tidy; {total - len(outcomes)} await their turn")
+    print(
+        f"{len(outcomes) - len(faults)} of {len(outcomes)} files looked at are tidy; {total - len(outcomes)} await their turn"
+    )
     return 1 if faults else 0
 
 

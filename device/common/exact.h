@@ -1,16 +1,39 @@
-// Conversions that need no instruction of a device's own, for whoever has bits_of and float_of: those that lose nothing, tf32's,
-// and those of elements of less than a byte.
+// Conversions that need no instruction of a device's own, for whoever has bits_of and float_of:
+// those that lose nothing, tf32's, and those of elements of less than a byte.
 #pragma once
 #include "types.h"
+
 namespace wl {
-WL_PURE float to_float(float x) { return x; }
-WL_PURE float to_float(int x) { return static_cast<float>(x); }
-WL_PURE float to_float(long long x) { return static_cast<float>(x); }
-WL_PURE float to_float(signed char x) { return static_cast<float>(x); }
-WL_PURE float to_float(unsigned char x) { return static_cast<float>(x); }
-WL_PURE float to_float(bf16 x) { return float_of(static_cast<unsigned>(x.bits) << 16); }
-WL_PURE float to_float(tf32 x) { return float_of(x.bits); }
-// Nearest even; before sm_90 by integer arithmetic, since cvt.rna rounds ties away. NaN and infinity pass.
+WL_PURE float to_float(float x) {
+  return x;
+}
+
+WL_PURE float to_float(int x) {
+  return static_cast<float>(x);
+}
+
+WL_PURE float to_float(long long x) {
+  return static_cast<float>(x);
+}
+
+WL_PURE float to_float(signed char x) {
+  return static_cast<float>(x);
+}
+
+WL_PURE float to_float(unsigned char x) {
+  return static_cast<float>(x);
+}
+
+WL_PURE float to_float(bf16 x) {
+  return float_of(static_cast<unsigned>(x.bits) << 16);
+}
+
+WL_PURE float to_float(tf32 x) {
+  return float_of(x.bits);
+}
+
+// Nearest even; before sm_90 by integer arithmetic, since cvt.rna rounds ties away. NaN and
+// infinity pass.
 WL_PURE unsigned tf32_bits(float x) {
   const unsigned u = bits_of(x);
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -23,24 +46,40 @@ WL_PURE unsigned tf32_bits(float x) {
 }
 
 template <class T> WL_PURE T cast(float x);
-template <> WL_PURE float cast<float>(float x) { return x; }
-template <> WL_PURE long long cast<long long>(float x) {  // as for all integers: towards zero, saturating, NaN 0
+
+template <> WL_PURE float cast<float>(float x) {
+  return x;
+}
+
+template <>
+WL_PURE long long cast<long long>(
+    float x) {  // as for all integers: towards zero, saturating, NaN 0
   constexpr long long most = 0x7fffffffffffffffll;
   return x >= 0x1p63f ? most : x >= -0x1p63f ? static_cast<long long>(x) : x < 0 ? -most - 1 : 0;
 }
+
 template <> WL_PURE signed char cast<signed char>(float x) {
-  return static_cast<signed char>(x >= 127 ? 127 : x >= -128 ? static_cast<int>(x) : x < 0 ? -128 : 0);
+  return static_cast<signed char>(x >= 127    ? 127
+                                  : x >= -128 ? static_cast<int>(x)
+                                  : x < 0     ? -128
+                                              : 0);
 }
+
 template <> WL_PURE unsigned char cast<unsigned char>(float x) {
   return static_cast<unsigned char>(x >= 255 ? 255 : x >= 0 ? static_cast<int>(x) : 0);
 }
-template <> WL_PURE tf32 cast<tf32>(float x) { return tf32{tf32_bits(x)}; }
+
+template <> WL_PURE tf32 cast<tf32>(float x) {
+  return tf32{tf32_bits(x)};
+}
 
 // 8 / BITS elements to one byte, the first in the low bits.
 template <int BITS, bool SIGNED> WL_PURE float unpacked(unsigned char byte, int place) {
   constexpr unsigned sign = SIGNED ? 1u << (BITS - 1) : 0u;
-  const unsigned bits = (static_cast<unsigned>(byte) >> (place * BITS) & ((1u << BITS) - 1u)) ^ sign;
-  return float_of(0x4b000000u | bits) - (8388608.0f + static_cast<float>(sign));  // 2^23 + bits, exactly
+  const unsigned bits =
+      (static_cast<unsigned>(byte) >> (place * BITS) & ((1u << BITS) - 1u)) ^ sign;
+  return float_of(0x4b000000u | bits) -
+         (8388608.0f + static_cast<float>(sign));  // 2^23 + bits, exactly
 }
 
 // x to nearest even, saturated, NaN as 0, at its place in the byte.
@@ -48,6 +87,7 @@ template <int BITS, bool SIGNED> WL_PURE unsigned packed(float x, int place) {
   constexpr float low = SIGNED ? -static_cast<float>(1 << (BITS - 1)) : 0.0f;
   constexpr float high = low + static_cast<float>((1 << BITS) - 1);
   const float in = x > low ? (x < high ? x : high) : x == x ? low : 0.0f;
-  return (bits_of(in + 12582912.0f) & ((1u << BITS) - 1u)) << (place * BITS);  // 1.5 · 2^23: the integer in the low bits
+  return (bits_of(in + 12582912.0f) & ((1u << BITS) - 1u))
+         << (place * BITS);  // 1.5 · 2^23: the integer in the low bits
 }
 }  // namespace wl

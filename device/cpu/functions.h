@@ -1,14 +1,30 @@
-// Elementwise functions on vectors, by the names of the value operations. Arithmetic is fp32; exp, log, tanh and erf are
-// polynomials after range reduction, within 2 units in the last place over the whole range (tests hold them to 3), with NaN,
-// infinities and subnormals as in the C library.
+// Elementwise functions on vectors, by the names of the value operations. Arithmetic is fp32; exp,
+// log, tanh and erf are polynomials after range reduction, within 2 units in the last place over
+// the whole range (tests hold them to 3), with NaN, infinities and subnormals as in the C library.
 #pragma once
 #include "vectors.h"
+
 namespace wl {
-WL_INLINE vf add(vf a, vf b) { return a + b; }
-WL_INLINE vf sub(vf a, vf b) { return a - b; }
-WL_INLINE vf mul(vf a, vf b) { return a * b; }
-WL_INLINE vf div(vf a, vf b) { return a / b; }
-WL_INLINE vf neg(vf a) { return -a; }
+WL_INLINE vf add(vf a, vf b) {
+  return a + b;
+}
+
+WL_INLINE vf sub(vf a, vf b) {
+  return a - b;
+}
+
+WL_INLINE vf mul(vf a, vf b) {
+  return a * b;
+}
+
+WL_INLINE vf div(vf a, vf b) {
+  return a / b;
+}
+
+WL_INLINE vf neg(vf a) {
+  return -a;
+}
+
 WL_INLINE vf fma(vf a, vf b, vf c) {
 #if defined(WL_NATIVE) && (WL_VECTOR_BYTES == 64 || defined(__FMA__))
   return (vf)WL_NATIVE(fmadd)((native)a, (native)b, (native)c);
@@ -16,29 +32,57 @@ WL_INLINE vf fma(vf a, vf b, vf c) {
   return a * b + c;
 #endif
 }
-WL_INLINE vf fma(vf a, vf b, float c) { return fma(a, b, splat(c)); }
+
+WL_INLINE vf fma(vf a, vf b, float c) {
+  return fma(a, b, splat(c));
+}
+
 // The first coefficient is that of x's highest power.
 template <class... Lower> WL_INLINE vf polynomial(vf x, float highest, Lower... lower) {
   vf q = splat(highest);
   ((q = fma(q, x, lower)), ...);
   return q;
 }
+
 // NaN in either operand comes through.
 WL_INLINE vf max(vf a, vf b) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
   const __m512 m = _mm512_max_ps((__m512)a, (__m512)b);
-  return (vf)_mm512_mask_mov_ps(m, _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q), (__m512)a);
+  return (vf)_mm512_mask_mov_ps(m, _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q),
+                                (__m512)a);
 #else
   return select((a > b) | (a != a), a, b);
 #endif
 }
-WL_INLINE vf min(vf a, vf b) { return select((a < b) | (a != a), a, b); }
-WL_INLINE vf relu(vf a) { return max(a, vf{}); }
-WL_INLINE vf abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
-WL_INLINE vf less(vf a, vf b) { return select(a < b, splat(1), vf{}); }
-WL_INLINE vf equal(vf a, vf b) { return select(a == b, splat(1), vf{}); }
-WL_INLINE vf where(vf condition, vf yes, vf no) { return select(condition != vf{}, yes, no); }
-WL_INLINE vf reciprocal(vf a) { return 1.0f / a; }
+
+WL_INLINE vf min(vf a, vf b) {
+  return select((a < b) | (a != a), a, b);
+}
+
+WL_INLINE vf relu(vf a) {
+  return max(a, vf{});
+}
+
+WL_INLINE vf abs(vf a) {
+  return (vf)((vi)a & 0x7fffffff);
+}
+
+WL_INLINE vf less(vf a, vf b) {
+  return select(a < b, splat(1), vf{});
+}
+
+WL_INLINE vf equal(vf a, vf b) {
+  return select(a == b, splat(1), vf{});
+}
+
+WL_INLINE vf where(vf condition, vf yes, vf no) {
+  return select(condition != vf{}, yes, no);
+}
+
+WL_INLINE vf reciprocal(vf a) {
+  return 1.0f / a;
+}
+
 WL_INLINE vf sqrt(vf a) {
 #if defined(WL_NATIVE)
   return (vf)WL_NATIVE(sqrt)((native)a);
@@ -47,29 +91,46 @@ WL_INLINE vf sqrt(vf a) {
   return a;
 #endif
 }
-WL_INLINE vf rsqrt(vf a) { return 1.0f / sqrt(a); }
+
+WL_INLINE vf rsqrt(vf a) {
+  return 1.0f / sqrt(a);
+}
+
 WL_INLINE vf copy_sign(vf magnitude, vf sign) {
   return (vf)(((vi)magnitude & 0x7fffffff) | ((vi)sign & static_cast<int>(0x80000000u)));
 }
-// Adding and taking away 1.5·2^23 leaves the nearest integer; its bits are that integer on top of a constant.
+
+// Adding and taking away 1.5·2^23 leaves the nearest integer; its bits are that integer on top of a
+// constant.
 inline constexpr float kToInteger = 12582912.0f;
+
 WL_INLINE vf floor(vf a) {
   const vf near = (abs(a) + 0x1p23f) - 0x1p23f;
   const vf signed_near = copy_sign(near, a);
   const vf down = signed_near - select(signed_near > a, splat(1), vf{});
   return select((abs(a) < 0x1p23f), copy_sign(down, select(a == vf{}, a, down)), a);
 }
+
 WL_INLINE vf round_tf32(vf a) {
   const vu u = (vu)a;
   const vu near = (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
   return select(abs(a) < __builtin_inff(), (vf)near, a);
 }
+
 WL_INLINE vf binade(vf a) {
   const vi exponent = (vi)a & 0x7f800000;
-  return (vf)(exponent < 0x00800000 ? vi{} + 0x00800000 : exponent > 0x7e800000 ? vi{} + 0x7e800000 : exponent);
+  return (vf)(exponent < 0x00800000   ? vi{} + 0x00800000
+              : exponent > 0x7e800000 ? vi{} + 0x7e800000
+                                      : exponent);
 }
-WL_INLINE vf inverse_binade(vf a) { return (vf)(0x7f000000 - (vi)binade(a)); }
-template <> WL_INLINE vf rounded<tf32>(vf a) { return round_tf32(a); }
+
+WL_INLINE vf inverse_binade(vf a) {
+  return (vf)(0x7f000000 - (vi)binade(a));
+}
+
+template <> WL_INLINE vf rounded<tf32>(vf a) {
+  return round_tf32(a);
+}
 
 // x · 2^n for integral n, |n| < 300, also where 2^n or the result is no normal number
 WL_INLINE vf scale_by_power(vf x, vf n_plus_magic) {
@@ -82,6 +143,7 @@ WL_INLINE vf scale_by_power(vf x, vf n_plus_magic) {
   return x * a * b;
 #endif
 }
+
 // e^r for |r| <= ln 2 / 2
 WL_INLINE vf exp_reduced(vf r) {
   const vf rr = r * r, low = fma(splat(0.0416661876f), r, 0.16666513f);
@@ -90,6 +152,7 @@ WL_INLINE vf exp_reduced(vf r) {
   q = fma(q, r, 0.5f);
   return fma(q, rr, r) + 1.0f;
 }
+
 // Keeps NaN: the processor's min and max answer their second operand then.
 WL_INLINE vf clamp(vf x, float low, float high) {
 #if defined(WL_NATIVE)
@@ -99,12 +162,15 @@ WL_INLINE vf clamp(vf x, float low, float high) {
   return select(x > high, splat(high), x);
 #endif
 }
+
 WL_INLINE vf exp(vf x) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512DQ__)
-  // Beyond the range the remainder is clipped to 1, be it NaN; scaling by 2^n still gives 0, infinity or NaN.
+  // Beyond the range the remainder is clipped to 1, be it NaN; scaling by 2^n still gives 0,
+  // infinity or NaN.
   const __m512 n = _mm512_roundscale_ps((__m512)(x * 1.44269504f), 8);
   const vf r = fma((vf)n, splat(2.12194440e-4f), fma((vf)n, splat(-0.693359375f), x));
-  return (vf)_mm512_scalef_ps((__m512)exp_reduced((vf)_mm512_range_ps((__m512)r, _mm512_set1_ps(1), 2)), n);
+  return (vf)_mm512_scalef_ps(
+      (__m512)exp_reduced((vf)_mm512_range_ps((__m512)r, _mm512_set1_ps(1), 2)), n);
 #else
   x = clamp(x, -110.0f, 100.0f);
   const vf shifted = fma(x, splat(1.44269504f), kToInteger), n = shifted - kToInteger;
@@ -112,12 +178,17 @@ WL_INLINE vf exp(vf x) {
   return scale_by_power(exp_reduced(r), shifted);
 #endif
 }
-WL_INLINE vf fast_exp(vf x) { return exp(x); }
+
+WL_INLINE vf fast_exp(vf x) {
+  return exp(x);
+}
+
 WL_INLINE vf exp2(vf x) {
   x = clamp(x, -160.0f, 140.0f);
   const vf shifted = x + kToInteger, n = shifted - kToInteger;
   return scale_by_power(exp_reduced((x - n) * 0.693147181f), shifted);
 }
+
 WL_INLINE vf log(vf x) {
   const vi tiny = x < 0x1p-126f;
   const vf y = select(tiny, x * 0x1p32f, x);
@@ -125,8 +196,8 @@ WL_INLINE vf log(vf x) {
   const vi bits = (vi)y - 0x3f3504f3;
   const vf e = __builtin_convertvector(bits >> 23, vf) - select(tiny, splat(32), vf{});
   const vf f = (vf)((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
-  const vf q = polynomial(f, 0.0674664021f, -0.116756406f, 0.118881558f, -0.124055904f, 0.142195535f, -0.166679958f, 0.200021186f,
-                          -0.250000096f, 0.333333126f);
+  const vf q = polynomial(f, 0.0674664021f, -0.116756406f, 0.118881558f, -0.124055904f,
+                          0.142195535f, -0.166679958f, 0.200021186f, -0.250000096f, 0.333333126f);
   const vf ff = f * f;
   vf tail = fma(q, ff * f, e * -2.12194440e-4f);
   tail = fma(ff, splat(-0.5f), tail);
@@ -135,28 +206,32 @@ WL_INLINE vf log(vf x) {
   out = select(x == vf{}, splat(-__builtin_inff()), out);
   return select((x == __builtin_inff()) | (x != x), x, out);
 }
+
 WL_INLINE vf tanh(vf x) {
   const vf a = abs(x), u = x * x;
-  const vf q = polynomial(u, -0.00591062575f, 0.0208098137f, -0.053788135f, 0.133319777f, -0.333333001f);
+  const vf q =
+      polynomial(u, -0.00591062575f, 0.0208098137f, -0.053788135f, 0.133319777f, -0.333333001f);
   const vf small = fma(q * u, x, x);
   const vf large = copy_sign(1.0f - 2.0f / (exp(a + a) + 1.0f), x);
   return select(a < 0.6f, small, select(x != x, x, large));
 }
+
 WL_INLINE vf erf(vf x) {
   const vf t = abs(x), u = x * x;
   // erf(x) = x + x·p(x²) below 0.95
-  const vf p =
-      polynomial(u, 8.18509388e-5f, -0.000809770358f, 0.00519695211f, -0.0268577051f, 0.11283664f, -0.376126316f, 0.128379166f);
+  const vf p = polynomial(u, 8.18509388e-5f, -0.000809770358f, 0.00519695211f, -0.0268577051f,
+                          0.11283664f, -0.376126316f, 0.128379166f);
   const vf small = fma(p, x, x);
   const vf s = select(t > 4.0f, splat(4.0f), t);
   // 1 - erf(t) = e^-q(t) above
-  const vf q =
-      polynomial(s, -0.000191503927f, 0.00299953867f, -0.0220519895f, 0.103566876f, 0.637600057f, 1.12742608f, 0.000256448237f);
+  const vf q = polynomial(s, -0.000191503927f, 0.00299953867f, -0.0220519895f, 0.103566876f,
+                          0.637600057f, 1.12742608f, 0.000256448237f);
   const vf shifted = fma(q, splat(-1.44269504f), kToInteger), n = shifted - kToInteger;
   const vf r = fma(n, splat(-0.693147181f), -q);
   const vf large = copy_sign(1.0f - scale_by_power(exp_reduced(r), shifted), x);
   return select(t < 0.95f, small, select(x != x, x, large));
 }
+
 WL_INLINE vf sigmoid(vf x) {
   const vf e = exp(-abs(x));
   return select(x < vf{}, e, splat(1)) / (1.0f + e);
@@ -166,21 +241,29 @@ WL_INLINE vf sigmoid(vf x) {
 template <bool Reverse, long By, long... I> WL_INLINE vf moved(vf x, vf fill, long_list<I...>) {
   return __builtin_shufflevector(x, fill, (Reverse ? I + By : I < By ? kLanes + I : I - By)...);
 }
+
 // One number of a whole vector, by halves: across<add>(x).
 template <vf (*Combine)(vf, vf), long By = kLanes / 2> WL_INLINE float across(vf x) {
   x = Combine(x, moved<true, By>(x, x, lane_numbers{}));
-  if constexpr (By > 1) return across<Combine, By / 2>(x);
-  else return x[0];
+  if constexpr (By > 1)
+    return across<Combine, By / 2>(x);
+  else
+    return x[0];
 }
-// What each lane makes together with those before it, or in reverse behind it; and the lane that has made all together, in every lane.
-template <vf (*Combine)(vf, vf), bool Reverse, long By = 1> WL_INLINE vf prefixes(vf x, vf identity) {
+
+// What each lane makes together with those before it, or in reverse behind it; and the lane that
+// has made all together, in every lane.
+template <vf (*Combine)(vf, vf), bool Reverse, long By = 1>
+WL_INLINE vf prefixes(vf x, vf identity) {
   x = Combine(moved<Reverse, By>(x, identity, lane_numbers{}), x);
   if constexpr (2 * By < kLanes) x = prefixes<Combine, Reverse, 2 * By>(x, identity);
   return x;
 }
+
 template <bool Reverse, long... I> WL_INLINE vf last(vf x, long_list<I...>) {
   return __builtin_shufflevector(x, x, (Reverse ? 0 * I : kLanes - 1)...);
 }
+
 // Of several vectors, pairwise.
 template <vf (*Combine)(vf, vf), int N> WL_INLINE float across(vf (&x)[N]) {
   WL_UNROLL
@@ -191,7 +274,8 @@ template <vf (*Combine)(vf, vf), int N> WL_INLINE float across(vf (&x)[N]) {
   return across<Combine>(x[0]);
 }
 
-// sin(x + turns · π/2). What is left of x beside n · π/2 is exact to the last bits: π/2 comes in parts whose n-folds are exact.
+// sin(x + turns · π/2). What is left of x beside n · π/2 is exact to the last bits: π/2 comes in
+// parts whose n-folds are exact.
 WL_INLINE vf turned_sine(vf x, int turns) {
   typedef double vd __attribute__((vector_size(2 * WL_VECTOR_BYTES)));
   if (!(across<max>(abs(x)) < 0x1p20f)) {
@@ -199,15 +283,27 @@ WL_INLINE vf turned_sine(vf x, int turns) {
     for (long i = 0; i < kLanes; ++i) out[i] = turns ? __builtin_cosf(x[i]) : __builtin_sinf(x[i]);
     return out;
   }
-  const vd wide = __builtin_convertvector(x, vd), n = (wide * 0.63661977236758138 + 0x1.8p52) - 0x1.8p52;
-  const vf r = __builtin_convertvector(wide - n * 0x1.921fb544p0 - n * 0x1.0b4611a6p-34 - n * 0x1.3198a2e037073p-69, vf),
+  const vd wide = __builtin_convertvector(x, vd),
+           n = (wide * 0.63661977236758138 + 0x1.8p52) - 0x1.8p52;
+  const vf r = __builtin_convertvector(
+               wide - n * 0x1.921fb544p0 - n * 0x1.0b4611a6p-34 - n * 0x1.3198a2e037073p-69, vf),
            u = r * r;
   const vi quadrant = __builtin_convertvector(n, vi) + turns;
-  const vf sine = fma(polynomial(u, 2.75573192e-6f, -1.98412698e-4f, 8.33333333e-3f, -0.166666667f) * u, r, r),
-           cosine = fma(polynomial(u, -2.75573192e-7f, 2.48015873e-5f, -1.38888889e-3f, 0.0416666667f, -0.5f), u, splat(1));
+  const vf sine = fma(
+               polynomial(u, 2.75573192e-6f, -1.98412698e-4f, 8.33333333e-3f, -0.166666667f) * u, r,
+               r),
+           cosine = fma(polynomial(u, -2.75573192e-7f, 2.48015873e-5f, -1.38888889e-3f,
+                                   0.0416666667f, -0.5f),
+                        u, splat(1));
   const vf out = select((quadrant & 1) != 0, cosine, sine);
   return select((quadrant & 2) != 0, -out, out);
 }
-WL_INLINE vf sin(vf x) { return turned_sine(x, 0); }
-WL_INLINE vf cos(vf x) { return turned_sine(x, 1); }
+
+WL_INLINE vf sin(vf x) {
+  return turned_sine(x, 0);
+}
+
+WL_INLINE vf cos(vf x) {
+  return turned_sine(x, 1);
+}
 }  // namespace wl

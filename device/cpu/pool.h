@@ -1,11 +1,13 @@
-// wl::Pool: one thread for each core this process may use, the caller among them, and tasks handed out by a counter. The
-// executor of this machine's cores runs kernels on it, and so do the launchers of bundles.
+// wl::Pool: one thread for each core this process may use, the caller among them, and tasks handed
+// out by a counter. The executor of this machine's cores runs kernels on it, and so do the
+// launchers of bundles.
 //
 //   wl::Pool pool;                                              // threads pinned one to a core
 //   pool.run(tasks, [&](long long task, int worker) { … });     // returns when all tasks are done
 //
-// Workers spin for a moment after a run, so a run that follows at once starts within a microsecond or so; then they sleep.
-// run() is called from one thread at a time and does not nest. Where the system has no more threads there are fewer workers.
+// Workers spin for a moment after a run, so a run that follows at once starts within a microsecond
+// or so; then they sleep. run() is called from one thread at a time and does not nest. Where the
+// system has no more threads there are fewer workers.
 #pragma once
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +22,7 @@
 #include <system_error>
 #include <thread>
 #include <vector>
+
 namespace wl {
 // The cores of this process's affinity mask.
 inline std::vector<int> allowed_cores() {
@@ -32,7 +35,8 @@ inline std::vector<int> allowed_cores() {
   return cores;
 }
 
-// Memory aligned to 4096; from 4 MiB on aligned to 2 MiB and huge pages asked for. Null when there is none.
+// Memory aligned to 4096; from 4 MiB on aligned to 2 MiB and huge pages asked for. Null when there
+// is none.
 inline std::shared_ptr<void> allocate_pages(std::int64_t bytes) {
   constexpr std::size_t kPage = 4096, kHuge = std::size_t{2} << 20;
   const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
@@ -43,8 +47,9 @@ inline std::shared_ptr<void> allocate_pages(std::int64_t bytes) {
   return {memory, [](void* p) { std::free(p); }};
 }
 
-// A run is open to late comers: workers join by counting themselves in at the gate, and the caller, when the tasks have run out,
-// closes it and waits for those who are inside. A worker that sleeps through a short run costs nothing.
+// A run is open to late comers: workers join by counting themselves in at the gate, and the caller,
+// when the tasks have run out, closes it and waits for those who are inside. A worker that sleeps
+// through a short run costs nothing.
 class Pool {
  public:
   explicit Pool(int threads = 0) {  // 0: one for each allowed core
@@ -53,7 +58,9 @@ class Pool {
     for (int worker = 1; worker < threads; ++worker) {
       try {
         workers_.emplace_back([this, worker] { serve(worker); });
-      } catch (const std::system_error&) { break; }
+      } catch (const std::system_error&) {
+        break;
+      }
       if (threads > static_cast<int>(cores.size())) continue;
       cpu_set_t set;  // the caller keeps its own affinity: it lands on the core that is left
       CPU_ZERO(&set);
@@ -62,12 +69,14 @@ class Pool {
     }
     scratch_.resize(workers_.size() + 1);
   }
+
   ~Pool() {
     stop_ = true;
     run_number_.fetch_add(1);
     run_number_.notify_all();
     for (std::thread& worker : workers_) worker.join();
   }
+
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -90,8 +99,10 @@ class Pool {
     work(0);
     gate_.fetch_or(kClosed, std::memory_order_acq_rel);
     for (int spins = 0; gate_.load(std::memory_order_acquire) != kClosed; ++spins) {
-      if (spins < 20000) __builtin_ia32_pause();
-      else std::this_thread::yield();
+      if (spins < 20000)
+        __builtin_ia32_pause();
+      else
+        std::this_thread::yield();
     }
   }
 
@@ -109,6 +120,7 @@ class Pool {
  private:
   static constexpr std::int32_t kClosed = 1 << 30;
   static constexpr auto kSpin = std::chrono::microseconds(60);
+
   struct Scratch {
     std::shared_ptr<void> memory;
     std::int64_t bytes = 0;
@@ -124,7 +136,8 @@ class Pool {
       const auto until = std::chrono::steady_clock::now() + kSpin;
       while (run_number_.load(std::memory_order_acquire) == seen) {
         for (int i = 0; i < 32; ++i) __builtin_ia32_pause();
-        if (std::chrono::steady_clock::now() >= until) run_number_.wait(seen, std::memory_order_acquire);
+        if (std::chrono::steady_clock::now() >= until)
+          run_number_.wait(seen, std::memory_order_acquire);
       }
       seen = run_number_.load(std::memory_order_acquire);
       if (!(gate_.fetch_add(1, std::memory_order_acq_rel) & kClosed)) work(worker);
@@ -142,14 +155,18 @@ class Pool {
   std::vector<Scratch> scratch_;
 };
 
-// Runs a kernel's blocks, each on a worker with `scratch_bytes` of memory of its own. False when there is no such memory. Their order
-// must not matter: who checks that has them begin with the last.
-inline bool run_blocks(Pool& pool, void (*kernel)(void* const* buffers, long long task, void* scratch), void* const* buffers,
-                       std::int64_t blocks, std::int64_t scratch_bytes, bool backwards = false) {
+// Runs a kernel's blocks, each on a worker with `scratch_bytes` of memory of its own. False when
+// there is no such memory. Their order must not matter: who checks that has them begin with the
+// last.
+inline bool run_blocks(Pool& pool,
+                       void (*kernel)(void* const* buffers, long long task, void* scratch),
+                       void* const* buffers, std::int64_t blocks, std::int64_t scratch_bytes,
+                       bool backwards = false) {
   for (int worker = 0; worker < pool.threads(); ++worker)
     if (scratch_bytes > 0 && pool.scratch(worker, scratch_bytes) == nullptr) return false;
   pool.run(blocks, [&](std::int64_t block, int worker) {
-    kernel(buffers, backwards ? blocks - 1 - block : block, scratch_bytes > 0 ? pool.scratch(worker, scratch_bytes) : nullptr);
+    kernel(buffers, backwards ? blocks - 1 - block : block,
+           scratch_bytes > 0 ? pool.scratch(worker, scratch_bytes) : nullptr);
   });
   return true;
 }

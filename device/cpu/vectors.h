@@ -1,7 +1,8 @@
 // Vectors of floats: the registers that emitted CPU kernels compute with.
 //
-// vf holds kLanes floats: 16 with AVX-512, 8 with AVX2, 4 otherwise; a kernel may ask for fewer by WL_VECTOR_BYTES. Memory holds
-// float, bf16, f16 or integers; load() and store() convert, floats rounding to nearest even. Nothing here needs an aligned address.
+// vf holds kLanes floats: 16 with AVX-512, 8 with AVX2, 4 otherwise; a kernel may ask for fewer by
+// WL_VECTOR_BYTES. Memory holds float, bf16, f16 or integers; load() and store() convert, floats
+// rounding to nearest even. Nothing here needs an aligned address.
 //
 //   wl::store(y + i, wl::load(x + i) * 2.0f);               // kLanes elements
 //   wl::store_first(y + i, wl::load_some(x + i, 0, n, 0), n); // the first n of them
@@ -30,6 +31,7 @@
 
 #define WL_PURE WL_INLINE
 #include "convert.h"
+
 namespace wl {
 inline constexpr long kLanes = WL_VECTOR_BYTES / 4;
 
@@ -41,7 +43,8 @@ typedef short vs __attribute__((vector_size(WL_VECTOR_BYTES / 2)));
 typedef vf vf_anywhere __attribute__((aligned(4), may_alias));
 typedef vh vh_anywhere __attribute__((aligned(2), may_alias));
 
-// The processor's own vectors, where it has some of this width: WL_NATIVE(op) is its instruction on all floats of one.
+// The processor's own vectors, where it has some of this width: WL_NATIVE(op) is its instruction on
+// all floats of one.
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
 typedef __m512 native;
 #define WL_NATIVE(op) _mm512_##op##_ps
@@ -57,17 +60,29 @@ typedef __m128 native;
 template <long... I> using long_list = std::integer_sequence<long, I...>;
 using lane_numbers = std::make_integer_sequence<long, kLanes>;
 
-WL_INLINE vf splat(float x) { return x - vf{}; }
+WL_INLINE vf splat(float x) {
+  return x - vf{};
+}
+
 WL_INLINE vf counted(long first) {  // first, first + 1, …
   vf x;
   for (long i = 0; i < kLanes; ++i) x[i] = static_cast<float>(first + i);
   return x;
 }
-WL_INLINE vf select(vi condition, vf yes, vf no) { return (vf)((condition & (vi)yes) | (~condition & (vi)no)); }
+
+WL_INLINE vf select(vi condition, vf yes, vf no) {
+  return (vf)((condition & (vi)yes) | (~condition & (vi)no));
+}
 
 // kLanes elements from and to memory
-WL_INLINE vf load(const float* p) { return *reinterpret_cast<const vf_anywhere*>(p); }
-WL_INLINE vf load(const bf16* p) { return (vf)(__builtin_convertvector(*reinterpret_cast<const vh_anywhere*>(p), vu) << 16); }
+WL_INLINE vf load(const float* p) {
+  return *reinterpret_cast<const vf_anywhere*>(p);
+}
+
+WL_INLINE vf load(const bf16* p) {
+  return (vf)(__builtin_convertvector(*reinterpret_cast<const vh_anywhere*>(p), vu) << 16);
+}
+
 WL_INLINE vf load(const f16* p) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
   return (vf)_mm512_cvtph_ps((__m256i) * reinterpret_cast<const vh_anywhere*>(p));
@@ -79,13 +94,19 @@ WL_INLINE vf load(const f16* p) {
   return out;
 #endif
 }
-WL_INLINE void store(float* p, vf x) { *reinterpret_cast<vf_anywhere*>(p) = x; }
+
+WL_INLINE void store(float* p, vf x) {
+  *reinterpret_cast<vf_anywhere*>(p) = x;
+}
+
 WL_INLINE void store(bf16* p, vf x) {
   const vu u = (vu)x;
   const vu rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16, quiet = (u >> 16) | 0x40u;
   const vu is_nan = (vu)(x != x);
-  *reinterpret_cast<vh_anywhere*>(p) = __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), vh);
+  *reinterpret_cast<vh_anywhere*>(p) =
+      __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), vh);
 }
+
 WL_INLINE void store(f16* p, vf x) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
   *reinterpret_cast<vh_anywhere*>(p) = (vh)_mm512_cvtps_ph((__m512)x, 0);
@@ -96,16 +117,20 @@ WL_INLINE void store(f16* p, vf x) {
 #endif
 }
 
-// Integers, which are exact in a float below 2^24, stored towards zero and saturating; truth values are 0 and 1.
-#define WL_INTEGERS(T, vector, short_of, long_of, low, high)                                                        \
-  typedef T vector __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));                 \
-  WL_INLINE vf load(const T* p) {                                                                                   \
-    const auto wide = __builtin_convertvector(*reinterpret_cast<const vector*>(p), short_of);                       \
-    return __builtin_convertvector(__builtin_convertvector(wide, long_of), vf);                                     \
-  }                                                                                                                 \
-  WL_INLINE void store(T* p, vf x) {                                                                                \
-    const vf least = select(x > splat(low), x, splat(low)), held = select(least < splat(high), least, splat(high)); \
-    *reinterpret_cast<vector*>(p) = __builtin_convertvector(__builtin_convertvector(held, long_of), vector);        \
+// Integers, which are exact in a float below 2^24, stored towards zero and saturating; truth values
+// are 0 and 1.
+#define WL_INTEGERS(T, vector, short_of, long_of, low, high)                                  \
+  typedef T vector                                                                            \
+      __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));        \
+  WL_INLINE vf load(const T* p) {                                                             \
+    const auto wide = __builtin_convertvector(*reinterpret_cast<const vector*>(p), short_of); \
+    return __builtin_convertvector(__builtin_convertvector(wide, long_of), vf);               \
+  }                                                                                           \
+  WL_INLINE void store(T* p, vf x) {                                                          \
+    const vf least = select(x > splat(low), x, splat(low)),                                   \
+             held = select(least < splat(high), least, splat(high));                          \
+    *reinterpret_cast<vector*>(p) =                                                           \
+        __builtin_convertvector(__builtin_convertvector(held, long_of), vector);              \
   }
 WL_INTEGERS(signed char, v8, vs, vi, -128, 127)
 WL_INTEGERS(unsigned char, vu8, vs, vi, 0, 255)
@@ -114,7 +139,10 @@ WL_INTEGERS(long long, v64, v64, v64, -0x1p63f, 0x1.fffffep62f)
 #undef WL_INTEGERS
 
 // The first n lanes, the others `fill`.
-WL_INLINE vf first(vf x, long n, float fill) { return select(counted(0) < static_cast<float>(n), x, splat(fill)); }
+WL_INLINE vf first(vf x, long n, float fill) {
+  return select(counted(0) < static_cast<float>(n), x, splat(fill));
+}
+
 // To the first n elements, 0 <= n <= kLanes; the others keep their value.
 template <class T> WL_INLINE void store_first(T* p, vf x, long n) {
   if (n == kLanes) return store(p, x);
@@ -125,15 +153,21 @@ template <class T> WL_INLINE void store_first(T* p, vf x, long n) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
 WL_INLINE __mmask16 lanes_between(long begin, long end) {
   auto mask = static_cast<__mmask16>(((1u << end) - 1u) & ~((1u << begin) - 1u));
-  asm("" : "+k"(mask));  // GCC takes a masked load by a known mask for a whole one where the other lanes are not used
+  asm(""
+      : "+k"(mask));  // GCC takes a masked load by a known mask for a whole one where the other
+                      // lanes are not used
   return mask;
 }
-WL_INLINE void store_first(float* p, vf x, long n) { _mm512_mask_storeu_ps(p, lanes_between(0, n), (__m512)x); }
+
+WL_INLINE void store_first(float* p, vf x, long n) {
+  _mm512_mask_storeu_ps(p, lanes_between(0, n), (__m512)x);
+}
 #endif
 // Elements begin to end, 0 <= begin <= end <= kLanes, of those at p; the other lanes get `fill`.
 template <class T> WL_INLINE vf load_some(const T* p, long begin, long end, float fill) {
 #if WL_VECTOR_BYTES == 64 && defined(__AVX512F__)
-  if constexpr (__is_same(T, float)) return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), lanes_between(begin, end), p);
+  if constexpr (__is_same(T, float))
+    return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), lanes_between(begin, end), p);
 #endif
   T part[kLanes] = {};
   for (long i = begin; i < end; ++i) part[i] = p[i];
@@ -144,14 +178,18 @@ template <class T> WL_INLINE vf load_some(const T* p, long begin, long end, floa
 }
 
 // A store past the caches where the address allows it; a task that streams ends with stream_end().
-template <class T> WL_INLINE void stream(T* p, vf x) { store(p, x); }
+template <class T> WL_INLINE void stream(T* p, vf x) {
+  store(p, x);
+}
 #if defined(WL_NATIVE)
 WL_INLINE void stream(float* p, vf x) {
   if ((reinterpret_cast<unsigned long>(p) & (WL_VECTOR_BYTES - 1)) != 0) return store(p, x);
   WL_NATIVE(stream)(p, (native)x);
 }
 #endif
-WL_INLINE void stream_end() { _mm_sfence(); }
+WL_INLINE void stream_end() {
+  _mm_sfence();
+}
 
 // A value as it would be after it was stored in T and loaded again.
 template <class T> WL_INLINE vf rounded(vf x) {

@@ -1,31 +1,44 @@
 // The device interface of CPU kernels: everything an emitted kernel calls.
 //
-// A kernel is  extern "C" void NAME(void* const* buffers, long long task, void* scratch):  one call computes one block. Register
-// tiles are small arrays on the stack that the compiler keeps in vector registers, shared tensors parts of `scratch`, a
-// buffer of the calling thread that lives in its L2 cache.
+// A kernel is  extern "C" void NAME(void* const* buffers, long long task, void* scratch):  one call
+// computes one block. Register tiles are small arrays on the stack that the compiler keeps in
+// vector registers, shared tensors parts of `scratch`, a buffer of the calling thread that lives in
+// its L2 cache.
 //
-// Tiles between memory and buffers: rows of `cols` elements one after another at a row stride, converted on the way.
+// Tiles between memory and buffers: rows of `cols` elements one after another at a row stride,
+// converted on the way.
 //
-// Buffers (scratch and register tiles) hold floats. Three forms of a buffer: rows at a pitch; panels, where the columns are cut into
-// groups of P and each group stores its rows one after another (wl::mma reads one panel with no stride at all); and the same
-// with rows and columns exchanged. A Box says which part of a tile lies inside the tensor; the rest counts as `fill` when it is
-// read and is not written.
+// Buffers (scratch and register tiles) hold floats. Three forms of a buffer: rows at a pitch;
+// panels, where the columns are cut into groups of P and each group stores its rows one after
+// another (wl::mma reads one panel with no stride at all); and the same with rows and columns
+// exchanged. A Box says which part of a tile lies inside the tensor; the rest counts as `fill` when
+// it is read and is not written.
 #pragma once
 #include "functions.h"
+
 namespace wl {
-WL_INLINE constexpr long min(long a, long b) { return a < b ? a : b; }
-WL_INLINE constexpr long max(long a, long b) { return a > b ? a : b; }
+WL_INLINE constexpr long min(long a, long b) {
+  return a < b ? a : b;
+}
+
+WL_INLINE constexpr long max(long a, long b) {
+  return a > b ? a : b;
+}
 
 struct Box {
   long row_begin, row_end, col_begin, col_end;
 };
-struct Along {  // one dimension: a tile's first element, how many, of a tensor's how many, every which
+
+struct Along {  // one dimension: a tile's first element, how many, of a tensor's how many, every
+                // which
   long at, extent, count, step = 1;
+
   WL_INLINE long below(long end) const {  // elements of the tile whose coordinates lie below `end`
     const long elements = end <= at ? 0 : (end - at + step - 1) / step;
     return elements < extent ? elements : extent;
   }
 };
+
 // The part of a tile that lies inside its tensor.
 WL_INLINE Box inside(Along rows, Along cols) {
   return {rows.below(0), rows.below(rows.count), cols.below(0), cols.below(cols.count)};
@@ -38,74 +51,105 @@ WL_INLINE void copy_rows(To* dst, long dst_stride, const From* src, long src_str
     To* to = dst + r * dst_stride;
     const From* from = src + r * src_stride;
     for (long c = 0; c + kLanes <= Cols; c += kLanes) {
-      if constexpr (Streaming) stream(to + c, load(from + c));
-      else store(to + c, load(from + c));
+      if constexpr (Streaming)
+        stream(to + c, load(from + c));
+      else
+        store(to + c, load(from + c));
     }
     if constexpr (constexpr long rest = Cols % kLanes; rest != 0)
       store_first(to + (Cols - rest), load_some(from + (Cols - rest), 0, rest, 0), rest);
   }
 }
 
-// Asks for Cols elements ahead of a walk through memory, on or back: the processor's own prefetching stops at a page's end.
+// Asks for Cols elements ahead of a walk through memory, on or back: the processor's own
+// prefetching stops at a page's end.
 inline constexpr long kPrefetchBytes = 8192;  // how far ahead
+
 template <long Cols, bool Back = false, class T> WL_INLINE void prefetch(const T* p) {
   const char* line = reinterpret_cast<const char*>(p) + (Back ? -kPrefetchBytes : kPrefetchBytes);
   for (long i = 0; i < Cols * static_cast<long>(sizeof(T)); i += 64) __builtin_prefetch(line + i);
 }
 
 // One element, and all elements of a buffer as they are after a store in T.
-template <class T> WL_INLINE float load_one(const T* p) { return to_float(*p); }
-template <class T> WL_INLINE void store_one(T* p, float x) { *p = cast<T>(x); }
+template <class T> WL_INLINE float load_one(const T* p) {
+  return to_float(*p);
+}
+
+template <class T> WL_INLINE void store_one(T* p, float x) {
+  *p = cast<T>(x);
+}
+
 template <class T> inline void round_all(float* p, long count) {
   for (long i = 0; i < count; i += kLanes) store(p + i, rounded<T>(load(p + i)));
 }
 
-template <long... I> WL_INLINE vf evens_and_odds(vf a, vf b, long_list<I...>) {  // the even elements of a, then the odd ones of b
+template <long... I>
+WL_INLINE vf evens_and_odds(vf a, vf b,
+                            long_list<I...>) {  // the even elements of a, then the odd ones of b
   return __builtin_shufflevector(a, b, (2 * I < kLanes ? 2 * I : 2 * I + 1)...);
 }
+
 // Elements v, v + 1, … of a row, Step apart in memory; those not from begin to end count as fill.
-template <long Step, class From> WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fill) {
+template <long Step, class From>
+WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fill) {
   const From* from = row + v * Step;
   const long low = max(begin - v, 0), high = max(min(end - v, kLanes), low);
   const bool whole = begin <= v && v + kLanes <= end;
-  if constexpr (Step == 1) return whole ? load(from) : load_some(from, min(low, kLanes), min(high, kLanes), fill);
-  if constexpr (Step == 2) {  // the second vector begins one early, so that nothing behind the last element is read
+  if constexpr (Step == 1)
+    return whole ? load(from) : load_some(from, min(low, kLanes), min(high, kLanes), fill);
+  if constexpr (Step == 2) {  // the second vector begins one early, so that nothing behind the last
+                              // element is read
     constexpr long second = kLanes - 1;
     if (whole) return evens_and_odds(load(from), load(from + second), lane_numbers{});
     const long first = min(2 * low, 2 * kLanes), last = high == low ? first : 2 * high - 1;
-    return evens_and_odds(load_some(from, min(first, kLanes), min(last, kLanes), fill),
-                          load_some(from + second, max(first - second, 0), max(last - second, 0), fill), lane_numbers{});
+    return evens_and_odds(
+        load_some(from, min(first, kLanes), min(last, kLanes), fill),
+        load_some(from + second, max(first - second, 0), max(last - second, 0), fill),
+        lane_numbers{});
   }
   vf out = splat(fill);
   for (long i = low; i < high; ++i) out[i] = load_one(from + i * Step);
   return out;
 }
-// Rows of a tile that is partly outside its tensor, or that takes every Step-th element, into a buffer.
+
+// Rows of a tile that is partly outside its tensor, or that takes every Step-th element, into a
+// buffer.
 template <long Step = 1, class From>
-inline void load_rows(float* dst, long dst_stride, const From* src, long src_stride, long rows, long cols, Box box, float fill) {
+inline void load_rows(float* dst, long dst_stride, const From* src, long src_stride, long rows,
+                      long cols, Box box, float fill) {
   for (long r = 0; r < rows; ++r) {
     const bool in = r >= box.row_begin && r < box.row_end;
     const long begin = in ? box.col_begin : 0, end = in ? box.col_end : 0;
     for (long c = 0; c < cols; c += kLanes)
-      store_first(dst + r * dst_stride + c, load_row_at<Step>(src + r * src_stride, c, begin, end, fill), min(cols - c, kLanes));
+      store_first(dst + r * dst_stride + c,
+                  load_row_at<Step>(src + r * src_stride, c, begin, end, fill),
+                  min(cols - c, kLanes));
   }
 }
-template <class To> inline void store_rows(To* dst, long dst_stride, const float* src, long src_stride, Box box) {
+
+template <class To>
+inline void store_rows(To* dst, long dst_stride, const float* src, long src_stride, Box box) {
   for (long r = box.row_begin; r < box.row_end; ++r)
     for (long c = box.col_begin; c < box.col_end; c += kLanes)
-      store_first(dst + r * dst_stride + c, load(src + r * src_stride + c), min(box.col_end - c, kLanes));
+      store_first(dst + r * dst_stride + c, load(src + r * src_stride + c),
+                  min(box.col_end - c, kLanes));
 }
 
 // Packing into panels of P columns: dst[(c / P) · Rows + r][c % P] = src[r][c].
-template <long Rows, long Cols, long P, class From> WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
+template <long Rows, long Cols, long P, class From>
+WL_INLINE void pack_panels(float* dst, const From* src, long src_stride) {
   constexpr long whole = Cols / P * P;
   for (long r = 0; r < Rows; ++r) {
-    for (long c = 0; c < whole; c += P) copy_rows<1, P>(dst + c * Rows + r * P, 0, src + r * src_stride + c, 0);
-    if constexpr (whole < Cols) copy_rows<1, Cols - whole>(dst + whole * Rows + r * P, 0, src + r * src_stride + whole, 0);
+    for (long c = 0; c < whole; c += P)
+      copy_rows<1, P>(dst + c * Rows + r * P, 0, src + r * src_stride + c, 0);
+    if constexpr (whole < Cols)
+      copy_rows<1, Cols - whole>(dst + whole * Rows + r * P, 0, src + r * src_stride + whole, 0);
   }
 }
+
 template <class From>
-inline void pack_panels(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box, float fill) {
+inline void pack_panels(float* dst, const From* src, long src_stride, long rows, long cols,
+                        long panel, Box box, float fill) {
   for (long c = 0; c < cols; c += panel) {
     const long width = min(cols - c, panel);
     const Box part = {box.row_begin, box.row_end, box.col_begin - c, box.col_end - c};
@@ -113,18 +157,21 @@ inline void pack_panels(float* dst, const From* src, long src_stride, long rows,
   }
 }
 
-// A kLanes × kLanes block with rows and columns exchanged, in registers: at each step, squares of `Step` change places.
+// A kLanes × kLanes block with rows and columns exchanged, in registers: at each step, squares of
+// `Step` change places.
 template <long Step, long... I> WL_INLINE void exchange(vf& a, vf& b, long_list<I...>) {
   const vf upper = __builtin_shufflevector(a, b, ((I & Step) == 0 ? I : kLanes + I - Step)...);
   const vf lower = __builtin_shufflevector(a, b, ((I & Step) == 0 ? I + Step : kLanes + I)...);
   a = upper;
   b = lower;
 }
+
 template <long Step> WL_INLINE void exchange_all(vf (&block)[kLanes]) {
   WL_UNROLL
   for (long i = 0; i < kLanes; ++i)
     if ((i & Step) == 0) exchange<Step>(block[i], block[i + Step], lane_numbers{});
 }
+
 WL_INLINE void transpose(vf (&block)[kLanes]) {
   exchange_all<1>(block);
   exchange_all<2>(block);
@@ -132,13 +179,15 @@ WL_INLINE void transpose(vf (&block)[kLanes]) {
   if constexpr (kLanes > 8) exchange_all<8>(block);
 }
 
-// Packing with rows and columns exchanged, into panels of P rows (a multiple of kLanes): dst[(r / P) · cols + c][r % P] =
-// src[r][c]. Rows up to a multiple of kLanes are written.
+// Packing with rows and columns exchanged, into panels of P rows (a multiple of kLanes): dst[(r /
+// P) · cols + c][r % P] = src[r][c]. Rows up to a multiple of kLanes are written.
 template <class From>
-inline void pack_transposed(float* dst, const From* src, long src_stride, long rows, long cols, long panel, Box box, float fill) {
+inline void pack_transposed(float* dst, const From* src, long src_stride, long rows, long cols,
+                            long panel, Box box, float fill) {
   for (long r = 0; r < rows; r += kLanes)
     for (long c = 0; c < cols; c += kLanes) {
-      const bool whole = box.row_begin <= r && r + kLanes <= box.row_end && box.col_begin <= c && c + kLanes <= box.col_end;
+      const bool whole = box.row_begin <= r && r + kLanes <= box.row_end && box.col_begin <= c &&
+                         c + kLanes <= box.col_end;
       vf block[kLanes];
       if (whole) {
         WL_UNROLL
@@ -162,9 +211,11 @@ inline void pack_transposed(float* dst, const From* src, long src_stride, long r
 
 // The matrix product of one block of registers.
 //
-//   acc[i][j] += Σ_p a[i·AM + p·AK] · b[p·BK + j]      i < M, j < NV·kLanes, acc at a pitch of P floats
+//   acc[i][j] += Σ_p a[i·AM + p·AK] · b[p·BK + j]      i < M, j < NV·kLanes, acc at a pitch of P
+//   floats
 //
-// The M × NV vectors of acc stay in registers for the whole of k: an element of a is broadcast, a row of b is NV vectors. M·NV + NV
+// The M × NV vectors of acc stay in registers for the whole of k: an element of a is broadcast, a
+// row of b is NV vectors. M·NV + NV
 // + 1 must not exceed the vector registers. Each product is fused with its addition.
 template <int M, int NV, long AM, long AK, long BK, long P>
 WL_INLINE void mma_block(float* acc, const float* a, const float* b, long k) {
@@ -187,15 +238,20 @@ WL_INLINE void mma_block(float* acc, const float* a, const float* b, long k) {
   for (int i = 0; i < M * NV; ++i) store(acc + i / NV * P + i % NV * kLanes, c[i / NV][i % NV]);
 }
 
-// A matrix product of M rows and NV vectors in blocks of R rows and V vectors, the last of which may be smaller.
+// A matrix product of M rows and NV vectors in blocks of R rows and V vectors, the last of which
+// may be smaller.
 template <long M, int R, int V, long AM, long AK, long BK, long P>
 WL_INLINE void mma_rows(float* acc, const float* a, const float* b, long k) {
-  for (long r = 0; r + R <= M; r += R) mma_block<R, V, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
-  if constexpr (constexpr long r = M / R * R; r < M) mma_block<M - r, V, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
+  for (long r = 0; r + R <= M; r += R)
+    mma_block<R, V, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
+  if constexpr (constexpr long r = M / R * R; r < M)
+    mma_block<M - r, V, AM, AK, BK, P>(acc + r * P, a + r * AM, b, k);
 }
+
 template <long M, int NV, int R, int V, long AM, long AK, long BK, long P>
 WL_INLINE void mma(float* acc, const float* a, const float* b, long k) {
-  for (int v = 0; v + V <= NV; v += V) mma_rows<M, R, V, AM, AK, BK, P>(acc + v * kLanes, a, b + v * kLanes, k);
+  for (int v = 0; v + V <= NV; v += V)
+    mma_rows<M, R, V, AM, AK, BK, P>(acc + v * kLanes, a, b + v * kLanes, k);
   if constexpr (constexpr int v = NV / V * V; v < NV)
     mma_rows<M, R, NV - v, AM, AK, BK, P>(acc + v * kLanes, a, b + v * kLanes, k);
 }

@@ -1,17 +1,21 @@
 #include "clock.h"
+
 namespace wl::emu {
 namespace {
-__attribute__((target_clones("avx2", "default"))) void raise_to(Epoch* dst, const Epoch* src, std::size_t n) {
+__attribute__((target_clones("avx2", "default"))) void raise_to(Epoch* dst, const Epoch* src,
+                                                                std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) dst[i] = dst[i] > src[i] ? dst[i] : src[i];
 }
 
-// Lately made. Threads that know the same so go on sharing one clock, though others act between them.
+// Lately made. Threads that know the same so go on sharing one clock, though others act between
+// them.
 struct Made {
   Clock a, b;
   int actor = -1;  // none
   Epoch epoch = 0;
   Clock result;
 };
+
 thread_local Made made[16];
 thread_local unsigned turn = 0;
 
@@ -25,8 +29,14 @@ Clock made_of(const Clock& a, const Clock& b, int actor, Epoch epoch) {
   return (made[turn++ % 16] = {a, b, actor, epoch, all.take()}).result;
 }
 }  // namespace
-Clock join(const Clock& a, const Clock& b) { return a == b || !b ? a : !a ? b : made_of(a, b, -1, 0); }
-Clock with_actor(const Clock& c, int actor, Epoch epoch) { return made_of(c, {}, actor, epoch); }
+
+Clock join(const Clock& a, const Clock& b) {
+  return a == b || !b ? a : !a ? b : made_of(a, b, -1, 0);
+}
+
+Clock with_actor(const Clock& c, int actor, Epoch epoch) {
+  return made_of(c, {}, actor, epoch);
+}
 
 void ClockBuilder::add(const Clock& c) {
   if (!c || last_[0] == c || last_[1] == c) return;
@@ -34,13 +44,16 @@ void ClockBuilder::add(const Clock& c) {
   seen_.resize(std::max(seen_.size(), c->size()));
   raise_to(&seen_.data()->known, &c->data()->known, 2 * c->size());
 }
+
 void ClockBuilder::raise(int actor, Epoch known, Epoch fenced) {
   const auto i = static_cast<std::size_t>(actor);
   seen_.resize(std::max(seen_.size(), i + 1));
   seen_[i] = {std::max(seen_[i].known, known), std::max(seen_[i].fenced, fenced)};
 }
+
 Clock ClockBuilder::take() {
   last_[0] = last_[1] = Clock();
-  return boost::make_local_shared<const std::vector<Seen>>(std::exchange(seen_, std::vector<Seen>(seen_.size())));
+  return boost::make_local_shared<const std::vector<Seen>>(
+      std::exchange(seen_, std::vector<Seen>(seen_.size())));
 }
 }  // namespace wl::emu

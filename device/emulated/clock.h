@@ -1,21 +1,25 @@
-// Vector clocks. An actor is anything that acts in its own order: a CUDA thread, the copies that complete on one mbarrier,
-// the wgmma groups of one warpgroup, the cp.async or bulk groups of one thread. A clock holds, for each actor, how much of
-// its work has happened before, and how much of that has also been made visible to the asynchronous proxy by a fence.
+// Vector clocks. An actor is anything that acts in its own order: a CUDA thread, the copies that
+// complete on one mbarrier, the wgmma groups of one warpgroup, the cp.async or bulk groups of one
+// thread. A clock holds, for each actor, how much of its work has happened before, and how much of
+// that has also been made visible to the asynchronous proxy by a fence.
 //
-// Clocks are immutable and shared: after a barrier all threads hold the same one, so that joining costs one pointer
-// comparison. What a thread alone knows about itself lies beside it in Private entries.
+// Clocks are immutable and shared: after a barrier all threads hold the same one, so that joining
+// costs one pointer comparison. What a thread alone knows about itself lies beside it in Private
+// entries.
 #pragma once
 #include <algorithm>
 #include <boost/smart_ptr/make_local_shared.hpp>
 #include <cstdint>
 #include <span>
 #include <vector>
+
 namespace wl::emu {
 using Epoch = std::uint32_t;
 
 struct Seen {  // of one actor
   Epoch known = 0, fenced = 0;
 };
+
 using Clock = boost::local_shared_ptr<const std::vector<Seen>>;  // by actor; null: nothing is known
 
 // Of the same arguments the same clock, for a while.
@@ -42,17 +46,21 @@ struct Private : Seen {
 struct View {
   std::span<const Seen> seen;
   std::span<const Private> own;
+
   explicit View(const Clock& c, std::span<const Private> alone = {}) : own(alone) {
     if (c) seen = *c;
   }
+
   bool knows(int actor, Epoch e) const { return holds(&Seen::known, actor, e); }
+
   bool sees_fenced(int actor, Epoch e) const { return holds(&Seen::fenced, actor, e); }
 
  private:
-  bool holds(Epoch Seen::*what, int actor, Epoch e) const {
+  bool holds(Epoch Seen::* what, int actor, Epoch e) const {
     const auto i = static_cast<std::size_t>(actor);
     return (i < seen.size() && seen[i].*what >= e) ||
-           std::ranges::any_of(own, [&](const Private& p) { return p.actor == actor && p.*what >= e; });
+           std::ranges::any_of(own,
+                               [&](const Private& p) { return p.actor == actor && p.*what >= e; });
   }
 };
 }  // namespace wl::emu

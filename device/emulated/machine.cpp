@@ -1,9 +1,11 @@
 #include "machine.h"
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <mutex>
+
 namespace wl::emu {
 Self* self = nullptr;
 Machine* machine = nullptr;
+
 namespace {
 namespace context = boost::context;
 
@@ -12,23 +14,28 @@ constexpr std::size_t kStack = 256 * 1024;
 // Fibers outlive launches: each runs one thread's kernel call after another.
 std::vector<context::fiber> idle_fibers;
 
-// Kernels find these at run time alone; naming them here keeps their object files in the executable.
-__attribute__((used)) void* const kept[] = {reinterpret_cast<void*>(&move_matrix), reinterpret_cast<void*>(&wgmma)};
+// Kernels find these at run time alone; naming them here keeps their object files in the
+// executable.
+__attribute__((used)) void* const kept[] = {reinterpret_cast<void*>(&move_matrix),
+                                            reinterpret_cast<void*>(&wgmma)};
 
 context::fiber new_fiber() {
-  return context::fiber(std::allocator_arg, context::protected_fixedsize_stack(kStack), [](context::fiber&& from) {
-    machine->main = std::move(from);
-    for (;;) {
-      const Launch& launch = machine->launch();
-      launch.entry(launch.args);
-      me().done = true;
-      machine->main = std::move(machine->main).resume();
-    }
-    return context::fiber();
-  });
+  return context::fiber(std::allocator_arg, context::protected_fixedsize_stack(kStack),
+                        [](context::fiber&& from) {
+                          machine->main = std::move(from);
+                          for (;;) {
+                            const Launch& launch = machine->launch();
+                            launch.entry(launch.args);
+                            me().done = true;
+                            machine->main = std::move(machine->main).resume();
+                          }
+                          return context::fiber();
+                        });
 }
 }  // namespace
-Machine::Machine(const Launch& launch) : launch_(launch), random_(launch.options.seed * 0x9e3779b97f4a7c15ull + 1) {
+
+Machine::Machine(const Launch& launch)
+    : launch_(launch), random_(launch.options.seed * 0x9e3779b97f4a7c15ull + 1) {
   for (const auto& a : launch_.allocations) {
     const auto begin = reinterpret_cast<std::uintptr_t>(a.data);
     ranges_.push_back({begin, begin + a.bytes, &a, {}});
@@ -50,7 +57,8 @@ int Thread::actor_of(Own part, const char* kind) {
 }
 
 // Until it is woken, with those among whom it waits if it is to be woken so.
-void Machine::suspend(const char* what, std::vector<Thread*>* among, unsigned addr, unsigned parity) {
+void Machine::suspend(const char* what, std::vector<Thread*>* among, unsigned addr,
+                      unsigned parity) {
   Thread& t = *current;
   if (among) among->push_back(&t);
   t.waiting = what;
@@ -63,7 +71,8 @@ void Machine::suspend(const char* what, std::vector<Thread*>* among, unsigned ad
 // So many clusters, from the one of that number on.
 void Machine::start_wave(int first, int clusters) {
   const int* cl = launch_.cluster;
-  const int blocks = cl[0] * cl[1] * cl[2], columns = launch_.grid[0] / cl[0], rows = launch_.grid[1] / cl[1];
+  const int blocks = cl[0] * cl[1] * cl[2], columns = launch_.grid[0] / cl[0],
+            rows = launch_.grid[1] / cl[1];
   actors_.clear();
   for (Thread& t : threads_) idle_fibers.push_back(std::move(t.fiber));
   threads_.clear();
@@ -75,7 +84,8 @@ void Machine::start_wave(int first, int clusters) {
   cluster_barriers_.assign(static_cast<std::size_t>(clusters), meeting);
   alive_ = clusters * blocks * launch_.block;
   ctas.resize(static_cast<std::size_t>(clusters * blocks));
-  const int registers = launch_.registers ? launch_.registers : std::min(255, 65536 / launch_.block) / 8 * 8;
+  const int registers =
+      launch_.registers ? launch_.registers : std::min(255, 65536 / launch_.block) / 8 * 8;
   for (std::size_t i = 0; i < ctas.size(); ++i) {
     const int r = static_cast<int>(i) % blocks, cluster = first + static_cast<int>(i) / blocks;
     Cta& cta = ctas[i];
@@ -99,7 +109,8 @@ void Machine::start_wave(int first, int clusters) {
       t.actor = add_actor("thread", n, &cta);
       t.own[Thread::kItself] = {{1, 0}, t.actor};
       if (n % 32 == 0) cta.warps.emplace_back().registers = registers;
-      if (n % 128 == 0) cta.groups.push_back({add_actor("wgmma of warpgroup", n / 128, &cta), &cta});
+      if (n % 128 == 0)
+        cta.groups.push_back({add_actor("wgmma of warpgroup", n / 128, &cta), &cta});
       t.group = &cta.groups.back();
       t.warp = &cta.warps.back();
       t.warp->lane[t.warp->size++] = &t;
@@ -129,7 +140,8 @@ void Machine::run_wave() {
       finish_copy(timing() == Timing::early ? 0 : next_random() % pending.size());
       continue;
     }
-    if (chance(32) && ready_.size() > 1) std::swap(ready_.front(), ready_[next_random() % ready_.size()]);
+    if (chance(32) && ready_.size() > 1)
+      std::swap(ready_.front(), ready_[next_random() % ready_.size()]);
     current = ready_.front();
     ready_.pop_front();
     Thread& t = *current;
@@ -139,13 +151,18 @@ void Machine::run_wave() {
     if (t.done) thread_exits(t);
   }
   while (!pending.empty()) {
-    hazard_of(nullptr, "exit", "a copy into shared memory is still under way when its block ends", pending[0].line);
+    hazard_of(nullptr, "exit", "a copy into shared memory is still under way when its block ends",
+              pending[0].line);
     finish_copy(0);
   }
-  const auto waited = [](const Cta& cta) { return std::ranges::any_of(cta.threads, &Thread::dependency_waited); };
+  const auto waited = [](const Cta& cta) {
+    return std::ranges::any_of(cta.threads, &Thread::dependency_waited);
+  };
   if (launch_.options.after_launch && !std::ranges::any_of(ctas, waited))
-    hazard_of(nullptr, "grid-dependency",
-              "nobody called griddepcontrol_wait: who waits for this kernel counts on those before it", 0);
+    hazard_of(
+        nullptr, "grid-dependency",
+        "nobody called griddepcontrol_wait: who waits for this kernel counts on those before it",
+        0);
   banks.finish();
 }
 
@@ -154,13 +171,16 @@ void Machine::thread_exits(Thread& t) {
   --alive_;
   --cta.alive;
   if (t.copies.last_used > t.copies.waited) {
-    hazard_of(&t, "exit", "a thread ended before its cp.async copies were waited for", t.copies.last_line);
+    hazard_of(&t, "exit", "a thread ended before its cp.async copies were waited for",
+              t.copies.last_line);
     t.copies.flush(~0u);
   }
   if (t.stores.last_used > t.stores.committed)
-    hazard_of(&t, "exit", "a thread ended with bulk stores that were never committed", t.stores.last_line);
+    hazard_of(&t, "exit", "a thread ended with bulk stores that were never committed",
+              t.stores.last_line);
   else if (t.stores.last_used > std::max(t.bulk_read_waited, t.stores.waited))
-    hazard_of(&t, "exit", "a thread ended while its bulk stores could still read shared memory", t.stores.last_line);
+    hazard_of(&t, "exit", "a thread ended while its bulk stores could still read shared memory",
+              t.stores.last_line);
   t.stores.flush(~0u);
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
@@ -179,15 +199,19 @@ void Machine::thread_exits(Thread& t) {
   for (const auto& [actor, last] : cta.remote)
     if (!view.knows(actor, last.epoch))
       hazard_of(nullptr, "cluster",
-                fmt::format("a block of the cluster may end before {} accesses its shared memory", name_of(actor)), last.line);
+                fmt::format("a block of the cluster may end before {} accesses its shared memory",
+                            name_of(actor)),
+                last.line);
   for (const auto& [addr, b] : cta.barriers) {
     if (b.pending != b.count || b.tx != 0) {
       hazard_of(nullptr, "mbarrier",
-                fmt::format("the block ends with a barrier in the middle of a phase: {} of {} arrivals and {} bytes outstanding",
+                fmt::format("the block ends with a barrier in the middle of a phase: {} of {} "
+                            "arrivals and {} bytes outstanding",
                             b.pending, b.count, b.tx),
                 b.init_line);
     } else if (b.copied_phase > b.waited_phase) {
-      hazard_of(nullptr, "exit", "the block ends without waiting for a copy into its shared memory", b.copy_line, b.init_line);
+      hazard_of(nullptr, "exit", "the block ends without waiting for a copy into its shared memory",
+                b.copy_line, b.init_line);
     }
   }
 }
@@ -195,7 +219,8 @@ void Machine::thread_exits(Thread& t) {
 Report Machine::run() {
   machine = this;
   const auto product = [](const int* of) { return of[0] * of[1] * of[2]; };
-  const int clusters = product(launch_.grid) / product(launch_.cluster), together = launch_.cooperative ? clusters : 1;
+  const int clusters = product(launch_.grid) / product(launch_.cluster),
+            together = launch_.cooperative ? clusters : 1;
   for (int first = 0; first < clusters && !stopped_; first += together) {
     start_wave(first, together);
     run_wave();
@@ -205,8 +230,10 @@ Report Machine::run() {
   for (Thread& t : threads_) {
     current = &t;
     self = &t.self;
-    if (t.done) idle_fibers.push_back(std::move(t.fiber));
-    else t.fiber = boost::context::fiber();
+    if (t.done)
+      idle_fibers.push_back(std::move(t.fiber));
+    else
+      t.fiber = boost::context::fiber();
   }
   machine = nullptr;
   self = nullptr;
@@ -220,13 +247,15 @@ std::string Machine::state_of(const Thread& t) const {
   if (what == "mbarrier_wait") {
     const Mbarrier& b = t.cta->barriers[t.wait_addr];
     return fmt::format(
-        "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals and {} bytes missing", what,
-        t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
+        "{} for parity {} of the barrier at {} (made at line {}): phase {}, {} of {} arrivals and "
+        "{} bytes missing",
+        what, t.wait_parity, t.wait_addr, b.init_line, b.phase, b.pending, b.count, b.tx);
   }
   if (what == "wait_flag") return "wait_flag: nobody has signalled enough";
   if (what != "barrier") return what;
   const Mbarrier& b = t.cta->named[t.wait_addr];
-  return fmt::format("barrier {}: {} of {} threads are there", t.wait_addr, b.count - b.pending, b.count);
+  return fmt::format("barrier {}: {} of {} threads are there", t.wait_addr, b.count - b.pending,
+                     b.count);
 }
 
 void Machine::report_deadlock() {
@@ -236,12 +265,13 @@ void Machine::report_deadlock() {
   std::vector<std::pair<const Thread*, std::string>> first;
   for (const Thread& t : threads_) {
     if (t.done) continue;
-    const std::string place =
-        fmt::format("block ({}) wait at line {} in {}", fmt::join(t.cta->block, ","), t.self.line, state_of(t));
+    const std::string place = fmt::format("block ({}) wait at line {} in {}",
+                                          fmt::join(t.cta->block, ","), t.self.line, state_of(t));
     if (places[place]++ == 0) first.emplace_back(&t, place);
   }
   for (const auto& [t, place] : first)
-    report_.deadlock_text += fmt::format("{} threads (first {}) of {}\n", places[place], t->self.thread, place);
+    report_.deadlock_text +=
+        fmt::format("{} threads (first {}) of {}\n", places[place], t->self.thread, place);
 }
 
 std::string Machine::name_of(int actor) const {
@@ -251,7 +281,8 @@ std::string Machine::name_of(int actor) const {
   return r;
 }
 
-void Machine::hazard_of(const Thread* t, const char* kind, std::string message, int line, int other_line) {
+void Machine::hazard_of(const Thread* t, const char* kind, std::string message, int line,
+                        int other_line) {
   if (unwinding) return;
   for (auto& h : report_.hazards) {
     if (h.line == line && h.other_line == other_line && h.kind == kind) {
@@ -260,10 +291,12 @@ void Machine::hazard_of(const Thread* t, const char* kind, std::string message, 
     }
   }
   if (static_cast<int>(report_.hazards.size()) >= launch_.options.most_hazards) return;
-  report_.hazards.push_back({kind, std::move(message), line, t ? t->self.thread : -1, {}, other_line, 1});
+  report_.hazards.push_back(
+      {kind, std::move(message), line, t ? t->self.thread : -1, {}, other_line, 1});
   if (t) std::copy_n(t->cta->block, 3, report_.hazards.back().block);
 }
 }  // namespace wl::emu
+
 namespace warploom::emulator {
 Report run(const Launch& launch) {
   static std::mutex one_at_a_time;
@@ -277,7 +310,9 @@ std::string Report::text() const {
   for (const Hazard& h : hazards) {
     r += fmt::format("line {}: {}: {}", h.line, h.kind, h.message);
     if (h.other_line) r += fmt::format(" (the other at line {})", h.other_line);
-    if (h.thread >= 0) r += fmt::format(" [thread {} of block ({},{},{})]", h.thread, h.block[0], h.block[1], h.block[2]);
+    if (h.thread >= 0)
+      r += fmt::format(" [thread {} of block ({},{},{})]", h.thread, h.block[0], h.block[1],
+                       h.block[2]);
     r += h.times > 1 ? fmt::format(" x{}\n", h.times) : "\n";
   }
   if (deadlock) r += "deadlock:\n" + deadlock_text;

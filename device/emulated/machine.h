@@ -1,4 +1,5 @@
-// The emulated GPU while one launch runs. Internal: kernels reach it through calls.h, users through emulator.h.
+// The emulated GPU while one launch runs. Internal: kernels reach it through calls.h, users through
+// emulator.h.
 #pragma once
 #include <fmt/format.h>
 #include <boost/context/fiber.hpp>
@@ -8,6 +9,7 @@
 #include "base/random.h"
 #include "calls.h"
 #include "shadow.h"
+
 namespace wl::emu {
 using warploom::emulator::Launch;
 using warploom::emulator::Report;
@@ -23,6 +25,7 @@ struct Groups {
     Epoch group;
     std::function<void()> carry_out;
   };
+
   std::vector<Op> ops;  // not yet carried out, oldest first
   Epoch committed = 0;  // groups
   Epoch waited = 0;     // groups known to be complete
@@ -31,7 +34,7 @@ struct Groups {
 
   void add(std::function<void()> carry_out);  // to the open group; it may take place at once
   void flush(Epoch up_to);                    // carries out the operations of groups up to that one
-  Epoch flush_but(int newest);                // all but the newest committed ones; how many that makes
+  Epoch flush_but(int newest);  // all but the newest committed ones; how many that makes
 };
 
 struct Thread {
@@ -41,7 +44,9 @@ struct Thread {
   Warpgroup* group = nullptr;
   int actor = 0;
   Clock base;
+
   enum Own : std::uint8_t { kItself, kCopies, kBulkReads, kBulkWrites };
+
   Private own[4];  // of the asynchronous ones once it has used them
   Groups copies, stores;
   Epoch bulk_read_waited = 0;
@@ -58,7 +63,9 @@ struct Thread {
   boost::context::fiber fiber;
 
   View view() const { return View(base, own); }
+
   Access access() const { return access_by(actor, own[kItself].known, self.line); }
+
   int actor_of(Own part, const char* kind);
 };
 
@@ -69,10 +76,12 @@ struct Warp {
   int arrived = 0;
   const char* what = nullptr;
   int line = 0;
+
   struct Argument {
     RegisterRun r[3];
     unsigned value;
   } argument[32];
+
   std::vector<Thread*> waiting;
   ClockBuilder clock;  // of sync_warp
   int registers = 0;
@@ -86,6 +95,7 @@ struct WgmmaOp {
   std::vector<Clock> clocks;  // the different clocks of those threads
   RegisterRun acc[128], a[128];
 };
+
 struct Warpgroup {
   int actor = 0;
   Cta* cta = nullptr;
@@ -95,7 +105,8 @@ struct Warpgroup {
   std::vector<Thread*> waiting;
 };
 
-struct Mbarrier {  // one in shared memory, or one of threads: a block's by their numbers, the cluster's
+struct Mbarrier {  // one in shared memory, or one of threads: a block's by their numbers, the
+                   // cluster's
   int count = 0, pending = 0;
   bool everyone = false;  // of all threads alive
   std::int64_t tx = 0;
@@ -107,7 +118,7 @@ struct Mbarrier {  // one in shared memory, or one of threads: a block's by thei
   bool gathers_remote = false, completed_remote = false;  // an arrival came from another block
   ClockBuilder gathering;
   Clock completed;
-  std::vector<Thread*> waiters;                 // each woken once, when the phase it saw under way completes
+  std::vector<Thread*> waiters;  // each woken once, when the phase it saw under way completes
   unsigned copied_phase = 0, waited_phase = 0;  // phases below these
   int copy_line = 0;
 };
@@ -127,10 +138,12 @@ struct Cta {
   int registers_free = 0;
   std::vector<Thread*> register_waiters;
   ClockBuilder exit_clock;
+
   struct Remote {
     Epoch epoch;
     int line;
   };
+
   std::map<int, Remote> remote;  // the newest access by each actor of another block
 };
 
@@ -138,6 +151,7 @@ struct Signal {
   int value;   // of the flag from then on
   Clock what;  // is handed on by this signal and those before it
 };
+
 struct GlobalRange {
   std::uintptr_t begin, end;
   const warploom::emulator::Allocation* allocation;
@@ -166,20 +180,28 @@ class Machine {
   Report run();
 
   // Threads
-  void suspend(const char* what, std::vector<Thread*>* among = nullptr, unsigned addr = 0, unsigned parity = 0);
+  void suspend(const char* what, std::vector<Thread*>* among = nullptr, unsigned addr = 0,
+               unsigned parity = 0);
+
   void wake(Thread* t, bool before_others = false) {
     if (!t->queued && !t->done) ready_.insert(before_others ? ready_.begin() : ready_.end(), t);
     t->queued = true;
   }
+
   void wake_all(std::vector<Thread*>& waiting) {
     for (Thread* waiter : std::exchange(waiting, {})) wake(waiter);
   }
+
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
+
   std::uint64_t next_random() { return random_.next(); }
+
   bool effect_now(unsigned one_in = 2) {  // does an asynchronous effect take place at issue?
     return timing() == Timing::early || (timing() == Timing::random && chance(one_in));
   }
+
   Timing timing() const { return launch_.options.timing; }
+
   const Launch& launch() const { return launch_; }
 
   // Clocks
@@ -187,33 +209,48 @@ class Machine {
     actors_.push_back({kind, number, cta});
     return static_cast<int>(actors_.size()) - 1;
   }
+
   void release(ClockBuilder& to, Thread& t);
+
   void acquire(Thread& t, const Clock& from) { t.base = join(t.base, from); }
 
   // Reports
   // Of the current thread, where it is; beside: with the line of the other access.
-  template <class... Args> void hazard(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
+  template <class... Args>
+  void hazard(const char* kind, fmt::format_string<Args...> message, Args&&... args) {
     hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line);
   }
+
   template <class... Args>
-  void hazard_beside(int other_line, const char* kind, fmt::format_string<Args...> message, Args&&... args) {
-    hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line, other_line);
+  void hazard_beside(int other_line, const char* kind, fmt::format_string<Args...> message,
+                     Args&&... args) {
+    hazard_of(current, kind, fmt::format(message, std::forward<Args>(args)...), self->line,
+              other_line);
   }
-  void hazard_of(const Thread* t, const char* kind, std::string message, int line, int other_line = 0);
+
+  void hazard_of(const Thread* t, const char* kind, std::string message, int line,
+                 int other_line = 0);
   std::string name_of(int actor) const;
 
   // Shared memory
-  Cta* locate(unsigned& addr, int bytes, bool cluster, const char* what);  // null and a hazard if out of range
-  std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, const char* what);
+  Cta* locate(unsigned& addr, int bytes, bool cluster,
+              const char* what);  // null and a hazard if out of range
+  std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster,
+                              const char* what);
+
   std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
-  void touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view, const Access& me, const char* what);
+
+  void touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view,
+             const Access& me, const char* what);
 
   // Global memory
   GlobalRange* find(const void* p, std::size_t bytes, bool write, const char* what);
-  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access me, bool combine = false);
+  void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access me,
+                    bool combine = false);
 
   // Warps
-  bool meet(const char* what, RegisterRun a = {}, RegisterRun b = {}, RegisterRun c = {}, unsigned value = 0);
+  bool meet(const char* what, RegisterRun a = {}, RegisterRun b = {}, RegisterRun c = {},
+            unsigned value = 0);
   void part(Warp& w);
 
   Mbarrier* barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async);
@@ -221,7 +258,8 @@ class Machine {
   void arrive_and_wait(Mbarrier& b, const char* what, unsigned addr = 0);
 
   // Notes the write of a copy that completes on the barrier, and carries it out now or later.
-  void copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_engine, const char* what, std::function<void()> carry_out);
+  void copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_engine, const char* what,
+               std::function<void()> carry_out);
   void finish_copy(std::size_t i);
 
   Thread* current = nullptr;
@@ -255,7 +293,10 @@ class Machine {
 };
 
 extern Machine* machine;
-inline Thread& me() { return *machine->current; }
+
+inline Thread& me() {
+  return *machine->current;
+}
 
 void drop_owners(RegisterState& r, const auto& given_back) {
   r.owners = static_cast<int>(std::remove_if(r.owner, r.owner + r.owners, given_back) - r.owner);
@@ -265,28 +306,44 @@ void drop_owners(RegisterState& r, const auto& given_back) {
 bool use_registers(const RegisterRun& r, bool write);
 
 // The shared-memory layouts of the copy engine and of wgmma: mode 0 none, 1 128 bytes, 2 64, 3 32.
-inline int swizzle_width(int mode) { return mode ? 256 >> mode : 16; }
-inline unsigned swizzled(unsigned a, int mode) {
-  return mode == 1 ? swizzle<3, 4, 3>(a) : mode == 2 ? swizzle<2, 4, 3>(a) : mode == 3 ? swizzle<1, 4, 3>(a) : a;
+inline int swizzle_width(int mode) {
+  return mode ? 256 >> mode : 16;
 }
 
-constexpr int bytes_of(Element e) { return e <= Element::f16 ? 2 : e == Element::tf32 ? 4 : 1; }
-void decode(Element e, const void* data, int count, float* out);  // int8 too: its values are exact in float
+inline unsigned swizzled(unsigned a, int mode) {
+  return mode == 1   ? swizzle<3, 4, 3>(a)
+         : mode == 2 ? swizzle<2, 4, 3>(a)
+         : mode == 3 ? swizzle<1, 4, 3>(a)
+                     : a;
+}
+
+constexpr int bytes_of(Element e) {
+  return e <= Element::f16 ? 2 : e == Element::tf32 ? 4 : 1;
+}
+
+void decode(Element e, const void* data, int count,
+            float* out);  // int8 too: its values are exact in float
 // One lane's A fragment, four 32-bit registers, into its places of a tile of 16 rows of 32 bytes.
 void place_a(Element e, const void* registers, int lane, float* tile);
 
-// c[0..n) += sum over k of a[k] * b[k * n + 0..n); n a multiple of 8. Products of 16-bit and tf32 values are exact in float;
-// the sum runs in order of k, each step rounded to float.
+// c[0..n) += sum over k of a[k] * b[k * n + 0..n); n a multiple of 8. Products of 16-bit and tf32
+// values are exact in float; the sum runs in order of k, each step rounded to float.
 void accumulate_row(float* c, const float* a, const float* b, int n, int k);
 
-// Adds a product to sums in registers, each given with a float of `multiply`'s. Integers are summed apart, exactly in float.
+// Adds a product to sums in registers, each given with a float of `multiply`'s. Integers are summed
+// apart, exactly in float.
 void add_product(Element type, bool accumulate, const auto& for_each_sum, const auto& multiply) {
   const bool integers = type == Element::int8;
-  for_each_sum([&](void* in_register, float& sum) { sum = accumulate && !integers ? *static_cast<float*>(in_register) : 0.0f; });
+  for_each_sum([&](void* in_register, float& sum) {
+    sum = accumulate && !integers ? *static_cast<float*>(in_register) : 0.0f;
+  });
   multiply();
   for_each_sum([&](void* in_register, float& sum) {
-    if (!integers) *static_cast<float*>(in_register) = sum;
-    else *static_cast<int*>(in_register) = (accumulate ? *static_cast<int*>(in_register) : 0) + static_cast<int>(sum);
+    if (!integers)
+      *static_cast<float*>(in_register) = sum;
+    else
+      *static_cast<int*>(in_register) =
+          (accumulate ? *static_cast<int*>(in_register) : 0) + static_cast<int>(sum);
   });
 }
 }  // namespace wl::emu

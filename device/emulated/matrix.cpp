@@ -1,13 +1,17 @@
-// Arithmetic of the matrix units on small tiles; warp-wide instructions: ldmatrix, stmatrix, mma.sync, shuffle; and setmaxnreg.
+// Arithmetic of the matrix units on small tiles; warp-wide instructions: ldmatrix, stmatrix,
+// mma.sync, shuffle; and setmaxnreg.
 #include "base/dtype.h"
 #include "machine.h"
+
 namespace wl::emu {
 using warploom::Dtype;
+
 namespace {
 // W columns of a row.
 template <int W>
-inline __attribute__((always_inline)) void accumulate(float* __restrict c, const float* __restrict a, const float* __restrict b,
-                                                      int n, int k) {
+inline __attribute__((always_inline)) void accumulate(float* __restrict c,
+                                                      const float* __restrict a,
+                                                      const float* __restrict b, int n, int k) {
   float s[W];
   for (int i = 0; i < W; ++i) s[i] = c[i];
   for (int q = 0; q < k; ++q)
@@ -15,14 +19,18 @@ inline __attribute__((always_inline)) void accumulate(float* __restrict c, const
   for (int i = 0; i < W; ++i) c[i] = s[i];
 }
 }  // namespace
+
 void decode(Element e, const void* data, int count, float* out) {
-  for (int i = 0; e == Element::bf16 && i < count; ++i) out[i] = to_float(static_cast<const bf16*>(data)[i]);  // quick
+  for (int i = 0; e == Element::bf16 && i < count; ++i)
+    out[i] = to_float(static_cast<const bf16*>(data)[i]);  // quick
   if (e == Element::bf16) return;
-  constexpr Dtype kTypes[] = {Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::e4m3, Dtype::e5m2, Dtype::i8};
+  constexpr Dtype kTypes[] = {Dtype::bf16, Dtype::f16,  Dtype::f32,
+                              Dtype::e4m3, Dtype::e5m2, Dtype::i8};
   double wide[16];
   warploom::load_run(kTypes[static_cast<int>(e)], data, 0, 1, count, wide);
   for (int i = 0; i < count; ++i) out[i] = static_cast<float>(wide[i]);
-  for (int i = 0; e == Element::tf32 && i < count; ++i) out[i] = float_of(bits_of(out[i]) & 0xffffe000u);
+  for (int i = 0; e == Element::tf32 && i < count; ++i)
+    out[i] = float_of(bits_of(out[i]) & 0xffffe000u);
 }
 
 void place_a(Element e, const void* registers, int lane, float* tile) {
@@ -35,14 +43,18 @@ void place_a(Element e, const void* registers, int lane, float* tile) {
   }
 }
 
-__attribute__((target_clones("avx2", "default"))) void accumulate_row(float* __restrict c, const float* __restrict a,
-                                                                      const float* __restrict b, int n, int k) {
+__attribute__((target_clones("avx2", "default"))) void accumulate_row(float* __restrict c,
+                                                                      const float* __restrict a,
+                                                                      const float* __restrict b,
+                                                                      int n, int k) {
   int j = 0;
   for (; j + 64 <= n; j += 64) accumulate<64>(c + j, a, b + j, n, k);
   for (; j + 32 <= n; j += 32) accumulate<32>(c + j, a, b + j, n, k);
   for (; j < n; j += 8) accumulate<8>(c + j, a, b + j, n, k);
 }
-// ldmatrix and stmatrix: lane 8m + r names row r of matrix m; each lane holds two neighbouring elements of every matrix.
+
+// ldmatrix and stmatrix: lane 8m + r names row r of matrix m; each lane holds two neighbouring
+// elements of every matrix.
 void move_matrix(RegisterRun registers, unsigned addr, int count, bool transposed, bool store) {
   const char* what = store ? "stmatrix" : "ldmatrix";
   if (!use_registers(registers, !store)) return;
@@ -51,17 +63,20 @@ void move_matrix(RegisterRun registers, unsigned addr, int count, bool transpose
   if (machine->launch().options.banks) {
     unsigned rows[32];
     for (int l = 0; l < 32; ++l) rows[l] = w.argument[l].value;
-    machine->banks.instruction(rows, static_cast<std::uint32_t>((1ull << 8 * count) - 1), 16, self->line);
+    machine->banks.instruction(rows, static_cast<std::uint32_t>((1ull << 8 * count) - 1), 16,
+                               self->line);
   }
   for (int m = 0; m < count; ++m) {
     std::uint8_t* row[8];
     for (int r = 0; r < 8; ++r)
-      row[r] = machine->access_shared(*w.lane[8 * m + r], w.argument[8 * m + r].value, 16, store, false, what);
+      row[r] = machine->access_shared(*w.lane[8 * m + r], w.argument[8 * m + r].value, 16, store,
+                                      false, what);
     for (int i = 0; i < 64; ++i) {
       const int lane = i / 2, major = lane / 4, minor = 2 * (lane % 4) + i % 2;
       if (std::uint8_t* in_memory = row[transposed ? minor : major]) {
         in_memory += 2 * (transposed ? major : minor);
-        auto* in_register = static_cast<std::uint8_t*>(w.argument[lane].r[0].data) + 4 * m + 2 * (i % 2);
+        auto* in_register =
+            static_cast<std::uint8_t*>(w.argument[lane].r[0].data) + 4 * m + 2 * (i % 2);
         std::memcpy(store ? in_memory : in_register, store ? in_register : in_memory, 2);
       }
     }
@@ -81,12 +96,14 @@ void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type) {
   for (int l = 0; l < 32; ++l) {
     place_a(type, w.argument[l].r[1].data, l, at);
     decode(type, w.argument[l].r[2].data, 2 * per, y);
-    for (int e = 0; e < 2 * per; ++e) bt[(l % 4 * per + e % per + k / 2 * (e / per)) * 8 + l / 4] = y[e];
+    for (int e = 0; e < 2 * per; ++e)
+      bt[(l % 4 * per + e % per + k / 2 * (e / per)) * 8 + l / 4] = y[e];
   }
   auto for_each_sum = [&](auto f) {
     for (int l = 0; l < 32; ++l)
       for (int e = 0; e < 4; ++e)
-        f(static_cast<char*>(w.argument[l].r[0].data) + 4 * e, c[(l / 4 + 8 * (e / 2)) * 8 + 2 * (l % 4) + e % 2]);
+        f(static_cast<char*>(w.argument[l].r[0].data) + 4 * e,
+          c[(l / 4 + 8 * (e / 2)) * 8 + 2 * (l % 4) + e % 2]);
   };
   add_product(type, true, for_each_sum, [&] {
     for (int i = 0; i < 16; ++i) accumulate_row(c + 8 * i, at + k * i, bt, 8, k);
@@ -111,30 +128,37 @@ void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bo
   unsigned bits = 0;
   if (use_registers(src, false)) std::memcpy(&bits, src.data, static_cast<std::size_t>(bytes));
   bits = shuffle(bits, lane);
-  if (take && use_registers(dst, true)) std::memcpy(dst.data, &bits, static_cast<std::size_t>(bytes));
+  if (take && use_registers(dst, true))
+    std::memcpy(dst.data, &bits, static_cast<std::size_t>(bytes));
 }
 
 void set_registers(int count, bool increase) {
   Thread& t = me();
   Warp& w = *t.warp;
   if (count < 24 || count > 256 || count % 8)
-    return machine->hazard("registers", "reg_alloc and reg_dealloc take a multiple of 8 from 24 to 256");
+    return machine->hazard("registers",
+                           "reg_alloc and reg_dealloc take a multiple of 8 from 24 to 256");
   if (!machine->meet(increase ? "reg_alloc" : "reg_dealloc")) return;
   Cta& cta = *t.cta;
   if (increase ? count < w.registers : count > w.registers)
-    machine->hazard("registers", "{} registers than the {} the warp has", increase ? "reg_alloc to fewer" : "reg_dealloc to more",
-                    w.registers);
-  while (increase && cta.registers_free < count - w.registers) machine->suspend("reg_alloc", &cta.register_waiters);
+    machine->hazard("registers", "{} registers than the {} the warp has",
+                    increase ? "reg_alloc to fewer" : "reg_dealloc to more", w.registers);
+  while (increase && cta.registers_free < count - w.registers)
+    machine->suspend("reg_alloc", &cta.register_waiters);
   cta.registers_free += w.registers - count;
   w.registers = count;
   machine->wake_all(cta.register_waiters);
   machine->part(w);
 }
 
-void griddepcontrol_wait(Site) { me().dependency_waited = true; }
+void griddepcontrol_wait(Site) {
+  me().dependency_waited = true;
+}
+
 void griddepcontrol_launch_dependents(Site) {
   if (machine->launch().options.after_launch && !me().dependency_waited)
     machine->hazard("grid-dependency",
-                    "griddepcontrol_launch_dependents before griddepcontrol_wait: the next kernel waits for this one alone");
+                    "griddepcontrol_launch_dependents before griddepcontrol_wait: the next kernel "
+                    "waits for this one alone");
 }
 }  // namespace wl::emu

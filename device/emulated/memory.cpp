@@ -1,11 +1,13 @@
 // Registers, shared memory and global memory as ordinary loads and stores see them, and cp.async.
 #include "machine.h"
+
 namespace wl::emu {
 bool use_registers(const RegisterRun& r, bool write) {
   RegisterState* s = r.state;
   if (!s) return true;
   if (r.at < 0 || r.count < 0 || r.at + r.count > s->n) {
-    machine->hazard("registers", "{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1, s->n);
+    machine->hazard("registers", "{}[{}..{}] of an array of {}", s->name, r.at, r.at + r.count - 1,
+                    s->n);
     return false;
   }
   s->touched = self->wgmma_fences + 1;
@@ -16,15 +18,19 @@ bool use_registers(const RegisterRun& r, bool write) {
   }
   return true;
 }
+
 namespace {
-// The owner that still holds element i, or null. Owners that have given back are dropped: the compiler may move an access to
-// their accumulators in front of the wait, unless wgmma_fence_regs, which drops them too, came first.
+// The owner that still holds element i, or null. Owners that have given back are dropped: the
+// compiler may move an access to their accumulators in front of the wait, unless wgmma_fence_regs,
+// which drops them too, came first.
 const RegisterState::Owner* owner_of(RegisterState& r, long long i) {
   auto here = [&](const RegisterState::Owner& o) { return i >= o.begin && i < o.end; };
   drop_owners(r, [&](const RegisterState::Owner& o) {
     if (o.group > self->wgmma_waited) return false;
     if (here(o) && !o.input)
-      machine->hazard("wgmma-fence", "{} is accessed after wgmma_wait without wgmma_fence_regs in between", r.name);
+      machine->hazard("wgmma-fence",
+                      "{} is accessed after wgmma_wait without wgmma_fence_regs in between",
+                      r.name);
     return true;
   });
   const auto* found = std::find_if(r.owner, r.owner + r.owners, here);
@@ -32,32 +38,43 @@ const RegisterState::Owner* owner_of(RegisterState& r, long long i) {
 }
 
 void count_banks(const Thread& t, unsigned addr, int bytes) {
-  if (machine->launch().options.banks) machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, t.self.line);
+  if (machine->launch().options.banks)
+    machine->banks.access(t.warp, t.self.thread & 31, addr, bytes, t.self.line);
 }
 
 // Where an ordinary access of global memory goes, or null and a hazard.
-GlobalRange* global_access(const void* p, int bytes, bool write, const char* what, bool combine = false) {
+GlobalRange* global_access(const void* p, int bytes, bool write, const char* what,
+                           bool combine = false) {
   if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes))
-    return machine->hazard("alignment", "{} of {} bytes at an unaligned address", what, bytes), nullptr;
+    return machine->hazard("alignment", "{} of {} bytes at an unaligned address", what, bytes),
+           nullptr;
   GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, what);
   if (g) machine->touch_global(*g, p, bytes, write, me().access(), combine);
   return g;
 }
 }  // namespace
+
 void register_bad(RegisterState& r, long long i, bool write) {
   if (machine->unwinding) return;
-  auto report = [&](const char* kind, const char* what) { machine->hazard(kind, "{}[{}] of {} {}", r.name, i, r.n, what); };
+  auto report = [&](const char* kind, const char* what) {
+    machine->hazard(kind, "{}[{}] of {} {}", r.name, i, r.n, what);
+  };
   if (i < 0 || i >= r.n) return report("registers", "is outside its array");
   const auto* o = r.owners ? owner_of(r, i) : nullptr;
-  if (o && write) machine->hazard("wgmma-registers", "{}[{}] is written while a wgmma may still use it", r.name, i);
-  else if (o && !o->input) report("wgmma-registers", "is read while a wgmma may still write it");
-  else if (!write && !r.filled[i]) report("uninitialised", "is read before it was written");
+  if (o && write)
+    machine->hazard("wgmma-registers", "{}[{}] is written while a wgmma may still use it", r.name,
+                    i);
+  else if (o && !o->input)
+    report("wgmma-registers", "is read while a wgmma may still write it");
+  else if (!write && !r.filled[i])
+    report("uninitialised", "is read before it was written");
 }
 
 void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
   if (!use_registers(dst, true)) return;
   for (int i = 0; i < dst.count; ++i)
-    std::memcpy(static_cast<char*>(dst.data) + i * element_bytes, value, static_cast<std::size_t>(element_bytes));
+    std::memcpy(static_cast<char*>(dst.data) + i * element_bytes, value,
+                static_cast<std::size_t>(element_bytes));
 }
 
 // Shared memory.
@@ -73,7 +90,8 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
     return hazard("alignment", "{} of {} bytes at shared address {}", what, bytes, addr), nullptr;
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
   if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top)
-    return hazard("out-of-range", "{} of {} bytes at shared address {}, outside [{}, {})", what, bytes, addr, kSharedBase, top),
+    return hazard("out-of-range", "{} of {} bytes at shared address {}, outside [{}, {})", what,
+                  bytes, addr, kSharedBase, top),
            nullptr;
   if (cta != current->cta) {
     if (cta->alive == 0) {
@@ -86,7 +104,8 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
   return cta;
 }
 
-void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view, const Access& by, const char* what) {
+void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view,
+                    const Access& by, const char* what) {
   if (shadow.empty()) return;
   const std::size_t begin = at, end = at + static_cast<std::size_t>(bytes);
   for (std::size_t next; at < end; at = next) {
@@ -94,13 +113,15 @@ void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const
     next = all ? at + 16 : std::min(end, (at / 4 + 1) * 4);
     const auto mask = static_cast<std::uint8_t>(all ? 15u : ((1u << (next - at)) - 1u) << (at & 3));
     Cell& cell = all ? *all : shadow.cell(at / 4);
-    const auto found = write ? shadow.write(cell, mask, view, by) : shadow.read(cell, mask, view, by);
+    const auto found =
+        write ? shadow.write(cell, mask, view, by) : shadow.read(cell, mask, view, by);
     if (write && !all && next % 16 == 0 && next - begin >= 16) shadow.unite(at / 16);
     if (!found.conflict) continue;
     const auto& [kind, text] = *found.conflict;
     const Access& other = found.other;
     for (int cells = all ? 4 : 1; cells; --cells)
-      hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor), write ? "writes" : "reads", at, what, text,
+      hazard_beside(other.line, kind, "{} {} byte {} ({}){}{}", name_of(by.actor),
+                    write ? "writes" : "reads", at, what, text,
                     !other.mask             ? ""
                     : other.wave == by.wave ? name_of(other.actor)
                                             : "a block that ran before");
@@ -108,7 +129,8 @@ void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const
 }
 
 // An ordinary access of shared memory: where it goes, or null and a hazard.
-std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster, const char* what) {
+std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster,
+                                     const char* what) {
   Thread* const saved = std::exchange(current, &t);
   Cta* cta = locate(addr, bytes, cluster, what);
   if (cta) touch(cta->shadow, addr, bytes, write, t.view(), t.access(), what);
@@ -118,31 +140,37 @@ std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool w
 
 void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, bool store) {
   if (!use_registers(registers, !store)) return;
-  const char* what = store ? cluster ? "st_shared_cluster" : "st_shared" : cluster ? "ld_shared_cluster" : "ld_shared";
+  const char* what = store     ? cluster ? "st_shared_cluster" : "st_shared"
+                     : cluster ? "ld_shared_cluster"
+                               : "ld_shared";
   if (auto* p = machine->access_shared(me(), addr, bytes, store, cluster, what)) {
     count_banks(me(), addr, bytes);
-    if (store) std::memcpy(p, registers.data, static_cast<std::size_t>(bytes));
-    else std::memcpy(registers.data, p, static_cast<std::size_t>(bytes));
+    if (store)
+      std::memcpy(p, registers.data, static_cast<std::size_t>(bytes));
+    else
+      std::memcpy(registers.data, p, static_cast<std::size_t>(bytes));
   }
 }
 
-// The peer that waits learns what the thread has read; what it has written elsewhere is not to be seen there (as with
-// mbarrier_arrive_cluster, the clocks do not tell these apart).
+// The peer that waits learns what the thread has read; what it has written elsewhere is not to be
+// seen there (as with mbarrier_arrive_cluster, the clocks do not tell these apart).
 void store_async(unsigned addr, RegisterRun src, int bytes, unsigned bar) {
   const char* what = "st_async";
   if (!use_registers(src, false)) return;
   Cta* cta = machine->locate(addr, bytes, true, what);
   Cta* of_bar = machine->locate(bar, 8, true, what);
   if (!cta || !of_bar) return;
-  if (cta != of_bar) return machine->hazard("cluster", "{} to one block, with a barrier of another", what);
+  if (cta != of_bar)
+    return machine->hazard("cluster", "{} to one block, with a barrier of another", what);
   Mbarrier* b = machine->barrier(*cta, bar, what, true);
   if (!b) return;
   machine->release(b->gathering, me());
   b->gathers_remote |= cta != me().cta;
   std::uint32_t value;
   std::memcpy(&value, src.data, sizeof value);
-  machine->copy_to(*cta, addr, bytes, *b, false, what,
-                   [value, to = machine->memory(*cta, addr)] { std::memcpy(to, &value, sizeof value); });
+  machine->copy_to(*cta, addr, bytes, *b, false, what, [value, to = machine->memory(*cta, addr)] {
+    std::memcpy(to, &value, sizeof value);
+  });
 }
 
 unsigned mapa(unsigned addr, int rank, Site) {
@@ -163,9 +191,11 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
       std::string near;
       for (const auto& g : ranges_)
         if (a + 65536 >= g.begin && a < g.end + 65536)
-          near = fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin), g.allocation->name,
-                             g.end - g.begin);
-      return hazard("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near), nullptr;
+          near =
+              fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin),
+                          g.allocation->name, g.end - g.begin);
+      return hazard("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near),
+             nullptr;
     }
     last_range_ = static_cast<std::size_t>(found - ranges_.begin());
   }
@@ -177,26 +207,32 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
   return g;
 }
 
-void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access by, bool combine) {
+void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access by,
+                           bool combine) {
   by.wave = wave_, by.async = false, by.combined = combine;
-  touch(g.shadow, reinterpret_cast<std::uintptr_t>(p) - g.begin, bytes, write, current->view(), by, g.allocation->name.c_str());
+  touch(g.shadow, reinterpret_cast<std::uintptr_t>(p) - g.begin, bytes, write, current->view(), by,
+        g.allocation->name.c_str());
 }
 
 void load_global(RegisterRun dst, const void* p, int bytes) {
   if (!use_registers(dst, true)) return;
-  if (global_access(p, bytes, false, "ld_global")) std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
-  else std::memset(dst.data, 0xff, static_cast<std::size_t>(bytes));
+  if (global_access(p, bytes, false, "ld_global"))
+    std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
+  else
+    std::memset(dst.data, 0xff, static_cast<std::size_t>(bytes));
 }
 
 void store_global(void* p, RegisterRun src, int bytes, Combine combine) {
   if (!use_registers(src, false)) return;
-  if (global_access(p, bytes, true, combine.into ? "red" : "st_global", combine.into)) combine.put(p, src.data, bytes);
+  if (global_access(p, bytes, true, combine.into ? "red" : "st_global", combine.into))
+    combine.put(p, src.data, bytes);
   if (combine.into) machine->wake_all(machine->flag_waiters);
 }
 
 void Combine::put(void* to, const void* from, int count) const {
   if (!into) std::memcpy(to, from, static_cast<std::size_t>(count));
-  for (int at = 0; into && at < count; at += bytes) into(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);
+  for (int at = 0; into && at < count; at += bytes)
+    into(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);
 }
 
 // Flags. What a thread knows when it signals belongs to whoever waits for the flag.
@@ -246,19 +282,25 @@ Epoch Groups::flush_but(int newest) {
 
 void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
   Thread& t = me();
-  if (bytes != 4 && bytes != 8 && bytes != 16) return machine->hazard("alignment", "cp_async of {} bytes", bytes);
+  if (bytes != 4 && bytes != 8 && bytes != 16)
+    return machine->hazard("alignment", "cp_async of {} bytes", bytes);
   if (!machine->locate(smem, bytes, false, "cp_async")) return;
   if (pred && !global_access(g, bytes, false, "cp_async")) return;
-  const Access a = access_by(t.actor_of(Thread::kCopies, "cp.async of thread"), t.copies.committed + 1, self->line);
+  const Access a = access_by(t.actor_of(Thread::kCopies, "cp.async of thread"),
+                             t.copies.committed + 1, self->line);
   machine->touch(t.cta->shadow, smem, bytes, true, t.view(), a, "cp_async");
   count_banks(t, smem, bytes);
   t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<std::size_t>(bytes), pred] {
-    if (pred) std::memcpy(dst, g, n);
-    else std::memset(dst, 0, n);
+    if (pred)
+      std::memcpy(dst, g, n);
+    else
+      std::memset(dst, 0, n);
   });
 }
 
-void cp_async_commit(Site) { ++me().copies.committed; }
+void cp_async_commit(Site) {
+  ++me().copies.committed;
+}
 
 void copy_async_wait(int n) {
   Thread& t = me();

@@ -1,23 +1,29 @@
-// A thread's registers, instrumented: WL_REG arrays know which elements hold a value and which are lent to wgmma, and the
-// machine reports an access that the GPU would not define, with the line of the text.
+// A thread's registers, instrumented: WL_REG arrays know which elements hold a value and which are
+// lent to wgmma, and the machine reports an access that the GPU would not define, with the line of
+// the text.
 #pragma once
+
 namespace wl::emu {
 // An argument that brings the line it was written on.
 template <class T> struct Here {
   T value;
   int line;
+
   Here(T given, int at = __builtin_LINE()) : value(given), line(at) { self->line = at; }
 };
+
 using Index = Here<long long>;
 
 template <class T> class ElementRef {
  public:
   ElementRef(RegisterState& state, T* data, Index i) : state_(state), data_(data), i_(i) {}
+
   operator T() const {
     const bool inside = touch();
     if (!inside || state_.owners || !state_.filled[i_.value]) register_bad(state_, i_.value, false);
     return data_[inside ? i_.value : 0];
   }
+
   const ElementRef& operator=(T value) const {
     const bool inside = touch();
     if (!inside || state_.owners) register_bad(state_, i_.value, true);
@@ -26,10 +32,16 @@ template <class T> class ElementRef {
     state_.filled[i_.value] = true;
     return *this;
   }
-  const ElementRef& operator=(const ElementRef& other) const { return *this = static_cast<T>(other); }
+
+  const ElementRef& operator=(const ElementRef& other) const {
+    return *this = static_cast<T>(other);
+  }
+
   ElementRef(const ElementRef&) = default;
-#define WL_COMPOUND(op) \
-  template <class U> const ElementRef& operator op##=(U x) const { return *this = static_cast<T>(static_cast<T>(*this) op x); }
+#define WL_COMPOUND(op)                                            \
+  template <class U> const ElementRef& operator op##=(U x) const { \
+    return *this = static_cast<T>(static_cast<T>(*this) op x);     \
+  }
   WL_COMPOUND(+)
   WL_COMPOUND(-)
   WL_COMPOUND(*)
@@ -42,6 +54,7 @@ template <class T> class ElementRef {
     state_.loose = true;
     return i_.value >= 0 && i_.value < state_.n;
   }
+
   RegisterState& state_;
   T* data_;
   Index i_;
@@ -52,17 +65,22 @@ template <class T> struct Handle {
   T* data;
   RegisterState* state;
   int at;
+
   RegisterRun run(int count) const { return RegisterRun{data, state, at, count}; }
 };
 
 template <class T, int N> class Registers {
  public:
   explicit Registers(const char* name) : state_{name, N, filled_} {}
+
   Registers(const Registers&) = delete;
+
   ~Registers() {
     if (state_.owners) registers_gone(state_);
   }
+
   ElementRef<T> operator[](Index i) { return ElementRef<T>(state_, data_, i); }
+
   Handle<T> handle(int i) { return Handle<T>{data_ + i, &state_, i}; }
 
  private:
@@ -71,6 +89,9 @@ template <class T, int N> class Registers {
   RegisterState state_;
 };
 }  // namespace wl::emu
+
 namespace wl {
-template <class T, int N> emu::Handle<T> at(emu::Registers<T, N>& r, int i) { return r.handle(i); }
+template <class T, int N> emu::Handle<T> at(emu::Registers<T, N>& r, int i) {
+  return r.handle(i);
+}
 }  // namespace wl

@@ -1,8 +1,10 @@
-// What is known of each 4 bytes of shared memory or of a writable allocation: who wrote them last, who has read them since, which
-// bytes hold a value. Sixteen bytes share one cell for as long as every access is to all of them.
+// What is known of each 4 bytes of shared memory or of a writable allocation: who wrote them last,
+// who has read them since, which bytes hold a value. Sixteen bytes share one cell for as long as
+// every access is to all of them.
 #pragma once
 #include <array>
 #include "clock.h"
+
 namespace wl::emu {
 struct Access {
   Epoch epoch = 0;
@@ -30,12 +32,15 @@ struct Cell {
 struct Conflict {
   const char *kind, *text;
 };
-inline constexpr Conflict kRaceWithWrite = {"race", " unordered with the write by "},
-                          kRaceWithRead = {"race", " unordered with the read by "},
-                          kUnfenced = {"proxy-fence", " asynchronously, without fence_async_shared after the write by "},
-                          kUnfencedRead = {"proxy-fence", " asynchronously, without fence_async_shared after the read by "},
-                          kUninitialised = {"uninitialised", ", which was never written"},
-                          kBarrier = {"mbarrier", ", which holds an mbarrier"};
+
+inline constexpr Conflict
+    kRaceWithWrite = {"race", " unordered with the write by "},
+    kRaceWithRead = {"race", " unordered with the read by "},
+    kUnfenced = {"proxy-fence", " asynchronously, without fence_async_shared after the write by "},
+    kUnfencedRead = {"proxy-fence",
+                     " asynchronously, without fence_async_shared after the read by "},
+    kUninitialised = {"uninitialised", ", which was never written"},
+    kBarrier = {"mbarrier", ", which holds an mbarrier"};
 
 class Shadow {
  public:
@@ -46,13 +51,16 @@ class Shadow {
     more_.assign(1, {});
   }
 
-  // The cell of sixteen bytes from 16 i on, or null where its four have gone apart; cell i of four bytes, which so goes apart.
+  // The cell of sixteen bytes from 16 i on, or null where its four have gone apart; cell i of four
+  // bytes, which so goes apart.
   Cell* alike(std::size_t i) { return apart_[i] > 0 ? nullptr : &alike_[i]; }
+
   Cell& cell(std::size_t i) {
     std::int32_t& at = apart_[i / 4];
     if (at <= 0) part(alike_[i / 4], at);
     return cells_[static_cast<std::size_t>(at)][i % 4];
   }
+
   // The sixteen bytes have been written at once: their cells are alike again.
   void unite(std::size_t i) {
     std::int32_t& at = apart_[i];
@@ -66,16 +74,20 @@ class Shadow {
   struct Found {
     const Conflict* conflict = nullptr;
     Access other;
+
     void operator()(const Conflict& what, const Access& with) {
       if (!conflict) *this = {&what, with};
     }
   };
+
   Found read(Cell& c, std::uint8_t mask, const View& view, const Access& me) {
     Found report;
     for (const Access& w : c.write) {
       if (!(w.mask & mask)) continue;
-      if (!before(w, view, me)) report(kRaceWithWrite, w);
-      else if (me.async && !w.async && !view.sees_fenced(w.actor, w.epoch)) report(kUnfenced, w);
+      if (!before(w, view, me))
+        report(kRaceWithWrite, w);
+      else if (me.async && !w.async && !view.sees_fenced(w.actor, w.epoch))
+        report(kUnfenced, w);
     }
     if (c.barrier) report(kBarrier, {});
     if ((c.filled & mask) != mask) report(kUninitialised, {});
@@ -87,8 +99,10 @@ class Shadow {
     Found report;
     auto replace = [&](Access& a, bool was_write) {
       if (!(a.mask & mask)) return;
-      if (!(a.combined && me.combined) && !before(a, view, me)) report(was_write ? kRaceWithWrite : kRaceWithRead, a);
-      else if (me.async && !a.async && !view.sees_fenced(a.actor, a.epoch)) report(was_write ? kUnfenced : kUnfencedRead, a);
+      if (!(a.combined && me.combined) && !before(a, view, me))
+        report(was_write ? kRaceWithWrite : kRaceWithRead, a);
+      else if (me.async && !a.async && !view.sees_fenced(a.actor, a.epoch))
+        report(was_write ? kUnfenced : kUnfencedRead, a);
       a.mask = static_cast<std::uint8_t>(a.mask & ~mask);
     };
     for (Access& w : c.write) replace(w, true);
@@ -99,7 +113,9 @@ class Shadow {
     }
     if (c.barrier) report(kBarrier, {});
     if (me.combined && (c.filled & mask) != mask) report(kUninitialised, {});
-    Access& slot = !c.write[0].mask ? c.write[0] : !c.write[1].mask ? c.write[1] : c.write[c.write[0].epoch > c.write[1].epoch];
+    Access& slot = !c.write[0].mask   ? c.write[0]
+                   : !c.write[1].mask ? c.write[1]
+                                      : c.write[c.write[0].epoch > c.write[1].epoch];
     slot = me;
     slot.mask = mask;
     c.filled |= mask;
@@ -116,7 +132,8 @@ class Shadow {
     std::swap(four[0], all);  // with its list: there are never more lists than words
     for (int i = 1; i < 4; ++i) {
       four[i].more = std::exchange(four[i], four[0]).more;
-      if ((four[i].more || !more_[four[0].more].empty()) && has_list(four[i])) more_[four[i].more] = more_[four[0].more];
+      if ((four[i].more || !more_[four[0].more].empty()) && has_list(four[i]))
+        more_[four[i].more] = more_[four[0].more];
     }
   }
 
@@ -125,15 +142,19 @@ class Shadow {
   }
 
   bool has_list(Cell& c) {  // made where there is room for one
-    if (!c.more && more_.size() < 65535) more_.emplace_back(), c.more = static_cast<std::uint16_t>(more_.size() - 1);
+    if (!c.more && more_.size() < 65535)
+      more_.emplace_back(), c.more = static_cast<std::uint16_t>(more_.size() - 1);
     return c.more;
   }
 
   void add_reader(Cell& c, std::uint8_t mask, const View& view, Access me) {
     me.mask = mask;
     Access* free = nullptr;
-    const auto tells = [&](const Access& r) { return r.wave != me.wave && (r.mask & mask) == mask; };  // of any later write
-    if (std::ranges::any_of(c.read, tells) || (c.more && std::ranges::any_of(more_[c.more], tells))) return;
+    const auto tells = [&](const Access& r) {
+      return r.wave != me.wave && (r.mask & mask) == mask;
+    };  // of any later write
+    if (std::ranges::any_of(c.read, tells) || (c.more && std::ranges::any_of(more_[c.more], tells)))
+      return;
     const auto again = [&](Access& r) {  // the same reader
       const bool same = r.mask && r.wave == me.wave && r.actor == me.actor && r.async == me.async;
       if (same) r.mask |= mask, r.epoch = me.epoch, r.line = me.line;
@@ -153,7 +174,8 @@ class Shadow {
   }
 
   std::vector<Cell> alike_;          // one for sixteen bytes
-  std::vector<std::int32_t> apart_;  // for sixteen bytes: their place in cells_, negative while alike, 0 before it is needed
+  std::vector<std::int32_t> apart_;  // for sixteen bytes: their place in cells_, negative while
+                                     // alike, 0 before it is needed
   std::vector<std::array<Cell, 4>> cells_;
   std::vector<std::vector<Access>> more_;
 };

@@ -1,5 +1,6 @@
 // The copy engine: boxes of tensor maps, bulk groups, and the fence between the proxies.
 #include "machine.h"
+
 namespace wl::emu {
 namespace {
 int box_bytes(const TensorMap& m) {
@@ -12,17 +13,23 @@ int box_bytes(const TensorMap& m) {
 bool check_map(const TensorMap& m, unsigned smem, const Coordinates& c, const char* what) {
   std::string wrong;
   const int inner = m.box[0] * m.element_bytes;
-  if (m.rank != c.rank) wrong = fmt::format("the map has rank {}, the copy {}", m.rank, c.rank);
-  else if (inner % 16) wrong = fmt::format("the box's rows are {} bytes, no multiple of 16", inner);
-  else if (m.swizzle && inner > swizzle_width(m.swizzle)) wrong = "the box's rows are wider than the swizzle";
+  if (m.rank != c.rank)
+    wrong = fmt::format("the map has rank {}, the copy {}", m.rank, c.rank);
+  else if (inner % 16)
+    wrong = fmt::format("the box's rows are {} bytes, no multiple of 16", inner);
+  else if (m.swizzle && inner > swizzle_width(m.swizzle))
+    wrong = "the box's rows are wider than the swizzle";
   else if (c[0] * m.element_bytes % 16)
     wrong = fmt::format("the box starts at element {} of a row, no multiple of 16 bytes", c[0]);
-  else if (reinterpret_cast<std::uintptr_t>(m.base) % 16) wrong = "the tensor is not aligned to 16 bytes";
+  else if (reinterpret_cast<std::uintptr_t>(m.base) % 16)
+    wrong = "the tensor is not aligned to 16 bytes";
   else if (smem % (static_cast<unsigned>(swizzle_width(m.swizzle)) * 8))
     wrong = fmt::format("shared address {} is not aligned for the swizzle", smem);
   for (int d = 0; d < c.rank && wrong.empty(); ++d) {
-    if (m.box[d] < 1 || m.box[d] > 256) wrong = fmt::format("a box side is {}", m.box[d]);
-    else if (d && m.strides[d] % 16) wrong = "a stride is no multiple of 16 bytes";
+    if (m.box[d] < 1 || m.box[d] > 256)
+      wrong = fmt::format("a box side is {}", m.box[d]);
+    else if (d && m.strides[d] % 16)
+      wrong = "a stride is no multiple of 16 bytes";
   }
   if (!wrong.empty()) machine->hazard("tensor-map", "{}: {}", what, wrong);
   return wrong.empty();
@@ -48,7 +55,8 @@ void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, con
       const std::int64_t first = std::clamp<std::int64_t>(-x0, 0, count);
       const std::int64_t last = inside ? std::clamp<std::int64_t>(m.dims[0] - x0, 0, count) : 0;
       char* g = static_cast<char*>(m.base) + row + x0 * m.element_bytes;
-      piece(addr, g, static_cast<int>(first) * m.element_bytes, static_cast<int>(std::max(first, last)) * m.element_bytes);
+      piece(addr, g, static_cast<int>(first) * m.element_bytes,
+            static_cast<int>(std::max(first, last)) * m.element_bytes);
     }
     offset += static_cast<unsigned>(inner);
     int d = 1;
@@ -58,11 +66,12 @@ void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, con
 }
 
 // The box is read or written; false where the tensor is no memory of the launch.
-bool touch_box(const TensorMap& m, unsigned smem, const Coordinates& c, bool write, const Access& by, bool combine,
-               const char* what) {
+bool touch_box(const TensorMap& m, unsigned smem, const Coordinates& c, bool write,
+               const Access& by, bool combine, const char* what) {
   std::int64_t bytes = m.dims[0] * m.element_bytes;
   for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
-  GlobalRange* g = machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), write, what);
+  GlobalRange* g = machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)),
+                                 write, what);
   if (g && !g->shadow.empty())
     for_each_piece(m, smem, c, [&](unsigned, const char* p, int first, int last) {
       if (last > first) machine->touch_global(*g, p + first, last - first, write, by, combine);
@@ -70,7 +79,9 @@ bool touch_box(const TensorMap& m, unsigned smem, const Coordinates& c, bool wri
   return g != nullptr;
 }
 }  // namespace
-void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, const Coordinates& c) {
+
+void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask,
+                 const Coordinates& c) {
   Thread& t = me();
   const char* what = mask < 0 ? "tma_load" : "tma_load_multicast";
   if (!check_map(map, smem, c, what)) return;
@@ -79,7 +90,9 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
   if (!machine->locate(at, bytes, false, what)) return;
   if (!touch_box(map, smem, c, false, t.access(), false, what)) return;
   for (Cta& cta : machine->ctas) {
-    if (cta.cluster_barrier != t.cta->cluster_barrier || (mask < 0 ? &cta != t.cta : !(mask >> cta.rank & 1))) continue;
+    if (cta.cluster_barrier != t.cta->cluster_barrier ||
+        (mask < 0 ? &cta != t.cta : !(mask >> cta.rank & 1)))
+      continue;
     unsigned remote = smem | static_cast<unsigned>(cta.rank + 1) << 24;
     if (&cta != t.cta && !machine->locate(remote, bytes, true, what)) continue;
     Mbarrier* b = machine->barrier(cta, bar, what, true);
@@ -88,7 +101,8 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
       for_each_piece(map, smem, c, [&](unsigned addr, const char* g, int first, int last) {
         std::uint8_t* dst = machine->memory(*to, addr);
         if (last - first < 16) std::memset(dst, 0, 16);
-        if (last > first) std::memcpy(dst + first, g + first, static_cast<std::size_t>(last - first));
+        if (last > first)
+          std::memcpy(dst + first, g + first, static_cast<std::size_t>(last - first));
         for (int word = 0; map.tf32 && word < 16; word += 4) {
           float x;
           std::memcpy(&x, dst + word, 4);
@@ -100,9 +114,10 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask, co
   }
 }
 
-void Machine::copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_engine, const char* what,
-                      std::function<void()> carry_out) {
-  touch(cta.shadow, at, bytes, true, current->view(), access_by(b.actor, b.phase + 1, self->line, by_engine), what);
+void Machine::copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_engine,
+                      const char* what, std::function<void()> carry_out) {
+  touch(cta.shadow, at, bytes, true, current->view(),
+        access_by(b.actor, b.phase + 1, self->line, by_engine), what);
   b.copied_phase = std::max(b.copied_phase, b.phase + 1);
   b.copy_line = self->line;
   pending.push_back({std::move(carry_out), &b, b.phase, bytes, self->line, current});
@@ -115,8 +130,10 @@ void Machine::finish_copy(std::size_t i) {
   copy.carry_out();
   Mbarrier& b = *copy.bar;
   if (b.phase != copy.phase)
-    hazard_of(copy.issuer, "mbarrier", "the barrier's phase completed before the copy issued in it: too few bytes were expected",
-              copy.line, b.init_line);
+    hazard_of(
+        copy.issuer, "mbarrier",
+        "the barrier's phase completed before the copy issued in it: too few bytes were expected",
+        copy.line, b.init_line);
   b.gathering.raise(b.actor, b.phase + 1, b.phase + 1);
   b.tx -= copy.bytes;
   complete_if_done(b, copy.line);
@@ -128,7 +145,8 @@ void tensor_store(const TensorMap& map, unsigned smem, const Coordinates& c, Com
   const int bytes = box_bytes(map);
   if (!machine->locate(smem, bytes, false, "tma_store")) return;
   const auto by = [&](Thread::Own part) {
-    return access_by(t.actor_of(part, "the bulk store of thread"), t.stores.committed + 1, self->line, true);
+    return access_by(t.actor_of(part, "the bulk store of thread"), t.stores.committed + 1,
+                     self->line, true);
   };
   if (!touch_box(map, smem, c, true, by(Thread::kBulkWrites), combine.into, "tma_store")) return;
   machine->touch(t.cta->shadow, smem, bytes, false, t.view(), by(Thread::kBulkReads), "tma_store");
@@ -139,7 +157,9 @@ void tensor_store(const TensorMap& map, unsigned smem, const Coordinates& c, Com
   });
 }
 
-void bulk_commit(Site) { ++me().stores.committed; }
+void bulk_commit(Site) {
+  ++me().stores.committed;
+}
 
 void bulk_wait(int n, bool read) {
   Thread& t = me();
@@ -151,7 +171,8 @@ void bulk_wait(int n, bool read) {
   writes.known = writes.fenced = t.stores.waited;
 }
 
-// Everything this thread did so far, and the cp.async copies it has waited for, becomes visible to the async proxy.
+// Everything this thread did so far, and the cp.async copies it has waited for, becomes visible to
+// the async proxy.
 void fence_async_shared(Site) {
   Thread& t = me();
   for (Private& p : t.own) p.fenced = p.known;

@@ -1,21 +1,28 @@
-// wgmma: collected from a warpgroup's 128 threads, carried out in order between the last's issue and the first wait for it.
+// wgmma: collected from a warpgroup's 128 threads, carried out in order between the last's issue
+// and the first wait for it.
 #include "machine.h"
+
 namespace wl::emu {
 namespace {
 struct Descriptor {
   unsigned start, lbo, sbo;
   int mode;
+
   explicit Descriptor(unsigned long long d) : mode(static_cast<int>(d >> 62)) {
-    for (unsigned* field : {&start, &lbo, &sbo}) *field = static_cast<unsigned>(d & 0x3fff) << 4, d >>= 16;
+    for (unsigned* field : {&start, &lbo, &sbo})
+      *field = static_cast<unsigned>(d & 0x3fff) << 4, d >>= 16;
   }
 };
 
-// Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major, (mn.., k) when MN-major. They
-// lie in lines of bytes, a row's 32 along k or one k's along the rows, eight lines to a group and W bytes to a chunk.
-void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major, const auto& piece) {
+// Calls piece(address, mn, k) for every 16 bytes of the operand: elements (mn, k..) when K-major,
+// (mn.., k) when MN-major. They lie in lines of bytes, a row's 32 along k or one k's along the
+// rows, eight lines to a group and W bytes to a chunk.
+void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major,
+                    const auto& piece) {
   const auto w = static_cast<unsigned>(swizzle_width(d.mode));
   const int lines = mn_major ? 16 : rows, bytes = mn_major ? rows * element_bytes : 32;
-  const auto [chunks, groups] = mn_major && !d.mode ? std::pair(d.sbo, d.lbo) : std::pair(d.lbo, d.sbo);
+  const auto [chunks, groups] =
+      mn_major && !d.mode ? std::pair(d.sbo, d.lbo) : std::pair(d.lbo, d.sbo);
   for (int l = 0; l < lines; ++l)
     for (int b = 0; b < bytes; b += 16) {
       const auto line = static_cast<unsigned>(l), byte = static_cast<unsigned>(b);
@@ -26,42 +33,54 @@ void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_ma
 }
 
 bool inside(unsigned addr) {
-  return addr >= kSharedBase && addr + 16 <= kSharedBase + static_cast<unsigned>(machine->launch().shared_bytes);
+  return addr >= kSharedBase &&
+         addr + 16 <= kSharedBase + static_cast<unsigned>(machine->launch().shared_bytes);
 }
 
 // The smallest of several clocks: what all of them know.
 struct Meet {
   std::vector<Seen> least;
   View view;
+
   explicit Meet(const std::vector<Clock>& clocks) : view(clocks[0]) {
     if (clocks.size() == 1) return;
-    for (const auto& c : clocks) view.seen = view.seen.first(std::min(view.seen.size(), View(c).seen.size()));
+    for (const auto& c : clocks)
+      view.seen = view.seen.first(std::min(view.seen.size(), View(c).seen.size()));
     least.assign(view.seen.begin(), view.seen.end());
     for (const auto& c : clocks)  // every step of every wgmma comes through here
       for (std::size_t i = 0; i < least.size(); ++i)
-        least[i] = {std::min(least[i].known, (*c)[i].known), std::min(least[i].fenced, (*c)[i].fenced)};
+        least[i] = {std::min(least[i].known, (*c)[i].known),
+                    std::min(least[i].fenced, (*c)[i].fenced)};
     view.seen = least;
   }
 };
 
-// Lends registers [at, at + count) to `group`; chaining on exactly the same range is free of fences.
+// Lends registers [at, at + count) to `group`; chaining on exactly the same range is free of
+// fences.
 void lend(const RegisterRun& r, bool input, Epoch group) {
   RegisterState* s = r.state;
   if (!s) return;
-  if (r.at < 0 || r.at + r.count > s->n) return machine->hazard("registers", "wgmma uses registers outside {}", s->name);
+  if (r.at < 0 || r.at + r.count > s->n)
+    return machine->hazard("registers", "wgmma uses registers outside {}", s->name);
   if (self->wgmma_fences == 0 || s->touched > self->wgmma_fences)
     machine->hazard("wgmma-fence", "{} was accessed after the last wgmma_fence", s->name);
-  else if (s->loose && !input) machine->hazard("wgmma-fence", "{} was accessed after the last wgmma_fence_regs", s->name);
+  else if (s->loose && !input)
+    machine->hazard("wgmma-fence", "{} was accessed after the last wgmma_fence_regs", s->name);
   drop_owners(*s, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   RegisterState::Owner* same = nullptr;
   for (auto* o = s->owner; o < s->owner + s->owners; ++o) {
-    if (o->begin == r.at && o->end == r.at + r.count && o->input == input) same = o;
+    if (o->begin == r.at && o->end == r.at + r.count && o->input == input)
+      same = o;
     else if (o->begin < r.at + r.count && r.at < o->end && !(o->input && input))
-      machine->hazard("wgmma-registers", "{} is used by two wgmma of different shape at once", s->name);
+      machine->hazard("wgmma-registers", "{} is used by two wgmma of different shape at once",
+                      s->name);
   }
-  if (same) same->group = group;
-  else if (s->owners < RegisterState::kOwners) s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
-  else machine->hazard("wgmma-registers", "too many wgmma ranges in {}", s->name);
+  if (same)
+    same->group = group;
+  else if (s->owners < RegisterState::kOwners)
+    s->owner[s->owners++] = {r.at, r.at + r.count, group, input};
+  else
+    machine->hazard("wgmma-registers", "too many wgmma ranges in {}", s->name);
 }
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
@@ -70,15 +89,18 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
   const std::uint8_t* memory = g.cta->memory.data();
   static float a[64 * 32], b[32 * 256], piece[16], row[256];
   // An operand, element (r, kk) to out[r · by_row + kk · by_k].
-  const auto gather = [&](unsigned long long d, int rows, bool mn_major, float* out, int by_row, int by_k) {
+  const auto gather = [&](unsigned long long d, int rows, bool mn_major, float* out, int by_row,
+                          int by_k) {
     for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int r, int kk) {
       if (!inside(addr)) return;
       decode(w.type, memory + addr, 16 / bytes, piece);
-      for (int i = 0; i < 16 / bytes; ++i) out[r * by_row + kk * by_k + i * (mn_major ? by_row : by_k)] = piece[i];
+      for (int i = 0; i < 16 / bytes; ++i)
+        out[r * by_row + kk * by_k + i * (mn_major ? by_row : by_k)] = piece[i];
     });
   };
   if (!w.a_in_registers) gather(w.a, 64, w.transposed_a, a, k, 1);
-  for (int t = 0; w.a_in_registers && t < 128; ++t) place_a(w.type, op.a[t].data, t % 32, a + t / 32 * 16 * k);
+  for (int t = 0; w.a_in_registers && t < 128; ++t)
+    place_a(w.type, op.a[t].data, t % 32, a + t / 32 * 16 * k);
   gather(w.b, n, w.transposed_b, b, 1, n);
   // Row by row: four threads of a warp hold it, two neighbouring columns of every eight each.
   for (int m = 0; m < 64; ++m) {
@@ -86,9 +108,12 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
     auto for_each_sum = [&](auto f) {
       for (int q = 0; q < 4; ++q)
         for (int j = 0; j < n / 8; ++j)
-          for (int e = 0; e < 2; ++e) f(static_cast<float*>(op.acc[first + q].data) + half + 4 * j + e, row[8 * j + 2 * q + e]);
+          for (int e = 0; e < 2; ++e)
+            f(static_cast<float*>(op.acc[first + q].data) + half + 4 * j + e,
+              row[8 * j + 2 * q + e]);
     };
-    add_product(w.type, w.accumulate, for_each_sum, [&] { accumulate_row(row, a + m * k, b, n, k); });
+    add_product(w.type, w.accumulate, for_each_sum,
+                [&] { accumulate_row(row, a + m * k, b, n, k); });
   }
 }
 
@@ -100,8 +125,10 @@ void look_at_operands(Warpgroup& g, WgmmaOp& op) {
   bool outside = false;
   auto look = [&](unsigned long long d, int rows, bool mn_major) {
     for_each_piece(Descriptor(d), rows, bytes, mn_major, [&](unsigned addr, int, int) {
-      if (!inside(addr)) outside = true;
-      else machine->touch(g.cta->shadow, addr, 16, false, known.view, by, "wgmma");
+      if (!inside(addr))
+        outside = true;
+      else
+        machine->touch(g.cta->shadow, addr, 16, false, known.view, by, "wgmma");
     });
   };
   if (!op.op.a_in_registers) look(op.op.a, 64, op.op.transposed_a);
@@ -117,9 +144,13 @@ void run_until(Warpgroup& g, std::uint64_t end) {
   }
 }
 }  // namespace
-void wgmma_fence(Site) { ++self->wgmma_fences; }
 
-// wgmma_fence_regs: ordinary accesses stay on their side of it, so it counts as one where wgmma_fence is concerned.
+void wgmma_fence(Site) {
+  ++self->wgmma_fences;
+}
+
+// wgmma_fence_regs: ordinary accesses stay on their side of it, so it counts as one where
+// wgmma_fence is concerned.
 void wgmma_pin(RegisterRun r) {
   RegisterState* s = r.state;
   if (!s) return;
@@ -148,7 +179,8 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
     for (;;) machine->suspend("a warpgroup that has diverged");
   }
   bool* const filled = acc.state ? acc.state->filled + acc.at : nullptr;
-  const int held = acc.state && acc.at >= 0 ? std::clamp(acc.state->n - acc.at, 0, acc.count) : 0;  // lend() reports the rest
+  const int held = acc.state && acc.at >= 0 ? std::clamp(acc.state->n - acc.at, 0, acc.count)
+                                            : 0;  // lend() reports the rest
   if (w.accumulate && held)
     if (const void* missing = std::memchr(filled, false, static_cast<std::size_t>(held)))
       register_bad(*acc.state, static_cast<const bool*>(missing) - acc.state->filled, false);
@@ -170,7 +202,8 @@ void wgmma_commit(Site) {
   Warpgroup& g = *t.group;
   ++t.wgmma_groups;
   t.wgmma_open = false;
-  if (g.group_end.size() < t.wgmma_groups) g.group_end.push_back(t.wgmma_ops);
+  if (g.group_end.size() < t.wgmma_groups)
+    g.group_end.push_back(t.wgmma_ops);
   else if (g.group_end[t.wgmma_groups - 1] != t.wgmma_ops)
     machine->hazard("divergence", "threads of a warpgroup commit different groups of wgmma");
 }
@@ -181,7 +214,8 @@ void wgmma_wait(int n) {
   if (t.wgmma_groups <= static_cast<Epoch>(n)) return;
   const Epoch upto = t.wgmma_groups - static_cast<Epoch>(n);
   const std::uint64_t end = g.group_end[upto - 1];
-  for (run_until(g, end); g.first < end; run_until(g, end)) machine->suspend("wgmma_wait", &g.waiting);
+  for (run_until(g, end); g.first < end; run_until(g, end))
+    machine->suspend("wgmma_wait", &g.waiting);
   if (upto > self->wgmma_waited) self->wgmma_waited = upto;
   t.base = with_actor(t.base, g.actor, upto);
 }
@@ -191,7 +225,9 @@ void registers_gone(RegisterState& r) {
   drop_owners(r, [](const RegisterState::Owner& o) { return o.group <= self->wgmma_waited; });
   if (r.owners == 0) return;
   Thread& t = me();
-  machine->hazard_of(&t, "wgmma-registers", std::string(r.name) + " goes out of scope while a wgmma may use it", t.wgmma_line);
+  machine->hazard_of(&t, "wgmma-registers",
+                     std::string(r.name) + " goes out of scope while a wgmma may use it",
+                     t.wgmma_line);
   // The operation must not write a dead array: this thread's part goes to a sink.
   static float sink[256];
   for (WgmmaOp& op : t.group->ops)

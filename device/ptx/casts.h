@@ -1,27 +1,42 @@
-// Conversions between float and the element types: to nearest, ties to even; fp8 saturates to its largest finite value.
+// Conversions between float and the element types: to nearest, ties to even; fp8 saturates to its
+// largest finite value.
 #pragma once
+
 namespace wl {
-WL_FN unsigned bits_of(float x) { return __float_as_uint(x); }
-WL_FN float float_of(unsigned bits) { return __uint_as_float(bits); }
+WL_FN unsigned bits_of(float x) {
+  return __float_as_uint(x);
+}
+
+WL_FN float float_of(unsigned bits) {
+  return __uint_as_float(bits);
+}
 }  // namespace wl
+
 #include "exact.h"
+
 namespace wl {
 WL_FN float to_float(f16 x) {
   float r;
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
   return r;
 }
-template <> WL_FN int cast<int>(float x) { return __float2int_rz(x); }
+
+template <> WL_FN int cast<int>(float x) {
+  return __float2int_rz(x);
+}
+
 template <> WL_FN bf16 cast<bf16>(float x) {
   bf16 r;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
   return r;
 }
+
 template <> WL_FN f16 cast<f16>(float x) {
   f16 r;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
   return r;
 }
+
 // 8-bit floats are converted in pairs: the low one of two, beside a zero.
 #define WL_FP8(T)                                                                        \
   WL_FN float to_float(T x) {                                                            \

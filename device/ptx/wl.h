@@ -1,5 +1,5 @@
-// The device interface for NVIDIA GPUs: every function is a thin inline of PTX instructions. docs/device.md is its table.
-// device/emulated/wl.h offers the same names on the host.
+// The device interface for NVIDIA GPUs: every function is a thin inline of PTX instructions.
+// docs/device.md is its table. device/emulated/wl.h offers the same names on the host.
 #pragma once
 // In order of dependence.
 // clang-format off

@@ -1,7 +1,8 @@
 /* Warploom's C interface: run commands, and run bundles inside your own program.
  *
- * A bundle is the folder that `warploom optimize` writes (out/NAME). Its sources can be compiled into a program without any of this;
- * here the bundle is loaded by its path instead, compiled once and kept in the cache folder:
+ * A bundle is the folder that `warploom optimize` writes (out/NAME). Its sources can be compiled
+ * into a program without any of this; here the bundle is loaded by its path instead, compiled once
+ * and kept in the cache folder:
  *
  *   char* outcome = NULL;
  *   const char* search[] = {"optimize", "conv.onnx", "--budget", "60s", "--out", "conv", NULL};
@@ -9,14 +10,16 @@
  *
  *   warploom_bundle* conv = NULL;
  *   if (warploom_load("conv", &conv) != 0) return complain(warploom_error_text());
- *   void* tensors[] = {x, w, y};                      device pointers, or the host's for a CPU bundle
- *   if (warploom_run(conv, tensors, stream) != 0) …   returns at once; `stream` is a cudaStream_t, CUstream or NULL
- *   warploom_unload(conv);
+ *   void* tensors[] = {x, w, y};                      device pointers, or the host's for a CPU
+ * bundle if (warploom_run(conv, tensors, stream) != 0) …   returns at once; `stream` is a
+ * cudaStream_t, CUstream or NULL warploom_unload(conv);
  *
- * Every function that can fail returns 0, or what the command line exits with: 2 bad input, 3 the machine lacks something, 4 no
- * correct kernel was found (docs/errors.md). The last error of the calling thread can then be asked for. Nothing here prints.
+ * Every function that can fail returns 0, or what the command line exits with: 2 bad input, 3 the
+ * machine lacks something, 4 no correct kernel was found (docs/errors.md). The last error of the
+ * calling thread can then be asked for. Nothing here prints.
  *
- * Searching takes the installed program `warploom`: beside this library (../bin), named by WARPLOOM_PROGRAM, or on PATH. */
+ * Searching takes the installed program `warploom`: beside this library (../bin), named by
+ * WARPLOOM_PROGRAM, or on PATH. */
 #ifndef WARPLOOM_WARPLOOM_H
 #define WARPLOOM_WARPLOOM_H
 
@@ -33,8 +36,9 @@
 extern "C" {
 #endif
 
-/* Runs `warploom ARGUMENTS --json` to its end. *json, where not NULL, gets the object it printed, also a failure's; free it by
- * warploom_free. `arguments` ends with NULL. {"show", "conv.onnx", NULL} loads a model and gives its graph. */
+/* Runs `warploom ARGUMENTS --json` to its end. *json, where not NULL, gets the object it printed,
+ * also a failure's; free it by warploom_free. `arguments` ends with NULL. {"show", "conv.onnx",
+ * NULL} loads a model and gives its graph. */
 WARPLOOM_API int warploom_command(const char* const* arguments, char** json);
 WARPLOOM_API void warploom_free(char* text);
 
@@ -50,22 +54,26 @@ typedef struct warploom_tensor {
   int is_output;
 } warploom_tensor;
 
-/* Loads a bundle's folder (or plan.json) for this machine's first visible GPU, or its CPU, as the bundle says. Refuses with
- * wrong-machine where that is of another architecture than the kernels. Constants of the model are kept on the device. */
+/* Loads a bundle's folder (or plan.json) for this machine's first visible GPU, or its CPU, as the
+ * bundle says. Refuses with wrong-machine where that is of another architecture than the kernels.
+ * Constants of the model are kept on the device. */
 WARPLOOM_API int warploom_load(const char* bundle, warploom_bundle** loaded);
 
 /* The tensors to pass, in order: inputs, then outputs. */
 WARPLOOM_API size_t warploom_tensor_count(const warploom_bundle* bundle);
 WARPLOOM_API warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, size_t index);
 
-/* Starts the computation on `stream` (GPU; NULL: the legacy default stream) or computes (CPU). `tensors` has one address for each
- * tensor. The bundle's workspaces are its own, so launches of one loaded bundle must not overlap in time; load it twice for that. One
- * thread at a time; on a GPU one that has the device's primary context, as every thread has that called the CUDA runtime. */
+/* Starts the computation on `stream` (GPU; NULL: the legacy default stream) or computes (CPU).
+ * `tensors` has one address for each tensor. The bundle's workspaces are its own, so launches of
+ * one loaded bundle must not overlap in time; load it twice for that. One thread at a time; on a
+ * GPU one that has the device's primary context, as every thread has that called the CUDA runtime.
+ */
 WARPLOOM_API int warploom_run(warploom_bundle* bundle, void* const* tensors, void* stream);
 /* After its launches are done. NULL: nothing. */
 WARPLOOM_API void warploom_unload(warploom_bundle* bundle);
 
-/* The calling thread's last error: its stable code ("plan-invalid"), and several lines for a person. "" before any. */
+/* The calling thread's last error: its stable code ("plan-invalid"), and several lines for a
+ * person. "" before any. */
 WARPLOOM_API const char* warploom_error_code(void);
 WARPLOOM_API const char* warploom_error_text(void);
 WARPLOOM_API const char* warploom_version(void);

@@ -1,4 +1,5 @@
-// The C interface (include/warploom/warploom.h) on the runtime room: bundles are loaded here, commands run as processes.
+// The C interface (include/warploom/warploom.h) on the runtime room: bundles are loaded here,
+// commands run as processes.
 #include <dlfcn.h>
 #include <cstdlib>
 #include "base/file.h"
@@ -14,6 +15,7 @@ struct warploom_bundle {
   std::vector<void*> bound;  // what `call` computes on
   runtime::Call call;
 };
+
 namespace {
 thread_local std::string last_code, last_text;
 
@@ -22,6 +24,7 @@ int noted(const Error& error) {
   last_text = describe(error);
   return exit_status(error.code);
 }
+
 // What `work` returns, as a status; nothing is thrown across the interface.
 int status_of(const auto& work) {
   const Status done = guarded(work);
@@ -33,7 +36,8 @@ std::string program() {
   Dl_info here{};
   std::error_code ignored;
   if (::dladdr(reinterpret_cast<const void*>(&noted), &here) != 0) {
-    const fs::path beside = fs::path(here.dli_fname).parent_path().parent_path() / "bin" / "warploom";
+    const fs::path beside =
+        fs::path(here.dli_fname).parent_path().parent_path() / "bin" / "warploom";
     if (fs::exists(beside, ignored)) return beside.string();
   }
   return find_program("warploom").string();
@@ -42,18 +46,22 @@ std::string program() {
 Status command(const char* const* arguments, std::string& printed) {
   std::vector<std::string> argv = {program()};
   if (argv[0].empty())
-    return fail({ErrorCode::kFileMissing, "the program warploom is not found", "PATH", "the installed program", "",
+    return fail({ErrorCode::kFileMissing, "the program warploom is not found", "PATH",
+                 "the installed program", "",
                  "install it beside the library, or set WARPLOOM_PROGRAM to its path"});
   while (*arguments) argv.emplace_back(*arguments++);
   argv.emplace_back("--json");
-  WARPLOOM_TRY(ProcessResult result, run_process(argv, {.time = std::chrono::hours(24), .output_bytes = std::size_t{1} << 30}));
+  WARPLOOM_TRY(ProcessResult result, run_process(argv, {.time = std::chrono::hours(24),
+                                                        .output_bytes = std::size_t{1} << 30}));
   printed = std::move(result.out);
   if (result.succeeded()) return ok();
   const auto json = nlohmann::json::parse(printed, nullptr, false);
   if (json.is_object() && json.contains("error")) return fail(error_from_json(json["error"]));
-  if (result.exit_status == exit_status(ErrorCode::kInterrupted) && json.is_object()) return ok();  // the best so far
-  return fail({ErrorCode::kInternal, "the program failed without saying why", argv[1], "an object on standard output",
-               result.err.substr(0, 500), "run the command by hand"});
+  if (result.exit_status == exit_status(ErrorCode::kInterrupted) && json.is_object())
+    return ok();  // the best so far
+  return fail({ErrorCode::kInternal, "the program failed without saying why", argv[1],
+               "an object on standard output", result.err.substr(0, 500),
+               "run the command by hand"});
 }
 
 Status run(warploom_bundle& bundle, void* const* addresses, void* stream) {
@@ -67,13 +75,17 @@ Status run(warploom_bundle& bundle, void* const* addresses, void* stream) {
   return bundle.call();
 }
 }  // namespace
+
 int warploom_command(const char* const* arguments, char** json) {
   std::string printed;
   const int status = status_of([&] { return command(arguments, printed); });
   if (json) *json = ::strdup(printed.c_str());
   return status;
 }
-void warploom_free(char* text) { std::free(text); }
+
+void warploom_free(char* text) {
+  std::free(text);
+}
 
 int warploom_load(const char* bundle, warploom_bundle** loaded) {
   return status_of([&]() -> Status {
@@ -83,18 +95,38 @@ int warploom_load(const char* bundle, warploom_bundle** loaded) {
     return ok();
   });
 }
-size_t warploom_tensor_count(const warploom_bundle* bundle) { return bundle->loaded->tensors.size(); }
+
+size_t warploom_tensor_count(const warploom_bundle* bundle) {
+  return bundle->loaded->tensors.size();
+}
+
 warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, size_t index) {
   const runtime::Bundle& loaded = *bundle->loaded;
   const BufferSpec& spec = *loaded.tensors[index];
-  return {spec.name.c_str(), name_of(spec.dtype).data(),        spec.shape.data(),
-          spec.shape.size(), static_cast<size_t>(spec.bytes()), index >= loaded.tensors.size() - loaded.list.outputs.size()};
+  return {spec.name.c_str(),
+          name_of(spec.dtype).data(),
+          spec.shape.data(),
+          spec.shape.size(),
+          static_cast<size_t>(spec.bytes()),
+          index >= loaded.tensors.size() - loaded.list.outputs.size()};
 }
+
 int warploom_run(warploom_bundle* bundle, void* const* tensors, void* stream) {
   return status_of([&] { return run(*bundle, tensors, stream); });
 }
-void warploom_unload(warploom_bundle* bundle) { delete bundle; }
 
-const char* warploom_error_code() { return last_code.c_str(); }
-const char* warploom_error_text() { return last_text.c_str(); }
-const char* warploom_version() { return WARPLOOM_VERSION; }
+void warploom_unload(warploom_bundle* bundle) {
+  delete bundle;
+}
+
+const char* warploom_error_code() {
+  return last_code.c_str();
+}
+
+const char* warploom_error_text() {
+  return last_text.c_str();
+}
+
+const char* warploom_version() {
+  return WARPLOOM_VERSION;
+}

@@ -6,53 +6,68 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/rendered.h"
+
 namespace warploom::archive {
 using nlohmann::json;
-namespace {
-// The end of a record: a hash of all before it, since SQLite notices no bit of a text that a disk has changed.
-std::string ending(std::string_view body) { return fmt::format(R"(,"~":"{:016x}"}})", hash64(body)); }
 
-// A record as its table keeps it. JSON has no infinity, and texts from compilers may hold bytes that are no UTF-8; neither must
-// stop a record.
+namespace {
+// The end of a record: a hash of all before it, since SQLite notices no bit of a text that a disk
+// has changed.
+std::string ending(std::string_view body) {
+  return fmt::format(R"(,"~":"{:016x}"}})", hash64(body));
+}
+
+// A record as its table keeps it. JSON has no infinity, and texts from compilers may hold bytes
+// that are no UTF-8; neither must stop a record.
 std::string text_of(json record) {
   for (json& field : record)
-    if (field.is_number_float() && !std::isfinite(field.get<double>())) field = std::numeric_limits<double>::max();
+    if (field.is_number_float() && !std::isfinite(field.get<double>()))
+      field = std::numeric_limits<double>::max();
   std::string text = record.dump(-1, ' ', false, json::error_handler_t::replace);
   text.pop_back();
   return text + ending(text);
 }
 }  // namespace
+
 template <class Record>
-Result<std::vector<Record>> Archive::select(const std::string& rest, const std::vector<std::string>& values) const {
+Result<std::vector<Record>> Archive::select(const std::string& rest,
+                                            const std::vector<std::string>& values) const {
   WARPLOOM_TRY(const std::vector<std::string> rows, run("SELECT record FROM " + rest, values));
   try {
     std::vector<Record> out;
     for (const std::string& row : rows) {
-      json record = {{"screened_us", 0}, {"known", 0}, {"known_best", ""}};  // which older records lack
+      json record = {
+          {"screened_us", 0}, {"known", 0}, {"known_best", ""}};  // which older records lack
       record.update(json::parse(row));
       out.push_back(record.get<Record>());
     }
     return out;
-  } catch (const json::exception& error) { return damaged(error.what()); }
+  } catch (const json::exception& error) {
+    return damaged(error.what());
+  }
 }
 
 Status Archive::add_problem(const Problem& problem) {
-  WARPLOOM_CHECK(run("INSERT INTO problems (record) VALUES (?) ON CONFLICT (key) DO NOTHING", {text_of(problem)}));
+  WARPLOOM_CHECK(run("INSERT INTO problems (record) VALUES (?) ON CONFLICT (key) DO NOTHING",
+                     {text_of(problem)}));
   return ok();
 }
 
 Status Archive::record(const Candidate& candidate) {
-  // Screening again what was promoted says less than is known, and would take the best away from a search that is killed just then.
+  // Screening again what was promoted says less than is known, and would take the best away from a
+  // search that is killed just then.
   WARPLOOM_CHECK(
       run("INSERT INTO candidates (record) VALUES (?) ON CONFLICT (problem, schedule) DO UPDATE "
-          "SET record=excluded.record, recorded=CURRENT_TIMESTAMP WHERE NOT (stage='promoted' AND excluded.stage='screened' AND "
+          "SET record=excluded.record, recorded=CURRENT_TIMESTAMP WHERE NOT (stage='promoted' AND "
+          "excluded.stage='screened' AND "
           "record ->> 'source_hash' = excluded.record ->> 'source_hash')",
           {text_of(candidate)}));
   return ok();
 }
 
 Result<std::int64_t> Archive::begin_run(const Run& began) {
-  WARPLOOM_TRY(const auto ids, run("INSERT INTO runs (record) VALUES (?) RETURNING id", {text_of(began)}));
+  WARPLOOM_TRY(const auto ids,
+               run("INSERT INTO runs (record) VALUES (?) RETURNING id", {text_of(began)}));
   return std::stoll(ids.at(0));
 }
 
@@ -61,16 +76,19 @@ Status Archive::finish_run(std::int64_t id, const Run& ended) {
   return ok();
 }
 
-Result<std::vector<Problem>> Archive::problems() { return select<Problem>("problems ORDER BY id"); }
+Result<std::vector<Problem>> Archive::problems() {
+  return select<Problem>("problems ORDER BY id");
+}
 
 Result<std::vector<Candidate>> Archive::candidates(const std::string& problem) {
   return select<Candidate>("candidates WHERE problem=? ORDER BY id", {problem});
 }
 
 Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
-  WARPLOOM_TRY(const auto rows, select<Candidate>("candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
-                                                  "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
-                                                  {problem}));
+  WARPLOOM_TRY(const auto rows,
+               select<Candidate>("candidates WHERE problem=? AND stage<>'refused' AND median_us>0 "
+                                 "ORDER BY stage='promoted' DESC, median_us LIMIT 1",
+                                 {problem}));
   return rows.empty() ? std::nullopt : std::optional(rows[0]);
 }
 
@@ -80,12 +98,19 @@ Result<std::vector<Run>> Archive::runs(const std::string& problem) {
 
 // The archive on SQLite: its file, its statements, its errors.
 namespace fs = std::filesystem;
+
 namespace {
 constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 
-// The file and its log go under a new name together: SQLite would otherwise replay the old log into the next archive.
+// The file and its log go under a new name together: SQLite would otherwise replay the old log into
+// the next archive.
 tl::unexpected<Error> moved_aside(const fs::path& path, const std::string& found) {
-  Error error{ErrorCode::kArchiveDamaged, "the archive is damaged", path.string(), "a whole archive", found, ""};
+  Error error{ErrorCode::kArchiveDamaged,
+              "the archive is damaged",
+              path.string(),
+              "a whole archive",
+              found,
+              ""};
   error.remedy = "move the file away; too many damaged ones lie beside it";
   for (int i = 1; i < 10'000; ++i) {
     const std::string target = fmt::format("{}.damaged-{}", path.string(), i);
@@ -94,20 +119,24 @@ tl::unexpected<Error> moved_aside(const fs::path& path, const std::string& found
     fs::rename(path, target, failure);
     for (const char* suffix : {"-wal", "-shm"})
       if (!failure) fs::rename(path.string() + suffix, target + suffix, ignored);
-    error.remedy = failure
-                       ? "move the file away yourself; it could not be renamed: " + failure.message()
-                       : fmt::format("it was moved to {}; run again to start a new one, or name another with --archive", target);
+    error.remedy =
+        failure ? "move the file away yourself; it could not be renamed: " + failure.message()
+                : fmt::format(
+                      "it was moved to {}; run again to start a new one, or name another with "
+                      "--archive",
+                      target);
     break;
   }
   return fail(std::move(error));
 }
 
 tl::unexpected<Error> foreign(const fs::path& path, const std::string& found) {
-  return fail({ErrorCode::kArchiveForeign, "the file is no archive of warploom", path.string(), "an archive, or no file yet",
-               found, "name another file with --archive"});
+  return fail({ErrorCode::kArchiveForeign, "the file is no archive of warploom", path.string(),
+               "an archive, or no file yet", found, "name another file with --archive"});
 }
 
-// Looks at the first bytes before SQLite does, which would call everything that is not its own "not a database".
+// Looks at the first bytes before SQLite does, which would call everything that is not its own "not
+// a database".
 Status look_at_header(const fs::path& path) {
   std::error_code missing;
   const auto size = fs::file_size(path, missing);
@@ -117,40 +146,55 @@ Status look_at_header(const fs::path& path) {
   stream.read(head.data(), head.size());
   const auto got = static_cast<std::size_t>(stream.gcount());
   if (got == 0)
-    return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(), "a readable file", std::strerror(errno),
-                 "check its permissions"});
-  if (std::string_view(head.data(), got) != kMagic.substr(0, got)) return foreign(path, "a file of another kind");
+    return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(),
+                 "a readable file", std::strerror(errno), "check its permissions"});
+  if (std::string_view(head.data(), got) != kMagic.substr(0, got))
+    return foreign(path, "a file of another kind");
   if (size < 100) return moved_aside(path, fmt::format("{} bytes, less than a header", size));
   return ok();
 }
 }  // namespace
+
 tl::unexpected<Error> Archive::damaged(const std::string& found) const {
-  return fail({ErrorCode::kArchiveDamaged, "the archive is damaged", path_.string(), "a whole archive", found});
+  return fail({ErrorCode::kArchiveDamaged, "the archive is damaged", path_.string(),
+               "a whole archive", found});
 }
 
 tl::unexpected<Error> Archive::error_of(int code) const {
   sqlite3* const connection = connection_.get();
-  const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code), place = path_.string();
+  const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code),
+                    place = path_.string();
   const int system = connection ? sqlite3_system_errno(connection) : 0;
   const int primary = code & 0xff;
-  const auto among = [](int value, std::initializer_list<int> list) { return std::ranges::find(list, value) != list.end(); };
-  // SQLite does not always remember why a write failed (it looks at errno again after rolling back), so a write that failed
-  // on an open file counts as a lack of room: the other reasons show when the file is opened.
-  if (primary == SQLITE_FULL || among(code, {SQLITE_IOERR_WRITE, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_FSYNC}) ||
+  const auto among = [](int value, std::initializer_list<int> list) {
+    return std::ranges::find(list, value) != list.end();
+  };
+  // SQLite does not always remember why a write failed (it looks at errno again after rolling
+  // back), so a write that failed on an open file counts as a lack of room: the other reasons show
+  // when the file is opened.
+  if (primary == SQLITE_FULL ||
+      among(code, {SQLITE_IOERR_WRITE, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_FSYNC}) ||
       (primary == SQLITE_IOERR && among(system, {ENOSPC, EDQUOT, EFBIG})))
-    return fail({ErrorCode::kDiskFull, "there is no room to write the archive", place, "free space", found,
-                 "free some space or name an archive elsewhere with --archive; what was recorded before is kept"});
+    return fail({ErrorCode::kDiskFull, "there is no room to write the archive", place, "free space",
+                 found,
+                 "free some space or name an archive elsewhere with --archive; what was recorded "
+                 "before is kept"});
   if (among(primary, {SQLITE_BUSY, SQLITE_LOCKED}))
-    return fail({ErrorCode::kArchiveLocked, "another run holds the archive", place, "a turn to write", found,
+    return fail({ErrorCode::kArchiveLocked, "another run holds the archive", place,
+                 "a turn to write", found,
                  "wait for the other run or name another archive with --archive"});
   // Our statements fit our tables: where SQLite refuses one, the file holds others.
-  if (among(primary, {SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_ERROR, SQLITE_SCHEMA, SQLITE_FORMAT, SQLITE_TOOBIG}))
+  if (among(primary, {SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_ERROR, SQLITE_SCHEMA, SQLITE_FORMAT,
+                      SQLITE_TOOBIG}))
     return damaged(found);
-  if (primary == SQLITE_NOMEM) return fail({ErrorCode::kOutOfMemory, "the archive does not fit in memory", place});
+  if (primary == SQLITE_NOMEM)
+    return fail({ErrorCode::kOutOfMemory, "the archive does not fit in memory", place});
   if (among(primary, {SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_IOERR}))
-    return fail({ErrorCode::kFileUnwritable, "the archive cannot be written", place, "a writable file in a writable folder",
-                 found, "name an archive elsewhere with --archive"});
-  return fail({ErrorCode::kInternal, "the archive's database refused a statement", place, "no error", found});
+    return fail({ErrorCode::kFileUnwritable, "the archive cannot be written", place,
+                 "a writable file in a writable folder", found,
+                 "name an archive elsewhere with --archive"});
+  return fail({ErrorCode::kInternal, "the archive's database refused a statement", place,
+               "no error", found});
 }
 
 Status Archive::execute(const std::string& script) const {
@@ -158,7 +202,8 @@ Status Archive::execute(const std::string& script) const {
   return code == SQLITE_OK ? ok() : error_of(code);
 }
 
-Result<std::vector<std::string>> Archive::run(const std::string& sql, const std::vector<std::string>& values) const {
+Result<std::vector<std::string>> Archive::run(const std::string& sql,
+                                              const std::vector<std::string>& values) const {
   sqlite3_stmt* made = nullptr;
   const int refused = sqlite3_prepare_v2(connection_.get(), sql.c_str(), -1, &made, nullptr);
   if (refused != SQLITE_OK) return error_of(refused);
@@ -182,37 +227,45 @@ Result<std::int64_t> Archive::number(const std::string& sql) const {
 }
 
 Status Archive::set_up() const {
-  // A foreign file must not be touched, so its application id is read before all else: even its tables may be none that this
-  // version of SQLite can read.
+  // A foreign file must not be touched, so its application id is read before all else: even its
+  // tables may be none that this version of SQLite can read.
   WARPLOOM_TRY(const std::int64_t id, number("PRAGMA application_id"));
   const bool fresh = id == 0;
   if (id != kApplicationId) {
-    const auto tables = fresh ? number("SELECT count(*) FROM sqlite_master") : Result<std::int64_t>(1);
+    const auto tables =
+        fresh ? number("SELECT count(*) FROM sqlite_master") : Result<std::int64_t>(1);
     const bool unread = !tables && tables.error().code == ErrorCode::kArchiveDamaged;
-    const auto other = [&] { return number("PRAGMA application_id").value_or(id) != kApplicationId; };  // not made in between
-    if (unread || (tables && *tables > 0 && other())) return foreign(path_, "an SQLite database of another program");
+    const auto other = [&] {
+      return number("PRAGMA application_id").value_or(id) != kApplicationId;
+    };  // not made in between
+    if (unread || (tables && *tables > 0 && other()))
+      return foreign(path_, "an SQLite database of another program");
     if (!tables) return fail(tables.error());
   }
-  WARPLOOM_CHECK(execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
+  WARPLOOM_CHECK(
+      execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
   if (fresh) {  // two processes may make the tables at once: the second finds them made
     WARPLOOM_CHECK(execute("BEGIN IMMEDIATE"));
     const auto already = number("PRAGMA application_id");
     Status made = already ? ok() : fail(already.error());
     if (made && *already != kApplicationId)
       made = execute(resource("archive/schema.sql") +
-                     fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kVersion));
+                     fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId,
+                                 kVersion));
     const Status ended = execute(made ? "COMMIT" : "ROLLBACK");
     return made ? ended : made;
   }
   WARPLOOM_TRY(const std::int64_t version, number("PRAGMA user_version"));
   if (version != kVersion)
-    return fail({ErrorCode::kArchiveVersion, "the archive was written by another version", path_.string(),
-                 fmt::format("version {}", kVersion), fmt::format("version {}", version),
+    return fail({ErrorCode::kArchiveVersion, "the archive was written by another version",
+                 path_.string(), fmt::format("version {}", kVersion),
+                 fmt::format("version {}", version),
                  "use the program that wrote it, or name another archive with --archive"});
   WARPLOOM_TRY(const std::vector<std::string> found, run("PRAGMA integrity_check(1)"));
   if (found.size() != 1 || found[0] != "ok") return damaged(found.empty() ? "no answer" : found[0]);
   for (const char* table : {"problems", "candidates", "runs"}) {
-    WARPLOOM_TRY(const std::vector<std::string> rows, run(fmt::format("SELECT record FROM {}", table)));
+    WARPLOOM_TRY(const std::vector<std::string> rows,
+                 run(fmt::format("SELECT record FROM {}", table)));
     for (const std::string& row : rows) {
       const std::size_t body = row.size() - std::min(ending("").size(), row.size());
       if (row.compare(body, 4, R"(,"~")") == 0 && row.substr(body) != ending(row.substr(0, body)))
@@ -229,16 +282,19 @@ Result<Archive> Archive::open(const fs::path& path, std::chrono::milliseconds lo
   out.path_ = path;
   sqlite3* raw = nullptr;
   const int code =
-      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+      sqlite3_open_v2(path.c_str(), &raw,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   out.connection_.reset(raw, sqlite3_close_v2);
   if (code != SQLITE_OK) return out.error_of(code);
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, static_cast<int>(lock_timeout.count()));
   using Clock = std::chrono::steady_clock;
   Status ready = out.set_up();
-  // SQLite waits for no turn where two that wait could stand in each other's way, as at the change to WAL: it is asked again.
+  // SQLite waits for no turn where two that wait could stand in each other's way, as at the change
+  // to WAL: it is asked again.
   for (const auto until = Clock::now() + lock_timeout;
-       !ready && ready.error().code == ErrorCode::kArchiveLocked && Clock::now() < until; ready = out.set_up())
+       !ready && ready.error().code == ErrorCode::kArchiveLocked && Clock::now() < until;
+       ready = out.set_up())
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   if (ready) return out;
   if (ready.error().code != ErrorCode::kArchiveDamaged) return fail(ready.error());

@@ -1,17 +1,20 @@
-// The archive: every problem, candidate, verdict and run, in one SQLite file that several processes may use at once.
+// The archive: every problem, candidate, verdict and run, in one SQLite file that several processes
+// may use at once.
 //
-// A record is acknowledged when the call that wrote it returns ok(): it is then on the disk (write-ahead log, full
-// synchronisation) and survives kill -9 and a power cut. Two writers take turns; who waits longer than the lock timeout gets
-// archive-locked. A problem's key is a hash of what the search must not confuse: the graph's content, track, target, device.
+// A record is acknowledged when the call that wrote it returns ok(): it is then on the disk
+// (write-ahead log, full synchronisation) and survives kill -9 and a power cut. Two writers take
+// turns; who waits longer than the lock timeout gets archive-locked. A problem's key is a hash of
+// what the search must not confuse: the graph's content, track, target, device.
 //
 //   Result<Archive> archive = Archive::open(path);
 //   archive->add_problem({key, "mm", "fp32", "sm_90a", "NVIDIA H200", text});
-//   archive->record({.problem = key, .schedule = "matmul_wgmma block_m=128 …", .stage = Stage::screened, .median_us = 91.5});
-//   std::optional<Candidate> best = *archive->best(key);
+//   archive->record({.problem = key, .schedule = "matmul_wgmma block_m=128 …", .stage =
+//   Stage::screened, .median_us = 91.5}); std::optional<Candidate> best = *archive->best(key);
 //
-// Opening tells apart what is not ours (archive-foreign), ours of another version (archive-version), and ours but half written
-// or damaged (archive-damaged: the file is moved aside under a new name, never deleted, and the next open starts afresh).
-// Writing fails with disk-full, file-unwritable or archive-locked; what was acknowledged before stays readable.
+// Opening tells apart what is not ours (archive-foreign), ours of another version
+// (archive-version), and ours but half written or damaged (archive-damaged: the file is moved aside
+// under a new name, never deleted, and the next open starts afresh). Writing fails with disk-full,
+// file-unwritable or archive-locked; what was acknowledged before stays readable.
 #pragma once
 #include <chrono>
 #include <filesystem>
@@ -21,6 +24,7 @@
 #include <vector>
 #include "base/error.h"
 struct sqlite3;
+
 namespace warploom::archive {
 inline constexpr std::int32_t kApplicationId = 0x57504c4d;  // "WPLM"
 inline constexpr std::int32_t kVersion = 2;
@@ -32,7 +36,8 @@ struct Problem {
   std::string text;  // the graph, one line a node
 };
 
-// screened: right on sampled outputs and timed; promoted: judged whole in a fresh evaluator; refused: see error.
+// screened: right on sampled outputs and timed; promoted: judged whole in a fresh evaluator;
+// refused: see error.
 enum class Stage : std::uint8_t { refused, screened, promoted };
 
 struct Candidate {
@@ -49,7 +54,8 @@ struct Candidate {
   std::string source_hash = {};
   std::string environment = {};  // compiler, driver, build: what the figures hold for
   nlohmann::json verdict = {};   // the whole verdict
-  double screened_us = 0;        // what proposals went by: the time before it was measured again as a finalist
+  double screened_us =
+      0;  // what proposals went by: the time before it was measured again as a finalist
 };
 
 struct Run {
@@ -57,46 +63,59 @@ struct Run {
   std::uint64_t seed = 0;
   std::string reference;  // the baseline's name
   double reference_us = 0;
-  std::string environment;         // driver, build
-  std::string status = "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
+  std::string environment;  // driver, build
+  std::string status =
+      "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
   int candidates = 0;
   double seconds = 0;
   std::string best = {};  // schedule text
-  // What the search began with, so that its resumption can begin alike: so many of the problem's candidates, the best of them by its text.
+  // What the search began with, so that its resumption can begin alike: so many of the problem's
+  // candidates, the best of them by its text.
   std::size_t known = 0;
   std::string known_best = {};
   double budget_seconds = 0;  // 0: something else ended it, or an older program
 };
 
-// A record is kept as JSON; what SQL asks about it are columns that resources/archive/schema.sql derives.
-NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"}, {Stage::screened, "screened"}, {Stage::promoted, "promoted"}})
+// A record is kept as JSON; what SQL asks about it are columns that resources/archive/schema.sql
+// derives.
+NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"},
+                                     {Stage::screened, "screened"},
+                                     {Stage::promoted, "promoted"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family, parents, stage, error_code, median_us, low_us,
-                                   high_us, reference_us, error, max_error, seed, source_hash, environment, verdict, screened_us)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us, environment, status, candidates,
-                                                seconds, best, known, known_best, budget_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family, parents, stage,
+                                   error_code, median_us, low_us, high_us, reference_us, error,
+                                   max_error, seed, source_hash, environment, verdict, screened_us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us,
+                                                environment, status, candidates, seconds, best,
+                                                known, known_best, budget_seconds)
 
 class Archive {
  public:
   static Result<Archive> open(const std::filesystem::path& path,
                               std::chrono::milliseconds lock_timeout = std::chrono::seconds(10));
   Status add_problem(const Problem& problem);  // the same key again changes nothing
-  // The same (problem, schedule) again replaces the record, but a promoted one by no screening of the same source.
+  // The same (problem, schedule) again replaces the record, but a promoted one by no screening of
+  // the same source.
   Status record(const Candidate& candidate);
   Result<std::int64_t> begin_run(const Run& run);
   Status finish_run(std::int64_t id, const Run& run);
 
   Result<std::vector<Problem>> problems();
-  Result<std::vector<Candidate>> candidates(const std::string& problem);  // in the order they were first recorded
-  Result<std::optional<Candidate>> best(const std::string& problem);      // the fastest promoted, else the fastest screened
+  Result<std::vector<Candidate>> candidates(
+      const std::string& problem);  // in the order they were first recorded
+  Result<std::optional<Candidate>> best(
+      const std::string& problem);  // the fastest promoted, else the fastest screened
   Result<std::vector<Run>> runs(const std::string& problem);
 
  private:
-  // A statement to its end, which is what commits, with `values` in its places: the first column of its rows.
-  Result<std::vector<std::string>> run(const std::string& sql, const std::vector<std::string>& values = {}) const;
+  // A statement to its end, which is what commits, with `values` in its places: the first column of
+  // its rows.
+  Result<std::vector<std::string>> run(const std::string& sql,
+                                       const std::vector<std::string>& values = {}) const;
   // The records that `rest` selects: "runs WHERE problem=?".
   template <class Record>
-  Result<std::vector<Record>> select(const std::string& rest, const std::vector<std::string>& values = {}) const;
+  Result<std::vector<Record>> select(const std::string& rest,
+                                     const std::vector<std::string>& values = {}) const;
   Result<std::int64_t> number(const std::string& sql) const;
   Status execute(const std::string& script) const;
   Status set_up() const;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 #include "base/rows.h"
+
 namespace warploom {
 namespace {
 struct Row {
@@ -14,18 +15,23 @@ struct Row {
   std::string_view cuda, cpu;
   int onnx;
 };
+
 constexpr std::array kRows = {
 #define WARPLOOM_DTYPE(name, ...) Row{#name, __VA_ARGS__},
 #include "base/dtype.def"
 };
-const Row& row(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)]; }
 
-// A binary floating-point format narrower than double: 1 sign, `exponent` and `mantissa` bits, IEEE-like but for e4m3,
-// whose top exponent still holds numbers and whose only NaN is all ones.
+const Row& row(Dtype dtype) {
+  return kRows[static_cast<std::size_t>(dtype)];
+}
+
+// A binary floating-point format narrower than double: 1 sign, `exponent` and `mantissa` bits,
+// IEEE-like but for e4m3, whose top exponent still holds numbers and whose only NaN is all ones.
 struct Format {
   int exponent, mantissa;
   bool has_infinity;
 };
+
 constexpr Format format_of(Dtype dtype) {
   const Row& of = kRows[static_cast<std::size_t>(dtype)];
   return {of.bits - 1 - of.mantissa, of.mantissa, dtype != Dtype::e4m3};
@@ -35,9 +41,11 @@ double decode(Format f, std::uint32_t bits) {
   const int bias = (1 << (f.exponent - 1)) - 1, top = (1 << f.exponent) - 1,
             exponent = static_cast<int>(bits >> f.mantissa) & top;
   const std::uint32_t ones = (1u << f.mantissa) - 1, mantissa = bits & ones;
-  double value = std::ldexp(mantissa | (exponent ? ones + 1 : 0), std::max(exponent, 1) - bias - f.mantissa);
+  double value =
+      std::ldexp(mantissa | (exponent ? ones + 1 : 0), std::max(exponent, 1) - bias - f.mantissa);
   if (exponent == top && (f.has_infinity || mantissa == ones))
-    value = f.has_infinity && mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    value = f.has_infinity && mantissa == 0 ? std::numeric_limits<double>::infinity()
+                                            : std::numeric_limits<double>::quiet_NaN();
   return bits >> (f.mantissa + f.exponent) & 1 ? -value : value;
 }
 
@@ -45,14 +53,18 @@ std::uint32_t encode(Format f, double value) {
   const int bias = (1 << (f.exponent - 1)) - 1, top = (1 << f.exponent) - 1;
   const std::uint32_t sign = (std::signbit(value) ? 1u : 0u) << (f.exponent + f.mantissa);
   const std::uint32_t infinity = static_cast<std::uint32_t>(top) << f.mantissa;
-  const std::uint32_t nan = infinity | (f.has_infinity ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
+  const std::uint32_t nan =
+      infinity | (f.has_infinity ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
   if (std::isnan(value)) return sign | nan;
   const std::uint32_t beyond = f.has_infinity ? infinity : nan;
-  const int exponent = std::max(std::ilogb(value), 1 - bias);  // subnormal numbers have a fixed spacing
+  const int exponent =
+      std::max(std::ilogb(value), 1 - bias);  // subnormal numbers have a fixed spacing
   if (exponent > bias + 2) return sign | beyond;
   // Up to 2^(mantissa+1), which carries into the exponent.
-  const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(std::fabs(value), f.mantissa - exponent)));
-  return sign | std::min((static_cast<std::uint32_t>(exponent + bias - 1) << f.mantissa) + units, beyond);
+  const auto units = static_cast<std::uint32_t>(
+      std::nearbyint(std::ldexp(std::fabs(value), f.mantissa - exponent)));
+  return sign |
+         std::min((static_cast<std::uint32_t>(exponent + bias - 1) << f.mantissa) + units, beyond);
 }
 
 // Calls use with a value of the type that holds an element of whole bytes.
@@ -69,12 +81,17 @@ void as_held(Dtype dtype, const auto& use) {
     default: return use(std::uint8_t{});
   }
 }
+
 // Floats that are held as their bits.
-bool is_coded(Dtype dtype) { return is_float(dtype) && bits_of(dtype) < 32; }
+bool is_coded(Dtype dtype) {
+  return is_float(dtype) && bits_of(dtype) < 32;
+}
 
 template <class Held, class Decode>
-void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to, const Decode& decode) {
-  const char* at = static_cast<const char*>(data) + offset * static_cast<std::int64_t>(sizeof(Held));
+void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to,
+         const Decode& decode) {
+  const char* at =
+      static_cast<const char*>(data) + offset * static_cast<std::int64_t>(sizeof(Held));
   const auto load = [&](std::int64_t i) {
     Held value;
     std::memcpy(&value, at + i * static_cast<std::int64_t>(sizeof(Held)), sizeof value);
@@ -95,37 +112,70 @@ const double* values_of(Dtype dtype) {
   return tables[static_cast<std::size_t>(dtype)].data();
 }
 }  // namespace
-std::string_view name_of(Dtype dtype) { return row(dtype).name; }
-std::optional<Dtype> dtype_named(std::string_view name) { return row_where<Dtype>(kRows, name, &Row::name); }
+
+std::string_view name_of(Dtype dtype) {
+  return row(dtype).name;
+}
+
+std::optional<Dtype> dtype_named(std::string_view name) {
+  return row_where<Dtype>(kRows, name, &Row::name);
+}
+
 std::optional<Dtype> dtype_of_onnx(int onnx_data_type) {
   return onnx_data_type == 0 ? std::nullopt : row_where<Dtype>(kRows, onnx_data_type, &Row::onnx);
 }
-int onnx_type_of(Dtype dtype) { return row(dtype).onnx; }
-int bits_of(Dtype dtype) { return row(dtype).bits; }
-std::string_view cuda_type(Dtype dtype) { return row(dtype).cuda; }
-std::string_view cpu_type(Dtype dtype) { return row(dtype).cpu; }
-bool is_float(Dtype dtype) { return row(dtype).mantissa > 0; }
-bool is_signed(Dtype dtype) { return row(dtype).name[0] != 'u' && dtype != Dtype::boolean; }
 
-double unit_roundoff(Dtype dtype) { return is_float(dtype) ? std::ldexp(0.5, -row(dtype).mantissa) : 0; }
+int onnx_type_of(Dtype dtype) {
+  return row(dtype).onnx;
+}
 
-void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to) {
+int bits_of(Dtype dtype) {
+  return row(dtype).bits;
+}
+
+std::string_view cuda_type(Dtype dtype) {
+  return row(dtype).cuda;
+}
+
+std::string_view cpu_type(Dtype dtype) {
+  return row(dtype).cpu;
+}
+
+bool is_float(Dtype dtype) {
+  return row(dtype).mantissa > 0;
+}
+
+bool is_signed(Dtype dtype) {
+  return row(dtype).name[0] != 'u' && dtype != Dtype::boolean;
+}
+
+double unit_roundoff(Dtype dtype) {
+  return is_float(dtype) ? std::ldexp(0.5, -row(dtype).mantissa) : 0;
+}
+
+void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride,
+              std::int64_t count, double* to) {
   if (bits_of(dtype) < 8) {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t bit = (offset + i * stride) * bits_of(dtype);
-      const int bits = static_cast<const std::uint8_t*>(data)[bit / 8] >> bit % 8 & ((1 << bits_of(dtype)) - 1);
+      const int bits =
+          static_cast<const std::uint8_t*>(data)[bit / 8] >> bit % 8 & ((1 << bits_of(dtype)) - 1);
       to[i] = dtype == Dtype::i4 && bits > 7 ? bits - 16 : bits;
     }
   } else if (dtype == Dtype::bf16) {
-    run<std::uint16_t>(data, offset, stride, count, to,
-                       [](std::uint32_t bits) -> double { return std::bit_cast<float>(bits << 16); });
+    run<std::uint16_t>(data, offset, stride, count, to, [](std::uint32_t bits) -> double {
+      return std::bit_cast<float>(bits << 16);
+    });
   } else if (is_coded(dtype)) {
     const auto look_up = [values = values_of(dtype)](std::uint32_t bits) { return values[bits]; };
-    if (bits_of(dtype) == 16) run<std::uint16_t>(data, offset, stride, count, to, look_up);
-    else run<std::uint8_t>(data, offset, stride, count, to, look_up);
+    if (bits_of(dtype) == 16)
+      run<std::uint16_t>(data, offset, stride, count, to, look_up);
+    else
+      run<std::uint8_t>(data, offset, stride, count, to, look_up);
   } else {
     as_held(dtype, [&](auto held) {
-      run<decltype(held)>(data, offset, stride, count, to, [](auto value) { return static_cast<double>(value); });
+      run<decltype(held)>(data, offset, stride, count, to,
+                          [](auto value) { return static_cast<double>(value); });
     });
   }
 }
@@ -140,12 +190,14 @@ void store_from_double(Dtype dtype, void* data, std::size_t index, double value)
   if (!is_float(dtype)) value = rounded(dtype, value);
   if (bits_of(dtype) < 8) {
     const std::size_t bit = index * bits_of(dtype);
-    const unsigned mask = (1u << bits_of(dtype)) - 1, bits = static_cast<unsigned>(static_cast<int>(value)) & mask;
+    const unsigned mask = (1u << bits_of(dtype)) - 1,
+                   bits = static_cast<unsigned>(static_cast<int>(value)) & mask;
     std::uint8_t& byte = static_cast<std::uint8_t*>(data)[bit / 8];
     byte = static_cast<std::uint8_t>((byte & ~(mask << bit % 8)) | bits << bit % 8);
     return;
   }
-  if (dtype == Dtype::tf32) value = static_cast<double>(std::bit_cast<float>(encode({8, 10, true}, value) << 13));
+  if (dtype == Dtype::tf32)
+    value = static_cast<double>(std::bit_cast<float>(encode({8, 10, true}, value) << 13));
   if (is_coded(dtype)) value = encode(format_of(dtype), value);
   as_held(dtype, [&](auto held) {
     held = static_cast<decltype(held)>(value);
@@ -160,7 +212,8 @@ double rounded(Dtype dtype, double value) {
     const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed(dtype) ? 1 : 0));
     // The largest double below 2^63, or the largest integer of a narrower type.
     const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
-    return std::clamp(bits_of(dtype) < 8 ? std::nearbyint(value) : std::trunc(value), is_signed(dtype) ? -top : 0, high);
+    return std::clamp(bits_of(dtype) < 8 ? std::nearbyint(value) : std::trunc(value),
+                      is_signed(dtype) ? -top : 0, high);
   }
   double stored = 0;  // room for any type
   store_from_double(dtype, &stored, 0, value);

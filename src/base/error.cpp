@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/rows.h"
+
 namespace warploom {
 namespace {
 struct Row {
@@ -13,16 +14,28 @@ constexpr std::array kRows = {
 #include "base/error_codes.def"
 };
 
-const Row& row(ErrorCode code) { return kRows[static_cast<std::size_t>(code)]; }
+const Row& row(ErrorCode code) {
+  return kRows[static_cast<std::size_t>(code)];
+}
 }  // namespace
-std::string_view code_text(ErrorCode code) { return row(code).text; }
-std::string_view code_meaning(ErrorCode code) { return row(code).meaning; }
-int exit_status(ErrorCode code) { return row(code).exit_status; }
+
+std::string_view code_text(ErrorCode code) {
+  return row(code).text;
+}
+
+std::string_view code_meaning(ErrorCode code) {
+  return row(code).meaning;
+}
+
+int exit_status(ErrorCode code) {
+  return row(code).exit_status;
+}
 
 std::string describe(const Error& error) {
   std::string text = "error[" + std::string(code_text(error.code)) + "]: " + error.message;
-  for (const auto& [label, part] : {std::pair("at:", &Error::place), std::pair("expected:", &Error::expected),
-                                    std::pair("found:", &Error::found), std::pair("remedy:", &Error::remedy)})
+  for (const auto& [label, part] :
+       {std::pair("at:", &Error::place), std::pair("expected:", &Error::expected),
+        std::pair("found:", &Error::found), std::pair("remedy:", &Error::remedy)})
     if (!(error.*part).empty()) text += fmt::format("\n  {:<10}{}", label, error.*part);
   return text;
 }
@@ -34,9 +47,11 @@ nlohmann::json to_json(const Error& error) {
 
 Error error_from_json(const nlohmann::json& json) {
   const auto part = [&](const char* key) {
-    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
+    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>()
+                                                       : std::string();
   };
-  const auto code = row_where<ErrorCode>(kRows, part("code"), &Row::text).value_or(ErrorCode::kInternal);
+  const auto code =
+      row_where<ErrorCode>(kRows, part("code"), &Row::text).value_or(ErrorCode::kInternal);
   return {code, part("message"), part("place"), part("expected"), part("found"), part("remedy")};
 }
 }  // namespace warploom

@@ -6,14 +6,17 @@
 #include <cerrno>
 #include <fstream>
 #include <sstream>
+
 namespace warploom {
 namespace fs = std::filesystem;
+
 namespace {
 tl::unexpected<Error> cannot_write(const fs::path& path, int error_number) {
   const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
-  return fail({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "cannot write a file", path.string(),
-               "a writable file with room for it", std::strerror(error_number),
-               full ? "free some space or name another folder with --out" : "name another folder with --out"});
+  return fail({full ? ErrorCode::kDiskFull : ErrorCode::kFileUnwritable, "cannot write a file",
+               path.string(), "a writable file with room for it", std::strerror(error_number),
+               full ? "free some space or name another folder with --out"
+                    : "name another folder with --out"});
 }
 
 std::string unique_suffix() {
@@ -21,10 +24,12 @@ std::string unique_suffix() {
   return fmt::format("{}-{}", ::getpid(), counter++);
 }
 
-// Which processes a process number is one of: containers may share a temporary folder without sharing those.
+// Which processes a process number is one of: containers may share a temporary folder without
+// sharing those.
 std::string process_space() {
   std::error_code ignored;
-  const std::string link = fs::read_symlink("/proc/self/ns/pid", ignored).string();  // "pid:[4026531836]"
+  const std::string link =
+      fs::read_symlink("/proc/self/ns/pid", ignored).string();  // "pid:[4026531836]"
   return link.size() > 6 ? link.substr(5, link.size() - 6) : "0";
 }
 
@@ -37,20 +42,24 @@ void sweep(const fs::path& temporary) {
     const std::size_t at = name.find(mark);
     if (!name.starts_with("warploom-") || at == std::string::npos) continue;
     const int process = std::atoi(name.c_str() + at + mark.size());
-    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
+      fs::remove_all(entry.path(), ignored);
   }
 }
 }  // namespace
+
 Result<std::string> read_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
-    return fail({ErrorCode::kFileMissing, "the file does not exist", path.string(), "a file", "nothing", "check the path"});
+    return fail({ErrorCode::kFileMissing, "the file does not exist", path.string(), "a file",
+                 "nothing", "check the path"});
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   const bool folder = fs::is_directory(path, ignored);
   if (!file || folder || (file.peek() != EOF && !(text << file.rdbuf())))
-    return fail({ErrorCode::kFileUnreadable, "the file cannot be read", path.string(), "a readable file",
-                 folder ? "a folder" : std::strerror(errno), "check what the path names and its permissions"});
+    return fail({ErrorCode::kFileUnreadable, "the file cannot be read", path.string(),
+                 "a readable file", folder ? "a folder" : std::strerror(errno),
+                 "check what the path names and its permissions"});
   return std::move(text).str();
 }
 
@@ -85,8 +94,10 @@ Status make_folders(const fs::path& path) {
 fs::path cache_folder() {
   fs::path folder;
   const char *const xdg = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
-  if (xdg && *xdg == '/') folder = fs::path(xdg) / "warploom";
-  else if (home && *home == '/') folder = fs::path(home) / ".cache" / "warploom";
+  if (xdg && *xdg == '/')
+    folder = fs::path(xdg) / "warploom";
+  else if (home && *home == '/')
+    folder = fs::path(home) / ".cache" / "warploom";
   std::error_code error;
   if (!folder.empty()) fs::create_directories(folder, error);
   if (folder.empty() || error || ::access(folder.c_str(), W_OK) != 0) {
@@ -103,6 +114,7 @@ ScratchFolder::ScratchFolder(std::string_view purpose) {
   path_ = temporary / fmt::format("warploom-{}-{}-{}", purpose, process_space(), unique_suffix());
   fs::create_directories(path_, ignored);
 }
+
 ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);

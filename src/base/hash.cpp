@@ -2,8 +2,11 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
 namespace warploom {
-std::uint64_t hash64(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
+std::uint64_t hash64(std::string_view text) {
+  return XXH3_64bits(text.data(), text.size());
+}
 
 std::string hash_hex(std::string_view text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cerrno>
 #include <sstream>
+
 namespace warploom {
 namespace {
 using Clock = std::chrono::steady_clock;
@@ -20,24 +21,32 @@ thread_local const std::atomic<bool>* ending = nullptr;
 pid_t fork_apart() {
   constexpr long kApart = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC;
   for (const long flags : {kApart | CLONE_NEWPID, kApart})
-    if (const long child = ::syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr); child >= 0)
+    if (const long child =
+            ::syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+        child >= 0)
       return static_cast<pid_t>(child);
   return ::fork();
 }
 }  // namespace
-void end_processes_with(const std::atomic<bool>* flag) { ending = flag; }
 
-Result<int> start_process(const std::vector<std::string>& argv, const std::function<void()>& prepare, bool apart) {
+void end_processes_with(const std::atomic<bool>* flag) {
+  ending = flag;
+}
+
+Result<int> start_process(const std::vector<std::string>& argv,
+                          const std::function<void()>& prepare, bool apart) {
   std::vector<char*> raw;
   for (const auto& arg : argv) raw.push_back(const_cast<char*>(arg.c_str()));
   raw.push_back(nullptr);
   const pid_t parent = ::getpid(), child = apart ? fork_apart() : ::fork();
   if (child < 0)
-    return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno), "raise ulimit -u"});
+    return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno),
+                 "raise ulimit -u"});
   if (child > 0) return child;
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getpid() != 1 && ::getppid() != parent) ::_exit(127);  // it was killed before we asked to follow
+  if (::getpid() != 1 && ::getppid() != parent)
+    ::_exit(127);  // it was killed before we asked to follow
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -54,10 +63,12 @@ int end_process(int process, bool kill) {
   return status;
 }
 
-Result<ProcessResult> run_process(const std::vector<std::string>& argv, const ProcessLimits& limits) {
+Result<ProcessResult> run_process(const std::vector<std::string>& argv,
+                                  const ProcessLimits& limits) {
   std::array<int, 2> out{}, err{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
-    return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe", std::strerror(errno), "raise ulimit -n"});
+    return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe",
+                 std::strerror(errno), "raise ulimit -n"});
   WARPLOOM_TRY(const int child, start_process(argv, [&] {
                  ::dup2(out[1], STDOUT_FILENO);
                  ::dup2(err[1], STDERR_FILENO);
@@ -74,7 +85,8 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
   while (open_ends > 0) {
     result.timed_out = time_is_up();
     if (result.timed_out) break;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const int patience = static_cast<int>(std::clamp<long long>(left, 1, ending ? 50 : 1000));
     if (::poll(polled.data(), polled.size(), patience) < 0 && errno != EINTR) break;
     for (std::size_t i = 0; i < polled.size(); ++i) {
@@ -82,7 +94,8 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
       const ssize_t got = ::read(polled[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
         std::string& text = i == 0 ? result.out : result.err;
-        text.append(buffer.data(), std::min(static_cast<std::size_t>(got), limits.output_bytes - text.size()));
+        text.append(buffer.data(),
+                    std::min(static_cast<std::size_t>(got), limits.output_bytes - text.size()));
       } else if (got == 0 || errno != EINTR) {
         polled[i].fd = -1;
         --open_ends;
@@ -90,7 +103,9 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
     }
   }
   for (siginfo_t ended{}; !result.timed_out;) {  // both ends closed; the process may still run
-    if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == child) break;
+    if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        ended.si_pid == child)
+      break;
     result.timed_out = time_is_up();
     ::usleep(500);
   }
@@ -104,11 +119,14 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv, const Pr
 
 std::filesystem::path find_program(const std::string& name) {
   if (name.find('/') != std::string::npos)
-    return ::access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name) : std::filesystem::path();
+    return ::access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name)
+                                             : std::filesystem::path();
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "/usr/bin:/bin");
   for (std::string folder; std::getline(folders, folder, ':');)
-    if (const auto candidate = std::filesystem::path(folder) / name; ::access(candidate.c_str(), X_OK) == 0) return candidate;
+    if (const auto candidate = std::filesystem::path(folder) / name;
+        ::access(candidate.c_str(), X_OK) == 0)
+      return candidate;
   return {};
 }
 }  // namespace warploom

@@ -1,14 +1,16 @@
-// Random streams: named, seeded, reproducible on every machine (SplitMix64; integers and doubles without the standard
-// library's distributions, whose results differ between implementations).
+// Random streams: named, seeded, reproducible on every machine (SplitMix64; integers and doubles
+// without the standard library's distributions, whose results differ between implementations).
 #pragma once
 #include <cmath>
 #include <numbers>
 #include <utility>
 #include "base/hash.h"
+
 namespace warploom {
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
+
   // A stream of its own for a purpose: the same (seed, name) always gives the same numbers.
   Random(std::uint64_t seed, std::string_view name) : state_(seed ^ hash64(name)) { next(); }
 
@@ -18,9 +20,12 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
   }
+
   std::uint64_t below(std::uint64_t bound) { return bound ? next() % bound : 0; }  // [0, bound)
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }         // [0, 1)
-  double normal() {                                                                // mean 0, deviation 1
+
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // [0, 1)
+
+  double normal() {  // mean 0, deviation 1
     const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
     return radius * std::cos(2.0 * std::numbers::pi * uniform());
   }

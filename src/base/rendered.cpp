@@ -1,5 +1,6 @@
 #include "base/rendered.h"
 #include <kainjow/mustache.hpp>
+
 namespace warploom {
 namespace {
 namespace mustache = kainjow::mustache;
@@ -21,28 +22,34 @@ mustache::data data_of(const nlohmann::json& value) {
 mustache::data data_of(const nlohmann::json& record, const Forms& forms) {
   mustache::data data = data_of(record);
   for (const auto& [name, form] : forms)
-    data.set(name, mustache::lambda2([form = form](const std::string& inside, const mustache::renderer& render) {
-               return form(render(inside, false));
-             }));
+    data.set(name, mustache::lambda2(
+                       [form = form](const std::string& inside, const mustache::renderer& render) {
+                         return form(render(inside, false));
+                       }));
   return data;
 }
 }  // namespace
+
 std::string rendered(const std::string& text, const nlohmann::json& record, const Forms& forms) {
   mustache::mustache form(text);
   form.set_custom_escape([](const std::string& value) { return value; });
   return form.render(data_of(record, forms));
 }
 
-std::string rendered_html(const std::string& text, const nlohmann::json& record, const Forms& forms) {
+std::string rendered_html(const std::string& text, const nlohmann::json& record,
+                          const Forms& forms) {
   return mustache::mustache(text).render(data_of(record, forms));
 }
 
-std::string escaped(const std::string& text) { return mustache::html_escape(text); }
+std::string escaped(const std::string& text) {
+  return mustache::html_escape(text);
+}
 
 std::string words(const nlohmann::json& value) {
   if (value.is_null()) return "–";
   if (!value.is_number_float()) return value.is_string() ? value.get<std::string>() : value.dump();
   const double number = value.get<double>();
-  return std::abs(number) >= 1000 && std::abs(number) < 1e10 ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
+  return std::abs(number) >= 1000 && std::abs(number) < 1e10 ? fmt::format("{:.0f}", number)
+                                                             : fmt::format("{:.4g}", number);
 }
 }  // namespace warploom

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+
 namespace warploom {
 // The value of the row where `member` is `key`.
 template <class Value, class Rows, class Key, class Member = std::identity>

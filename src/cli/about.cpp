@@ -6,6 +6,7 @@
 #include "runtime/compilers.h"
 #include "runtime/driver.h"
 #include "runtime/library.h"
+
 namespace warploom::cli {
 namespace {
 // One thing the machine may have: what was found of it, or the reason and the remedy in the error.
@@ -18,6 +19,7 @@ Result<std::string> found(std::string what, std::string remedy) {
   if (!what.empty()) return what;
   return fail({ErrorCode::kInternal, "not found", "", "", "", std::move(remedy)});
 }
+
 Result<std::string> writable(const std::filesystem::path& folder) {
   if (::access(folder.c_str(), W_OK) == 0) return folder.string();
   return fail({ErrorCode::kInternal, folder.string(), "", "", "", "set XDG_CACHE_HOME"});
@@ -28,23 +30,27 @@ std::vector<Finding> examine() {
     return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.processors, c.vector_bytes);
   };
   const auto gpu_text = [](const auto& gpu) {
-    return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", gpu->info().name, gpu->info().arch, gpu->info().processors,
+    return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", gpu->info().name,
+                       gpu->info().arch, gpu->info().processors,
                        static_cast<double>(gpu->info().memory_bytes) / 0x1p30);
   };
   const auto compiler_text = [](const runtime::Compiler& c) { return c.name + " at " + c.path; };
   return {
       {"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
-      {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles", runtime::find_cpu_compiler().map(compiler_text)},
+      {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
+       runtime::find_cpu_compiler().map(compiler_text)},
       {"oneDNN", "the reference on the CPU; without it a plain kernel stands in",
        found(runtime::Library{"libdnnl.so.2"}.name(), "install libdnnl2")},
       {"make", "`make check` of bundles", found(find_program("make").string(), "install make")},
-      {"CUDA driver", "GPU targets", runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
+      {"CUDA driver", "GPU targets",
+       runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
       {"GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda).map(gpu_text)},
       {"CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map(compiler_text)},
       {"cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
        found(runtime::Library{"libcublasLt.so.13", "libcublasLt.so.12"}.name(),
              "put the folder of libcublasLt on LD_LIBRARY_PATH")},
-      {"nvcc", "`make check` of GPU bundles", found(find_program("nvcc").string(), "install the CUDA toolkit")},
+      {"nvcc", "`make check` of GPU bundles",
+       found(find_program("nvcc").string(), "install the CUDA toolkit")},
       {"cache folder", "compiled kernels and the archive", writable(cache_folder())}};
 }
 
@@ -56,7 +62,11 @@ Result<Answer> doctor(const Session&) {
     const bool found = f.detail.has_value();
     const std::string detail = found ? *f.detail : f.detail.error().message;
     const std::string remedy = found ? "" : f.detail.error().remedy;
-    rows.push_back({{"name", f.name}, {"found", found}, {"detail", detail}, {"needed_for", f.needed_for}, {"remedy", remedy}});
+    rows.push_back({{"name", f.name},
+                    {"found", found},
+                    {"detail", detail},
+                    {"needed_for", f.needed_for},
+                    {"remedy", remedy}});
     if (f.name == "CPU" || f.name == "C++ compiler") cpu &= found;
     if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= found;
   }
@@ -72,33 +82,46 @@ constexpr ErrorCode kCodes[] = {
 Result<Answer> list_errors(const Session&) {
   nlohmann::json json;
   for (const ErrorCode code : kCodes)
-    json["errors"].push_back({{"code", code_text(code)}, {"exit_status", exit_status(code)}, {"meaning", code_meaning(code)}});
+    json["errors"].push_back({{"code", code_text(code)},
+                              {"exit_status", exit_status(code)},
+                              {"meaning", code_meaning(code)}});
   return Answer{json, text_of("errors", json)};
 }
 
-// One function for bash and zsh: names of commands, then of the command's flags, then the values that the flag before takes.
+// One function for bash and zsh: names of commands, then of the command's flags, then the values
+// that the flag before takes.
 std::string completion(const std::vector<Command>& commands) {
   nlohmann::json rows;
   for (const Command& command : commands) {
     nlohmann::json flags = nlohmann::json::array();
     for (const Flag& flag : command.flags)
-      flags.push_back(
-          {{"flag", flag.name}, {"dashes", flag.name[0] == '-'}, {"chosen", !flag.among.empty()}, {"among", flag.among}});
+      flags.push_back({{"flag", flag.name},
+                       {"dashes", flag.name[0] == '-'},
+                       {"chosen", !flag.among.empty()},
+                       {"among", flag.among}});
     rows.push_back({{"name", command.name}, {"flags", flags}});
   }
   return rendered(resource("completion.sh"), {{"commands", rows}});
 }
 }  // namespace
-Command doctor_command() { return {"doctor", "what this machine has and lacks, and what each thing is needed for", {}, doctor}; }
 
-Command errors_command() { return {"errors", "every error code, its exit status and its meaning", {}, list_errors}; }
+Command doctor_command() {
+  return {
+      "doctor", "what this machine has and lacks, and what each thing is needed for", {}, doctor};
+}
+
+Command errors_command() {
+  return {"errors", "every error code, its exit status and its meaning", {}, list_errors};
+}
 
 Command version_command() {
-  return {"version", "the version and the targets it knows", {}, [](const Session&) -> Result<Answer> {
-            const auto targets = target::known_targets();
-            return Answer{{{"version", kVersion}, {"targets", targets}},
-                          fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
-          }};
+  return {
+      "version", "the version and the targets it knows", {}, [](const Session&) -> Result<Answer> {
+        const auto targets = target::known_targets();
+        return Answer{
+            {{"version", kVersion}, {"targets", targets}},
+            fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
+      }};
 }
 
 Command completion_command(const std::vector<Command>& commands) {

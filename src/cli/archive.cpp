@@ -1,12 +1,14 @@
 #include "base/file.h"
 #include "cli/command.h"
+
 namespace warploom::cli {
 namespace {
 struct Flags {
   std::string problem, archive;
 };
 
-Result<Answer> list_problems(archive::Archive& from, const std::vector<archive::Problem>& problems) {
+Result<Answer> list_problems(archive::Archive& from,
+                             const std::vector<archive::Problem>& problems) {
   nlohmann::json rows = nlohmann::json::array();
   for (const archive::Problem& problem : problems) {
     WARPLOOM_TRY(const auto candidates, from.candidates(problem.key));
@@ -20,7 +22,8 @@ Result<Answer> list_problems(archive::Archive& from, const std::vector<archive::
     rows.push_back(std::move(row));
   }
   const nlohmann::json json = {{"problems", rows}};
-  return Answer{json, problems.empty() ? "the archive holds no problem yet\n" : text_of("problems", json)};
+  return Answer{
+      json, problems.empty() ? "the archive holds no problem yet\n" : text_of("problems", json)};
 }
 
 Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& problem) {
@@ -37,25 +40,32 @@ Result<Answer> list(const Flags& flags) {
   WARPLOOM_TRY(archive::Archive from, archive_at(flags.archive));
   WARPLOOM_TRY(auto problems, from.problems());
   if (flags.problem.empty()) return list_problems(from, problems);
-  std::erase_if(problems, [&](const archive::Problem& one) { return !one.key.starts_with(flags.problem); });
+  std::erase_if(problems,
+                [&](const archive::Problem& one) { return !one.key.starts_with(flags.problem); });
   if (problems.size() == 1) return list_candidates(from, problems[0]);
-  return fail({ErrorCode::kUsage, "the key does not name one problem", "--problem", "the first digits of one key",
-               fmt::format("{} problems whose key begins with '{}'", problems.size(), flags.problem),
-               "see the keys with `warploom archive`"});
+  return fail(
+      {ErrorCode::kUsage, "the key does not name one problem", "--problem",
+       "the first digits of one key",
+       fmt::format("{} problems whose key begins with '{}'", problems.size(), flags.problem),
+       "see the keys with `warploom archive`"});
 }
 }  // namespace
+
 Result<archive::Archive> archive_at(const std::string& file) {
-  const std::filesystem::path path = file.empty() ? cache_folder() / "archive.sqlite" : std::filesystem::path(file);
+  const std::filesystem::path path =
+      file.empty() ? cache_folder() / "archive.sqlite" : std::filesystem::path(file);
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) return archive::Archive::open(path);
-  return fail({ErrorCode::kFileMissing, "there is no archive", path.string(), "an archive that a search wrote", "no such file",
+  return fail({ErrorCode::kFileMissing, "there is no archive", path.string(),
+               "an archive that a search wrote", "no such file",
                "search first with `warploom optimize`, or name another with --archive"});
 }
 
 Command archive_command() {
   const auto flags = std::make_shared<Flags>();
   return {"archive",
-          "what is known from earlier searches: problems, and of one its candidates, best first, and its runs",
+          "what is known from earlier searches: problems, and of one its candidates, best first, "
+          "and its runs",
           {{"--problem", &flags->problem, "a problem's key, or its first digits"},
            {"--archive", &flags->archive, "the archive file; default: in the cache folder"}},
           [flags](const Session&) { return list(*flags); }};

@@ -1,12 +1,13 @@
-// Commands of the executable. Each subcommand is a file: a table of its flags and an action, which gives an Answer or an Error;
-// run() alone parses, prints and exits.
+// Commands of the executable. Each subcommand is a file: a table of its flags and an action, which
+// gives an Answer or an Error; run() alone parses, prints and exits.
 //
-// With --json exactly one object goes to standard output, for a failure {"error": {...}}; everything else, progress included,
-// goes to standard error or nowhere.
+// With --json exactly one object goes to standard output, for a failure {"error": {...}};
+// everything else, progress included, goes to standard error or nowhere.
 #pragma once
 #include "archive/archive.h"
 #include "kernels/lower.h"
 #include "search/optimize.h"
+
 namespace warploom::cli {
 struct Session {
   bool json = false;
@@ -21,12 +22,13 @@ struct Answer {
 
 using Action = std::function<Result<Answer>(const Session&)>;
 
-// One flag, or an argument where the name has no dashes: required, unless it sets an optional or a list. What it sets must outlive the
-// action, which may own it. A double is a duration, "60s", "2m", "500ms", "1.5h"; a bare number is seconds.
+// One flag, or an argument where the name has no dashes: required, unless it sets an optional or a
+// list. What it sets must outlive the action, which may own it. A double is a duration, "60s",
+// "2m", "500ms", "1.5h"; a bare number is seconds.
 struct Flag {
   std::string name;
-  std::variant<bool*, int*, std::optional<int>*, std::uint64_t*, double*, std::string*, std::optional<std::string>*,
-               std::vector<std::string>*>
+  std::variant<bool*, int*, std::optional<int>*, std::uint64_t*, double*, std::string*,
+               std::optional<std::string>*, std::vector<std::string>*>
       into;
   std::string help;
   std::vector<std::string> among = {};  // the only values it takes, where there are any
@@ -40,34 +42,46 @@ struct Command {
 
 // optimize_command() and so on, in the order of --help.
 #define WARPLOOM_COMMANDS(X) \
-  X(optimize) X(run) X(report) X(new) X(compile) X(show) X(verify) X(bench) X(archive) X(doctor) X(errors) X(version)
+  X(optimize)                \
+  X(run)                     \
+  X(report) X(new) X(compile) X(show) X(verify) X(bench) X(archive) X(doctor) X(errors) X(version)
 #define WARPLOOM_COMMAND(name) Command name##_command();
 WARPLOOM_COMMANDS(WARPLOOM_COMMAND)
-Command completion_command(const std::vector<Command>& commands);  // the last, which knows the others
+Command completion_command(
+    const std::vector<Command>& commands);  // the last, which knows the others
 
 inline constexpr std::string_view kVersion = "0.1.0";  // as in CMakeLists.txt
 inline constexpr const char* kTargetHelp = "auto, cpu, sm_80, sm_89 or sm_90a";
-inline constexpr const char* kAssumeHelp = "NAME=lower or NAME=upper: of that input's matrices a triangle alone counts";
-inline constexpr const char* kTrackHelp = "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own";
+inline constexpr const char* kAssumeHelp =
+    "NAME=lower or NAME=upper: of that input's matrices a triangle alone counts";
+inline constexpr const char* kTrackHelp =
+    "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own";
 
 // The whole program but for the hidden subcommands: parses, acts, prints; the exit status.
 int run(int argc, char** argv);
 
-// Set by SIGINT and SIGTERM once catch_interrupts() was called; a second signal ends the process at once.
+// Set by SIGINT and SIGTERM once catch_interrupts() was called; a second signal ends the process at
+// once.
 const std::atomic<bool>& interrupted();
 void catch_interrupts();
 
-// The track that was named, or the model's own for "". unknown-track when it is none or cannot hold for the model's types.
+// The track that was named, or the model's own for "". unknown-track when it is none or cannot hold
+// for the model's types.
 Result<Track> track_for(const graph::Graph& graph, const std::string& name);
 
-// "matmul_wgmma block_m=128 stages=4": the inverse of Schedule::text(). plan-invalid with the word that cannot be read.
+// "matmul_wgmma block_m=128 stages=4": the inverse of Schedule::text(). plan-invalid with the word
+// that cannot be read.
 Result<kernels::Schedule> parse_schedule(const std::string& text);
 
-// What people read of a record: resources/text/NAME.txt filled in (base/rendered.h), then aligned. Its forms:
-//   {{#time}} microseconds   {{#percent}} a share   {{#ratio}} a number of times   {{#e1}}, {{#e2}}, {{#f1}} digits of a number
-//   {{#digits}} a key's first   {{#below}} lines, the others beneath the first   {{#bold}}, {{#green}} on a terminal that may be coloured
+// What people read of a record: resources/text/NAME.txt filled in (base/rendered.h), then aligned.
+// Its forms:
+//   {{#time}} microseconds   {{#percent}} a share   {{#ratio}} a number of times   {{#e1}},
+//   {{#e2}}, {{#f1}} digits of a number
+//   {{#digits}} a key's first   {{#below}} lines, the others beneath the first   {{#bold}},
+//   {{#green}} on a terminal that may be coloured
 std::string text_of(const std::string& name, const nlohmann::json& record);
-// Lines with tabs in columns: where lines follow one another, what stands before each's n-th tab is made as wide as the widest.
+// Lines with tabs in columns: where lines follow one another, what stands before each's n-th tab is
+// made as wide as the widest.
 std::string aligned(const std::string& text);
 
 // Microseconds as people read them: "812 us", "1.24 ms"; "-" for none.
@@ -78,29 +92,38 @@ struct Drawn : layout::Picture {
   std::string tensor, layout, why;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Drawn, tensor, layout, why, text, svg)
-std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, std::int64_t most = 64);
+std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution,
+                         std::int64_t most = 64);
 // Which instruction each copy and matrix statement became: an object a statement. (compile.cpp)
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution);
-// What each solution would cost, and what tells it from the first: an object a solution. (compile.cpp)
-nlohmann::json alternatives(const tile::Program& program, const std::vector<synth::Solution>& solutions);
+// What each solution would cost, and what tells it from the first: an object a solution.
+// (compile.cpp)
+nlohmann::json alternatives(const tile::Program& program,
+                            const std::vector<synth::Solution>& solutions);
 // All of these for people to read. (compile.cpp)
 std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered);
 
-// A bundle's plan, by its folder or its plan.json, which `path` then names; plan-invalid where it has no track or launch list. (verify.cpp)
+// A bundle's plan, by its folder or its plan.json, which `path` then names; plan-invalid where it
+// has no track or launch list. (verify.cpp)
 Result<nlohmann::json> read_plan(std::filesystem::path& path);
 
-// The archive at `file`, "": the one in the cache folder; file-missing rather than an empty one where there is none. (archive.cpp)
+// The archive at `file`, "": the one in the cache folder; file-missing rather than an empty one
+// where there is none. (archive.cpp)
 Result<archive::Archive> archive_at(const std::string& file);
 
-// The bytes of `tensor` from a file NAME.npy, NumPy's format (versions 1 to 3, in C order), or of any other name: the packed bytes alone.
-// plan-invalid where its type, shape or size is another, or the .npy cannot be read. (run_bundle.cpp)
+// The bytes of `tensor` from a file NAME.npy, NumPy's format (versions 1 to 3, in C order), or of
+// any other name: the packed bytes alone. plan-invalid where its type, shape or size is another, or
+// the .npy cannot be read. (run_bundle.cpp)
 Result<std::string> read_tensor(const std::filesystem::path& path, const BufferSpec& tensor);
-// Writes FOLDER/NAME.npy, or .bin where NumPy has no such type (bf16, 8-bit floats): the path. (run_bundle.cpp)
-Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder, const BufferSpec& tensor, std::string_view bytes);
+// Writes FOLDER/NAME.npy, or .bin where NumPy has no such type (bf16, 8-bit floats): the path.
+// (run_bundle.cpp)
+Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder,
+                                           const BufferSpec& tensor, std::string_view bytes);
 
-// Shows how a search goes on, on standard error: one rewritten line on a terminal, which goes with its last copy, a plain line
-// every few seconds elsewhere.
+// Shows how a search goes on, on standard error: one rewritten line on a terminal, which goes with
+// its last copy, a plain line every few seconds elsewhere.
 std::function<void(const search::Progress&)> progress_line(bool quiet);
-// "12 of 60 s, 41 tried of region 2 of 3 (MatMul+Add), 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu …", at most `width` columns.
+// "12 of 60 s, 41 tried of region 2 of 3 (MatMul+Add), 3 refused, best 812.0 us (1.23x the
+// reference's speed): matmul_cpu …", at most `width` columns.
 std::string progress_text(const search::Progress& progress, std::size_t width);
 }  // namespace warploom::cli

@@ -2,14 +2,17 @@
 #include "cli/command.h"
 #include "tile/print.h"
 #include "verify/program_check.h"
+
 namespace warploom::cli {
-std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution, std::int64_t most) {
+std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution,
+                         std::int64_t most) {
   std::vector<Drawn> out;
   const auto why = [&](tile::TensorId id) {
     const auto found = solution.reasons.find(id);
     if (found == solution.reasons.end()) return std::string();
     const synth::Reason& reason = found->second;
-    return reason.by ? fmt::format("{}, line {}: {}", reason.why, reason.by->location.line, tile::print(program, *reason.by))
+    return reason.by ? fmt::format("{}, line {}: {}", reason.why, reason.by->location.line,
+                                   tile::print(program, *reason.by))
                      : reason.why;
   };
   for (const auto& [id, tv] : solution.registers)
@@ -26,25 +29,30 @@ nlohmann::json instructions(const tile::Program& program, const synth::Solution&
   for (const auto& [statement, choice] : solution.choices) {
     const bool exchanged = statement->is<tile::Rearrange>() && choice.scratch.dims.empty();
     const std::string otherwise = exchanged ? "shfl" : "ld and st";
-    rows.push_back({{"statement", tile::print(program, *statement)},
-                    {"line", statement->location.line},
-                    {"instruction", choice.instruction ? std::string(choice.instruction->name) : otherwise},
-                    {"elements", choice.vector},
-                    {"why", choice.why}});
+    rows.push_back(
+        {{"statement", tile::print(program, *statement)},
+         {"line", statement->location.line},
+         {"instruction", choice.instruction ? std::string(choice.instruction->name) : otherwise},
+         {"elements", choice.vector},
+         {"why", choice.why}});
   }
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a["line"] < b["line"]; });
+  std::sort(rows.begin(), rows.end(),
+            [](const auto& a, const auto& b) { return a["line"] < b["line"]; });
   return rows;
 }
 
-nlohmann::json alternatives(const tile::Program& program, const std::vector<synth::Solution>& solutions) {
+nlohmann::json alternatives(const tile::Program& program,
+                            const std::vector<synth::Solution>& solutions) {
   nlohmann::json json = nlohmann::json::array();
   for (const synth::Solution& solution : solutions) {
     nlohmann::json differs = nlohmann::json::object();
     for (const auto& [id, tv] : solution.registers)
-      if (!(tv == solutions[0].registers.at(id))) differs[program.tensor(id).name] = to_string(coalesce(tv));
+      if (!(tv == solutions[0].registers.at(id)))
+        differs[program.tensor(id).name] = to_string(coalesce(tv));
     for (const auto memories : {&synth::Solution::shared, &synth::Solution::packed})
       for (const auto& [id, memory] : solution.*memories)
-        if (!(memory == (solutions[0].*memories).at(id))) differs[program.tensor(id).name] = to_string(memory);
+        if (!(memory == (solutions[0].*memories).at(id)))
+          differs[program.tensor(id).name] = to_string(memory);
     json.push_back({{"predicted_us", solution.cost.us},
                     {"bound", solution.cost.bound()},
                     {"blocks_per_multiprocessor", solution.cost.resident},
@@ -54,16 +62,22 @@ nlohmann::json alternatives(const tile::Program& program, const std::vector<synt
 }
 
 std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered) {
-  const synth::Solution none, &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
+  const synth::Solution none,
+      &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
   nlohmann::json record = {{"layouts", drawn(program, solution)},
                            {"instructions", instructions(program, solution)},
                            {"solutions", alternatives(program, lowered.solutions)}};
-  const auto same = [](nlohmann::json a, nlohmann::json b) { return a.erase("statement"), b.erase("statement"), a == b; };
-  nlohmann::json& rows = record["instructions"];  // steps that are written out several times stand on one line of their source
+  const auto same = [](nlohmann::json a, nlohmann::json b) {
+    return a.erase("statement"), b.erase("statement"), a == b;
+  };
+  nlohmann::json& rows = record["instructions"];  // steps that are written out several times stand
+                                                  // on one line of their source
   rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
-  for (nlohmann::json& row : record["solutions"]) row["instead"] = row["differs"].empty() ? "" : row["differs"].dump();
+  for (nlohmann::json& row : record["solutions"])
+    row["instead"] = row["differs"].empty() ? "" : row["differs"].dump();
   return text_of("layouts", record);
 }
+
 namespace {
 namespace fs = std::filesystem;
 
@@ -78,13 +92,18 @@ Result<Answer> compile(const Flags& flags) {
   WARPLOOM_TRY(const tile::Program program, tile::parse(text, flags.file));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
   if (flags.check && !capabilities.gpu)
-    return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU", "--check, --target", "a GPU target",
-                 capabilities.arch, "name sm_80, sm_89 or sm_90a"});
-  WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities, flags.solution));
+    return fail({ErrorCode::kFlagsContradict, "the emulator runs kernels for a GPU",
+                 "--check, --target", "a GPU target", capabilities.arch,
+                 "name sm_80, sm_89 or sm_90a"});
+  WARPLOOM_TRY(const kernels::Lowered lowered,
+               kernels::lower(program, capabilities, flags.solution));
   if (lowered.which != flags.solution)
-    return fail({ErrorCode::kUsage, "synthesis found fewer solutions", "--solution", "a number it found",
-                 fmt::format("{} of {}", flags.solution, lowered.solutions.size()), "take a lower number; 0 is the best"});
-  const synth::Solution none, &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
+    return fail({ErrorCode::kUsage, "synthesis found fewer solutions", "--solution",
+                 "a number it found",
+                 fmt::format("{} of {}", flags.solution, lowered.solutions.size()),
+                 "take a lower number; 0 is the best"});
+  const synth::Solution none,
+      &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
   const Kernel& kernel = lowered.list.kernels[0];
   nlohmann::json json = {{"program", program.name},
                          {"target", capabilities.arch},
@@ -96,32 +115,37 @@ Result<Answer> compile(const Flags& flags) {
   for (const Drawn& one : drawn(program, solution)) {
     json["layouts"][one.tensor] = one.layout, json["reasons"][one.tensor] = one.why;
     if (flags.layouts != "svg" || one.svg.empty()) continue;
-    const fs::path picture =
-        fs::path(flags.out.empty() ? "." : flags.out).replace_filename(program.name + "_" + one.tensor + ".svg");
+    const fs::path picture = fs::path(flags.out.empty() ? "." : flags.out)
+                                 .replace_filename(program.name + "_" + one.tensor + ".svg");
     WARPLOOM_CHECK(write_file(picture, one.svg));
   }
   if (flags.layouts == "text") shown += layouts_text(program, lowered);
   if (!flags.check) return Answer{json, shown};
-  WARPLOOM_TRY(const verify::ProgramVerdict verdict, verify::check_program(program, lowered.list, flags.seed));
+  WARPLOOM_TRY(const verify::ProgramVerdict verdict,
+               verify::check_program(program, lowered.list, flags.seed));
   if (!verdict.agrees)
-    return fail({ErrorCode::kCandidateWrong, "the kernel and the program's meaning differ", flags.file,
-                 fmt::format("relative error of at most {:.1e}", verdict.bound), fmt::format("{:.1e}", verdict.error),
+    return fail({ErrorCode::kCandidateWrong, "the kernel and the program's meaning differ",
+                 flags.file, fmt::format("relative error of at most {:.1e}", verdict.bound),
+                 fmt::format("{:.1e}", verdict.error),
                  "please report it: synthesis or code generation is wrong"});
   json["verdict"] = verdict;
   return Answer{json, shown + text_of("check", json["verdict"])};
 }
 }  // namespace
+
 Command compile_command() {
   const auto flags = std::make_shared<Flags>();
-  return {"compile",
-          "a tile program of one's own: readable source, its layouts, a verdict on the emulator",
-          {{"FILE", &flags->file, "a tile program as text (docs/tile.md)"},
-           {"--target", &flags->target, kTargetHelp},
-           {"--out", &flags->out, "where the source goes; default: standard output"},
-           {"--layouts", &flags->layouts, "draw the layouts", {"none", "text", "svg"}},
-           {"--check", &flags->check, "run it on the emulator and compare it with the program's meaning"},
-           {"--solution", &flags->solution, "which of synthesis's solutions, cheapest predicted first"},
-           {"--seed", &flags->seed, "of the inputs"}},
-          [flags](const Session&) { return compile(*flags); }};
+  return {
+      "compile",
+      "a tile program of one's own: readable source, its layouts, a verdict on the emulator",
+      {{"FILE", &flags->file, "a tile program as text (docs/tile.md)"},
+       {"--target", &flags->target, kTargetHelp},
+       {"--out", &flags->out, "where the source goes; default: standard output"},
+       {"--layouts", &flags->layouts, "draw the layouts", {"none", "text", "svg"}},
+       {"--check", &flags->check,
+        "run it on the emulator and compare it with the program's meaning"},
+       {"--solution", &flags->solution, "which of synthesis's solutions, cheapest predicted first"},
+       {"--seed", &flags->seed, "of the inputs"}},
+      [flags](const Session&) { return compile(*flags); }};
 }
 }  // namespace warploom::cli

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
-// Hidden subcommands come first: this program starts itself again as the evaluator and as the compiler's process.
+// Hidden subcommands come first: this program starts itself again as the evaluator and as the
+// compiler's process.
 int main(int argc, char** argv) {
   int status = 0;
   if (warploom::verify::evaluator_main(argc, argv, &status)) return status;

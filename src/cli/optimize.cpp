@@ -2,6 +2,7 @@
 #include "export/bundle.h"
 #include "onnx/load.h"
 #include "verify/tolerance.h"
+
 namespace warploom::cli {
 namespace {
 namespace fs = std::filesystem;
@@ -14,21 +15,24 @@ struct Flags {
   bool no_resume = false;
 };
 
-const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames), std::end(search::kStrategyNames));
+const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames),
+                                           std::end(search::kStrategyNames));
 // A model of more text, or more bytes of constants, is not copied into plan.json.
 constexpr std::int64_t kMostModelText = 8 << 20;
 
 // The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
   if (flags.candidates.value_or(1) < 1)
-    return fail({ErrorCode::kFlagsContradict, "a search of no candidates finds nothing", "--candidates", "at least one",
-                 std::to_string(*flags.candidates), "leave it out for no limit but the budget"});
+    return fail({ErrorCode::kFlagsContradict, "a search of no candidates finds nothing",
+                 "--candidates", "at least one", std::to_string(*flags.candidates),
+                 "leave it out for no limit but the budget"});
   if (flags.search.onward && flags.no_resume)
-    return fail({ErrorCode::kFlagsContradict, "a run cannot both go on and start anew", "--resume, --no-resume", "one of them",
-                 "both", "give one of them"});
+    return fail({ErrorCode::kFlagsContradict, "a run cannot both go on and start anew",
+                 "--resume, --no-resume", "one of them", "both", "give one of them"});
   search::Options options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
-  options.strategy = static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) - kStrategies.begin());
+  options.strategy = static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) -
+                                                   kStrategies.begin());
   options.max_candidates = flags.candidates.value_or(0);
   options.resume = !flags.no_resume;
   options.interrupted = &interrupted();
@@ -38,15 +42,18 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
 std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome) {
   const auto name = [](const graph::Node& node) { return graph::name_of(node.op); };
   const auto tensor = [&](graph::TensorId id) { return graph::to_text(graph.tensor(id)); };
-  return fmt::format("{} of {}, for {} ({}), precision track {}.", listed(graph.nodes, name, " + "), listed(graph.inputs, tensor),
-                     outcome.target, outcome.device, name_of(outcome.track));
+  return fmt::format("{} of {}, for {} ({}), precision track {}.", listed(graph.nodes, name, " + "),
+                     listed(graph.inputs, tensor), outcome.target, outcome.device,
+                     name_of(outcome.track));
 }
 
-// What `make check` allows: the track's bound, or twice what was seen where that is more (its inputs are others).
+// What `make check` allows: the track's bound, or twice what was seen where that is more (its
+// inputs are others).
 double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome) {
   double bound = 2 * std::max(outcome.verdict.error, outcome.verdict.reference_error);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    const double frobenius = verify::tolerance_of(graph, outcome.track, static_cast<int>(i)).frobenius;
+    const double frobenius =
+        verify::tolerance_of(graph, outcome.track, static_cast<int>(i)).frobenius;
     if (std::isfinite(frobenius)) bound = std::max(bound, frobenius);
   }
   return bound > 0 ? bound : 1e-4;
@@ -61,8 +68,8 @@ Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
   return static_cast<std::int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
 }
 
-Status write_outcome(const fs::path& folder, const Flags& flags, const std::string& model, const graph::Graph& graph,
-                     const search::Outcome& outcome) {
+Status write_outcome(const fs::path& folder, const Flags& flags, const std::string& model,
+                     const graph::Graph& graph, const search::Outcome& outcome) {
   export_::BundleInfo info{.name = fs::path(flags.file).stem().string(),
                            .summary = summary_of(graph, outcome),
                            .plan = search::to_json(outcome),
@@ -71,8 +78,10 @@ Status write_outcome(const fs::path& folder, const Flags& flags, const std::stri
   info.plan["warploom"] = kVersion;
   if (outcome.regions.size() == 1) info.plan["schedule"] = kernels::to_json(outcome.schedule);
   if (!model.empty()) info.plan["model"] = model;
-  if (!flags.assume.empty()) info.plan["assume"] = flags.assume;        // of a model named when the plan is verified
-  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));  // whose constants kernels may read
+  if (!flags.assume.empty())
+    info.plan["assume"] = flags.assume;  // of a model named when the plan is verified
+  WARPLOOM_TRY(const graph::Graph primitive,
+               graph::decompose(graph));  // whose constants kernels may read
   return export_::write_bundle(folder, info, outcome.list, primitive);
 }
 
@@ -94,31 +103,36 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!written) {  // what was found is not lost with the folder it should have gone to
     const std::string text = text_of("outcome", json) + "\n" + describe(written.error()) + "\n";
     json["bundle"] = nullptr;
-    return Answer{{{"error", to_json(written.error())}, {"outcome", json}}, text, exit_status(written.error().code)};
+    return Answer{{{"error", to_json(written.error())}, {"outcome", json}},
+                  text,
+                  exit_status(written.error().code)};
   }
   json["bundle"] = folder.string();
-  return Answer{json, text_of("outcome", json), outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
+  return Answer{json, text_of("outcome", json),
+                outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
 }
 }  // namespace
+
 Command optimize_command() {
   const auto flags = std::make_shared<Flags>();
-  return {"optimize",
-          "search for the fastest kernel that is proven right, and write its bundle",
-          {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
-           {"--out", &flags->out, "the bundle's folder; default out/NAME"},
-           {"--assume", &flags->assume, kAssumeHelp},
-           {"--budget", &flags->search.budget_seconds,
-            "time to search: 500ms, 60s, 2m; as long again, at least 10s, where nothing is right yet"},
-           {"--candidates", &flags->candidates, "at most so many candidates of a region"},
-           {"--target", &flags->search.target, kTargetHelp},
-           {"--track", &flags->track, kTrackHelp},
-           {"--strategy", &flags->strategy, "how to search", kStrategies},
-           {"--seed", &flags->search.seed, "of every random choice"},
-           {"--jobs", &flags->search.jobs, "compilations at once; default: one a core"},
-           {"--archive", &flags->search.archive, "the archive file; default: in the cache folder"},
-           {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
-           {"--resume", &flags->search.onward,
-            "search on, even where a search of this budget is done there and would be the answer"}},
-          [flags](const Session& session) { return optimize(*flags, session); }};
+  return {
+      "optimize",
+      "search for the fastest kernel that is proven right, and write its bundle",
+      {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
+       {"--out", &flags->out, "the bundle's folder; default out/NAME"},
+       {"--assume", &flags->assume, kAssumeHelp},
+       {"--budget", &flags->search.budget_seconds,
+        "time to search: 500ms, 60s, 2m; as long again, at least 10s, where nothing is right yet"},
+       {"--candidates", &flags->candidates, "at most so many candidates of a region"},
+       {"--target", &flags->search.target, kTargetHelp},
+       {"--track", &flags->track, kTrackHelp},
+       {"--strategy", &flags->strategy, "how to search", kStrategies},
+       {"--seed", &flags->search.seed, "of every random choice"},
+       {"--jobs", &flags->search.jobs, "compilations at once; default: one a core"},
+       {"--archive", &flags->search.archive, "the archive file; default: in the cache folder"},
+       {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
+       {"--resume", &flags->search.onward,
+        "search on, even where a search of this budget is done there and would be the answer"}},
+      [flags](const Session& session) { return optimize(*flags, session); }};
 }
 }  // namespace warploom::cli

@@ -4,6 +4,7 @@
 #include <csignal>
 #include "base/file.h"
 #include "cli/command.h"
+
 namespace warploom::cli {
 namespace {
 const std::map<std::string, double> kUnits = {
@@ -20,7 +21,9 @@ void complain(const Error& error) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-std::string dump(const nlohmann::json& json) { return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"; }
+std::string dump(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
 
 int print(const Result<Answer>& answer, const Session& session) {
   const int status = answer ? answer->status : exit_status(answer.error().code);
@@ -43,8 +46,10 @@ void add(CLI::App& app, Command& command, const Command*& chosen) {
   for (Flag& flag : command.flags) {
     CLI::Option* option = std::visit(
         [&](auto* into) {
-          if constexpr (std::is_same_v<decltype(into), bool*>) return sub->add_flag(flag.name, *into, flag.help);
-          else return sub->add_option(flag.name, *into, flag.help);
+          if constexpr (std::is_same_v<decltype(into), bool*>)
+            return sub->add_flag(flag.name, *into, flag.help);
+          else
+            return sub->add_option(flag.name, *into, flag.help);
         },
         flag.into);
     if (std::holds_alternative<double*>(flag.into))
@@ -58,10 +63,13 @@ void add(CLI::App& app, Command& command, const Command*& chosen) {
   sub->callback([&command, &chosen] { chosen = &command; });
 }
 }  // namespace
-const std::atomic<bool>& interrupted() { return interrupt_flag; }
+
+const std::atomic<bool>& interrupted() {
+  return interrupt_flag;
+}
 
 void catch_interrupts() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
@@ -71,10 +79,13 @@ int run(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   runtime::set_helper_program("/proc/self/exe");
   Session session;
-  CLI::App app("warploom: from an ONNX operator and a target to the fastest kernel that is proven right", "warploom");
+  CLI::App app(
+      "warploom: from an ONNX operator and a target to the fastest kernel that is proven right",
+      "warploom");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(kVersion));
-  app.add_flag("--json", session.json, "print one JSON object on standard output and nothing else there");
+  app.add_flag("--json", session.json,
+               "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet,-q", session.quiet, "no progress");
   app.fallthrough();
 #define WARPLOOM_MADE(name) name##_command(),
@@ -88,10 +99,10 @@ int run(int argc, char** argv) {
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
     for (int i = 1; i < argc; ++i) session.json |= std::string_view(argv[i]) == "--json";
-    return print(
-        fail({ErrorCode::kUsage, "the command line cannot be read", "command line", "flags as `warploom --help` lists them",
-              error.what(), "run `warploom --help` or `warploom COMMAND --help`"}),
-        session);
+    return print(fail({ErrorCode::kUsage, "the command line cannot be read", "command line",
+                       "flags as `warploom --help` lists them", error.what(),
+                       "run `warploom --help` or `warploom COMMAND --help`"}),
+                 session);
   }
   return print(guarded([&] { return chosen->action(session); }), session);
 }

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "runtime/bundle.h"
+
 namespace warploom::cli {
 namespace {
 namespace fs = std::filesystem;
@@ -11,9 +12,13 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 
 // NumPy's name of a type; "" where it has none.
 std::string descr_of(Dtype dtype) {
-  if (is_float(dtype) && dtype != Dtype::f64 && dtype != Dtype::f32 && dtype != Dtype::f16) return "";
+  if (is_float(dtype) && dtype != Dtype::f64 && dtype != Dtype::f32 && dtype != Dtype::f16)
+    return "";
   if (bits_of(dtype) < 8) return "";
-  const char kind = dtype == Dtype::boolean ? 'b' : is_float(dtype) ? 'f' : is_signed(dtype) ? 'i' : 'u';
+  const char kind = dtype == Dtype::boolean ? 'b'
+                    : is_float(dtype)       ? 'f'
+                    : is_signed(dtype)      ? 'i'
+                                            : 'u';
   return fmt::format("{}{}{}", bytes_of(dtype) == 1 ? '|' : '<', kind, bytes_of(dtype));
 }
 
@@ -22,17 +27,22 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
-// What a header says, in the words of write_tensor(), so that they compare: its keys stand in any order and spacing.
+// What a header says, in the words of write_tensor(), so that they compare: its keys stand in any
+// order and spacing.
 std::string canonical(std::string header) {
   // Python's text is JSON but for its quotes, truth, round brackets and commas behind the last.
-  const std::pair<const char*, const char*> spellings[] = {{"'", "\""},      {"\\(", "["},       {",?\\s*\\)", "]"},
-                                                           {"True", "true"}, {"False", "false"}, {",\\s*\\}", "}"}};
-  for (const auto& [python, json] : spellings) header = std::regex_replace(header, std::regex(python), json);
+  const std::pair<const char*, const char*> spellings[] = {{"'", "\""},        {"\\(", "["},
+                                                           {",?\\s*\\)", "]"}, {"True", "true"},
+                                                           {"False", "false"}, {",\\s*\\}", "}"}};
+  for (const auto& [python, json] : spellings)
+    header = std::regex_replace(header, std::regex(python), json);
   const auto said = nlohmann::json::parse(header, nullptr, false);
   try {
     if (said.at("fortran_order").get<bool>()) return "columns first (Fortran order)";
     return said.at("descr").get<std::string>() + " " + shape_text(said.at("shape"));
-  } catch (const nlohmann::json::exception&) { return "no header of NumPy's"; }
+  } catch (const nlohmann::json::exception&) {
+    return "no header of NumPy's";
+  }
 }
 
 struct Flags {
@@ -45,11 +55,12 @@ struct Flags {
 Result<std::string> input_of(const Flags& flags, std::size_t index, const BufferSpec& tensor) {
   if (!flags.files.empty()) return read_tensor(flags.files[index], tensor);
   if (!is_float(tensor.dtype))
-    return fail({ErrorCode::kUsage, "whole numbers are not made up: they may be indices", tensor.name, "a file for every input",
-                 "none", "write each input to a .npy file and name them in order"});
+    return fail({ErrorCode::kUsage, "whole numbers are not made up: they may be indices",
+                 tensor.name, "a file for every input", "none",
+                 "write each input to a .npy file and name them in order"});
   std::string bytes(tensor.bytes(), '\0');
-  verify::fill({.seed = flags.seed, .tensor = static_cast<int>(index), .dtype = tensor.dtype}, bytes.data(), 0,
-               tensor.elements());
+  verify::fill({.seed = flags.seed, .tensor = static_cast<int>(index), .dtype = tensor.dtype},
+               bytes.data(), 0, tensor.elements());
   return bytes;
 }
 
@@ -58,8 +69,9 @@ Result<Answer> run_bundle(const Flags& flags) {
   runtime::Executor& device = *bundle->device;
   const std::size_t inputs = bundle->tensors.size() - bundle->list.outputs.size();
   if (!flags.files.empty() && flags.files.size() != inputs)
-    return fail({ErrorCode::kUsage, "every input needs a file", "INPUTS", fmt::format("{} files", inputs),
-                 std::to_string(flags.files.size()), "name them in the order of the model's inputs"});
+    return fail({ErrorCode::kUsage, "every input needs a file", "INPUTS",
+                 fmt::format("{} files", inputs), std::to_string(flags.files.size()),
+                 "name them in the order of the model's inputs"});
   std::vector<runtime::Buffer> buffers;
   std::vector<void*> addresses;
   for (std::size_t i = 0; i < bundle->tensors.size(); ++i) {
@@ -85,11 +97,13 @@ Result<Answer> run_bundle(const Flags& flags) {
   return Answer{json, text_of("run", json)};
 }
 }  // namespace
+
 Result<std::string> read_tensor(const std::filesystem::path& path, const BufferSpec& tensor) {
   WARPLOOM_TRY(std::string bytes, read_file(path));
   const auto unfit = [&](const std::string& expected, const std::string& found) {
     return fail({ErrorCode::kPlanInvalid, "a tensor's file does not fit", path.string(),
-                 fmt::format("{}: {}", tensor.name, expected), found, "write the file as the model's input is"});
+                 fmt::format("{}: {}", tensor.name, expected), found,
+                 "write the file as the model's input is"});
   };
   if (path.extension() == ".npy") {
     const std::string expected = descr_of(tensor.dtype) + " " + shape_text(tensor.shape);
@@ -99,7 +113,8 @@ Result<std::string> read_tensor(const std::filesystem::path& path, const BufferS
     std::memcpy(&length, bytes.data() + 8, wide ? 4 : 2);
     const std::size_t begin = wide ? 12 : 10;
     if (length > bytes.size() - begin) return unfit(expected, "a header that ends behind the file");
-    if (const std::string found = canonical(bytes.substr(begin, length)); found != expected) return unfit(expected, found);
+    if (const std::string found = canonical(bytes.substr(begin, length)); found != expected)
+      return unfit(expected, found);
     bytes.erase(0, begin + length);
   }
   if (std::ssize(bytes) != tensor.bytes())
@@ -107,17 +122,18 @@ Result<std::string> read_tensor(const std::filesystem::path& path, const BufferS
   return bytes;
 }
 
-Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder, const BufferSpec& tensor,
-                                           std::string_view bytes) {
+Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder,
+                                           const BufferSpec& tensor, std::string_view bytes) {
   const std::string descr = descr_of(tensor.dtype);
   std::string text;
   if (!descr.empty()) {
-    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape_text(tensor.shape));
+    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
+                                     descr, shape_text(tensor.shape));
     header.append(63 - (header.size() + 10) % 64, ' ');
     header += '\n';  // the data begins at a multiple of 64
     const std::uint16_t length = static_cast<std::uint16_t>(header.size());
-    text =
-        fmt::format("{}{}{}{}", kMagic, std::string("\x01\0", 2), std::string(reinterpret_cast<const char*>(&length), 2), header);
+    text = fmt::format("{}{}{}{}", kMagic, std::string("\x01\0", 2),
+                       std::string(reinterpret_cast<const char*>(&length), 2), header);
   }
   std::string name = tensor.name;
   std::ranges::replace(name, '/', '_');
@@ -128,12 +144,15 @@ Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder, 
 
 Command run_command() {
   const auto flags = std::make_shared<Flags>();
-  return {"run",
-          "a bundle on inputs of your own: its outputs as files",
-          {{"BUNDLE", &flags->bundle, "its folder or its plan.json"},
-           {"INPUTS", &flags->files, "a file for each input, in the model's order: .npy, or packed bytes; none: random inputs"},
-           {"--out", &flags->out, "the folder for OUTPUT.npy (.bin where NumPy has no such type); default: here"},
-           {"--seed", &flags->seed, "of random inputs"}},
-          [flags](const Session&) { return run_bundle(*flags); }};
+  return {
+      "run",
+      "a bundle on inputs of your own: its outputs as files",
+      {{"BUNDLE", &flags->bundle, "its folder or its plan.json"},
+       {"INPUTS", &flags->files,
+        "a file for each input, in the model's order: .npy, or packed bytes; none: random inputs"},
+       {"--out", &flags->out,
+        "the folder for OUTPUT.npy (.bin where NumPy has no such type); default: here"},
+       {"--seed", &flags->seed, "of random inputs"}},
+      [flags](const Session&) { return run_bundle(*flags); }};
 }
 }  // namespace warploom::cli

@@ -3,6 +3,7 @@
 #include "onnx/load.h"
 #include "search/explore.h"
 #include "tile/print.h"
+
 namespace warploom::cli {
 namespace {
 struct Flags {
@@ -31,7 +32,8 @@ Answer show_regions(const Flags& flags, const search::Partition& partition, Trac
   for (const search::Region& region : partition.regions) {
     std::vector<std::string> families;
     if (!region.alias)
-      for (const auto& family : kernels::families_for({region.graph, track}, capabilities)) families.push_back(family->name());
+      for (const auto& family : kernels::families_for({region.graph, track}, capabilities))
+        families.push_back(family->name());
     const std::string& stored = region.tensors[region.graph.outputs[0]];
     regions.push_back({{"number", regions.size() + 1},
                        {"name", region.graph.name},
@@ -40,7 +42,8 @@ Answer show_regions(const Flags& flags, const search::Partition& partition, Trac
                        {"families", families},
                        {"graph", to_text(region.graph)}});
   }
-  const nlohmann::json json = {{"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}};
+  const nlohmann::json json = {
+      {"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}};
   return answer_of(flags, json, text_of("regions", json));
 }
 
@@ -50,53 +53,66 @@ Result<Answer> show_profile(const Flags& flags) {
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(path));
   WARPLOOM_TRY(const LaunchList list, launch_list_from_json(plan["launch_list"]));
   if (list.engine != Engine::cuda)
-    return fail({ErrorCode::kFlagsContradict, "ncu profiles kernels of a GPU", flags.file, "a bundle for a GPU", list.arch,
+    return fail({ErrorCode::kFlagsContradict, "ncu profiles kernels of a GPU", flags.file,
+                 "a bundle for a GPU", list.arch,
                  "profile the CPU's with perf: perf record warploom run BUNDLE"});
   std::vector<std::string> names;
   for (const Kernel& kernel : list.kernels) names.push_back(kernel.name);
-  const std::string line = fmt::format("ncu --set full --target-processes all --kernel-name 'regex:^({})$' warploom run {}",
-                                       fmt::join(names, "|"), path.parent_path().string());
+  const std::string line = fmt::format(
+      "ncu --set full --target-processes all --kernel-name 'regex:^({})$' warploom run {}",
+      fmt::join(names, "|"), path.parent_path().string());
   return answer_of(flags, {{"kernels", names}, {"command", line}}, line + "\n");
 }
 
 // What a search would try first.
-Result<kernels::Schedule> default_schedule(const kernels::Region& region, const target::Capabilities& capabilities) {
+Result<kernels::Schedule> default_schedule(const kernels::Region& region,
+                                           const target::Capabilities& capabilities) {
   const search::Catalogue catalogue = search::catalogue_of(region, capabilities);
   search::Proposer proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
-  return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target", region.graph.name,
-               "a region that a family knows", graph::to_text(region.graph), "take another target or track"});
+  return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target",
+               region.graph.name, "a region that a family knows", graph::to_text(region.graph),
+               "take another target or track"});
 }
 
 Result<Answer> show(const Flags& flags) {
   if (flags.what == "ncu") return show_profile(flags);
   WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file, flags.assume));
-  if (flags.what == "graph") return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
+  if (flags.what == "graph")
+    return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
   WARPLOOM_TRY(graph, search::planned(std::move(graph), capabilities));
-  const std::string target = flags.target != "auto" ? flags.target : capabilities.gpu ? capabilities.arch : "cpu";
+  const std::string target = flags.target != "auto" ? flags.target
+                             : capabilities.gpu     ? capabilities.arch
+                                                    : "cpu";
   WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
   if (flags.what == "regions") return show_regions(flags, partition, track, capabilities);
   const auto wanted = static_cast<std::size_t>(flags.region - 1);
   if (wanted >= partition.regions.size())
-    return fail({ErrorCode::kUsage, "there is no such region", "--region", fmt::format("1 to {}", partition.regions.size()),
-                 std::to_string(flags.region), "see them with `warploom show FILE --what regions`"});
+    return fail({ErrorCode::kUsage, "there is no such region", "--region",
+                 fmt::format("1 to {}", partition.regions.size()), std::to_string(flags.region),
+                 "see them with `warploom show FILE --what regions`"});
   const bool whole = partition.trivial(graph);  // then tensors keep their names
   const kernels::Region region{whole ? std::move(graph) : partition.regions[wanted].graph, track};
   if (flags.what == "space") {
     nlohmann::json json = {{"target", target}, {"families", nlohmann::json::array()}};
-    for (const auto& family : kernels::families_for(region, capabilities)) json["families"].push_back(json_of(family->space()));
+    for (const auto& family : kernels::families_for(region, capabilities))
+      json["families"].push_back(json_of(family->space()));
     return answer_of(flags, json, text_of("space", json));
   }
-  WARPLOOM_TRY(const kernels::Schedule schedule,
-               flags.schedule.empty() ? default_schedule(region, capabilities) : parse_schedule(flags.schedule));
+  WARPLOOM_TRY(const kernels::Schedule schedule, flags.schedule.empty()
+                                                     ? default_schedule(region, capabilities)
+                                                     : parse_schedule(flags.schedule));
   const kernels::FamilyPtr chosen = kernels::family_for(region, schedule.family, capabilities);
   if (!chosen)
-    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the model on this target", "--schedule",
-                 "a family that `--what space` lists", schedule.family, "take another family or target"});
+    return fail({ErrorCode::kNoSchedule,
+                 "the schedule's family does not cover the model on this target", "--schedule",
+                 "a family that `--what space` lists", schedule.family,
+                 "take another family or target"});
   WARPLOOM_CHECK(chosen->admits(schedule));
-  nlohmann::json json = {{"target", target}, {"track", name_of(track)}, {"schedule", schedule.text()}};
+  nlohmann::json json = {
+      {"target", target}, {"track", name_of(track)}, {"schedule", schedule.text()}};
   std::string text = "// " + schedule.text() + "\n";
   if (flags.what == "program" || flags.what == "layouts") {
     WARPLOOM_TRY(const kernels::Family::Programs built, chosen->programs(schedule));
@@ -105,7 +121,8 @@ Result<Answer> show(const Flags& flags) {
       text += tile::print(program) + "\n";
       if (flags.what == "program") continue;
       WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities));
-      for (const auto& solution : lowered.solutions) json["instructions"].push_back(instructions(program, solution));
+      for (const auto& solution : lowered.solutions)
+        json["instructions"].push_back(instructions(program, solution));
       json["solutions"].push_back(alternatives(program, lowered.solutions));
       text += layouts_text(program, lowered);
     }
@@ -113,25 +130,33 @@ Result<Answer> show(const Flags& flags) {
   }
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   json["predicted_us"] = list.predicted_us;
-  if (flags.what == "cost") return answer_of(flags, json, fmt::format("{}predicted {:.1f} us\n", text, list.predicted_us));
+  if (flags.what == "cost")
+    return answer_of(flags, json, fmt::format("{}predicted {:.1f} us\n", text, list.predicted_us));
   for (const auto& kernel : list.kernels)
-    text += fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n", kernel.name, kernel.grid[0],
-                        kernel.grid[1], kernel.grid[2], kernel.threads, kernel.shared_bytes, kernel.source);
+    text += fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n",
+                        kernel.name, kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.threads,
+                        kernel.shared_bytes, kernel.source);
   json["launch_list"] = to_json(list);
   return answer_of(flags, json, text);
 }
 }  // namespace
+
 Command show_command() {
   const auto flags = std::make_shared<Flags>();
-  return {"show",
-          "a model's graph, its regions, or one's schedule space, tile program, layouts, emitted source or predicted cost",
-          {{"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},
-           {"--what", &flags->what, "what to show", {"graph", "regions", "space", "program", "layouts", "source", "cost", "ncu"}},
-           {"--region", &flags->region, "which one, from 1"},
-           {"--target", &flags->target, kTargetHelp},
-           {"--assume", &flags->assume, kAssumeHelp},
-           {"--track", &flags->track, kTrackHelp},
-           {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},
-          [flags](const Session&) { return show(*flags); }};
+  return {
+      "show",
+      "a model's graph, its regions, or one's schedule space, tile program, layouts, emitted "
+      "source or predicted cost",
+      {{"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},
+       {"--what",
+        &flags->what,
+        "what to show",
+        {"graph", "regions", "space", "program", "layouts", "source", "cost", "ncu"}},
+       {"--region", &flags->region, "which one, from 1"},
+       {"--target", &flags->target, kTargetHelp},
+       {"--assume", &flags->assume, kAssumeHelp},
+       {"--track", &flags->track, kTrackHelp},
+       {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},
+      [flags](const Session&) { return show(*flags); }};
 }
 }  // namespace warploom::cli

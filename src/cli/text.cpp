@@ -5,33 +5,46 @@
 #include <sstream>
 #include "base/rendered.h"
 #include "cli/command.h"
+
 namespace warploom::cli {
 namespace {
 constexpr double kPlainEverySeconds = 5, kTerminalEverySeconds = 0.1;
 
 std::size_t terminal_width() {
   winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col - 1u : 79u;
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col - 1u
+                                                                            : 79u;
 }
 
-void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+void put(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
 
 bool coloured() {
   const char* no = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) == 1 && !(no && *no) && terminal && std::string(terminal) != "dumb";
+  return ::isatty(STDOUT_FILENO) == 1 && !(no && *no) && terminal &&
+         std::string(terminal) != "dumb";
 }
 
 // Forms of text_of(): in a colour, and a number as fmt writes it.
 Forms::mapped_type colour(const char* code) {
-  return [code](const std::string& text) { return coloured() ? fmt::format("\033[{}m{}\033[0m", code, text) : text; };
-}
-Forms::mapped_type number(const char* format) {
-  return [format](const std::string& text) { return fmt::format(fmt::runtime(format), std::strtod(text.c_str(), nullptr)); };
+  return [code](const std::string& text) {
+    return coloured() ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+  };
 }
 
-std::size_t width_of(const std::string& text) { return std::regex_replace(text, std::regex("\033\\[\\d*m"), "").size(); }
+Forms::mapped_type number(const char* format) {
+  return [format](const std::string& text) {
+    return fmt::format(fmt::runtime(format), std::strtod(text.c_str(), nullptr));
+  };
+}
+
+std::size_t width_of(const std::string& text) {
+  return std::regex_replace(text, std::regex("\033\\[\\d*m"), "").size();
+}
 }  // namespace
+
 Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   const Track own = search::default_track(graph);
   if (name.empty()) return own;
@@ -39,7 +52,8 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   if (own == Track::fp32) possible = {Track::fp32, Track::tf32, Track::tolerance};
   const auto wanted = track_named(name);
   if (wanted && contains(possible, *wanted)) return *wanted;
-  return fail({ErrorCode::kUnknownTrack, wanted ? "the track cannot hold for the model's types" : "the track is unknown",
+  return fail({ErrorCode::kUnknownTrack,
+               wanted ? "the track cannot hold for the model's types" : "the track is unknown",
                "--track", listed(possible, [](Track track) { return name_of(track); }), name,
                "name one of those, or none for the model's own"});
 }
@@ -51,26 +65,36 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
   for (std::string word; words >> word;) {
     const std::size_t equals = std::min(word.find('='), word.size() - 1);
     const auto value = nlohmann::json::parse(word.substr(equals + 1), nullptr, false);
-    if (equals > 0 && value.is_number_integer() && schedule.fields.emplace(word.substr(0, equals), value).second) continue;
-    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "--schedule", "a family, then FIELD=INTEGER, each once",
-                 word, "see the fields with `warploom show FILE --what space`"});
+    if (equals > 0 && value.is_number_integer() &&
+        schedule.fields.emplace(word.substr(0, equals), value).second)
+      continue;
+    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "--schedule",
+                 "a family, then FIELD=INTEGER, each once", word,
+                 "see the fields with `warploom show FILE --what space`"});
   }
   return schedule;
 }
 
 std::string text_of(const std::string& name, const nlohmann::json& record) {
-  const auto measured = [](const std::string& text) { return time_text(std::strtod(text.c_str(), nullptr)); };
-  const auto share = [](const std::string& text) { return fmt::format("{:.0f} %", 100 * std::strtod(text.c_str(), nullptr)); };
-  const Forms forms = {{"time", measured},
-                       {"percent", share},
-                       {"ratio", [](const std::string& text) { return text == "0" ? "-" : number("{:.2f}x")(text); }},
-                       {"e1", number("{:.1e}")},
-                       {"e2", number("{:.2e}")},
-                       {"f1", number("{:.1f}")},
-                       {"digits", [](const std::string& text) { return text.substr(0, 8); }},
-                       {"below", [](const std::string& text) { return std::regex_replace(text, std::regex("\n"), "\n\t"); }},
-                       {"bold", colour("1")},
-                       {"green", colour("32")}};
+  const auto measured = [](const std::string& text) {
+    return time_text(std::strtod(text.c_str(), nullptr));
+  };
+  const auto share = [](const std::string& text) {
+    return fmt::format("{:.0f} %", 100 * std::strtod(text.c_str(), nullptr));
+  };
+  const Forms forms = {
+      {"time", measured},
+      {"percent", share},
+      {"ratio",
+       [](const std::string& text) { return text == "0" ? "-" : number("{:.2f}x")(text); }},
+      {"e1", number("{:.1e}")},
+      {"e2", number("{:.2e}")},
+      {"f1", number("{:.1f}")},
+      {"digits", [](const std::string& text) { return text.substr(0, 8); }},
+      {"below",
+       [](const std::string& text) { return std::regex_replace(text, std::regex("\n"), "\n\t"); }},
+      {"bold", colour("1")},
+      {"green", colour("32")}};
   return aligned(rendered(resource("text/" + name + ".txt"), record, forms));
 }
 
@@ -86,8 +110,10 @@ std::string aligned(const std::string& text) {
       const std::size_t tab = line->find('\t');
       line->replace(tab, 1, widest - width_of(line->substr(0, tab)), ' ');
     }
-    if (begin == end) ++end;
-    else end = begin;
+    if (begin == end)
+      ++end;
+    else
+      end = begin;
   }
   return listed(lines, {}, "");
 }
@@ -100,14 +126,17 @@ std::string time_text(double us) {
 }
 
 std::string progress_text(const search::Progress& progress, std::size_t width) {
-  std::string text = fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds, progress.budget_seconds, progress.candidates);
+  std::string text = fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds,
+                                 progress.budget_seconds, progress.candidates);
   if (progress.regions > 1)
-    text += fmt::format(" of region {} of {} ({})", progress.region, progress.regions, progress.region_name);
+    text += fmt::format(" of region {} of {} ({})", progress.region, progress.regions,
+                        progress.region_name);
   if (progress.refused > 0) text += fmt::format(", {} refused", progress.refused);
   if (progress.best_us > 0) {
     text += ", best " + time_text(progress.best_us);
     if (progress.reference_us > 0)
-      text += fmt::format(" ({:.2f}x the reference's speed)", progress.reference_us / progress.best_us);
+      text +=
+          fmt::format(" ({:.2f}x the reference's speed)", progress.reference_us / progress.best_us);
     text += ": " + progress.best;
   }
   return text.substr(0, width);
@@ -120,7 +149,8 @@ std::function<void(const search::Progress&)> progress_line(bool quiet) {
   return [terminal, line, next_seconds = 0.0](const search::Progress& progress) mutable {
     if (progress.seconds < next_seconds) return;
     next_seconds = progress.seconds + (terminal ? kTerminalEverySeconds : kPlainEverySeconds);
-    put(terminal ? "\r\033[K" + progress_text(progress, terminal_width()) : progress_text(progress, 400) + "\n");
+    put(terminal ? "\r\033[K" + progress_text(progress, terminal_width())
+                 : progress_text(progress, 400) + "\n");
   };
 }
 }  // namespace warploom::cli

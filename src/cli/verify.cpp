@@ -4,6 +4,7 @@
 #include "onnx/load.h"
 #include "runtime/bundle.h"
 #include "search/explore.h"
+
 namespace warploom::cli {
 namespace {
 namespace fs = std::filesystem;
@@ -15,7 +16,8 @@ struct Flags {
   std::uint64_t seed = 0;
 };
 
-// What is judged, the kernels of a bundle's plan or of a file that anyone wrote, and an evaluator of its problem.
+// What is judged, the kernels of a bundle's plan or of a file that anyone wrote, and an evaluator
+// of its problem.
 struct Bench {
   fs::path path;
   graph::Graph graph;  // of primitives; the problem takes it
@@ -29,40 +31,47 @@ struct Bench {
 
 Status open_plan(const Flags& flags, Bench& bench) {
   if (bench.path.extension() == ".cu" || bench.path.extension() == ".cpp")
-    return fail({ErrorCode::kUsage, "a kernel file does not say what it computes", "--problem", "an ONNX model", "nothing",
-                 "name the model with --problem"});
+    return fail({ErrorCode::kUsage, "a kernel file does not say what it computes", "--problem",
+                 "an ONNX model", "nothing", "name the model with --problem"});
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(bench.path));
   const auto held = plan.find("model");
   if (flags.model.empty() && (held == plan.end() || !held->is_string()))
-    return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", bench.path.string(), "--model FILE", "nothing",
-                 "name the model that was optimized with --model"});
+    return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", bench.path.string(),
+                 "--model FILE", "nothing", "name the model that was optimized with --model"});
   auto assume = flags.assume;
   for (const auto& said : plan.value("assume", nlohmann::json::array()))
     assume.push_back(said.is_string() ? said.get<std::string>() : said.dump());
-  WARPLOOM_TRY(bench.graph,
-               !flags.model.empty() ? load_onnx(flags.model, assume) : parse_onnx(held->get<std::string>(), bench.path.string()));
+  WARPLOOM_TRY(bench.graph, !flags.model.empty()
+                                ? load_onnx(flags.model, assume)
+                                : parse_onnx(held->get<std::string>(), bench.path.string()));
   WARPLOOM_TRY(bench.list, launch_list_from_json(plan["launch_list"]));
-  WARPLOOM_TRY(bench.capabilities, target::capabilities_of(bench.list.engine == Engine::cuda ? bench.list.arch : "cpu"));
+  WARPLOOM_TRY(
+      bench.capabilities,
+      target::capabilities_of(bench.list.engine == Engine::cuda ? bench.list.arch : "cpu"));
   bench.track = *track_named(plan["track"].get<std::string>());
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
   return ok();
 }
 
-// A kernel file is for a GPU or for this machine's cores by its ending. Its inputs must not be known before: the seed is drawn, unless
-// it is given to see a verdict again.
+// A kernel file is for a GPU or for this machine's cores by its ending. Its inputs must not be
+// known before: the seed is drawn, unless it is given to see a verdict again.
 Status open_kernels(const Flags& flags, Bench& bench) {
   const bool gpu = bench.path.extension() == ".cu";
   WARPLOOM_TRY(const std::string text, read_file(bench.path));
   WARPLOOM_TRY(bench.graph, load_onnx(flags.problem, flags.assume));
   WARPLOOM_TRY(bench.track, track_for(bench.graph, flags.track));
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
-  WARPLOOM_TRY(bench.capabilities, search::resolve_target(gpu || flags.target != "auto" ? flags.target : "cpu"));
+  WARPLOOM_TRY(bench.capabilities,
+               search::resolve_target(gpu || flags.target != "auto" ? flags.target : "cpu"));
   if (bench.capabilities.gpu != gpu)
-    return fail({ErrorCode::kFlagsContradict, "the kernel file is for another kind of target", "--target",
-                 gpu ? "a GPU, for a .cu file" : "cpu, for a .cpp file", bench.capabilities.arch, "see `warploom doctor`"});
+    return fail({ErrorCode::kFlagsContradict, "the kernel file is for another kind of target",
+                 "--target", gpu ? "a GPU, for a .cu file" : "cpu, for a .cpp file",
+                 bench.capabilities.arch, "see `warploom doctor`"});
   LaunchList list{gpu ? Engine::cuda : Engine::cpu, bench.capabilities.arch};
-  for (const auto id : bench.graph.inputs) list.inputs.push_back(kernels::spec_of(bench.graph.tensor(id)));
-  for (const auto id : bench.graph.outputs) list.outputs.push_back(kernels::spec_of(bench.graph.tensor(id)));
+  for (const auto id : bench.graph.inputs)
+    list.inputs.push_back(kernels::spec_of(bench.graph.tensor(id)));
+  for (const auto id : bench.graph.outputs)
+    list.outputs.push_back(kernels::spec_of(bench.graph.tensor(id)));
   for (const auto& tensor : bench.graph.tensors)
     if (tensor.constant) list.inputs.push_back(kernels::spec_of(tensor));
   WARPLOOM_TRY(bench.list, declared_list(text, bench.path.string(), list));
@@ -74,11 +83,14 @@ Status open_kernels(const Flags& flags, Bench& bench) {
 Result<Bench> open(const Flags& flags, bool beside_reference) {
   Bench bench{.path = flags.plan, .seed = flags.seed};
   WARPLOOM_CHECK(flags.problem.empty() ? open_plan(flags, bench) : open_kernels(flags, bench));
-  search::Problem problem = search::outline_of({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed);
+  search::Problem problem =
+      search::outline_of({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed);
   bench.roofline_us = problem.roofline_us;
-  if (beside_reference) problem.setup.reference = search::vendor_match(problem.setup.graph, bench.track);
+  if (beside_reference)
+    problem.setup.reference = search::vendor_match(problem.setup.graph, bench.track);
   catch_interrupts();
-  WARPLOOM_TRY(bench.evaluator, verify::Evaluator::start(std::move(problem.setup), {.interrupted = &interrupted()}));
+  WARPLOOM_TRY(bench.evaluator,
+               verify::Evaluator::start(std::move(problem.setup), {.interrupted = &interrupted()}));
   return bench;
 }
 
@@ -90,11 +102,12 @@ Result<verify::Verdict> judged(Bench& bench, const verify::Request& request) {
 
 Result<Answer> judge_again(const Flags& flags) {
   WARPLOOM_TRY(Bench bench, open(flags, false));
-  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, {.list = bench.list,
-                                                             .whole = true,
-                                                             .check_ms = 20'000,
-                                                             .foreign = true,
-                                                             .candidate_limit_ms = 1e3 * flags.limit_seconds}));
+  WARPLOOM_TRY(const verify::Verdict verdict,
+               judged(bench, {.list = bench.list,
+                              .whole = true,
+                              .check_ms = 20'000,
+                              .foreign = true,
+                              .candidate_limit_ms = 1e3 * flags.limit_seconds}));
   nlohmann::json json = verify::to_json(verdict);
   json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
                {"seed", bench.seed},
@@ -104,10 +117,10 @@ Result<Answer> judge_again(const Flags& flags) {
 
 Result<Answer> time_again(const Flags& flags) {
   WARPLOOM_TRY(Bench bench, open(flags, true));
-  WARPLOOM_TRY(
-      const verify::Verdict v,
-      judged(bench,
-             {.list = bench.list, .max_samples = 100'000, .timing_ms = 1e3 * flags.seconds, .candidate_limit_ms = 60'000}));
+  WARPLOOM_TRY(const verify::Verdict v, judged(bench, {.list = bench.list,
+                                                       .max_samples = 100'000,
+                                                       .timing_ms = 1e3 * flags.seconds,
+                                                       .candidate_limit_ms = 60'000}));
   const verify::Ready& ready = bench.evaluator->ready();
   nlohmann::json json = verify::to_json(v);
   json.update({{"plan", bench.path.string()},
@@ -119,23 +132,31 @@ Result<Answer> time_again(const Flags& flags) {
   return Answer{json, text_of("times", json)};
 }
 
-Command judging_command(std::string name, std::string help, Result<Answer> (*action)(const Flags&), bool timed) {
+Command judging_command(std::string name, std::string help, Result<Answer> (*action)(const Flags&),
+                        bool timed) {
   const auto flags = std::make_shared<Flags>();
-  Command command{std::move(name),
-                  std::move(help),
-                  {{"PLAN", &flags->plan, "a bundle's folder or its plan.json; with --problem a kernel file, .cu or .cpp"},
-                   {"--model", &flags->model, "the model, where the plan does not hold it"},
-                   {"--problem", &flags->problem, "the model that a kernel file computes (docs/verification.md)"},
-                   {"--assume", &flags->assume, std::string("of --model or --problem; ") + kAssumeHelp},
-                   {"--track", &flags->track, std::string("of a kernel file; ") + kTrackHelp},
-                   {"--target", &flags->target, std::string("of a kernel file: ") + kTargetHelp},
-                   {"--seed", &flags->seed, "of the inputs; 0: for a kernel file drawn anew"}},
-                  [flags, action](const Session&) { return action(*flags); }};
-  if (timed) command.flags.push_back({"--time", &flags->seconds, "how long to measure: 500ms, 3s"});
-  else command.flags.push_back({"--limit", &flags->limit_seconds, "how long one launch may take: 500ms, 10s"});
+  Command command{
+      std::move(name),
+      std::move(help),
+      {{"PLAN", &flags->plan,
+        "a bundle's folder or its plan.json; with --problem a kernel file, .cu or .cpp"},
+       {"--model", &flags->model, "the model, where the plan does not hold it"},
+       {"--problem", &flags->problem,
+        "the model that a kernel file computes (docs/verification.md)"},
+       {"--assume", &flags->assume, std::string("of --model or --problem; ") + kAssumeHelp},
+       {"--track", &flags->track, std::string("of a kernel file; ") + kTrackHelp},
+       {"--target", &flags->target, std::string("of a kernel file: ") + kTargetHelp},
+       {"--seed", &flags->seed, "of the inputs; 0: for a kernel file drawn anew"}},
+      [flags, action](const Session&) { return action(*flags); }};
+  if (timed)
+    command.flags.push_back({"--time", &flags->seconds, "how long to measure: 500ms, 3s"});
+  else
+    command.flags.push_back(
+        {"--limit", &flags->limit_seconds, "how long one launch may take: 500ms, 10s"});
   return command;
 }
 }  // namespace
+
 Result<nlohmann::json> read_plan(fs::path& path) {
   WARPLOOM_TRY(nlohmann::json plan, runtime::read_plan(path, {"launch_list", "track"}));
   if (plan["track"].is_string() && track_named(plan["track"].get<std::string>())) return plan;
@@ -143,10 +164,14 @@ Result<nlohmann::json> read_plan(fs::path& path) {
 }
 
 Command verify_command() {
-  return judging_command("verify", "judge a bundle's kernels, or anybody's: whole outputs, fresh inputs of every family",
-                         judge_again, false);
+  return judging_command(
+      "verify",
+      "judge a bundle's kernels, or anybody's: whole outputs, fresh inputs of every family",
+      judge_again, false);
 }
+
 Command bench_command() {
-  return judging_command("bench", "time such kernels, in turns with the vendor's where it has one", time_again, true);
+  return judging_command("bench", "time such kernels, in turns with the vendor's where it has one",
+                         time_again, true);
 }
 }  // namespace warploom::cli

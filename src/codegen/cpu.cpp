@@ -2,25 +2,32 @@
 #include "codegen/cpu_emitter.h"
 #include "codegen/emit.h"
 #include "tile/print.h"
+
 namespace warploom::codegen {
 namespace {
 constexpr std::int64_t kMaxRegisterBytes = 400 << 10;
 }  // namespace
-bool is_narrow(Dtype dtype) { return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
 
-void CpuEmitter::unsupported(const std::string& message, const std::string& expected, const std::string& found) {
-  refuse(message, expected, found, "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block");
+bool is_narrow(Dtype dtype) {
+  return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
+}
+
+void CpuEmitter::unsupported(const std::string& message, const std::string& expected,
+                             const std::string& found) {
+  refuse(message, expected, found,
+         "build the program for the CPU: tiles of f32, bf16 or f16, one thread of control a block");
 }
 
 template <class Other> void CpuEmitter::visit(const Other&) {
-  unsupported("a statement has no counterpart on a CPU", "copies, maps, matrix products, reductions, loops and branches",
+  unsupported("a statement has no counterpart on a CPU",
+              "copies, maps, matrix products, reductions, loops and branches",
               print(program_, *at_));
 }
 
 void CpuEmitter::visit(const For& loop) {
   if (loop.unroll) out_.line("#pragma GCC unroll 16");
-  const auto block = out_.block("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable, loop.begin.text(),
-                                loop.end.text(), loop.step.text());
+  const auto block = out_.block("for (long {0} = {1}; {0} < {2}; {0} += {3}) {{", loop.variable,
+                                loop.begin.text(), loop.end.text(), loop.step.text());
   ranges_.enter(loop);
   loops_.push_back(loop.variable);
   body(loop.body);
@@ -42,8 +49,10 @@ void CpuEmitter::body(const Body& statements) {
   const auto outside = std::exchange(aliases_, {});
   const std::vector<Run> runs = runs_of(statements);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (!runs[i].shape.empty()) fused(statements, runs[i], std::span(runs).subspan(i + 1));
-    else statement(statements[runs[i].begin]);
+    if (!runs[i].shape.empty())
+      fused(statements, runs[i], std::span(runs).subspan(i + 1));
+    else
+      statement(statements[runs[i].begin]);
   }
   aliases_ = outside;
 }
@@ -60,18 +69,24 @@ Result<Kernel> CpuEmitter::emit() {
     unsupported("a CPU has no clusters of blocks", "a cluster of 1 block", std::to_string(cluster));
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& tensor = program_.tensor(id);
-    if (tensor.windows_of >= 0) unsupported("a CPU's tiles have no windows", "tensors of their own", tensor.name);
-    const bool computes = tensor.dtype == Dtype::f32 || is_narrow(tensor.dtype) || is_integer(tensor.dtype);
+    if (tensor.windows_of >= 0)
+      unsupported("a CPU's tiles have no windows", "tensors of their own", tensor.name);
+    const bool computes =
+        tensor.dtype == Dtype::f32 || is_narrow(tensor.dtype) || is_integer(tensor.dtype);
     if (computes && !(tensor.writable && tensor.dtype == Dtype::tf32)) {
       if (tensor.scope != Scope::global) continue;
-      const std::string type = fmt::format("{}{}", tensor.writable ? "" : "const ", cpu_type(tensor.dtype));
-      record["buffers"].push_back({{"type", type}, {"name", tensor.name}, {"number", kernel.args.size()}});
+      const std::string type =
+          fmt::format("{}{}", tensor.writable ? "" : "const ", cpu_type(tensor.dtype));
+      record["buffers"].push_back(
+          {{"type", type}, {"name", tensor.name}, {"number", kernel.args.size()}});
       kernel.args.push_back({given_.tensor(id).name, false, {}, tensor.zeroed});
       continue;
     }
     at_ = synth::first_use(synth::sites_of(program_), id);
-    unsupported("a tensor has a type that CPU kernels do not compute with", "f32, bf16, f16, i8, u8, i32, i64 or booleans",
-                fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype), at_ ? ": " + print(program_, *at_) : ""));
+    unsupported("a tensor has a type that CPU kernels do not compute with",
+                "f32, bf16, f16, i8, u8, i32, i64 or booleans",
+                fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype),
+                            at_ ? ": " + print(program_, *at_) : ""));
   }
   out_.indent();
   if (!error_) body(program_.body);
@@ -80,15 +95,18 @@ Result<Kernel> CpuEmitter::emit() {
     const Tensor& tensor = program_.tensors[i];
     if (!named_[i] || tensor.scope == Scope::global) continue;
     const bool on_stack = tensor.scope == Scope::reg;
-    record["arrays"].push_back(
-        {{"name", tensor.name}, {on_stack ? "floats" : "offset", on_stack ? layouts_.of[i].floats : layouts_.of[i].offset}});
+    record["arrays"].push_back({{"name", tensor.name},
+                                {on_stack ? "floats" : "offset",
+                                 on_stack ? layouts_.of[i].floats : layouts_.of[i].offset}});
   }
   record["body"] = out_.text(), record["streams"] = streams_;
   kernel.source = rendered(resource("kernel/cpu.cpp"), record);
   return kernel;
 }
+
 Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capabilities) {
-  // What the text names for itself: its parameters, and whatever ends in a number behind an underscore.
+  // What the text names for itself: its parameters, and whatever ends in a number behind an
+  // underscore.
   static const std::regex own_names("buffers|task|scratch|.*_[0-9]+(_box)?");
   const Program own = in_source_terms(program, own_names);
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
@@ -96,10 +114,12 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   for (TensorId id = 0; id < static_cast<TensorId>(layouts.of.size()); ++id)
     bytes[own.tensor(id).scope][id] = layouts.of[id].floats * 4;
   if (const auto all = layouts.shared_floats * 4; all > capabilities.shared_bytes)
-    return synth::too_much(program, bytes[Scope::shared], "the shared tensors do not fit in a core's L2 cache",
+    return synth::too_much(program, bytes[Scope::shared],
+                           "the shared tensors do not fit in a core's L2 cache",
                            capabilities.shared_bytes, all, "take smaller tiles");
   if (const auto all = layouts.register_floats * 4; all > kMaxRegisterBytes)
-    return synth::too_much(program, bytes[Scope::reg], "the register tensors are larger than a thread's stack should hold",
+    return synth::too_much(program, bytes[Scope::reg],
+                           "the register tensors are larger than a thread's stack should hold",
                            kMaxRegisterBytes, all, "take smaller tiles");
   return CpuEmitter(own, program, capabilities, std::move(layouts)).emit();
 }

@@ -1,5 +1,7 @@
-// Statements on register tensors: loops over vectors of their elements, and matrix products in blocks of registers.
+// Statements on register tensors: loops over vectors of their elements, and matrix products in
+// blocks of registers.
 #include "codegen/cpu_emitter.h"
+
 namespace warploom::codegen {
 std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
   std::size_t dim = shape.size() - 1;
@@ -11,8 +13,8 @@ std::string rounded(Dtype dtype, const std::string& value) {
   return is_narrow(dtype) ? fmt::format("wl::rounded<wl::{}>({})", name_of(dtype), value) : value;
 }
 
-std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<std::int64_t>& shape, std::size_t skip,
-                                                     std::size_t also_skip) {
+std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<std::int64_t>& shape,
+                                                     std::size_t skip, std::size_t also_skip) {
   std::vector<Loop> loops;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (i == skip || i == also_skip || shape[i] == 1) continue;
@@ -27,7 +29,8 @@ std::string CpuEmitter::element(TensorId id, const std::vector<Loop>& loops) con
   const auto strides = strides_of(id);
   Index sum = 0;
   for (const Loop& loop : loops)
-    if (tensor(id).shape[loop.dim] > 1) sum = sum + Index::variable(loop.variable) * strides[loop.dim];
+    if (tensor(id).shape[loop.dim] > 1)
+      sum = sum + Index::variable(loop.variable) * strides[loop.dim];
   return plus(name(id), sum);
 }
 
@@ -39,9 +42,11 @@ std::string CpuEmitter::local(const std::string& text, const std::string& stem) 
 }
 
 // The name of a local vector with the value, or a constant.
-std::string CpuEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
+std::string CpuEmitter::value_text(const Value& value,
+                                   const std::function<std::string(const Value&)>& leaf,
                                    const std::string& stem) {
-  if (value.kind == Value::Kind::constant) return fmt::format("wl::splat({})", float_text(value.constant));
+  if (value.kind == Value::Kind::constant)
+    return fmt::format("wl::splat({})", float_text(value.constant));
   if (value.kind != Value::Kind::op) return leaf(value);
   std::vector<std::string> operands;
   for (const Value& operand : value.operands) operands.push_back(value_text(operand, leaf, stem));
@@ -49,13 +54,15 @@ std::string CpuEmitter::value_text(const Value& value, const std::function<std::
 }
 
 // A vector at element v of `count`. Rows without padding between them must not be overrun.
-void CpuEmitter::store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded) {
+void CpuEmitter::store(const std::string& to, const std::string& value, const std::string& v,
+                       std::int64_t count, bool padded) {
   if (padded || count % lanes_ == 0) return out_.line("wl::store({}, {});", to, value);
-  out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to, value, count, v);
+  out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to,
+            value, count, v);
 }
 
-// Scans and reductions across vectors, a vector at a time (those along vectors join loops: cpu_fusion.cpp). A scan stores every turn's
-// value.
+// Scans and reductions across vectors, a vector at a time (those along vectors join loops:
+// cpu_fusion.cpp). A scan stores every turn's value.
 template <class Node> void CpuEmitter::fold(const Node& node) {
   constexpr bool kEach = std::is_same_v<Node, Scan>;
   bool reverse = false;
@@ -70,36 +77,50 @@ template <class Node> void CpuEmitter::fold(const Node& node) {
   out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, shape[along]);
   inner.push_back({k, shape[axis], axis});
   const Writer::Block around{out_, inner.size()};
-  const std::string at = " + " + v, from = element(node.src, inner) + at, to = element(node.dst, kEach ? inner : outer) + at;
+  const std::string at = " + " + v, from = element(node.src, inner) + at,
+                    to = element(node.dst, kEach ? inner : outer) + at;
   const auto keep = [&] {
-    store(to, rounded(tensor(node.dst).dtype, total), v, shape[along], !kEach && along + 1 == shape.size());
+    store(to, rounded(tensor(node.dst).dtype, total), v, shape[along],
+          !kEach && along + 1 == shape.size());
   };
   out_.line("wl::vf {} = wl::splat({});", total, float_text(how.identity));
   {
-    const auto turns = reverse ? out_.block("for (long {0} = {1}; {0}-- > 0;) {{", k, shape[axis])
-                               : out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", k, shape[axis]);
+    const auto turns = reverse
+                           ? out_.block("for (long {0} = {1}; {0}-- > 0;) {{", k, shape[axis])
+                           : out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", k, shape[axis]);
     out_.line("{0} = wl::{1}(wl::load({2}), {0});", total, name_of(how.combine), from);
     if (kEach) keep();
   }
   if (!kEach) keep();
 }
-void CpuEmitter::visit(const Reduce& reduce) { fold(reduce); }
-void CpuEmitter::visit(const Scan& scan) { fold(scan); }
+
+void CpuEmitter::visit(const Reduce& reduce) {
+  fold(reduce);
+}
+
+void CpuEmitter::visit(const Scan& scan) {
+  fold(scan);
+}
 
 void CpuEmitter::visit(const Rearrange& node) {
   if (!node.transpose) return visit(Copy{whole(program_, node.src), whole(program_, node.dst)});
-  const auto &shape = tensor(node.src).shape, from = strides_of(node.src), to = strides_of(node.dst);
+  const auto &shape = tensor(node.src).shape, from = strides_of(node.src),
+             to = strides_of(node.dst);
   const std::string i = fresh("i"), j = fresh("j");
   out_.line("for (long {0} = 0; {0} < {1}; ++{0})", i, shape[0]);
-  out_.line("  for (long {0} = 0; {0} < {1}; ++{0}) {2}[{0} * {3} + {4} * {5}] = {6}[{4} * {7} + {0} * {8}];", j, shape[1],
-            name(node.dst), to[0], i, to[1], name(node.src), from[0], from[1]);
+  out_.line(
+      "  for (long {0} = 0; {0} < {1}; ++{0}) {2}[{0} * {3} + {4} * {5}] = {6}[{4} * {7} + {0} * "
+      "{8}];",
+      j, shape[1], name(node.dst), to[0], i, to[1], name(node.src), from[0], from[1]);
 }
+
 namespace {
 struct RegisterBlock {
   std::int64_t rows = 1, vectors = 1;
 };
-// The block of an accumulator that is kept in registers: rows · vectors accumulators, one row of b, one broadcast of a. Loads per
-// multiplication are 1/rows + 1/vectors.
+
+// The block of an accumulator that is kept in registers: rows · vectors accumulators, one row of b,
+// one broadcast of a. Loads per multiplication are 1/rows + 1/vectors.
 RegisterBlock register_block(std::int64_t m, std::int64_t vectors, std::int64_t registers) {
   RegisterBlock best;
   double least = 1e9;
@@ -112,24 +133,28 @@ RegisterBlock register_block(std::int64_t m, std::int64_t vectors, std::int64_t 
   return best;
 }
 }  // namespace
+
 void CpuEmitter::visit(const Mma& mma) {
   if (layout(mma.b.tensor).rows_fast != mma.transpose_b)
     return unsupported("a matrix product reads its second operand across its rows",
-                       "n contiguous: a shared tensor, or [K, N] registers", fmt::format("'{}'", tensor(mma.b.tensor).name));
+                       "n contiguous: a shared tensor, or [K, N] registers",
+                       fmt::format("'{}'", tensor(mma.b.tensor).name));
   const auto acc = matrix_extent(tensor(mma.acc).shape);
   if (acc.size() != 2 || layout(mma.acc).matrices != 1 || !is_strided(mma.a) || !is_strided(mma.b))
-    return unsupported("a matrix product's tile crosses the panels of its operand", "tiles at multiples of their own width",
-                       "another offset");
+    return unsupported("a matrix product's tile crosses the panels of its operand",
+                       "tiles at multiples of their own width", "another offset");
 
   if (is_integer(tensor(mma.acc).dtype))
-    return unsupported("a CPU multiplies floats, which lose large sums of integers", "f32, bf16 or f16",
-                       std::string(name_of(tensor(mma.acc).dtype)));
+    return unsupported("a CPU multiplies floats, which lose large sums of integers",
+                       "f32, bf16 or f16", std::string(name_of(tensor(mma.acc).dtype)));
   const CpuLayout& a = layout(mma.a.tensor);
-  const std::int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1], vectors = ceil_div(acc[1], lanes_);
+  const std::int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1],
+                     vectors = ceil_div(acc[1], lanes_);
   const bool m_fast = a.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
-  const RegisterBlock block = register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
-  out_.line("wl::mma<{}, {}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {});", acc[0], vectors, block.rows, block.vectors,
-            m_fast ? 1 : a.panel, m_fast ? a.panel : 1, layout(mma.b.tensor).panel, layout(mma.acc).panel, name(mma.acc),
-            pointer(mma.a), pointer(mma.b), k);
+  const RegisterBlock block =
+      register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);
+  out_.line("wl::mma<{}, {}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {});", acc[0], vectors, block.rows,
+            block.vectors, m_fast ? 1 : a.panel, m_fast ? a.panel : 1, layout(mma.b.tensor).panel,
+            layout(mma.acc).panel, name(mma.acc), pointer(mma.a), pointer(mma.b), k);
 }
 }  // namespace warploom::codegen

@@ -1,6 +1,8 @@
-// Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it, packed into panels or transposed
-// in registers where the buffer wants it so, and moved element by element where nothing better fits.
+// Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it,
+// packed into panels or transposed in registers where the buffer wants it so, and moved element by
+// element where nothing better fits.
 #include "codegen/cpu_emitter.h"
+
 namespace warploom::codegen {
 // A tile as a matrix: of its dimensions above 1, which are two at most.
 struct CpuEmitter::Side {
@@ -8,6 +10,7 @@ struct CpuEmitter::Side {
     int dim = -1;  // of the tensor; -1: there is none
     std::int64_t extent = 1, stride = 0;
   };
+
   const Tile* tile;
   bool global;
   Line row, col = {-1, 1, 1};
@@ -21,7 +24,8 @@ struct CpuEmitter::Side {
   }
 };
 
-// The element's place in its tensor. Where the fast coordinate is known to be a multiple of the panel the formula is linear.
+// The element's place in its tensor. Where the fast coordinate is known to be a multiple of the
+// panel the formula is linear.
 Index CpuEmitter::address(const Tile& tile) const {
   const Tensor& t = tensor(tile.tensor);
   const CpuLayout& l = layout(tile.tensor);
@@ -43,7 +47,8 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   const auto dims = wide_dims(tile.extent);
   for (std::size_t i = 0; i < std::min<std::size_t>(dims.size(), 2); ++i) {
     const std::size_t d = dims[dims.size() - 1 - i];
-    (i == 0 ? side.col : side.row) = {static_cast<int>(d), tile.extent[d], strides[d] * tile.step_along(d)};
+    (i == 0 ? side.col : side.row) = {static_cast<int>(d), tile.extent[d],
+                                      strides[d] * tile.step_along(d)};
   }
   const std::size_t rank = t.shape.size();
   if (side.global) return side;
@@ -55,39 +60,49 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   const auto whole = [&](std::size_t dim, std::int64_t extent) {
     return tile.offset[dim].constant() == 0 && tile.extent[dim] == extent;
   };
-  side.strided = tile.extent[fast] == 1 || (ranges_.divisible(tile.offset[fast], l.panel) && tile.extent[fast] <= l.panel);
+  side.strided = tile.extent[fast] == 1 ||
+                 (ranges_.divisible(tile.offset[fast], l.panel) && tile.extent[fast] <= l.panel);
   side.whole_panels = whole(fast, l.fast()) && whole(slow, l.slow());
   return side;
 }
 
-bool CpuEmitter::is_strided(const Tile& tile) const { return side_of(tile).strided; }
+bool CpuEmitter::is_strided(const Tile& tile) const {
+  return side_of(tile).strided;
+}
 
-// Where a tile of one row of contiguous elements starts, if it lies inside its tensor whatever the indices hold; or empty.
+// Where a tile of one row of contiguous elements starts, if it lies inside its tensor whatever the
+// indices hold; or empty.
 std::string CpuEmitter::row_pointer(const Tile& tile) const {
   if (tile.lookup >= 0) return "";
   const Side side = side_of(tile);
-  const bool row = side.row.dim < 0 && side.strided && (side.col.extent == 1 || side.col.stride == 1);
+  const bool row =
+      side.row.dim < 0 && side.strided && (side.col.extent == 1 || side.col.stride == 1);
   return row && (!side.global || conditions(tile).empty()) ? pointer(tile) : "";
 }
 
 // A tile of one row of a global tensor, whose elements may be apart and partly outside.
 std::optional<CpuEmitter::Row> CpuEmitter::row_of(const Tile& tile) const {
   const Side side = side_of(tile);
-  if (tile.lookup >= 0 || !side.global || side.row.dim >= 0 || side.col.dim < 0 || side.col.stride < 1) return std::nullopt;
+  if (tile.lookup >= 0 || !side.global || side.row.dim >= 0 || side.col.dim < 0 ||
+      side.col.stride < 1)
+    return std::nullopt;
   return Row{pointer(tile), conditions(tile).empty() ? "" : box(side), side.col.stride};
 }
 
-// What must hold for a tile to lie inside its global tensor and is not known before the kernel runs; of all dimensions, or of those
-// besides a side's rows and columns.
+// What must hold for a tile to lie inside its global tensor and is not known before the kernel
+// runs; of all dimensions, or of those besides a side's rows and columns.
 std::string CpuEmitter::conditions(const Tile& tile, const Side* besides) const {
   const Tensor& t = tensor(tile.tensor);
   std::vector<std::string> out;
   for (std::size_t i = 0; i < tile.offset.size(); ++i) {
-    if (besides && (static_cast<int>(i) == besides->row.dim || static_cast<int>(i) == besides->col.dim)) continue;
+    if (besides &&
+        (static_cast<int>(i) == besides->row.dim || static_cast<int>(i) == besides->col.dim))
+      continue;
     const Range range = ranges_.of(tile.offset[i]);
     const std::int64_t reach = tile.reach(i);
     if (range.low < 0) out.push_back(fmt::format("{} >= 0", tile.offset[i].text()));
-    if (range.high + reach > t.shape[i]) out.push_back(fmt::format("{} <= {}", (tile.offset[i] + reach).text(), t.shape[i]));
+    if (range.high + reach > t.shape[i])
+      out.push_back(fmt::format("{} <= {}", (tile.offset[i] + reach).text(), t.shape[i]));
   }
   return fmt::format("{}", fmt::join(out, " && "));
 }
@@ -98,8 +113,8 @@ std::string CpuEmitter::box(const Side& global) const {
     if (line.dim < 0) return std::string("{0, 1, 1}");
     const auto d = static_cast<std::size_t>(line.dim);
     const std::int64_t step = tile.step_along(d);
-    return fmt::format("{{{}, {}, {}{}}}", tile.offset[d].text(), line.extent, tensor(tile.tensor).shape[d],
-                       step == 1 ? "" : fmt::format(", {}", step));
+    return fmt::format("{{{}, {}, {}{}}}", tile.offset[d].text(), line.extent,
+                       tensor(tile.tensor).shape[d], step == 1 ? "" : fmt::format(", {}", step));
   };
   const std::string inside = fmt::format("wl::inside({}, {})", part(global.row), part(global.col));
   const std::string others = conditions(tile, &global);
@@ -117,14 +132,16 @@ void CpuEmitter::guarded(const Tile& tile, const std::string& whole, const std::
 // Rows of contiguous elements on both sides.
 bool CpuEmitter::copy_rows(const Copy& copy, const Side& src, const Side& dst) {
   if (!src.strided || !dst.strided || src.col.stride != 1 || dst.col.stride != 1) return false;
-  const std::string places =
-      fmt::format("{}, {}, {}, {}", pointer(*dst.tile), dst.row.stride, pointer(*src.tile), src.row.stride);
-  const bool streaming = dst.global && copy.streaming && tensor(dst.tile->tensor).dtype == Dtype::f32;
+  const std::string places = fmt::format("{}, {}, {}, {}", pointer(*dst.tile), dst.row.stride,
+                                         pointer(*src.tile), src.row.stride);
+  const bool streaming =
+      dst.global && copy.streaming && tensor(dst.tile->tensor).dtype == Dtype::f32;
   streams_ |= streaming;
   guarded(*(src.global ? src : dst).tile,
-          fmt::format("wl::copy_rows<{}, {}{}>({});", src.row.extent, src.col.extent, streaming ? ", true" : "", places),
-          src.global ? fmt::format("wl::load_rows({}, {}, {}, {}, {});", places, src.row.extent, src.col.extent, box(src),
-                                   float_text(copy.fill))
+          fmt::format("wl::copy_rows<{}, {}{}>({});", src.row.extent, src.col.extent,
+                      streaming ? ", true" : "", places),
+          src.global ? fmt::format("wl::load_rows({}, {}, {}, {}, {});", places, src.row.extent,
+                                   src.col.extent, box(src), float_text(copy.fill))
                      : fmt::format("wl::store_rows({}, {});", places, box(dst)));
   return true;
 }
@@ -134,33 +151,42 @@ bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
   if (!src.global || src.col.stride != 1) return false;
   const CpuLayout& l = layout(dst.tile->tensor);
   const std::int64_t rows = src.row.extent, cols = src.col.extent;
-  const std::string places = fmt::format("{}, {}, {}", pointer(*dst.tile), pointer(*src.tile), src.row.stride),
+  const std::string places = fmt::format("{}, {}, {}", pointer(*dst.tile), pointer(*src.tile),
+                                         src.row.stride),
                     fill = float_text(copy.fill);
   if (dst.whole_panels && !dst.rows_fast) {
     guarded(*src.tile, fmt::format("wl::pack_panels<{}, {}, {}>({});", rows, cols, l.panel, places),
-            fmt::format("wl::pack_panels({}, {}, {}, {}, {}, {});", places, rows, cols, l.panel, box(src), fill));
+            fmt::format("wl::pack_panels({}, {}, {}, {}, {}, {});", places, rows, cols, l.panel,
+                        box(src), fill));
     return true;
   }
   // Transposing writes whole vectors of rows: they must end where the tensor or a vector does.
-  if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) || dst.col.dim < 0) return false;
+  if (!dst.rows_fast || l.panel % lanes_ != 0 || !(dst.strided || dst.whole_panels) ||
+      dst.col.dim < 0)
+    return false;
   if (dst.col.stride != l.panel) return false;  // another dimension lies between
   const Index& first = dst.tile->offset[dst.row.dim];
   if (!ranges_.divisible(first, lanes_)) return false;
-  if (rows % lanes_ != 0 && !(first.constant() && *first.constant() + rows == l.fast())) return false;
-  const std::string bounds = conditions(*src.tile).empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", rows, cols) : box(src);
-  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {});", places, rows, cols, l.panel, bounds, fill);
+  if (rows % lanes_ != 0 && !(first.constant() && *first.constant() + rows == l.fast()))
+    return false;
+  const std::string bounds =
+      conditions(*src.tile).empty() ? fmt::format("wl::Box{{0, {}, 0, {}}}", rows, cols) : box(src);
+  out_.line("wl::pack_transposed({}, {}, {}, {}, {}, {});", places, rows, cols, l.panel, bounds,
+            fill);
   return true;
 }
 
 // turn(index) within a loop of so many turns.
-template <class F> void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& turn) {
+template <class F>
+void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& turn) {
   const std::string variable = fresh(stem);
   const auto block = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
   ranges_.enter(variable, count);
   turn(Index::variable(variable));
 }
 
-// each(what is left of the copy) within a loop along dimensions that meet, the slowest of them where one side has several.
+// each(what is left of the copy) within a loop along dimensions that meet, the slowest of them
+// where one side has several.
 template <class F> void CpuEmitter::walk(Copy copy, const Meeting& met, const F& each) {
   const std::size_t a = met.a[0], b = met.b[0];
   const std::int64_t count = std::min(copy.src.extent[a], copy.dst.extent[b]);
@@ -177,13 +203,19 @@ template <class F> void CpuEmitter::walk(Copy copy, const Meeting& met, const F&
 void CpuEmitter::copy_elements(const Copy& copy, bool rows_last) {
   const auto met = *meetings(copy.src.extent, copy.dst.extent);
   if (!met.empty())
-    return walk(copy, rows_last ? met.back() : met.front(), [&](const Copy& one) { copy_elements(one, rows_last); });
-  const bool reads = tensor(copy.src.tensor).scope == Scope::global, writes = tensor(copy.dst.tensor).scope == Scope::global;
-  const std::string inside = reads || writes ? conditions(reads ? copy.src : copy.dst) : "", to = pointer(copy.dst),
+    return walk(copy, rows_last ? met.back() : met.front(),
+                [&](const Copy& one) { copy_elements(one, rows_last); });
+  const bool reads = tensor(copy.src.tensor).scope == Scope::global,
+             writes = tensor(copy.dst.tensor).scope == Scope::global;
+  const std::string inside = reads || writes ? conditions(reads ? copy.src : copy.dst) : "",
+                    to = pointer(copy.dst),
                     element = fmt::format("wl::load_one({})", pointer(copy.src));
-  if (inside.empty()) out_.line("wl::store_one({}, {});", to, element);
-  else if (reads) out_.line("wl::store_one({}, {} ? {} : {});", to, inside, element, float_text(copy.fill));
-  else out_.line("if ({}) wl::store_one({}, {});", inside, to, element);
+  if (inside.empty())
+    out_.line("wl::store_one({}, {});", to, element);
+  else if (reads)
+    out_.line("wl::store_one({}, {} ? {} : {});", to, inside, element, float_text(copy.fill));
+  else
+    out_.line("if ({}) wl::store_one({}, {});", inside, to, element);
 }
 
 // One element of the gathered dimension after another, each at the index that is read for it.
@@ -195,8 +227,8 @@ void CpuEmitter::gathered(Copy copy) {
   turns("g", global.extent[dim], [&](const Index& g) {
     const Index place = global.offset[dim] + g;
     const std::string at = fresh("at");
-    out_.line("const long {0} = {1} >= 0 && {1} < {2} ? {3}[{4}] : -1;", at, place.text(), lookup.shape[0], name(global.lookup),
-              (place * lookup.strides[0]).text());
+    out_.line("const long {0} = {1} >= 0 && {1} < {2} ? {3}[{4}] : -1;", at, place.text(),
+              lookup.shape[0], name(global.lookup), (place * lookup.strides[0]).text());
     const auto all = *meetings(global.extent, other.extent);
     for (const Meeting& met : all)
       if (const std::size_t theirs = met.b[0]; met.a[0] == dim)
@@ -206,8 +238,8 @@ void CpuEmitter::gathered(Copy copy) {
   });
 }
 
-// Loops for what is no matrix on both sides: dimensions of one that meet one of the other together, a gathered one, and those beyond
-// two. Then the best way to move the matrix.
+// Loops for what is no matrix on both sides: dimensions of one that meet one of the other together,
+// a gathered one, and those beyond two. Then the best way to move the matrix.
 void CpuEmitter::move(const Copy& copy) {
   const auto all = *meetings(copy.src.extent, copy.dst.extent);
   const auto on = [&](const Copy& rest) { move(rest); };
@@ -218,21 +250,26 @@ void CpuEmitter::move(const Copy& copy) {
 
   Side from = side_of(copy.src), to = side_of(copy.dst);
   const Side& global = from.global ? from : to;
-  const bool exchanged = global.global && global.col.stride != 1 && (global.row.dim < 0 || global.row.stride == 1);
+  const bool exchanged =
+      global.global && global.col.stride != 1 && (global.row.dim < 0 || global.row.stride == 1);
   if (exchanged) from.exchange(), to.exchange();
   if (copy_rows(copy, from, to) || load_tile(copy, from, to)) return;
   if (from.global && to.strided && to.col.stride == 1 && from.col.stride > 1)
-    return out_.line("wl::load_rows<{}>({}, {}, {}, {}, {}, {}, {}, {});", from.col.stride, pointer(copy.dst), to.row.stride,
-                     pointer(copy.src), from.row.stride, from.row.extent, from.col.extent, box(from), float_text(copy.fill));
+    return out_.line("wl::load_rows<{}>({}, {}, {}, {}, {}, {}, {}, {});", from.col.stride,
+                     pointer(copy.dst), to.row.stride, pointer(copy.src), from.row.stride,
+                     from.row.extent, from.col.extent, box(from), float_text(copy.fill));
   copy_elements(copy, exchanged);
 }
 
 void CpuEmitter::visit(const Copy& copy) {
   if (copy.combine)
-    return unsupported("blocks of a CPU program do not combine in memory", "a copy that stores", "a copy that combines");
+    return unsupported("blocks of a CPU program do not combine in memory", "a copy that stores",
+                       "a copy that combines");
   move(copy);
   const Tensor& dst = tensor(copy.dst.tensor);
-  if (dst.scope != Scope::global && is_narrow(dst.dtype) && tensor(copy.src.tensor).dtype != dst.dtype)
-    out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor), layout(copy.dst.tensor).floats);
+  if (dst.scope != Scope::global && is_narrow(dst.dtype) &&
+      tensor(copy.src.tensor).dtype != dst.dtype)
+    out_.line("wl::round_all<wl::{}>({}, {});", name_of(dst.dtype), name(copy.dst.tensor),
+              layout(copy.dst.tensor).floats);
 }
 }  // namespace warploom::codegen

@@ -1,24 +1,27 @@
-// The writer of CPU kernels, in four files: cpu.cpp (the function and control flow), cpu_fusion.cpp (statements that share a loop),
-// cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers); and what they ask before they write: cpu_layout.cpp.
-// Private to this room.
+// The writer of CPU kernels, in four files: cpu.cpp (the function and control flow), cpu_fusion.cpp
+// (statements that share a loop), cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers);
+// and what they ask before they write: cpu_layout.cpp. Private to this room.
 #pragma once
 #include <set>
 #include <span>
 #include "codegen/terms.h"
+
 namespace warploom::codegen {
 using synth::IndexRanges, synth::Range;
 
-// Layouts on the CPU: where an element of a shared or register tensor lies, chosen from how the statements use the tensor.
+// Layouts on the CPU: where an element of a shared or register tensor lies, chosen from how the
+// statements use the tensor.
 //
-// A tensor is a stack of matrices [rows, cols], its last two dimensions. Either the columns or the rows run fastest, and the
-// fast dimension is cut into panels of `panel` elements:
+// A tensor is a stack of matrices [rows, cols], its last two dimensions. Either the columns or the
+// rows run fastest, and the fast dimension is cut into panels of `panel` elements:
 //
 //   columns fast:  (r, c) → (c / panel) · rows · panel + r · panel + c % panel
 //
-// One panel as wide as the tensor is plain row-major storage with a pitch; a panel of 48 columns is what an Mma with 48 columns reads
-// with no stride at all. Rules: the second operand of an Mma has its n dimension fast, in panels of the Mma's width where every
-// Mma reads whole panels; the first operand lies as the global tensor that fills it does, so that filling it is copying; all
-// else is row-major. A pitch that would map successive rows to the same cache sets gets one vector more.
+// One panel as wide as the tensor is plain row-major storage with a pitch; a panel of 48 columns is
+// what an Mma with 48 columns reads with no stride at all. Rules: the second operand of an Mma has
+// its n dimension fast, in panels of the Mma's width where every Mma reads whole panels; the first
+// operand lies as the global tensor that fills it does, so that filling it is copying; all else is
+// row-major. A pitch that would map successive rows to the same cache sets gets one vector more.
 struct CpuLayout {
   std::int64_t rows = 1, cols = 1, matrices = 1;
   bool rows_fast = false;
@@ -27,9 +30,13 @@ struct CpuLayout {
   std::int64_t offset = 0;  // shared tensors: floats from the start of the scratch memory
 
   std::int64_t fast() const { return rows_fast ? rows : cols; }
+
   std::int64_t slow() const { return rows_fast ? cols : rows; }
+
   std::size_t fast_dim(std::size_t rank) const { return rank - (rows_fast && rank > 1 ? 2 : 1); }
+
   bool one_panel() const { return panel >= fast(); }
+
   std::int64_t matrix_floats() const;
   // Of each dimension of a tensor of this shape, within one panel.
   std::vector<std::int64_t> strides(const std::vector<std::int64_t>& shape) const;
@@ -40,11 +47,12 @@ struct CpuLayouts {
   std::int64_t shared_floats = 0, register_floats = 0;
 };
 
-Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capabilities& capabilities);
+Result<CpuLayouts> choose_cpu_layouts(const Program& program,
+                                      const target::Capabilities& capabilities);
 
-// The register tensors, by number, whose values are still wanted behind a statement: some statement that may run later reads them
-// before it wholly overwrites them. Statements later in a loop's body are also earlier ones of its next turn, and a loop may not turn
-// at all.
+// The register tensors, by number, whose values are still wanted behind a statement: some statement
+// that may run later reads them before it wholly overwrites them. Statements later in a loop's body
+// are also earlier ones of its next turn, and a loop may not turn at all.
 using Wanted = std::vector<bool>;
 std::map<const Statement*, Wanted> wanted_behind(const Program& program);
 
@@ -53,8 +61,10 @@ std::string rounded(Dtype dtype, const std::string& value);
 
 class CpuEmitter : Emitter {
  public:
-  CpuEmitter(const Program& program, const Program& given, const target::Capabilities& capabilities, CpuLayouts layouts)
+  CpuEmitter(const Program& program, const Program& given, const target::Capabilities& capabilities,
+             CpuLayouts layouts)
       : Emitter{program, given, capabilities}, layouts_(std::move(layouts)) {}
+
   Result<Kernel> emit();
 
  private:
@@ -64,19 +74,22 @@ class CpuEmitter : Emitter {
   void visit(const For& loop);
   void visit(const If& branch);
   template <class Other> void visit(const Other&);  // what a CPU has no counterpart for
-  void unsupported(const std::string& message, const std::string& expected, const std::string& found);
+  void unsupported(const std::string& message, const std::string& expected,
+                   const std::string& found);
 
   // cpu_fusion.cpp
   struct Run {  // statements of a body that share a loop
     std::size_t begin = 0, end = 0;
-    // Of the register tensors that they walk, with extents of 1 dropped where one is left; empty: one statement with a loop of its own.
+    // Of the register tensors that they walk, with extents of 1 dropped where one is left; empty:
+    // one statement with a loop of its own.
     std::vector<std::int64_t> shape;
-    TensorId walked = -1;                 // one of these
-    bool rows = false;                    // some statement asks where a row ends, if there are several
+    TensorId walked = -1;  // one of these
+    bool rows = false;     // some statement asks where a row ends, if there are several
     bool scans = false, reverse = false;  // vectors come in order, or from the last one on
     std::set<TensorId> reduced;           // known behind the loop only
     std::set<TensorId> read, written;     // shared and global tensors
   };
+
   bool joins(const Statement& statement, Run& run) const;
   std::vector<Run> runs_of(const Body& body) const;
   bool memory_serves(const Copy& copy, const Body& body, std::span<const Run> later) const;
@@ -91,14 +104,19 @@ class CpuEmitter : Emitter {
   template <class F> void turns(const std::string& stem, std::int64_t count, const F& turn);
   template <class F> void walk(Copy copy, const Meeting& met, const F& each);
   Side side_of(const Tile& tile) const;
-  bool is_strided(const Tile& tile) const;  // a buffer's tile: one stride a dimension, across no panel's edge
+  bool is_strided(
+      const Tile& tile) const;  // a buffer's tile: one stride a dimension, across no panel's edge
   Index address(const Tile& tile) const;
+
   std::string pointer(const Tile& tile) const { return plus(name(tile.tensor), address(tile)); }
+
   std::string row_pointer(const Tile& tile) const;
+
   struct Row {
     std::string pointer, box;  // box: "" where all of it lies inside
     std::int64_t step;
   };
+
   std::optional<Row> row_of(const Tile& tile) const;
   std::string conditions(const Tile& tile, const Side* besides = nullptr) const;
   std::string box(const Side& global) const;
@@ -113,22 +131,31 @@ class CpuEmitter : Emitter {
   void visit(const tile::Scan& scan);
   template <class Node> void fold(const Node& node);
   void visit(const Rearrange& node);
+
   struct Loop {
     std::string variable;
     std::int64_t extent;
     std::size_t dim;
   };
-  std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip, std::size_t also_skip);
+
+  std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip,
+                               std::size_t also_skip);
   std::string element(TensorId id, const std::vector<Loop>& loops) const;
-  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf, const std::string& stem);
+  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
+                         const std::string& stem);
   std::string local(const std::string& text, const std::string& stem);
-  void store(const std::string& to, const std::string& value, const std::string& v, std::int64_t count, bool padded);
+  void store(const std::string& to, const std::string& value, const std::string& v,
+             std::int64_t count, bool padded);
 
   const CpuLayout& layout(TensorId id) const { return layouts_.of[id]; }
+
   std::vector<std::int64_t> strides_of(TensorId id) const {
-    return tensor(id).scope == Scope::global ? tensor(id).strides : layout(id).strides(tensor(id).shape);
+    return tensor(id).scope == Scope::global ? tensor(id).strides
+                                             : layout(id).strides(tensor(id).shape);
   }
+
   std::string fresh(const std::string& stem) { return stem + "_" + std::to_string(++fresh_); }
+
   const std::string& name(TensorId id) const {
     named_[id] = true;
     return tensor(id).name;
@@ -137,19 +164,23 @@ class CpuEmitter : Emitter {
   CpuLayouts layouts_;
   IndexRanges ranges_ = IndexRanges(program_);
   std::map<const Statement*, Wanted> wanted_ = wanted_behind(program_);
-  mutable std::vector<bool> named_ =
-      std::vector<bool>(program_.tensors.size());  // those that the text mentions: the others need no array
-  struct Alias {                                   // a register tensor that later loops of this body read from memory
+  mutable std::vector<bool> named_ = std::vector<bool>(
+      program_.tensors.size());  // those that the text mentions: the others need no array
+
+  struct Alias {  // a register tensor that later loops of this body read from memory
     std::string pointer;
     bool prefetch;  // the first of them also asks for what later turns will read
   };
+
   std::map<TensorId, Alias> aliases_;
-  std::map<std::string, std::string> known_;  // local vectors of the loop being written, by their text
+  std::map<std::string, std::string>
+      known_;  // local vectors of the loop being written, by their text
   std::int64_t lanes_ = capabilities_.lanes();
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
 };
 
-std::size_t vector_dim_of(const std::vector<std::int64_t>& shape);  // the last one of extent above 1: vectors run along it
+std::size_t vector_dim_of(const std::vector<std::int64_t>&
+                              shape);  // the last one of extent above 1: vectors run along it
 }  // namespace warploom::codegen

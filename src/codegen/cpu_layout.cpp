@@ -1,24 +1,30 @@
 #include "codegen/cpu_emitter.h"
 #include "tile/print.h"
+
 namespace warploom::codegen {
 namespace {
 // How the statements use one shared tensor.
 struct Uses {
-  const Statement *as_is = nullptr, *transposed = nullptr;  // the last Mma that reads it as second operand so
-  std::int64_t width = 0;                                   // n of those Mmas; -1 when they differ or do not read whole panels
+  const Statement *as_is = nullptr,
+                  *transposed = nullptr;  // the last Mma that reads it as second operand so
+  std::int64_t width = 0;  // n of those Mmas; -1 when they differ or do not read whole panels
   bool as_a = false;
-  bool filled_by_columns = false;  // a copy into it reads a global tensor whose columns are contiguous
+  bool filled_by_columns =
+      false;  // a copy into it reads a global tensor whose columns are contiguous
 };
 
-void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges, std::vector<Uses>& uses) {
+void note_uses(const Program& program, const Body& body, synth::IndexRanges& ranges,
+               std::vector<Uses>& uses) {
   for (const Statement& statement : body) {
     if (const auto* loop = statement.as<For>()) ranges.enter(*loop);
     for_bodies(statement, [&](const Body& inner) { note_uses(program, inner, ranges, uses); });
     if (const auto* copy = statement.as<Copy>()) {
       const Tensor& src = program.tensor(copy->src.tensor);
       const std::size_t rank = src.shape.size();
-      if (src.scope == Scope::global && rank >= 2 && program.tensor(copy->dst.tensor).shape.size() >= 2)
-        uses[copy->dst.tensor].filled_by_columns |= src.strides[rank - 2] == 1 && src.strides[rank - 1] != 1;
+      if (src.scope == Scope::global && rank >= 2 &&
+          program.tensor(copy->dst.tensor).shape.size() >= 2)
+        uses[copy->dst.tensor].filled_by_columns |=
+            src.strides[rank - 2] == 1 && src.strides[rank - 1] != 1;
     }
     const auto* mma = statement.as<Mma>();
     if (!mma) continue;
@@ -47,11 +53,16 @@ void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
   if (!as_b && !uses.as_a) return;
   layout.rows_fast = as_b ? uses.transposed != nullptr : uses.filled_by_columns;
   layout.panel = round_up(layout.fast(), lanes);
-  if (as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast()) layout.panel = uses.width;
-  else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1) layout.panel += lanes;
+  if (as_b && uses.width > 0 && uses.width % lanes == 0 && uses.width < layout.fast())
+    layout.panel = uses.width;
+  else if (layout.panel * 4 % 512 == 0 && layout.slow() > 1)
+    layout.panel += lanes;
 }
 }  // namespace
-std::int64_t CpuLayout::matrix_floats() const { return round_up(fast(), panel) * slow(); }
+
+std::int64_t CpuLayout::matrix_floats() const {
+  return round_up(fast(), panel) * slow();
+}
 
 std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& shape) const {
   std::vector<std::int64_t> strides(shape.size());
@@ -64,7 +75,8 @@ std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& sh
   return strides;
 }
 
-Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capabilities& capabilities) {
+Result<CpuLayouts> choose_cpu_layouts(const Program& program,
+                                      const target::Capabilities& capabilities) {
   const std::int64_t lanes = capabilities.lanes();
   std::vector<Uses> uses(program.tensors.size());
   synth::IndexRanges ranges(program);
@@ -76,15 +88,22 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program, const target::Capa
     layouts.of.emplace_back();
     if (tensor.scope == Scope::global) continue;
     CpuLayout& layout = layouts.of.back() = plain(tensor, lanes);
-    const auto quoted = [&](const Statement& s) { return fmt::format("{} ({})", print(program, s), place_of(s)); };
-    if (const Statement* as_is = uses[i].as_is, *transposed = uses[i].transposed; as_is && transposed)
-      return fail({ErrorCode::kNoLayout, fmt::format("matrix products read '{}' both as it is and transposed", tensor.name),
-                   place_of(*transposed), fmt::format("one orientation of '{}', as in {}", tensor.name, quoted(*as_is)),
-                   quoted(*transposed), "copy it into a tensor of its own for each orientation"});
+    const auto quoted = [&](const Statement& s) {
+      return fmt::format("{} ({})", print(program, s), place_of(s));
+    };
+    if (const Statement *as_is = uses[i].as_is, *transposed = uses[i].transposed;
+        as_is && transposed)
+      return fail(
+          {ErrorCode::kNoLayout,
+           fmt::format("matrix products read '{}' both as it is and transposed", tensor.name),
+           place_of(*transposed),
+           fmt::format("one orientation of '{}', as in {}", tensor.name, quoted(*as_is)),
+           quoted(*transposed), "copy it into a tensor of its own for each orientation"});
     if (tensor.scope == Scope::shared) choose_shared(layout, uses[i], lanes);
     // One vector of slack: a whole vector may be read or written at any element.
     layout.floats = round_up(layout.matrix_floats() * layout.matrices + lanes, lanes);
-    std::int64_t& total = tensor.scope == Scope::shared ? layouts.shared_floats : layouts.register_floats;
+    std::int64_t& total =
+        tensor.scope == Scope::shared ? layouts.shared_floats : layouts.register_floats;
     layout.offset = total;
     total += round_up(layout.floats, 64 / 4);
   }

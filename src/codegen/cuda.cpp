@@ -1,33 +1,44 @@
 #include "base/rendered.h"
 #include "codegen/cuda_emitter.h"
 #include "tile/print.h"
+
 namespace warploom::codegen {
 namespace {
 constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
 
 // Not where blocks must all run together, or a buffer is cleared before the launch.
 bool set_up_early(const Program& program, const target::Capabilities& capabilities) {
-  return capabilities.early_launch && !program.cooperative && std::ranges::none_of(program.tensors, &Tensor::zeroed);
+  return capabilities.early_launch && !program.cooperative &&
+         std::ranges::none_of(program.tensors, &Tensor::zeroed);
 }
+
 std::int64_t blocks_of(const Program& program) {
-  return std::accumulate(program.grid.begin(), program.grid.end(), std::int64_t{1}, std::multiplies<>());
+  return std::accumulate(program.grid.begin(), program.grid.end(), std::int64_t{1},
+                         std::multiplies<>());
 }
-// Whether blocks are many and none stays: those of the next kernel that come early then find an even share of room everywhere.
+
+// Whether blocks are many and none stays: those of the next kernel that come early then find an
+// even share of room everywhere.
 bool blocks_pass(const Program& program, const target::Capabilities& capabilities) {
   return program.pipelines.empty() && blocks_of(program) >= 4 * capabilities.processors;
 }
+
 // The least that a multiprocessor must hold for all to run together, where they must.
 std::int64_t resident_blocks(const Program& program, const target::Capabilities& capabilities) {
   return program.cooperative ? ceil_div(blocks_of(program), capabilities.processors) : 1;
 }
 }  // namespace
+
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
   for (PipelineId id = 0; id < static_cast<PipelineId>(program_.pipelines.size()); ++id)
     if (synth::is_between_roles(sites_, id))
-      barriers_[id] = scratch(-1, &program_.pipeline(id), 2 * kBarrierBytes * program_.pipeline(id).stages).offset;
+      barriers_[id] =
+          scratch(-1, &program_.pipeline(id), 2 * kBarrierBytes * program_.pipeline(id).stages)
+              .offset;
   for (const auto& site : sites_)
-    if (site.statement->is<ClusterReduce>()) ++rounds_, meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
+    if (site.statement->is<ClusterReduce>())
+      ++rounds_, meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
   role_threads_ = program_.warps * 32;
   out_.indent();
 
@@ -62,47 +73,63 @@ void CudaEmitter::section(std::span<const Statement> statements) {
     body(statements);
   }
   if (!now_.under_way.empty()) finish_matrix(0);  // of sums that nobody stored
-  if (!now_.engine_reads.empty()) out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
+  if (!now_.engine_reads.empty())
+    out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
   const std::string text = out_.text().substr(mark);
   out_ = before;
-  out_.line("const int t = wl::thread(){};", role_first_ > 0 ? fmt::format(" - {}", role_first_) : "");
+  out_.line("const int t = wl::thread(){};",
+            role_first_ > 0 ? fmt::format(" - {}", role_first_) : "");
   for (const std::string& declaration : digits_) out_.line("{}", declaration);
   std::set<TensorId> used;
   for (const auto& site : sites_)
     for (const TensorUse& use : uses_of(*site.statement))
       if (site.role == role_ && tensor(use.tensor).scope == Scope::reg) used.insert(use.tensor);
   for (const TensorId id : used)
-    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id), array_length(id, registers(id).values()),
-              fmt::join(tensor(id).shape, ", "), layout::to_string(coalesce(registers(id))));
+    out_.line("WL_REG({}, {}, {});  // [{}], {}", cuda_type(tensor(id).dtype), name(id),
+              array_length(id, registers(id).values()), fmt::join(tensor(id).shape, ", "),
+              layout::to_string(coalesce(registers(id))));
   out_.raw(text);
 }
 
 // What has been written, in resources/kernel/cuda.cu.
 std::string CudaEmitter::source(bool together) const {
-  const auto joined = [](const auto& list, const char* by) { return fmt::format("{}", fmt::join(list, by)); };
-  nlohmann::json record = {{"name", program_.name},      {"grid", joined(program_.grid, " x ")}, {"threads", program_.warps * 32},
-                           {"arch", capabilities_.arch}, {"params", joined(params_, ", ")},      {"body", out_.text()}};
+  const auto joined = [](const auto& list, const char* by) {
+    return fmt::format("{}", fmt::join(list, by));
+  };
+  nlohmann::json record = {
+      {"name", program_.name},           {"grid", joined(program_.grid, " x ")},
+      {"threads", program_.warps * 32},  {"arch", capabilities_.arch},
+      {"params", joined(params_, ", ")}, {"body", out_.text()}};
   record["shared_bytes"] = shared_bytes_;
   if (const auto blocks = cluster_size(program_); blocks > 1)
     record["cluster"] = {{"blocks", blocks}, {"extents", joined(program_.cluster, ", ")}};
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& t = tensor(id);
     if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end())
-      record["packed"].push_back(
-          {{"name", t.name}, {"type", name_of(t.dtype)}, {"shape", text_of(t.shape)}, {"layout", to_string(packed->second)}});
+      record["packed"].push_back({{"name", t.name},
+                                  {"type", name_of(t.dtype)},
+                                  {"shape", text_of(t.shape)},
+                                  {"layout", to_string(packed->second)}});
     if (t.scope != Scope::shared) continue;
     nlohmann::json& row = record["tensors"].emplace_back();
     row["name"] = t.name, row["offset"] = solution_.shared_offset.at(id);
-    row["type"] = name_of(t.dtype), row["shape"] = text_of(t.shape), row["layout"] = to_string(solution_.shared.at(id));
-    if (is_slot(id)) row["slots"] = {{"count", program_.pipeline(t.pipeline).stages}, {"bytes", solution_.stage_bytes.at(id)}};
+    row["type"] = name_of(t.dtype), row["shape"] = text_of(t.shape),
+    row["layout"] = to_string(solution_.shared.at(id));
+    if (is_slot(id))
+      row["slots"] = {{"count", program_.pipeline(t.pipeline).stages},
+                      {"bytes", solution_.stage_bytes.at(id)}};
   }
   for (const auto& [id, full] : barriers_) {
     const Pipeline& p = program_.pipeline(id);
     nlohmann::json& row = record["pipelines"].emplace_back();
-    row = {{"name", p.name}, {"stages", p.stages}, {"full", full}, {"empty", full + kBarrierBytes * p.stages}};
+    row = {{"name", p.name},
+           {"stages", p.stages},
+           {"full", full},
+           {"empty", full + kBarrierBytes * p.stages}};
     std::map<int, int> warps;  // that consume it, by role
     for (const auto& site : sites_)
-      if (const auto* node = site.statement->as<Consume>(); node && node->pipeline == id) warps[site.role] = site.threads / 32;
+      if (const auto* node = site.statement->as<Consume>(); node && node->pipeline == id)
+        warps[site.role] = site.threads / 32;
     int arrivals = 0;
     for (const auto& [role, count] : warps) arrivals += count * peers_of(id).blocks();
     if (fills_again(id)) row["handed_back"] = {{"arrivals", arrivals}};
@@ -111,7 +138,8 @@ std::string CudaEmitter::source(bool together) const {
   record["barriers"] = meetings_ || !barriers_.empty();
   record["apart"] = cluster_size(program_) == 1 && !barriers_.empty();
   record["early"] = set_up_early(program_, capabilities_), record["together"] = together;
-  record["passing"] = blocks_pass(program_, capabilities_), record["resident"] = resident_blocks(program_, capabilities_);
+  record["passing"] = blocks_pass(program_, capabilities_),
+  record["resident"] = resident_blocks(program_, capabilities_);
   for (const std::string_view place : kGridVariables)
     if (out_.text().find(place) != std::string::npos) record["places"].push_back({{"name", place}});
   return rendered(resource("kernel/cuda.cu"), record);
@@ -122,14 +150,17 @@ void CudaEmitter::body(std::span<const Statement> statements) {
     const auto* fill = statements[i].as<Fill>();
     if (fill && fill->value == 0 && begins_anew(statements.subspan(i + 1), fill->dst))
       out_.line("// {}: its first product begins anew", print(program_, statements[i]));
-    else statement(statements[i]);
+    else
+      statement(statements[i]);
   }
   finish_meeting();
 }
 
-// Whether what next touches the tensor, for certain, is a product of a warpgroup into it, which needs no zeros to add to: in a loop
-// nothing but such products, since later turns find what they left.
-bool CudaEmitter::begins_anew(std::span<const Statement> statements, TensorId sum, const std::string& later) {
+// Whether what next touches the tensor, for certain, is a product of a warpgroup into it, which
+// needs no zeros to add to: in a loop nothing but such products, since later turns find what they
+// left.
+bool CudaEmitter::begins_anew(std::span<const Statement> statements, TensorId sum,
+                              const std::string& later) {
   const auto adds = [&](const Statement& statement) {
     const auto* mma = statement.as<Mma>();
     return mma && mma->acc == sum && mma->a.tensor != sum && mma->b.tensor != sum;
@@ -144,13 +175,16 @@ bool CudaEmitter::begins_anew(std::span<const Statement> statements, TensorId su
     if (!touched) continue;
     if (const auto* consume = one.as<Consume>()) return begins_anew(consume->body, sum, later);
     if (const auto* loop = one.as<For>(); loop && !otherwise && runs(loop->begin, loop->end))
-      return begins_anew(loop->body, sum, fmt::format("{}{} > {} || ", later, loop->variable, loop->begin.text()));
-    if (!adds(one) || solution_.choices.at(&one).instruction->method != Method::warpgroup) return false;
+      return begins_anew(loop->body, sum,
+                         fmt::format("{}{} > {} || ", later, loop->variable, loop->begin.text()));
+    if (!adds(one) || solution_.choices.at(&one).instruction->method != Method::warpgroup)
+      return false;
     adds_where_[&one] = later;
     return true;
   }
   return false;
 }
+
 bool CudaEmitter::runs(const Index& begin, const Index& end) const {
   if (end.op() == IndexOp::min) return runs(begin, end.left()) && runs(begin, end.right());
   return bounds_.of(begin).high < bounds_.of(end).low || bounds_.of(end - begin).low > 0;
@@ -159,7 +193,8 @@ bool CudaEmitter::runs(const Index& begin, const Index& end) const {
 void CudaEmitter::statement(const Statement& one) {
   bool simple = true;
   for_bodies(one, [&](const Body&) { simple = false; });
-  // Registers that matrix instructions under way write or read are not touched before those have finished.
+  // Registers that matrix instructions under way write or read are not touched before those have
+  // finished.
   if (!one.is<Mma>()) {
     registers_changed_ = true;
     std::optional<int> behind;
@@ -169,13 +204,16 @@ void CudaEmitter::statement(const Statement& one) {
     if (behind) finish_matrix(std::max(*behind, 0));
   }
   const bool goes_on = one.is<Map, Fill, Reduce, Copy>();
-  if (meeting_ && (!goes_on || std::ranges::count(uses_of(one), meeting_->made, &TensorUse::tensor) > 0)) finish_meeting();
+  if (meeting_ &&
+      (!goes_on || std::ranges::count(uses_of(one), meeting_->made, &TensorUse::tensor) > 0))
+    finish_meeting();
   if (simple) out_.line("// {}", print(program_, one));
   at_ = &one;
   one.visit([this](const auto& node) { emit(node); });
 }
 
-// Names for the offsets of global tiles that take more than a product and a sum, computed once a turn of the loop.
+// Names for the offsets of global tiles that take more than a product and a sum, computed once a
+// turn of the loop.
 void CudaEmitter::name_offsets(const For& node) {
   std::vector<std::string> inner;
   std::vector<Index> used;
@@ -183,7 +221,8 @@ void CudaEmitter::name_offsets(const For& node) {
     for_statements(statement, [&](const Statement& one) {
       if (const auto* copy = one.as<Copy>())
         for (const Tile* tile : {&copy->src, &copy->dst})
-          if (tensor(tile->tensor).scope == Scope::global) used.insert(used.end(), tile->offset.begin(), tile->offset.end());
+          if (tensor(tile->tensor).scope == Scope::global)
+            used.insert(used.end(), tile->offset.begin(), tile->offset.end());
       if (const auto* branch = one.as<If>()) used.insert(used.end(), {branch->left, branch->right});
       if (const auto* loop = one.as<For>()) {
         inner.push_back(loop->variable);
@@ -192,26 +231,33 @@ void CudaEmitter::name_offsets(const For& node) {
     });
   const auto simple = [](const auto& self, const Index& index) -> bool {
     if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return true;
-    return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) && self(self, index.right());
+    return (index.op() == IndexOp::add || index.op() == IndexOp::mul) && self(self, index.left()) &&
+           self(self, index.right());
   };
   int count = 0;
   for (const Index& index : used) {
-    const bool ready = std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
-    if (!ready || !index.depends_on(node.variable) || simple(simple, index) || offsets_.count(index.text())) continue;
+    const bool ready =
+        std::ranges::none_of(inner, [&](const auto& v) { return index.depends_on(v); });
+    if (!ready || !index.depends_on(node.variable) || simple(simple, index) ||
+        offsets_.count(index.text()))
+      continue;
     const std::string name = fmt::format("{}_at{}", node.variable, count++);
     out_.line("const int {} = {};", name, index.text());
     offsets_[index.text()] = name;
   }
 }
 
-// The state at the loop's head is that of its first entry joined with that after its body, which a trial pass finds.
+// The state at the loop's head is that of its first entry joined with that after its body, which a
+// trial pass finds.
 void CudaEmitter::emit(const For& node) {
   const auto begin = node.begin.constant(), end = node.end.constant();
-  if (begin && end && *end <= *begin) return;  // never runs: what it would read need not have been written
+  if (begin && end && *end <= *begin)
+    return;  // never runs: what it would read need not have been written
   const auto pass = [&] {
     if (node.unroll) out_.line("WL_UNROLL");
-    const auto block = out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable, named(node.begin).text(),
-                                  named(node.end).text(), node.step.text());
+    const auto block =
+        out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable,
+                   named(node.begin).text(), named(node.end).text(), node.step.text());
     const auto outer = offsets_;
     name_offsets(node);
     body(node.body);
@@ -230,7 +276,9 @@ void CudaEmitter::emit(const For& node) {
 }
 
 void CudaEmitter::emit(const If& node) {
-  if (now_.wgmma_open) finish_matrix(now_.groups + 2);  // a group ends here, which nobody waits for: ptxas wants it whole
+  if (now_.wgmma_open)
+    finish_matrix(now_.groups +
+                  2);  // a group ends here, which nobody waits for: ptxas wants it whole
   const Pending entry = now_;
   out_.open("if ({} < {}) {{", named(node.left).text(), named(node.right).text());
   body(node.body);
@@ -242,7 +290,8 @@ void CudaEmitter::emit(const If& node) {
 }
 
 void Pending::join(Pending other) {
-  written.merge(other.written), read.merge(other.read), consumed.merge(other.consumed), read_parts |= other.read_parts;
+  written.merge(other.written), read.merge(other.read), consumed.merge(other.consumed),
+      read_parts |= other.read_parts;
   engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
   for (const auto& [id, its] : other.under_way) {
     int& behind = under_way.try_emplace(id, its).first->second.behind;
@@ -264,7 +313,8 @@ void CudaEmitter::emit(const Roles& node) {
       const auto choice = solution_.choices.find(site.statement);
       single_thread_ &= choice != solution_.choices.end() && choice->second.by(Method::tensor_copy);
     }
-    const std::string condition = last && i > 0 ? "" : fmt::format("if (wl::thread() < {}) ", first);
+    const std::string condition =
+        last && i > 0 ? "" : fmt::format("if (wl::thread() < {}) ", first);
     out_.open("{}{}{{  // {}: {} warps", i > 0 ? "else " : "", condition, role.name, role.warps);
     // setmaxnreg: below the kernel's default a role gives registers back, above it asks for more.
     if (role.registers > 0) {
@@ -278,7 +328,8 @@ void CudaEmitter::emit(const Roles& node) {
 }
 
 void CudaEmitter::note_pointer(TensorId id) {
-  const std::string param = fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ", cuda_type(tensor(id).dtype), name(id));
+  const std::string param = fmt::format("{}{}* {}", tensor(id).writable ? "" : "const ",
+                                        cuda_type(tensor(id).dtype), name(id));
   if (std::ranges::find(params_, param) != params_.end()) return;
   params_.push_back(param);
   note_argument(id, false);
@@ -288,14 +339,16 @@ void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec
   const std::string& buffer = given_.tensor(id).name;
   const bool first = std::ranges::find(args_, buffer, &Argument::buffer) == args_.end();
   args_.push_back({buffer, tensor_map, std::move(spec), tensor(id).zeroed && first});
-  if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end()) args_.back().packed = packed->second.dims;
+  if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end())
+    args_.back().packed = packed->second.dims;
 }
 
 std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   int number = 1;  // among the tensor's maps
   bool known = false;
   for (auto arg = args_.begin(); arg != args_.end() && !known; ++arg)
-    if (arg->tensor_map && arg->buffer == given_.tensor(global).name && !(known = arg->map == spec)) ++number;
+    if (arg->tensor_map && arg->buffer == given_.tensor(global).name && !(known = arg->map == spec))
+      ++number;
   const std::string map_name = name(global) + (number > 1 ? fmt::format("_map{}", number) : "_map");
   if (known) return map_name;
   params_.push_back("WL_TENSOR_MAP " + map_name);
@@ -309,10 +362,12 @@ CudaEmitter::Scratch CudaEmitter::scratch(int kind, const void* node, std::int64
   return scratch_at(place->second);
 }
 
-Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution, const target::Capabilities& capabilities) {
+Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution,
+                         const target::Capabilities& capabilities) {
   // What the text names for itself, beside digits of the thread's number and loops over its values.
   static const std::regex own_names(
-      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|u[0-9]+|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|other|run|total|block|"
+      "t(_div[0-9]+)?(_mod[0-9]+)?|i[0-9]*|u[0-9]+|[jemnw]|kk|smem|panel|peer|slot|done|moved|wide|"
+      "other|run|total|block|"
       "before|lower|next|from|pick|met|meeting|part|half|[ab]_desc|"
       ".*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   const Program own = in_source_terms(program, own_names);
@@ -320,26 +375,34 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   of_own.choices.clear();
   const auto sites = synth::sites_of(program), own_sites = synth::sites_of(own);
   for (std::size_t i = 0; i < sites.size(); ++i)
-    if (const auto choice = solution.choices.find(sites[i].statement); choice != solution.choices.end())
+    if (const auto choice = solution.choices.find(sites[i].statement);
+        choice != solution.choices.end())
       of_own.choices[own_sites[i].statement] = choice->second;
   WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, capabilities, of_own).run());
-  for (std::size_t d = 0; d < 3; ++d) kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
+  for (std::size_t d = 0; d < 3; ++d)
+    kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
   kernel.cooperative = program.cooperative;
   kernel.overlaps = set_up_early(program, capabilities);
   // An upper bound; registers may allow fewer, which the driver knows.
   const std::int64_t together =
       capabilities.processors *
-      std::min(kMostThreads / kernel.threads, capabilities.shared_bytes / std::max<std::int64_t>(kernel.shared_bytes, 1));
+      std::min(kMostThreads / kernel.threads,
+               capabilities.shared_bytes / std::max<std::int64_t>(kernel.shared_bytes, 1));
   if (program.cooperative && element_count(program.grid) > together)
-    return fail({ErrorCode::kResourceLimit, "the blocks of a cooperative program cannot all run at the same time", program.name,
-                 fmt::format("at most {} blocks", together), fmt::format("{}", element_count(program.grid)),
+    return fail({ErrorCode::kResourceLimit,
+                 "the blocks of a cooperative program cannot all run at the same time",
+                 program.name, fmt::format("at most {} blocks", together),
+                 fmt::format("{}", element_count(program.grid)),
                  "use fewer blocks, each with more of the work"});
   if (kernel.shared_bytes <= capabilities.shared_bytes) return kernel;
   std::map<TensorId, std::int64_t> bytes;
   for (const auto& [id, slot] : solution.stage_bytes)
     if (program.tensor(id).windows_of < 0)
-      bytes[id] = slot * (program.tensor(id).pipeline < 0 ? 1 : program.pipeline(program.tensor(id).pipeline).stages);
-  return synth::too_much(program, bytes, "a block needs more shared memory than the target has", capabilities.shared_bytes,
-                         kernel.shared_bytes, "use fewer stages or a smaller tile");
+      bytes[id] = slot * (program.tensor(id).pipeline < 0
+                              ? 1
+                              : program.pipeline(program.tensor(id).pipeline).stages);
+  return synth::too_much(program, bytes, "a block needs more shared memory than the target has",
+                         capabilities.shared_bytes, kernel.shared_bytes,
+                         "use fewer stages or a smaller tile");
 }
 }  // namespace warploom::codegen

@@ -2,10 +2,11 @@
 
 #include "codegen/cuda_emitter.h"
 #include "synth/solve.h"
+
 namespace warploom::codegen {
 namespace {
-// XOR of the columns whose bits are set in the variable: "(i & 1) * 4 ^ (i >> 1 & 1) * 2". Columns that are their own bit stay
-// together: "(t & 7)".
+// XOR of the columns whose bits are set in the variable: "(i & 1) * 4 ^ (i >> 1 & 1) * 2". Columns
+// that are their own bit stay together: "(t & 7)".
 Index xor_of(const std::string& variable, const std::vector<std::int64_t>& columns) {
   std::string out;
   std::int64_t same = 0;
@@ -14,10 +15,12 @@ Index xor_of(const std::string& variable, const std::vector<std::int64_t>& colum
   if (same) out = fmt::format("({} & {})", variable, same);
   for (std::size_t b = 0; b < columns.size(); ++b)
     if (columns[b] && columns[b] != std::int64_t{1} << b)
-      out += fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
+      out +=
+          fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
   return out.empty() ? 0 : Index::variable("(" + out + ")");
 }
 }  // namespace
+
 std::string literal(Dtype dtype, double value) {
   if (is_float(dtype) && bits_of(dtype) == 8) {  // as bits: not every target converts them
     unsigned char code = 0;
@@ -33,7 +36,8 @@ std::string literal(Dtype dtype, double value) {
 }
 
 void CudaEmitter::emit(const Fill& node) {
-  assign(name(node.dst), array_length(node.dst, registers(node.dst).values()), literal(tensor(node.dst).dtype, node.value));
+  assign(name(node.dst), array_length(node.dst, registers(node.dst).values()),
+         literal(tensor(node.dst).dtype, node.value));
 }
 
 // Arithmetic is done on float.
@@ -41,38 +45,47 @@ std::string CudaEmitter::as_float(TensorId id, const Index& index) {
   const Dtype from = tensor(id).dtype;
   if (from == Dtype::f64 || is_foreign(from)) no_arithmetic(from);
   if (const int per = per_byte(from); per > 1)
-    return fmt::format("wl::unpacked<{}, {}>({}[{}], {})", bits_of(from), is_signed(from), name(id), (index / per).text(),
-                       (index % per).text());
+    return fmt::format("wl::unpacked<{}, {}>({}[{}], {})", bits_of(from), is_signed(from), name(id),
+                       (index / per).text(), (index % per).text());
   const std::string element = fmt::format("{}[{}]", name(id), index.text());
   return from == Dtype::f32 ? element : fmt::format("wl::to_float({})", element);
 }
+
 std::string CudaEmitter::from_float(Dtype to, const std::string& value) {
   if (!(is_float(to) ? to != Dtype::f64 : is_integer(to)) || is_foreign(to)) no_arithmetic(to);
   return to == Dtype::f32 ? value : fmt::format("wl::cast<{}>({})", cuda_type(to), value);
 }
+
 void CudaEmitter::no_arithmetic(Dtype dtype) {
   refuse("elements of a type that kernels only move are computed",
-         "floats of 16 or 32 bits, or 8 where the target converts them, i8, u8, i32, i64, booleans or less than a byte",
+         "floats of 16 or 32 bits, or 8 where the target converts them, i8, u8, i32, i64, booleans "
+         "or less than a byte",
          std::string(name_of(dtype)), "take another type");
 }
 
 // What of a value is computed several times gets a name, in lines before it.
-std::string CudaEmitter::value_text(const Value& value, const std::function<std::string(const Value&)>& leaf) {
+std::string CudaEmitter::value_text(const Value& value,
+                                    const std::function<std::string(const Value&)>& leaf) {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
+
   struct Part {
     const Value* value;
     std::vector<std::size_t> operands;
     std::string text;
     int users = 0;
   };
+
   std::vector<Part> parts;  // the different ones, operands first
   std::map<std::string, std::size_t> known;
   const auto part_of = [&](const auto& self, const Value& one) -> std::size_t {
     Part part{&one, {}, {}};
-    if (one.kind != Value::Kind::op) part.text = one.kind == Value::Kind::constant ? float_text(one.constant) : leaf(one);
+    if (one.kind != Value::Kind::op)
+      part.text = one.kind == Value::Kind::constant ? float_text(one.constant) : leaf(one);
     for (const Value& operand : one.operands) part.operands.push_back(self(self, operand));
-    const std::string key = part.text.empty() ? fmt::format("{} {}", name_of(one.op), fmt::join(part.operands, " ")) : part.text;
+    const std::string key =
+        part.text.empty() ? fmt::format("{} {}", name_of(one.op), fmt::join(part.operands, " "))
+                          : part.text;
     const auto [place, fresh] = known.try_emplace(key, parts.size());
     if (!fresh) return place->second;
     for (const std::size_t operand : part.operands) ++parts[operand].users;
@@ -85,17 +98,25 @@ std::string CudaEmitter::value_text(const Value& value, const std::function<std:
     if (part.value->kind != Value::Kind::op) continue;
     std::vector<std::string> operands;
     for (const std::size_t operand : part.operands) operands.push_back(parts[operand].text);
-    const auto infix = std::ranges::find(kInfix, part.value->op, &std::pair<ValueOp, const char*>::first);
-    if (infix == std::end(kInfix)) part.text = fmt::format("wl::{}({})", name_of(part.value->op), fmt::join(operands, ", "));
-    else part.text = fmt::format("{} {} {}", operands[0], infix->second, operands[1]);
-    if (part.users > 1) out_.line("const float u{} = {};", named_, part.text), part.text = fmt::format("u{}", named_++);
-    else if (p != last && infix != std::end(kInfix)) part.text = fmt::format("({})", part.text);
+    const auto infix =
+        std::ranges::find(kInfix, part.value->op, &std::pair<ValueOp, const char*>::first);
+    if (infix == std::end(kInfix))
+      part.text = fmt::format("wl::{}({})", name_of(part.value->op), fmt::join(operands, ", "));
+    else
+      part.text = fmt::format("{} {} {}", operands[0], infix->second, operands[1]);
+    if (part.users > 1)
+      out_.line("const float u{} = {};", named_, part.text),
+          part.text = fmt::format("u{}", named_++);
+    else if (p != last && infix != std::end(kInfix))
+      part.text = fmt::format("({})", part.text);
   }
   return parts[last].text;
 }
 
-// make(array of floats), which then go into the tensor; or make(the tensor's own) where that serves.
-void CudaEmitter::as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make) {
+// make(array of floats), which then go into the tensor; or make(the tensor's own) where that
+// serves.
+void CudaEmitter::as_floats(TensorId id, bool own, const char* array,
+                            const std::function<void(const std::string&)>& make) {
   if (own) return make(name(id));
   const Dtype dtype = tensor(id).dtype;
   const std::int64_t values = registers(id).values();
@@ -106,33 +127,40 @@ void CudaEmitter::as_floats(TensorId id, bool own, const char* array, const std:
   if (per == 1) return assign(name(id), values, from_float(dtype, fmt::format("{}[i]", array)));
   std::vector<std::string> parts;
   for (int place = 0; place < per; ++place)
-    parts.push_back(fmt::format("wl::packed<{}, {}>({}[{}], {})", bits_of(dtype), is_signed(dtype), array,
-                                (Index::variable("i") * per + place).text(), place));
+    parts.push_back(fmt::format("wl::packed<{}, {}>({}[{}], {})", bits_of(dtype), is_signed(dtype),
+                                array, (Index::variable("i") * per + place).text(), place));
   assign(name(id), values / per, fmt::format("{}", fmt::join(parts, " | ")));
 }
 
 void CudaEmitter::emit(const Map& node) {
   const TvLayout& layout = registers(node.dst);
   const auto& full = tensor(node.dst).shape;
-  if (node.value.kind == Value::Kind::tensor && tensor(node.value.tensor).dtype == tensor(node.dst).dtype &&
+  if (node.value.kind == Value::Kind::tensor &&
+      tensor(node.value.tensor).dtype == tensor(node.dst).dtype &&
       tensor(node.value.tensor).shape == full)
-    return assign(name(node.dst), array_length(node.dst, layout.values()), name(node.value.tensor) + "[i]");
+    return assign(name(node.dst), array_length(node.dst, layout.values()),
+                  name(node.value.tensor) + "[i]");
   bool broadcasts = has_coordinates(node.value);
   for (const TensorId id : tensors_of(node.value)) broadcasts |= tensor(id).shape != full;
 
   std::vector<ValueLoop> loops;
-  if (broadcasts) loops = value_loops(layout, 1);
-  else if (layout.values() > 1) loops = {{Index::variable("i"), layout.values(), {}, 1}};
+  if (broadcasts)
+    loops = value_loops(layout, 1);
+  else if (layout.values() > 1)
+    loops = {{Index::variable("i"), layout.values(), {}, 1}};
   const Dtype dtype = tensor(node.dst).dtype;
   const auto leaf = [&](const Value& one) {
     if (one.kind == Value::Kind::coordinate)
-      return fmt::format("wl::to_float({})", (one.shift + within(layout, static_cast<std::size_t>(one.axis), loops)).text());
+      return fmt::format(
+          "wl::to_float({})",
+          (one.shift + within(layout, static_cast<std::size_t>(one.axis), loops)).text());
     // The operand keeps the modes that step along a dimension it has; the others repeat its value.
     const auto& shape = tensor(one.tensor).shape;
     Digits kept;
     for (const ValueLoop& loop : loops) {
       bool keeps = shape == full;
-      for (std::size_t d = 0; d < full.size() && !keeps; ++d) keeps = loop.step[d] != 0 && shape[d] > 1;
+      for (std::size_t d = 0; d < full.size() && !keeps; ++d)
+        keeps = loop.step[d] != 0 && shape[d] > 1;
       if (keeps) kept.add(loop.variable, loop.extent);
     }
     return as_float(one.tensor, kept.number);
@@ -140,13 +168,15 @@ void CudaEmitter::emit(const Map& node) {
   as_floats(node.dst, per_byte(dtype) == 1, "wide", [&](const std::string& dst) {
     const auto block = open_loops(loops);
     const std::string value = value_text(node.value, leaf);
-    out_.line("{}[{}] = {};", dst, value_index(loops).text(), dst == "wide" ? value : from_float(dtype, value));
+    out_.line("{}[{}] = {};", dst, value_index(loops).text(),
+              dst == "wide" ? value : from_float(dtype, value));
   });
 }
 
 void CudaEmitter::emit(const Rearrange& node) {
   const Choice& choice = solution_.choices.at(at_);
-  const TvLayout from = synth::flipped(registers(node.src), node.transpose), &to = registers(node.dst);
+  const TvLayout from = synth::flipped(registers(node.src), node.transpose),
+                 &to = registers(node.dst);
   const Dtype dtype = tensor(node.dst).dtype;
   const Tile all = whole(program_, node.dst);
   if (!choice.scratch.dims.empty()) {
@@ -160,27 +190,33 @@ void CudaEmitter::emit(const Rearrange& node) {
   const auto exchange = synth::exchange_of(from, to, bits_of(dtype));
   const Index i = counter("i", exchange->units);
   const std::vector<std::int64_t> picks = exchange->picks();
-  const std::int64_t unit = array_length(node.dst, exchange->unit), images = std::int64_t{1} << picks.size();
-  const Index pick = xor_of("i", exchange->pick_of_unit), image = xor_of("j", picks), e = Index::variable("e");
+  const std::int64_t unit = array_length(node.dst, exchange->unit),
+                     images = std::int64_t{1} << picks.size();
+  const Index pick = xor_of("i", exchange->pick_of_unit), image = xor_of("j", picks),
+              e = Index::variable("e");
   if (exchange->shuffles() == 0) {
     const auto units = unrolled("i", exchange->units);
     const auto elements = unrolled("e", unit);
-    return out_.line("{}[{}] = {}[{}];", name(node.dst), (i * unit + e).text(), name(node.src), (pick * unit + e).text());
+    return out_.line("{}[{}] = {}[{}];", name(node.dst), (i * unit + e).text(), name(node.src),
+                     (pick * unit + e).text());
   }
   const auto scope = out_.block("{{");
   out_.line("const int from = {};", xor_of("t", exchange->lane_of_thread).text());
   if (images > 1) out_.line("const int pick = {};", xor_of("t", exchange->pick_of_thread).text());
   const auto units = unrolled("i", exchange->units);
   const auto each_image = over("j", images);
-  const Index source = images > 1 ? Index::variable(fmt::format("({} ^ {})", pick.text(), image.text())) : pick;
-  out_.line("wl::shfl<{}>(wl::at({}, {}), wl::at({}, {}), from ^ {}{});", bytes_of(dtype, exchange->unit), name(node.dst),
-            (i * unit).text(), name(node.src), (source * unit).text(), xor_of("i", exchange->lane_of_unit).text(),
+  const Index source =
+      images > 1 ? Index::variable(fmt::format("({} ^ {})", pick.text(), image.text())) : pick;
+  out_.line("wl::shfl<{}>(wl::at({}, {}), wl::at({}, {}), from ^ {}{});",
+            bytes_of(dtype, exchange->unit), name(node.dst), (i * unit).text(), name(node.src),
+            (source * unit).text(), xor_of("i", exchange->lane_of_unit).text(),
             images > 1 ? fmt::format(", pick == {}", image.text()) : "");
 }
 
 // Both arrays hold bytes, in the same order.
 void CudaEmitter::emit(const Reinterpret& node) {
-  assign(name(node.dst), array_length(node.dst, registers(node.dst).values()), name(node.src) + "[i]");
+  assign(name(node.dst), array_length(node.dst, registers(node.dst).values()),
+         name(node.src) + "[i]");
 }
 
 void CudaEmitter::emit(const Mma& node) {
@@ -198,7 +234,8 @@ void CudaEmitter::emit(const Mma& node) {
     const auto block = unrolled("kk", k_atoms);
     out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", a_values);
     return out_.line(
-        "  WL_UNROLL for (int n = 0; n < {0}; ++n) {1}[m * {0} + n] = wl::fma({2}[kk * {3} + m], {4}[kk * "
+        "  WL_UNROLL for (int n = 0; n < {0}; ++n) {1}[m * {0} + n] = wl::fma({2}[kk * {3} + m], "
+        "{4}[kk * "
         "{0} + n], {1}[m * {0} + n]);",
         b_values, name(node.acc), name(node.a.tensor), a_values, name(node.b.tensor));
   }
@@ -208,26 +245,33 @@ void CudaEmitter::emit(const Mma& node) {
   const Index kk = counter("kk", k_atoms), m = Index::variable("m"), n = Index::variable("n");
   out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", m_atoms);
   out_.line("  WL_UNROLL for (int n = 0; n < {}; ++n)", n_atoms);
-  out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call, name(node.acc), n_atoms, c_atom,
-            name(node.a.tensor), (m * a_atom + kk * a_values).text(), name(node.b.tensor), (n * b_atom + kk * b_values).text());
+  out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call,
+            name(node.acc), n_atoms, c_atom, name(node.a.tensor),
+            (m * a_atom + kk * a_values).text(), name(node.b.tensor),
+            (n * b_atom + kk * b_values).text());
 }
 
-// The descriptor of a warpgroup's operand at the start of its tile, and its distance to the next k atom in bytes.
+// The descriptor of a warpgroup's operand at the start of its tile, and its distance to the next k
+// atom in bytes.
 std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, Index& k_step, int k) {
   const auto& layout = solution_.shared.at(tile.tensor);
   const int bytes = layout.element_bits / 8;
   const auto kd = static_cast<std::size_t>(k_dim), od = 1 - kd;
   const bool k_major = layout.dims[kd][0].stride == 1;
-  const std::int64_t panel_bytes = (k_major ? layout.dims[kd][0].extent : layout.dims[od][0].extent) * bytes;
-  // Within a panel, groups of 8 rows follow each other; between panels the distance is a panel's whole size.
+  const std::int64_t panel_bytes =
+      (k_major ? layout.dims[kd][0].extent : layout.dims[od][0].extent) * bytes;
+  // Within a panel, groups of 8 rows follow each other; between panels the distance is a panel's
+  // whole size.
   const std::int64_t rows_apart = 8 * panel_bytes;
   const std::int64_t panels_apart = tensor(tile.tensor).shape[k_major ? od : kd] * panel_bytes;
   const int mode = panel_bytes == 128 ? 1 : panel_bytes == 64 ? 2 : 3;
   const Index group = groups > 1 ? digit(128, groups) * (tile.extent[od] / groups) : 0;
-  const Index start =
-      offset_in(tile.offset[od] + group, layout.dims[od], bounds_) + offset_in(tile.offset[kd], layout.dims[kd], bounds_);
-  k_step = scaled(offset_in(counter("kk", tile.extent[kd] / k) * k, layout.dims[kd], bounds_), bytes);
-  return fmt::format("wl::smem_descriptor({}, {}, {}, {})", (shared_base(tile.tensor) + scaled(start, bytes)).text(),
+  const Index start = offset_in(tile.offset[od] + group, layout.dims[od], bounds_) +
+                      offset_in(tile.offset[kd], layout.dims[kd], bounds_);
+  k_step =
+      scaled(offset_in(counter("kk", tile.extent[kd] / k) * k, layout.dims[kd], bounds_), bytes);
+  return fmt::format("wl::smem_descriptor({}, {}, {}, {})",
+                     (shared_base(tile.tensor) + scaled(start, bytes)).text(),
                      k_major ? 16 : panels_apart, rows_apart, mode);
 }
 
@@ -235,7 +279,9 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   const Tensor& acc = tensor(node.acc);
   const int groups = role_threads_ / 128;
   const int a_k = node.transpose_a ? 0 : 1, b_k = node.transpose_b ? 1 : 0;
-  const auto mn_major = [&](const Tile& tile, int k_dim) { return solution_.shared.at(tile.tensor).dims[k_dim][0].stride != 1; };
+  const auto mn_major = [&](const Tile& tile, int k_dim) {
+    return solution_.shared.at(tile.tensor).dims[k_dim][0].stride != 1;
+  };
   const std::int64_t n = acc.shape[1], m_atoms = acc.shape[0] / groups / row.m;
   const std::int64_t k_atoms = matrix_extent(node.a.extent)[a_k] / row.k;
   for (const Tile* tile : {&node.a, &node.b})
@@ -246,7 +292,8 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   const auto sums = now_.under_way.find(node.acc);
   const bool own = sums != now_.under_way.end() && sums->second.behind < 0;  // this group's already
   if (!now_.wgmma_open || !own || (!row.a_shared && registers_changed_)) {
-    out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(), name(node.acc));
+    out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(),
+              name(node.acc));
     out_.line("wl::wgmma_fence();");
   }
   now_.wgmma_open = true, registers_changed_ = false;
@@ -254,10 +301,14 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   Index a_step = 0, b_step = 0;
   const Index kk = counter("kk", k_atoms);
   const auto anew = adds_where_.find(at_);
-  const std::string adds = anew == adds_where_.end() ? "true" : anew->second + (k_atoms > 1 ? "kk > 0" : "false");
+  const std::string adds =
+      anew == adds_where_.end() ? "true" : anew->second + (k_atoms > 1 ? "kk > 0" : "false");
   const auto scope = out_.block("{{");
-  if (row.a_shared) out_.line("const unsigned long long a_desc = {};", descriptor(node.a, a_k, groups, a_step, row.k));
-  else now_.under_way[node.a.tensor] = {false};
+  if (row.a_shared)
+    out_.line("const unsigned long long a_desc = {};",
+              descriptor(node.a, a_k, groups, a_step, row.k));
+  else
+    now_.under_way[node.a.tensor] = {false};
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, 1, b_step, row.k));
   const auto k_loop = unrolled("kk", k_atoms);
   const auto m_loop = over("m", m_atoms);
@@ -267,14 +318,15 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
     // An atom of 64 rows further down, when a warpgroup has more than one.
     const auto& layout = solution_.shared.at(node.a.tensor);
     const Index down = offset_in(m * row.m, layout.dims[1 - a_k], bounds_);
-    out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, {});", row.call, n,
-              cuda_type(row.operand), mn_major(node.a, a_k), mn_major(node.b, b_k), name(node.acc), at_acc,
-              (a_step + scaled(down, layout.element_bits / 8)).text(), b_step.text(), adds);
+    out_.line("{}<{}, {}, {}, {}>(wl::at({}, {}), a_desc + ({}) / 16, b_desc + ({}) / 16, {});",
+              row.call, n, cuda_type(row.operand), mn_major(node.a, a_k), mn_major(node.b, b_k),
+              name(node.acc), at_acc, (a_step + scaled(down, layout.element_bits / 8)).text(),
+              b_step.text(), adds);
   } else {
     const std::int64_t atom = row.a.values();
-    out_.line("{}<{}, {}, {}>(wl::at({}, {}), wl::at({}, {}), b_desc + ({}) / 16, {});", row.call, n, cuda_type(row.operand),
-              mn_major(node.b, b_k), name(node.acc), at_acc, name(node.a.tensor), (kk * (atom * m_atoms) + m * atom).text(),
-              b_step.text(), adds);
+    out_.line("{}<{}, {}, {}>(wl::at({}, {}), wl::at({}, {}), b_desc + ({}) / 16, {});", row.call,
+              n, cuda_type(row.operand), mn_major(node.b, b_k), name(node.acc), at_acc,
+              name(node.a.tensor), (kk * (atom * m_atoms) + m * atom).text(), b_step.text(), adds);
   }
 }
 
@@ -288,7 +340,8 @@ void CudaEmitter::finish_matrix(int lag) {
   if (now_.groups > lag) {
     out_.line("wl::wgmma_wait<{}>();", lag);
     for (const auto& [id, its] : now_.under_way)
-      if (its.written) out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+      if (its.written)
+        out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
     now_.groups = lag;
   }
   std::erase_if(now_.under_way, [&](const auto& tensor) { return tensor.second.behind >= lag; });

@@ -3,23 +3,30 @@
 #include "codegen/cuda_emitter.h"
 #include "synth/solve.h"
 #include "tile/print.h"
+
 namespace warploom::codegen {
 namespace {
 std::string store_call(const Copy& copy) {
   if (copy.combine) return fmt::format("wl::red_{}", name_of(reduction_of(*copy.combine).combine));
   return copy.streaming ? "wl::st_global_stream" : "wl::st_global";
 }
-std::string load_call(const Copy& copy) { return copy.streaming ? "wl::ld_global_stream" : "wl::ld_global"; }
+
+std::string load_call(const Copy& copy) {
+  return copy.streaming ? "wl::ld_global_stream" : "wl::ld_global";
+}
 }  // namespace
-// A register tensor to or from memory, a vector a thread, each by line(bytes, the vector's place, its coordinates).
+
+// A register tensor to or from memory, a vector a thread, each by line(bytes, the vector's place,
+// its coordinates).
 template <class F>
-void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load,
-                               const F& line) {
+void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout& seen,
+                               std::int64_t vector, bool load, const F& line) {
   const auto loops = value_loops(seen, vector);
   const Dtype dtype = tensor(side).dtype;
   const auto replica = out_.block_if(load ? "" : first_replica(seen));
   const auto turns = open_loops(loops, true, memory.lookup >= 0);
-  line(bytes_of(dtype, vector), fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)).text()),
+  line(bytes_of(dtype, vector),
+       fmt::format("wl::at({}, {})", name(side), value_index(loops, per_byte(dtype)).text()),
        coordinates(memory, seen, loops));
 }
 
@@ -31,44 +38,54 @@ void CudaEmitter::emit(const Copy& node) {
     const std::int64_t values = registers(to).values();
     if (src.dtype == dst.dtype) return assign(dst.name, array_length(to, values), src.name + "[i]");
     return as_floats(to, per_byte(dst.dtype) == 1, "wide", [&](const std::string& array) {
-      assign(array, values, array == "wide" ? as_float(from) : from_float(dst.dtype, as_float(from)));
+      assign(array, values,
+             array == "wide" ? as_float(from) : from_float(dst.dtype, as_float(from)));
     });
   }
   const Choice& choice = solution_.choices.at(at_);
   const bool engine = choice.by(Method::tensor_copy);
   if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
-    return refuse(
-        "no copy to or from memory changes the element type", "one type on both sides",
-        fmt::format("{}: '{}' {} and '{}' {}", print(program_, *at_), src.name, name_of(src.dtype), dst.name, name_of(dst.dtype)),
-        "copy to a register tensor of the same type, then that one to a register tensor of the other");
+    return refuse("no copy to or from memory changes the element type", "one type on both sides",
+                  fmt::format("{}: '{}' {} and '{}' {}", print(program_, *at_), src.name,
+                              name_of(src.dtype), dst.name, name_of(dst.dtype)),
+                  "copy to a register tensor of the same type, then that one to a register tensor "
+                  "of the other");
   if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
-    return refuse("the target combines no bf16 in memory", "f32 or i32", "bf16", "copy to an f32 tensor");
+    return refuse("the target combines no bf16 in memory", "f32 or i32", "bf16",
+                  "copy to an f32 tensor");
   if (engine) return copy_by_engine(node, sides, choice);
   if (!sides.registers) return copy_by_threads(node, sides, choice);
-  const TvLayout seen =
-      synth::seen_from(registers(sides.registers->tensor), (sides.global ? sides.global : sides.shared)->extent);
+  const TvLayout seen = synth::seen_from(registers(sides.registers->tensor),
+                                         (sides.global ? sides.global : sides.shared)->extent);
   if (sides.global) {
     const std::string fill = sides.load ? ", " + literal(src.dtype, node.fill) : "";
     return move_vectors(sides.registers->tensor, *sides.global, seen, choice.vector, sides.load,
                         [&](std::int64_t bytes, const std::string& value, const auto& at) {
                           const Place place = place_in(*sides.global, at, fill);
-                          out_.line("{}<{}>({}, {}{});", sides.load ? load_call(node) : store_call(node), bytes,
-                                    sides.load ? value : place.address, sides.load ? place.address : value, place.tail);
+                          out_.line("{}<{}>({}, {}{});",
+                                    sides.load ? load_call(node) : store_call(node), bytes,
+                                    sides.load ? value : place.address,
+                                    sides.load ? place.address : value, place.tail);
                         });
   }
-  if (!is_slot(sides.shared->tensor)) sides.load ? before_read(sides.shared->tensor) : before_write(sides.shared->tensor);
+  if (!is_slot(sides.shared->tensor))
+    sides.load ? before_read(sides.shared->tensor) : before_write(sides.shared->tensor);
   if (choice.instruction->method == Method::matrix) return copy_matrices(sides, seen, choice);
-  move_shared(sides.registers->tensor, *sides.shared, seen, solution_.shared.at(sides.shared->tensor),
-              shared_base(sides.shared->tensor), choice.vector, sides.load, node.peer);
+  move_shared(sides.registers->tensor, *sides.shared, seen,
+              solution_.shared.at(sides.shared->tensor), shared_base(sides.shared->tensor),
+              choice.vector, sides.load, node.peer);
 }
 
-CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at, const std::string& fill) {
+CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> at,
+                                         const std::string& fill) {
   note_pointer(global.tensor);
   if (tensor(global.tensor).packed) return place_in_packed(global, at, fill);
-  if (global.lookup >= 0) {  // gathered: the coordinate is read, for the element of the innermost loops
+  if (global.lookup >=
+      0) {  // gathered: the coordinate is read, for the element of the innermost loops
     const auto d = static_cast<std::size_t>(global.lookup_dim);
     const Tile indices{global.lookup, {global.offset[d]}, {global.extent[d]}};
-    const std::string variable = name(global.lookup) + "_at", inside = bounds_condition(indices, {at[d]});
+    const std::string variable = name(global.lookup) + "_at",
+                      inside = bounds_condition(indices, {at[d]});
     note_pointer(global.lookup);
     out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at[d]}),
               inside.empty() ? "" : ", " + inside);
@@ -79,7 +96,8 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
 }
 
 // By coordinates within the tile, which lies inside its tensor as a whole or not at all.
-CudaEmitter::Place CudaEmitter::place_in_packed(const Tile& tile, const std::vector<Index>& within, const std::string& fill) {
+CudaEmitter::Place CudaEmitter::place_in_packed(const Tile& tile, const std::vector<Index>& within,
+                                                const std::string& fill) {
   const Tensor& packed = tensor(tile.tensor);
   const auto& layout = solution_.packed.at(tile.tensor);
   Index at = 0;  // in elements
@@ -89,24 +107,32 @@ CudaEmitter::Place CudaEmitter::place_in_packed(const Tile& tile, const std::vec
     at = at + offset_in(number * tile.extent[d] + within[d], layout.dims[d], bounds_);
   }
   const std::string inside = bounds_condition(tile, first);
-  return {plus(name(tile.tensor), quotient(at, per_byte(packed.dtype), bounds_)), inside.empty() ? "" : ", " + inside + fill};
+  return {plus(name(tile.tensor), quotient(at, per_byte(packed.dtype), bounds_)),
+          inside.empty() ? "" : ", " + inside + fill};
 }
 
-void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout,
-                              const Index& base, std::int64_t vector, bool load, const std::optional<Index>& peer) {
-  move_vectors(side, memory, seen, vector, load, [&](std::int64_t bytes, const std::string& value, const auto& at) {
-    const std::string address = address_in(layout, base, at);
-    if (!load) out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
-    else if (!peer) out_.line("wl::ld_shared<{}>({}, {});", bytes, value, address);
-    else out_.line("wl::ld_shared_cluster<{}>({}, wl::mapa({}, {}));", bytes, value, address, peer->text());
-  });
+void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen,
+                              const layout::MemoryLayout& layout, const Index& base,
+                              std::int64_t vector, bool load, const std::optional<Index>& peer) {
+  move_vectors(side, memory, seen, vector, load,
+               [&](std::int64_t bytes, const std::string& value, const auto& at) {
+                 const std::string address = address_in(layout, base, at);
+                 if (!load)
+                   out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
+                 else if (!peer)
+                   out_.line("wl::ld_shared<{}>({}, {});", bytes, value, address);
+                 else
+                   out_.line("wl::ld_shared_cluster<{}>({}, wl::mapa({}, {}));", bytes, value,
+                             address, peer->text());
+               });
 }
 
 // ldmatrix and stmatrix: lane l gives the address of row l % 8 of matrix l / 8.
 void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice) {
   const Tile& memory = *sides.shared;
   const auto& layout = solution_.shared.at(memory.tensor);
-  const std::size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor)), other = 1 - contiguous;
+  const std::size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor)),
+                    other = 1 - contiguous;
   const std::int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
   const auto loops = value_loops(seen, unit * choice.vector);
   std::vector<Index> at = coordinates(memory, seen, loops, 2);
@@ -125,39 +151,48 @@ void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const 
     if (left == 1) break;
   }
   const auto turns = open_loops(loops);
-  const std::string value = fmt::format("wl::at({}, {})", name(sides.registers->tensor), value_index(loops).text()),
+  const std::string value = fmt::format("wl::at({}, {})", name(sides.registers->tensor),
+                                        value_index(loops).text()),
                     address = shared_address(memory, at);
-  out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector, choice.instruction->transpose,
-            sides.load ? value : address, sides.load ? address : value);
+  out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector,
+            choice.instruction->transpose, sides.load ? value : address,
+            sides.load ? address : value);
 }
 
 // Between global and shared memory, a vector a thread: cp.async, or through a register.
 void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice) {
   const bool load = sides.load;
   const Tile &global = *sides.global, &shared = *sides.shared;
-  // Where dimensions of one side meet one of the other together, both are seen in digits that fall into them.
-  const TvLayout of_shared = synth::seen_from(synth::seen_from(choice.mapping, global.extent), shared.extent);
+  // Where dimensions of one side meet one of the other together, both are seen in digits that fall
+  // into them.
+  const TvLayout of_shared =
+      synth::seen_from(synth::seen_from(choice.mapping, global.extent), shared.extent);
   const TvLayout of_global = synth::seen_from(of_shared, global.extent);
-  const auto global_loops = value_loops(of_global, choice.vector), shared_loops = value_loops(of_shared, choice.vector);
-  if (!is_slot(shared.tensor)) load ? before_write(shared.tensor) : before_read(shared.tensor);
-  else if (load) now_.unfenced.insert(shared.tensor);
+  const auto global_loops = value_loops(of_global, choice.vector),
+             shared_loops = value_loops(of_shared, choice.vector);
+  if (!is_slot(shared.tensor))
+    load ? before_write(shared.tensor) : before_read(shared.tensor);
+  else if (load)
+    now_.unfenced.insert(shared.tensor);
   const Dtype dtype = tensor(global.tensor).dtype;
   const std::int64_t bytes = bytes_of(dtype, choice.vector);
-  const std::string in_shared = shared_address(shared, coordinates(shared, of_shared, shared_loops)),
+  const std::string in_shared =
+                        shared_address(shared, coordinates(shared, of_shared, shared_loops)),
                     fill = load && !choice.instruction ? ", " + literal(dtype, node.fill) : "";
   const auto replica = out_.block_if(first_replica(choice.mapping));
   const auto turns = open_loops(global_loops, false, global.lookup >= 0 || !choice.instruction);
   const Place place = place_in(global, coordinates(global, of_global, global_loops), fill);
   if (choice.instruction)
-    return out_.line("{}{}<{}>({}, {}{});", choice.instruction->call, node.streaming ? "_stream" : "", bytes, in_shared,
-                     place.address, place.tail);
+    return out_.line("{}{}<{}>({}, {}{});", choice.instruction->call,
+                     node.streaming ? "_stream" : "", bytes, in_shared, place.address, place.tail);
   out_.line("WL_REG({}, moved, {});", cuda_type(dtype), choice.vector / per_byte(dtype));
   if (load) {
     out_.line("{}<{}>(wl::at(moved, 0), {}{});", load_call(node), bytes, place.address, place.tail);
     out_.line("wl::st_shared<{}>({}, wl::at(moved, 0));", bytes, in_shared);
   } else {
     out_.line("wl::ld_shared<{}>(wl::at(moved, 0), {});", bytes, in_shared);
-    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, place.address, place.tail);
+    out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, place.address,
+              place.tail);
   }
 }
 
@@ -167,30 +202,40 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   const Tile &global = *sides.global, &shared = *sides.shared;
   const Tensor& g = tensor(global.tensor);
   const auto& layout = solution_.shared.at(shared.tensor);
-  const Dtype packed = tensor(shared.tensor).dtype, dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
+  const Dtype packed = tensor(shared.tensor).dtype,
+              dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
   const std::int64_t per = per_byte(packed);  // elements of less than a byte go as bytes
   const std::size_t contiguous = *synth::contiguous_dim(g);
 
   const std::size_t panel_dim = synth::contiguous_dim(layout, tensor(shared.tensor));
   const std::int64_t panel = layout.dims[panel_dim][0].extent;
-  const std::int64_t panels = shared.extent[panel_dim] / panel, rows = element_count(shared.extent) / shared.extent[panel_dim];
+  const std::int64_t panels = shared.extent[panel_dim] / panel,
+                     rows = element_count(shared.extent) / shared.extent[panel_dim];
   // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
   const Peers among = peers_along(program_, node.multicast);
   const bool by_panels = panels % among.blocks() == 0;
-  const std::int64_t my_panels = by_panels ? panels / among.blocks() : panels, my_rows = by_panels ? rows : rows / among.blocks();
+  const std::int64_t my_panels = by_panels ? panels / among.blocks() : panels,
+                     my_rows = by_panels ? rows : rows / among.blocks();
   if (!by_panels && rows % (8 * among.blocks()) != 0)
-    return refuse("a multicast cannot be fetched in equal parts",
-                  fmt::format("a multiple of {} panels or of {} rows", among.blocks(), 8 * among.blocks()),
-                  fmt::format("{} panels of {} rows", panels, rows), "take a smaller cluster or a larger tile");
-  std::int64_t row_boxes = ceil_div(my_rows, 256);  // as few as there can be of equal rows, whole swizzles each
-  while (row_boxes > 1 && (my_rows % (8 * row_boxes) != 0 || my_rows / row_boxes > 256)) ++row_boxes;
+    return refuse(
+        "a multicast cannot be fetched in equal parts",
+        fmt::format("a multiple of {} panels or of {} rows", among.blocks(), 8 * among.blocks()),
+        fmt::format("{} panels of {} rows", panels, rows),
+        "take a smaller cluster or a larger tile");
+  std::int64_t row_boxes =
+      ceil_div(my_rows, 256);  // as few as there can be of equal rows, whole swizzles each
+  while (row_boxes > 1 && (my_rows % (8 * row_boxes) != 0 || my_rows / row_boxes > 256))
+    ++row_boxes;
   const std::int64_t box_rows = my_rows / row_boxes;
 
-  // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the tile never leaves are left out.
+  // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the
+  // tile never leaves are left out.
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < g.shape.size(); ++d)
-    if (d == contiguous || g.shape[d] > 1 || bounds_.may_exceed(program_, global, d)) order.push_back(d);
-  std::ranges::stable_sort(order, {}, [&](std::size_t d) { return std::pair(d != contiguous, g.strides[d]); });
+    if (d == contiguous || g.shape[d] > 1 || bounds_.may_exceed(program_, global, d))
+      order.push_back(d);
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t d) { return std::pair(d != contiguous, g.strides[d]); });
 
   TensorMapSpec spec;
   spec.dtype = dtype;
@@ -206,24 +251,30 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   const auto call = [&](std::int64_t row_box) {
     std::vector<std::string> coordinates;
     for (const std::size_t d : order) {
-      Index at = d == contiguous ? offset(global, d) / per + which * (panel / per) : offset(global, d);
+      Index at =
+          d == contiguous ? offset(global, d) / per + which * (panel / per) : offset(global, d);
       if (d == contiguous && by_panels) at = at + scaled(among.share, my_panels * panel / per);
-      if (d != contiguous && global.extent[d] > 1) at = at + row_box * box_rows + (by_panels ? 0 : scaled(among.share, my_rows));
+      if (d != contiguous && global.extent[d] > 1)
+        at = at + row_box * box_rows + (by_panels ? 0 : scaled(among.share, my_rows));
       coordinates.push_back(at.text());
     }
     const std::int64_t panel_bytes = bytes_of(packed, rows * panel);
-    const std::int64_t part_bytes = by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
-    const std::string address = (shared_base(shared.tensor) + which * panel_bytes + scaled(among.share, part_bytes) +
-                                 bytes_of(packed, row_box * box_rows * panel))
-                                    .text();
+    const std::int64_t part_bytes =
+        by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
+    const std::string address =
+        (shared_base(shared.tensor) + which * panel_bytes + scaled(among.share, part_bytes) +
+         bytes_of(packed, row_box * box_rows * panel))
+            .text();
     if (load) {
-      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call, among.blocks() > 1 ? "_multicast" : "",
-                address, map, program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
+      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call,
+                among.blocks() > 1 ? "_multicast" : "", address, map,
+                program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
                 among.blocks() > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
     } else {
       out_.line("{}({}, {}, {});",
-                node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype)) : choice.instruction->call, map, address,
-                fmt::join(coordinates, ", "));
+                node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype))
+                             : choice.instruction->call,
+                map, address, fmt::join(coordinates, ", "));
     }
   };
   const auto all = [&] {

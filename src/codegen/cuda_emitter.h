@@ -1,49 +1,68 @@
-// The state of CUDA emission, shared by the files that each write one kind of statement (cuda_*.cpp).
+// The state of CUDA emission, shared by the files that each write one kind of statement
+// (cuda_*.cpp).
 #pragma once
 #include <bit>
 #include <set>
 #include <span>
 #include "codegen/emit.h"
 #include "codegen/terms.h"
+
 namespace warploom::codegen {
-using layout::ThreadDigit, layout::TvLayout, synth::Choice, synth::Sides, target::Instruction, target::Method;
+using layout::ThreadDigit, layout::TvLayout, synth::Choice, synth::Sides, target::Instruction,
+    target::Method;
 
 // What the statements so far have left to be waited for.
 struct Pending {
-  std::set<TensorId> written, read;  // shared tensors, by the role's threads since they last met at a barrier
-  std::set<TensorId> engine_reads;   // those that a copy-engine store may still read
-  std::set<TensorId> unfenced;       // written by threads since their last fence for asynchronous readers
-  bool read_parts = false;           // those that a cluster reduction brought, since the role's threads last met
-  std::set<PipelineId> consumed;     // slots within one thread of control, read since its threads last met
-  // Registers that matrix instructions under way write, or are lent to read; and how many groups were committed after the last that
-  // does, -1: it is open.
+  std::set<TensorId> written,
+      read;  // shared tensors, by the role's threads since they last met at a barrier
+  std::set<TensorId> engine_reads;  // those that a copy-engine store may still read
+  std::set<TensorId>
+      unfenced;  // written by threads since their last fence for asynchronous readers
+  bool read_parts =
+      false;  // those that a cluster reduction brought, since the role's threads last met
+  std::set<PipelineId>
+      consumed;  // slots within one thread of control, read since its threads last met
+
+  // Registers that matrix instructions under way write, or are lent to read; and how many groups
+  // were committed after the last that does, -1: it is open.
   struct UnderWay {
     bool written;
     int behind = -1;
   };
+
   std::map<TensorId, UnderWay> under_way;
   bool wgmma_open = false;   // matrix instructions issued, not committed
   int groups = 0;            // of them that were committed and perhaps not waited for
   void join(Pending other);  // where control may come from either
-  void met() { written.clear(), read.clear(), consumed.clear(), read_parts = false; }  // the role's threads
+
+  void met() {
+    written.clear(), read.clear(), consumed.clear(), read_parts = false;
+  }  // the role's threads
 };
 
-// How many slots of a pipeline are filled and not yet consumed where one thread of control produces and consumes them.
+// How many slots of a pipeline are filled and not yet consumed where one thread of control produces
+// and consumes them.
 //
 //   for p in 0 .. 2: produce ring                   before them: 0 and 1, together [0, 1]
-//   for k in 0 .. 9: consume ring; produce ring     before the Consume [2, 2], so that one copy group may stay under way;
+//   for k in 0 .. 9: consume ring; produce ring     before the Consume [2, 2], so that one copy
+//   group may stay under way;
 //                                                   before the Produce [1, 1]
 //
-// Each Produce commits a copy group, and so does a condition around one that is false: of `if k + 2 < 9: produce ring` the slots in
-// flight run out in the last turns, the groups behind the oldest slot do not.
+// Each Produce commits a copy group, and so does a condition around one that is false: of `if k + 2
+// < 9: produce ring` the slots in flight run out in the last turns, the groups behind the oldest
+// slot do not.
 struct SlotsInFlight {
   int least = 0, most = 0;
   int groups = 0;  // at least so many from the oldest slot's on
   friend bool operator==(const SlotsInFlight&, const SlotsInFlight&) = default;
 };
-// By Produce and Consume: of its pipeline when it begins. A valid program never consumes nothing and never overfills.
+
+// By Produce and Consume: of its pipeline when it begins. A valid program never consumes nothing
+// and never overfills.
 std::map<const void*, SlotsInFlight> slots_in_flight(const Program& program);
-int produces(const Body& body, PipelineId pipeline);  // how often a slot is filled; more than any ring has where a loop does
+int produces(
+    const Body& body,
+    PipelineId pipeline);  // how often a slot is filled; more than any ring has where a loop does
 
 // A nest of unrolled loops over the value modes of a register tensor.
 struct ValueLoop {
@@ -56,45 +75,54 @@ struct ValueLoop {
 // A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
 std::string literal(Dtype dtype, double value);
 
-Index factor_in(const Tensor& t, const Index& index);  // of an offset: of 64 bits where the tensor is large
+Index factor_in(const Tensor& t,
+                const Index& index);  // of an offset: of 64 bits where the tensor is large
 
 // The blocks of a cluster that one block shares with, itself among them.
 struct Peers {
   unsigned ranks = 1;  // a bit each, of block 0
   std::string mask;    // of the block's own
   Index share = 0;     // the block's number among them
+
   int blocks() const { return std::popcount(ranks); }
 };
-Peers peers_along(const Program& program, const std::string& dimensions);  // that a multicast reaches
+
+Peers peers_along(const Program& program,
+                  const std::string& dimensions);  // that a multicast reaches
 
 constexpr int kBarrierBytes = 8;
 
 class CudaEmitter : Emitter {
  public:
-  CudaEmitter(const Program& program, const Program& given, const target::Capabilities& capabilities,
-              const synth::Solution& solution)
+  CudaEmitter(const Program& program, const Program& given,
+              const target::Capabilities& capabilities, const synth::Solution& solution)
       : Emitter{program, given, capabilities}, solution_(solution) {}
+
   Result<Kernel> run();
 
  private:
   // cuda.cpp: the whole, control flow
   void section(std::span<const Statement> statements);
   void body(std::span<const Statement> statements);
-  bool begins_anew(std::span<const Statement> statements, TensorId sum, const std::string& later = "");
+  bool begins_anew(std::span<const Statement> statements, TensorId sum,
+                   const std::string& later = "");
   bool runs(const Index& begin, const Index& end) const;  // a loop, once at least
   void statement(const Statement& statement);
   void emit(const For& node);
   void emit(const If& node);
   void name_offsets(const For& node);
   void emit(const Roles& node);
-  std::string source(bool together) const;  // together: blocks of a cluster reach into each other up to their end
+  std::string source(
+      bool together) const;  // together: blocks of a cluster reach into each other up to their end
 
   // cuda_copy.cpp
   void emit(const Copy& node);
-  void move_shared(TensorId side, const Tile& memory, const TvLayout& seen, const layout::MemoryLayout& layout, const Index& base,
-                   std::int64_t vector, bool load, const std::optional<Index>& peer = {});
+  void move_shared(TensorId side, const Tile& memory, const TvLayout& seen,
+                   const layout::MemoryLayout& layout, const Index& base, std::int64_t vector,
+                   bool load, const std::optional<Index>& peer = {});
   template <class F>
-  void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector, bool load, const F& line);
+  void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector,
+                    bool load, const F& line);
   void copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice);
   void copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice);
   void copy_by_engine(const Copy& node, const Sides& sides, const Choice& choice);
@@ -105,11 +133,14 @@ class CudaEmitter : Emitter {
   std::string as_float(TensorId id, const Index& index = Index::variable("i"));
   std::string from_float(Dtype to, const std::string& value);
   void no_arithmetic(Dtype dtype);
+
   bool is_foreign(Dtype dtype) const {  // an 8-bit float, where the target has none
     return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
   }
+
   std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf);
-  void as_floats(TensorId id, bool own, const char* array, const std::function<void(const std::string&)>& make);
+  void as_floats(TensorId id, bool own, const char* array,
+                 const std::function<void(const std::string&)>& make);
   void emit(const Rearrange& node);
   void emit(const Reinterpret& node);
   void emit(const Mma& node);
@@ -119,27 +150,33 @@ class CudaEmitter : Emitter {
 
   // cuda_reduce.cpp
   void emit(const Reduce& node);
-  void emit(const ClusterReduce& node);  // the others' parts are waited for where what they make is needed
+  void emit(const ClusterReduce&
+                node);  // the others' parts are waited for where what they make is needed
   void finish_meeting();
-  void combine_slots(ReduceOp op, const std::string& dst, std::int64_t values, const std::string& slot, std::int64_t count,
-                     const Index& address);
+  void combine_slots(ReduceOp op, const std::string& dst, std::int64_t values,
+                     const std::string& slot, std::int64_t count, const Index& address);
   void emit(const tile::Scan& node);
+
   struct ScanLevel {  // a mode along the axis
     std::size_t axis;
     std::int64_t step, extent;
     std::ptrdiff_t value = -1;  // which of the value loops, or
     const ThreadDigit* digit = nullptr;
   };
-  void scan_levels(const tile::Scan& node, const std::string& run, const std::vector<ValueLoop>& loops,
-                   const std::vector<ThreadDigit>& digits, const std::vector<ScanLevel>& levels);
+
+  void scan_levels(const tile::Scan& node, const std::string& run,
+                   const std::vector<ValueLoop>& loops, const std::vector<ThreadDigit>& digits,
+                   const std::vector<ScanLevel>& levels);
 
   // cuda_pipeline.cpp
   void emit(const Produce& node);
   void emit(const Consume& node);
   void advance(const Pipeline& pipeline, bool phase);
+
   bool fills_again(PipelineId id) const {  // some slot, so that it must be handed back
     return produces(program_.body, id) > program_.pipeline(id).stages;
   }
+
   void drain(const Body& body);
   void release_last(PipelineId id, bool more);  // more: another slot is being read
   void fence_reads();
@@ -152,70 +189,100 @@ class CudaEmitter : Emitter {
 
   // Helpers
   std::string name(TensorId id) const { return tensor(id).name; }
+
   const TvLayout& registers(TensorId id) const { return solution_.registers.at(id); }
-  Index digit(std::int64_t below, std::int64_t extent);  // t / below % extent, a named constant of the role
-  // Where a thread's element is along a dimension of a layout, modes from `skip_modes` on; in the turns of the loops.
-  Index within(const TvLayout& layout, std::size_t dim, const std::vector<ValueLoop>& loops, std::size_t skip_modes = 0);
+
+  Index digit(std::int64_t below,
+              std::int64_t extent);  // t / below % extent, a named constant of the role
+  // Where a thread's element is along a dimension of a layout, modes from `skip_modes` on; in the
+  // turns of the loops.
+  Index within(const TvLayout& layout, std::size_t dim, const std::vector<ValueLoop>& loops,
+               std::size_t skip_modes = 0);
   // Threads that hold a replica only: a condition that is true for one of them, or empty.
   std::string first_replica(const TvLayout& layout);
   std::vector<ValueLoop> value_loops(const TvLayout& layout, std::int64_t vector);
+
   Writer::Block unrolled(const std::string& variable, std::int64_t count) {
     return out_.block("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
   }
+
   // The same where there is more than one turn.
   Writer::Block over(const std::string& variable, std::int64_t count) {
     return count > 1 ? unrolled(variable, count) : Writer::Block{out_, 0};
   }
+
   // The variable of such loops.
   Index counter(const std::string& variable, std::int64_t count) {
     bounds_.enter(variable, count);
     return count > 1 ? Index::variable(variable) : 0;
   }
-  void assign(const std::string& array, std::int64_t count, const std::string& value) {  // value: of element i
+
+  void assign(const std::string& array, std::int64_t count,
+              const std::string& value) {  // value: of element i
     out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", count, array, value);
   }
-  // `registers`: the loops index an array of registers, and must vanish; else they are unrolled in part. `scope`: something is declared
-  // within, loops or not.
-  Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true, bool scope = false);
+
+  // `registers`: the loops index an array of registers, and must vanish; else they are unrolled in
+  // part. `scope`: something is declared within, loops or not.
+  Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true,
+                           bool scope = false);
   Index offset(const Tile& tile, std::size_t dim) const;
+
   Index named(const Index& index) const {  // by what the loops around call it
     const auto found = offsets_.find(index.text());
     return found == offsets_.end() ? index : Index::variable(found->second);
   }
+
   // `per`: elements to one of the array, for types of less than a byte.
   static Index value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
-  std::int64_t array_length(TensorId id, std::int64_t elements) const { return elements / per_byte(tensor(id).dtype); }
-  // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions correspond to them.
-  std::vector<Index> coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
-                                 std::size_t skip_modes = 0);
+
+  std::int64_t array_length(TensorId id, std::int64_t elements) const {
+    return elements / per_byte(tensor(id).dtype);
+  }
+
+  // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions
+  // correspond to them.
+  std::vector<Index> coordinates(const Tile& memory, const TvLayout& seen,
+                                 const std::vector<ValueLoop>& loops, std::size_t skip_modes = 0);
+
   struct Place {                // of a vector in global memory
-    std::string address, tail;  // behind other arguments: when it lies inside its tensor, and what counts where it does not
+    std::string address, tail;  // behind other arguments: when it lies inside its tensor, and what
+                                // counts where it does not
   };
+
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
-  Place place_in_packed(const Tile& tile, const std::vector<Index>& within, const std::string& fill);
+  Place place_in_packed(const Tile& tile, const std::vector<Index>& within,
+                        const std::string& fill);
   std::string bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const;
-  std::string global_address(const Tile& memory, const std::vector<Index>& coordinates, bool store = false) const;
+  std::string global_address(const Tile& memory, const std::vector<Index>& coordinates,
+                             bool store = false) const;
   std::string shared_address(const Tile& memory, const std::vector<Index>& coordinates) const;
-  std::string address_in(const layout::MemoryLayout& layout, const Index& base, const std::vector<Index>& coordinates) const;
+  std::string address_in(const layout::MemoryLayout& layout, const Index& base,
+                         const std::vector<Index>& coordinates) const;
   Index shared_base(TensorId id) const;  // of the current slot
   void note_pointer(TensorId id);
   std::string note_map(TensorId global, const TensorMapSpec& spec);
   void note_argument(TensorId id, bool tensor_map, TensorMapSpec spec = {});
+
   struct Scratch {  // memory behind the tensors
     std::int64_t offset;
     TensorId id;  // a name of its own for the barriers' bookkeeping
     Index base;
   };
+
   static Scratch scratch_at(std::int64_t offset) {
     return {offset, static_cast<TensorId>(-2 - offset), Index::variable("smem") + offset};
   }
-  Scratch scratch(int kind, const void* node, std::int64_t bytes);  // the same each time that it is asked for
+
+  Scratch scratch(int kind, const void* node,
+                  std::int64_t bytes);  // the same each time that it is asked for
 
   // Barriers among the threads of the role
   void meet();  // emit the barrier, forget what was unsynced
   void before_write(TensorId id);
   void before_read(TensorId id);
   void before_async_read(TensorId id);  // by the copy engine or by warpgroup matrix instructions
+
   bool is_slot(TensorId id) const { return tensor(id).pipeline >= 0; }
 
   const synth::Solution& solution_;
@@ -229,14 +296,18 @@ class CudaEmitter : Emitter {
   bool single_thread_ = false;  // the code runs in one elected thread
   PipelineId slot_of_ = -1;
   std::string slot_stage_;  // the current slot's number while inside Produce or Consume
+
   struct Meeting {
     TensorId made;
     std::function<void()> finish;
   };
-  int named_ = 0;                   // parts of values that have names
-  int loops_ = 0, rounds_ = 0;      // around what is emitted; in which a cluster meets, if each were taken once
+
+  int named_ = 0;  // parts of values that have names
+  int loops_ = 0,
+      rounds_ = 0;  // around what is emitted; in which a cluster meets, if each were taken once
   std::optional<Meeting> meeting_;  // of a cluster's blocks, that this one has sent its part to
-  bool registers_changed_ = false;  // perhaps, since matrix instructions were last told that those before them are done
+  bool registers_changed_ =
+      false;  // perhaps, since matrix instructions were last told that those before them are done
   // Products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || ".
   std::map<const Statement*, std::string> adds_where_;
 
@@ -244,9 +315,12 @@ class CudaEmitter : Emitter {
   std::vector<std::string> params_;
   std::int64_t shared_bytes_ = 0;
   std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
-  std::map<PipelineId, std::int64_t> barriers_;  // offset of a pipeline's full barriers; its empty ones follow
-  std::optional<std::int64_t> meetings_;         // offset of the two barriers that cluster reductions take by turns
+  std::map<PipelineId, std::int64_t>
+      barriers_;  // offset of a pipeline's full barriers; its empty ones follow
+  std::optional<std::int64_t>
+      meetings_;  // offset of the two barriers that cluster reductions take by turns
   std::set<std::string> digits_;
-  std::map<std::string, std::string> offsets_;  // names of index expressions that the loops around have computed
+  std::map<std::string, std::string>
+      offsets_;  // names of index expressions that the loops around have computed
 };
 }  // namespace warploom::codegen

@@ -1,18 +1,22 @@
 // Coordinates, conditions and addresses: how a register layout meets a memory tile.
 
 #include "codegen/cuda_emitter.h"
+
 namespace warploom::codegen {
 Index CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
   const bool top = below * extent >= role_threads_;
   std::string variable = "t", expression = "t";
-  if (below > 1) variable += fmt::format("_div{}", below), expression += fmt::format(" / {}", below);
+  if (below > 1)
+    variable += fmt::format("_div{}", below), expression += fmt::format(" / {}", below);
   if (!top) variable += fmt::format("_mod{}", extent), expression += fmt::format(" % {}", extent);
-  if (variable != expression) digits_.insert(fmt::format("const int {} = {};", variable, expression));
+  if (variable != expression)
+    digits_.insert(fmt::format("const int {} = {};", variable, expression));
   bounds_.enter(variable, extent);
   return Index::variable(variable);
 }
 
-Index CudaEmitter::within(const TvLayout& layout, std::size_t dim, const std::vector<ValueLoop>& loops, std::size_t skip_modes) {
+Index CudaEmitter::within(const TvLayout& layout, std::size_t dim,
+                          const std::vector<ValueLoop>& loops, std::size_t skip_modes) {
   Index sum = 0;
   const std::vector<ThreadDigit> digits = thread_digits(layout);
   for (const ThreadDigit& mode : std::span(digits).subspan(skip_modes))
@@ -25,7 +29,8 @@ std::string CudaEmitter::first_replica(const TvLayout& layout) {
   std::vector<std::string> conditions;
   for (const ThreadDigit& mode : thread_digits(layout))
     if (!mode.moves()) conditions.push_back(digit(mode.below, mode.extent).text() + " == 0");
-  if (layout.threads() < role_threads_) conditions.push_back(fmt::format("t < {}", layout.threads()));
+  if (layout.threads() < role_threads_)
+    conditions.push_back(fmt::format("t < {}", layout.threads()));
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
@@ -35,16 +40,20 @@ std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int
   for (const auto& mode : layout.value) {
     std::int64_t extent = mode.extent;
     layout::Coord step = mode.step;
-    const std::int64_t inside = std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
+    const std::int64_t inside =
+        std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
     for (auto& s : step) s *= inside;
     extent /= inside;
-    if (extent > 1) loops.push_back({counter(fmt::format("i{}", loops.size()), extent), extent, step, stride * inside});
+    if (extent > 1)
+      loops.push_back(
+          {counter(fmt::format("i{}", loops.size()), extent), extent, step, stride * inside});
     stride *= mode.extent;
   }
   return loops;
 }
 
-Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers, bool scope) {
+Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool registers,
+                                      bool scope) {
   if (loops.empty() && scope) out_.open("{{");
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
     out_.open("{2} for (int {0} = 0; {0} < {1}; ++{0}) {{", loop->variable.name(), loop->extent,
@@ -63,7 +72,8 @@ Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t
   return sum;
 }
 
-std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& seen, const std::vector<ValueLoop>& loops,
+std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& seen,
+                                            const std::vector<ValueLoop>& loops,
                                             std::size_t skip_modes) {
   std::vector<Index> all;
   for (std::size_t d = 0; d < memory.extent.size(); ++d)  // of a packed tensor within the tile
@@ -72,79 +82,96 @@ std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& 
   return all;
 }
 
-std::string CudaEmitter::bounds_condition(const Tile& memory, const std::vector<Index>& coordinates) const {
+std::string CudaEmitter::bounds_condition(const Tile& memory,
+                                          const std::vector<Index>& coordinates) const {
   std::vector<std::string> conditions;
   for (std::size_t d = 0; d < coordinates.size(); ++d) {
     if (!bounds_.may_exceed(program_, memory, d)) continue;
     const std::int64_t size = tensor(memory.tensor).shape[d];
     const std::string at = coordinates[d].text();
-    conditions.push_back(bounds_.of(coordinates[d]).low >= 0 ? fmt::format("{} < {}", at, size)
-                                                             : fmt::format("(unsigned)({}) < {}u", at, size));
+    conditions.push_back(bounds_.of(coordinates[d]).low >= 0
+                             ? fmt::format("{} < {}", at, size)
+                             : fmt::format("(unsigned)({}) < {}u", at, size));
   }
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
-// Of loads a sum stays a factor of its own: addresses that differ by a constant alone would share their sums, which takes registers.
+// Of loads a sum stays a factor of its own: addresses that differ by a constant alone would share
+// their sums, which takes registers.
 Index factor_in(const Tensor& t, const Index& index) {
   const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (std::int64_t{1} << 31);
-  if (index.constant() || (!wide && (per_byte(t.dtype) > 1 || index.op() != IndexOp::add))) return index;
+  if (index.constant() || (!wide && (per_byte(t.dtype) > 1 || index.op() != IndexOp::add)))
+    return index;
   return Index::variable(fmt::format("{}({})", wide ? "(long long)" : "", index.text()));
 }
 
-std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Index>& coordinates, bool store) const {
+std::string CudaEmitter::global_address(const Tile& memory, const std::vector<Index>& coordinates,
+                                        bool store) const {
   Index at = 0;  // in elements
   const Tensor& t = tensor(memory.tensor);
-  if (store && bytes_of(t.dtype, element_count(t.shape)) <= (std::int64_t{1} << 31) && per_byte(t.dtype) == 1) {
-    // Where a thread stores along several loops: the address of its first element, and the others' distances to it, which are constants in
-    // the instruction. One loop's few stores have registers to spare.
+  if (store && bytes_of(t.dtype, element_count(t.shape)) <= (std::int64_t{1} << 31) &&
+      per_byte(t.dtype) == 1) {
+    // Where a thread stores along several loops: the address of its first element, and the others'
+    // distances to it, which are constants in the instruction. One loop's few stores have registers
+    // to spare.
     Index first = 0, others = 0;
     for (std::size_t d = 0; d < coordinates.size(); ++d) {
       const auto [own, looped] = without_loops(coordinates[d]);
       first = first + scaled(own, t.strides[d]), others = others + scaled(looped, t.strides[d]);
     }
-    if (others.depends_on("i1")) return fmt::format("{} + ({})", plus(name(memory.tensor), first), others.text());
+    if (others.depends_on("i1"))
+      return fmt::format("{} + ({})", plus(name(memory.tensor), first), others.text());
   }
   for (std::size_t d = 0; d < coordinates.size(); ++d)
     at = at + (t.strides[d] == 1 ? coordinates[d] : factor_in(t, coordinates[d])) * t.strides[d];
-  return plus(name(memory.tensor), per_byte(t.dtype) > 1 ? quotient(at, per_byte(t.dtype), bounds_) : at);
+  return plus(name(memory.tensor),
+              per_byte(t.dtype) > 1 ? quotient(at, per_byte(t.dtype), bounds_) : at);
 }
 
 Index CudaEmitter::shared_base(TensorId id) const {
   const Index start = Index::variable(name(id));
   if (!is_slot(id)) return start;
   const PipelineId pipeline = tensor(id).pipeline;
-  const auto& [stages, slots] = std::pair(program_.pipeline(pipeline).stages, program_.pipeline(pipeline).name);
+  const auto& [stages, slots] =
+      std::pair(program_.pipeline(pipeline).stages, program_.pipeline(pipeline).name);
   if (stages == 1) return start;
   // One that is consumed around what is going on has a number of its own.
-  const std::string slot = pipeline == slot_of_ ? slot_stage_ : slots + (barriers_.count(pipeline) ? "_slot" : "_read");
+  const std::string slot =
+      pipeline == slot_of_ ? slot_stage_ : slots + (barriers_.count(pipeline) ? "_slot" : "_read");
   return start + Index::variable(slot) * solution_.stage_bytes.at(id);
 }
 
-std::string CudaEmitter::shared_address(const Tile& memory, const std::vector<Index>& coordinates) const {
+std::string CudaEmitter::shared_address(const Tile& memory,
+                                        const std::vector<Index>& coordinates) const {
   return address_in(solution_.shared.at(memory.tensor), shared_base(memory.tensor), coordinates);
 }
 
 std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const Index& base,
                                     const std::vector<Index>& coordinates) const {
   Index offset = 0;  // in elements, then in bytes
-  for (std::size_t d = 0; d < coordinates.size(); ++d) offset = offset + offset_in(coordinates[d], layout.dims[d], bounds_);
+  for (std::size_t d = 0; d < coordinates.size(); ++d)
+    offset = offset + offset_in(coordinates[d], layout.dims[d], bounds_);
   const int bits = layout.element_bits;
   offset = bits < 8 ? quotient(offset, 8 / bits, bounds_) : scaled(offset, bits / 8);
   if (!layout.swizzle.bits) return (base + offset).text();
-  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base.text(), layout.swizzle.bits, layout.swizzle.base,
-                     layout.swizzle.shift, offset.text());
+  return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base.text(), layout.swizzle.bits,
+                     layout.swizzle.base, layout.swizzle.shift, offset.text());
 }
 
 void CudaEmitter::meet() {
-  if (role_ < 0) out_.line("wl::sync_threads();");
-  else out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
+  if (role_ < 0)
+    out_.line("wl::sync_threads();");
+  else
+    out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
   now_.met();
 }
 
 void CudaEmitter::before_write(TensorId id) {
   const bool engine = now_.engine_reads.contains(id);
   if (engine) {
-    out_.line("if (t == 0) wl::bulk_wait_read<0>();  // the engine has read what is about to be overwritten");
+    out_.line(
+        "if (t == 0) wl::bulk_wait_read<0>();  // the engine has read what is about to be "
+        "overwritten");
     now_.engine_reads.clear();
   }
   if (engine || now_.written.contains(id) || now_.read.contains(id)) meet();
@@ -158,7 +185,8 @@ void CudaEmitter::before_read(TensorId id) {
 
 void CudaEmitter::before_async_read(TensorId id) {
   if (!now_.unfenced.contains(id)) return;
-  out_.line("wl::fence_async_shared();  // what the threads wrote, for asynchronous readers to see");
+  out_.line(
+      "wl::fence_async_shared();  // what the threads wrote, for asynchronous readers to see");
   now_.unfenced.clear();
   meet();
 }

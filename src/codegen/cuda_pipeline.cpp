@@ -1,10 +1,12 @@
-// Pipelines. Between roles: full and empty barriers in shared memory, one pair a slot; the producer waits for empty, the copy
-// engine signals full, each consuming warp signals empty. In one thread of control: cp.async groups, one a slot, and one barrier
-// of the block at the head of every Consume, which also proves that the slot the next Produce overwrites has been read, unless all
-// other slots are full: then that slot is the one just read, and a barrier of its own stands before the Produce. And what blocks have
-// with each other: fetches that a cluster shares, flags.
+// Pipelines. Between roles: full and empty barriers in shared memory, one pair a slot; the producer
+// waits for empty, the copy engine signals full, each consuming warp signals empty. In one thread
+// of control: cp.async groups, one a slot, and one barrier of the block at the head of every
+// Consume, which also proves that the slot the next Produce overwrites has been read, unless all
+// other slots are full: then that slot is the one just read, and a barrier of its own stands before
+// the Produce. And what blocks have with each other: fetches that a cluster shares, flags.
 
 #include "codegen/cuda_emitter.h"
+
 namespace warploom::codegen {
 namespace {
 struct UseOfSlots {
@@ -25,7 +27,8 @@ UseOfSlots use_in(const Program& program, const Consume& node) {
 }
 
 // Of the pipelines that are produced or consumed; nothing of a consumer where there is none.
-std::map<PipelineId, std::optional<UseOfSlots>> rings_in(const Program& program, std::span<const Statement> body) {
+std::map<PipelineId, std::optional<UseOfSlots>> rings_in(const Program& program,
+                                                         std::span<const Statement> body) {
   std::map<PipelineId, std::optional<UseOfSlots>> rings;
   for (const Statement& statement : body)
     for_statements(statement, [&](const Statement& one) {
@@ -39,6 +42,7 @@ std::map<PipelineId, std::optional<UseOfSlots>> rings_in(const Program& program,
   return rings;
 }
 }  // namespace
+
 void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
   for (const auto& [id, use] : rings_in(program_, body)) {
     const std::string& name = program_.pipeline(id).name;
@@ -46,7 +50,9 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
       out_.line("int {0}_slot = 0;", name);
       out_.line("unsigned {}_phase = 0;", name);
       if (const Peers peers = peers_of(id); use && peers.blocks() > 1)
-        out_.line("const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots", name, peers.mask);
+        out_.line(
+            "const unsigned {}_peers = {};  // ranks of the blocks that fill this block's slots",
+            name, peers.mask);
       if (use && use->lags)
         out_.line("bool {}_pending = false;  // {}", name,
                   use->multiplies ? "matrix instructions of the slot before are still under way"
@@ -60,8 +66,10 @@ void CudaEmitter::pipeline_counters(std::span<const Statement> body) {
 // The slot is done with: on to the next one, and between roles to its phase.
 void CudaEmitter::advance(const Pipeline& pipeline, bool phase) {
   if (phase && fills_again(slot_of_))
-    out_.line("if (++{0} == {1}) {0} = 0, {2}_phase ^= 1;", slot_stage_, pipeline.stages, pipeline.name);
-  else if (!phase) out_.line("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", slot_stage_, pipeline.stages);
+    out_.line("if (++{0} == {1}) {0} = 0, {2}_phase ^= 1;", slot_stage_, pipeline.stages,
+              pipeline.name);
+  else if (!phase)
+    out_.line("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", slot_stage_, pipeline.stages);
   slot_of_ = -1;
   slot_stage_.clear();
 }
@@ -84,7 +92,8 @@ void CudaEmitter::emit(const Produce& node) {
     advance(pipeline, true);
   } else {
     slot_stage_ = pipeline.name + "_write";
-    if (in_flight_.at(&node).most + 1 >= pipeline.stages && now_.consumed.contains(node.pipeline)) meet();
+    if (in_flight_.at(&node).most + 1 >= pipeline.stages && now_.consumed.contains(node.pipeline))
+      meet();
     body(node.body);
     out_.line("wl::cp_async_commit();");
     advance(pipeline, false);
@@ -111,33 +120,44 @@ void CudaEmitter::emit(const Consume& node) {
   slot_stage_ = pipeline.name + "_slot";
   out_.line("wl::mbarrier_wait({0}_full + 8 * {0}_slot, {0}_phase);", pipeline.name);
   const UseOfSlots use = use_in(program_, node);
-  // A slot that lags is handed back when the next one is there: threads have what they read by then, and the fence waits for nothing.
-  const bool refilled = fills_again(node.pipeline), lags = refilled && node.lag > 0, late = lags && !use.multiplies;
+  // A slot that lags is handed back when the next one is there: threads have what they read by
+  // then, and the fence waits for nothing.
+  const bool refilled = fills_again(node.pipeline), lags = refilled && node.lag > 0,
+             late = lags && !use.multiplies;
   if (lags && use.reads) fence_reads();
   if (late) release_last(node.pipeline, true);
   body(node.body);
   const bool matrix = use.multiplies && now_.wgmma_open;
-  // Whatever fills lent registers again waits before it does. One consumed within may have let matrix instructions run on.
-  if (matrix) finish_matrix(node.lag);
-  else if (use.multiplies && node.lag == 0 && !now_.under_way.empty() && refilled) finish_matrix(0);
+  // Whatever fills lent registers again waits before it does. One consumed within may have let
+  // matrix instructions run on.
+  if (matrix)
+    finish_matrix(node.lag);
+  else if (use.multiplies && node.lag == 0 && !now_.under_way.empty() && refilled)
+    finish_matrix(0);
   if (!refilled || late) return leave(true);
   if (use.reads && !lags) fence_reads();
   if (!matrix && !use.reads) out_.line("wl::sync_warp();");
-  if (lags) release_last(node.pipeline, true);
-  else release_slot(node.pipeline, slot_stage_);
+  if (lags)
+    release_last(node.pipeline, true);
+  else
+    release_slot(node.pipeline, slot_stage_);
   leave(true);
 }
 
 void CudaEmitter::fence_reads() {
-  out_.line("wl::fence_async_shared();  // what the threads read, before the copy engine fills the slot again");
+  out_.line(
+      "wl::fence_async_shared();  // what the threads read, before the copy engine fills the slot "
+      "again");
   out_.line("wl::sync_warp();");
 }
 
-// The slot that the finished matrix instructions, or the threads, have read is the one before; the first round of a loop has none.
+// The slot that the finished matrix instructions, or the threads, have read is the one before; the
+// first round of a loop has none.
 void CudaEmitter::release_last(PipelineId id, bool more) {
   const Pipeline& pipeline = program_.pipeline(id);
   out_.open("if ({}_pending) {{", pipeline.name);
-  out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name, pipeline.stages - 1);
+  out_.line("const int done = {0}_slot == 0 ? {1} : {0}_slot - 1;", pipeline.name,
+            pipeline.stages - 1);
   release_slot(id, "done");
   if (!more) out_.line("{}_pending = false;", pipeline.name);
   out_.close();
@@ -151,7 +171,8 @@ void CudaEmitter::drain(const Body& body) {
     for (const Statement& statement : statements)
       if (const auto* node = statement.as<Consume>()) {
         const UseOfSlots use = use_in(program_, *node);
-        if (node->lag > 0 && use.multiplies && barriers_.count(node->pipeline)) lagging[node->pipeline] |= use.reads;
+        if (node->lag > 0 && use.multiplies && barriers_.count(node->pipeline))
+          lagging[node->pipeline] |= use.reads;
         self(self, node->body);
       }
   };
@@ -161,10 +182,12 @@ void CudaEmitter::drain(const Body& body) {
     if (reads) fence_reads();
     release_last(id, false);
   }
-  if (std::ranges::any_of(rings_in(program_, body),
-                          [&](const auto& ring) { return ring.second && !barriers_.count(ring.first); }))
+  if (std::ranges::any_of(rings_in(program_, body), [&](const auto& ring) {
+        return ring.second && !barriers_.count(ring.first);
+      }))
     out_.line("wl::cp_async_wait<0>();");
 }
+
 Peers peers_along(const Program& program, const std::string& dimensions) {
   Peers peers;
   Index own = 0;  // the block's rank less that of the first of them
@@ -176,12 +199,14 @@ Peers peers_along(const Program& program, const std::string& dimensions) {
       const Index at = above == total ? cluster_rank() / stride : cluster_rank() / stride % extent;
       peers.share = peers.share + at * peers.blocks();
       own = own + at * stride;
-      for (unsigned i = 1, row = peers.ranks; i < static_cast<unsigned>(extent); ++i) peers.ranks |= row << i * stride;
+      for (unsigned i = 1, row = peers.ranks; i < static_cast<unsigned>(extent); ++i)
+        peers.ranks |= row << i * stride;
     }
     stride = above;
   }
-  peers.mask = peers.blocks() == total ? std::to_string(peers.ranks)
-                                       : fmt::format("({} << ({}))", peers.ranks, (cluster_rank() - own).text());
+  peers.mask = peers.blocks() == total
+                   ? std::to_string(peers.ranks)
+                   : fmt::format("({} << ({}))", peers.ranks, (cluster_rank() - own).text());
   return peers;
 }
 
@@ -203,20 +228,26 @@ Peers CudaEmitter::peers_of(PipelineId id) const {
 void CudaEmitter::release_slot(PipelineId id, const std::string& slot) {
   const std::string& name = program_.pipeline(id).name;
   if (peers_of(id).blocks() > 1)
-    out_.line("if ({0}_peers >> wl::lane() & 1) wl::mbarrier_arrive_cluster({0}_empty + 8 * {1}, wl::lane());", name, slot);
-  else out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
+    out_.line(
+        "if ({0}_peers >> wl::lane() & 1) wl::mbarrier_arrive_cluster({0}_empty + 8 * {1}, "
+        "wl::lane());",
+        name, slot);
+  else
+    out_.line("if (wl::lane() == 0) wl::mbarrier_arrive({}_empty + 8 * {});", name, slot);
 }
 
 void CudaEmitter::emit(const Signal& node) {
   if (!single_thread_) meet();
   const auto one = out_.block_if(single_thread_ ? "" : "t == 0");
-  if (!now_.engine_reads.empty()) out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
-  out_.line("wl::signal_flag({}, {});", place_in(node.flag, node.flag.offset).address, node.by.text());
+  if (!now_.engine_reads.empty())
+    out_.line("wl::bulk_wait<0>();  // what the engine stored is to be seen too");
+  out_.line("wl::signal_flag({}, {});", place_in(node.flag, node.flag.offset).address,
+            node.by.text());
 }
 
 void CudaEmitter::emit(const Wait& node) {
-  out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ", place_in(node.flag, node.flag.offset).address,
-            node.least.text());
+  out_.line("{}wl::wait_flag({}, {});", single_thread_ ? "" : "if (t == 0) ",
+            place_in(node.flag, node.flag.offset).address, node.least.text());
   if (!single_thread_) meet();
 }
 
@@ -224,6 +255,7 @@ void CudaEmitter::emit(const ClusterSync&) {
   out_.line("wl::cluster_sync();");
   now_.met();
 }
+
 namespace {
 constexpr std::int64_t kMostTurns = 8;  // of a loop that is followed turn by turn
 
@@ -240,15 +272,20 @@ void join(Counts& counts, Counts other) {
 
 bool rises(const Index& index, const std::string& variable) {
   if (!index.depends_on(variable) || index.op() == IndexOp::variable) return true;
-  if (index.op() == IndexOp::add) return rises(index.left(), variable) && rises(index.right(), variable);
-  return index.op() == IndexOp::mul && index.right().constant().value_or(-1) >= 0 && rises(index.left(), variable);
+  if (index.op() == IndexOp::add)
+    return rises(index.left(), variable) && rises(index.right(), variable);
+  return index.op() == IndexOp::mul && index.right().constant().value_or(-1) >= 0 &&
+         rises(index.left(), variable);
 }
 
-// The pipeline of the only Produce of a loop's turn, where no later turn fills a slot once the condition is false.
+// The pipeline of the only Produce of a loop's turn, where no later turn fills a slot once the
+// condition is false.
 PipelineId running_out(const If& branch, const For* around) {
-  if (!around || branch.right.depends_on(around->variable) || !rises(branch.left, around->variable)) return -1;
+  if (!around || branch.right.depends_on(around->variable) || !rises(branch.left, around->variable))
+    return -1;
   for (const Statement& inner : branch.body)
-    if (const auto* node = inner.as<Produce>()) return produces(around->body, node->pipeline) == 1 ? node->pipeline : -1;
+    if (const auto* node = inner.as<Produce>())
+      return produces(around->body, node->pipeline) == 1 ? node->pipeline : -1;
   return -1;
 }
 
@@ -258,8 +295,10 @@ struct Walk {
 
   void note(const void* node, PipelineId pipeline, Counts& counts, int step) {
     SlotsInFlight& now = counts[pipeline];
-    const int low = step > 0 ? 0 : 1, high = step > 0 ? program.pipeline(pipeline).stages - 1 : INT_MAX;
-    now = {std::clamp(now.least, low, high), std::clamp(now.most, low, high), std::clamp(now.groups, low, high)};
+    const int low = step > 0 ? 0 : 1,
+              high = step > 0 ? program.pipeline(pipeline).stages - 1 : INT_MAX;
+    now = {std::clamp(now.least, low, high), std::clamp(now.most, low, high),
+           std::clamp(now.groups, low, high)};
     const auto [known, fresh] = before.try_emplace(node, now);
     if (!fresh) known->second = either(known->second, now);
     now.least += step, now.most += step, now.groups += step;
@@ -268,8 +307,10 @@ struct Walk {
   void body(const Body& statements, Counts& counts, const For* around = nullptr) {
     for (const Statement& statement : statements) {
       if (const auto* loop = statement.as<For>()) {
-        const auto begin = loop->begin.constant(), end = loop->end.constant(), step = loop->step.constant();
-        const std::int64_t turns = begin && end && step ? ceil_div(std::max(*end - *begin, std::int64_t{0}), *step) : -1;
+        const auto begin = loop->begin.constant(), end = loop->end.constant(),
+                   step = loop->step.constant();
+        const std::int64_t turns =
+            begin && end && step ? ceil_div(std::max(*end - *begin, std::int64_t{0}), *step) : -1;
         if (turns >= 0 && turns <= kMostTurns) {
           for (std::int64_t turn = 0; turn < turns; ++turn) body(loop->body, counts, loop);
         } else {
@@ -298,6 +339,7 @@ struct Walk {
   }
 };
 }  // namespace
+
 int produces(const Body& body, PipelineId pipeline) {
   constexpr int kMany = 1 << 20;
   int count = 0;

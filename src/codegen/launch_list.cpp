@@ -1,22 +1,35 @@
 #include "codegen/launch_list.h"
 #include <sstream>
 #include "tile/program.h"
+
 namespace warploom {
 using nlohmann::json;
 
 // Found by nlohmann::json through their arguments' namespace.
-static void to_json(json& out, Dtype dtype) { out = name_of(dtype); }
+static void to_json(json& out, Dtype dtype) {
+  out = name_of(dtype);
+}
+
 static void from_json(const json& text, Dtype& dtype) {
   const auto named = dtype_named(text.get<std::string>());
-  if (!named) throw json::other_error::create(501, "unknown element type " + text.get<std::string>(), nullptr);
+  if (!named)
+    throw json::other_error::create(501, "unknown element type " + text.get<std::string>(),
+                                    nullptr);
   dtype = *named;
 }
 NLOHMANN_JSON_SERIALIZE_ENUM(Engine, {{Engine::cuda, "cuda"}, {Engine::cpu, "cpu"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorMapSpec, dtype, dims, strides_bytes, box, swizzle_bytes)
+
 namespace layout {
-static void to_json(json& out, const MemoryMode& mode) { out = {mode.extent, mode.stride}; }
-static void from_json(const json& pair, MemoryMode& mode) { mode = {pair.at(0), pair.at(1)}; }
+static void to_json(json& out, const MemoryMode& mode) {
+  out = {mode.extent, mode.stride};
+}
+
+static void from_json(const json& pair, MemoryMode& mode) {
+  mode = {pair.at(0), pair.at(1)};
+}
 }  // namespace layout
+
 static void to_json(json& out, const Argument& arg) {
   out = {{"buffer", arg.buffer}};
   if (arg.tensor_map) out["tensor_map"] = arg.map;
@@ -24,17 +37,28 @@ static void to_json(json& out, const Argument& arg) {
   if (arg.atomic) out["atomic"] = true;
   if (!arg.packed.empty()) out["packed"] = arg.packed;
 }
+
 static void from_json(const json& row, Argument& arg) {
-  arg = {row.at("buffer"), row.contains("tensor_map"), {}, row.value("zeroed", false), row.value("atomic", false)};
+  arg = {row.at("buffer"),
+         row.contains("tensor_map"),
+         {},
+         row.value("zeroed", false),
+         row.value("atomic", false)};
   arg.packed = row.value("packed", arg.packed);
   if (arg.tensor_map) arg.map = row["tensor_map"];
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Kernel, name, source, grid, cluster, threads, shared_bytes, args, overlaps, cooperative)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Kernel, name, source, grid, cluster, threads, shared_bytes, args,
+                                   overlaps, cooperative)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BufferSpec, name, dtype, shape)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LaunchList, engine, arch, inputs, outputs, workspaces, kernels)
 
-std::int64_t BufferSpec::elements() const { return tile::element_count(shape); }
-std::int64_t BufferSpec::bytes() const { return bytes_of(dtype, elements()); }
+std::int64_t BufferSpec::elements() const {
+  return tile::element_count(shape);
+}
+
+std::int64_t BufferSpec::bytes() const {
+  return bytes_of(dtype, elements());
+}
 
 void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers) {
   for (const BufferSpec& spec : list.inputs) {
@@ -56,11 +80,14 @@ void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::
   }
 }
 
-json to_json(const LaunchList& list) { return list; }
+json to_json(const LaunchList& list) {
+  return list;
+}
 
 Result<LaunchList> launch_list_from_json(const json& text) {
   const auto unfit = [](const char* message, const char* expected, const std::string& found) {
-    return fail({ErrorCode::kPlanInvalid, message, "", expected, found, "make the plan again with `warploom optimize`"});
+    return fail({ErrorCode::kPlanInvalid, message, "", expected, found,
+                 "make the plan again with `warploom optimize`"});
   };
   try {
     const auto list = text.get<LaunchList>();
@@ -70,12 +97,14 @@ Result<LaunchList> launch_list_from_json(const json& text) {
     for (const Kernel& kernel : list.kernels)
       for (const Argument& arg : kernel.args)
         if (!names.contains(arg.buffer))
-          return unfit("a kernel's argument names no buffer of its launch list", "an input, output or workspace", arg.buffer);
+          return unfit("a kernel's argument names no buffer of its launch list",
+                       "an input, output or workspace", arg.buffer);
     return list;
   } catch (const json::exception& error) {
     return unfit("a launch list cannot be read", "the form that to_json writes", error.what());
   }
 }
+
 namespace {
 constexpr std::string_view kMark = "// warploom:";
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
@@ -89,7 +118,8 @@ std::vector<std::string> parts_of(const std::string& text) {
 
 class Declarations {
  public:
-  Declarations(const std::string& place, const LaunchList& problem) : place_(place), list_(problem) {}
+  Declarations(const std::string& place, const LaunchList& problem)
+      : place_(place), list_(problem) {}
 
   Result<LaunchList> read(const std::string& text) {
     std::istringstream lines(text);
@@ -97,9 +127,11 @@ class Declarations {
       ++line_;
       if (line.starts_with(kMark)) WARPLOOM_CHECK(declare(line.substr(kMark.size())));
     }
-    if (list_.kernels.empty()) return invalid("a line `// warploom: kernel NAME grid=… args=…`", "none");
+    if (list_.kernels.empty())
+      return invalid("a line `// warploom: kernel NAME grid=… args=…`", "none");
     for (const BufferSpec& output : list_.outputs)
-      if (std::ranges::none_of(list_.kernels, [&](const Kernel& kernel) { return has(kernel.args, output.name); }))
+      if (std::ranges::none_of(list_.kernels,
+                               [&](const Kernel& kernel) { return has(kernel.args, output.name); }))
         return invalid("every output of the model among some kernel's args", "no " + output.name);
     for (Kernel& kernel : list_.kernels) kernel.source = text;
     return std::move(list_);
@@ -107,15 +139,20 @@ class Declarations {
 
  private:
   tl::unexpected<Error> invalid(std::string expected, std::string found) const {
-    return fail({ErrorCode::kKernelInvalid, "the declarations of a kernel file cannot be read or do not fit its problem",
+    return fail({ErrorCode::kKernelInvalid,
+                 "the declarations of a kernel file cannot be read or do not fit its problem",
                  fmt::format("{}:{}", place_, line_), std::move(expected), std::move(found),
                  "docs/verification.md says how they are written"});
   }
+
   static bool has(const std::vector<Argument>& args, const std::string& name) {
     return std::ranges::find(args, name, &Argument::buffer) != args.end();
   }
+
   bool known(const std::string& buffer) const {
-    const auto in = [&](const auto& specs) { return std::ranges::find(specs, buffer, &BufferSpec::name) != specs.end(); };
+    const auto in = [&](const auto& specs) {
+      return std::ranges::find(specs, buffer, &BufferSpec::name) != specs.end();
+    };
     return in(list_.inputs) || in(list_.outputs) || in(list_.workspaces);
   }
 
@@ -124,13 +161,16 @@ class Declarations {
     std::string what, name;
     words >> what >> name;
     if (what == "workspace") return workspace(name, words);
-    if (what != "kernel" || name.empty()) return invalid("kernel NAME … or workspace NAME TYPE[SIZES]", text);
+    if (what != "kernel" || name.empty())
+      return invalid("kernel NAME … or workspace NAME TYPE[SIZES]", text);
     const bool gpu = list_.engine == Engine::cuda;
-    const std::set<std::string> keys = {"grid", "args", "shared", "zeroed", gpu ? "threads" : "grid"};
+    const std::set<std::string> keys = {"grid", "args", "shared", "zeroed",
+                                        gpu ? "threads" : "grid"};
     std::map<std::string, std::string> given;
     for (std::string word; words >> word;) {
       const std::size_t equals = std::min(word.find('='), word.size() - 1);
-      if (!keys.contains(word.substr(0, equals)) || !given.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
+      if (!keys.contains(word.substr(0, equals)) ||
+          !given.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
         return invalid(fmt::format("{}=, each once", fmt::join(keys, "=, ")), word);
     }
     given.try_emplace("threads", gpu ? "128" : "1"), given.try_emplace("shared", "0");
@@ -142,7 +182,8 @@ class Declarations {
     if (given["args"].empty()) return invalid("args=, what the kernel is handed", text);
     made.threads = static_cast<int>(threads[0]), made.shared_bytes = shared[0];
     for (const std::string& arg : parts_of(given["args"])) {
-      if (!known(arg)) return invalid("args= of the model's inputs and outputs and of workspaces above", arg);
+      if (!known(arg))
+        return invalid("args= of the model's inputs and outputs and of workspaces above", arg);
       made.args.push_back({.buffer = arg});
     }
     for (const std::string& zero : parts_of(given["zeroed"])) {
@@ -158,10 +199,12 @@ class Declarations {
     words >> type >> more;
     const std::size_t open = std::min(type.find('['), type.size());
     const auto dtype = dtype_named(type.substr(0, open));
-    if (!dtype || !type.ends_with(']') || !more.empty()) return invalid("a type and sizes: f32[128,64]", type + more);
+    if (!dtype || !type.ends_with(']') || !more.empty())
+      return invalid("a type and sizes: f32[128,64]", type + more);
     if (known(name)) return invalid("a name that no other buffer has", name);
     BufferSpec spec{name, *dtype, {}};
-    WARPLOOM_TRY(spec.shape, integers(type.substr(open + 1, type.size() - open - 2), 1, std::vector(8, kMostElements)));
+    WARPLOOM_TRY(spec.shape, integers(type.substr(open + 1, type.size() - open - 2), 1,
+                                      std::vector(8, kMostElements)));
     std::int64_t room = kMostElements;
     for (const std::int64_t size : spec.shape)
       if ((room /= size) == 0) return invalid("at most 2^40 elements", type);
@@ -170,11 +213,15 @@ class Declarations {
   }
 
   // "3,4" as integers, at most as many as `most` has, each from `least` to its own most.
-  Result<std::vector<std::int64_t>> integers(const std::string& text, std::int64_t least, const std::vector<std::int64_t>& most) {
+  Result<std::vector<std::int64_t>> integers(const std::string& text, std::int64_t least,
+                                             const std::vector<std::int64_t>& most) {
     std::vector<std::int64_t> out;
     for (const auto& value : nlohmann::json::parse("[" + text + "]", nullptr, false)) {
-      if (!value.is_number_integer() || out.size() == most.size() || value < least || value > most[out.size()])
-        return invalid(fmt::format("at most {} numbers from {} to {}", most.size(), least, fmt::join(most, ", ")), text);
+      if (!value.is_number_integer() || out.size() == most.size() || value < least ||
+          value > most[out.size()])
+        return invalid(fmt::format("at most {} numbers from {} to {}", most.size(), least,
+                                   fmt::join(most, ", ")),
+                       text);
       out.push_back(value);
     }
     if (out.empty()) return invalid("numbers, above all grid=", text);
@@ -186,7 +233,9 @@ class Declarations {
   int line_ = 0;
 };
 }  // namespace
-Result<LaunchList> declared_list(const std::string& text, const std::string& place, const LaunchList& problem) {
+
+Result<LaunchList> declared_list(const std::string& text, const std::string& place,
+                                 const LaunchList& problem) {
   return Declarations(place, problem).read(text);
 }
 }  // namespace warploom

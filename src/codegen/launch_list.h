@@ -1,7 +1,9 @@
-// What a region under a schedule becomes: kernels with their launch shapes and arguments, workspaces, an order.
+// What a region under a schedule becomes: kernels with their launch shapes and arguments,
+// workspaces, an order.
 //
-// The record is plain data and prints as JSON (plan.json of a bundle holds one); nothing in it is code that runs on the host.
-// Buffers are named: the region's inputs and outputs by the graph's tensor names, workspaces by names of their own.
+// The record is plain data and prints as JSON (plan.json of a bundle holds one); nothing in it is
+// code that runs on the host. Buffers are named: the region's inputs and outputs by the graph's
+// tensor names, workspaces by names of their own.
 //
 //   kernels[0] transpose_b : args B, Bt(workspace)
 //   kernels[1] gemm_tf32   : args tensor map of A, tensor map of Bt, C
@@ -12,10 +14,12 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "layout/memory_layout.h"
+
 namespace warploom {
 enum class Engine : std::uint8_t { cuda, cpu };
 
-// The operand of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management"): dimension 0 is the fastest.
+// The operand of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management"):
+// dimension 0 is the fastest.
 struct TensorMapSpec {
   Dtype dtype = Dtype::bf16;
   std::vector<std::int64_t> dims;           // elements
@@ -31,9 +35,11 @@ struct Argument {
   TensorMapSpec map;
   bool zeroed = false;  // the buffer is filled with zeros before the launch
   bool atomic = false;  // added to in any order, so that two runs may differ in the last bits
-  // Not empty: the kernel wants the buffer's elements in this order. For each dimension of the tensor that the buffer holds row by row
-  // before it is packed, digits of a coordinate as in layout::MemoryLayout; in JSON pairs of extent and stride. Of a 4x4 tensor
-  // [[[2,4],[2,8]], [[4,1]]] leaves the order of rows, [[[2,1],[2,8]], [[2,2],[2,4]]] puts 2x2 tiles one behind another.
+  // Not empty: the kernel wants the buffer's elements in this order. For each dimension of the
+  // tensor that the buffer holds row by row before it is packed, digits of a coordinate as in
+  // layout::MemoryLayout; in JSON pairs of extent and stride. Of a 4x4 tensor
+  // [[[2,4],[2,8]], [[4,1]]] leaves the order of rows, [[[2,1],[2,8]], [[2,2],[2,4]]] puts 2x2
+  // tiles one behind another.
   std::vector<std::vector<layout::MemoryMode>> packed = {};
 };
 
@@ -45,7 +51,8 @@ struct Kernel {
   int threads = 128;  // a block; for the CPU engine 1
   std::int64_t shared_bytes = 0;
   std::vector<Argument> args;
-  bool overlaps = false;     // may be set up while the kernel before it on the stream ends, for which it waits itself
+  bool overlaps = false;  // may be set up while the kernel before it on the stream ends, for which
+                          // it waits itself
   bool cooperative = false;  // all blocks run at the same time, or the launch fails
 };
 
@@ -64,32 +71,40 @@ struct LaunchList {
   std::vector<BufferSpec> outputs;
   std::vector<BufferSpec> workspaces;
   std::vector<Kernel> kernels;  // launched in order, each seeing what the ones before it wrote
-  double predicted_us = 0;      // of all kernels by the cost model; 0 where there is none (the CPU). Not part of the record
+  double predicted_us = 0;  // of all kernels by the cost model; 0 where there is none (the CPU).
+                            // Not part of the record
 };
 
-// Lays the elements of inputs that kernels want packed, which come row by row, as they want them: once, before the first launch.
+// Lays the elements of inputs that kernels want packed, which come row by row, as they want them:
+// once, before the first launch.
 void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers);
 
-// What is read is as it was written, and every argument names a buffer: who takes a list need not look again.
+// What is read is as it was written, and every argument names a buffer: who takes a list need not
+// look again.
 nlohmann::json to_json(const LaunchList& list);
 Result<LaunchList> launch_list_from_json(const nlohmann::json& json);
 
-// CPU kernels are C functions  extern "C" void NAME(void* const* buffers, long long task, void* scratch): one call a block,
-// `buffers` in the order of args, `task` the block's linear index (x fastest), `scratch` shared_bytes of memory aligned to 4096,
-// private to the calling thread. Blocks run in any order on any thread.
+// CPU kernels are C functions  extern "C" void NAME(void* const* buffers, long long task, void*
+// scratch): one call a block, `buffers` in the order of args, `task` the block's linear index (x
+// fastest), `scratch` shared_bytes of memory aligned to 4096, private to the calling thread. Blocks
+// run in any order on any thread.
 using CpuKernel = void (*)(void* const* buffers, long long task, void* scratch);
 
-// Declarations: the launch list of a kernel file that anybody may write, in comment lines. No other code of it runs than the kernels.
+// Declarations: the launch list of a kernel file that anybody may write, in comment lines. No other
+// code of it runs than the kernels.
 //
 //   // warploom: workspace partial f32[128,64]
 //   // warploom: kernel rows grid=128 threads=256 args=x,w,partial
 //   // warploom: kernel finish grid=8,4,1 threads=64 shared=4096 args=partial,y zeroed=y
 //
-// Kernels are launched in the order of their lines, each seeing what the ones before it wrote; one may come several times. Buffers have
-// the names of the model's tensors, or are workspaces of a line above. What may be left out: threads=N of a block (128; GPU only),
-// shared=BYTES (on the CPU of scratch) and zeroed=…, those args that are filled with zeros before the launch.
+// Kernels are launched in the order of their lines, each seeing what the ones before it wrote; one
+// may come several times. Buffers have the names of the model's tensors, or are workspaces of a
+// line above. What may be left out: threads=N of a block (128; GPU only), shared=BYTES (on the CPU
+// of scratch) and zeroed=…, those args that are filled with zeros before the launch.
 //
 // Errors: kernel-invalid with the line.
-// The launch list that `text` declares; `problem` says its engine, architecture, inputs and outputs. `place` names the file.
-Result<LaunchList> declared_list(const std::string& text, const std::string& place, const LaunchList& problem);
+// The launch list that `text` declares; `problem` says its engine, architecture, inputs and
+// outputs. `place` names the file.
+Result<LaunchList> declared_list(const std::string& text, const std::string& place,
+                                 const LaunchList& problem);
 }  // namespace warploom

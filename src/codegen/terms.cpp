@@ -1,11 +1,13 @@
 #include "codegen/terms.h"
 #include "tile/syntax.h"
+
 namespace warploom::codegen {
 namespace {
 // Of a sum: an index that is no sum and no multiple, 1 for a number.
 struct Term {
   Index index;
   std::int64_t factor;
+
   Index whole() const { return index * factor; }
 };
 
@@ -14,9 +16,12 @@ void add_terms(const Index& index, std::int64_t factor, std::vector<Term>& to) {
   if (index.op() == IndexOp::add || index.op() == IndexOp::sub) {
     add_terms(index.left(), factor, to);
     add_terms(index.right(), index.op() == IndexOp::add ? factor : -factor, to);
-  } else if (times) add_terms(index.left(), factor * *times, to);
-  else if (const auto number = index.constant()) to.push_back({1, factor * *number});
-  else to.push_back({index, factor});
+  } else if (times)
+    add_terms(index.left(), factor * *times, to);
+  else if (const auto number = index.constant())
+    to.push_back({1, factor * *number});
+  else
+    to.push_back({index, factor});
 }
 
 std::vector<Term> terms_of(const Index& index) {
@@ -29,6 +34,7 @@ std::vector<Term> terms_of(const Index& index) {
 struct Parts {
   Index low = 0, high = 0;
 };
+
 Parts cut(const Index& index, std::int64_t at, const synth::IndexRanges& ranges) {
   Parts parts;
   std::int64_t reach = 0;  // the most that lies below: beyond the boundary a carry may cross it
@@ -47,7 +53,8 @@ Parts cut(const Index& index, std::int64_t at, const synth::IndexRanges& ranges)
       reach += range.high * term.factor;
     } else if (at % term.factor == 0) {
       const std::int64_t per = at / term.factor;
-      parts.low = parts.low + term.index % per * term.factor, parts.high = parts.high + term.index / per;
+      parts.low = parts.low + term.index % per * term.factor,
+      parts.high = parts.high + term.index / per;
       reach += at - term.factor;
     } else {
       reach = at;
@@ -64,10 +71,12 @@ struct Renamer {
 
   void name(std::string& name) {
     const auto [known, is_new] = fresh.try_emplace(name, name);
-    while (is_new && (std::regex_match(known->second, taken) || (known->second != name && used.contains(known->second))))
+    while (is_new && (std::regex_match(known->second, taken) ||
+                      (known->second != name && used.contains(known->second))))
       known->second += '_';
     used.insert(name = known->second);
   }
+
   Index index(const Index& i) const {
     if (i.op() == IndexOp::constant) return i;
     if (i.op() == IndexOp::variable) {
@@ -82,19 +91,25 @@ struct Renamer {
     const Index raised = Index::make(i.op(), left + right * times, right);
     return i.op() == IndexOp::div ? raised - times : raised;
   }
+
   // What a line of the text form holds (tile/syntax.h), of which the indices change.
   void item(Index& i) { i = index(i); }
+
   void item(std::optional<Index>& i) {
     if (i) item(*i);
   }
+
   void item(Tile& tile) {
     for (Index& at : tile.offset) item(at);
   }
+
   void item(Value& value) {
     item(value.shift);
     for (Value& operand : value.operands) item(operand);
   }
+
   template <class T> void item(Optional<T> optional) { item(optional.value); }
+
   void item(const auto&) {}
 
   template <class Node> void statement(Node& node) {
@@ -104,11 +119,13 @@ struct Renamer {
     if constexpr (requires { node.roles; })
       for (Role& role : node.roles) body(role.body);
   }
+
   void body(Body& statements) {
     for (Statement& s : statements) std::visit([this](auto& node) { statement(node); }, s.node);
   }
 };
 }  // namespace
+
 Index scaled(const Index& index, std::int64_t factor) {
   Index sum = 0;
   for (const Term& term : terms_of(index)) sum = sum + term.whole() * factor;
@@ -125,9 +142,12 @@ std::pair<Index, Index> without_loops(const Index& index) {
   return parts;
 }
 
-Index quotient(const Index& index, std::int64_t by, const synth::IndexRanges& ranges) { return cut(index, by, ranges).high; }
+Index quotient(const Index& index, std::int64_t by, const synth::IndexRanges& ranges) {
+  return cut(index, by, ranges).high;
+}
 
-Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes, const synth::IndexRanges& ranges) {
+Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes,
+                const synth::IndexRanges& ranges) {
   Index sum = 0;
   for (std::size_t i = 0; i < modes.size(); ++i) {
     const bool last = i + 1 == modes.size();
@@ -142,19 +162,23 @@ std::string float_text(double value) {
   // By their bits: nvcc divides at run time where a quotient of constants is not finite.
   if (std::isnan(value)) return "wl::float_of(0x7fc00000u)";
   const auto narrow = static_cast<float>(value);
-  if (std::isinf(narrow)) return narrow < 0 ? "wl::float_of(0xff800000u)" : "wl::float_of(0x7f800000u)";
+  if (std::isinf(narrow))
+    return narrow < 0 ? "wl::float_of(0xff800000u)" : "wl::float_of(0x7f800000u)";
   const std::string text = fmt::format("{}", narrow);
   return text + (text.find_first_of(".e") == std::string::npos ? ".0f" : "f");
 }
 
 bool has_coordinates(const Value& value) {
-  return value.kind == Value::Kind::coordinate || std::ranges::any_of(value.operands, has_coordinates);
+  return value.kind == Value::Kind::coordinate ||
+         std::ranges::any_of(value.operands, has_coordinates);
 }
 
-void Emitter::refuse(std::string message, std::string expected, std::string found, std::string remedy) {
+void Emitter::refuse(std::string message, std::string expected, std::string found,
+                     std::string remedy) {
   if (error_) return;
-  error_ = {ErrorCode::kNoInstruction, std::move(message), at_ ? place_of(*at_) : place_of(program_),
-            std::move(expected),       std::move(found),   std::move(remedy)};
+  error_ = {
+      ErrorCode::kNoInstruction, std::move(message), at_ ? place_of(*at_) : place_of(program_),
+      std::move(expected),       std::move(found),   std::move(remedy)};
 }
 
 Program in_source_terms(const Program& given, const std::regex& taken) {

@@ -9,12 +9,15 @@
 #include "tile/verify.h"
 #include "verify/inputs.h"
 #include "verify/tolerance.h"
+
 namespace warploom::export_ {
 namespace fs = std::filesystem;
+
 namespace {
 using nlohmann::json;
 
-// All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record; what is computed beside it is here.
+// All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record;
+// what is computed beside it is here.
 struct BundleFile {
   std::string path;  // below the bundle's folder
   std::string text;
@@ -25,13 +28,17 @@ std::string parameter_type(Dtype dtype, bool gpu) {
   const int bits = bits_of(dtype);
   if (!is_float(dtype) || bits > 16) return std::string(cpu_type(dtype));
   if (!gpu) return fmt::format("std::uint{}_t", bits);
-  return bits == 8 ? fmt::format("__nv_fp8_{}", name_of(dtype)) : dtype == Dtype::bf16 ? "__nv_bfloat16" : "__half";
+  return bits == 8              ? fmt::format("__nv_fp8_{}", name_of(dtype))
+         : dtype == Dtype::bf16 ? "__nv_bfloat16"
+                                : "__half";
 }
 
 // Those the kernels were judged with, less what makes them a shared library.
 std::string cpu_flags() {
   std::vector<std::string> flags = runtime::kCpuCompileFlags;
-  std::erase_if(flags, [](const std::string& flag) { return flag == "-shared" || flag == "-fPIC" || flag.starts_with("-std="); });
+  std::erase_if(flags, [](const std::string& flag) {
+    return flag == "-shared" || flag == "-fPIC" || flag.starts_with("-std=");
+  });
   return listed(flags, {}, " ");
 }
 
@@ -43,46 +50,53 @@ struct Place {
 
 // What the texts of resources/bundle name:
 //   bundle, summary, comment, gpu, engine, arch, …   of the whole
-//   inputs, outputs   {index, name, variable, type, dtype, shape, …}: the launcher's parameters, `type` what they point to
-//   kernels           as in the launch list; arguments with their address as the launcher spells it ("C", "bytes + 4096")
+//   inputs, outputs   {index, name, variable, type, dtype, shape, …}: the launcher's parameters,
+//   `type` what they point to kernels           as in the launch list; arguments with their address
+//   as the launcher spells it ("C", "bytes + 4096")
 json record_of(const BundleInfo& info, const LaunchList& list) {
   const bool gpu = list.engine == Engine::cuda;
   std::vector<std::string> taken;
   const std::string name = identifier(info.name, taken);
-  json record = {{"bundle", name},
-                 {"summary", info.summary},
-                 {"comment", comment(info.summary)},
-                 {"gpu", gpu},
-                 {"engine", gpu ? "ptx" : "cpu"},
-                 {"engine_text", resource(gpu ? "bundle/cuda/engine.cpp" : "bundle/cpu/engine.cpp")},
-                 {"gpu_arch", gpu ? list.arch : ""},
-                 {"arch_number", list.arch.starts_with("sm_") ? list.arch.substr(3) : list.arch},
-                 {"cpu_flags", cpu_flags()},
-                 {"cflags", gpu ? "-O2" : "-std=c++20 -pthread " + cpu_flags()},
-                 {"kernel_file", name + (gpu ? ".cu" : "_kernels.cpp")},
-                 {"result", list.outputs.size() == 1 ? "y" : "outputs"},
-                 {"kernels", to_json(list)["kernels"]}};
+  json record = {
+      {"bundle", name},
+      {"summary", info.summary},
+      {"comment", comment(info.summary)},
+      {"gpu", gpu},
+      {"engine", gpu ? "ptx" : "cpu"},
+      {"engine_text", resource(gpu ? "bundle/cuda/engine.cpp" : "bundle/cpu/engine.cpp")},
+      {"gpu_arch", gpu ? list.arch : ""},
+      {"arch_number", list.arch.starts_with("sm_") ? list.arch.substr(3) : list.arch},
+      {"cpu_flags", cpu_flags()},
+      {"cflags", gpu ? "-O2" : "-std=c++20 -pthread " + cpu_flags()},
+      {"kernel_file", name + (gpu ? ".cu" : "_kernels.cpp")},
+      {"result", list.outputs.size() == 1 ? "y" : "outputs"},
+      {"kernels", to_json(list)["kernels"]}};
   taken.clear();
   std::map<std::string, Place> places;
   std::set<std::string> types;  // of which pointers need only the names
-  for (const auto& [key, buffers] : {std::pair("inputs", &list.inputs), std::pair("outputs", &list.outputs)})
+  for (const auto& [key, buffers] :
+       {std::pair("inputs", &list.inputs), std::pair("outputs", &list.outputs)})
     for (const BufferSpec& buffer : *buffers) {
-      const std::string type = parameter_type(buffer.dtype, gpu), variable = identifier(buffer.name, taken);
-      record[key].push_back({{"index", taken.size() - 1},
-                             {"name", buffer.name},
-                             {"variable", variable},
-                             {"type", type},
-                             {"dtype", name_of(buffer.dtype)},
-                             {"shape", buffer.shape},
-                             {"elements", buffer.elements()},
-                             {"text", fmt::format("{} {}", name_of(buffer.dtype), graph::to_text(buffer.shape))}});
+      const std::string type = parameter_type(buffer.dtype, gpu),
+                        variable = identifier(buffer.name, taken);
+      record[key].push_back(
+          {{"index", taken.size() - 1},
+           {"name", buffer.name},
+           {"variable", variable},
+           {"type", type},
+           {"dtype", name_of(buffer.dtype)},
+           {"shape", buffer.shape},
+           {"elements", buffer.elements()},
+           {"text", fmt::format("{} {}", name_of(buffer.dtype), graph::to_text(buffer.shape))}});
       places.emplace(buffer.name, Place{variable, buffer.bytes()});
       if (type.starts_with("__")) types.insert(type);
     }
   record["types"] = types;
-  std::int64_t offset = 0;  // of each workspace in the one that the caller passes: bytes, multiples of 256
+  std::int64_t offset =
+      0;  // of each workspace in the one that the caller passes: bytes, multiples of 256
   for (const BufferSpec& workspace : list.workspaces) {
-    places.emplace(workspace.name, Place{fmt::format("static_cast<char*>(workspace) + {}", offset), workspace.bytes()});
+    places.emplace(workspace.name, Place{fmt::format("static_cast<char*>(workspace) + {}", offset),
+                                         workspace.bytes()});
     offset += round_up(workspace.bytes(), 256);
   }
   record["workspace_bytes"] = offset;
@@ -105,9 +119,10 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
       if (!arg.tensor_map) continue;
       record["maps"] = true;
       const std::int64_t swizzle = arg.map.swizzle_bytes;
-      row["args"][i]["tensor_map"].update({{"type", runtime::codes_of(arg.map.dtype).map_name},
-                                           {"rank", arg.map.dims.size()},
-                                           {"swizzle", swizzle == 0 ? "NONE" : fmt::format("{}B", swizzle)}});
+      row["args"][i]["tensor_map"].update(
+          {{"type", runtime::codes_of(arg.map.dtype).map_name},
+           {"rank", arg.map.dims.size()},
+           {"swizzle", swizzle == 0 ? "NONE" : fmt::format("{}B", swizzle)}});
     }
   }
   record["hash"] = hash_hex(sources).substr(0, 8);
@@ -115,24 +130,26 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
 }
 
 // Lines as `#include "name"` or `#include <name>`, and the name.
-const std::regex kInclude("^[ \\t]*#include\\s*[\"<]([^\">]+)[\">].*\\n", std::regex::ECMAScript | std::regex::multiline);
+const std::regex kInclude("^[ \\t]*#include\\s*[\"<]([^\">]+)[\">].*\\n",
+                          std::regex::ECMAScript | std::regex::multiline);
 using Includes = std::sregex_iterator;
 
-// Several texts in one file: includes first, once; then each text in a namespace of its own, so that their constants and
-// helpers cannot meet. Kernels keep C linkage and so their names.
+// Several texts in one file: includes first, once; then each text in a namespace of its own, so
+// that their constants and helpers cannot meet. Kernels keep C linkage and so their names.
 std::string joined(const std::vector<std::string>& texts) {
   std::string head, body;
   std::set<std::string> seen;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     for (Includes line(texts[i].begin(), texts[i].end(), kInclude), end; line != end; ++line)
       if (seen.insert(line->str()).second) head += line->str();
-    body += fmt::format("\nnamespace part_{0} {{\n{1}}}  // namespace part_{0}\n", i, std::regex_replace(texts[i], kInclude, ""));
+    body += fmt::format("\nnamespace part_{0} {{\n{1}}}  // namespace part_{0}\n", i,
+                        std::regex_replace(texts[i], kInclude, ""));
   }
   return head + body;
 }
 
-// Kernels of one text stay one text; several texts each get a namespace, their includes in front. Adds kernel_text, and to every kernel
-// `part`, the namespace it is in.
+// Kernels of one text stay one text; several texts each get a namespace, their includes in front.
+// Adds kernel_text, and to every kernel `part`, the namespace it is in.
 void add_kernel_text(json& record, const LaunchList& list) {
   std::vector<std::string> texts;  // each once
   for (const Kernel& kernel : list.kernels)
@@ -154,7 +171,9 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
     for (Includes line(text.begin(), text.end(), kInclude), end; line != end; ++line) {
       const std::string name = (*line)[1];
       for (const auto& header : device_headers()) {
-        if ((header.path != folder + name && header.path != "common/" + name) || !seen.insert(header.path).second) continue;
+        if ((header.path != folder + name && header.path != "common/" + name) ||
+            !seen.insert(header.path).second)
+          continue;
         found.push_back({"device/" + header.path, header.text});
         look(header.text);
       }
@@ -166,9 +185,11 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
 
 // What `make check` compares with: inputs, and outputs by the FP64 reference, whole or sampled.
 //
-// Inputs are made again anywhere from a seed: element i is SplitMix64's i-th number, of which as many leading bits are kept as the
-// type's significand holds, as a fraction in [-1, 1) (integers: [0, 4); booleans: fair), times a power of two where it is the weights of
-// a network, without its sign where it is a variance. So every value is exact in its type, and a bundle's check.cpp makes the same bits without any rounding.
+// Inputs are made again anywhere from a seed: element i is SplitMix64's i-th number, of which as
+// many leading bits are kept as the type's significand holds, as a fraction in [-1, 1) (integers:
+// [0, 4); booleans: fair), times a power of two where it is the weights of a network, without its
+// sign where it is a variance. So every value is exact in its type, and a bundle's check.cpp makes
+// the same bits without any rounding.
 constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr std::int64_t kSampledRows = 16;
 constexpr std::int64_t kSamplesPerRow = 4096;
@@ -180,13 +201,15 @@ std::uint64_t input_seed(std::uint64_t seed, std::size_t input) {
   return random.next();
 }
 
-// The leading bits that a generated value keeps, the sign among them; below 0 for integers, whose values have -kept bits.
+// The leading bits that a generated value keeps, the sign among them; below 0 for integers, whose
+// values have -kept bits.
 int kept_bits(Dtype dtype) {
   if (dtype == Dtype::boolean) return -1;
   return is_float(dtype) ? std::min(24, -std::ilogb(unit_roundoff(dtype))) : -2;
 }
 
-std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements, double scale, bool positive) {
+std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements,
+                                double scale, bool positive) {
   std::vector<std::byte> bytes(elements * bytes_of(dtype));
   const int kept = kept_bits(dtype);
   const double unit = std::ldexp(scale, 1 - kept);
@@ -196,8 +219,9 @@ std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t el
     random.skip(static_cast<std::uint64_t>(part * kPart));
     for (std::int64_t i = part * kPart; i < std::min(elements, (part + 1) * kPart); ++i) {
       const std::uint64_t bits = random.next();
-      const double value = kept > 0 ? static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)) * unit
-                                    : static_cast<double>(bits >> (64 + kept));
+      const double value =
+          kept > 0 ? static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)) * unit
+                   : static_cast<double>(bits >> (64 + kept));
       store_from_double(dtype, bytes.data(), i, positive ? std::fabs(value) : value);
     }
   });
@@ -213,28 +237,34 @@ std::vector<std::int64_t> chosen(std::int64_t most, std::int64_t count, Random& 
   std::vector<std::int64_t> out(std::min(most, count));
   std::iota(out.begin(), out.end(), 0);
   if (count > most)
-    for (std::int64_t& number : out) number = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
+    for (std::int64_t& number : out)
+      number = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
-// Some elements of some rows, or all of them (no indices): their flat indices, ascending, and values.
+// Some elements of some rows, or all of them (no indices): their flat indices, ascending, and
+// values.
 struct Samples {
   std::vector<std::int64_t> indices;
   std::vector<double> values;
   verify::Comparison seen;  // how the values' rounding may add up
 };
-Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Bytes> inputs, int output, std::uint64_t seed,
-                           bool whole) {
+
+Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
+                           int output, std::uint64_t seed, bool whole) {
   const graph::Rows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
-  for (const std::int64_t row : whole ? std::vector<std::int64_t>{0} : chosen(kSampledRows, rows.count, random)) {
-    WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row, whole ? rows.count : row + 1));
-    verify::compare(samples.seen, {}, Dtype::f64, made.value.data(), made.value.data(), made.magnitude.data(), 0,
-                    std::ssize(made.value));
-    if (whole) samples.values = std::move(made.value);
+  for (const std::int64_t row :
+       whole ? std::vector<std::int64_t>{0} : chosen(kSampledRows, rows.count, random)) {
+    WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row,
+                                                           whole ? rows.count : row + 1));
+    verify::compare(samples.seen, {}, Dtype::f64, made.value.data(), made.value.data(),
+                    made.magnitude.data(), 0, std::ssize(made.value));
+    if (whole)
+      samples.values = std::move(made.value);
     else
       for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
         samples.indices.push_back(row * rows.elements + column);
@@ -244,18 +274,23 @@ Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Byt
   return samples;
 }
 
-// check/: inputs and expected outputs, or for large problems the seed and samples. Adds to inputs and outputs what check.cpp says of them,
-// to an input whether the model itself holds it (`held`) and then where its bytes lie (`stored`), which NAME.py reads, too; and as `given`
-// the inputs that it does not. An output may differ by `tolerance`, or by what plain fp32 arithmetic is expected to where that is more.
-Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list, const graph::Graph& graph, double tolerance,
+// check/: inputs and expected outputs, or for large problems the seed and samples. Adds to inputs
+// and outputs what check.cpp says of them, to an input whether the model itself holds it (`held`)
+// and then where its bytes lie (`stored`), which NAME.py reads, too; and as `given` the inputs that
+// it does not. An output may differ by `tolerance`, or by what plain fp32 arithmetic is expected to
+// where that is more.
+Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
+                                           const graph::Graph& graph, double tolerance,
                                            std::uint64_t seed) try {
   std::int64_t bytes = 0;
   for (const auto& input : list.inputs) bytes += input.bytes();
-  for (const auto& output : list.outputs) bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
+  for (const auto& output : list.outputs)
+    bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
   const bool whole = bytes <= kMostBytes;
 
   std::vector<BundleFile> files;
-  const auto stored = [&](const std::string& name, std::string text) {  // how check.cpp spells the file's name
+  const auto stored = [&](const std::string& name,
+                          std::string text) {  // how check.cpp spells the file's name
     files.push_back({"check/" + name, std::move(text)});
     return "\"" + name + "\"";
   };
@@ -270,11 +305,13 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
   for (std::size_t i = 0; i < list.inputs.size(); ++i) {
     const BufferSpec& input = list.inputs[i];
     const auto& held = graph.tensor(*graph.tensor_named(input.name)).constant;
-    const auto at = std::ranges::find(graph.inputs, *graph.tensor_named(input.name)) - graph.inputs.begin();
+    const auto at =
+        std::ranges::find(graph.inputs, *graph.tensor_named(input.name)) - graph.inputs.begin();
     const graph::InputRole role = held ? graph::InputRole{} : roles[at];
     const double scale = verify::weight_scale(role.terms, 0, 0.577, input.dtype);
     const auto& values = made[input.name] =
-        held ? *held : generate(input.dtype, input_seed(seed, i), input.elements(), scale, role.variance);
+        held ? *held
+             : generate(input.dtype, input_seed(seed, i), input.elements(), scale, role.variance);
     const std::string name = fmt::format("input_{}.bin", i);
     add(record["inputs"][i], input.dtype,
         {{"held", held.has_value()},
@@ -289,25 +326,31 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
   std::vector<graph::Bytes> of_graph;  // in the graph's order of inputs
   for (const auto id : graph.inputs) of_graph.emplace_back(made.at(graph.tensor(id).name));
   for (std::size_t i = 0; i < list.outputs.size(); ++i) {
-    WARPLOOM_TRY(const Samples samples, samples_of(graph, of_graph, static_cast<int>(i), seed, whole));
-    // A network's layers each hold the track's bound; what their errors come to together is for these inputs to say.
+    WARPLOOM_TRY(const Samples samples,
+                 samples_of(graph, of_graph, static_cast<int>(i), seed, whole));
+    // A network's layers each hold the track's bound; what their errors come to together is for
+    // these inputs to say.
     const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed),
                  allowed = is_float(list.outputs[i].dtype) ? std::max(tolerance, plain) : 0;
     add(record["outputs"][i], list.outputs[i].dtype,
         {{"allowed", fmt::format("{:.3e}", allowed)},
          {"file", stored(fmt::format("output_{}.f64", i), packed(samples.values))},
-         {"indices", whole ? "nullptr" : stored(fmt::format("output_{}.i64", i), packed(samples.indices))}});
+         {"indices",
+          whole ? "nullptr" : stored(fmt::format("output_{}.i64", i), packed(samples.indices))}});
   }
   return files;
 } catch (const std::bad_alloc&) {
-  return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory", record["bundle"].get<std::string>(),
-               "memory for all inputs", "not enough", "write the bundle on a machine with more memory"});
+  return fail({ErrorCode::kOutOfMemory, "the bundle's check data do not fit in memory",
+               record["bundle"].get<std::string>(), "memory for all inputs", "not enough",
+               "write the bundle on a machine with more memory"});
 }
 }  // namespace
+
 std::string identifier(std::string_view name, std::vector<std::string>& taken) {
   std::string base;
   for (const char c : name) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (!tile::is_identifier(base) || base == "stream" || base == "workspace") base.insert(base.begin(), '_');
+  if (!tile::is_identifier(base) || base == "stream" || base == "workspace")
+    base.insert(base.begin(), '_');
   std::string chosen = base;
   for (int n = 2; contains(taken, chosen); ++n) chosen = fmt::format("{}_{}", base, n);
   taken.push_back(chosen);
@@ -315,34 +358,47 @@ std::string identifier(std::string_view name, std::vector<std::string>& taken) {
 }
 
 std::string comment(std::string_view text) {
-  static const std::regex line("(\\S{97,}|\\S.{0,96})(?:\\s+|$)");  // as many words as fit, or a longer one
+  static const std::regex line(
+      "(\\S{97,}|\\S.{0,96})(?:\\s+|$)");  // as many words as fit, or a longer one
   return std::regex_replace(std::string(text), line, "// $1\n");
 }
 
-Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list, const graph::Graph& graph) {
+Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list,
+                    const graph::Graph& graph) {
   json record = record_of(info, list);
-  WARPLOOM_TRY(std::vector<BundleFile> files, check_data(record, list, graph, info.tolerance, info.seed));
+  WARPLOOM_TRY(std::vector<BundleFile> files,
+               check_data(record, list, graph, info.tolerance, info.seed));
   add_kernel_text(record, list);
   const std::string engine = list.engine == Engine::cuda ? "cuda/" : "cpu/";
   const std::pair<const char*, std::string> kTexts[] = {
-      {"{{kernel_file}}", "kernels.cpp"}, {"{{bundle}}.h", engine + "host.h"}, {"{{bundle}}_host.cpp", engine + "host.cpp"},
-      {"check/check.cpp", "check.cpp"},   {"Makefile", engine + "Makefile"},   {"{{bundle}}.py", "module.py"},
+      {"{{kernel_file}}", "kernels.cpp"},
+      {"{{bundle}}.h", engine + "host.h"},
+      {"{{bundle}}_host.cpp", engine + "host.cpp"},
+      {"check/check.cpp", "check.cpp"},
+      {"Makefile", engine + "Makefile"},
+      {"{{bundle}}.py", "module.py"},
       {"README.md", "README.md"}};
-  for (const auto& [path, text] : kTexts) files.push_back({rendered(path, record), rendered(resource("bundle/" + text), record)});
+  for (const auto& [path, text] : kTexts)
+    files.push_back({rendered(path, record), rendered(resource("bundle/" + text), record)});
   std::ranges::move(device_files(list, files), std::back_inserter(files));
   json plan = info.plan.is_object() ? info.plan : json::object();
-  plan.update({{"name", record["bundle"]},
-               {"summary", info.summary},
-               {"tolerance", info.tolerance},
-               {"check_seed", info.seed},
-               {"launch_list", to_json(list)},
-               {"constants", json::object()}});  // the files of those inputs that the model itself holds
+  plan.update(
+      {{"name", record["bundle"]},
+       {"summary", info.summary},
+       {"tolerance", info.tolerance},
+       {"check_seed", info.seed},
+       {"launch_list", to_json(list)},
+       {"constants", json::object()}});  // the files of those inputs that the model itself holds
   for (const auto& input : record["inputs"])
-    if (input["held"]) plan["constants"][input["name"].get<std::string>()] = "check/" + input["stored"].get<std::string>();
-  files.push_back({"plan.json", plan.dump(2) + "\n"});  // last: its presence says that the bundle is whole
+    if (input["held"])
+      plan["constants"][input["name"].get<std::string>()] =
+          "check/" + input["stored"].get<std::string>();
+  files.push_back(
+      {"plan.json", plan.dump(2) + "\n"});  // last: its presence says that the bundle is whole
 
   WARPLOOM_CHECK(make_folders(folder));
-  // What an earlier bundle left goes; a folder with files and no plan.json is somebody else's and stays as it is.
+  // What an earlier bundle left goes; a folder with files and no plan.json is somebody else's and
+  // stays as it is.
   std::error_code ignored;
   if (fs::exists(folder / "plan.json", ignored))
     for (const char* part : {"plan.json", "device", "check", "build", "Makefile", "README.md"})

@@ -3,33 +3,37 @@
 //   out/NAME/
 //     NAME.cu or NAME_kernels.cpp   the kernels, as judged
 //     device/                       the device headers they include (only those)
-//     NAME.h, NAME_host.cpp         C++ host launcher: one function, plain pointers and a stream (GPU) or pointers alone (CPU)
-//     NAME.py                       for PyTorch: run() on tensors, adopt() in place of a torch.nn.Module's forward()
-//     plan.json                     problem, schedule, launch list, verdict, environment
-//     check/                        stored inputs and FP64-checked outputs, check.cpp
-//     Makefile                      `make check` compiles with nvcc or the C++ compiler and compares; `make clean`
-//     README.md
+//     NAME.h, NAME_host.cpp         C++ host launcher: one function, plain pointers and a stream
+//     (GPU) or pointers alone (CPU) NAME.py                       for PyTorch: run() on tensors,
+//     adopt() in place of a torch.nn.Module's forward() plan.json                     problem,
+//     schedule, launch list, verdict, environment check/                        stored inputs and
+//     FP64-checked outputs, check.cpp Makefile                      `make check` compiles with nvcc
+//     or the C++ compiler and compares; `make clean` README.md
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+
 namespace warploom::export_ {
 struct BundleInfo {
-  std::string name;         // a C identifier, the folder's name
-  std::string summary;      // a sentence for README and header: operator, shapes, types, target, track
-  nlohmann::json plan;      // everything else to be kept in plan.json
-  double tolerance = 1e-5;  // relative Frobenius error that `make check` allows, and more where its inputs are ill-conditioned
+  std::string name;     // a C identifier, the folder's name
+  std::string summary;  // a sentence for README and header: operator, shapes, types, target, track
+  nlohmann::json plan;  // everything else to be kept in plan.json
+  double tolerance = 1e-5;  // relative Frobenius error that `make check` allows, and more where its
+                            // inputs are ill-conditioned
   std::uint64_t seed = 1;
 };
 
-// Writes the bundle into `folder` (made when missing; files of an earlier bundle are replaced). Large problems (check data over
-// 64 MiB) store a seed and sampled outputs instead of whole tensors: `check` makes the same inputs again and compares samples.
-Status write_bundle(const std::filesystem::path& folder, const BundleInfo& info, const LaunchList& list,
-                    const graph::Graph& graph);
+// Writes the bundle into `folder` (made when missing; files of an earlier bundle are replaced).
+// Large problems (check data over 64 MiB) store a seed and sampled outputs instead of whole
+// tensors: `check` makes the same inputs again and compares samples.
+Status write_bundle(const std::filesystem::path& folder, const BundleInfo& info,
+                    const LaunchList& list, const graph::Graph& graph);
 
-// `name` as an identifier of C and C++: other characters become '_', a word that the source has another use for or a leading digit
-// gets one in front. Different from all of `taken`, to which it is added.
+// `name` as an identifier of C and C++: other characters become '_', a word that the source has
+// another use for or a leading digit gets one in front. Different from all of `taken`, to which it
+// is added.
 std::string identifier(std::string_view name, std::vector<std::string>& taken);
 
 // `text` as lines of `// ` comment no wider than 100 columns.

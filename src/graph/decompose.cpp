@@ -1,9 +1,11 @@
 // decompose(): every node that is no primitive by the rule of its operator.
 #include "graph/rules.h"
+
 namespace warploom::graph {
 Result<Outputs> Writer::run() {
   Result<Outputs> outputs = operator_of(node.op).rewrite(*this);
-  if (outputs && widened_) outputs->front() = cast(outputs->front(), dtype(node.inputs[0]), "narrow");
+  if (outputs && widened_)
+    outputs->front() = cast(outputs->front(), dtype(node.inputs[0]), "narrow");
   if (outputs && !status_) outputs = tl::unexpected<Error>(status_.error());
   if (!outputs) outputs.error().place = place_of(node);
   return outputs;
@@ -16,7 +18,8 @@ Id Writer::wide(std::size_t i) {
   return cast(id, Dtype::f32, i == 0 ? "wide" : fmt::format("wide{}", i));
 }
 
-Id Writer::make(OpKind op, std::vector<Id> inputs, std::string_view what, std::map<std::string, Attribute> attributes) {
+Id Writer::make(OpKind op, std::vector<Id> inputs, std::string_view what,
+                std::map<std::string, Attribute> attributes) {
   Node next{op, fresh(what), std::move(inputs), {}, std::move(attributes)};
   next.outputs = {graph_.add_tensor({{next.name, Dtype::f32, {}}, std::nullopt})};
   if (status_) status_ = infer_node(graph_, next, !dry_);
@@ -26,9 +29,11 @@ Id Writer::make(OpKind op, std::vector<Id> inputs, std::string_view what, std::m
   return out;
 }
 
-Id Writer::constant(Dtype type, Shape shape, const std::vector<double>& values, std::string_view what) {
+Id Writer::constant(Dtype type, Shape shape, const std::vector<double>& values,
+                    std::string_view what) {
   std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(type)));
-  for (std::size_t i = 0; i < values.size(); ++i) store_from_double(type, bytes.data(), i, values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_from_double(type, bytes.data(), i, values[i]);
   return graph_.add_tensor({{fresh(what), type, std::move(shape)}, std::move(bytes)});
 }
 
@@ -39,7 +44,8 @@ Id Writer::cast(Id x, Dtype to, std::string_view what) {
 
 Id Writer::reshape(Id x, const Shape& to, std::string_view what) {
   if (shape(x) == to) return x;
-  return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what, {{"allowzero", std::int64_t{1}}});
+  return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what,
+              {{"allowzero", std::int64_t{1}}});
 }
 
 Id Writer::pad(Id x, const List& before, const List& after, Id zero, std::string_view what) {
@@ -52,7 +58,8 @@ Id Writer::mean(Id x, const List& axes, std::string_view what, std::int64_t keep
   double count = 1;
   for (std::int64_t axis : axes) count *= static_cast<double>(shape(x)[axis]);
   const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
-  return mul(reduce(OpKind::ReduceSum, x, axes, fmt::format("{}_sum", what), keepdims), share, what);
+  return mul(reduce(OpKind::ReduceSum, x, axes, fmt::format("{}_sum", what), keepdims), share,
+             what);
 }
 
 Id Writer::along_channels(Id x, std::size_t of_rank, std::string_view what) {
@@ -66,9 +73,11 @@ Id Writer::inverse_root(Id x, double epsilon) {
 
 std::string Writer::fresh(std::string_view what) {
   std::string wanted = fmt::format("{}/{}", prefix_, what);
-  for (int i = 2; !names_.insert(wanted).second; ++i) wanted = fmt::format("{}/{}.{}", prefix_, what, i);
+  for (int i = 2; !names_.insert(wanted).second; ++i)
+    wanted = fmt::format("{}/{}.{}", prefix_, what, i);
   return wanted;
 }
+
 namespace {
 // In the one form that primitives have.
 bool is_primitive(const Node& node) {
@@ -83,14 +92,16 @@ bool is_primitive(const Node& node) {
     case OpClass::scan: return node.integer("exclusive") == 0;
     case OpClass::convolution:
     case OpClass::window:
-      return has("kernel_shape") && has("strides") && has("dilations") && has("pads") && !has("auto_pad") && !has("ceil_mode") &&
-             !has("storage_order") && node.inputs.size() < 3;
+      return has("kernel_shape") && has("strides") && has("dilations") && has("pads") &&
+             !has("auto_pad") && !has("ceil_mode") && !has("storage_order") &&
+             node.inputs.size() < 3;
     default: return node.op != OpKind::Pad || (node.inputs.size() == 3 && !has("mode"));
   }
 }
 
 // What `rule` writes in the node's place; its outputs keep their tensors.
-Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names, const Replacement& rule) {
+Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
+               const Replacement& rule) {
   Writer w(graph, node, names, false);
   WARPLOOM_TRY(const Outputs outputs, rule(w));
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -98,33 +109,42 @@ Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names, con
     Tensor& wanted = graph.tensor(node.outputs[i]);
     const Tensor& found = graph.tensor(outputs[i]);
     if (found.shape != wanted.shape || found.dtype != wanted.dtype)
-      return fail({ErrorCode::kInternal, "a composite was rewritten wrongly", place_of(node), to_text(wanted), to_text(found)});
+      return fail({ErrorCode::kInternal, "a composite was rewritten wrongly", place_of(node),
+                   to_text(wanted), to_text(found)});
     // simplify() lets whatever made the result make the output itself.
-    if (found.constant) wanted.constant = found.constant;
-    else w.made.push_back({OpKind::Identity, node.name, {outputs[i]}, {node.outputs[i]}, {}});
+    if (found.constant)
+      wanted.constant = found.constant;
+    else
+      w.made.push_back({OpKind::Identity, node.name, {outputs[i]}, {node.outputs[i]}, {}});
   }
   std::ranges::move(w.made, std::back_inserter(graph.nodes));
   return ok();
 }
 }  // namespace
+
 bool is_primitive(const Graph& graph) {
   return std::ranges::all_of(graph.nodes, [](const Node& node) { return is_primitive(node); });
 }
 
 Result<Graph> decompose(Graph graph) {
   return rewritten(
-      std::move(graph), [](const Graph&, const Node& node) { return is_primitive(node); }, [](Writer& w) { return w.run(); });
+      std::move(graph), [](const Graph&, const Node& node) { return is_primitive(node); },
+      [](Writer& w) { return w.run(); });
 }
 
-Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays, const Replacement& rule) {
-  if (std::ranges::all_of(graph.nodes, [&](const Node& node) { return stays(graph, node); })) return graph;
+Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays,
+                        const Replacement& rule) {
+  if (std::ranges::all_of(graph.nodes, [&](const Node& node) { return stays(graph, node); }))
+    return graph;
   std::vector<Node> given = std::move(graph.nodes);
   graph.nodes.clear();
   std::set<std::string> names;
   for (const Tensor& tensor : graph.tensors) names.insert(tensor.name);
   for (const Node& node : given)
-    if (stays(graph, node)) graph.nodes.push_back(node);
-    else WARPLOOM_CHECK(rewrite(graph, node, names, rule));
+    if (stays(graph, node))
+      graph.nodes.push_back(node);
+    else
+      WARPLOOM_CHECK(rewrite(graph, node, names, rule));
   return simplify(std::move(graph));
 }
 }  // namespace warploom::graph

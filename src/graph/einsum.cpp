@@ -1,10 +1,14 @@
-// Einsum as transposes, products and sums of primitives: operands are contracted one after another, from the left.
+// Einsum as transposes, products and sums of primitives: operands are contracted one after another,
+// from the left.
 //
-//   bhqd,bhkd->bhqk   batch b h (in both and kept), m q (the first's), n k (the second's), summed d:   [b,h,q,d] · [b,h,d,k]
+//   bhqd,bhkd->bhqk   batch b h (in both and kept), m q (the first's), n k (the second's), summed
+//   d:   [b,h,q,d] · [b,h,d,k]
 #include "graph/rules.h"
+
 namespace warploom::graph::rewrites {
 namespace {
-using Labels = std::string;  // one an axis; those of an ellipsis are numbered from the right, 1 the last
+using Labels =
+    std::string;  // one an axis; those of an ellipsis are numbered from the right, 1 the last
 
 struct Operand {
   Id id;
@@ -13,7 +17,8 @@ struct Operand {
 
 Labels picked(const Labels& from, const Labels& others, bool among) {
   Labels out;
-  std::ranges::copy_if(from, std::back_inserter(out), [&](char label) { return contains(others, label) == among; });
+  std::ranges::copy_if(from, std::back_inserter(out),
+                       [&](char label) { return contains(others, label) == among; });
   return out;
 }
 
@@ -27,22 +32,26 @@ class Einsum {
     std::erase(equation, ' ');
     const auto arrow = equation.find("->");
     std::string terms = equation.substr(0, arrow);
-    if (std::ranges::count(terms, ',') + 1 != std::ssize(w_.node.inputs)) return wrong("a term for each input");
+    if (std::ranges::count(terms, ',') + 1 != std::ssize(w_.node.inputs))
+      return wrong("a term for each input");
     std::vector<Operand> operands;
     for (std::size_t i = 0; i < w_.node.inputs.size(); ++i) {
       const auto comma = terms.find(',');
       WARPLOOM_TRY(Labels labels, labels_of(terms.substr(0, comma), std::ssize(w_.in(i).shape)));
       terms.erase(0, comma == std::string::npos ? comma : comma + 1);
       for (std::size_t d = 0; d < labels.size(); ++d)
-        if (const auto size = w_.in(i).shape[d]; sizes_.try_emplace(labels[d], size).first->second != size)
+        if (const auto size = w_.in(i).shape[d];
+            sizes_.try_emplace(labels[d], size).first->second != size)
           return wrong("axes of one size under one label");
       all_ += labels;
       operands.push_back({w_.raw(i), std::move(labels)});
     }
-    // Without an arrow: what is named once, in the alphabet's order behind what an ellipsis stands for.
+    // Without an arrow: what is named once, in the alphabet's order behind what an ellipsis stands
+    // for.
     std::string ends = arrow == std::string::npos ? "..." : equation.substr(arrow + 2);
     for (const auto& [label, size] : sizes_)
-      if (arrow == std::string::npos && label >= 'A' && std::ranges::count(all_, label) == 1) ends += label;
+      if (arrow == std::string::npos && label >= 'A' && std::ranges::count(all_, label) == 1)
+        ends += label;
     WARPLOOM_TRY(const Labels out, labels_of(ends, -1));
     if (picked(out, all_, true) != out) return wrong("results named by the operands' labels");
     while (operands.size() > 1) {
@@ -61,7 +70,8 @@ class Einsum {
   char dots_ = 0;
 
   tl::unexpected<Error> wrong(const std::string& expected) const {
-    return w_.error(ErrorCode::kOnnxAttribute, "the equation does not fit the operands", expected, w_.node.text("equation"));
+    return w_.error(ErrorCode::kOnnxAttribute, "the equation does not fit the operands", expected,
+                    w_.node.text("equation"));
   }
 
   // An ellipsis stands for what is left of `rank` axes; -1: for as many as in the operands.
@@ -69,8 +79,10 @@ class Einsum {
     Labels out;
     for (std::size_t i = 0; i < term.size(); ++i) {
       const bool letter = (term[i] >= 'a' && term[i] <= 'z') || (term[i] >= 'A' && term[i] <= 'Z');
-      if (letter && !contains(out, term[i])) out += term[i];
-      else if (term.substr(i, 3) != "...") return wrong("letters, each once in a term, and ...");
+      if (letter && !contains(out, term[i]))
+        out += term[i];
+      else if (term.substr(i, 3) != "...")
+        return wrong("letters, each once in a term, and ...");
       else {
         const auto dots = rank < 0 ? std::int64_t{dots_} : rank - (std::ssize(term) - 3);
         for (auto dot = dots; dot > 0; --dot) out += static_cast<char>(dot);
@@ -80,18 +92,23 @@ class Einsum {
     if (rank >= 0 && std::ssize(out) != rank) return wrong("a label for each axis");
     return out;
   }
+
   Operand summed(const Operand& operand, const Labels& kept) {
     List axes;
     for (std::size_t d = 0; d < operand.labels.size(); ++d)
       if (!contains(kept, operand.labels[d])) axes.push_back(static_cast<std::int64_t>(d));
-    return {w_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0), picked(operand.labels, kept, true)};
+    return {w_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0),
+            picked(operand.labels, kept, true)};
   }
+
   Operand ordered(const Operand& operand, const Labels& wanted) {
     if (wanted == operand.labels) return operand;
     List perm;
-    for (const char label : wanted) perm.push_back(static_cast<std::int64_t>(operand.labels.find(label)));
+    for (const char label : wanted)
+      perm.push_back(static_cast<std::int64_t>(operand.labels.find(label)));
     return {w_.make(OpKind::Transpose, {operand.id}, "turned", {{"perm", perm}}), wanted};
   }
+
   Shape shape_of(const Labels& labels) const {
     Shape out;
     for (const char label : labels) out.push_back(sizes_.at(label));
@@ -100,11 +117,14 @@ class Einsum {
 
   Operand contracted(Operand a, Operand b, const Labels& kept) {
     a = summed(a, kept + b.labels), b = summed(b, kept + a.labels);
-    const Labels shared = picked(a.labels, b.labels, true), batch = picked(shared, kept, true), k = picked(shared, kept, false),
-                 m = picked(a.labels, shared, false), n = picked(b.labels, shared, false);
-    const auto shaped = [&](const Operand& operand, const Labels& rows, const Labels& columns, std::string_view what) {
+    const Labels shared = picked(a.labels, b.labels, true), batch = picked(shared, kept, true),
+                 k = picked(shared, kept, false), m = picked(a.labels, shared, false),
+                 n = picked(b.labels, shared, false);
+    const auto shaped = [&](const Operand& operand, const Labels& rows, const Labels& columns,
+                            std::string_view what) {
       Shape shape = shape_of(batch);
-      shape.push_back(element_count(shape_of(rows))), shape.push_back(element_count(shape_of(columns)));
+      shape.push_back(element_count(shape_of(rows))),
+          shape.push_back(element_count(shape_of(columns)));
       return w_.reshape(ordered(operand, batch + rows + columns).id, shape, what);
     };
     // Without a sum a column times a row.
@@ -114,5 +134,8 @@ class Einsum {
   }
 };
 }  // namespace
-Result<Outputs> einsum(Writer& w) { return Einsum(w).run(); }
+
+Result<Outputs> einsum(Writer& w) {
+  return Einsum(w).run();
+}
 }  // namespace warploom::graph::rewrites

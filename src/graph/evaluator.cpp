@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 #include "graph/parallel.h"
+
 namespace warploom::graph {
 namespace {
 // Every value of `from` is a value of `to`.
@@ -14,19 +15,23 @@ bool holds(Dtype to, Dtype from) {
   return is_float(from) ? from != Dtype::f64 : bits_of(from) <= 8;
 }
 }  // namespace
+
 double wrapped(Dtype dtype, double value) {
   if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
   if (!std::isfinite(value)) return 0;
-  const double span = std::ldexp(1.0, bits_of(dtype)), low = std::remainder(std::trunc(value), span);  // [-span/2, span/2]
+  const double span = std::ldexp(1.0, bits_of(dtype)),
+               low = std::remainder(std::trunc(value), span);  // [-span/2, span/2]
   if (!is_signed(dtype)) return low < 0 ? low + span : low;
   return low == span / 2 ? -low : low;
 }
 
-void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const {
+void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inputs,
+                                const Column& to) const {
   if (!power || to.magnitude) evaluate(expression, count, inputs, to);
   for (std::int64_t i = 0; i < count; ++i) {
     to.value[i] = settled(power ? std::pow(inputs[0].value[i], inputs[1].value[i]) : to.value[i]);
-    if (to.magnitude && rounds && !std::isinf(to.value[i])) to.magnitude[i] += std::fabs(to.value[i]);
+    if (to.magnitude && rounds && !std::isinf(to.value[i]))
+      to.magnitude[i] += std::fabs(to.value[i]);
   }
 }
 
@@ -36,10 +41,13 @@ ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   const bool moves = node.op == OpKind::Identity || node.op == OpKind::Where;
   if (node.op == OpKind::Cast && (is_float(to) || is_float(from)) && !holds(to, from)) {
     f.rounds = is_float(to);
-    const bool saturates = f.rounds && bits_of(to) == 8 && node.integer("saturate", 1) != 0;  // overflow gives the largest number
+    const bool saturates = f.rounds && bits_of(to) == 8 &&
+                           node.integer("saturate", 1) != 0;  // overflow gives the largest number
     f.settled = [=](double value) {
       const double stored = rounded(to, value), largest = to == Dtype::e4m3 ? 448 : 57344;
-      return saturates && !std::isnan(value) && !(std::fabs(stored) <= largest) ? std::copysign(largest, value) : stored;
+      return saturates && !std::isnan(value) && !(std::fabs(stored) <= largest)
+                 ? std::copysign(largest, value)
+                 : stored;
     };
   } else if (!is_float(to) && !moves) {
     f.settled = [=](double value) { return wrapped(to, value); };
@@ -52,18 +60,23 @@ std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat) 
   for (std::size_t i = shape.size(); i-- > 0; flat /= shape[i]) at[i] = flat % shape[i];
   return at;
 }
+
 namespace {
-// Leaves numbers as memory has them, so that the threads that compute them are the first to touch its pages.
+// Leaves numbers as memory has them, so that the threads that compute them are the first to touch
+// its pages.
 using Unset = boost::noinit_adaptor<std::allocator<double>>;
+
 struct Storage {  // of a tensor that was computed, over a box
   std::vector<double, Unset> value, magnitude;
+
   double* error(std::int64_t at) { return magnitude.empty() ? nullptr : magnitude.data() + at; }
+
   void fill(double with) { std::ranges::fill(value, with), std::ranges::fill(magnitude, 0.0); }
 };
 
-// What is known of a tensor, or of an operand in an output's coordinates: element x (coordinates in the whole tensor) is at
-// origin + Σ x_a · stride_a. Transposes, slices, broadcasts and most reshapes only change these numbers; inputs and constants are
-// read where they lie.
+// What is known of a tensor, or of an operand in an output's coordinates: element x (coordinates in
+// the whole tensor) is at origin + Σ x_a · stride_a. Transposes, slices, broadcasts and most
+// reshapes only change these numbers; inputs and constants are read where they lie.
 struct View {
   const void* data = nullptr;
   Dtype dtype = Dtype::f64;
@@ -77,7 +90,8 @@ struct View {
 View packed(const Box& box, const std::shared_ptr<Storage>& in = {}) {
   View view{.strides = strides_of(box.size)};
   if (in) view = {in->value.data(), Dtype::f64, in->error(0), in, 0, std::move(view.strides)};
-  view.origin = -std::inner_product(box.begin.begin(), box.begin.end(), view.strides.begin(), std::int64_t{0});
+  view.origin = -std::inner_product(box.begin.begin(), box.begin.end(), view.strides.begin(),
+                                    std::int64_t{0});
   return view;
 }
 
@@ -88,20 +102,27 @@ std::int64_t address(const View& view, const Shape& at) {
 }
 
 // Values and, where wanted, magnitudes of `count` elements.
-void load(const View& view, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to, double* magnitude) {
+void load(const View& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
+          double* to, double* magnitude) {
   load_run(view.dtype, view.data, offset, stride, count, to);
   if (magnitude == nullptr) return;
-  if (view.magnitude == nullptr) std::fill_n(magnitude, count, 0.0);
-  else load_run(Dtype::f64, view.magnitude, offset, stride, count, magnitude);
-}
-// The same along the last axis, from coordinates on.
-void load(const View& view, const Shape& at, std::int64_t count, double* to, double* magnitude) {
-  load(view, address(view, at), view.strides.empty() ? 0 : view.strides.back(), count, to, magnitude);
+  if (view.magnitude == nullptr)
+    std::fill_n(magnitude, count, 0.0);
+  else
+    load_run(Dtype::f64, view.magnitude, offset, stride, count, magnitude);
 }
 
-// Calls body(first, count, coordinates) for runs along the last axis that together make up the box; `coordinates` of a run's
-// first element, `first` its place in the packed box; of at most kRun elements. In parallel.
-void for_runs(const Box& box, int threads, const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body) {
+// The same along the last axis, from coordinates on.
+void load(const View& view, const Shape& at, std::int64_t count, double* to, double* magnitude) {
+  load(view, address(view, at), view.strides.empty() ? 0 : view.strides.back(), count, to,
+       magnitude);
+}
+
+// Calls body(first, count, coordinates) for runs along the last axis that together make up the box;
+// `coordinates` of a run's first element, `first` its place in the packed box; of at most kRun
+// elements. In parallel.
+void for_runs(const Box& box, int threads,
+              const std::function<void(std::int64_t, std::int64_t, const Shape&)>& body) {
   if (volume(box) == 0) return;
   const std::int64_t last = box.size.empty() ? 1 : box.size.back(), rows = volume(box) / last;
   const std::int64_t pieces = ceil_div(last, kRun);
@@ -133,39 +154,52 @@ std::vector<std::int64_t> offsets(const Shape& sizes, const std::vector<std::int
   return all;
 }
 
-// What reductions and windows do with elements x of errors e: step 0 takes all into one output, step 1 each into its own.
+// What reductions and windows do with elements x of errors e: step 0 takes all into one output,
+// step 1 each into its own.
 template <ValueOp op>
-void absorb(std::int64_t count, std::int64_t step, const double* x, const double* e, double* value, double* error) {
+void absorb(std::int64_t count, std::int64_t step, const double* x, const double* e, double* value,
+            double* error) {
   for (std::int64_t i = 0; i < count; ++i) {
     const double v = value[i * step];
     if (error) {
       double& to = error[i * step];
-      if (op == ValueOp::add) to += std::fabs(x[i]) + e[i];
-      else if (op == ValueOp::mul) to = to * std::fabs(x[i]) + std::fabs(v) * e[i] + std::fabs(v * x[i]);
-      else to = std::fmax(to, e[i]);
+      if (op == ValueOp::add)
+        to += std::fabs(x[i]) + e[i];
+      else if (op == ValueOp::mul)
+        to = to * std::fabs(x[i]) + std::fabs(v) * e[i] + std::fabs(v * x[i]);
+      else
+        to = std::fmax(to, e[i]);
     }
-    if (op == ValueOp::add) value[i * step] = v + x[i];
-    else if (op == ValueOp::mul) value[i * step] = v * x[i];
-    else value[i * step] = std::isnan(v) || (op == ValueOp::max ? v > x[i] : v < x[i]) ? v : x[i];
+    if (op == ValueOp::add)
+      value[i * step] = v + x[i];
+    else if (op == ValueOp::mul)
+      value[i * step] = v * x[i];
+    else
+      value[i * step] = std::isnan(v) || (op == ValueOp::max ? v > x[i] : v < x[i]) ? v : x[i];
   }
 }
+
 struct Reducer {
   OpKind op;
   double start;
   void (*absorb)(std::int64_t, std::int64_t, const double*, const double*, double*, double*);
 };
+
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const Reducer kReducers[] = {
-    {OpKind::ReduceSum, 0, absorb<ValueOp::add>},        {OpKind::SumPool, 0, absorb<ValueOp::add>},
-    {OpKind::ReduceProd, 1, absorb<ValueOp::mul>},       {OpKind::ReduceMax, -kInfinity, absorb<ValueOp::max>},
-    {OpKind::MaxPool, -kInfinity, absorb<ValueOp::max>}, {OpKind::ReduceMin, kInfinity, absorb<ValueOp::min>}};
+const Reducer kReducers[] = {{OpKind::ReduceSum, 0, absorb<ValueOp::add>},
+                             {OpKind::SumPool, 0, absorb<ValueOp::add>},
+                             {OpKind::ReduceProd, 1, absorb<ValueOp::mul>},
+                             {OpKind::ReduceMax, -kInfinity, absorb<ValueOp::max>},
+                             {OpKind::MaxPool, -kInfinity, absorb<ValueOp::max>},
+                             {OpKind::ReduceMin, kInfinity, absorb<ValueOp::min>}};
 
 class Evaluator {
  public:
   Evaluator(const Graph& graph, std::span<const Bytes> inputs, const Means& means)
       : graph_(graph), views_(graph.tensors.size()), means_(means) {
     const auto hold = [&](std::size_t i, const std::byte* data) {
-      views_[i] = {data, graph.tensors[i].dtype, nullptr, nullptr, 0, strides_of(graph.tensors[i].shape)};
+      views_[i] = {
+          data, graph.tensors[i].dtype, nullptr, nullptr, 0, strides_of(graph.tensors[i].shape)};
     };
     for (std::size_t i = 0; i < views_.size(); ++i)
       if (graph.tensors[i].constant) hold(i, graph.tensors[i].constant->data());
@@ -208,6 +242,7 @@ class Evaluator {
 
  private:
   const View& view(TensorId id) const { return views_[id]; }
+
   const Shape& shape(TensorId id) const { return graph_.tensor(id).shape; }
 
   Storage& make(const Node& node, const Box& box) {
@@ -219,7 +254,8 @@ class Evaluator {
     return *fresh;
   }
 
-  // Whether the node's numbers are more than their type holds, in fp32 on the way or, where they are not wanted themselves, as stored.
+  // Whether the node's numbers are more than their type holds, in fp32 on the way or, where they
+  // are not wanted themselves, as stored.
   bool overflows(const Node& node, bool wanted) const {
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype) || dtype == Dtype::f64) return false;
@@ -231,7 +267,8 @@ class Evaluator {
         }
       };
       double most = 0;
-      for (const double part : in_parallel<double>(std::ssize(numbers), 1 << 18, largest)) most = std::max(most, part);
+      for (const double part : in_parallel<double>(std::ssize(numbers), 1 << 18, largest))
+        most = std::max(most, part);
       return !std::isfinite(rounded(type, most));
     };
     const Storage& made = *views_[node.outputs[0]].owner;
@@ -240,16 +277,20 @@ class Evaluator {
   }
 
   // A part of a tensor to where `place` says, in the tensor's coordinates.
-  template <class To> void copy(const View& from, const Box& part, const View& place, To& to) const {
+  template <class To>
+  void copy(const View& from, const Box& part, const View& place, To& to) const {
     for_runs(part, means_.threads, [&](std::int64_t, std::int64_t n, const Shape& at) {
       const std::int64_t i = address(place, at);
-      load(from, at, n, to.value.data() + i, to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
+      load(from, at, n, to.value.data() + i,
+           to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
     });
   }
 
-  // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that stretch.
+  // An input as a view in the output's coordinates: strides of 0 along axes that it lacks or that
+  // stretch.
   View projected(const Node& node, std::size_t input, View to) const {
-    const std::vector<std::int64_t> strides = std::exchange(to.strides, Shape(shape(node.outputs[0]).size(), 0));
+    const std::vector<std::int64_t> strides =
+        std::exchange(to.strides, Shape(shape(node.outputs[0]).size(), 0));
     const auto access = access_of(graph_, node, input);
     for (std::size_t i = 0; access && i < access->size(); ++i) {
       const AxisSource& source = (*access)[i];
@@ -260,16 +301,19 @@ class Evaluator {
     return to;
   }
 
-  // What an output takes in of an input: so many elements, so far apart, along each of the input's axes.
+  // What an output takes in of an input: so many elements, so far apart, along each of the input's
+  // axes.
   struct Taps {
     Shape count;
     std::vector<std::int64_t> steps;
   };
+
   Taps taps_of(const Node& node, std::size_t input, const View& in) const {
     Taps taps;
     const Access access = *access_of(graph_, node, input);
     for (std::size_t i = 0; i < access.size(); ++i) {
-      taps.count.push_back(access[i].axis == AxisSource::kWhole ? shape(node.inputs[input])[i] : access[i].taps);
+      taps.count.push_back(access[i].axis == AxisSource::kWhole ? shape(node.inputs[input])[i]
+                                                                : access[i].taps);
       taps.steps.push_back(access[i].dilation * in.strides[i]);
     }
     return taps;
@@ -278,24 +322,30 @@ class Evaluator {
   void product(const Node& node, const Box& box, Storage& fresh) {
     fresh.fill(0);  // products are added
     if (volume(box) == 0) return;
-    if (class_of(node.op) == OpClass::convolution) convolution(node, box, fresh);
-    else multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), fresh);
+    if (class_of(node.op) == OpClass::convolution)
+      convolution(node, box, fresh);
+    else
+      multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), fresh);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype))
       for (double& value : fresh.value) value = wrapped(dtype, value);
   }
 
-  // The weights are the left operand; a group at a time, and no more images than a little memory holds when they are padded.
+  // The weights are the left operand; a group at a time, and no more images than a little memory
+  // holds when they are padded.
   void convolution(const Node& node, const Box& box, Storage& to) {
     constexpr std::int64_t kPadded = 1 << 24;  // elements
     const Shape& weights = shape(node.inputs[1]);
     const Access access = *access_of(graph_, node, 0);
     const bool by_channel = access[1].axis != AxisSource::kWhole;  // an axis like others, no groups
-    const std::int64_t rows = weights[0] / (by_channel ? 1 : node.integer("group", 1)), end = box.begin[1] + box.size[1];
+    const std::int64_t rows = weights[0] / (by_channel ? 1 : node.integer("group", 1)),
+                       end = box.begin[1] + box.size[1];
     Box part = box;
     part.size[0] = 1;
-    const std::int64_t fit = kPadded / std::max<std::int64_t>(1, volume(reach(access, shape(node.inputs[0]), part)));
-    for (std::int64_t left = box.size[0]; left > 0; left -= part.size[0], part.begin[0] += part.size[0]) {
+    const std::int64_t fit =
+        kPadded / std::max<std::int64_t>(1, volume(reach(access, shape(node.inputs[0]), part)));
+    for (std::int64_t left = box.size[0]; left > 0;
+         left -= part.size[0], part.begin[0] += part.size[0]) {
       part.size = box.size;
       part.size[0] = std::clamp<std::int64_t>(fit, 1, left);
       part.begin[1] = box.begin[1];
@@ -310,10 +360,12 @@ class Evaluator {
     }
   }
 
-  // A batch of products of input `left` and the other. The last axes along which A stands still are columns, those before along which B
-  // does are rows, as far as the results are neighbours.
-  void multiply(const Node& node, const Box& box, std::size_t left, const View& a, const View& b, Storage& to) const {
-    const View in_a = projected(node, left, a), in_b = projected(node, 1 - left, b), &out = view(node.outputs[0]);
+  // A batch of products of input `left` and the other. The last axes along which A stands still are
+  // columns, those before along which B does are rows, as far as the results are neighbours.
+  void multiply(const Node& node, const Box& box, std::size_t left, const View& a, const View& b,
+                Storage& to) const {
+    const View in_a = projected(node, left, a), in_b = projected(node, 1 - left, b),
+               &out = view(node.outputs[0]);
     const auto before = [&](std::size_t axis, const View& still) {
       const auto joins = [&](std::size_t i) {
         return still.strides[i] == 0 && out.strides[i] == element_count(entries(box.size, i + 1));
@@ -325,10 +377,12 @@ class Evaluator {
     const auto lines = [&](const View& in, std::size_t begin, std::size_t end) {
       return offsets(entries(box.size, begin, end), entries(in.strides, begin, end));
     };
-    const auto a_lines = lines(in_a, rows, columns), b_lines = lines(in_b, columns, box.size.size());
+    const auto a_lines = lines(in_a, rows, columns),
+               b_lines = lines(in_b, columns, box.size.size());
     const Taps a_taps = taps_of(node, left, a), b_taps = taps_of(node, 1 - left, b);
     const auto a_depths = offsets(a_taps.count, a_taps.steps);
-    const auto b_depths = offsets(left == 1 ? a_taps.count : b_taps.count, b_taps.steps);  // a group's channels, not all
+    const auto b_depths = offsets(left == 1 ? a_taps.count : b_taps.count,
+                                  b_taps.steps);  // a group's channels, not all
     Product p{{a.data, a.dtype, a_lines.data(), a_depths.data()},
               {b.data, b.dtype, b_lines.data(), b_depths.data()},
               std::ssize(a_lines),
@@ -353,29 +407,34 @@ class Evaluator {
     carry(p.a, a.magnitude), carry(p.b, b.magnitude);
   }
 
-  // What a box of the output looks at, packed, `fill` where that leaves the input; in the input's coordinates.
+  // What a box of the output looks at, packed, `fill` where that leaves the input; in the input's
+  // coordinates.
   View padded(const Node& node, const Box& box, double fill, double error = 0) const {
     const Shape& in = shape(node.inputs[0]);
     const Box region = reach(*access_of(graph_, node, 0), in, box);
     return stored(view(node.inputs[0]), region, inside(region, in), fill, error);
   }
+
   // A region packed, of which a part is copied.
-  View stored(const View& from, const Box& region, const Box& part, double fill = 0, double error = 0) const {
+  View stored(const View& from, const Box& region, const Box& part, double fill = 0,
+              double error = 0) const {
     const auto fresh = std::make_shared<Storage>();
     fresh->value.assign(volume(region), fill);
-    if (means_.magnitudes && (from.magnitude || error != 0)) fresh->magnitude.assign(fresh->value.size(), error);
+    if (means_.magnitudes && (from.magnitude || error != 0))
+      fresh->magnitude.assign(fresh->value.size(), error);
     const View to = packed(region, fresh);
     copy(from, part, to, *fresh);
     return to;
   }
 
-  // Windows and reductions: every output takes in the elements at `outer`, and from each of these a line of `count` along the last
-  // axis where that is reduced.
+  // Windows and reductions: every output takes in the elements at `outer`, and from each of these a
+  // line of `count` along the last axis where that is reduced.
   void reduce(const Node& node, const Box& box, Storage& fresh) {
     if (volume(box) == 0) return;
     const Reducer& reducer = *std::ranges::find(kReducers, node.op, &Reducer::op);
     const bool window = class_of(node.op) == OpClass::window;
-    const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]), from = projected(node, 0, in);
+    const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]),
+               from = projected(node, 0, in);
     auto [taps, steps] = taps_of(node, 0, in);
     const std::int64_t count = window || taps.empty() ? 1 : std::exchange(taps.back(), 1);
     if (count == 0) taps.back() = 0;
@@ -386,7 +445,8 @@ class Evaluator {
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
-      const std::int64_t run = lines ? count : n, own = from.strides.empty() ? 0 : from.strides.back();
+      const std::int64_t run = lines ? count : n,
+                         own = from.strides.empty() ? 0 : from.strides.back();
       const std::int64_t stride = lines ? last_step : own;
       values.resize(run);
       errors.resize(means_.magnitudes ? values.size() : 0);
@@ -395,7 +455,8 @@ class Evaluator {
         for (const std::int64_t offset : outer) {
           load(from, address(from, at) + i * own + offset, stride, run, values.data(),
                means_.magnitudes ? errors.data() : nullptr);
-          reducer.absorb(run, lines ? 0 : 1, values.data(), errors.data(), value + i, error ? error + i : nullptr);
+          reducer.absorb(run, lines ? 0 : 1, values.data(), errors.data(), value + i,
+                         error ? error + i : nullptr);
         }
       if (!is_float(dtype))
         for (std::int64_t i = 0; i < n; ++i) value[i] = wrapped(dtype, value[i]);
@@ -414,8 +475,10 @@ class Evaluator {
     for_runs(starts, means_.threads, [&](std::int64_t, std::int64_t n, Shape at) {
       std::vector<double> x(size), e(means_.magnitudes ? x.size() : 0);
       for (; n > 0; --n, ++at.back()) {
-        const std::int64_t first = address(from, at) - box.begin[axis] * from.strides[axis], place = address(to, at);
-        load(from, first, from.strides[axis], size, x.data(), means_.magnitudes ? e.data() : nullptr);
+        const std::int64_t first = address(from, at) - box.begin[axis] * from.strides[axis],
+                           place = address(to, at);
+        load(from, first, from.strides[axis], size, x.data(),
+             means_.magnitudes ? e.data() : nullptr);
         double sum = 0, bound = 0;
         for (std::int64_t k = 0; k < size; ++k) {
           const std::int64_t i = reverse ? size - 1 - k : k, out = i - box.begin[axis];
@@ -440,24 +503,28 @@ class Evaluator {
       std::vector<Column> columns(read.size());
       for (std::size_t k = 0; k < read.size(); ++k) {
         if (node.inputs[k] == kAbsent) continue;
-        columns[k] = {room.data() + 2 * k * kRun, means_.magnitudes ? room.data() + (2 * k + 1) * kRun : nullptr};
+        columns[k] = {room.data() + 2 * k * kRun,
+                      means_.magnitudes ? room.data() + (2 * k + 1) * kRun : nullptr};
         load(read[k], at, n, columns[k].value, columns[k].magnitude);
       }
       f(n, columns, {fresh.value.data() + first, fresh.error(first)});
     });
   }
 
-  // The part of the input that holds the box is one flat range of it, and so a view under any shape.
+  // The part of the input that holds the box is one flat range of it, and so a view under any
+  // shape.
   void reshape(const Node& node, const Box& box) {
     const Shape &in = shape(node.inputs[0]), &out = shape(node.outputs[0]);
     const Box source = reshaped(box, out, in);
     const auto steps = strides_of(in);
     View to = view(node.inputs[0]);
     bool flat = true;  // element with flat index f is at address(first) + f
-    for (std::size_t i = 0; i < in.size(); ++i) flat &= source.size[i] <= 1 || to.strides[i] == steps[i];
+    for (std::size_t i = 0; i < in.size(); ++i)
+      flat &= source.size[i] <= 1 || to.strides[i] == steps[i];
     if (!flat) to = stored(to, source, source);
     to.origin =
-        address(to, source.begin) - std::inner_product(source.begin.begin(), source.begin.end(), steps.begin(), std::int64_t{0});
+        address(to, source.begin) - std::inner_product(source.begin.begin(), source.begin.end(),
+                                                       steps.begin(), std::int64_t{0});
     to.strides = strides_of(out);
     views_[node.outputs[0]] = std::move(to);
   }
@@ -476,9 +543,11 @@ class Evaluator {
 
   void gather(const Node& node, const Box& box) {
     Storage& fresh = make(node, box);
-    const View from = projected(node, 0, view(node.inputs[0])), chosen = projected(node, 1, view(node.inputs[1]));
+    const View from = projected(node, 0, view(node.inputs[0])),
+               chosen = projected(node, 1, view(node.inputs[1]));
     const std::size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
-    const std::int64_t size = shape(node.inputs[0])[axis], step = view(node.inputs[0]).strides[axis];
+    const std::int64_t size = shape(node.inputs[0])[axis],
+                       step = view(node.inputs[0]).strides[axis];
     const std::int64_t own = from.strides.empty() ? 0 : from.strides.back();
     if (size == 0) return fresh.fill(0);
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
@@ -486,8 +555,10 @@ class Evaluator {
       load(chosen, at, n, indices.data(), nullptr);
       for (std::int64_t i = 0; i < n; ++i) {
         const auto given = static_cast<std::int64_t>(indices[i]);
-        const std::int64_t index = std::clamp<std::int64_t>(given < 0 ? given + size : given, 0, size - 1);  // outside: undefined
-        load(from, address(from, at) + i * own + index * step, 0, 1, fresh.value.data() + first + i, fresh.error(first + i));
+        const std::int64_t index = std::clamp<std::int64_t>(given < 0 ? given + size : given, 0,
+                                                            size - 1);  // outside: undefined
+        load(from, address(from, at) + i * own + index * step, 0, 1, fresh.value.data() + first + i,
+             fresh.error(first + i));
       }
     });
   }
@@ -508,8 +579,9 @@ class Evaluator {
   const Means& means_;
 };
 }  // namespace
-Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id, const Box& box,
-               const Means& means, ValueAndMagnitude& to) {
+
+Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id,
+               const Box& box, const Means& means, ValueAndMagnitude& to) {
   return Evaluator(graph, inputs, means).run(demand, id, box, to);
 }
 }  // namespace warploom::graph

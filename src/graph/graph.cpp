@@ -1,19 +1,23 @@
 #include "graph/graph.h"
+
 namespace warploom::graph {
 std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
   return row_where<TensorId>(tensors, wanted, &Tensor::name);
 }
+
 int Graph::producer(TensorId id) const {
   for (std::size_t i = 0; i < nodes.size(); ++i)
     if (contains(nodes[i].outputs, id)) return static_cast<int>(i);
   return -1;
 }
+
 std::vector<int> Graph::consumers(TensorId id) const {
   std::vector<int> found;
   for (std::size_t i = 0; i < nodes.size(); ++i)
     if (contains(nodes[i].inputs, id)) found.push_back(static_cast<int>(i));
   return found;
 }
+
 TensorId Graph::add_tensor(Tensor added) {
   tensors.push_back(std::move(added));
   return static_cast<TensorId>(tensors.size() - 1);
@@ -22,22 +26,32 @@ TensorId Graph::add_tensor(Tensor added) {
 std::int64_t element_count(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
-std::int64_t byte_count(const TensorInfo& tensor) { return element_count(tensor.shape) * bytes_of(tensor.dtype); }
+
+std::int64_t byte_count(const TensorInfo& tensor) {
+  return element_count(tensor.shape) * bytes_of(tensor.dtype);
+}
+
 std::vector<std::int64_t> strides_of(const Shape& shape) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
 }
 
-std::string to_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string to_text(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ","));
+}
+
 std::string to_text(const TensorInfo& tensor) {
   return fmt::format("{} {} {}", tensor.name, name_of(tensor.dtype), to_text(tensor.shape));
 }
+
 std::string to_text(const Attribute& value) {
   if (const auto* const text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
   if (const auto* const list = std::get_if<Shape>(&value)) return to_text(*list);
-  return std::holds_alternative<double>(value) ? fmt::format("{}", std::get<double>(value)) : std::to_string(std::get<0>(value));
+  return std::holds_alternative<double>(value) ? fmt::format("{}", std::get<double>(value))
+                                               : std::to_string(std::get<0>(value));
 }
+
 std::string to_text(const Graph& graph) {
   std::string text = fmt::format("graph {}\n", graph.name);
   const auto name = [&](TensorId id) { return id == kAbsent ? "_" : graph.tensor(id).name; };
@@ -45,16 +59,22 @@ std::string to_text(const Graph& graph) {
   for (const Tensor& tensor : graph.tensors)
     if (tensor.constant) text += fmt::format("  constant {}\n", to_text(tensor));
   for (const Node& node : graph.nodes) {
-    text += fmt::format("  {} = {}({})", listed(node.outputs, name), name_of(node.op), listed(node.inputs, name));
-    for (const auto& [key, value] : node.attributes) text += fmt::format(" {}={}", key, to_text(value));
+    text += fmt::format("  {} = {}({})", listed(node.outputs, name), name_of(node.op),
+                        listed(node.inputs, name));
+    for (const auto& [key, value] : node.attributes)
+      text += fmt::format(" {}={}", key, to_text(value));
     if (!node.outputs.empty() && node.outputs[0] != kAbsent)
-      text += fmt::format(" : {} {}", name_of(graph.tensor(node.outputs[0]).dtype), to_text(graph.tensor(node.outputs[0]).shape));
+      text += fmt::format(" : {} {}", name_of(graph.tensor(node.outputs[0]).dtype),
+                          to_text(graph.tensor(node.outputs[0]).shape));
     text += "\n";
   }
   for (TensorId id : graph.outputs) text += fmt::format("  output {}\n", to_text(graph.tensor(id)));
   return text;
 }
-std::string place_of(const Node& node) { return fmt::format("node '{}' ({})", node.name, name_of(node.op)); }
+
+std::string place_of(const Node& node) {
+  return fmt::format("node '{}' ({})", node.name, name_of(node.op));
+}
 
 Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place) {
   if (shape.size() > kMaxRank)
@@ -63,8 +83,8 @@ Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view 
   std::int64_t count = 1;
   for (std::int64_t size : shape) {
     if (size < 0)
-      return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", std::string(place), "sizes of 0 or more",
-                   to_text(shape)});
+      return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size",
+                   std::string(place), "sizes of 0 or more", to_text(shape)});
     if (size > 0 && count > kMaxElements / size)
       return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many elements", std::string(place),
                    fmt::format("at most {} elements", kMaxElements), to_text(shape)});
@@ -74,19 +94,23 @@ Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view 
 }
 
 Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place) {
-  const auto dtype = onnx_type > 0 && onnx_type < 1000 ? dtype_of_onnx(static_cast<int>(onnx_type)) : std::nullopt;
+  const auto dtype =
+      onnx_type > 0 && onnx_type < 1000 ? dtype_of_onnx(static_cast<int>(onnx_type)) : std::nullopt;
   if (dtype) return *dtype;
   return fail({ErrorCode::kOnnxType, fmt::format("{} is not supported", what), std::string(place),
-               "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean", fmt::format("ONNX type {}", onnx_type)});
+               "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean",
+               fmt::format("ONNX type {}", onnx_type)});
 }
 
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) {
   Shape out(std::max(a.size(), b.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {  // i counts from the last axis
-    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1,
+                       y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
       return fail({ErrorCode::kOnnxShape, "shapes do not broadcast", std::string(place),
-                   "sizes that are equal or 1, counted from the last axis", to_text(a) + " and " + to_text(b)});
+                   "sizes that are equal or 1, counted from the last axis",
+                   to_text(a) + " and " + to_text(b)});
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   return out;
@@ -100,20 +124,25 @@ std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, T
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (tensor.dtype == Dtype::i64)  // whole 64-bit values, beyond what a double holds
       std::copy_n(tensor.constant->data() + i * 8, 8, reinterpret_cast<std::byte*>(&values[i]));
-    else values[i] = static_cast<std::int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
+    else
+      values[i] =
+          static_cast<std::int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
   }
   return values;
 }
+
 std::optional<double> constant_scalar(const Graph& graph, TensorId id) {
-  if (id == kAbsent || !graph.tensor(id).constant || element_count(graph.tensor(id).shape) != 1) return std::nullopt;
+  if (id == kAbsent || !graph.tensor(id).constant || element_count(graph.tensor(id).shape) != 1)
+    return std::nullopt;
   return load_as_double(graph.tensor(id).dtype, graph.tensor(id).constant->data(), 0);
 }
 
 Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_view place) {
   const auto size = static_cast<std::int64_t>(rank);
   if (axis < -size || axis >= size)
-    return fail({ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank", std::string(place),
-                 fmt::format("{} to {}", -size, size - 1), std::to_string(axis)});
+    return fail({ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank",
+                 std::string(place), fmt::format("{} to {}", -size, size - 1),
+                 std::to_string(axis)});
   return static_cast<int>(axis < 0 ? axis + size : axis);
 }
 }  // namespace warploom::graph

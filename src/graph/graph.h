@@ -1,61 +1,89 @@
 // Graphs: operators over tensors whose shapes are all known.
 //
-// A Graph is what a model file becomes and what everything after reads: a list of tensors, a list of nodes in an order in
-// which every tensor is made before it is used, and which tensors come in and go out. A tensor is constant only if its
-// bytes are in the graph. Tensors are packed, row-major, first axis slowest.
+// A Graph is what a model file becomes and what everything after reads: a list of tensors, a list
+// of nodes in an order in which every tensor is made before it is used, and which tensors come in
+// and go out. A tensor is constant only if its bytes are in the graph. Tensors are packed,
+// row-major, first axis slowest.
 //
 // Worked example, y = gelu(x·w + b) with x [512, 1024], w [1024, 768], b [768]:
 //
-//   tensors  0 x f32 [512,1024]  1 w f32 [1024,768]  2 b f32 [768]  3 mm f32 [512,768]  4 s f32 [512,768]  5 y f32 [512,768]
-//   nodes    MatMul(0,1)→3   Add(3,2)→4   Gelu(4)→5 {approximate: "none"}
-//   inputs   0 1 2           outputs 5
+//   tensors  0 x f32 [512,1024]  1 w f32 [1024,768]  2 b f32 [768]  3 mm f32 [512,768]  4 s f32
+//   [512,768]  5 y f32 [512,768] nodes    MatMul(0,1)→3   Add(3,2)→4   Gelu(4)→5 {approximate:
+//   "none"} inputs   0 1 2           outputs 5
 //
-// Composites and primitives. A graph as loaded keeps the operators of its file. decompose() rewrites it into primitives, from which
-// kernels and the FP64 reference are made: composites are gone, and so are the choices that ONNX leaves:
+// Composites and primitives. A graph as loaded keeps the operators of its file. decompose()
+// rewrites it into primitives, from which kernels and the FP64 reference are made: composites are
+// gone, and so are the choices that ONNX leaves:
 //
-//   convolution  Conv(x, w): attributes kernel_shape, strides, dilations, pads (begins, then ends) and group given, one of each a
+//   convolution  Conv(x, w): attributes kernel_shape, strides, dilations, pads (begins, then ends)
+//   and group given, one of each a
 //                spatial axis; a bias is an Add of [1,M,1,..]
-//   window       MaxPool(x), SumPool(x): the same attributes without group; outside counts as -inf or 0
-//   reduction    ReduceSum, ReduceMax, ReduceMin, ReduceProd (x): attributes axes, ascending and not negative, and keepdims
-//   scan         CumSum(x, axis): of each element with those before it, or with `reverse` those behind it; not exclusive
-//   Pad(x, pads, value): constant mode; pads of every axis, begins then ends, negative ones crop
+//   window       MaxPool(x), SumPool(x): the same attributes without group; outside counts as -inf
+//   or 0 reduction    ReduceSum, ReduceMax, ReduceMin, ReduceProd (x): attributes axes, ascending
+//   and not negative, and keepdims scan         CumSum(x, axis): of each element with those before
+//   it, or with `reverse` those behind it; not exclusive Pad(x, pads, value): constant mode; pads
+//   of every axis, begins then ends, negative ones crop
 //
-// 16-bit inputs of a composite are cast to f32, its output back. Tensors in between are named after the node: "norm/mean".
+// 16-bit inputs of a composite are cast to f32, its output back. Tensors in between are named after
+// the node: "norm/mean".
 //
-// infer() checks every node and fills in the type and shape of what it makes. simplify() folds what depends on constants alone
-// (so that shape arithmetic disappears), routes around Identity and Dropout, and drops what nobody needs. After both, as
-// load_onnx() leaves a graph, the second input of Reshape, Expand, Unsqueeze, Squeeze and Slice is constant.
+// infer() checks every node and fills in the type and shape of what it makes. simplify() folds what
+// depends on constants alone (so that shape arithmetic disappears), routes around Identity and
+// Dropout, and drops what nobody needs. After both, as load_onnx() leaves a graph, the second input
+// of Reshape, Expand, Unsqueeze, Squeeze and Slice is constant.
 //
-// Errors: onnx-type, onnx-shape, onnx-attribute, onnx-name, onnx-cyclic, onnx-too-large; place is "node 'mm' (MatMul)".
+// Errors: onnx-type, onnx-shape, onnx-attribute, onnx-name, onnx-cyclic, onnx-too-large; place is
+// "node 'mm' (MatMul)".
 #pragma once
 #include <map>
 #include <vector>
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/rows.h"
+
 namespace warploom::graph {
 enum class OpKind : std::uint8_t {
 #define WARPLOOM_OP(name, ...) name,
 #include "graph/ops.def"
 };
 
-enum class OpClass { contraction, convolution, window, reduction, scan, pointwise, view, movement, constant, composite };
-constexpr bool multiplies(OpClass kind) { return kind == OpClass::contraction || kind == OpClass::convolution; }
-constexpr bool only_moves(OpClass kind) { return kind == OpClass::view || kind == OpClass::movement; }
+enum class OpClass {
+  contraction,
+  convolution,
+  window,
+  reduction,
+  scan,
+  pointwise,
+  view,
+  movement,
+  constant,
+  composite
+};
+
+constexpr bool multiplies(OpClass kind) {
+  return kind == OpClass::contraction || kind == OpClass::convolution;
+}
+
+constexpr bool only_moves(OpClass kind) {
+  return kind == OpClass::view || kind == OpClass::movement;
+}
 
 std::string_view name_of(OpKind op);  // "MatMul", as ONNX spells it
 std::optional<OpKind> op_named(std::string_view name);
 OpClass class_of(OpKind op);
+
 constexpr bool is_scaling(OpKind op) {  // of what is stored narrow
   return op == OpKind::DequantizeLinear || op == OpKind::Dequantize || op == OpKind::ScaledMatMul;
 }
+
 std::string supported_operators();  // "Abs, Add, ...": for messages
 
 using TensorId = int;
 inline constexpr TensorId kAbsent = -1;  // an optional input or output that is not there
 using Shape = std::vector<std::int64_t>;
 
-// No tensor has more elements than this, nor more axes; checked arithmetic up to it needs no further thought of overflow.
+// No tensor has more elements than this, nor more axes; checked arithmetic up to it needs no
+// further thought of overflow.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 inline constexpr std::size_t kMaxRank = 16;
 
@@ -66,10 +94,12 @@ struct TensorInfo {
 };
 
 struct Tensor : TensorInfo {
-  std::optional<std::vector<std::byte>> constant;  // packed elements of an initializer or a folded result
+  std::optional<std::vector<std::byte>>
+      constant;  // packed elements of an initializer or a folded result
 };
 
-// An attribute's value. Cast's `to` and its like hold ONNX's number of the type (dtype_of_onnx turns it back).
+// An attribute's value. Cast's `to` and its like hold ONNX's number of the type (dtype_of_onnx
+// turns it back).
 using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
 
 struct Node {
@@ -85,10 +115,20 @@ struct Node {
     const T* value = found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
     return value ? *value : otherwise;
   }
-  std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const { return attribute(key, otherwise); }
-  double real(std::string_view key, double otherwise = 0) const { return attribute(key, otherwise); }
+
+  std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const {
+    return attribute(key, otherwise);
+  }
+
+  double real(std::string_view key, double otherwise = 0) const {
+    return attribute(key, otherwise);
+  }
+
   std::string text(std::string_view key) const { return attribute<std::string>(key); }
-  std::vector<std::int64_t> integers(std::string_view key) const { return attribute<std::vector<std::int64_t>>(key); }
+
+  std::vector<std::int64_t> integers(std::string_view key) const {
+    return attribute<std::vector<std::int64_t>>(key);
+  }
 };
 
 struct Graph {
@@ -98,7 +138,9 @@ struct Graph {
   std::vector<TensorId> inputs, outputs;
 
   const Tensor& tensor(TensorId id) const { return tensors[id]; }
+
   Tensor& tensor(TensorId id) { return tensors[id]; }
+
   std::optional<TensorId> tensor_named(std::string_view wanted) const;
   int producer(TensorId id) const;                // index into nodes, -1 for inputs and constants
   std::vector<int> consumers(TensorId id) const;  // indices into nodes, ascending, each once
@@ -114,9 +156,11 @@ std::string to_text(const Attribute& value);
 std::string to_text(const Graph& graph);  // one line a node, for people and tests
 std::string place_of(const Node& node);   // "node 'mm' (MatMul)"
 
-// Element count with the limits above: onnx-too-large or onnx-dynamic-shape (a negative dimension) otherwise.
+// Element count with the limits above: onnx-too-large or onnx-dynamic-shape (a negative dimension)
+// otherwise.
 Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place);
-// The element type with ONNX's number; onnx-type where there is none. `what` begins the message: "a tensor's element type".
+// The element type with ONNX's number; onnx-type where there is none. `what` begins the message: "a
+// tensor's element type".
 Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place);
 // Shapes aligned at their last axes, a size of 1 stretching to the other's.
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place);
@@ -127,26 +171,35 @@ std::optional<double> constant_scalar(const Graph& graph, TensorId id);
 // Negative axes counted from the end; onnx-attribute when outside the rank.
 Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_view place);
 
-// Primitives whose scans over fewer lines than would keep so many processors busy are written as scans over more lines. Only of floats.
+// Primitives whose scans over fewer lines than would keep so many processors busy are written as
+// scans over more lines. Only of floats.
 Result<Graph> spread_scans(Graph graph, std::int64_t processors);
-// Primitives whose convolutions make rows of whole sectors of 32 bytes for the pools that alone read them.
+// Primitives whose convolutions make rows of whole sectors of 32 bytes for the pools that alone
+// read them.
 Result<Graph> align_rows(Graph graph);
 
-// Checks every node and fills in the types and shapes of everything made by one; inputs and constants must be sound. Tensors that
-// already have a name keep it. Nodes may come in any order; they leave in one that can run.
+// Checks every node and fills in the types and shapes of everything made by one; inputs and
+// constants must be sound. Tensors that already have a name keep it. Nodes may come in any order;
+// they leave in one that can run.
 Result<Graph> infer(Graph graph);
 // Fold, bypass, drop; the same function of the same inputs. Expects an inferred graph.
 Result<Graph> simplify(Graph graph);
-// Primitives only, of the same inputs and outputs. Expects an inferred graph; a primitive one comes back as it is.
+// Primitives only, of the same inputs and outputs. Expects an inferred graph; a primitive one comes
+// back as it is.
 Result<Graph> decompose(Graph graph);
 bool is_primitive(const Graph& graph);
 
-// Elements that the node sums, or otherwise reduces, for one of its output: a product's k, a window's taps; 1 where there is one.
+// Elements that the node sums, or otherwise reduces, for one of its output: a product's k, a
+// window's taps; 1 where there is one.
 std::int64_t terms_of(const Graph& graph, const Node& node);
+
 // What an input is for, as far as numbers drawn without regard to it make no sense of a network.
 struct InputRole {
-  std::int64_t terms = 1;  // of a network's weights: how many a product sums; else layers grow or vanish
-  bool variance = false;   // the square root is taken of it and a constant: negative numbers make NaN of all that follows
+  std::int64_t terms =
+      1;  // of a network's weights: how many a product sums; else layers grow or vanish
+  bool variance = false;  // the square root is taken of it and a constant: negative numbers make
+                          // NaN of all that follows
 };
+
 std::vector<InputRole> input_roles(const Graph& graph);  // one an input
 }  // namespace warploom::graph

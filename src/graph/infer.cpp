@@ -2,10 +2,12 @@
 // simplify(): what constants decide is gone, and so is what does nothing.
 #include "graph/reference.h"
 #include "graph/rules.h"
+
 namespace warploom::graph {
 namespace {
 constexpr std::int64_t kMaxFoldedElements = 16384;
-constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string", "a list of integers"};
+constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string",
+                                           "a list of integers"};
 
 Status complete_attributes(Node& node) {
   std::vector<std::string_view> known;
@@ -15,33 +17,39 @@ Status complete_attributes(Node& node) {
     if (given == node.attributes.end()) {
       if (row->otherwise) node.attributes.emplace(row->name, *row->otherwise);
     } else if (given->second.index() != static_cast<std::size_t>(row->kind)) {
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is of the wrong type", row->name), place_of(node),
-                   std::string(kKindNames[static_cast<std::size_t>(row->kind)]), std::string(kKindNames[given->second.index()])});
+      return fail({ErrorCode::kOnnxAttribute,
+                   fmt::format("attribute {} is of the wrong type", row->name), place_of(node),
+                   std::string(kKindNames[static_cast<std::size_t>(row->kind)]),
+                   std::string(kKindNames[given->second.index()])});
     } else if (!row->among.empty() && !contains(row->among, given->second)) {
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("this value of attribute {} is not supported", row->name),
-                   place_of(node), listed(row->among, [](const Attribute& value) { return to_text(value); }),
+      return fail({ErrorCode::kOnnxAttribute,
+                   fmt::format("this value of attribute {} is not supported", row->name),
+                   place_of(node),
+                   listed(row->among, [](const Attribute& value) { return to_text(value); }),
                    to_text(given->second)});
     }
   }
   for (const auto& [key, value] : node.attributes)
     if (!contains(known, key))
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is unknown", key), place_of(node),
-                   known.empty() ? "no attributes" : listed(known), key});
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is unknown", key),
+                   place_of(node), known.empty() ? "no attributes" : listed(known), key});
   return ok();
 }
 
 Status check_arity(const Node& node) {
   const Operator& row = operator_of(node.op);
   const auto count = static_cast<int>(node.inputs.size());
-  const bool optional_inputs = row.max_inputs != kVariadic;  // every input of a variadic operator must be there
+  const bool optional_inputs =
+      row.max_inputs != kVariadic;  // every input of a variadic operator must be there
   for (int i = 0; i < count; ++i)
     if (node.inputs[i] == kAbsent && (i < row.min_inputs || !optional_inputs))
       return fail({ErrorCode::kOnnxName, "a required input is left out", place_of(node), "a tensor",
                    fmt::format("nothing for input {}", i)});
   if (count < row.min_inputs || count > row.max_inputs)
     return fail({ErrorCode::kOnnxName, "wrong number of inputs", place_of(node),
-                 row.max_inputs == kVariadic ? fmt::format("{} or more", row.min_inputs)
-                                             : fmt::format("{} to {}", row.min_inputs, row.max_inputs),
+                 row.max_inputs == kVariadic
+                     ? fmt::format("{} or more", row.min_inputs)
+                     : fmt::format("{} to {}", row.min_inputs, row.max_inputs),
                  std::to_string(count)});
   if (node.outputs.empty() || node.outputs[0] == kAbsent)
     return fail({ErrorCode::kOnnxName, "a node makes nothing", place_of(node), "a first output"});
@@ -59,8 +67,8 @@ Status sort_nodes(Graph& graph) {
     for (TensorId id : graph.nodes[n].outputs) {
       if (id == kAbsent) continue;
       if (maker[id] != kNothing)
-        return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place_of(graph.nodes[n]), "one definition",
-                     graph.tensor(id).name});
+        return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place_of(graph.nodes[n]),
+                     "one definition", graph.tensor(id).name});
       maker[id] = static_cast<int>(n);
     }
   std::vector<int> waiting(graph.nodes.size(), 0);
@@ -70,8 +78,9 @@ Status sort_nodes(Graph& graph) {
     for (TensorId id : graph.nodes[n].inputs) {
       if (id == kAbsent || maker[id] == kGiven) continue;
       if (maker[id] == kNothing)
-        return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines", place_of(graph.nodes[n]),
-                     "an input, an initializer or a node's output", graph.tensor(id).name});
+        return fail({ErrorCode::kOnnxName, "a tensor is used that nothing defines",
+                     place_of(graph.nodes[n]), "an input, an initializer or a node's output",
+                     graph.tensor(id).name});
       users[maker[id]].push_back(static_cast<int>(n));
       ++waiting[n];
     }
@@ -86,20 +95,24 @@ Status sort_nodes(Graph& graph) {
   }
   const auto stuck = std::ranges::find_if(waiting, [](int count) { return count > 0; });
   if (stuck != waiting.end())
-    return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle", place_of(graph.nodes[stuck - waiting.begin()]),
+    return fail({ErrorCode::kOnnxCyclic, "nodes depend on each other in a circle",
+                 place_of(graph.nodes[stuck - waiting.begin()]),
                  "an order in which every tensor is made before it is used"});
   graph.nodes = std::move(sorted);
   for (TensorId id : graph.outputs) {
     const std::string place = fmt::format("output '{}'", graph.tensor(id).name);
-    if (maker[id] == kNothing) return fail({ErrorCode::kOnnxName, "an output that nothing defines", place});
+    if (maker[id] == kNothing)
+      return fail({ErrorCode::kOnnxName, "an output that nothing defines", place});
     if (contains(graph.inputs, id))
-      return fail({ErrorCode::kOnnxName, "an output is an input", place, "what a node makes, or a constant", "",
+      return fail({ErrorCode::kOnnxName, "an output is an input", place,
+                   "what a node makes, or a constant", "",
                    "leave it out, or put an Identity between"});
   }
   return ok();
 }
 
-// The outputs' types and shapes of a node whose attributes are complete: by its rule, or by those of its primitives.
+// The outputs' types and shapes of a node whose attributes are complete: by its rule, or by those
+// of its primitives.
 Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
   if (class_of(node.op) != OpClass::composite) {
     WARPLOOM_TRY(Answer answer, operator_of(node.op).rule({graph, node, place_of(node)}));
@@ -125,17 +138,21 @@ void fold_by_reference(Graph& graph, const Node& node) {
     for (TensorId& id : ids) {
       if (id == kAbsent) continue;
       const Tensor& given = graph.tensor(id);
-      const bool large = given.constant && given.constant->size() > static_cast<std::size_t>(kMaxFoldedElements) * 8;
+      const bool large = given.constant &&
+                         given.constant->size() > static_cast<std::size_t>(kMaxFoldedElements) * 8;
       elements += given.constant ? element_count(given.shape) : 0;
       id = alone.add_tensor(large ? Tensor{given, std::nullopt} : given);
       if (large) alone.inputs.push_back(id), data.push_back(*given.constant);
     }
     return ids;
   };
-  alone.nodes.push_back({node.op, node.name, moved(node.inputs), moved(node.outputs), node.attributes});
-  const bool repeats = class_of(node.op) == OpClass::reduction || class_of(node.op) == OpClass::composite;
+  alone.nodes.push_back(
+      {node.op, node.name, moved(node.inputs), moved(node.outputs), node.attributes});
+  const bool repeats =
+      class_of(node.op) == OpClass::reduction || class_of(node.op) == OpClass::composite;
   if (repeats && elements > 4 * kMaxFoldedElements) return;
-  std::ranges::copy_if(alone.nodes[0].outputs, std::back_inserter(alone.outputs), [](TensorId id) { return id != kAbsent; });
+  std::ranges::copy_if(alone.nodes[0].outputs, std::back_inserter(alone.outputs),
+                       [](TensorId id) { return id != kAbsent; });
   const auto values = evaluate(alone, data, 1);
   if (!values) return;
   auto value = values->begin();
@@ -143,35 +160,41 @@ void fold_by_reference(Graph& graph, const Node& node) {
     if (id == kAbsent) continue;
     Tensor& out = graph.tensor(id);
     out.constant.emplace(byte_count(out));
-    for (std::size_t i = 0; i < value->size(); ++i) store_from_double(out.dtype, out.constant->data(), i, (*value)[i]);
+    for (std::size_t i = 0; i < value->size(); ++i)
+      store_from_double(out.dtype, out.constant->data(), i, (*value)[i]);
     ++value;
   }
 }
 
-// Computes a node whose inputs are all constant into its outputs' constants, if that is worth it: small, and no contraction,
-// convolution or window.
+// Computes a node whose inputs are all constant into its outputs' constants, if that is worth it:
+// small, and no contraction, convolution or window.
 void fold(Graph& graph, const Node& node) {
   const OpClass kind = class_of(node.op);
   if (multiplies(kind) || kind == OpClass::window || is_scaling(node.op)) return;
   Tensor& out = graph.tensor(node.outputs[0]);
   if (element_count(out.shape) > kMaxFoldedElements) return;
-  const auto is_known = [&](TensorId id) {  // of Shape's input and CastLike's second the elements do not matter
-    const bool unread = node.op == OpKind::Shape || (node.op == OpKind::CastLike && id == node.inputs[1]);
-    return id == kAbsent || graph.tensor(id).constant || unread;
-  };
+  const auto is_known =
+      [&](TensorId id) {  // of Shape's input and CastLike's second the elements do not matter
+        const bool unread =
+            node.op == OpKind::Shape || (node.op == OpKind::CastLike && id == node.inputs[1]);
+        return id == kAbsent || graph.tensor(id).constant || unread;
+      };
   if (!std::ranges::all_of(node.inputs, is_known)) return;
-  const bool same = node.op == OpKind::Identity || (node.op == OpKind::Cast && graph.tensor(node.inputs[0]).dtype == out.dtype);
-  if (kind != OpClass::view && !same) return fold_by_reference(graph, node);  // in FP64, which lacks the largest integers
+  const bool same = node.op == OpKind::Identity ||
+                    (node.op == OpKind::Cast && graph.tensor(node.inputs[0]).dtype == out.dtype);
+  if (kind != OpClass::view && !same)
+    return fold_by_reference(graph, node);  // in FP64, which lacks the largest integers
   out.constant = graph.tensor(node.inputs[0]).constant;
 }
 }  // namespace
+
 Status infer_node(Graph& graph, Node& node, bool folds) {
   WARPLOOM_CHECK(complete_attributes(node));
   const std::string place = place_of(node);
   WARPLOOM_TRY(const std::vector<TensorInfo> made, outputs_of(graph, node));
   if (node.outputs.size() > made.size())
-    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place, fmt::format("1 to {}", made.size()),
-                 std::to_string(node.outputs.size())});
+    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place,
+                 fmt::format("1 to {}", made.size()), std::to_string(node.outputs.size())});
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     WARPLOOM_CHECK(checked_element_count(made[i].shape, place));
     if (node.outputs[i] == kAbsent) continue;
@@ -189,10 +212,13 @@ Result<Graph> infer(Graph graph) {
   for (Node& node : graph.nodes) WARPLOOM_CHECK(infer_node(graph, node));
   return graph;
 }
+
 namespace {
 bool does_nothing(const Graph& graph, const Node& node) {
-  if (node.op == OpKind::Identity || (node.op == OpKind::Dropout && node.outputs.size() == 1)) return true;
-  if (node.op == OpKind::Cast) return graph.tensor(node.inputs[0]).dtype == graph.tensor(node.outputs[0]).dtype;
+  if (node.op == OpKind::Identity || (node.op == OpKind::Dropout && node.outputs.size() == 1))
+    return true;
+  if (node.op == OpKind::Cast)
+    return graph.tensor(node.inputs[0]).dtype == graph.tensor(node.outputs[0]).dtype;
   const bool keeps_order = class_of(node.op) == OpClass::view || node.op == OpKind::Expand;
   return keeps_order && graph.tensor(node.inputs[0]).shape == graph.tensor(node.outputs[0]).shape;
 }
@@ -206,8 +232,9 @@ void count_from_front(Graph& graph, Node& node) {
   counted.name = graph.tensor(node.outputs[0]).name + "/indices";
   for (std::size_t i = 0; i < indices.size(); ++i)
     if (indices[i] < 0)
-      store_from_double(counted.dtype, counted.constant->data(), i,
-                        static_cast<double>(indices[i] + from[Question{graph, node}.axis(from.size())]));
+      store_from_double(
+          counted.dtype, counted.constant->data(), i,
+          static_cast<double>(indices[i] + from[Question{graph, node}.axis(from.size())]));
   node.inputs[1] = graph.add_tensor(std::move(counted));
 }
 
@@ -223,9 +250,12 @@ void drop_unused(Graph& graph) {
     for (TensorId id : node->inputs)
       if (id != kAbsent) needed[id] = true;
     for (TensorId& id : node->outputs)  // the first one stays: who reads nodes relies on it
-      if (id == node->outputs[0]) needed[id] = true;
-      else if (!is_needed(id) || graph.tensor(id).constant) id = kAbsent;
-    while (node->op != OpKind::Split && node->outputs.back() == kAbsent) node->outputs.pop_back();  // a Split counts its own
+      if (id == node->outputs[0])
+        needed[id] = true;
+      else if (!is_needed(id) || graph.tensor(id).constant)
+        id = kAbsent;
+    while (node->op != OpKind::Split && node->outputs.back() == kAbsent)
+      node->outputs.pop_back();  // a Split counts its own
     kept.push_back(std::move(*node));
   }
   std::ranges::reverse(kept);
@@ -246,6 +276,7 @@ void drop_unused(Graph& graph) {
       if (id != kAbsent) id = renamed[id];
 }
 }  // namespace
+
 Result<Graph> simplify(Graph graph) {
   const std::set<TensorId> promised(graph.outputs.begin(), graph.outputs.end());
   std::vector<TensorId> alias(graph.tensors.size());
@@ -255,16 +286,20 @@ Result<Graph> simplify(Graph graph) {
     for (TensorId& id : node.inputs)
       if (id != kAbsent) id = alias[id];
     const TensorId out = node.outputs[0];
-    if (std::ranges::all_of(node.outputs, [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
+    if (std::ranges::all_of(
+            node.outputs, [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
       continue;  // folded
     if (node.op == OpKind::Gather) count_from_front(graph, node);
     if (does_nothing(graph, node)) {
       const TensorId in = node.inputs[0];
       const auto makes = [&](const Node& maker) { return contains(maker.outputs, in); };
-      // An output keeps its name: x → node → t → Identity → y becomes x → node → y, unless t is an output, too.
-      const bool renamed = promised.contains(out) && !promised.contains(in) && std::ranges::any_of(kept, makes);
+      // An output keeps its name: x → node → t → Identity → y becomes x → node → y, unless t is an
+      // output, too.
+      const bool renamed =
+          promised.contains(out) && !promised.contains(in) && std::ranges::any_of(kept, makes);
       if (renamed) {
-        for (Node& other : kept) std::ranges::replace(other.inputs, in, out), std::ranges::replace(other.outputs, in, out);
+        for (Node& other : kept)
+          std::ranges::replace(other.inputs, in, out), std::ranges::replace(other.outputs, in, out);
         std::ranges::replace(alias, in, out);
       } else {
         alias[out] = in;

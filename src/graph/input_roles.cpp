@@ -1,4 +1,5 @@
 #include "graph/graph.h"
+
 namespace warploom::graph {
 std::vector<InputRole> input_roles(const Graph& given) {
   std::vector<InputRole> roles(given.inputs.size());
@@ -7,9 +8,12 @@ std::vector<InputRole> input_roles(const Graph& given) {
   const Graph& graph = *primitive;
   std::vector<int> products(graph.tensors.size());  // one behind another, up to here
   bool network = false;
-  const auto made_by = [&](TensorId id) { return graph.producer(id) < 0 ? nullptr : &graph.nodes[graph.producer(id)]; };
+  const auto made_by = [&](TensorId id) {
+    return graph.producer(id) < 0 ? nullptr : &graph.nodes[graph.producer(id)];
+  };
   const auto unmoved = [&](TensorId id) {
-    for (const Node* node; (node = made_by(id)) && (only_moves(class_of(node->op)) || node->op == OpKind::Cast);)
+    for (const Node* node;
+         (node = made_by(id)) && (only_moves(class_of(node->op)) || node->op == OpKind::Cast);)
       id = node->inputs[0];
     return id;
   };
@@ -24,12 +28,15 @@ std::vector<InputRole> input_roles(const Graph& given) {
       if (id != kAbsent) behind = std::max(behind, products[id] + product);
     for (const TensorId id : node.outputs) products[id] = behind;
     network |= behind > 1;
-    InputRole* const weights = !product ? nullptr : role(node.inputs[1]) ? role(node.inputs[1]) : role(node.inputs[0]);
+    InputRole* const weights = !product               ? nullptr
+                               : role(node.inputs[1]) ? role(node.inputs[1])
+                                                      : role(node.inputs[0]);
     if (weights) weights->terms = std::max(weights->terms, terms_of(graph, node));
     if (node.op != OpKind::Sqrt) continue;
     const Node* const sum = made_by(unmoved(node.inputs[0]));
     for (const std::size_t i : {0, 1})
-      if (sum && sum->op == OpKind::Add && graph.tensor(sum->inputs[1 - i]).constant && role(sum->inputs[i]))
+      if (sum && sum->op == OpKind::Add && graph.tensor(sum->inputs[1 - i]).constant &&
+          role(sum->inputs[i]))
         role(sum->inputs[i])->variance = true;
   }
   for (InputRole& one : roles) one.terms = network ? one.terms : 1;

@@ -1,32 +1,36 @@
 #include <cmath>
 #include "graph/evaluator.h"
 #include "graph/parallel.h"
+
 namespace warploom::graph {
 namespace {
-// A block of C that one task computes, and the length of k for which panels of A and B are packed: 2 x 0.5 MiB.
+// A block of C that one task computes, and the length of k for which panels of A and B are packed:
+// 2 x 0.5 MiB.
 constexpr std::int64_t kBlockRows = 192, kBlockColumns = 240, kBlockDepth = 256;
 constexpr int kMaxTile = 8 * 24;
 
-// A micro kernel: tile[rows][columns] = a panel (depth x rows) times b panel (depth x columns). The body is a macro because
-// the compiler lowers generic vectors before it inlines: it must stand in the very function that has the target attribute.
+// A micro kernel: tile[rows][columns] = a panel (depth x rows) times b panel (depth x columns). The
+// body is a macro because the compiler lowers generic vectors before it inlines: it must stand in
+// the very function that has the target attribute.
 typedef double Vector2 __attribute__((vector_size(16), aligned(8)));
 typedef double Vector4 __attribute__((vector_size(32), aligned(8)));
 typedef double Vector8 __attribute__((vector_size(64), aligned(8)));
-#define WARPLOOM_MICRO(name, attribute, Vector, kRows, kVectors)                                                     \
-  attribute void name(std::int64_t depth, const double* a, const double* b, double* tile) {                          \
-    constexpr int kLanes = static_cast<int>(sizeof(Vector) / sizeof(double));                                        \
-    Vector sum[kRows][kVectors] = {};                                                                                \
-    for (std::int64_t k = 0; k < depth; ++k) {                                                                       \
-      Vector right[kVectors];                                                                                        \
-      _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j) right[j] =                                          \
-          *reinterpret_cast<const Vector*>(b + k * kVectors * kLanes + j * kLanes);                                  \
-      _Pragma("GCC unroll 8") for (int i = 0; i < kRows; ++i) {                                                      \
-        const double left = a[k * kRows + i];                                                                        \
-        _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j) sum[i][j] += left * right[j];                     \
-      }                                                                                                              \
-    }                                                                                                                \
-    for (int i = 0; i < kRows; ++i)                                                                                  \
-      for (int j = 0; j < kVectors; ++j) *reinterpret_cast<Vector*>(tile + (i * kVectors + j) * kLanes) = sum[i][j]; \
+#define WARPLOOM_MICRO(name, attribute, Vector, kRows, kVectors)                                 \
+  attribute void name(std::int64_t depth, const double* a, const double* b, double* tile) {      \
+    constexpr int kLanes = static_cast<int>(sizeof(Vector) / sizeof(double));                    \
+    Vector sum[kRows][kVectors] = {};                                                            \
+    for (std::int64_t k = 0; k < depth; ++k) {                                                   \
+      Vector right[kVectors];                                                                    \
+      _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j) right[j] =                      \
+          *reinterpret_cast<const Vector*>(b + k * kVectors * kLanes + j * kLanes);              \
+      _Pragma("GCC unroll 8") for (int i = 0; i < kRows; ++i) {                                  \
+        const double left = a[k * kRows + i];                                                    \
+        _Pragma("GCC unroll 8") for (int j = 0; j < kVectors; ++j) sum[i][j] += left * right[j]; \
+      }                                                                                          \
+    }                                                                                            \
+    for (int i = 0; i < kRows; ++i)                                                              \
+      for (int j = 0; j < kVectors; ++j)                                                         \
+        *reinterpret_cast<Vector*>(tile + (i * kVectors + j) * kLanes) = sum[i][j];              \
   }
 WARPLOOM_MICRO(micro_avx512, __attribute__((target("avx512f,fma"))), Vector8, 8, 3)
 WARPLOOM_MICRO(micro_avx2, __attribute__((target("avx2,fma"))), Vector4, 4, 3)
@@ -37,10 +41,12 @@ struct Micro {
   int rows, columns;
   void (*run)(std::int64_t, const double*, const double*, double*);
 };
+
 const Micro& micro() {
-  static const Micro chosen = __builtin_cpu_supports("avx512f")                                 ? Micro{8, 24, micro_avx512}
-                              : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? Micro{4, 12, micro_avx2}
-                                                                                                : Micro{4, 6, micro_plain};
+  static const Micro chosen = __builtin_cpu_supports("avx512f") ? Micro{8, 24, micro_avx512}
+                              : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+                                  ? Micro{4, 12, micro_avx2}
+                                  : Micro{4, 6, micro_plain};
   return chosen;
 }
 
@@ -52,9 +58,10 @@ std::optional<std::int64_t> step_of(const std::int64_t* of, std::int64_t count) 
   return step;
 }
 
-// Packs lines [begin, end) over `depth` from `k0` on into panels of `width` lines, depth-major within one, zeros after the last.
-void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int64_t end, std::int64_t k0, std::int64_t depth,
-          int width, bool absolute, double* to) {
+// Packs lines [begin, end) over `depth` from `k0` on into panels of `width` lines, depth-major
+// within one, zeros after the last.
+void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int64_t end,
+          std::int64_t k0, std::int64_t depth, int width, bool absolute, double* to) {
   double along[kBlockDepth];
   const std::int64_t* const depths = from.depths + k0;
   const auto depth_step = step_of(depths, depth);
@@ -67,11 +74,13 @@ void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int
         load_run(from.dtype, from.data, offset + lines[0] + depths[k], 1, here, to + k * width);
     } else if (depth_step) {
       for (std::int64_t line = 0; line < here; ++line) {
-        load_run(from.dtype, from.data, offset + lines[line] + depths[0], *depth_step, depth, along);
+        load_run(from.dtype, from.data, offset + lines[line] + depths[0], *depth_step, depth,
+                 along);
         for (std::int64_t k = 0; k < depth; ++k) to[k * width + line] = along[k];
       }
     } else {
-      const auto* const doubles = from.dtype == Dtype::f64 ? static_cast<const double*>(from.data) : nullptr;
+      const auto* const doubles =
+          from.dtype == Dtype::f64 ? static_cast<const double*>(from.data) : nullptr;
       for (std::int64_t k = 0; k < depth; ++k)
         for (std::int64_t line = 0; line < here; ++line) {
           const std::int64_t at = offset + lines[line] + depths[k];
@@ -86,15 +95,18 @@ void pack(const Operand& from, std::int64_t offset, std::int64_t begin, std::int
 // c += a·b, or |a|·|b|.
 void add(const Product& p, double* c, bool absolute, int threads) {
   const Micro& kernel = micro();
-  const std::int64_t row_blocks = ceil_div(p.m, kBlockRows), column_blocks = ceil_div(p.n, kBlockColumns);
+  const std::int64_t row_blocks = ceil_div(p.m, kBlockRows),
+                     column_blocks = ceil_div(p.n, kBlockColumns);
   const auto batch = static_cast<std::int64_t>(p.batch.size());
   parallel_for(batch * row_blocks * column_blocks, threads, [&](std::int64_t task) {
-    static thread_local std::vector<double> left(kBlockRows * kBlockDepth), right(kBlockColumns * kBlockDepth);
+    static thread_local std::vector<double> left(kBlockRows * kBlockDepth),
+        right(kBlockColumns * kBlockDepth);
     const Offsets& at = p.batch[task / (row_blocks * column_blocks)];
     // Row blocks vary fastest, so that neighbours in time share columns of B.
     const std::int64_t row = task % row_blocks * kBlockRows;
     const std::int64_t column = task / row_blocks % column_blocks * kBlockColumns;
-    const std::int64_t rows = std::min(kBlockRows, p.m - row), columns = std::min(kBlockColumns, p.n - column);
+    const std::int64_t rows = std::min(kBlockRows, p.m - row),
+                       columns = std::min(kBlockColumns, p.n - column);
     alignas(64) double tile[kMaxTile];
     for (std::int64_t k = 0; k < p.k; k += kBlockDepth) {
       const std::int64_t depth = std::min(kBlockDepth, p.k - k);
@@ -114,6 +126,7 @@ void add(const Product& p, double* c, bool absolute, int threads) {
   });
 }
 }  // namespace
+
 void multiply_add(const Product& p, double* value, double* magnitude, const Means& means) {
   if (means.products && means.products(p, value, magnitude)) return;
   if (value) add(p, value, false, means.threads);

@@ -1,41 +1,53 @@
 #include "graph/operators.h"
+
 namespace warploom::graph {
 namespace rules {
 #define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) Rule rule;
 #include "graph/ops.def"
 }  // namespace rules
+
 namespace rewrites {
 #define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) Rewrite rewrite;
 #include "graph/ops.def"
 }  // namespace rewrites
+
 namespace {
 constexpr std::array kOperators = {
 #define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) \
   Operator{#name, since, least, most, OpClass::op_class, &rules::rule, &rewrites::rewrite},
 #include "graph/ops.def"
 };
-// The attributes of operators, the only list of them. After import every attribute with a default is present, so that nobody
-// repeats these values; without one its absence has a meaning of its own (Transpose without perm) or is an error (Cast without to).
+
+// The attributes of operators, the only list of them. After import every attribute with a default
+// is present, so that nobody repeats these values; without one its absence has a meaning of its own
+// (Transpose without perm) or is an error (Cast without to).
 struct AttributeGroup {
   std::vector<OpKind> ops;
   std::vector<AttributeRow> rows;
 };
+
 AttributeRow known(std::string_view name, AttributeKind kind, std::int64_t since = 0) {
   return {name, kind, since, std::nullopt};
 }
+
 AttributeRow known(std::string_view name, Attribute otherwise, std::int64_t since = 0) {
   return {name, static_cast<AttributeKind>(otherwise.index()), since, std::move(otherwise)};
 }
-AttributeRow one_of(std::vector<Attribute> among, AttributeRow row) { return row.among = std::move(among), row; }
+
+AttributeRow one_of(std::vector<Attribute> among, AttributeRow row) {
+  return row.among = std::move(among), row;
+}
 using enum OpKind;
 using enum AttributeKind;
 using I = std::int64_t;
 const double kEpsilon = static_cast<double>(1e-5f);
 const AttributeGroup kAttributes[] = {
-    {{Gemm}, {known("alpha", 1.0), known("beta", 1.0), known("transA", I{0}), known("transB", I{0})}},
+    {{Gemm},
+     {known("alpha", 1.0), known("beta", 1.0), known("transA", I{0}), known("transB", I{0})}},
     {{Conv, MaxPool, SumPool, AveragePool, LpPool, ConvTranspose},
-     {one_of({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}, known("auto_pad", text)), known("kernel_shape", integers),
-      known("strides", integers), known("dilations", integers), known("pads", integers)}},
+     {one_of({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}, known("auto_pad", text)),
+      known("kernel_shape", integers), known("strides", integers), known("dilations", integers),
+      known("pads", integers)}},
     {{Conv, ConvTranspose}, {known("group", I{1})}},
     {{ConvTranspose}, {known("output_padding", integers), known("output_shape", integers)}},
     {{MaxPool, AveragePool}, {known("ceil_mode", integer)}},
@@ -43,32 +55,41 @@ const AttributeGroup kAttributes[] = {
     {{MaxPool}, {one_of({I{0}}, known("storage_order", integer))}},
     {{AveragePool}, {known("count_include_pad", I{0})}},
     {{LpPool, GlobalLpPool, LpNormalization}, {known("p", I{2})}},
-    {{ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceMean, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp,
-      ReduceSumSquare},
+    {{ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceMean, ReduceL1, ReduceL2, ReduceLogSum,
+      ReduceLogSumExp, ReduceSumSquare},
      {known("axes", integers), known("keepdims", I{1}), known("noop_with_empty_axes", integer)}},
     {{CumSum}, {known("exclusive", I{0}), known("reverse", I{0})}},
-    {{ArgMax, ArgMin}, {known("axis", I{0}), known("keepdims", I{1}), known("select_last_index", I{0})}},
-    {{Softmax, LogSoftmax, LpNormalization, LayerNormalization, RMSNormalization}, {known("axis", I{-1})}},
+    {{ArgMax, ArgMin},
+     {known("axis", I{0}), known("keepdims", I{1}), known("select_last_index", I{0})}},
+    {{Softmax, LogSoftmax, LpNormalization, LayerNormalization, RMSNormalization},
+     {known("axis", I{-1})}},
     {{Split, Gather, GatherElements}, {known("axis", I{0})}},
     {{GatherND}, {known("batch_dims", I{0})}},
     {{NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss},
      {known("ignore_index", integer), one_of({"none", "sum", "mean"}, known("reduction", "mean"))}},
     {{Resize},
      {one_of({"nearest", "linear", "cubic"}, known("mode", "nearest")),
-      one_of({"half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric"},
+      one_of({"half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners",
+              "half_pixel_symmetric"},
              known("coordinate_transformation_mode", "half_pixel")),
-      one_of({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, known("nearest_mode", "round_prefer_floor")),
-      one_of({"stretch"}, known("keep_aspect_ratio_policy", "stretch", 18)), one_of({I{0}}, known("antialias", I{0}, 18)),
-      known("cubic_coeff_a", -0.75), known("exclude_outside", I{0}), known("extrapolation_value", 0.0),
+      one_of({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"},
+             known("nearest_mode", "round_prefer_floor")),
+      one_of({"stretch"}, known("keep_aspect_ratio_policy", "stretch", 18)),
+      one_of({I{0}}, known("antialias", I{0}, 18)), known("cubic_coeff_a", -0.75),
+      known("exclude_outside", I{0}), known("extrapolation_value", 0.0),
       known("axes", integers, 18)}},
-    {{LRN}, {known("size", integer), known("alpha", static_cast<double>(1e-4f)), known("beta", 0.75), known("bias", 1.0)}},
+    {{LRN},
+     {known("size", integer), known("alpha", static_cast<double>(1e-4f)), known("beta", 0.75),
+      known("bias", 1.0)}},
     {{Flatten, DequantizeLinear}, {known("axis", I{1})}},
     {{Concat}, {known("axis", integer)}},
-    {{LayerNormalization, RMSNormalization, BatchNormalization, InstanceNormalization, GroupNormalization},
+    {{LayerNormalization, RMSNormalization, BatchNormalization, InstanceNormalization,
+      GroupNormalization},
      {known("epsilon", kEpsilon)}},
     {{LayerNormalization, RMSNormalization}, {one_of({I{1}}, known("stash_type", I{1}))}},
     {{GroupNormalization}, {known("num_groups", integer), known("stash_type", I{1}, 21)}},
-    {{BatchNormalization}, {known("momentum", static_cast<double>(0.9f)), known("training_mode", I{0}, 14)}},
+    {{BatchNormalization},
+     {known("momentum", static_cast<double>(0.9f)), known("training_mode", I{0}, 14)}},
     {{MeanVarianceNormalization}, {known("axes", std::vector<I>{0, 2, 3})}},
     {{Split}, {known("num_outputs", integer, 18)}},
     {{DepthToSpace, SpaceToDepth}, {known("blocksize", integer)}},
@@ -77,7 +98,8 @@ const AttributeGroup kAttributes[] = {
     {{Einsum}, {known("equation", text)}},
     {{Mod}, {known("fmod", I{0})}},
     {{ThresholdedRelu, Celu, Elu}, {known("alpha", 1.0)}},
-    {{Selu}, {known("alpha", 1.67326319217681884765625), known("gamma", 1.05070102214813232421875)}},
+    {{Selu},
+     {known("alpha", 1.67326319217681884765625), known("gamma", 1.05070102214813232421875)}},
     {{LeakyRelu}, {known("alpha", static_cast<double>(0.01f))}},
     {{HardSigmoid}, {known("alpha", static_cast<double>(0.2f)), known("beta", 0.5)}},
     {{Gelu}, {one_of({"none", "tanh"}, known("approximate", "none"))}},
@@ -93,11 +115,27 @@ const AttributeGroup kAttributes[] = {
     {{OpKind::Shape}, {known("start", I{0}, 15), known("end", integer, 15)}},
 };
 }  // namespace
-const Operator& operator_of(OpKind op) { return kOperators[static_cast<std::size_t>(op)]; }
-std::span<const Operator> operators() { return kOperators; }
-std::string_view name_of(OpKind op) { return operator_of(op).name; }
-OpClass class_of(OpKind op) { return operator_of(op).op_class; }
-std::optional<OpKind> op_named(std::string_view name) { return row_where<OpKind>(kOperators, name, &Operator::name); }
+
+const Operator& operator_of(OpKind op) {
+  return kOperators[static_cast<std::size_t>(op)];
+}
+
+std::span<const Operator> operators() {
+  return kOperators;
+}
+
+std::string_view name_of(OpKind op) {
+  return operator_of(op).name;
+}
+
+OpClass class_of(OpKind op) {
+  return operator_of(op).op_class;
+}
+
+std::optional<OpKind> op_named(std::string_view name) {
+  return row_where<OpKind>(kOperators, name, &Operator::name);
+}
+
 std::string supported_operators() {
   std::vector<std::string_view> names;
   for (const Operator& row : kOperators)
@@ -131,20 +169,23 @@ std::optional<Access> access_of(const Graph& graph, const Node& node, std::size_
 }
 
 std::int64_t terms_of(const Graph& graph, const Node& node) {
-  constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window, OpClass::reduction,
-                                    OpClass::scan};
+  constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window,
+                                    OpClass::reduction, OpClass::scan};
   const OpClass kind = class_of(node.op);
   if (!contains(kCombines, kind)) return 1;
-  const std::size_t input = kind == OpClass::convolution ? 1 : 0;  // an output meets every weight of its channel
+  const std::size_t input =
+      kind == OpClass::convolution ? 1 : 0;  // an output meets every weight of its channel
   const Access access = *access_of(graph, node, input);
   std::int64_t terms = 1;
   for (std::size_t i = 0; i < access.size(); ++i)
-    terms *= access[i].axis == AxisSource::kWhole ? graph.tensor(node.inputs[input]).shape[i] : access[i].taps;
+    terms *= access[i].axis == AxisSource::kWhole ? graph.tensor(node.inputs[input]).shape[i]
+                                                  : access[i].taps;
   return terms;
 }
 
-tl::unexpected<Error> Question::error(ErrorCode code, std::string message, Words expected, Words found,
-                                      std::string remedy) const {
-  return fail({code, std::move(message), place, std::move(expected), std::move(found), std::move(remedy)});
+tl::unexpected<Error> Question::error(ErrorCode code, std::string message, Words expected,
+                                      Words found, std::string remedy) const {
+  return fail(
+      {code, std::move(message), place, std::move(expected), std::move(found), std::move(remedy)});
 }
 }  // namespace warploom::graph

@@ -1,20 +1,27 @@
-// The registry: one row an operator (ops.def), with what each part of the room needs to know of it. An operator that comes later
-// is a row there and a rule: a composite's writes its primitives, a primitive's says types, shapes and what is read where, and then it
-// has arithmetic in pointwise.cpp or evaluator.cpp.
+// The registry: one row an operator (ops.def), with what each part of the room needs to know of it.
+// An operator that comes later is a row there and a rule: a composite's writes its primitives, a
+// primitive's says types, shapes and what is read where, and then it has arithmetic in
+// pointwise.cpp or evaluator.cpp.
 #pragma once
 #include <algorithm>
 #include <functional>
 #include <limits>
 #include <span>
 #include "graph/graph.h"
+
 namespace warploom::graph {
 // What an error expected and found, in words.
 struct Words : std::string {
   using std::string::string;
+
   Words(std::string text) : std::string(std::move(text)) {}
+
   Words(Dtype dtype) : std::string(name_of(dtype)) {}
+
   Words(const Shape& shape) : std::string(to_text(shape)) {}
+
   Words(const TensorInfo& tensor) : std::string(to_text(tensor)) {}
+
   Words(std::int64_t number) : std::string(std::to_string(number)) {}
 };
 
@@ -31,17 +38,23 @@ struct Question {
   std::string place = {};
 
   bool has(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != kAbsent; }
+
   const Tensor& in(std::size_t i) const { return graph.tensor(node.inputs[i]); }
+
   const Shape& out() const { return graph.tensor(node.outputs[0]).shape; }
-  std::size_t axis(std::size_t rank) const;  // the attribute, known to be in range, counted from the front
-  tl::unexpected<Error> error(ErrorCode code, std::string message, Words expected = {}, Words found = {},
-                              std::string remedy = {}) const;
+
+  std::size_t axis(
+      std::size_t rank) const;  // the attribute, known to be in range, counted from the front
+  tl::unexpected<Error> error(ErrorCode code, std::string message, Words expected = {},
+                              Words found = {}, std::string remedy = {}) const;
 };
 
-// Which element of an input an element of the output comes from, for one axis of the input: index begin + step · (the output's
-// index along `axis`); outside the input: this element comes from elsewhere (Concat). kWhole: from any or all along that axis,
-// which is also what stretches an axis of size 1.
-//   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}          a sum over axis 1   →   {axis 0}, {kWhole}
+// Which element of an input an element of the output comes from, for one axis of the input: index
+// begin + step · (the output's index along `axis`); outside the input: this element comes from
+// elsewhere (Concat). kWhole: from any or all along that axis, which is also what stretches an axis
+// of size 1.
+//   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}          a sum over axis 1
+//   →   {axis 0}, {kWhole}
 // A window reads `taps` elements, `dilation` apart; what is outside the input counts as nothing.
 struct AxisSource {
   static constexpr int kWhole = -1;
@@ -49,40 +62,57 @@ struct AxisSource {
   std::int64_t begin = 0, step = 1;
   std::int64_t taps = 1, dilation = 1;
 };
-using Access = std::vector<AxisSource>;                // one an axis of the input
+
+using Access = std::vector<AxisSource>;  // one an axis of the input
+
 inline std::size_t whole_axis(const Access& access) {  // the first that is
-  return static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) - access.begin());
+  return static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) -
+                                  access.begin());
 }
 
-// What a primitive makes of its inputs' types and shapes: its output's, and where each input is read; nothing where no element of it
-// is read, or (views) where the order is that of the flat index.
+// What a primitive makes of its inputs' types and shapes: its output's, and where each input is
+// read; nothing where no element of it is read, or (views) where the order is that of the flat
+// index.
 struct Answer {
   Dtype dtype;
   Shape shape;
   std::vector<std::optional<Access>> reads = {};
 };
-using Rule = Result<Answer>(const Question&);
-std::optional<Access> access_of(const Graph& graph, const Node& node, std::size_t input);  // of a node that infer() knows
 
-// Writes a composite's primitives: the tensors that are its outputs, one each, or what is wrong with its inputs.
+using Rule = Result<Answer>(const Question&);
+std::optional<Access> access_of(const Graph& graph, const Node& node,
+                                std::size_t input);  // of a node that infer() knows
+
+// Writes a composite's primitives: the tensors that are its outputs, one each, or what is wrong
+// with its inputs.
 class Writer;
 using Outputs = std::vector<TensorId>;
 using Rewrite = Result<Outputs>(Writer&);
 
 inline constexpr int kVariadic = std::numeric_limits<int>::max();
-inline constexpr std::int64_t kInternal = 1000;  // since, of an operator that only decompose() makes
+inline constexpr std::int64_t kInternal =
+    1000;  // since, of an operator that only decompose() makes
+
 struct Operator {
   std::string_view name;  // as ONNX spells it
   std::int64_t since;
   int min_inputs, max_inputs;
   OpClass op_class;
   Rule* rule;        // of a primitive
-  Rewrite* rewrite;  // of a composite, and of a primitive that has forms beside the one that graph.h names
+  Rewrite* rewrite;  // of a composite, and of a primitive that has forms beside the one that
+                     // graph.h names
 };
+
 const Operator& operator_of(OpKind op);
 std::span<const Operator> operators();  // all, in the order of OpKind
 
-enum class AttributeKind : std::uint8_t { integer, real, text, integers };  // as the alternatives of Attribute
+enum class AttributeKind : std::uint8_t {
+  integer,
+  real,
+  text,
+  integers
+};  // as the alternatives of Attribute
+
 struct AttributeRow {
   std::string_view name;
   AttributeKind kind;
@@ -90,23 +120,30 @@ struct AttributeRow {
   std::optional<Attribute> otherwise;
   std::vector<Attribute> among = {};  // the values that are supported; none named: all
 };
-std::vector<const AttributeRow*> attributes_of(OpKind op);
-const AttributeRow* attribute_named(OpKind op, std::string_view name);  // null: it has none of that name
 
-// Windows over the spatial axes (those from the third on), all choices made: index i of an output's axis looks at
-// i·strides - before + t·dilations for t below kernel. `after` is what the last window needs (ceil_mode); `counted` what the model said.
+std::vector<const AttributeRow*> attributes_of(OpKind op);
+const AttributeRow* attribute_named(OpKind op,
+                                    std::string_view name);  // null: it has none of that name
+
+// Windows over the spatial axes (those from the third on), all choices made: index i of an output's
+// axis looks at i·strides - before + t·dilations for t below kernel. `after` is what the last
+// window needs (ceil_mode); `counted` what the model said.
 struct WindowSpec {
   std::vector<std::int64_t> kernel, strides, dilations, before, after, counted, size;
 };
+
 Result<WindowSpec> window_spec(const Question& question);
-// Of ConvTranspose, as a convolution of the input with strides-1 zeros between its elements; less than 0 crops.
+// Of ConvTranspose, as a convolution of the input with strides-1 zeros between its elements; less
+// than 0 crops.
 Result<WindowSpec> transposed_spec(const Question& question);
 
-// The axes a reduction goes over, ascending: from its attribute or its second input; none for a reduction that does nothing.
+// The axes a reduction goes over, ascending: from its attribute or its second input; none for a
+// reduction that does nothing.
 Result<std::vector<std::int64_t>> reduced_axes(const Question& question);
 
 bool is_zero(const Tensor& tensor);  // a constant of nothing but zeros
 
-// Completes a node's attributes and fills in its outputs' types and shapes; `folds`: and their elements where they are known.
+// Completes a node's attributes and fills in its outputs' types and shapes; `folds`: and their
+// elements where they are known.
 Status infer_node(Graph& graph, Node& node, bool folds = true);
 }  // namespace warploom::graph

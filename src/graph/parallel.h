@@ -1,5 +1,6 @@
-// Work shared among threads: parallel_for(count, threads, body) calls body(i) once for every i below count, in any order,
-// on up to `threads` threads (0: one a core). What a body throws is thrown to the caller after all have stopped.
+// Work shared among threads: parallel_for(count, threads, body) calls body(i) once for every i
+// below count, in any order, on up to `threads` threads (0: one a core). What a body throws is
+// thrown to the caller after all have stopped.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -9,8 +10,10 @@
 #include <system_error>
 #include <thread>
 #include <vector>
+
 namespace warploom::graph {
-inline void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& body) {
+inline void parallel_for(std::int64_t count, int threads,
+                         const std::function<void(std::int64_t)>& body) {
   if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   threads = static_cast<int>(std::min<std::int64_t>(threads, count));
   if (threads <= 1) {
@@ -35,12 +38,16 @@ inline void parallel_for(std::int64_t count, int threads, const std::function<vo
   for (auto& helper : helpers) helper.get();
 }
 
-// [0, count) in parts of at least `grain`, at most one a core; `work(result, begin, end)` of each part at the same time, the caller's
-// among them. The parts' results, in order.
-template <class T, class Work> std::vector<T> in_parallel(std::int64_t count, std::int64_t grain, Work work) {
-  const std::int64_t parts = std::clamp<std::int64_t>(count / grain, 1, std::max(1u, std::thread::hardware_concurrency()));
+// [0, count) in parts of at least `grain`, at most one a core; `work(result, begin, end)` of each
+// part at the same time, the caller's among them. The parts' results, in order.
+template <class T, class Work>
+std::vector<T> in_parallel(std::int64_t count, std::int64_t grain, Work work) {
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(count / grain, 1, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<T> results(parts);
-  parallel_for(parts, 0, [&](std::int64_t p) { work(results[p], count * p / parts, count * (p + 1) / parts); });
+  parallel_for(parts, 0, [&](std::int64_t p) {
+    work(results[p], count * p / parts, count * (p + 1) / parts);
+  });
   return results;
 }
 }  // namespace warploom::graph

@@ -3,25 +3,36 @@
 #include <memory>
 #include <numbers>
 #include "graph/operators.h"
+
 namespace warploom::graph {
 namespace {
 // A formula: a term, and where it applies an operation the operands. A number is a constant.
 struct Value {
   Value(double number) : term{.value = number} {}
+
   explicit Value(Term top, std::vector<Value> below = {})
       : term(top), operands(std::make_shared<const std::vector<Value>>(std::move(below))) {}
+
   Term term;
   std::shared_ptr<const std::vector<Value>> operands;
 };
-Value input(int i) { return Value({.kind = Term::Kind::input, .input = i}); }
-Value applied(ValueOp op, std::vector<Value> to) { return Value({.kind = Term::Kind::apply, .op = op}, std::move(to)); }
+
+Value input(int i) {
+  return Value({.kind = Term::Kind::input, .input = i});
+}
+
+Value applied(ValueOp op, std::vector<Value> to) {
+  return Value({.kind = Term::Kind::apply, .op = op}, std::move(to));
+}
 
 // Its terms, each once and after those that it needs, behind what is there; the place of its own.
 int place(const Value& value, std::vector<Term>& terms) {
   Term term = value.term;
-  for (int k = 0; term.kind == Term::Kind::apply && k < arity_of(term.op); ++k) term.args[k] = place((*value.operands)[k], terms);
+  for (int k = 0; term.kind == Term::Kind::apply && k < arity_of(term.op); ++k)
+    term.args[k] = place((*value.operands)[k], terms);
   const auto same = [&](const Term& old) {
-    return old.kind == term.kind && old.input == term.input && old.op == term.op && old.args == term.args &&
+    return old.kind == term.kind && old.input == term.input && old.op == term.op &&
+           old.args == term.args &&
            std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value);
   };
   const auto at = std::ranges::find_if(terms, same) - terms.begin();
@@ -35,45 +46,74 @@ int place(const Value& value, std::vector<Term>& terms) {
   }
 #include "base/value_ops.def"
 
-Value operator+(const Value& a, const Value& b) { return add(a, b); }
-Value operator-(const Value& a, const Value& b) { return sub(a, b); }
-Value operator*(const Value& a, const Value& b) { return mul(a, b); }
-Value operator/(const Value& a, const Value& b) { return div(a, b); }
-Value operator-(const Value& a) { return neg(a); }
-Value operator<(const Value& a, const Value& b) { return less(a, b); }
-Value operator==(const Value& a, const Value& b) { return equal(a, b); }
+Value operator+(const Value& a, const Value& b) {
+  return add(a, b);
+}
+
+Value operator-(const Value& a, const Value& b) {
+  return sub(a, b);
+}
+
+Value operator*(const Value& a, const Value& b) {
+  return mul(a, b);
+}
+
+Value operator/(const Value& a, const Value& b) {
+  return div(a, b);
+}
+
+Value operator-(const Value& a) {
+  return neg(a);
+}
+
+Value operator<(const Value& a, const Value& b) {
+  return less(a, b);
+}
+
+Value operator==(const Value& a, const Value& b) {
+  return equal(a, b);
+}
 
 // All inputs by one operation; the largest and the smallest pass a NaN on from either side.
 Value all(const Question& w, ValueOp op) {
   Value value = input(0);
-  for (int i = 1; i < static_cast<int>(w.node.inputs.size()); ++i) value = applied(op, {value, input(i)});
+  for (int i = 1; i < static_cast<int>(w.node.inputs.size()); ++i)
+    value = applied(op, {value, input(i)});
   return value;
 }
 
-Value truncate(const Value& a) { return where(a < 0, -floor(-a), floor(a)); }
+Value truncate(const Value& a) {
+  return where(a < 0, -floor(-a), floor(a));
+}
 
-// log(1 + e) for e >= 0: where 1 + e rounds to 1 it is e; elsewhere the rounding of u = 1 + e is undone by e / (u - 1).
+// log(1 + e) for e >= 0: where 1 + e rounds to 1 it is e; elsewhere the rounding of u = 1 + e is
+// undone by e / (u - 1).
 Value log1p(const Value& e) {
   const Value u = e + 1;
   return where(u == 1, e, log(u) * where(u == e, 1, e / (u - 1)));
 }
+
 // exp(x) - 1, by the same trick turned round: (u - 1)·x / log(u) with u = exp(x).
 Value expm1(const Value& x) {
   const Value u = exp(x), minus = u - 1;
   return where(u == 1, x, where(minus == -1, -1, minus * (x / log(u))));
 }
 
-// (e^x - e^-x) / 2 = (m + m/(m + 1)) / 2 with m = e^x - 1, which loses nothing near 0; from 1 on as it is written.
+// (e^x - e^-x) / 2 = (m + m/(m + 1)) / 2 with m = e^x - 1, which loses nothing near 0; from 1 on as
+// it is written.
 Value sinh(const Value& x) {
   const Value m = expm1(x);
   return where(abs(x) < 1, 0.5 * (m + m / (m + 1)), 0.5 * (exp(x) - exp(-x)));
 }
+
 // log(s + sqrt(s² + 1)) of the size s, by way of log1p; where s² would overflow, log(2s).
 Value asinh(const Value& x) {
   const Value s = abs(x), c = min(s, 1e9), square = c * c,
-              size = where(s < 1e9, log1p(c + square / (sqrt(square + 1) + 1)), log(s) + std::numbers::ln2);
+              size = where(s < 1e9, log1p(c + square / (sqrt(square + 1) + 1)),
+                           log(s) + std::numbers::ln2);
   return where(x < 0, -size, where(x == 0, x, size));
 }
+
 Value atanh(const Value& x) {
   const Value s = abs(x), size = 0.5 * log1p((s + s) / (1 - s));
   return where(x < 0, -size, where(x == 0, x, size));
@@ -95,10 +135,12 @@ Value power(const Question& w) {
       return e < 0 ? reciprocal(*result) : result.value_or(1);
     }
   }
-  // exp(y·log|x|) with the sign of an odd whole exponent; a negative base under a broken exponent is NaN by itself.
+  // exp(y·log|x|) with the sign of an odd whole exponent; a negative base under a broken exponent
+  // is NaN by itself.
   const Value y = input(1), size = exp(y * log(abs(x))), half = 0.5 * y;
   const Value whole = floor(y) == y, even = floor(half) == half;
-  const Value negative = where(whole, where(even, size, -size), std::numeric_limits<double>::quiet_NaN());
+  const Value negative =
+      where(whole, where(even, size, -size), std::numeric_limits<double>::quiet_NaN());
   return where(y == 0, 1, where(x < 0, negative, size));
 }
 
@@ -121,7 +163,8 @@ Value clip(const Question& w) {
   return value;
 }
 
-// x·tanh(log(1 + e^x)) = x·t/(t + 2) with t = e^x (e^x + 2); from 20 on the factor is 1 and e^40 still fits fp32.
+// x·tanh(log(1 + e^x)) = x·t/(t + 2) with t = e^x (e^x + 2); from 20 on the factor is 1 and e^40
+// still fits fp32.
 Value mish(const Value& x) {
   const Value n = exp(min(x, 20)), t = n * (n + 2);
   return x * (t / (t + 2));
@@ -130,12 +173,14 @@ Value mish(const Value& x) {
 // To the nearest whole number, of two equally near to the even one.
 Value round(const Value& x) {
   const Value low = floor(x), over = x - low, half = 0.5 * low;
-  return where(over < 0.5, low, where(0.5 < over, low + 1, where(floor(half) == half, low, low + 1)));
+  return where(over < 0.5, low,
+               where(0.5 < over, low + 1, where(floor(half) == half, low, low + 1)));
 }
 
 Value is_infinite(const Node& node, const Value& x) {
   const Value big = std::numeric_limits<double>::infinity();
-  const bool up = node.integer("detect_positive", 1) != 0, down = node.integer("detect_negative", 1) != 0;
+  const bool up = node.integer("detect_positive", 1) != 0,
+             down = node.integer("detect_negative", 1) != 0;
   return up && down ? abs(x) == big : up ? x == big : down ? -x == big : 0;
 }
 
@@ -150,6 +195,7 @@ double magnitude_of(ValueOp op, int arity, const double* x, double v, const doub
   return given >= 0 ? given : others == 0 ? 0 : HUGE_VAL;
 }
 }  // namespace
+
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   const Question w{graph, node};
   const Value x = input(0), y = input(1), z = input(2);
@@ -165,7 +211,8 @@ std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   return all;
 }
 
-void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs, const Column& to) {
+void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs,
+              const Column& to) {
   static thread_local std::vector<double> room;
   room.resize(2 * expression.terms.size() * count);
   std::vector<Column> done;
@@ -174,7 +221,8 @@ void evaluate(const Expression& expression, std::int64_t count, std::span<const 
       done.push_back(inputs[term.input]);
       continue;
     }
-    const Column made = {room.data() + 2 * done.size() * count, room.data() + (2 * done.size() + 1) * count};
+    const Column made = {room.data() + 2 * done.size() * count,
+                         room.data() + (2 * done.size() + 1) * count};
     const int arity = term.kind == Term::Kind::apply ? arity_of(term.op) : 0;
     Column args[3];
     for (int k = 0; k < arity; ++k) args[k] = done[term.args[k]];

@@ -2,13 +2,15 @@
 #include "base/random.h"
 #include "graph/evaluator.h"
 #include "graph/rules.h"
+
 namespace warploom::graph {
 namespace {
 constexpr double kGain = 8;
 constexpr std::int64_t kLeastExtent = 8;  // of an axis worth summing
 
-// Random signs whose sum is no larger than their norm, so that a common factor of all errors counts as others do, and which every type of
-// 16 bits holds, since terms that do not vary along the axis are multiplied by it.
+// Random signs whose sum is no larger than their norm, so that a common factor of all errors counts
+// as others do, and which every type of 16 bits holds, since terms that do not vary along the axis
+// are multiplied by it.
 std::vector<double> random_signs(std::int64_t count, std::uint64_t seed) {
   Random random(seed, "signs");
   const double most = std::min(128.0, std::floor(std::sqrt(static_cast<double>(count))));
@@ -44,7 +46,8 @@ class Projector {
       const Shape& from = graph_.tensor(node.inputs[0]).shape;
       const auto steps = strides_of(from), to = strides_of(shape);
       for (std::size_t i = 0; i < from.size(); ++i)
-        if (from[i] == shape[axis] && steps[i] == to[axis]) return with_one(along(node.inputs[0], i), shape, axis);
+        if (from[i] == shape[axis] && steps[i] == to[axis])
+          return with_one(along(node.inputs[0], i), shape, axis);
     }
     const bool adds = node.op == OpKind::Add || node.op == OpKind::Sub;
     if (!adds && !is_linear(node)) return summed(id, axis);
@@ -60,20 +63,28 @@ class Projector {
         if (adds) inputs[i] = writer_.mul(inputs[i], writer_.scalar(all, inputs[i], "all"), "same");
         continue;
       }
-      const bool whole = found->begin == 0 && found->step == 1 && found->taps == 1 && in.shape[its] == shape[axis];
-      if (!whole || (++varying > 1 && !adds) || (node.op == OpKind::Div && i == 1)) return summed(id, axis);
+      const bool whole =
+          found->begin == 0 && found->step == 1 && found->taps == 1 && in.shape[its] == shape[axis];
+      if (!whole || (++varying > 1 && !adds) || (node.op == OpKind::Div && i == 1))
+        return summed(id, axis);
       inputs[i] = along(inputs[i], its);
     }
     return writer_.make(node.op, std::move(inputs), "projected", node.attributes);
   }
 
-  TensorId with_one(TensorId id, Shape shape, std::size_t axis) { return shape[axis] = 1, writer_.reshape(id, shape, "kept"); }
-  // In each input, where the others stand still. A cast rounds what is summed, which is less than the sum of what it rounded.
+  TensorId with_one(TensorId id, Shape shape, std::size_t axis) {
+    return shape[axis] = 1, writer_.reshape(id, shape, "kept");
+  }
+
+  // In each input, where the others stand still. A cast rounds what is summed, which is less than
+  // the sum of what it rounded.
   bool is_linear(const Node& node) const {
-    constexpr std::array kLinear = {OpKind::MatMul, OpKind::Mul, OpKind::Div, OpKind::Neg, OpKind::Transpose};
+    constexpr std::array kLinear = {OpKind::MatMul, OpKind::Mul, OpKind::Div, OpKind::Neg,
+                                    OpKind::Transpose};
     if (node.op == OpKind::Conv) return node.integer("group", 1) == 1;
     if (node.op != OpKind::Cast) return contains(kLinear, node.op);
-    return is_wide_float(graph_.tensor(node.outputs[0]).dtype) && is_float(graph_.tensor(node.inputs[0]).dtype);
+    return is_wide_float(graph_.tensor(node.outputs[0]).dtype) &&
+           is_float(graph_.tensor(node.inputs[0]).dtype);
   }
 
   // The sum itself: a product with the signs, which reads what it sums in place.
@@ -82,10 +93,13 @@ class Projector {
     const Dtype dtype = graph_.tensor(id).dtype;
     sound_ &= is_wide_float(dtype) && element_count(shape) > 0;
     if (!sound_) return id;
-    const std::int64_t extent = shape[axis], after = strides_of(shape)[axis], before = element_count(shape) / (extent * after);
+    const std::int64_t extent = shape[axis], after = strides_of(shape)[axis],
+                       before = element_count(shape) / (extent * after);
     const bool rows = after == 1;
-    const TensorId signs = writer_.constant(dtype, rows ? Shape{extent, 1} : Shape{1, extent}, signs_, "signs");
-    const TensorId parts = writer_.reshape(id, rows ? Shape{before, extent} : Shape{before, extent, after}, "parts");
+    const TensorId signs =
+        writer_.constant(dtype, rows ? Shape{extent, 1} : Shape{1, extent}, signs_, "signs");
+    const TensorId parts =
+        writer_.reshape(id, rows ? Shape{before, extent} : Shape{before, extent, after}, "parts");
     const std::vector<TensorId> factors = {rows ? parts : signs, rows ? signs : parts};
     return with_one(writer_.make(OpKind::MatMul, factors, "sum"), shape, axis);
   }
@@ -98,6 +112,7 @@ class Projector {
   bool sound_ = true;
 };
 }  // namespace
+
 std::optional<Projection> project(const Graph& given, int output, std::uint64_t seed) {
   const Result<Graph> primitive = decompose(given);
   if (!primitive) return std::nullopt;
@@ -108,7 +123,8 @@ std::optional<Projection> project(const Graph& given, int output, std::uint64_t 
   double least = evaluation_cost(*primitive, id) / kGain;
   for (std::size_t axis = shape.size(); axis-- > 0;) {
     if (shape[axis] < kLeastExtent) continue;
-    Projection made{*primitive, 1, shape[axis], strides_of(shape)[axis], random_signs(shape[axis], seed)};
+    Projection made{*primitive, 1, shape[axis], strides_of(shape)[axis],
+                    random_signs(shape[axis], seed)};
     made.before = element_count(shape) / (made.extent * made.after);
     if (!Projector(made.graph, made.signs).run(id, axis)) continue;
     made.cost = evaluation_cost(made.graph, made.graph.outputs[0]);

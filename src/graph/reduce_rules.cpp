@@ -1,23 +1,31 @@
-// Rules of what reduces: whole axes, windows, convolutions; and what composites that stand on them share with these.
+// Rules of what reduces: whole axes, windows, convolutions; and what composites that stand on them
+// share with these.
 #include "graph/rules.h"
+
 namespace warploom::graph {
 namespace {
 constexpr std::int64_t kMaxTaps = std::int64_t{1} << 24, kMaxStep = std::int64_t{1} << 31;
 
-std::string auto_pad(const Question& q) { return q.node.attribute<std::string>("auto_pad", "NOTSET"); }
+std::string auto_pad(const Question& q) {
+  return q.node.attribute<std::string>("auto_pad", "NOTSET");
+}
 
 // One entry a spatial axis, each of at least `least`; `otherwise` where the model says nothing.
-Result<List> spatial(const Question& q, std::string_view name, std::size_t count, std::int64_t least, std::int64_t otherwise) {
+Result<List> spatial(const Question& q, std::string_view name, std::size_t count,
+                     std::int64_t least, std::int64_t otherwise) {
   if (!q.node.attributes.contains(std::string(name))) return List(count, otherwise);
   const List values = q.node.integers(name);
-  const bool fit = std::ranges::all_of(values, [&](std::int64_t v) { return v >= least && v <= kMaxStep; });
+  const bool fit =
+      std::ranges::all_of(values, [&](std::int64_t v) { return v >= least && v <= kMaxStep; });
   if (values.size() != count || !fit)
     return q.error(kAttribute, fmt::format("{} does not fit the spatial axes", name),
                    fmt::format("{} entries of {} or more", count, least), values);
   return values;
 }
 
-bool convolves(const Question& q) { return q.node.op == OpKind::Conv || q.node.op == OpKind::ConvTranspose; }
+bool convolves(const Question& q) {
+  return q.node.op == OpKind::Conv || q.node.op == OpKind::ConvTranspose;
+}
 
 // Size, strides and dilations; as `before` and `after` what the model says of pads.
 Result<WindowSpec> declared_window(const Question& q) {
@@ -29,7 +37,8 @@ Result<WindowSpec> declared_window(const Question& q) {
   if (convolves(q)) {
     spec.kernel = entries(q.in(1).shape, 2);
     if (has_kernel && q.node.integers("kernel_shape") != spec.kernel)
-      return q.error(kAttribute, "kernel_shape differs from the weights", spec.kernel, q.node.integers("kernel_shape"));
+      return q.error(kAttribute, "kernel_shape differs from the weights", spec.kernel,
+                     q.node.integers("kernel_shape"));
   } else if (!has_kernel) {
     return q.error(kAttribute, "the window's size is missing", "attribute kernel_shape", "nothing");
   } else {
@@ -39,7 +48,8 @@ Result<WindowSpec> declared_window(const Question& q) {
   for (std::int64_t size : spec.kernel) {
     if (size < 1) return q.error(kShape, "a window is empty", "sizes of 1 or more", spec.kernel);
     if (size > kMaxTaps / taps)
-      return q.error(ErrorCode::kOnnxTooLarge, "a window is too large", "at most 2^24 elements", spec.kernel);
+      return q.error(ErrorCode::kOnnxTooLarge, "a window is too large", "at most 2^24 elements",
+                     spec.kernel);
     taps *= size;
   }
   WARPLOOM_TRY(spec.strides, spatial(q, "strides", count, 1, 1));
@@ -52,22 +62,29 @@ Result<WindowSpec> declared_window(const Question& q) {
 }
 
 Answer windows(const Question& q, const WindowSpec& spec, std::int64_t channels) {
-  Answer answer{q.in(0).dtype, chained({q.in(0).shape[0], channels}, spec.size), {Access(2 + spec.size.size())}};
+  Answer answer{q.in(0).dtype,
+                chained({q.in(0).shape[0], channels}, spec.size),
+                {Access(2 + spec.size.size())}};
   Access& access = *answer.reads[0];
   access[0].axis = 0;
   for (std::size_t i = 0; i < spec.size.size(); ++i)
-    access[i + 2] = {static_cast<int>(i + 2), -spec.before[i], spec.strides[i], spec.kernel[i], spec.dilations[i]};
+    access[i + 2] = {static_cast<int>(i + 2), -spec.before[i], spec.strides[i], spec.kernel[i],
+                     spec.dilations[i]};
   return answer;
 }
 }  // namespace
+
 bool is_zero(const Tensor& tensor) {
-  return tensor.constant && std::ranges::all_of(*tensor.constant, [](std::byte byte) { return byte == std::byte{0}; });
+  return tensor.constant &&
+         std::ranges::all_of(*tensor.constant, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
   if (!q.has(i) || q.in(i).shape == Shape{size}) return ok();
-  if (convolves(q) && is_zero(q.in(i))) return ok();  // exporters write zeros of other shapes for no bias
-  return q.error(kShape, fmt::format("input {} does not fit the channels", i), Shape{size}, q.in(i).shape);
+  if (convolves(q) && is_zero(q.in(i)))
+    return ok();  // exporters write zeros of other shapes for no bias
+  return q.error(kShape, fmt::format("input {} does not fit the channels", i), Shape{size},
+                 q.in(i).shape);
 }
 
 Status check_weights(const Question& q) {  // [M,C/g,..], turned round [C,M/g,..]
@@ -75,13 +92,15 @@ Status check_weights(const Question& q) {  // [M,C/g,..], turned round [C,M/g,..
   const Shape &in = q.in(0).shape, &weights = q.in(1).shape;
   const bool turned = q.node.op == OpKind::ConvTranspose;
   if (in.size() < 3 || weights.size() != in.size())
-    return q.error(kShape, "the weights have not as many axes as the input", "3 axes or more, as many each",
-                   to_text(in) + " and " + to_text(weights));
+    return q.error(kShape, "the weights have not as many axes as the input",
+                   "3 axes or more, as many each", to_text(in) + " and " + to_text(weights));
   const std::int64_t groups = q.node.integer("group", 1), channels = turned ? in[1] : weights[0];
   if (groups < 1 || channels % groups != 0 ||
       (turned ? weights[0] != in[1] : in[1] % groups != 0 || in[1] / groups != weights[1]))
     return q.error(kShape, "the channels of input and weights do not fit",
-                   turned ? fmt::format("[{},M/{},..]", in[1], groups) : fmt::format("[M,{}/{},..]", in[1], groups), weights);
+                   turned ? fmt::format("[{},M/{},..]", in[1], groups)
+                          : fmt::format("[M,{}/{},..]", in[1], groups),
+                   weights);
   return check_vector(q, 2, turned ? weights[1] * groups : weights[0]);
 }
 
@@ -90,15 +109,18 @@ Result<WindowSpec> window_spec(const Question& q) {
   const Shape& in = q.in(0).shape;
   const std::string automatic = auto_pad(q);
   for (std::size_t i = 0; i < spec.kernel.size(); ++i) {
-    const std::int64_t size = in[i + 2], stride = spec.strides[i], reach = (spec.kernel[i] - 1) * spec.dilations[i] + 1;
+    const std::int64_t size = in[i + 2], stride = spec.strides[i],
+                       reach = (spec.kernel[i] - 1) * spec.dilations[i] + 1;
     std::int64_t &before = spec.before[i], &after = spec.after[i];
     if (automatic.starts_with("SAME")) {
-      const std::int64_t total = std::max<std::int64_t>((ceil_div(size, stride) - 1) * stride + reach - size, 0);
+      const std::int64_t total =
+          std::max<std::int64_t>((ceil_div(size, stride) - 1) * stride + reach - size, 0);
       before = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
       after = total - before;
     }
     const std::int64_t room = size + before + after - reach;
-    if (room < 0) return q.error(kShape, "a window is larger than what it slides over", in, spec.kernel);
+    if (room < 0)
+      return q.error(kShape, "a window is larger than what it slides over", in, spec.kernel);
     std::int64_t made = room / stride + 1;
     spec.counted.push_back(after);
     if (q.node.integer("ceil_mode") != 0 && room % stride != 0 && made * stride < size + before) {
@@ -114,7 +136,8 @@ Result<WindowSpec> transposed_spec(const Question& q) {
   WARPLOOM_TRY(WindowSpec spec, declared_window(q));
   const Shape& in = q.in(0).shape;
   const std::size_t count = spec.kernel.size();
-  const bool asked = q.node.attributes.contains("output_shape"), same = auto_pad(q).starts_with("SAME");
+  const bool asked = q.node.attributes.contains("output_shape"),
+             same = auto_pad(q).starts_with("SAME");
   WARPLOOM_TRY(const List wanted, spatial(q, "output_shape", count, 1, 1));
   WARPLOOM_TRY(const List added, spatial(q, "output_padding", count, 0, 0));
   for (std::size_t i = 0; i < count; ++i) {
@@ -128,7 +151,8 @@ Result<WindowSpec> transposed_spec(const Question& q) {
     }
     spec.size.push_back(whole - before - after);
     if (spec.size.back() < 1 || in[i + 2] < 1)
-      return q.error(kShape, "nothing is left of a transposed convolution", "sizes of 1 or more", spec.size);
+      return q.error(kShape, "nothing is left of a transposed convolution", "sizes of 1 or more",
+                     spec.size);
     before = reach - before;
     after = reach + added[i] - after;
   }
@@ -150,16 +174,19 @@ Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
   WARPLOOM_TRY(const List over, axes(q, wanted, rank));
   return over.empty() && q.node.integer("noop_with_empty_axes") == 0 ? span(0, rank) : over;
 }
+
 namespace rules {
 Result<Answer> reduce(const Question& q) {
-  WARPLOOM_CHECK(check_number(q, 0, false, q.node.op == OpKind::ReduceMax || q.node.op == OpKind::ReduceMin));
+  WARPLOOM_CHECK(
+      check_number(q, 0, false, q.node.op == OpKind::ReduceMax || q.node.op == OpKind::ReduceMin));
   WARPLOOM_TRY(const List over, reduced_axes(q));
   Answer answer{q.in(0).dtype, {}};
   Access access(q.in(0).shape.size());
   for (std::size_t i = 0; i < access.size(); ++i) {
     const bool gone = std::ranges::binary_search(over, static_cast<std::int64_t>(i));
     if (!gone) access[i].axis = static_cast<int>(answer.shape.size());
-    if (!gone || q.node.integer("keepdims", 1) != 0) answer.shape.push_back(gone ? 1 : q.in(0).shape[i]);
+    if (!gone || q.node.integer("keepdims", 1) != 0)
+      answer.shape.push_back(gone ? 1 : q.in(0).shape[i]);
   }
   answer.reads = {access};
   return answer;

@@ -1,8 +1,15 @@
 #include "graph/reference.h"
 #include "graph/evaluator.h"
+
 namespace warploom::graph {
-Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
-std::int64_t volume(const Box& box) { return element_count(box.size); }
+Box whole(const Shape& shape) {
+  return {Shape(shape.size(), 0), shape};
+}
+
+std::int64_t volume(const Box& box) {
+  return element_count(box.size);
+}
+
 Box reshaped(const Box& box, const Shape& from, const Shape& to) {
   if (volume(box) == 0) return {Shape(to.size(), 0), Shape(to.size(), 0)};
   std::int64_t low = 0, high = 0;
@@ -19,17 +26,22 @@ Box reshaped(const Box& box, const Shape& from, const Shape& to) {
   }
   return held;
 }
+
 Box reach(const Access& access, const Shape& in, const Box& out) {
   Box box = whole(in);
   for (std::size_t i = 0; i < in.size(); ++i) {
     const AxisSource& source = access[i];
     if (source.axis == AxisSource::kWhole) continue;
-    const std::int64_t count = out.size[source.axis], first = source.begin + out.begin[source.axis] * source.step;
+    const std::int64_t count = out.size[source.axis],
+                       first = source.begin + out.begin[source.axis] * source.step;
     box.begin[i] = std::min(first, first + (count - 1) * source.step);
-    box.size[i] = count == 0 ? 0 : (count - 1) * std::abs(source.step) + (source.taps - 1) * source.dilation + 1;
+    box.size[i] =
+        count == 0 ? 0
+                   : (count - 1) * std::abs(source.step) + (source.taps - 1) * source.dilation + 1;
   }
   return box;
 }
+
 Box inside(Box box, const Shape& in) {
   for (std::size_t i = 0; i < in.size(); ++i) {
     const std::int64_t end = std::min(box.begin[i] + box.size[i], in[i]);
@@ -38,6 +50,7 @@ Box inside(Box box, const Shape& in) {
   }
   return box;
 }
+
 namespace {
 Box hull(const Box& a, const Box& b) {
   if (volume(a) == 0) return b;
@@ -50,15 +63,18 @@ Box hull(const Box& a, const Box& b) {
   return box;
 }
 
-// The boxes, in order, that make up rows [begin, end) where a row is one index of the leading `axes` axes taken together.
-std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t begin, std::int64_t end) {
+// The boxes, in order, that make up rows [begin, end) where a row is one index of the leading
+// `axes` axes taken together.
+std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t begin,
+                           std::int64_t end) {
   std::vector<Box> boxes;
   const Shape leading = entries(shape, 0, axes);
   for (std::int64_t row = begin; row < end;) {
     // As many axes as begin at 0 here and fit whole, then a range of the next one out.
     std::size_t axis = axes;
     std::int64_t inner = 1;
-    while (axis > 1 && row % (inner * shape[axis - 1]) == 0 && row + inner * shape[axis - 1] <= end) inner *= shape[--axis];
+    while (axis > 1 && row % (inner * shape[axis - 1]) == 0 && row + inner * shape[axis - 1] <= end)
+      inner *= shape[--axis];
     const Shape at = coordinates_of(leading, row);
     Box box = whole(shape);
     for (std::size_t i = 0; i < axis; ++i) {
@@ -71,7 +87,8 @@ std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t be
   return boxes;
 }
 
-// What one demand costs: multiplications, exponentials and such; moving elements and reading inputs is free.
+// What one demand costs: multiplications, exponentials and such; moving elements and reading inputs
+// is free.
 double cost_of(const Graph& graph, const Demand& demand) {
   double cost = 0;
   for (const Node& node : graph.nodes) {
@@ -79,13 +96,17 @@ double cost_of(const Graph& graph, const Demand& demand) {
     if (!box || graph.tensor(node.outputs[0]).constant) continue;
     const OpClass kind = class_of(node.op);
     // A scan goes over its whole lines for any part of them: as many elements as it reads.
-    const auto count = static_cast<double>(volume(kind == OpClass::scan ? *demand[node.inputs[0]] : *box));
-    cost += only_moves(kind) ? 0 : count * (kind == OpClass::scan ? 1 : static_cast<double>(terms_of(graph, node)));
+    const auto count =
+        static_cast<double>(volume(kind == OpClass::scan ? *demand[node.inputs[0]] : *box));
+    cost += only_moves(kind)
+                ? 0
+                : count * (kind == OpClass::scan ? 1 : static_cast<double>(terms_of(graph, node)));
   }
   return cost;
 }
 
-// What the reference evaluates: the graph itself where it is primitive, else its decomposition, held in `made`.
+// What the reference evaluates: the graph itself where it is primitive, else its decomposition,
+// held in `made`.
 Result<const Graph*> primitive(const Graph& graph, Graph& made) {
   if (is_primitive(graph)) return &graph;
   WARPLOOM_TRY(made, decompose(graph));
@@ -106,7 +127,8 @@ Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
       const bool view = class_of(node->op) == OpClass::view && i == 0;
       if (!access && !view) continue;
       const Shape& in = q.in(i).shape;
-      const Box box = view ? reshaped(*wanted, q.out(), in) : inside(reach(*access, in, *wanted), in);
+      const Box box =
+          view ? reshaped(*wanted, q.out(), in) : inside(reach(*access, in, *wanted), in);
       auto& slot = demand[node->inputs[i]];
       slot = slot ? hull(*slot, box) : box;
     }
@@ -118,7 +140,8 @@ Rows cut(const Graph& graph, int output) {  // of a primitive graph
   const TensorId id = graph.outputs[output];
   const Shape& shape = graph.tensor(id).shape;
   const auto rows_over = [&](std::size_t axes) {
-    return Rows{element_count(entries(shape, 0, axes)), element_count(entries(shape, axes)), true, axes};
+    return Rows{element_count(entries(shape, 0, axes)), element_count(entries(shape, axes)), true,
+                axes};
   };
   if (shape.empty()) return rows_over(0);
   const double full = evaluation_cost(graph, id);
@@ -127,7 +150,8 @@ Rows cut(const Graph& graph, int output) {  // of a primitive graph
     if (rows.count == 0) return rows;
     double dearest = 0;
     for (std::int64_t row : {std::int64_t{0}, rows.count / 2, rows.count - 1})
-      dearest = std::max(dearest, cost_of(graph, demand_for(graph, id, row_boxes(shape, axes, row, row + 1)[0])));
+      dearest = std::max(
+          dearest, cost_of(graph, demand_for(graph, id, row_boxes(shape, axes, row, row + 1)[0])));
     if (dearest * static_cast<double>(rows.count) <= 1.5 * full) return rows;
   }
   Rows rows = rows_over(1);
@@ -135,6 +159,7 @@ Rows cut(const Graph& graph, int output) {  // of a primitive graph
   return rows;
 }
 }  // namespace
+
 double evaluation_cost(const Graph& graph, TensorId id) {
   return cost_of(graph, demand_for(graph, id, whole(graph.tensor(id).shape)));
 }
@@ -146,40 +171,48 @@ Rows rows_of(const Graph& graph, int output) {
   return {1, element_count(graph.tensor(id).shape)};  // evaluation says what is wrong
 }
 
-Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, Means means) {
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
+                                                  Means means) {
   means.magnitudes = false;
   std::vector<std::vector<double>> outputs(graph.outputs.size());
   Graph made;
   WARPLOOM_TRY(const Graph* const held, primitive(graph, made));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const int output = static_cast<int>(i);
-    WARPLOOM_TRY(ValueAndMagnitude all, evaluate_magnitude_rows(*held, inputs, output, 0, rows_of(*held, output).count, means));
+    WARPLOOM_TRY(
+        ValueAndMagnitude all,
+        evaluate_magnitude_rows(*held, inputs, output, 0, rows_of(*held, output).count, means));
     outputs[i] = std::move(all.value);
   }
   return outputs;
 }
 
-Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& given, std::span<const Bytes> inputs, int output,
-                                                  std::int64_t begin, std::int64_t end, const Means& means) {
-  const auto fits = [&](Bytes bytes, TensorId id) { return std::ssize(bytes) == byte_count(given.tensor(id)); };
+Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& given, std::span<const Bytes> inputs,
+                                                  int output, std::int64_t begin, std::int64_t end,
+                                                  const Means& means) {
+  const auto fits = [&](Bytes bytes, TensorId id) {
+    return std::ssize(bytes) == byte_count(given.tensor(id));
+  };
   if (!std::ranges::equal(inputs, given.inputs, fits))
-    return fail({ErrorCode::kInternal, "the reference is given other inputs than the graph's", given.name});
+    return fail(
+        {ErrorCode::kInternal, "the reference is given other inputs than the graph's", given.name});
   Graph made;
   WARPLOOM_TRY(const Graph* const held, primitive(given, made));
   const Graph& graph = *held;
   const TensorId id = graph.outputs[output];
   const Rows rows = cut(graph, output);
   if (begin < 0 || end > rows.count || begin > end)
-    return fail({ErrorCode::kInternal, "rows outside the output", graph.name, fmt::format("0 to {}", rows.count),
-                 fmt::format("{} to {}", begin, end)});
+    return fail({ErrorCode::kInternal, "rows outside the output", graph.name,
+                 fmt::format("0 to {}", rows.count), fmt::format("{} to {}", begin, end)});
   ValueAndMagnitude result;
   try {
     for (const Box& box : row_boxes(graph.tensor(id).shape, rows.axes, begin, end))
-      if (volume(box) > 0) WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, means, result));
+      if (volume(box) > 0)
+        WARPLOOM_CHECK(compute(graph, inputs, demand_for(graph, id, box), id, box, means, result));
     return result;
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {}
-  return fail(
-      {ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "", "evaluate fewer rows at a time"});
+  return fail({ErrorCode::kOutOfMemory, "the reference does not fit in memory", graph.name, "", "",
+               "evaluate fewer rows at a time"});
 }
 }  // namespace warploom::graph

@@ -1,60 +1,74 @@
-// The FP64 reference: what a graph's outputs are, so that everything else can be checked against it.
+// The FP64 reference: what a graph's outputs are, so that everything else can be checked against
+// it.
 //
-// What is evaluated is the decomposed graph (graph.h); many calls for one graph had better pass that. Inputs are packed bytes in
-// their own element types, in the graph's order; outputs are doubles. All in between is FP64 and rounded nowhere, except that
-// Cast rounds to its target (that is its meaning) and that integers wrap as their type does.
+// What is evaluated is the decomposed graph (graph.h); many calls for one graph had better pass
+// that. Inputs are packed bytes in their own element types, in the graph's order; outputs are
+// doubles. All in between is FP64 and rounded nowhere, except that Cast rounds to its target (that
+// is its meaning) and that integers wrap as their type does.
 //
-// Rows. A whole output can be too large to hold in FP64 (a 13 GB softmax) or to compute (a big matmul), so rows_of() cuts it into
-// equal rows over as many leading axes as the graph allows: [16,1024,768] from a MatMul is 16384 rows of 768 elements; a Softmax
-// over the middle axis of it is 16 rows of 1024·768. evaluate_magnitude_rows() is right for every graph; where rows are not
-// independent (x·(y·z): each row needs all of y·z) it repeats work and evaluate() is the better call. Inputs are read in place;
-// only what the rows need is ever expanded to doubles.
+// Rows. A whole output can be too large to hold in FP64 (a 13 GB softmax) or to compute (a big
+// matmul), so rows_of() cuts it into equal rows over as many leading axes as the graph allows:
+// [16,1024,768] from a MatMul is 16384 rows of 768 elements; a Softmax over the middle axis of it
+// is 16 rows of 1024·768. evaluate_magnitude_rows() is right for every graph; where rows are not
+// independent (x·(y·z): each row needs all of y·z) it repeats work and evaluate() is the better
+// call. Inputs are read in place; only what the rows need is ever expanded to doubles.
 //
-// Magnitude. Next to a value v, evaluate_magnitude_rows() gives E, a bound of the first order on how far rounding can move it:
-// plain evaluation in a type of unit roundoff u errs by at most about c·u·E, where c grows with the length of the sums (1 for one
-// operation; k for k terms in sequence, log2 k in a tree); where numbers underflow, the smallest normal one is added:
+// Magnitude. Next to a value v, evaluate_magnitude_rows() gives E, a bound of the first order on
+// how far rounding can move it: plain evaluation in a type of unit roundoff u errs by at most about
+// c·u·E, where c grows with the length of the sums (1 for one operation; k for k terms in sequence,
+// log2 k in a tree); where numbers underflow, the smallest normal one is added:
 //   inputs and constants   E = 0 (they are given)
 //   MatMul, Conv           E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
-//   ReduceSum, SumPool     E = Σ(|x| + E_x); of maxima and minima the largest E_x; of a product, as of its multiplications in sequence
-//   CumSum                 E of an element = Σ(|x| + E_x) of those that it sums
-//   each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on the steps of pointwise.h; of an infinite
-//                          value that of the infinite arguments, none if they are given: a mask of -inf does not move
+//   ReduceSum, SumPool     E = Σ(|x| + E_x); of maxima and minima the largest E_x; of a product, as
+//   of its multiplications in sequence CumSum                 E of an element = Σ(|x| + E_x) of
+//   those that it sums each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on
+//   the steps of pointwise.h; of an infinite
+//                          value that of the infinite arguments, none if they are given: a mask of
+//                          -inf does not move
 //   views and movement     E moves with the element
 #pragma once
 #include <span>
 #include "graph/graph.h"
+
 namespace warploom::graph {
 using Bytes = std::span<const std::byte>;
 
-// FP64 matrix products of operands in any element type, lying anyhow: c[b] += a[b]·bb[b], and the same of absolute values. The
-// reference spends nearly all of its time on them, so that a faster machine may take them over.
-struct Operand {  // a line is a row of a or a column of b, depth runs along k; an element is at lines[i] + depths[k]
+// FP64 matrix products of operands in any element type, lying anyhow: c[b] += a[b]·bb[b], and the
+// same of absolute values. The reference spends nearly all of its time on them, so that a faster
+// machine may take them over.
+struct Operand {  // a line is a row of a or a column of b, depth runs along k; an element is at
+                  // lines[i] + depths[k]
   const void* data;
   Dtype dtype;
   const std::int64_t *lines, *depths;
 };
+
 struct Offsets {  // of one product of a batch, in elements
   std::int64_t a, b, c;
 };
+
 struct Product {
   Operand a, b;
   std::int64_t m, n, k;
   std::vector<Offsets> batch = {};
 };
 
-// Adds a·b to `value` and |a|·|b| to `magnitude`, row-major with rows of n elements, where they are not null; or leaves them as they
-// are, and says false.
+// Adds a·b to `value` and |a|·|b| to `magnitude`, row-major with rows of n elements, where they are
+// not null; or leaves them as they are, and says false.
 using ProductEngine = std::function<bool(const Product& product, double* value, double* magnitude)>;
 
 struct Means {  // to evaluate with
+
   Means(int own = 0) : threads(own) {}
+
   int threads;             // 0: one a core
   ProductEngine products;  // asked first, where there is one
   bool magnitudes = true;  // beside the values
 };
 
-// By the engine or else here: blocked, packed into panels for the widest vectors the processor has, on several threads. Every element
-// is summed in the same order whatever the number of threads: blocks of 256 along k, in sequence.
+// By the engine or else here: blocked, packed into panels for the widest vectors the processor has,
+// on several threads. Every element is summed in the same order whatever the number of threads:
+// blocks of 256 along k, in sequence.
 void multiply_add(const Product& product, double* value, double* magnitude, const Means& means);
 
 struct Rows {
@@ -68,13 +82,17 @@ struct Rows {
 Rows rows_of(const Graph& graph, int output = 0);
 
 // Every output whole. `inputs[i]` holds the bytes of graph.inputs[i].
-Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs, Means means = {});
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
+                                                  Means means = {});
 
 struct ValueAndMagnitude {
   std::vector<double> value, magnitude;
   bool overflowed = false;  // a number on the way here is larger than its tensor's type holds
 };
-// Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles; of magnitudes none where they are not wanted.
-Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs, int output,
-                                                  std::int64_t begin, std::int64_t end, const Means& means = {});
+
+// Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles; of magnitudes none
+// where they are not wanted.
+Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs,
+                                                  int output, std::int64_t begin, std::int64_t end,
+                                                  const Means& means = {});
 }  // namespace warploom::graph

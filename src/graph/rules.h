@@ -3,40 +3,54 @@
 #include <functional>
 #include <set>
 #include "graph/operators.h"
+
 namespace warploom::graph {
 using Id = TensorId;
 using List = std::vector<std::int64_t>;
-inline constexpr ErrorCode kType = ErrorCode::kOnnxType, kShape = ErrorCode::kOnnxShape, kAttribute = ErrorCode::kOnnxAttribute;
+inline constexpr ErrorCode kType = ErrorCode::kOnnxType, kShape = ErrorCode::kOnnxShape,
+                           kAttribute = ErrorCode::kOnnxAttribute;
+
 inline auto type_error(const Question& q, Words expected, Words found) {
-  return q.error(kType, "an input's element type does not fit the operator", std::move(expected), std::move(found));
+  return q.error(kType, "an input's element type does not fit the operator", std::move(expected),
+                 std::move(found));
 }
 
-inline bool is_wide_float(Dtype dtype) { return is_float(dtype) && bits_of(dtype) >= 16; }
+inline bool is_wide_float(Dtype dtype) {
+  return is_float(dtype) && bits_of(dtype) >= 16;
+}
+
 // An input to calculate with: of 16 bits or more if floating-point; booleans only where `booleans`.
-Status check_number(const Question& q, std::size_t i, bool floats_only = false, bool booleans = false);
+Status check_number(const Question& q, std::size_t i, bool floats_only = false,
+                    bool booleans = false);
 // Every input of one such type.
 Status same_type(const Question& q, bool floats_only, bool booleans = false);
 
-// How an input of shape `in` is read that broadcasting aligns at the last axes of an output of `rank` axes.
+// How an input of shape `in` is read that broadcasting aligns at the last axes of an output of
+// `rank` axes.
 Access aligned(const Shape& in, std::size_t rank);
 // Axis i of the input is axis i of the output.
 Access same_axes(std::size_t rank);
 
 // An input that must be a constant list of integers, because the output's shape depends on it.
-Result<List> list(const Question& q, std::size_t i, std::string_view what, std::size_t most = kMaxRank);
+Result<List> list(const Question& q, std::size_t i, std::string_view what,
+                  std::size_t most = kMaxRank);
 
 // The attribute axis, counted from the front.
 inline Result<std::size_t> checked_axis(const Question& q) {
-  WARPLOOM_TRY(const int axis, normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
+  WARPLOOM_TRY(const int axis,
+               normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
   return static_cast<std::size_t>(axis);
 }
+
 // Distinct normalised axes, ascending.
 Result<List> axes(const Question& q, const List& wanted, std::size_t rank);
-Status check_vector(const Question& q, std::size_t i, std::int64_t size);  // an input of so many elements, if it is there
-Status check_indices(const Question& q);                                   // the second input, of whole numbers
-Status check_weights(const Question& q);                                   // a convolution's, and its bias
+Status check_vector(const Question& q, std::size_t i,
+                    std::int64_t size);   // an input of so many elements, if it is there
+Status check_indices(const Question& q);  // the second input, of whole numbers
+Status check_weights(const Question& q);  // a convolution's, and its bias
 
-// Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and is folded where it is known.
+// Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and
+// is folded where it is known.
 class Writer : public Question {
  public:
   // `dry`: for the types and shapes of the outputs alone. Nothing is folded and tables stay empty.
@@ -53,26 +67,39 @@ class Writer : public Question {
   Result<Outputs> run();
 
   const Shape& shape(Id id) const { return graph_.tensor(id).shape; }
+
   std::size_t rank(Id id) const { return shape(id).size(); }
+
   Dtype dtype(Id id) const { return graph_.tensor(id).dtype; }
+
   bool dry() const { return dry_; }
+
   const Status& status() const { return status_; }
 
   Id raw(std::size_t i) const { return has(i) ? node.inputs[i] : kAbsent; }
+
   // An input in the type that it is computed in: f32 for 16 bits.
   Id wide(std::size_t i);
-  Id make(OpKind op, std::vector<Id> inputs, std::string_view what, std::map<std::string, Attribute> attributes = {});
+  Id make(OpKind op, std::vector<Id> inputs, std::string_view what,
+          std::map<std::string, Attribute> attributes = {});
 
   Id constant(Dtype type, Shape shape, const std::vector<double>& values, std::string_view what);
-  Id scalar(double value, Id like, std::string_view what) { return constant(dtype(like), {}, {value}, what); }
+
+  Id scalar(double value, Id like, std::string_view what) {
+    return constant(dtype(like), {}, {value}, what);
+  }
+
   Id list(const List& values, std::string_view what) {
     return constant(Dtype::i64, {std::ssize(values)}, {values.begin(), values.end()}, what);
   }
+
   // The constant whose element of flat index i is value(i).
-  template <class Value> Id table(Dtype type, const Shape& shape, std::string_view what, const Value& value) {
+  template <class Value>
+  Id table(Dtype type, const Shape& shape, std::string_view what, const Value& value) {
     if (dry_) return graph_.add_tensor({{fresh(what), type, shape}, std::nullopt});
     std::vector<double> values(element_count(shape));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(value(static_cast<std::int64_t>(i)));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<double>(value(static_cast<std::int64_t>(i)));
     return constant(type, shape, values, what);
   }
 
@@ -80,13 +107,19 @@ class Writer : public Question {
   Id reshape(Id x, const Shape& to, std::string_view what);
   // By so much before and behind each axis, less than 0 crops; `zero` is what is put there.
   Id pad(Id x, const List& before, const List& after, Id zero, std::string_view what);
+
   Id reduce(OpKind op, Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1) {
     return axes.empty() ? x : make(op, {x}, what, {{"axes", axes}, {"keepdims", keepdims}});
   }
+
   std::int64_t keepdims() const { return node.integer("keepdims", 1); }
+
   Id add(Id a, Id b, std::string_view what) { return make(OpKind::Add, {a, b}, what); }
+
   Id sub(Id a, Id b, std::string_view what) { return make(OpKind::Sub, {a, b}, what); }
+
   Id mul(Id a, Id b, std::string_view what) { return make(OpKind::Mul, {a, b}, what); }
+
   // Over `axes`, which stay as 1 or go.
   Id mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1);
   // [C] as [C,1,..], which broadcasting puts along axis 1 of `rank` axes.
@@ -107,14 +140,19 @@ class Writer : public Question {
 // What stands in the place of a node: the outputs of what was written.
 using Replacement = std::function<Rewrite>;
 // The graph with `rule` applied to every node that does not stay, simplified.
-Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays, const Replacement& rule);
+Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays,
+                        const Replacement& rule);
 
 inline List span(std::size_t begin, std::size_t end) {
   List axes(end - std::min(begin, end));
   std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(begin));
   return axes;
 }
-inline List with(List list, std::size_t at, std::int64_t value) { return list[at] = value, list; }
+
+inline List with(List list, std::size_t at, std::int64_t value) {
+  return list[at] = value, list;
+}
+
 inline List chained(List first, const List& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;

@@ -1,9 +1,13 @@
-// Rules of contractions and elementwise operators; view_rules.cpp has those that move elements, reduce_rules.cpp those that reduce.
+// Rules of contractions and elementwise operators; view_rules.cpp has those that move elements,
+// reduce_rules.cpp those that reduce.
 #include "graph/rules.h"
+
 namespace warploom::graph {
 Status check_number(const Question& q, std::size_t i, bool floats_only, bool booleans) {
   const Dtype dtype = q.in(i).dtype;
-  if (is_float(dtype) ? is_wide_float(dtype) : !floats_only && (booleans || dtype != Dtype::boolean)) return ok();
+  if (is_float(dtype) ? is_wide_float(dtype)
+                      : !floats_only && (booleans || dtype != Dtype::boolean))
+    return ok();
   return type_error(q, floats_only ? "f64, f32, bf16 or f16" : "a number", dtype);
 }
 
@@ -22,35 +26,46 @@ Access aligned(const Shape& in, std::size_t rank) {
     if (in[i] != 1) access[i].axis = static_cast<int>(rank - in.size() + i);
   return access;
 }
+
 namespace {
 // Every input aligned.
 Answer elementwise(const Question& q, Dtype dtype, const Shape& shape) {
   Answer answer{dtype, shape};
   for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
-    answer.reads.push_back(q.has(i) ? std::optional(aligned(q.in(i).shape, shape.size())) : std::nullopt);
+    answer.reads.push_back(q.has(i) ? std::optional(aligned(q.in(i).shape, shape.size()))
+                                    : std::nullopt);
   return answer;
 }
 
 Result<Answer> broadcast_all(const Question& q, Dtype dtype) {
   Shape shape;
   for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
-    if (q.has(i)) { WARPLOOM_TRY(shape, broadcast(shape, q.in(i).shape, q.place)); }
+    if (q.has(i)) {
+      WARPLOOM_TRY(shape, broadcast(shape, q.in(i).shape, q.place));
+    }
   return elementwise(q, dtype, shape);
 }
 }  // namespace
+
 namespace rules {
-Result<Answer> none(const Question& q) { return q.error(ErrorCode::kInternal, "what is no primitive is asked for its rule"); }
+Result<Answer> none(const Question& q) {
+  return q.error(ErrorCode::kInternal, "what is no primitive is asked for its rule");
+}
 
 Result<Answer> matmul(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
   const Shape &a = q.in(0).shape, &b = q.in(1).shape;
   const auto both = [&] { return to_text(a) + " and " + to_text(b); };
-  if (a.empty() || b.empty()) return q.error(kShape, "MatMul of a scalar", "1 axis or more", both());
+  if (a.empty() || b.empty())
+    return q.error(kShape, "MatMul of a scalar", "1 axis or more", both());
   // The last two axes of each: one is summed, one kept; a vector's one is summed.
   const std::size_t left = a.size() - 1, right = b.size() - (b.size() == 1 ? 1 : 2);
   if (a[left] != b[right])
-    return q.error(kShape, "the summed dimensions of a product differ", "A's columns as many as B's rows", both());
-  const auto batch = [](const Shape& in) { return Shape(in.begin(), in.end() - std::min<std::ptrdiff_t>(2, std::ssize(in))); };
+    return q.error(kShape, "the summed dimensions of a product differ",
+                   "A's columns as many as B's rows", both());
+  const auto batch = [](const Shape& in) {
+    return Shape(in.begin(), in.end() - std::min<std::ptrdiff_t>(2, std::ssize(in)));
+  };
   WARPLOOM_TRY(const Shape batches, broadcast(batch(a), batch(b), q.place));
   Answer answer{q.in(0).dtype, batches};
   for (const auto& [in, summed] : {std::pair(a, left), std::pair(b, right)}) {
@@ -68,7 +83,8 @@ Result<Answer> matmul(const Question& q) {
 
 Result<Answer> pointwise(const Question& q) {
   if (q.node.op != OpKind::Identity) WARPLOOM_CHECK(same_type(q, false));
-  if (q.node.op == OpKind::Mod && is_float(q.in(0).dtype)) return type_error(q, "integers", q.in(0).dtype);
+  if (q.node.op == OpKind::Mod && is_float(q.in(0).dtype))
+    return type_error(q, "integers", q.in(0).dtype);
   return broadcast_all(q, q.in(0).dtype);
 }
 
@@ -96,21 +112,25 @@ Result<Answer> clip(const Question& q) {
 Result<Answer> where(const Question& q) {
   if (q.in(0).dtype != Dtype::boolean) return type_error(q, "a boolean condition", q.in(0).dtype);
   if (q.in(1).dtype != q.in(2).dtype)
-    return type_error(q, "two choices of one type", fmt::format("{} and {}", name_of(q.in(1).dtype), name_of(q.in(2).dtype)));
+    return type_error(q, "two choices of one type",
+                      fmt::format("{} and {}", name_of(q.in(1).dtype), name_of(q.in(2).dtype)));
   return broadcast_all(q, q.in(1).dtype);
 }
 
 Result<Answer> comparison(const Question& q) {
   constexpr std::array kLogic = {OpKind::And, OpKind::Or, OpKind::Xor, OpKind::Not};
   const bool logic = contains(kLogic, q.node.op);
-  WARPLOOM_CHECK(same_type(q, q.node.op == OpKind::IsNaN || q.node.op == OpKind::IsInf, logic || q.node.op == OpKind::Equal));
+  WARPLOOM_CHECK(same_type(q, q.node.op == OpKind::IsNaN || q.node.op == OpKind::IsInf,
+                           logic || q.node.op == OpKind::Equal));
   if (logic && q.in(0).dtype != Dtype::boolean) return type_error(q, "booleans", q.in(0).dtype);
   return broadcast_all(q, Dtype::boolean);
 }
 
 Result<Answer> cast(const Question& q) {
-  if (!q.node.attributes.contains("to")) return q.error(kAttribute, "Cast lacks its target type", "attribute to");
-  WARPLOOM_TRY(const Dtype dtype, checked_dtype(q.node.integer("to"), "Cast's target type", q.place));
+  if (!q.node.attributes.contains("to"))
+    return q.error(kAttribute, "Cast lacks its target type", "attribute to");
+  WARPLOOM_TRY(const Dtype dtype,
+               checked_dtype(q.node.integer("to"), "Cast's target type", q.place));
   return elementwise(q, dtype, q.in(0).shape);
 }
 
@@ -118,8 +138,10 @@ Result<Answer> dequantize(const Question& q) {
   const Dtype from = q.in(0).dtype, to = q.in(1).dtype;
   constexpr std::array kNarrow = {Dtype::i8, Dtype::u8, Dtype::i32, Dtype::e4m3, Dtype::e5m2};
   if (!contains(kNarrow, from) || !is_wide_float(to) || (q.has(2) && q.in(2).dtype != from))
-    return type_error(q, "i8, u8, i32, e4m3 or e5m2, a scale of f32, bf16 or f16, a zero point of the first's type",
-                      fmt::format("{} and {}", name_of(from), name_of(to)));
+    return type_error(
+        q,
+        "i8, u8, i32, e4m3 or e5m2, a scale of f32, bf16 or f16, a zero point of the first's type",
+        fmt::format("{} and {}", name_of(from), name_of(to)));
   return broadcast_all(q, to);
 }
 }  // namespace rules

@@ -1,9 +1,11 @@
-// Schedules and their spaces; and from a schedule to a launch list: programs, verified, synthesized and written as source for the target.
+// Schedules and their spaces; and from a schedule to a launch list: programs, verified, synthesized
+// and written as source for the target.
 
 #include "codegen/emit.h"
 #include "kernels/contraction.h"
 #include "kernels/lower.h"
 #include "tile/verify.h"
+
 namespace warploom::kernels {
 constexpr std::size_t kAlternatives = 8;  // solutions kept to choose from
 
@@ -13,14 +15,18 @@ std::string Schedule::text() const {
   return out;
 }
 
-nlohmann::json to_json(const Schedule& schedule) { return {{"family", schedule.family}, {"fields", schedule.fields}}; }
+nlohmann::json to_json(const Schedule& schedule) {
+  return {{"family", schedule.family}, {"fields", schedule.fields}};
+}
 
 Result<Schedule> schedule_from_json(const nlohmann::json& json) {
   try {
-    return Schedule{json.at("family").get<std::string>(), json.at("fields").get<std::map<std::string, std::int64_t>>()};
+    return Schedule{json.at("family").get<std::string>(),
+                    json.at("fields").get<std::map<std::string, std::int64_t>>()};
   } catch (const nlohmann::json::exception& error) {
-    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "", "{\"family\": name, \"fields\": {name: integer}}",
-                 error.what(), "make the plan again with `warploom optimize`"});
+    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "",
+                 "{\"family\": name, \"fields\": {name: integer}}", error.what(),
+                 "make the plan again with `warploom optimize`"});
   }
 }
 
@@ -32,19 +38,22 @@ std::int64_t field(const Schedule& schedule, const std::string& name, std::int64
 Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules) {
   for (const Rule& rule : rules)
     if (rule.broken)
-      return fail({ErrorCode::kScheduleIllegal, "the schedule's fields cannot hold together", schedule.text(), rule.expected,
-                   std::to_string(rule.found), "change one of the fields named"});
+      return fail({ErrorCode::kScheduleIllegal, "the schedule's fields cannot hold together",
+                   schedule.text(), rule.expected, std::to_string(rule.found),
+                   "change one of the fields named"});
   return ok();
 }
 
 Status Family::fits(const Schedule& schedule, std::int64_t bytes) const {
   if (bytes <= capabilities_.shared_bytes) return ok();
-  return fail({ErrorCode::kResourceLimit, "what a block keeps does not fit in shared memory, or a core's L2 cache",
-               schedule.text(), fmt::format("at most {} bytes", capabilities_.shared_bytes), fmt::format("{} bytes", bytes),
-               "use smaller tiles, or fewer stages"});
+  return fail({ErrorCode::kResourceLimit,
+               "what a block keeps does not fit in shared memory, or a core's L2 cache",
+               schedule.text(), fmt::format("at most {} bytes", capabilities_.shared_bytes),
+               fmt::format("{} bytes", bytes), "use smaller tiles, or fewer stages"});
 }
 
-// Results of at most 16 bits take the faster exponential: it is off by 2^-22 + |x| 2^-24, and 0 below 2^-126.
+// Results of at most 16 bits take the faster exponential: it is off by 2^-22 + |x| 2^-24, and 0
+// below 2^-126.
 Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), track(of) {
   std::vector<Nest> nests = nests_of(graph);
   for (Nest& nest : nests)
@@ -58,9 +67,12 @@ Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), 
 Status Family::admits(const Schedule& schedule) const {
   for (const Field& field : space().fields) {
     const auto found = schedule.fields.find(field.name);
-    const std::int64_t least = std::ranges::min(field.values), most = std::int64_t{1} << 30;  // so that products are numbers
+    const std::int64_t least = std::ranges::min(field.values),
+                       most = std::int64_t{1} << 30;  // so that products are numbers
     if (found == schedule.fields.end() || found->second < least || found->second > most)
-      return fail({ErrorCode::kScheduleIllegal, "a field of the schedule is missing, too small or far too large", schedule.text(),
+      return fail({ErrorCode::kScheduleIllegal,
+                   "a field of the schedule is missing, too small or far too large",
+                   schedule.text(),
                    fmt::format("{} of {} to {}: {}", field.name, least, most, field.meaning),
                    found == schedule.fields.end() ? "none" : std::to_string(found->second),
                    "`show --what space` lists the fields and their values"});
@@ -75,30 +87,45 @@ std::int64_t Space::size() const {
   return count;
 }
 
-BufferSpec spec_of(const graph::Tensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
+BufferSpec spec_of(const graph::Tensor& tensor) {
+  return {tensor.name, tensor.dtype, tensor.shape};
+}
+
 namespace {
 using Solutions = std::vector<synth::Solution>;
+
 Result<Solutions> solved(const tile::Program& program, const target::Capabilities& capabilities) {
   WARPLOOM_CHECK(tile::verify(program));
-  return capabilities.gpu ? synth::synthesize_best(program, capabilities, kAlternatives) : Solutions();
+  return capabilities.gpu ? synth::synthesize_best(program, capabilities, kAlternatives)
+                          : Solutions();
 }
+
 // Of so many the one asked for, or the first where there are fewer.
-std::size_t taken(std::size_t which, const Solutions& solutions) { return which < solutions.size() ? which : 0; }
+std::size_t taken(std::size_t which, const Solutions& solutions) {
+  return which < solutions.size() ? which : 0;
+}
 
 struct Made {
   Family::Programs programs;
   std::vector<Solutions> solutions;  // of each
   std::size_t which = 0;
 };
-Result<Made> made_of(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
+
+Result<Made> made_of(const Region& region, const Schedule& schedule,
+                     const target::Capabilities& capabilities) {
   const FamilyPtr family = family_for(region, schedule.family, capabilities);
   if (!family)
-    return fail({ErrorCode::kNoSchedule, "the schedule's family does not cover the region on this target", schedule.text(),
-                 "a family of this region and target", schedule.family, "make the plan again with `warploom optimize`"});
+    return fail({ErrorCode::kNoSchedule,
+                 "the schedule's family does not cover the region on this target", schedule.text(),
+                 "a family of this region and target", schedule.family,
+                 "make the plan again with `warploom optimize`"});
   WARPLOOM_CHECK(family->legal(schedule));
-  Made made{.programs = {}, .solutions = {}, .which = static_cast<std::size_t>(field(schedule, "solution"))};
+  Made made{.programs = {},
+            .solutions = {},
+            .which = static_cast<std::size_t>(field(schedule, "solution"))};
   WARPLOOM_TRY(made.programs, family->programs(schedule));
-  bool as_asked = !capabilities.gpu;  // by one program at least: the small ones beside it have one solution
+  bool as_asked =
+      !capabilities.gpu;  // by one program at least: the small ones beside it have one solution
   for (const tile::Program& program : made.programs.programs) {
     WARPLOOM_TRY(Solutions solutions, solved(program, capabilities));
     as_asked |= made.which < solutions.size();
@@ -106,16 +133,20 @@ Result<Made> made_of(const Region& region, const Schedule& schedule, const targe
   }
   if (!as_asked)
     return fail({ErrorCode::kScheduleIllegal, "synthesis found fewer solutions", schedule.text(),
-                 fmt::format("solution={} among them", made.which), "none of that number", "take a lower number"});
+                 fmt::format("solution={} among them", made.which), "none of that number",
+                 "take a lower number"});
   return made;
 }
+
 Result<Kernel> emitted(const tile::Program& program, const Solutions& solutions, std::size_t which,
                        const target::Capabilities& capabilities) {
   if (!capabilities.gpu) return codegen::emit_cpu(program, capabilities);
   return codegen::emit_cuda(program, solutions[taken(which, solutions)], capabilities);
 }
 }  // namespace
-Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities, std::size_t which) {
+
+Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities,
+                      std::size_t which) {
   Lowered out;
   WARPLOOM_TRY(out.solutions, solved(program, capabilities));
   out.which = taken(which, out.solutions);
@@ -136,18 +167,22 @@ std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& ca
     return std::ranges::any_of(nest.axes, [](auto size) { return size > kLongestAxis; });
   };
   if (capabilities.gpu && std::ranges::any_of(region.nests(), long_axis)) return out;
-  for (const auto& bind : {im2win_family, matmul_wgmma_family, matmul_mma_family, matmul_simt_family, rowwise_gpu_family,
-                           rowwise_cpu_family, direct_family})
+  for (const auto& bind :
+       {im2win_family, matmul_wgmma_family, matmul_mma_family, matmul_simt_family,
+        rowwise_gpu_family, rowwise_cpu_family, direct_family})
     if (FamilyPtr family = bind(region, capabilities)) out.push_back(std::move(family));
   return out;
 }
-FamilyPtr family_for(const Region& region, const std::string& name, const Capabilities& capabilities) {
+
+FamilyPtr family_for(const Region& region, const std::string& name,
+                     const Capabilities& capabilities) {
   const auto all = families_for(region, capabilities);
   const auto found = std::ranges::find(all, name, &Family::name);
   return found == all.end() ? nullptr : *found;
 }
 
-Result<double> predicted_us(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
+Result<double> predicted_us(const Region& region, const Schedule& schedule,
+                            const target::Capabilities& capabilities) {
   WARPLOOM_TRY(const Made made, made_of(region, schedule, capabilities));
   double us = 0;
   for (const Solutions& solutions : made.solutions)
@@ -155,18 +190,27 @@ Result<double> predicted_us(const Region& region, const Schedule& schedule, cons
   return us;
 }
 
-Result<LaunchList> build(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities) {
+Result<LaunchList> build(const Region& region, const Schedule& schedule,
+                         const target::Capabilities& capabilities) {
   WARPLOOM_TRY(const Made made, made_of(region, schedule, capabilities));
-  LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu, capabilities.arch, {}, {}, made.programs.workspaces, {}};
+  LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu,
+                  capabilities.arch,
+                  {},
+                  {},
+                  made.programs.workspaces,
+                  {}};
   for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));
-  for (const auto id : region.graph.outputs) list.outputs.push_back(spec_of(region.graph.tensor(id)));
+  for (const auto id : region.graph.outputs)
+    list.outputs.push_back(spec_of(region.graph.tensor(id)));
   for (std::size_t i = 0; i < made.solutions.size(); ++i) {
     const Solutions& solutions = made.solutions[i];
-    WARPLOOM_TRY(Kernel kernel, emitted(made.programs.programs[i], solutions, made.which, capabilities));
+    WARPLOOM_TRY(Kernel kernel,
+                 emitted(made.programs.programs[i], solutions, made.which, capabilities));
     if (!solutions.empty()) list.predicted_us += solutions[taken(made.which, solutions)].cost.us;
     for (Argument& arg : kernel.args) {
       const auto& buffers = made.programs.buffers[i];
-      if (const auto buffer = buffers.find(arg.buffer); buffer != buffers.end()) arg.buffer = buffer->second;
+      if (const auto buffer = buffers.find(arg.buffer); buffer != buffers.end())
+        arg.buffer = buffer->second;
       // Constants that kernels read are given to the plan like inputs.
       const auto id = region.graph.tensor_named(arg.buffer);
       if (id && region.graph.tensor(*id).constant &&
@@ -177,17 +221,24 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule, const t
   }
   return list;
 }
+
 namespace {
-// Elements of each tensor that outputs are made of: movement may want a part alone, rows of a table, a slice.
+// Elements of each tensor that outputs are made of: movement may want a part alone, rows of a
+// table, a slice.
 std::vector<double> needed(const graph::Graph& graph) {
   std::vector<double> out(graph.tensors.size());
-  const auto all = [&](graph::TensorId id) { return static_cast<double>(graph::element_count(graph.tensor(id).shape)); };
+  const auto all = [&](graph::TensorId id) {
+    return static_cast<double>(graph::element_count(graph.tensor(id).shape));
+  };
   for (const auto id : graph.outputs) out[at(id)] = all(id);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const graph::OpClass what = class_of(node->op);
-    const bool one_by_one = what == graph::OpClass::movement || what == graph::OpClass::pointwise || what == graph::OpClass::view;
+    const bool one_by_one = what == graph::OpClass::movement || what == graph::OpClass::pointwise ||
+                            what == graph::OpClass::view;
     for (const auto id : node->inputs)
-      if (id != graph::kAbsent) out[at(id)] = std::min(all(id), out[at(id)] + (one_by_one ? out[at(node->outputs[0])] : all(id)));
+      if (id != graph::kAbsent)
+        out[at(id)] =
+            std::min(all(id), out[at(id)] + (one_by_one ? out[at(node->outputs[0])] : all(id)));
   }
   return out;
 }
@@ -205,6 +256,7 @@ double elements_of(const Nest& nest, const Access& load) {
   return count;
 }
 }  // namespace
+
 Work work_of(const Region& region) {
   Work work;
   const graph::Graph& graph = region.graph;
@@ -214,14 +266,18 @@ Work work_of(const Region& region) {
     for (const Access& load : nest.loads) loaded[load.name] += elements_of(nest, load);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const graph::Tensor& tensor = graph.tensors[i];
-    const bool given = std::ranges::find(graph.inputs, static_cast<graph::TensorId>(i)) != graph.inputs.end();
-    const double count = region.nests().empty() ? elements[i] : std::min(elements[i], loaded[tensor.name]);
+    const bool given =
+        std::ranges::find(graph.inputs, static_cast<graph::TensorId>(i)) != graph.inputs.end();
+    const double count =
+        region.nests().empty() ? elements[i] : std::min(elements[i], loaded[tensor.name]);
     if (given || tensor.constant) work.bytes += count * bits_of(tensor.dtype) / 8;
   }
-  for (const auto id : graph.outputs) work.bytes += static_cast<double>(graph::byte_count(graph.tensor(id)));
+  for (const auto id : graph.outputs)
+    work.bytes += static_cast<double>(graph::byte_count(graph.tensor(id)));
   for (const graph::Node& node : graph.nodes)
     if (multiplies(class_of(node.op)))
-      work.flops += 2.0 * elements[at(node.outputs[0])] * static_cast<double>(graph::terms_of(graph, node));
+      work.flops +=
+          2.0 * elements[at(node.outputs[0])] * static_cast<double>(graph::terms_of(graph, node));
   if (const auto c = contraction_of(region.nests(), true)) work.flops *= part_within(*c);
   return work;
 }

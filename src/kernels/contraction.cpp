@@ -1,14 +1,21 @@
 #include "kernels/contraction.h"
+
 namespace warploom::kernels {
 namespace {
-// What a condition, or its contrary, bounds: one of places x and y that says x < y or, as graphs spell it, x < y or x = y.
+// What a condition, or its contrary, bounds: one of places x and y that says x < y or, as graphs
+// spell it, x < y or x = y.
 std::optional<Affine> bound_of(const Nest& n, int condition, bool holds) {
-  const auto operand = [&](const NestValue& of, std::size_t i) -> const NestValue& { return n.values[at(of.operands[i])]; };
-  const auto is = [](const NestValue& v, ValueOp op) { return v.kind == Kind::apply && v.op == op; };
+  const auto operand = [&](const NestValue& of, std::size_t i) -> const NestValue& {
+    return n.values[at(of.operands[i])];
+  };
+  const auto is = [](const NestValue& v, ValueOp op) {
+    return v.kind == Kind::apply && v.op == op;
+  };
   const NestValue& value = n.values[at(condition)];
-  const bool or_equal = is(value, ValueOp::where) && is(operand(value, 0), ValueOp::less) &&
-                        is(operand(value, 2), ValueOp::equal) && operand(value, 1).value == 1 &&
-                        std::ranges::is_permutation(operand(value, 0).operands, operand(value, 2).operands);
+  const bool or_equal =
+      is(value, ValueOp::where) && is(operand(value, 0), ValueOp::less) &&
+      is(operand(value, 2), ValueOp::equal) && operand(value, 1).value == 1 &&
+      std::ranges::is_permutation(operand(value, 0).operands, operand(value, 2).operands);
   const NestValue& less = or_equal ? operand(value, 0) : value;
   if (!is(less, ValueOp::less)) return std::nullopt;
   const NestValue &x = operand(less, holds ? 0 : 1), &y = operand(less, holds ? 1 : 0);
@@ -19,7 +26,8 @@ std::optional<Affine> bound_of(const Nest& n, int condition, bool holds) {
   return bound;
 }
 
-// The factors that a value is the product of: loads that vary along what it is summed over, a number, and values that do not.
+// The factors that a value is the product of: loads that vary along what it is summed over, a
+// number, and values that do not.
 struct Factors {
   const Nest& nest;
   const std::vector<int>& over;  // axes
@@ -31,8 +39,10 @@ struct Factors {
   bool take(int v) {
     const NestValue& value = nest.values[at(v)];
     if (value.kind == Kind::constant) return number *= value.value, true;
-    if (std::ranges::none_of(over, [&](int k) { return value.varies[at(k)]; })) return scales.push_back(v), true;
-    if (value.kind == Kind::load) return loads.push_back(at(value.load)), nest.loads[at(value.load)].lookup_dim < 0;
+    if (std::ranges::none_of(over, [&](int k) { return value.varies[at(k)]; }))
+      return scales.push_back(v), true;
+    if (value.kind == Kind::load)
+      return loads.push_back(at(value.load)), nest.loads[at(value.load)].lookup_dim < 0;
     if (value.kind != Kind::apply) return false;
     if (value.op == ValueOp::where) return take_triangle(value);
     const NestValue& last = nest.values[at(value.operands.back())];
@@ -40,16 +50,22 @@ struct Factors {
       return take(value.operands[0]);  // a zero point
     return value.op == ValueOp::mul && take(value.operands[0]) && take(value.operands[1]);
   }
+
   // where(x ≤ y, element, 0), an axis a dimension of its tensor.
   bool take_triangle(const NestValue& where) {
-    const NestValue &kept = nest.values[at(where.operands[1])], &beyond = nest.values[at(where.operands[2])];
+    const NestValue &kept = nest.values[at(where.operands[1])],
+                    &beyond = nest.values[at(where.operands[2])];
     const auto bound = bound_of(nest, where.operands[0], true);
-    if (!bound || kept.kind != Kind::load || beyond.kind != Kind::constant || beyond.value != 0) return false;
+    if (!bound || kept.kind != Kind::load || beyond.kind != Kind::constant || beyond.value != 0)
+      return false;
     const Access& load = nest.loads[at(kept.load)];
     bool plain = load.inside && is_computed_float(load.dtype);
     for (const Affine& dim : load.at)
-      plain &= dim == along(at(std::ranges::find(dim.steps, 1) - dim.steps.begin()) % dim.steps.size(), dim.steps.size());
-    for (std::size_t a = 0; a < nest.axes.size(); ++a) plain &= bound->steps[a] == 0 || load.uses(a);
+      plain &=
+          dim == along(at(std::ranges::find(dim.steps, 1) - dim.steps.begin()) % dim.steps.size(),
+                       dim.steps.size());
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+      plain &= bound->steps[a] == 0 || load.uses(a);
     triangles.emplace(at(kept.load), *bound);
     return plain && take(where.operands[1]);
   }
@@ -65,7 +81,8 @@ void add_row(Contraction& c) {
   Access &a = c.nest.loads[c.a], &out = c.nest.outputs[0].place;
   for (Affine& dim : out.at) dim.steps.push_back(0);
   for (Access* access : {&a, &out}) {
-    access->shape.insert(access->shape.begin(), 1), access->strides.insert(access->strides.begin(), 0);
+    access->shape.insert(access->shape.begin(), 1),
+        access->strides.insert(access->strides.begin(), 0);
     access->at.insert(access->at.begin(), along(row, row + 1));
   }
   for (NestValue& value : c.nest.values) value.at.steps.push_back(0), value.varies.push_back(false);
@@ -76,21 +93,28 @@ void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
   const int sum = static_cast<int>(c.sum);
   const std::vector<bool> varies = c.nest.values[c.sum].varies;
   std::vector<NestValue> behind;
-  if (number != 1) scales.push_back(sum + 1), behind.push_back({.value = number, .varies = std::vector<bool>(varies.size())});
+  if (number != 1)
+    scales.push_back(sum + 1),
+        behind.push_back({.value = number, .varies = std::vector<bool>(varies.size())});
   c.scaled = !scales.empty();
   for (int last = sum; const int scale : scales) {
-    behind.push_back({.kind = Kind::apply, .op = ValueOp::mul, .operands = {last, scale}, .varies = varies});
+    behind.push_back(
+        {.kind = Kind::apply, .op = ValueOp::mul, .operands = {last, scale}, .varies = varies});
     last = sum + static_cast<int>(behind.size());
   }
-  const auto move = [&](int& value) { value += value >= sum ? static_cast<int>(behind.size()) : 0; };
+  const auto move = [&](int& value) {
+    value += value >= sum ? static_cast<int>(behind.size()) : 0;
+  };
   auto& values = c.nest.values;
-  for (std::size_t v = c.sum + 1; v < values.size(); ++v) std::ranges::for_each(values[v].operands, move);
+  for (std::size_t v = c.sum + 1; v < values.size(); ++v)
+    std::ranges::for_each(values[v].operands, move);
   move(c.nest.outputs[0].value);
   for (std::size_t& r : c.reductions) r += behind.size();
   values.insert(values.begin() + sum + 1, behind.begin(), behind.end());
 }
 
-// Where the output needs the sum: everywhere, unless all ways to it go through choices by place, before rows are reduced.
+// Where the output needs the sum: everywhere, unless all ways to it go through choices by place,
+// before rows are reduced.
 std::vector<Affine> bounds_of(const Contraction& c) {
   const Nest& n = c.nest;
   using Bounds = std::vector<Affine>;
@@ -103,13 +127,15 @@ std::vector<Affine> bounds_of(const Contraction& c) {
       if (!own) continue;
       const bool alone = c.reductions.empty() || v < c.reductions[0],
                  chosen = alone && value.kind == Kind::apply && value.op == ValueOp::where && i > 0;
-      if (const auto bound = chosen ? bound_of(n, value.operands[0], i == 1) : std::nullopt) own->push_back(*bound);
+      if (const auto bound = chosen ? bound_of(n, value.operands[0], i == 1) : std::nullopt)
+        own->push_back(*bound);
       needs[v] = !needs[v] || needs[v] == own ? own : Bounds{};
     }
   }
   return needs[at(n.outputs[0].value)].value_or(Bounds{});
 }
 }  // namespace
+
 std::optional<Contraction> contraction_of(const Nest& nest, bool any) {
   if (nest.outputs.size() != 1 || nest.scan()) return std::nullopt;
   Contraction c{.nest = nest};
@@ -123,7 +149,8 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool any) {
   int fastest = -1;
   for (const std::size_t r : c.reductions) {
     const auto& over = n.values[r].axes;
-    if (over.size() != 1 || (fastest >= 0 && over[0] != fastest) || !reduce_op(n.values[r].op)) return std::nullopt;
+    if (over.size() != 1 || (fastest >= 0 && over[0] != fastest) || !reduce_op(n.values[r].op))
+      return std::nullopt;
     fastest = over[0];
   }
   Factors product{n, n.values[c.sum].axes};
@@ -135,23 +162,29 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool any) {
   const auto scales = std::stable_partition(factors.begin(), factors.end(), std::not_fn(is_scale));
   c.scales.assign(scales, factors.end());
   factors.erase(scales, factors.end());
-  if (factors.size() != 2 || factors[0] == factors[1] || (!any && !(c.scales.empty() && c.reductions.empty())))
+  if (factors.size() != 2 || factors[0] == factors[1] ||
+      (!any && !(c.scales.empty() && c.reductions.empty())))
     return std::nullopt;
   const Access& out = n.outputs[0].place;
   for (std::size_t a = 0; a < n.axes.size(); ++a)
     if (fastest < 0 && out.stride(a) == 1) fastest = static_cast<int>(a);
   if (fastest < 0 || out.stride(at(fastest)) > 1) return std::nullopt;
-  // Columns of a tile lie side by side, but where a few phases of a transposed convolution, which its weights have beside their own
-  // columns, lie between them.
+  // Columns of a tile lie side by side, but where a few phases of a transposed convolution, which
+  // its weights have beside their own columns, lie between them.
   constexpr std::int64_t kPhases = 8;
-  const auto sides = [&](std::size_t a) { return std::pair(n.loads[factors[0]].uses(a), n.loads[factors[1]].uses(a)); };
+  const auto sides = [&](std::size_t a) {
+    return std::pair(n.loads[factors[0]].uses(a), n.loads[factors[1]].uses(a));
+  };
   std::int64_t beside = 1;  // columns of the same factor that the fastest lies within
   for (std::size_t a = 0; a < n.axes.size(); ++a)
     if (at(fastest) != a && sides(a) == sides(at(fastest))) beside *= n.axes[a];
-  if (const std::int64_t few = n.axes[at(fastest)]; c.reductions.empty() && few <= kPhases && beside > 1)
+  if (const std::int64_t few = n.axes[at(fastest)];
+      c.reductions.empty() && few <= kPhases && beside > 1)
     for (std::size_t a = 0, phase = at(fastest); a < n.axes.size(); ++a)
-      if (n.axes[a] > kPhases && out.stride(a) == few && sides(a) != sides(phase)) fastest = static_cast<int>(a);
-  const bool first = n.loads[factors[0]].uses(at(fastest)), second = n.loads[factors[1]].uses(at(fastest));
+      if (n.axes[a] > kPhases && out.stride(a) == few && sides(a) != sides(phase))
+        fastest = static_cast<int>(a);
+  const bool first = n.loads[factors[0]].uses(at(fastest)),
+             second = n.loads[factors[1]].uses(at(fastest));
   if (first == second) return std::nullopt;
   c.a = factors[first ? 1 : 0], c.b = factors[first ? 0 : 1];
   const Access &load_a = n.loads[c.a], &load_b = n.loads[c.b];
@@ -161,30 +194,37 @@ std::optional<Contraction> contraction_of(const Nest& nest, bool any) {
     if (summed ? !(in_a && in_b) : !(in_a || in_b)) return std::nullopt;
     (summed ? c.k : in_a && in_b ? c.batch : in_a ? c.m : c.n).push_back(a);
   }
-  // What is known before the sum may vary along k as its factors; nothing behind it, nor the output.
+  // What is known before the sum may vary along k as its factors; nothing behind it, nor the
+  // output.
   for (std::size_t v = 0; v < n.values.size(); ++v)
     for (const std::size_t k : c.k)
       if (n.values[v].varies[k] && v > c.sum) return std::nullopt;
-  if (c.n.empty() || c.k.empty() || (c.k.size() > 1 && !product.triangles.empty())) return std::nullopt;
+  if (c.n.empty() || c.k.empty() || (c.k.size() > 1 && !product.triangles.empty()))
+    return std::nullopt;
   if (c.m.empty()) add_row(c);
   std::erase(c.n, at(fastest));
   c.n.push_back(at(fastest));
   c.column = at(fastest);
-  c.row = c.scales.empty() ? *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return n.axes[axis]; }) : c.m.back();
+  c.row = c.scales.empty()
+              ? *std::ranges::max_element(c.m, {}, [&](std::size_t axis) { return n.axes[axis]; })
+              : c.m.back();
   multiply_behind(c, std::move(product.scales), product.number);
   const auto moves_pixels = [&](std::size_t k) {
-    return std::ranges::any_of(load_b.at, [&](const Affine& dim) { return dim.steps[k] != 0 && steps_along(dim, c.n); });
+    return std::ranges::any_of(
+        load_b.at, [&](const Affine& dim) { return dim.steps[k] != 0 && steps_along(dim, c.n); });
   };
   const auto scaled = [&](std::size_t k) {
     return std::ranges::any_of(c.scales, [&](auto load) { return n.loads[load].uses(k); });
   };
   for (const std::size_t k : c.k)
-    if (!moves_pixels(k) && !scaled(k) && (!c.channel || n.axes[k] > n.axes[*c.channel])) c.channel = k;
+    if (!moves_pixels(k) && !scaled(k) && (!c.channel || n.axes[k] > n.axes[*c.channel]))
+      c.channel = k;
   for (const std::size_t k : c.k)
     if (k != c.channel) c.window = k;
   c.bounds = bounds_of(c);
   c.triangles = std::move(product.triangles);
-  for (auto& [load, bound] : c.triangles) bound.steps.resize(c.nest.axes.size()), c.bounds.push_back(bound);
+  for (auto& [load, bound] : c.triangles)
+    bound.steps.resize(c.nest.axes.size()), c.bounds.push_back(bound);
   return c;
 }
 
@@ -214,7 +254,9 @@ std::optional<std::size_t> second_column(const Contraction& c) {
     return c.nest.loads[at(operand)].uses(axis) == c.nest.loads[at(operand)].uses(c.column);
   });
   const bool apart = std::ranges::none_of(c.nest.loads, [&](const Access& load) {
-    return std::ranges::any_of(load.at, [&](const Affine& dim) { return dim.steps[axis] != 0 && dim.steps[c.column] != 0; });
+    return std::ranges::any_of(load.at, [&](const Affine& dim) {
+      return dim.steps[axis] != 0 && dim.steps[c.column] != 0;
+    });
   });
   return whole && apart ? std::optional(axis) : std::nullopt;
 }
@@ -224,15 +266,19 @@ std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {
   std::vector<int> loads;
   std::map<int, double> nodes;
   const auto plain = [&](const Affine& place) {  // along the only axis of a side of the tile
-    const auto crosses = [&](const auto& side) { return side.size() > 1 && steps_along(place, side); };
+    const auto crosses = [&](const auto& side) {
+      return side.size() > 1 && steps_along(place, side);
+    };
     return !crosses(contraction.m) && !crosses(contraction.n);
   };
   const auto visit = [&](const auto& self, int v) -> double {
     const auto [known, fresh] = nodes.try_emplace(v, 1);
     const NestValue& value = contraction.nest.values[at(v)];
     if (!fresh || at(v) == contraction.sum || value.kind == Kind::constant) return known->second;
-    if (value.kind == Kind::load) loads.push_back(value.load);
-    else if (value.kind == Kind::index ? !plain(value.at) : value.kind != Kind::apply && value.kind != Kind::reduce)
+    if (value.kind == Kind::load)
+      loads.push_back(value.load);
+    else if (value.kind == Kind::index ? !plain(value.at)
+                                       : value.kind != Kind::apply && value.kind != Kind::reduce)
       return HUGE_VAL;
     double all = 1;
     for (const int operand : value.operands) all += self(self, operand);
@@ -254,8 +300,10 @@ std::vector<RowStep> row_steps(const Contraction& c) {
     // Whether what is still to be computed reads a value otherwise than by way of what is kept.
     const auto needs = [&](const auto& self, int from, int value) -> bool {
       if (from == value) return true;
-      const bool known = from == operand || std::ranges::count(kept, from) > 0 || std::ranges::count(c.reductions, at(from)) > 0;
-      return !known && std::ranges::any_of(values[at(from)].operands, [&](int to) { return self(self, to, value); });
+      const bool known = from == operand || std::ranges::count(kept, from) > 0 ||
+                         std::ranges::count(c.reductions, at(from)) > 0;
+      return !known && std::ranges::any_of(values[at(from)].operands,
+                                           [&](int to) { return self(self, to, value); });
     };
     const auto needed = [&](int value) {
       bool any = needs(needs, c.nest.outputs[0].value, value);

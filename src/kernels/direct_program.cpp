@@ -1,14 +1,23 @@
 // The programs of the family `direct`.
 #include "kernels/direct_form.h"
 #include "kernels/nest_tiles.h"
+
 namespace warploom::kernels::direct {
 namespace {
 class Writer {
  public:
-  Writer(const Form& form, const Schedule& s, const Capabilities& capabilities, const std::string& name)
-      : draft(name), form_(form), n_(form.nest), b(draft.b), capabilities_(capabilities), s_(s), tile_(form.nest) {
+  Writer(const Form& form, const Schedule& s, const Capabilities& capabilities,
+         const std::string& name)
+      : draft(name),
+        form_(form),
+        n_(form.nest),
+        b(draft.b),
+        capabilities_(capabilities),
+        s_(s),
+        tile_(form.nest) {
     tile_.extent = tile_of(form, s);
   }
+
   Draft draft;
 
   void make() {
@@ -51,7 +60,8 @@ class Writer {
     std::vector<std::size_t> sums;
     for (std::size_t v = 0; v < n_.values.size(); ++v)
       if (n_.values[v].kind == Kind::reduce) sums.push_back(v), begin(v);
-    if (product) multiply(sums[0]);
+    if (product)
+      multiply(sums[0]);
     else if (!sums.empty())
       loops(0, sums, [&] {
         for (std::size_t v = 0; v < n_.values.size(); ++v)
@@ -75,7 +85,8 @@ class Writer {
       for (const char* const name : {"before", "lost"}) b.fill(one_a_line(name, v), 0);
     const auto step = [&](const Index& turn) {
       go_along(axis, turn);
-      for (const bool loads : {true, false})  // loads first: the first scan fetches what the next turn loads
+      for (const bool loads :
+           {true, false})  // loads first: the first scan fetches what the next turn loads
         for (std::size_t v = 0; v < n_.values.size(); ++v)
           if (n_.values[v].varies[axis] && (n_.values[v].kind == Kind::load) == loads) compute(v);
       for (std::size_t i = 0; i < n_.outputs.size(); ++i) store(i);
@@ -86,21 +97,27 @@ class Writer {
       b.for_("i", 0, rounds(), 1, step);
       return;
     }
-    if (whole > 1) b.for_("i", 0, whole, 1, step);
-    else if (whole == 1) step(0);
+    if (whole > 1)
+      b.for_("i", 0, whole, 1, step);
+    else if (whole == 1)
+      step(0);
     if (size % extent != 0) step(whole);
   }
+
   // To the tile of that turn; of blocks that walk together each has one a round.
   void go_along(std::size_t axis, const Index& turn) {
     const std::int64_t extent = tile_.extent[axis];
     const Index number = turn * together_ + (together_ > 1 ? member_ : Index(0));
     turn_ = turn;
-    tile_.origin[axis] = form_.reverse ? Index(n_.axes[axis] - extent) - number * extent : number * extent;
+    tile_.origin[axis] =
+        form_.reverse ? Index(n_.axes[axis] - extent) - number * extent : number * extent;
   }
+
   std::int64_t rounds() const {
     const std::size_t axis = at(form_.scanned);
     return ceil_div(n_.axes[axis], tile_.extent[axis] * together_);
   }
+
   // What the turn loads, ahead of it.
   void fetch(std::size_t axis, const Index& turn) {
     const Index here = turn_;
@@ -108,25 +125,32 @@ class Writer {
     for (std::size_t v = 0; v < n_.values.size(); ++v)
       if (const NestValue& value = n_.values[v]; value.kind == Kind::load && value.varies[axis]) {
         const Access& load = n_.loads[at(value.load)];
-        ahead_[v] = draft.reg(fmt::format("ahead{}", value.load), load.dtype, shape_of(value.varies));
-        b.copy(loads_.at(at(value.load)).at(tile_), b.all(ahead_[v]), load.fill, n_.passes_by(load, capabilities_.l2_bytes));
+        ahead_[v] =
+            draft.reg(fmt::format("ahead{}", value.load), load.dtype, shape_of(value.varies));
+        b.copy(loads_.at(at(value.load)).at(tile_), b.all(ahead_[v]), load.fill,
+               n_.passes_by(load, capabilities_.l2_bytes));
       }
     go_along(axis, here);
   }
-  // Each block leaves what its tile comes to, and when all of the round have it looks back at those before its own. Every round has its
-  // place and flag, so that none waits for the readers of the one before. total ← the round's, behind ← the blocks' before this one.
+
+  // Each block leaves what its tile comes to, and when all of the round have it looks back at those
+  // before its own. Every round has its place and flag, so that none waits for the readers of the
+  // one before. total ← the round's, behind ← the blocks' before this one.
   void look_back(std::size_t v, std::size_t dim, const std::function<void()>& meanwhile) {
     const std::size_t which = at(std::ranges::find(scans_, v) - scans_.begin());
     const TensorId total = one_a_line("total", v);
     std::vector<std::int64_t> own = shape_of(n_.values[v].varies), all = own;
     own[dim] = 1, all[dim] = together_;
     const std::int64_t meetings = lines_ * rounds() * std::ssize(scans_);
-    const Index meeting = (line_ * rounds() + turn_) * std::ssize(scans_) + static_cast<std::int64_t>(which);
+    const Index meeting =
+        (line_ * rounds() + turn_) * std::ssize(scans_) + static_cast<std::int64_t>(which);
     // Scans differ in the axes that they vary along: each has parts of its own.
     std::vector<std::int64_t> shape = {lines_ * rounds()};
     shape.insert(shape.end(), all.begin(), all.end());
-    const TensorId parts = draft.workspace(fmt::format("parts{}", v), fmt::format("scan_parts{}", v), Dtype::f32, shape);
-    if (flags_ < 0) flags_ = b.zeroed(draft.workspace("flags", "scan_flags", Dtype::i32, {meetings}));
+    const TensorId parts = draft.workspace(fmt::format("parts{}", v),
+                                           fmt::format("scan_parts{}", v), Dtype::f32, shape);
+    if (flags_ < 0)
+      flags_ = b.zeroed(draft.workspace("flags", "scan_flags", Dtype::i32, {meetings}));
     const auto place = [&](const Index& block, std::vector<std::int64_t> extent) {
       std::vector<Index> offset(shape.size(), 0);
       offset[0] = line_ * rounds() + turn_, offset[dim + 1] = block;
@@ -142,16 +166,19 @@ class Writer {
     const TensorId met = draft.reg(fmt::format("met{}", v), Dtype::f32, all),
                    earlier = draft.reg(fmt::format("earlier{}", v), Dtype::f32, all);
     b.copy(place(0, all), b.all(met));
-    const Value before = less(tile::coordinate(static_cast<int>(dim), Index(0) - member_), tile::constant(0));
+    const Value before =
+        less(tile::coordinate(static_cast<int>(dim), Index(0) - member_), tile::constant(0));
     b.map(earlier, where(before, b.value(met), tile::constant(0)));
     b.reduce(one_a_line("behind", v), earlier, static_cast<int>(dim), tile::ReduceOp::sum);
     b.reduce(total, met, static_cast<int>(dim), tile::ReduceOp::sum);
   }
+
   TensorId one_a_line(const char* name, std::size_t v) {
     std::vector<bool> varies = n_.values[v].varies;
     varies[at(form_.scanned)] = false;
     return draft.reg(fmt::format("{}{}", name, v), Dtype::f32, shape_of(varies));
   }
+
   // The prefixes within the tile, on top of what the tiles before come to.
   void scan(std::size_t v) {
     const NestValue& value = n_.values[v];
@@ -163,12 +190,18 @@ class Writer {
     const bool alone = n_.axes[axis] <= tile_.extent[axis];
     TensorId own = term;
     b.map(term, value_of(at(value.operands[0])));
-    if (const auto dim = std::ranges::find(tiled_, axis) - tiled_.begin(); dim < std::ssize(tiled_)) {
+    if (const auto dim = std::ranges::find(tiled_, axis) - tiled_.begin();
+        dim < std::ssize(tiled_)) {
       own = reg("prefix");
-      const auto scan = [&] { b.scan(own, term, static_cast<int>(dim), tile::ReduceOp::sum, form_.reverse); };
-      if (!alone) b.reduce(one_a_line("total", v), term, static_cast<int>(dim), tile::ReduceOp::sum);
-      if (together_ > 1) look_back(v, at(dim), scan);
-      else scan();
+      const auto scan = [&] {
+        b.scan(own, term, static_cast<int>(dim), tile::ReduceOp::sum, form_.reverse);
+      };
+      if (!alone)
+        b.reduce(one_a_line("total", v), term, static_cast<int>(dim), tile::ReduceOp::sum);
+      if (together_ > 1)
+        look_back(v, at(dim), scan);
+      else
+        scan();
     } else if (!alone) {
       b.map(one_a_line("total", v), b.value(term));
     }
@@ -178,9 +211,11 @@ class Writer {
     if (together_ > 1) since = b.value(one_a_line("behind", v)) + since;
     b.map(held_[v], b.value(one_a_line("before", v)) + (b.value(own) + since));
   }
+
   // before ← before + total, and what rounding loses of it: there may be thousands of tiles.
   void pass_on(std::size_t v) {
-    const TensorId before = one_a_line("before", v), lost = one_a_line("lost", v), sum = one_a_line("sum", v);
+    const TensorId before = one_a_line("before", v), lost = one_a_line("lost", v),
+                   sum = one_a_line("sum", v);
     const Value total = b.value(one_a_line("total", v));
     b.map(sum, b.value(before) + total);
     b.map(lost, b.value(lost) + (total - (b.value(sum) - b.value(before))));
@@ -195,19 +230,22 @@ class Writer {
   const Schedule& s_;
   NestTile tile_;
   std::vector<std::size_t> tiled_;  // axes of the tile, the dimensions of register tensors
-  std::int64_t rows_ = 1;           // of x, at neighbouring indices of z, one behind another in a register tensor
+  std::int64_t rows_ =
+      1;  // of x, at neighbouring indices of z, one behind another in a register tensor
   std::map<std::size_t, Boxes> loads_;
   std::vector<Boxes> outputs_;
   std::vector<TensorId> held_;  // the register tensor of a value
   std::vector<bool> kept_;      // which values, beside loads and reductions, get one
-  std::int64_t together_ = 1;   // blocks that walk along a line together; of how many lines, and which of them
+  std::int64_t together_ =
+      1;  // blocks that walk along a line together; of how many lines, and which of them
   std::int64_t lines_ = 1;
   Index member_ = 0, line_ = 0, turn_ = 0;
   TensorId flags_ = -1;
   std::vector<std::size_t> scans_;         // that go beyond a tile
   std::map<std::size_t, TensorId> ahead_;  // by value: what the next turn loads
 
-  // Blocks walk the free axes, the last one fastest. Without masks a tile at the edge begins early enough to lie inside.
+  // Blocks walk the free axes, the last one fastest. Without masks a tile at the edge begins early
+  // enough to lie inside.
   void place_tile() {
     std::vector<std::size_t> free;
     for (std::size_t a = 0; a < n_.axes.size(); ++a)
@@ -218,8 +256,10 @@ class Writer {
     together_ = form_.scanned >= 0 ? field(s_, "together", 1) : 1;
     lines_ = whole.count(n_, free);
     member_ = tile::block(0) % together_, line_ = tile::block(0) / together_;
-    // From the last tile on where more is read than the L2 holds: that has what the kernel before this one wrote last.
-    const bool backwards = capabilities_.gpu && form_.scanned < 0 && read() > capabilities_.l2_bytes;
+    // From the last tile on where more is read than the L2 holds: that has what the kernel before
+    // this one wrote last.
+    const bool backwards =
+        capabilities_.gpu && form_.scanned < 0 && read() > capabilities_.l2_bytes;
     whole.place(n_, free, backwards ? Index(lines_ - 1) - line_ : line_);
     for (const std::size_t a : free)
       if (!capabilities_.gpu && n_.axes[a] % whole.extent[a] != 0)
@@ -231,9 +271,11 @@ class Writer {
 
   std::int64_t read() const {  // bytes of all that is loaded
     std::int64_t bytes = 0;
-    for (const Access& load : n_.loads) bytes += bytes_of(load.dtype, graph::element_count(load.shape));
+    for (const Access& load : n_.loads)
+      bytes += bytes_of(load.dtype, graph::element_count(load.shape));
     return bytes;
   }
+
   std::vector<std::int64_t> shape_of(const std::vector<bool>& varies) const {
     std::vector<std::int64_t> shape;
     for (const std::size_t a : tiled_) shape.push_back(varies[a] ? tile_.extent[a] : 1);
@@ -244,11 +286,15 @@ class Writer {
   Value value_of(std::size_t v) const {
     const auto known = [&](int id) -> std::optional<Value> {
       if (held_[at(id)] >= 0) return b.value(held_[at(id)]);
-      return n_.values[at(id)].kind == Kind::index ? std::optional(tile_.value_at(n_.values[at(id)].at, tiled_)) : std::nullopt;
+      return n_.values[at(id)].kind == Kind::index
+                 ? std::optional(tile_.value_at(n_.values[at(id)].at, tiled_))
+                 : std::nullopt;
     };
     return made_of<Value>(n_, static_cast<int>(v), known, tile::constant, tile::apply);
   }
-  // What varies along fewer axes than a user, is much and used more than once, or is rounded has a register tensor of its own.
+
+  // What varies along fewer axes than a user, is much and used more than once, or is rounded has a
+  // register tensor of its own.
   void choose_kept() {
     std::vector<int> uses(n_.values.size()), nodes(n_.values.size(), 1);
     for (std::size_t v = 0; v < n_.values.size(); ++v)
@@ -258,26 +304,32 @@ class Writer {
       }
     for (std::size_t v = 0; v < n_.values.size(); ++v) {
       const NestValue& value = n_.values[v];
-      kept_.push_back(value.kind == Kind::round || (value.kind == Kind::apply && uses[v] > 1 && nodes[v] == kLargestCopy));
+      kept_.push_back(value.kind == Kind::round ||
+                      (value.kind == Kind::apply && uses[v] > 1 && nodes[v] == kLargestCopy));
       for (const int operand : value.operands)
         if (value.kind == Kind::apply && n_.values[at(operand)].kind == Kind::apply &&
             n_.values[at(operand)].varies != value.varies)
           kept_[at(operand)] = true;
     }
   }
+
   void compute(std::size_t v) {
     const NestValue& value = n_.values[v];
     if (value.kind == Kind::scan) return scan(v);
     if (value.kind == Kind::load) {
       const Access& load = n_.loads[at(value.load)];
       held_[v] = draft.reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
-      const bool passes = capabilities_.gpu && !turned(load) && n_.passes_by(load, capabilities_.l2_bytes);
-      if (const auto ahead = ahead_.find(v); ahead != ahead_.end()) b.map(held_[v], b.value(ahead->second));
+      const bool passes =
+          capabilities_.gpu && !turned(load) && n_.passes_by(load, capabilities_.l2_bytes);
+      if (const auto ahead = ahead_.find(v); ahead != ahead_.end())
+        b.map(held_[v], b.value(ahead->second));
       else
-        each_row(held_[v], load,
-                 [&](const tile::Tile& part) { b.copy(loads_.at(at(value.load)).at(tile_), part, load.fill, passes); });
+        each_row(held_[v], load, [&](const tile::Tile& part) {
+          b.copy(loads_.at(at(value.load)).at(tile_), part, load.fill, passes);
+        });
       if (capabilities_.gpu && turned(load)) {
-        const TensorId mine = draft.reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
+        const TensorId mine =
+            draft.reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
         b.rearrange(mine, held_[v]);
         held_[v] = mine;
       }
@@ -288,14 +340,18 @@ class Writer {
       b.map(held_[v], text);
     }
   }
-  // Whether neighbours in memory lie along another axis of the tile than those of the output, or (behind a reduction over lanes)
-  // only a part of the tile is read: the threads that load it are not those that need it.
+
+  // Whether neighbours in memory lie along another axis of the tile than those of the output, or
+  // (behind a reduction over lanes) only a part of the tile is read: the threads that load it are
+  // not those that need it.
   bool turned(const Access& load) const {
     const auto outside = [&](std::size_t a) { return !load.uses(a); };
-    if (form_.roles.lanes >= 0 && tile_.extent[at(form_.roles.lanes)] > 1 && std::ranges::any_of(tiled_, outside)) return true;
+    if (form_.roles.lanes >= 0 && tile_.extent[at(form_.roles.lanes)] > 1 &&
+        std::ranges::any_of(tiled_, outside))
+      return true;
     const int own = fastest(load), x = form_.roles.x;
-    return own >= 0 && x >= 0 && own != x && tile_.extent[at(own)] > 1 && tile_.extent[at(x)] > 1 && !form_.reduced[at(own)] &&
-           load.uses(at(x));
+    return own >= 0 && x >= 0 && own != x && tile_.extent[at(own)] > 1 && tile_.extent[at(x)] > 1 &&
+           !form_.reduced[at(own)] && load.uses(at(x));
   }
 
   std::vector<std::int64_t> sum_shape(std::size_t v) const {
@@ -303,10 +359,12 @@ class Writer {
     for (const int axis : n_.values[v].axes) varies[at(axis)] = true;
     return shape_of(varies);
   }
+
   void begin(std::size_t v) {
     held_[v] = draft.reg(fmt::format("sum{}", v), Dtype::f32, sum_shape(v));
     b.fill(held_[v], identity_of(n_.values[v].op));
   }
+
   void accumulate(std::size_t v) {
     const NestValue& sum = n_.values[v];
     Value operand = value_of(at(sum.operands[0]));
@@ -317,14 +375,18 @@ class Writer {
       operand = where(less(place, end), std::move(operand), tile::constant(identity_of(sum.op)));
     }
     const Value before = b.value(held_[v]);
-    const bool product = sum.op == ValueOp::add && operand.kind == Value::Kind::op && operand.op == ValueOp::mul;
-    b.map(held_[v], product ? tile::apply(ValueOp::fma, {operand.operands[0], operand.operands[1], before})
-                            : tile::apply(sum.op, {before, std::move(operand)}));
+    const bool product =
+        sum.op == ValueOp::add && operand.kind == Value::Kind::op && operand.op == ValueOp::mul;
+    b.map(held_[v],
+          product ? tile::apply(ValueOp::fma, {operand.operands[0], operand.operands[1], before})
+                  : tile::apply(sum.op, {before, std::move(operand)}));
   }
+
   void finish(std::size_t v) {
     const int lanes = form_.roles.lanes;
     if (lanes < 0 || tile_.extent[at(lanes)] == 1) return;
-    const TensorId whole = draft.reg(fmt::format("total{}", v), Dtype::f32, shape_of(n_.values[v].varies));
+    const TensorId whole =
+        draft.reg(fmt::format("total{}", v), Dtype::f32, shape_of(n_.values[v].varies));
     const auto axis = std::ranges::find(tiled_, at(lanes)) - tiled_.begin();
     b.reduce(whole, held_[v], static_cast<int>(axis), *reduce_op(n_.values[v].op));
     held_[v] = whole;
@@ -333,8 +395,10 @@ class Writer {
     b.rearrange(held_[v], whole);
   }
 
-  // Loops over the reduced axes from `a` on, or their bodies one after another where they are short and to be written out.
-  void loops(std::size_t a, const std::vector<std::size_t>& sums, const std::function<void()>& body) {
+  // Loops over the reduced axes from `a` on, or their bodies one after another where they are short
+  // and to be written out.
+  void loops(std::size_t a, const std::vector<std::size_t>& sums,
+             const std::function<void()>& body) {
     if (a == n_.axes.size()) return body();
     if (turns(a) == 1) return loops(a + 1, sums, body);
     const std::int64_t count = turns(a);
@@ -351,15 +415,23 @@ class Writer {
       b.for_(fmt::format("i{}", a), 0, count, 1, turn);
     } else {
       b.for_(fmt::format("from{}", a), 0, count, block, [&](const Index& from) {
-        chain(sums, [&] { b.for_(fmt::format("i{}", a), from, tile::min(from + block, count), 1, turn); });
+        chain(sums, [&] {
+          b.for_(fmt::format("i{}", a), from, tile::min(from + block, count), 1, turn);
+        });
       });
     }
     tile_.origin[a] = 0;
   }
-  std::int64_t turns(std::size_t axis) const { return form_.reduced[axis] ? ceil_div(n_.axes[axis], tile_.extent[axis]) : 1; }
-  // What the body adds up from zero, then added to what was before: the rounding error of one long chain would grow with √k.
+
+  std::int64_t turns(std::size_t axis) const {
+    return form_.reduced[axis] ? ceil_div(n_.axes[axis], tile_.extent[axis]) : 1;
+  }
+
+  // What the body adds up from zero, then added to what was before: the rounding error of one long
+  // chain would grow with √k.
   static constexpr std::int64_t kChain = 16;
   bool chained_ = false;
+
   void chain(const std::vector<std::size_t>& sums, const std::function<void()>& body) {
     const std::vector<TensorId> before = held_;
     for (const std::size_t v : sums)
@@ -386,10 +458,13 @@ class Writer {
       out = draft.reg(fmt::format("y{}", i), place.dtype, shape_of(varies));
       b.map(out, value_of(at(v)));
     }
-    each_row(out, place, [&](const tile::Tile& part) { b.copy(part, outputs_[i].at(tile_), 0, field(s_, "streaming") == 1); });
+    each_row(out, place, [&](const tile::Tile& part) {
+      b.copy(part, outputs_[i].at(tile_), 0, field(s_, "streaming") == 1);
+    });
   }
 
-  void each_row(TensorId tensor, const Access& access, const std::function<void(const tile::Tile&)>& body) {
+  void each_row(TensorId tensor, const Access& access,
+                const std::function<void(const tile::Tile&)>& body) {
     tile::Tile part = b.all(tensor);
     if (rows_ == 1 || !access.uses(at(form_.roles.x))) return body(part);
     part = b.tile(tensor, std::vector<Index>(tiled_.size(), Index(0)), {});
@@ -399,6 +474,7 @@ class Writer {
       body(part);
     });
   }
+
   void rows(const std::function<void(const Index&)>& body) {
     if (rows_ == 1) return body(0);
     const Index first = tile_.origin[at(form_.roles.z)];
@@ -409,17 +485,20 @@ class Writer {
     tile_.origin[at(form_.roles.z)] = first;
   }
 
-  // The sum of products by matrix products of blocks: one factor as it lies, the other's windows copied one tap after another.
+  // The sum of products by matrix products of blocks: one factor as it lies, the other's windows
+  // copied one tap after another.
   void multiply(std::size_t v) {
     const Form::Product& p = *form_.product;
-    const std::int64_t depth = field(s_, "depth"), m = tile_.extent[at(form_.roles.y)], x = tile_.extent[at(form_.roles.x)],
-                       n = x * rows_;
+    const std::int64_t depth = field(s_, "depth"), m = tile_.extent[at(form_.roles.y)],
+                       x = tile_.extent[at(form_.roles.x)], n = x * rows_;
     // Dimensions of the sum come behind those of the one factor's tiles, and before the other's.
     std::vector<std::size_t> a_axes = tiled_, b_axes = tiled_;
     a_axes.push_back(at(p.k)), b_axes.insert(b_axes.begin(), at(p.k));
     const Boxes A(draft, "A", n_, p.a, a_axes), B(draft, "B", n_, p.b, b_axes);
-    const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}), w = b.shared("b", Dtype::f32, {depth, p.taps, n});
-    // Each block of k is summed from zero and added to those before it: the rounding error of one long chain would grow with √k.
+    const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps}),
+                   w = b.shared("b", Dtype::f32, {depth, p.taps, n});
+    // Each block of k is summed from zero and added to those before it: the rounding error of one
+    // long chain would grow with √k.
     const std::int64_t blocks = ceil_div(n_.axes[at(p.k)], depth);
     const auto [first, last] = tile_.slots_within(p.bounds, at(p.k), 0, blocks);
     const TensorId part = blocks > 1 ? draft.reg("part", Dtype::f32, sum_shape(v)) : held_[v];
@@ -436,17 +515,21 @@ class Writer {
         });
       });
       if (part != held_[v]) b.fill(part, 0);
-      if (p.taps == 1) b.mma(part, b.all(a), b.all(w));
+      if (p.taps == 1)
+        b.mma(part, b.all(a), b.all(w));
       else
         b.for_("c", 0, depth, 1, [&](const Index& c) {
-          b.mma(part, b.tile(a, {0, c * p.taps}, {m, p.taps}), b.tile(w, {c, 0, 0}, {1, p.taps, n}));
+          b.mma(part, b.tile(a, {0, c * p.taps}, {m, p.taps}),
+                b.tile(w, {c, 0, 0}, {1, p.taps, n}));
         });
       if (part != held_[v]) b.map(held_[v], b.value(held_[v]) + b.value(part));
     });
   }
+
   void taps(std::size_t axis, const Index& tap, const std::function<void(const Index&)>& body) {
     if (axis == n_.axes.size()) return body(tap);
-    if (!form_.reduced[axis] || static_cast<int>(axis) == form_.product->k) return taps(axis + 1, tap, body);
+    if (!form_.reduced[axis] || static_cast<int>(axis) == form_.product->k)
+      return taps(axis + 1, tap, body);
     b.for_(fmt::format("i{}", axis), 0, n_.axes[axis], 1, [&](const Index& i) {
       tile_.origin[axis] = i;
       taps(axis + 1, tap * n_.axes[axis] + i, body);
@@ -454,8 +537,9 @@ class Writer {
   }
 };
 }  // namespace
-void add_program(Family::Programs& out, const Form& form, const Schedule& s, const Capabilities& capabilities,
-                 const std::string& name) {
+
+void add_program(Family::Programs& out, const Form& form, const Schedule& s,
+                 const Capabilities& capabilities, const std::string& name) {
   Writer writer(form, s, capabilities, name);
   writer.make();
   writer.draft.finish(out);

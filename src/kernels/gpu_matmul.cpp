@@ -1,6 +1,7 @@
 #include "kernels/gpu_matmul.h"
 #include "kernels/direct_form.h"
 #include "kernels/halves.h"
+
 namespace warploom::kernels {
 std::optional<Precision> precision_of(Dtype a, Dtype b, Track track, bool halves) {
   if (a != b) return std::nullopt;
@@ -9,16 +10,20 @@ std::optional<Precision> precision_of(Dtype a, Dtype b, Track track, bool halves
   if (bits_of(a) == 8 && (track == Track::fp8 || track == Track::tolerance)) return Precision{a, 1};
   if (a != Dtype::f32) return std::nullopt;
   if (track == Track::tf32) return Precision{Dtype::tf32, 1};
-  if (track == Track::fp32 || track == Track::tolerance) return Precision{halves ? Dtype::f16 : Dtype::tf32, 3};
+  if (track == Track::fp32 || track == Track::tolerance)
+    return Precision{halves ? Dtype::f16 : Dtype::tf32, 3};
   return std::nullopt;
 }
 
-bool fuses_rows(const Contraction& c, const Precision& precision, std::int64_t columns, const Capabilities& capabilities) {
+bool fuses_rows(const Contraction& c, const Precision& precision, std::int64_t columns,
+                const Capabilities& capabilities) {
   constexpr std::int64_t kMostTerms = 2048;
   const NestTile one(c.nest);
-  const std::int64_t width = c.nest.axes[c.column],
-                     rows = one.count(c.nest, c.batch) * one.count(c.nest, c.m) * one.count(c.nest, c.n) / width;
-  return precision.accumulator() == Dtype::f32 && width <= columns && one.count(c.nest, c.k) * precision.terms <= kMostTerms &&
+  const std::int64_t width = c.nest.axes[c.column], rows = one.count(c.nest, c.batch) *
+                                                           one.count(c.nest, c.m) *
+                                                           one.count(c.nest, c.n) / width;
+  return precision.accumulator() == Dtype::f32 && width <= columns &&
+         one.count(c.nest, c.k) * precision.terms <= kMostTerms &&
          rows / 64 * ceil_div(width, 64) >= capabilities.processors / 4;
 }
 
@@ -33,7 +38,8 @@ NestTile TileOrder::at(const Index& number) const {
   const Index m = first + within % width;
   NestTile placed = tile;
   placed.place(c.nest, c.m, cluster > 1 ? m * cluster + tile::cluster_rank() : m);
-  placed.place(c.nest, c.n, beside > 1 ? within / width * beside + tile::cluster_rank() : within / width);
+  placed.place(c.nest, c.n,
+               beside > 1 ? within / width * beside + tile::cluster_rank() : within / width);
   placed.place(c.nest, c.batch, batch > 1 ? number / (tiles_m * tiles_n) : Index(0));
   return placed;
 }
@@ -45,26 +51,34 @@ Index from_both_ends(const Index& turn, std::int64_t count, std::int64_t workers
 
 bool is_whole(const Access& access) {
   return access.inside && access.lookup_dim < 0 &&
-         std::ranges::all_of(access.at, [](const Affine& c) { return c.begin == 0 && std::ranges::min(c.steps) >= 0; });
+         std::ranges::all_of(
+             access.at,
+             [](const Affine& c) { return c.begin == 0 && std::ranges::min(c.steps) >= 0; });
 }
 
 bool stores_whole(const Contraction& c) {
   const auto epilogue = epilogue_of(c);
-  const auto fits = [](const Access& access) { return is_whole(access) && is_computed_float(access.dtype); };
+  const auto fits = [](const Access& access) {
+    return is_whole(access) && is_computed_float(access.dtype);
+  };
   return epilogue && fits(c.nest.outputs[0].place) &&
-         std::ranges::all_of(*epilogue, [&](int operand) { return fits(c.nest.loads[at(operand)]); });
+         std::ranges::all_of(*epilogue,
+                             [&](int operand) { return fits(c.nest.loads[at(operand)]); });
 }
 
 std::vector<std::size_t> slot_axes(const Contraction& c) {
   if (!c.scales.empty()) return c.k;
   std::vector<std::size_t> axes;
   if (c.channel) axes.push_back(*c.channel);
-  std::ranges::copy_if(c.k, std::back_inserter(axes), [&](std::size_t axis) { return axis != c.channel; });
+  std::ranges::copy_if(c.k, std::back_inserter(axes),
+                       [&](std::size_t axis) { return axis != c.channel; });
   return axes;
 }
 
-Prepared Preparation::written(const std::vector<std::int64_t>& axes, const std::vector<std::size_t>& over, const Access& from,
-                              const Access& made, std::int64_t elements, std::int64_t across) const {
+Prepared Preparation::written(const std::vector<std::int64_t>& axes,
+                              const std::vector<std::size_t>& over, const Access& from,
+                              const Access& made, std::int64_t elements,
+                              std::int64_t across) const {
   const auto workspace = [&](const std::string& suffix) {
     Access access = made;
     access.name = name + suffix;
@@ -100,22 +114,30 @@ Prepared Preparation::written(const std::vector<std::int64_t>& axes, const std::
   return prepared;
 }
 
-Prepared Preparation::relaid(const Access& from, const std::vector<std::int64_t>& begin, const std::vector<std::size_t>& over,
-                             const Access& made, std::int64_t elements) const {
-  // An axis for each dimension, the one along which new neighbours lie last, before it the old one's.
+Prepared Preparation::relaid(const Access& from, const std::vector<std::int64_t>& begin,
+                             const std::vector<std::size_t>& over, const Access& made,
+                             std::int64_t elements) const {
+  // An axis for each dimension, the one along which new neighbours lie last, before it the old
+  // one's.
   const std::size_t rank = made.shape.size();
   std::vector<std::size_t> dims(rank);
   std::iota(dims.begin(), dims.end(), std::size_t{0});
-  const auto closest = [&](const graph::Shape& strides) { return at(std::ranges::min_element(strides) - strides.begin()); };
+  const auto closest = [&](const graph::Shape& strides) {
+    return at(std::ranges::min_element(strides) - strides.begin());
+  };
   const std::size_t fast = closest(made.strides), slow = closest(from.strides);
-  std::ranges::stable_sort(dims, {}, [&](std::size_t d) { return d == fast ? 2 : d == slow ? 1 : 0; });
+  std::ranges::stable_sort(dims, {}, [&](std::size_t d) {
+    return d == fast ? 2 : d == slow ? 1 : 0;
+  });
   std::vector<std::int64_t> axes;
   std::vector<std::size_t> over_axes;
   std::vector<Affine> rows;  // the dimensions of a number a row
   Access source = from, target = made;
   for (const std::size_t d : dims) {
-    if (std::ranges::count(over, d) > 0) over_axes.push_back(axes.size());
-    else rows.push_back(made.at[d]);
+    if (std::ranges::count(over, d) > 0)
+      over_axes.push_back(axes.size());
+    else
+      rows.push_back(made.at[d]);
     target.at[d] = along(axes.size(), rank), axes.push_back(made.shape[d]);
   }
   source.at = target.at;
@@ -124,19 +146,24 @@ Prepared Preparation::relaid(const Access& from, const std::vector<std::int64_t>
     source.inside = source.inside && begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
   }
   const bool turns = fast != slow;
-  const std::int64_t across = turns ? std::clamp<std::int64_t>(power_of_two_above(made.shape[fast]), 4, 64) : 128;
+  const std::int64_t across =
+      turns ? std::clamp<std::int64_t>(power_of_two_above(made.shape[fast]), 4, 64) : 128;
   Prepared prepared = written(axes, over_axes, source, target, elements, across);
   for (Access* access : {&prepared.high, &prepared.low}) access->at = made.at;
   prepared.most.at = std::move(rows);
   return prepared;
 }
 
-Prepared Preparation::laid_anew(const Access& from, std::size_t row, std::size_t k, bool along_k) const {
+Prepared Preparation::laid_anew(const Access& from, std::size_t row, std::size_t k,
+                                bool along_k) const {
   const auto fast =
-      at(std::ranges::find_if(from.at, [&](const Affine& c) { return c.steps[along_k ? k : row] != 0; }) - from.at.begin());
+      at(std::ranges::find_if(from.at,
+                              [&](const Affine& c) { return c.steps[along_k ? k : row] != 0; }) -
+         from.at.begin());
   Access made = from;
   made.strides[fast] = 1;
-  // The copy engine wants rows in steps of 16 bytes, and a box of 128 that begins within a line of the cache reads two.
+  // The copy engine wants rows in steps of 16 bytes, and a box of 128 that begins within a line of
+  // the cache reads two.
   const std::int64_t line = 128 / bytes_of(precision.operand), length = from.shape[fast];
   std::int64_t next = round_up(length, length < line ? line / 8 : line);
   for (std::size_t d = from.at.size(); d-- > 0;)
@@ -148,7 +175,8 @@ Prepared Preparation::laid_anew(const Access& from, std::size_t row, std::size_t
 }
 
 Prepared Preparation::for_copies(const Access& from, std::size_t row, std::size_t k) const {
-  const bool along_k = bytes_of(precision.operand) != 2 || from.stride(row) != 1 || from.stride(k) == 1;
+  const bool along_k =
+      bytes_of(precision.operand) != 2 || from.stride(row) != 1 || from.stride(k) == 1;
   const std::size_t fast = along_k ? k : row;
   // The copy engine reads neighbours along one axis, all else in steps of 16 bytes.
   bool readable = precision.terms == 1 && from.stride(fast) == 1;
@@ -156,46 +184,58 @@ Prepared Preparation::for_copies(const Access& from, std::size_t row, std::size_
     readable &= from.at[d].steps[fast] != 0 || from.strides[d] * bytes_of(from.dtype) % 16 == 0;
   return readable ? Prepared{from, {}} : laid_anew(from, row, k, along_k);
 }
+
 namespace {
 template <class Uses>
-std::vector<std::int64_t> shape_of(const NestTile& tile, const std::vector<std::size_t>& axes, std::size_t rows,
-                                   const Uses& uses) {
+std::vector<std::int64_t> shape_of(const NestTile& tile, const std::vector<std::size_t>& axes,
+                                   std::size_t rows, const Uses& uses) {
   std::vector<std::int64_t> shape = {1, 1};
-  for (std::size_t i = 0; i < axes.size(); ++i) shape[i < rows ? 0 : 1] *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    shape[i < rows ? 0 : 1] *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
   return shape;
 }
 
 // What a tile of the result takes of a tensor, in registers.
-TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name, const Access& access, const NestTile& tile,
-                     const std::vector<std::size_t>& axes, std::size_t rows, const std::string& set = "") {
+TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name,
+                     const Access& access, const NestTile& tile,
+                     const std::vector<std::size_t>& axes, std::size_t rows,
+                     const std::string& set = "") {
   std::string global = name;
   global[0] = static_cast<char>(std::toupper(name[0]));
   const TensorId x =
-      draft.reg(name + set, access.dtype, shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
+      draft.reg(name + set, access.dtype,
+                shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
   draft.b.copy(Boxes(draft, global, c.nest, access, axes).at(tile), draft.b.all(x), access.fill);
   return x;
 }
 }  // namespace
-std::vector<TensorId> load_scales(Draft& draft, const Contraction& c, const NestTile& slot, const std::vector<std::size_t>& axes,
-                                  std::size_t rows, const std::string& set) {
+
+std::vector<TensorId> load_scales(Draft& draft, const Contraction& c, const NestTile& slot,
+                                  const std::vector<std::size_t>& axes, std::size_t rows,
+                                  const std::string& set) {
   std::vector<TensorId> out;
   for (const std::size_t scale : c.scales)
-    out.push_back(load_beside(draft, c, fmt::format("s{}", out.size()), c.nest.loads[scale], slot, axes, rows, set));
+    out.push_back(load_beside(draft, c, fmt::format("s{}", out.size()), c.nest.loads[scale], slot,
+                              axes, rows, set));
   return out;
 }
+
 Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales) {
   const Value before = draft.b.value(acc), added = draft.b.value(part);
   if (scales.empty()) return before + added;
   Value scale = draft.b.value(scales[0]);
-  for (std::size_t i = 1; i < scales.size(); ++i) scale = std::move(scale) * draft.b.value(scales[i]);
+  for (std::size_t i = 1; i < scales.size(); ++i)
+    scale = std::move(scale) * draft.b.value(scales[i]);
   return tile::apply(ValueOp::fma, {added, std::move(scale), before});
 }
 
-void scale_back(Draft& draft, const Contraction& c, TensorId acc, std::initializer_list<const Access*> most, const NestTile& tile,
+void scale_back(Draft& draft, const Contraction& c, TensorId acc,
+                std::initializer_list<const Access*> most, const NestTile& tile,
                 const std::vector<std::size_t>& axes, std::size_t rows) {
   std::optional<Value> by;  // the two first: a sum times one of them may overflow
   for (int number = 0; const Access* const each : most) {
-    const TensorId back = load_beside(draft, c, fmt::format("most{}", number++), *each, tile, axes, rows);
+    const TensorId back =
+        load_beside(draft, c, fmt::format("most{}", number++), *each, tile, axes, rows);
     draft.b.map(back, halves::back_of(draft.b.value(back)));
     by = by ? *std::move(by) * draft.b.value(back) : draft.b.value(back);
   }
@@ -218,20 +258,23 @@ Contraction filled(Family::Programs& out, Contraction c, const Capabilities& cap
     load.name = number == c.a ? "a_filled" : "b_filled";
     nest.outputs = {{4, load}};
     out.workspaces.push_back({load.name, load.dtype, {tile::span_of(load.shape, load.strides)}});
-    direct::add_program(out, "fill_" + load.name.substr(0, 1), std::move(nest), 16, 128, capabilities);
+    direct::add_program(out, "fill_" + load.name.substr(0, 1), std::move(nest), 16, 128,
+                        capabilities);
   }
   return c;
 }
 
-void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile, const std::vector<std::size_t>& axes,
-           std::size_t rows, TensorId staging, std::int64_t blocks) {
+void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile,
+           const std::vector<std::size_t>& axes, std::size_t rows, TensorId staging,
+           std::int64_t blocks) {
   auto& t = draft.b;
   const Nest& nest = c.nest;
   const Nest::Output& output = nest.outputs[0];
   std::map<int, TensorId> loaded;
   for (const int operand : epilogue_of(c).value_or(std::vector<int>{})) {
     const std::size_t number = loaded.size();
-    loaded[operand] = load_beside(draft, c, fmt::format("e{}", number), nest.loads[at(operand)], tile, axes, rows);
+    loaded[operand] = load_beside(draft, c, fmt::format("e{}", number), nest.loads[at(operand)],
+                                  tile, axes, rows);
   }
   const auto all = [](std::size_t) { return true; };
   const auto of_row = [&](std::size_t axis) { return axis != c.column; };
@@ -246,11 +289,13 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
       const auto varies = [&](int of) -> bool { return nest.values[at(of)].varies[c.column]; };
       // One number a row is computed once, and dividing by it is multiplying by its reciprocal.
       const auto number = [&](const std::string& name, const Value& one) {
-        const TensorId to = draft.reg(fmt::format("{}{}", name, v), Dtype::f32, shape_of(tile, axes, rows, of_row));
+        const TensorId to =
+            draft.reg(fmt::format("{}{}", name, v), Dtype::f32, shape_of(tile, axes, rows, of_row));
         return t.map(to, one), to;
       };
       if (value.op == ValueOp::div && varies(v) && !varies(value.operands[1]))
-        return value_of(value.operands[0]) * t.value(number("r", tile::constant(1) / value_of(value.operands[1])));
+        return value_of(value.operands[0]) *
+               t.value(number("r", tile::constant(1) / value_of(value.operands[1])));
       if (varies(v)) return std::nullopt;
       std::vector<Value> operands;
       for (const int operand : value.operands) operands.push_back(value_of(operand));
@@ -263,31 +308,38 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
     const NestValue& reduction = nest.values[step.reduction];
     const auto op = *reduce_op(reduction.op);
     Value kept = value_of(step.kept);
-    if (const std::int64_t width = nest.axes[c.column]; width % (tile.extent[c.column] * blocks) != 0) {
-      const Value inside = less(tile::coordinate(1, tile.origin[c.column] - width), tile::constant(0));
+    if (const std::int64_t width = nest.axes[c.column];
+        width % (tile.extent[c.column] * blocks) != 0) {
+      const Value inside =
+          less(tile::coordinate(1, tile.origin[c.column] - width), tile::constant(0));
       kept = where(inside, std::move(kept), tile::constant(identity_of(reduction.op)));
     }
     if (step.set == sets.size())
-      sets.push_back(draft.reg(fmt::format("kept{}", step.set), Dtype::f32, shape_of(tile, axes, rows, all)));
+      sets.push_back(
+          draft.reg(fmt::format("kept{}", step.set), Dtype::f32, shape_of(tile, axes, rows, all)));
     const bool there = made.contains(step.kept) && kept.kind == Value::Kind::tensor;
     if (!there) t.map(sets[step.set], kept);
     std::erase_if(made, [&](const auto& each) { return each.second == sets[step.set]; });
     made[step.kept] = sets[step.set];
-    const TensorId total = draft.reg(fmt::format("total{}", step.reduction), Dtype::f32, shape_of(tile, axes, rows, of_row));
+    const TensorId total = draft.reg(fmt::format("total{}", step.reduction), Dtype::f32,
+                                     shape_of(tile, axes, rows, of_row));
     t.reduce(total, sets[step.set], 1, op);
     if (blocks > 1) t.cluster_reduce(total, op);
     made[static_cast<int>(step.reduction)] = total;
   }
   TensorId result = acc;
   if (!c.reductions.empty() || at(output.value) != c.sum || t.dtype_of(acc) != output.place.dtype) {
-    result = draft.reg("result", output.place.dtype,
-                       shape_of(tile, axes, rows, [&](std::size_t axis) { return output.place.uses(axis); }));
+    result = draft.reg(
+        "result", output.place.dtype,
+        shape_of(tile, axes, rows, [&](std::size_t axis) { return output.place.uses(axis); }));
     t.map(result, value_of(output.value));
   }
   const tile::Tile destination = Boxes(draft, "C", nest, output.place, axes, true).at(tile);
   if (staging >= 0) t.copy(t.all(result), t.all(staging));
   const auto write = [&] { t.copy(t.all(staging < 0 ? result : staging), destination); };
-  if (blocks > 1 && !output.place.uses(c.column)) t.if_less(tile::cluster_rank(), 1, write);
-  else write();
+  if (blocks > 1 && !output.place.uses(c.column))
+    t.if_less(tile::cluster_rank(), 1, write);
+  else
+    write();
 }
 }  // namespace warploom::kernels

@@ -1,9 +1,11 @@
 #include "kernels/halves.h"
 #include <numeric>
+
 namespace warploom::kernels::halves {
 namespace {
 constexpr std::int64_t kElements = 8192, kWarps = 8;  // of a tile
 }  // namespace
+
 int add_unit(Nest& nest, int load) {
   const auto add = [&](NestValue value) {
     nest.values.push_back(std::move(value));
@@ -12,50 +14,61 @@ int add_unit(Nest& nest, int load) {
   const auto apply = [&](ValueOp op, std::vector<int> operands) {
     return add({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
   };
-  const int most = add({.kind = Kind::load, .load = load}), least = add({.value = kLeast}), largest = add({.value = kLargest});
-  return apply(ValueOp::mul, {apply(ValueOp::inverse_binade, {apply(ValueOp::max, {most, least})}), largest});
+  const int most = add({.kind = Kind::load, .load = load}), least = add({.value = kLeast}),
+            largest = add({.value = kLargest});
+  return apply(ValueOp::mul,
+               {apply(ValueOp::inverse_binade, {apply(ValueOp::max, {most, least})}), largest});
 }
 
-Access measured(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& read,
+Access measured(Family::Programs& out, const std::string& name,
+                const std::vector<std::int64_t>& axes, const Access& read,
                 const std::vector<std::size_t>& over, const Capabilities& capabilities) {
   const Nest nest{.axes = axes, .loads = {}, .values = {}, .outputs = {}};
   Access from = read;
-  for (Affine& place : from.at)  // no box goes backwards, and the largest is the same from either end
+  for (Affine& place :
+       from.at)  // no box goes backwards, and the largest is the same from either end
     for (const std::size_t a : over)
-      if (std::int64_t& step = place.steps[a]; step < 0) place.begin += step * (axes[a] - 1), step = -step;
+      if (std::int64_t& step = place.steps[a]; step < 0)
+        place.begin += step * (axes[a] - 1), step = -step;
   const auto is_over = [&](std::size_t a) { return std::ranges::count(over, a) > 0; };
   std::vector<std::size_t> all(axes.size()), rest;
   std::iota(all.begin(), all.end(), std::size_t{0});
   std::ranges::copy_if(all, std::back_inserter(rest), [&](std::size_t a) { return !is_over(a); });
   // Tiles of neighbours in memory, and of the longest axis of the other kind.
   const std::size_t fast = std::ranges::min(all, {}, [&](std::size_t a) {
-    return std::pair(axes[a] > 1 && from.stride(a) != 0 ? std::abs(from.stride(a)) : INT64_MAX, -axes[a]);
+    return std::pair(axes[a] > 1 && from.stride(a) != 0 ? std::abs(from.stride(a)) : INT64_MAX,
+                     -axes[a]);
   });
   std::optional<std::size_t> other;
   for (const std::size_t a : all)
     if (is_over(a) != is_over(fast) && (!other || axes[a] > axes[*other])) other = a;
   NestTile tile(nest);
-  tile.extent[fast] = std::min<std::int64_t>(power_of_two_above(axes[fast]), other ? 256 : kElements);
-  if (other) tile.extent[*other] = std::min(power_of_two_above(axes[*other]), kElements / tile.extent[fast]);
+  tile.extent[fast] =
+      std::min<std::int64_t>(power_of_two_above(axes[fast]), other ? 256 : kElements);
+  if (other)
+    tile.extent[*other] = std::min(power_of_two_above(axes[*other]), kElements / tile.extent[fast]);
   const std::vector<std::size_t> tiled = axes_of({other, fast});
 
   Draft draft("measure_" + name);
   auto& t = draft.b;
   const Boxes X(draft, "X", nest, from, tiled);
   Access most{.name = name + "_most", .dtype = Dtype::f32};
-  for (const std::size_t a : rest) most.shape.push_back(axes[a]), most.at.push_back(along(a, axes.size()));
+  for (const std::size_t a : rest)
+    most.shape.push_back(axes[a]), most.at.push_back(along(a, axes.size()));
   most.strides = graph::strides_of(most.shape);
   out.workspaces.push_back({most.name, Dtype::f32, {graph::element_count(most.shape)}});
   const Boxes M(draft, "M", nest, most, tiled, true);
   t.zeroed(draft.named.at("M"));
   // As many blocks as fill the GPU several times, each over a part of every row that it measures.
   const std::int64_t lines = tile.count(nest, rest), turns = tile.count(nest, over),
-                     parts = std::clamp<std::int64_t>(8 * capabilities.processors / lines, 1, turns),
+                     parts =
+                         std::clamp<std::int64_t>(8 * capabilities.processors / lines, 1, turns),
                      each = ceil_div(turns, parts);
   t.grid(lines * ceil_div(turns, each)).warps(kWarps);
   std::vector<std::int64_t> shape;
   for (const std::size_t a : tiled) shape.push_back(tile.extent[a]);
-  const TensorId x = draft.reg("x", from.dtype, shape), found = draft.reg("found", Dtype::f32, shape);
+  const TensorId x = draft.reg("x", from.dtype, shape),
+                 found = draft.reg("found", Dtype::f32, shape);
   tile.place(nest, rest, tile::block(0) % lines);
   const Index first = tile::block(0) / lines * each;
   t.fill(found, 0);

@@ -1,32 +1,42 @@
 // Products of fp32 numbers by matrix instructions of 16-bit floats, twice as fast as those of tf32.
 //
-// A row's elements are multiplied by a power of two, its unit, so that the largest lies in [2^13, 2^14), and each is the sum of two
-// 16-bit floats: high what rounding leaves, low what it loses, rounded too. A product is three: low · high, high · low, high · high. Both
-// halves hold 22 bits, as those of tf32 do, of every element down to 2^-15 of its row's largest; below that they lose at most 2^-40 of the
-// largest, where rounding to fp32 loses 2^-25 of it. The sum is divided by the units of its row and its column.
+// A row's elements are multiplied by a power of two, its unit, so that the largest lies in [2^13,
+// 2^14), and each is the sum of two 16-bit floats: high what rounding leaves, low what it loses,
+// rounded too. A product is three: low · high, high · low, high · high. Both halves hold 22 bits,
+// as those of tf32 do, of every element down to 2^-15 of its row's largest; below that they lose at
+// most 2^-40 of the largest, where rounding to fp32 loses 2^-25 of it. The sum is divided by the
+// units of its row and its column.
 //
 //   x = 0.3, largest of its row 1.7: unit 2^13, 2457.6 = 2458 + -0.4000244   (2457.5999756)
 //
-// After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
-// (2022), who scale the low half; here rows are.
+// After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
+// the FP32 theoretical peak performance" (2022), who scale the low half; here rows are.
 #pragma once
 #include "kernels/nest_tiles.h"
+
 namespace warploom::kernels::halves {
-inline constexpr double kLeast = 0x1p-96,
-                        kLargest = 0x1p13;  // of what a row's elements count as at least; what they are scaled to
+inline constexpr double
+    kLeast = 0x1p-96,
+    kLargest = 0x1p13;  // of what a row's elements count as at least; what they are scaled to
 
 // The unit of a row whose largest element is `most`, and its reciprocal.
 inline Value unit_of(Value most) {
-  return tile::apply(ValueOp::inverse_binade, {tile::max(std::move(most), tile::constant(kLeast))}) * tile::constant(kLargest);
+  return tile::apply(ValueOp::inverse_binade,
+                     {tile::max(std::move(most), tile::constant(kLeast))}) *
+         tile::constant(kLargest);
 }
+
 inline Value back_of(Value most) {
-  return tile::apply(ValueOp::binade, {tile::max(std::move(most), tile::constant(kLeast))}) * tile::constant(1 / kLargest);
+  return tile::apply(ValueOp::binade, {tile::max(std::move(most), tile::constant(kLeast))}) *
+         tile::constant(1 / kLargest);
 }
+
 // The same as a value of a nest, made of its load of that number.
 int add_unit(Nest& nest, int load);
 
-// A program that writes the largest magnitude of each row to a workspace of that name: over the axes `over` of a nest with `axes`, where
-// `read` reads. How it is read, along the other axes.
-Access measured(Family::Programs& out, const std::string& name, const std::vector<std::int64_t>& axes, const Access& read,
+// A program that writes the largest magnitude of each row to a workspace of that name: over the
+// axes `over` of a nest with `axes`, where `read` reads. How it is read, along the other axes.
+Access measured(Family::Programs& out, const std::string& name,
+                const std::vector<std::int64_t>& axes, const Access& read,
                 const std::vector<std::size_t>& over, const Capabilities& capabilities);
 }  // namespace warploom::kernels::halves

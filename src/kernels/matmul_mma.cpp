@@ -1,11 +1,15 @@
-// Sums of products for any GPU since sm_80, matmuls and convolutions alike: all threads copy, through a ring of shared-memory slots
-// filled by asynchronous copies, and all multiply: with mma.sync (matmul_mma) or with fused multiply-adds (matmul_simt).
+// Sums of products for any GPU since sm_80, matmuls and convolutions alike: all threads copy,
+// through a ring of shared-memory slots filled by asynchronous copies, and all multiply: with
+// mma.sync (matmul_mma) or with fused multiply-adds (matmul_simt).
 //
-// Rows are A's axis m (of a convolution its output channels), columns a block_n · y patch of B's (pixels of one image; of a matmul y is
-// 1). A slot holds block_k · taps of the sum's terms: so many input channels at so many places of the window. Nothing is unfolded in
-// memory: a patch at a place of the window is a box of the input, and what padding adds lies outside and counts as 0. With pack=1 a
-// program of its own first lays the weights so that the channels of one place are neighbours.
+// Rows are A's axis m (of a convolution its output channels), columns a block_n · y patch of B's
+// (pixels of one image; of a matmul y is 1). A slot holds block_k · taps of the sum's terms: so
+// many input channels at so many places of the window. Nothing is unfolded in memory: a patch at a
+// place of the window is a box of the input, and what padding adds lies outside and counts as 0.
+// With pack=1 a program of its own first lays the weights so that the channels of one place are
+// neighbours.
 #include "kernels/gpu_matmul.h"
+
 namespace warploom::kernels {
 namespace {
 // Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
@@ -19,7 +23,8 @@ std::int64_t outside(const Contraction& c) {
 
 class MatmulThreads final : public Family {
  public:
-  MatmulThreads(Contraction contraction, const Precision& precision, bool tensor_cores, const Capabilities& capabilities)
+  MatmulThreads(Contraction contraction, const Precision& precision, bool tensor_cores,
+                const Capabilities& capabilities)
       : Family(tensor_cores ? "matmul_mma" : "matmul_simt", capabilities, Suit::made),
         c_(std::move(contraction)),
         p_(precision),
@@ -30,9 +35,12 @@ class MatmulThreads final : public Family {
     if (!c || !epilogue_of(*c) || !computes(*c)) return nullptr;
     const Dtype a = c->nest.loads[c->a].dtype, b = c->nest.loads[c->b].dtype;
     auto p = precision_of(a, b, region.track);
-    if (!tensor_cores) p = a == Dtype::f32 && b == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1}) : std::nullopt;
+    if (!tensor_cores)
+      p = a == Dtype::f32 && b == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1})
+                                             : std::nullopt;
     const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
-    if (!p || (!c->reductions.empty() && !fuses_rows(*c, *p, 256, capabilities)) || (fp8 && capabilities.fp8_tflops == 0))
+    if (!p || (!c->reductions.empty() && !fuses_rows(*c, *p, 256, capabilities)) ||
+        (fp8 && capabilities.fp8_tflops == 0))
       return nullptr;
     return std::make_shared<MatmulThreads>(*std::move(c), *p, tensor_cores, capabilities);
   }
@@ -40,9 +48,12 @@ class MatmulThreads final : public Family {
   Space space() const override {
     const Contraction& c = c_;
     const bool plain = c.channel && (c.k.size() == 1 || in_blocks_) && !second_;  // a matmul
-    const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1, taps = c.window ? c.nest.axes[*c.window] : 1;
-    Values ys = {1}, tap_counts = {1}, depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
-    for (std::int64_t y = 2; y <= 32 && second_ && y < 2 * c.nest.axes[*second_]; y *= 2) ys.insert(ys.begin() + (y > 8), y);
+    const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1,
+                       taps = c.window ? c.nest.axes[*c.window] : 1;
+    Values ys = {1}, tap_counts = {1},
+           depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
+    for (std::int64_t y = 2; y <= 32 && second_ && y < 2 * c.nest.axes[*second_]; y *= 2)
+      ys.insert(ys.begin() + (y > 8), y);
     if (!plain) depths = {16, 32, 8, 64, 4, 2, 1};
     if (!plain) std::erase_if(depths, [&](auto n) { return n >= 2 * channels; });
     for (std::int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
@@ -50,31 +61,40 @@ class MatmulThreads final : public Family {
     Values rows = {128, 64, 32}, columns = rows;
     if (tensor_cores_) rows = {128, 64, 256, 32, 16}, columns = {128, 64, 256, 32};
     if (!plain) rows = {64, 128, 32, 16, 256}, columns = {16, 32, 8, 64, 128};
-    Space space{name(),
-                {{"block_m", rows, "rows of an output tile"},
-                 {"block_n", columns, "columns of an output tile, along the output's fastest axis"},
-                 {"block_k", depths, "depth of one slot; of a convolution input channels"},
-                 {"stages", plain && tensor_cores_ ? Values{3, 4, 2} : Values{3, 2, 4}, "slots of the ring"},
-                 {"warps", {8, 4}, "warps a block"},
-                 {"group", plain ? Values{8, 1} : Values{8}, "rows of tiles taken together"},
-                 {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
+    Space space{
+        name(),
+        {{"block_m", rows, "rows of an output tile"},
+         {"block_n", columns, "columns of an output tile, along the output's fastest axis"},
+         {"block_k", depths, "depth of one slot; of a convolution input channels"},
+         {"stages", plain && tensor_cores_ ? Values{3, 4, 2} : Values{3, 2, 4},
+          "slots of the ring"},
+         {"warps", {8, 4}, "warps a block"},
+         {"group", plain ? Values{8, 1} : Values{8}, "rows of tiles taken together"},
+         {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
     if (plain) return space;
-    space.fields.push_back({"y", ys, "columns of an output tile, along the axis before the fastest"});
+    space.fields.push_back(
+        {"y", ys, "columns of an output tile, along the axis before the fastest"});
     space.fields.push_back({"taps", tap_counts, "places of the window of a slot"});
-    space.fields.push_back({"pack", c.channel ? Values{1, 0} : Values{0},
-                            "1: a program of its own makes the channels of one place of the window neighbours"});
+    space.fields.push_back(
+        {"pack", c.channel ? Values{1, 0} : Values{0},
+         "1: a program of its own makes the channels of one place of the window neighbours"});
     return space;
   }
 
   Status legal(const Schedule& s) const override {
-    const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1), threads = field(s, "warps") * 32,
-               k = field(s, "block_k") * field(s, "taps", 1);
-    const int deepest = p_.terms > 1 ? 32 : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
+    const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1),
+               threads = field(s, "warps") * 32, k = field(s, "block_k") * field(s, "taps", 1);
+    const int deepest =
+        p_.terms > 1
+            ? 32
+            : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
     const auto accumulators = m * n / threads;
     WARPLOOM_CHECK(first_broken(
-        s, {{k % k_step() != 0 || k > deepest, "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
+        s, {{k % k_step() != 0 || k > deepest,
+             "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
             {n < 32 || n > 256, "tiles of 32 to 256 columns", n},
-            {!c_.reductions.empty() && n < c_.nest.axes[c_.column], "tiles of whole rows where these are reduced", n},
+            {!c_.reductions.empty() && n < c_.nest.axes[c_.column],
+             "tiles of whole rows where these are reduced", n},
             {accumulators > (promotes() ? 64 : 128) || accumulators < 4,
              "4 to 128 accumulators a thread, 64 when operands are split", accumulators},
             {field(s, "pack") && !c_.channel, "pack=0 where nothing is a channel", 1}}));
@@ -85,15 +105,23 @@ class MatmulThreads final : public Family {
     Programs out;
     const Contraction c = filled(out, c_, capabilities_);
     Access a = c.nest.loads[c.a];
-    if (field(s, "pack")) a = Preparation{out, "a", {a.dtype, 1}, capabilities_}.laid_anew(a, c_.row, *c_.channel, true).high;
+    if (field(s, "pack"))
+      a = Preparation{out, "a", {a.dtype, 1}, capabilities_}
+              .laid_anew(a, c_.row, *c_.channel, true)
+              .high;
     const Nest& nest = c.nest;
-    const auto bm = field(s, "block_m"), channels = field(s, "block_k"), taps = field(s, "taps", 1), bk = channels * taps,
-               bn = field(s, "block_n") * field(s, "y", 1), step = static_cast<std::int64_t>(k_step());
+    const auto bm = field(s, "block_m"), channels = field(s, "block_k"), taps = field(s, "taps", 1),
+               bk = channels * taps, bn = field(s, "block_n") * field(s, "y", 1),
+               step = static_cast<std::int64_t>(k_step());
     const int stages = static_cast<int>(field(s, "stages"));
-    // The axes that a block has several elements of, in the order of the matrices' rows and columns.
+    // The axes that a block has several elements of, in the order of the matrices' rows and
+    // columns.
     const auto result = axes_of({c.row, second_, c.column}), a_axes = axes_of({c.row, c.channel}),
                b_axes = axes_of({c.channel, second_, c.column});
-    NestTile tile(nest, {{c.row, bm}, {c.column, field(s, "block_n")}, {second_, field(s, "y", 1)}, {c.channel, channels}});
+    NestTile tile(nest, {{c.row, bm},
+                         {c.column, field(s, "block_n")},
+                         {second_, field(s, "y", 1)},
+                         {c.channel, channels}});
 
     Draft draft("matmul");
     auto& t = draft.b;
@@ -109,7 +137,8 @@ class MatmulThreads final : public Family {
     const TensorId part = promotes() ? t.reg("part", p_.accumulator(), {bm, bn}) : acc;
     const TensorId fa = t.reg("fa", a.dtype, {bm, step}), fb = t.reg("fb", b.dtype, {step, bn});
 
-    // Slots go through the window, taps of its last axis together, at one set of channels after another.
+    // Slots go through the window, taps of its last axis together, at one set of channels after
+    // another.
     const std::vector<std::size_t> summed = slot_axes(c);
     NestTile slot = tile;
     if (c.window) slot.extent[*c.window] = taps;
@@ -122,7 +151,8 @@ class MatmulThreads final : public Family {
         for (std::int64_t tap = 0; tap < taps; ++tap) {
           if (c.window) {
             const Index place = first + tap;
-            const bool over = nest.axes[*c.window] % taps != 0;  // places beyond the window lie outside every tensor
+            const bool over = nest.axes[*c.window] % taps !=
+                              0;  // places beyond the window lie outside every tensor
             tile.origin[*c.window] = over ? place + place / nest.axes[*c.window] * far : place;
           }
           t.copy(A.at(tile), t.tile(sa, {0, tap * channels}, {bm, channels}));
@@ -147,7 +177,8 @@ class MatmulThreads final : public Family {
             t.mma(part, t.all(fa), t.all(fb));
             continue;
           }
-          const TensorId ra = draft.reg("fa_tf32", Dtype::tf32, {bm, step}), rb = draft.reg("fb_tf32", Dtype::tf32, {step, bn});
+          const TensorId ra = draft.reg("fa_tf32", Dtype::tf32, {bm, step}),
+                         rb = draft.reg("fb_tf32", Dtype::tf32, {step, bn});
           t.copy(t.all(fa), t.all(ra));
           t.copy(t.all(fb), t.all(rb));
           if (p_.terms > 1) {
@@ -171,19 +202,25 @@ class MatmulThreads final : public Family {
 
  private:
   bool promotes() const { return p_.terms > 1 || in_blocks_; }
+
   int k_step() const { return tensor_cores_ ? 32 / bytes_of(p_.operand) : 4; }
 
-  // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to compute with; factors of 8 bits where
-  // nothing is outside.
+  // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to
+  // compute with; factors of 8 bits where nothing is outside.
   static bool computes(const Contraction& c) {
     for (std::size_t i = 0; i < c.nest.loads.size(); ++i) {
       const Access& load = c.nest.loads[i];
-      const bool factor = i == c.a || i == c.b, narrow = factor && load.inside && bits_of(load.dtype) == 8;
-      if (load.lookup_dim >= 0 || (factor && load.fill != 0) || !(narrow || is_computed_float(load.dtype))) return false;
+      const bool factor = i == c.a || i == c.b,
+                 narrow = factor && load.inside && bits_of(load.dtype) == 8;
+      if (load.lookup_dim >= 0 || (factor && load.fill != 0) ||
+          !(narrow || is_computed_float(load.dtype)))
+        return false;
       for (const Affine& dim : load.at) {
         const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
-        const bool channels = c.channel && dim.steps[*c.channel] != 0, both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
-        if (both || (channels && !alone && c.scales.empty()) || std::ranges::min(dim.steps) < 0) return false;
+        const bool channels = c.channel && dim.steps[*c.channel] != 0,
+                   both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
+        if (both || (channels && !alone && c.scales.empty()) || std::ranges::min(dim.steps) < 0)
+          return false;
       }
     }
     return is_computed_float(c.nest.outputs[0].place.dtype);
@@ -192,12 +229,15 @@ class MatmulThreads final : public Family {
   Contraction c_;
   Precision p_;
   bool tensor_cores_, in_blocks_ = !c_.scales.empty();
-  std::optional<std::size_t> second_ = in_blocks_ || !c_.reductions.empty() ? std::nullopt : second_column(c_);
+  std::optional<std::size_t> second_ =
+      in_blocks_ || !c_.reductions.empty() ? std::nullopt : second_column(c_);
 };
 }  // namespace
+
 FamilyPtr matmul_mma_family(const Region& region, const Capabilities& capabilities) {
   return MatmulThreads::bind(region, true, capabilities);
 }
+
 FamilyPtr matmul_simt_family(const Region& region, const Capabilities& capabilities) {
   return MatmulThreads::bind(region, false, capabilities);
 }

@@ -1,14 +1,18 @@
-// From a graph to nests, backwards: every tensor is demanded at coordinates, and its producer says at which coordinates it demands
-// its inputs. Where a Reshape meets an axis that runs over several of its dimensions, the axis is split and all begins again.
+// From a graph to nests, backwards: every tensor is demanded at coordinates, and its producer says
+// at which coordinates it demands its inputs. Where a Reshape meets an axis that runs over several
+// of its dimensions, the axis is split and all begins again.
 #include "kernels/nest.h"
 #include "graph/operators.h"
+
 namespace warploom::kernels {
 namespace {
-using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId, graph::Term;
+using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId,
+    graph::Term;
 using Map = std::vector<Affine>;  // a coordinate for each dimension of a tensor
 using Value = std::optional<int>;
 
-// to += from · factor, without trailing zeros, so that equal coordinates compare equal while axes are still added.
+// to += from · factor, without trailing zeros, so that equal coordinates compare equal while axes
+// are still added.
 void add(Affine& to, const Affine& from, std::int64_t factor = 1) {
   to.begin += from.begin * factor;
   to.steps.resize(std::max(to.steps.size(), from.steps.size()));
@@ -19,17 +23,20 @@ void add(Affine& to, const Affine& from, std::int64_t factor = 1) {
 class Reader {
  public:
   // splits[i]: the sizes, outermost first, that the i-th axis asked for is made of.
-  Reader(const Graph& graph, std::map<int, Shape>& splits) : graph_(graph), splits_(splits), depth_(graph.tensors.size(), 0) {
+  Reader(const Graph& graph, std::map<int, Shape>& splits)
+      : graph_(graph), splits_(splits), depth_(graph.tensors.size(), 0) {
     for (const Node& node : graph.nodes) {
       int deepest = 0;
       for (const TensorId id : node.inputs)
         if (id != graph::kAbsent) deepest = std::max(deepest, depth_[at(id)]);
-      const bool reduces = class_of(node.op) != OpClass::pointwise && !only_moves(class_of(node.op));
+      const bool reduces =
+          class_of(node.op) != OpClass::pointwise && !only_moves(class_of(node.op));
       depth_[at(node.outputs[0])] = deepest + reduces;
     }
   }
 
-  // Outputs of equal shape (or of size 1 where the first is larger), from `begin` on and `size` long along every axis.
+  // Outputs of equal shape (or of size 1 where the first is larger), from `begin` on and `size`
+  // long along every axis.
   bool read(const std::vector<TensorId>& outputs, const Shape& begin, const Shape& size) {
     Map coordinates;
     for (std::size_t d = 0; d < size.size(); ++d) {
@@ -56,7 +63,8 @@ class Reader {
   std::map<int, Shape>& splits_;
   std::vector<int> depth_;  // how many reductions a tensor is made by, one after another
   int asked_ = 0;
-  std::vector<std::pair<int, std::size_t>> origin_;  // of every axis: which one asked for, which part of it
+  std::vector<std::pair<int, std::size_t>>
+      origin_;  // of every axis: which one asked for, which part of it
   std::map<std::pair<TensorId, Map>, int> known_;
   std::map<std::tuple<TensorId, Map, std::uint64_t>, int> padded_;  // by the fill's bits
   std::map<TensorId, std::vector<Map>> demanded_;
@@ -65,7 +73,8 @@ class Reader {
     const int logical = asked_++;
     Affine out;
     if (size <= 1) return out;
-    if (const auto inner = std::min<std::int64_t>(size & -size, 1 << 20); size > kLongestAxis && inner > 1)
+    if (const auto inner = std::min<std::int64_t>(size & -size, 1 << 20);
+        size > kLongestAxis && inner > 1)
       splits_.try_emplace(logical, Shape{size / inner, inner});
     const Shape sizes = splits_.contains(logical) ? splits_.at(logical) : Shape{size};
     std::int64_t step = size;
@@ -76,6 +85,7 @@ class Reader {
     }
     return out;
   }
+
   void split(std::size_t axis, std::int64_t inner) {
     const auto [logical, position] = origin_[axis];
     Shape& sizes = splits_[logical];
@@ -84,6 +94,7 @@ class Reader {
     sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(position) + 1, inner);
     to_split = true;
   }
+
   // Those that coordinates step along.
   std::vector<int> axes_of(std::span<const Affine> coordinates) const {
     std::vector<int> out;
@@ -92,20 +103,27 @@ class Reader {
         if (c.steps[a] != 0) out.push_back(static_cast<int>(a));
     return out;
   }
-  std::vector<int> axes_of(const Affine& coordinate) const { return axes_of(std::span(&coordinate, 1)); }
+
+  std::vector<int> axes_of(const Affine& coordinate) const {
+    return axes_of(std::span(&coordinate, 1));
+  }
+
   bool lies_in(const Affine& affine, std::int64_t begin, std::int64_t end) const {
     const auto [low, high] = nest.range(affine);
     return low >= begin && high < end;
   }
+
   bool inside(const Map& map, const Shape& shape) const {
     for (std::size_t d = 0; d < map.size(); ++d)
       if (!lies_in(map[d], 0, shape[d])) return false;
     return true;
   }
+
   // Whether it takes every value below `size` exactly once.
   bool whole(const Affine& affine, std::int64_t size) const {
     std::vector<int> axes = axes_of(affine);
-    std::ranges::sort(axes, [&](int x, int y) { return affine.steps[at(x)] < affine.steps[at(y)]; });
+    std::ranges::sort(axes,
+                      [&](int x, int y) { return affine.steps[at(x)] < affine.steps[at(y)]; });
     std::int64_t step = 1;
     for (const int axis : axes) {
       if (affine.steps[at(axis)] != step) return false;
@@ -115,21 +133,26 @@ class Reader {
   }
 
   int push(NestValue value) {
-    const auto same = std::ranges::find_if(nest.values, [&](const NestValue& old) { return old.same(value); });
+    const auto same =
+        std::ranges::find_if(nest.values, [&](const NestValue& old) { return old.same(value); });
     const auto index = static_cast<int>(same - nest.values.begin());
     if (same == nest.values.end()) nest.values.push_back(std::move(value));
     return index;
   }
+
   int number(double value) { return push({.kind = Kind::constant, .value = value}); }
+
   int apply(ValueOp op, std::vector<int> operands) {
     std::array<double, 3> known{};
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const NestValue& operand = nest.values[at(operands[i])];
-      if (operand.kind != Kind::constant) return push({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
+      if (operand.kind != Kind::constant)
+        return push({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
       known[i] = operand.value;
     }
     return number(warploom::apply(op, known[0], known[1], known[2]));
   }
+
   int reduce(ValueOp op, int operand, std::vector<int> axes) {
     if (axes.empty()) return operand;
     std::ranges::sort(axes);
@@ -138,7 +161,14 @@ class Reader {
 
   Access access(TensorId id, const Map& map) const {
     const graph::Tensor& tensor = graph_.tensor(id);
-    return {id, tensor.name, tensor.dtype, tensor.shape, graph::strides_of(tensor.shape), map, 0, inside(map, tensor.shape)};
+    return {id,
+            tensor.name,
+            tensor.dtype,
+            tensor.shape,
+            graph::strides_of(tensor.shape),
+            map,
+            0,
+            inside(map, tensor.shape)};
   }
 
   bool stored(TensorId id) const { return graph_.producer(id) < 0 || graph_.tensor(id).constant; }
@@ -149,14 +179,17 @@ class Reader {
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     demanded_[id].push_back(map);
     if (graph::element_count(graph_.tensor(id).shape) == 0) return std::nullopt;
-    const Value value = stored(id) ? leaf(id, map) : made(graph_.nodes[at(graph_.producer(id))], id, map);
+    const Value value =
+        stored(id) ? leaf(id, map) : made(graph_.nodes[at(graph_.producer(id))], id, map);
     if (!value || !is_exact(id, *value)) return std::nullopt;
     return known_[key] = *value;
   }
 
-  // Arithmetic is in fp32: integers must be known to be small, or moved as they are, or what a number that is one was cut to. Those of
-  // 8 bits must not leave their type, at whose ends they would stay where they should wrap.
+  // Arithmetic is in fp32: integers must be known to be small, or moved as they are, or what a
+  // number that is one was cut to. Those of 8 bits must not leave their type, at whose ends they
+  // would stay where they should wrap.
   bool is_small(int v) const { return nest.most(v) <= 1 << 24; }
+
   bool is_of(Dtype dtype, int v) const {
     const NestValue& of = nest.values[at(v)];
     const auto operands = [&](std::size_t from) {
@@ -166,7 +199,9 @@ class Reader {
     const bool chooses = of.op == ValueOp::max || of.op == ValueOp::min;
     switch (of.kind) {
       case Kind::constant: return rounded(dtype, of.value) == of.value;
-      case Kind::load: return nest.loads[at(of.load)].dtype == dtype || nest.loads[at(of.load)].dtype == Dtype::boolean;
+      case Kind::load:
+        return nest.loads[at(of.load)].dtype == dtype ||
+               nest.loads[at(of.load)].dtype == Dtype::boolean;
       case Kind::reduce: return chooses && operands(0);
       case Kind::apply:
         if (of.op == ValueOp::less || of.op == ValueOp::equal) return true;
@@ -174,9 +209,12 @@ class Reader {
       default: return false;
     }
   }
+
   bool is_exact(TensorId id, int v) const {
     const Dtype dtype = graph_.tensor(id).dtype;
-    if (is_float(dtype) || dtype == Dtype::boolean || (bits_of(dtype) == 8 ? is_of(dtype, v) : is_small(v))) return true;
+    if (is_float(dtype) || dtype == Dtype::boolean ||
+        (bits_of(dtype) == 8 ? is_of(dtype, v) : is_small(v)))
+      return true;
     const NestValue& of = nest.values[at(v)];
     if (of.kind == Kind::load) return nest.loads[at(of.load)].dtype == dtype;
     const Node& maker = graph_.nodes[at(graph_.producer(id))];
@@ -188,10 +226,12 @@ class Reader {
     if (auto place = as_place(id, map)) return push({.kind = Kind::index, .at = *std::move(place)});
     return load(access(id, map));
   }
+
   // Of a table of integers that rise evenly along its dimensions: places along axes.
   std::optional<Affine> as_place(TensorId id, const Map& map) const {
     const graph::Tensor& table = graph_.tensor(id);
-    if (!table.constant || !is_integer(table.dtype) || table.dtype == Dtype::boolean) return std::nullopt;
+    if (!table.constant || !is_integer(table.dtype) || table.dtype == Dtype::boolean)
+      return std::nullopt;
     const auto element = [&](std::int64_t i) {
       return static_cast<std::int64_t>(load_as_double(table.dtype, table.constant->data(), at(i)));
     };
@@ -204,11 +244,13 @@ class Reader {
     }
     for (std::int64_t i = 0; i < graph::element_count(table.shape); ++i) {
       std::int64_t even = element(0);
-      for (std::size_t d = 0; d < map.size(); ++d) even += i / strides[d] % table.shape[d] * steps[d];
+      for (std::size_t d = 0; d < map.size(); ++d)
+        even += i / strides[d] % table.shape[d] * steps[d];
       if (element(i) != even) return std::nullopt;
     }
     return place;
   }
+
   int load(Access access) {
     nest.loads.push_back(std::move(access));
     return push({.kind = Kind::load, .load = static_cast<int>(nest.loads.size()) - 1});
@@ -225,7 +267,8 @@ class Reader {
     const auto fills = [&](const Access& load) {  // a fill is of the type that is loaded
       return rounded(load.dtype, fill) == fill && leaves_alike(load, map, shape);
     };
-    if (const NestValue& of = nest.values[at(result)]; of.kind == Kind::load && fills(nest.loads[at(of.load)])) {
+    if (const NestValue& of = nest.values[at(result)];
+        of.kind == Kind::load && fills(nest.loads[at(of.load)])) {
       Access own = nest.loads[at(of.load)];
       own.fill = fill;
       if (nest.loads[at(of.load)].fill != fill) result = load(std::move(own));
@@ -246,10 +289,12 @@ class Reader {
     };
     return leaving(load.at, load.shape) == leaving(map, shape);
   }
+
   // What a value is outside, where that is one number.
   std::optional<double> outside(int value, const Map& map, const Shape& shape) const {
     const NestValue& of = nest.values[at(value)];
-    if (of.kind == Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape)) return nest.loads[at(of.load)].fill;
+    if (of.kind == Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape))
+      return nest.loads[at(of.load)].fill;
     if (of.kind == Kind::constant) return of.value;
     if (of.kind != Kind::apply) return std::nullopt;
     std::array<double, 3> inputs{};
@@ -260,13 +305,15 @@ class Reader {
     }
     return warploom::apply(of.op, inputs[0], inputs[1], inputs[2]);
   }
+
   int where_inside(int value, const Map& map, const Shape& shape, double fill) {
     std::optional<int> all;
     for (std::size_t d = 0; d < map.size(); ++d) {
       if (lies_in(map[d], 0, shape[d])) continue;
       const int c = push({.kind = Kind::index, .at = map[d]});
-      const int both = product(apply(ValueOp::less, {number(-0.5), c}),
-                               apply(ValueOp::less, {c, number(static_cast<double>(shape[d]) - 0.5)}));
+      const int both =
+          product(apply(ValueOp::less, {number(-0.5), c}),
+                  apply(ValueOp::less, {c, number(static_cast<double>(shape[d]) - 0.5)}));
       all = all ? product(*all, both) : both;
     }
     return apply(ValueOp::where, {*all, value, number(fill)});
@@ -286,10 +333,13 @@ class Reader {
     }
   }
 
-  // Where input `i` is read, by the operator's access rule. `combined` gives the coordinate along a dimension that is combined whole, or
-  // by which a window moves along one, and its size; nothing where there is such a dimension and nobody to say.
+  // Where input `i` is read, by the operator's access rule. `combined` gives the coordinate along a
+  // dimension that is combined whole, or by which a window moves along one, and its size; nothing
+  // where there is such a dimension and nobody to say.
   using Combined = std::function<Affine(std::size_t dim, std::int64_t size)>;
-  std::optional<Map> source(const Node& node, std::size_t i, const Map& map, const Combined& combined = {}) const {
+
+  std::optional<Map> source(const Node& node, std::size_t i, const Map& map,
+                            const Combined& combined = {}) const {
     const auto rule = access_of(graph_, node, i);
     if (!rule) return std::nullopt;
     const Shape& shape = graph_.tensor(node.inputs[i]).shape;
@@ -300,7 +350,8 @@ class Reader {
       if (whole && shape[d] == 1) continue;
       if ((whole || from.taps > 1) && !combined) return std::nullopt;
       if (!whole) add(out[d], map[at(from.axis)], from.step), out[d].begin += from.begin;
-      if (whole || from.taps > 1) add(out[d], combined(d, whole ? shape[d] : from.taps), from.dilation);
+      if (whole || from.taps > 1)
+        add(out[d], combined(d, whole ? shape[d] : from.taps), from.dilation);
     }
     return out;
   }
@@ -322,7 +373,8 @@ class Reader {
     const graph::Question q{graph_, node};
     const std::size_t rank = q.in(0).shape.size(), axis = q.axis(rank);
     const auto place = source(node, 1, map);
-    if (!stored(data) || !stored(indices) || !place || !inside(*place, q.in(1).shape)) return std::nullopt;
+    if (!stored(data) || !stored(indices) || !place || !inside(*place, q.in(1).shape))
+      return std::nullopt;
     Access load = access(data, Map(rank));
     const Shape steps = graph::strides_of(q.in(1).shape);
     for (std::size_t d = 0; d < rank; ++d)
@@ -339,11 +391,13 @@ class Reader {
     const bool same = node.op == OpKind::Cast || node.op == OpKind::Identity;
     const auto expression = graph::expression_of(graph_, node);
     if (!expression) return std::nullopt;
-    std::vector<std::size_t> order;  // fewest reductions first: one then finds its axis already there
+    std::vector<std::size_t>
+        order;  // fewest reductions first: one then finds its axis already there
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i] != graph::kAbsent) order.push_back(i);
-    std::ranges::stable_sort(
-        order, [&](std::size_t x, std::size_t y) { return depth_[at(node.inputs[x])] < depth_[at(node.inputs[y])]; });
+    std::ranges::stable_sort(order, [&](std::size_t x, std::size_t y) {
+      return depth_[at(node.inputs[x])] < depth_[at(node.inputs[y])];
+    });
     std::vector<int> operands(node.inputs.size(), -1);
     for (const std::size_t i : order) {
       const auto place = source(node, i, map);
@@ -353,7 +407,8 @@ class Reader {
     }
     // Large integers are compared with small ones: rounding keeps them on their side.
     const auto is_large = [&](int operand) { return operand < 0 || !is_small(operand); };
-    if (to == Dtype::boolean && !is_float(from) && from != to && !same && std::ranges::all_of(operands, is_large))
+    if (to == Dtype::boolean && !is_float(from) && from != to && !same &&
+        std::ranges::all_of(operands, is_large))
       return std::nullopt;
     for (int& operand : operands)
       if (operand < 0) operand = operands[order[0]];  // absent: not in the expression
@@ -367,7 +422,8 @@ class Reader {
       values.push_back(apply(term.op, std::move(args)));
     }
     const bool narrows = is_float(to) && bits_of(to) < bits_of(from) && same;
-    return narrows ? push({.kind = Kind::round, .dtype = to, .operands = {values.back()}}) : values.back();
+    return narrows ? push({.kind = Kind::round, .dtype = to, .operands = {values.back()}})
+                   : values.back();
   }
 
   // The digits of `flat` in the mixed radix of `sizes`.
@@ -384,7 +440,8 @@ class Reader {
       std::size_t d = 0;
       while (d + 1 < sizes.size() && (steps[d] > pace || pace % steps[d] != 0)) ++d;
       if (pace % steps[d] != 0) return std::nullopt;
-      if (d > 0 && pace * nest.axes[at(axis)] > steps[d - 1] && steps[d - 1] % pace == 0) {  // it runs on into the next digit
+      if (d > 0 && pace * nest.axes[at(axis)] > steps[d - 1] &&
+          steps[d - 1] % pace == 0) {  // it runs on into the next digit
         const std::int64_t inner = steps[d - 1] / pace;
         if (inner > 1 && nest.axes[at(axis)] % inner == 0) split(at(axis), inner);
         return std::nullopt;
@@ -396,7 +453,8 @@ class Reader {
 
   // Dimensions of both shapes are matched in groups of equal product.
   Value view(const Node& node, const Map& map) {
-    const Shape &from = graph_.tensor(node.inputs[0]).shape, &to = graph_.tensor(node.outputs[0]).shape;
+    const Shape &from = graph_.tensor(node.inputs[0]).shape,
+                &to = graph_.tensor(node.outputs[0]).shape;
     Map out(from.size());
     for (std::size_t i = 0, o = 0; i < from.size() || o < to.size();) {
       std::size_t i_end = i, o_end = o;
@@ -408,7 +466,8 @@ class Reader {
         out[i] = map[o];
       } else if (in != 1) {
         Affine flat;
-        const Shape sizes(from.begin() + static_cast<std::ptrdiff_t>(i), from.begin() + static_cast<std::ptrdiff_t>(i_end));
+        const Shape sizes(from.begin() + static_cast<std::ptrdiff_t>(i),
+                          from.begin() + static_cast<std::ptrdiff_t>(i_end));
         for (std::size_t d = o; d < o_end; ++d) {
           if (!lies_in(map[d], 0, to[d])) return std::nullopt;
           Affine scaled;
@@ -417,9 +476,11 @@ class Reader {
           flat = scaled;
         }
         const auto parts = digits(flat, sizes);
-        if (!parts && !to_split && stored(node.inputs[0])) {  // it cuts axes unevenly: the same memory under another shape
+        if (!parts && !to_split &&
+            stored(node.inputs[0])) {  // it cuts axes unevenly: the same memory under another shape
           Access seen = access(node.inputs[0], Map(from.size()));
-          seen.shape = to, seen.strides = graph::strides_of(to), seen.at = map, seen.inside = inside(map, to);
+          seen.shape = to, seen.strides = graph::strides_of(to), seen.at = map,
+          seen.inside = inside(map, to);
           return load(std::move(seen));
         }
         if (!parts) return std::nullopt;
@@ -451,23 +512,29 @@ class Reader {
 
   int product(int a, int b) { return apply(ValueOp::mul, {a, b}); }
 
-  // Coordinates at which a pointwise chain that ends in `id` reads already, `partial` but for whole axes at the dimensions `gone`.
-  std::optional<Map> demanded(TensorId id, const Map& partial, const std::vector<bool>& gone, std::set<TensorId>& seen) const {
+  // Coordinates at which a pointwise chain that ends in `id` reads already, `partial` but for whole
+  // axes at the dimensions `gone`.
+  std::optional<Map> demanded(TensorId id, const Map& partial, const std::vector<bool>& gone,
+                              std::set<TensorId>& seen) const {
     if (!seen.insert(id).second) return std::nullopt;
     const Shape& shape = graph_.tensor(id).shape;
     if (const auto found = demanded_.find(id); found != demanded_.end())
       for (const Map& map : found->second) {
         const std::vector<int> used = axes_of(map);
-        const auto alone = [&](int axis) { return std::ranges::count(used, axis) == 1; };  // in one dimension
+        const auto alone = [&](int axis) {
+          return std::ranges::count(used, axis) == 1;
+        };  // in one dimension
         bool fits = true;
         for (std::size_t d = 0; d < map.size() && fits; ++d)
-          fits = gone[d] ? whole(map[d], shape[d]) && std::ranges::all_of(axes_of(map[d]), alone) : map[d] == partial[d];
+          fits = gone[d] ? whole(map[d], shape[d]) && std::ranges::all_of(axes_of(map[d]), alone)
+                         : map[d] == partial[d];
         if (fits) return map;
       }
     if (stored(id)) return std::nullopt;
     const Node& node = graph_.nodes[at(graph_.producer(id))];
     for (const TensorId from : node.inputs)
-      if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent && graph_.tensor(from).shape == shape)
+      if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent &&
+          graph_.tensor(from).shape == shape)
         if (auto map = demanded(from, partial, gone, seen)) return map;
     return std::nullopt;
   }
@@ -479,10 +546,12 @@ class Reader {
                                                          {OpKind::ReduceProd, ValueOp::mul}};
     const Shape& shape = graph_.tensor(node.inputs[0]).shape;
     std::vector<bool> gone(shape.size(), false);
-    auto from = source(node, 0, map, [&](std::size_t d, std::int64_t) { return gone[d] = true, Affine{}; });
+    auto from =
+        source(node, 0, map, [&](std::size_t d, std::int64_t) { return gone[d] = true, Affine{}; });
     if (!from) return std::nullopt;
     std::set<TensorId> seen;
-    if (const auto known = demanded(node.inputs[0], *from, gone, seen)) from = known;
+    if (const auto known = demanded(node.inputs[0], *from, gone, seen))
+      from = known;
     else
       for (std::size_t d = 0; d < shape.size(); ++d)
         if (gone[d]) (*from)[d] = new_axis(shape[d]);
@@ -492,26 +561,37 @@ class Reader {
     return operand ? reduce(operations.at(node.op), *operand, axes_of(*from)) : operand;
   }
 
-  // Along one axis, from the end of the dimension where the scan begins; backwards along one that turns the dimension round.
+  // Along one axis, from the end of the dimension where the scan begins; backwards along one that
+  // turns the dimension round.
   Value scan(const Node& node, const Map& map) {
     const bool reverse = node.integer("reverse") != 0;
     std::size_t dim = 0;
     std::int64_t size = 1;
-    const auto from = source(node, 0, map, [&](std::size_t d, std::int64_t whole) { return dim = d, size = whole, map[d]; });
-    const Value operand = is_float(graph_.tensor(node.outputs[0]).dtype) && from ? read(node.inputs[0], *from) : std::nullopt;
+    const auto from = source(node, 0, map, [&](std::size_t d, std::int64_t whole) {
+      return dim = d, size = whole, map[d];
+    });
+    const Value operand = is_float(graph_.tensor(node.outputs[0]).dtype) && from
+                              ? read(node.inputs[0], *from)
+                              : std::nullopt;
     if (size == 1 || !operand) return operand;
     const std::vector<int> axes = axes_of(map[dim]);
     const auto [low, high] = nest.range(map[dim]);
-    if (axes.size() != 1 || low < 0 || high >= size || (reverse ? high + 1 != size : low != 0)) return std::nullopt;
+    if (axes.size() != 1 || low < 0 || high >= size || (reverse ? high + 1 != size : low != 0))
+      return std::nullopt;
     const std::int64_t step = map[dim].steps[at(axes[0])];
     if (std::ranges::count(axes_of(map), axes[0]) != 1 || std::abs(step) != 1) return std::nullopt;
-    return push({.kind = Kind::scan, .operands = {*operand}, .axes = axes, .reverse = reverse != (step < 0)});
+    return push({.kind = Kind::scan,
+                 .operands = {*operand},
+                 .axes = axes,
+                 .reverse = reverse != (step < 0)});
   }
 
   Value window(const Node& node, const Map& map) {
     const ValueOp op = node.op == OpKind::MaxPool ? ValueOp::max : ValueOp::add;
     Map taps;
-    const auto from = source(node, 0, map, [&](std::size_t, std::int64_t size) { return taps.emplace_back(new_axis(size)); });
+    const auto from = source(node, 0, map, [&](std::size_t, std::int64_t size) {
+      return taps.emplace_back(new_axis(size));
+    });
     const Value operand = from ? padded(node.inputs[0], *from, identity_of(op)) : std::nullopt;
     return operand ? reduce(op, *operand, axes_of(taps)) : operand;
   }
@@ -529,24 +609,29 @@ class Reader {
     (*from)[1] = weight[1];
     add((*from)[1], (*parts)[0], filter[1]);
     const Value x = padded(node.inputs[0], *from, 0), w = x ? read(node.inputs[1], weight) : x;
-    return w ? Value(reduce(ValueOp::add, product(*x, *w), axes_of(std::span(weight).subspan(1)))) : w;
+    return w ? Value(reduce(ValueOp::add, product(*x, *w), axes_of(std::span(weight).subspan(1))))
+             : w;
   }
 
   Value contraction(const Node& node, const Map& map) {
     std::optional<Affine> k;
     std::vector<int> factors;
     for (std::size_t i = 0; i < 2; ++i) {
-      const auto from = source(node, i, map, [&](std::size_t, std::int64_t size) { return k ? *k : k.emplace(new_axis(size)); });
+      const auto from = source(node, i, map, [&](std::size_t, std::int64_t size) {
+        return k ? *k : k.emplace(new_axis(size));
+      });
       const Value factor = from ? read(node.inputs[i], *from) : std::nullopt;
       if (!factor) return std::nullopt;
       factors.push_back(*factor);
     }
-    return reduce(ValueOp::add, product(factors[0], factors[1]), k ? axes_of(*k) : std::vector<int>{});
+    return reduce(ValueOp::add, product(factors[0], factors[1]),
+                  k ? axes_of(*k) : std::vector<int>{});
   }
 };
 
 // The part of the outputs from `begin` on, `size` long.
-std::optional<Nest> part(const Graph& graph, const std::vector<TensorId>& outputs, const Shape& begin, const Shape& size) {
+std::optional<Nest> part(const Graph& graph, const std::vector<TensorId>& outputs,
+                         const Shape& begin, const Shape& size) {
   constexpr int kMostSplits = 32;
   std::map<int, Shape> splits;
   for (int i = 0; i < kMostSplits; ++i) {
@@ -557,30 +642,36 @@ std::optional<Nest> part(const Graph& graph, const std::vector<TensorId>& output
   return std::nullopt;
 }
 
-// The Concat that an output is, with pointwise operators behind it: the pieces are written one by one.
+// The Concat that an output is, with pointwise operators behind it: the pieces are written one by
+// one.
 const Node* concat_behind(const Graph& graph, TensorId id) {
   const int producer = graph.producer(id);
   if (producer < 0) return nullptr;
   const Node& node = graph.nodes[at(producer)];
   if (node.op == OpKind::Concat) return &node;
   for (const TensorId from : node.inputs)
-    if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent && graph.tensor(from).shape == graph.tensor(id).shape)
+    if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent &&
+        graph.tensor(from).shape == graph.tensor(id).shape)
       if (const Node* found = concat_behind(graph, from)) return found;
   return nullptr;
 }
 }  // namespace
+
 std::vector<Nest> nests_of(const Graph& graph) {
   std::vector<std::vector<TensorId>> groups;  // of outputs, the largest first
   for (const TensorId id : graph.outputs) {
     const Shape& shape = graph.tensor(id).shape;
     if (graph::element_count(shape) == 0) return {};
     const auto fits = [&](const std::vector<TensorId>& group) {
-      return std::ranges::equal(shape, graph.tensor(group[0]).shape,
-                                [](std::int64_t own, std::int64_t large) { return own == large || own == 1; });
+      return std::ranges::equal(
+          shape, graph.tensor(group[0]).shape,
+          [](std::int64_t own, std::int64_t large) { return own == large || own == 1; });
     };
     const auto group = std::ranges::find_if(groups, fits);
-    if (group == groups.end()) groups.push_back({id});
-    else group->push_back(id);
+    if (group == groups.end())
+      groups.push_back({id});
+    else
+      group->push_back(id);
   }
   std::vector<Nest> nests;
   for (const auto& group : groups) {

@@ -1,31 +1,40 @@
 // Nests: what a region of primitive operators computes, as loops over axes, without the operators.
 //
-// Every value of a region is a function of the indices along the nest's axes. A load is an element of a tensor, at coordinates that
-// are affine in those indices; an operation is applied to other values at the same indices; a reduction combines a value over some
-// of the axes; a scan combines it along one, each element with those before it. Transposes, slices, paddings, windows, broadcasts and
-// reshapes are nothing but coordinates. A nest is in a normal form: axes of size 1 are gone, neighbouring axes that all accesses and
-// reductions treat alike are one, equal values are one, and what constants alone make is a constant. What of it is kept and what
-// computed again is for builders of programs to say.
+// Every value of a region is a function of the indices along the nest's axes. A load is an element
+// of a tensor, at coordinates that are affine in those indices; an operation is applied to other
+// values at the same indices; a reduction combines a value over some of the axes; a scan combines
+// it along one, each element with those before it. Transposes, slices, paddings, windows,
+// broadcasts and reshapes are nothing but coordinates. A nest is in a normal form: axes of size 1
+// are gone, neighbouring axes that all accesses and reductions treat alike are one, equal values
+// are one, and what constants alone make is a constant. What of it is kept and what computed again
+// is for builders of programs to say.
 //
-// Worked examples. y = softmax(x), x [8,128,1024]: an axis that is both reduced and written is one axis:
+// Worked examples. y = softmax(x), x [8,128,1024]: an axis that is both reduced and written is one
+// axis:
 //
 //   axes {1024, 1024}   loads 0: x [1024,1024] at {i0, i1}
-//   values  0 load 0    1 reduce max of 0 over {1}    2 0 - 1    3 exp 2    4 reduce add of 3 over {1}    5 3 / 4
-//   outputs value 5 at {i0, i1}                          varies along {0}: 1 and 4; along {0, 1}: 0, 2, 3, 5
+//   values  0 load 0    1 reduce max of 0 over {1}    2 0 - 1    3 exp 2    4 reduce add of 3 over
+//   {1}    5 3 / 4 outputs value 5 at {i0, i1}                          varies along {0}: 1 and 4;
+//   along {0, 1}: 0, 2, 3, 5
 //
-// y = relu(conv(x, w)), x [1,16,32,32], w [24,16,3,3], strides 2, pads 1: the axes are the output's, then those of the sum:
+// y = relu(conv(x, w)), x [1,16,32,32], w [24,16,3,3], strides 2, pads 1: the axes are the
+// output's, then those of the sum:
 //
 //   axes {24, 16, 16, 16, 3, 3}  (co, p, q, ci, kh, kw)
 //   loads   0: x at {ci, 2p + kh - 1, 2q + kw - 1}, not inside, fill 0     1: w at {co, ci, kh, kw}
-//   values  0 load 0   1 load 1   2 0 · 1   3 reduce add of 2 over {3, 4, 5}   4 relu 3                outputs value 4 at {i0, i1, i2}
+//   values  0 load 0   1 load 1   2 0 · 1   3 reduce add of 2 over {3, 4, 5}   4 relu 3 outputs
+//   value 4 at {i0, i1, i2}
 #pragma once
 #include "graph/pointwise.h"
 #include "tile/program.h"
-namespace warploom::kernels {
-inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// Axes are not merged beyond this, and longer ones cut where a power of two divides them: coordinates on a GPU are of 32 bits, and tiles go
-// beyond the end.
+namespace warploom::kernels {
+inline std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+// Axes are not merged beyond this, and longer ones cut where a power of two divides them:
+// coordinates on a GPU are of 32 bits, and tiles go beyond the end.
 inline constexpr std::int64_t kLongestAxis = (std::int64_t{1} << 31) - (std::int64_t{1} << 25);
 
 // A coordinate: begin + Σ steps[a] · (index along axis a). Steps may be negative.
@@ -34,9 +43,12 @@ struct Affine {
   std::vector<std::int64_t> steps;  // one an axis of the nest
   friend auto operator<=>(const Affine&, const Affine&) = default;
 };
-inline bool steps_along(const Affine& coordinate, const std::vector<std::size_t>& axes) {  // one of them
+
+inline bool steps_along(const Affine& coordinate,
+                        const std::vector<std::size_t>& axes) {  // one of them
   return std::ranges::any_of(axes, [&](std::size_t axis) { return coordinate.steps[axis] != 0; });
 }
+
 // That which is `step` times the index along an axis, in a nest of so many.
 inline Affine along(std::size_t axis, std::size_t axes, std::int64_t step = 1) {
   Affine out{0, std::vector<std::int64_t>(axes)};
@@ -44,9 +56,10 @@ inline Affine along(std::size_t axis, std::size_t axes, std::int64_t step = 1) {
   return out;
 }
 
-// A tensor of the graph as the nest reads or writes it. Of its dimensions those that are never left (of an output: and begin at 0)
-// are one for each axis that they vary along, in their order, and before them one of two elements (read at 1) where they do not begin
-// at the tensor's first; the others follow as they are, without those of size 1.
+// A tensor of the graph as the nest reads or writes it. Of its dimensions those that are never left
+// (of an output: and begin at 0) are one for each axis that they vary along, in their order, and
+// before them one of two elements (read at 1) where they do not begin at the tensor's first; the
+// others follow as they are, without those of size 1.
 struct Access {
   graph::TensorId tensor = graph::kAbsent;
   std::string name;
@@ -55,76 +68,105 @@ struct Access {
   std::vector<Affine> at;       // one a dimension
   double fill = 0;              // of a load: what an element outside counts as
   bool inside = true;           // no coordinate ever leaves the shape
-  // Gathered along dimension lookup_dim: its coordinate is what `lookup`, a tensor of integers, holds at (flat) place at[lookup_dim].
-  // An index outside the dimension counts as outside, also a negative one.
+  // Gathered along dimension lookup_dim: its coordinate is what `lookup`, a tensor of integers,
+  // holds at (flat) place at[lookup_dim]. An index outside the dimension counts as outside, also a
+  // negative one.
   graph::TensorInfo lookup = {};
   int lookup_dim = -1;
 
-  bool uses(std::size_t axis) const;            // whether a coordinate steps along it
-  std::int64_t stride(std::size_t axis) const;  // how many elements further the next one along it lies
-  void erase(std::size_t dim);                  // as if the tensor lacked the dimension
+  bool uses(std::size_t axis) const;  // whether a coordinate steps along it
+  std::int64_t stride(
+      std::size_t axis) const;  // how many elements further the next one along it lies
+  void erase(std::size_t dim);  // as if the tensor lacked the dimension
   // The dimension that steps along an axis; nothing where none does, or several do.
   std::optional<std::size_t> dim_of(std::size_t axis) const;
 };
 
 struct NestValue {
-  enum class Kind : std::uint8_t { constant, load, index, apply, round, reduce, scan } kind = Kind::constant;
+  enum class Kind : std::uint8_t {
+    constant,
+    load,
+    index,
+    apply,
+    round,
+    reduce,
+    scan
+  } kind = Kind::constant;
   double value = 0;           // constant
   int load = 0;               // load: of Nest::loads
   Affine at;                  // index: this number
   ValueOp op = ValueOp::add;  // apply; reduce: add, max, min or mul; scan: add
   Dtype dtype = Dtype::f32;   // round: to this narrower type
   std::vector<int> operands;  // earlier values; of a reduction, a scan and of rounding one
-  // reduce: over all of these axes, ascending, whether or not the operand varies along them; scan: along one
+  // reduce: over all of these axes, ascending, whether or not the operand varies along them; scan:
+  // along one
   std::vector<int> axes;
   bool reverse = false;      // scan: of an element and those behind it, not before
   std::vector<bool> varies;  // along which axes of the nest the value varies
 
   bool same(const NestValue& other) const;  // but for what it varies along
 };
+
 using Kind = NestValue::Kind;
 inline constexpr int kLargestCopy = 12;  // operations: what programs rather compute again than keep
 
 struct Nest {
-  std::vector<std::int64_t> axes;  // sizes, above 1; those of the outputs first, in the first output's order
+  std::vector<std::int64_t>
+      axes;  // sizes, above 1; those of the outputs first, in the first output's order
   std::vector<Access> loads;
   std::vector<NestValue> values;  // operands before users
+
   struct Output {
     int value = 0;
     Access place;
   };
+
   std::vector<Output> outputs;
 
-  std::vector<bool> reduced() const;                                            // which axes some reduction goes over
-  const NestValue* scan() const;                                                // the first one; null where there is none
-  std::pair<std::int64_t, std::int64_t> range(const Affine& coordinate) const;  // the least and the greatest it is
-  double most(int value) const;  // the largest magnitude of an integer; infinite where nothing is known of it
-  // Whether a load should leave a GPU's L1 cache alone: its elements are used once, and the nest hardly writes or all that it moves
-  // fits in the L2. Beside as many writes DRAM serves loads by way of the L1 faster, by 5 % (measured: docs/performance.md).
+  std::vector<bool> reduced() const;  // which axes some reduction goes over
+  const NestValue* scan() const;      // the first one; null where there is none
+  std::pair<std::int64_t, std::int64_t> range(
+      const Affine& coordinate) const;  // the least and the greatest it is
+  double most(int value)
+      const;  // the largest magnitude of an integer; infinite where nothing is known of it
+  // Whether a load should leave a GPU's L1 cache alone: its elements are used once, and the nest
+  // hardly writes or all that it moves fits in the L2. Beside as many writes DRAM serves loads by
+  // way of the L1 faster, by 5 % (measured: docs/performance.md).
   bool passes_by(const Access& load, std::int64_t l2_bytes) const;
 };
 
-// Of a nest whose affine coordinates may lack trailing steps and whose values do not know along what they vary.
+// Of a nest whose affine coordinates may lack trailing steps and whose values do not know along
+// what they vary.
 Nest normal_form(Nest nest);
 
-// A value made of those that `known` gives: in numbers, or as the tile language says it. What several users share is made for each.
+// A value made of those that `known` gives: in numbers, or as the tile language says it. What
+// several users share is made for each.
 template <class T, class Known, class Constant, class Apply>
-T made_of(const Nest& nest, int id, const Known& known, const Constant& constant, const Apply& apply) {
+T made_of(const Nest& nest, int id, const Known& known, const Constant& constant,
+          const Apply& apply) {
   if (std::optional<T> found = known(id)) return *std::move(found);
   const NestValue& value = nest.values[at(id)];
   if (value.kind == NestValue::Kind::constant) return constant(value.value);
   std::vector<T> operands;
-  for (const int operand : value.operands) operands.push_back(made_of<T>(nest, operand, known, constant, apply));
+  for (const int operand : value.operands)
+    operands.push_back(made_of<T>(nest, operand, known, constant, apply));
   return value.kind == NestValue::Kind::round ? operands[0] : apply(value.op, std::move(operands));
 }
 
-// The nests that compute a graph of primitives, each writing its own outputs or parts of them (the pieces of a Concat); none where
-// an operator or a combination of them has no such form.
+// The nests that compute a graph of primitives, each writing its own outputs or parts of them (the
+// pieces of a Concat); none where an operator or a combination of them has no such form.
 std::vector<Nest> nests_of(const graph::Graph& primitive);
 
-// What emitted kernels load, store and compute with everywhere: f32, bf16 or f16; and integers, as fp32 numbers.
-inline bool is_computed_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16; }
-inline bool is_computed(Dtype dtype) { return is_computed_float(dtype) || is_integer(dtype); }
+// What emitted kernels load, store and compute with everywhere: f32, bf16 or f16; and integers, as
+// fp32 numbers.
+inline bool is_computed_float(Dtype dtype) {
+  return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
+}
+
+inline bool is_computed(Dtype dtype) {
+  return is_computed_float(dtype) || is_integer(dtype);
+}
+
 // What combines with a reduction's operation to nothing else: 0, -inf, inf, 1.
 double identity_of(ValueOp op);
 // The tile language's name of it; nothing for mul.

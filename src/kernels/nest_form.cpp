@@ -1,5 +1,6 @@
 #include "base/rows.h"
 #include "kernels/nest.h"
+
 namespace warploom::kernels {
 namespace {
 void complete(Nest& nest) {
@@ -8,7 +9,8 @@ void complete(Nest& nest) {
     for (std::size_t d = access.shape.size(); d-- > 0;) {
       access.at[d].steps.resize(rank);
       if (access.lookup_dim == static_cast<int>(d)) continue;
-      if (access.shape[d] == 1 && access.at[d] == Affine{0, std::vector<std::int64_t>(rank)}) access.erase(d);
+      if (access.shape[d] == 1 && access.at[d] == Affine{0, std::vector<std::int64_t>(rank)})
+        access.erase(d);
     }
   };
   for (Access& load : nest.loads) squeeze(load);
@@ -19,7 +21,8 @@ void complete(Nest& nest) {
     for (std::size_t a = 0; a < rank; ++a) {
       if (value.kind == Kind::load) value.varies[a] = nest.loads[at(value.load)].uses(a);
       if (value.kind == Kind::index) value.varies[a] = value.at.steps[a] != 0;
-      for (const int operand : value.operands) value.varies[a] = value.varies[a] || nest.values[at(operand)].varies[a];
+      for (const int operand : value.operands)
+        value.varies[a] = value.varies[a] || nest.values[at(operand)].varies[a];
     }
     for (const int axis : value.axes) value.varies[at(axis)] = value.kind == Kind::scan;
   }
@@ -50,10 +53,14 @@ void drop_unused(Nest& nest) {
   nest.values = std::move(values);
 }
 
-void erase_axis(Affine& affine, std::size_t a) { affine.steps.erase(affine.steps.begin() + static_cast<std::ptrdiff_t>(a)); }
+void erase_axis(Affine& affine, std::size_t a) {
+  affine.steps.erase(affine.steps.begin() + static_cast<std::ptrdiff_t>(a));
+}
 
 // Whether a coordinate steps along axes a and a + 1, the inner one so long, as along one.
-bool one_axis(const Affine& c, std::size_t a, std::int64_t inner) { return c.steps[a] == c.steps[a + 1] * inner; }
+bool one_axis(const Affine& c, std::size_t a, std::int64_t inner) {
+  return c.steps[a] == c.steps[a + 1] * inner;
+}
 
 // The dimension of an access that is an axis of this size, -1 where there is none.
 int own_dimension(const Access& access, std::size_t a, std::int64_t size) {
@@ -63,15 +70,19 @@ int own_dimension(const Access& access, std::size_t a, std::int64_t size) {
       return static_cast<int>(d);
   return -1;
 }
+
 bool can_merge(const Access& access, std::size_t a, const std::vector<std::int64_t>& axes) {
-  const int outer = own_dimension(access, a, axes[a]), inner = own_dimension(access, a + 1, axes[a + 1]);
+  const int outer = own_dimension(access, a, axes[a]),
+            inner = own_dimension(access, a + 1, axes[a + 1]);
   for (int d = 0; d < static_cast<int>(access.at.size()); ++d)
     if (d != outer && d != inner && !one_axis(access.at[at(d)], a, axes[a + 1])) return false;
   if (outer < 0 || inner < 0) return outer == inner;
   return access.strides[at(outer)] == access.strides[at(inner)] * axes[a + 1];
 }
+
 void merge(Access& access, std::size_t a, const std::vector<std::int64_t>& axes) {
-  const int outer = own_dimension(access, a, axes[a]), inner = own_dimension(access, a + 1, axes[a + 1]);
+  const int outer = own_dimension(access, a, axes[a]),
+            inner = own_dimension(access, a + 1, axes[a + 1]);
   if (outer >= 0) access.shape[at(inner)] *= axes[a], access.erase(at(outer));
   for (Affine& c : access.at) erase_axis(c, a);
 }
@@ -86,8 +97,11 @@ bool merge_axes(Nest& nest, std::size_t a) {
     if (!can_merge(output.place, a, nest.axes)) return false;
   for (const NestValue& value : nest.values) {
     if (value.kind == Kind::index && !one_axis(value.at, a, inner)) return false;
-    const auto over = [&](int axis) { return std::ranges::find(value.axes, axis) != value.axes.end(); };
-    if (value.varies[a] != value.varies[a + 1] || over(outer_axis) != over(outer_axis + 1)) return false;
+    const auto over = [&](int axis) {
+      return std::ranges::find(value.axes, axis) != value.axes.end();
+    };
+    if (value.varies[a] != value.varies[a + 1] || over(outer_axis) != over(outer_axis + 1))
+      return false;
   }
   for (Access& load : nest.loads) merge(load, a, nest.axes);
   for (auto& output : nest.outputs) merge(output.place, a, nest.axes);
@@ -102,8 +116,8 @@ bool merge_axes(Nest& nest, std::size_t a) {
   return true;
 }
 
-// Dimensions that are never left become one for each axis that they step along, and a first one of two elements where they do not
-// begin at 0.
+// Dimensions that are never left become one for each axis that they step along, and a first one of
+// two elements where they do not begin at 0.
 void one_dimension_an_axis(Access& access, const Nest& nest, bool output) {
   const std::vector<std::int64_t>& axes = nest.axes;
   Access plain = access;
@@ -114,8 +128,8 @@ void one_dimension_an_axis(Access& access, const Nest& nest, bool output) {
   for (std::size_t d = 0; d < access.at.size(); ++d) {
     const Affine& c = access.at[d];
     const bool forwards = std::ranges::all_of(c.steps, [](std::int64_t step) { return step >= 0; });
-    const bool left =
-        !forwards || c.begin < 0 || nest.range(c).second >= access.shape[d] || access.lookup_dim == static_cast<int>(d);
+    const bool left = !forwards || c.begin < 0 || nest.range(c).second >= access.shape[d] ||
+                      access.lookup_dim == static_cast<int>(d);
     if (left || (output && c.begin != 0)) {
       others.push_back(d);
       continue;
@@ -130,12 +144,14 @@ void one_dimension_an_axis(Access& access, const Nest& nest, bool output) {
   for (std::size_t a = 0; a < axes.size(); ++a)
     if (strides[a] != 0) add(axes[a], strides[a], along(a, axes.size()));
   for (const std::size_t d : others) {
-    if (access.lookup_dim == static_cast<int>(d)) plain.lookup_dim = static_cast<int>(plain.at.size());
+    if (access.lookup_dim == static_cast<int>(d))
+      plain.lookup_dim = static_cast<int>(plain.at.size());
     add(access.shape[d], access.strides[d], access.at[d]);
   }
   access = std::move(plain);
 }
 }  // namespace
+
 Nest normal_form(Nest nest) {
   complete(nest);
   drop_unused(nest);
@@ -147,7 +163,8 @@ Nest normal_form(Nest nest) {
 
 bool NestValue::same(const NestValue& other) const {
   return std::tie(kind, load, at, op, dtype, operands, axes, reverse) ==
-             std::tie(other.kind, other.load, other.at, other.op, other.dtype, other.operands, other.axes, other.reverse) &&
+             std::tie(other.kind, other.load, other.at, other.op, other.dtype, other.operands,
+                      other.axes, other.reverse) &&
          std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
 }
 
@@ -181,6 +198,7 @@ std::vector<bool> Nest::reduced() const {
     for (const int axis : value.axes) out[at(axis)] = out[at(axis)] || value.kind == Kind::reduce;
   return out;
 }
+
 const NestValue* Nest::scan() const {
   const auto found = std::ranges::find(values, Kind::scan, &NestValue::kind);
   return found == values.end() ? nullptr : &*found;
@@ -192,24 +210,33 @@ std::pair<std::int64_t, std::int64_t> Nest::range(const Affine& coordinate) cons
     (coordinate.steps[a] < 0 ? low : high) += coordinate.steps[a] * (axes[a] - 1);
   return {low, high};
 }
+
 bool Nest::passes_by(const Access& load, std::int64_t l2_bytes) const {
-  const auto bytes = [](const Access& access) { return graph::element_count(access.shape) * bytes_of(access.dtype); };
+  const auto bytes = [](const Access& access) {
+    return graph::element_count(access.shape) * bytes_of(access.dtype);
+  };
   std::int64_t read = 0, written = 0;
   for (const Access& each : loads) read += bytes(each);
   for (const Output& output : outputs) written += bytes(output.place);
-  return graph::element_count(load.shape) >= graph::element_count(axes) && (written * 16 < read || read + written < l2_bytes);
+  return graph::element_count(load.shape) >= graph::element_count(axes) &&
+         (written * 16 < read || read + written < l2_bytes);
 }
+
 double Nest::most(int value) const {
   const NestValue& of = values[at(value)];
   const auto operand = [&](std::size_t i) { return most(of.operands[i]); };
   double bound = HUGE_VAL;
   switch (of.kind) {
     case Kind::constant: bound = std::abs(of.value); break;
-    case Kind::index: bound = static_cast<double>(std::max(std::abs(range(of.at).first), std::abs(range(of.at).second))); break;
+    case Kind::index:
+      bound = static_cast<double>(
+          std::max(std::abs(range(of.at).first), std::abs(range(of.at).second)));
+      break;
     case Kind::load: bound = bits_of(loads[at(of.load)].dtype) == 8 ? 255 : HUGE_VAL; break;
     case Kind::reduce:
       bound = of.op == ValueOp::mul ? HUGE_VAL : operand(0);
-      for (const int axis : of.axes) bound *= of.op == ValueOp::add ? static_cast<double>(axes[at(axis)]) : 1;
+      for (const int axis : of.axes)
+        bound *= of.op == ValueOp::add ? static_cast<double>(axes[at(axis)]) : 1;
       break;
     case Kind::apply:
       if (of.op == ValueOp::less || of.op == ValueOp::equal) bound = 1;
@@ -228,6 +255,7 @@ double identity_of(ValueOp op) {
   const auto reduction = reduce_op(op);
   return reduction ? tile::reduction_of(*reduction).identity : 1;  // that of a product
 }
+
 std::optional<tile::ReduceOp> reduce_op(ValueOp op) {
   return row_where<tile::ReduceOp>(tile::kReductions, op, &tile::Reduction::combine);
 }

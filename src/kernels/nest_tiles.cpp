@@ -1,4 +1,5 @@
 #include "kernels/nest_tiles.h"
+
 namespace warploom::kernels {
 namespace {
 // The dimensions of a tensor, those that follow `axes` last and in their order.
@@ -16,18 +17,21 @@ std::vector<std::size_t> order(const Access& access, const std::vector<std::size
   return dims;
 }
 }  // namespace
+
 TensorId Draft::reg(const std::string& stem, Dtype dtype, const std::vector<std::int64_t>& shape) {
   const std::string own = name(stem, role);
   const auto [found, added] = named.try_emplace(own);
   if (added) found->second = b.reg(own, dtype, shape);
   return found->second;
 }
+
 TensorId Draft::workspace(const std::string& name, const std::string& buffer, Dtype dtype,
                           const std::vector<std::int64_t>& shape) {
   workspaces.push_back({buffer, dtype, shape});
   buffers[name] = buffer;
   return b.output(name, dtype, shape);
 }
+
 void Draft::finish(Family::Programs& out) {
   out.programs.push_back(b.finish());
   out.buffers.push_back(std::move(buffers));
@@ -41,33 +45,38 @@ std::vector<std::size_t> axes_of(std::initializer_list<AxisIfAny> axes) {
   return out;
 }
 
-NestTile::NestTile(const Nest& nest, std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents)
+NestTile::NestTile(const Nest& nest,
+                   std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents)
     : origin(nest.axes.size(), Index(0)), extent(nest.axes.size(), 1) {
   for (const auto& [axis, own] : extents)
     if (axis) extent[*axis] = own;
 }
+
 std::int64_t NestTile::count(const Nest& nest, const std::vector<std::size_t>& axes) const {
   std::int64_t product = 1;
   for (const std::size_t axis : axes) product *= ceil_div(nest.axes[axis], extent[axis]);
   return product;
 }
+
 void NestTile::place(const Nest& nest, const std::vector<std::size_t>& axes, const Index& number) {
   std::int64_t below = 1;
   for (std::size_t i = axes.size(); i-- > 0;) {
     const std::int64_t tiles = ceil_div(nest.axes[axes[i]], extent[axes[i]]);
-    if (tiles > 1) origin[axes[i]] = (i == 0 ? number / below : number / below % tiles) * extent[axes[i]];
+    if (tiles > 1)
+      origin[axes[i]] = (i == 0 ? number / below : number / below % tiles) * extent[axes[i]];
     below *= tiles;
   }
 }
 
 Index NestTile::first(const Affine& coordinate) const {
   Index sum = coordinate.begin;
-  for (std::size_t a = 0; a < coordinate.steps.size(); ++a) sum = sum + origin[a] * coordinate.steps[a];
+  for (std::size_t a = 0; a < coordinate.steps.size(); ++a)
+    sum = sum + origin[a] * coordinate.steps[a];
   return sum;
 }
 
-std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds, std::size_t k, Index begin, Index end,
-                                               std::int64_t turns) const {
+std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds, std::size_t k,
+                                               Index begin, Index end, std::int64_t turns) const {
   for (const Affine& bound : bounds) {
     Index most = bound.begin;
     for (std::size_t a = 0; a < bound.steps.size(); ++a)
@@ -75,7 +84,8 @@ std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds
         most = most + (step < 0 ? origin[a] : origin[a] + (extent[a] - 1)) * step;
     const std::int64_t step = bound.steps[k], deep = std::abs(step) * extent[k] * turns;
     if (step == 0)
-      begin = begin + end * tile::max(tile::min(Index(0) - most, 1), 0);  // behind all where even the most is below 0
+      begin = begin + end * tile::max(tile::min(Index(0) - most, 1),
+                                      0);  // behind all where even the most is below 0
     if (step > 0) begin = tile::max(begin, (Index(step - 1) - most) / deep * turns);
     if (step < 0) end = tile::min(end, (most / deep + 1) * turns);
   }
@@ -84,7 +94,9 @@ std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds
 
 Value NestTile::value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const {
   const Index start = first(coordinate);
-  const auto number = [](const Index& index) { return tile::coordinate(0, index) - tile::coordinate(0); };
+  const auto number = [](const Index& index) {
+    return tile::coordinate(0, index) - tile::coordinate(0);
+  };
   std::optional<Value> sum;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto step = static_cast<double>(coordinate.steps[axes[i]]);
@@ -97,25 +109,27 @@ Value NestTile::value_at(const Affine& coordinate, const std::vector<std::size_t
   return sum ? *sum : number(start);
 }
 
-Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access, const std::vector<std::size_t>& axes,
-             bool output)
+Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
+             const std::vector<std::size_t>& axes, bool output)
     : draft_(&draft), access_(access), dims_(order(access, axes)) {
   std::vector<std::int64_t> shape, strides;
   for (const std::size_t d : dims_) {
-    shape.push_back(output ? nest.range(access.at[d]).second + 1 : access.shape[d]);  // beyond that lies what others write
+    shape.push_back(output ? nest.range(access.at[d]).second + 1
+                           : access.shape[d]);  // beyond that lies what others write
     strides.push_back(access.strides[d]);
   }
   if (shape.empty()) shape = strides = {1};
   draft.buffers[name] = access.name;
-  if (const auto& lookup = access.lookup; access.lookup_dim >= 0 && !draft.lookups.contains(lookup.name)) {
+  if (const auto& lookup = access.lookup;
+      access.lookup_dim >= 0 && !draft.lookups.contains(lookup.name)) {
     const std::string own = fmt::format("I{}", draft.lookups.size());
     draft.buffers[own] = lookup.name;
     draft.lookups[lookup.name] = draft.b.global(own, lookup.dtype, lookup.shape);
   }
   const auto [known, fresh] = draft.named.try_emplace(name);
   if (fresh)
-    known->second =
-        output ? draft.b.output(name, access.dtype, shape, strides) : draft.b.global(name, access.dtype, shape, strides);
+    known->second = output ? draft.b.output(name, access.dtype, shape, strides)
+                           : draft.b.global(name, access.dtype, shape, strides);
   tensor_ = known->second;
 }
 
@@ -126,12 +140,16 @@ tile::Tile Boxes::at(const NestTile& where) const {
     const Affine& c = access_.at[d];
     offset.push_back(where.first(c)), size.push_back(1), step.push_back(1);
     for (std::size_t a = 0; a < c.steps.size(); ++a)
-      if (c.steps[a] != 0 && where.extent[a] > 1) size.back() = where.extent[a], step.back() = c.steps[a];
+      if (c.steps[a] != 0 && where.extent[a] > 1)
+        size.back() = where.extent[a], step.back() = c.steps[a];
   }
   if (offset.empty()) offset = {0}, size = step = {1};
-  tile::Tile tile = draft_->b.stepped(draft_->b.tile(tensor_, std::move(offset), std::move(size)), std::move(step));
+  tile::Tile tile = draft_->b.stepped(draft_->b.tile(tensor_, std::move(offset), std::move(size)),
+                                      std::move(step));
   if (access_.lookup_dim < 0) return tile;
-  const auto dim = std::ranges::find(dims_, static_cast<std::size_t>(access_.lookup_dim)) - dims_.begin();
-  return draft_->b.gathered(std::move(tile), static_cast<int>(dim), draft_->lookups.at(access_.lookup.name));
+  const auto dim =
+      std::ranges::find(dims_, static_cast<std::size_t>(access_.lookup_dim)) - dims_.begin();
+  return draft_->b.gathered(std::move(tile), static_cast<int>(dim),
+                            draft_->lookups.at(access_.lookup.name));
 }
 }  // namespace warploom::kernels

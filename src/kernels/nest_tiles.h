@@ -1,18 +1,26 @@
-// Tiles of a nest: the boxes of global tensors that a block of a nest's axes touches, and programs made of them.
+// Tiles of a nest: the boxes of global tensors that a block of a nest's axes touches, and programs
+// made of them.
 //
-// A block takes `extent[a]` elements along every axis a, from origin[a] on. Of a tensor that is a box, where each of its dimensions
-// follows at most one axis of extent above 1; its dimensions are declared so that those that follow `axes` come last, in that order.
-// So x at {ci, 2p + kh - 1, 2q + kw - 1}, axes (ci, p, q) of extents (16, 8, 16), is X[ci +16, 2p + kh - 1 +8 by 2, 2q + kw - 1 +16 by 2].
+// A block takes `extent[a]` elements along every axis a, from origin[a] on. Of a tensor that is a
+// box, where each of its dimensions follows at most one axis of extent above 1; its dimensions are
+// declared so that those that follow `axes` come last, in that order. So x at {ci, 2p + kh - 1, 2q
+// + kw - 1}, axes (ci, p, q) of extents (16, 8, 16), is X[ci +16, 2p + kh - 1 +8 by 2, 2q + kw - 1
+// +16 by 2].
 #pragma once
 #include "kernels/family.h"
 #include "tile/build.h"
+
 namespace warploom::kernels {
 using tile::Index, tile::TensorId, tile::Value;  // programs are made of them throughout
-inline std::int64_t power_of_two_above(std::int64_t a) { return static_cast<std::int64_t>(std::bit_ceil(at(a))); }
+
+inline std::int64_t power_of_two_above(std::int64_t a) {
+  return static_cast<std::int64_t>(std::bit_ceil(at(a)));
+}
 
 // A program under construction with the record of which buffer each of its global tensors is.
 struct Draft {
   explicit Draft(const std::string& name) : b(name) {}
+
   tile::Builder b;
   std::map<std::string, std::string> buffers;
   std::map<std::string, TensorId> named;    // tensors that several pieces share
@@ -20,10 +28,14 @@ struct Draft {
   std::vector<BufferSpec> workspaces;
   std::int64_t role = 0;  // of several that compute alike, each in registers of its own
 
-  static std::string name(const std::string& stem, std::int64_t role) { return role ? fmt::format("{}{}", stem, role) : stem; }
+  static std::string name(const std::string& stem, std::int64_t role) {
+    return role ? fmt::format("{}{}", stem, role) : stem;
+  }
 
-  TensorId reg(const std::string& stem, Dtype dtype, const std::vector<std::int64_t>& shape);  // the role's of that name
-  TensorId workspace(const std::string& name, const std::string& buffer, Dtype dtype, const std::vector<std::int64_t>& shape);
+  TensorId reg(const std::string& stem, Dtype dtype,
+               const std::vector<std::int64_t>& shape);  // the role's of that name
+  TensorId workspace(const std::string& name, const std::string& buffer, Dtype dtype,
+                     const std::vector<std::int64_t>& shape);
   void finish(Family::Programs& out);
 };
 
@@ -35,23 +47,28 @@ struct NestTile {
   std::vector<Index> origin;         // one an axis of the nest
   std::vector<std::int64_t> extent;  // likewise: 1 unless given
 
-  explicit NestTile(const Nest& nest, std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents = {});
-  std::int64_t count(const Nest& nest, const std::vector<std::size_t>& axes) const;         // of tiles along them
-  void place(const Nest& nest, const std::vector<std::size_t>& axes, const Index& number);  // the last axis fastest
-  Index first(const Affine& coordinate) const;                                              // what it is at the origin
-  // Of the slots from begin to end along axis k, taken `turns` at a time, those with terms at which none of the bounds is below 0; none
-  // where the first is not before the last.
-  std::pair<Index, Index> slots_within(const std::vector<Affine>& bounds, std::size_t k, Index begin, Index end,
-                                       std::int64_t turns = 1) const;
-  // A coordinate as a number, over the elements of a register tensor with a dimension for each of these axes.
+  explicit NestTile(const Nest& nest,
+                    std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents = {});
+  std::int64_t count(const Nest& nest,
+                     const std::vector<std::size_t>& axes) const;  // of tiles along them
+  void place(const Nest& nest, const std::vector<std::size_t>& axes,
+             const Index& number);              // the last axis fastest
+  Index first(const Affine& coordinate) const;  // what it is at the origin
+  // Of the slots from begin to end along axis k, taken `turns` at a time, those with terms at which
+  // none of the bounds is below 0; none where the first is not before the last.
+  std::pair<Index, Index> slots_within(const std::vector<Affine>& bounds, std::size_t k,
+                                       Index begin, Index end, std::int64_t turns = 1) const;
+  // A coordinate as a number, over the elements of a register tensor with a dimension for each of
+  // these axes.
   Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;
 };
 
-// An access as a global tensor of a program, declared when the first of its name is made (what it is gathered by as another one), and its boxes.
+// An access as a global tensor of a program, declared when the first of its name is made (what it
+// is gathered by as another one), and its boxes.
 class Boxes {
  public:
-  Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access, const std::vector<std::size_t>& axes,
-        bool output = false);
+  Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
+        const std::vector<std::size_t>& axes, bool output = false);
   tile::Tile at(const NestTile& where) const;
 
  private:

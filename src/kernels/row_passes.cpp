@@ -1,6 +1,7 @@
-// RowProgram::in_passes: rows that are walked over tile by tile, once for each of their passes. Every lane keeps its own results; they
-// are joined after the pass.
+// RowProgram::in_passes: rows that are walked over tile by tile, once for each of their passes.
+// Every lane keeps its own results; they are joined after the pass.
 #include "kernels/row_program.h"
+
 namespace warploom::kernels {
 namespace {
 using tile::ReduceOp;
@@ -12,17 +13,21 @@ struct Passes {
   tile::Builder& b = p.b;
   const std::size_t last = rows.passes.size() - 1;
   const std::int64_t part = p.tiles(rows.row) * p.at.extent[rows.row.back()];
-  // A block's own mean will do for its squared differences: how far it lies from the row's is added when blocks meet, once for both.
+  // A block's own mean will do for its squared differences: how far it lies from the row's is added
+  // when blocks meet, once for both.
   const bool spread = rows.spread && stays && p.cluster > 1 && p.cluster* part == rows.row_size();
   const bool ahead = stays && p.ahead();
-  std::map<int, Value> ready = {};  // what the last pass loads anew of a piece, before the one before it is stored
+  std::map<int, Value> ready =
+      {};  // what the last pass loads anew of a piece, before the one before it is stored
 
   void run() {
     p.settle(0);
     for (int slot = 0; stays && slot < rows.slots(); ++slot) p.whole(p.slot_name(slot));
     std::size_t done = 0;
-    if (!stays && rows.joint && !p.compensated) online_softmax(), done = 2;
-    else if (!stays && rows.first_place >= 0) online_place(), done = 2;
+    if (!stays && rows.joint && !p.compensated)
+      online_softmax(), done = 2;
+    else if (!stays && rows.first_place >= 0)
+      online_place(), done = 2;
     for (; done < last; ++done) reduce(done);
     p.settle(last);
     if (ahead) p.go_ahead(last);
@@ -40,30 +45,42 @@ struct Passes {
 
  private:
   int first() const { return rows.passes[0].reduces[0]; }
+
   int second() const { return rows.passes[1].reduces[0]; }
+
   int operand(int reduction) const { return rows.term(reduction).operands[0]; }
-  Value scaled(TensorId sum) const { return b.value(sum) * tile::constant(1.0 / static_cast<double>(part)); }
+
+  Value scaled(TensorId sum) const {
+    return b.value(sum) * tile::constant(1.0 / static_cast<double>(part));
+  }
 
   // The first pass's operand, in a register where its users are many.
   Value element() {
     const int x = operand(first());
-    return p.masked(first(), rows.term(x).kind == Kind::load ? p.compute(x) : b.value(p.put(x, "x")));
+    return p.masked(first(),
+                    rows.term(x).kind == Kind::load ? p.compute(x) : b.value(p.put(x, "x")));
   }
+
   void declare_element() {
     if (const int x = operand(first()); rows.term(x).kind == Kind::load) p.register_of(x);
   }
 
   // A lane's sum is of exponentials of differences to its own maximum so far.
   void online_softmax() {
-    const auto exp = [&](Value v) { return tile::apply(rows.term(operand(second())).op, {std::move(v)}); };
+    const auto exp = [&](Value v) {
+      return tile::apply(rows.term(operand(second())).op, {std::move(v)});
+    };
     declare_element();
     const TensorId highest = p.whole("highest"), higher = p.whole("higher"), sums = p.whole("sums");
-    b.fill(highest, std::numeric_limits<float>::lowest());  // finite: the difference of infinities is no number
+    b.fill(
+        highest,
+        std::numeric_limits<float>::lowest());  // finite: the difference of infinities is no number
     b.fill(sums, 0);
     p.walk([&](const Index&) {
       const Value v = element();
       b.map(higher, max(b.value(highest), v));
-      b.map(sums, b.value(sums) * exp(b.value(highest) - b.value(higher)) + exp(v - b.value(higher)));
+      b.map(sums,
+            b.value(sums) * exp(b.value(highest) - b.value(higher)) + exp(v - b.value(higher)));
       b.map(highest, b.value(higher));
     });
     p.reduce(first(), highest);
@@ -78,11 +95,14 @@ struct Passes {
     const TensorId best = p.whole("best"), places = p.whole("places");
     p.go_along(0);
     b.fill(best, identity_of(op));
-    b.map(places, p.at.value_at(rows.term(rows.first_place).at, rows.dims));  // what all of a lane may be equal to
+    b.map(places, p.at.value_at(rows.term(rows.first_place).at,
+                                rows.dims));  // what all of a lane may be equal to
     p.walk([&](const Index&) {
       const Value v = element(), old = b.value(best);
-      const Value beyond = op == ValueOp::max ? less(old, v) : less(v, old),  // a number equals itself
-          better = where(beyond, tile::constant(1), where(equal(v, v), tile::constant(0), equal(old, old)));
+      const Value beyond =
+                      op == ValueOp::max ? less(old, v) : less(v, old),  // a number equals itself
+          better = where(beyond, tile::constant(1),
+                         where(equal(v, v), tile::constant(0), equal(old, old)));
       b.map(places, where(better, p.compute(rows.first_place), b.value(places)));
       b.map(best, tile::apply(op, {old, v}));
     });
@@ -110,12 +130,15 @@ struct Passes {
       if (stays && pass > 0) p.take(pass - 1);
       if (stays && !own_mean) hold(pass);
       for (std::size_t i = 0; i < lanes.size(); ++i)
-        add(reduces[i], lanes[i], lost[i], own_mean ? off_own_mean() : p.masked(reduces[i], p.compute(operand(reduces[i]))));
+        add(reduces[i], lanes[i], lost[i],
+            own_mean ? off_own_mean() : p.masked(reduces[i], p.compute(operand(reduces[i]))));
     });
     p.fetch = {};
     const auto load_first = [&] { load_ahead(0); };
-    if (pass + 1 == last && p.in_memory) p.meanwhile.insert(p.meanwhile.begin(), load_first);
-    else if (pass + 1 == last) load_first();
+    if (pass + 1 == last && p.in_memory)
+      p.meanwhile.insert(p.meanwhile.begin(), load_first);
+    else if (pass + 1 == last)
+      load_first();
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + tile::finite_or_0(b.value(lost[i])));
       p.reduce(reduces[i], lanes[i], spread || ahead);
@@ -150,6 +173,7 @@ struct Passes {
     const Value off = p.compute(operand(first())) - b.value(p.number("middle"));
     return off * off;
   }
+
   // Σ (x - M)² over the row = Σ over blocks of their own + part · (own mean - M)².
   void join_spreads() {
     const TensorId sum = p.bound.at(first()).tensor, squares = p.bound.at(second()).tensor;
@@ -162,12 +186,16 @@ struct Passes {
     p.settle(1);
     const Value mean = p.compute(rows.term(operand(operand(second()))).operands[1]);
     b.map(all[0], b.value(all[0]) - mean);
-    b.map(all[1], b.value(all[1]) + b.value(all[0]) * b.value(all[0]) * tile::constant(static_cast<double>(part)));
-    if (p.in_memory) b.reduce(squares, all[1], p.row_dim(), ReduceOp::sum);
-    else b.cluster_reduce(squares, ReduceOp::sum);
+    b.map(all[1], b.value(all[1]) + b.value(all[0]) * b.value(all[0]) *
+                                        tile::constant(static_cast<double>(part)));
+    if (p.in_memory)
+      b.reduce(squares, all[1], p.row_dim(), ReduceOp::sum);
+    else
+      b.cluster_reduce(squares, ReduceOp::sum);
   }
 
-  // For the last pass: the first piece before blocks meet, each next before the one before it is stored.
+  // For the last pass: the first piece before blocks meet, each next before the one before it is
+  // stored.
   void load_ahead(std::int64_t piece) {
     if (!p.in_pieces || piece == p.tiles(rows.row)) return;
     const std::int64_t here = std::exchange(p.piece, piece);
@@ -175,7 +203,8 @@ struct Passes {
     ready.clear();
     for (const int id : p.last_loads(spread ? 0 : last - 1)) {
       const RowTerm& term = rows.term(id);
-      const TensorId to = p.reg(fmt::format("in{}_{}", term.load, p.piece % 2), term.varies, rows.loaded(term).dtype);
+      const TensorId to = p.reg(fmt::format("in{}_{}", term.load, p.piece % 2), term.varies,
+                                rows.loaded(term).dtype);
       p.read(term, to);
       ready[id] = b.value(to);
     }
@@ -184,5 +213,8 @@ struct Passes {
   }
 };
 }  // namespace
-void RowProgram::in_passes(bool keep) { Passes{*this, keep}.run(); }
+
+void RowProgram::in_passes(bool keep) {
+  Passes{*this, keep}.run();
+}
 }  // namespace warploom::kernels

@@ -1,22 +1,28 @@
 #include "kernels/row_program.h"
+
 namespace warploom::kernels {
 using tile::ReduceOp;
+
 namespace {
-constexpr std::int64_t kRegisterBytes = 160;  // a thread, of what a row holds and of what comes early
+constexpr std::int64_t kRegisterBytes =
+    160;  // a thread, of what a row holds and of what comes early
 }  // namespace
+
 RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
     : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
   at.origin = start, at.extent = std::move(extents);
   for (std::size_t i = 0; i < rows.nest.loads.size(); ++i)
     in.emplace_back(draft, fmt::format("X{}", i), rows.nest, rows.nest.loads[i], rows.dims);
   for (std::size_t i = 0; i < rows.nest.outputs.size(); ++i)
-    out.emplace_back(draft, i == 0 ? "Y" : fmt::format("Y{}", i), rows.nest, rows.nest.outputs[i].place, rows.dims, true);
+    out.emplace_back(draft, i == 0 ? "Y" : fmt::format("Y{}", i), rows.nest,
+                     rows.nest.outputs[i].place, rows.dims, true);
 }
 
 std::int64_t RowProgram::tiles(std::size_t axis) const {
   const bool split = axis == rows.row.back();
   return ceil_div(rows.size(axis), at.extent[axis] * (split ? cluster : 1));
 }
+
 std::int64_t RowProgram::tiles(const std::vector<std::size_t>& axes) const {
   std::int64_t count = 1;
   for (const std::size_t axis : axes) count *= tiles(axis);
@@ -31,6 +37,7 @@ void RowProgram::go_to(const Index& rows_of_tile) {
   if (cluster > 1) at.origin[last] = rank() * (tiles(last) * at.extent[last]);
   start = at.origin;
 }
+
 void RowProgram::go_along(const Index& number) {
   at.place(rows.nest, rows.row, number);
   const std::size_t last = rows.row.back();
@@ -50,6 +57,7 @@ std::string RowProgram::slot_name(int slot) const {
   const std::string name = slot == 0 ? "x" : fmt::format("x{}", slot);
   return in_pieces ? fmt::format("{}_{}", name, piece) : name;
 }
+
 TensorId RowProgram::register_of(int load) {
   const RowTerm& term = rows.term(load);
   return reg(fmt::format("in{}", term.load), term.varies, rows.loaded(term).dtype);
@@ -80,7 +88,8 @@ void RowProgram::read(const RowTerm& load, TensorId to) {
   const std::size_t which = kernels::at(load.load);
   const auto stays = same.find(load.load);
   if (stays == same.end() || piece >= same_tiles)
-    return b.copy(in[which].at(at), b.all(to), rows.fills[which], rows.nest.passes_by(rows.nest.loads[which], l2_bytes));
+    return b.copy(in[which].at(at), b.all(to), rows.fills[which],
+                  rows.nest.passes_by(rows.nest.loads[which], l2_bytes));
   const std::int64_t extent = at.extent[rows.row.back()];
   b.copy(b.tile(stays->second, {0, piece * extent}, {1, extent}), b.all(to));
 }
@@ -91,7 +100,8 @@ void RowProgram::stay(const std::set<int>& loads, std::int64_t count) {
   part.extent[rows.row.back()] *= same_tiles = count;
   for (const int load : loads) {
     const std::size_t which = kernels::at(load);
-    same[load] = b.shared(fmt::format("same{}", load), rows.nest.loads[which].dtype, {1, part.extent[rows.row.back()]});
+    same[load] = b.shared(fmt::format("same{}", load), rows.nest.loads[which].dtype,
+                          {1, part.extent[rows.row.back()]});
     b.copy(in[which].at(part), b.all(same[load]));
   }
 }
@@ -100,8 +110,10 @@ TensorId RowProgram::put(int id, const std::string& name) {
   const RowTerm& term = rows.term(id);
   const TensorId to = whole(name);
   const bool fresh = term.kind == Kind::load && !bound.contains(id) && rows.fills_tile(term.varies);
-  if (fresh && rows.loaded(term).dtype == Dtype::f32) read(term, to);
-  else b.map(to, compute(id));
+  if (fresh && rows.loaded(term).dtype == Dtype::f32)
+    read(term, to);
+  else
+    b.map(to, compute(id));
   bound[id] = b.value(to);
   return to;
 }
@@ -127,29 +139,39 @@ void RowProgram::hold(std::size_t pass, bool operands) {
     if (operands) names[root] = fmt::format("e{}", names.size());
   for (const auto& [id, slot] : rows.passes[pass].held) names[id] = slot_name(slot);
   for (const auto& [id, name] : names)
-    if (const auto found = bound.find(id); found == bound.end() || found->second.tensor != whole(name)) put(id, name);
+    if (const auto found = bound.find(id);
+        found == bound.end() || found->second.tensor != whole(name))
+      put(id, name);
 }
 
 void RowProgram::reduce(int id, TensorId from, bool alone) {
   const RowTerm& term = rows.term(id);
   const auto op = *reduce_op(term.op);
-  const TensorId to = number(fmt::format("{}{}", op == ReduceOp::sum ? "total" : op == ReduceOp::max ? "top" : "low", id));
+  const TensorId to = number(fmt::format("{}{}",
+                                         op == ReduceOp::sum   ? "total"
+                                         : op == ReduceOp::max ? "top"
+                                                               : "low",
+                                         id));
   std::vector<bool> varies(start.size(), true);
   for (std::size_t i = rows.row.size(); i-- > 0;) {
     varies[rows.row[i]] = false;
     const TensorId part = i == 0 ? to : reg(fmt::format("part{}", i), varies);
-    b.reduce(part, from, static_cast<int>(std::ranges::find(rows.dims, rows.row[i]) - rows.dims.begin()), op);
+    b.reduce(part, from,
+             static_cast<int>(std::ranges::find(rows.dims, rows.row[i]) - rows.dims.begin()), op);
     from = part;
   }
-  if (cluster > 1 && !in_memory && !alone) b.cluster_reduce(to, op);
-  else if (cluster > 1 && !alone) b.reduce(to, meet({to})[0], row_dim(), op);
+  if (cluster > 1 && !in_memory && !alone)
+    b.cluster_reduce(to, op);
+  else if (cluster > 1 && !alone)
+    b.reduce(to, meet({to})[0], row_dim(), op);
   bound[id] = b.value(to);
 }
 
-// In memory each block leaves its parts and waits until all have. Every meeting has its own place and flag, so that none waits for
-// the readers of the one before.
+// In memory each block leaves its parts and waits until all have. Every meeting has its own place
+// and flag, so that none waits for the readers of the one before.
 std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
-  const std::int64_t each = std::ranges::count(rows.terms, Kind::reduce, &RowTerm::kind), meetings = each * tiles(rows.outer);
+  const std::int64_t each = std::ranges::count(rows.terms, Kind::reduce, &RowTerm::kind),
+                     meetings = each * tiles(rows.outer);
   std::vector<std::int64_t> part = {1}, all = {1}, shape = {meetings};
   for (const std::size_t axis : rows.dims) {
     part.push_back(axis == rows.across ? at.extent[axis] : 1);
@@ -160,7 +182,8 @@ std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
     met_parts = draft.workspace("parts", "row_parts", Dtype::f32, shape);
     met_flags = b.zeroed(draft.workspace("flags", "row_flags", Dtype::i32, {meetings}));
   }
-  const auto place = [&](std::size_t i, const Index& block, const std::vector<std::int64_t>& extent) {
+  const auto place = [&](std::size_t i, const Index& block,
+                         const std::vector<std::int64_t>& extent) {
     std::vector<Index> offset(extent.size(), 0);
     offset[0] = group * each + (met + static_cast<std::int64_t>(i)), offset[row_dim() + 1] = block;
     return b.tile(met_parts, std::move(offset), extent);
@@ -180,12 +203,15 @@ std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
 }
 
 bool RowProgram::ahead() const {
-  const auto follows = [&](const auto& held) {  // what a pass held that needs the maximum, but for the exponentials
-    const int e = rows.term(rows.passes[1].reduces[0]).operands[0];
-    return held.first == e || rows.term(held.first).phase == 0;
-  };
-  return cluster > 1 && !in_memory && rows.joint && rows.passes.size() == 3 && std::ranges::all_of(rows.passes[1].held, follows);
+  const auto follows =
+      [&](const auto& held) {  // what a pass held that needs the maximum, but for the exponentials
+        const int e = rows.term(rows.passes[1].reduces[0]).operands[0];
+        return held.first == e || rows.term(held.first).phase == 0;
+      };
+  return cluster > 1 && !in_memory && rows.joint && rows.passes.size() == 3 &&
+         std::ranges::all_of(rows.passes[1].held, follows);
 }
+
 std::optional<std::pair<int, int>> RowProgram::share() const {
   const int e = rows.term(rows.passes[1].reduces[0]).operands[0];
   for (std::size_t t = 0; t < rows.terms.size(); ++t)
@@ -195,9 +221,11 @@ std::optional<std::pair<int, int>> RowProgram::share() const {
           return std::pair(static_cast<int>(t), term.operands[1 - i]);
   return std::nullopt;
 }
+
 void RowProgram::go_ahead(std::size_t pass) {
   if (pass == 2) {
-    if (const auto product = share()) b.map(number("share"), b.value(number("factor")) * compute(product->second));
+    if (const auto product = share())
+      b.map(number("share"), b.value(number("factor")) * compute(product->second));
     return;
   }
   const int id = rows.passes[pass].reduces[0], top = rows.passes[0].reduces[0];
@@ -216,6 +244,7 @@ void RowProgram::go_ahead(std::size_t pass) {
     b.cluster_reduce(made, ReduceOp::sum);
   }
 }
+
 void RowProgram::catch_up() {
   const auto held = bound.find(rows.term(rows.passes[1].reduces[0]).operands[0]);
   if (held == bound.end()) return;
@@ -231,7 +260,8 @@ Value RowProgram::masked(int id, Value value) const {
     const std::int64_t size = rows.size(axis), blocks = axis == rows.row.back() ? cluster : 1;
     if (axis == rows.across || tiles(axis) * at.extent[axis] * blocks == size) continue;
     // Near the end, where it matters, the difference is exact in fp32, however long the row.
-    const Value inside = less(tile::coordinate(static_cast<int>(d), at.origin[axis] - size), tile::constant(0));
+    const Value inside =
+        less(tile::coordinate(static_cast<int>(d), at.origin[axis] - size), tile::constant(0));
     value = where(inside, std::move(value), tile::constant(identity_of(term.op)));
   }
   return value;
@@ -248,8 +278,10 @@ void RowProgram::store(bool along) {
       b.map(y, compute(rows.results[i]));
       b.copy(b.all(y), out[i].at(at), 0, streaming && along);
     };
-    if (along || cluster == 1) emit();
-    else b.if_less(rank(), 1, emit);
+    if (along || cluster == 1)
+      emit();
+    else
+      b.if_less(rank(), 1, emit);
   }
 }
 
@@ -257,7 +289,8 @@ std::vector<int> RowProgram::last_loads(std::size_t held_by) const {
   std::vector<int> loads;
   const auto visit = [&](const auto& self, int id) -> void {
     const RowTerm& term = rows.term(id);
-    if (!term.along || rows.passes[held_by].held.contains(id) || std::ranges::count(loads, id)) return;
+    if (!term.along || rows.passes[held_by].held.contains(id) || std::ranges::count(loads, id))
+      return;
     for (const int arg : term.operands) self(self, arg);
     if (term.kind == Kind::load) loads.push_back(id);
   };
@@ -274,11 +307,13 @@ void RowProgram::in_registers() {
     const std::vector<int> loads = last_loads(last - 1);
     const auto bytes = [&](const std::vector<bool>& varies, Dtype dtype) {
       std::int64_t elements = bytes_of(dtype);
-      for (const std::size_t axis : rows.dims) elements *= axis >= varies.size() || varies[axis] ? at.extent[axis] : 1;
+      for (const std::size_t axis : rows.dims)
+        elements *= axis >= varies.size() || varies[axis] ? at.extent[axis] : 1;
       return elements;
     };
     std::int64_t taken = rows.slots() * bytes({}, Dtype::f32);
-    for (const int id : loads) taken += bytes(rows.term(id).varies, rows.loaded(rows.term(id)).dtype);
+    for (const int id : loads)
+      taken += bytes(rows.term(id).varies, rows.loaded(rows.term(id)).dtype);
     if (taken > kRegisterBytes * threads) return;
     for (const int id : loads)
       if (!bound.contains(id)) ready[id] = compute(id);
@@ -295,8 +330,9 @@ void RowProgram::in_registers() {
       reduce(id, plain ? inside.tensor : whole("inside"), ahead());
     }
     if (ahead()) go_ahead(p);
-    std::erase_if(bound,
-                  [&](const auto& each) { return rows.term(each.first).along && !rows.passes[p].held.contains(each.first); });
+    std::erase_if(bound, [&](const auto& each) {
+      return rows.term(each.first).along && !rows.passes[p].held.contains(each.first);
+    });
   }
   bound.insert(ready.begin(), ready.end());
   settle(last);
@@ -326,9 +362,11 @@ tile::Tile RowProgram::keep(int slot) {
     shape.push_back(at.extent[axis] * (across ? 1 : tiles(axis)));
     offset.push_back(across ? Index(0) : at.origin[axis] - start[axis]);
   }
-  if (added) found->second = b.shared(slot == 0 ? "kept" : fmt::format("kept{}", slot), Dtype::f32, shape);
+  if (added)
+    found->second = b.shared(slot == 0 ? "kept" : fmt::format("kept{}", slot), Dtype::f32, shape);
   return b.tile(found->second, offset, extents);
 }
+
 void RowProgram::take(std::size_t pass) {
   for (const auto& [id, slot] : rows.passes[pass].held) {
     const TensorId to = whole(slot_name(slot));

@@ -1,5 +1,6 @@
 #include "kernels/rows.h"
 #include <numeric>
+
 namespace warploom::kernels {
 namespace {
 class Reader {
@@ -21,7 +22,8 @@ class Reader {
     for (const Affine& dim : access.at) {
       const auto others = dim.steps.size() - at(static_cast<int>(std::ranges::count(dim.steps, 0)));
       for (std::size_t i = 0; i < dim.steps.size(); ++i)
-        if (dim.steps[i] != 0 && (dim.steps[i] != 1 || others > 1 || !axes.insert(i).second)) return false;
+        if (dim.steps[i] != 0 && (dim.steps[i] != 1 || others > 1 || !axes.insert(i).second))
+          return false;
     }
     return is_computed(access.dtype);
   }
@@ -29,23 +31,30 @@ class Reader {
   bool find_axes() {
     Nest& nest = rows_.nest;
     const std::vector<bool> reduced = nest.reduced();
-    for (std::size_t i = 0; i < nest.axes.size(); ++i) (reduced[i] ? rows_.row : rows_.outer).push_back(i);
+    for (std::size_t i = 0; i < nest.axes.size(); ++i)
+      (reduced[i] ? rows_.row : rows_.outer).push_back(i);
     if (nest.scan() || rows_.row.empty() || std::ranges::count(nest.axes, 0)) return false;
     for (const NestValue& value : nest.values)
-      if (value.kind == Kind::reduce && (!reduce_op(value.op) || value.axes.size() != rows_.row.size())) return false;
+      if (value.kind == Kind::reduce &&
+          (!reduce_op(value.op) || value.axes.size() != rows_.row.size()))
+        return false;
     for (const Access& load : nest.loads)
       if (!plain(load)) return false;
-    const auto used = [](const Access& access, const std::vector<std::size_t>& axes) {  // how many of them
+    const auto used = [](const Access& access,
+                         const std::vector<std::size_t>& axes) {  // how many of them
       return std::ranges::count_if(axes, [&](std::size_t axis) { return access.uses(axis); });
     };
     const auto outer = std::ssize(rows_.outer), row = std::ssize(rows_.row);
     for (const auto& [value, place] : nest.outputs)
-      if (!plain(place) || used(place, rows_.outer) != outer || used(place, rows_.row) != (rows_.along(place) ? row : 0))
+      if (!plain(place) || used(place, rows_.outer) != outer ||
+          used(place, rows_.row) != (rows_.along(place) ? row : 0))
         return false;
 
-    // A load along all axes says how they lie in memory; without one this is a contraction, which reads too much row by row.
-    const auto all = std::ranges::find_if(
-        nest.loads, [&](const Access& load) { return used(load, rows_.outer) + used(load, rows_.row) == outer + row; });
+    // A load along all axes says how they lie in memory; without one this is a contraction, which
+    // reads too much row by row.
+    const auto all = std::ranges::find_if(nest.loads, [&](const Access& load) {
+      return used(load, rows_.outer) + used(load, rows_.row) == outer + row;
+    });
     if (all == nest.loads.end()) return false;
     const auto stride = [&, all = *all](std::size_t axis) { return all.stride(axis); };
     std::ranges::stable_sort(rows_.row, [&](auto a, auto b) { return stride(a) > stride(b); });
@@ -58,7 +67,8 @@ class Reader {
   }
 
   int add(NestValue value) {
-    const auto old = std::ranges::find_if(rows_.terms, [&](const RowTerm& term) { return term.same(value); });
+    const auto old =
+        std::ranges::find_if(rows_.terms, [&](const RowTerm& term) { return term.same(value); });
     if (old != rows_.terms.end()) return static_cast<int>(old - rows_.terms.begin());
     RowTerm term{std::move(value)};
     for (const int operand : term.operands) {
@@ -82,17 +92,23 @@ class Reader {
       for (int& operand : value.operands) operand = of[at(operand)];
       for (std::size_t i = 0; value.kind == Kind::index && i < value.at.steps.size(); ++i)
         if (value.at.steps[i] != 0 && std::ranges::count(rows_.dims, i) == 0) return false;
-      if (value.kind == Kind::apply && value.op == ValueOp::div && rows_.term(value.operands[0]).along) {
+      if (value.kind == Kind::apply && value.op == ValueOp::div &&
+          rows_.term(value.operands[0]).along) {
         const RowTerm& divisor = rows_.term(value.operands[1]);
-        NestValue inverse{
-            .kind = Kind::apply, .op = ValueOp::reciprocal, .operands = {value.operands[1]}, .varies = divisor.varies};
-        if (divisor.kind == Kind::constant) inverse = {.value = 1 / divisor.value, .varies = divisor.varies};
+        NestValue inverse{.kind = Kind::apply,
+                          .op = ValueOp::reciprocal,
+                          .operands = {value.operands[1]},
+                          .varies = divisor.varies};
+        if (divisor.kind == Kind::constant)
+          inverse = {.value = 1 / divisor.value, .varies = divisor.varies};
         if (!divisor.along) value.op = ValueOp::mul, value.operands[1] = add(std::move(inverse));
       }
       // What is rounded last, is when it is stored.
-      of.push_back(value.kind == Kind::round && users[v] == 0 ? value.operands[0] : add(std::move(value)));
+      of.push_back(value.kind == Kind::round && users[v] == 0 ? value.operands[0]
+                                                              : add(std::move(value)));
     }
-    for (const Nest::Output& output : rows_.nest.outputs) rows_.results.push_back(of[at(output.value)]);
+    for (const Nest::Output& output : rows_.nest.outputs)
+      rows_.results.push_back(of[at(output.value)]);
     return true;
   }
 
@@ -128,13 +144,15 @@ class Reader {
       std::map<int, int> held;
       const auto stop = [&](const auto& self, int t) -> void {
         if (!rows_.term(t).along || rows_.term(t).kind == Kind::index) return;
-        if (first[at(t)] <= p) held.emplace(t, -1);
+        if (first[at(t)] <= p)
+          held.emplace(t, -1);
         else
           for (const int arg : rows_.term(t).operands) self(self, arg);
       };
       for (std::size_t q = p + 1; q < rows_.passes.size(); ++q)
         for (const int root : rows_.passes[q].roots(rows_)) stop(stop, root);
-      // A slot: the one that it had; else a new one or that of a term which nobody reads any more, but perhaps it.
+      // A slot: the one that it had; else a new one or that of a term which nobody reads any more,
+      // but perhaps it.
       std::map<int, int> known = before;
       std::vector<int> computed = rows_.passes[p].roots(rows_);
       for (const auto& [t, slot] : held) computed.push_back(t);
@@ -157,7 +175,8 @@ class Reader {
     }
   }
 
-  // A term past the row's end, where loads along all of the row give `fill`: a number; NaN: some finite one; nothing: anything.
+  // A term past the row's end, where loads along all of the row give `fill`: a number; NaN: some
+  // finite one; nothing: anything.
   std::optional<double> past(int t, double fill) const {
     constexpr double kSome = std::numeric_limits<double>::quiet_NaN();
     const RowTerm& term = rows_.term(t);
@@ -183,13 +202,15 @@ class Reader {
       return std::isnan(out) ? std::nullopt : std::optional(out);
     }
     if (!infinite) return term.op == ValueOp::mul && (a == 0 || b == 0) ? 0 : kSome;
-    if (term.op == ValueOp::add || term.op == ValueOp::sub) return std::isinf(a) ? a : term.op == ValueOp::add ? b : -b;
+    if (term.op == ValueOp::add || term.op == ValueOp::sub)
+      return std::isinf(a) ? a : term.op == ValueOp::add ? b : -b;
     return std::nullopt;
   }
 
   // Whether what tiles read past the row's end lies outside the tensor.
   bool ends_outside(const Access& load) const {
-    return load.inside && std::ranges::all_of(rows_.row, [&](std::size_t axis) { return load.uses(axis); });
+    return load.inside &&
+           std::ranges::all_of(rows_.row, [&](std::size_t axis) { return load.uses(axis); });
   }
 
   void choose_fills() {
@@ -199,11 +220,13 @@ class Reader {
       return term.kind == Kind::reduce && past(term.operands[0], fill) != identity_of(term.op);
     };
     for (const double fill : {0.0, -HUGE_VAL, HUGE_VAL}) {
-      const auto masks = std::ranges::count_if(rows_.terms, [&](const auto& t) { return needs_mask(t, fill); });
+      const auto masks =
+          std::ranges::count_if(rows_.terms, [&](const auto& t) { return needs_mask(t, fill); });
       if (masks < fewest) fewest = masks, chosen = fill;
     }
     for (RowTerm& term : rows_.terms) term.masked = needs_mask(term, chosen);
-    for (const Access& load : rows_.nest.loads) rows_.fills.push_back(load.inside ? chosen : load.fill);
+    for (const Access& load : rows_.nest.loads)
+      rows_.fills.push_back(load.inside ? chosen : load.fill);
   }
 
   // The operands of a term, where it is this operation.
@@ -211,35 +234,53 @@ class Reader {
     const RowTerm& term = rows_.term(t);
     return term.kind == Kind::apply && term.op == op ? term.operands : std::vector<int>{};
   }
-  bool is(int t, double value) const { return rows_.term(t).kind == Kind::constant && rows_.term(t).value == value; }
-  // The index of where(where(x == extreme, 1, where(x == x, 0, 1)), index, beyond), the least of which is the first place.
+
+  bool is(int t, double value) const {
+    return rows_.term(t).kind == Kind::constant && rows_.term(t).value == value;
+  }
+
+  // The index of where(where(x == extreme, 1, where(x == x, 0, 1)), index, beyond), the least of
+  // which is the first place.
   int first_place(const RowTerm& first, int extreme, const RowTerm& second) const {
     const int x = first.operands[0];
     const bool extremes = first.op == ValueOp::max || first.op == ValueOp::min;
     const auto chosen = made_by(ValueOp::where, second.operands[0]);
-    if (!extremes || second.op != ValueOp::min || chosen.empty() || rows_.term(chosen[1]).kind != Kind::index) return -1;
-    if (rows_.row.size() != 1 || rows_.term(chosen[1]).at.steps[rows_.row[0]] <= 0) return -1;  // lanes walk from the first on
+    if (!extremes || second.op != ValueOp::min || chosen.empty() ||
+        rows_.term(chosen[1]).kind != Kind::index)
+      return -1;
+    if (rows_.row.size() != 1 || rows_.term(chosen[1]).at.steps[rows_.row[0]] <= 0)
+      return -1;  // lanes walk from the first on
     const auto found = made_by(ValueOp::where, chosen[0]);
-    if (found.empty() || made_by(ValueOp::equal, found[0]) != std::vector{x, extreme} || !is(found[1], 1)) return -1;
+    if (found.empty() || made_by(ValueOp::equal, found[0]) != std::vector{x, extreme} ||
+        !is(found[1], 1))
+      return -1;
     const auto number = made_by(ValueOp::where, found[2]);
     const bool numbers = !number.empty() && made_by(ValueOp::equal, number[0]) == std::vector{x, x};
-    return numbers && is(number[1], 0) && is(number[2], 1) && rows_.term(chosen[2]).kind == Kind::constant ? chosen[1] : -1;
+    return numbers && is(number[1], 0) && is(number[2], 1) &&
+                   rows_.term(chosen[2]).kind == Kind::constant
+               ? chosen[1]
+               : -1;
   }
 
-  // Passes 0 and 1 of one reduction each, the second over what is made of x and a number: Rows::joint, first_place and spread.
+  // Passes 0 and 1 of one reduction each, the second over what is made of x and a number:
+  // Rows::joint, first_place and spread.
   void find_pairs() {
     const auto& passes = rows_.passes;
     if (passes.size() < 3 || passes[0].reduces.size() != 1 || passes[1].reduces.size() != 1) return;
     const int number = passes[0].reduces[0];
-    const RowTerm &first = rows_.term(number), &second = rows_.term(passes[1].reduces[0]), &made = rows_.term(second.operands[0]);
+    const RowTerm &first = rows_.term(number), &second = rows_.term(passes[1].reduces[0]),
+                  &made = rows_.term(second.operands[0]);
     rows_.first_place = first_place(first, number, second);
     if (second.op != ValueOp::add || made.kind != Kind::apply) return;
     const RowTerm& off = rows_.term(made.operands[0]);
-    if (off.kind != Kind::apply || off.op != ValueOp::sub || off.operands[0] != first.operands[0]) return;
+    if (off.kind != Kind::apply || off.op != ValueOp::sub || off.operands[0] != first.operands[0])
+      return;
     const auto stored = [&](int t) { return std::ranges::count(rows_.results, t) > 0; };
     // Not where one of them is a result: kernels bend them for rows of -infinity.
-    rows_.joint = first.op == ValueOp::max && (made.op == ValueOp::exp || made.op == ValueOp::fast_exp) &&
-                  off.operands[1] == number && !stored(number) && !stored(passes[1].reduces[0]) && !stored(second.operands[0]);
+    rows_.joint = first.op == ValueOp::max &&
+                  (made.op == ValueOp::exp || made.op == ValueOp::fast_exp) &&
+                  off.operands[1] == number && !stored(number) && !stored(passes[1].reduces[0]) &&
+                  !stored(second.operands[0]);
     rows_.spread = passes.size() == 3 && first.op == ValueOp::add && made.op == ValueOp::mul &&
                    made.operands[0] == made.operands[1] && !rows_.term(off.operands[1]).along;
   }
@@ -247,6 +288,7 @@ class Reader {
   Rows rows_;
 };
 }  // namespace
+
 std::vector<int> RowPass::roots(const Rows& rows) const {
   std::vector<int> out;
   for (const int reduce : reduces) out.push_back(rows.term(reduce).operands[0]);
@@ -256,16 +298,20 @@ std::vector<int> RowPass::roots(const Rows& rows) const {
 }
 
 std::int64_t Rows::count(const std::vector<std::size_t>& axes) const {
-  return std::accumulate(axes.begin(), axes.end(), std::int64_t{1}, [&](auto n, auto axis) { return n * size(axis); });
+  return std::accumulate(axes.begin(), axes.end(), std::int64_t{1},
+                         [&](auto n, auto axis) { return n * size(axis); });
 }
+
 std::int64_t Rows::slots() const {
   int count = 0;
   for (const RowPass& pass : passes)
     for (const auto& [id, slot] : pass.held) count = std::max(count, slot + 1);
   return count;
 }
+
 bool Rows::fills_tile(const std::vector<bool>& varies) const {
-  return std::ranges::all_of(dims, [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
+  return std::ranges::all_of(
+      dims, [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
 }
 
 std::optional<Rows> read_rows(const std::vector<Nest>& nests) {

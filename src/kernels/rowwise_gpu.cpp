@@ -1,8 +1,10 @@
-// Rows on a GPU. A row's place is a field: in the registers of one block or of a cluster of blocks (one pass over memory), the same
-// fed by a ring of rows that arrive while others are computed, in shared memory (one pass, longer rows), or nowhere (one pass over
-// memory for each of the nest's). More blocks than a cluster of the target has share a row as well, up to one a multiprocessor: they
-// run at the same time, take one row after another and meet in memory.
+// Rows on a GPU. A row's place is a field: in the registers of one block or of a cluster of blocks
+// (one pass over memory), the same fed by a ring of rows that arrive while others are computed, in
+// shared memory (one pass, longer rows), or nowhere (one pass over memory for each of the nest's).
+// More blocks than a cluster of the target has share a row as well, up to one a multiprocessor:
+// they run at the same time, take one row after another and meet in memory.
 #include "kernels/row_program.h"
+
 namespace warploom::kernels {
 namespace {
 enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
@@ -16,105 +18,140 @@ class RowwiseGpu final : public Family {
     Values clusters = {1}, together = {1, 2, 4, 8, 16};
     for (std::int64_t c = 2; c <= capabilities_.processors; c *= 2) clusters.push_back(c);
     if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
-    if (const auto most = power_of_two_above(rows_.size(rows_.across)); rows_.lanes_outside && most < 8) together = {most};
+    if (const auto most = power_of_two_above(rows_.size(rows_.across));
+        rows_.lanes_outside && most < 8)
+      together = {most};
     return {name(),
             {{"place",
               {kRegisters, kRing, kShared, kStreamed},
-              "where the row stays: 0 registers, 3 registers fed by a ring of rows, 1 shared memory, 2 nowhere"},
+              "where the row stays: 0 registers, 3 registers fed by a ring of rows, 1 shared "
+              "memory, 2 nowhere"},
              {"cluster", clusters, "blocks that share a row"},
              {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
              {"rows", together, "rows a block takes at once"},
-             {"chunk", {4, 8, 16}, "elements a thread takes at once; where the row is in registers 4 is all of it"},
+             {"chunk",
+              {4, 8, 16},
+              "elements a thread takes at once; where the row is in registers 4 is all of it"},
              {"stages", {2, 3, 4, 1}, "rows of a ring"},
              {"blocks", {2, 1, 3, 4}, "blocks a multiprocessor holds, where a ring feeds them"}}};
   }
 
   Status legal(const Schedule& s) const override {
-    const auto threads = field(s, "warps") * 32, together = field(s, "rows"), cluster = field(s, "cluster"),
-               place = field(s, "place"), chunk = field(s, "chunk"), stages = field(s, "stages", 2),
-               blocks = field(s, "blocks", 2);
-    const bool ring = place == kRing, registers = place == kRegisters || ring, pieces = registers && chunk != 4;
+    const auto threads = field(s, "warps") * 32, together = field(s, "rows"),
+               cluster = field(s, "cluster"), place = field(s, "place"), chunk = field(s, "chunk"),
+               stages = field(s, "stages", 2), blocks = field(s, "blocks", 2);
+    const bool ring = place == kRing, registers = place == kRegisters || ring,
+               pieces = registers && chunk != 4;
     const auto extent = extents(s);
-    std::int64_t part = 1, held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
+    std::int64_t part = 1,
+                 held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
     for (const std::size_t axis : rows_.dims) {
       part *= extent[axis];
-      held *= axis == rows_.across ? extent[axis]
-                                   : round_up(ceil_div(rows_.size(axis), axis == rows_.row.back() ? cluster : 1), extent[axis]);
+      held *= axis == rows_.across
+                  ? extent[axis]
+                  : round_up(ceil_div(rows_.size(axis), axis == rows_.row.back() ? cluster : 1),
+                             extent[axis]);
     }
-    const std::int64_t size = rows_.row_size(), slots = rows_.slots(), across = rows_.size(rows_.across),
+    const std::int64_t size = rows_.row_size(), slots = rows_.slots(),
+                       across = rows_.size(rows_.across),
                        values = held / threads * std::max<std::int64_t>(1, slots),
                        longest = power_of_two_above(size / cluster) * together;
     const bool outside = rows_.lanes_outside;
-    const std::int64_t most = threads <= 512 ? 64 : rows_.nest.loads.size() == 1 && !outside ? 32 : 16;
+    const std::int64_t most = threads <= 512                             ? 64
+                              : rows_.nest.loads.size() == 1 && !outside ? 32
+                                                                         : 16;
     WARPLOOM_CHECK(first_broken(
-        s, {{in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors", cluster},
-            {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
-            {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
-            {ring && threads * blocks > 2048, "at most 2048 threads a multiprocessor", threads * blocks},
-            {cluster > 1 && (rows_.row.size() > 1 || size < 1024 * cluster), "cluster=1, or 1024 elements of one axis a block",
-             size},
-            {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.processors,
-             "cluster=1 where enough rows are streamed", cluster},
-            {together > 1 && !outside && (cluster > 1 || place != kRegisters || pieces),
-             "rows=1 with clusters, a ring, pieces, shared memory or streaming", together},
-            {together > (outside ? power_of_two_above(across) : across), "no more rows than there are", together},
-            {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
-            {pieces && (outside || rows_.row.size() > 1 || slots == 0 || part == held), "chunk=4, or a row of several chunks",
-             chunk},
-            {registers && !pieces && values > 32 && rows_.nest.loads.size() > 1,
-             "chunk=8 or 16: long rows of several tensors in pieces", values},
-            {registers && (part < threads || values > most),
-             "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side by side)", values},
-            {!registers && (threads * chunk < together || threads * chunk > longest), "a chunk no longer than the row",
-             threads * chunk},
-            {ring && (outside || rows_.row.size() > 1 || held * cluster != size || feeds_.size() != 1 ||
-                      !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
-             "a row that the tiles divide, of one tensor", size}}));
+        s,
+        {{in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors",
+          cluster},
+         {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
+         {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
+         {ring && threads * blocks > 2048, "at most 2048 threads a multiprocessor",
+          threads * blocks},
+         {cluster > 1 && (rows_.row.size() > 1 || size < 1024 * cluster),
+          "cluster=1, or 1024 elements of one axis a block", size},
+         {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.processors,
+          "cluster=1 where enough rows are streamed", cluster},
+         {together > 1 && !outside && (cluster > 1 || place != kRegisters || pieces),
+          "rows=1 with clusters, a ring, pieces, shared memory or streaming", together},
+         {together > (outside ? power_of_two_above(across) : across), "no more rows than there are",
+          together},
+         {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
+         {pieces && (outside || rows_.row.size() > 1 || slots == 0 || part == held),
+          "chunk=4, or a row of several chunks", chunk},
+         {registers && !pieces && values > 32 && rows_.nest.loads.size() > 1,
+          "chunk=8 or 16: long rows of several tensors in pieces", values},
+         {registers && (part < threads || values > most),
+          "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side "
+          "by side)",
+          values},
+         {!registers && (threads * chunk < together || threads * chunk > longest),
+          "a chunk no longer than the row", threads * chunk},
+         {ring && (outside || rows_.row.size() > 1 || held * cluster != size ||
+                   feeds_.size() != 1 || !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
+          "a row that the tiles divide, of one tensor", size}}));
     std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
-    if (ring) bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + kBeside) * blocks;
+    if (ring)
+      bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + kBeside) *
+              blocks;
     return fits(s, bytes);
   }
 
   Result<Programs> programs(const Schedule& s) const override {
     const std::int64_t cluster = field(s, "cluster");
     RowProgram p(rows_, extents(s), cluster);
-    p.l2_bytes = capabilities_.l2_bytes, p.threads = field(s, "warps") * 32, p.in_pieces = in_registers(s) && !whole(s);
-    p.in_memory = p.streaming = in_memory(s);  // a row that large leaves what stays in the L2 no room
-    const bool ring = field(s, "place") == kRing, turns = ring || p.in_memory;  // blocks take one row after another
+    p.l2_bytes = capabilities_.l2_bytes, p.threads = field(s, "warps") * 32,
+    p.in_pieces = in_registers(s) && !whole(s);
+    p.in_memory = p.streaming =
+        in_memory(s);  // a row that large leaves what stays in the L2 no room
+    const bool ring = field(s, "place") == kRing,
+               turns = ring || p.in_memory;  // blocks take one row after another
     const std::int64_t all = p.tiles(p.rows.outer),
-                       at_once = p.in_memory ? capabilities_.processors / cluster
-                                             : capabilities_.clusters_at_once(cluster, field(s, "blocks")),
+                       at_once = p.in_memory
+                                     ? capabilities_.processors / cluster
+                                     : capabilities_.clusters_at_once(cluster, field(s, "blocks")),
                        workers = turns ? std::clamp<std::int64_t>(at_once, 1, all) : all;
     p.b.grid(workers * cluster).warps(static_cast<int>(p.threads / 32));
-    if (p.in_memory) p.b.cooperative();
-    else if (cluster > 1) p.b.cluster(cluster);
+    if (p.in_memory)
+      p.b.cooperative();
+    else if (cluster > 1)
+      p.b.cluster(cluster);
     const auto compute = [&](const Index& rows) {
       p.go_to(rows);
-      if (whole(s)) p.in_registers();
-      else p.in_passes(field(s, "place") != kStreamed);
+      if (whole(s))
+        p.in_registers();
+      else
+        p.in_passes(field(s, "place") != kStreamed);
     };
     const Index first = tile::block(0) / cluster;
     if (ring) in_ring(p, s, first, workers);
-    if (turns) p.b.for_("r", first, all, workers, compute);
-    else compute(first);
+    if (turns)
+      p.b.for_("r", first, all, workers, compute);
+    else
+      compute(first);
     Programs out;
     p.draft.finish(out);
     return out;
   }
 
  private:
-  // Of a tile: all of the row or of a block's part of it, in whole vectors a thread, where it is in registers; else a chunk.
+  // Of a tile: all of the row or of a block's part of it, in whole vectors a thread, where it is in
+  // registers; else a chunk.
   std::vector<std::int64_t> extents(const Schedule& s) const {
     std::vector<std::int64_t> extent(rows_.nest.axes.size() + 1, 1);
     extent[rows_.across] = field(s, "rows");
-    std::int64_t unit = std::max<std::int64_t>(1, field(s, "warps") * 32 * (whole(s) ? 1 : field(s, "chunk")) / field(s, "rows"));
+    std::int64_t unit = std::max<std::int64_t>(
+        1, field(s, "warps") * 32 * (whole(s) ? 1 : field(s, "chunk")) / field(s, "rows"));
     for (std::size_t i = rows_.row.size(); i-- > 0;) {
       const bool fastest = i + 1 == rows_.row.size();
-      const std::int64_t part = ceil_div(rows_.size(rows_.row[i]), fastest ? field(s, "cluster") : 1);
+      const std::int64_t part =
+          ceil_div(rows_.size(rows_.row[i]), fastest ? field(s, "cluster") : 1);
       if (whole(s) && fastest && !rows_.lanes_outside && part >= unit * 4) unit *= 4;
       std::int64_t& own = extent[rows_.row[i]];
-      if (i > 0 && part < unit) own = power_of_two_above(part);
-      else own = whole(s) ? round_up(part, unit) : unit;
+      if (i > 0 && part < unit)
+        own = power_of_two_above(part);
+      else
+        own = whole(s) ? round_up(part, unit) : unit;
       unit = std::max<std::int64_t>(1, unit / own);
     }
     return extent;
@@ -132,8 +169,9 @@ class RowwiseGpu final : public Family {
     return out;
   }
 
-  // Fills the ring before the first row. What a row loads first it takes from there, and fetches another. Beside the ring stays what
-  // every row takes, as much of it as fits, where a block has several.
+  // Fills the ring before the first row. What a row loads first it takes from there, and fetches
+  // another. Beside the ring stays what every row takes, as much of it as fits, where a block has
+  // several.
   void in_ring(RowProgram& p, const Schedule& s, const Index& first, std::int64_t workers) const {
     auto& b = p.b;
     const std::size_t load = at(*feeds_.begin());
@@ -147,12 +185,15 @@ class RowwiseGpu final : public Family {
     for (std::size_t i = 0; i < rows_.nest.loads.size(); ++i) {
       const Access& each = rows_.nest.loads[i];
       const auto used = [&](std::size_t axis) { return each.uses(axis); };
-      if (each.inside && std::ranges::all_of(rows_.row, used) && std::ranges::none_of(rows_.outer, used))
+      if (each.inside && std::ranges::all_of(rows_.row, used) &&
+          std::ranges::none_of(rows_.outer, used))
         same.insert(static_cast<int>(i)), bytes += extent * bytes_of(each.dtype);
     }
     p.go_to(first);
     if (!same.empty() && p.tiles(p.rows.outer) >= 4 * workers)
-      p.stay(same, std::min(pieces, (capabilities_.shared_bytes / field(s, "blocks") - slots - kBeside) / bytes));
+      p.stay(same,
+             std::min(pieces,
+                      (capabilities_.shared_bytes / field(s, "blocks") - slots - kBeside) / bytes));
     const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
     const auto produce = [=, &p, &b](const Index& r) {
       p.go_to(r);
@@ -163,28 +204,42 @@ class RowwiseGpu final : public Family {
     for (std::int64_t i = 0; i < ahead; ++i) produce(first + i * workers);
     p.fetch = [=, &p, &b, dtype = access.dtype](TensorId to) {
       const auto arrived = [&](std::int64_t i) {
-        return pieces == 1 ? to : p.reg(fmt::format("arrived{}", i), std::vector<bool>(p.start.size(), true), dtype);
+        return pieces == 1 ? to
+                           : p.reg(fmt::format("arrived{}", i),
+                                   std::vector<bool>(p.start.size(), true), dtype);
       };
       if (p.piece > 0) return b.copy(b.all(arrived(p.piece)), b.all(to));
       b.consume(ring, 0, [&] {
-        for (std::int64_t i = 0; i < pieces; ++i) b.copy(b.tile(slot, {0, i * extent}, {1, extent}), b.all(arrived(i)));
+        for (std::int64_t i = 0; i < pieces; ++i)
+          b.copy(b.tile(slot, {0, i * extent}, {1, extent}), b.all(arrived(i)));
       });
       const auto refill = [=, &p, r = p.group] { produce(r + ahead * workers), p.go_to(r); };
-      if (p.in_memory) p.meanwhile.push_back(refill);
-      else refill();
+      if (p.in_memory)
+        p.meanwhile.push_back(refill);
+      else
+        refill();
       if (pieces > 1) b.copy(b.all(arrived(0)), b.all(to));
     };
   }
 
-  static bool in_registers(const Schedule& s) { return field(s, "place") == kRegisters || field(s, "place") == kRing; }
-  static bool whole(const Schedule& s) { return in_registers(s) && field(s, "chunk") == 4; }  // is a tile, all of a row
-  bool in_memory(const Schedule& s) const { return field(s, "cluster") > capabilities_.max_cluster; }
+  static bool in_registers(const Schedule& s) {
+    return field(s, "place") == kRegisters || field(s, "place") == kRing;
+  }
+
+  static bool whole(const Schedule& s) {
+    return in_registers(s) && field(s, "chunk") == 4;
+  }  // is a tile, all of a row
+
+  bool in_memory(const Schedule& s) const {
+    return field(s, "cluster") > capabilities_.max_cluster;
+  }
 
   static constexpr std::int64_t kBeside = 1024;  // bytes for reductions, beside a ring
   Rows rows_;
   std::set<int> feeds_ = feeds(rows_);
 };
 }  // namespace
+
 FamilyPtr rowwise_gpu_family(const Region& region, const Capabilities& capabilities) {
   auto rows = capabilities.gpu ? read_rows(region.nests()) : std::nullopt;
   return rows ? std::make_shared<RowwiseGpu>(*std::move(rows), capabilities) : nullptr;

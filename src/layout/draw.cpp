@@ -1,4 +1,5 @@
 #include "layout/memory_layout.h"
+
 namespace warploom::layout {
 namespace {
 struct Cell {
@@ -7,10 +8,12 @@ struct Cell {
 };
 
 // Of the visible part of a tile, row by row; cell(c) is that of the element at coordinate c.
-Picture picture_of(const std::string& title, const std::vector<std::int64_t>& tile, std::int64_t most, const auto& cell) {
+Picture picture_of(const std::string& title, const std::vector<std::int64_t>& tile,
+                   std::int64_t most, const auto& cell) {
   constexpr std::int64_t kWidth = 52, kHeight = 24, kTop = 34;
   std::int64_t all_rows = 1, all_columns = 1;
-  for (std::size_t d = 0; d < tile.size(); ++d) (d + 1 < tile.size() ? all_rows : all_columns) *= tile[d];
+  for (std::size_t d = 0; d < tile.size(); ++d)
+    (d + 1 < tile.size() ? all_rows : all_columns) *= tile[d];
   const std::int64_t rows = std::min(most, all_rows), columns = std::min(most, all_columns);
   std::vector<Cell> cells;
   std::size_t width = 0;
@@ -23,12 +26,14 @@ Picture picture_of(const std::string& title, const std::vector<std::int64_t>& ti
   }
   std::string omitted;
   if (rows < all_rows || columns < all_columns)
-    omitted = fmt::format("{} of {} rows, {} of {} columns shown\n", rows, all_rows, columns, all_columns);
+    omitted = fmt::format("{} of {} rows, {} of {} columns shown\n", rows, all_rows, columns,
+                          all_columns);
   Picture out{title + "\n",
               fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
                           "font-family=\"monospace\" font-size=\"11\">\n"
                           "<text x=\"10\" y=\"20\">{}</text>\n<text x=\"10\" y=\"{}\">{}</text>\n",
-                          columns * kWidth + 20, rows * kHeight + kTop + 30, title, rows * kHeight + kTop + 18, omitted)};
+                          columns * kWidth + 20, rows * kHeight + kTop + 30, title,
+                          rows * kHeight + kTop + 18, omitted)};
   for (std::int64_t i = 0; i < rows * columns; ++i) {
     const Cell& one = cells[i];
     const std::int64_t x = 10 + i % columns * kWidth, y = kTop + i / columns * kHeight;
@@ -36,20 +41,25 @@ Picture picture_of(const std::string& title, const std::vector<std::int64_t>& ti
     out.svg += fmt::format(
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>"
         "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-        x, y, kWidth, kHeight, one.hue < 0 ? "white" : fmt::format("hsl({},70%,80%)", one.hue), x + kWidth / 2, y + 16, one.text);
+        x, y, kWidth, kHeight, one.hue < 0 ? "white" : fmt::format("hsl({},70%,80%)", one.hue),
+        x + kWidth / 2, y + 16, one.text);
   }
   return {out.text + omitted, out.svg + "</svg>\n"};
 }
 }  // namespace
+
 Picture draw(const TvLayout& layout, std::int64_t most) {
   std::map<Coord, Cell> held;
   for (std::int64_t t = 0; t < layout.threads(); ++t)
     for (std::int64_t v = 0; v < layout.values(); ++v) {
       Cell& cell = held[layout.coord(t, v)];
-      if (cell.hue >= 0) cell.text += cell.text.back() == '+' ? "" : "+";
-      else cell = {fmt::format("T{}V{}", t, v), t * 137 % 360};  // neighbours get hues far apart
+      if (cell.hue >= 0)
+        cell.text += cell.text.back() == '+' ? "" : "+";
+      else
+        cell = {fmt::format("T{}V{}", t, v), t * 137 % 360};  // neighbours get hues far apart
     }
-  return picture_of(to_string(layout), layout.tile, most, [&](const Coord& coord) { return held[coord]; });
+  return picture_of(to_string(layout), layout.tile, most,
+                    [&](const Coord& coord) { return held[coord]; });
 }
 
 Picture draw(const MemoryLayout& layout, std::int64_t most) {

@@ -1,6 +1,7 @@
 #include "layout/memory_layout.h"
 #include <bit>
 #include "base/dtype.h"
+
 namespace warploom::layout {
 std::int64_t MemoryLayout::elements() const {
   std::int64_t last = 0;
@@ -11,8 +12,10 @@ std::int64_t MemoryLayout::elements() const {
 
 std::int64_t MemoryLayout::bytes() const {
   const std::int64_t plain = ceil_div(elements() * element_bits, 8);
-  // The swizzle moves bytes within aligned blocks of 2^(base + bits): the last block may be used up to its end.
-  return swizzle.bits == 0 ? plain : round_up(plain, std::int64_t{1} << (swizzle.base + swizzle.bits));
+  // The swizzle moves bytes within aligned blocks of 2^(base + bits): the last block may be used up
+  // to its end.
+  return swizzle.bits == 0 ? plain
+                           : round_up(plain, std::int64_t{1} << (swizzle.base + swizzle.bits));
 }
 
 std::int64_t MemoryLayout::element_offset(const Coord& coord) const {
@@ -28,7 +31,9 @@ std::int64_t MemoryLayout::element_offset(const Coord& coord) const {
   return offset;
 }
 
-std::int64_t MemoryLayout::byte_offset(const Coord& coord) const { return swizzle(element_offset(coord) * element_bits / 8); }
+std::int64_t MemoryLayout::byte_offset(const Coord& coord) const {
+  return swizzle(element_offset(coord) * element_bits / 8);
+}
 
 MemoryLayout dense(const std::vector<std::int64_t>& extents, std::size_t c, int element_bits) {
   MemoryLayout layout{std::vector<std::vector<MemoryMode>>(extents.size()), {}, element_bits};
@@ -42,14 +47,16 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, std::size_t c, int 
   return layout;
 }
 
-MemoryLayout panels(const std::vector<std::int64_t>& extents, std::size_t c, int panel_bytes, int element_bits) {
+MemoryLayout panels(const std::vector<std::int64_t>& extents, std::size_t c, int panel_bytes,
+                    int element_bits) {
   const std::int64_t width = panel_bytes * 8 / element_bits, rows = extents[1 - c];
   MemoryLayout layout;
   layout.dims.resize(2);
   layout.dims[c] = {{width, 1}};
   if (extents[c] > width) layout.dims[c].push_back({extents[c] / width, width * rows});
   layout.dims[1 - c] = {{rows, width}};
-  layout.swizzle = {.bits = std::countr_zero(static_cast<unsigned>(panel_bytes / 16)), .base = 4, .shift = 3};
+  layout.swizzle = {
+      .bits = std::countr_zero(static_cast<unsigned>(panel_bytes / 16)), .base = 4, .shift = 3};
   layout.element_bits = element_bits;
   return layout;
 }
@@ -58,11 +65,13 @@ std::string to_string(const MemoryLayout& layout) {
   std::string out;
   for (std::size_t d = 0; d < layout.dims.size(); ++d) {
     if (d) out += ", ";
-    for (const MemoryMode& mode : layout.dims[d]) out += fmt::format("({}:{})", mode.extent, mode.stride);
+    for (const MemoryMode& mode : layout.dims[d])
+      out += fmt::format("({}:{})", mode.extent, mode.stride);
     if (layout.dims[d].empty()) out += "()";
   }
   out += fmt::format(" of {} bits", layout.element_bits);
-  if (const Swizzle& s = layout.swizzle; s.bits > 0) out += fmt::format(" swizzle{{{},{},{}}}", s.bits, s.base, s.shift);
+  if (const Swizzle& s = layout.swizzle; s.bits > 0)
+    out += fmt::format(" swizzle{{{},{},{}}}", s.bits, s.base, s.shift);
   return out;
 }
 
@@ -84,7 +93,8 @@ std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayou
       Coord step = mode.step;
       for (std::int64_t left = mode.extent; linear && left > 1; left /= 2) {
         const std::int64_t bit = memory.element_offset(step) * memory.element_bits;
-        result.columns.push_back(static_cast<std::uint64_t>(memory.swizzle(bit >> 3) << 3 | (bit & 7)));
+        result.columns.push_back(
+            static_cast<std::uint64_t>(memory.swizzle(bit >> 3) << 3 | (bit & 7)));
         for (std::size_t d = 0; d < rank; ++d) {
           linear = linear && step[d] >= 0 && (reached[d] & step[d]) == 0;
           reached[d] |= step[d];
@@ -111,7 +121,9 @@ constexpr int kBanks = 32, kWordBytes = 4, kWarp = 32, kPhaseBytes = 128;
 constexpr int kBankPeriodBits = 7;      // 32 banks of 4 bytes repeat every 2^7 bytes
 constexpr int kLargestPeriodBits = 13;  // beyond it a swizzle of an enumerated layout is not tried
 
-int bit_length(std::int64_t n) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))); }
+int bit_length(std::int64_t n) {
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n)));
+}
 
 // What one phase touches: the bit offset of each element before the swizzle, thread by thread.
 using Phase = std::vector<std::int64_t>;
@@ -120,19 +132,23 @@ using Phase = std::vector<std::int64_t>;
 std::vector<std::int64_t> spread(const std::vector<TvMode>& modes, std::size_t rank) {
   std::vector<std::int64_t> all(rank);
   for (const TvMode& mode : modes)
-    for (std::size_t digit = 1, before = all.size(); digit < static_cast<std::size_t>(mode.extent); ++digit)
-      for (std::size_t i = 0; i < before; ++i) all.push_back(all[i] + static_cast<std::int64_t>(digit) * mode.step[i % rank]);
+    for (std::size_t digit = 1, before = all.size(); digit < static_cast<std::size_t>(mode.extent);
+         ++digit)
+      for (std::size_t i = 0; i < before; ++i)
+        all.push_back(all[i] + static_cast<std::int64_t>(digit) * mode.step[i % rank]);
   return all;
 }
 
-// Every element's offset in bits, thread by thread; the coordinate is a sum of a thread's part and a value's. Of a map that is linear
-// over bits the threads 0, 1, 2, 4, … stand for all.
+// Every element's offset in bits, thread by thread; the coordinate is a sum of a thread's part and
+// a value's. Of a map that is linear over bits the threads 0, 1, 2, 4, … stand for all.
 Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory, bool linear = false) {
   Phase offsets;
   const std::size_t rank = registers.tile.size();
-  const std::vector<std::int64_t> of_thread = spread(registers.thread, rank), of_value = spread(registers.value, rank);
+  const std::vector<std::int64_t> of_thread = spread(registers.thread, rank),
+                                  of_value = spread(registers.value, rank);
   Coord coord(rank);
-  for (std::size_t t = 0; t < of_thread.size(); t += rank * (linear ? std::max<std::size_t>(t / rank, 1) : 1))
+  for (std::size_t t = 0; t < of_thread.size();
+       t += rank * (linear ? std::max<std::size_t>(t / rank, 1) : 1))
     for (std::size_t v = 0; v < of_value.size(); v += rank) {
       for (std::size_t d = 0; d < rank; ++d) coord[d] = of_thread[t + d] + of_value[v + d];
       offsets.push_back(memory.element_offset(coord) * memory.element_bits);
@@ -140,12 +156,15 @@ Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory, bool li
   return offsets;
 }
 
-// All phases of an access, up to an XOR of their offsets, which changes neither ways nor the comparison of swizzles: they are linear
-// over XOR. Where the map is, too, one phase stands for all.
+// All phases of an access, up to an XOR of their offsets, which changes neither ways nor the
+// comparison of swizzles: they are linear over XOR. Where the map is, too, one phase stands for
+// all.
 std::set<Phase> phases_of(const TvLayout& registers, MemoryLayout memory, int access_bytes) {
   const std::int64_t threads = registers.threads(), values = registers.values();
-  const std::int64_t vector = std::clamp<std::int64_t>(access_bytes * 8 / memory.element_bits, 1, values);
-  const std::int64_t lanes = std::clamp<std::int64_t>(kPhaseBytes / std::max(access_bytes, 1), 1, kWarp);
+  const std::int64_t vector =
+      std::clamp<std::int64_t>(access_bytes * 8 / memory.element_bits, 1, values);
+  const std::int64_t lanes =
+      std::clamp<std::int64_t>(kPhaseBytes / std::max(access_bytes, 1), 1, kWarp);
   memory.swizzle = {};
   const auto map = bit_matrix(registers, memory);
   const bool linear = map && values % vector == 0;
@@ -156,7 +175,8 @@ std::set<Phase> phases_of(const TvLayout& registers, MemoryLayout memory, int ac
       Phase phase;
       for (std::int64_t t = first; t < std::min(threads, first + lanes); ++t)
         for (std::int64_t v = step; v < std::min(values, step + vector); ++v)
-          phase.push_back(linear ? static_cast<std::int64_t>((*map)(static_cast<std::uint64_t>(t + v * threads)))
+          phase.push_back(linear ? static_cast<std::int64_t>(
+                                       (*map)(static_cast<std::uint64_t>(t + v * threads)))
                                  : offsets[t * values + v]);
       const std::int64_t origin = phase.front();
       for (std::int64_t& offset : phase) offset ^= origin;
@@ -165,8 +185,10 @@ std::set<Phase> phases_of(const TvLayout& registers, MemoryLayout memory, int ac
   return seen;
 }
 
-// The worst of all phases, or the first found that reaches `enough`: a caller who compares needs to know no more.
-int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swizzle, int enough = kWarp * kPhaseBytes) {
+// The worst of all phases, or the first found that reaches `enough`: a caller who compares needs to
+// know no more.
+int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swizzle,
+            int enough = kWarp * kPhaseBytes) {
   const std::int64_t element_bytes = std::max(1, element_bits / 8);
   int worst = 1;
   std::vector<std::int64_t> words;
@@ -174,7 +196,8 @@ int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swiz
     words.clear();
     for (const std::int64_t bit : phase) {
       const std::int64_t byte = swizzle(bit >> 3);
-      for (std::int64_t w = byte / kWordBytes; w <= (byte + element_bytes - 1) / kWordBytes; ++w) words.push_back(w);
+      for (std::int64_t w = byte / kWordBytes; w <= (byte + element_bytes - 1) / kWordBytes; ++w)
+        words.push_back(w);
     }
     std::ranges::sort(words);
     words.erase(std::unique(words.begin(), words.end()), words.end());
@@ -185,7 +208,8 @@ int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swiz
   return worst;
 }
 
-// No swizzle, those of the copy engine, then all others that XOR into the bank bits above the vector from bits below `top`.
+// No swizzle, those of the copy engine, then all others that XOR into the bank bits above the
+// vector from bits below `top`.
 std::vector<Swizzle> candidates(int lowest_base, int top) {
   std::vector<Swizzle> list = {Swizzle{}};
   for (int bits = 1; bits <= 3; ++bits)
@@ -197,17 +221,21 @@ std::vector<Swizzle> candidates(int lowest_base, int top) {
   return list;
 }
 }  // namespace
+
 std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes) {
   const std::int64_t bits = memory.element_bits, values = registers.values();
-  std::int64_t vector = std::gcd(values, std::max<std::int64_t>(1, std::int64_t{8} * max_bytes / bits));
+  std::int64_t vector =
+      std::gcd(values, std::max<std::int64_t>(1, std::int64_t{8} * max_bytes / bits));
   if (vector == 1) return 1;
-  const bool linear = std::has_single_bit(static_cast<std::uint64_t>(bits)) && bit_matrix(registers, memory);
+  const bool linear =
+      std::has_single_bit(static_cast<std::uint64_t>(bits)) && bit_matrix(registers, memory);
   Phase offsets = all_offsets(registers, memory, linear);
   for (std::int64_t& bit : offsets) bit = memory.swizzle(bit >> 3) << 3 | (bit & 7);
   const auto holds = [&](std::int64_t v) {
     for (std::size_t i = 0; i < offsets.size(); ++i) {
       const auto within = static_cast<std::int64_t>(i) % v;
-      if (within == 0 ? offsets[i] % (v * bits) != 0 : offsets[i] != offsets[i - 1] + bits) return false;
+      if (within == 0 ? offsets[i] % (v * bits) != 0 : offsets[i] != offsets[i - 1] + bits)
+        return false;
     }
     return true;
   };
@@ -221,16 +249,19 @@ int bank_conflict_ways(const TvLayout& registers, const MemoryLayout& memory, in
 
 Swizzle choose_swizzle(const std::vector<SharedAccess>& accesses, const MemoryLayout& memory) {
   int base = 0;
-  for (const SharedAccess& access : accesses) base = std::max(base, bit_length(access.access_bytes) - 1);
+  for (const SharedAccess& access : accesses)
+    base = std::max(base, bit_length(access.access_bytes) - 1);
   base = std::max(base, bit_length((memory.element_bits + 7) / 8) - 1);
   MemoryLayout plain = memory;
   plain.swizzle = {};
   int top = bit_length(plain.bytes() - 1);  // bits from here up are always zero
-  const bool linear =
-      std::ranges::all_of(accesses, [&](const SharedAccess& access) { return bit_matrix(access.registers, plain).has_value(); });
+  const bool linear = std::ranges::all_of(accesses, [&](const SharedAccess& access) {
+    return bit_matrix(access.registers, plain).has_value();
+  });
   if (!linear) top = std::min(top, kLargestPeriodBits);
   std::vector<std::set<Phase>> phases;  // of each access
-  for (const SharedAccess& access : accesses) phases.push_back(phases_of(access.registers, plain, access.access_bytes));
+  for (const SharedAccess& access : accesses)
+    phases.push_back(phases_of(access.registers, plain, access.access_bytes));
   Swizzle best;
   int smallest = std::numeric_limits<int>::max();
   for (const Swizzle& swizzle : candidates(base, top)) {

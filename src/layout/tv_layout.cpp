@@ -1,8 +1,10 @@
 #include "layout/tv_layout.h"
+
 namespace warploom::layout {
 namespace {
 std::int64_t product(const std::vector<TvMode>& modes) {
-  return std::transform_reduce(modes.begin(), modes.end(), std::int64_t{1}, std::multiplies(), std::mem_fn(&TvMode::extent));
+  return std::transform_reduce(modes.begin(), modes.end(), std::int64_t{1}, std::multiplies(),
+                               std::mem_fn(&TvMode::extent));
 }
 
 void add_digits(const std::vector<TvMode>& modes, std::int64_t index, Coord& coord) {
@@ -19,24 +21,37 @@ TvMode along(std::size_t rank, std::size_t dimension, std::int64_t extent, std::
   return mode;
 }
 
-std::string mode_text(const TvMode& mode) { return fmt::format("[{}:({})]", mode.extent, fmt::join(mode.step, ",")); }
+std::string mode_text(const TvMode& mode) {
+  return fmt::format("[{}:({})]", mode.extent, fmt::join(mode.step, ","));
+}
 
 std::vector<TvMode> coalesced_modes(const std::vector<TvMode>& modes) {
   std::vector<TvMode> out;
   for (const TvMode& mode : modes) {
     if (mode.extent == 1) continue;
     bool joins = !out.empty();
-    for (std::size_t d = 0; joins && d < mode.step.size(); ++d) joins = mode.step[d] == out.back().extent * out.back().step[d];
-    if (joins) out.back().extent *= mode.extent;
-    else out.push_back(mode);
+    for (std::size_t d = 0; joins && d < mode.step.size(); ++d)
+      joins = mode.step[d] == out.back().extent * out.back().step[d];
+    if (joins)
+      out.back().extent *= mode.extent;
+    else
+      out.push_back(mode);
   }
   return out;
 }
 }  // namespace
-bool TvMode::moves() const { return std::ranges::count(step, 0) < std::ssize(step); }
 
-std::int64_t TvLayout::threads() const { return product(thread); }
-std::int64_t TvLayout::values() const { return product(value); }
+bool TvMode::moves() const {
+  return std::ranges::count(step, 0) < std::ssize(step);
+}
+
+std::int64_t TvLayout::threads() const {
+  return product(thread);
+}
+
+std::int64_t TvLayout::values() const {
+  return product(value);
+}
 
 Coord TvLayout::coord(std::int64_t thread_index, std::int64_t value_index) const {
   Coord result(tile.size(), 0);
@@ -46,7 +61,8 @@ Coord TvLayout::coord(std::int64_t thread_index, std::int64_t value_index) const
 }
 
 bool TvLayout::is_exact() const {
-  std::vector<std::int64_t> hits(std::reduce(tile.begin(), tile.end(), std::int64_t{1}, std::multiplies()));
+  std::vector<std::int64_t> hits(
+      std::reduce(tile.begin(), tile.end(), std::int64_t{1}, std::multiplies()));
   std::vector<Coord> of_values;
   for (std::int64_t v = 0; v < values(); ++v) of_values.push_back(coord(0, v));
   for (std::int64_t t = 0; t < threads(); ++t) {
@@ -58,7 +74,8 @@ bool TvLayout::is_exact() const {
       ++hits[at];
     }
   }
-  return std::ranges::all_of(hits, [&](std::int64_t count) { return count > 0 && count == hits[0]; });
+  return std::ranges::all_of(hits,
+                             [&](std::int64_t count) { return count > 0 && count == hits[0]; });
 }
 
 std::vector<ThreadDigit> thread_digits(const TvLayout& layout, bool cut) {
@@ -66,7 +83,8 @@ std::vector<ThreadDigit> thread_digits(const TvLayout& layout, bool cut) {
   for (std::int64_t below = 1; const TvMode& mode : layout.thread) {
     ThreadDigit digit{mode, below};
     below *= mode.extent;
-    const std::int64_t inside = cut && digit.of_lane() ? std::min(mode.extent, 32 / digit.below) : mode.extent;
+    const std::int64_t inside =
+        cut && digit.of_lane() ? std::min(mode.extent, 32 / digit.below) : mode.extent;
     for (const std::int64_t extent : {inside, mode.extent / inside}) {
       digit.extent = extent;
       if (extent > 1) digits.push_back(digit);
@@ -77,16 +95,21 @@ std::vector<ThreadDigit> thread_digits(const TvLayout& layout, bool cut) {
   return digits;
 }
 
-TvLayout coalesce(const TvLayout& layout) { return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)}; }
+TvLayout coalesce(const TvLayout& layout) {
+  return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)};
+}
 
-Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t first, std::int64_t vector, std::int64_t threads) {
+Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t first,
+                           std::int64_t vector, std::int64_t threads) {
   const std::size_t rank = tile.size();
   const auto refused = [&](std::string message) {
-    return fail(
-        {ErrorCode::kLayout, std::move(message), "", "threads and a vector whose factors divide the tile's extents",
-         fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads, vector, first, fmt::join(tile, ","))});
+    return fail({ErrorCode::kLayout, std::move(message), "",
+                 "threads and a vector whose factors divide the tile's extents",
+                 fmt::format("{} threads, vectors of {} along dimension {} of tile ({})", threads,
+                             vector, first, fmt::join(tile, ","))});
   };
-  if (first >= rank || vector < 1 || threads < 1 || tile[first] % vector != 0 || *std::ranges::min_element(tile) < 1)
+  if (first >= rank || vector < 1 || threads < 1 || tile[first] % vector != 0 ||
+      *std::ranges::min_element(tile) < 1)
     return refused("the vector does not divide the contiguous extent");
   TvLayout result{tile, {}, {}};
   if (vector > 1) result.value.push_back(along(rank, first, vector, 1));
@@ -104,8 +127,10 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t fi
     left /= taken;
     vectors *= extent;
   }
-  if (left > 1 && vectors >= threads) return refused("the threads cannot be spread evenly over the tile");
-  if (left > 1) result.thread.push_back({left, Coord(rank, 0)});  // fewer vectors than threads: replicas
+  if (left > 1 && vectors >= threads)
+    return refused("the threads cannot be spread evenly over the tile");
+  if (left > 1)
+    result.thread.push_back({left, Coord(rank, 0)});  // fewer vectors than threads: replicas
   return result;
 }
 
@@ -116,8 +141,8 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
       TvMode rest = mode;
       rest.step[a] = 0;
       if (mode.step[a] != 0 && mode.extent > 1 && rest.moves())
-        return fail({ErrorCode::kLayout, "a mode steps along the reduced axis and another at once", "",
-                     fmt::format("modes that step along axis {} alone or not at all", axis),
+        return fail({ErrorCode::kLayout, "a mode steps along the reduced axis and another at once",
+                     "", fmt::format("modes that step along axis {} alone or not at all", axis),
                      mode_text(mode) + " in " + to_string(layout)});
     }
   TvLayout result = layout;
@@ -127,7 +152,8 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
   return result;
 }
 
-TvLayout broadcast_operand(const TvLayout& layout, const std::vector<std::int64_t>& operand_extents) {
+TvLayout broadcast_operand(const TvLayout& layout,
+                           const std::vector<std::int64_t>& operand_extents) {
   TvLayout result{operand_extents, layout.thread, layout.value};
   for (auto* modes : {&result.thread, &result.value})
     for (TvMode& mode : *modes)

@@ -5,28 +5,34 @@
 #include <google/protobuf/text_format.h>
 #include "base/file.h"
 #include "onnx/model.h"
+
 namespace warploom {
 namespace {
 using onnx_import::Source, onnx_import::to_graph, onnx_import::to_tensor;
 constexpr std::uintmax_t kMaxFile = (std::uintmax_t{1} << 31) - 1;
 constexpr int kMaxNesting = 100;
 
-// A text has no control characters; a binary model has one within its first few bytes (the tag of ir_version is 8).
+// A text has no control characters; a binary model has one within its first few bytes (the tag of
+// ir_version is 8).
 bool looks_like_text(std::string_view content) {
-  const auto is_text = [](unsigned char c) { return c >= 32 || c == '\n' || c == '\r' || c == '\t'; };
+  const auto is_text = [](unsigned char c) {
+    return c >= 32 || c == '\n' || c == '\r' || c == '\t';
+  };
   return std::ranges::all_of(content.substr(0, 1024), is_text);
 }
 
 struct FirstError : google::protobuf::io::ErrorCollector {
   std::string text;
+
   void AddError(int line, int column, const std::string& message) override {
     if (text.empty()) text = fmt::format("line {}, column {}: {}", line + 1, column + 1, message);
   }
 };
 
 tl::unexpected<Error> too_large(std::string place, std::uintmax_t bytes) {
-  return fail({ErrorCode::kOnnxTooLarge, "the model file is too large", std::move(place), "at most 2 GiB",
-               fmt::format("{} bytes", bytes), "store the weights as external data"});
+  return fail({ErrorCode::kOnnxTooLarge, "the model file is too large", std::move(place),
+               "at most 2 GiB", fmt::format("{} bytes", bytes),
+               "store the weights as external data"});
 }
 
 Result<onnx::ModelProto> parse_text(std::string_view content, const Source& source) {
@@ -36,100 +42,127 @@ Result<onnx::ModelProto> parse_text(std::string_view content, const Source& sour
   parser.RecordErrorsTo(&error);
   parser.SetRecursionLimit(kMaxNesting);
   if (parser.ParseFromString(std::string(content), &model)) return model;
-  // What was read before the complaint is a model's, and some of its braces are still open: it breaks off.
+  // What was read before the complaint is a model's, and some of its braces are still open: it
+  // breaks off.
   const auto open = std::ranges::count(content, '{') - std::ranges::count(content, '}');
   if (model.has_ir_version() && model.has_graph() && open > 0 && open < kMaxNesting)
-    return fail({ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place, "closing braces", error.text});
-  return fail({ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model", source.place,
-               "a ModelProto in protobuf text form", error.text, "export the model to ONNX"});
+    return fail({ErrorCode::kOnnxTruncated, "the text of the model breaks off", source.place,
+                 "closing braces", error.text});
+  return fail({ErrorCode::kOnnxNotOnnx, "the file is a text, and not that of an ONNX model",
+               source.place, "a ModelProto in protobuf text form", error.text,
+               "export the model to ONNX"});
 }
 
 Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& source) {
   onnx::ModelProto model;
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(content.data()),
-                                                static_cast<int>(content.size()));
+  google::protobuf::io::CodedInputStream stream(
+      reinterpret_cast<const std::uint8_t*>(content.data()), static_cast<int>(content.size()));
   stream.SetRecursionLimit(kMaxNesting);
   const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed && model.has_graph()) return model;
   const bool at_end = static_cast<std::size_t>(stream.CurrentPosition()) == content.size();
-  if (!parsed && model.has_ir_version() && model.opset_import_size() + model.has_graph() > 0 && at_end)
-    return fail({ErrorCode::kOnnxTruncated, "the model ends before its own lengths say", source.place, "the rest of the file",
-                 fmt::format("{} bytes", content.size()), "copy or export the file again"});
+  if (!parsed && model.has_ir_version() && model.opset_import_size() + model.has_graph() > 0 &&
+      at_end)
+    return fail({ErrorCode::kOnnxTruncated, "the model ends before its own lengths say",
+                 source.place, "the rest of the file", fmt::format("{} bytes", content.size()),
+                 "copy or export the file again"});
   return fail({ErrorCode::kOnnxNotOnnx, "the file is no ONNX model", source.place,
                "a ModelProto with a graph, in protobuf's binary or text form",
-               parsed ? "a message without a graph" : "something else", "export the model to ONNX"});
+               parsed ? "a message without a graph" : "something else",
+               "export the model to ONNX"});
 }
 
 Result<onnx::ModelProto> parse_model(std::string_view content, const Source& source) {
   [[maybe_unused]] static const auto silenced = google::protobuf::SetLogHandler(nullptr);
-  if (content.empty()) return fail({ErrorCode::kOnnxEmpty, "the model file is empty", source.place});
+  if (content.empty())
+    return fail({ErrorCode::kOnnxEmpty, "the model file is empty", source.place});
   if (content.size() > kMaxFile) return too_large(source.place, content.size());
   return looks_like_text(content) ? parse_text(content, source) : parse_binary(content, source);
 }
 
-// What a user declares of a model's inputs, said in the model itself: what is proven of it afterwards holds of any input. Each is
-// NAME=lower or NAME=upper, of an input; both: a diagonal.
+// What a user declares of a model's inputs, said in the model itself: what is proven of it
+// afterwards holds of any input. Each is NAME=lower or NAME=upper, of an input; both: a diagonal.
 //
 //   A=lower      →      Trilu(A, upper=0) in front of all that read A
 Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptions) {
   onnx::GraphProto& graph = *model.mutable_graph();
   for (const std::string& assumption : std::set(assumptions.begin(), assumptions.end())) {
     const auto wrong = [&](std::string message, std::string expected) {
-      return fail({ErrorCode::kUsage, std::move(message), "--assume " + assumption, std::move(expected), assumption,
+      return fail({ErrorCode::kUsage, std::move(message), "--assume " + assumption,
+                   std::move(expected), assumption,
                    "name an input and what its matrices are: --assume A=lower"});
     };
     const std::size_t sign = assumption.rfind('=');
-    const std::string name = assumption.substr(0, sign), form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
-    if (form != "lower" && form != "upper") return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
+    const std::string name = assumption.substr(0, sign),
+                      form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
+    if (form != "lower" && form != "upper")
+      return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
     if (!contains(graph.input(), name, &onnx::ValueInfoProto::name))
-      return wrong("an assumption is of no input", "one of " + listed(graph.input(), &onnx::ValueInfoProto::name));
+      return wrong("an assumption is of no input",
+                   "one of " + listed(graph.input(), &onnx::ValueInfoProto::name));
     for (onnx::NodeProto& node : *graph.mutable_node())
       for (std::string& input : *node.mutable_input())
         if (input == name) input = assumption;  // the name of what counts
     onnx::NodeProto& trilu = *graph.add_node();
     google::protobuf::TextFormat::ParseFromString(
-        fmt::format("op_type: 'Trilu' attribute {{ name: 'upper' type: INT i: {:d} }}", form == "upper"), &trilu);
+        fmt::format("op_type: 'Trilu' attribute {{ name: 'upper' type: INT i: {:d} }}",
+                    form == "upper"),
+        &trilu);
     trilu.add_input(name);
     trilu.set_name(assumption);
     trilu.add_output(assumption);
-    std::rotate(graph.mutable_node()->begin(), graph.mutable_node()->end() - 1, graph.mutable_node()->end());
+    std::rotate(graph.mutable_node()->begin(), graph.mutable_node()->end() - 1,
+                graph.mutable_node()->end());
   }
   return ok();
 }
 
-Result<graph::Graph> graph_of(std::string_view content, const Source& source, const std::vector<std::string>& assumptions) {
+Result<graph::Graph> graph_of(std::string_view content, const Source& source,
+                              const std::vector<std::string>& assumptions) {
   try {
     WARPLOOM_TRY(onnx::ModelProto model, parse_model(content, source));
     WARPLOOM_CHECK(assume(model, assumptions));
     return to_graph(model, source);
-  } catch (const std::bad_alloc&) { return fail({ErrorCode::kOutOfMemory, "the model does not fit in memory", source.place}); }
+  } catch (const std::bad_alloc&) {
+    return fail({ErrorCode::kOutOfMemory, "the model does not fit in memory", source.place});
+  }
 }
 
 struct ModelFile {
   std::string content;
   Source source;
 };
+
 Result<ModelFile> read_model(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
-    return fail({ErrorCode::kFileUnreadable, "the model is no regular file", path.string(), "a file"});
+    return fail(
+        {ErrorCode::kFileUnreadable, "the model is no regular file", path.string(), "a file"});
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > kMaxFile) return too_large(path.string(), size);
   WARPLOOM_TRY(std::string content, read_file(path));
-  return ModelFile{std::move(content), {path.string(), path.has_parent_path() ? path.parent_path() : "."}};
+  return ModelFile{std::move(content),
+                   {path.string(), path.has_parent_path() ? path.parent_path() : "."}};
 }
 }  // namespace
-Result<graph::Graph> parse_onnx(std::string_view content, const std::string& place) { return graph_of(content, {place, {}}, {}); }
-Result<graph::Graph> load_onnx(const std::filesystem::path& path, const std::vector<std::string>& assumptions) {
+
+Result<graph::Graph> parse_onnx(std::string_view content, const std::string& place) {
+  return graph_of(content, {place, {}}, {});
+}
+
+Result<graph::Graph> load_onnx(const std::filesystem::path& path,
+                               const std::vector<std::string>& assumptions) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   return graph_of(file.content, file.source, assumptions);
 }
 
-Result<std::string> onnx_text(const std::filesystem::path& path, const std::vector<std::string>& assumptions) {
+Result<std::string> onnx_text(const std::filesystem::path& path,
+                              const std::vector<std::string>& assumptions) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   WARPLOOM_TRY(onnx::ModelProto model, parse_model(file.content, file.source));
   WARPLOOM_CHECK(assume(model, assumptions));
-  model.DiscardUnknownFields();  // of a newer ONNX: they would print as numbers, which no reader of texts takes
+  model.DiscardUnknownFields();  // of a newer ONNX: they would print as numbers, which no reader of
+                                 // texts takes
   const auto embed = [&](onnx::TensorProto& tensor) -> Status {
     if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return ok();
     WARPLOOM_TRY(const graph::Tensor read, to_tensor(tensor, file.source));
@@ -138,7 +171,8 @@ Result<std::string> onnx_text(const std::filesystem::path& path, const std::vect
     tensor.clear_data_location();
     return ok();
   };
-  for (auto& initializer : *model.mutable_graph()->mutable_initializer()) WARPLOOM_CHECK(embed(initializer));
+  for (auto& initializer : *model.mutable_graph()->mutable_initializer())
+    WARPLOOM_CHECK(embed(initializer));
   for (auto& node : *model.mutable_graph()->mutable_node())
     for (auto& attribute : *node.mutable_attribute())
       if (attribute.has_t()) WARPLOOM_CHECK(embed(*attribute.mutable_t()));

@@ -1,30 +1,38 @@
 // ONNX models in, graphs out.
 //
-// load_onnx() reads a model in protobuf's binary form or in its text form; the content decides which, never the file's
-// name. The graph it gives has been checked, has every shape and type, and has been simplified (graph.h). Opsets 13 to 28
-// of the default domain are read; any IR version is. Nothing of ONNX's own checker or shape inference is used.
+// load_onnx() reads a model in protobuf's binary form or in its text form; the content decides
+// which, never the file's name. The graph it gives has been checked, has every shape and type, and
+// has been simplified (graph.h). Opsets 13 to 28 of the default domain are read; any IR version is.
+// Nothing of ONNX's own checker or shape inference is used.
 //
 //   WARPLOOM_TRY(graph::Graph graph, load_onnx("model.onnx"));
 //
-// Limits, so that a hostile file costs little: 2 GiB a file, 2^40 elements a tensor, 16 axes, nesting as protobuf limits
-// it. A tensor's bytes must really be there: a file that claims more is refused before anything is allocated. External
-// data is read only from regular files inside the model's own folder, links resolved.
+// Limits, so that a hostile file costs little: 2 GiB a file, 2^40 elements a tensor, 16 axes,
+// nesting as protobuf limits it. A tensor's bytes must really be there: a file that claims more is
+// refused before anything is allocated. External data is read only from regular files inside the
+// model's own folder, links resolved.
 //
-// Errors (place names the file, then the node or tensor): file-missing, file-unreadable, and every onnx-... code of
-// base/error_codes.def. An operator that is not supported is named together with those that are.
+// Errors (place names the file, then the node or tensor): file-missing, file-unreadable, and every
+// onnx-... code of base/error_codes.def. An operator that is not supported is named together with
+// those that are.
 #pragma once
 #include <filesystem>
 #include "graph/graph.h"
+
 namespace warploom {
-// A model file with its external data. `assumptions`: what its inputs are besides, NAME=lower or NAME=upper, a triangle of each matrix
-// beyond which elements count as 0; usage where one cannot be read.
-Result<graph::Graph> load_onnx(const std::filesystem::path& path, const std::vector<std::string>& assumptions = {});
+// A model file with its external data. `assumptions`: what its inputs are besides, NAME=lower or
+// NAME=upper, a triangle of each matrix beyond which elements count as 0; usage where one cannot be
+// read.
+Result<graph::Graph> load_onnx(const std::filesystem::path& path,
+                               const std::vector<std::string>& assumptions = {});
 
 // The same from memory: binary or text, without external data.
 Result<graph::Graph> parse_onnx(std::string_view content, const std::string& place = "model");
 
-// The model of a file in text form, with its external data: parse_onnx() of it gives the same graph as load_onnx() of the file.
-Result<std::string> onnx_text(const std::filesystem::path& path, const std::vector<std::string>& assumptions = {});
+// The model of a file in text form, with its external data: parse_onnx() of it gives the same graph
+// as load_onnx() of the file.
+Result<std::string> onnx_text(const std::filesystem::path& path,
+                              const std::vector<std::string>& assumptions = {});
 
 // Models spelled as one expression: for those who have no ONNX file yet.
 //
@@ -33,13 +41,16 @@ Result<std::string> onnx_text(const std::filesystem::path& path, const std::vect
 //   layernormalization(add(x[16,512,768], r[16,512,768]), g[768], b[768], axis=-1)
 //   clip(matmul(x[64,512]:f16, w[512,256]:f16), 0, 6)
 //
-// A name with a shape is an input, of the type after its colon or else of the default one; where it comes again it needs no shape. An
-// operator's name is ONNX's, in capitals or not; its attributes are given by name. A number among its operands is a constant of one
-// element of the default type, a list a constant of i64 (axes, shapes), `_` an operand left out. The result is named y.
+// A name with a shape is an input, of the type after its colon or else of the default one; where it
+// comes again it needs no shape. An operator's name is ONNX's, in capitals or not; its attributes
+// are given by name. A number among its operands is a constant of one element of the default type,
+// a list a constant of i64 (axes, shapes), `_` an operand left out. The result is named y.
 struct SpelledModel {
   std::string binary, text;  // a ModelProto in protobuf's two forms
   graph::Graph graph;        // as load_onnx() would give it
 };
-// usage with the column where the expression cannot be read; the importer's errors where it makes no valid model.
+
+// usage with the column where the expression cannot be read; the importer's errors where it makes
+// no valid model.
 Result<SpelledModel> spell_onnx(std::string_view expression, std::string_view name, Dtype dtype);
 }  // namespace warploom

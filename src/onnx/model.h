@@ -3,6 +3,7 @@
 #include <onnx/onnx.pb.h>
 #include <filesystem>
 #include "graph/graph.h"
+
 namespace warploom::onnx_import {
 struct Source {
   std::string place;             // of the file, for messages

@@ -4,15 +4,19 @@
 #include "graph/operators.h"
 #include "onnx/load.h"
 #include "onnx/model.h"
+
 namespace warploom {
 namespace {
 constexpr int kOpset = 23, kIrVersion = 10;
 constexpr int kDeepest = 200;
 
 std::optional<graph::OpKind> operator_spelled(std::string_view name) {  // in capitals or not
-  const auto alike = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  const auto alike = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
   for (const auto& row : graph::operators())
-    if (row.since <= kOpset && std::ranges::equal(row.name, name, alike)) return graph::op_named(row.name);
+    if (row.since <= kOpset && std::ranges::equal(row.name, name, alike))
+      return graph::op_named(row.name);
   return std::nullopt;
 }
 
@@ -49,24 +53,34 @@ class Speller {
  private:
   tl::unexpected<Error> wrong(const std::string& expected, int before = 0) const {
     const std::size_t at = tokens_[at_ - before].place;
-    return fail({ErrorCode::kUsage, "the expression cannot be read", fmt::format("EXPRESSION, column {}", at + 1), expected,
-                 at < text_.size() ? text_.substr(at, 20) : "the end", "see `warploom new --help`"});
+    return fail({ErrorCode::kUsage, "the expression cannot be read",
+                 fmt::format("EXPRESSION, column {}", at + 1), expected,
+                 at < text_.size() ? text_.substr(at, 20) : "the end",
+                 "see `warploom new --help`"});
   }
+
   bool is(std::string_view token) const { return tokens_[at_].text == token; }
+
   bool accept(std::string_view token) { return is(token) && ++at_; }
+
   bool word_follows() const {
     const char first = tokens_[at_].text[0];
     return std::isalpha(static_cast<unsigned char>(first)) || first == '_';
   }
+
   std::string word() { return word_follows() ? tokens_[at_++].text : ""; }
+
   Result<double> number() {
     const std::string& text = tokens_[at_].text;
     double value = 0;
-    const bool read = !word_follows() && std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc();
+    const bool read =
+        !word_follows() &&
+        std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc();
     if (!read) return wrong("a number");
     ++at_;
     return value;
   }
+
   Result<std::vector<std::int64_t>> integers() {
     std::vector<std::int64_t> list;
     if (!accept("[")) return wrong("a list as [1,2]");
@@ -85,7 +99,8 @@ class Speller {
     tensor.set_data_type(onnx_type_of(dtype));
     if (!scalar) tensor.add_dims(static_cast<std::int64_t>(values.size()));
     std::string bytes(values.size() * static_cast<std::size_t>(bytes_of(dtype)), '\0');
-    for (std::size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      store_from_double(dtype, bytes.data(), i, values[i]);
     tensor.set_raw_data(bytes);
     return tensor.name();
   }
@@ -109,10 +124,12 @@ class Speller {
   Result<std::string> input(const std::string& name) {
     for (const auto& known : graph_->input())
       if (known.name() == name && !is("[")) return name;
-    if (!is("[")) return wrong(fmt::format("a shape where '{}' is first named: {}[64,128]", name, name), 1);
+    if (!is("["))
+      return wrong(fmt::format("a shape where '{}' is first named: {}[64,128]", name, name), 1);
     const bool own = name == "y" || ((name[0] == 't' || name[0] == 'c') && name.size() > 1 &&
                                      name.find_first_not_of("0123456789", 1) == name.npos);
-    if (own) return wrong("a name other than y, t1, t2, … and c1, c2, …, which are the model's own", 1);
+    if (own)
+      return wrong("a name other than y, t1, t2, … and c1, c2, …, which are the model's own", 1);
     WARPLOOM_TRY(const auto shape, integers());
     Dtype dtype = dtype_;
     if (accept(":")) {
@@ -170,6 +187,7 @@ class Speller {
     std::string text;
     std::size_t place;
   };
+
   std::string text_;
   Dtype dtype_;
   std::vector<Token> tokens_;  // the last is the end
@@ -179,6 +197,7 @@ class Speller {
   onnx::GraphProto* graph_ = nullptr;
 };
 }  // namespace
+
 Result<SpelledModel> spell_onnx(std::string_view expression, std::string_view name, Dtype dtype) {
   SpelledModel out;
   WARPLOOM_TRY(onnx::ModelProto model, Speller(expression, dtype).model(name));

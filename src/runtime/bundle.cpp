@@ -1,16 +1,20 @@
 #include "runtime/bundle.h"
 #include "base/file.h"
+
 namespace warploom::runtime {
 namespace {
 namespace fs = std::filesystem;
 
 // Code for sm_80 runs on every sm_8x; x86-64-v3 on v4.
 bool runs_on(const std::string& arch, const std::string& here) {
-  return arch == here || (!arch.ends_with('a') && arch < here && arch.substr(0, 4) == here.substr(0, 4));
+  return arch == here ||
+         (!arch.ends_with('a') && arch < here && arch.substr(0, 4) == here.substr(0, 4));
 }
 }  // namespace
+
 tl::unexpected<Error> unfit_plan(const fs::path& path, std::string found) {
-  return fail({ErrorCode::kPlanInvalid, "the plan cannot be read", path.string(), "the plan.json of a bundle", std::move(found),
+  return fail({ErrorCode::kPlanInvalid, "the plan cannot be read", path.string(),
+               "the plan.json of a bundle", std::move(found),
                "make it again with `warploom optimize`"});
 }
 
@@ -34,8 +38,8 @@ Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
   WARPLOOM_TRY(bundle->device, Executor::open(list.engine));
   Executor& device = *bundle->device;
   if (!runs_on(list.arch, device.info().arch))
-    return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine", folder.string(), list.arch,
-                 device.info().arch, "optimize for this one"});
+    return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine",
+                 folder.string(), list.arch, device.info().arch, "optimize for this one"});
   WARPLOOM_TRY(const Binary binary, compile(list, {.most_spills = kAnySpills}));
   WARPLOOM_TRY(bundle->kernels_, device.load(list, binary));
   for (const BufferSpec& input : list.inputs) {
@@ -47,7 +51,8 @@ Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
     if (!file->is_string()) return unfit_plan(path, "a constant without its file");
     WARPLOOM_TRY(const std::string bytes, read_file(folder / file->get<std::string>()));
     if (std::ssize(bytes) != input.bytes())
-      return unfit_plan(path, fmt::format("{} bytes of {}, which has {}", bytes.size(), input.name, input.bytes()));
+      return unfit_plan(path, fmt::format("{} bytes of {}, which has {}", bytes.size(), input.name,
+                                          input.bytes()));
     Buffer& buffer = bundle->kept_[input.name];
     WARPLOOM_TRY(buffer, device.allocate(input.bytes()));
     WARPLOOM_CHECK(device.upload(buffer, bytes.data(), input.bytes()));

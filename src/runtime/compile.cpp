@@ -1,6 +1,8 @@
-// A launch list's images and their cache on the disk. NVRTC runs in a child process, the host program's hidden subcommand:
+// A launch list's images and their cache on the disk. NVRTC runs in a child process, the host
+// program's hidden subcommand:
 //
-//   PROGRAM __compile ARCH -I HEADERS -o IMAGE SOURCE      its own headers it knows; what NVRTC and ptxas say goes to stderr
+//   PROGRAM __compile ARCH -I HEADERS -o IMAGE SOURCE      its own headers it knows; what NVRTC and
+//   ptxas say goes to stderr
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <fstream>
@@ -9,18 +11,22 @@
 #include "base/process.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
+
 namespace warploom::runtime {
 namespace fs = std::filesystem;
+
 namespace {
 Status judge(const PtxasReport& report, const CompileOptions& options, const std::string& kernel) {
   if (!report.warnings.empty())
-    return fail({ErrorCode::kCompileFailed, "ptxas serialised the kernel's wgmma instructions", kernel,
-                 "wgmma instructions in flight together", report.warnings.front(), "take another schedule"});
+    return fail({ErrorCode::kCompileFailed, "ptxas serialised the kernel's wgmma instructions",
+                 kernel, "wgmma instructions in flight together", report.warnings.front(),
+                 "take another schedule"});
   for (const KernelFigures& figures : report.kernels)
     if (figures.spill_bytes > options.most_spills)
       return fail({ErrorCode::kCompileFailed, "registers spill to local memory", figures.name,
                    fmt::format("at most {} bytes", options.most_spills),
-                   fmt::format("{} bytes of spill stores and loads, {} registers", figures.spill_bytes, figures.registers),
+                   fmt::format("{} bytes of spill stores and loads, {} registers",
+                               figures.spill_bytes, figures.registers),
                    "take a smaller tile or fewer threads"});
   return ok();
 }
@@ -30,17 +36,23 @@ constexpr int kArguments = 8;
 
 std::string helper_program;
 
-// Nothing around a kernel: no code of a linker's own that runs when it is loaded, no memory that stays writable afterwards.
+// Nothing around a kernel: no code of a linker's own that runs when it is loaded, no memory that
+// stays writable afterwards.
 constexpr std::array kBareLibrary = {"-nostartfiles", "-Wl,--as-needed", "-Wl,-z,now,-z,relro"};
 
-// The image of `source`, from the cache or made now: by NVRTC in this process where `argv` names no program, else by
-// `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file with the name's ending `suffix`.
-Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv, const std::string& device,
-                       const std::string& source, const std::string& suffix, std::chrono::milliseconds time) {
-  // What -march=native means here: images do not move between unlike machines that share a cache folder.
-  static const std::string machine = proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
+// The image of `source`, from the cache or made now: by NVRTC in this process where `argv` names no
+// program, else by `argv` -I HEADERS -o IMAGE TEXT in a folder of its own, the source in a file
+// with the name's ending `suffix`.
+Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv,
+                       const std::string& device, const std::string& source,
+                       const std::string& suffix, std::chrono::milliseconds time) {
+  // What -march=native means here: images do not move between unlike machines that share a cache
+  // folder.
+  static const std::string machine =
+      proc_value("/proc/cpuinfo", "model name") + proc_value("/proc/cpuinfo", "flags");
   const std::vector<EmbeddedFile> headers = headers_of(device);
-  std::string made_of = fmt::format("{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, source);
+  std::string made_of =
+      fmt::format("{}\n{}\n{}\n{}", compiler.name, fmt::join(argv, " "), machine, source);
   for (const EmbeddedFile& file : headers) made_of += '\0' + file.path + '\0' + file.text;
   const std::string key = hash_hex(made_of);
   const DiskCache cache = image_cache();
@@ -50,18 +62,24 @@ Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv, 
     return cache.store(key, made.image, source, made.log);
   }
   const ScratchFolder scratch("compile");
-  const fs::path folder = scratch.path(), text = folder / ("kernels" + suffix), image = folder / "image";
+  const fs::path folder = scratch.path(), text = folder / ("kernels" + suffix),
+                 image = folder / "image";
   for (const EmbeddedFile& file : headers) std::ofstream(folder / file.path) << file.text;
   WARPLOOM_CHECK(write_file(text, source));
   argv.insert(argv.end(), {"-I", folder.string(), "-o", image.string(), text.string()});
-  if (argv[0] != helper_program)  // which makes none, and whose path may be the calling process's own: /proc/self/exe
-    argv.insert(argv.begin(), {"/usr/bin/env", "TMPDIR=" + folder.string()});  // its own files go with ours when it is killed
+  if (argv[0] != helper_program)  // which makes none, and whose path may be the calling process's
+                                  // own: /proc/self/exe
+    argv.insert(argv.begin(),
+                {"/usr/bin/env",
+                 "TMPDIR=" + folder.string()});  // its own files go with ours when it is killed
   WARPLOOM_TRY(const ProcessResult done, run_process(argv, {.time = time}));
   if (done.timed_out)
     return fail({ErrorCode::kCompileTimeout, "the compiler did not finish in time", compiler.name,
-                 fmt::format("at most {} ms", time.count()), "still running", "allow more time or take a smaller schedule"});
+                 fmt::format("at most {} ms", time.count()), "still running",
+                 "allow more time or take a smaller schedule"});
   if (!done.succeeded())
-    return fail({ErrorCode::kCompileFailed, "the compiler refused the source", compiler.name, "source that compiles",
+    return fail({ErrorCode::kCompileFailed, "the compiler refused the source", compiler.name,
+                 "source that compiles",
                  !done.err.empty() ? done.err
                  : done.signal     ? fmt::format("it died of signal {}", done.signal)
                                    : fmt::format("exit status {}", done.exit_status),
@@ -81,11 +99,13 @@ void shrink(const DiskCache& cache) {
   std::error_code error;  // another process may be shrinking it as well
   for (const auto& file : fs::directory_iterator(cache.folder, error)) {
     total += static_cast<std::int64_t>(file.file_size(error));
-    if (file.path().extension() == kImage) images.emplace_back(file.last_write_time(error), file.path());
+    if (file.path().extension() == kImage)
+      images.emplace_back(file.last_write_time(error), file.path());
   }
   if (total <= cache.cap_bytes) return;
   std::ranges::sort(images);
-  if (!images.empty()) images.pop_back();  // the newest is the one just stored: its maker is about to read it
+  if (!images.empty())
+    images.pop_back();  // the newest is the one just stored: its maker is about to read it
   for (auto& [used, file] : images) {
     if (total <= cache.cap_bytes - cache.cap_bytes / 10) break;
     for (const char* part : {kImage, kSource, kLog}) {
@@ -95,6 +115,7 @@ void shrink(const DiskCache& cache) {
   }
 }
 }  // namespace
+
 DiskCache image_cache() {
   constexpr std::int64_t kDefault = std::int64_t{2} << 30;
   const char* const text = std::getenv("WARPLOOM_CACHE_BYTES");
@@ -110,8 +131,8 @@ std::optional<Image> DiskCache::find(const std::string& key) const {
   return Image{path, read_file(folder / (key + kLog)).value_or("")};
 }
 
-Result<Image> DiskCache::store(const std::string& key, std::string_view image, std::string_view source,
-                               std::string_view log) const {
+Result<Image> DiskCache::store(const std::string& key, std::string_view image,
+                               std::string_view source, std::string_view log) const {
   WARPLOOM_CHECK(make_folders(folder));
   const fs::path path = folder / (key + kImage);
   WARPLOOM_CHECK(write_file(folder / (key + kSource), source));
@@ -129,7 +150,8 @@ Result<Image> DiskCache::store(const std::string& key, std::string_view image, s
 std::vector<EmbeddedFile> headers_of(const std::string& device) {
   std::vector<EmbeddedFile> out;
   for (const EmbeddedFile& file : device_headers())
-    if (const fs::path path = file.path; path.parent_path() == device || path.parent_path() == "common")
+    if (const fs::path path = file.path;
+        path.parent_path() == device || path.parent_path() == "common")
       out.push_back({path.filename().string(), file.text});
   return out;
 }
@@ -141,15 +163,18 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   std::vector<std::string> cpu_flags = kCpuCompileFlags;
   cpu_flags.insert(cpu_flags.end(), kBareLibrary.begin(), kBareLibrary.end());
   for (const Kernel& kernel : list.kernels) {
-    WARPLOOM_TRY(const Image image, cpu ? compile_shared_object(kernel.source, cpu_flags, "cpu", options.time)
-                                        : compile_cuda(kernel.source, list.arch, options));
+    WARPLOOM_TRY(const Image image,
+                 cpu ? compile_shared_object(kernel.source, cpu_flags, "cpu", options.time)
+                     : compile_cuda(kernel.source, list.arch, options));
     if (!cpu) WARPLOOM_CHECK(judge(parse_ptxas(image.log), options, kernel.name));
     binary.images.push_back(image.path.string());
   }
   return binary;
 }
 
-void set_helper_program(const std::filesystem::path& program) { helper_program = program.string(); }
+void set_helper_program(const std::filesystem::path& program) {
+  helper_program = program.string();
+}
 
 bool compiler_main(int argc, char** argv, int* status) {
   if (argc < 2 || std::string_view(argv[1]) != kCompileCommand) return false;
@@ -162,15 +187,18 @@ bool compiler_main(int argc, char** argv, int* status) {
   return true;
 }
 
-Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options) {
+Result<Image> compile_cuda(const std::string& source, const std::string& arch,
+                           const CompileOptions& options) {
   WARPLOOM_TRY(const Compiler compiler, find_cuda_compiler());
-  std::vector<std::string> argv = {compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
+  std::vector<std::string> argv = {
+      compiler.path, "-cubin", "-arch=" + arch, "-std=c++17", "-lineinfo", "-Xptxas", "-v"};
   if (compiler.nvrtc) argv = {helper_program, kCompileCommand, arch};
   return image_of(compiler, argv, "ptx", source, ".cu", options.time);
 }
 
-Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const std::string& device,
-                                    std::chrono::milliseconds time) {
+Result<Image> compile_shared_object(const std::string& source,
+                                    const std::vector<std::string>& flags,
+                                    const std::string& device, std::chrono::milliseconds time) {
   WARPLOOM_TRY(const Compiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path};
   argv.insert(argv.end(), flags.begin(), flags.end());

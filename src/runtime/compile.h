@@ -1,17 +1,19 @@
 // compile: a launch list's source to machine code, for both engines, cached on disk.
 //
-// CUDA kernels go through NVRTC or else nvcc, a cubin for each; CPU kernels through the system's C++ compiler, a shared object
-// for each (compilers.h). Kernels with the same text share theirs. Compilers run in a child process under a clock, since they
-// crash and hang on odd input.
+// CUDA kernels go through NVRTC or else nvcc, a cubin for each; CPU kernels through the system's
+// C++ compiler, a shared object for each (compilers.h). Kernels with the same text share theirs.
+// Compilers run in a child process under a clock, since they crash and hang on odd input.
 //
-// Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for serialised wgmma and
-// for many spilled registers); compile-timeout.
+// Errors: no-nvrtc, no-compiler; compile-failed with the compiler's own words in `found` (also for
+// serialised wgmma and for many spilled registers); compile-timeout.
 #pragma once
 #include <chrono>
 #include <filesystem>
 #include "codegen/launch_list.h"
+
 namespace warploom::runtime {
 inline constexpr int kAnySpills = std::numeric_limits<int>::max();
+
 struct CompileOptions {
   int most_spills = 512;  // bytes that a thread may store and load of registers that have no room
   std::chrono::milliseconds time{60'000};
@@ -24,8 +26,9 @@ struct Binary {
 
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options = {});
 
-// The hidden subcommand of the host program: true when `argv` is one, and then `*status` is what the program should exit with. Once
-// the program is registered, which is done before anything is compiled, NVRTC runs in a fresh process of it; else in this one, unwatched.
+// The hidden subcommand of the host program: true when `argv` is one, and then `*status` is what
+// the program should exit with. Once the program is registered, which is done before anything is
+// compiled, NVRTC runs in a fresh process of it; else in this one, unwatched.
 void set_helper_program(const std::filesystem::path& program);
 bool compiler_main(int argc, char** argv, int* status);
 }  // namespace warploom::runtime

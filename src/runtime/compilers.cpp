@@ -4,6 +4,7 @@
 #include <regex>
 #include "base/process.h"
 #include "runtime/library.h"
+
 namespace warploom::runtime {
 namespace {
 constexpr std::array kCompilers = {"g++-14", "g++-13", "g++-12", "g++", "clang++", "c++"};
@@ -19,14 +20,17 @@ std::string answer_of(const std::vector<std::string>& argv) {
   return answer && answer->succeeded() ? answer->out : "";
 }
 
-// Where an NVRTC may lie, best first. What a variable that is not set leaves of a path finds nothing or is right as well.
+// Where an NVRTC may lie, best first. What a variable that is not set leaves of a path finds
+// nothing or is right as well.
 std::vector<std::string> candidates() {
   if (const std::string named = environment("WARPLOOM_NVRTC"); !named.empty()) return {named};
   std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
   const std::string pattern = fmt::format(
-      "{{{}/lib64,/usr/local/cuda/lib64,{{{}/lib,{}/lib,/usr/lib,/usr/local/lib,/opt/*/.venv/lib,/opt/*/lib,{}/.local/lib}}"
+      "{{{}/lib64,/usr/local/cuda/lib64,{{{}/lib,{}/lib,/usr/lib,/usr/local/lib,/opt/*/.venv/lib,/"
+      "opt/*/lib,{}/.local/lib}}"
       "/python3*/{{site,dist}}-packages/nvidia/{{cu13,cuda_nvrtc}}/lib}}/libnvrtc.so.1{{3,2}}",
-      environment("CUDA_HOME"), environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"), environment("HOME"));
+      environment("CUDA_HOME"), environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"),
+      environment("HOME"));
   glob_t found{};
   if (::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0)
     names.insert(names.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
@@ -39,8 +43,8 @@ struct Nvrtc {
   using Program = struct NvrtcProgram*;
   const Library library{candidates()};
   int (*version)(int* major, int* minor) = library["nvrtcVersion"];
-  int (*create)(Program*, const char* source, const char* name, int headers, const char* const* texts,
-                const char* const* names) = library["nvrtcCreateProgram"];
+  int (*create)(Program*, const char* source, const char* name, int headers,
+                const char* const* texts, const char* const* names) = library["nvrtcCreateProgram"];
   int (*destroy)(Program*) = library["nvrtcDestroyProgram"];
   int (*compile)(Program, int options, const char* const* texts) = library["nvrtcCompileProgram"];
   int (*log_size)(Program, std::size_t*) = library["nvrtcGetProgramLogSize"];
@@ -63,17 +67,21 @@ Result<Compiler> look_for_compiler() {
     nvrtc().version(&major, &minor);
     return Compiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().library.name(), true};
   }
-  for (const std::string& name :
-       {environment("CUDA_HOME") + "/bin/nvcc", std::string("nvcc"), std::string("/usr/local/cuda/bin/nvcc")}) {
-    const std::string path = find_program(name).string(), words = path.empty() ? "" : answer_of({path, "--version"});
+  for (const std::string& name : {environment("CUDA_HOME") + "/bin/nvcc", std::string("nvcc"),
+                                  std::string("/usr/local/cuda/bin/nvcc")}) {
+    const std::string path = find_program(name).string(),
+                      words = path.empty() ? "" : answer_of({path, "--version"});
     if (const std::size_t at = words.find("release "); at != std::string::npos)
       return Compiler{"nvcc " + words.substr(at + 8, words.find(',', at) - at - 8), path};
   }
   return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", "libnvrtc.so.13, libnvrtc.so.12",
-               "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment", nvrtc().library.why_not(),
-               "install the CUDA toolkit or the nvidia-cuda-nvrtc package, or name the library in WARPLOOM_NVRTC"});
+               "NVRTC on the loader's path, under CUDA_HOME, or in a Python environment",
+               nvrtc().library.why_not(),
+               "install the CUDA toolkit or the nvidia-cuda-nvrtc package, or name the library in "
+               "WARPLOOM_NVRTC"});
 }
 }  // namespace
+
 Result<Compiler> find_cuda_compiler() {
   static const Result<Compiler> compiler = look_for_compiler();
   return compiler;
@@ -81,7 +89,8 @@ Result<Compiler> find_cuda_compiler() {
 
 Result<Compiler> find_cpu_compiler() {
   static std::mutex mutex;
-  static std::map<std::string, std::string> versions;  // of compilers that were asked before, by path
+  static std::map<std::string, std::string>
+      versions;  // of compilers that were asked before, by path
   std::vector<std::string> names(kCompilers.begin(), kCompilers.end());
   if (const std::string cxx = environment("CXX"); !cxx.empty()) names.insert(names.begin(), cxx);
   for (const std::string& name : names) {
@@ -90,7 +99,9 @@ Result<Compiler> find_cpu_compiler() {
     const std::lock_guard lock(mutex);
     std::string& version = versions[path];
     if (version.empty()) version = answer_of({path, "-dumpfullversion", "-dumpversion"});
-    if (!version.empty()) return Compiler{path.substr(path.rfind('/') + 1) + " " + version.substr(0, version.find('\n')), path};
+    if (!version.empty())
+      return Compiler{
+          path.substr(path.rfind('/') + 1) + " " + version.substr(0, version.find('\n')), path};
   }
   return fail({ErrorCode::kNoCompiler, "no C++ compiler was found", "PATH and CXX",
                "one of " + fmt::format("{}", fmt::join(names, ", ")), "none that runs",
@@ -108,7 +119,8 @@ Result<Output> compile_cuda_in_process(const std::string& source, const std::str
   const std::string target = "--gpu-architecture=" + arch;
   const char* const options[] = {target.c_str(), "--std=c++17", "-lineinfo", "--ptxas-options=-v"};
   Nvrtc::Program program = nullptr;
-  int code = n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data());
+  int code = n.create(&program, source.c_str(), "kernel.cu", static_cast<int>(texts.size()),
+                      texts.data(), names.data());
   Output made;
   if (code == 0) {
     code = n.compile(program, static_cast<int>(std::size(options)), options);
@@ -125,18 +137,20 @@ Result<Output> compile_cuda_in_process(const std::string& source, const std::str
     n.destroy(&program);
   }
   if (code != 0 || made.image.empty())
-    return fail({ErrorCode::kCompileFailed, "NVRTC refused the source", arch, "source that compiles",
-                 made.log.empty() ? n.words(code) : made.log, "report the schedule: emitted source should always compile"});
+    return fail({ErrorCode::kCompileFailed, "NVRTC refused the source", arch,
+                 "source that compiles", made.log.empty() ? n.words(code) : made.log,
+                 "report the schedule: emitted source should always compile"});
   return made;
 }
 
-// What ptxas -v prints, in two dialects: nvcc's own lines start with "ptxas info    :", NVRTC's continuation lines with
-// "ptxas         .". Only the words that both share are looked at.
+// What ptxas -v prints, in two dialects: nvcc's own lines start with "ptxas info    :", NVRTC's
+// continuation lines with "ptxas         .". Only the words that both share are looked at.
 //
 //   ptxas info    : Compiling entry function 'gemm' for 'sm_90a'
 //   ptxas         .     0 bytes stack frame, 16 bytes spill stores, 24 bytes spill loads
 //   ptxas info    : Used 168 registers, used 1 barriers, 256 bytes smem
-//   ptxas info    : (C7510) Potential Performance Loss: …       (C75 and its kin: a wgmma pipeline that had to be serialised)
+//   ptxas info    : (C7510) Potential Performance Loss: …       (C75 and its kin: a wgmma pipeline
+//   that had to be serialised)
 PtxasReport parse_ptxas(std::string_view log) {
   static const std::regex words(
       "Compiling entry function '([^']*)'|(\\d+) bytes spill|Used (\\d+) registers|(\\d+) bytes "
@@ -145,9 +159,13 @@ PtxasReport parse_ptxas(std::string_view log) {
   std::cregex_iterator found(log.data(), log.data() + log.size(), words);
   for (; found != std::cregex_iterator(); ++found) {
     const std::cmatch& match = *found;
-    const auto number = [&](std::size_t group) { return match[group].matched ? std::stoi(match[group]) : 0; };
-    if (match[1].matched) report.kernels.push_back({match[1], 0, 0, 0});
-    else if (match.str().starts_with("(C75")) report.warnings.push_back(match.str());
+    const auto number = [&](std::size_t group) {
+      return match[group].matched ? std::stoi(match[group]) : 0;
+    };
+    if (match[1].matched)
+      report.kernels.push_back({match[1], 0, 0, 0});
+    else if (match.str().starts_with("(C75"))
+      report.warnings.push_back(match.str());
     if (report.kernels.empty()) continue;
     KernelFigures& kernel = report.kernels.back();
     kernel.spill_bytes += number(2);

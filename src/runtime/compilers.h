@@ -1,45 +1,56 @@
 // Compilers: one text to one image, in a child process under a clock and through the cache.
 //
-// CUDA  NVRTC: $WARPLOOM_NVRTC, else libnvrtc.so.13 and .12 on the loader's path, in $CUDA_HOME/lib64 and
-//       /usr/local/cuda/lib64, and in the nvidia packages of Python environments. Where there is none, nvcc.
-// C++   $CXX, else the first of g++-14, g++-13, g++-12, g++, clang++, c++ on the PATH: for CPU kernels and emulated ones.
+// CUDA  NVRTC: $WARPLOOM_NVRTC, else libnvrtc.so.13 and .12 on the loader's path, in
+// $CUDA_HOME/lib64 and
+//       /usr/local/cuda/lib64, and in the nvidia packages of Python environments. Where there is
+//       none, nvcc.
+// C++   $CXX, else the first of g++-14, g++-13, g++-12, g++, clang++, c++ on the PATH: for CPU
+// kernels and emulated ones.
 //
 // Texts include the device headers by bare name ("wl.h").
 #pragma once
 #include "base/rendered.h"
 #include "runtime/compile.h"
+
 namespace warploom::runtime {
 struct Compiler {
   std::string name;  // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
   std::string path;  // of the library or the program
   bool nvrtc = false;
 };
+
 Result<Compiler> find_cuda_compiler();  // once a process; fails with no-nvrtc
 Result<Compiler> find_cpu_compiler();   // fails with no-compiler
 
-// The embedded headers of a kind of `device`, "ptx", "cpu" or "emulated", and of device/common, by their bare names.
+// The embedded headers of a kind of `device`, "ptx", "cpu" or "emulated", and of device/common, by
+// their bare names.
 std::vector<EmbeddedFile> headers_of(const std::string& device);
 
 struct Image {
   std::filesystem::path path;  // ~/.cache/warploom/images/5f…e1.image
-  std::string log;             // the compiler's own words; of CUDA images also ptxas's, with figures
+  std::string log;  // the compiler's own words; of CUDA images also ptxas's, with figures
 };
 
-// Compiled images by the content that made them. An entry is KEY.image, with its source KEY.txt beside it and the compiler's log
-// KEY.log. Entries are written under another name and renamed, so a reader finds whole files or none, from any number of
-// processes. When the folder outgrows the cap (2 GiB, or $WARPLOOM_CACHE_BYTES), the entries not used for longest go.
+// Compiled images by the content that made them. An entry is KEY.image, with its source KEY.txt
+// beside it and the compiler's log KEY.log. Entries are written under another name and renamed, so
+// a reader finds whole files or none, from any number of processes. When the folder outgrows the
+// cap (2 GiB, or $WARPLOOM_CACHE_BYTES), the entries not used for longest go.
 struct DiskCache {
   std::filesystem::path folder;  // made when first written to
   std::int64_t cap_bytes = 0;
   std::optional<Image> find(const std::string& key) const;  // marks it as used
-  Result<Image> store(const std::string& key, std::string_view image, std::string_view source, std::string_view log) const;
+  Result<Image> store(const std::string& key, std::string_view image, std::string_view source,
+                      std::string_view log) const;
 };
+
 DiskCache image_cache();  // cache_folder()/images, with the environment's cap
 
 // `source` as a cubin and as a shared object, from the cache or made now.
-Result<Image> compile_cuda(const std::string& source, const std::string& arch, const CompileOptions& options = {});
-Result<Image> compile_shared_object(const std::string& source, const std::vector<std::string>& flags, const std::string& device,
-                                    std::chrono::milliseconds time);
+Result<Image> compile_cuda(const std::string& source, const std::string& arch,
+                           const CompileOptions& options = {});
+Result<Image> compile_shared_object(const std::string& source,
+                                    const std::vector<std::string>& flags,
+                                    const std::string& device, std::chrono::milliseconds time);
 // The flags every CPU kernel is compiled with.
 inline const std::vector<std::string> kCpuCompileFlags = {
     "-O3",     "-march=native", "-mprefer-vector-width=512", "-std=c++20",
@@ -49,19 +60,23 @@ inline const std::vector<std::string> kCpuCompileFlags = {
 struct Output {
   std::string image, log;
 };
+
 // In this process, through NVRTC, which is here: may crash or hang with it.
 Result<Output> compile_cuda_in_process(const std::string& source, const std::string& arch);
 
-// What `ptxas -v` said of each kernel, and the warnings that mean the kernel is not what was meant (C75xx).
+// What `ptxas -v` said of each kernel, and the warnings that mean the kernel is not what was meant
+// (C75xx).
 struct KernelFigures {
   std::string name;
   int registers = 0;    // a thread
   int spill_bytes = 0;  // stores and loads added
   std::int64_t static_shared = 0;
 };
+
 struct PtxasReport {
   std::vector<KernelFigures> kernels;
   std::vector<std::string> warnings;
 };
+
 PtxasReport parse_ptxas(std::string_view log);
 }  // namespace warploom::runtime

@@ -1,39 +1,54 @@
 #include "runtime/driver.h"
 #include "runtime/library.h"
+
 namespace warploom::runtime {
 namespace {
 // Driver codes (CUresult) that mean something other than "a call failed".
 constexpr CUresult kStubLibrary = 34, kNoDevice = 100;
 constexpr int kOldestMajor = 8;
+
 struct Meaning {
   std::vector<CUresult> codes;
   ErrorCode error;
   const char* remedy;
 };
+
 const Meaning& meaning_of(CUresult code) {
   static const std::vector<Meaning> meanings = {
-      {{2}, ErrorCode::kOutOfMemory, "take a smaller problem, or free memory of the GPU (nvidia-smi lists its users)"},
+      {{2},
+       ErrorCode::kOutOfMemory,
+       "take a smaller problem, or free memory of the GPU (nvidia-smi lists its users)"},
       {{kStubLibrary}, ErrorCode::kNoDriver, "install the NVIDIA driver, or use --target cpu"},
-      {{kNoDevice}, ErrorCode::kNoGpu, "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --target cpu"},
+      {{kNoDevice},
+       ErrorCode::kNoGpu,
+       "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --target cpu"},
       {{702}, ErrorCode::kCandidateHung, "check nvidia-smi and the kernel log"},
-      // Illegal and misaligned addresses, address spaces and instructions, assertions, the hardware's stack, a failed launch.
-      {{700, 710, 714, 715, 716, 717, 718, 719}, ErrorCode::kCandidateCrashed, "start a fresh process: the GPU context is lost"},
-      {{720}, ErrorCode::kResourceLimit, "launch fewer blocks: all of them must run at the same time"},
+      // Illegal and misaligned addresses, address spaces and instructions, assertions, the
+      // hardware's stack, a failed launch.
+      {{700, 710, 714, 715, 716, 717, 718, 719},
+       ErrorCode::kCandidateCrashed,
+       "start a fresh process: the GPU context is lost"},
+      {{720},
+       ErrorCode::kResourceLimit,
+       "launch fewer blocks: all of them must run at the same time"},
       {{}, ErrorCode::kCudaCall, "check nvidia-smi and the kernel log"}};
-  return *std::ranges::find_if(meanings, [&](const Meaning& m) { return m.codes.empty() || std::ranges::count(m.codes, code); });
+  return *std::ranges::find_if(meanings, [&](const Meaning& m) {
+    return m.codes.empty() || std::ranges::count(m.codes, code);
+  });
 }
 
 Result<Driver> open_driver() {
   const Library library{"libcuda.so.1"};
   if (!library)
-    return fail({ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1", "an NVIDIA driver",
-                 library.why_not(), meaning_of(kStubLibrary).remedy});
+    return fail({ErrorCode::kNoDriver, "the CUDA driver could not be opened", "libcuda.so.1",
+                 "an NVIDIA driver", library.why_not(), meaning_of(kStubLibrary).remedy});
   Driver driver;
 #define WARPLOOM_DRIVER(name, version, ...) driver.name = library[#name #version];
 #include "runtime/driver.def"
   if (!library.complete())
-    return fail({ErrorCode::kNoDriver, "the CUDA driver is too old", "libcuda.so.1", "a driver for CUDA 12.0 or later",
-                 "no " + library.missing(), "update the NVIDIA driver"});
+    return fail({ErrorCode::kNoDriver, "the CUDA driver is too old", "libcuda.so.1",
+                 "a driver for CUDA 12.0 or later", "no " + library.missing(),
+                 "update the NVIDIA driver"});
   WARPLOOM_CUDA(driver, cuInit, 0);
   int count = 0;
   WARPLOOM_CUDA(driver, cuDeviceGetCount, &count);
@@ -41,6 +56,7 @@ Result<Driver> open_driver() {
   return driver;
 }
 }  // namespace
+
 Result<const Driver*> Driver::get() {
   static const Result<Driver> driver = open_driver();
   if (!driver) return fail(driver.error());
@@ -54,8 +70,8 @@ Status Driver::check(CUresult code, const char* call) const {
   if (cuGetErrorName(code, &name) != 0 || !name) name = "unknown code";
   if (cuGetErrorString(code, &text) != 0 || !text) text = "no description";
   const Meaning& meaning = meaning_of(code);
-  return fail({meaning.error, fmt::format("{} failed: {}", call, text), call, "CUDA_SUCCESS", fmt::format("{} ({})", name, code),
-               meaning.remedy});
+  return fail({meaning.error, fmt::format("{} failed: {}", call, text), call, "CUDA_SUCCESS",
+               fmt::format("{} ({})", name, code), meaning.remedy});
 }
 
 Result<int> Driver::attribute(int which) const {
@@ -71,8 +87,9 @@ Result<std::string> Driver::arch() const {
   WARPLOOM_TRY(const int minor, attribute(kAttributeMinor));
   // From 9.0 on the instructions that matter are of the architecture-specific targets.
   if (major >= kOldestMajor) return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
-  return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target", "compute capability 8.0 or later",
-               fmt::format("{}.{}", major, minor), "use --target cpu"});
+  return fail({ErrorCode::kGpuTooOld, "the GPU is older than the oldest target", "--target",
+               "compute capability 8.0 or later", fmt::format("{}.{}", major, minor),
+               "use --target cpu"});
 }
 
 std::string Driver::version() const {

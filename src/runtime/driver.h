@@ -1,12 +1,15 @@
-// The CUDA driver, libcuda.so.1, opened at run time with prototypes of our own: building needs no CUDA header.
+// The CUDA driver, libcuda.so.1, opened at run time with prototypes of our own: building needs no
+// CUDA header.
 //
 //   WARPLOOM_TRY(const Driver* cuda, Driver::get());
-//   WARPLOOM_CUDA(*cuda, cuMemAlloc, &address, bytes);   // returns the error from the enclosing function
+//   WARPLOOM_CUDA(*cuda, cuMemAlloc, &address, bytes);   // returns the error from the enclosing
+//   function
 //
 // Source: CUDA Driver API reference, CUDA 12.0 (the oldest with all of driver.def) and later.
 #pragma once
 #include <cstddef>
 #include "base/error.h"
+
 namespace warploom::runtime {
 // The driver's own types, as far as they are needed.
 using CUresult = int;
@@ -27,11 +30,14 @@ struct alignas(64) CUtensorMap {
 struct CUlaunchAttribute {
   int id = 0;
   char pad[4] = {};
+
   union alignas(8) {
     char bytes[64];
+
     struct {
       unsigned x, y, z;
     } cluster;
+
     int enabled;
   } value = {};
 };
@@ -65,14 +71,17 @@ class Driver {
 #define WARPLOOM_DRIVER(name, version, ...) CUresult (*name)(__VA_ARGS__) = nullptr;
 #include "runtime/driver.def"
 
-  // Opened and initialised once a process. Fails with no-driver, or no-gpu where cuInit or the count finds none.
+  // Opened and initialised once a process. Fails with no-driver, or no-gpu where cuInit or the
+  // count finds none.
   static Result<const Driver*> get();
-  // ok for 0; else the code's own error, as out-of-memory or candidate-crashed, or cuda-call; with the driver's words for it.
+  // ok for 0; else the code's own error, as out-of-memory or candidate-crashed, or cuda-call; with
+  // the driver's words for it.
   Status check(CUresult code, const char* call) const;
   Result<int> attribute(int which) const;  // of the first device
   Result<std::string> arch() const;        // the same one's: "sm_90a"; fails with gpu-too-old
   std::string version() const;             // "CUDA 13.0"
 };
 
-#define WARPLOOM_CUDA(driver, call, ...) WARPLOOM_CHECK((driver).check((driver).call(__VA_ARGS__), #call))
+#define WARPLOOM_CUDA(driver, call, ...) \
+  WARPLOOM_CHECK((driver).check((driver).call(__VA_ARGS__), #call))
 }  // namespace warploom::runtime

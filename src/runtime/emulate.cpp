@@ -3,6 +3,7 @@
 #include "runtime/compilers.h"
 #include "runtime/library.h"
 #include "tensor_map.h"
+
 namespace warploom::runtime {
 namespace {
 constexpr std::int64_t kMostTogether = 1 << 14;  // threads
@@ -17,7 +18,10 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   std::ranges::copy(spec.strides_bytes, map.strides + 1);
   std::ranges::copy(spec.box, map.box);
   map.tf32 = spec.dtype == Dtype::tf32;
-  map.swizzle = spec.swizzle_bytes == 128 ? 1 : spec.swizzle_bytes == 64 ? 2 : spec.swizzle_bytes == 32 ? 3 : 0;
+  map.swizzle = spec.swizzle_bytes == 128  ? 1
+                : spec.swizzle_bytes == 64 ? 2
+                : spec.swizzle_bytes == 32 ? 3
+                                           : 0;
   return map;
 }
 
@@ -26,17 +30,18 @@ struct Space {  // a buffer, and what the kernels have done with it
   bool initialised = false, writable = false;
 };
 
-Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, const EmulateOptions& options,
-                  std::vector<BankUse>& banks) {
+Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
+                  const EmulateOptions& options, std::vector<BankUse>& banks) {
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
-  WARPLOOM_TRY(const Image object, compile_shared_object(kernel.source, flags, "emulated", std::chrono::minutes(10)));
+  WARPLOOM_TRY(const Image object,
+               compile_shared_object(kernel.source, flags, "emulated", std::chrono::minutes(10)));
   const Library library{object.path.c_str()};
   emulator::Launch launch;
   launch.entry = library[(kernel.name + "_entry").c_str()];
   if (!launch.entry)
-    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(), kernel.name + "_entry",
-                 library.why_not()});
+    return fail({ErrorCode::kInternal, "an emulated kernel cannot be loaded", object.path.string(),
+                 kernel.name + "_entry", library.why_not()});
 
   std::ranges::copy(kernel.grid, launch.grid);
   std::ranges::copy(kernel.cluster, launch.cluster);
@@ -47,9 +52,11 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
   launch.options.after_launch = kernel.overlaps;
   if (const auto blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
       kernel.cooperative && blocks * kernel.threads > kMostTogether)
-    return fail({ErrorCode::kResourceLimit, "the blocks of a cooperative kernel are too many to be emulated together",
+    return fail({ErrorCode::kResourceLimit,
+                 "the blocks of a cooperative kernel are too many to be emulated together",
                  kernel.name, fmt::format("at most {} threads", kMostTogether),
-                 fmt::format("{} blocks of {}", blocks, kernel.threads), "check a smaller problem"});
+                 fmt::format("{} blocks of {}", blocks, kernel.threads),
+                 "check a smaller problem"});
 
   std::vector<void*> pointers(kernel.args.size()), args(kernel.args.size());
   std::vector<wl::TensorMap> maps(kernel.args.size());
@@ -68,23 +75,26 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces, co
       args[i] = &maps[i];
     }
     if (!seen.insert(arg.buffer).second) continue;
-    launch.allocations.push_back({pointers[i], space.bytes.size(), arg.buffer, space.writable, space.initialised});
+    launch.allocations.push_back(
+        {pointers[i], space.bytes.size(), arg.buffer, space.writable, space.initialised});
   }
   launch.args = args.data();
   const emulator::Report report = emulator::run(launch);
   for (const Argument& arg : kernel.args)
     spaces[arg.buffer].initialised = true;  // what was left out shows as poison in the numbers
   if (report.deadlock)
-    return fail({ErrorCode::kEmulatorDeadlock, "every thread of the emulated kernel is blocked", kernel.name, "progress",
-                 report.deadlock_text, "look at the barriers named"});
+    return fail({ErrorCode::kEmulatorDeadlock, "every thread of the emulated kernel is blocked",
+                 kernel.name, "progress", report.deadlock_text, "look at the barriers named"});
   if (!report.clean())
-    return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined", kernel.name, "no hazard",
-                 report.text(), "look at the lines named"});
+    return fail({ErrorCode::kEmulatorHazard, "the emulated kernel does something undefined",
+                 kernel.name, "no hazard", report.text(), "look at the lines named"});
   for (const auto& [line, use] : report.banks) banks.push_back({use, kernel.name, line});
   return ok();
 }
 }  // namespace
-Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffers& buffers, const EmulateOptions& options) {
+
+Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffers& buffers,
+                                     const EmulateOptions& options) {
   std::map<std::string, Space> spaces;
   for (const auto& input : list.inputs) spaces[input.name].initialised = true;
   for (const auto& output : list.outputs) spaces[output.name].writable = true;
@@ -96,7 +106,8 @@ Result<std::vector<BankUse>> emulate(const LaunchList& list, const EmulatedBuffe
     spaces[workspace.name] = {owned.back(), false, true};
   }
   std::vector<BankUse> banks;
-  for (const Kernel& kernel : list.kernels) WARPLOOM_CHECK(run_kernel(kernel, spaces, options, banks));
+  for (const Kernel& kernel : list.kernels)
+    WARPLOOM_CHECK(run_kernel(kernel, spaces, options, banks));
   return banks;
 }
 }  // namespace warploom::runtime

@@ -5,6 +5,7 @@
 #include "cpu/pool.h"
 #include "runtime/library.h"
 #include "target/capabilities.h"
+
 namespace warploom::runtime {
 Call in_order(std::vector<Call> calls) {
   return [calls = std::move(calls)]() -> Status {
@@ -17,8 +18,10 @@ Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
   const auto found = buffers.find(spec.name);
   const bool bound = found != buffers.end();
   if (bound && found->second.bytes() >= spec.bytes()) return found->second;
-  return fail({ErrorCode::kPlanInvalid, bound ? "a bound buffer is too small" : "a buffer is not bound", spec.name,
-               fmt::format("{} bytes", spec.bytes()), bound ? fmt::format("{} bytes", found->second.bytes()) : "none",
+  return fail({ErrorCode::kPlanInvalid,
+               bound ? "a bound buffer is too small" : "a buffer is not bound", spec.name,
+               fmt::format("{} bytes", spec.bytes()),
+               bound ? fmt::format("{} bytes", found->second.bytes()) : "none",
                "bind every input and output"});
 }
 
@@ -27,32 +30,42 @@ Result<Buffer> host_buffer(std::int64_t bytes, std::int64_t room,
   auto memory = bytes <= room ? allocate(bytes) : nullptr;
   void* const address = memory.get();
   if (address) return Buffer(std::move(memory), address, bytes);
-  return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "", fmt::format("{} bytes", bytes),
-               fmt::format("{} bytes free", room), "take a smaller problem"});
+  return fail({ErrorCode::kOutOfMemory, "a buffer does not fit in memory", "",
+               fmt::format("{} bytes", bytes), fmt::format("{} bytes free", room),
+               "take a smaller problem"});
 }
 
 Result<CpuKernel> cpu_kernel(const std::string& image, const std::string& name) {
   const Library library{image.c_str()};
   const CpuKernel function = library[name.c_str()];
   if (library.complete()) return function;
-  return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", name, "a shared object with the kernel",
-               library ? image : library.why_not(), "clear the cache folder and compile again"});
+  return fail({ErrorCode::kCompileFailed, "a compiled kernel cannot be loaded", name,
+               "a shared object with the kernel", library ? image : library.why_not(),
+               "clear the cache folder and compile again"});
 }
 
 Result<std::shared_ptr<void>> Executor::host_memory(std::int64_t bytes) {
   return std::shared_ptr<std::byte[]>(new std::byte[bytes]);
 }
-Status Executor::upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) {
+
+Status Executor::upload(const Buffer& to, const void* from, std::int64_t bytes,
+                        std::int64_t offset) {
   std::memcpy(static_cast<char*>(to.address()) + offset, from, bytes);
   return ok();
 }
+
 Status Executor::download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) {
   std::memcpy(to, static_cast<const char*>(from.address()) + offset, bytes);
   return ok();
 }
 
-Result<std::unique_ptr<Executor>> Executor::open(Engine engine) { return engine == Engine::cuda ? open_gpu() : open_cpu(); }
-Result<DeviceInfo> Executor::describe(Engine engine) { return engine == Engine::cuda ? gpu_info() : cpu_info(); }
+Result<std::unique_ptr<Executor>> Executor::open(Engine engine) {
+  return engine == Engine::cuda ? open_gpu() : open_cpu();
+}
+
+Result<DeviceInfo> Executor::describe(Engine engine) {
+  return engine == Engine::cuda ? gpu_info() : cpu_info();
+}
 
 Status Executor::flush_caches() {
   constexpr std::int64_t kMore = 16 << 20, kMost = 256 << 20;
@@ -63,8 +76,10 @@ Status Executor::flush_caches() {
 Status Executor::clocks_agree() {
   const int samples = std::exchange(samples_, 0), agreeing = std::exchange(agreeing_, 0);
   if (4 * agreeing >= quarters_ * samples) return ok();
-  return fail({ErrorCode::kCandidateClock, "the clock beside a candidate contradicts the one outside", "",
-               "the same times but for now and then", fmt::format("{} of {} samples differ", samples - agreeing, samples)});
+  return fail({ErrorCode::kCandidateClock,
+               "the clock beside a candidate contradicts the one outside", "",
+               "the same times but for now and then",
+               fmt::format("{} of {} samples differ", samples - agreeing, samples)});
 }
 
 Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
@@ -72,12 +87,13 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
   const std::string name = list->kernels.empty() ? "nothing" : list->kernels.back().name;
   if (list->engine != engine_ || binary.images.size() != list->kernels.size())
     return fail({ErrorCode::kPlanInvalid, "the binary is not of this launch list", name,
-                 fmt::format("{} images", list->kernels.size()), fmt::format("{} images", binary.images.size()),
-                 "compile the list again"});
+                 fmt::format("{} images", list->kernels.size()),
+                 fmt::format("{} images", binary.images.size()), "compile the list again"});
   for (const Kernel& kernel : list->kernels)
     for (const Argument& arg : kernel.args)
       if (!arg.packed.empty())
-        return fail({ErrorCode::kPlanInvalid, "a kernel wants an input packed", kernel.name, "inputs row by row", arg.buffer,
+        return fail({ErrorCode::kPlanInvalid, "a kernel wants an input packed", kernel.name,
+                     "inputs row by row", arg.buffer,
                      "lay it out before, and name it as an input without `packed`"});
   std::vector<LoadedKernel> kernels;
   for (std::size_t i = 0; i < binary.images.size(); ++i)
@@ -114,6 +130,7 @@ std::string proc_value(const char* path, const char* field) {
   const std::size_t begin = text->find_first_not_of(" \t:", at + std::strlen(field));
   return text->substr(begin, text->find('\n', begin) - begin);
 }
+
 namespace {
 class CpuExecutor final : public Executor {
  public:
@@ -129,6 +146,7 @@ class CpuExecutor final : public Executor {
     // malloc promises more than there is; the kernel would kill the process at the first touch.
     return host_buffer(bytes, room, wl::allocate_pages);
   }
+
   Status fill(const Buffer& buffer, std::uint32_t word) override {
     constexpr std::int64_t kPiece = 1 << 18;
     auto* bytes = static_cast<char*>(buffer.address());
@@ -146,24 +164,30 @@ class CpuExecutor final : public Executor {
     return [this, &kernel, function](const std::vector<void*>& addresses) -> Result<Call> {
       return [this, &kernel, function, addresses]() -> Status {
         const std::int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-        if (wl::run_blocks(pool_, function, addresses.data(), blocks, kernel.shared_bytes)) return ok();
+        if (wl::run_blocks(pool_, function, addresses.data(), blocks, kernel.shared_bytes))
+          return ok();
         return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
-                     fmt::format("{} bytes a thread", kernel.shared_bytes), "no room", "take a smaller schedule"});
+                     fmt::format("{} bytes a thread", kernel.shared_bytes), "no room",
+                     "take a smaller schedule"});
       };
     };
   }
 
   Status synchronize() override { return ok(); }
+
   Result<double> time_us(const Call& work, int times) override {
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < times; ++i) WARPLOOM_CHECK(work());
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / times;
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+               .count() /
+           times;
   }
 
  private:
   wl::Pool pool_;
 };
 }  // namespace
+
 Result<DeviceInfo> cpu_info() {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of("cpu"));
   DeviceInfo info;
@@ -171,10 +195,13 @@ Result<DeviceInfo> cpu_info() {
   if (info.name.empty()) info.name = "CPU";
   info.arch = capabilities.arch;
   info.processors = static_cast<int>(wl::allowed_cores().size());
-  info.memory_bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-  info.cache_bytes = std::max<std::int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), std::int64_t{8} << 20);
+  info.memory_bytes =
+      static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  info.cache_bytes =
+      std::max<std::int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), std::int64_t{8} << 20);
   return info;
 }
+
 Result<std::unique_ptr<Executor>> open_cpu() {
   WARPLOOM_TRY(DeviceInfo info, cpu_info());
   return std::make_unique<CpuExecutor>(std::move(info));

@@ -1,6 +1,7 @@
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/type_codes.h"
+
 namespace warploom::runtime {
 namespace {
 constexpr int kPortableCluster = 8;
@@ -8,31 +9,42 @@ constexpr int kPortableCluster = 8;
 constexpr std::array<int, 4> kSwizzles = {0, 32, 64, 128};  // bytes, by the driver's number
 constexpr int kPromoteTo128 = 2;
 
-unsigned size(std::int64_t value) { return static_cast<unsigned>(value); }
+unsigned size(std::int64_t value) {
+  return static_cast<unsigned>(value);
+}
 
-// The driver's form of `map` over the memory at `address`. Source: CUDA Driver API, "Tensor Map Object Management".
-Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address, const std::string& place) {
+// The driver's form of `map` over the memory at `address`. Source: CUDA Driver API, "Tensor Map
+// Object Management".
+Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address,
+                                      const std::string& place) {
   const std::size_t rank = map.dims.size();
   const std::string text =
-      fmt::format("{} dims [{}] strides [{}] box [{}] swizzle {}", name_of(map.dtype), fmt::join(map.dims, ", "),
-                  fmt::join(map.strides_bytes, ", "), fmt::join(map.box, ", "), map.swizzle_bytes);
+      fmt::format("{} dims [{}] strides [{}] box [{}] swizzle {}", name_of(map.dtype),
+                  fmt::join(map.dims, ", "), fmt::join(map.strides_bytes, ", "),
+                  fmt::join(map.box, ", "), map.swizzle_bytes);
   const auto swizzle = std::ranges::find(kSwizzles, map.swizzle_bytes) - kSwizzles.begin();
-  if (rank < 1 || rank > 5 || map.strides_bytes.size() + 1 != rank || map.box.size() != rank || swizzle == std::ssize(kSwizzles))
+  if (rank < 1 || rank > 5 || map.strides_bytes.size() + 1 != rank || map.box.size() != rank ||
+      swizzle == std::ssize(kSwizzles))
     return fail({ErrorCode::kPlanInvalid, "a tensor map's fields do not fit each other", place,
-                 "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128", text, "check the launch list"});
+                 "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128", text,
+                 "check the launch list"});
   std::array<std::uint64_t, 5> dims{}, strides{};
   std::array<std::uint32_t, 5> box{}, steps{1, 1, 1, 1, 1};
   std::ranges::copy(map.dims, dims.begin());
   std::ranges::copy(map.strides_bytes, strides.begin());
   std::ranges::transform(map.box, box.begin(), size);
   CUtensorMap encoded;
-  auto done = cuda.check(cuda.cuTensorMapEncodeTiled(&encoded, codes_of(map.dtype).tensor_map, static_cast<std::uint32_t>(rank),
-                                                     address, dims.data(), strides.data(), box.data(), steps.data(), 0,
-                                                     static_cast<int>(swizzle), kPromoteTo128, 0),
-                         "cuTensorMapEncodeTiled");
+  auto done =
+      cuda.check(cuda.cuTensorMapEncodeTiled(&encoded, codes_of(map.dtype).tensor_map,
+                                             static_cast<std::uint32_t>(rank), address, dims.data(),
+                                             strides.data(), box.data(), steps.data(), 0,
+                                             static_cast<int>(swizzle), kPromoteTo128, 0),
+                 "cuTensorMapEncodeTiled");
   if (done) return encoded;
   done.error().place = place;
-  done.error().expected = "a map the copy engine takes (base and strides multiples of 16, box at most 256, within the swizzle)";
+  done.error().expected =
+      "a map the copy engine takes (base and strides multiples of 16, box at most 256, within the "
+      "swizzle)";
   done.error().found = text;
   return fail(std::move(done.error()));
 }
@@ -41,7 +53,9 @@ CUdeviceptr pointer(const Buffer& buffer, std::int64_t offset = 0) {
   return reinterpret_cast<CUdeviceptr>(buffer.address()) + static_cast<CUdeviceptr>(offset);
 }
 
-std::int64_t cluster_size(const Kernel& kernel) { return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2]; }
+std::int64_t cluster_size(const Kernel& kernel) {
+  return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2];
+}
 
 // What a kernel is handed: for each argument the address of its address, or of its tensor map.
 struct Parameters {
@@ -51,7 +65,10 @@ struct Parameters {
 
 class GpuExecutor final : public Executor {
  public:
-  explicit GpuExecutor(const Driver& cuda) : Executor(Engine::cuda, {}), cuda_(cuda) { quarters_ = 3; }
+  explicit GpuExecutor(const Driver& cuda) : Executor(Engine::cuda, {}), cuda_(cuda) {
+    quarters_ = 3;
+  }
+
   ~GpuExecutor() override {
     flush_ = {};
     for (CUevent event : events_)
@@ -67,7 +84,8 @@ class GpuExecutor final : public Executor {
     WARPLOOM_CUDA(cuda_, cuDevicePrimaryCtxRetain, &context, gpu_);
     retained_ = true;
     WARPLOOM_CUDA(cuda_, cuCtxSetCurrent, context);
-    // No kernel keeps its data in the L2 over the flush between two samples. Where there is no such limit there is nothing to zero.
+    // No kernel keeps its data in the L2 over the flush between two samples. Where there is no such
+    // limit there is nothing to zero.
     (void)cuda_.cuCtxSetLimit(kLimitPersistingL2Bytes, 0);
     WARPLOOM_CUDA(cuda_, cuStreamCreate, &own_stream_, kStreamNonBlocking);
     stream_ = own_stream_;
@@ -76,7 +94,9 @@ class GpuExecutor final : public Executor {
   }
 
   void* stream() override { return stream_; }
+
   void use_stream(void* stream) override { stream_ = static_cast<CUstream>(stream); }
+
   Result<std::int64_t> free_memory() override {
     std::size_t free = 0, total = 0;
     WARPLOOM_CUDA(cuda_, cuMemGetInfo, &free, &total);
@@ -86,37 +106,45 @@ class GpuExecutor final : public Executor {
   Result<Buffer> allocate(std::int64_t bytes) override {
     constexpr std::size_t kAlignment = 4096;  // cuMemAlloc alone promises 256
     CUdeviceptr address = 0;
-    const std::size_t wanted = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)) + kAlignment;
+    const std::size_t wanted =
+        static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)) + kAlignment;
     if (auto done = cuda_.check(cuda_.cuMemAlloc(&address, wanted), "cuMemAlloc"); !done) {
       done.error().expected = fmt::format("{} bytes", bytes);
       return fail(std::move(done.error()));
     }
-    std::shared_ptr<void> owner(reinterpret_cast<void*>(address),
-                                [this](void* p) { cuda_.cuMemFree(reinterpret_cast<CUdeviceptr>(p)); });
+    std::shared_ptr<void> owner(reinterpret_cast<void*>(address), [this](void* p) {
+      cuda_.cuMemFree(reinterpret_cast<CUdeviceptr>(p));
+    });
     const CUdeviceptr aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
     return Buffer(std::move(owner), reinterpret_cast<void*>(aligned), bytes);
   }
+
   Result<std::shared_ptr<void>> host_memory(std::int64_t bytes) override {
     void* address = nullptr;
     WARPLOOM_CUDA(cuda_, cuMemHostAlloc, &address, bytes, 0);
     return std::shared_ptr<void>(address, [this](void* p) { cuda_.cuMemFreeHost(p); });
   }
-  Status upload(const Buffer& to, const void* from, std::int64_t bytes, std::int64_t offset) override {
+
+  Status upload(const Buffer& to, const void* from, std::int64_t bytes,
+                std::int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
     if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyHtoD, pointer(to, offset), from, bytes);
     return ok();
   }
+
   Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
     if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyDtoH, to, pointer(from, offset), bytes);
     return ok();
   }
+
   Status fill(const Buffer& buffer, std::uint32_t word) override {
     const CUdeviceptr at = pointer(buffer);
     const auto bytes = static_cast<CUdeviceptr>(buffer.bytes()), words = bytes / 4;
     if (words > 0) WARPLOOM_CUDA(cuda_, cuMemsetD32Async, at, word, words, stream_);
     for (CUdeviceptr i = words * 4; i < bytes; ++i)
-      WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at + i, static_cast<unsigned char>(word >> 8 * (i % 4)), 1, stream_);
+      WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at + i, static_cast<unsigned char>(word >> 8 * (i % 4)),
+                    1, stream_);
     return ok();
   }
 
@@ -130,28 +158,38 @@ class GpuExecutor final : public Executor {
     CUfunction function = nullptr;
     WARPLOOM_CUDA(cuda_, cuModuleGetFunction, &function, raw, kernel.name.c_str());
     if (kernel.shared_bytes > info_.shared_bytes)
-      return fail({ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have", kernel.name,
-                   fmt::format("at most {} bytes", info_.shared_bytes), fmt::format("{} bytes", kernel.shared_bytes),
-                   "take fewer stages or a smaller tile"});
-    WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared, static_cast<int>(kernel.shared_bytes));
+      return fail(
+          {ErrorCode::kResourceLimit, "a kernel needs more shared memory than a block can have",
+           kernel.name, fmt::format("at most {} bytes", info_.shared_bytes),
+           fmt::format("{} bytes", kernel.shared_bytes), "take fewer stages or a smaller tile"});
+    WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionMaxDynamicShared,
+                  static_cast<int>(kernel.shared_bytes));
     if (cluster_size(kernel) > kPortableCluster)
       WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
     return [this, &kernel, module, function](const std::vector<void*>& addresses) -> Result<Call> {
       const std::size_t count = addresses.size();
-      auto made = std::make_shared<Parameters>(Parameters{addresses, std::vector<void*>(count), std::vector<CUtensorMap>(count)});
+      auto made = std::make_shared<Parameters>(
+          Parameters{addresses, std::vector<void*>(count), std::vector<CUtensorMap>(count)});
       for (std::size_t i = 0; i < count; ++i) {
         const Argument& argument = kernel.args[i];
-        made->values[i] = argument.tensor_map ? static_cast<void*>(&made->maps[i]) : &made->addresses[i];
+        made->values[i] =
+            argument.tensor_map ? static_cast<void*>(&made->maps[i]) : &made->addresses[i];
         if (argument.tensor_map)
           WARPLOOM_TRY(made->maps[i],
-                       encode_tensor_map(cuda_, argument.map, addresses[i], kernel.name + ", map of " + argument.buffer));
+                       encode_tensor_map(cuda_, argument.map, addresses[i],
+                                         kernel.name + ", map of " + argument.buffer));
       }
-      return [this, &kernel, function, made] { return launch(kernel, function, made->values.data()); };
+      return
+          [this, &kernel, function, made] { return launch(kernel, function, made->values.data()); };
     };
   }
 
-  Status synchronize() override { return cuda_.check(cuda_.cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
-  // The events' clock. The host's can only tell what is far off: it also counts launches, and what the stream held before.
+  Status synchronize() override {
+    return cuda_.check(cuda_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  }
+
+  // The events' clock. The host's can only tell what is far off: it also counts launches, and what
+  // the stream held before.
   Result<double> time_us(const Call& work, int times) override {
     const auto start = std::chrono::steady_clock::now();
     WARPLOOM_CUDA(cuda_, cuEventRecord, events_[0], stream_);
@@ -161,9 +199,11 @@ class GpuExecutor final : public Executor {
     float milliseconds = 0;
     WARPLOOM_CUDA(cuda_, cuEventElapsedTime, &milliseconds, events_[0], events_[1]);
     constexpr double kBefore = 5000, kGrain = 10;  // us
-    const std::chrono::duration<double, std::micro> outside = std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::micro> outside =
+        std::chrono::steady_clock::now() - start;
     const double inside = static_cast<double>(milliseconds) * 1000.0;
-    ++samples_, agreeing_ += inside <= 1.02 * outside.count() + kGrain && outside.count() <= 2 * inside + kBefore;
+    ++samples_, agreeing_ += inside <= 1.02 * outside.count() + kGrain &&
+                             outside.count() <= 2 * inside + kBefore;
     return inside / times;
   }
 
@@ -173,7 +213,8 @@ class GpuExecutor final : public Executor {
     CUgraph graph = nullptr;
     CUgraphExec executable = nullptr;
     Status made = cuda_.check(cuda_.cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture");
-    if (worked && made) made = cuda_.check(cuda_.cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
+    if (worked && made)
+      made = cuda_.check(cuda_.cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
     if (graph) cuda_.cuGraphDestroy(graph);
     WARPLOOM_CHECK(worked);
     WARPLOOM_CHECK(made);
@@ -181,13 +222,16 @@ class GpuExecutor final : public Executor {
       cuda_.cuStreamSynchronize(stream_);
       cuda_.cuGraphExecDestroy(done);
     });
-    return [this, kept] { return cuda_.check(cuda_.cuGraphLaunch(kept.get(), stream_), "cuGraphLaunch"); };
+    return [this, kept] {
+      return cuda_.check(cuda_.cuGraphLaunch(kept.get(), stream_), "cuGraphLaunch");
+    };
   }
 
  private:
   Status launch(const Kernel& kernel, CUfunction function, void** parameters) {
     std::array<CUlaunchAttribute, 3> attributes;
-    CUlaunchConfig config{{}, {size(kernel.threads), 1, 1}, size(kernel.shared_bytes), stream_, attributes.data()};
+    CUlaunchConfig config{
+        {}, {size(kernel.threads), 1, 1}, size(kernel.shared_bytes), stream_, attributes.data()};
     std::ranges::transform(kernel.grid, config.grid, size);
     const auto attribute_of = [&](int id) -> auto& {
       CUlaunchAttribute& attribute = attributes[config.attribute_count++];
@@ -195,10 +239,12 @@ class GpuExecutor final : public Executor {
       return attribute.value;
     };
     if (cluster_size(kernel) > 1)
-      attribute_of(kLaunchClusterDimension).cluster = {size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
+      attribute_of(kLaunchClusterDimension).cluster = {
+          size(kernel.cluster[0]), size(kernel.cluster[1]), size(kernel.cluster[2])};
     if (kernel.overlaps) attribute_of(kLaunchProgrammaticSerialization).enabled = 1;
     if (kernel.cooperative) attribute_of(kLaunchCooperative).enabled = 1;
-    return cuda_.check(cuda_.cuLaunchKernelEx(&config, function, parameters, nullptr), "cuLaunchKernelEx");
+    return cuda_.check(cuda_.cuLaunchKernelEx(&config, function, parameters, nullptr),
+                       "cuLaunchKernelEx");
   }
 
   const Driver& cuda_;
@@ -208,6 +254,7 @@ class GpuExecutor final : public Executor {
   std::array<CUevent, 2> events_{};
 };
 }  // namespace
+
 Result<DeviceInfo> gpu_info() {
   WARPLOOM_TRY(const Driver* cuda, Driver::get());
   DeviceInfo info;
@@ -226,6 +273,7 @@ Result<DeviceInfo> gpu_info() {
   info.driver = cuda->version();
   return info;
 }
+
 Result<std::unique_ptr<Executor>> open_gpu() {
   WARPLOOM_TRY(const Driver* cuda, Driver::get());
   auto device = std::make_unique<GpuExecutor>(*cuda);

@@ -1,5 +1,6 @@
 #include "runtime/timing.h"
 #include "base/random.h"
+
 namespace warploom::runtime {
 namespace {
 double median_of(std::vector<double>& values) {
@@ -7,6 +8,7 @@ double median_of(std::vector<double>& values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 }  // namespace
+
 Interval median_interval(std::span<const double> values, std::uint64_t seed) {
   if (values.empty()) return {};
   std::vector<double> drawn(values.begin(), values.end());
@@ -24,7 +26,8 @@ Interval median_interval(std::span<const double> values, std::uint64_t seed) {
   return {median, at(0.025), at(0.975)};
 }
 
-Result<std::vector<Samples>> measure(Executor& device, const std::vector<std::vector<Call>>& alternatives,
+Result<std::vector<Samples>> measure(Executor& device,
+                                     const std::vector<std::vector<Call>>& alternatives,
                                      const MeasureOptions& options) {
   using Clock = std::chrono::steady_clock;
   std::vector<Call> works;
@@ -51,7 +54,8 @@ Result<std::vector<Samples>> measure(Executor& device, const std::vector<std::ve
     WARPLOOM_TRY(const double us, sample(works.size() - 1, 1));
     shortest = std::min(shortest, us);
   }
-  // All in series or none: the two ways of timing differ by a bias, which must not fall on one alternative alone.
+  // All in series or none: the two ways of timing differ by a bias, which must not fall on one
+  // alternative alone.
   for (std::size_t i = 0; series && shortest < options.short_us && i < works.size(); ++i) {
     WARPLOOM_TRY(works[i], device.record(in_order(alternatives[i])));
     all[i].calls_per_sample = static_cast<int>(alternatives[i].size());
@@ -60,14 +64,16 @@ Result<std::vector<Samples>> measure(Executor& device, const std::vector<std::ve
   const bool in_series = !all.empty() && all[0].calls_per_sample > 1;
   const auto wanted = [&] {  // in few steps, each of which sees whether calls really are that short
     constexpr int kStep = 32;
-    const int enough =
-        static_cast<int>(std::min<double>(std::ceil(options.least_us / std::max(shortest, 0.1)), options.most_times));
+    const int enough = static_cast<int>(std::min<double>(
+        std::ceil(options.least_us / std::max(shortest, 0.1)), options.most_times));
     return in_series ? 1 : std::clamp(enough, 1, kStep * times);
   };
   times = wanted();
 
   const auto start = Clock::now();
-  const auto most = [&] { return times > 1 ? std::max(options.min_samples, options.max_samples / 6) : options.max_samples; };
+  const auto most = [&] {
+    return times > 1 ? std::max(options.min_samples, options.max_samples / 6) : options.max_samples;
+  };
   for (int lap = 0; lap < most(); ++lap) {  // fewer where each is a mean of many calls
     const double spent = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     if (spent > 5 * options.budget_ms && lap > 0) break;

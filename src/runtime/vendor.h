@@ -1,19 +1,23 @@
-// References: what the vendor's library does for the same problem on the same device, found at run time.
+// References: what the vendor's library does for the same problem on the same device, found at run
+// time.
 //
-//   VendorProblem p{.kind = VendorKind::matmul, .m = 4096, .n = 4096, .k = 4096, .in = Dtype::bf16, .out = Dtype::bf16};
-//   WARPLOOM_TRY(const Runnable reference, vendor_reference(*device, p));
+//   VendorProblem p{.kind = VendorKind::matmul, .m = 4096, .n = 4096, .k = 4096, .in = Dtype::bf16,
+//   .out = Dtype::bf16}; WARPLOOM_TRY(const Runnable reference, vendor_reference(*device, p));
 //   WARPLOOM_TRY(const Call call, reference.bind({{"A", a}, {"B", b}, {"C", c}}));
 //   reference.name;  // "cuBLASLt 13.1", "oneDNN 2.6.3", "oneDNN 2.6.3 + plain", "plain"
 //
-// matmul   C[batch, m, n] = activation(A[batch, m, k] · B[batch, k, n] + bias), row-major and packed; buffers A, B, C and bias.
-//          A transposed A is stored [batch, k, m], a transposed B [batch, n, k]. An operand that is not batched is one matrix
-//          for the whole batch.
+// matmul   C[batch, m, n] = activation(A[batch, m, k] · B[batch, k, n] + bias), row-major and
+// packed; buffers A, B, C and bias.
+//          A transposed A is stored [batch, k, m], a transposed B [batch, n, k]. An operand that is
+//          not batched is one matrix for the whole batch.
 // softmax  Y[r, :] = exp(X[r, :] - max) / sum over m rows of n; buffers X and Y.
 //
-// GPU: cuBLASLt, the fastest of its heuristic's first eight algorithms (timed when buffer set 0 is bound). CPU: oneDNN.
-// Where the library lacks something, a plain kernel of ours does it: the epilogue alone, or all ("plain").
+// GPU: cuBLASLt, the fastest of its heuristic's first eight algorithms (timed when buffer set 0 is
+// bound). CPU: oneDNN. Where the library lacks something, a plain kernel of ours does it: the
+// epilogue alone, or all ("plain").
 #pragma once
 #include "runtime/executor.h"
+
 namespace warploom::runtime {
 enum class VendorKind : std::uint8_t { matmul, softmax };
 
@@ -22,7 +26,12 @@ enum class Activation : std::uint8_t {
 #include "runtime/activations.def"
 };
 
-enum class BiasKind : std::uint8_t { none, per_column, per_row, full };  // shape [n], [m] or [batch, m, n]
+enum class BiasKind : std::uint8_t {
+  none,
+  per_column,
+  per_row,
+  full
+};  // shape [n], [m] or [batch, m, n]
 
 struct VendorProblem {
   VendorKind kind = VendorKind::matmul;
@@ -41,7 +50,8 @@ Result<Runnable> vendor_reference(Executor& device, const VendorProblem& problem
 // The launch list of the plain kernel.
 LaunchList plain_reference(const DeviceInfo& device, const VendorProblem& problem);
 
-// The makers behind vendor_reference: for this room alone. Each fails where its library is missing or does not serve the problem.
+// The makers behind vendor_reference: for this room alone. Each fails where its library is missing
+// or does not serve the problem.
 Result<Runnable> cublaslt_matmul(Executor& device, const VendorProblem& problem);
 Result<Runnable> dnnl_reference(const VendorProblem& problem);
 
@@ -57,8 +67,12 @@ struct ActivationRow {
   std::string_view text;
   float (*value)(float) = nullptr;
 };
+
 std::span<const ActivationRow> activations();  // by their numbers
-inline const ActivationRow& row_of(Activation activation) { return activations()[static_cast<std::size_t>(activation)]; }
+
+inline const ActivationRow& row_of(Activation activation) {
+  return activations()[static_cast<std::size_t>(activation)];
+}
 
 // The problem's buffers, flat: A, B, C and, where there is one, bias; or X and Y.
 std::vector<BufferSpec> buffers_of(const VendorProblem& problem);

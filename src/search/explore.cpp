@@ -5,6 +5,7 @@
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/process.h"
+
 namespace warploom::search {
 namespace {
 using Clock = std::chrono::steady_clock;
@@ -18,11 +19,14 @@ std::string build_stamp() {
   std::error_code ignored;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
   const auto written = std::filesystem::last_write_time(self, ignored).time_since_epoch().count();
-  return "build " + hash_hex(fmt::format("{} {}", written, std::filesystem::file_size(self, ignored))).substr(0, 8);
+  return "build " +
+         hash_hex(fmt::format("{} {}", written, std::filesystem::file_size(self, ignored)))
+             .substr(0, 8);
 }
 
-// CompileAhead: builds and compiles schedules on threads of its own, so many at once, ahead of the measuring, and hands them out in the order
-// they were put in. Compilers themselves run in child processes under a clock (runtime/compile.h).
+// CompileAhead: builds and compiles schedules on threads of its own, so many at once, ahead of the
+// measuring, and hands them out in the order they were put in. Compilers themselves run in child
+// processes under a clock (runtime/compile.h).
 struct Compiled {
   kernels::Schedule schedule;
   Result<LaunchList> list = LaunchList{};
@@ -32,13 +36,15 @@ struct Compiled {
 class CompileAhead {
  public:
   using Build = std::function<Result<LaunchList>(const kernels::Schedule&)>;
+
   CompileAhead(Build build, int threads, milliseconds limit)
       : build_(std::move(build)), limit_(limit), turns_(std::max(1, threads)) {}
+
   // Compilers that are still running end with all that they started; builders are waited for.
   ~CompileAhead() { stopped_ = true; }
 
-  // A thread each, which waits for its turn and lives as long as the compiler that it starts: that dies with it. One that needs no
-  // compiler keeps its place in the order.
+  // A thread each, which waits for its turn and lives as long as the compiler that it starts: that
+  // dies with it. One that needs no compiler keeps its place in the order.
   void put(kernels::Schedule schedule, bool compiles) {
     const auto work = [this, compiles, schedule = std::move(schedule)] {
       Compiled made{schedule};
@@ -49,13 +55,19 @@ class CompileAhead {
       turns_.release();
       return made;
     };
-    entries_.push_back({Clock::now(), std::async(compiles ? std::launch::async : std::launch::deferred, work)});
+    entries_.push_back(
+        {Clock::now(), std::async(compiles ? std::launch::async : std::launch::deferred, work)});
   }
+
   std::size_t pending() const { return entries_.size(); }  // put and not taken
-  // The first one put, once it is ready; after `patience` any that is ready; nothing when `wait` has passed.
+
+  // The first one put, once it is ready; after `patience` any that is ready; nothing when `wait`
+  // has passed.
   std::optional<Compiled> take(milliseconds wait, milliseconds patience) {
     const auto start = Clock::now();
-    const auto ready = [](const Entry& entry) { return entry.result.wait_for(milliseconds(0)) != std::future_status::timeout; };
+    const auto ready = [](const Entry& entry) {
+      return entry.result.wait_for(milliseconds(0)) != std::future_status::timeout;
+    };
     while (!entries_.empty()) {
       const bool any = Clock::now() - entries_.front().put >= patience;
       const auto last = any ? entries_.end() : entries_.begin() + 1;
@@ -80,15 +92,18 @@ class CompileAhead {
     made.list = build_(made.schedule);
     if (!made.list) return;
     Result<runtime::Binary> binary = runtime::compile(*made.list, {.time = limit_});
-    if (binary) made.compiler = binary->compiler;
-    else made.list = fail(binary.error());
+    if (binary)
+      made.compiler = binary->compiler;
+    else
+      made.list = fail(binary.error());
   }
 
   Build build_;
   milliseconds limit_;
   std::counting_semaphore<> turns_;
   std::atomic<bool> stopped_ = false;
-  std::deque<Entry> entries_;  // in the order they were put; the last member, so that the threads end before what they use
+  std::deque<Entry> entries_;  // in the order they were put; the last member, so that the threads
+                               // end before what they use
 };
 
 class Explorer {
@@ -105,7 +120,8 @@ class Explorer {
     if (!done && done.error().code != ErrorCode::kInterrupted) {
       finish("failed");
       Error why = done.error();
-      if (best_us_ > 0) why.found += fmt::format("; the best so far: {}, {:.1f} us", run_.best, best_us_);
+      if (best_us_ > 0)
+        why.found += fmt::format("; the best so far: {}, {:.1f} us", run_.best, best_us_);
       return fail(why);
     }
     return conclude();
@@ -124,27 +140,36 @@ class Explorer {
   };
 
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
   bool interrupted() const { return options_.interrupted && options_.interrupted->load(); }
 
-  // Seconds kept back for the last rounds: a fresh evaluator's start, its whole judgement, and the finalists' measurements.
+  // Seconds kept back for the last rounds: a fresh evaluator's start, its whole judgement, and the
+  // finalists' measurements.
   double reserve() const {
-    const double wanted = 1.3 * start_seconds_ + 2 * judge_seconds_ + std::min(4.0, 0.07 * options_.budget_seconds);
+    const double wanted =
+        1.3 * start_seconds_ + 2 * judge_seconds_ + std::min(4.0, 0.07 * options_.budget_seconds);
     return std::min(wanted, 0.6 * options_.budget_seconds);
   }
+
   double left() const { return problem_.recorded ? HUGE_VAL : options_.budget_seconds - now(); }
 
   Status look_up() {
-    WARPLOOM_TRY(const runtime::DeviceInfo info, runtime::Executor::describe(problem_.setup.engine));
+    WARPLOOM_TRY(const runtime::DeviceInfo info,
+                 runtime::Executor::describe(problem_.setup.engine));
     ready_ = {info.name, info.arch, info.driver};
-    const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite" : std::filesystem::path(options_.archive);
+    const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite"
+                                               : std::filesystem::path(options_.archive);
     WARPLOOM_TRY(archive_, archive::Archive::open(path));
     // The graph alone: seeds and references may change between runs.
-    const auto bytes = nlohmann::json::to_cbor(verify::to_json(verify::Setup{.graph = problem_.setup.graph}));
+    const auto bytes =
+        nlohmann::json::to_cbor(verify::to_json(verify::Setup{.graph = problem_.setup.graph}));
     const std::string& target = problem_.catalogue.capabilities.arch;
-    run_.problem =
-        hash_hex(fmt::format("{}|{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
-                             name_of(options_.track), target, ready_.device, problem_.catalogue.capabilities.processors));
-    WARPLOOM_CHECK(archive_->add_problem({run_.problem, problem_.setup.graph.name, std::string(name_of(options_.track)), target,
+    run_.problem = hash_hex(fmt::format(
+        "{}|{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
+        name_of(options_.track), target, ready_.device,
+        problem_.catalogue.capabilities.processors));
+    WARPLOOM_CHECK(archive_->add_problem({run_.problem, problem_.setup.graph.name,
+                                          std::string(name_of(options_.track)), target,
                                           ready_.device, graph::to_text(problem_.setup.graph)}));
     return ok();
   }
@@ -153,35 +178,47 @@ class Explorer {
   Result<bool> remember() {
     if (!options_.resume || options_.onward || limited()) return false;
     WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
-    const auto tells = [&](const archive::Run& run) {  // the latest that is long enough, or has not come to its end
+    const auto tells = [&](const archive::Run&
+                               run) {  // the latest that is long enough, or has not come to its end
       return run.seed == options_.seed && run.environment == environment("") &&
              (run.status == "done" ? run.budget_seconds >= asked() : run.budget_seconds > 0);
     };
     const auto run = std::find_if(runs.rbegin(), runs.rend(), tells);
     WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(run_.problem));
-    if (run == runs.rend() || run->status != "done" || !best || best->stage != archive::Stage::promoted) return false;
+    if (run == runs.rend() || run->status != "done" || !best ||
+        best->stage != archive::Stage::promoted)
+      return false;
     const auto schedule = kernels::schedule_from_json(best->fields);
     const auto verdict = verify::verdict_from_json(best->verdict);
-    if (!schedule || !verdict || !verdict->accepted || verdict->median_us < problem_.setup.floor_us) return false;
+    if (!schedule || !verdict || !verdict->accepted || verdict->median_us < problem_.setup.floor_us)
+      return false;
     const auto list = problem_.catalogue.build(*schedule);
     if (!list || hash_of(*list) != best->source_hash) return false;
     const auto binary = runtime::compile(*list);
     if (!binary || environment(binary->compiler) != best->environment) return false;
     ready_.reference = run->reference, run_.reference_us = run->reference_us;
-    entries_.push_back({*schedule, *list, *verdict, best->parents, binary->compiler, true, true, best->screened_us});
+    entries_.push_back({*schedule, *list, *verdict, best->parents, binary->compiler, true, true,
+                        best->screened_us});
     recalled_ = true;
     return true;
   }
-  double asked() const { return options_.asked_seconds > 0 ? options_.asked_seconds : options_.budget_seconds; }
+
+  double asked() const {
+    return options_.asked_seconds > 0 ? options_.asked_seconds : options_.budget_seconds;
+  }
+
   bool limited() const {
-    return options_.max_candidates > 0 || options_.strategy != Strategy::automatic || problem_.recorded != nullptr;
+    return options_.max_candidates > 0 || options_.strategy != Strategy::automatic ||
+           problem_.recorded != nullptr;
   }
 
   Status prepare() {
     const double before = now();
-    // Schedules are ranked while the evaluator starts: it belongs to this thread, with which it would end.
-    auto ranked =
-        std::async(std::launch::async, [&] { proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed); });
+    // Schedules are ranked while the evaluator starts: it belongs to this thread, with which it
+    // would end.
+    auto ranked = std::async(std::launch::async, [&] {
+      proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
+    });
     auto started = verify::Evaluator::start(problem_.setup, {.interrupted = options_.interrupted});
     start_seconds_ = now() - before;
     ranked.get();
@@ -198,16 +235,19 @@ class Explorer {
     return ok();
   }
 
-  // What earlier runs learned: times guide the proposals, the best is judged again first, and the rest is not tried again unless
-  // another build of the program judged it.
+  // What earlier runs learned: times guide the proposals, the best is judged again first, and the
+  // rest is not tried again unless another build of the program judged it.
   //
-  // A search that did not come to its end is done again instead, from what was known when it began: the same proposals come in the same
-  // order, and what it recorded stands for judging them. So it goes on exactly where it stopped, wherever that was.
+  // A search that did not come to its end is done again instead, from what was known when it began:
+  // the same proposals come in the same order, and what it recorded stands for judging them. So it
+  // goes on exactly where it stopped, wherever that was.
   Status recall() {
     WARPLOOM_TRY(const std::vector<archive::Candidate> rows, archive_->candidates(run_.problem));
     WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
     WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(run_.problem));
-    const auto same = [&](const archive::Run& run) { return run.seed == options_.seed && run.environment.ends_with(stamp_); };
+    const auto same = [&](const archive::Run& run) {
+      return run.seed == options_.seed && run.environment.ends_with(stamp_);
+    };
     const bool again = !runs.empty() && runs.back().status != "done" && same(runs.back());
     run_.known = again ? runs.back().known : rows.size();
     run_.known_best = again ? runs.back().known_best : best ? best->schedule : "";
@@ -217,10 +257,15 @@ class Explorer {
       if (!schedule || schedule->text() != row.schedule) continue;
       const auto& families = problem_.catalogue.families;
       const auto family = std::ranges::find(families, schedule->family, &kernels::Family::name);
-      if (family == families.end() || !(*family)->admits(*schedule)) continue;  // of an older program
-      const double us = row.screened_us > 0 ? row.screened_us : row.stage != archive::Stage::refused ? row.median_us : 0;
+      if (family == families.end() || !(*family)->admits(*schedule))
+        continue;  // of an older program
+      const double us = row.screened_us > 0                    ? row.screened_us
+                        : row.stage != archive::Stage::refused ? row.median_us
+                                                               : 0;
       const bool right = us > 0, ours = row.environment.ends_with(stamp_);
-      Entry entry{*schedule, {}, {.accepted = right, .median_us = us}, row.parents, {}, ours && i >= run_.known, false, us};
+      Entry entry{*schedule,   {}, {.accepted = right, .median_us = us},
+                  row.parents, {}, ours && i >= run_.known,
+                  false,       us};
       if (entry.here) {
         answered_.emplace(row.schedule, std::move(entry));
         continue;
@@ -233,46 +278,59 @@ class Explorer {
   }
 
   verify::Request quick_request() const {
-    // A schedule much slower than what is known is of no use; waiting for it costs the others their turn.
+    // A schedule much slower than what is known is of no use; waiting for it costs the others their
+    // turn.
     const double known_us = std::max(best_us_, run_.reference_us);
     return {.check_ms = std::clamp(20 * options_.budget_seconds, 200.0, 1500.0),
             .beside_reference = false,
             .min_samples = 3,
             .max_samples = 30,
             .timing_ms = 60,
-            .candidate_limit_ms = known_us > 0 ? std::clamp(known_us / 1e3 * 40, 2'000.0, 60'000.0) : 10'000};
+            .candidate_limit_ms =
+                known_us > 0 ? std::clamp(known_us / 1e3 * 40, 2'000.0, 60'000.0) : 10'000};
   }
 
   Status search() {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const int threads = options_.jobs > 0 ? options_.jobs : cores;
     const auto lookahead = static_cast<std::size_t>(threads) + 2;
-    const auto limit = std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)), milliseconds(10'000),
-                                  milliseconds(60'000));
+    const auto limit =
+        std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)),
+                   milliseconds(10'000), milliseconds(60'000));
     compile_ = std::make_unique<CompileAhead>(problem_.catalogue.build, threads, limit);
-    const int most = options_.max_candidates > 0 ? options_.max_candidates : std::numeric_limits<int>::max();
+    const int most =
+        options_.max_candidates > 0 ? options_.max_candidates : std::numeric_limits<int>::max();
     bool exhausted = false;
     int put = 0;
     while (!interrupted() && run_.candidates < most) {
       while (!exhausted && compile_->pending() < lookahead && put < most) {
-        if (const auto schedule = proposer_->next()) ++put, compile_->put(*schedule, !answered_.contains(schedule->text()));
-        else exhausted = true;
+        if (const auto schedule = proposer_->next())
+          ++put, compile_->put(*schedule, !answered_.contains(schedule->text()));
+        else
+          exhausted = true;
       }
       if (compile_->pending() == 0) break;
-      // Where nothing is right yet the budget holds only after the search's patience: a small one may go before anything is judged.
-      if (left() < reserve() + judge_seconds_ && (best_us_ > 0 || left() <= -options_.patience_seconds)) break;
-      std::optional<Compiled> compiled = compile_->take(milliseconds(100), milliseconds(problem_.recorded ? 3'600'000 : 3'000));
+      // Where nothing is right yet the budget holds only after the search's patience: a small one
+      // may go before anything is judged.
+      if (left() < reserve() + judge_seconds_ &&
+          (best_us_ > 0 || left() <= -options_.patience_seconds))
+        break;
+      std::optional<Compiled> compiled =
+          compile_->take(milliseconds(100), milliseconds(problem_.recorded ? 3'600'000 : 3'000));
       if (!compiled) continue;
       WARPLOOM_CHECK(judge(*compiled));
       // New results may open new neighbours.
       exhausted = exhausted && entries_.empty();
     }
-    return interrupted() ? fail({ErrorCode::kInterrupted, "interrupted", "", "", "", "run again to go on"}) : ok();
+    return interrupted()
+               ? fail({ErrorCode::kInterrupted, "interrupted", "", "", "", "run again to go on"})
+               : ok();
   }
 
   Status judge(Compiled& compiled) {
     const std::string text = compiled.schedule.text();
-    Entry entry{std::move(compiled.schedule), {}, {}, proposer_->parents_of(text), compiled.compiler};
+    Entry entry{
+        std::move(compiled.schedule), {}, {}, proposer_->parents_of(text), compiled.compiler};
     if (auto known = answered_.extract(text)) {
       entry = std::move(known.mapped());
     } else {
@@ -288,10 +346,12 @@ class Explorer {
       proposer_->learn(entry.schedule, us);
       if (best_us_ == 0 || us < best_us_) best_us_ = us, run_.best = text;
       std::erase_if(entries_, [&](const Entry& e) { return e.schedule == entry.schedule; });
-      entry.list = {};  // made again for the few that are asked for again: there may be a hundred thousand
+      entry.list =
+          {};  // made again for the few that are asked for again: there may be a hundred thousand
       entry.verdict.evidence = {};
       entries_.push_back(std::move(entry));
-      if (entries_.size() > 2 * kKept) sort_entries(), entries_.erase(entries_.begin() + kKept, entries_.end());
+      if (entries_.size() > 2 * kKept)
+        sort_entries(), entries_.erase(entries_.begin() + kKept, entries_.end());
     } else {
       proposer_->refuse(entry.schedule);
     }
@@ -299,15 +359,18 @@ class Explorer {
     return ok();
   }
 
-  // Judges an entry as its list allows, and records and counts what came of it. Fails with what no other would escape.
-  Status settle(Entry& entry, Result<LaunchList> list, verify::Evaluator& judge, verify::Request request, bool promotes = false) {
+  // Judges an entry as its list allows, and records and counts what came of it. Fails with what no
+  // other would escape.
+  Status settle(Entry& entry, Result<LaunchList> list, verify::Evaluator& judge,
+                verify::Request request, bool promotes = false) {
     verify::Verdict& verdict = entry.verdict;
     if (list) {
       request.list = entry.list = std::move(*list);
       // What an earlier run compiled is cached: by whom, remember() will ask.
       if (promotes && entry.compiler.empty() && !problem_.recorded)
         if (const auto binary = runtime::compile(entry.list)) entry.compiler = binary->compiler;
-      WARPLOOM_TRY(verdict, problem_.recorded ? problem_.recorded(entry.schedule, request) : judge.judge(request));
+      WARPLOOM_TRY(verdict, problem_.recorded ? problem_.recorded(entry.schedule, request)
+                                              : judge.judge(request));
     } else {
       verdict = {.error_found = list.error()};
     }
@@ -318,34 +381,35 @@ class Explorer {
     if (!verdict.accepted) {
       ++refused_by_code_[std::string(code_text(verdict.error_found.code))];
       if (refused_++ == 0)
-        first_refusal_ =
-            fmt::format("; the first: {}: {} {}", entry.schedule.text(), verdict.error_found.message, verdict.error_found.found);
+        first_refusal_ = fmt::format("; the first: {}: {} {}", entry.schedule.text(),
+                                     verdict.error_found.message, verdict.error_found.found);
     }
     return record(entry);
   }
 
   Status record(const Entry& entry) {
     const verify::Verdict& v = entry.verdict;
-    return archive_->record({.problem = run_.problem,
-                             .schedule = entry.schedule.text(),
-                             .fields = kernels::to_json(entry.schedule),
-                             .family = entry.schedule.family,
-                             .parents = entry.parents,
-                             .stage = !v.accepted      ? archive::Stage::refused
-                                      : entry.promoted ? archive::Stage::promoted
-                                                       : archive::Stage::screened,
-                             .error_code = v.accepted ? "" : std::string(code_text(v.error_found.code)),
-                             .median_us = v.median_us,
-                             .low_us = v.low_us,
-                             .high_us = v.high_us,
-                             .reference_us = v.reference_us > 0 ? v.reference_us : run_.reference_us,
-                             .error = v.error,
-                             .max_error = v.max_error,
-                             .seed = v.evidence.empty() ? problem_.setup.seed : v.evidence.front().seed,
-                             .source_hash = hash_of(entry.list),
-                             .environment = environment(entry.compiler),
-                             .verdict = verify::to_json(v),
-                             .screened_us = entry.screened_us});
+    return archive_->record(
+        {.problem = run_.problem,
+         .schedule = entry.schedule.text(),
+         .fields = kernels::to_json(entry.schedule),
+         .family = entry.schedule.family,
+         .parents = entry.parents,
+         .stage = !v.accepted      ? archive::Stage::refused
+                  : entry.promoted ? archive::Stage::promoted
+                                   : archive::Stage::screened,
+         .error_code = v.accepted ? "" : std::string(code_text(v.error_found.code)),
+         .median_us = v.median_us,
+         .low_us = v.low_us,
+         .high_us = v.high_us,
+         .reference_us = v.reference_us > 0 ? v.reference_us : run_.reference_us,
+         .error = v.error,
+         .max_error = v.max_error,
+         .seed = v.evidence.empty() ? problem_.setup.seed : v.evidence.front().seed,
+         .source_hash = hash_of(entry.list),
+         .environment = environment(entry.compiler),
+         .verdict = verify::to_json(v),
+         .screened_us = entry.screened_us});
   }
 
   static std::string hash_of(const LaunchList& list) {
@@ -353,6 +417,7 @@ class Explorer {
     for (const auto& kernel : list.kernels) sources += kernel.source;
     return hash_hex(sources);
   }
+
   std::string environment(const std::string& compiler) const {
     std::vector<std::string> parts = {ready_.environment, compiler, stamp_};
     std::erase(parts, "");
@@ -361,10 +426,12 @@ class Explorer {
 
   void report() const {
     if (!options_.on_progress) return;
-    options_.on_progress({now(), options_.budget_seconds, run_.candidates, refused_, best_us_, run_.reference_us, run_.best});
+    options_.on_progress({now(), options_.budget_seconds, run_.candidates, refused_, best_us_,
+                          run_.reference_us, run_.best});
   }
 
-  // The fastest few, measured again beside the reference; then the best of them judged whole in a fresh process.
+  // The fastest few, measured again beside the reference; then the best of them judged whole in a
+  // fresh process.
   Status final_rounds() {
     compile_.reset();
     for (auto& [text, entry] : answered_)  // that other flags than before did not lead to
@@ -372,7 +439,8 @@ class Explorer {
     sort_entries();
     const double last_round = 1.2 * start_seconds_ + 2 * judge_seconds_;
     const std::size_t finalists = std::min(entries_.size(), kFinalists);
-    for (std::size_t i = 0; finalists > 1 && i < finalists && left() > last_round + judge_seconds_; ++i) {
+    for (std::size_t i = 0; finalists > 1 && i < finalists && left() > last_round + judge_seconds_;
+         ++i) {
       if (interrupted()) return ok();
       verify::Request request = quick_request();
       request.beside_reference = true;
@@ -381,16 +449,19 @@ class Explorer {
       request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
       WARPLOOM_CHECK(settle(entries_[i], built(entries_[i]), *evaluator_, request));
     }
-    // Refused ones go; those measured again come first, since a quick figure does not compare with theirs.
+    // Refused ones go; those measured again come first, since a quick figure does not compare with
+    // theirs.
     std::erase_if(entries_, [](const Entry& e) { return !e.verdict.accepted; });
-    std::ranges::stable_sort(entries_, {},
-                             [](const Entry& e) { return std::pair(e.verdict.reference_us <= 0, e.verdict.median_us); });
+    std::ranges::stable_sort(entries_, {}, [](const Entry& e) {
+      return std::pair(e.verdict.reference_us <= 0, e.verdict.median_us);
+    });
     if (entries_.empty() || interrupted()) return ok();
     evaluator_.reset();  // its memory is wanted
     verify::Setup fresh = problem_.setup;
     fresh.seed = options_.seed ^ kFreshSeed;
     fresh.time_reference = false;
-    WARPLOOM_TRY(verify::Evaluator judge, verify::Evaluator::start(fresh, {.interrupted = options_.interrupted}));
+    WARPLOOM_TRY(verify::Evaluator judge,
+                 verify::Evaluator::start(fresh, {.interrupted = options_.interrupted}));
     for (Entry& entry : entries_) {
       if (interrupted()) return ok();
       const double limit_ms = std::max(10'000.0, quick_request().candidate_limit_ms);
@@ -416,22 +487,29 @@ class Explorer {
   void finish(const char* status) {
     run_.status = status;
     run_.seconds = now();
-    if (archive_ && run_id_ > 0) (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
+    if (archive_ && run_id_ > 0)
+      (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
   }
 
   // The promoted entry, or after an interrupt the fastest that this search judged.
   const Entry* winner() const {
     const Entry* best = nullptr;
-    const auto key = [](const Entry& entry) { return std::pair(!entry.promoted, entry.verdict.median_us); };
+    const auto key = [](const Entry& entry) {
+      return std::pair(!entry.promoted, entry.verdict.median_us);
+    };
     for (const Entry& entry : entries_)
-      if (entry.verdict.accepted && entry.here && (entry.promoted || interrupted()) && (!best || key(entry) < key(*best)))
+      if (entry.verdict.accepted && entry.here && (entry.promoted || interrupted()) &&
+          (!best || key(entry) < key(*best)))
         best = &entry;
     return best;
   }
 
   std::string summary() const {
-    const auto counted = [](const auto& code) { return fmt::format("{} {}", code.second, code.first); };
-    return refused_by_code_.empty() ? "none was judged" : listed(refused_by_code_, counted) + first_refusal_;
+    const auto counted = [](const auto& code) {
+      return fmt::format("{} {}", code.second, code.first);
+    };
+    return refused_by_code_.empty() ? "none was judged"
+                                    : listed(refused_by_code_, counted) + first_refusal_;
   }
 
   Result<Outcome> conclude() {
@@ -439,11 +517,13 @@ class Explorer {
     const Entry* best = winner();
     finish(interrupted() ? "interrupted" : best ? "done" : "failed");
     if (!best && interrupted())
-      return fail({ErrorCode::kInterrupted, "interrupted before a correct candidate was found", problem_.setup.graph.name, "",
-                   summary(), "run again to go on where it stopped"});
+      return fail({ErrorCode::kInterrupted, "interrupted before a correct candidate was found",
+                   problem_.setup.graph.name, "", summary(),
+                   "run again to go on where it stopped"});
     if (!best)
-      return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate", problem_.setup.graph.name,
-                   "a candidate that is right", summary(), "give it more time with --budget"});
+      return fail({ErrorCode::kNoCorrectCandidate, "the search ended without a correct candidate",
+                   problem_.setup.graph.name, "a candidate that is right", summary(),
+                   "give it more time with --budget"});
     Outcome out{.problem = problem_.setup.graph.name,
                 .target = problem_.catalogue.capabilities.arch,
                 .device = ready_.device,
@@ -474,14 +554,16 @@ class Explorer {
   std::int64_t run_id_ = 0;
   const std::string stamp_ = build_stamp();
   std::string first_refusal_;
-  std::vector<Entry> entries_;             // the fastest accepted ones
-  std::map<std::string, Entry> answered_;  // by their schedules' texts: what the search recorded before it was stopped
+  std::vector<Entry> entries_;  // the fastest accepted ones
+  std::map<std::string, Entry>
+      answered_;  // by their schedules' texts: what the search recorded before it was stopped
   std::map<std::string, int> refused_by_code_;
   bool recalled_ = false;
   int refused_ = 0, judge_calls_ = 0;
   double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0;
 };
 }  // namespace
+
 verify::Request whole_request(const LaunchList& list, double seconds, double limit_ms) {
   return {.list = list,
           .whole = true,
@@ -492,11 +574,14 @@ verify::Request whole_request(const LaunchList& list, double seconds, double lim
 }
 
 bool is_fatal(ErrorCode code) {
-  constexpr std::array kFatal = {ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
-                                 ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
-                                 ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
+  constexpr std::array kFatal = {
+      ErrorCode::kNoCompiler,     ErrorCode::kNoDriver,      ErrorCode::kNoGpu,
+      ErrorCode::kNoNvrtc,        ErrorCode::kGpuTooOld,     ErrorCode::kDiskFull,
+      ErrorCode::kFileUnwritable, ErrorCode::kEvaluatorLost, ErrorCode::kInterrupted};
   return contains(kFatal, code);
 }
 
-Result<Outcome> explore(const Problem& problem, const Options& options) { return Explorer(problem, options).run(); }
+Result<Outcome> explore(const Problem& problem, const Options& options) {
+  return Explorer(problem, options).run();
+}
 }  // namespace warploom::search

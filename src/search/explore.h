@@ -1,16 +1,20 @@
-// The search itself, for any catalogue of schedules. optimize() calls it with the families of kernels/, tests with their own.
+// The search itself, for any catalogue of schedules. optimize() calls it with the families of
+// kernels/, tests with their own.
 #pragma once
 #include <set>
 #include "base/random.h"
 #include "search/optimize.h"
+
 namespace warploom::search {
-// The schedules a search may try for one region on one target, and how to build one, and how long it may take.
+// The schedules a search may try for one region on one target, and how to build one, and how long
+// it may take.
 struct Catalogue {
   kernels::Region region;
   target::Capabilities capabilities;
   std::vector<kernels::FamilyPtr> families;
   std::function<Result<LaunchList>(const kernels::Schedule&)> build;
-  std::function<Result<double>(const kernels::Schedule&)> predict = {};  // microseconds, or 0; none where nothing is known
+  std::function<Result<double>(const kernels::Schedule&)> predict =
+      {};  // microseconds, or 0; none where nothing is known
 };
 
 // All that the families of kernels/ have for a region.
@@ -20,11 +24,13 @@ Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities
 //
 //   enumerate   every legal schedule, families in turn, best guess first
 //   random      the same in random order
-//   beam        the best of each family by guess, and some at random; then single-field changes of the best few so far, with a
+//   beam        the best of each family by guess, and some at random; then single-field changes of
+//   the best few so far, with a
 //               random one now and then, until nothing new is left
 //
-// Where the target has a cost model, nobody guesses: beam starts from what the model finds best when it climbs from random schedules,
-// and takes the changes that it expects most of first. Predictions only order: what is timed decides.
+// Where the target has a cost model, nobody guesses: beam starts from what the model finds best
+// when it climbs from random schedules, and takes the changes that it expects most of first.
+// Predictions only order: what is timed decides.
 class Proposer {
  public:
   Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed);
@@ -32,19 +38,25 @@ class Proposer {
   std::optional<kernels::Schedule> next();
   // Puts a schedule first, if it is new.
   void suggest(const kernels::Schedule& schedule);
+
   // Never to be proposed: the archive knows it already.
   void skip(const kernels::Schedule& schedule) { proposed_.insert(schedule.text()); }
+
   // What a schedule's time turned out to be, the ground of later proposals.
   void learn(const kernels::Schedule& schedule, double us) {
     remember(schedule, true);
     best_.emplace(us, schedule);
     if (best_.size() > 100) best_.erase(std::prev(best_.end()));  // only the first few matter
   }
-  // That it was refused: a prediction knows nothing of registers that spill, and all that it likes best may be alike in that. What shares
-  // with refused ones what right ones lack comes later.
+
+  // That it was refused: a prediction knows nothing of registers that spill, and all that it likes
+  // best may be alike in that. What shares with refused ones what right ones lack comes later.
   void refuse(const kernels::Schedule& schedule) { remember(schedule, false); }
+
   // The schedules that `schedule` was made from.
-  const std::vector<std::string>& parents_of(const std::string& schedule) { return parents_[schedule]; }
+  const std::vector<std::string>& parents_of(const std::string& schedule) {
+    return parents_[schedule];
+  }
 
  private:
   bool offer(const kernels::Schedule& schedule, const std::string& parent);
@@ -74,34 +86,41 @@ struct Problem {
   Catalogue catalogue;
   verify::Setup setup;
   double roofline_us = 0;
-  // In the evaluator's place, where verdicts were recorded before: then the seed and they alone decide what is tried, and no clock ends
-  // the search, but `max_candidates`. For tests: no command sets it.
-  std::function<Result<verify::Verdict>(const kernels::Schedule&, const verify::Request&)> recorded = {};
+  // In the evaluator's place, where verdicts were recorded before: then the seed and they alone
+  // decide what is tried, and no clock ends the search, but `max_candidates`. For tests: no command
+  // sets it.
+  std::function<Result<verify::Verdict>(const kernels::Schedule&, const verify::Request&)>
+      recorded = {};
 };
 
-// Which vendor kernel computes the same as a graph: nothing where the graph is neither a packed matmul with a bias and an activation
-// that the libraries know, nor a plain softmax over rows.
+// Which vendor kernel computes the same as a graph: nothing where the graph is neither a packed
+// matmul with a bias and an activation that the libraries know, nor a plain softmax over rows.
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track);
 
-inline constexpr std::uint64_t kFreshSeed = 0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
+inline constexpr std::uint64_t kFreshSeed =
+    0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
 
-// What asks for a judgement of the whole in about so many seconds, of which no launch may take more than its limit.
+// What asks for a judgement of the whole in about so many seconds, of which no launch may take more
+// than its limit.
 verify::Request whole_request(const LaunchList& list, double seconds, double limit_ms);
 
 // A problem but for how to search it, which takes time for a whole network, and its reference.
-Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities, std::uint64_t seed);
+Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities,
+                   std::uint64_t seed);
 
 // An error that no other candidate would escape.
 bool is_fatal(ErrorCode code);
 
-// Where a search of at least this budget has come to its end, by this program on this machine with the same seed, the archive gives the
-// answer: a kernel of the same text was judged whole there, by the same compiler and driver. Searches that a strategy or a number of
-// candidates limits always search, and so do those that are told to go onward.
+// Where a search of at least this budget has come to its end, by this program on this machine with
+// the same seed, the archive gives the answer: a kernel of the same text was judged whole there, by
+// the same compiler and driver. Searches that a strategy or a number of candidates limits always
+// search, and so do those that are told to go onward.
 //
 // The outcome lacks what optimize() works out of it: speedup, part of the roofline, seconds.
 Result<Outcome> explore(const Problem& problem, const Options& options);
 
-// A plan of several regions judged whole, in a fresh process, in about so many seconds: the verdict that accepts it, or kPlanWrong.
-Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list, double seconds,
-                                   const std::atomic<bool>* interrupted = nullptr);
+// A plan of several regions judged whole, in a fresh process, in about so many seconds: the verdict
+// that accepts it, or kPlanWrong.
+Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list,
+                                   double seconds, const std::atomic<bool>* interrupted = nullptr);
 }  // namespace warploom::search

@@ -2,10 +2,11 @@
 #include "graph/parallel.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
+
 namespace warploom::search {
 namespace {
-// The capabilities to plan for on the GPU that is here. A newer architecture than any that is known is planned for as the newest
-// whose instructions it still has, and compiled under its own name.
+// The capabilities to plan for on the GPU that is here. A newer architecture than any that is known
+// is planned for as the newest whose instructions it still has, and compiled under its own name.
 Result<target::Capabilities> gpu_here() {
   WARPLOOM_TRY(const runtime::Driver* cuda, runtime::Driver::get());
   WARPLOOM_TRY(const std::string arch, cuda->arch());
@@ -15,6 +16,7 @@ Result<target::Capabilities> gpu_here() {
   return found;
 }
 }  // namespace
+
 Result<target::Capabilities> resolve_target(const std::string& name) {
   if (name != "auto") return target::capabilities_of(name);
   if (auto here = gpu_here()) return here;
@@ -27,22 +29,29 @@ Track default_track(const graph::Graph& graph) {
   std::set<Dtype> types;
   for (const auto id : graph.inputs)
     if (is_float(graph.tensor(id).dtype)) types.insert(graph.tensor(id).dtype);
-  if (types.empty() || std::ranges::any_of(types, [](Dtype dtype) { return bits_of(dtype) >= 32; })) return Track::fp32;
-  return types.contains(Dtype::bf16) ? Track::bf16 : types.contains(Dtype::f16) ? Track::fp16 : Track::fp8;
+  if (types.empty() || std::ranges::any_of(types, [](Dtype dtype) { return bits_of(dtype) >= 32; }))
+    return Track::fp32;
+  return types.contains(Dtype::bf16)  ? Track::bf16
+         : types.contains(Dtype::f16) ? Track::fp16
+                                      : Track::fp8;
 }
 
 Result<graph::Graph> planned(graph::Graph given, const target::Capabilities& capabilities) {
   WARPLOOM_TRY(graph::Graph graph, graph::decompose(std::move(given)));
-  if (capabilities.gpu) { WARPLOOM_TRY(graph, graph::align_rows(std::move(graph))); }
+  if (capabilities.gpu) {
+    WARPLOOM_TRY(graph, graph::align_rows(std::move(graph)));
+  }
   // On a GPU blocks look back at each other instead, along lines whose elements 32 bits count.
   const auto is_long = [](const graph::Tensor& tensor) {
-    return std::ranges::any_of(tensor.shape, [](std::int64_t size) { return size > kernels::kLongestAxis; });
+    return std::ranges::any_of(tensor.shape,
+                               [](std::int64_t size) { return size > kernels::kLongestAxis; });
   };
   if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
   return graph::spread_scans(std::move(graph), capabilities.processors);
 }
 
-Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities) {
+Result<Partition> regions_of(const graph::Graph& graph, Track track,
+                             const target::Capabilities& capabilities) {
   return partition(graph, [&](const graph::Graph& region) -> std::optional<int> {
     std::optional<int> best;
     for (const auto& family : kernels::families_for({region, track}, capabilities))
@@ -51,16 +60,19 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track, const targe
   });
 }
 
-Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities, std::uint64_t seed) {
+Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities,
+                   std::uint64_t seed) {
   const kernels::Work work = kernels::work_of(region);
-  return {.setup = {.graph = region.graph,
-                    .track = region.track,
-                    .engine = capabilities.gpu ? Engine::cuda : Engine::cpu,
-                    .floor_us = verify::floor_us(capabilities, region.track, work.flops, work.bytes),
-                    .flops = work.flops > 0 ? work.flops : work.bytes,
-                    .seed = seed},
-          .roofline_us = verify::roofline_us(capabilities, region.track, work.flops, work.bytes)};
+  return {
+      .setup = {.graph = region.graph,
+                .track = region.track,
+                .engine = capabilities.gpu ? Engine::cuda : Engine::cpu,
+                .floor_us = verify::floor_us(capabilities, region.track, work.flops, work.bytes),
+                .flops = work.flops > 0 ? work.flops : work.bytes,
+                .seed = seed},
+      .roofline_us = verify::roofline_us(capabilities, region.track, work.flops, work.bytes)};
 }
+
 namespace {
 class Planner {
  public:
@@ -97,21 +109,25 @@ class Planner {
  private:
   using Clock = std::chrono::steady_clock;
   using Verdict = verify::Verdict;
+
   struct Task {
     Problem problem;
     int times = 0;  // how often the region occurs
     Outcome outcome;
+
     double weight() const { return times * problem.roofline_us + 1e-3; }
   };
 
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-  // Every different region in turn, the lightest first: what those do not use of their shares is left for the others.
+  // Every different region in turn, the lightest first: what those do not use of their shares is
+  // left for the others.
   Status search(double kept_back) {
     std::vector<Task*> order;
     for (Task& task : tasks_) order.push_back(&task);
     std::ranges::stable_sort(order, {}, [](const Task* task) { return task->weight(); });
-    // Half in equal parts, half by the time that each takes at best: a region's among those from number `first` on.
+    // Half in equal parts, half by the time that each takes at best: a region's among those from
+    // number `first` on.
     const auto share_of = [&](std::size_t i, std::size_t first) {
       double weights = 0;
       for (std::size_t j = first; j < order.size(); ++j) weights += order[j]->weight();
@@ -121,7 +137,8 @@ class Planner {
       const double share = share_of(i, i);
       Options options = options_;
       options.asked_seconds = share_of(i, 0) * options_.budget_seconds;
-      options.budget_seconds = std::max(share * (options_.budget_seconds - kept_back - now()), 0.02 * options_.budget_seconds);
+      options.budget_seconds = std::max(share * (options_.budget_seconds - kept_back - now()),
+                                        0.02 * options_.budget_seconds);
       options.patience_seconds = std::max(10.0, options_.budget_seconds);
       const std::string& name = order[i]->problem.setup.graph.name;
       options.on_progress = [&, before = now()](Progress progress) {
@@ -134,7 +151,8 @@ class Planner {
       };
       auto found = explore(order[i]->problem, options);
       if (!found && order.size() > 1)
-        found.error().place = fmt::format("region {} of {}, {}", i + 1, order.size(), found.error().place);
+        found.error().place =
+            fmt::format("region {} of {}, {}", i + 1, order.size(), found.error().place);
       WARPLOOM_TRY(order[i]->outcome, std::move(found));
     }
     return ok();
@@ -152,7 +170,8 @@ class Planner {
     for (const auto& [problem, times, one] : tasks_) {
       out.regions.push_back(one);
       out.regions.back().times = times;
-      for (const auto us : {&Verdict::median_us, &Verdict::low_us, &Verdict::high_us, &Verdict::reference_us})
+      for (const auto us :
+           {&Verdict::median_us, &Verdict::low_us, &Verdict::high_us, &Verdict::reference_us})
         out.verdict.*us += times * one.verdict.*us;
       for (const auto error : {&Verdict::error, &Verdict::max_error, &Verdict::reference_error})
         out.verdict.*error = std::max(out.verdict.*error, one.verdict.*error);
@@ -175,18 +194,21 @@ class Planner {
   // The plan as a whole, in a fresh process, on inputs that no region was judged on.
   Status judge(Outcome& out) {
     // Kernels that were renamed are compiled again: all at once, into the cache.
-    graph::parallel_for(static_cast<std::int64_t>(out.list.kernels.size()), options_.jobs, [&](std::int64_t i) {
-      LaunchList one{.engine = out.list.engine, .arch = out.list.arch};
-      one.kernels = {out.list.kernels[i]};
-      (void)runtime::compile(one);
-    });
+    graph::parallel_for(static_cast<std::int64_t>(out.list.kernels.size()), options_.jobs,
+                        [&](std::int64_t i) {
+                          LaunchList one{.engine = out.list.engine, .arch = out.list.arch};
+                          one.kernels = {out.list.kernels[i]};
+                          (void)runtime::compile(one);
+                        });
     verify::Setup setup = whole_.setup;
     setup.reference.reset();
     setup.seed ^= kFreshSeed;
-    const auto verdict = judge_plan(setup, out.list, std::max(0.5, options_.budget_seconds - now()), options_.interrupted);
+    const auto verdict = judge_plan(setup, out.list, std::max(0.5, options_.budget_seconds - now()),
+                                    options_.interrupted);
     out.interrupted = !verdict && verdict.error().code == ErrorCode::kInterrupted;
     if (out.interrupted) return ok();
-    const double reference_us = out.verdict.reference_us, reference_error = out.verdict.reference_error;
+    const double reference_us = out.verdict.reference_us,
+                 reference_error = out.verdict.reference_error;
     WARPLOOM_TRY(out.verdict, verdict);
     out.verdict.reference_us = reference_us, out.verdict.reference_error = reference_error;
     return ok();
@@ -200,26 +222,33 @@ class Planner {
   std::map<std::string, std::size_t> task_of_;  // by the region's identity
 };
 }  // namespace
-Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list, double seconds,
-                                   const std::atomic<bool>* interrupted) {
+
+Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list,
+                                   double seconds, const std::atomic<bool>* interrupted) {
   WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(setup, {.interrupted = interrupted}));
   WARPLOOM_TRY(verify::Verdict verdict, evaluator.judge(whole_request(list, seconds, 60'000)));
   const Error& why = verdict.error_found;
   if (verdict.accepted) return verdict;
   if (is_fatal(why.code)) return fail(why);
-  return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not", setup.graph.name, why.expected,
-               fmt::format("{}: {} {}", code_text(why.code), why.message, why.found), "take track tolerance, or report it"});
+  return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not",
+               setup.graph.name, why.expected,
+               fmt::format("{}: {} {}", code_text(why.code), why.message, why.found),
+               "take track tolerance, or report it"});
 }
 
-Result<Outcome> optimize(const graph::Graph& graph, const Options& options) { return Planner(options).run(graph); }
+Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
+  return Planner(options).run(graph);
+}
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, speedup, roofline_fraction, candidates, refused,
-                                   seconds, seed, interrupted, recalled)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, speedup,
+                                   roofline_fraction, candidates, refused, seconds, seed,
+                                   interrupted, recalled)
 
 std::string Outcome::schedule_text() const {
   if (regions.size() <= 1) return schedule.text();
   const auto line = [](const Outcome& region) {
-    return region.problem + (region.times > 1 ? fmt::format(" x{}: ", region.times) : ": ") + region.schedule.text();
+    return region.problem + (region.times > 1 ? fmt::format(" x{}: ", region.times) : ": ") +
+           region.schedule.text();
   };
   return listed(regions, line, "\n");
 }

@@ -1,14 +1,17 @@
 // optimize: from a graph to the fastest kernels that are proven right, within a budget.
 //
-// The graph is decomposed and partitioned into regions (partition.h). Each different one is a problem of its own with a share of the budget: the
-// candidates of every family that covers it are enumerated or sampled, compiled in parallel in child processes, judged and timed one at
-// a time in the evaluator process, and recorded in the archive as soon as they are known. A run that was interrupted or killed goes on
-// where it stopped when it is started again with the same problem, target and track; other models with equal regions find them there.
-// The best of each region make the plan, which is then judged as a whole against the whole graph.
+// The graph is decomposed and partitioned into regions (partition.h). Each different one is a
+// problem of its own with a share of the budget: the candidates of every family that covers it are
+// enumerated or sampled, compiled in parallel in child processes, judged and timed one at a time in
+// the evaluator process, and recorded in the archive as soon as they are known. A run that was
+// interrupted or killed goes on where it stopped when it is started again with the same problem,
+// target and track; other models with equal regions find them there. The best of each region make
+// the plan, which is then judged as a whole against the whole graph.
 #pragma once
 #include "kernels/family.h"
 #include "search/partition.h"
 #include "verify/evaluator.h"
+
 namespace warploom::search {
 // automatic: enumerate small spaces, else beam
 enum class Strategy : std::uint8_t { automatic, enumerate, random, beam };
@@ -28,15 +31,16 @@ struct Options {
   std::string target = "auto";  // "auto": the GPU when there is one, else "cpu"
   Track track = Track::fp32;
   double budget_seconds = 60;
-  double asked_seconds = 0;     // a region's share of its network's budget, whatever others left; 0: the budget
+  double asked_seconds =
+      0;  // a region's share of its network's budget, whatever others left; 0: the budget
   double patience_seconds = 0;  // how much longer a search may take that has found nothing right
   int max_candidates = 0;       // of a region; 0: no limit but the budget
   std::uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
-  int jobs = 0;                                    // compilations at once; 0: one a core
-  std::string archive;                             // empty: cache_folder()/archive.sqlite
-  bool resume = true;                              // use what the archive knows of this problem
-  bool onward = false;                             // search on even where it knows the answer: see explore()
+  int jobs = 0;         // compilations at once; 0: one a core
+  std::string archive;  // empty: cache_folder()/archive.sqlite
+  bool resume = true;   // use what the archive knows of this problem
+  bool onward = false;  // search on even where it knows the answer: see explore()
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler
   std::function<void(const Progress&)> on_progress = {};
 };
@@ -46,32 +50,40 @@ struct Outcome {
   std::string target;   // "sm_90a", "x86-64-v4"
   std::string device;   // "NVIDIA H200", the CPU's model name
   Track track = Track::fp32;
-  std::string reference;    // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"; of several regions the sum, where each has one
-  verify::Verdict verdict;  // on the best; of several regions the sums of times and the worst errors, until they are judged whole
+  std::string reference;    // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"; of several regions the sum,
+                            // where each has one
+  verify::Verdict verdict;  // on the best; of several regions the sums of times and the worst
+                            // errors, until they are judged whole
   double speedup = 0;       // reference over best
   double roofline_fraction = 0;     // floor over best, datasheet rates
   int candidates = 0, refused = 0;  // judged; of these refused, which the archive says more of
   double seconds = 0;
   std::uint64_t seed = 0;
   bool interrupted = false;
-  bool recalled = false;         // from the archive alone; of several regions all
-  kernels::Schedule schedule;    // of the only region
-  std::string key;               // of its problem in the archive
-  std::vector<Outcome> regions;  // the different ones, each for itself, in the order of their first kernels
-  int times = 1;                 // of a region: how often it occurs
+  bool recalled = false;       // from the archive alone; of several regions all
+  kernels::Schedule schedule;  // of the only region
+  std::string key;             // of its problem in the archive
+  std::vector<Outcome>
+      regions;    // the different ones, each for itself, in the order of their first kernels
+  int times = 1;  // of a region: how often it occurs
   LaunchList list;
   std::string schedule_text() const;  // a line a region
 };
-nlohmann::json to_json(const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`
 
-// Fails with kNoSchedule, with kNoCorrectCandidate (the refusals' summary in `found`), with kPlanWrong where every region is right and the
-// whole is not, with what the machine lacks, or with kInterrupted when a region had nothing before the interrupt.
+nlohmann::json to_json(
+    const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`
+
+// Fails with kNoSchedule, with kNoCorrectCandidate (the refusals' summary in `found`), with
+// kPlanWrong where every region is right and the whole is not, with what the machine lacks, or with
+// kInterrupted when a region had nothing before the interrupt.
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
 
-// The graph as it is cut into regions: in primitives, as many of them as keep the target busy. What it computes is judged by what was given.
+// The graph as it is cut into regions: in primitives, as many of them as keep the target busy. What
+// it computes is judged by what was given.
 Result<graph::Graph> planned(graph::Graph graph, const target::Capabilities& capabilities);
 // The regions that optimize() searches, of such a graph.
-Result<Partition> regions_of(const graph::Graph& graph, Track track, const target::Capabilities& capabilities);
+Result<Partition> regions_of(const graph::Graph& graph, Track track,
+                             const target::Capabilities& capabilities);
 
 // What to plan for on a target by name; "auto": the GPU when there is one, else the CPU.
 Result<target::Capabilities> resolve_target(const std::string& name);

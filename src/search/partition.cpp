@@ -1,24 +1,30 @@
 #include "search/partition.h"
 #include <regex>
 #include "kernels/family.h"
+
 namespace warploom::search {
 namespace {
 using graph::Graph, graph::Node, graph::OpClass, graph::TensorId;
 
-constexpr std::int64_t kMostKept = 1 << 16;              // elements of a constant that stays one if it is no floating-point data
-constexpr std::size_t kMostNodes = 64, kMostReads = 32;  // of a region of several: families are not asked about larger ones
+constexpr std::int64_t kMostKept =
+    1 << 16;  // elements of a constant that stays one if it is no floating-point data
+constexpr std::size_t kMostNodes = 64,
+                      kMostReads =
+                          32;  // of a region of several: families are not asked about larger ones
 
 // 0, 1, 2 ..: of such a table kernels load nothing, however long it is.
 bool are_places(const graph::Tensor& tensor) {
   for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-    if (load_as_double(tensor.dtype, tensor.constant->data(), static_cast<std::size_t>(i)) != static_cast<double>(i))
+    if (load_as_double(tensor.dtype, tensor.constant->data(), static_cast<std::size_t>(i)) !=
+        static_cast<double>(i))
       return false;
   return true;
 }
 
 bool is_weight(const graph::Tensor& tensor) {
   const std::int64_t count = graph::element_count(tensor.shape);
-  return tensor.constant && (is_float(tensor.dtype) ? count > 1 : count > kMostKept && !are_places(tensor));
+  return tensor.constant &&
+         (is_float(tensor.dtype) ? count > 1 : count > kMostKept && !are_places(tensor));
 }
 
 // "MatMul+Add+Gelu", the first few of long chains.
@@ -57,16 +63,21 @@ class Partitioner {
     for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
     for (const auto& [root, nodes] : groups_) {
       Region region = region_of(root, nodes);
-      region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() && is_alias(region, stored(root), out.storage);
+      region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() &&
+                     is_alias(region, stored(root), out.storage);
       if (!region.alias && !place(region)) {
         const bool nothing = std::ranges::any_of(
-            region.graph.tensors, [](const graph::Tensor& tensor) { return graph::element_count(tensor.shape) == 0; });
-        return fail({ErrorCode::kNoSchedule, "no family of schedules covers a part of the graph on this target",
+            region.graph.tensors,
+            [](const graph::Tensor& tensor) { return graph::element_count(tensor.shape) == 0; });
+        return fail({ErrorCode::kNoSchedule,
+                     "no family of schedules covers a part of the graph on this target",
                      place_of(graph_.nodes[root]),
-                     nothing ? "tensors of 1 element or more" : "operators that families know, in types they compute",
+                     nothing ? "tensors of 1 element or more"
+                             : "operators that families know, in types they compute",
                      graph::to_text(region.graph),
-                     nothing ? "leave out what has no elements"
-                             : "take another target or track, or cast to a type of kernels before it"});
+                     nothing
+                         ? "leave out what has no elements"
+                         : "take another target or track, or cast to a type of kernels before it"});
       }
       out.regions.push_back(std::move(region));
     }
@@ -77,9 +88,12 @@ class Partitioner {
   using Nodes = std::set<int>;
 
   const Node& node(int n) const { return graph_.nodes[n]; }
+
   TensorId stored(int root) const { return node(root).outputs[0]; }
+
   bool all(const Nodes& nodes, std::initializer_list<OpClass> classes) const {
-    return std::ranges::all_of(nodes, [&](int n) { return contains(classes, graph::class_of(node(n).op)); });
+    return std::ranges::all_of(
+        nodes, [&](int n) { return contains(classes, graph::class_of(node(n).op)); });
   }
 
   // What a region reads from outside, in the order of its nodes.
@@ -88,11 +102,13 @@ class Partitioner {
     for (const int n : nodes)
       for (const TensorId id : node(n).inputs) {
         const auto maker = maker_.find(id);
-        const bool inside = id == graph::kAbsent || (maker != maker_.end() && nodes.contains(maker->second));
+        const bool inside =
+            id == graph::kAbsent || (maker != maker_.end() && nodes.contains(maker->second));
         if (!inside && !contains(out, id)) out.push_back(id);
       }
     return out;
   }
+
   bool is_free(int root, const Nodes& nodes) const {
     if (!all(nodes, {OpClass::view, OpClass::movement, OpClass::pointwise})) return false;
     std::int64_t bytes = 0;
@@ -131,7 +147,8 @@ class Partitioner {
     region.identity = graph::to_text(made);
     for (const graph::Tensor& tensor : made.tensors)
       if (tensor.constant)
-        region.identity.append(reinterpret_cast<const char*>(tensor.constant->data()), tensor.constant->size());
+        region.identity.append(reinterpret_cast<const char*>(tensor.constant->data()),
+                               tensor.constant->size());
     return region;
   }
 
@@ -141,7 +158,9 @@ class Partitioner {
     return known->second;
   }
 
-  int rank_of(int root, const Nodes& nodes) { return place(region_of(root, nodes)).value_or(std::numeric_limits<int>::max()); }
+  int rank_of(int root, const Nodes& nodes) {
+    return place(region_of(root, nodes)).value_or(std::numeric_limits<int>::max());
+  }
 
   // Whether a product in `nodes` reads what `root` stores, each element many times.
   bool is_multiplied(int root, const Nodes& nodes) {
@@ -150,8 +169,9 @@ class Partitioner {
     });
   }
 
-  // Whether a family no worse than those of the parts covers the regions `from` and `into` together. Arithmetic before a product is
-  // done once an element, unless a family for products does it.
+  // Whether a family no worse than those of the parts covers the regions `from` and `into`
+  // together. Arithmetic before a product is done once an element, unless a family for products
+  // does it.
   bool covered(const Nodes& from, int into) {
     Nodes both = groups_.at(into);
     for (const int root : from) both.insert(groups_.at(root).begin(), groups_.at(root).end());
@@ -159,10 +179,12 @@ class Partitioner {
     const auto some = [&](OpClass wanted) {
       return std::ranges::any_of(both, [&](int n) { return class_of(node(n).op) == wanted; });
     };
-    // Weights that lie backwards, those of transposed convolutions, are laid anew: few families take them as they are.
+    // Weights that lie backwards, those of transposed convolutions, are laid anew: few families
+    // take them as they are.
     const auto backwards = [&](int n) {
-      const auto steps =
-          node(n).op == graph::OpKind::Slice ? graph::constant_integers(graph_, node(n).inputs.back()) : std::nullopt;
+      const auto steps = node(n).op == graph::OpKind::Slice
+                             ? graph::constant_integers(graph_, node(n).inputs.back())
+                             : std::nullopt;
       return steps && node(n).inputs.size() > 4 && std::ranges::min(*steps) < 0;
     };
     if (some(OpClass::convolution) && std::ranges::any_of(both, backwards)) return false;
@@ -171,24 +193,32 @@ class Partitioner {
     for (const int root : from) {
       const Nodes& nodes = groups_.at(root);
       const bool moves = all(nodes, {OpClass::view, OpClass::movement});
-      best = std::min(best, rank_of(root, nodes) - (!moves && is_multiplied(root, groups_.at(into)) ? kLastRank - 1 : 0));
+      best =
+          std::min(best, rank_of(root, nodes) -
+                             (!moves && is_multiplied(root, groups_.at(into)) ? kLastRank - 1 : 0));
     }
-    // The phases that they leave are laid side by side by one for products, or by a program of their own.
+    // The phases that they leave are laid side by side by one for products, or by a program of
+    // their own.
     constexpr std::int64_t kFew = 8;
     const auto interleaves = [&](int n) {
-      return node(n).op == graph::OpKind::Transpose && graph_.tensor(stored(n)).shape.back() <= kFew;
+      return node(n).op == graph::OpKind::Transpose &&
+             graph_.tensor(stored(n)).shape.back() <= kFew;
     };
-    if (some(OpClass::convolution) && std::ranges::any_of(both, interleaves)) best = std::min(best, 0);
+    if (some(OpClass::convolution) && std::ranges::any_of(both, interleaves))
+      best = std::min(best, 0);
     const auto found = place(region_of(into, both));
     return found && *found <= best;
   }
 
   // Makes `from` part of each of `takers`, if all of them can be covered so.
   bool take(const Nodes& from, const Nodes& takers) {
-    if (takers.empty() || !std::ranges::all_of(takers, [&](int taker) { return covered(from, taker); })) return false;
+    if (takers.empty() ||
+        !std::ranges::all_of(takers, [&](int taker) { return covered(from, taker); }))
+      return false;
     for (const int root : from) {
       const Nodes nodes = std::move(groups_.extract(root).mapped());
-      for (const int n : nodes) holders_[n].erase(root), holders_[n].insert(takers.begin(), takers.end());
+      for (const int n : nodes)
+        holders_[n].erase(root), holders_[n].insert(takers.begin(), takers.end());
       for (const int taker : takers) groups_.at(taker).insert(nodes.begin(), nodes.end());
     }
     return true;
@@ -203,8 +233,8 @@ class Partitioner {
     return out;
   }
 
-  // Takes in what can be, regions of views alone or the others; whether anything was. A result that is stored anyway, as an
-  // output or for a reader that cannot compute it, is computed once.
+  // Takes in what can be, regions of views alone or the others; whether anything was. A result that
+  // is stored anyway, as an output or for a reader that cannot compute it, is computed once.
   bool pass(bool views) {
     bool changed = false;
     for (auto group = groups_.begin(); group != groups_.end();) {
@@ -222,15 +252,19 @@ class Partitioner {
       Nodes from;
       for (const TensorId id : reads(nodes)) {
         const auto maker = maker_.find(id);
-        if (maker != maker_.end() && !promised_.contains(id) && readers_of(maker->second).size() == 1) from.insert(maker->second);
+        if (maker != maker_.end() && !promised_.contains(id) &&
+            readers_of(maker->second).size() == 1)
+          from.insert(maker->second);
       }
       if (from.size() > 1 && take(from, {into})) return true;
     }
     return false;
   }
 
-  // Views of something stored are that; those that are outputs give their memory to what they view, where it has none of its own.
-  bool is_alias(const Region& region, TensorId id, std::map<std::string, std::string>& storage) const {
+  // Views of something stored are that; those that are outputs give their memory to what they view,
+  // where it has none of its own.
+  bool is_alias(const Region& region, TensorId id,
+                std::map<std::string, std::string>& storage) const {
     const std::string from = storage.at(region.tensors[region.graph.inputs[0]]);
     const TensorId source = *graph_.tensor_named(from);
     const std::string& name = graph_.tensor(id).name;
@@ -248,27 +282,36 @@ class Partitioner {
   std::map<int, Nodes> groups_;   // by the node whose result is stored
   std::map<int, Nodes> holders_;  // the groups that a node is in
   std::set<TensorId> promised_;
-  bool behind_products_ = true;  // whether products take in reductions, which are to be whole by then
+  bool behind_products_ =
+      true;  // whether products take in reductions, which are to be whole by then
   std::map<std::string, std::optional<int>> ranks_;
 };
 }  // namespace
+
 bool Partition::trivial(const Graph& whole) const {
-  return regions.size() == 1 && !regions[0].alias && whole.outputs.size() == 1 && std::ranges::none_of(whole.tensors, is_weight);
+  return regions.size() == 1 && !regions[0].alias && whole.outputs.size() == 1 &&
+         std::ranges::none_of(whole.tensors, is_weight);
 }
 
-Result<Partition> partition(const Graph& graph, const Rank& rank) { return Partitioner(graph, rank).run(); }
+Result<Partition> partition(const Graph& graph, const Rank& rank) {
+  return Partitioner(graph, rank).run();
+}
+
 namespace {
-// Workspaces that are not needed at the same time become one: each takes the first place that is free when it is first named. One that
-// is cleared keeps memory of its own: clearing a larger one costs time.
+// Workspaces that are not needed at the same time become one: each takes the first place that is
+// free when it is first named. One that is cleared keeps memory of its own: clearing a larger one
+// costs time.
 void share_workspaces(LaunchList& list) {
   std::map<std::string, std::size_t> last;  // kernel that needs each
   for (std::size_t i = 0; i < list.kernels.size(); ++i)
     for (const Argument& arg : list.kernels[i].args)
       last[arg.buffer] = std::max(last[arg.buffer], arg.zeroed ? list.kernels.size() : i);
+
   struct Place {
     BufferSpec spec;
     std::size_t busy_until;
   };
+
   std::vector<Place> places;
   std::map<std::string, std::size_t> place_of;
   for (std::size_t i = 0; i < list.kernels.size(); ++i)
@@ -277,20 +320,25 @@ void share_workspaces(LaunchList& list) {
       if (spec == list.workspaces.end() || last.at(arg.buffer) == list.kernels.size()) continue;
       const auto [known, fresh] = place_of.try_emplace(arg.buffer, 0);
       if (fresh) {
-        const auto free = std::ranges::find_if(places, [&](const Place& place) { return place.busy_until < i; });
+        const auto free =
+            std::ranges::find_if(places, [&](const Place& place) { return place.busy_until < i; });
         known->second = static_cast<std::size_t>(free - places.begin());
-        if (free == places.end()) places.push_back({{fmt::format("workspace/{}", places.size()), Dtype::u8, {0}}, 0});
+        if (free == places.end())
+          places.push_back({{fmt::format("workspace/{}", places.size()), Dtype::u8, {0}}, 0});
         Place& place = places[known->second];
         place.spec.shape = {std::max(place.spec.bytes(), spec->bytes())};
         place.busy_until = last.at(arg.buffer);
       }
       arg.buffer = places[known->second].spec.name;
     }
-  std::erase_if(list.workspaces, [&](const BufferSpec& spec) { return place_of.contains(spec.name); });
+  std::erase_if(list.workspaces,
+                [&](const BufferSpec& spec) { return place_of.contains(spec.name); });
   for (Place& place : places) list.workspaces.push_back(std::move(place.spec));
 }
 }  // namespace
-LaunchList join(const graph::Graph& whole, const Partition& partition, const std::vector<const LaunchList*>& lists) {
+
+LaunchList join(const graph::Graph& whole, const Partition& partition,
+                const std::vector<const LaunchList*>& lists) {
   LaunchList out;
   std::set<std::string> known;
   const auto add = [&](std::vector<BufferSpec>& to, BufferSpec spec) {
@@ -299,17 +347,22 @@ LaunchList join(const graph::Graph& whole, const Partition& partition, const std
   for (const auto id : whole.inputs) add(out.inputs, kernels::spec_of(whole.tensor(id)));
   for (const auto id : whole.outputs) add(out.outputs, kernels::spec_of(whole.tensor(id)));
   std::set<std::string> taken;
-  std::map<std::string, std::pair<std::string, std::string>> named;  // name and text of each kernel, by the text as it was
+  std::map<std::string, std::pair<std::string, std::string>>
+      named;  // name and text of each kernel, by the text as it was
   for (std::size_t i = 0; i < lists.size(); ++i) {
     if (!lists[i]) continue;
     const Region& region = partition.regions[i];
     std::map<std::string, std::string> buffers;
     for (std::size_t t = 0; t < region.tensors.size(); ++t) {
-      const std::string& memory = buffers[region.graph.tensors[t].name] = partition.storage.at(region.tensors[t]);
+      const std::string& memory = buffers[region.graph.tensors[t].name] =
+          partition.storage.at(region.tensors[t]);
       const auto id = *whole.tensor_named(memory);
-      const bool passed = contains(lists[i]->inputs, region.graph.tensors[t].name, &BufferSpec::name) ||
-                          static_cast<graph::TensorId>(t) == region.graph.outputs[0];
-      if (passed) add(whole.tensor(id).constant ? out.inputs : out.workspaces, kernels::spec_of(whole.tensor(id)));
+      const bool passed =
+          contains(lists[i]->inputs, region.graph.tensors[t].name, &BufferSpec::name) ||
+          static_cast<graph::TensorId>(t) == region.graph.outputs[0];
+      if (passed)
+        add(whole.tensor(id).constant ? out.inputs : out.workspaces,
+            kernels::spec_of(whole.tensor(id)));
     }
     for (BufferSpec spec : lists[i]->workspaces) {
       spec.name = buffers[spec.name] = fmt::format("region {}/{}", i, spec.name);
@@ -322,8 +375,10 @@ LaunchList join(const graph::Graph& whole, const Partition& partition, const std
       const auto [place, fresh] = named.try_emplace(kernel.source, kernel.name, kernel.source);
       if (fresh) {  // no other text's kernel has its name
         auto& [name, text] = place->second;
-        for (int n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", kernel.name, n);
-        if (name != kernel.name) text = std::regex_replace(text, std::regex("\\b" + kernel.name + "\\b"), name);
+        for (int n = 2; !taken.insert(name).second; ++n)
+          name = fmt::format("{}_{}", kernel.name, n);
+        if (name != kernel.name)
+          text = std::regex_replace(text, std::regex("\\b" + kernel.name + "\\b"), name);
       }
       std::tie(kernel.name, kernel.source) = place->second;
       for (Argument& arg : kernel.args) arg.buffer = buffers.at(arg.buffer);

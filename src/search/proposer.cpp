@@ -1,5 +1,6 @@
 #include "graph/parallel.h"
 #include "search/explore.h"
+
 namespace warploom::search {
 namespace {
 constexpr std::size_t kWalk = 100'000;  // spaces up to this size are walked whole
@@ -16,9 +17,10 @@ kernels::Schedule at(const kernels::Space& space, std::size_t index, Random* ran
   return schedule;
 }
 
-// Every legal schedule of a family, or as many as a bounded number of looks finds where the space is too large to go through,
-// best guess first; in random order on targets with a cost model.
-std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family, Random& random) {
+// Every legal schedule of a family, or as many as a bounded number of looks finds where the space
+// is too large to go through, best guess first; in random order on targets with a cost model.
+std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family,
+                                      Random& random) {
   const kernels::Space space = family.space();
   std::vector<std::pair<double, kernels::Schedule>> found;
   std::set<std::string> seen;
@@ -30,7 +32,8 @@ std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels:
     if (!family.legal(schedule)) continue;
     found.emplace_back(family.guess(schedule), std::move(schedule));
   }
-  if (catalogue.capabilities.gpu) random.shuffle(found);  // the cost model orders them, a few at a time
+  if (catalogue.capabilities.gpu)
+    random.shuffle(found);  // the cost model orders them, a few at a time
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<kernels::Schedule> out;
   for (auto& [guess, schedule] : found) out.push_back(std::move(schedule));
@@ -38,8 +41,10 @@ std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels:
 }
 
 // The legal schedules that differ from `schedule` in one field, in the order of fields and values.
-std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue, const kernels::Schedule& schedule) {
-  const auto family = std::ranges::find(catalogue.families, schedule.family, &kernels::Family::name);
+std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue,
+                                          const kernels::Schedule& schedule) {
+  const auto family =
+      std::ranges::find(catalogue.families, schedule.family, &kernels::Family::name);
   std::vector<kernels::Schedule> out;
   if (family == catalogue.families.end()) return out;
   for (const auto& field : (*family)->space().fields) {
@@ -54,19 +59,26 @@ std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue, const kern
   return out;
 }
 
-constexpr std::size_t kSmallSpace = 96;                     // automatic: spaces up to this size are enumerated
+constexpr std::size_t kSmallSpace = 96;  // automatic: spaces up to this size are enumerated
 constexpr std::size_t kFirstGuesses = 6, kFirstRandom = 2;  // beam, each family
 constexpr std::size_t kWidth = 5;                           // the best few that are changed
 constexpr std::size_t kChanges = 3;                         // of each, a round
-constexpr std::size_t kModelled = 64;                       // guesses, and random looks, that the model is asked about
-constexpr std::size_t kAhead = 24;                          // how far down the queue another is looked for than the first
-constexpr double kPlaces = 8;                      // of the queue, that a field's value is worth which was always refused
-constexpr std::size_t kClimbers = 8, kClimbs = 6;  // the best few whose neighbours it sees, and how often
+constexpr std::size_t kModelled = 64;  // guesses, and random looks, that the model is asked about
+constexpr std::size_t kAhead = 24;  // how far down the queue another is looked for than the first
+constexpr double kPlaces =
+    8;  // of the queue, that a field's value is worth which was always refused
+constexpr std::size_t kClimbers = 8,
+                      kClimbs = 6;  // the best few whose neighbours it sees, and how often
 }  // namespace
+
 Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities) {
   return {region, capabilities, kernels::families_for(region, capabilities),
-          [=](const kernels::Schedule& schedule) { return kernels::build(region, schedule, capabilities); },
-          [=](const kernels::Schedule& schedule) { return kernels::predicted_us(region, schedule, capabilities); }};
+          [=](const kernels::Schedule& schedule) {
+            return kernels::build(region, schedule, capabilities);
+          },
+          [=](const kernels::Schedule& schedule) {
+            return kernels::predicted_us(region, schedule, capabilities);
+          }};
 }
 
 Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed)
@@ -78,8 +90,10 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t 
     total += families.back().size();
     longest = std::max(longest, families.back().size());
   }
-  if (strategy_ == Strategy::automatic) strategy_ = total <= kSmallSpace ? Strategy::enumerate : Strategy::beam;
-  for (std::size_t rank = 0; rank < longest; ++rank)  // families in turn: their guesses need not compare
+  if (strategy_ == Strategy::automatic)
+    strategy_ = total <= kSmallSpace ? Strategy::enumerate : Strategy::beam;
+  for (std::size_t rank = 0; rank < longest;
+       ++rank)  // families in turn: their guesses need not compare
     for (const auto& family : families)
       if (rank < family.size()) order_.push_back(family[rank]);
   if (strategy_ == Strategy::random) random_.shuffle(order_);
@@ -89,9 +103,11 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t 
     for (std::size_t i = 0; i < std::min(kModelled, family.size()); ++i)
       starts.push_back(family[i]), starts.push_back(family[random_.below(family.size())]);
   climb(std::move(starts));
-  for (std::size_t i = 0; i < std::min(order_.size(), kFirstGuesses * families.size()); ++i) offer(order_[i], "");
+  for (std::size_t i = 0; i < std::min(order_.size(), kFirstGuesses * families.size()); ++i)
+    offer(order_[i], "");
   for (const auto& family : families)
-    for (std::size_t i = 0; i < kFirstRandom && !family.empty(); ++i) offer(family[random_.below(family.size())], "");
+    for (std::size_t i = 0; i < kFirstRandom && !family.empty(); ++i)
+      offer(family[random_.below(family.size())], "");
 }
 
 bool Proposer::offer(const kernels::Schedule& schedule, const std::string& parent) {
@@ -124,7 +140,8 @@ void Proposer::mutate() {
 }
 
 bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
-  if (!catalogue_->capabilities.gpu || !catalogue_->predict) return false;  // nothing is known of CPUs
+  if (!catalogue_->capabilities.gpu || !catalogue_->predict)
+    return false;  // nothing is known of CPUs
   std::vector<const kernels::Schedule*> fresh;
   for (const auto& schedule : schedules)
     if (predicted_.emplace(schedule.text(), HUGE_VAL).second) fresh.push_back(&schedule);
@@ -134,7 +151,9 @@ bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
     us[i] = predicted > 0 ? predicted : HUGE_VAL;
   });
   for (std::size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
-  std::ranges::stable_sort(schedules, [&](const auto& a, const auto& b) { return predicted_[a.text()] < predicted_[b.text()]; });
+  std::ranges::stable_sort(schedules, [&](const auto& a, const auto& b) {
+    return predicted_[a.text()] < predicted_[b.text()];
+  });
   return !schedules.empty() && predicted_[schedules[0].text()] < HUGE_VAL;
 }
 
@@ -150,12 +169,14 @@ void Proposer::climb(std::vector<kernels::Schedule> from) {
       if (!contains(from, schedule)) from.push_back(std::move(schedule));
     by_prediction(from);
   }
-  for (std::size_t i = 0; i < std::min<std::size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
+  for (std::size_t i = 0; i < std::min<std::size_t>(from.size(), 3 * kFirstGuesses); ++i)
+    offer(from[i], "");
 }
 
 void Proposer::remember(const kernels::Schedule& schedule, bool right) {
   for (const auto& [name, value] : schedule.fields) ++fates_[{schedule.family, name, value}][right];
 }
+
 // The parts refused of those that had the same values, added up.
 double Proposer::doubt(const kernels::Schedule& schedule) const {
   double sum = 0;
@@ -172,7 +193,9 @@ std::optional<kernels::Schedule> Proposer::next() {
   if (queue_.empty()) return std::nullopt;
   std::size_t best = 0;
   for (std::size_t i = 1; i < queue_.size() && i < kAhead; ++i)
-    if (kPlaces * (doubt(queue_[i]) - doubt(queue_[best])) < static_cast<double>(best) - static_cast<double>(i)) best = i;
+    if (kPlaces * (doubt(queue_[i]) - doubt(queue_[best])) <
+        static_cast<double>(best) - static_cast<double>(i))
+      best = i;
   kernels::Schedule out = std::move(queue_[best]);
   queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(best));
   return out;

@@ -1,13 +1,14 @@
 #include "kernels/gpu_matmul.h"
 #include "kernels/rows.h"
 #include "search/explore.h"
+
 namespace warploom::search {
 namespace {
 using runtime::Activation, runtime::BiasKind;
 using Kind = kernels::NestValue::Kind;
 
-// The activation f such that f(s + b) follows a sum s, found by trying them all at random points: two expressions that agree there
-// as closely as fp32 tells are the same function.
+// The activation f such that f(s + b) follows a sum s, found by trying them all at random points:
+// two expressions that agree there as closely as fp32 tells are the same function.
 std::optional<Activation> activation_of(const kernels::Contraction& c, bool bias) {
   for (const runtime::ActivationRow& row : runtime::activations()) {
     Random random(7, "epilogue");
@@ -16,10 +17,15 @@ std::optional<Activation> activation_of(const kernels::Contraction& c, bool bias
       const std::array<double, 2> at = {random.normal() * 2, bias ? random.normal() * 2 : 0};
       const auto known = [&](int v) -> std::optional<double> {
         const std::size_t id = kernels::at(v);
-        return id == c.sum ? std::optional(at[0]) : c.nest.values[id].kind == Kind::load ? std::optional(at[1]) : std::nullopt;
+        return id == c.sum                            ? std::optional(at[0])
+               : c.nest.values[id].kind == Kind::load ? std::optional(at[1])
+                                                      : std::nullopt;
       };
-      const auto applied = [](ValueOp op, std::vector<double> x) { return x.resize(3), apply(op, x[0], x[1], x[2]); };
-      const double found = kernels::made_of<double>(c.nest, c.nest.outputs[0].value, known, std::identity{}, applied),
+      const auto applied = [](ValueOp op, std::vector<double> x) {
+        return x.resize(3), apply(op, x[0], x[1], x[2]);
+      };
+      const double found = kernels::made_of<double>(c.nest, c.nest.outputs[0].value, known,
+                                                    std::identity{}, applied),
                    wanted = static_cast<double>(row.value(static_cast<float>(at[0] + at[1])));
       same = std::abs(found - wanted) <= 2e-6 * (1 + std::abs(wanted));
     }
@@ -30,7 +36,8 @@ std::optional<Activation> activation_of(const kernels::Contraction& c, bool bias
 
 using Axes = std::vector<std::size_t>;
 
-// Whether an access is of a whole tensor, packed, whose dimensions are these axes of its nest in this order.
+// Whether an access is of a whole tensor, packed, whose dimensions are these axes of its nest in
+// this order.
 bool packed(const kernels::Nest& nest, const kernels::Access& access, const Axes& axes) {
   std::int64_t expected = 1;
   for (std::size_t i = axes.size(); i-- > 0;) {
@@ -41,15 +48,19 @@ bool packed(const kernels::Nest& nest, const kernels::Access& access, const Axes
 }
 
 // Only inputs and outputs have buffers of their own at the vendor's.
-bool is_input(const graph::Graph& graph, graph::TensorId id) { return contains(graph.inputs, id); }
+bool is_input(const graph::Graph& graph, graph::TensorId id) {
+  return contains(graph.inputs, id);
+}
 
-std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, const kernels::Contraction& c, Track track) {
+std::optional<verify::Reference> matmul_reference(const graph::Graph& graph,
+                                                  const kernels::Contraction& c, Track track) {
   const auto epilogue = kernels::epilogue_of(c);
   const kernels::Nest& nest = c.nest;
   const kernels::Access &a = nest.loads[c.a], &b = nest.loads[c.b], &out = nest.outputs[0].place;
-  if (contains(nest.values, Kind::index, &kernels::NestValue::kind)) return std::nullopt;  // libraries know no places
-  if (!epilogue || c.k.size() != 1 || epilogue->size() > 1 || a.dtype != b.dtype || !is_input(graph, a.tensor) ||
-      !is_input(graph, b.tensor))
+  if (contains(nest.values, Kind::index, &kernels::NestValue::kind))
+    return std::nullopt;  // libraries know no places
+  if (!epilogue || c.k.size() != 1 || epilogue->size() > 1 || a.dtype != b.dtype ||
+      !is_input(graph, a.tensor) || !is_input(graph, b.tensor))
     return std::nullopt;
   const std::size_t m = c.m.back(), n = c.column, k = c.k[0];
   Axes batch;
@@ -68,7 +79,8 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
   p.in = a.dtype, p.out = out.dtype;
   p.tf32 = p.in == Dtype::f32 && track != Track::fp32;
   // An operand as the library takes it, the same for every element of the batch or another one.
-  const auto takes = [&](const kernels::Access& access, std::size_t row, std::size_t column, bool& transposed, bool& batched) {
+  const auto takes = [&](const kernels::Access& access, std::size_t row, std::size_t column,
+                         bool& transposed, bool& batched) {
     batched = batch.empty() || access.uses(batch[0]);
     transposed = !packed(nest, access, with(batched, {row, column}));
     return !transposed || packed(nest, access, with(batched, {column, row}));
@@ -79,10 +91,14 @@ std::optional<verify::Reference> matmul_reference(const graph::Graph& graph, con
   reference.buffers = {{"A", a.name}, {"B", b.name}, {"C", out.name}};
   for (const int operand : *epilogue) {
     const kernels::Access& bias = nest.loads[operand];
-    if (packed(nest, bias, {n})) p.bias = BiasKind::per_column;
-    else if (packed(nest, bias, {m})) p.bias = BiasKind::per_row;
-    else if (packed(nest, bias, with(true, {m, n}))) p.bias = BiasKind::full;
-    else return std::nullopt;
+    if (packed(nest, bias, {n}))
+      p.bias = BiasKind::per_column;
+    else if (packed(nest, bias, {m}))
+      p.bias = BiasKind::per_row;
+    else if (packed(nest, bias, with(true, {m, n})))
+      p.bias = BiasKind::full;
+    else
+      return std::nullopt;
     if (!is_input(graph, bias.tensor)) return std::nullopt;
     p.bias_dtype = bias.dtype;
     reference.buffers["bias"] = bias.name;
@@ -100,19 +116,22 @@ bool is_softmax(const kernels::Rows& rows) {
   if (!rows.joint) return false;
   const int high = rows.passes[0].reduces[0], sum = rows.passes[1].reduces[0];
   const kernels::RowTerm& y = rows.term(rows.results[0]);
-  if (y.kind != Kind::apply || y.op != ValueOp::mul || y.operands[0] != rows.term(sum).operands[0]) return false;
+  if (y.kind != Kind::apply || y.op != ValueOp::mul || y.operands[0] != rows.term(sum).operands[0])
+    return false;
   const kernels::RowTerm& inverse = rows.term(y.operands[1]);
-  return inverse.kind == Kind::apply && inverse.op == ValueOp::reciprocal && inverse.operands[0] == sum &&
-         rows.term(rows.term(high).operands[0]).kind == Kind::load;
+  return inverse.kind == Kind::apply && inverse.op == ValueOp::reciprocal &&
+         inverse.operands[0] == sum && rows.term(rows.term(high).operands[0]).kind == Kind::load;
 }
 
-std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, const kernels::Rows& rows) {
+std::optional<verify::Reference> softmax_reference(const graph::Graph& graph,
+                                                   const kernels::Rows& rows) {
   const auto& loads = rows.nest.loads;
   const kernels::Access* out = &rows.nest.outputs[0].place;
   Axes axes = rows.outer;  // the library's rows lie one after another
   axes.insert(axes.end(), rows.row.begin(), rows.row.end());
-  if (loads.size() != 1 || rows.nest.outputs.size() != 1 || !is_input(graph, loads[0].tensor) || rows.lanes_outside ||
-      loads[0].shape != out->shape || loads[0].strides != out->strides || !packed(rows.nest, *out, axes) || !is_softmax(rows))
+  if (loads.size() != 1 || rows.nest.outputs.size() != 1 || !is_input(graph, loads[0].tensor) ||
+      rows.lanes_outside || loads[0].shape != out->shape || loads[0].strides != out->strides ||
+      !packed(rows.nest, *out, axes) || !is_softmax(rows))
     return std::nullopt;
   verify::Reference reference;
   reference.problem.kind = runtime::VendorKind::softmax;
@@ -124,11 +143,14 @@ std::optional<verify::Reference> softmax_reference(const graph::Graph& graph, co
   return reference;
 }
 }  // namespace
+
 std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track) {
   if (graph.outputs.size() != 1) return std::nullopt;
-  if (const auto matmul = kernels::contraction_of(kernels::nests_of(graph))) return matmul_reference(graph, *matmul, track);
+  if (const auto matmul = kernels::contraction_of(kernels::nests_of(graph)))
+    return matmul_reference(graph, *matmul, track);
   const auto primitive = graph::decompose(graph);
-  if (const auto rows = primitive ? kernels::read_rows(kernels::nests_of(*primitive)) : std::nullopt)
+  if (const auto rows =
+          primitive ? kernels::read_rows(kernels::nests_of(*primitive)) : std::nullopt)
     return softmax_reference(graph, *rows);
   return std::nullopt;
 }

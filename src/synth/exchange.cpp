@@ -1,5 +1,6 @@
 #include <bit>
 #include "synth/solve.h"
+
 namespace warploom::synth {
 namespace {
 constexpr int kLaneBits = 5, kMostBits = 32;  // of a warp's lanes; that one shuffle moves
@@ -9,6 +10,7 @@ std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
   return bit_matrix(layout, layout::dense(layout.tile, layout.tile.size() - 1, 1));
 }
 }  // namespace
+
 std::vector<std::int64_t> Exchange::picks() const {
   std::vector<std::int64_t> basis;
   for (std::int64_t column : pick_of_thread) {
@@ -19,8 +21,11 @@ std::vector<std::int64_t> Exchange::picks() const {
 }
 
 std::int64_t Exchange::shuffles() const {
-  bool same = std::ranges::all_of(lane_of_unit, [](std::int64_t lane) { return lane == 0; });  // no lane wants what another holds
-  for (std::size_t b = 0; b < lane_of_thread.size(); ++b) same &= lane_of_thread[b] == (b < kLaneBits ? std::int64_t{1} << b : 0);
+  bool same = std::ranges::all_of(lane_of_unit, [](std::int64_t lane) {
+    return lane == 0;
+  });  // no lane wants what another holds
+  for (std::size_t b = 0; b < lane_of_thread.size(); ++b)
+    same &= lane_of_thread[b] == (b < kLaneBits ? std::int64_t{1} << b : 0);
   return same && picks().empty() ? 0 : std::int64_t{units} << picks().size();
 }
 
@@ -29,7 +34,8 @@ std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, in
   if (!have || !want || from.threads() != to.threads()) return std::nullopt;
   const auto threads = static_cast<std::uint64_t>(from.threads());
   const auto thread_bits = static_cast<std::size_t>(std::countr_zero(threads));
-  std::vector<std::uint64_t> source;  // of each thread bit and value bit wanted: bits of a thread and value that has it
+  std::vector<std::uint64_t>
+      source;  // of each thread bit and value bit wanted: bits of a thread and value that has it
   for (std::size_t b = 0; b < want->columns.size(); ++b) {
     const bool of_thread = b < thread_bits;
     std::uint64_t bits = 0;
@@ -50,16 +56,21 @@ std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, in
          source[thread_bits + low] == std::uint64_t{1} << (thread_bits + low))
     ++low;
   for (std::size_t b = 0; b < source.size(); ++b)
-    while (low > 0 && (b < thread_bits || b >= thread_bits + low) && value(b) & ((std::uint64_t{1} << low) - 1)) --low;
+    while (low > 0 && (b < thread_bits || b >= thread_bits + low) &&
+           value(b) & ((std::uint64_t{1} << low) - 1))
+      --low;
   if (element_bits << low < 8 || element_bits > kMostBits) return std::nullopt;
   Exchange out;
   out.unit = 1 << low;
   out.units = static_cast<int>(to.values()) >> low;
   for (std::size_t b = 0; b < source.size(); ++b) {
-    const auto lane = static_cast<std::int64_t>(source[b] & (threads - 1) & ((1u << kLaneBits) - 1));
+    const auto lane =
+        static_cast<std::int64_t>(source[b] & (threads - 1) & ((1u << kLaneBits) - 1));
     const auto pick = static_cast<std::int64_t>(value(b) >> low);
-    if (b < thread_bits) out.lane_of_thread.push_back(lane), out.pick_of_thread.push_back(pick);
-    else if (b >= thread_bits + low) out.lane_of_unit.push_back(lane), out.pick_of_unit.push_back(pick);
+    if (b < thread_bits)
+      out.lane_of_thread.push_back(lane), out.pick_of_thread.push_back(pick);
+    else if (b >= thread_bits + low)
+      out.lane_of_unit.push_back(lane), out.pick_of_unit.push_back(pick);
   }
   return out;
 }

@@ -1,7 +1,8 @@
-// How a matrix statement's tile is spread over warps: every factorization of the warps into rows × columns, each warp owning one
-// contiguous rectangle, so that neighbouring fragments can be loaded by one wide matrix load. Cheapest means the fewest operand
-// elements that the warps read together.
+// How a matrix statement's tile is spread over warps: every factorization of the warps into rows ×
+// columns, each warp owning one contiguous rectangle, so that neighbouring fragments can be loaded
+// by one wide matrix load. Cheapest means the fewest operand elements that the warps read together.
 #include "synth/solve.h"
+
 namespace warploom::synth {
 namespace {
 struct Problem {
@@ -9,18 +10,21 @@ struct Problem {
   bool transpose_a, transpose_b;
 };
 
-// What an operand over two of (m, n, k) sees of a spread over all three, the threads and values beyond those of the row's own layouts:
-// threads that step along the third alone hold copies, values that do are none of its own.
+// What an operand over two of (m, n, k) sees of a spread over all three, the threads and values
+// beyond those of the row's own layouts: threads that step along the third alone hold copies,
+// values that do are none of its own.
 TvLayout seen(const TvLayout& atom, const TvLayout& spread, std::size_t down, std::size_t across) {
   TvLayout layout{{spread.tile[down], spread.tile[across]}, atom.thread, atom.value};
   for (const auto& [extent, step] : spread.thread)
     if (extent > 1) layout.thread.push_back({extent, {step[down], step[across]}});
   for (const auto& [extent, step] : spread.value)
-    if (extent > 1 && (step[down] || step[across])) layout.value.push_back({extent, {step[down], step[across]}});
+    if (extent > 1 && (step[down] || step[across]))
+      layout.value.push_back({extent, {step[down], step[across]}});
   return layout;
 }
 
-MatrixTiling tiling_of(const Instruction& row, const Problem& p, const TvLayout& spread, double cost) {
+MatrixTiling tiling_of(const Instruction& row, const Problem& p, const TvLayout& spread,
+                       double cost) {
   MatrixTiling tiling{&row, seen(row.c, spread, 0, 1), {}, {}, cost};
   if (!row.a_shared) tiling.a = flipped(seen(row.a, spread, 0, 2), p.transpose_a);
   if (!row.b_shared) tiling.b = flipped(seen(row.b, spread, 2, 1), p.transpose_b);
@@ -28,64 +32,81 @@ MatrixTiling tiling_of(const Instruction& row, const Problem& p, const TvLayout&
 }
 
 // Warps in rows and columns; warpgroups one below the other.
-void unit_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
+void unit_tilings(const Instruction& row, const Problem& p, int threads,
+                  std::vector<MatrixTiling>& out) {
   const int units = threads / row.threads, columns = row.n ? row.n : 8;
   for (int wm = row.method == Method::warpgroup ? units : 1; wm <= units; ++wm) {
     const int wn = units / wm;
     if (units % wm || p.m % (row.m * wm) || p.n % (columns * wn) || p.k % row.k) continue;
     const std::int64_t m = p.m / wm, n = p.n / wn;  // of one
-    const TvLayout spread{{p.m, p.n, p.k},
-                          {{wm, {m, 0, 0}}, {wn, {0, n, 0}}},
-                          {{n / columns, {0, columns, 0}}, {m / row.m, {row.m, 0, 0}}, {p.k / row.k, {0, 0, row.k}}}};
+    const TvLayout spread{
+        {p.m, p.n, p.k},
+        {{wm, {m, 0, 0}}, {wn, {0, n, 0}}},
+        {{n / columns, {0, columns, 0}}, {m / row.m, {row.m, 0, 0}}, {p.k / row.k, {0, 0, row.k}}}};
     out.push_back(tiling_of(row, p, spread, static_cast<double>(p.k) * static_cast<double>(m + n)));
   }
 }
 
 // One fused multiply-add a thread: threads tm × tn, each a patch of 4×4 (or narrower) blocks.
-void simt_tilings(const Instruction& row, const Problem& p, int threads, std::vector<MatrixTiling>& out) {
+void simt_tilings(const Instruction& row, const Problem& p, int threads,
+                  std::vector<MatrixTiling>& out) {
   for (int tm = 1; tm <= threads; tm *= 2) {
     const int tn = threads / tm;
     if (tm * tn != threads || p.m % tm || p.n % tn) continue;
     const std::int64_t m = p.m / tm, n = p.n / tn;  // of one thread
     if (m * n > 128) continue;
     const std::int64_t vm = m % 4 == 0 ? 4 : 1, vn = n % 4 == 0 ? 4 : 1;
-    const TvLayout spread{
-        {p.m, p.n, p.k},
-        {{tn, {0, vn, 0}}, {tm, {vm, 0, 0}}},
-        {{vn, {0, 1, 0}}, {n / vn, {0, vn * tn, 0}}, {vm, {1, 0, 0}}, {m / vm, {vm * tm, 0, 0}}, {p.k, {0, 0, 1}}}};
-    out.push_back(tiling_of(row, p, spread, static_cast<double>(p.k) * static_cast<double>(m + n) * 4));
+    const TvLayout spread{{p.m, p.n, p.k},
+                          {{tn, {0, vn, 0}}, {tm, {vm, 0, 0}}},
+                          {{vn, {0, 1, 0}},
+                           {n / vn, {0, vn * tn, 0}},
+                           {vm, {1, 0, 0}},
+                           {m / vm, {vm * tm, 0, 0}},
+                           {p.k, {0, 0, 1}}}};
+    out.push_back(
+        tiling_of(row, p, spread, static_cast<double>(p.k) * static_cast<double>(m + n) * 4));
   }
 }
 
-// Where the instruction cannot take its operand: registers are whole, shared tiles begin where the swizzle repeats.
-std::string unreached(const Instruction& row, const Program& program, const Tile& tile, std::size_t k_dim) {
+// Where the instruction cannot take its operand: registers are whole, shared tiles begin where the
+// swizzle repeats.
+std::string unreached(const Instruction& row, const Program& program, const Tile& tile,
+                      std::size_t k_dim) {
   const Tensor& tensor = program.tensor(tile.tensor);
   if (tensor.scope != Scope::shared) return "";
   constexpr std::int64_t step = 8;  // contiguous along k; else solve_panels asks for more
   if (tile.extent.size() != 2) return fmt::format("two dimensions of '{}'", tensor.name);
-  if (tile.offset[k_dim].known_divisor() % row.k == 0 && tile.offset[1 - k_dim].known_divisor() % step == 0) return "";
-  return fmt::format("a start in '{}' at multiples of {} along dimension {} and of {} along the other", tensor.name, row.k, k_dim,
-                     step);
+  if (tile.offset[k_dim].known_divisor() % row.k == 0 &&
+      tile.offset[1 - k_dim].known_divisor() % step == 0)
+    return "";
+  return fmt::format(
+      "a start in '{}' at multiples of {} along dimension {} and of {} along the other",
+      tensor.name, row.k, k_dim, step);
 }
 
 // What a statement whose operands lie where the row wants them lacks for a tiling of its extents.
-std::string misfit(const Instruction& row, const Problem& p, int first, int threads, const std::string& acc,
-                   const std::string& a) {
+std::string misfit(const Instruction& row, const Problem& p, int first, int threads,
+                   const std::string& acc, const std::string& a) {
   const int groups = threads / 128;
   const bool warpgroup = row.method == Method::warpgroup;
   const std::int64_t m = warpgroup ? std::int64_t{row.m} * groups : row.m;
   const std::int64_t n = !warpgroup ? row.n : p.n > 24 ? row.n_step : 8;
-  if (warpgroup && (threads % 128 || first % 128)) return "a multiple of 4 warps, and as many before them";
+  if (warpgroup && (threads % 128 || first % 128))
+    return "a multiple of 4 warps, and as many before them";
   if (p.m % m) return fmt::format("m, dimension 0 of '{}', in multiples of {}", acc, m);
   if (p.n % n) return fmt::format("n, dimension 1 of '{}', in multiples of {}", acc, n);
   if (warpgroup && p.n > 256) return fmt::format("n, dimension 1 of '{}', of at most 256", acc);
-  if (p.k % row.k) return fmt::format("k, dimension {} of '{}', in multiples of {}", p.transpose_a ? 0 : 1, a, row.k);
+  if (p.k % row.k)
+    return fmt::format("k, dimension {} of '{}', in multiples of {}", p.transpose_a ? 0 : 1, a,
+                       row.k);
   return "";
 }
 }  // namespace
+
 MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, int threads,
                              const target::Capabilities& capabilities) {
-  const Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor), &b = program.tensor(mma.b.tensor);
+  const Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor),
+               &b = program.tensor(mma.b.tensor);
   const std::int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
   const bool a_shared = a.scope == Scope::shared, b_shared = b.scope == Scope::shared;
   const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
@@ -98,7 +119,8 @@ MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, 
     if (row.operand != a.dtype) continue;
     std::string lacks;
     if (row.a_shared != a_shared || row.b_shared != b_shared)
-      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared), b.name, place(row.b_shared));
+      lacks = fmt::format("'{}' in {} and '{}' in {}", a.name, place(row.a_shared), b.name,
+                          place(row.b_shared));
     if (lacks.empty()) lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
     if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
     if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);
@@ -109,12 +131,16 @@ MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, 
     if (lacks.empty())
       lacks =
           row.method == Method::warp
-              ? fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc.name, threads / 32, row.m, row.n)
-              : fmt::format("m and n of '{}' to be shared evenly by {} threads, at most 128 elements each", acc.name, threads);
+              ? fmt::format("m and n of '{}' to be shared by {} warps in pieces of {}x{}", acc.name,
+                            threads / 32, row.m, row.n)
+              : fmt::format(
+                    "m and n of '{}' to be shared evenly by {} threads, at most 128 elements each",
+                    acc.name, threads);
     out.lacks += fmt::format("{}{} wants {}", out.lacks.empty() ? "" : "; ", row.name, lacks);
   }
   if (out.found.empty() && out.lacks.empty())
-    out.lacks = fmt::format("operands of a type that {} multiplies: {}", capabilities.arch, fmt::join(types, ", "));
+    out.lacks = fmt::format("operands of a type that {} multiplies: {}", capabilities.arch,
+                            fmt::join(types, ", "));
   std::ranges::stable_sort(out.found, [](const auto& x, const auto& y) { return x.cost < y.cost; });
   return out;
 }

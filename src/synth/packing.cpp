@@ -1,22 +1,28 @@
-// Packing: the order of a packed tensor's elements in memory follows from the registers that its tiles go to.
+// Packing: the order of a packed tensor's elements in memory follows from the registers that its
+// tiles go to.
 //
-// Tiles lie one behind another, row by row. Inside a tile a thread's first values are neighbours, as many as one access moves; behind
-// them lie those of the next thread, threads that hold copies left out; behind those of all threads the next access's. So every
-// access is as wide as a thread's values allow, and a warp's are neighbours.
+// Tiles lie one behind another, row by row. Inside a tile a thread's first values are neighbours,
+// as many as one access moves; behind them lie those of the next thread, threads that hold copies
+// left out; behind those of all threads the next access's. So every access is as wide as a thread's
+// values allow, and a warp's are neighbours.
 //
-// Worked example: a 16x16 tile of bytes, operand of a product: 32 threads of 8 values, thread [4 : (0,2)] [8 : (1,0)],
-// value [2 : (0,1)] [2 : (8,0)] [2 : (0,8)]. A thread's 8 bytes are one access: value digits get the strides 1, 2 and 4, thread digits
-// 8 and 32. In the order of the coordinates that is  (8:32)(2:2), (2:1)(4:8)(2:4).
+// Worked example: a 16x16 tile of bytes, operand of a product: 32 threads of 8 values, thread [4 :
+// (0,2)] [8 : (1,0)], value [2 : (0,1)] [2 : (8,0)] [2 : (0,8)]. A thread's 8 bytes are one access:
+// value digits get the strides 1, 2 and 4, thread digits 8 and 32. In the order of the coordinates
+// that is  (8:32)(2:2), (2:1)(4:8)(2:4).
 #include "synth/solve.h"
+
 namespace warploom::synth {
 namespace {
 using layout::Coord, layout::MemoryLayout, layout::TvMode;
 
-// Row by row where the registers hold some elements more often than others: else their digits are those of the coordinates.
+// Row by row where the registers hold some elements more often than others: else their digits are
+// those of the coordinates.
 MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor) {
   const std::size_t rank = seen.tile.size();
   std::int64_t next = 1, room = 128 / bits_of(tensor.dtype);
-  std::vector<TvMode> order, later;  // digits, fastest first; those of values after the first access
+  std::vector<TvMode> order,
+      later;  // digits, fastest first; those of values after the first access
   for (TvMode mode : seen.value) {
     const std::int64_t first = std::gcd(mode.extent, room);
     room = first < mode.extent ? 1 : room / first;
@@ -26,7 +32,8 @@ MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor) {
   }
   order.insert(order.end(), seen.thread.begin(), seen.thread.end());
   order.insert(order.end(), later.begin(), later.end());
-  std::vector<std::map<std::int64_t, layout::MemoryMode>> digits(rank);  // of each dimension, by their steps along it
+  std::vector<std::map<std::int64_t, layout::MemoryMode>> digits(
+      rank);  // of each dimension, by their steps along it
   const bool exact = seen.is_exact();
   for (const auto& [extent, step] : order)
     for (std::size_t d = 0; d < rank; ++d)
@@ -36,17 +43,20 @@ MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor) {
   for (std::size_t d = rank; d-- > 0; next *= tensor.shape[d] / seen.tile[d]) {
     if (exact) out.dims[d].clear();
     for (const auto& digit : digits[d]) out.dims[d].push_back(digit.second);
-    if (tensor.shape[d] > seen.tile[d]) out.dims[d].push_back({tensor.shape[d] / seen.tile[d], next});
+    if (tensor.shape[d] > seen.tile[d])
+      out.dims[d].push_back({tensor.shape[d] / seen.tile[d], next});
   }
   return out;
 }
 }  // namespace
+
 void solve_packed(const Question& question, Solution& solution) {
   std::map<TensorId, std::vector<std::pair<const Statement*, TvLayout>>> readers;
   for (const Site& site : question.sites)
-    if (const auto* copy = site.statement->as<Copy>(); copy && question.program.tensor(copy->src.tensor).packed)
-      readers[copy->src.tensor].emplace_back(site.statement,
-                                             seen_from(solution.registers.at(copy->dst.tensor), copy->src.extent));
+    if (const auto* copy = site.statement->as<Copy>();
+        copy && question.program.tensor(copy->src.tensor).packed)
+      readers[copy->src.tensor].emplace_back(
+          site.statement, seen_from(solution.registers.at(copy->dst.tensor), copy->src.extent));
   // As that reader wants it with whom all of them take the fewest accesses.
   for (const auto& [id, all] : readers) {
     double fewest = HUGE_VAL;
@@ -54,11 +64,14 @@ void solve_packed(const Question& question, Solution& solution) {
       const MemoryLayout packed = packed_for(wanted, question.program.tensor(id));
       double accesses = 0;
       for (const auto& reader : all)
-        accesses += static_cast<double>(reader.second.values()) / static_cast<double>(common_vector(reader.second, packed, 16));
+        accesses += static_cast<double>(reader.second.values()) /
+                    static_cast<double>(common_vector(reader.second, packed, 16));
       if (accesses >= fewest) continue;
       fewest = accesses, solution.packed[id] = packed;
-      solution.reasons[id] = {by, fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
-                                              text_of(wanted.tile), common_vector(wanted, packed, 16) * packed.element_bits)};
+      solution.reasons[id] = {
+          by, fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
+                          text_of(wanted.tile),
+                          common_vector(wanted, packed, 16) * packed.element_bits)};
     }
   }
 }

@@ -1,4 +1,5 @@
 #include "synth/sites.h"
+
 namespace warploom::synth {
 namespace {
 void collect(const Body& body, const Site& here, std::vector<Site>& sites) {
@@ -25,10 +26,12 @@ constexpr std::int64_t kFar = std::int64_t{1} << 60;
 // Of an operation that takes its extremes where both sides take theirs.
 std::int64_t extreme(IndexOp op, std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
-  if (op == IndexOp::mul && __builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? kFar : -kFar;
+  if (op == IndexOp::mul && __builtin_mul_overflow(a, b, &product))
+    return (a < 0) == (b < 0) ? kFar : -kFar;
   return std::clamp(compute(op, a, b), -kFar, kFar);
 }
 }  // namespace
+
 std::vector<Site> sites_of(const Program& program) {
   std::vector<Site> sites;
   Site top;
@@ -40,8 +43,10 @@ std::vector<Site> sites_of(const Program& program) {
 bool is_between_roles(const std::vector<Site>& sites, PipelineId pipeline) {
   int producer = -2, consumer = -2;
   for (const Site& site : sites) {
-    if (const auto* node = site.statement->as<Produce>(); node && node->pipeline == pipeline) producer = site.role;
-    if (const auto* node = site.statement->as<Consume>(); node && node->pipeline == pipeline) consumer = site.role;
+    if (const auto* node = site.statement->as<Produce>(); node && node->pipeline == pipeline)
+      producer = site.role;
+    if (const auto* node = site.statement->as<Consume>(); node && node->pipeline == pipeline)
+      consumer = site.role;
   }
   return producer != consumer;
 }
@@ -50,7 +55,9 @@ Sides sides_of(const Program& program, const Copy& copy) {
   Sides sides;
   for (const Tile* tile : {&copy.dst, &copy.src}) {
     const Scope scope = program.tensor(tile->tensor).scope;
-    (scope == Scope::global ? sides.global : scope == Scope::shared ? sides.shared : sides.registers) = tile;
+    (scope == Scope::global   ? sides.global
+     : scope == Scope::shared ? sides.shared
+                              : sides.registers) = tile;
   }
   sides.load = sides.global ? sides.global == &copy.src : sides.shared == &copy.src;
   return sides;
@@ -63,22 +70,27 @@ const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
   return nullptr;
 }
 
-tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, std::int64_t>& bytes, std::string message,
+tl::unexpected<Error> too_much(const Program& program,
+                               const std::map<TensorId, std::int64_t>& bytes, std::string message,
                                std::int64_t most, std::int64_t all, std::string remedy) {
   std::string found;
   std::pair<TensorId, std::int64_t> largest = {-1, 0};
   for (const auto& [id, taken] : bytes) {
     const Tensor& tensor = program.tensor(id);
-    const std::string slots = tensor.pipeline < 0 ? "" : fmt::format("{} x ", program.pipeline(tensor.pipeline).stages);
-    found += fmt::format("{}'{}' {}{} {}", found.empty() ? "" : ", ", tensor.name, slots, text_of(tensor.shape), taken);
+    const std::string slots =
+        tensor.pipeline < 0 ? "" : fmt::format("{} x ", program.pipeline(tensor.pipeline).stages);
+    found += fmt::format("{}'{}' {}{} {}", found.empty() ? "" : ", ", tensor.name, slots,
+                         text_of(tensor.shape), taken);
     if (taken > largest.second) largest = {id, taken};
   }
   const Statement* use = first_use(sites_of(program), largest.first);
-  return fail({ErrorCode::kResourceLimit, std::move(message), use ? place_of(*use) : place_of(program),
-               fmt::format("at most {} bytes", most), fmt::format("{} bytes: {}", all, found), std::move(remedy)});
+  return fail({ErrorCode::kResourceLimit, std::move(message),
+               use ? place_of(*use) : place_of(program), fmt::format("at most {} bytes", most),
+               fmt::format("{} bytes: {}", all, found), std::move(remedy)});
 }
 
-std::optional<std::size_t> met_by(const Tile& mine, const Tile& other, std::optional<std::size_t> dim) {
+std::optional<std::size_t> met_by(const Tile& mine, const Tile& other,
+                                  std::optional<std::size_t> dim) {
   const auto met = meetings(mine.extent, other.extent);
   for (std::size_t i = 0; met && dim && i < met->size(); ++i)
     if ((*met)[i].b.back() == *dim) return (*met)[i].a.back();
@@ -113,7 +125,8 @@ IndexRanges::IndexRanges(const Program& program) {
 void IndexRanges::enter(const For& loop) {
   const Range begin = of(loop.begin), end = of(loop.end);
   std::int64_t last = end.high - 1;
-  if (const auto step = loop.step.constant(); step && *step > 0 && loop.begin.constant() && loop.end.constant())
+  if (const auto step = loop.step.constant();
+      step && *step > 0 && loop.begin.constant() && loop.end.constant())
     last -= (last - begin.low) % *step;
   loops_[loop.variable] = {{begin.low, std::max(begin.low, last)}, loop.begin, loop.step};
 }
@@ -143,7 +156,8 @@ bool IndexRanges::divisible(const Index& index, std::int64_t by) const {
     const auto found = loops_.find(name);
     if (found == loops_.end()) return false;
     const auto& [range, begin, step] = found->second;
-    return range.low == range.high ? range.low % by == 0 : divisible(begin, by) && divisible(step, by);
+    return range.low == range.high ? range.low % by == 0
+                                   : divisible(begin, by) && divisible(step, by);
   });
 }
 
@@ -161,9 +175,11 @@ Bounds::Bounds(const Program& program) : IndexRanges(program) {
 bool Bounds::may_exceed(const Program& program, const Tile& tile, std::size_t dim) const {
   if (tile.gathered_along(dim)) return true;
   const Range reach = of(tile.offset[dim]);
-  // Interval arithmetic overestimates (i*4 + 4 with i < n/4 is exact, i*4 + j is not); whole tiles on whole multiples cannot
-  // straddle the edge, but may lie outside altogether, so only a bound rules them out: round the largest offset down.
+  // Interval arithmetic overestimates (i*4 + 4 with i < n/4 is exact, i*4 + j is not); whole tiles
+  // on whole multiples cannot straddle the edge, but may lie outside altogether, so only a bound
+  // rules them out: round the largest offset down.
   const std::int64_t divisor = tile.offset[dim].known_divisor();
-  return reach.low < 0 || reach.high / divisor * divisor + tile.reach(dim) > program.tensor(tile.tensor).shape[dim];
+  return reach.low < 0 ||
+         reach.high / divisor * divisor + tile.reach(dim) > program.tensor(tile.tensor).shape[dim];
 }
 }  // namespace warploom::synth

@@ -1,6 +1,7 @@
 #include "synth/synthesize.h"
 #include "synth/solve.h"
 #include "tile/print.h"
+
 namespace warploom::synth {
 namespace {
 constexpr int kMostRegisters = 255;  // of a thread
@@ -8,57 +9,74 @@ constexpr int kLeastBudget = 24, kMostBudget = 256, kBudgetStep = 8;
 
 // Registers a thread has when the kernel begins, if all of the multiprocessor's go to one block.
 int fair_share(const Question& question) {
-  return question.capabilities.registers / (question.program.warps * 32) / kBudgetStep * kBudgetStep;
+  return question.capabilities.registers / (question.program.warps * 32) / kBudgetStep *
+         kBudgetStep;
 }
 
 Status check_cluster(const Question& question) {
   const std::int64_t blocks = cluster_size(question.program);
   if (blocks <= question.capabilities.max_cluster) return ok();
-  const auto reduce = std::ranges::find_if(question.sites, [](const Site& site) { return site.statement->is<ClusterReduce>(); });
-  return fail({ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
-               reduce == question.sites.end() ? place_of(question.program) : place_of(*reduce->statement),
-               fmt::format("at most {} blocks a cluster on {}", question.capabilities.max_cluster, question.capabilities.arch),
-               fmt::format("cluster({}, {}, {}): {} blocks", question.program.cluster[0], question.program.cluster[1],
-                           question.program.cluster[2], blocks),
-               "take a smaller cluster, or let a second program reduce what the blocks wrote"});
+  const auto reduce = std::ranges::find_if(
+      question.sites, [](const Site& site) { return site.statement->is<ClusterReduce>(); });
+  return fail(
+      {ErrorCode::kResourceLimit, "a cluster has more blocks than the target allows",
+       reduce == question.sites.end() ? place_of(question.program) : place_of(*reduce->statement),
+       fmt::format("at most {} blocks a cluster on {}", question.capabilities.max_cluster,
+                   question.capabilities.arch),
+       fmt::format("cluster({}, {}, {}): {} blocks", question.program.cluster[0],
+                   question.program.cluster[1], question.program.cluster[2], blocks),
+       "take a smaller cluster, or let a second program reduce what the blocks wrote"});
 }
 
 Status check_budgets(const Question& question, const Site& site, const Roles& roles) {
   std::int64_t total = 0;
   std::string found;
   const auto refuse = [&](std::string expected) {
-    return fail({ErrorCode::kResourceLimit, "the roles' registers are none that the target can hand out",
-                 place_of(*site.statement), std::move(expected), found, "change the roles' registers or warps"});
+    return fail({ErrorCode::kResourceLimit,
+                 "the roles' registers are none that the target can hand out",
+                 place_of(*site.statement), std::move(expected), found,
+                 "change the roles' registers or warps"});
   };
   for (const Role& role : roles.roles) {
-    const int each = role.registers ? role.registers : fair_share(question), threads = role.warps * 32;
-    found += fmt::format("{}role '{}' {} x {} registers", found.empty() ? "" : ", ", role.name, threads, each);
+    const int each = role.registers ? role.registers : fair_share(question),
+              threads = role.warps * 32;
+    found += fmt::format("{}role '{}' {} x {} registers", found.empty() ? "" : ", ", role.name,
+                         threads, each);
     if (role.registers && !question.capabilities.warpgroup_mma)
-      return refuse(fmt::format("no budgets: {} cannot move registers between warps", question.capabilities.arch));
-    if (role.registers && (role.registers % kBudgetStep || role.registers < kLeastBudget || role.registers > kMostBudget))
-      return refuse(fmt::format("a multiple of {} from {} to {}", kBudgetStep, kLeastBudget, kMostBudget));
+      return refuse(fmt::format("no budgets: {} cannot move registers between warps",
+                                question.capabilities.arch));
+    if (role.registers && (role.registers % kBudgetStep || role.registers < kLeastBudget ||
+                           role.registers > kMostBudget))
+      return refuse(
+          fmt::format("a multiple of {} from {} to {}", kBudgetStep, kLeastBudget, kMostBudget));
     total += threads * each;
   }
   if (total <= question.capabilities.registers) return ok();
   found += fmt::format(": {} registers", total);
-  return refuse(fmt::format("at most {} registers, those of a multiprocessor of {}", question.capabilities.registers,
-                            question.capabilities.arch));
+  return refuse(fmt::format("at most {} registers, those of a multiprocessor of {}",
+                            question.capabilities.registers, question.capabilities.arch));
 }
 
-// Before the search: what no layout can mend, clusters and registers beyond the target's, statements on part of a register tensor.
+// Before the search: what no layout can mend, clusters and registers beyond the target's,
+// statements on part of a register tensor.
 Status check_limits(const Question& question) {
   WARPLOOM_CHECK(check_cluster(question));
   for (const Site& site : question.sites) {
     const Statement& statement = *site.statement;
-    if (const auto* roles = statement.as<Roles>()) WARPLOOM_CHECK(check_budgets(question, site, *roles));
-    // The elements of a register tensor are spread over threads, each of which runs the same statement: there is no part of it.
+    if (const auto* roles = statement.as<Roles>())
+      WARPLOOM_CHECK(check_budgets(question, site, *roles));
+    // The elements of a register tensor are spread over threads, each of which runs the same
+    // statement: there is no part of it.
     for (const TensorUse& use : uses_of(statement)) {
       const Tensor& tensor = question.program.tensor(use.tensor);
       if (!use.tile || tensor.scope != Scope::reg || use.tile->extent == tensor.shape) continue;
-      return fail({ErrorCode::kNoInstruction, fmt::format("a statement works on part of register tensor '{}'", tensor.name),
+      return fail({ErrorCode::kNoInstruction,
+                   fmt::format("a statement works on part of register tensor '{}'", tensor.name),
                    place_of(statement),
-                   fmt::format("all of '{}', {}: its elements are spread over the threads", tensor.name, text_of(tensor.shape)),
-                   fmt::format("{}: {} of it", print(question.program, statement), text_of(use.tile->extent)),
+                   fmt::format("all of '{}', {}: its elements are spread over the threads",
+                               tensor.name, text_of(tensor.shape)),
+                   fmt::format("{}: {} of it", print(question.program, statement),
+                               text_of(use.tile->extent)),
                    "give the part a register tensor of its own, or cut it out of a shared tensor"});
     }
   }
@@ -70,16 +88,20 @@ Status check_registers(const Question& question, const Solution& solution) {
   const Roles* roles = roles_of(question.program);
   for (const Site& site : question.sites) {
     if (const auto* copy = site.statement->as<Copy>())
-      for (const auto& [side, other] : {std::pair{&copy->src, &copy->dst}, std::pair{&copy->dst, &copy->src}})
+      for (const auto& [side, other] :
+           {std::pair{&copy->src, &copy->dst}, std::pair{&copy->dst, &copy->src}})
         if (const auto known = solution.registers.find(side->tensor);
             known != solution.registers.end() && !meets_whole(known->second, other->extent))
-          return fail({ErrorCode::kNoLayout,
-                       fmt::format("a thread's elements of '{}' straddle dimensions that meet one of its own",
-                                   question.program.tensor(side->tensor).name),
-                       place_of(*site.statement), "extents of powers of two where several dimensions meet one",
-                       fmt::format("{}: {} and {}", print(question.program, *site.statement), text_of(side->extent),
-                                   text_of(other->extent)),
-                       "change the extents, or copy row by row"});
+          return fail(
+              {ErrorCode::kNoLayout,
+               fmt::format(
+                   "a thread's elements of '{}' straddle dimensions that meet one of its own",
+                   question.program.tensor(side->tensor).name),
+               place_of(*site.statement),
+               "extents of powers of two where several dimensions meet one",
+               fmt::format("{}: {} and {}", print(question.program, *site.statement),
+                           text_of(side->extent), text_of(other->extent)),
+               "change the extents, or copy row by row"});
     const Role* role = roles && site.role >= 0 ? &roles->roles[site.role] : nullptr;
     const int budget = role && role->registers ? role->registers : fair_share(question);
     const std::int64_t most = std::min(budget, kMostRegisters);
@@ -88,16 +110,22 @@ Status check_registers(const Question& question, const Solution& solution) {
       if (layout == solution.registers.end()) continue;
       const Tensor& tensor = question.program.tensor(use.tensor);
       if (layout->second.values() % per_byte(tensor.dtype))
-        return fail({ErrorCode::kNoLayout, fmt::format("a thread holds no whole bytes of '{}'", tensor.name),
-                     place_of(*site.statement), fmt::format("{} elements, or a multiple", per_byte(tensor.dtype)),
-                     to_string(coalesce(layout->second)), "use a larger tile or fewer warps, or a wider type"});
+        return fail({ErrorCode::kNoLayout,
+                     fmt::format("a thread holds no whole bytes of '{}'", tensor.name),
+                     place_of(*site.statement),
+                     fmt::format("{} elements, or a multiple", per_byte(tensor.dtype)),
+                     to_string(coalesce(layout->second)),
+                     "use a larger tile or fewer warps, or a wider type"});
       const std::int64_t taken = ceil_div(layout->second.values() * bits_of(tensor.dtype), 32);
       if (taken <= most) continue;
       return fail({ErrorCode::kResourceLimit,
-                   fmt::format("register tensor '{}' alone takes more registers than a thread has", tensor.name),
+                   fmt::format("register tensor '{}' alone takes more registers than a thread has",
+                               tensor.name),
                    place_of(*site.statement),
-                   fmt::format("at most {} registers a thread{}", most, role ? fmt::format(" of role '{}'", role->name) : ""),
-                   fmt::format("{}: '{}' {} {} over {} threads takes {}", print(question.program, *site.statement), tensor.name,
+                   fmt::format("at most {} registers a thread{}", most,
+                               role ? fmt::format(" of role '{}'", role->name) : ""),
+                   fmt::format("{}: '{}' {} {} over {} threads takes {}",
+                               print(question.program, *site.statement), tensor.name,
                                name_of(tensor.dtype), text_of(tensor.shape), site.threads, taken),
                    "use more warps, a smaller tile or a larger budget"});
     }
@@ -107,7 +135,8 @@ Status check_registers(const Question& question, const Solution& solution) {
 
 constexpr std::int64_t kAlignment = 1024;  // of the widest swizzle's repeat
 
-// One tensor behind another; a pipeline's tensor takes `stages` slots. The rearrangements of a role share one piece.
+// One tensor behind another; a pipeline's tensor takes `stages` slots. The rearrangements of a role
+// share one piece.
 void allocate(const Program& program, const std::vector<Site>& sites, Solution& solution) {
   std::int64_t next = 0;
   for (TensorId id = 0; id < static_cast<TensorId>(program.tensors.size()); ++id) {
@@ -115,7 +144,8 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
     if (tensor.scope != Scope::shared) continue;
     const auto& layout = solution.shared.at(id);
     if (const TensorId base = tensor.windows_of; base >= 0) {
-      solution.shared_offset[id] = solution.shared_offset.at(base) + tensor.from * bytes_of(tensor.dtype);
+      solution.shared_offset[id] =
+          solution.shared_offset.at(base) + tensor.from * bytes_of(tensor.dtype);
       solution.stage_bytes[id] = solution.stage_bytes.at(base);
       continue;
     }
@@ -134,13 +164,16 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
   for (const auto& [role, choices] : scratch) {
     next = round_up(next, kAlignment);
     std::int64_t bytes = 0;
-    for (Choice* choice : choices) choice->scratch_offset = next, bytes = std::max(bytes, choice->scratch.bytes());
+    for (Choice* choice : choices)
+      choice->scratch_offset = next, bytes = std::max(bytes, choice->scratch.bytes());
     next += bytes;
   }
   solution.shared_bytes = next;
 }
 }  // namespace
-Result<std::vector<Solution>> synthesize_best(const Program& program, const target::Capabilities& capabilities,
+
+Result<std::vector<Solution>> synthesize_best(const Program& program,
+                                              const target::Capabilities& capabilities,
                                               std::size_t most) {
   const Question question{program, capabilities};
   WARPLOOM_CHECK(check_limits(question));
@@ -157,7 +190,8 @@ Result<std::vector<Solution>> synthesize_best(const Program& program, const targ
     solutions.push_back(std::move(solution));
   }
   if (solutions.empty()) return fail(*first_error);
-  std::ranges::stable_sort(solutions, [](const Solution& a, const Solution& b) { return a.cost.us < b.cost.us; });
+  std::ranges::stable_sort(
+      solutions, [](const Solution& a, const Solution& b) { return a.cost.us < b.cost.us; });
   if (solutions.size() > most) solutions.resize(most);
   return solutions;
 }

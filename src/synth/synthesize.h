@@ -1,25 +1,32 @@
-// Synthesis: a tile program and a target's instruction rows → layouts for every register and shared tensor and an instruction for
-// every copy and matrix statement. Layouts are never written by hand in a kernel; this room alone chooses them.
+// Synthesis: a tile program and a target's instruction rows → layouts for every register and shared
+// tensor and an instruction for every copy and matrix statement. Layouts are never written by hand
+// in a kernel; this room alone chooses them.
 //
-// How: matrix statements anchor their operands (the row's thread-value layouts, repeated over the role's warps); register tensors
-// that meet in elementwise statements must agree up to broadcast; reductions project; copies between registers and memory ask for
-// vectors; a component no anchor reaches takes the coalesced layout of its largest global copy. Shared tensors collect what
-// their readers and writers need (panels for the copy engine and warpgroup matrix instructions) and take the swizzle with the
-// fewest bank conflicts. Alternatives are followed depth first within a budget of nodes; what is found is ordered by predicted cost. When
-// nothing is found the error kNoLayout or kNoInstruction names the statements that clash.
+// How: matrix statements anchor their operands (the row's thread-value layouts, repeated over the
+// role's warps); register tensors that meet in elementwise statements must agree up to broadcast;
+// reductions project; copies between registers and memory ask for vectors; a component no anchor
+// reaches takes the coalesced layout of its largest global copy. Shared tensors collect what their
+// readers and writers need (panels for the copy engine and warpgroup matrix instructions) and take
+// the swizzle with the fewest bank conflicts. Alternatives are followed depth first within a budget
+// of nodes; what is found is ordered by predicted cost. When nothing is found the error kNoLayout
+// or kNoInstruction names the statements that clash.
 #pragma once
 #include "layout/memory_layout.h"
 #include "target/capabilities.h"
 #include "target/instruction.h"
+
 namespace warploom::synth {
 // What was chosen for one Copy, Mma or Rearrange statement.
 struct Choice {
   const target::Instruction* instruction = nullptr;
-  int vector = 1;                     // copies by threads: elements an access moves
-  layout::TvLayout mapping;           // copies between two memories by threads: who moves which vector of the shared tile
-  std::string why = {};               // in words
-  layout::MemoryLayout scratch = {};  // rearrangements through shared memory; without dimensions: within warps
-  std::int64_t scratch_offset = 0;    // bytes from the start of the block's shared memory
+  int vector = 1;  // copies by threads: elements an access moves
+  layout::TvLayout
+      mapping;  // copies between two memories by threads: who moves which vector of the shared tile
+  std::string why = {};  // in words
+  layout::MemoryLayout scratch =
+      {};  // rearrangements through shared memory; without dimensions: within warps
+  std::int64_t scratch_offset = 0;  // bytes from the start of the block's shared memory
+
   bool by(target::Method method) const { return instruction && instruction->method == method; }
 };
 
@@ -29,28 +36,34 @@ struct Reason {
   std::string why;
 };
 
-// The predicted time of a program (cost.h says how): microseconds of the whole launch, cycles of one block on each unit.
+// The predicted time of a program (cost.h says how): microseconds of the whole launch, cycles of
+// one block on each unit.
 struct Cost {
   double us = 0;
   double tensor = 0, issue = 0, shared = 0, l2 = 0, chain = 0;
   double dram_us = 0;
-  int resident = 1;                // blocks that a multiprocessor holds
-  std::string_view bound() const;  // what decides: "tensor", "issue", "shared", "l2", "latency" or "dram"
+  int resident = 1;  // blocks that a multiprocessor holds
+  std::string_view bound()
+      const;  // what decides: "tensor", "issue", "shared", "l2", "latency" or "dram"
 };
 
 struct Solution {
   std::map<tile::TensorId, layout::TvLayout> registers;
   std::map<tile::TensorId, layout::MemoryLayout> shared;
-  std::map<tile::TensorId, layout::MemoryLayout> packed;  // how packed tensors must lie in global memory, over their whole shapes
-  std::map<tile::TensorId, std::int64_t> shared_offset;   // bytes from the start of the block's shared memory, one stage's
-  std::map<tile::TensorId, std::int64_t> stage_bytes;     // distance between two slots of a pipeline's tensor
-  std::int64_t shared_bytes = 0;                          // all of it, barriers and scratch included
-  std::map<const tile::Statement*, Choice> choices;       // by statement of the program that was given
+  std::map<tile::TensorId, layout::MemoryLayout>
+      packed;  // how packed tensors must lie in global memory, over their whole shapes
+  std::map<tile::TensorId, std::int64_t>
+      shared_offset;  // bytes from the start of the block's shared memory, one stage's
+  std::map<tile::TensorId, std::int64_t>
+      stage_bytes;                // distance between two slots of a pipeline's tensor
+  std::int64_t shared_bytes = 0;  // all of it, barriers and scratch included
+  std::map<const tile::Statement*, Choice> choices;  // by statement of the program that was given
   std::map<tile::TensorId, Reason> reasons;
   Cost cost;
 };
 
 // The best `most` solutions, cheapest predicted first; at least one.
-Result<std::vector<Solution>> synthesize_best(const tile::Program& program, const target::Capabilities& capabilities,
+Result<std::vector<Solution>> synthesize_best(const tile::Program& program,
+                                              const target::Capabilities& capabilities,
                                               std::size_t most);
 }  // namespace warploom::synth

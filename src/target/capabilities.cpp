@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include "cpu/pool.h"
 #include "target/instruction.h"
+
 namespace warploom::target {
 namespace {
 // Datasheet figures of the part each architecture is planned for: H200 SXM, L40S, A100 80 GB SXM.
@@ -31,7 +32,8 @@ Capabilities this_cpu() {
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  // Bounds no core of today exceeds: 5 GHz with two fused multiply-adds a cycle; 50 GB/s of memory a core, 800 in all.
+  // Bounds no core of today exceeds: 5 GHz with two fused multiply-adds a cycle; 50 GB/s of memory
+  // a core, 800 in all.
   const double lanes = avx512 ? 16 : avx2 ? 8 : 4;
   return {.arch = avx512 ? "x86-64-v4"
                   : avx2 ? "x86-64-v3"
@@ -55,31 +57,40 @@ Capabilities this_cpu() {
 using tile::Scope;
 
 // The name of a row is its function's; what the functions' templates tell apart is added.
-Instruction copy(const std::string& name, Method method, Scope from, Scope to, bool transpose = false) {
+Instruction copy(const std::string& name, Method method, Scope from, Scope to,
+                 bool transpose = false) {
   Instruction row{name + (transpose ? "_trans" : ""), method, "wl::" + name};
   row.from = from, row.to = to, row.transpose = transpose;
   return row;
 }
 
-// Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4 bytes in all; k is 8 of them.
+// Fragments of mma.sync. A thread, lane = 4·group + member, holds runs of `e` neighbours along k, 4
+// bytes in all; k is 8 of them.
 layout::TvLayout fragment_a(int e, int warps) {
-  return layout::coalesce(
-      {{16 * warps, 8 * e}, {{4, {0, e}}, {8, {1, 0}}, {warps, {16, 0}}}, {{e, {0, 1}}, {2, {8, 0}}, {2, {0, 4 * e}}}});
+  return layout::coalesce({{16 * warps, 8 * e},
+                           {{4, {0, e}}, {8, {1, 0}}, {warps, {16, 0}}},
+                           {{e, {0, 1}}, {2, {8, 0}}, {2, {0, 4 * e}}}});
 }
+
 layout::TvLayout fragment_b(int e) {
   return layout::coalesce({{8 * e, 8}, {{4, {e, 0}}, {8, {0, 1}}}, {{e, {1, 0}}, {2, {4 * e, 0}}}});
 }
+
 // The accumulator of mma.sync and, over four warps, of wgmma.
 layout::TvLayout fragment_c(int warps) {
-  return layout::coalesce({{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}});
+  return layout::coalesce(
+      {{16 * warps, 8}, {{4, {0, 2}}, {8, {1, 0}}, {warps, {16, 0}}}, {{2, {0, 1}}, {2, {8, 0}}}});
 }
 
-Dtype accumulator_of(Dtype operand) { return is_float(operand) ? Dtype::f32 : Dtype::i32; }
+Dtype accumulator_of(Dtype operand) {
+  return is_float(operand) ? Dtype::f32 : Dtype::i32;
+}
 
 Instruction warp_mma(Dtype operand) {
   const int e = 4 / bytes_of(operand);
   Instruction row;
-  row.call = fmt::format("wl::mma_m16n8k{}", 8 * e), row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
+  row.call = fmt::format("wl::mma_m16n8k{}", 8 * e),
+  row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
   row.method = Method::warp;
   row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32;
   row.operand = operand, row.accumulator = accumulator_of(operand);
@@ -87,12 +98,14 @@ Instruction warp_mma(Dtype operand) {
   return row;
 }
 
-// Four warps of 16 rows each; an 8-column slice of the accumulator, which wider N repeats over values. Operands come from shared
-// memory, or the first from registers, in the fragments of mma.sync.
+// Four warps of 16 rows each; an 8-column slice of the accumulator, which wider N repeats over
+// values. Operands come from shared memory, or the first from registers, in the fragments of
+// mma.sync.
 Instruction wgmma(Dtype operand, bool a_in_registers) {
   const int e = 4 / bytes_of(operand);
   Instruction row;
-  row.call = a_in_registers ? "wl::wgmma_rs" : "wl::wgmma", row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
+  row.call = a_in_registers ? "wl::wgmma_rs" : "wl::wgmma",
+  row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
   row.method = Method::warpgroup;
   row.m = 64, row.k = 8 * e, row.threads = 128, row.cycles = 128;
   if (operand == Dtype::i8) row.n_step = 16;
@@ -112,23 +125,27 @@ std::vector<Instruction> rows_up_to(int sm) {
             copy("stmatrix", Method::matrix, Scope::reg, Scope::shared),
             copy("stmatrix", Method::matrix, Scope::reg, Scope::shared, true)};
     for (const bool a_in_registers : {false, true})
-      for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::e4m3, Dtype::e5m2, Dtype::i8})
+      for (const Dtype operand :
+           {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::e4m3, Dtype::e5m2, Dtype::i8})
         rows.push_back(wgmma(operand, a_in_registers));
   }
   if (sm >= 89) rows.insert(rows.end(), {warp_mma(Dtype::e4m3), warp_mma(Dtype::e5m2)});
-  for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::i8}) rows.push_back(warp_mma(operand));
+  for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::i8})
+    rows.push_back(warp_mma(operand));
   Instruction& fma = rows.emplace_back();
   fma.name = "fma_f32", fma.call = "wl::fma", fma.method = Method::simt, fma.m = fma.n = fma.k = 1;
   fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
-  rows.insert(
-      rows.end(),
-      {copy("cp_async", Method::async, Scope::global, Scope::shared), copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg),
-       copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg, true),
-       copy("ld_shared", Method::plain, Scope::shared, Scope::reg), copy("st_shared", Method::plain, Scope::reg, Scope::shared),
-       copy("ld_global", Method::plain, Scope::global, Scope::reg), copy("st_global", Method::plain, Scope::reg, Scope::global)});
+  rows.insert(rows.end(), {copy("cp_async", Method::async, Scope::global, Scope::shared),
+                           copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg),
+                           copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg, true),
+                           copy("ld_shared", Method::plain, Scope::shared, Scope::reg),
+                           copy("st_shared", Method::plain, Scope::reg, Scope::shared),
+                           copy("ld_global", Method::plain, Scope::global, Scope::reg),
+                           copy("st_global", Method::plain, Scope::reg, Scope::global)});
   return rows;
 }
 }  // namespace
+
 std::vector<std::string> known_targets() {
   std::vector<std::string> names;
   for (const Capabilities& gpu : gpus()) names.push_back(gpu.arch);
@@ -141,7 +158,8 @@ Result<Capabilities> capabilities_of(const std::string& target) {
   for (const Capabilities& gpu : gpus())
     if (target == gpu.arch) return gpu;
   return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
-               fmt::format("one of {}", fmt::join(known_targets(), ", ")), target, "name one of these, or `auto`"});
+               fmt::format("one of {}", fmt::join(known_targets(), ", ")), target,
+               "name one of these, or `auto`"});
 }
 
 const std::vector<Instruction>& instructions_of(const std::string& arch) {

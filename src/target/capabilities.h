@@ -1,12 +1,15 @@
-// What a target can do: limits and engines, all that kernel builders read of it. Its instruction rows are for synthesis.
+// What a target can do: limits and engines, all that kernel builders read of it. Its instruction
+// rows are for synthesis.
 #pragma once
 #include <algorithm>
 #include <vector>
 #include "base/error.h"
+
 namespace warploom::target {
-// How fast an architecture is, for predicting costs, measured where such a machine was at hand: cycles are of the multiprocessor's
-// clock, rates per cycle of one multiprocessor unless it says otherwise. sm_90a is calibrated on an H200 (bench/rank.py,
-// docs/compiler.md); sm_80 and sm_89 come from datasheets and are not measured.
+// How fast an architecture is, for predicting costs, measured where such a machine was at hand:
+// cycles are of the multiprocessor's clock, rates per cycle of one multiprocessor unless it says
+// otherwise. sm_90a is calibrated on an H200 (bench/rank.py, docs/compiler.md); sm_80 and sm_89
+// come from datasheets and are not measured.
 struct Rates {
   double clock_ghz = 1;
   double warp_matrix_cycles = 8;  // one mma.sync of 256 bits of k on one quarter
@@ -34,18 +37,26 @@ struct Capabilities {
   std::int64_t shared_bytes = 0;  // a block may use; on the CPU what fits in a core's L2 cache
   int registers = 0;              // 32-bit registers a multiprocessor; on the CPU vector registers
   int max_cluster = 1;            // blocks a cluster, non-portable sizes included
-  // Multiprocessors that clusters of `size` blocks can use at once, a block each: a cluster stays within one group of
-  // multiprocessors, and the groups are of unequal sizes (asked of an H200: 132, 120, 120, 112 for clusters of 2, 4, 8, 16).
-  std::int64_t cluster_processors(std::int64_t size) const { return size <= 2 ? processors : processors * 10 / 11 / size * size; }
+
+  // Multiprocessors that clusters of `size` blocks can use at once, a block each: a cluster stays
+  // within one group of multiprocessors, and the groups are of unequal sizes (asked of an H200:
+  // 132, 120, 120, 112 for clusters of 2, 4, 8, 16).
+  std::int64_t cluster_processors(std::int64_t size) const {
+    return size <= 2 ? processors : processors * 10 / 11 / size * size;
+  }
+
   std::int64_t clusters_at_once(std::int64_t size, std::int64_t resident = 1) const {
     return cluster_processors(size) * resident / size;
   }
+
   bool warpgroup_mma = false;  // matrix unit fed from shared memory by four warps
   bool tensor_copy = false;    // tile copies by a copy engine
   bool async_copy = false;     // copies to shared memory behind the threads' backs
   bool early_launch = false;   // a kernel may be set up while the one before it on the stream ends
-  int vector_bytes = 16;       // widest register the CPU computes with; widest global access on the GPU
+  int vector_bytes = 16;  // widest register the CPU computes with; widest global access on the GPU
+
   int lanes() const { return std::max(4, vector_bytes / 4); }  // floats of a vector on the CPU
+
   // Rates, for floors and rooflines: datasheet figures
   double dram_gbs = 0;  // 10^9 bytes a second
   std::int64_t l2_bytes = 0;
@@ -53,7 +64,8 @@ struct Capabilities {
   Rates rates = {};
 };
 
-// By name: one of the GPU architectures above, or "cpu" for this machine. Fails with kUnknownTarget.
+// By name: one of the GPU architectures above, or "cpu" for this machine. Fails with
+// kUnknownTarget.
 Result<Capabilities> capabilities_of(const std::string& target);
 std::vector<std::string> known_targets();
 }  // namespace warploom::target

@@ -1,21 +1,26 @@
-// Instructions: one row each, with everything that selection, code generation and emulation need to know of it.
+// Instructions: one row each, with everything that selection, code generation and emulation need to
+// know of it.
 //
-// A matrix row carries the thread-value layouts of its operands over the tiles a (m×k), b (k×n) and c (m×n), for one warp (32
-// threads) or one warpgroup (128); operands that it reads from shared memory have no such layout, but say how many bytes a
-// panel of their memory may be wide. Tests prove that the layouts cover their tiles exactly, with the number of threads and values
-// that the row says.
+// A matrix row carries the thread-value layouts of its operands over the tiles a (m×k), b (k×n) and
+// c (m×n), for one warp (32 threads) or one warpgroup (128); operands that it reads from shared
+// memory have no such layout, but say how many bytes a panel of their memory may be wide. Tests
+// prove that the layouts cover their tiles exactly, with the number of threads and values that the
+// row says.
 //
-// Source: PTX ISA 9.0, sections "Matrix multiply-accumulate operation using mma instruction", "Asynchronous warpgroup level
-// matrix multiply-accumulate", "Data movement and conversion instructions".
+// Source: PTX ISA 9.0, sections "Matrix multiply-accumulate operation using mma instruction",
+// "Asynchronous warpgroup level matrix multiply-accumulate", "Data movement and conversion
+// instructions".
 #pragma once
 #include "layout/tv_layout.h"
 #include "tile/program.h"
+
 namespace warploom::target {
 enum class Method : std::uint8_t {
   plain,        // each thread moves vectors of its own
   async,        // each thread starts copies that land in shared memory later (cp.async)
   matrix,       // a warp moves 8×8 matrices of 16-bit elements (ldmatrix, stmatrix)
-  tensor_copy,  // one thread starts a copy of a whole tile by the copy engine (cp.async.bulk.tensor)
+  tensor_copy,  // one thread starts a copy of a whole tile by the copy engine
+                // (cp.async.bulk.tensor)
   simt,         // one fused multiply-add a thread
   warp,         // mma.sync
   warpgroup,    // wgmma, b (and a) from shared memory
@@ -34,13 +39,14 @@ struct Instruction {
   layout::TvLayout b = {};
   layout::TvLayout c = {};
   bool a_shared = false, b_shared = false;  // read from shared memory by descriptor
-  bool transposable = false;                // shared operands may be contiguous along m or n as well as along k
+  bool transposable = false;  // shared operands may be contiguous along m or n as well as along k
   // Copy rows
   tile::Scope from = tile::Scope::global, to = tile::Scope::global;
   bool transpose = false;  // matrix: the transposed form
   double cycles = 1;       // warpgroup: of 256 columns, for the cost model
 };
 
-// The rows of an architecture: "sm_80", "sm_89", "sm_90a". Empty for the CPU, whose code generation needs none.
+// The rows of an architecture: "sm_80", "sm_89", "sm_90a". Empty for the CPU, whose code generation
+// needs none.
 const std::vector<Instruction>& instructions_of(const std::string& arch);
 }  // namespace warploom::target

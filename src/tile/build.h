@@ -10,77 +10,132 @@
 //   b.copy(b.all(r), b.tile(y, {block(0), 0}, {1, 4096}));
 //   Program program = b.finish();
 //
-// Nothing is checked here; verify() reports what is wrong with the finished program. Every statement remembers the source line
-// of the call that made it.
+// Nothing is checked here; verify() reports what is wrong with the finished program. Every
+// statement remembers the source line of the call that made it.
 #pragma once
 #include "tile/program.h"
+
 namespace warploom::tile {
-inline Value constant(double value) { return {.constant = value}; }
+inline Value constant(double value) {
+  return {.constant = value};
+}
+
 // The element's own along an axis of the destination, plus the shift.
 inline Value coordinate(int axis, Index shift = 0) {
   return {.kind = Value::Kind::coordinate, .axis = axis, .shift = std::move(shift)};
 }
+
 inline Value apply(ValueOp op, std::vector<Value> operands) {
   return {.kind = Value::Kind::op, .op = op, .operands = std::move(operands)};
 }
-inline Value operator+(Value a, Value b) { return apply(ValueOp::add, {std::move(a), std::move(b)}); }
-inline Value operator-(Value a, Value b) { return apply(ValueOp::sub, {std::move(a), std::move(b)}); }
-inline Value operator*(Value a, Value b) { return apply(ValueOp::mul, {std::move(a), std::move(b)}); }
-inline Value operator/(Value a, Value b) { return apply(ValueOp::div, {std::move(a), std::move(b)}); }
-inline Value less(Value a, Value b) { return apply(ValueOp::less, {std::move(a), std::move(b)}); }
-inline Value equal(Value a, Value b) { return apply(ValueOp::equal, {std::move(a), std::move(b)}); }
-inline Value max(Value a, Value b) { return apply(ValueOp::max, {std::move(a), std::move(b)}); }
-inline Value exp(Value x) { return apply(ValueOp::exp, {std::move(x)}); }
+
+inline Value operator+(Value a, Value b) {
+  return apply(ValueOp::add, {std::move(a), std::move(b)});
+}
+
+inline Value operator-(Value a, Value b) {
+  return apply(ValueOp::sub, {std::move(a), std::move(b)});
+}
+
+inline Value operator*(Value a, Value b) {
+  return apply(ValueOp::mul, {std::move(a), std::move(b)});
+}
+
+inline Value operator/(Value a, Value b) {
+  return apply(ValueOp::div, {std::move(a), std::move(b)});
+}
+
+inline Value less(Value a, Value b) {
+  return apply(ValueOp::less, {std::move(a), std::move(b)});
+}
+
+inline Value equal(Value a, Value b) {
+  return apply(ValueOp::equal, {std::move(a), std::move(b)});
+}
+
+inline Value max(Value a, Value b) {
+  return apply(ValueOp::max, {std::move(a), std::move(b)});
+}
+
+inline Value exp(Value x) {
+  return apply(ValueOp::exp, {std::move(x)});
+}
+
 inline Value where(Value condition, Value then, Value otherwise) {
   return apply(ValueOp::where, {std::move(condition), std::move(then), std::move(otherwise)});
 }
+
 // x, or 0 where x is infinite or NaN: what rounding loses of an infinite sum.
-inline Value finite_or_0(const Value& x) { return where(equal(x - x, constant(0)), x, constant(0)); }
+inline Value finite_or_0(const Value& x) {
+  return where(equal(x - x, constant(0)), x, constant(0));
+}
 
 // Where a call stands: std::source_location, which clang 14 does not have.
 struct Where {
   const char* file;
   int line;
-  static constexpr Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+
+  static constexpr Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
 };
 
 class Builder {
  public:
   explicit Builder(std::string name) { program_.name = std::move(name); }
 
-  Builder& grid(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) { return program_.grid = {x, y, z}, *this; }
-  Builder& cluster(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) { return program_.cluster = {x, y, z}, *this; }
+  Builder& grid(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) {
+    return program_.grid = {x, y, z}, *this;
+  }
+
+  Builder& cluster(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) {
+    return program_.cluster = {x, y, z}, *this;
+  }
+
   Builder& warps(int count) { return program_.warps = count, *this; }
+
   Builder& cooperative() { return program_.cooperative = true, *this; }
 
-  TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {}) {
+  TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
+                  std::vector<std::int64_t> strides = {}) {
     if (strides.empty()) strides = dense_strides(shape);
     return declare({std::move(name), dtype, Scope::global, std::move(shape), std::move(strides)});
   }
-  TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {}) {
+
+  TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
+                  std::vector<std::int64_t> strides = {}) {
     const TensorId id = global(std::move(name), dtype, std::move(shape), std::move(strides));
     program_.tensors.back().writable = true;
     return id;
   }
+
   TensorId zeroed(TensorId output) {  // it holds zeros when the program begins
     return program_.tensors[output].zeroed = true, output;
   }
+
   TensorId packed(TensorId input) {  // it lies in the order that synthesis chooses
     return program_.tensors[input].packed = true, input;
   }
+
   TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
     return declare({std::move(name), dtype, Scope::shared, std::move(shape), {}});
   }
-  // The windows of a pipeline's tensor: the elements at from + Σ coordinate · stride, counted row by row.
-  TensorId windows(std::string name, TensorId of, int from, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
+
+  // The windows of a pipeline's tensor: the elements at from + Σ coordinate · stride, counted row
+  // by row.
+  TensorId windows(std::string name, TensorId of, int from, std::vector<std::int64_t> shape,
+                   std::vector<std::int64_t> strides) {
     const Dtype dtype = program_.tensor(of).dtype;
-    const TensorId id = declare({std::move(name), dtype, Scope::shared, std::move(shape), std::move(strides)});
+    const TensorId id =
+        declare({std::move(name), dtype, Scope::shared, std::move(shape), std::move(strides)});
     program_.tensors.back().windows_of = of, program_.tensors.back().from = from;
     return own_slots(program_), id;
   }
+
   TensorId reg(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
     return declare({std::move(name), dtype, Scope::reg, std::move(shape), {}});
   }
+
   // Makes the given shared tensors the slots of a ring.
   PipelineId pipeline(std::string name, int stages, std::vector<TensorId> tensors) {
     program_.pipelines.push_back({std::move(name), stages, std::move(tensors)});
@@ -90,67 +145,108 @@ class Builder {
   Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const {
     return {tensor, std::move(offset), std::move(extent)};
   }
+
   Tile all(TensorId tensor) const { return whole(program_, tensor); }
+
   // The offset along dim counts in lookup's elements.
-  Tile gathered(Tile tile, int dim, TensorId lookup) const { return tile.lookup_dim = dim, tile.lookup = lookup, tile; }
-  // Every step[d]-th element along dimension d of a global tensor: the windows of a strided convolution.
+  Tile gathered(Tile tile, int dim, TensorId lookup) const {
+    return tile.lookup_dim = dim, tile.lookup = lookup, tile;
+  }
+
+  // Every step[d]-th element along dimension d of a global tensor: the windows of a strided
+  // convolution.
   Tile stepped(Tile tile, std::vector<std::int64_t> step) const {
-    if (std::ranges::any_of(step, [](auto every) { return every != 1; })) tile.step = std::move(step);
+    if (std::ranges::any_of(step, [](auto every) { return every != 1; }))
+      tile.step = std::move(step);
     return tile;
   }
+
   Value value(TensorId tensor) const { return {.kind = Value::Kind::tensor, .tensor = tensor}; }
+
   Dtype dtype_of(TensorId tensor) const { return program_.tensor(tensor).dtype; }
 
   // Any statement; below, those that kernels are made of, by their parts.
   void add(decltype(Statement::node) node, Where where = Where::current()) {
     innermost().push_back({std::move(node), {where.file, where.line}});
   }
-  void copy(Tile src, Tile dst, double fill = 0, bool streaming = false, Where where = Where::current()) {
+
+  void copy(Tile src, Tile dst, double fill = 0, bool streaming = false,
+            Where where = Where::current()) {
     add(Copy{std::move(src), std::move(dst), fill, streaming}, where);
   }
+
   void multicast(Tile src, Tile dst, std::string along, Where where = Where::current()) {
     add(Copy{std::move(src), std::move(dst), 0, false, std::move(along)}, where);
   }
-  void fill(TensorId dst, double value, Where where = Where::current()) { add(Fill{dst, value}, where); }
-  void map(TensorId dst, Value value, Where where = Where::current()) { add(Map{dst, std::move(value)}, where); }
-  void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false, Where where = Where::current()) {
+
+  void fill(TensorId dst, double value, Where where = Where::current()) {
+    add(Fill{dst, value}, where);
+  }
+
+  void map(TensorId dst, Value value, Where where = Where::current()) {
+    add(Map{dst, std::move(value)}, where);
+  }
+
+  void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false,
+           Where where = Where::current()) {
     add(Mma{acc, std::move(a), std::move(b), transpose_a, transpose_b}, where);
   }
+
   void reduce(TensorId dst, TensorId src, int axis, ReduceOp op, Where where = Where::current()) {
     add(Reduce{dst, src, axis, op}, where);
   }
-  void scan(TensorId dst, TensorId src, int axis, ReduceOp op, bool reverse = false, Where where = Where::current()) {
+
+  void scan(TensorId dst, TensorId src, int axis, ReduceOp op, bool reverse = false,
+            Where where = Where::current()) {
     add(Scan{dst, src, axis, op, reverse}, where);
   }
-  void rearrange(TensorId dst, TensorId src, bool transpose = false, Where where = Where::current()) {
+
+  void rearrange(TensorId dst, TensorId src, bool transpose = false,
+                 Where where = Where::current()) {
     add(Rearrange{dst, src, transpose}, where);
   }
-  void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current()) { add(ClusterReduce{dst, op}, where); }
-  void for_(const std::string& variable, Index begin, Index end, Index step, const std::function<void(Index)>& body,
-            bool unroll = false, Where where = Where::current()) {
-    Body inner = nested([&] { body(Index::variable(variable)); });
-    add(For{variable, std::move(begin), std::move(end), std::move(step), unroll, std::move(inner)}, where);
+
+  void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current()) {
+    add(ClusterReduce{dst, op}, where);
   }
-  void if_less(Index left, Index right, const std::function<void()>& body, Where where = Where::current()) {
+
+  void for_(const std::string& variable, Index begin, Index end, Index step,
+            const std::function<void(Index)>& body, bool unroll = false,
+            Where where = Where::current()) {
+    Body inner = nested([&] { body(Index::variable(variable)); });
+    add(For{variable, std::move(begin), std::move(end), std::move(step), unroll, std::move(inner)},
+        where);
+  }
+
+  void if_less(Index left, Index right, const std::function<void()>& body,
+               Where where = Where::current()) {
     add(If{std::move(left), std::move(right), nested(body)}, where);
   }
-  void produce(PipelineId pipeline, const std::function<void()>& body, Where where = Where::current()) {
+
+  void produce(PipelineId pipeline, const std::function<void()>& body,
+               Where where = Where::current()) {
     add(Produce{pipeline, nested(body)}, where);
   }
-  void consume(PipelineId pipeline, int lag, const std::function<void()>& body, Where where = Where::current()) {
+
+  void consume(PipelineId pipeline, int lag, const std::function<void()>& body,
+               Where where = Where::current()) {
     add(Consume{pipeline, lag, nested(body)}, where);
   }
+
   // Roles are declared one after another inside the callback, by role().
   void roles(const std::function<void()>& body, Where where = Where::current()) {
     add(Roles{}, where);
     body();
   }
+
   // Belongs to the roles just opened; a role inside a role opens others, which verify() refuses.
   void role(std::string name, int warps, int registers, const std::function<void()>& body) {
     Role declared{std::move(name), warps, registers, nested(body)};
     Roles* opened = innermost().empty() ? nullptr : std::get_if<Roles>(&innermost().back().node);
-    if (opened) opened->roles.push_back(std::move(declared));
-    else add(Roles{{std::move(declared)}});
+    if (opened)
+      opened->roles.push_back(std::move(declared));
+    else
+      add(Roles{{std::move(declared)}});
   }
 
   Program finish() { return count_warps(program_), program_; }
@@ -160,10 +256,12 @@ class Builder {
   std::vector<Body*> open_;  // innermost statement list last
 
   Body& innermost() { return open_.empty() ? program_.body : *open_.back(); }
+
   TensorId declare(Tensor tensor) {
     program_.tensors.push_back(std::move(tensor));
     return static_cast<TensorId>(program_.tensors.size()) - 1;
   }
+
   Body nested(const std::function<void()>& body) {
     Body inner;
     open_.push_back(&inner);

@@ -1,10 +1,14 @@
 #include "tile/index.h"
 #include "tile/syntax.h"
+
 namespace warploom::tile {
 namespace {
 constexpr std::int64_t kLargestDivisor = std::int64_t{1} << 20;
 
-std::uint64_t bits(std::int64_t a) { return static_cast<std::uint64_t>(a); }
+std::uint64_t bits(std::int64_t a) {
+  return static_cast<std::uint64_t>(a);
+}
+
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   if (b == 0) return 0;
   if (b == -1) return compute(IndexOp::sub, 0, a);
@@ -13,12 +17,15 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 }
 
 // `index` is left ⊕ constant with the operator ⊕.
-bool has_constant(const Index& index, IndexOp op) { return index.op() == op && index.right().constant(); }
+bool has_constant(const Index& index, IndexOp op) {
+  return index.op() == op && index.right().constant();
+}
 
 std::optional<Index> fold_add(const Index& a, const Index& b) {
   if (b.constant() == 0) return a;
   if (a.constant()) return b + a;  // constants stand right
-  if (has_constant(a, IndexOp::add)) return b.constant() ? a.left() + (a.right() + b) : a.left() + b + a.right();
+  if (has_constant(a, IndexOp::add))
+    return b.constant() ? a.left() + (a.right() + b) : a.left() + b + a.right();
   // Sums lean left, so that they need no parentheses.
   if (b.op() == IndexOp::add) return a + b.left() + b.right();
   if (b.op() == IndexOp::sub) return a + b.left() - b.right();
@@ -37,7 +44,8 @@ std::optional<Index> fold_mul(const Index& a, const Index& b) {
   if (b.constant() == 0) return Index(0);
   if (b.constant() == 1) return a;
   if (a.constant()) return b * a;
-  if (has_constant(a, IndexOp::mul)) return b.constant() ? a.left() * (a.right() * b) : a.left() * b * a.right();
+  if (has_constant(a, IndexOp::mul))
+    return b.constant() ? a.left() * (a.right() * b) : a.left() * b * a.right();
   if (b.constant() && has_constant(a, IndexOp::add)) return a.left() * b + a.right() * b;
   if (b.op() == IndexOp::mul) return a * b.left() * b.right();
   return std::nullopt;
@@ -49,7 +57,8 @@ std::optional<Index> fold_div(const Index& a, const Index& b) {
   if (by == 1) return a;
   const auto divides = [by](const Index& factor) { return factor.value() % by == 0; };
   if (has_constant(a, IndexOp::mul) && divides(a.right())) return a.left() * (a.right() / b);
-  if (has_constant(a, IndexOp::add) && divides(a.right()) && has_constant(a.left(), IndexOp::mul) && divides(a.left().right()))
+  if (has_constant(a, IndexOp::add) && divides(a.right()) && has_constant(a.left(), IndexOp::mul) &&
+      divides(a.left().right()))
     return a.left() / b + a.right() / b;
   if (has_constant(a, IndexOp::div) && a.right().value() > 0 && a.right().value() <= INT64_MAX / by)
     return a.left() / (a.right() * b);
@@ -61,26 +70,34 @@ std::optional<Index> fold_mod(const Index& a, const Index& b) {
   if (by <= 0) return std::nullopt;
   if (by == 1) return Index(0);
   if (has_constant(a, IndexOp::mul) && a.right().value() % by == 0) return Index(0);
-  if (has_constant(a, IndexOp::mod) && a.right().value() > 0 && by % a.right().value() == 0) return a;
+  if (has_constant(a, IndexOp::mod) && a.right().value() > 0 && by % a.right().value() == 0)
+    return a;
   return std::nullopt;
 }
 
-std::optional<Index> fold_same(const Index& a, const Index& b) { return a.same(b) ? std::optional(a) : std::nullopt; }
+std::optional<Index> fold_same(const Index& a, const Index& b) {
+  return a.same(b) ? std::optional(a) : std::nullopt;
+}
 
 std::optional<Index> fold(IndexOp op, const Index& a, const Index& b) {
-  constexpr std::array kFolds = {fold_add, fold_sub, fold_mul, fold_div, fold_mod, fold_same, fold_same};
-  if (!a.constant() || !b.constant()) return kFolds[static_cast<std::size_t>(op) - static_cast<std::size_t>(IndexOp::add)](a, b);
+  constexpr std::array kFolds = {fold_add, fold_sub,  fold_mul, fold_div,
+                                 fold_mod, fold_same, fold_same};
+  if (!a.constant() || !b.constant())
+    return kFolds[static_cast<std::size_t>(op) - static_cast<std::size_t>(IndexOp::add)](a, b);
   if ((op == IndexOp::div || op == IndexOp::mod) && *b.constant() == 0) return std::nullopt;
   return Index(compute(op, *a.constant(), *b.constant()));
 }
 
-const IndexWord& word_of(IndexOp op) { return kIndexWords[static_cast<std::size_t>(op)]; }
+const IndexWord& word_of(IndexOp op) {
+  return kIndexWords[static_cast<std::size_t>(op)];
+}
 
 std::string text_within(const Index& index, int precedence) {
   const std::string text = index.text();
   return word_of(index.op()).precedence < precedence ? "(" + text + ")" : text;
 }
 }  // namespace
+
 std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
   switch (op) {
     case IndexOp::add: return static_cast<std::int64_t>(bits(a) + bits(b));
@@ -94,7 +111,8 @@ std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
   }
 }
 
-Index::Index(std::int64_t value) : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
+Index::Index(std::int64_t value)
+    : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
 
 Index Index::variable(std::string name) {
   return Index(std::make_shared<const Node>(Node{IndexOp::variable, 0, std::move(name), {}, {}}));
@@ -102,7 +120,8 @@ Index Index::variable(std::string name) {
 
 Index Index::make(IndexOp op, const Index& a, const Index& b) {
   if (auto folded = fold(op, a, b)) return *folded;
-  return Index(std::make_shared<const Node>(Node{op, 0, {}, std::make_shared<const Index>(a), std::make_shared<const Index>(b)}));
+  return Index(std::make_shared<const Node>(
+      Node{op, 0, {}, std::make_shared<const Index>(a), std::make_shared<const Index>(b)}));
 }
 
 std::optional<std::int64_t> Index::constant() const {
@@ -125,7 +144,8 @@ bool Index::depends_on(const std::string& variable) const {
 }
 
 std::int64_t Index::known_divisor() const {
-  if (op() == IndexOp::constant) return static_cast<std::int64_t>(std::gcd(bits(node_->value), bits(kLargestDivisor)));
+  if (op() == IndexOp::constant)
+    return static_cast<std::int64_t>(std::gcd(bits(node_->value), bits(kLargestDivisor)));
   if (op() == IndexOp::variable) return 1;
   const std::int64_t a = left().known_divisor(), b = right().known_divisor();
   if (op() == IndexOp::mul) return std::min(a * b, kLargestDivisor);
@@ -148,9 +168,11 @@ std::string Index::text() const {
   if (op() == IndexOp::min || op() == IndexOp::max)
     return fmt::format("wl::{}({}, {})", word_of(op()).text, left().text(), right().text());
   const auto added = right().constant();
-  if (op() == IndexOp::add && added && *added < 0 && *added != INT64_MIN) return left().text() + " - " + std::to_string(-*added);
+  if (op() == IndexOp::add && added && *added < 0 && *added != INT64_MIN)
+    return left().text() + " - " + std::to_string(-*added);
   const auto& [sign, precedence] = word_of(op());
-  return fmt::format("{} {} {}", text_within(left(), precedence), sign, text_within(right(), precedence + 1));
+  return fmt::format("{} {} {}", text_within(left(), precedence), sign,
+                     text_within(right(), precedence + 1));
 }
 
 bool Index::same(const Index& other) const {
@@ -161,6 +183,11 @@ bool Index::same(const Index& other) const {
   return left().same(other.left()) && right().same(other.right());
 }
 
-Index block(int dimension) { return Index::variable(std::string(kGridVariables[std::clamp(dimension, 0, 2)])); }
-Index cluster_rank() { return Index::variable(std::string(kGridVariables[3])); }
+Index block(int dimension) {
+  return Index::variable(std::string(kGridVariables[std::clamp(dimension, 0, 2)]));
+}
+
+Index cluster_rank() {
+  return Index::variable(std::string(kGridVariables[3]));
+}
 }  // namespace warploom::tile

@@ -1,14 +1,16 @@
-// Clusters run one after another. The blocks of one, and all of a cooperative program, take turns: each runs until it waits for
-// others.
+// Clusters run one after another. The blocks of one, and all of a cooperative program, take turns:
+// each runs until it waits for others.
 //
-// Elements are kept as doubles that are exact values of the tensor's type, or nothing where none was ever written. Shared and
-// register tensors begin unwritten; a slot of a pipeline begins unwritten each time it is produced.
+// Elements are kept as doubles that are exact values of the tensor's type, or nothing where none
+// was ever written. Shared and register tensors begin unwritten; a slot of a pipeline begins
+// unwritten each time it is produced.
 #include "tile/interpret.h"
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
 #include <deque>
 #include <list>
 #include "tile/verify.h"
+
 namespace warploom::tile {
 namespace {
 // Of shared and register tensors, all blocks that run together.
@@ -25,20 +27,25 @@ struct Queue {
 
 bool divides_by_zero(const Index& index, const std::map<std::string, std::int64_t>& variables) {
   if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return false;
-  if (divides_by_zero(index.left(), variables) || divides_by_zero(index.right(), variables)) return true;
-  return (index.op() == IndexOp::div || index.op() == IndexOp::mod) && index.right().evaluate(variables) < 1;
+  if (divides_by_zero(index.left(), variables) || divides_by_zero(index.right(), variables))
+    return true;
+  return (index.op() == IndexOp::div || index.op() == IndexOp::mod) &&
+         index.right().evaluate(variables) < 1;
 }
 
 // In fp32, as registers compute.
 float combined(ReduceOp op, double a, double b) {
-  return static_cast<float>(apply(reduction_of(op).combine, static_cast<float>(a), static_cast<float>(b)));
+  return static_cast<float>(
+      apply(reduction_of(op).combine, static_cast<float>(a), static_cast<float>(b)));
 }
 
 // acc + a·b with an exact product and one rounding to the accumulator's type.
 double accumulate(Dtype type, double acc, double a, double b) {
   if (type == Dtype::f64) return std::fma(a, b, acc);
-  if (type == Dtype::f32) return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
-  return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) + static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
+  if (type == Dtype::f32)
+    return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) +
+                                   static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
 }
 
 struct Turns {
@@ -57,30 +64,36 @@ class Block {
     for (std::size_t i = 0; i < 3; rank /= program.cluster[i++])
       variables_[tile::block(static_cast<int>(i)).name()] = first[i] + rank % program.cluster[i];
   }
+
   Status run() {
     WARPLOOM_CHECK(body(program_.body));
-    // A slot that another role filled and nobody frees is a fault of the roles' counting. Within one thread of control a software
-    // pipeline may run ahead of its loop's end, into tiles that lie outside their tensors.
+    // A slot that another role filled and nobody frees is a fault of the roles' counting. Within
+    // one thread of control a software pipeline may run ahead of its loop's end, into tiles that
+    // lie outside their tensors.
     for (std::size_t id = 0; id < queues_.size(); ++id) {
       const Queue& queue = queues_[id];
       if (queue.taken.count(-1)) continue;
       std::size_t least = queue.taken.empty() ? 0 : queue.slots.size();
       for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
       if (least != queue.slots.size())
-        return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed", program_.pipelines[id].name),
-                         fmt::format("{} slots consumed by each", queue.slots.size()), std::to_string(least));
+        return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed",
+                                     program_.pipelines[id].name),
+                         fmt::format("{} slots consumed by each", queue.slots.size()),
+                         std::to_string(least));
     }
     return ok();
   }
 
  private:
   // Of the running statement.
-  tl::unexpected<Error> undefined(std::string message, std::string expected = {}, std::string found = {}) const {
+  tl::unexpected<Error> undefined(std::string message, std::string expected = {},
+                                  std::string found = {}) const {
     const auto& at = variables_;
     return fail({ErrorCode::kTileRuntime,
-                 fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"), at.at("block_z")),
-                 fmt::format("{}:{}", last_->file, last_->line), std::move(expected), std::move(found),
-                 "follow the statements that should have made the value"});
+                 fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"),
+                             at.at("block_z")),
+                 fmt::format("{}:{}", last_->file, last_->line), std::move(expected),
+                 std::move(found), "follow the statements that should have made the value"});
   }
 
   Result<std::int64_t> value_of(const Index& index) const {
@@ -88,50 +101,65 @@ class Block {
     return undefined(fmt::format("'{}' divides by a number below 1", index.text()));
   }
 
-  // Calls visit(place, coordinates) for each element of a tile in row-major order; no place where it lies outside the tensor.
+  // Calls visit(place, coordinates) for each element of a tile in row-major order; no place where
+  // it lies outside the tensor.
   Status for_elements(const Tile& tile, const auto& visit) const {
     const Tensor& tensor = program_.tensor(tile.tensor);
     const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
     std::vector<std::int64_t> start, element(tile.extent.size(), 0), at = element;
-    for (const Index& offset : tile.offset) { WARPLOOM_TRY(start.emplace_back(), value_of(offset)); }
+    for (const Index& offset : tile.offset) {
+      WARPLOOM_TRY(start.emplace_back(), value_of(offset));
+    }
     const Tensor* lookup = tile.lookup < 0 ? nullptr : &program_.tensor(tile.lookup);
     const auto looked_up = [&](std::int64_t i) -> std::int64_t {
       if (i < 0 || i >= lookup->shape[0]) return -1;
       const auto place = static_cast<std::size_t>(i * lookup->strides[0]);
-      return static_cast<std::int64_t>(load_as_double(lookup->dtype, buffers_.at(lookup->name).data(), place));
+      return static_cast<std::int64_t>(
+          load_as_double(lookup->dtype, buffers_.at(lookup->name).data(), place));
     };
     for (std::int64_t left = element_count(tile.extent); left > 0; --left) {
       std::optional<std::size_t> place = static_cast<std::size_t>(tensor.from);
       for (std::size_t i = 0; i < at.size(); ++i) {
         // Unsigned, so that a nonsensical offset wraps to somewhere outside.
-        at[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(start[i]) +
-                                          static_cast<std::uint64_t>(element[i] * tile.step_along(i)));
+        at[i] =
+            static_cast<std::int64_t>(static_cast<std::uint64_t>(start[i]) +
+                                      static_cast<std::uint64_t>(element[i] * tile.step_along(i)));
         if (tile.gathered_along(i)) at[i] = looked_up(at[i]);
-        if (at[i] < 0 || at[i] >= tensor.shape[i]) place.reset();
-        else if (place) *place += static_cast<std::size_t>(at[i] * strides[i]);
+        if (at[i] < 0 || at[i] >= tensor.shape[i])
+          place.reset();
+        else if (place)
+          *place += static_cast<std::size_t>(at[i] * strides[i]);
       }
       WARPLOOM_CHECK(visit(place, at));
-      for (std::size_t i = element.size(); i-- > 0 && ++element[i] == tile.extent[i];) element[i] = 0;
+      for (std::size_t i = element.size(); i-- > 0 && ++element[i] == tile.extent[i];)
+        element[i] = 0;
     }
     return ok();
   }
 
-  // A tile's elements in row-major order, of what `holder` holds; `fill` stands for those outside a global tensor.
+  // A tile's elements in row-major order, of what `holder` holds; `fill` stands for those outside a
+  // global tensor.
   Result<Values> read(const Tile& tile, double fill, const Block& holder) const {
     const Tensor& tensor = program_.tensor(tile.tensor);
     const void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
-    const Storage& storage = holder.tensors_[tensor.windows_of < 0 ? tile.tensor : tensor.windows_of];
+    const Storage& storage =
+        holder.tensors_[tensor.windows_of < 0 ? tile.tensor : tensor.windows_of];
     Values values;
-    WARPLOOM_CHECK(for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
-      if (!bytes && !(place && storage && (*storage)[*place]))
-        return undefined(fmt::format("{}[{}] is read {}", tensor.name, fmt::join(at, ", "),
-                                     place ? "and was never written" : "outside the tensor"));
-      values.push_back(!place ? fill : bytes ? load_as_double(tensor.dtype, bytes, *place) : *(*storage)[*place]);
-      return ok();
-    }));
+    WARPLOOM_CHECK(
+        for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
+          if (!bytes && !(place && storage && (*storage)[*place]))
+            return undefined(fmt::format("{}[{}] is read {}", tensor.name, fmt::join(at, ", "),
+                                         place ? "and was never written" : "outside the tensor"));
+          values.push_back(!place  ? fill
+                           : bytes ? load_as_double(tensor.dtype, bytes, *place)
+                                   : *(*storage)[*place]);
+          return ok();
+        }));
     return values;
   }
+
   Result<Values> read(const Tile& tile) const { return read(tile, 0, *this); }
+
   Result<Values> read(TensorId tensor) const { return read(whole(program_, tensor)); }
 
   // `combine`: with what a global tensor holds.
@@ -139,36 +167,48 @@ class Block {
     const Tensor& tensor = program_.tensor(tile.tensor);
     void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
     Storage& storage = tensors_[tile.tensor];
-    if (!bytes && !storage) storage = std::make_shared<Storage::element_type>(element_count(tensor.shape));
+    if (!bytes && !storage)
+      storage = std::make_shared<Storage::element_type>(element_count(tensor.shape));
     auto value = values.begin();
     return for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
       double stored = *value++;
-      if (combine && place) stored = apply(reduction_of(*combine).combine, load_as_double(tensor.dtype, bytes, *place), stored);
+      if (combine && place)
+        stored = apply(reduction_of(*combine).combine, load_as_double(tensor.dtype, bytes, *place),
+                       stored);
       stored = rounded(tensor.dtype, stored);
       if (bytes && place) store_from_double(tensor.dtype, bytes, *place, stored);
       if (bytes) return ok();
-      if (!place) return undefined(fmt::format("{}[{}] is written outside the tensor", tensor.name, fmt::join(at, ", ")));
+      if (!place)
+        return undefined(
+            fmt::format("{}[{}] is written outside the tensor", tensor.name, fmt::join(at, ", ")));
       (*storage)[*place] = stored;
       return ok();
     });
   }
-  Status write(TensorId tensor, const Values& values) { return write(whole(program_, tensor), values); }
+
+  Status write(TensorId tensor, const Values& values) {
+    return write(whole(program_, tensor), values);
+  }
 
   // A value at each element of a shape in row-major order.
-  Result<std::vector<float>> evaluate(const Value& value, const std::vector<std::int64_t>& shape) const {
+  Result<std::vector<float>> evaluate(const Value& value,
+                                      const std::vector<std::int64_t>& shape) const {
     const std::vector<std::int64_t> strides = dense_strides(shape);
     std::vector<float> out(element_count(shape), static_cast<float>(value.constant));
     const auto fill = [&](const auto& at) {
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(at(i));
     };
-    const auto along = [&](std::size_t i, std::size_t d) { return static_cast<std::int64_t>(i) / strides[d] % shape[d]; };
+    const auto along = [&](std::size_t i, std::size_t d) {
+      return static_cast<std::int64_t>(i) / strides[d] % shape[d];
+    };
     if (value.kind == Value::Kind::tensor) {
       const std::vector<std::int64_t>& own = program_.tensor(value.tensor).shape;
       const std::vector<std::int64_t> steps = dense_strides(own);
       WARPLOOM_TRY(const Values held, read(value.tensor));
       fill([&](std::size_t i) {
         std::int64_t place = 0;
-        for (std::size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
+        for (std::size_t d = 0; d < own.size(); ++d)
+          place += own[d] == 1 ? 0 : along(i, d) * steps[d];
         return held[place];
       });
     } else if (value.kind == Value::Kind::coordinate) {
@@ -181,7 +221,8 @@ class Block {
       }
       // For + - * / and square roots, rounding the fp64 result gives what fp32 arithmetic gives.
       fill([&](std::size_t i) {
-        return value.op == ValueOp::fma ? std::fma(in[0][i], in[1][i], in[2][i]) : apply(value.op, in[0][i], in[1][i], in[2][i]);
+        return value.op == ValueOp::fma ? std::fma(in[0][i], in[1][i], in[2][i])
+                                        : apply(value.op, in[0][i], in[1][i], in[2][i]);
       });
     }
     return out;
@@ -201,7 +242,8 @@ class Block {
       WARPLOOM_TRY(const std::int64_t rank, value_of(*copy.peer));
       if (rank < 0 || rank >= cluster_size(program_))
         return undefined("a copy from a peer that the cluster does not have",
-                         fmt::format("a rank of 0 to {}", cluster_size(program_) - 1), std::to_string(rank));
+                         fmt::format("a rank of 0 to {}", cluster_size(program_) - 1),
+                         std::to_string(rank));
       holder = &cluster_[rank];
     }
     WARPLOOM_TRY(const Values values, read(copy.src, copy.fill, *holder));
@@ -221,15 +263,19 @@ class Block {
       WARPLOOM_TRY(const Values flag, read(wait.flag));
       if (flag[0] >= static_cast<double>(least)) return ok();
       if (turns_.stuck)
-        return undefined(fmt::format("a wait for '{}' that no block ends", program_.tensor(wait.flag.tensor).name),
+        return undefined(fmt::format("a wait for '{}' that no block ends",
+                                     program_.tensor(wait.flag.tensor).name),
                          fmt::format("at least {}", least), fmt::format("{}", flag[0]));
     }
   }
 
-  Status run(const Fill& fill) { return write(fill.dst, Values(element_count(program_.tensor(fill.dst).shape), fill.value)); }
+  Status run(const Fill& fill) {
+    return write(fill.dst, Values(element_count(program_.tensor(fill.dst).shape), fill.value));
+  }
 
   Status run(const Map& map) {
-    WARPLOOM_TRY(const std::vector<float> results, evaluate(map.value, program_.tensor(map.dst).shape));
+    WARPLOOM_TRY(const std::vector<float> results,
+                 evaluate(map.value, program_.tensor(map.dst).shape));
     return write(map.dst, Values(results.begin(), results.end()));
   }
 
@@ -239,7 +285,8 @@ class Block {
     WARPLOOM_TRY(Values acc, read(mma.acc));
     const Dtype type = program_.tensor(mma.acc).dtype;
     const auto extent = matrix_extent(program_.tensor(mma.acc).shape);
-    const auto rows = static_cast<std::size_t>(extent[0]), columns = static_cast<std::size_t>(extent[1]), depth = a.size() / rows;
+    const auto rows = static_cast<std::size_t>(extent[0]),
+               columns = static_cast<std::size_t>(extent[1]), depth = a.size() / rows;
     for (std::size_t m = 0; m < rows; ++m)
       for (std::size_t k = 0; k < depth; ++k)
         for (std::size_t n = 0; n < columns; ++n) {
@@ -253,7 +300,8 @@ class Block {
   // A Scan's values; of a Reduce the last ones along the axis.
   Status run(const Of<Reduce, Scan> auto& node) {
     const std::vector<std::int64_t>& shape = program_.tensor(node.src).shape;
-    const auto axis = static_cast<std::size_t>(node.axis), length = static_cast<std::size_t>(shape[axis]);
+    const auto axis = static_cast<std::size_t>(node.axis),
+               length = static_cast<std::size_t>(shape[axis]);
     const auto inner = static_cast<std::size_t>(dense_strides(shape)[axis]);
     WARPLOOM_TRY(Values values, read(node.src));
     bool reverse = false;
@@ -270,10 +318,12 @@ class Block {
 
   Status run(const Rearrange& rearrange) {
     WARPLOOM_TRY(const Values values, read(rearrange.src));
-    const auto columns = rearrange.transpose ? static_cast<std::size_t>(program_.tensor(rearrange.src).shape[1]) : 1;
+    const auto columns =
+        rearrange.transpose ? static_cast<std::size_t>(program_.tensor(rearrange.src).shape[1]) : 1;
     const std::size_t rows = values.size() / columns;
     Values turned;
-    for (std::size_t i = 0; i < values.size(); ++i) turned.push_back(values[i % rows * columns + i / rows]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      turned.push_back(values[i % rows * columns + i / rows]);
     return write(rearrange.dst, turned);
   }
 
@@ -281,9 +331,11 @@ class Block {
     WARPLOOM_TRY(Values values, read(reinterpret.src));
     const Tensor &src = program_.tensor(reinterpret.src), &dst = program_.tensor(reinterpret.dst);
     std::vector<std::byte> bytes(values.size());  // at most a byte each
-    for (std::size_t i = 0; i < values.size(); ++i) store_from_double(src.dtype, bytes.data(), i, values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      store_from_double(src.dtype, bytes.data(), i, values[i]);
     values.resize(element_count(dst.shape));
-    load_run(dst.dtype, bytes.data(), 0, 1, static_cast<std::int64_t>(values.size()), values.data());
+    load_run(dst.dtype, bytes.data(), 0, 1, static_cast<std::int64_t>(values.size()),
+             values.data());
     return write(reinterpret.dst, values);
   }
 
@@ -292,9 +344,11 @@ class Block {
     ++meetings_, ++turns_.events;
     const auto here = [&](const Block& block) { return block.meetings_ >= meetings_; };
     for (; !std::ranges::all_of(cluster_, here); turns_.others())
-      if (turns_.stuck) return undefined(fmt::format("some blocks of the cluster do not reach this {}", statement));
+      if (turns_.stuck)
+        return undefined(fmt::format("some blocks of the cluster do not reach this {}", statement));
     return ok();
   }
+
   Status run(const ClusterSync&) { return meet("cluster_sync"); }
 
   Status run(const ClusterReduce& s) {
@@ -303,7 +357,8 @@ class Block {
     WARPLOOM_CHECK(meet("cluster_reduce"));
     Values total = cluster_[0].left_[round];
     for (std::size_t other = 1; other < cluster_.size(); ++other)
-      for (std::size_t i = 0; i < total.size(); ++i) total[i] = combined(s.op, total[i], cluster_[other].left_[round][i]);
+      for (std::size_t i = 0; i < total.size(); ++i)
+        total[i] = combined(s.op, total[i], cluster_[other].left_[round][i]);
     return write(s.dst, total);
   }
 
@@ -311,7 +366,8 @@ class Block {
     WARPLOOM_TRY(const std::int64_t begin, value_of(s.begin));
     WARPLOOM_CHECK(value_of(s.end));
     WARPLOOM_TRY(const std::int64_t step, value_of(s.step));
-    if (step < 1) return undefined("a loop's step is below 1", "a positive step", std::to_string(step));
+    if (step < 1)
+      return undefined("a loop's step is below 1", "a positive step", std::to_string(step));
     std::int64_t& at = variables_[s.variable] = begin;
     while (at < s.end.evaluate(variables_)) {
       WARPLOOM_CHECK(body(s.body));
@@ -326,18 +382,23 @@ class Block {
     return left < right ? body(s.body) : ok();
   }
 
-  // A slot's tensors are bound to their names while a Produce or Consume runs, and to nothing outside.
+  // A slot's tensors are bound to their names while a Produce or Consume runs, and to nothing
+  // outside.
   Status run(const Produce& s) {
     const Pipeline& pipeline = program_.pipeline(s.pipeline);
     Queue& queue = queues_[s.pipeline];
-    const std::size_t full = queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
-    // One thread of control that waits for itself waits forever; different roles wait for each other.
+    const std::size_t full =
+        queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
+    // One thread of control that waits for itself waits forever; different roles wait for each
+    // other.
     if (role_ < 0 && full >= static_cast<std::size_t>(pipeline.stages))
-      return undefined(fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
-                       fmt::format("at most {} slots produced ahead", pipeline.stages));
+      return undefined(
+          fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
+          fmt::format("at most {} slots produced ahead", pipeline.stages));
     WARPLOOM_CHECK(body(s.body));
     auto& slot = queue.slots.emplace_back();
-    for (const TensorId tensor : pipeline.tensors) slot.push_back(std::exchange(tensors_[tensor], nullptr));
+    for (const TensorId tensor : pipeline.tensors)
+      slot.push_back(std::exchange(tensors_[tensor], nullptr));
     if (role_ < 0) queue.taken.try_emplace(role_);  // also where its loop takes none
     return ok();
   }
@@ -371,7 +432,8 @@ class Block {
   Turns& turns_;
   const std::deque<Block>& cluster_;
   std::map<std::string, std::int64_t> variables_;
-  std::vector<Storage> tensors_ = std::vector<Storage>(program_.tensors.size());  // null where global, too
+  std::vector<Storage> tensors_ =
+      std::vector<Storage>(program_.tensors.size());  // null where global, too
   std::vector<Queue> queues_ = std::vector<Queue>(program_.pipelines.size());
   std::array<Values, 2> left_;  // for the others of the cluster, at this meeting and the one before
   std::size_t meetings_ = 0;
@@ -380,22 +442,29 @@ class Block {
 };
 
 Status check_memory(const Program& program, const Buffers& buffers) {
-  const std::int64_t together = program.cooperative ? element_count(program.grid) : cluster_size(program);
-  std::int64_t elements = 0;  // each tensor has at most 2^48 of them and there are fewer than 2^14 tensors
+  const std::int64_t together =
+      program.cooperative ? element_count(program.grid) : cluster_size(program);
+  std::int64_t elements =
+      0;  // each tensor has at most 2^48 of them and there are fewer than 2^14 tensors
   for (const Tensor& tensor : program.tensors) {
     const std::string place = fmt::format("{}: tensor '{}'", place_of(program), tensor.name);
     const bool global = tensor.scope == Scope::global;
     const auto found = buffers.find(tensor.name);
-    const std::int64_t needed = global ? bytes_of(tensor.dtype, span_of(tensor.shape, tensor.strides)) : 0,
+    const std::int64_t needed = global
+                                    ? bytes_of(tensor.dtype, span_of(tensor.shape, tensor.strides))
+                                    : 0,
                        given = found == buffers.end() ? 0 : std::ssize(found->second);
     if (given < needed)
-      return fail({ErrorCode::kTileRuntime, "a global tensor has no buffer, or one that is too small", place,
+      return fail({ErrorCode::kTileRuntime,
+                   "a global tensor has no buffer, or one that is too small", place,
                    fmt::format("{} bytes", needed), fmt::format("{} bytes", given),
                    "give a buffer for each global tensor by its name"});
     if (!global) elements += element_count(tensor.shape);
     if (elements > kMostElements / together)
-      return fail({ErrorCode::kTileRuntime, "the shared and register tensors are too large to interpret", place,
-                   fmt::format("{} elements at most of blocks that run together", kMostElements), "", "use smaller tiles"});
+      return fail({ErrorCode::kTileRuntime,
+                   "the shared and register tensors are too large to interpret", place,
+                   fmt::format("{} elements at most of blocks that run together", kMostElements),
+                   "", "use smaller tiles"});
   }
   return ok();
 }
@@ -409,19 +478,23 @@ Status run(std::list<std::deque<Block>>& clusters, Turns& turns) {
   std::vector<fiber> running;
   for (std::deque<Block>& cluster : clusters)
     for (Block& block : cluster)
-      running.emplace_back(std::allocator_arg, boost::context::fixedsize_stack(kStack), [&](fiber&& from) {
-        main = std::move(from);
-        if (Status own = block.run(); !own) status = std::move(own);
-        return std::move(main);
-      });
+      running.emplace_back(std::allocator_arg, boost::context::fixedsize_stack(kStack),
+                           [&](fiber&& from) {
+                             main = std::move(from);
+                             if (Status own = block.run(); !own) status = std::move(own);
+                             return std::move(main);
+                           });
   for (turns.stuck = false; status && !running.empty();) {
     const std::int64_t before = turns.events;
-    for (auto one = running.begin(); status && one != running.end(); ++one) *one = std::move(*one).resume();
-    turns.stuck = std::erase_if(running, [](const fiber& one) { return !one; }) == 0 && turns.events == before;
+    for (auto one = running.begin(); status && one != running.end(); ++one)
+      *one = std::move(*one).resume();
+    turns.stuck = std::erase_if(running, [](const fiber& one) { return !one; }) == 0 &&
+                  turns.events == before;
   }
   return status;
 }
 }  // namespace
+
 Status interpret(const Program& program, const Buffers& buffers) {
   WARPLOOM_CHECK(verify(program));
   WARPLOOM_CHECK(check_memory(program, buffers));
@@ -434,7 +507,8 @@ Status interpret(const Program& program, const Buffers& buffers) {
       for (std::int64_t x = 0; x < program.grid[0]; x += program.cluster[0]) {
         std::deque<Block>& cluster = running.emplace_back();
         const std::array<std::int64_t, 3> first = {x, y, z};
-        for (std::int64_t i = 0; i < cluster_size(program); ++i) cluster.emplace_back(program, buffers, turns, cluster, first);
+        for (std::int64_t i = 0; i < cluster_size(program); ++i)
+          cluster.emplace_back(program, buffers, turns, cluster, first);
         if (program.cooperative) continue;
         WARPLOOM_CHECK(run(running, turns));
         running.clear();

@@ -2,19 +2,28 @@
 //
 //   "  fill acc 0   # start"  →  Line{number, level 1, "fill acc 0   # start"}: tokens fill, acc, 0
 //
-// A level is two spaces of indentation. Blank lines vanish; # and // begin comments. Errors are kTileSyntax with "file:line".
+// A level is two spaces of indentation. Blank lines vanish; # and // begin comments. Errors are
+// kTileSyntax with "file:line".
 #pragma once
 #include <cctype>
 #include <charconv>
 #include <vector>
 #include "base/error.h"
+
 namespace warploom::tile {
 inline constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 inline constexpr std::size_t kMostNumbers = 16;  // a list of extents
 inline constexpr std::array<std::string_view, 5> kPairs = {"->", "..", "+=", "^T", ">="};
 inline constexpr std::string_view kSigns = "[](){},:+-*/%<=";
 
-enum class TokenKind : std::uint8_t { word, integer, real, sign, other, end };  // other: nothing of the language begins so
+enum class TokenKind : std::uint8_t {
+  word,
+  integer,
+  real,
+  sign,
+  other,
+  end
+};  // other: nothing of the language begins so
 
 struct Token {
   TokenKind kind = TokenKind::end;
@@ -27,15 +36,24 @@ struct Line {
   std::string_view text;  // from its first token on
 };
 
-inline bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+inline bool is_letter(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
+}
 
-// Its first character is a digit. A point counts where a digit follows: "0..4" begins with an integer.
+inline bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Its first character is a digit. A point counts where a digit follows: "0..4" begins with an
+// integer.
 inline Token number_token(std::string_view text) {
   double value = 0;
-  text = text.substr(0, std::from_chars(text.data(), text.data() + text.size(), value).ptr - text.data());
+  text = text.substr(
+      0, std::from_chars(text.data(), text.data() + text.size(), value).ptr - text.data());
   if (text.ends_with('.')) text.remove_suffix(1);
-  return {text.find_first_of(".eE") == std::string_view::npos ? TokenKind::integer : TokenKind::real, text};
+  return {
+      text.find_first_of(".eE") == std::string_view::npos ? TokenKind::integer : TokenKind::real,
+      text};
 }
 
 inline Token word_token(std::string_view text) {
@@ -52,71 +70,85 @@ inline Token token_at(std::string_view text) {
   if (is_letter(text[0])) return word_token(text);
   for (const std::string_view pair : kPairs)
     if (text.starts_with(pair)) return {TokenKind::sign, text.substr(0, 2)};
-  return {kSigns.find(text[0]) == std::string_view::npos ? TokenKind::other : TokenKind::sign, text.substr(0, 1)};
+  return {kSigns.find(text[0]) == std::string_view::npos ? TokenKind::other : TokenKind::sign,
+          text.substr(0, 1)};
 }
 
-inline tl::unexpected<Error> syntax(std::string_view file, int line, std::string message, std::string expected = {},
-                                    std::string found = {}) {
-  return fail({ErrorCode::kTileSyntax, std::move(message), fmt::format("{}:{}", file, line), std::move(expected),
-               std::move(found), "docs/tile.md has the grammar"});
+inline tl::unexpected<Error> syntax(std::string_view file, int line, std::string message,
+                                    std::string expected = {}, std::string found = {}) {
+  return fail({ErrorCode::kTileSyntax, std::move(message), fmt::format("{}:{}", file, line),
+               std::move(expected), std::move(found), "docs/tile.md has the grammar"});
 }
 
 // What of a byte can be shown to a person.
 inline std::string shown(char c) {
-  return std::isprint(static_cast<unsigned char>(c)) ? std::string(1, c)
-                                                     : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
+  return std::isprint(static_cast<unsigned char>(c))
+             ? std::string(1, c)
+             : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
 }
 
 inline Result<std::vector<Line>> split_lines(std::string_view text, std::string_view file) {
   if (text.size() > kMostBytes)
-    return syntax(file, 1, "the text is too large", fmt::format("at most {} bytes", kMostBytes), std::to_string(text.size()));
+    return syntax(file, 1, "the text is too large", fmt::format("at most {} bytes", kMostBytes),
+                  std::to_string(text.size()));
   std::vector<Line> lines;
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (token_at(line).kind == TokenKind::end) continue;
     const std::size_t blanks = line.find_first_not_of(' ');
-    if (blanks % 2 != 0) return syntax(file, number, "the indentation is odd", "two spaces a level");
+    if (blanks % 2 != 0)
+      return syntax(file, number, "the indentation is odd", "two spaces a level");
     lines.push_back({number, static_cast<int>(blanks / 2), line.substr(blanks)});
   }
   return lines;
 }
 
-// Reads the tokens of one line. The first error is kept and ends the line: from then on nothing more is read, so that callers
-// ask for the status once, after all they wanted.
+// Reads the tokens of one line. The first error is kept and ends the line: from then on nothing
+// more is read, so that callers ask for the status once, after all they wanted.
 class Cursor {
  public:
   Cursor(const Line& line, std::string_view file) : line_(line), rest_(line.text), file_(file) {}
 
   const Line& line() const { return line_; }
+
   bool is(std::string_view text, std::size_t ahead = 0) const { return peek(ahead).text == text; }
+
   const Status& status() const { return status_; }
+
   Token peek(std::size_t ahead = 0) const {
     std::string_view rest = rest_;
     for (; ahead > 0; --ahead) rest = behind(rest);
     return status_ ? token_at(rest) : Token();
   }
+
   Token take() {
     const Token token = peek();
     rest_ = behind(rest_);
     return token;
   }
+
   // Takes the token if it is this one.
   bool accept(std::string_view text) {
     const bool found = is(text) && !text.empty();
     if (found) take();
     return found;
   }
+
   void expect(std::string_view text) {
     if (!accept(text)) fail("something is missing", fmt::format("'{}'", text));
   }
+
   void expect_end() {
-    if (peek().kind != TokenKind::end) fail("the line goes on where it should end", "the end of the line");
+    if (peek().kind != TokenKind::end)
+      fail("the line goes on where it should end", "the end of the line");
   }
+
   std::string word(std::string_view meaning) {
     if (peek().kind != TokenKind::word) fail("a name is missing", std::string(meaning));
     return std::string(take().text);
   }
+
   // With an optional minus.
   std::int64_t integer() {
     const bool negative = accept("-");
@@ -124,20 +156,24 @@ class Cursor {
     const auto value = number<std::int64_t>("the number does not fit in 64 bits");
     return negative ? -value : value;
   }
+
   // 0 to 2^20.
   int small(std::string_view meaning) {
     const std::int64_t value = integer();
     if (value < 0 || value > 1 << 20) fail("the number is out of range", std::string(meaning));
     return static_cast<int>(std::clamp<std::int64_t>(value, 0, 1 << 20));
   }
+
   // Also inf and nan, with an optional minus.
   double real() {
     const double sign = accept("-") ? -1.0 : 1.0;
     if (accept("inf")) return sign * std::numeric_limits<double>::infinity();
     if (accept("nan")) return std::numeric_limits<double>::quiet_NaN();
-    if (peek().kind != TokenKind::integer && peek().kind != TokenKind::real) fail("a number is missing", "a number, inf or nan");
+    if (peek().kind != TokenKind::integer && peek().kind != TokenKind::real)
+      fail("a number is missing", "a number, inf or nan");
     return sign * number<double>("the number is out of the range of a double");
   }
+
   // "[1, 2]"
   std::vector<std::int64_t> integers(std::string_view open, std::string_view close) {
     expect(open);
@@ -149,15 +185,18 @@ class Cursor {
     expect(close);
     return values;
   }
+
   void fail(std::string message, std::string expected = {}) {
     if (!status_) return;
     const Token at = peek();
     if (at.kind == TokenKind::other) {
-      status_ = syntax(file_, line_.number, "a character that begins nothing of the language", {}, shown(at.text[0]));
+      status_ = syntax(file_, line_.number, "a character that begins nothing of the language", {},
+                       shown(at.text[0]));
       return;
     }
-    status_ = syntax(file_, line_.number, std::move(message), std::move(expected),
-                     at.kind == TokenKind::end ? "the end of the line" : std::string(at.text.substr(0, 40)));
+    status_ = syntax(
+        file_, line_.number, std::move(message), std::move(expected),
+        at.kind == TokenKind::end ? "the end of the line" : std::string(at.text.substr(0, 40)));
   }
 
  private:
@@ -166,10 +205,12 @@ class Cursor {
     const std::string_view token = token_at(text).text;
     return token.empty() ? token : text.substr(token.data() + token.size() - text.data());
   }
+
   template <class T> T number(std::string_view message) {
     T value = 0;
     const std::string_view text = peek().text;
-    if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) fail(std::string(message));
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc())
+      fail(std::string(message));
     take();
     return value;
   }

@@ -1,6 +1,7 @@
 #include "tile/lexer.h"
 #include "tile/print.h"
 #include "tile/syntax.h"
+
 namespace warploom::tile {
 namespace {
 constexpr int kDeepest = 64;                        // statements inside each other
@@ -12,7 +13,8 @@ constexpr std::size_t kMostDeclarations = 1 << 12;  // tensors; pipelines
 std::optional<IndexOp> find(std::string_view sign, int precedence) {
   if (precedence == 3 && sign.starts_with("wl::")) sign.remove_prefix(4);
   for (auto i = static_cast<std::size_t>(IndexOp::add); i < kIndexWords.size(); ++i)
-    if (kIndexWords[i].text == sign && kIndexWords[i].precedence == precedence) return static_cast<IndexOp>(i);
+    if (kIndexWords[i].text == sign && kIndexWords[i].precedence == precedence)
+      return static_cast<IndexOp>(i);
   return std::nullopt;
 }
 
@@ -22,50 +24,73 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Reads what the lines of syntax.h are made of from the tokens of a line; docs/tile.md has the grammar.
+// Reads what the lines of syntax.h are made of from the tokens of a line; docs/tile.md has the
+// grammar.
 class Reader : public Cursor {
  public:
-  Reader(const Line& line, std::string_view file, const Program& program) : Cursor(line, file), program_(program) {}
+  Reader(const Line& line, std::string_view file, const Program& program)
+      : Cursor(line, file), program_(program) {}
 
   // Blanks round a sign do not count.
   void item(const char* sign) {
     if (!trimmed(sign).empty()) expect(trimmed(sign));
   }
+
   void item(std::string& name) { name = word("a name"); }
+
   void item(int& to) { to = small("a number of 0 to 2^20"); }
+
   void item(double& to) { to = real(); }
+
   void item(std::vector<std::int64_t>& shape) { shape = integers("[", "]"); }
+
   template <class T> void item(std::optional<T>& to) { item(to.emplace()); }
+
   void item(Value& to) { to = value(0); }
+
   void item(Flag<bool> flag) { flag.on = option(flag.word); }
+
   template <class T> void item(Optional<T> optional) {
     if (option(optional.word)) item(optional.value);
   }
+
   void item(std::vector<TensorId>& tensors) {
     do item(Named<int>{tensors.emplace_back()});
     while (accept(","));
   }
-  void item(Dtype& to) { take_named(dtype_named(peek().text), to, "element type", "an element type"); }
-  void item(ReduceOp& to) { take_named(reduce_op_named(peek().text), to, "reduction", "sum, max or min"); }
+
+  void item(Dtype& to) {
+    take_named(dtype_named(peek().text), to, "element type", "an element type");
+  }
+
+  void item(ReduceOp& to) {
+    take_named(reduce_op_named(peek().text), to, "reduction", "sum, max or min");
+  }
+
   void keyword(Tensor& tensor) {
     for (const TensorWord& row : kTensorWords)
       if (is(row.word)) tensor.scope = row.scope, tensor.writable = row.writable;
     take();
   }
+
   void item(Named<int> to) {
     const auto look = [&](const auto& list, std::string_view kind) {
       for (std::size_t i = 0; i < list.size(); ++i)
         if (accept(list[i].name)) return static_cast<int>(i);
-      fail(fmt::format("no {} has this name", kind), fmt::format("the name of a {} declared above", kind));
+      fail(fmt::format("no {} has this name", kind),
+           fmt::format("the name of a {} declared above", kind));
       return -1;
     };
-    to.id = to.is_pipeline ? look(program_.pipelines, "pipeline") : look(program_.tensors, "tensor");
+    to.id =
+        to.is_pipeline ? look(program_.pipelines, "pipeline") : look(program_.tensors, "tensor");
   }
+
   void item(Extents<std::vector<std::int64_t>> to) {
     to.list = integers("(", ")");
     if (to.list.size() > 3) fail("a grid has at most three extents");
     to.list.resize(3, 1);
   }
+
   void item(Tile& to) {
     item(Named<int>{to.tensor});
     if (!status()) return;
@@ -93,6 +118,7 @@ class Reader : public Cursor {
     if (!to.step.empty()) to.step.resize(to.extent.size(), 1);
     expect("]");
   }
+
   // Precedence climbing: sums of products of primaries.
   void item(Index& to) {
     depth_ = terms_ = 0;
@@ -101,14 +127,20 @@ class Reader : public Cursor {
 
  private:
   void take_named(const auto& found, auto& to, std::string_view kind, std::string expected) {
-    if (found) to = *found;
-    else fail(fmt::format("no {} has this name", kind), std::move(expected));
+    if (found)
+      to = *found;
+    else
+      fail(fmt::format("no {} has this name", kind), std::move(expected));
     take();
   }
+
   bool option(std::string_view word) { return accept(trimmed(word)); }
+
   bool extent_follows() const {
-    return in_tile_ && depth_ == 0 && is("+") && peek(1).kind == TokenKind::integer && (is(",", 2) || is("]", 2) || is("by", 2));
+    return in_tile_ && depth_ == 0 && is("+") && peek(1).kind == TokenKind::integer &&
+           (is(",", 2) || is("]", 2) || is("by", 2));
   }
+
   Index binary(int precedence) {
     if (precedence > 2) return primary();
     Index left = binary(precedence + 1);
@@ -119,6 +151,7 @@ class Reader : public Cursor {
     }
     return left;
   }
+
   Index primary() {
     if (peek().kind == TokenKind::integer) return Index(integer());
     const bool word = peek().kind == TokenKind::word;
@@ -138,6 +171,7 @@ class Reader : public Cursor {
     --depth_;
     return inner;
   }
+
   Index call() {
     const auto function = find(take().text, 3);
     if (!function) fail("no function of indices has this name", "wl::min or wl::max");
@@ -149,6 +183,7 @@ class Reader : public Cursor {
     expect(")");
     return function ? Index::make(*function, left, right) : Index();
   }
+
   Value value(int depth) {
     Value value;
     if (depth > kDeepestTerm) fail("the expression is nested too deeply");
@@ -184,6 +219,7 @@ class Reader : public Cursor {
 };
 
 using Node = decltype(Statement::node);
+
 template <std::size_t... I> Node node_of(std::size_t index, std::index_sequence<I...>) {
   return std::array<Node, sizeof...(I)>{Node(std::in_place_index<I>)...}[index];
 }
@@ -194,7 +230,8 @@ class Parser {
 
   Result<Program> program() {
     if (lines_.empty())
-      return fail({ErrorCode::kTileSyntax, "the text holds no program", file_ + ":1", "program NAME grid(...)", "nothing"});
+      return fail({ErrorCode::kTileSyntax, "the text holds no program", file_ + ":1",
+                   "program NAME grid(...)", "nothing"});
     program_.warps = kNotGiven;
     if (lines_[0].level != 0) return refused("the first line is indented");
     Reader header = next();
@@ -211,6 +248,7 @@ class Parser {
   static constexpr int kNotGiven = -1;
 
   Reader next() { return Reader(lines_[at_++], file_, program_); }
+
   tl::unexpected<Error> refused(std::string message) {
     Reader here = next();
     here.fail(std::move(message));
@@ -221,7 +259,8 @@ class Parser {
     while (at_ < lines_.size() && lines_[at_].level == level) {
       if (level > kDeepest) return refused("statements are nested too deeply");
       Reader io = next();
-      const auto tensor = std::ranges::find_if(kTensorWords, [&](const TensorWord& row) { return io.is(row.word); });
+      const auto tensor = std::ranges::find_if(
+          kTensorWords, [&](const TensorWord& row) { return io.is(row.word); });
       const auto word = std::ranges::find(kStatementWords, io.peek().text);
       if (tensor != kTensorWords.end()) {
         WARPLOOM_CHECK(declare(io, program_.tensors, "tensor"));
@@ -230,7 +269,8 @@ class Parser {
       } else if (word != kStatementWords.end()) {
         io.take();
         const auto kind = static_cast<std::size_t>(word - kStatementWords.begin());
-        Statement read{node_of(kind, std::make_index_sequence<std::variant_size_v<Node>>()), {file_, io.line().number}};
+        Statement read{node_of(kind, std::make_index_sequence<std::variant_size_v<Node>>()),
+                       {file_, io.line().number}};
         WARPLOOM_CHECK(std::visit([&](auto& node) { return statement(io, node); }, read.node));
         out.push_back(std::move(read));
       } else {
@@ -256,16 +296,20 @@ class Parser {
     return ok();
   }
 
-  template <class Declared> Status declare(Reader& io, std::vector<Declared>& list, std::string_view what) {
+  template <class Declared>
+  Status declare(Reader& io, std::vector<Declared>& list, std::string_view what) {
     Declared declared;
     line(io, declared);
     io.expect_end();
     for (const Declared& other : list)
-      if (other.name == declared.name) io.fail(fmt::format("{} '{}' is declared twice", what, declared.name));
-    if (list.size() == kMostDeclarations) io.fail(fmt::format("the program has too many {}s", what));
+      if (other.name == declared.name)
+        io.fail(fmt::format("{} '{}' is declared twice", what, declared.name));
+    if (list.size() == kMostDeclarations)
+      io.fail(fmt::format("the program has too many {}s", what));
     WARPLOOM_CHECK(io.status());
     if constexpr (Of<Declared, Tensor>)
-      if (declared.scope == Scope::global && declared.strides.empty()) declared.strides = dense_strides(declared.shape);
+      if (declared.scope == Scope::global && declared.strides.empty())
+        declared.strides = dense_strides(declared.shape);
     list.push_back(std::move(declared));
     return own_slots(program_), ok();
   }
@@ -276,6 +320,7 @@ class Parser {
   Program program_;
 };
 }  // namespace
+
 Result<Program> parse(std::string_view text, std::string_view file) {
   WARPLOOM_TRY(std::vector<Line> lines, split_lines(text, file));
   return Parser(std::move(lines), file).program();

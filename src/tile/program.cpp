@@ -1,4 +1,5 @@
 #include "tile/program.h"
+
 namespace warploom::tile {
 void own_slots(Program& program) {
   for (std::size_t id = 0; id < program.pipelines.size(); ++id)
@@ -13,7 +14,9 @@ Tile whole(const Program& program, TensorId id) {
   return Tile{id, std::vector<Index>(shape.size(), Index(0)), shape};
 }
 
-std::string place_of(const Program& program) { return fmt::format("program '{}'", program.name); }
+std::string place_of(const Program& program) {
+  return fmt::format("program '{}'", program.name);
+}
 
 std::string place_of(const Statement& statement) {
   const Location& at = statement.location;
@@ -23,7 +26,8 @@ std::string place_of(const Statement& statement) {
 std::vector<TensorId> tensors_of(const Value& value) {
   if (value.kind == Value::Kind::tensor) return {value.tensor};
   std::vector<TensorId> out;
-  for (const Value& operand : value.operands) std::ranges::copy(tensors_of(operand), std::back_inserter(out));
+  for (const Value& operand : value.operands)
+    std::ranges::copy(tensors_of(operand), std::back_inserter(out));
   return out;
 }
 
@@ -41,7 +45,8 @@ std::vector<TensorUse> uses_of(const Statement& statement) {
     if constexpr (requires { node.src; }) add(node.src, true, false);
     if constexpr (requires { node.dst; }) add(node.dst, Of<decltype(node), ClusterReduce>, true);
     if constexpr (requires { node.flag; }) add(node.flag, true, Of<decltype(node), Signal>);
-    if constexpr (requires { node.acc; }) add(node.acc, true, true), add(node.a, true, false), add(node.b, true, false);
+    if constexpr (requires { node.acc; })
+      add(node.acc, true, true), add(node.a, true, false), add(node.b, true, false);
     if constexpr (requires { node.value.operands; })
       for (const TensorId id : tensors_of(node.value)) add(id, true, false);
   });
@@ -59,7 +64,8 @@ void count_warps(Program& program) {
   const Roles* roles = roles_of(program);
   if (roles) program.warps = 0;
   for (std::size_t i = 0; roles && i < roles->roles.size(); ++i)
-    program.warps = std::min(program.warps + roles->roles[i].warps, 1 << 20);  // text may hold any number of them
+    program.warps = std::min(program.warps + roles->roles[i].warps,
+                             1 << 20);  // text may hold any number of them
 }
 
 std::vector<std::size_t> wide_dims(const std::vector<std::int64_t>& extent) {
@@ -69,7 +75,8 @@ std::vector<std::size_t> wide_dims(const std::vector<std::int64_t>& extent) {
   return dims;
 }
 
-std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
+                                             const std::vector<std::int64_t>& b) {
   std::vector<Meeting> found;
   const auto in_a = wide_dims(a), in_b = wide_dims(b);
   for (std::size_t i = 0, j = 0; i < in_a.size() || j < in_b.size();) {
@@ -77,8 +84,10 @@ std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
     for (std::int64_t left = 1, right = 1; left != right || here.a.empty();) {
       const bool from_a = left < right || here.a.empty();
       if (from_a ? i == in_a.size() : j == in_b.size()) return std::nullopt;
-      if (from_a) left *= a[here.a.emplace_back(in_a[i++])];
-      else right *= b[here.b.emplace_back(in_b[j++])];
+      if (from_a)
+        left *= a[here.a.emplace_back(in_a[i++])];
+      else
+        right *= b[here.b.emplace_back(in_b[j++])];
     }
     if (here.a.size() > 1 && here.b.size() > 1) return std::nullopt;
   }
@@ -86,7 +95,9 @@ std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
 }
 
 std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent) {
-  for (auto one = extent.begin(); extent.size() > 2 && (one = std::ranges::find(extent, 1)) != extent.end();) extent.erase(one);
+  for (auto one = extent.begin();
+       extent.size() > 2 && (one = std::ranges::find(extent, 1)) != extent.end();)
+    extent.erase(one);
   return extent;
 }
 
@@ -109,13 +120,18 @@ std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) 
   return strides;
 }
 
-std::int64_t span_of(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
+std::int64_t span_of(const std::vector<std::int64_t>& shape,
+                     const std::vector<std::int64_t>& strides) {
   std::int64_t last = 0;
   for (std::size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
   return last + 1;
 }
 
-std::int64_t cluster_size(const Program& program) { return element_count(program.cluster); }
+std::int64_t cluster_size(const Program& program) {
+  return element_count(program.cluster);
+}
 
-std::string text_of(const std::vector<std::int64_t>& extent) { return fmt::format("[{}]", fmt::join(extent, ", ")); }
+std::string text_of(const std::vector<std::int64_t>& extent) {
+  return fmt::format("[{}]", fmt::join(extent, ", "));
+}
 }  // namespace warploom::tile

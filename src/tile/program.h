@@ -1,37 +1,47 @@
 // Tile programs: what one thread block does, in tiles. No layouts, no threads, no barriers.
 //
-// A program has tensors in three scopes. Global tensors are the kernel's parameters, with strides; shared tensors belong to the
-// block; register tensors are spread over the threads of the role that uses them, in a way that synthesis decides. Statements
-// move and compute whole tiles. A Tile names a box of a tensor: an offset (index expressions) and an extent for each of its
-// dimensions. Elements of two tiles pair up in row-major order: dimensions of extent 1 do not count, and several of a global tile may
-// meet one of the other (images, rows and columns of pixels the rows of a matrix). A global tile may take every so
-// many-th element along a dimension, and along one it may be gathered: the coordinates are then read from a tensor of integers.
+// A program has tensors in three scopes. Global tensors are the kernel's parameters, with strides;
+// shared tensors belong to the block; register tensors are spread over the threads of the role that
+// uses them, in a way that synthesis decides. Statements move and compute whole tiles. A Tile names
+// a box of a tensor: an offset (index expressions) and an extent for each of its dimensions.
+// Elements of two tiles pair up in row-major order: dimensions of extent 1 do not count, and
+// several of a global tile may meet one of the other (images, rows and columns of pixels the rows
+// of a matrix). A global tile may take every so many-th element along a dimension, and along one it
+// may be gathered: the coordinates are then read from a tensor of integers.
 //
 // Meaning (the interpreter in interpret.h is its definition):
-//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce, and for those of a cooperative program,
+//  * Blocks are independent, but for the blocks of one cluster, which meet in ClusterReduce, and
+//  for those of a cooperative program,
 //    which run at the same time, Signal and Wait.
-//  * Statements run in order. Loading a global element outside the tensor gives the copy's fill value; storing one is dropped.
+//  * Statements run in order. Loading a global element outside the tensor gives the copy's fill
+//  value; storing one is dropped.
 //    Shared and register tiles must lie inside their tensors.
-//  * Arithmetic on values is fp32 (Map, Reduce); Mma multiplies exactly and accumulates in the accumulator's type. Storing to a
+//  * Arithmetic on values is fp32 (Map, Reduce); Mma multiplies exactly and accumulates in the
+//  accumulator's type. Storing to a
 //    narrower type rounds to nearest even. Reading something never written is an error.
-//  * A Pipeline is a queue of `stages` slots, each a set of shared tensors. Produce fills the next slot, Consume reads the oldest
-//    and frees it. Inside Produce and Consume the pipeline's tensors name the current slot. Produce and Consume may stand in one
-//    thread of control (a software pipeline) or in different Roles.
-//  * Roles run at the same time and meet only through pipelines: a producer never reads what a consumer writes.
+//  * A Pipeline is a queue of `stages` slots, each a set of shared tensors. Produce fills the next
+//  slot, Consume reads the oldest
+//    and frees it. Inside Produce and Consume the pipeline's tensors name the current slot. Produce
+//    and Consume may stand in one thread of control (a software pipeline) or in different Roles.
+//  * Roles run at the same time and meet only through pipelines: a producer never reads what a
+//  consumer writes.
 //
-// Worked example: one 128×256 tile of C = A·B with B stored [K, N], three stages, a producer and two consumer warpgroups:
+// Worked example: one 128×256 tile of C = A·B with B stored [K, N], three stages, a producer and
+// two consumer warpgroups:
 //
 //   program gemm grid(32, 16)
 //   global A bf16 [4096, 4096]; global B bf16 [4096, 4096]; global C bf16 [4096, 4096]
 //   pipeline ab stages 3: shared a bf16 [128, 64], shared b bf16 [64, 256]
 //   role producer warps 4 registers 40:
-//     for k in 0 .. 64: produce ab: copy A[block_x*128 +128, k*64 +64] -> a;  copy B[k*64 +64, block_y*256 +256] -> b
+//     for k in 0 .. 64: produce ab: copy A[block_x*128 +128, k*64 +64] -> a;  copy B[k*64 +64,
+//     block_y*256 +256] -> b
 //   role consumer warps 8 registers 232:
 //     register acc f32 [128, 256]; fill acc 0
 //     for k in 0 .. 64: consume ab lag 1: mma acc += a * b
 //     copy acc -> out; copy out -> C[...]
 //
-// Programs are values; builders (build.h) make them, verify.h checks them, print.h and parse.h turn them into text and back.
+// Programs are values; builders (build.h) make them, verify.h checks them, print.h and parse.h turn
+// them into text and back.
 #pragma once
 #include <cmath>
 #include <concepts>
@@ -40,6 +50,7 @@
 #include "base/dtype.h"
 #include "base/value_op.h"
 #include "tile/index.h"
+
 namespace warploom::tile {
 using TensorId = int;
 using PipelineId = int;
@@ -51,15 +62,16 @@ struct Tensor {
   Dtype dtype = Dtype::f32;
   Scope scope = Scope::global;
   std::vector<std::int64_t> shape;
-  std::vector<std::int64_t>
-      strides;               // of global tensors and windows, in elements; dense row-major when the builder is given none
-  bool writable = false;     // global only: an output of the kernel
-  PipelineId pipeline = -1;  // shared only: slots of this pipeline
-  bool zeroed = false;       // an output that holds zeros when the program begins
-  // An input whose elements' order in memory is free: synthesis chooses it, and who owns the tensor lays it so before the launch.
+  std::vector<std::int64_t> strides;  // of global tensors and windows, in elements; dense row-major
+                                      // when the builder is given none
+  bool writable = false;              // global only: an output of the kernel
+  PipelineId pipeline = -1;           // shared only: slots of this pipeline
+  bool zeroed = false;                // an output that holds zeros when the program begins
+  // An input whose elements' order in memory is free: synthesis chooses it, and who owns the tensor
+  // lays it so before the launch.
   bool packed = false;
-  // Windows of a pipeline's tensor, which lies in its slot row by row: an element is the one at place from + Σ coordinate · stride.
-  // Windows overlap, and are only read, into registers.
+  // Windows of a pipeline's tensor, which lies in its slot row by row: an element is the one at
+  // place from + Σ coordinate · stride. Windows overlap, and are only read, into registers.
   TensorId windows_of = -1;
   int from = 0;
 };
@@ -68,19 +80,26 @@ struct Tile {
   TensorId tensor = -1;
   std::vector<Index> offset;
   std::vector<std::int64_t> extent;  // one entry a dimension of the tensor
-  // Gathered along lookup_dim: element e has the coordinate that `lookup`, a global tensor of integers, holds at offset + e. One that
-  // lies outside either tensor counts as outside.
+  // Gathered along lookup_dim: element e has the coordinate that `lookup`, a global tensor of
+  // integers, holds at offset + e. One that lies outside either tensor counts as outside.
   TensorId lookup = -1;
   int lookup_dim = -1;
-  std::vector<std::int64_t> step = {};  // of a global tile, one a dimension: element e has coordinate offset + step·e; empty: 1
+  std::vector<std::int64_t> step =
+      {};  // of a global tile, one a dimension: element e has coordinate offset + step·e; empty: 1
 
-  bool gathered_along(std::size_t dim) const { return lookup >= 0 && lookup_dim == static_cast<int>(dim); }
+  bool gathered_along(std::size_t dim) const {
+    return lookup >= 0 && lookup_dim == static_cast<int>(dim);
+  }
+
   std::int64_t step_along(std::size_t dim) const { return step.empty() ? 1 : step[dim]; }
-  // How many coordinates lie between the first and the last element along a dimension, both counted.
+
+  // How many coordinates lie between the first and the last element along a dimension, both
+  // counted.
   std::int64_t reach(std::size_t dim) const { return (extent[dim] - 1) * step_along(dim) + 1; }
 };
 
-// A value computed from elements of register tensors, point by point. Tensors of equal rank; extent 1 broadcasts.
+// A value computed from elements of register tensors, point by point. Tensors of equal rank; extent
+// 1 broadcasts.
 struct Value {
   enum class Kind : std::uint8_t { constant, tensor, coordinate, op } kind = Kind::constant;
   double constant = 0;
@@ -92,14 +111,21 @@ struct Value {
 };
 
 enum class ReduceOp : std::uint8_t { sum, max, min };
+
 struct Reduction {
   std::string_view name;
   ValueOp combine;  // of two
   double identity;  // makes no difference
 };
+
 inline constexpr std::array<Reduction, 3> kReductions = {
-    {{"sum", ValueOp::add, 0}, {"max", ValueOp::max, -HUGE_VAL}, {"min", ValueOp::min, HUGE_VAL}}};  // in the order of ReduceOp
-constexpr const Reduction& reduction_of(ReduceOp op) { return kReductions[static_cast<std::size_t>(op)]; }
+    {{"sum", ValueOp::add, 0},
+     {"max", ValueOp::max, -HUGE_VAL},
+     {"min", ValueOp::min, HUGE_VAL}}};  // in the order of ReduceOp
+
+constexpr const Reduction& reduction_of(ReduceOp op) {
+  return kReductions[static_cast<std::size_t>(op)];
+}
 
 struct Statement;
 using Body = std::vector<Statement>;
@@ -109,91 +135,117 @@ struct Copy {
   Tile src, dst;
   double fill = 0;         // what elements outside a global source count as
   bool streaming = false;  // global side: used once, keep it out of the caches
-  // Dimensions of the cluster ("x", "y", "xy") along which all blocks produce this same tile: one fetch may serve them all.
+  // Dimensions of the cluster ("x", "y", "xy") along which all blocks produce this same tile: one
+  // fetch may serve them all.
   std::string multicast;
-  std::optional<Index> peer;        // src is the shared tile of the block of this rank in the cluster
-  std::optional<ReduceOp> combine;  // a global dst ← op(dst, src), indivisible and in any order among blocks
+  std::optional<Index> peer;  // src is the shared tile of the block of this rank in the cluster
+  std::optional<ReduceOp>
+      combine;  // a global dst ← op(dst, src), indivisible and in any order among blocks
 };
+
 struct Fill {
   TensorId dst = -1;  // a register tensor
   double value = 0;
 };
+
 // dst ← value, elementwise; dst may be one of its operands.
 struct Map {
   TensorId dst = -1;
   Value value;
 };
-// acc[M,N] += a[M,K]·b[K,N]; transpose_a: a is [K,M]; transpose_b: b is [N,K]. acc is a register tensor; a and b are register or
-// shared tiles. Which instruction, and what that asks of the operands' layouts, is synthesis's choice.
+
+// acc[M,N] += a[M,K]·b[K,N]; transpose_a: a is [K,M]; transpose_b: b is [N,K]. acc is a register
+// tensor; a and b are register or shared tiles. Which instruction, and what that asks of the
+// operands' layouts, is synthesis's choice.
 struct Mma {
   TensorId acc = -1;
   Tile a, b;
   bool transpose_a = false, transpose_b = false;
 };
+
 // dst ← op over `axis` of src, keeping the axis with extent 1.
 struct Reduce {
   TensorId dst = -1, src = -1;
   int axis = 0;
   ReduceOp op = ReduceOp::sum;
 };
-// dst[.., i, ..] ← op over elements 0 to i of src along `axis`, or in reverse over those from i to the last.
+
+// dst[.., i, ..] ← op over elements 0 to i of src along `axis`, or in reverse over those from i to
+// the last.
 struct Scan {
   TensorId dst = -1, src = -1;
   int axis = 0;
   ReduceOp op = ReduceOp::sum;
   bool reverse = false;
 };
-// dst ← src, or src transposed, in a layout of its own: what the two tensors' statements ask of their layouts stays apart.
+
+// dst ← src, or src transposed, in a layout of its own: what the two tensors' statements ask of
+// their layouts stays apart.
 struct Rearrange {
   TensorId dst = -1, src = -1;
   bool transpose = false;
 };
-// dst ← the bits of src as elements of dst's type, the last extent scaled; integers of at most a byte.
+
+// dst ← the bits of src as elements of dst's type, the last extent scaled; integers of at most a
+// byte.
 struct Reinterpret {
   TensorId dst = -1, src = -1;
 };
+
 // dst ← op of dst over all blocks of the cluster; every block gets the result.
 struct ClusterReduce {
   TensorId dst = -1;
   ReduceOp op = ReduceOp::sum;
 };
-// flag ← flag + by, once what the role (without roles: the block) has written before can be seen by whoever waits for it.
+
+// flag ← flag + by, once what the role (without roles: the block) has written before can be seen by
+// whoever waits for it.
 struct Signal {
   Tile flag;  // one element of a global i32 tensor
   Index by;
 };
+
 // Goes on once flag ≥ least. Only in cooperative programs, whose blocks all run at the same time.
 struct Wait {
   Tile flag;
   Index least;
 };
-// Every block of the cluster gets here before any goes on; then each sees what the others have written to their shared tensors.
+
+// Every block of the cluster gets here before any goes on; then each sees what the others have
+// written to their shared tensors.
 struct ClusterSync {};
+
 struct For {
   std::string variable;
   Index begin, end, step = 1;
   bool unroll = false;
   Body body;
 };
+
 struct If {  // body runs where left < right
   Index left, right;
   Body body;
 };
+
 struct Produce {
   PipelineId pipeline = -1;
   Body body;  // copies from global into the pipeline's tensors
 };
+
 struct Consume {
   PipelineId pipeline = -1;
-  int lag = 0;  // the matrix instructions, or the threads' reads, of so many slots may be under way when the next slot is taken
+  int lag = 0;  // the matrix instructions, or the threads' reads, of so many slots may be under way
+                // when the next slot is taken
   Body body;
 };
+
 struct Role {
   std::string name;
   int warps = 4;
   int registers = 0;  // a thread's budget; 0: the kernel's default
   Body body;
 };
+
 struct Roles {
   std::vector<Role> roles;
 };
@@ -204,15 +256,17 @@ struct Location {  // where the builder call or the text stands
 };
 
 struct Statement {
-  std::variant<Copy, Fill, Map, Mma, Reduce, Scan, Rearrange, Reinterpret, ClusterReduce, For, If, Produce, Consume, Roles,
-               Signal, Wait, ClusterSync>
+  std::variant<Copy, Fill, Map, Mma, Reduce, Scan, Rearrange, Reinterpret, ClusterReduce, For, If,
+               Produce, Consume, Roles, Signal, Wait, ClusterSync>
       node;
   Location location;
 
   template <class Node> const Node* as() const {  // null where it is another
     return std::get_if<Node>(&node);
   }
+
   template <class... Nodes> bool is() const { return (std::holds_alternative<Nodes>(node) || ...); }
+
   decltype(auto) visit(const auto& f) const { return std::visit(f, node); }
 };
 
@@ -233,23 +287,28 @@ struct Program {
   Body body;
 
   const Tensor& tensor(TensorId id) const { return tensors[id]; }
+
   const Pipeline& pipeline(PipelineId id) const { return pipelines[id]; }
 };
 
 // Says to the tensors of every pipeline, and to their windows, whose they are.
 void own_slots(Program& program);
 
-// A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps one).
+// A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps
+// one).
 Tile whole(const Program& program, TensorId id);
 std::string place_of(const Program& program);          // "program 'gemm'"
 std::string place_of(const Statement& statement);      // "gemm.cpp:42", "" where nobody knows
 std::vector<TensorId> tensors_of(const Value& value);  // those that it names, with repeats
-// How a statement, without those of its body, uses a tensor; `tile`: which part of it, where it names one, or what it gathers.
+
+// How a statement, without those of its body, uses a tensor; `tile`: which part of it, where it
+// names one, or what it gathers.
 struct TensorUse {
   TensorId tensor = -1;
   bool read = false, written = false;
   const Tile *tile = nullptr, *gathers = nullptr;
 };
+
 std::vector<TensorUse> uses_of(const Statement& statement);
 const Roles* roles_of(const Program& program);  // null where there are none
 void count_warps(Program& program);             // where there are roles: the sum of theirs
@@ -258,7 +317,8 @@ void count_warps(Program& program);             // where there are roles: the su
 template <class T, class... Nodes>
 concept Of = (std::same_as<std::remove_cvref_t<T>, Nodes> || ...);
 
-// What a statement holds: a loop's body, a branch's, a slot's, those of roles. f(body) for each in order; mostly there is none.
+// What a statement holds: a loop's body, a branch's, a slot's, those of roles. f(body) for each in
+// order; mostly there is none.
 void for_bodies(const Statement& statement, const auto& f) {
   statement.visit([&](const auto& node) {
     if constexpr (requires { node.body; }) f(node.body);
@@ -275,28 +335,34 @@ void for_statements(const Statement& statement, const auto& f) {
   });
 }
 
-// Arithmetic on shapes: matrix_extent({1, 128, 64}) → {128, 64}, dense_strides({2, 3, 4}) → {12, 4, 1}.
+// Arithmetic on shapes: matrix_extent({1, 128, 64}) → {128, 64}, dense_strides({2, 3, 4}) → {12, 4,
+// 1}.
 
-// The rows and columns that an Mma sees in a tile: extents of 1 are dropped, from the front, until two are left. The result has
-// two entries exactly where the tile is a matrix.
+// The rows and columns that an Mma sees in a tile: extents of 1 are dropped, from the front, until
+// two are left. The result has two entries exactly where the tile is a matrix.
 std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent);
 
 // The dimensions of extent above 1, in order.
 std::vector<std::size_t> wide_dims(const std::vector<std::int64_t>& extent);
 
-// Which dimensions of two tiles meet in a copy: one with one, or one with several neighbours of the same product, in order; nothing
-// where the shapes do not fit.   {1, 16, 8, 4} and {16, 32}  →  {1} with {0}, {2, 3} with {1}
+// Which dimensions of two tiles meet in a copy: one with one, or one with several neighbours of the
+// same product, in order; nothing where the shapes do not fit.   {1, 16, 8, 4} and {16, 32}  →  {1}
+// with {0}, {2, 3} with {1}
 struct Meeting {
   std::vector<std::size_t> a, b;
 };
-std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b);
+
+std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
+                                             const std::vector<std::int64_t>& b);
 
 // The number of elements; 0 where an extent is below 1, -1 where the product overflows.
 std::int64_t element_count(const std::vector<std::int64_t>& extent);
 
-std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape);  // row-major, in elements
+std::vector<std::int64_t> dense_strides(
+    const std::vector<std::int64_t>& shape);  // row-major, in elements
 // Elements from the first to the last that a tensor with strides names.
-std::int64_t span_of(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides);
+std::int64_t span_of(const std::vector<std::int64_t>& shape,
+                     const std::vector<std::int64_t>& strides);
 std::int64_t cluster_size(const Program& program);             // blocks a cluster
 std::string text_of(const std::vector<std::int64_t>& extent);  // "[64, 32]"
 }  // namespace warploom::tile

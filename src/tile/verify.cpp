@@ -1,8 +1,10 @@
-// Rules of the program as a whole: of declarations, and of what roles share. Those of its statements: verify_statements.cpp.
+// Rules of the program as a whole: of declarations, and of what roles share. Those of its
+// statements: verify_statements.cpp.
 //
 // Declarations: names, shapes, strides, grid, cluster, warps, pipelines.
 #include "tile/verify.h"
 #include <cctype>
+
 namespace warploom::tile {
 namespace {
 constexpr std::int64_t kLargestTensor = std::int64_t{1} << 48;  // elements
@@ -10,11 +12,16 @@ constexpr int kMostWarps = 32;
 
 // Words of C++ and CUDA, and those that the printed form of a value needs.
 constexpr std::string_view kReserved =
-    " alignas alignof asm auto bool break case catch char class const constexpr const_cast continue decltype default "
-    "delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
-    "namespace new noexcept nullptr operator private protected public register reinterpret_cast requires return short "
-    "signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid "
-    "typename union unsigned using virtual void volatile while and or not xor threadIdx blockIdx blockDim gridDim warpSize "
+    " alignas alignof asm auto bool break case catch char class const constexpr const_cast "
+    "continue decltype default "
+    "delete do double dynamic_cast else enum explicit export extern false float for friend goto if "
+    "inline int long mutable "
+    "namespace new noexcept nullptr operator private protected public register reinterpret_cast "
+    "requires return short "
+    "signed sizeof static static_assert static_cast struct switch template this thread_local throw "
+    "true try typedef typeid "
+    "typename union unsigned using virtual void volatile while and or not xor threadIdx blockIdx "
+    "blockDim gridDim warpSize "
     "inf nan wl main ";
 
 // The rules of one declaration, which every error names.
@@ -23,7 +30,8 @@ struct Declaration {
   std::string what;
 
   tl::unexpected<Error> refuse(std::string message) const {
-    return fail({ErrorCode::kTileInvalid, std::move(message), place_of(program) + ": " + what, "", "", "change the declaration"});
+    return fail({ErrorCode::kTileInvalid, std::move(message), place_of(program) + ": " + what, "",
+                 "", "change the declaration"});
   }
 
   Status check_name(const std::string& name, std::set<std::string>& taken) const {
@@ -35,11 +43,13 @@ struct Declaration {
 
   Status check_grid() const {
     const auto &grid = program.grid, &cluster = program.cluster;
-    if (grid.size() != 3 || cluster.size() != 3) return refuse("grid and cluster have three extents each");
+    if (grid.size() != 3 || cluster.size() != 3)
+      return refuse("grid and cluster have three extents each");
     for (std::size_t i = 0; i < 3; ++i) {
       if (grid[i] < 1 || cluster[i] < 1) return refuse("an extent of grid or cluster is below 1");
       if (grid[i] % cluster[i] != 0)
-        return refuse(fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(grid, ", "), fmt::join(cluster, ", ")));
+        return refuse(fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(grid, ", "),
+                                  fmt::join(cluster, ", ")));
     }
     if (element_count(grid) < 1) return refuse("the grid is too large");
     return ok();
@@ -49,19 +59,24 @@ struct Declaration {
     const bool global = tensor.scope == Scope::global;
     if (tensor.shape.empty()) return refuse("the tensor has no dimension");
     const std::int64_t count = element_count(tensor.shape);
-    if (count < 1 || count > kLargestTensor) return refuse("an extent is below 1, or the tensor is too large");
+    if (count < 1 || count > kLargestTensor)
+      return refuse("an extent is below 1, or the tensor is too large");
     if (tensor.writable && !global) return refuse("only a global tensor is an output");
     if (tensor.zeroed && !tensor.writable) return refuse("only an output is zeroed");
-    if (tensor.packed && (!global || tensor.writable || tensor.strides != dense_strides(tensor.shape)))
-      return refuse("only a global tensor that is no output and has no strides of its own is packed");
+    if (tensor.packed &&
+        (!global || tensor.writable || tensor.strides != dense_strides(tensor.shape)))
+      return refuse(
+          "only a global tensor that is no output and has no strides of its own is packed");
     const bool windows = tensor.windows_of >= 0;
-    if (!global && !windows && !tensor.strides.empty()) return refuse("only a global tensor and windows have strides");
+    if (!global && !windows && !tensor.strides.empty())
+      return refuse("only a global tensor and windows have strides");
     if ((global || windows) && tensor.strides.size() != tensor.shape.size())
       return refuse("a global tensor needs one stride a dimension, and so do windows");
     std::int64_t last = 0;
     for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
       std::int64_t reach = 0;
-      if (tensor.strides[i] < 0 || __builtin_mul_overflow(tensor.strides[i], tensor.shape[i] - 1, &reach) ||
+      if (tensor.strides[i] < 0 ||
+          __builtin_mul_overflow(tensor.strides[i], tensor.shape[i] - 1, &reach) ||
           __builtin_add_overflow(last, reach, &last) || last > kLargestTensor)
         return refuse("a stride is negative or reaches too far");
       if (tensor.writable && tensor.strides[i] == 0 && tensor.shape[i] > 1)
@@ -72,10 +87,12 @@ struct Declaration {
 
   Status check_windows(const Tensor& tensor, std::int64_t last) const {
     const auto base = static_cast<std::size_t>(tensor.windows_of);
-    if (tensor.scope != Scope::shared || base >= program.tensors.size() || program.tensors[base].windows_of >= 0 ||
-        program.tensors[base].pipeline < 0 || program.tensors[base].dtype != tensor.dtype || per_byte(tensor.dtype) > 1)
+    if (tensor.scope != Scope::shared || base >= program.tensors.size() ||
+        program.tensors[base].windows_of >= 0 || program.tensors[base].pipeline < 0 ||
+        program.tensors[base].dtype != tensor.dtype || per_byte(tensor.dtype) > 1)
       return refuse("windows are those of a pipeline's tensor of whole bytes, in its type");
-    if (tensor.from >= 0 && tensor.from + last < element_count(program.tensors[base].shape)) return ok();
+    if (tensor.from >= 0 && tensor.from + last < element_count(program.tensors[base].shape))
+      return ok();
     return refuse("the windows reach outside their tensor");
   }
 
@@ -90,7 +107,8 @@ struct Declaration {
     for (std::size_t i = 0; i < tensor.strides.size(); ++i)
       if (tensor.strides[i] != 1 && tensor.shape[i] > 1) whole &= tensor.strides[i] % per == 0;
     if (whole || per == 1) return ok();
-    return refuse(fmt::format("rows of {} are no whole bytes: {} elements make one", name_of(tensor.dtype), per));
+    return refuse(fmt::format("rows of {} are no whole bytes: {} elements make one",
+                              name_of(tensor.dtype), per));
   }
 
   // `owner`: the pipeline of each tensor, -1 where it has none yet.
@@ -101,7 +119,9 @@ struct Declaration {
       const auto at = static_cast<std::size_t>(tensor);
       if (tensor < 0 || at >= owner.size() || program.tensor(tensor).scope != Scope::shared)
         return refuse("a pipeline holds shared tensors only");
-      if (owner[at] >= 0) return refuse(fmt::format("tensor '{}' is in a pipeline twice", program.tensor(tensor).name));
+      if (owner[at] >= 0)
+        return refuse(
+            fmt::format("tensor '{}' is in a pipeline twice", program.tensor(tensor).name));
       owner[at] = id;
     }
     return ok();
@@ -114,13 +134,17 @@ Status verify_declarations(const Program& program) {
   };
   std::set<std::string> program_name, taken;
   WARPLOOM_CHECK(Declaration{program, "its name"}.check_name(program.name, program_name));
-  for (const Tensor& t : program.tensors) WARPLOOM_CHECK(declared("tensor", t.name).check_name(t.name, taken));
-  for (const Pipeline& p : program.pipelines) WARPLOOM_CHECK(declared("pipeline", p.name).check_name(p.name, taken));
+  for (const Tensor& t : program.tensors)
+    WARPLOOM_CHECK(declared("tensor", t.name).check_name(t.name, taken));
+  for (const Pipeline& p : program.pipelines)
+    WARPLOOM_CHECK(declared("pipeline", p.name).check_name(p.name, taken));
   if (const Roles* roles = roles_of(program))
-    for (const Role& r : roles->roles) WARPLOOM_CHECK(declared("role", r.name).check_name(r.name, taken));
+    for (const Role& r : roles->roles)
+      WARPLOOM_CHECK(declared("role", r.name).check_name(r.name, taken));
   WARPLOOM_CHECK(Declaration{program, "grid"}.check_grid());
   if (program.warps < 1 || program.warps > kMostWarps)
-    return Declaration{program, "warps"}.refuse(fmt::format("{} warps a block; 1 to {} can be", program.warps, kMostWarps));
+    return Declaration{program, "warps"}.refuse(
+        fmt::format("{} warps a block; 1 to {} can be", program.warps, kMostWarps));
   for (const Tensor& t : program.tensors) WARPLOOM_CHECK(declared("tensor", t.name).check(t));
   std::vector<PipelineId> owner(program.tensors.size(), -1);
   for (std::size_t i = 0; i < program.pipelines.size(); ++i) {
@@ -131,13 +155,16 @@ Status verify_declarations(const Program& program) {
     if (const TensorId base = program.tensors[i].windows_of; base >= 0) owner[i] = owner[base];
   for (std::size_t i = 0; i < owner.size(); ++i)
     if (program.tensors[i].pipeline != owner[i])
-      return declared("tensor", program.tensors[i].name).refuse("the tensor and the pipelines disagree on whose slot it is");
+      return declared("tensor", program.tensors[i].name)
+          .refuse("the tensor and the pipelines disagree on whose slot it is");
   return ok();
 }
 
-// Rules between roles: roles meet only through pipelines, each with one producing role and consumers listed after it.
+// Rules between roles: roles meet only through pipelines, each with one producing role and
+// consumers listed after it.
 //
-// A place is where a statement runs: -1 for the single thread of control (all warps), otherwise the number of a role.
+// A place is where a statement runs: -1 for the single thread of control (all warps), otherwise the
+// number of a role.
 constexpr int kEveryone = -1;
 
 struct Uses {
@@ -148,10 +175,12 @@ struct Uses {
 struct Sharing {
   const Program& program;
   std::vector<Uses> tensors = std::vector<Uses>(program.tensors.size());
-  std::vector<Uses> pipelines = std::vector<Uses>(program.pipelines.size());  // whose writers produce it
+  std::vector<Uses> pipelines =
+      std::vector<Uses>(program.pipelines.size());  // whose writers produce it
   bool has_roles = false;
 
-  tl::unexpected<Error> refuse(const Uses& uses, std::string message, std::string expected = {}) const {
+  tl::unexpected<Error> refuse(const Uses& uses, std::string message,
+                               std::string expected = {}) const {
     return invalid(program, uses.last, std::move(message), std::move(expected));
   }
 
@@ -176,36 +205,48 @@ struct Sharing {
 };
 
 Status check_pipeline(const Sharing& sharing, const std::string& name, const Uses& uses) {
-  if (uses.writers.empty()) return sharing.refuse(uses, fmt::format("pipeline '{}' is never produced", name));
-  if (uses.readers.empty()) return sharing.refuse(uses, fmt::format("pipeline '{}' is never consumed", name));
-  if (uses.writers.size() > 1) return sharing.refuse(uses, fmt::format("pipeline '{}' has more than one producing role", name));
+  if (uses.writers.empty())
+    return sharing.refuse(uses, fmt::format("pipeline '{}' is never produced", name));
+  if (uses.readers.empty())
+    return sharing.refuse(uses, fmt::format("pipeline '{}' is never consumed", name));
+  if (uses.writers.size() > 1)
+    return sharing.refuse(uses,
+                          fmt::format("pipeline '{}' has more than one producing role", name));
   if (sharing.has_roles && (uses.writers.count(kEveryone) || uses.readers.count(kEveryone)))
-    return sharing.refuse(uses, fmt::format("pipeline '{}' is used before the roles", name), "produce and consume inside roles");
+    return sharing.refuse(uses, fmt::format("pipeline '{}' is used before the roles", name),
+                          "produce and consume inside roles");
   if (*uses.readers.begin() < *uses.writers.begin())
-    return sharing.refuse(uses, fmt::format("a role consumes '{}' and is listed before the role that produces it", name));
+    return sharing.refuse(
+        uses,
+        fmt::format("a role consumes '{}' and is listed before the role that produces it", name));
   return ok();
 }
 
-// A register tensor is one role's. In memory, what one role writes no other reads; what stands before the roles is done when they
-// begin.
+// A register tensor is one role's. In memory, what one role writes no other reads; what stands
+// before the roles is done when they begin.
 Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& uses) {
   std::set<int> places = uses.readers;
   places.insert(uses.writers.begin(), uses.writers.end());
   if (tensor.scope == Scope::reg && places.size() > 1)
-    return sharing.refuse(uses, fmt::format("register tensor '{}' is used by more than one role", tensor.name),
-                          "one role for a register tensor");
+    return sharing.refuse(
+        uses, fmt::format("register tensor '{}' is used by more than one role", tensor.name),
+        "one role for a register tensor");
   places.erase(kEveryone);
   const auto writers = uses.writers.size() - uses.writers.count(kEveryone);
   const bool read = uses.readers.size() > uses.readers.count(kEveryone);
   if (writers > 0 && read && places.size() > 1)
-    return sharing.refuse(uses, fmt::format("one role writes '{}' and another reads it", tensor.name), "a pipeline between them");
+    return sharing.refuse(uses,
+                          fmt::format("one role writes '{}' and another reads it", tensor.name),
+                          "a pipeline between them");
   if (tensor.scope == Scope::shared && writers > 1)
-    return sharing.refuse(uses, fmt::format("two roles write shared tensor '{}'", tensor.name), "one role that writes it");
+    return sharing.refuse(uses, fmt::format("two roles write shared tensor '{}'", tensor.name),
+                          "one role that writes it");
   return ok();
 }
 
 Status verify_sharing(const Program& program) {
-  for (std::size_t i = 0; i + 1 < program.body.size(); ++i)  // roles are the only ones of their kind
+  for (std::size_t i = 0; i + 1 < program.body.size();
+       ++i)  // roles are the only ones of their kind
     if (program.body[i].is<Roles>())
       return invalid(program, &program.body[i + 1].location, "a statement follows the roles",
                      "roles as the program's last statement");
@@ -214,10 +255,12 @@ Status verify_sharing(const Program& program) {
   for (std::size_t i = 0; i < program.pipelines.size(); ++i)
     WARPLOOM_CHECK(check_pipeline(sharing, program.pipelines[i].name, sharing.pipelines[i]));
   for (std::size_t i = 0; i < program.tensors.size(); ++i)
-    if (program.tensors[i].pipeline < 0) WARPLOOM_CHECK(check_tensor(sharing, program.tensors[i], sharing.tensors[i]));
+    if (program.tensors[i].pipeline < 0)
+      WARPLOOM_CHECK(check_tensor(sharing, program.tensors[i], sharing.tensors[i]));
   return ok();
 }
 }  // namespace
+
 bool is_identifier(std::string_view name) {
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
   const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
@@ -225,13 +268,16 @@ bool is_identifier(std::string_view name) {
   return kReserved.find(fmt::format(" {} ", name)) == std::string_view::npos;
 }
 
-bool is_grid_variable(std::string_view name) { return std::ranges::find(kGridVariables, name) != kGridVariables.end(); }
+bool is_grid_variable(std::string_view name) {
+  return std::ranges::find(kGridVariables, name) != kGridVariables.end();
+}
 
-tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message, std::string expected,
-                              std::string found) {
+tl::unexpected<Error> invalid(const Program& program, const Location* location, std::string message,
+                              std::string expected, std::string found) {
   return fail({ErrorCode::kTileInvalid, std::move(message),
-               location ? fmt::format("{}:{}", location->file, location->line) : place_of(program), std::move(expected),
-               std::move(found), "change the statement, or the declarations that it uses"});
+               location ? fmt::format("{}:{}", location->file, location->line) : place_of(program),
+               std::move(expected), std::move(found),
+               "change the statement, or the declarations that it uses"});
 }
 
 Status verify(const Program& program) {

@@ -3,17 +3,22 @@
 #include <sys/wait.h>
 #include "verify/channel.h"
 #include "verify/oracle.h"
+
 namespace warploom::verify {
 namespace {
 using nlohmann::json;
 
-constexpr int kMostCandidates = 500;   // of one process: images of CPU kernels are never unloaded, and mappings are limited
-constexpr int kTries = 4;              // with fresh processes, where one ends that is not the candidate's doing
-constexpr double kOwnLimitMs = 900e3;  // for the evaluator's own work (inputs, FP64, the vendor) without a word from it
+constexpr int kMostCandidates =
+    500;  // of one process: images of CPU kernels are never unloaded, and mappings are limited
+constexpr int kTries = 4;  // with fresh processes, where one ends that is not the candidate's doing
+constexpr double kOwnLimitMs =
+    900e3;  // for the evaluator's own work (inputs, FP64, the vendor) without a word from it
 
 tl::unexpected<Error> lost(const std::string& found) {
-  return fail({ErrorCode::kEvaluatorLost, "the evaluator process died and could not be started again", "", "a running evaluator",
-               found, "see whether memory is short; run again to go on where the search stopped"});
+  return fail({ErrorCode::kEvaluatorLost,
+               "the evaluator process died and could not be started again", "",
+               "a running evaluator", found,
+               "see whether memory is short; run again to go on where the search stopped"});
 }
 
 Verdict refusal(ErrorCode code, std::string message, std::string expected, std::string found) {
@@ -25,10 +30,12 @@ Verdict refusal(ErrorCode code, std::string message, std::string expected, std::
 // How a process ended, by its wait status.
 std::string how(int status, const char* when) {
   if (WIFSIGNALED(status))
-    return fmt::format("ended by signal {} ({}) {}", WTERMSIG(status), ::strsignal(WTERMSIG(status)), when);
+    return fmt::format("ended by signal {} ({}) {}", WTERMSIG(status),
+                       ::strsignal(WTERMSIG(status)), when);
   return fmt::format("exited with status {} {}", WEXITSTATUS(status), when);
 }
 }  // namespace
+
 struct Evaluator::State {
   EvaluatorOptions options;
   json setup;  // as every process gets it first
@@ -41,9 +48,11 @@ struct Evaluator::State {
     WARPLOOM_CHECK(worker.start(options.program.string(), kEvaluateCommand));
     worker.channel->send(setup);
     WARPLOOM_TRY(const json message, next(kOwnLimitMs));
-    if (message.is_null() && worker.channel->closed()) return lost(how(worker.end(false), "while it was starting"));
+    if (message.is_null() && worker.channel->closed())
+      return lost(how(worker.end(false), "while it was starting"));
     if (message.is_null()) return worker.end(true), lost("it did not become ready in time");
-    WARPLOOM_TRY(ready, record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
+    WARPLOOM_TRY(ready,
+                 record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
     return ok();
   }
 
@@ -53,9 +62,11 @@ struct Evaluator::State {
     while (true) {
       if (options.interrupted && options.interrupted->load())
         return worker.end(true),
-               fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "", "", "run again to go on"});
+               fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "",
+                     "", "run again to go on"});
       auto message = worker.channel->receive(100);
-      if (message && message->contains("error")) return worker.end(true), fail(error_from_json(message->at("error")));
+      if (message && message->contains("error"))
+        return worker.end(true), fail(error_from_json(message->at("error")));
       if (message) return std::move(*message);
       if (worker.channel->closed() || ms_since(start) > limit_ms) return json();
     }
@@ -64,7 +75,8 @@ struct Evaluator::State {
   Status ensure() {
     if (worker.process > 0) return ok();
     Status spawned = spawn();
-    // One more try where it was lost without saying why; what it said itself would only be said again.
+    // One more try where it was lost without saying why; what it said itself would only be said
+    // again.
     if (!spawned && spawned.error().code == ErrorCode::kEvaluatorLost) spawned = spawn();
     return spawned;
   }
@@ -93,7 +105,8 @@ Result<Verdict> Evaluator::judge(const Request& request) {
       if (!message.contains("phase")) break;
       running = message["phase"] == "candidate";
       ran |= running;
-      limit_ms = running ? request.candidate_limit_ms + message.value("expected_ms", 0.0) : kOwnLimitMs;
+      limit_ms =
+          running ? request.candidate_limit_ms + message.value("expected_ms", 0.0) : kOwnLimitMs;
     }
     if (message.contains("verdict")) {
       if (message.value("tainted", false)) worker.end(true);
@@ -103,38 +116,54 @@ Result<Verdict> Evaluator::judge(const Request& request) {
       worker.end(true);
       if (!ran) return lost("it did not answer in time");
       return refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
-                     fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3), "no end; it was killed");
+                     fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3),
+                     "no end; it was killed");
     }
     const int status = worker.end(false);
     const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
-      return refusal(ErrorCode::kCandidateForbidden, "a candidate made a system call", "computation alone", "it was killed");
+      return refusal(ErrorCode::kCandidateForbidden, "a candidate made a system call",
+                     "computation alone", "it was killed");
     const bool memory = WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryStatus;
     if (memory || (killed && running && tries > 0))
-      return refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may", "less memory",
-                     memory ? "no more could be had" : "killed for want of memory");
-    // Somebody else may have killed it, or it died before the candidate ran: once more, with a fresh process.
+      return refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may",
+                     "less memory", memory ? "no more could be had" : "killed for want of memory");
+    // Somebody else may have killed it, or it died before the candidate ran: once more, with a
+    // fresh process.
     ending = how(status, running ? "while the candidate ran" : "between the candidate's calls");
-    if (!killed && ran) return refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end", ending);
+    if (!killed && ran)
+      return refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end",
+                     ending);
   }
   return lost(ending);
 }
 
-const Ready& Evaluator::ready() const { return state_->ready; }
-int Evaluator::process() const { return state_->worker.process; }
+const Ready& Evaluator::ready() const {
+  return state_->ready;
+}
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, beside_reference, min_samples, max_samples, timing_ms,
-                                   candidate_limit_ms)
+int Evaluator::process() const {
+  return state_->worker.process;
+}
 
-void to_json(json& out, InputFamily family) { out = name_of(family); }
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, beside_reference, min_samples,
+                                   max_samples, timing_ms, candidate_limit_ms)
+
+void to_json(json& out, InputFamily family) {
+  out = name_of(family);
+}
+
 void from_json(const json& in, InputFamily& family) {
-  const auto named = std::ranges::find(input_families(), in.get<std::string>(), [](InputFamily one) { return name_of(one); });
+  const auto named = std::ranges::find(input_families(), in.get<std::string>(),
+                                       [](InputFamily one) { return name_of(one); });
   family = named == input_families().end() ? InputFamily::normal : *named;
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio, reference_error, sums_checked,
-                                   rows_checked, rows)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, accepted, error, max_error, reference_error, median_us, low_us, high_us, reference_us,
-                                   reference_low_us, reference_high_us, repeats, floor_us, judge_ms, sandbox, evidence)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio,
+                                   reference_error, sums_checked, rows_checked, rows)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, accepted, error, max_error, reference_error, median_us,
+                                   low_us, high_us, reference_us, reference_low_us,
+                                   reference_high_us, repeats, floor_us, judge_ms, sandbox,
+                                   evidence)
 
 json to_json(const Verdict& verdict) {
   json out = verdict;

@@ -1,33 +1,39 @@
 // Evaluator: candidates are judged and timed in a process of their own.
 //
-// The process is this program again with a hidden subcommand, `PROGRAM __evaluate SOCKET` (an open file); the host program's main
-// must hand it to evaluator_main() before it does anything else. It is warm: it keeps the inputs, their FP64 references, the
-// vendor's kernel and the device open from candidate to candidate. After any fault (a crash, a hang, a write out of bounds, a
-// lost GPU context), and after many candidates, it is replaced.
+// The process is this program again with a hidden subcommand, `PROGRAM __evaluate SOCKET` (an open
+// file); the host program's main must hand it to evaluator_main() before it does anything else. It
+// is warm: it keeps the inputs, their FP64 references, the vendor's kernel and the device open from
+// candidate to candidate. After any fault (a crash, a hang, a write out of bounds, a lost GPU
+// context), and after many candidates, it is replaced.
 //
 //   WARPLOOM_TRY(Evaluator evaluator, Evaluator::start(setup));
-//   WARPLOOM_TRY(Verdict verdict, evaluator.judge({.list = list}));            // screened: sampled rows of two input families
-//   Evaluator fresh = …start(setup with a new seed); fresh.judge({.list = list, .whole = true});   // promoted
+//   WARPLOOM_TRY(Verdict verdict, evaluator.judge({.list = list}));            // screened: sampled
+//   rows of two input families Evaluator fresh = …start(setup with a new seed); fresh.judge({.list
+//   = list, .whole = true});   // promoted
 //
-// judge() gives a verdict for whatever a candidate does: candidate-crashed, -hung, -memory, -wrong, -non-finite, -unwritten,
-// -wrote-input, -too-fast, or the compiler's errors, are refusals within it. It fails only with evaluator-lost (the process
-// cannot be kept alive even without a candidate), interrupted, or what the machine lacks.
+// judge() gives a verdict for whatever a candidate does: candidate-crashed, -hung, -memory, -wrong,
+// -non-finite, -unwritten, -wrote-input, -too-fast, or the compiler's errors, are refusals within
+// it. It fails only with evaluator-lost (the process cannot be kept alive even without a
+// candidate), interrupted, or what the machine lacks.
 #pragma once
 #include <atomic>
 #include "verify/inputs.h"
 #include "verify/setup.h"
+
 namespace warploom::verify {
 // What one input family showed.
 struct Evidence {
   InputFamily family = InputFamily::normal;
   std::uint64_t seed = 0;
-  double error = 0;                         // relative Frobenius against FP64
-  double max_error = 0;                     // largest absolute error over the largest absolute reference
-  double bound = 0;                         // the Frobenius error that was allowed
-  double worst_ratio = 0;                   // the worst element's error over its bound
-  double reference_error = -1;              // the vendor's Frobenius error on the same inputs; -1: no vendor
-  std::int64_t rows_checked = 0, rows = 0;  // against FP64; fewer than all where the whole was not affordable
-  std::int64_t sums_checked = 0;            // of all the output's lines with random signs, where that stands in for the whole
+  double error = 0;             // relative Frobenius against FP64
+  double max_error = 0;         // largest absolute error over the largest absolute reference
+  double bound = 0;             // the Frobenius error that was allowed
+  double worst_ratio = 0;       // the worst element's error over its bound
+  double reference_error = -1;  // the vendor's Frobenius error on the same inputs; -1: no vendor
+  std::int64_t rows_checked = 0,
+               rows = 0;  // against FP64; fewer than all where the whole was not affordable
+  std::int64_t sums_checked =
+      0;  // of all the output's lines with random signs, where that stands in for the whole
 };
 
 // Right or wrong with the evidence, and its time or its error.
@@ -36,14 +42,17 @@ struct Verdict {
   Error error_found = {ErrorCode::kInternal, {}};  // why not
   double error = 0, max_error = 0;                 // the worst family's
   double reference_error = -1;
-  double median_us = 0, low_us = 0, high_us = 0;                         // 95 % interval of the median; 0: not timed
-  double reference_us = 0, reference_low_us = 0, reference_high_us = 0;  // in the same run, alternating
+  double median_us = 0, low_us = 0, high_us = 0;  // 95 % interval of the median; 0: not timed
+  double reference_us = 0, reference_low_us = 0,
+         reference_high_us = 0;  // in the same run, alternating
   int repeats = 0;
   double floor_us = 0;  // the physical floor
   double judge_ms = 0;  // what judging took beyond the calls themselves
-  std::string sandbox;  // what held the candidate: "rlimits, namespaces, landlock, seccomp"; on a GPU "no host code"
+  std::string sandbox;  // what held the candidate: "rlimits, namespaces, landlock, seccomp"; on a
+                        // GPU "no host code"
   std::vector<Evidence> evidence;
 };
+
 nlohmann::json to_json(const Verdict& verdict);
 Result<Verdict> verdict_from_json(const nlohmann::json& json);
 
@@ -54,9 +63,11 @@ struct EvaluatorOptions {
 
 struct Request {
   LaunchList list;
-  bool whole = false;            // judge whole outputs on every input family, as far as check_ms allows
-  double check_ms = 2000;        // for FP64 evaluation, all families together; at least some rows of each are checked
-  bool foreign = false;          // not our own code generation's text: on the CPU it gets a process to itself
+  bool whole = false;  // judge whole outputs on every input family, as far as check_ms allows
+  double check_ms =
+      2000;  // for FP64 evaluation, all families together; at least some rows of each are checked
+  bool foreign =
+      false;  // not our own code generation's text: on the CPU it gets a process to itself
   bool beside_reference = true;  // the vendor's kernel takes turns with it
   int min_samples = 5, max_samples = 40;
   double timing_ms = 200;
@@ -69,7 +80,8 @@ struct Ready {
   double reference_us = 0;  // a first, quick figure
   double reference_error = -1;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ready, device, arch, environment, reference, reference_us, reference_error)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ready, device, arch, environment, reference, reference_us,
+                                   reference_error)
 
 class Evaluator {
  public:
@@ -80,11 +92,14 @@ class Evaluator {
 
  private:
   struct State;
+
   explicit Evaluator(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
   std::shared_ptr<State> state_;  // the process ends with it
 };
 
-// The hidden subcommand: true when `argv` is one, and then `*status` is what the program should exit with.
+// The hidden subcommand: true when `argv` is one, and then `*status` is what the program should
+// exit with.
 bool evaluator_main(int argc, char** argv, int* status);
 
 nlohmann::json to_json(const Request& request);

@@ -2,16 +2,18 @@
 #include "base/rendered.h"
 #include "graph/parallel.h"
 #include "verify/runner.h"
+
 namespace warploom::verify {
 namespace {
 constexpr std::int64_t kMostWords = std::int64_t{1} << 30;  // of a problem
-constexpr double kLeastPerWord = 32;                        // multiply-adds for each word that is copied
-constexpr std::int64_t kPiece = 1 << 16;                    // elements that are converted together
+constexpr double kLeastPerWord = 32;      // multiply-adds for each word that is copied
+constexpr std::int64_t kPiece = 1 << 16;  // elements that are converted together
 
 // Where in its memory a problem's parts begin: what it begins with itself, as the kernel reads it.
 struct Side {
   std::int64_t offsets, lines, depths, data;
 };
+
 struct Problem {
   std::int64_t m, n, k, batch;
   Side a, b;
@@ -23,11 +25,14 @@ struct Reads {
   std::int64_t begin = 0, size = 0;
   std::vector<std::int64_t> offsets;
 };
-Reads reads_of(const graph::Product& p, const graph::Operand& of, std::int64_t lines, std::int64_t graph::Offsets::*offset) {
+
+Reads reads_of(const graph::Product& p, const graph::Operand& of, std::int64_t lines,
+               std::int64_t graph::Offsets::* offset) {
   Reads reads;
   for (const graph::Offsets& at : p.batch) reads.offsets.push_back(at.*offset);
   std::int64_t last = 0;
-  const std::span<const std::int64_t> tables[] = {{of.lines, of.lines + lines}, {of.depths, of.depths + p.k}, reads.offsets};
+  const std::span<const std::int64_t> tables[] = {
+      {of.lines, of.lines + lines}, {of.depths, of.depths + p.k}, reads.offsets};
   for (const auto& table : tables) {
     const auto [low, high] = std::ranges::minmax(table);
     reads.begin += low, last += high;
@@ -47,10 +52,12 @@ struct Multiplier {
     const auto batch = std::ssize(p.batch), results = batch * p.m * p.n;
     const double work = static_cast<double>(results) * static_cast<double>(p.k);
     if (given_up || work < std::max(options.least, 1.0)) return false;
-    const Reads a = reads_of(p, p.a, p.m, &graph::Offsets::a), b = reads_of(p, p.b, p.n, &graph::Offsets::b);
+    const Reads a = reads_of(p, p.a, p.m, &graph::Offsets::a),
+                b = reads_of(p, p.b, p.n, &graph::Offsets::b);
     std::int64_t words = sizeof(Problem) / 8;
     const std::int64_t all = words + 2 * (batch + p.k + results) + p.m + p.n + a.size + b.size;
-    const std::int64_t free_words = 128 * std::atoll(runtime::proc_value("/proc/meminfo", "MemAvailable:").c_str());
+    const std::int64_t free_words =
+        128 * std::atoll(runtime::proc_value("/proc/meminfo", "MemAvailable:").c_str());
     if (all > std::min(kMostWords, free_words / 4)) return false;
     if (options.least > 0 && work < kLeastPerWord * static_cast<double>(all)) return false;
     if (!memory) {
@@ -67,14 +74,16 @@ struct Multiplier {
       return at;
     };
     const auto side = [&](const graph::Operand& of, std::int64_t lines, const Reads& reads) {
-      const Side made = {table(reads.offsets.data(), batch), table(of.lines, lines), table(of.depths, p.k), place(reads.size)};
+      const Side made = {table(reads.offsets.data(), batch), table(of.lines, lines),
+                         table(of.depths, p.k), place(reads.size)};
       graph::parallel_for(ceil_div(reads.size, kPiece), 0, [&](std::int64_t piece) {
         const std::int64_t first = piece * kPiece, count = std::min(kPiece, reads.size - first);
         load_run(of.dtype, of.data, reads.begin + first, 1, count, numbers + made.data + first);
       });
       return made;
     };
-    const Problem problem = {p.m, p.n, p.k, batch, side(p.a, p.m, a), side(p.b, p.n, b), place(results), place(results)};
+    const Problem problem = {
+        p.m, p.n, p.k, batch, side(p.a, p.m, a), side(p.b, p.n, b), place(results), place(results)};
     std::memcpy(base, &problem, sizeof problem);
     process.channel->send({{"words", words}, {"results", problem.value}});
     given_up = !process.channel->receive(options.limit_ms);
@@ -95,10 +104,12 @@ Status serve(Channel& channel, char* memory) {
   WARPLOOM_TRY(const auto gpu, runtime::Executor::open(Engine::cuda));
   constexpr std::int64_t kBlocks = 8;  // for each multiprocessor: they go over the tiles by turns
   const LaunchList list = product_list(gpu->info().arch, kBlocks * gpu->info().processors);
-  WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list, {.most_spills = runtime::kAnySpills}));
+  WARPLOOM_TRY(const runtime::Binary binary,
+               runtime::compile(list, {.most_spills = runtime::kAnySpills}));
   WARPLOOM_TRY(const runtime::Runnable kernel, gpu->load(list, binary));
   while (const auto message = channel.receive(-1)) {
-    const std::int64_t all = 8 * message->at("words").get<std::int64_t>(), given = 8 * message->at("results").get<std::int64_t>();
+    const std::int64_t all = 8 * message->at("words").get<std::int64_t>(),
+                       given = 8 * message->at("results").get<std::int64_t>();
     WARPLOOM_TRY(const runtime::Buffer problem, gpu->allocate(all));
     WARPLOOM_CHECK(gpu->upload(problem, memory, given));
     WARPLOOM_TRY(const runtime::Call call, kernel.bind({{"problem", problem}}));
@@ -109,18 +120,24 @@ Status serve(Channel& channel, char* memory) {
   return ok();
 }
 }  // namespace
+
 graph::ProductEngine gpu_products(const GpuProductOptions& options) {
   const auto made = std::make_shared<Multiplier>();
   made->options = options;
-  return [made](const graph::Product& p, double* value, double* magnitude) { return made->multiply(p, value, magnitude); };
+  return [made](const graph::Product& p, double* value, double* magnitude) {
+    return made->multiply(p, value, magnitude);
+  };
 }
 
 LaunchList product_list(const std::string& arch, std::int64_t blocks) {
   LaunchList list{.arch = arch, .outputs = {{"problem", Dtype::i64, {sizeof(Problem) / 8}}}};
-  Kernel& kernel = list.kernels.emplace_back(Kernel{"oracle_product", resource("plain/product.cu"), {blocks, 1, 1}});
+  Kernel& kernel = list.kernels.emplace_back(
+      Kernel{"oracle_product", resource("plain/product.cu"), {blocks, 1, 1}});
   kernel.threads = 256, kernel.args = {{.buffer = "problem"}};
   return list;
 }
 
-int multiply_for(Channel& channel, char* memory) { return serve(channel, memory) ? 0 : 1; }
+int multiply_for(Channel& channel, char* memory) {
+  return serve(channel, memory) ? 0 : 1;
+}
 }  // namespace warploom::verify

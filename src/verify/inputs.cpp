@@ -5,13 +5,15 @@
 #include "graph/parallel.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define WARPLOOM_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#define WARPLOOM_CLONES \
+  __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
 #define WARPLOOM_CLONES
 #endif
 namespace warploom::verify {
 namespace {
-// Elements are numbered within blocks; a block's keys come from a 64-bit mixer, its elements from 32-bit ones that vectorise.
+// Elements are numbered within blocks; a block's keys come from a 64-bit mixer, its elements from
+// 32-bit ones that vectorise.
 constexpr std::int64_t kBlock = std::int64_t{1} << 20;
 constexpr std::int64_t kChunk = 4096;
 
@@ -33,24 +35,29 @@ constexpr std::int32_t kBellMiddle = 131070;     // its mean
 constexpr std::int32_t kBellFive = 189186;       // five deviations
 
 enum class Shape : std::uint8_t { bell, outliers, unit, signs };
+
 struct Row {
   std::string_view name;
   Shape shape;
   std::int32_t shift;
   float scale;
 };
+
 constexpr std::array kRows = {
 #define WARPLOOM_INPUT_FAMILY(name, shape, shift, scale) Row{#name, Shape::shape, shift, scale},
 #include "verify/input_families.def"
 };
 
-// No sum follows a product in these loops, so that no compiler fuses them into one rounding on one machine and two on another.
-WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Keys keys, std::int32_t shift, float scale,
-                          std::int32_t outlier) {
+// No sum follows a product in these loops, so that no compiler fuses them into one rounding on one
+// machine and two on another.
+WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Keys keys,
+                          std::int32_t shift, float scale, std::int32_t outlier) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
     const std::uint32_t a = scramble(n + keys.first), b = scramble(n ^ keys.second);
-    std::int32_t sum = static_cast<std::int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) - kBellMiddle + shift;
+    std::int32_t sum =
+        static_cast<std::int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) -
+        kBellMiddle + shift;
     sum *= ((a + b) & 0x3ff) == (keys.third & 0x3ff) ? outlier : 1;
     out[i] = static_cast<float>(sum) * scale;
   }
@@ -59,7 +66,8 @@ WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Ke
 WARPLOOM_CLONES void unit(float* out, std::int64_t begin, std::int64_t count, Keys keys) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
-    out[i] = static_cast<float>(static_cast<std::int32_t>(scramble(n + keys.first) >> 8)) * 0x1p-24f;
+    out[i] =
+        static_cast<float>(static_cast<std::int32_t>(scramble(n + keys.first) >> 8)) * 0x1p-24f;
   }
 }
 
@@ -81,15 +89,22 @@ Keys keys_of(const Stream& stream, std::int64_t block) {
                     (static_cast<std::uint64_t>(stream.tensor) << 48),
                 name_of(stream.family));
   const std::uint64_t a = random.next(), b = random.next();
-  return {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), static_cast<std::uint32_t>(b)};
+  return {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32),
+          static_cast<std::uint32_t>(b)};
 }
 
-std::int32_t big_of(Dtype dtype) { return bits_of(dtype) < 32 ? 30 : 1000; }  // times an outlier
+std::int32_t big_of(Dtype dtype) {
+  return bits_of(dtype) < 32 ? 30 : 1000;
+}  // times an outlier
 
-void make_values(const Stream& stream, float* out, std::int64_t begin, std::int64_t count, Keys keys) {
+void make_values(const Stream& stream, float* out, std::int64_t begin, std::int64_t count,
+                 Keys keys) {
   if (!is_float(stream.dtype)) {
-    const std::int64_t bound = stream.dtype == Dtype::boolean ? 2 : stream.index_bound > 0 ? stream.index_bound : 16;
-    const bool centred = stream.dtype != Dtype::boolean && stream.dtype != Dtype::u8 && stream.index_bound <= 0;
+    const std::int64_t bound = stream.dtype == Dtype::boolean ? 2
+                               : stream.index_bound > 0       ? stream.index_bound
+                                                              : 16;
+    const bool centred =
+        stream.dtype != Dtype::boolean && stream.dtype != Dtype::u8 && stream.index_bound <= 0;
     unit(out, begin, count, keys);
     for (std::int64_t i = 0; i < count; ++i) {
       const double scaled = std::floor(static_cast<double>(out[i]) * static_cast<double>(bound));
@@ -104,7 +119,8 @@ void make_values(const Stream& stream, float* out, std::int64_t begin, std::int6
          row.shape == Shape::outliers ? big_of(stream.dtype) : 1);
   } else {
     unit(out, begin, count, keys);
-    for (std::int64_t i = 0; i < count; ++i) out[i] = scale * (row.shape != Shape::signs ? out[i] : out[i] < 0.5f ? 1.0f : -1.0f);
+    for (std::int64_t i = 0; i < count; ++i)
+      out[i] = scale * (row.shape != Shape::signs ? out[i] : out[i] < 0.5f ? 1.0f : -1.0f);
   }
   for (std::int64_t i = 0; i < (stream.positive ? count : 0); ++i) out[i] = std::fabs(out[i]);
 }
@@ -129,13 +145,17 @@ std::int64_t index_bound(const graph::Graph& graph, graph::TensorId id) {
     const graph::Node& node = graph.nodes[consumer];
     if (node.op != graph::OpKind::Gather || node.inputs[1] != id) continue;
     const auto& shape = graph.tensor(node.inputs[0]).shape;
-    const std::int64_t size = shape[*graph::normalized_axis(node.integer("axis"), shape.size(), "")];
+    const std::int64_t size =
+        shape[*graph::normalized_axis(node.integer("axis"), shape.size(), "")];
     bound = bound == 0 ? size : std::min(bound, size);
   }
   return bound;
 }
 }  // namespace
-std::string_view name_of(InputFamily family) { return kRows[static_cast<std::size_t>(family)].name; }
+
+std::string_view name_of(InputFamily family) {
+  return kRows[static_cast<std::size_t>(family)].name;
+}
 
 const std::vector<InputFamily>& input_families() {
   static const std::vector<InputFamily> all = {
@@ -154,7 +174,9 @@ void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t coun
       const std::int64_t block = at / kBlock, within = at % kBlock;
       some = std::min({kChunk, end - at, kBlock - within});
       make_values(stream, values.data(), within, some, keys_of(stream, block));
-      store_values(stream.dtype, static_cast<std::byte*>(out) + (at - begin) * bytes_of(stream.dtype), values.data(), some);
+      store_values(stream.dtype,
+                   static_cast<std::byte*>(out) + (at - begin) * bytes_of(stream.dtype),
+                   values.data(), some);
     }
   });
 }
@@ -173,12 +195,15 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, st
     const graph::TensorId id = graph.inputs[i];
     const Dtype dtype = graph.tensor(id).dtype;
     // One in 1024 is so much larger; most of the short sums have none.
-    const double some = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024)), many = big_of(dtype) / 32.0 * some;
+    const double some = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024)),
+                 many = big_of(dtype) / 32.0 * some;
     const double outliers = row.shape == Shape::outliers ? std::hypot(1, many) : 1;
     const bool unit = row.shape == Shape::unit;
-    const double size = row.scale, mean = unit ? 0.5 : row.shift * size, deviation = unit ? 0.29 : outliers * size;
+    const double size = row.scale, mean = unit ? 0.5 : row.shift * size,
+                 deviation = unit ? 0.29 : outliers * size;
     const double scale = weight_scale(roles[i].terms, mean, deviation, dtype);
-    streams.push_back({seed, static_cast<int>(i), family, dtype, index_bound(graph, id), scale, roles[i].variance});
+    streams.push_back({seed, static_cast<int>(i), family, dtype, index_bound(graph, id), scale,
+                       roles[i].variance});
   }
   return streams;
 }

@@ -1,17 +1,19 @@
 // Inputs: seeded tensors from several families, any slice of which can be made again.
 //
-// Element i of a tensor is a function of (seed, tensor number, family, i) alone, a counter-based generator: slices need no
-// state, threads share nothing, and 13 GB of fp32 take seconds. Every value is one integer times one constant, rounded once to
-// fp32 and once more to the tensor's type, so all machines and vector widths agree to the bit.
+// Element i of a tensor is a function of (seed, tensor number, family, i) alone, a counter-based
+// generator: slices need no state, threads share nothing, and 13 GB of fp32 take seconds. Every
+// value is one integer times one constant, rounded once to fp32 and once more to the tensor's type,
+// so all machines and vector widths agree to the bit.
 //
 //   Stream stream{seed, 0, InputFamily::normal, Dtype::bf16};
 //   fill(stream, buffer, 0, count);                  // the whole tensor
 //   fill(stream, row, 7 * columns, columns);         // the same bytes as row 7 of it
 //
-// The bell is the sum of four 16-bit uniforms: deviation 1, cut at ±3.46. Integer tensors are uniform on [0, bound) where an
-// operator uses them as indices, else on [-8, 8); booleans are fair.
+// The bell is the sum of four 16-bit uniforms: deviation 1, cut at ±3.46. Integer tensors are
+// uniform on [0, bound) where an operator uses them as indices, else on [-8, 8); booleans are fair.
 #pragma once
 #include "graph/graph.h"
+
 namespace warploom::verify {
 enum class InputFamily : std::uint8_t {
 #define WARPLOOM_INPUT_FAMILY(name, ...) name,
@@ -33,11 +35,12 @@ struct Stream {
 // Writes elements [begin, begin + count) to `out` on `threads` threads (0: one a core).
 void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads = 0);
 
-// The power of two nearest to what makes a product of `terms` such weights as large as what they are multiplied with: 1/(√terms·deviation
+// The power of two nearest to what makes a product of `terms` such weights as large as what they
+// are multiplied with: 1/(√terms·deviation
 // + terms·|mean|); 1 for one term, and for types of too few digits to be scaled.
 double weight_scale(std::int64_t terms, double mean, double deviation, Dtype dtype);
 
-// The streams of the graph's inputs, by their roles. Weights of networks are drawn to their scale: else what becomes of them leaves the
-// type's range some layers down, where no kernel can be right.
+// The streams of the graph's inputs, by their roles. Weights of networks are drawn to their scale:
+// else what becomes of them leaves the type's range some layers down, where no kernel can be right.
 std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, std::uint64_t seed);
 }  // namespace warploom::verify

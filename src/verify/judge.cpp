@@ -2,15 +2,18 @@
 #include "base/file.h"
 #include "verify/gpu_products.h"
 #include "verify/image_check.h"
+
 namespace warploom::verify {
 namespace {
 using Clock = std::chrono::steady_clock;
 
-// As fp32 some 1e16, as bf16 pairs the like: who reads beyond an end gets a result that is visibly wrong.
+// As fp32 some 1e16, as bf16 pairs the like: who reads beyond an end gets a result that is visibly
+// wrong.
 std::vector<std::uint32_t> guard(std::uint32_t word) {
   return std::vector<std::uint32_t>(static_cast<std::size_t>(kGuardBytes) / 4, word);
 }
 }  // namespace
+
 Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes) {
   WARPLOOM_TRY(runtime::Buffer whole, device.allocate(bytes + 2 * kGuardBytes));
   // Neighbours differ: who copies one element too far must not leave a guard as it was.
@@ -25,16 +28,18 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
   const std::vector<std::uint32_t> expected = guard(buffer.word);
   std::vector<std::uint32_t> found(expected.size());
   for (const bool after : {false, true}) {
-    WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes, after ? kGuardBytes + buffer.data.bytes() : 0));
+    WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes,
+                                   after ? kGuardBytes + buffer.data.bytes() : 0));
     if (found == expected) continue;
-    return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name, "writes within the output",
+    return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name,
+                 "writes within the output",
                  fmt::format("changed bytes {} the buffer", after ? "behind" : "before")});
   }
   return ok();
 }
 
-Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory, std::int64_t wanted,
-                             std::chrono::milliseconds pause) {
+Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory,
+                             std::int64_t wanted, std::chrono::milliseconds pause) {
   WARPLOOM_TRY(std::int64_t free, free_memory());
   std::int64_t most = free;
   for (int quiet = 0; free < wanted && quiet < 60; ++quiet) {
@@ -61,19 +66,25 @@ Result<Ready> Judge::prepare() {
   for (const auto id : graph.outputs) output_bytes_ += graph::byte_count(graph.tensor(id));
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     tolerances_.push_back(tolerance_of(graph, setup_.track, static_cast<int>(i)));
-    const bool wide = bits_of(output(i).dtype) >= 16;  // the few values of narrower types are clamped to
-    projections_.push_back(wide ? graph::project(graph, static_cast<int>(i), setup_.seed) : std::nullopt);
+    const bool wide =
+        bits_of(output(i).dtype) >= 16;  // the few values of narrower types are clamped to
+    projections_.push_back(wide ? graph::project(graph, static_cast<int>(i), setup_.seed)
+                                : std::nullopt);
   }
-  const auto multiplies = [](const graph::Node& node) { return graph::multiplies(class_of(node.op)); };
+  const auto multiplies = [](const graph::Node& node) {
+    return graph::multiplies(class_of(node.op));
+  };
   if (!here_ && std::ranges::any_of(graph.nodes, multiplies)) means_.products = gpu_products();
-  constexpr double kShare = 0.7;  // of the memory, for inputs and outputs of the candidate's and of the reference's
+  constexpr double kShare =
+      0.7;  // of the memory, for inputs and outputs of the candidate's and of the reference's
   const std::int64_t need = input_bytes_ + output_bytes_;
   const auto wanted = static_cast<std::int64_t>(static_cast<double>(need + output_bytes_) / kShare);
   WARPLOOM_TRY(const std::int64_t free, settled([this] { return device_->free_memory(); }, wanted));
   if (need > free)
     return fail({ErrorCode::kOutOfMemory, "the problem's tensors do not fit in memory", graph.name,
                  fmt::format("{:.1f} GB", static_cast<double>(need) / 1e9),
-                 fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9), "take a smaller problem or another machine"});
+                 fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9),
+                 "take a smaller problem or another machine"});
   shared_outputs_ = wanted > free;
   WARPLOOM_TRY(outputs_, make_outputs(*device_));
   const runtime::DeviceInfo& info = device_->info();
@@ -81,9 +92,11 @@ Result<Ready> Judge::prepare() {
   if (!setup_.reference) return ready;
 
   vendor_outputs_ = outputs_;
-  if (!shared_outputs_) WARPLOOM_TRY(vendor_outputs_, make_outputs(here()));  // which a candidate does not see
+  if (!shared_outputs_)
+    WARPLOOM_TRY(vendor_outputs_, make_outputs(here()));  // which a candidate does not see
   Result<runtime::Runnable> vendor = runtime::vendor_reference(here(), setup_.reference->problem);
-  if (!vendor && vendor.error().code == ErrorCode::kNoSchedule) return ready;  // the library has nothing for it
+  if (!vendor && vendor.error().code == ErrorCode::kNoSchedule)
+    return ready;  // the library has nothing for it
   WARPLOOM_TRY(vendor_.kernel, std::move(vendor));
   WARPLOOM_TRY(const Set set, set_of(kScreening[0], 1500));
   ready.reference = vendor_.kernel.name;
@@ -91,12 +104,14 @@ Result<Ready> Judge::prepare() {
   if (!setup_.time_reference) return ready;
   WARPLOOM_TRY(const runtime::Call call, bind(vendor_, set));
   const runtime::MeasureOptions quick{.min_samples = 1, .max_samples = 20, .budget_ms = 100};
-  WARPLOOM_TRY(const std::vector<runtime::Samples> samples, runtime::measure(*device_, {{call}}, quick));
+  WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
+               runtime::measure(*device_, {{call}}, quick));
   ready.reference_us = samples[0].median_us;
   return ready;
 }
 
-// The candidate with its workspaces turned into outputs, so that they are guarded and poisoned as well.
+// The candidate with its workspaces turned into outputs, so that they are guarded and poisoned as
+// well.
 Result<Judge::Contender> Judge::load(const Request& request) {
   Contender made;
   LaunchList list = request.list;
@@ -109,7 +124,8 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   foreign_ = request.foreign;
   for (const auto& workspace : request.list.workspaces) {
     Result<Guarded> buffer = allocate_guarded(*device_, workspace.bytes());
-    if (!buffer && buffer.error().code == ErrorCode::kOutOfMemory) buffer.error().code = ErrorCode::kCandidateMemory;
+    if (!buffer && buffer.error().code == ErrorCode::kOutOfMemory)
+      buffer.error().code = ErrorCode::kCandidateMemory;
     WARPLOOM_TRY(made.workspaces[workspace.name], buffer);
     list.outputs.push_back(workspace);
   }
@@ -120,7 +136,8 @@ Result<Judge::Contender> Judge::load(const Request& request) {
 
 Status Judge::judge_into(const Request& request, Verdict& verdict) {
   if (request.list.engine != setup_.engine)
-    return fail({ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem"});
+    return fail(
+        {ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem"});
   WARPLOOM_TRY(const Contender candidate, load(request));
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
   std::vector<InputFamily> families(kScreening.begin(), kScreening.begin() + (roomy ? 2 : 1));
@@ -129,11 +146,13 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
   double dearest = 0;  // of the families so far, beyond its share, ms
   for (std::size_t i = 0; i < families.size(); ++i) {
     const double begun = ms_since(start), left = request.check_ms - begun;
-    // When the time is up, families whose making alone is dear are left out and do not appear in the evidence, but never the
-    // first (three, or two of large ones). Cheap ones are judged on a few rows.
+    // When the time is up, families whose making alone is dear are left out and do not appear in
+    // the evidence, but never the first (three, or two of large ones). Cheap ones are judged on a
+    // few rows.
     if (request.whole && i >= (roomy ? 3u : 2u) && left <= 0 && dearest > 1500) break;
     const double share = std::max(50.0, left / static_cast<double>(families.size() - i));
-    WARPLOOM_TRY(const Set set, set_of(families[i], std::min(request.whole ? 0.3 * share : share, 1500.0)));
+    WARPLOOM_TRY(const Set set,
+                 set_of(families[i], std::min(request.whole ? 0.3 * share : share, 1500.0)));
     WARPLOOM_TRY(Evidence evidence, check_family(candidate, set, request, 0.6 * share));
     dearest = std::max(dearest, ms_since(start) - begun - std::max(0.0, share));
     verdict.error = std::max(verdict.error, evidence.error);
@@ -150,7 +169,8 @@ Verdict Judge::judge(const Request& request) {
   const auto start = Clock::now();
   const Status judged = judge_into(request, verdict);
   verdict.judge_ms = ms_since(start) - calls_ms_;
-  for (const auto& inputs : kept_) (void)vary(*inputs, 0);  // a refusal may have left them as the last call had them
+  for (const auto& inputs : kept_)
+    (void)vary(*inputs, 0);  // a refusal may have left them as the last call had them
   for (const Set& set : series_) (void)vary(*set.inputs, 0);
   verdict.accepted = judged.has_value();
   if (!judged) verdict.error_found = judged.error();

@@ -1,5 +1,5 @@
-// Judge: what runs inside the evaluator process. Holds the device, inputs, their FP64 truth and the vendor's kernel, and turns a
-// request into a verdict. Within the room only.
+// Judge: what runs inside the evaluator process. Holds the device, inputs, their FP64 truth and the
+// vendor's kernel, and turns a request into a verdict. Within the room only.
 #pragma once
 #include "base/random.h"
 #include "graph/parallel.h"
@@ -8,49 +8,59 @@
 #include "verify/oracle.h"
 #include "verify/runner.h"
 #include "verify/tolerance.h"
+
 namespace warploom::verify {
 // Buffers with guard bytes round them.
 inline constexpr std::int64_t kGuardBytes = 64 << 10;
 
 struct Guarded {
-  runtime::Buffer whole, data;  // data starts kGuardBytes into whole and ends kGuardBytes before its end
-  std::uint32_t word = 0;       // what the guard bytes repeat
+  runtime::Buffer whole,
+      data;                // data starts kGuardBytes into whole and ends kGuardBytes before its end
+  std::uint32_t word = 0;  // what the guard bytes repeat
 };
 
 Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
 
-// What is free once it is as much as wanted, or no more comes for 60 pauses: what an ended process had comes back in seconds.
-Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory, std::int64_t wanted,
+// What is free once it is as much as wanted, or no more comes for 60 pauses: what an ended process
+// had comes back in seconds.
+Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory,
+                             std::int64_t wanted,
                              std::chrono::milliseconds pause = std::chrono::milliseconds(50));
 
-// Told before the candidate's own code runs (with how long that should take at most, beyond one launch) and again when it is
-// done: the parent's clock differs between the two.
+// Told before the candidate's own code runs (with how long that should take at most, beyond one
+// launch) and again when it is done: the parent's clock differs between the two.
 using Announce = std::function<void(bool candidate, double expected_ms)>;
 
 // Input families of a screening: the first is also the one timed.
 inline constexpr std::array kScreening = {InputFamily::normal, InputFamily::shifted};
-inline constexpr std::int64_t kKeepBytes = 1LL << 30;    // inputs of several families stay resident up to this
-inline constexpr std::int64_t kPiece = 8LL << 20;        // bytes of an input that are hashed together
-inline constexpr double kMostSums = 1e9;                 // operations that sums of a product may take: a second
-inline constexpr std::int64_t kScanBytes = 256LL << 20;  // outputs that are downloaded and scanned whole in a screening
+inline constexpr std::int64_t kKeepBytes =
+    1LL << 30;  // inputs of several families stay resident up to this
+inline constexpr std::int64_t kPiece = 8LL << 20;  // bytes of an input that are hashed together
+inline constexpr double kMostSums = 1e9;  // operations that sums of a product may take: a second
+inline constexpr std::int64_t kScanBytes =
+    256LL << 20;  // outputs that are downloaded and scanned whole in a screening
 
 // The four files judge*.cpp: setting up and judging; inputs, and what runs on them; checks; timing.
 class Judge {
  public:
-  Judge(Setup setup, Announce announce) : setup_(std::move(setup)), announce_(std::move(announce)) {}
+  Judge(Setup setup, Announce announce)
+      : setup_(std::move(setup)), announce_(std::move(announce)) {}
+
   Result<Ready> prepare();  // first
   // Never fails: what goes wrong is a refusal, or an error of the machine within the verdict.
   Verdict judge(const Request& request);
 
  private:
   using Tensors = std::vector<Guarded>;
+
   // One family's tensors, their truth, the vendor's error on them.
   struct Inputs {
     InputFamily family = InputFamily::normal;
     Tensors tensors;
-    std::vector<std::vector<std::byte>> host;  // GPU only; on the CPU the tensors themselves are read
+    std::vector<std::vector<std::byte>>
+        host;  // GPU only; on the CPU the tensors themselves are read
     std::vector<graph::Bytes> bytes;
     std::vector<std::vector<std::uint64_t>> hashes;  // of each tensor's pieces
     Truth truth;
@@ -58,23 +68,32 @@ class Judge {
     int variant = 0;                // of the contents, now
     std::map<int, Truth> variants;  // some of each one's truth, shared by all candidates
   };
+
   // Words of an input that have traded places, by their offsets in bytes.
   struct Trade {
     std::size_t input;
     std::int64_t a, b;
   };
+
   // What runs: the candidate or the vendor's kernel.
   struct Contender {
     runtime::Runnable kernel;
     std::map<std::string, Guarded> workspaces;
   };
-  // What calls are made on. There are several so that short calls can be timed in series on data that no cache holds.
+
+  // What calls are made on. There are several so that short calls can be timed in series on data
+  // that no cache holds.
   struct Set {
     std::shared_ptr<Inputs> inputs;
     Tensors outputs, vendor_outputs;  // the vendor's are the candidate's where memory is scarce
   };
+
   bool is_candidate(const Contender& who) const { return &who != &vendor_; }
-  const graph::Tensor& output(std::size_t i) const { return setup_.graph.tensor(setup_.graph.outputs[i]); }
+
+  const graph::Tensor& output(std::size_t i) const {
+    return setup_.graph.tensor(setup_.graph.outputs[i]);
+  }
+
   const Tensors& outputs_of(const Contender& who, const Set& set) const {
     return is_candidate(who) ? set.outputs : set.vendor_outputs;
   }
@@ -88,33 +107,45 @@ class Judge {
   Result<runtime::Call> bind(const Contender& who, const Set& set);
   Status run(const Contender& who, const Set& set);
 
-  // Where bytes of the device are looked at; it grows, and is kept, since making it takes longer than filling it.
+  // Where bytes of the device are looked at; it grows, and is kept, since making it takes longer
+  // than filling it.
   struct HostCopy {
     std::shared_ptr<void> memory;
     std::int64_t bytes = 0;
   };
-  // `bytes` of a buffer from `from` on, on the host: without a copy where they lie there anyway, else in `copy`.
-  Result<const std::byte*> on_host(const runtime::Buffer& data, std::int64_t from, std::int64_t bytes, HostCopy& copy);
+
+  // `bytes` of a buffer from `from` on, on the host: without a copy where they lie there anyway,
+  // else in `copy`.
+  Result<const std::byte*> on_host(const runtime::Buffer& data, std::int64_t from,
+                                   std::int64_t bytes, HostCopy& copy);
   Status check_run(const Contender& candidate, const Set& set, bool whole);
-  Result<Evidence> check_family(const Contender& candidate, const Set& set, const Request& request, double check_ms);
+  Result<Evidence> check_family(const Contender& candidate, const Set& set, const Request& request,
+                                double check_ms);
   // What of the outputs the blocks tell the truth of.
-  Status compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs, std::span<const Block> blocks, InputFamily family);
+  Status compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs,
+                        std::span<const Block> blocks, InputFamily family);
   Status scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data);
   Status against_vendor(const Set& set);
   Result<std::vector<std::vector<double>>> sums_of(const Inputs& inputs);
-  Result<bool> check_sums(std::size_t n, const runtime::Buffer& data, const Inputs& inputs, const Truth& truth,
-                          const Comparison& seen, const std::string& place);
+  Result<bool> check_sums(std::size_t n, const runtime::Buffer& data, const Inputs& inputs,
+                          const Truth& truth, const Comparison& seen, const std::string& place);
 
   // Timed calls, each on contents of its own (judge_timing.cpp).
   std::vector<Trade> trades_of(int variant) const;
   Status vary(Inputs& inputs, int variant);
   int next_variant(const Inputs& inputs);
   Result<const Truth*> truth_of(Inputs& inputs);
-  // Which call of a series is on new contents, and looked at: no candidate can know. All are at the end.
-  std::size_t chosen(std::size_t calls) const { return Random(setup_.seed + sample_, "chosen").below(calls); }
+
+  // Which call of a series is on new contents, and looked at: no candidate can know. All are at the
+  // end.
+  std::size_t chosen(std::size_t calls) const {
+    return Random(setup_.seed + sample_, "chosen").below(calls);
+  }
+
   runtime::Buffer part_of(const runtime::Buffer& whole) const;
   Status before_sample(const Contender& who, const std::vector<Set>& sets, std::size_t calls);
-  Status after_sample(const Contender& candidate, const Request& request, const std::vector<Set>& sets, std::size_t calls);
+  Status after_sample(const Contender& candidate, const Request& request,
+                      const std::vector<Set>& sets, std::size_t calls);
   Result<std::uint64_t> hash_of(const Tensors& outputs);
 
   Status make_series();
@@ -123,7 +154,9 @@ class Judge {
 
   Setup setup_;
   Announce announce_;
-  std::vector<graph::TensorId> given_;                             // what candidates read: the graph's inputs, then its constants
+  std::vector<graph::TensorId>
+      given_;  // what candidates read: the graph's inputs, then its constants
+
   runtime::Executor& here() { return here_ ? *here_ : *device_; }  // where the vendor's kernel runs
 
   std::unique_ptr<runtime::Executor> here_;    // the CPU's cores within this process
@@ -133,14 +166,16 @@ class Judge {
   HostCopy copy_, vendors_copy_;
   Contender vendor_;  // without a kernel where there is none
   std::vector<std::shared_ptr<Inputs>> kept_;
-  std::vector<Tolerance> tolerances_;                          // of each output
-  std::vector<std::optional<graph::Projection>> projections_;  // likewise: of those that are linear in a product's operand
-  graph::Means means_;                                         // of the FP64 truth
+  std::vector<Tolerance> tolerances_;  // of each output
+  std::vector<std::optional<graph::Projection>>
+      projections_;     // likewise: of those that are linear in a product's operand
+  graph::Means means_;  // of the FP64 truth
   std::vector<Set> series_;
-  std::uint64_t sample_ = 0, first_sample_ = 0, first_hash_ = 0;  // samples so far; the measurement's first; of the first outputs
-  int turn_ = 0;                                                  // the variant before
-  double variants_ms_ = 0, sums_ms_ = 0;                          // spent on their truth; and on the last sums
-  double calls_ms_ = 0;                                           // and on calls, of the candidate and the vendor
+  std::uint64_t sample_ = 0, first_sample_ = 0,
+                first_hash_ = 0;  // samples so far; the measurement's first; of the first outputs
+  int turn_ = 0;                  // the variant before
+  double variants_ms_ = 0, sums_ms_ = 0;  // spent on their truth; and on the last sums
+  double calls_ms_ = 0;                   // and on calls, of the candidate and the vendor
   std::int64_t input_bytes_ = 0, output_bytes_ = 0;
   bool shared_outputs_ = false, foreign_ = false;  // foreign_: the last candidate's text
 };

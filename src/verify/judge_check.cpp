@@ -1,6 +1,8 @@
 #include "verify/judge.h"
+
 namespace warploom::verify {
-Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, std::int64_t from, std::int64_t bytes, HostCopy& copy) {
+Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, std::int64_t from,
+                                        std::int64_t bytes, HostCopy& copy) {
   if (device_->engine() == Engine::cpu) return static_cast<const std::byte*>(data.address()) + from;
   if (copy.bytes < bytes) {
     copy = {};
@@ -13,8 +15,10 @@ Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, std::int64_
 
 // Guards and inputs, after a launch. Large inputs are looked at in places only, unless `whole`.
 Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) {
-  for (std::size_t i = 0; i < set.outputs.size(); ++i) WARPLOOM_CHECK(check_guards(*device_, set.outputs[i], output(i).name));
-  for (const auto& [name, workspace] : candidate.workspaces) WARPLOOM_CHECK(check_guards(*device_, workspace, name));
+  for (std::size_t i = 0; i < set.outputs.size(); ++i)
+    WARPLOOM_CHECK(check_guards(*device_, set.outputs[i], output(i).name));
+  for (const auto& [name, workspace] : candidate.workspaces)
+    WARPLOOM_CHECK(check_guards(*device_, workspace, name));
   for (std::size_t i = 0; i < given_.size(); ++i) {
     const std::string& name = setup_.graph.tensor(given_[i]).name;
     WARPLOOM_CHECK(check_guards(*device_, set.inputs->tensors[i], name));
@@ -25,25 +29,34 @@ Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) 
     bool same = true;
     for (std::size_t n = 0; n < (all ? hashes.size() : 4) && same; ++n) {
       const std::size_t piece = all ? n : random.below(hashes.size());
-      const std::int64_t from = static_cast<std::int64_t>(piece) * kPiece, bytes = std::min(kPiece, data.bytes() - from);
+      const std::int64_t from = static_cast<std::int64_t>(piece) * kPiece,
+                         bytes = std::min(kPiece, data.bytes() - from);
       WARPLOOM_TRY(const std::byte* const found, on_host(data, from, bytes, copy_));
-      same = hash64({reinterpret_cast<const char*>(found), static_cast<std::size_t>(bytes)}) == hashes[piece];
+      same = hash64({reinterpret_cast<const char*>(found), static_cast<std::size_t>(bytes)}) ==
+             hashes[piece];
     }
     if (!same)
-      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name, "the input as it was", "other bytes"});
+      return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name,
+                   "the input as it was", "other bytes"});
   }
   return ok();
 }
-Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs, std::span<const Block> blocks,
-                             InputFamily family) {
+
+Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs,
+                             std::span<const Block> blocks, InputFamily family) {
   seen.resize(outputs.size());
   for (const Block& block : blocks) {
     const auto n = static_cast<std::size_t>(block.rows.output);
     const Dtype dtype = output(n).dtype;
-    const std::int64_t size = bytes_of(dtype), count = static_cast<std::int64_t>(block.value.size());
-    WARPLOOM_TRY(const std::byte* const found, on_host(outputs[n].data, block.first_element * size, count * size, copy_));
-    if (block.silent(family)) scan(seen[n], dtype, found, block.first_element, count), seen[n].beyond = true;
-    else compare(seen[n], tolerances_[n], dtype, found, block.value.data(), block.magnitude.data(), block.first_element, count);
+    const std::int64_t size = bytes_of(dtype),
+                       count = static_cast<std::int64_t>(block.value.size());
+    WARPLOOM_TRY(const std::byte* const found,
+                 on_host(outputs[n].data, block.first_element * size, count * size, copy_));
+    if (block.silent(family))
+      scan(seen[n], dtype, found, block.first_element, count), seen[n].beyond = true;
+    else
+      compare(seen[n], tolerances_[n], dtype, found, block.value.data(), block.magnitude.data(),
+              block.first_element, count);
   }
   return ok();
 }
@@ -60,19 +73,23 @@ Status Judge::scan_output(Comparison& sum, std::size_t n, const runtime::Buffer&
   return ok();
 }
 
-// Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in the sampled rows.
+// Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in
+// the sampled rows.
 Status Judge::against_vendor(const Set& set) {
   if (!vendor_.kernel.bind || output_bytes_ > kScanBytes) return ok();
   WARPLOOM_CHECK(run(vendor_, set));
-  constexpr std::int64_t kRun = 4096;  // elements whose errors are added up before they are compared with their bound
+  constexpr std::int64_t kRun =
+      4096;  // elements whose errors are added up before they are compared with their bound
   for (std::size_t n = 0; n < set.outputs.size(); ++n) {
     const graph::Tensor& tensor = output(n);
-    // Both are within their bounds of the truth; a run of few elements may be several times worse than the whole.
+    // Both are within their bounds of the truth; a run of few elements may be several times worse
+    // than the whole.
     const double bound = 16 * std::max({tolerances_[n].frobenius, set.inputs->vendor_error, 1e-6});
     if (!is_float(tensor.dtype) || !std::isfinite(bound)) continue;
     const runtime::Buffer &ours = set.outputs[n].data, &vendors = set.vendor_outputs[n].data;
     WARPLOOM_TRY(const std::byte* const mine, on_host(ours, 0, ours.bytes(), copy_));
-    WARPLOOM_TRY(const std::byte* const theirs, on_host(vendors, 0, vendors.bytes(), vendors_copy_));
+    WARPLOOM_TRY(const std::byte* const theirs,
+                 on_host(vendors, 0, vendors.bytes(), vendors_copy_));
     const std::int64_t count = graph::element_count(tensor.shape), runs = (count + kRun - 1) / kRun;
     std::vector<double> errors(runs), squares(errors.size());  // of each run, squared
     graph::parallel_for(runs, 0, [&](std::int64_t run) {
@@ -86,11 +103,15 @@ Status Judge::against_vendor(const Set& set) {
       errors[run] = error, squares[run] = square;
     });
     // A run's error against the typical size of a run.
-    const double typical = std::reduce(squares.begin(), squares.end()) / static_cast<double>(count) * kRun;
-    const auto far = std::ranges::find_if(errors, [&](double error) { return !(error <= 16 * bound * bound * typical); });
+    const double typical =
+        std::reduce(squares.begin(), squares.end()) / static_cast<double>(count) * kRun;
+    const auto far = std::ranges::find_if(
+        errors, [&](double error) { return !(error <= 16 * bound * bound * typical); });
     if (typical > 0 && far != errors.end())
-      return fail({ErrorCode::kCandidateWrong, "the output differs from the reference's", tensor.name,
-                   fmt::format("elements {} and the {} behind it within {:.3g}", (far - errors.begin()) * kRun, kRun, 4 * bound),
+      return fail({ErrorCode::kCandidateWrong, "the output differs from the reference's",
+                   tensor.name,
+                   fmt::format("elements {} and the {} behind it within {:.3g}",
+                               (far - errors.begin()) * kRun, kRun, 4 * bound),
                    fmt::format("{:.3g}", std::sqrt(*far / typical))});
   }
   return ok();
@@ -108,33 +129,40 @@ Result<std::vector<std::vector<double>>> Judge::sums_of(const Inputs& inputs) {
   return sums;
 }
 
-// Whether they were: outputs too large for a screening, and those of which some elements may be too large for their type, have none.
-Result<bool> Judge::check_sums(std::size_t n, const runtime::Buffer& data, const Inputs& inputs, const Truth& truth,
-                               const Comparison& seen, const std::string& place) {
+// Whether they were: outputs too large for a screening, and those of which some elements may be too
+// large for their type, have none.
+Result<bool> Judge::check_sums(std::size_t n, const runtime::Buffer& data, const Inputs& inputs,
+                               const Truth& truth, const Comparison& seen,
+                               const std::string& place) {
   const double allowed = frobenius_bound(seen, tolerances_[n], inputs.vendor_error);
   const bool none = truth.sums.empty() || truth.sums[n].empty() || !std::isfinite(allowed);
   if (none || data.bytes() > kScanBytes || may_overflow(seen, output(n).dtype)) return false;
   constexpr std::int64_t kBytes = 32 << 20;
   const graph::Projection& by = *projections_[n];
-  const std::int64_t slab = by.extent * by.after * bytes_of(output(n).dtype), piece = std::max<std::int64_t>(1, kBytes / slab);
+  const std::int64_t slab = by.extent * by.after * bytes_of(output(n).dtype),
+                     piece = std::max<std::int64_t>(1, kBytes / slab);
   std::vector<Line> lines(truth.sums[n].size());
   for (std::int64_t from = 0; from < by.before; from += piece) {
     const std::int64_t count = std::min(piece, by.before - from);
     WARPLOOM_TRY(const std::byte* const found, on_host(data, from * slab, count * slab, copy_));
     sum_lines(lines, by, output(n).dtype, found, from, count);
   }
-  WARPLOOM_CHECK(accept_sums(lines, truth.sums[n], bounds_of(allowed, seen.frobenius(), inputs.family), place));
+  WARPLOOM_CHECK(accept_sums(lines, truth.sums[n],
+                             bounds_of(allowed, seen.frobenius(), inputs.family), place));
   return true;
 }
 
-Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set, const Request& request, double check_ms) {
+Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
+                                     const Request& request, double check_ms) {
   const auto start = std::chrono::steady_clock::now();
   const Inputs& inputs = *set.inputs;
   WARPLOOM_CHECK(run(candidate, set));
   WARPLOOM_CHECK(check_run(candidate, set, request.whole));
   if (inputs.family == kScreening[0]) WARPLOOM_TRY(first_hash_, hash_of(set.outputs));
-  Evidence evidence{
-      .family = inputs.family, .seed = setup_.seed, .reference_error = inputs.vendor_error, .rows = inputs.truth.rows};
+  Evidence evidence{.family = inputs.family,
+                    .seed = setup_.seed,
+                    .reference_error = inputs.vendor_error,
+                    .rows = inputs.truth.rows};
   std::int64_t held = 0;
   std::vector<Comparison> seen;
   const auto compared = [&](std::span<const Block> blocks) -> Status {
@@ -154,14 +182,16 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   const std::string place = fmt::format("{} inputs, seed {}", name_of(inputs.family), setup_.seed);
   for (std::size_t output = 0; output < seen.size(); ++output) {
     const runtime::Buffer& data = set.outputs[output].data;
-    if (!everything && (request.whole || data.bytes() <= kScanBytes)) WARPLOOM_CHECK(scan_output(seen[output], output, data));
+    if (!everything && (request.whole || data.bytes() <= kScanBytes))
+      WARPLOOM_CHECK(scan_output(seen[output], output, data));
     evidence.error = std::max(evidence.error, seen[output].frobenius());
     evidence.max_error = std::max(evidence.max_error, seen[output].max_error());
     evidence.worst_ratio = std::max(evidence.worst_ratio, seen[output].worst.ratio);
     evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
     WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
     if (everything) continue;
-    WARPLOOM_TRY(const bool summed, check_sums(output, data, inputs, inputs.truth, seen[output], place));
+    WARPLOOM_TRY(const bool summed,
+                 check_sums(output, data, inputs, inputs.truth, seen[output], place));
     if (summed) evidence.sums_checked += std::ssize(inputs.truth.sums[output]);
   }
   const bool beside = request.whole || inputs.family == kScreening[0];

@@ -1,14 +1,16 @@
 #include "verify/judge.h"
+
 namespace warploom::verify {
 Result<Judge::Tensors> Judge::make_outputs(runtime::Executor& device) {
   Tensors out;
   for (const auto id : setup_.graph.outputs)
-    WARPLOOM_TRY(out.emplace_back(), allocate_guarded(device, graph::byte_count(setup_.graph.tensor(id))));
+    WARPLOOM_TRY(out.emplace_back(),
+                 allocate_guarded(device, graph::byte_count(setup_.graph.tensor(id))));
   return out;
 }
 
-// The graph's inputs and constants, where they are not made yet with buffers, and the hashes of what they hold: on the CPU in the
-// buffers themselves, else on the host as well.
+// The graph's inputs and constants, where they are not made yet with buffers, and the hashes of
+// what they hold: on the CPU in the buffers themselves, else on the host as well.
 Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
   made.tensors.resize(given_.size());
   made.host.resize(given_.size());
@@ -18,9 +20,12 @@ Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
     runtime::Buffer& data = made.tensors[i].data;
     if (!data) WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, graph::byte_count(tensor)));
     if (setup_.engine == Engine::cuda) made.host[i].resize(data.bytes());
-    auto* const to = setup_.engine == Engine::cpu ? static_cast<std::byte*>(data.address()) : made.host[i].data();
-    if (tensor.constant) std::ranges::copy(*tensor.constant, to);
-    else fill(streams[i], to, 0, graph::element_count(tensor.shape));
+    auto* const to = setup_.engine == Engine::cpu ? static_cast<std::byte*>(data.address())
+                                                  : made.host[i].data();
+    if (tensor.constant)
+      std::ranges::copy(*tensor.constant, to);
+    else
+      fill(streams[i], to, 0, graph::element_count(tensor.shape));
     if (setup_.engine == Engine::cuda) WARPLOOM_CHECK(device_->upload(data, to, data.bytes()));
     const graph::Bytes bytes(to, data.bytes());
     if (i < setup_.graph.inputs.size()) made.bytes.push_back(bytes);
@@ -33,7 +38,8 @@ Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
   return ok();
 }
 
-// One family's inputs, from memory or made now: when memory is scarce in the place, and the very buffers, of the last.
+// One family's inputs, from memory or made now: when memory is scarce in the place, and the very
+// buffers, of the last.
 Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   for (const auto& inputs : kept_)
     if (inputs->family == family) return Set{inputs, outputs_, vendor_outputs_};
@@ -46,14 +52,18 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
     kept_.pop_back();
   }
   WARPLOOM_CHECK(fill_inputs(*made, setup_.seed));
-  WARPLOOM_TRY(made->truth, sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms, means_));
+  WARPLOOM_TRY(made->truth,
+               sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms, means_));
   if (!made->truth.missing.empty()) WARPLOOM_TRY(made->truth.sums, sums_of(*made));
-  if (vendor_.kernel.bind) {  // its own error on these inputs, which the fp32 track allows candidates as well
+  if (vendor_.kernel
+          .bind) {  // its own error on these inputs, which the fp32 track allows candidates as well
     std::vector<Comparison> seen;
     WARPLOOM_CHECK(run(vendor_, {made, outputs_, vendor_outputs_}));
     WARPLOOM_CHECK(compare_blocks(seen, vendor_outputs_, made->truth.blocks, family));
-    // A vendor kernel, of one output, that leaves elements unwritten or not finite sets no standard.
-    if (seen[0].unwritten.count == 0 && seen[0].nonfinite.count == 0) made->vendor_error = seen[0].frobenius();
+    // A vendor kernel, of one output, that leaves elements unwritten or not finite sets no
+    // standard.
+    if (seen[0].unwritten.count == 0 && seen[0].nonfinite.count == 0)
+      made->vendor_error = seen[0].frobenius();
   }
   kept_.push_back(made);
   return Set{made, outputs_, vendor_outputs_};
@@ -62,7 +72,8 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
 Result<runtime::Call> Judge::bind(const Contender& who, const Set& set) {
   const Tensors &inputs = set.inputs->tensors, &outputs = outputs_of(who, set);
   runtime::Bindings tensors, own;
-  for (std::size_t i = 0; i < given_.size(); ++i) tensors[setup_.graph.tensor(given_[i]).name] = inputs[i].data;
+  for (std::size_t i = 0; i < given_.size(); ++i)
+    tensors[setup_.graph.tensor(given_[i]).name] = inputs[i].data;
   for (std::size_t i = 0; i < outputs.size(); ++i) tensors[output(i).name] = outputs[i].data;
   for (const auto& [name, workspace] : who.workspaces) tensors[name] = workspace.data;
   if (is_candidate(who)) return who.kernel.bind(tensors);
@@ -72,8 +83,10 @@ Result<runtime::Call> Judge::bind(const Contender& who, const Set& set) {
 
 Status Judge::run(const Contender& who, const Set& set) {
   // What is left unwritten shows.
-  for (const Guarded& output : outputs_of(who, set)) WARPLOOM_CHECK(device_->fill(output.data, kPoison));
-  for (const auto& [name, workspace] : who.workspaces) WARPLOOM_CHECK(device_->fill(workspace.data, kPoison));
+  for (const Guarded& output : outputs_of(who, set))
+    WARPLOOM_CHECK(device_->fill(output.data, kPoison));
+  for (const auto& [name, workspace] : who.workspaces)
+    WARPLOOM_CHECK(device_->fill(workspace.data, kPoison));
   WARPLOOM_TRY(const runtime::Call call, bind(who, set));
   WARPLOOM_CHECK(device_->synchronize());
   const bool foreign = is_candidate(who);

@@ -1,30 +1,39 @@
-// Timed calls: each on contents of its own, which some rows of FP64 are known of, into poisoned outputs, and looked at when it is
-// done. A candidate cannot tell a call that is timed from one that is checked: all are both.
+// Timed calls: each on contents of its own, which some rows of FP64 are known of, into poisoned
+// outputs, and looked at when it is done. A candidate cannot tell a call that is timed from one
+// that is checked: all are both.
 //
-// Contents are varied rather than made: in variant v some words of every input trade places, in variant 0 none, so that going back is
-// exact and the truth of a variant's rows is worked out once for all candidates. The rows looked at are one that lies, by its
-// share of the whole, where words were traded, and one at random.
+// Contents are varied rather than made: in variant v some words of every input trade places, in
+// variant 0 none, so that going back is exact and the truth of a variant's rows is worked out once
+// for all candidates. The rows looked at are one that lies, by its share of the whole, where words
+// were traded, and one at random.
 #include "verify/judge.h"
+
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kSeriesBytes = 16 << 20;  // problems up to this size may be short enough for a series
+constexpr std::int64_t kSeriesBytes =
+    16 << 20;  // problems up to this size may be short enough for a series
 constexpr std::int64_t kMostSets = 16;
-constexpr int kVariants = 40;                 // at most; more than a screening has samples
-constexpr double kCheapSumsMs = 4;            // what sums of a variant may take
-constexpr double kVariantsMs = 150;           // for their truth, until when no more are begun
-constexpr double kDearRow = 3e8;              // operations of a row that is too dear for any
-constexpr double kCheapWhole = 1e6;           // and of an output whose rows are all looked at
-constexpr std::int64_t kRowElements = 256;    // at least, of what is looked at at one place
-constexpr std::int64_t kPartBytes = 4 << 20;  // of a larger output so much is poisoned and scanned, at another place each time
+constexpr int kVariants = 40;               // at most; more than a screening has samples
+constexpr double kCheapSumsMs = 4;          // what sums of a variant may take
+constexpr double kVariantsMs = 150;         // for their truth, until when no more are begun
+constexpr double kDearRow = 3e8;            // operations of a row that is too dear for any
+constexpr double kCheapWhole = 1e6;         // and of an output whose rows are all looked at
+constexpr std::int64_t kRowElements = 256;  // at least, of what is looked at at one place
+constexpr std::int64_t kPartBytes =
+    4 << 20;  // of a larger output so much is poisoned and scanned, at another place each time
 constexpr std::int64_t kGpuPartBytes = 256 << 10;  // and where it must be copied for that
 }  // namespace
+
 std::vector<Judge::Trade> Judge::trades_of(int variant) const {
   std::vector<Trade> trades;
-  const std::int64_t most = setup_.engine == Engine::cpu ? 64 : 2;  // each is two transfers to a GPU
+  const std::int64_t most =
+      setup_.engine == Engine::cpu ? 64 : 2;  // each is two transfers to a GPU
   Random random(setup_.seed + static_cast<std::uint64_t>(variant), "variant");
   for (std::size_t i = 0; variant > 0 && i < setup_.graph.inputs.size(); ++i) {
     const std::int64_t words = graph::byte_count(setup_.graph.tensor(given_[i])) / 8;
-    const auto word = [&] { return 8 * static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(words))); };
+    const auto word = [&] {
+      return 8 * static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(words)));
+    };
     for (std::int64_t n = 0; words > 1 && n < std::clamp<std::int64_t>(words / 64, 1, most); ++n)
       trades.push_back({i, word(), word()});
   }
@@ -39,7 +48,8 @@ Status Judge::vary(Inputs& inputs, int variant) {
     auto* const data = const_cast<std::byte*>(inputs.bytes[trade.input].data());
     std::swap_ranges(data + trade.a, data + trade.a + 8, data + trade.b);
     for (const std::int64_t at : {trade.a, trade.b})
-      if (setup_.engine == Engine::cuda) WARPLOOM_CHECK(device_->upload(inputs.tensors[trade.input].data, data + at, 8, at));
+      if (setup_.engine == Engine::cuda)
+        WARPLOOM_CHECK(device_->upload(inputs.tensors[trade.input].data, data + at, 8, at));
   }
   inputs.variant = variant;
   return ok();
@@ -52,7 +62,9 @@ int Judge::next_variant(const Inputs& inputs) {
   ++turn_;
   if (variants_ms_ < kVariantsMs) return turn_ % (1 + kVariants);
   const auto known = static_cast<std::size_t>(turn_) % (1 + inputs.variants.size());
-  return known == 0 ? 0 : std::next(inputs.variants.begin(), static_cast<std::ptrdiff_t>(known) - 1)->first;
+  return known == 0
+             ? 0
+             : std::next(inputs.variants.begin(), static_cast<std::ptrdiff_t>(known) - 1)->first;
 }
 
 // Rows of what the outputs should be for what the inputs hold now.
@@ -66,7 +78,9 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
   Random random(setup_.seed + static_cast<std::uint64_t>(inputs.variant), "looked at");
   for (int output = 0; output < static_cast<int>(outputs_.size()); ++output) {
     const graph::Rows rows = graph::rows_of(setup_.graph, output);
-    const std::int64_t some = setup_.flops <= kCheapWhole ? rows.count : std::max<std::int64_t>(1, kRowElements / rows.elements);
+    const std::int64_t some = setup_.flops <= kCheapWhole
+                                  ? rows.count
+                                  : std::max<std::int64_t>(1, kRowElements / rows.elements);
     double traded = random.uniform();
     if (!trades.empty()) {
       const Trade& one = trades[random.below(trades.size())];
@@ -74,9 +88,11 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
     }
     for (const double place : {traded, random.uniform()}) {
       const auto row = static_cast<std::int64_t>(place * static_cast<double>(rows.count));
-      const std::int64_t begin = std::clamp<std::int64_t>(row, 0, std::max<std::int64_t>(0, rows.count - some));
+      const std::int64_t begin =
+          std::clamp<std::int64_t>(row, 0, std::max<std::int64_t>(0, rows.count - some));
       WARPLOOM_TRY(blocks.emplace_back(),
-                   evaluate_block(setup_.graph, inputs.bytes, {output, begin, std::min(rows.count, begin + some)}, means_));
+                   evaluate_block(setup_.graph, inputs.bytes,
+                                  {output, begin, std::min(rows.count, begin + some)}, means_));
       if (some >= rows.count) break;
     }
   }
@@ -90,7 +106,8 @@ runtime::Buffer Judge::part_of(const runtime::Buffer& whole) const {
   const std::int64_t part = setup_.engine == Engine::cpu ? kPartBytes : kGpuPartBytes;
   if (whole.bytes() <= part) return whole;
   const auto pages = static_cast<std::uint64_t>((whole.bytes() - part) / 4096 + 1);
-  return whole.slice(4096 * static_cast<std::int64_t>(Random(setup_.seed + sample_, "part").below(pages)), part);
+  return whole.slice(
+      4096 * static_cast<std::int64_t>(Random(setup_.seed + sample_, "part").below(pages)), part);
 }
 
 Result<std::uint64_t> Judge::hash_of(const Tensors& outputs) {
@@ -98,7 +115,8 @@ Result<std::uint64_t> Judge::hash_of(const Tensors& outputs) {
   for (const Guarded& output : outputs) {
     if (output.data.bytes() > kScanBytes) continue;
     WARPLOOM_TRY(const std::byte* const found, on_host(output.data, 0, output.data.bytes(), copy_));
-    hash = 3 * hash + hash64({reinterpret_cast<const char*>(found), static_cast<std::size_t>(output.data.bytes())});
+    hash = 3 * hash + hash64({reinterpret_cast<const char*>(found),
+                              static_cast<std::size_t>(output.data.bytes())});
   }
   return hash;
 }
@@ -106,14 +124,18 @@ Result<std::uint64_t> Judge::hash_of(const Tensors& outputs) {
 Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, std::size_t calls) {
   ++sample_;
   for (std::size_t i = 0; i < calls; ++i) {
-    for (const Guarded& output : outputs_of(who, sets[i])) WARPLOOM_CHECK(device_->fill(part_of(output.data), kPoison));
-    if (is_candidate(who) && i == chosen(calls)) WARPLOOM_CHECK(vary(*sets[i].inputs, next_variant(*sets[i].inputs)));
+    for (const Guarded& output : outputs_of(who, sets[i]))
+      WARPLOOM_CHECK(device_->fill(part_of(output.data), kPoison));
+    if (is_candidate(who) && i == chosen(calls))
+      WARPLOOM_CHECK(vary(*sets[i].inputs, next_variant(*sets[i].inputs)));
   }
-  for (const auto& [name, workspace] : who.workspaces) WARPLOOM_CHECK(device_->fill(part_of(workspace.data), kPoison));
+  for (const auto& [name, workspace] : who.workspaces)
+    WARPLOOM_CHECK(device_->fill(part_of(workspace.data), kPoison));
   return device_->synchronize();
 }
 
-Status Judge::after_sample(const Contender& candidate, const Request& request, const std::vector<Set>& sets, std::size_t calls) {
+Status Judge::after_sample(const Contender& candidate, const Request& request,
+                           const std::vector<Set>& sets, std::size_t calls) {
   const Set& set = sets[chosen(calls)];
   WARPLOOM_TRY(const Truth* const truth, truth_of(*set.inputs));
   std::vector<Comparison> seen;
@@ -123,20 +145,25 @@ Status Judge::after_sample(const Contender& candidate, const Request& request, c
     WARPLOOM_CHECK(scan_output(seen[output], output, part_of(data)));
     Tolerance tolerance = tolerances_[output];
     tolerance.frobenius = HUGE_VAL;  // a few rows say little of the whole's norm
-    WARPLOOM_CHECK(accept(seen[output], tolerance, set.inputs->vendor_error, "the output of timed calls"));
+    WARPLOOM_CHECK(
+        accept(seen[output], tolerance, set.inputs->vendor_error, "the output of timed calls"));
     if (data.bytes() <= kPartBytes || sample_ == first_sample_)
-      WARPLOOM_CHECK(check_sums(output, data, *set.inputs, *truth, seen[output], "the output of timed calls"));
+      WARPLOOM_CHECK(
+          check_sums(output, data, *set.inputs, *truth, seen[output], "the output of timed calls"));
   }
   const bool atomic = std::ranges::any_of(request.list.kernels, [](const Kernel& kernel) {
-    return std::ranges::any_of(kernel.args, [](const Argument& argument) { return argument.atomic; });
+    return std::ranges::any_of(kernel.args,
+                               [](const Argument& argument) { return argument.atomic; });
   });
   Inputs& inputs = *sets[0].inputs;
   const bool first = sample_ == first_sample_;
   if (inputs.variant == 0 && calls == 1 && !atomic && (first || setup_.engine == Engine::cpu)) {
     WARPLOOM_TRY(const std::uint64_t hash, hash_of(outputs_));
     if (hash != first_hash_)
-      return fail({ErrorCode::kCandidateUnstable, "a candidate's output differs between two runs on the same inputs", "",
-                   "the same bits", "other bits", "declare atomic sums, or make the order of sums the same"});
+      return fail({ErrorCode::kCandidateUnstable,
+                   "a candidate's output differs between two runs on the same inputs", "",
+                   "the same bits", "other bits",
+                   "declare atomic sums, or make the order of sums the same"});
   }
   if (setup_.engine == Engine::cuda) return ok();  // once, at the end
   WARPLOOM_CHECK(vary(inputs, 0));
@@ -146,11 +173,13 @@ Status Judge::after_sample(const Contender& candidate, const Request& request, c
 Status Judge::make_series() {
   const std::int64_t bytes = input_bytes_ + output_bytes_, cache = device_->info().cache_bytes;
   if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
-  const std::int64_t sets = std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
+  const std::int64_t sets =
+      std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
   for (std::int64_t set = 1; set < sets; ++set) {
     Set made{std::make_shared<Inputs>(), {}, {}};
     made.inputs->family = kScreening[0];
-    WARPLOOM_CHECK(fill_inputs(*made.inputs, setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set)));
+    WARPLOOM_CHECK(
+        fill_inputs(*made.inputs, setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set)));
     WARPLOOM_TRY(made.outputs, make_outputs(*device_));
     if (vendor_.kernel.bind) WARPLOOM_TRY(made.vendor_outputs, make_outputs(here()));
     series_.push_back(std::move(made));
@@ -158,7 +187,8 @@ Status Judge::make_series() {
   return ok();
 }
 
-// What the last timed calls left: nothing unwritten, nothing outside, and near the vendor's where there is one.
+// What the last timed calls left: nothing unwritten, nothing outside, and near the vendor's where
+// there is one.
 Status Judge::check_series(const std::vector<Set>& sets) {
   for (const Set& set : sets) {
     for (std::size_t i = 0; i < set.outputs.size(); ++i) {
@@ -178,7 +208,8 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
   std::vector<Set> sets(1);
   WARPLOOM_TRY(sets[0], set_of(kScreening[0], request.check_ms));
   std::ranges::copy(series_, std::back_inserter(sets));
-  std::vector<std::vector<runtime::Call>> calls(vendor_.kernel.bind && request.beside_reference ? 2 : 1);
+  std::vector<std::vector<runtime::Call>> calls(
+      vendor_.kernel.bind && request.beside_reference ? 2 : 1);
   for (const Set& set : sets) {
     WARPLOOM_TRY(calls[0].emplace_back(), bind(candidate, set));
     if (calls.size() > 1) WARPLOOM_TRY(calls[1].emplace_back(), bind(vendor_, set));
@@ -194,14 +225,17 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
     return which == 0 ? after_sample(candidate, request, sets, of) : ok();
   };
   std::vector<runtime::Buffer> inputs, outputs;
-  for (std::size_t i = 0; i < setup_.graph.inputs.size(); ++i) inputs.push_back(sets[0].inputs->tensors[i].data);
+  for (std::size_t i = 0; i < setup_.graph.inputs.size(); ++i)
+    inputs.push_back(sets[0].inputs->tensors[i].data);
   for (const Guarded& output : outputs_) outputs.push_back(output.data);
   const auto measured = [&]() -> Result<std::vector<runtime::Samples>> {
     turn_ = -1;  // the first sample is of variant 0
     first_sample_ = sample_ + 1;
     if (runner_) runner_->disturb(inputs, outputs, setup_.seed + sample_);
-    (void)device_->clocks_agree();                     // of what was timed before
-    announce_(true, 10 * options.budget_ms + 20'000);  // a hang shows in the first call; here a busy machine may take its time
+    (void)device_->clocks_agree();  // of what was timed before
+    announce_(true,
+              10 * options.budget_ms +
+                  20'000);  // a hang shows in the first call; here a busy machine may take its time
     auto samples = runtime::measure(*device_, calls, options);
     announce_(false, 0);
     for (const runtime::Samples& one : samples ? *samples : std::vector<runtime::Samples>())
@@ -210,7 +244,8 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
   };
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples, measured());
   const runtime::Samples& ours = samples.front();
-  std::tie(verdict.median_us, verdict.low_us, verdict.high_us) = std::tie(ours.median_us, ours.low_us, ours.high_us);
+  std::tie(verdict.median_us, verdict.low_us, verdict.high_us) =
+      std::tie(ours.median_us, ours.low_us, ours.high_us);
   verdict.repeats = static_cast<int>(ours.us.size()) * ours.calls_per_sample;
   if (samples.size() > 1)
     std::tie(verdict.reference_us, verdict.reference_low_us, verdict.reference_high_us) =
@@ -218,13 +253,15 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
   verdict.floor_us = setup_.floor_us;
   // 3 % for the clock's own error: datasheet rates are not reached by that much.
   if (verdict.median_us < 0.97 * setup_.floor_us)
-    return fail({ErrorCode::kCandidateTooFast, "a candidate was faster than the hardware can be", "",
-                 fmt::format("at least {:.3f} us", setup_.floor_us), fmt::format("{:.3f} us", verdict.median_us)});
+    return fail({ErrorCode::kCandidateTooFast, "a candidate was faster than the hardware can be",
+                 "", fmt::format("at least {:.3f} us", setup_.floor_us),
+                 fmt::format("{:.3f} us", verdict.median_us)});
   Status agreed = device_->clocks_agree();
   calls.resize(1);
   options.min_samples = options.max_samples = 7;
   for (int more = 0; !agreed && more < 4; ++more) {
-    // What a busy machine puts between the clocks is the same however long a sample is; what a candidate hides is a share of it.
+    // What a busy machine puts between the clocks is the same however long a sample is; what a
+    // candidate hides is a share of it.
     options.least_us *= 4, options.most_times *= 4;
     WARPLOOM_CHECK(measured());
     agreed = device_->clocks_agree();

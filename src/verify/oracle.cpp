@@ -1,15 +1,19 @@
 #include "verify/oracle.h"
 #include "base/random.h"
+
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kBlockElements = 1 << 21;     // of a block, unless one row is longer
-constexpr std::int64_t kProductsElements = 1 << 24;  // and where others do its products, who get their operands for each
-constexpr std::int64_t kWholeElements = 1 << 23;     // outputs up to this size are kept whole where that is affordable
+constexpr std::int64_t kBlockElements = 1 << 21;  // of a block, unless one row is longer
+constexpr std::int64_t kProductsElements =
+    1 << 24;  // and where others do its products, who get their operands for each
+constexpr std::int64_t kWholeElements =
+    1 << 23;  // outputs up to this size are kept whole where that is affordable
 
 // Rows that go into one block.
 std::int64_t block_rows(const graph::Rows& rows, const graph::Means& means) {
   const std::int64_t elements = means.products ? kProductsElements : kBlockElements;
-  return std::clamp<std::int64_t>(elements / std::max<std::int64_t>(1, rows.elements), 1, rows.count);
+  return std::clamp<std::int64_t>(elements / std::max<std::int64_t>(1, rows.elements), 1,
+                                  rows.count);
 }
 
 // The first and the last row, where tails go wrong, then others at random.
@@ -24,22 +28,26 @@ std::vector<std::int64_t> scattered(std::int64_t count, std::size_t wanted, Rand
   return order;
 }
 }  // namespace
-Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs, const RowRange& rows,
-                             const graph::Means& means) {
-  WARPLOOM_TRY(auto truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin, rows.end, means));
+
+Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
+                             const RowRange& rows, const graph::Means& means) {
+  WARPLOOM_TRY(auto truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
+                                                          rows.end, means));
   return Block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
 }
 
-Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs, std::uint64_t seed, double flops,
-                           double budget_ms, const graph::Means& means) {
+Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
+                           std::uint64_t seed, double flops, double budget_ms,
+                           const graph::Means& means) {
   const auto start = std::chrono::steady_clock::now();
   const int outputs = static_cast<int>(graph.outputs.size());
-  // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two cores. Products elsewhere are
-  // hundreds of times faster, but not the small ones among them.
+  // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two
+  // cores. Products elsewhere are hundreds of times faster, but not the small ones among them.
   bool complete = flops / (means.products ? 1e8 : 1e6) <= budget_ms;
   for (int output = 0; output < outputs; ++output) {
     const graph::Rows rows = graph::rows_of(graph, output);
-    complete &= rows.count * rows.elements <= kWholeElements && (rows.independent || rows.count <= block_rows(rows, means));
+    complete &= rows.count * rows.elements <= kWholeElements &&
+                (rows.independent || rows.count <= block_rows(rows, means));
   }
   Truth truth;
   Random random(seed, "rows"), order(seed, "order");
@@ -47,10 +55,12 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
     const graph::Rows rows = graph::rows_of(graph, output);
     const double share = budget_ms * (output + 1) / outputs;
     std::set<std::int64_t> held;
-    for (const std::int64_t row : complete ? std::vector<std::int64_t>() : scattered(rows.count, 32, random)) {
+    for (const std::int64_t row :
+         complete ? std::vector<std::int64_t>() : scattered(rows.count, 32, random)) {
       const std::int64_t elements = static_cast<std::int64_t>(held.size()) * rows.elements;
       if (held.size() >= 2 && (ms_since(start) > share || elements > kWholeElements)) break;
-      WARPLOOM_TRY(truth.blocks.emplace_back(), evaluate_block(graph, inputs, {output, row, row + 1}, means));
+      WARPLOOM_TRY(truth.blocks.emplace_back(),
+                   evaluate_block(graph, inputs, {output, row, row + 1}, means));
       held.insert(row);
     }
     truth.rows += rows.count;

@@ -4,9 +4,11 @@
 #include "synth/sites.h"
 #include "tile/interpret.h"
 #include "verify/tolerance.h"
+
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kMostElements = 1 << 20;  // of a tensor: a matmul of 1024³ takes the interpreter seconds
+constexpr std::int64_t kMostElements =
+    1 << 20;  // of a tensor: a matmul of 1024³ takes the interpreter seconds
 
 using Storage = std::map<std::string, std::vector<std::byte>>;
 
@@ -27,36 +29,43 @@ std::int64_t gathered_by(const tile::Program& program, const std::string& lookup
   return extent;
 }
 
-// Element i of an input. Coordinates are distinct, so that no two elements are scattered to one place, and some lie outside.
-double random_element(Dtype dtype, Random& random, std::int64_t i, std::int64_t elements, std::int64_t extent) {
+// Element i of an input. Coordinates are distinct, so that no two elements are scattered to one
+// place, and some lie outside.
+double random_element(Dtype dtype, Random& random, std::int64_t i, std::int64_t elements,
+                      std::int64_t extent) {
   if (is_float(dtype)) return random.normal();
   if (extent == 0) return static_cast<double>(random.below(16)) - (is_signed(dtype) ? 8 : 0);
   const auto range = std::bit_ceil(static_cast<std::uint64_t>(std::max(elements, extent)) + 1);
   return static_cast<double>((static_cast<std::uint64_t>(i) * 0x9e3779b1u + 5) % range) - 1;
 }
 }  // namespace
-Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list, std::uint64_t seed) {
+
+Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list,
+                                     std::uint64_t seed) {
   Storage meant;
   for (const auto* specs : {&list.inputs, &list.outputs})
     for (const BufferSpec& spec : *specs) {
       if (spec.elements() > kMostElements)
-        return fail({ErrorCode::kResourceLimit, "a tensor is too large to be interpreted", spec.name,
-                     fmt::format("at most {} elements", kMostElements), fmt::format("{}", spec.elements()),
-                     "check the program at a smaller shape"});
+        return fail({ErrorCode::kResourceLimit, "a tensor is too large to be interpreted",
+                     spec.name, fmt::format("at most {} elements", kMostElements),
+                     fmt::format("{}", spec.elements()), "check the program at a smaller shape"});
       auto& bytes = meant[spec.name];
       bytes.assign(spec.bytes(), std::byte{0xff});  // outputs: poison
       Random random(seed, spec.name);
       const std::int64_t extent = specs == &list.inputs ? gathered_by(program, spec.name) : 0;
       if (specs == &list.inputs)
         for (std::int64_t i = 0; i < spec.elements(); ++i)
-          store_from_double(spec.dtype, bytes.data(), i, random_element(spec.dtype, random, i, spec.elements(), extent));
+          store_from_double(spec.dtype, bytes.data(), i,
+                            random_element(spec.dtype, random, i, spec.elements(), extent));
     }
   Storage made = meant;
   WARPLOOM_CHECK(tile::interpret(program, views_of(meant)));
   pack_inputs(list, made);
   ProgramVerdict verdict;
-  WARPLOOM_TRY(verdict.banks, runtime::emulate(list, views_of(made), {.seed = seed, .banks = true}));
-  for (const auto& use : verdict.banks) verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
+  WARPLOOM_TRY(verdict.banks,
+               runtime::emulate(list, views_of(made), {.seed = seed, .banks = true}));
+  for (const auto& use : verdict.banks)
+    verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
   verdict.agrees = true;
   for (const BufferSpec& spec : list.outputs) {
     std::vector<double> want(spec.elements());
@@ -64,7 +73,9 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
     Comparison seen;  // where neither wrote, or both overflowed alike, they agree
     compare(seen, {}, spec.dtype, made[spec.name].data(), want.data(), nullptr, 0, spec.elements());
     const bool finite = seen.nonfinite.count + seen.unwritten.count == 0;
-    const double error = !finite ? HUGE_VAL : seen.reference_squares > 0 ? seen.frobenius() : std::sqrt(seen.error_squares);
+    const double error = !finite                      ? HUGE_VAL
+                         : seen.reference_squares > 0 ? seen.frobenius()
+                                                      : std::sqrt(seen.error_squares);
     const double rounding = is_float(spec.dtype) ? 2 * unit_roundoff(spec.dtype) : 0;
     const double bound = rounding + 64 * unit_roundoff(Dtype::f32);
     verdict.error = std::max(verdict.error, error);

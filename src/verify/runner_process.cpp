@@ -1,12 +1,16 @@
-// The runner's own side: shuts itself in, then loads kernels and carries steps out, until the socket closes.
+// The runner's own side: shuts itself in, then loads kernels and carries steps out, until the
+// socket closes.
 //
 // What it gives up before it loads a candidate, as far as the kernel lets it:
 //
 //   rlimits      memory, files' sizes and open files are bounded
-//   namespaces   of its own for users, processes, mounts, network and IPC, which it is started in (base/process.h): no network, no
-//                other process that it could name or signal; the files of /proc are still the machine's, which landlock shuts
+//   namespaces   of its own for users, processes, mounts, network and IPC, which it is started in
+//   (base/process.h): no network, no
+//                other process that it could name or signal; the files of /proc are still the
+//                machine's, which landlock shuts
 //   landlock     no file can be opened but compiled images, no connection be made, no signal leave
-//   seccomp      no system call but what threads, memory, the loader and the channel need; another one ends the process (SIGSYS)
+//   seccomp      no system call but what threads, memory, the loader and the channel need; another
+//   one ends the process (SIGSYS)
 //
 // What the kernel refuses is no error: the verdict says what was in force.
 #include <linux/landlock.h>
@@ -22,6 +26,7 @@
 #include "runtime/compilers.h"
 #include "verify/runner.h"
 #include "verify/tolerance.h"
+
 namespace warploom::verify {
 namespace {
 using nlohmann::json;
@@ -38,7 +43,8 @@ struct Ruleset {
   std::uint64_t files = 0, network = 0, scopes = 0;
 };
 
-// Rights that the kernel's version of the interface knows: 13 from the first on, then one more in 2, 3 and 5.
+// Rights that the kernel's version of the interface knows: 13 from the first on, then one more in
+// 2, 3 and 5.
 bool landlock(const std::filesystem::path& readable) {
   const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1);
   if (version < 1) return false;
@@ -48,8 +54,11 @@ bool landlock(const std::filesystem::path& readable) {
   const auto rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &ruleset, size, 0));
   const landlock_path_beneath_attr images{LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE,
                                           ::open(readable.c_str(), O_PATH | O_CLOEXEC)};
-  const bool done = rules >= 0 && ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &images, 0) == 0 &&
-                    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+  const bool done =
+      rules >= 0 &&
+      ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &images, 0) == 0 &&
+      ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+      ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
   ::close(images.parent_fd);
   ::close(rules);
   return done;
@@ -63,26 +72,32 @@ bool limit(int which, std::uint64_t most) {
 // When all threads are there: whether it came into force.
 bool seccomp() {
   if (kSanitized) return false;
-  const std::unique_ptr<void, void (*)(void*)> filter(seccomp_init(SCMP_ACT_KILL_PROCESS), seccomp_release);
+  const std::unique_ptr<void, void (*)(void*)> filter(seccomp_init(SCMP_ACT_KILL_PROCESS),
+                                                      seccomp_release);
   if (!filter) return false;
-  // For all threads; and without the brake on speculative stores, which would slow candidates down and no user's program.
+  // For all threads; and without the brake on speculative stores, which would slow candidates down
+  // and no user's program.
   bool good = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0 &&
               seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_SSB, 1) == 0;
-  for (const int call : {SCMP_SYS(read),         SCMP_SYS(recvfrom),     SCMP_SYS(sendto),          SCMP_SYS(poll),
-                         SCMP_SYS(close),        SCMP_SYS(futex),        SCMP_SYS(sched_yield),     SCMP_SYS(restart_syscall),
-                         SCMP_SYS(mmap),         SCMP_SYS(munmap),       SCMP_SYS(madvise),         SCMP_SYS(brk),
-                         SCMP_SYS(fstat),        SCMP_SYS(newfstatat),   SCMP_SYS(pread64),         SCMP_SYS(clock_gettime),
-                         SCMP_SYS(getrandom),    SCMP_SYS(getpid),       SCMP_SYS(gettid),          SCMP_SYS(rt_sigprocmask),
-                         SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigreturn), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
-                         SCMP_SYS(exit),         SCMP_SYS(exit_group)})
+  for (const int call : {SCMP_SYS(read),          SCMP_SYS(recvfrom),        SCMP_SYS(sendto),
+                         SCMP_SYS(poll),          SCMP_SYS(close),           SCMP_SYS(futex),
+                         SCMP_SYS(sched_yield),   SCMP_SYS(restart_syscall), SCMP_SYS(mmap),
+                         SCMP_SYS(munmap),        SCMP_SYS(madvise),         SCMP_SYS(brk),
+                         SCMP_SYS(fstat),         SCMP_SYS(newfstatat),      SCMP_SYS(pread64),
+                         SCMP_SYS(clock_gettime), SCMP_SYS(getrandom),       SCMP_SYS(getpid),
+                         SCMP_SYS(gettid),        SCMP_SYS(rt_sigprocmask),  SCMP_SYS(rt_sigaction),
+                         SCMP_SYS(rt_sigreturn),  SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
+                         SCMP_SYS(exit),          SCMP_SYS(exit_group)})
     good = good && seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0) == 0;
   // The loader reads, and makes memory read-only, but nothing executable; abort() signals itself.
-  good = good &&
-         seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0 &&
-         seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-                          SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)) == 0 &&
-         seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-                          SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()))) == 0;
+  good =
+      good &&
+      seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0 &&
+      seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+                       SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)) == 0 &&
+      seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                       SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()))) == 0;
   return good && seccomp_load(filter.get()) == 0;
 }
 
@@ -96,7 +111,8 @@ std::vector<std::string> shut_in() {
   std::uint64_t mapped = 0;                                   // pages
   std::ifstream("/proc/self/statm") >> mapped;
   const std::uint64_t memory = mapped * ::sysconf(_SC_PAGESIZE) + kMemory;
-  if (limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, kFiles) && (kSanitized || limit(RLIMIT_AS, memory)))
+  if (limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, kFiles) &&
+      (kSanitized || limit(RLIMIT_AS, memory)))
     held.push_back("rlimits");
   if (::getpid() == 1) held.push_back("namespaces");
   if (landlock(images)) held.push_back("landlock");
@@ -126,7 +142,8 @@ struct Work {
     std::atomic<int> awake = 0;
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
     pool.run(pool.threads(), [&](std::int64_t, int) {
-      for (++awake; awake < pool.threads() && std::chrono::steady_clock::now() < until;) __builtin_ia32_pause();
+      for (++awake; awake < pool.threads() && std::chrono::steady_clock::now() < until;)
+        __builtin_ia32_pause();
     });
   }
 
@@ -134,47 +151,61 @@ struct Work {
     backwards = message.value("backwards", false);
     const int times = message.value("times", 1);
     const auto steps = message.value("steps", std::vector<Step>());
-    const auto swapped = message.value("swapped", std::vector<Words>()), poked = message.value("poked", std::vector<Words>());
+    const auto swapped = message.value("swapped", std::vector<Words>()),
+               poked = message.value("poked", std::vector<Words>());
     Random random(message.value("seed", std::uint64_t{0}), "disturbances");
     wake();
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < times; ++i) {
       std::vector<std::pair<char*, char*>> traded;
       for (const auto& [offset, words] : i + 1 < times ? swapped : std::vector<Words>()) {
-        const auto word = [&, at = offset, of = words] { return memory + at + 8 * static_cast<std::int64_t>(random.below(of)); };
+        const auto word = [&, at = offset, of = words] {
+          return memory + at + 8 * static_cast<std::int64_t>(random.below(of));
+        };
         traded.emplace_back(word(), word());
       }
       for (const auto& [offset, words] : i > 0 ? poked : std::vector<Words>())
-        std::memcpy(memory + offset + 4 * static_cast<std::int64_t>(random.below(words)), &kPoison, sizeof kPoison);
+        std::memcpy(memory + offset + 4 * static_cast<std::int64_t>(random.below(words)), &kPoison,
+                    sizeof kPoison);
       for (const auto& [a, b] : traded) std::swap_ranges(a, a + 8, b);
       for (const Step& step : steps)
         if (!(step[0] == kFill ? fill(step) : launch(step)))
-          return {{"error", to_json(Error{ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", "", "its scratch",
-                                          "no room", "take a smaller schedule"})}};
+          return {
+              {"error", to_json(Error{ErrorCode::kOutOfMemory, "no memory for a kernel's scratch",
+                                      "", "its scratch", "no room", "take a smaller schedule"})}};
       for (const auto& [a, b] : traded) std::swap_ranges(a, a + 8, b);
     }
-    return {{"us", std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count()}};
+    return {
+        {"us", std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+                   .count()}};
   }
+
   bool fill(const Step& step) {
     const auto word = static_cast<std::uint32_t>(step[3]);
     for (std::int64_t at = 0; at < step[2]; at += 4)
       std::memcpy(memory + step[1] + at, &word, std::min<std::int64_t>(4, step[2] - at));
     return true;
   }
+
   bool launch(const Step& step) {
     const Loaded& kernel = kernels[step[0]];
     std::vector<void*> addresses;
-    for (const std::int64_t offset : std::span(step).subspan(1)) addresses.push_back(memory + offset);
-    return wl::run_blocks(pool, kernel.function, addresses.data(), kernel.blocks, kernel.scratch, backwards);
+    for (const std::int64_t offset : std::span(step).subspan(1))
+      addresses.push_back(memory + offset);
+    return wl::run_blocks(pool, kernel.function, addresses.data(), kernel.blocks, kernel.scratch,
+                          backwards);
   }
 };
 }  // namespace
+
 int run_for(Channel& channel, char* memory) {
   std::vector<std::string> held = shut_in();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::mallopt(M_PERTURB, 0xa5);  // scratch that no kernel wrote holds 1.5e16 everywhere, not what the heap happened to hold
+  ::mallopt(M_PERTURB, 0xa5);  // scratch that no kernel wrote holds 1.5e16 everywhere, not what the
+                               // heap happened to hold
   wl::Pool pool;
-  cpu_set_t own;  // the core that the pool's other threads leave free, or a message could wake this one on theirs
+  cpu_set_t own;  // the core that the pool's other threads leave free, or a message could wake this
+                  // one on theirs
   CPU_ZERO(&own);
   CPU_SET(wl::allowed_cores().front(), &own);
   ::sched_setaffinity(0, sizeof own, &own);

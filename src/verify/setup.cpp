@@ -6,17 +6,21 @@ template <class... T> struct nlohmann::adl_serializer<std::variant<T...>> {
   static void to_json(json& out, const std::variant<T...>& value) {
     out = {value.index(), std::visit([](const auto& one) { return json(one); }, value)};
   }
+
   static void from_json(const json& in, std::variant<T...>& value) {
     std::size_t index = in.at(0);
     ((index-- == 0 ? void(value = in.at(1).get<T>()) : void()), ...);
   }
 };
 
-// Kept as numbers and text under their own names; only tensors need more than a list of their fields.
+// Kept as numbers and text under their own names; only tensors need more than a list of their
+// fields.
 namespace warploom::runtime {
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorProblem, kind, batch, m, n, k, transpose_a, transpose_b, batched_a, batched_b, in, out,
-                                   tf32, bias, bias_dtype, activation)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorProblem, kind, batch, m, n, k, transpose_a, transpose_b,
+                                   batched_a, batched_b, in, out, tf32, bias, bias_dtype,
+                                   activation)
 }  // namespace warploom::runtime
+
 namespace warploom::graph {
 using nlohmann::json;
 
@@ -26,6 +30,7 @@ void to_json(json& out, const Tensor& tensor) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(tensor.constant->data());
   out["constant"] = json::binary(std::vector<std::uint8_t>(bytes, bytes + tensor.constant->size()));
 }
+
 void from_json(const json& in, Tensor& tensor) {
   static_cast<TensorInfo&>(tensor) = {in.at("name"), in.at("dtype"), in.at("shape")};
   if (!in.contains("constant")) return;
@@ -36,33 +41,50 @@ void from_json(const json& in, Tensor& tensor) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Graph, name, tensors, nodes, inputs, outputs)
 }  // namespace warploom::graph
+
 namespace warploom::verify {
 using nlohmann::json;
 
 void to_json(json& out, const std::optional<Reference>& reference) {
   if (reference) out = {{"problem", reference->problem}, {"buffers", reference->buffers}};
 }
+
 void from_json(const json& in, std::optional<Reference>& reference) {
   if (!in.is_null()) reference = {in.at("problem"), in.at("buffers")};
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, reference, floor_us, flops, seed, time_reference)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, reference, floor_us, flops, seed,
+                                   time_reference)
+
 namespace {
 double rate_of(const target::Capabilities& capabilities, Track track) {
   switch (track) {
-    case Track::fp32: return std::max(capabilities.fp32_tflops, capabilities.half_tflops / 3);  // three products of halves
+    case Track::fp32:
+      return std::max(capabilities.fp32_tflops,
+                      capabilities.half_tflops / 3);  // three products of halves
     case Track::tf32: return std::max(capabilities.fp32_tflops, capabilities.tf32_tflops);
     case Track::fp8: return std::max(capabilities.half_tflops, capabilities.fp8_tflops);
-    default: return std::max({capabilities.fp32_tflops, capabilities.tf32_tflops, capabilities.half_tflops});
+    default:
+      return std::max(
+          {capabilities.fp32_tflops, capabilities.tf32_tflops, capabilities.half_tflops});
   }
 }
 }  // namespace
-json to_json(const Setup& setup) { return json(setup); }
-Result<Setup> setup_from_json(const json& text) { return record_from<Setup>(text, "an evaluator's setup"); }
+
+json to_json(const Setup& setup) {
+  return json(setup);
+}
+
+Result<Setup> setup_from_json(const json& text) {
+  return record_from<Setup>(text, "an evaluator's setup");
+}
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
-  return roofline_us(capabilities, track, flops, std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
+  return roofline_us(capabilities, track, flops,
+                     std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
 }
-double roofline_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
+
+double roofline_us(const target::Capabilities& capabilities, Track track, double flops,
+                   double bytes) {
   const double memory = capabilities.dram_gbs > 0 ? bytes / (capabilities.dram_gbs * 1e3) : 0;
   const double rate = rate_of(capabilities, track);
   return std::max(memory, rate > 0 ? flops / (rate * 1e6) : 0);

@@ -1,11 +1,14 @@
-// Setup: what an evaluator must know of the problem before it can judge candidates, and how it travels to its process.
+// Setup: what an evaluator must know of the problem before it can judge candidates, and how it
+// travels to its process.
 #pragma once
 #include "graph/graph.h"
 #include "graph/track.h"
 #include "runtime/vendor.h"
 #include "target/capabilities.h"
+
 namespace warploom::verify {
-// The vendor's kernel for the same graph, and which of the graph's tensors its buffers are: {"A", "x"}, {"C", "y"}.
+// The vendor's kernel for the same graph, and which of the graph's tensors its buffers are: {"A",
+// "x"}, {"C", "y"}.
 struct Reference {
   runtime::VendorProblem problem;
   std::map<std::string, std::string> buffers;
@@ -25,9 +28,11 @@ struct Setup {
 nlohmann::json to_json(const Setup& setup);
 Result<Setup> setup_from_json(const nlohmann::json& json);
 
-// The time no kernel can beat: compulsory bytes at the datasheet's memory rate, less what the last cache may hold when warm, or
-// the arithmetic at the peak of the track's unit, whichever is longer. 0 where the target states no rates.
+// The time no kernel can beat: compulsory bytes at the datasheet's memory rate, less what the last
+// cache may hold when warm, or the arithmetic at the peak of the track's unit, whichever is longer.
+// 0 where the target states no rates.
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes);
 // The same without the allowance for a warm cache: what a roofline fraction is measured against.
-double roofline_us(const target::Capabilities& capabilities, Track track, double flops, double bytes);
+double roofline_us(const target::Capabilities& capabilities, Track track, double flops,
+                   double bytes);
 }  // namespace warploom::verify

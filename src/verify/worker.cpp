@@ -1,22 +1,27 @@
 // The evaluator process: reads a setup, then requests, and answers with phases and verdicts.
 //
 //   parent → worker   {"graph": …, …}  {"list": …, "whole": false, …}
-//   worker → parent   {"ready": …}  {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}  {"verdict": …, "tainted": false}
+//   worker → parent   {"ready": …}  {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}
+//   {"verdict": …, "tainted": false}
 //                     {"error": …} when the problem cannot be set up at all
 #include <fstream>
 #include "verify/gpu_products.h"
 #include "verify/judge.h"
+
 namespace warploom::verify {
 namespace {
 using nlohmann::json;
 
 // After these refusals a process is replaced.
-constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandidateHung, ErrorCode::kCudaCall,
-                                ErrorCode::kCandidateWroteInput, ErrorCode::kCandidateMemory};
+constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandidateHung,
+                                ErrorCode::kCudaCall, ErrorCode::kCandidateWroteInput,
+                                ErrorCode::kCandidateMemory};
 
 int serve(Channel& channel) {
   Result<Setup> setup = setup_from_json(channel.receive(-1).value_or(json()));
-  const auto refuse = [&](const Error& error) { return channel.send({{"error", to_json(error)}}), 1; };
+  const auto refuse = [&](const Error& error) {
+    return channel.send({{"error", to_json(error)}}), 1;
+  };
   if (!setup) return refuse(setup.error());
   const auto announce = [&](bool candidate, double expected_ms) {
     channel.send({{"phase", candidate ? "candidate" : "own"}, {"expected_ms", expected_ms}});
@@ -35,18 +40,25 @@ int serve(Channel& channel) {
   }
   return 0;
 }
+
 [[noreturn]] int evaluator(Channel& channel, char*) {
-  ::setenv("GOMP_SPINCOUNT", "10000", 0);  // else oneDNN's threads spin for milliseconds, into the time of what comes next
-  std::ofstream("/proc/self/oom_score_adj") << "900";  // when memory runs out for the whole machine, this process should go first
+  ::setenv("GOMP_SPINCOUNT", "10000",
+           0);  // else oneDNN's threads spin for milliseconds, into the time of what comes next
+  std::ofstream("/proc/self/oom_score_adj")
+      << "900";  // when memory runs out for the whole machine, this process should go first
   int status = 1;
   try {
     status = serve(channel);
-  } catch (const std::bad_alloc&) { status = kOutOfMemoryStatus; } catch (const std::exception& error) {
-    channel.send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what()})}});
+  } catch (const std::bad_alloc&) {
+    status = kOutOfMemoryStatus;
+  } catch (const std::exception& error) {
+    channel.send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "",
+                                          "", error.what()})}});
   }
   ::_exit(status);  // static destructors of a process that ran foreign code are not to be trusted
 }
 }  // namespace
+
 bool evaluator_main(int argc, char** argv, int* status) {
   return peer_main(kEvaluateCommand, 3, argc, argv, status, evaluator) ||
          peer_main(kRunCommand, 4, argc, argv, status, run_for) ||

@@ -9,6 +9,7 @@
 #include <future>
 #include "archive/archive.h"
 #include "base/file.h"
+
 namespace warploom::archive {
 namespace {
 namespace fs = std::filesystem;
@@ -36,11 +37,13 @@ class ArchiveTest : public testing::Test {
     EXPECT_TRUE(archive->add_problem({"p", "mm", "fp32", "cpu", "a CPU", "text"}));
     return std::move(*archive);
   }
+
   void corrupt(std::int64_t from, std::size_t bytes) {
     std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(from);
     for (std::size_t i = 0; i < bytes; ++i) file.put(static_cast<char>(0xa5));
   }
+
   void fill(int count) {
     Archive archive = opened();
     for (int i = 0; i < count; ++i) ASSERT_TRUE(archive.record(candidate(i)));
@@ -111,9 +114,12 @@ TEST_F(ArchiveTest, RecordsFromBeforeAFieldWasAddedAreRead) {
   }
   sqlite3* raw = nullptr;
   sqlite3_open(path_.c_str(), &raw);
-  sqlite3_exec(raw, "UPDATE candidates SET record = json_remove(record, '$.screened_us', '$.\"~\"')", nullptr, nullptr, nullptr);
-  sqlite3_exec(raw, "UPDATE runs SET record = json_remove(record, '$.known', '$.known_best', '$.\"~\"')", nullptr, nullptr,
-               nullptr);
+  sqlite3_exec(raw,
+               "UPDATE candidates SET record = json_remove(record, '$.screened_us', '$.\"~\"')",
+               nullptr, nullptr, nullptr);
+  sqlite3_exec(raw,
+               "UPDATE runs SET record = json_remove(record, '$.known', '$.known_best', '$.\"~\"')",
+               nullptr, nullptr, nullptr);
   sqlite3_close(raw);
   Archive archive = opened();
   ASSERT_TRUE(archive.candidates("p"));
@@ -214,7 +220,8 @@ TEST_F(ArchiveTest, TablesOfAnotherShapeAreDamaged) {
   fill(1);
   sqlite3* raw = nullptr;
   sqlite3_open(path_.c_str(), &raw);
-  sqlite3_exec(raw, "DROP TABLE problems; CREATE TABLE problems (id INTEGER)", nullptr, nullptr, nullptr);
+  sqlite3_exec(raw, "DROP TABLE problems; CREATE TABLE problems (id INTEGER)", nullptr, nullptr,
+               nullptr);
   sqlite3_close(raw);
   const auto archive = Archive::open(path_);
   ASSERT_FALSE(archive);
@@ -261,7 +268,8 @@ TEST_F(ArchiveTest, KillingTheWriterLosesNothingAcknowledged) {
     Archive archive = opened();
     const auto found = archive.candidates("p");
     ASSERT_TRUE(found) << describe(found.error());
-    ASSERT_GE(static_cast<int>(found->size()), last + 1);  // one more may be written and not yet told
+    ASSERT_GE(static_cast<int>(found->size()),
+              last + 1);  // one more may be written and not yet told
     last = static_cast<int>(found->size()) - 1;
   }
   EXPECT_GT(last, 0);
@@ -271,7 +279,9 @@ TEST_F(ArchiveTest, SeveralMayMakeOneAtOnce) {
   for (int round = 0; round < 60; ++round) {
     const auto path = folder_.path() / fmt::format("new{}.sqlite", round);
     std::vector<std::future<bool>> opened;
-    for (int i = 0; i < 6; ++i) opened.push_back(std::async(std::launch::async, [&] { return Archive::open(path).has_value(); }));
+    for (int i = 0; i < 6; ++i)
+      opened.push_back(
+          std::async(std::launch::async, [&] { return Archive::open(path).has_value(); }));
     for (auto& one : opened) EXPECT_TRUE(one.get()) << round;
   }
 }
@@ -314,7 +324,8 @@ TEST_F(ArchiveTest, AFullDiskKeepsWhatWasAcknowledged) {
       next.environment = std::string(5000, 'x');
       const Status status = archive->record(next);
       if (!status) {
-        if (status.error().code != ErrorCode::kDiskFull) std::fprintf(stderr, "%s\n", describe(status.error()).c_str());
+        if (status.error().code != ErrorCode::kDiskFull)
+          std::fprintf(stderr, "%s\n", describe(status.error()).c_str());
         (void)!::write(ends[1], &written, sizeof written);
         ::_exit(status.error().code == ErrorCode::kDiskFull ? 0 : 1);
       }

@@ -1,7 +1,9 @@
-// What disks do: bits that change, ends that are missing, writes that were never synced when the power went.
+// What disks do: bits that change, ends that are missing, writes that were never synced when the
+// power went.
 //
-//   WARPLOOM_DAMAGES=10000 WARPLOOM_DAMAGES_OUT=FILE build/release/test_archive --gtest_filter='Damage.*'
-//   WARPLOOM_POWER_CUTS=500 WARPLOOM_POWER_CUTS_OUT=FILE build/release/test_archive --gtest_filter='PowerLoss.*'
+//   WARPLOOM_DAMAGES=10000 WARPLOOM_DAMAGES_OUT=FILE build/release/test_archive
+//   --gtest_filter='Damage.*' WARPLOOM_POWER_CUTS=500 WARPLOOM_POWER_CUTS_OUT=FILE
+//   build/release/test_archive --gtest_filter='PowerLoss.*'
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <cstdlib>
@@ -9,6 +11,7 @@
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/random.h"
+
 namespace warploom::archive {
 namespace {
 namespace fs = std::filesystem;
@@ -20,7 +23,9 @@ int times(const char* variable, int sample) {
 }
 
 void keep_figures(const char* variable, const json& figures) {
-  if (const char* const out = std::getenv(variable)) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
+  if (const char* const out = std::getenv(variable)) {
+    ASSERT_TRUE(write_file(out, figures.dump(1) + "\n"));
+  }
 }
 
 const Problem kProblem = {"p", "mm", "fp32", "cpu", "a CPU", "text"};
@@ -35,7 +40,8 @@ Candidate candidate(int number) {
   out.stage = number % 3 ? Stage::screened : Stage::refused;
   const int eighth = number / 8;
   out.median_us = out.stage == Stage::refused ? 0 : 1e4 / (1 + eighth) + number % 8;
-  out.environment = std::string(static_cast<std::size_t>(500 + number % 7 * 400), static_cast<char>('a' + number % 26));
+  out.environment = std::string(static_cast<std::size_t>(500 + number % 7 * 400),
+                                static_cast<char>('a' + number % 26));
   return out;
 }
 
@@ -71,7 +77,8 @@ TEST(Damage, IsDetectedAndMovedAsideOrChangesNothingThatIsRead) {
     const fs::path path = folder.path() / "archive.sqlite";
     std::string damaged = bytes;
     const bool cut = i % 4 == 0;
-    if (cut) damaged.resize(random.below(bytes.size()));
+    if (cut)
+      damaged.resize(random.below(bytes.size()));
     else
       for (std::uint64_t flips = 1 + random.below(4); flips > 0; --flips)
         damaged[random.below(bytes.size())] ^= static_cast<char>(1 << random.below(8));
@@ -81,16 +88,22 @@ TEST(Damage, IsDetectedAndMovedAsideOrChangesNothingThatIsRead) {
       auto archive = Archive::open(path);
       if (!archive) {
         outcome = code_text(archive.error().code);
-        EXPECT_EQ(fs::exists(path), outcome != "archive-damaged") << i << ": " << describe(archive.error());
-        if (outcome == "archive-damaged") { EXPECT_EQ(*read_file(path.string() + ".damaged-1"), damaged) << i; }
+        EXPECT_EQ(fs::exists(path), outcome != "archive-damaged")
+            << i << ": " << describe(archive.error());
+        if (outcome == "archive-damaged") {
+          EXPECT_EQ(*read_file(path.string() + ".damaged-1"), damaged) << i;
+        }
       } else if (const auto read = all_of(*archive); !read) {
         outcome = std::string(code_text(read.error().code)) + " when read";
       } else {
-        outcome = *read == written ? "read whole" : cut && damaged.empty() ? "begun anew" : "read other than written";
+        outcome = *read == written         ? "read whole"
+                  : cut && damaged.empty() ? "begun anew"
+                                           : "read other than written";
       }
     }
     ++outcomes[outcome];
-    if (outcome.starts_with("read other") || outcome.ends_with("when read")) ADD_FAILURE() << "damage " << i << ": " << outcome;
+    if (outcome.starts_with("read other") || outcome.ends_with("when read"))
+      ADD_FAILURE() << "damage " << i << ": " << outcome;
     for (const auto& entry : fs::directory_iterator(folder.path()))
       if (entry.path() != whole) fs::remove(entry.path());
   }
@@ -99,26 +112,32 @@ TEST(Damage, IsDetectedAndMovedAsideOrChangesNothingThatIsRead) {
   keep_figures("WARPLOOM_DAMAGES_OUT", figures);
 }
 
-// A file system of SQLite's that remembers what is not synced yet, and whose power can be cut: from then on everything fails, and
-// of the writes since the last sync of a file each is on the disk or is not, or the first half of it is.
+// A file system of SQLite's that remembers what is not synced yet, and whose power can be cut: from
+// then on everything fails, and of the writes since the last sync of a file each is on the disk or
+// is not, or the first half of it is.
 class Disk {
  public:
   static Disk& get() {
     static Disk disk;
     return disk;
   }
+
   // Where archives are opened from here on, and from where they are no more.
   void plug_in() { sqlite3_vfs_register(&vfs_, 1); }
+
   void unplug() { sqlite3_vfs_unregister(&vfs_); }
+
   // After so many more operations, the power goes.
   void arm(std::int64_t operations) {
     left_ = operations;
     done_ = 0;
     unsynced_.clear();
   }
+
   std::int64_t operations() const { return done_; }
 
-  // What the disk holds when the power is back: from the newest write back, those that did not arrive are undone.
+  // What the disk holds when the power is back: from the newest write back, those that did not
+  // arrive are undone.
   int settle(Random& random) {
     left_ = -1;
     int undone = 0;
@@ -131,7 +150,8 @@ class Disk {
         ++undone;
         const std::size_t kept = fate == 2 ? write->before.size() / 2 : 0;
         file.seekp(static_cast<std::streamoff>(write->offset + static_cast<std::int64_t>(kept)));
-        file.write(write->before.data() + kept, static_cast<std::streamsize>(write->before.size() - kept));
+        file.write(write->before.data() + kept,
+                   static_cast<std::streamsize>(write->before.size() - kept));
       }
     }
     unsynced_.clear();
@@ -144,9 +164,11 @@ class Disk {
     std::int64_t offset;
     std::string before;
   };
+
   struct File {
     sqlite3_file base;
     char path[512];
+
     sqlite3_file* under() { return reinterpret_cast<sqlite3_file*>(this + 1); }
   };
 
@@ -185,10 +207,16 @@ class Disk {
       get().unsynced_.erase(reinterpret_cast<File*>(f)->path);
       return SQLITE_OK;
     };
-    methods_.xFileSize = [](sqlite3_file* f, sqlite3_int64* size) { return of(f)->pMethods->xFileSize(of(f), size); };
+    methods_.xFileSize = [](sqlite3_file* f, sqlite3_int64* size) {
+      return of(f)->pMethods->xFileSize(of(f), size);
+    };
     methods_.xLock = [](sqlite3_file* f, int kind) { return of(f)->pMethods->xLock(of(f), kind); };
-    methods_.xUnlock = [](sqlite3_file* f, int kind) { return of(f)->pMethods->xUnlock(of(f), kind); };
-    methods_.xCheckReservedLock = [](sqlite3_file* f, int* held) { return of(f)->pMethods->xCheckReservedLock(of(f), held); };
+    methods_.xUnlock = [](sqlite3_file* f, int kind) {
+      return of(f)->pMethods->xUnlock(of(f), kind);
+    };
+    methods_.xCheckReservedLock = [](sqlite3_file* f, int* held) {
+      return of(f)->pMethods->xCheckReservedLock(of(f), held);
+    };
     methods_.xFileControl = [](sqlite3_file* f, int what, void* with) {
       return of(f)->pMethods->xFileControl(of(f), what, with);
     };
@@ -197,15 +225,22 @@ class Disk {
     methods_.xShmMap = [](sqlite3_file* f, int page, int size, int extend, void volatile** out) {
       return of(f)->pMethods->xShmMap(of(f), page, size, extend, out);
     };
-    methods_.xShmLock = [](sqlite3_file* f, int at, int n, int flags) { return of(f)->pMethods->xShmLock(of(f), at, n, flags); };
+    methods_.xShmLock = [](sqlite3_file* f, int at, int n, int flags) {
+      return of(f)->pMethods->xShmLock(of(f), at, n, flags);
+    };
     methods_.xShmBarrier = [](sqlite3_file* f) { of(f)->pMethods->xShmBarrier(of(f)); };
-    methods_.xShmUnmap = [](sqlite3_file* f, int removes) { return of(f)->pMethods->xShmUnmap(of(f), removes); };
+    methods_.xShmUnmap = [](sqlite3_file* f, int removes) {
+      return of(f)->pMethods->xShmUnmap(of(f), removes);
+    };
   }
+
   static sqlite3_file* of(sqlite3_file* file) { return reinterpret_cast<File*>(file)->under(); }
+
   bool powered() {
     ++done_;
     return left_ < 0 || done_ <= left_;
   }
+
   void remember(sqlite3_file* file, int size, std::int64_t at) {
     std::string before(static_cast<std::size_t>(size), '\0');
     of(file)->pMethods->xRead(of(file), before.data(), size, at);
@@ -247,13 +282,15 @@ TEST(PowerLoss, KeepsEveryAcknowledgedRecord) {
     const ScratchFolder folder("power");
     const fs::path path = folder.path() / "archive.sqlite";
     // Every third cut within the first records, where files and tables are made.
-    disk.arm(static_cast<std::int64_t>(random.below(i % 3 ? static_cast<std::uint64_t>(operations) : 120)));
+    disk.arm(static_cast<std::int64_t>(
+        random.below(i % 3 ? static_cast<std::uint64_t>(operations) : 120)));
     const int acknowledged = search(path);
     undone += disk.settle(random);
     fs::remove(path.string() + "-shm");  // memory, not disk
     acknowledged_in_all += std::max(acknowledged, 0);
     auto archive = Archive::open(path);
-    const auto kept = archive ? archive->candidates("p") : Result<std::vector<Candidate>>(fail(archive.error()));
+    const auto kept =
+        archive ? archive->candidates("p") : Result<std::vector<Candidate>>(fail(archive.error()));
     if (!kept) {
       ++unreadable;
       ADD_FAILURE() << "cut " << i << " after " << acknowledged << ": " << describe(kept.error());
@@ -262,7 +299,8 @@ TEST(PowerLoss, KeepsEveryAcknowledgedRecord) {
     double best_us = HUGE_VAL;
     for (int n = 0; n < acknowledged; ++n) {
       const Candidate wanted = candidate(n);
-      lost += static_cast<std::size_t>(n) >= kept->size() || json((*kept)[static_cast<std::size_t>(n)]) != json(wanted);
+      lost += static_cast<std::size_t>(n) >= kept->size() ||
+              json((*kept)[static_cast<std::size_t>(n)]) != json(wanted);
       if (wanted.median_us > 0) best_us = std::min(best_us, wanted.median_us);
     }
     const auto best = archive->best("p");

@@ -1,32 +1,39 @@
-// The installed library as its users meet it: found in a tree that was moved, the C and the C++ example, errors by their codes.
+// The installed library as its users meet it: found in a tree that was moved, the C and the C++
+// example, errors by their codes.
 #include <gtest/gtest.h>
 #include <filesystem>
 #include "base/file.h"
 #include "base/process.h"
+
 namespace warploom {
 namespace {
 TEST(Api, InstalledTreeThatWasMovedServesProgramsInCAndCpp) {
   const ScratchFolder scratch("api-test");
   const std::string folder = scratch.path().string();
   const auto shell = [&](const std::string& line) {
-    auto result = run_process({"bash", "-c", "cd '" + folder + "'; export XDG_CACHE_HOME=$PWD/cache; " + line},
-                              {.time = std::chrono::seconds(250)});
+    auto result = run_process(
+        {"bash", "-c", "cd '" + folder + "'; export XDG_CACHE_HOME=$PWD/cache; " + line},
+        {.time = std::chrono::seconds(250)});
     EXPECT_TRUE(result);
     return *std::move(result);
   };
   const auto made =
       shell("cmake --install " WARPLOOM_BINARY_DIR
             " --prefix first && mv first moved && "
-            "cmake -S " WARPLOOM_SOURCE_DIR "/examples/api -B build -DCMAKE_PREFIX_PATH=$PWD/moved && cmake --build build");
+            "cmake -S " WARPLOOM_SOURCE_DIR
+            "/examples/api -B build -DCMAKE_PREFIX_PATH=$PWD/moved && cmake --build build");
   ASSERT_TRUE(made.succeeded()) << made.out << made.err;
 
-  const auto searched = shell("build/optimize_and_run " WARPLOOM_SOURCE_DIR "/examples/softmax_small.textproto found 3s");
+  const auto searched = shell("build/optimize_and_run " WARPLOOM_SOURCE_DIR
+                              "/examples/softmax_small.textproto found 3s");
   EXPECT_TRUE(searched.succeeded()) << searched.out << searched.err;
-  EXPECT_NE(searched.out.find("first element 0.0"), std::string::npos) << searched.out;  // all columns alike
+  EXPECT_NE(searched.out.find("first element 0.0"), std::string::npos)
+      << searched.out;  // all columns alike
 
   const auto constant = shell(
       "moved/bin/warploom new 'add(mul(x[64,64],2),-1)' --out one.onnx && "
-      "moved/bin/warploom optimize one.onnx --target cpu --budget 3s --out one && build/run_bundle one");
+      "moved/bin/warploom optimize one.onnx --target cpu --budget 3s --out one && build/run_bundle "
+      "one");
   EXPECT_TRUE(constant.succeeded()) << constant.out << constant.err;
   EXPECT_NE(constant.out.find("first element 1"), std::string::npos) << constant.out;
 
@@ -35,13 +42,16 @@ TEST(Api, InstalledTreeThatWasMovedServesProgramsInCAndCpp) {
   EXPECT_NE(missing.err.find("file-missing"), std::string::npos) << missing.err;
 
   const auto other = shell(
-      "mkdir other && echo '{\"constants\":{},\"launch_list\":{\"engine\":\"cpu\",\"arch\":\"x86-64-v9\","
-      "\"inputs\":[],\"outputs\":[],\"workspaces\":[],\"kernels\":[]}}' > other/plan.json; build/run_bundle other");
+      "mkdir other && echo "
+      "'{\"constants\":{},\"launch_list\":{\"engine\":\"cpu\",\"arch\":\"x86-64-v9\","
+      "\"inputs\":[],\"outputs\":[],\"workspaces\":[],\"kernels\":[]}}' > other/plan.json; "
+      "build/run_bundle other");
   EXPECT_EQ(other.exit_status, 3) << other.err;
   EXPECT_NE(other.err.find("wrong-machine"), std::string::npos) << other.err;
 
   const auto broken = shell(
-      "sed 's|\"constants\": {}|\"constants\": {\"x\": 7}|' one/plan.json > other/plan.json; grep -q '\"x\": 7' other/plan.json "
+      "sed 's|\"constants\": {}|\"constants\": {\"x\": 7}|' one/plan.json > other/plan.json; grep "
+      "-q '\"x\": 7' other/plan.json "
       "&& "
       "build/run_bundle other");
   EXPECT_EQ(broken.exit_status, 2) << broken.out << broken.err;

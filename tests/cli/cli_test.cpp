@@ -1,10 +1,12 @@
-// The executable as programs see it: one JSON object on standard output, a stable code, an exit status.
+// The executable as programs see it: one JSON object on standard output, a stable code, an exit
+// status.
 #include <gtest/gtest.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/process.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
@@ -12,10 +14,14 @@ using nlohmann::json;
 
 const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
 
-std::string tensor(const std::string& role, const std::string& name, int type, int rows, int columns) {
-  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(type) +
-         " shape { dim { dim_value: " + std::to_string(rows) + " } dim { dim_value: " + std::to_string(columns) + " } } } } }\n";
+std::string tensor(const std::string& role, const std::string& name, int type, int rows,
+                   int columns) {
+  return role + " { name: \"" + name +
+         "\" type { tensor_type { elem_type: " + std::to_string(type) +
+         " shape { dim { dim_value: " + std::to_string(rows) +
+         " } dim { dim_value: " + std::to_string(columns) + " } } } } }\n";
 }
+
 // C = A·B, square; element type by ONNX's number.
 std::string matmul_model(int type = 1, int size = 64) {
   return "ir_version: 8\nopset_import { version: 17 }\ngraph {\nname: \"mm\"\n"
@@ -28,25 +34,36 @@ struct Ran {
   int status = -1;
   json out;  // discarded where standard output is not one JSON object
   std::string text, err;
-  std::string code() const { return out.is_object() && out.contains("error") ? out["error"].value("code", "") : ""; }
+
+  std::string code() const {
+    return out.is_object() && out.contains("error") ? out["error"].value("code", "") : "";
+  }
 };
 
 class Cli : public testing::Test {
  protected:
   ScratchFolder scratch{"cli-test"};
   fs::path model = scratch.path() / "mm.textproto";
+
   void SetUp() override { ASSERT_TRUE(write_file(model, matmul_model())); }
 
   Ran shell(const std::string& line, int seconds = 200) {
-    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; W='" + kProgram + "'; cd '" +
-                               scratch.path().string() + "'; ";
+    const std::string set_up = "export XDG_CACHE_HOME='" + scratch.path().string() +
+                               "/cache'; W='" + kProgram + "'; cd '" + scratch.path().string() +
+                               "'; ";
     const auto result =
-        run_process({"bash", "-c", set_up + line}, {.time = std::chrono::seconds(seconds), .output_bytes = 64 << 20});
+        run_process({"bash", "-c", set_up + line},
+                    {.time = std::chrono::seconds(seconds), .output_bytes = 64 << 20});
     EXPECT_TRUE(result);
     EXPECT_FALSE(result->timed_out) << line;
-    return {result->exit_status, json::parse(result->out, nullptr, false), result->out, result->err};
+    return {result->exit_status, json::parse(result->out, nullptr, false), result->out,
+            result->err};
   }
-  Ran optimize(const std::string& flags) { return shell("$W optimize " + model.string() + " --json " + flags); }
+
+  Ran optimize(const std::string& flags) {
+    return shell("$W optimize " + model.string() + " --json " + flags);
+  }
+
   void expect_error(const Ran& run, const std::string& code, int status) {
     EXPECT_EQ(run.code(), code) << run.text << run.err;
     EXPECT_EQ(run.status, status);
@@ -57,13 +74,15 @@ class Cli : public testing::Test {
 };
 
 TEST_F(Cli, AssumesWhatEachFlagSaysOfAnInput) {
-  const Ran run = shell("$W show --assume A=lower --assume B=upper " + model.string() + " --what graph --json");
+  const Ran run =
+      shell("$W show --assume A=lower --assume B=upper " + model.string() + " --what graph --json");
   ASSERT_EQ(run.status, 0) << run.text << run.err;
   const std::string graph = run.out["graph"];
   EXPECT_NE(graph.find("Trilu(A)"), std::string::npos) << graph;
   EXPECT_NE(graph.find("Trilu(B)"), std::string::npos) << graph;
   expect_error(shell("$W optimize --assume C=lower " + model.string() + " --json"), "usage", 2);
 }
+
 TEST_F(Cli, WhatWasAssumedGoesAlongWithThePlan) {
   ASSERT_EQ(optimize("--target cpu --budget 2s --out made --assume A=lower").status, 0);
   for (const char* by : {"", "--model "}) {
@@ -71,9 +90,13 @@ TEST_F(Cli, WhatWasAssumedGoesAlongWithThePlan) {
     EXPECT_EQ(judged.status, 0) << judged.text << judged.err;
   }
   EXPECT_EQ(
-      shell("sed -i '/\"assume\"/,/]/s/lower/upper/' made/plan.json; $W verify made --json --model " + model.string()).code(),
+      shell(
+          "sed -i '/\"assume\"/,/]/s/lower/upper/' made/plan.json; $W verify made --json --model " +
+          model.string())
+          .code(),
       "plan-invalid");
 }
+
 TEST_F(Cli, VersionIsOneObject) {
   const Ran run = shell("$W version --json");
   EXPECT_EQ(run.status, 0);
@@ -86,22 +109,47 @@ TEST_F(Cli, ErrorsListsEveryCode) {
   EXPECT_GT(run.out["errors"].size(), 40u);
 }
 
-TEST_F(Cli, UnknownFlagIsAUsageError) { expect_error(shell("$W optimize --json x.onnx --frobnicate"), "usage", 2); }
-TEST_F(Cli, NoCommandIsAUsageError) { expect_error(shell("$W --json"), "usage", 2); }
-TEST_F(Cli, UnknownStrategyIsAUsageError) { expect_error(optimize("--strategy luck"), "usage", 2); }
+TEST_F(Cli, UnknownFlagIsAUsageError) {
+  expect_error(shell("$W optimize --json x.onnx --frobnicate"), "usage", 2);
+}
+
+TEST_F(Cli, NoCommandIsAUsageError) {
+  expect_error(shell("$W --json"), "usage", 2);
+}
+
+TEST_F(Cli, UnknownStrategyIsAUsageError) {
+  expect_error(optimize("--strategy luck"), "usage", 2);
+}
+
 TEST_F(Cli, DurationsHaveUnits) {
   for (const std::string text : {"500ms", "60s", "2m", "1.5h", "7"})
     expect_error(shell("$W optimize nothing.onnx --json --budget " + text), "file-missing", 2);
 }
+
 TEST_F(Cli, OtherDurationsAreUsageErrors) {
   for (const std::string text : {"''", "3y", "0s", "-3s", "inf", "nan", "1e999s"})
     expect_error(optimize("--budget=" + text), "usage", 2);
 }
-TEST_F(Cli, NoCandidatesContradictASearch) { expect_error(optimize("--candidates 0"), "flags-contradict", 2); }
-TEST_F(Cli, ResumeAndNoResumeContradict) { expect_error(optimize("--resume --no-resume"), "flags-contradict", 2); }
-TEST_F(Cli, UnknownTargetIsRefused) { expect_error(optimize("--target sm_10"), "unknown-target", 2); }
-TEST_F(Cli, UnknownTrackIsRefused) { expect_error(optimize("--track fp3"), "unknown-track", 2); }
-TEST_F(Cli, MissingModelIsNamed) { expect_error(shell("$W optimize nothing.onnx --json"), "file-missing", 2); }
+
+TEST_F(Cli, NoCandidatesContradictASearch) {
+  expect_error(optimize("--candidates 0"), "flags-contradict", 2);
+}
+
+TEST_F(Cli, ResumeAndNoResumeContradict) {
+  expect_error(optimize("--resume --no-resume"), "flags-contradict", 2);
+}
+
+TEST_F(Cli, UnknownTargetIsRefused) {
+  expect_error(optimize("--target sm_10"), "unknown-target", 2);
+}
+
+TEST_F(Cli, UnknownTrackIsRefused) {
+  expect_error(optimize("--track fp3"), "unknown-track", 2);
+}
+
+TEST_F(Cli, MissingModelIsNamed) {
+  expect_error(shell("$W optimize nothing.onnx --json"), "file-missing", 2);
+}
 
 TEST_F(Cli, Fp32TrackCannotHoldForABf16Model) {
   ASSERT_TRUE(write_file(model, matmul_model(16)));
@@ -145,8 +193,8 @@ TEST_F(Cli, DoctorSaysWhatEachThingIsFor) {
 TEST_F(Cli, ShowPrintsEveryStageForEveryKindOfTarget) {
   for (const std::string target : {"cpu", "sm_80", "sm_90a"})
     for (const std::string what : {"graph", "regions", "space", "program", "layouts", "source"}) {
-      const Ran run = shell("$W show " + model.string() + " --json --what " + what + " --target " + target +
-                            (target == "cpu" || what == "graph" ? "" : " --track tf32"));
+      const Ran run = shell("$W show " + model.string() + " --json --what " + what + " --target " +
+                            target + (target == "cpu" || what == "graph" ? "" : " --track tf32"));
       EXPECT_EQ(run.status, 0) << target << " " << what << run.text;
       EXPECT_EQ(run.out.value("what", ""), what);
     }
@@ -156,24 +204,28 @@ TEST_F(Cli, ShowTakesTheScheduleThatItPrinted) {
   const std::string command = "$W show " + model.string() + " --json --what program --target cpu";
   const Ran first = shell(command);
   ASSERT_TRUE(first.out.contains("schedule")) << first.text;
-  const Ran again = shell(command + " --schedule '" + first.out["schedule"].get<std::string>() + "'");
+  const Ran again =
+      shell(command + " --schedule '" + first.out["schedule"].get<std::string>() + "'");
   EXPECT_EQ(again.out, first.out);
   expect_error(shell(command + " --schedule 'matmul_cpu size=big'"), "plan-invalid", 2);
 }
 
 TEST_F(Cli, AScheduleWithoutItsFieldsOrWithAbsurdOnesIsRefused) {
-  const std::string command = "$W show " + model.string() + " --json --what program --target sm_90a --track tf32 --schedule ";
+  const std::string command = "$W show " + model.string() +
+                              " --json --what program --target sm_90a --track tf32 --schedule ";
   for (const std::string schedule :
        {"matmul_wgmma", "matmul_simt", "'direct x=0 y=0 lanes=0 unroll=0 warps=0'",
-        "'matmul_mma block_m=64 block_n=64 block_k=32 stages=3 group=8 solution=0 warps=4611686018427387904'"})
+        "'matmul_mma block_m=64 block_n=64 block_k=32 stages=3 group=8 solution=0 "
+        "warps=4611686018427387904'"})
     expect_error(shell(command + schedule), "schedule-illegal", 4);
 }
 
 TEST_F(Cli, OptimizeGivesTheDocumentedKeysAndABundleThatPassesItsCheckAndIsJudgedAgain) {
   const Ran run = optimize("--target cpu --candidates 3 --budget 60s --out made");
   ASSERT_EQ(run.status, 0) << run.text << run.err;
-  for (const char* key : {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup", "error",
-                          "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
+  for (const char* key :
+       {"problem", "target", "device", "track", "reference", "reference_us", "best_us", "speedup",
+        "error", "max_error", "roofline_fraction", "candidates", "seconds", "seed", "bundle"})
     EXPECT_TRUE(run.out.contains(key)) << key;
   const Ran check = shell("make -C made check");
   EXPECT_EQ(check.status, 0) << check.text << check.err;
@@ -181,25 +233,33 @@ TEST_F(Cli, OptimizeGivesTheDocumentedKeysAndABundleThatPassesItsCheckAndIsJudge
   EXPECT_EQ(judged.status, 0) << judged.text << judged.err;
 }
 
-// Two equal layers gelu(x·w + b), a third without gelu, softmax; weights are inputs, or constants of the model.
+// Two equal layers gelu(x·w + b), a third without gelu, softmax; weights are inputs, or constants
+// of the model.
 std::string network_model(bool constants) {
-  std::string text = "ir_version: 8\nopset_import { version: 20 }\ngraph {\nname: \"net\"\n" + tensor("input", "x", 1, 24, 32) +
-                     tensor("output", "y", 1, 24, 32);
-  const auto node = [&](const std::string& op, const std::string& a, const std::string& b, const std::string& out) {
-    text +=
-        "node { input: \"" + a + (b.empty() ? "" : "\" input: \"" + b) + "\" output: \"" + out + "\" op_type: \"" + op + "\" }\n";
+  std::string text = "ir_version: 8\nopset_import { version: 20 }\ngraph {\nname: \"net\"\n" +
+                     tensor("input", "x", 1, 24, 32) + tensor("output", "y", 1, 24, 32);
+  const auto node = [&](const std::string& op, const std::string& a, const std::string& b,
+                        const std::string& out) {
+    text += "node { input: \"" + a + (b.empty() ? "" : "\" input: \"" + b) + "\" output: \"" + out +
+            "\" op_type: \"" + op + "\" }\n";
   };
   std::string x = "x";
   for (const std::string layer : {"1", "2", "3"}) {
     node("MatMul", x, "w" + layer, "m" + layer);
     node("Add", "m" + layer, "b" + layer, "a" + layer);
     x = "a" + layer;
-    if (layer == "3") node("Softmax", x, "", "y");
-    else node("Gelu", x, "", "g" + layer), x = "g" + layer;
+    if (layer == "3")
+      node("Softmax", x, "", "y");
+    else
+      node("Gelu", x, "", "g" + layer), x = "g" + layer;
     for (const auto& [name, rows] : {std::pair("w" + layer, 32), std::pair("b" + layer, 1)}) {
-      if (!constants) text += tensor("input", name, 1, rows, 32);
-      else text += "initializer { name: \"" + name + "\" data_type: 1 dims: " + std::to_string(rows) + " dims: 32 ";
-      for (int i = 0; constants && i < rows * 32; ++i) text += "float_data: " + std::to_string((i * 37 % 41 - 20) / 60.0) + " ";
+      if (!constants)
+        text += tensor("input", name, 1, rows, 32);
+      else
+        text += "initializer { name: \"" + name + "\" data_type: 1 dims: " + std::to_string(rows) +
+                " dims: 32 ";
+      for (int i = 0; constants && i < rows * 32; ++i)
+        text += "float_data: " + std::to_string((i * 37 % 41 - 20) / 60.0) + " ";
       if (constants) text += "}\n";
     }
   }
@@ -208,7 +268,9 @@ std::string network_model(bool constants) {
 
 TEST_F(Cli, ABundleRunsOnFilesOfItsInputs) {
   ASSERT_EQ(optimize("--target cpu --budget 2s --out mm").status, 0);
-  const Ran ran = shell("head -c 16384 /dev/zero > a.bin; head -c 16384 /dev/zero > b.bin; $W run mm a.bin b.bin --out o --json");
+  const Ran ran = shell(
+      "head -c 16384 /dev/zero > a.bin; head -c 16384 /dev/zero > b.bin; $W run mm a.bin b.bin "
+      "--out o --json");
   ASSERT_TRUE(ran.out.contains("outputs")) << ran.text << ran.err;
   const auto written = read_file(scratch.path() / ran.out["outputs"]["C"].get<std::string>());
   ASSERT_TRUE(written);
@@ -226,7 +288,8 @@ TEST_F(Cli, ANetworkBecomesOneBundleAndEqualLayersAreSearchedOnce) {
     ASSERT_EQ(run.status, 0) << run.text << run.err;
     std::vector<std::string> regions;
     for (const auto& region : run.out["regions"])
-      regions.push_back(std::to_string(region["times"].get<int>()) + " " + region["name"].get<std::string>());
+      regions.push_back(std::to_string(region["times"].get<int>()) + " " +
+                        region["name"].get<std::string>());
     EXPECT_EQ(regions.size(), 3u) << run.text;
     EXPECT_EQ(regions[0], "2 MatMul+Add+Gelu");
     EXPECT_GT(run.out["best_us"].get<double>(), 0);
@@ -266,7 +329,8 @@ TEST_F(Cli, ASearchOfANetworkThatWasKilledGoesOn) {
     }
     return out;
   };
-  shell("timeout -s KILL 8 $W optimize " + model.string() + " --budget 10m --strategy random " + flags);
+  shell("timeout -s KILL 8 $W optimize " + model.string() + " --budget 10m --strategy random " +
+        flags);
   const auto before = rows();
   EXPECT_FALSE(before.empty());
   const Ran run = optimize(flags + "--candidates 1 --budget 40s");
@@ -296,12 +360,15 @@ TEST_F(Cli, OutcomeIsPrintedEvenWhenItsBundleCannotBeWritten) {
 
 TEST_F(Cli, InterruptEndsWithTheBestSoFar) {
   ASSERT_TRUE(write_file(model, matmul_model(1, 1000)));  // whose search takes longer than that
-  const Ran run = shell("timeout --foreground --preserve-status -s INT 5 $W optimize " + model.string() +
-                        " --json --target cpu --budget 10m --strategy random --out made");
+  const Ran run =
+      shell("timeout --foreground --preserve-status -s INT 5 $W optimize " + model.string() +
+            " --json --target cpu --budget 10m --strategy random --out made");
   EXPECT_EQ(run.status, 130) << run.text << run.err;
   ASSERT_TRUE(run.out.is_object()) << run.text;
-  if (run.out.contains("bundle")) EXPECT_TRUE(fs::exists(scratch.path() / "made/plan.json"));
-  else EXPECT_EQ(run.code(), "interrupted") << run.text;  // nothing was found before it
+  if (run.out.contains("bundle"))
+    EXPECT_TRUE(fs::exists(scratch.path() / "made/plan.json"));
+  else
+    EXPECT_EQ(run.code(), "interrupted") << run.text;  // nothing was found before it
 }
 }  // namespace
 }  // namespace warploom

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/random.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
@@ -13,12 +14,16 @@ using nlohmann::json;
 class Compile : public testing::Test {
  protected:
   ScratchFolder scratch{"compile-test"};
+
   json compile(const fs::path& file, std::vector<std::string> flags = {}) {
-    std::vector<std::string> command = {WARPLOOM_BINARY_DIR "/warploom", "compile", file.string(), "--json"};
+    std::vector<std::string> command = {WARPLOOM_BINARY_DIR "/warploom", "compile", file.string(),
+                                        "--json"};
     command.insert(command.end(), flags.begin(), flags.end());
-    const auto run = run_process(command, {.time = std::chrono::seconds(100), .output_bytes = 16 << 20});
+    const auto run =
+        run_process(command, {.time = std::chrono::seconds(100), .output_bytes = 16 << 20});
     return run ? json::parse(run->out, nullptr, false) : json();
   }
+
   json compile_text(const std::string& text, std::vector<std::string> flags = {}) {
     EXPECT_TRUE(write_file(scratch.path() / "p.tile", text));
     return compile(scratch.path() / "p.tile", std::move(flags));
@@ -31,7 +36,8 @@ TEST_F(Compile, EveryExampleAgreesWithItsMeaningOnTheEmulator) {
     const json out = compile(entry.path(), {"--check"});
     ASSERT_TRUE(out.contains("verdict")) << entry.path() << out.dump(1);
     EXPECT_TRUE(out["verdict"]["agrees"].get<bool>());
-    EXPECT_EQ(out["verdict"]["wavefronts"], out["verdict"]["wavefronts_least"]) << "bank conflicts in " << entry.path();
+    EXPECT_EQ(out["verdict"]["wavefronts"], out["verdict"]["wavefronts_least"])
+        << "bank conflicts in " << entry.path();
     ++examples;
   }
   EXPECT_GE(examples, 7);
@@ -40,7 +46,8 @@ TEST_F(Compile, EveryExampleAgreesWithItsMeaningOnTheEmulator) {
 TEST_F(Compile, ProgramsWithoutRolesAgreeOnEveryGpuTarget) {
   for (const char* name : {"attention.tile", "gemm_mma.tile", "softmax.tile", "w4a16_packed.tile"})
     for (const char* target : {"sm_80", "sm_89"}) {
-      const json out = compile(fs::path(WARPLOOM_SOURCE_DIR "/examples/tile") / name, {"--check", "--target", target});
+      const json out = compile(fs::path(WARPLOOM_SOURCE_DIR "/examples/tile") / name,
+                               {"--check", "--target", target});
       EXPECT_TRUE(out.contains("verdict")) << name << " for " << target << out.dump(1);
     }
 }
@@ -60,23 +67,29 @@ TEST_F(Compile, ProgramsOfEveryOperandTypeAndOfOddShapesAgree) {
 }
 
 TEST_F(Compile, WeightsOfFourBitsAreMultipliedBeforeSm90Too) {
-  const json out = compile(WARPLOOM_SOURCE_DIR "/tests/cli/tile/w4a16_mma.tile", {"--check", "--target", "sm_80"});
+  const json out = compile(WARPLOOM_SOURCE_DIR "/tests/cli/tile/w4a16_mma.tile",
+                           {"--check", "--target", "sm_80"});
   EXPECT_TRUE(out.contains("verdict")) << out.dump(1);
 }
 
 TEST_F(Compile, TheOrderOfAPackedTensorStandsInTheLaunchListAndWherePicturesAre) {
-  const json out = compile(WARPLOOM_SOURCE_DIR "/examples/tile/w4a16_packed.tile",
-                           {"--target", "sm_80", "--layouts", "svg", "--out", (scratch.path() / "packed.cu").string()});
+  const json out = compile(
+      WARPLOOM_SOURCE_DIR "/examples/tile/w4a16_packed.tile",
+      {"--target", "sm_80", "--layouts", "svg", "--out", (scratch.path() / "packed.cu").string()});
   const json& args = out["launch_list"]["kernels"][0]["args"];
   EXPECT_EQ(args[0]["buffer"], "W");
-  EXPECT_EQ(args[0]["packed"], json::parse("[[[8,128],[2,2],[4,1024],[4,32768]],[[2,1],[4,32],[2,4],[4,8],[8,4096]]]"));
+  EXPECT_EQ(
+      args[0]["packed"],
+      json::parse("[[[8,128],[2,2],[4,1024],[4,32768]],[[2,1],[4,32],[2,4],[4,8],[8,4096]]]"));
   EXPECT_FALSE(args[1].contains("packed"));  // X
-  EXPECT_EQ(out["layouts"]["W"], "packed (8:128)(2:2)(4:1024)(4:32768), (2:1)(4:32)(2:4)(4:8)(8:4096) of 4 bits");
+  EXPECT_EQ(out["layouts"]["W"],
+            "packed (8:128)(2:2)(4:1024)(4:32768), (2:1)(4:32)(2:4)(4:8)(8:4096) of 4 bits");
   EXPECT_TRUE(fs::exists(scratch.path() / "w4a16_packed_w.svg"));
   EXPECT_FALSE(fs::exists(scratch.path() / "w4a16_packed_W.svg"));  // it lies in no banks
 }
 
-// Fragments of the matrix unit scanned, rearranged and transposed, and codes of a few bits on their way into fragments and back.
+// Fragments of the matrix unit scanned, rearranged and transposed, and codes of a few bits on their
+// way into fragments and back.
 constexpr std::string_view kExchanges = R"(program p grid(1) warps @w
 global A f16 [@r, 16]
 global B f16 [16, @c]
@@ -143,7 +156,8 @@ TEST_F(Compile, RandomLayoutsAreScannedRearrangedAndPackedAlike) {
                                                      {"@axis", {"0", "1"}}};
     std::string text(kExchanges);
     for (const auto& [word, of] : choices)
-      for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) text.replace(at, word.size(), any(of));
+      for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
+        text.replace(at, word.size(), any(of));
     const json out = compile_text(text, {"--check", "--target", any({"sm_80", "sm_90a"})});
     EXPECT_TRUE(out.contains("verdict")) << out.dump(1) << text;
   }
@@ -151,7 +165,8 @@ TEST_F(Compile, RandomLayoutsAreScannedRearrangedAndPackedAlike) {
 
 TEST_F(Compile, AReductionOverLanesThatDoNotPairUpIsRefused) {
   const json out = compile_text(
-      "program p grid(1) warps 3\nglobal X f32 [8, 96]\noutput Y f32 [8, 1]\nregister x f32 [8, 96]\n"
+      "program p grid(1) warps 3\nglobal X f32 [8, 96]\noutput Y f32 [8, 1]\nregister x f32 [8, "
+      "96]\n"
       "register y f32 [8, 1]\ncopy X -> x\nreduce sum over 1: x -> y\ncopy y -> Y\n");
   EXPECT_EQ(out["error"]["code"], "no-instruction") << out.dump(1);
 }
@@ -159,9 +174,12 @@ TEST_F(Compile, AReductionOverLanesThatDoNotPairUpIsRefused) {
 // What the engine cannot do between roles is refused with the statement's line.
 TEST_F(Compile, AGatheredTileIsNoWorkForTheCopyEngine) {
   const json out = compile_text(
-      "program p grid(1)\nglobal R i32 [64]\nglobal X f16 [64, 64]\noutput Y f16 [64, 64]\nshared s f16 [64, 64]\n"
-      "register r f16 [64, 64]\npipeline ring stages 2 { s }\nroles:\n  role one warps 4:\n    produce ring:\n"
-      "      copy X[gather(R, 0) +64, 0 +64] -> s\n  role two warps 4:\n    consume ring:\n      copy s -> r\n    copy "
+      "program p grid(1)\nglobal R i32 [64]\nglobal X f16 [64, 64]\noutput Y f16 [64, 64]\nshared "
+      "s f16 [64, 64]\n"
+      "register r f16 [64, 64]\npipeline ring stages 2 { s }\nroles:\n  role one warps 4:\n    "
+      "produce ring:\n"
+      "      copy X[gather(R, 0) +64, 0 +64] -> s\n  role two warps 4:\n    consume ring:\n      "
+      "copy s -> r\n    copy "
       "r -> Y\n");
   EXPECT_EQ(out["error"]["code"], "no-instruction") << out.dump(1);
   EXPECT_NE(out["error"]["place"].get<std::string>().find(":11"), std::string::npos) << out.dump(1);
@@ -183,7 +201,8 @@ TEST_F(Compile, AMistypedStatementIsNamedByItsLine) {
 
 TEST_F(Compile, AProductThatNoInstructionFitsIsRefusedAtItsLine) {
   const json out = compile_text(
-      "program p grid(1) warps 4\nglobal A bf16 [24, 16]\nglobal B bf16 [16, 8]\noutput C f32 [24, 8]\n"
+      "program p grid(1) warps 4\nglobal A bf16 [24, 16]\nglobal B bf16 [16, 8]\noutput C f32 [24, "
+      "8]\n"
       "register a bf16 [24, 16]\nregister b bf16 [16, 8]\nregister acc f32 [24, 8]\n"
       "copy A -> a\ncopy B -> b\nfill acc 0\nmma acc += a * b\ncopy acc -> C\n",
       {"--target", "sm_80"});

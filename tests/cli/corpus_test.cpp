@@ -1,5 +1,6 @@
-// Every candidate of tests/verify/corpus through the real program: cheats and wrong kernels are refused by the code that their heads
-// expect, controls are accepted. WARPLOOM_CORPUS_OUT names a file for results.json with these verdicts in it, which docs/verification.md shows.
+// Every candidate of tests/verify/corpus through the real program: cheats and wrong kernels are
+// refused by the code that their heads expect, controls are accepted. WARPLOOM_CORPUS_OUT names a
+// file for results.json with these verdicts in it, which docs/verification.md shows.
 #include <gtest/gtest.h>
 #include <fstream>
 #include <iostream>
@@ -8,6 +9,7 @@
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
 #include "verify/image_check.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
@@ -20,7 +22,9 @@ constexpr double kNoFaster = 0.3;  // of a control's time: what only a cheat tha
 struct Candidate {
   fs::path path;
   std::map<std::string, std::string> head;  // "expect" → "candidate-wrong"
+
   std::string name() const { return fs::relative(path, kFolder).string(); }
+
   std::string said(const std::string& key) const { return head.contains(key) ? head.at(key) : ""; }
 };
 
@@ -31,8 +35,10 @@ std::map<std::string, std::string> head_of(const fs::path& path) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line) && line.starts_with("// ");) {
     const std::size_t colon = line.find(": ");
-    if (line.starts_with("//   ")) head[key] += line.substr(4);
-    else if (colon != line.npos) head[key = line.substr(3, colon - 3)] = line.substr(colon + 2);
+    if (line.starts_with("//   "))
+      head[key] += line.substr(4);
+    else if (colon != line.npos)
+      head[key = line.substr(3, colon - 3)] = line.substr(colon + 2);
   }
   return head;
 }
@@ -51,19 +57,24 @@ struct Judged {
 };
 
 Judged judged(const Candidate& candidate, const std::string& target, const fs::path& cache) {
-  const std::string problem = (kFolder / "problems" / candidate.said("problem")).string() + ".textproto";
-  const auto ran = run_process({"env", "XDG_CACHE_HOME=" + cache.string(), kProgram, "verify", candidate.path.string(),
-                                "--problem", problem, "--target", target, "--limit", "1s", "--json"},
-                               {.time = std::chrono::seconds(60)});
+  const std::string problem =
+      (kFolder / "problems" / candidate.said("problem")).string() + ".textproto";
+  const auto ran = run_process(
+      {"env", "XDG_CACHE_HOME=" + cache.string(), kProgram, "verify", candidate.path.string(),
+       "--problem", problem, "--target", target, "--limit", "1s", "--json"},
+      {.time = std::chrono::seconds(60)});
   const json out = ran ? json::parse(ran->out, nullptr, false) : json();
   if (!out.is_object()) return {.by = ran ? ran->err : "not started"};
-  if (!out["error"].is_object()) return {"accepted", "", out.value("device", ""), out.value("median_us", 0.0)};
+  if (!out["error"].is_object())
+    return {"accepted", "", out.value("device", ""), out.value("median_us", 0.0)};
   std::string by = out["error"].value("message", ""), place = out["error"].value("place", "");
-  if (const std::size_t at = place.find(" inputs, seed"); at != place.npos) by += " (" + place.substr(0, at) + " inputs)";
+  if (const std::size_t at = place.find(" inputs, seed"); at != place.npos)
+    by += " (" + place.substr(0, at) + " inputs)";
   return {out["error"].value("code", ""), by, ""};
 }
 
-// What each candidate got, one after the other, since clocks are compared: a third of a second each, most of it the compiler's.
+// What each candidate got, one after the other, since clocks are compared: a third of a second
+// each, most of it the compiler's.
 std::vector<Judged> verdicts(const std::vector<Candidate>& all, const std::string& target) {
   const ScratchFolder cache("corpus-test");
   std::vector<Judged> found;
@@ -71,7 +82,8 @@ std::vector<Judged> verdicts(const std::vector<Candidate>& all, const std::strin
   return found;
 }
 
-void renew(const std::vector<Candidate>& all, const std::vector<Judged>& found, const std::string& column) {
+void renew(const std::vector<Candidate>& all, const std::vector<Judged>& found,
+           const std::string& column) {
   const char* const out = std::getenv("WARPLOOM_CORPUS_OUT");
   if (!out) return;
   json results = json::parse(read_file(kFolder / "results.json").value_or("{}"), nullptr, false);
@@ -90,12 +102,17 @@ void expect_each_its_code(const std::vector<Candidate>& all, const std::vector<J
   int pending = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string control = all[i].said("no faster than"), expected = all[i].said("expect");
-    const bool right = found[i].code == expected && (control.empty() || found[i].us > kNoFaster * times[control]);
+    const bool right =
+        found[i].code == expected && (control.empty() || found[i].us > kNoFaster * times[control]);
     const bool waits = all[i].head.contains("pending");
     pending += waits;
-    if (waits) std::cout << all[i].name() << (right ? ": pending, and right now" : ": pending, found " + found[i].code) << "\n";
-    EXPECT_TRUE(right || waits) << all[i].name() << ": expected " << expected << ", found " << found[i].code << " " << found[i].by
-                                << ", " << found[i].us << " us beside the control's " << times[control];
+    if (waits)
+      std::cout << all[i].name()
+                << (right ? ": pending, and right now" : ": pending, found " + found[i].code)
+                << "\n";
+    EXPECT_TRUE(right || waits) << all[i].name() << ": expected " << expected << ", found "
+                                << found[i].code << " " << found[i].by << ", " << found[i].us
+                                << " us beside the control's " << times[control];
   }
   std::cout << all.size() << " candidates, " << pending << " of them pending\n";
 }
@@ -105,7 +122,9 @@ TEST(Corpus, EveryHeadSaysWhatItIs) {
   for (const std::string ending : {".cpp", ".cu"})
     for (const Candidate& one : candidates(ending)) {
       EXPECT_FALSE(one.said("expect").empty() || one.said("problem").empty()) << one.name();
-      EXPECT_EQ(one.head.contains("cheat") + one.head.contains("bug") + one.head.contains("control"), 1) << one.name();
+      EXPECT_EQ(
+          one.head.contains("cheat") + one.head.contains("bug") + one.head.contains("control"), 1)
+          << one.name();
       wrong += one.head.contains("bug");
       controls += one.head.contains("control");
     }
@@ -122,13 +141,15 @@ TEST(Corpus, EveryCpuCandidateGetsItsCode) {
 
 TEST(Corpus, EveryGpuCandidateGetsItsCode) {
   const std::vector<Candidate> all = candidates(".cu");
-  if (!runtime::Executor::open(Engine::cuda)) GTEST_SKIP() << all.size() << " candidates need a GPU";
+  if (!runtime::Executor::open(Engine::cuda))
+    GTEST_SKIP() << all.size() << " candidates need a GPU";
   const std::vector<Judged> found = verdicts(all, "auto");
   renew(all, found, "h200");
   expect_each_its_code(all, found);
 }
 
-// What can be said of them without a GPU: they compile, and those alone are refused by their images that should be.
+// What can be said of them without a GPU: they compile, and those alone are refused by their images
+// that should be.
 TEST(Corpus, EveryGpuCandidateCompilesToAnImageThatHoldsWhatItMay) {
   if (!runtime::find_cuda_compiler()) GTEST_SKIP() << "neither NVRTC nor nvcc";
   const ScratchFolder cache("corpus-test");
@@ -138,9 +159,11 @@ TEST(Corpus, EveryGpuCandidateCompilesToAnImageThatHoldsWhatItMay) {
     list.kernels.push_back({.name = one.name(), .source = read_file(one.path).value_or("")});
     const auto binary = runtime::compile(list);
     ASSERT_TRUE(binary) << one.name() << describe(binary.error());
-    const Status checked = verify::check_image(read_file(binary->images[0]).value_or(""), one.name());
+    const Status checked =
+        verify::check_image(read_file(binary->images[0]).value_or(""), one.name());
     const std::string expected = one.said("expect");
-    EXPECT_EQ(checked ? "fine" : code_text(checked.error().code), expected == "candidate-forbidden" ? expected : "fine")
+    EXPECT_EQ(checked ? "fine" : code_text(checked.error().code),
+              expected == "candidate-forbidden" ? expected : "fine")
         << one.name() << (checked ? "" : checked.error().found);
   }
   ::unsetenv("XDG_CACHE_HOME");
@@ -151,11 +174,13 @@ TEST(Corpus, TheDocumentedKernelFileIsAccepted) {
   ASSERT_TRUE(text);
   const std::size_t begin = text->find("```c++\n") + 7;
   const ScratchFolder scratch("corpus-test");
-  ASSERT_TRUE(write_file(scratch.path() / "sum.cpp", text->substr(begin, text->find("```", begin) - begin)));
+  ASSERT_TRUE(write_file(scratch.path() / "sum.cpp",
+                         text->substr(begin, text->find("```", begin) - begin)));
   const std::string in = "cd " + scratch.path().string() + "; export XDG_CACHE_HOME=$PWD/cache; ";
-  const auto ran = run_process({"bash", "-c",
-                                in + kProgram + " new 'reducesum(x[64,512], [-1], keepdims=0)' --out sum.onnx && " + kProgram +
-                                    " verify sum.cpp --problem sum.onnx"});
+  const auto ran = run_process(
+      {"bash", "-c",
+       in + kProgram + " new 'reducesum(x[64,512], [-1], keepdims=0)' --out sum.onnx && " +
+           kProgram + " verify sum.cpp --problem sum.onnx"});
   ASSERT_TRUE(ran);
   EXPECT_TRUE(ran->succeeded()) << ran->out << ran->err;
 }
@@ -165,7 +190,8 @@ TEST(Corpus, AKernelFileThatDoesNotFitItsProblemIsRefused) {
   const Candidate lost{scratch.path() / "lost.cpp", {{"problem", "relu"}}};
   ASSERT_TRUE(write_file(lost.path, "// warploom: kernel relu grid=41 args=x,z\n"));
   EXPECT_EQ(judged(lost, "cpu", scratch.path()).code, "kernel-invalid");
-  EXPECT_EQ(judged({kFolder / "honest/relu.cu", {{"problem", "relu"}}}, "cpu", scratch.path()).code, "flags-contradict");
+  EXPECT_EQ(judged({kFolder / "honest/relu.cu", {{"problem", "relu"}}}, "cpu", scratch.path()).code,
+            "flags-contradict");
   const auto alone = run_process({kProgram, "verify", lost.path.string(), "--json"});
   ASSERT_TRUE(alone);
   EXPECT_NE(alone->out.find("\"usage\""), std::string::npos) << alone->out;
@@ -179,8 +205,11 @@ TEST(Corpus, TheTableIsOfTheseCandidates) {
     if (!verdicts.contains(column)) continue;  // not measured yet
     const json& rows = verdicts[column];
     for (const Candidate& one : candidates(ending)) {
-      ASSERT_TRUE(rows.contains(one.name())) << one.name() << " is not in results.json; WARPLOOM_CORPUS_OUT writes it anew";
-      EXPECT_TRUE(one.head.contains("pending") || rows[one.name()].value("code", "") == one.said("expect")) << one.name();
+      ASSERT_TRUE(rows.contains(one.name()))
+          << one.name() << " is not in results.json; WARPLOOM_CORPUS_OUT writes it anew";
+      EXPECT_TRUE(one.head.contains("pending") ||
+                  rows[one.name()].value("code", "") == one.said("expect"))
+          << one.name();
     }
   }
 }

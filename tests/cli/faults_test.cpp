@@ -1,6 +1,8 @@
-// Faults as a user meets them: the program is killed, its compiler misbehaves, the disk is full, the archive is held, the clock jumps.
+// Faults as a user meets them: the program is killed, its compiler misbehaves, the disk is full,
+// the archive is held, the clock jumps.
 //
-//   WARPLOOM_KILLS=200 WARPLOOM_LIVE_KILLS_OUT=FILE build/release/test_cli --gtest_filter='CliFaults.AKilled*'
+//   WARPLOOM_KILLS=200 WARPLOOM_LIVE_KILLS_OUT=FILE build/release/test_cli
+//   --gtest_filter='CliFaults.AKilled*'
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,6 +20,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/random.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
@@ -29,8 +32,10 @@ const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
 
 std::string tensor(const std::string& role, const std::string& name) {
   return role + " { name: \"" + name +
-         "\" type { tensor_type { elem_type: 1 shape { dim { dim_value: 64 } dim { dim_value: 64 } } } } }\n";
+         "\" type { tensor_type { elem_type: 1 shape { dim { dim_value: 64 } dim { dim_value: 64 } "
+         "} } } }\n";
 }
+
 const std::string kModel =
     "ir_version: 8\nopset_import { version: 17 }\ngraph {\nname: \"mm\"\n"
     "node { input: \"A\" input: \"B\" output: \"C\" op_type: \"MatMul\" }\n" +
@@ -40,71 +45,98 @@ struct Ran {
   int status = -1;
   json out;
   std::string text, err;
-  std::string code() const { return out.is_object() && out.contains("error") ? out["error"].value("code", "") : ""; }
-  std::string found() const { return out.is_object() && out.contains("error") ? out["error"].value("found", "") : ""; }
+
+  std::string code() const {
+    return out.is_object() && out.contains("error") ? out["error"].value("code", "") : "";
+  }
+
+  std::string found() const {
+    return out.is_object() && out.contains("error") ? out["error"].value("found", "") : "";
+  }
 };
 
 class CliFaults : public testing::Test {
  protected:
   ScratchFolder scratch{"cli-faults"};
   const fs::path home = scratch.path(), archive_path = home / "kept.sqlite";
+
   void SetUp() override {
     ASSERT_TRUE(write_file(home / "mm.textproto", kModel));
     fs::create_directories(home / "temporary");
   }
+
   std::string set_up() const {
-    return "cd '" + home.string() + "'; export XDG_CACHE_HOME=$PWD/cache TMPDIR=$PWD/temporary; W='" + kProgram + "'; ";
+    return "cd '" + home.string() +
+           "'; export XDG_CACHE_HOME=$PWD/cache TMPDIR=$PWD/temporary; W='" + kProgram + "'; ";
   }
+
   Ran shell(const std::string& line) const {
-    const auto result = run_process({"bash", "-c", set_up() + line}, {.time = std::chrono::seconds(200)});
+    const auto result =
+        run_process({"bash", "-c", set_up() + line}, {.time = std::chrono::seconds(200)});
     EXPECT_TRUE(result);
     EXPECT_FALSE(result->timed_out) << line;
-    return {result->exit_status, json::parse(result->out, nullptr, false), result->out, result->err};
+    return {result->exit_status, json::parse(result->out, nullptr, false), result->out,
+            result->err};
   }
+
   static std::string search(const std::string& flags) {
     return "$W optimize mm.textproto --json --target cpu --archive kept.sqlite --out made " + flags;
   }
+
   // A program in the C++ compiler's place, which answers for its version as that does.
   std::string compiler(const std::string& otherwise) const {
     const fs::path file = home / "compiler";
-    EXPECT_TRUE(write_file(file, "#!/bin/bash\n[[ $1 = -dump* ]] && exec g++ \"$@\"\n" + otherwise + "\nexec g++ \"$@\"\n"));
+    EXPECT_TRUE(write_file(file, "#!/bin/bash\n[[ $1 = -dump* ]] && exec g++ \"$@\"\n" + otherwise +
+                                     "\nexec g++ \"$@\"\n"));
     ::chmod(file.c_str(), 0755);
     return "export CXX=$PWD/compiler; ";
   }
-  // Every record of the archive by its schedule, as another process reads it; nothing where there is none yet.
+
+  // Every record of the archive by its schedule, as another process reads it; nothing where there
+  // is none yet.
   std::map<std::string, archive::Candidate> records(const fs::path& path) const {
     std::map<std::string, archive::Candidate> out;
     std::error_code ignored;
     if (!fs::exists(path, ignored)) return out;
     auto archive = archive::Archive::open(path);
-    const auto problems = archive ? archive->problems() : Result<std::vector<archive::Problem>>(fail(archive.error()));
+    const auto problems = archive ? archive->problems()
+                                  : Result<std::vector<archive::Problem>>(fail(archive.error()));
     EXPECT_TRUE(problems) << describe(problems.error());
     if (!problems || problems->empty()) return out;
     const auto rows = archive->candidates(problems->front().key);
     EXPECT_TRUE(rows) << describe(rows.error());
-    for (const auto& row : *rows) EXPECT_TRUE(out.emplace(row.schedule, row).second) << "doubled: " << row.schedule;
+    for (const auto& row : *rows)
+      EXPECT_TRUE(out.emplace(row.schedule, row).second) << "doubled: " << row.schedule;
     return out;
   }
-  // The last search of an archive came to its end; the program may have been killed after it, while it wrote the bundle.
+
+  // The last search of an archive came to its end; the program may have been killed after it, while
+  // it wrote the bundle.
   static bool done(const fs::path& path) {
     std::error_code ignored;
     if (!fs::exists(path, ignored)) return false;
     auto archive = archive::Archive::open(path);
-    const auto problems = archive ? archive->problems() : Result<std::vector<archive::Problem>>(fail(archive.error()));
+    const auto problems = archive ? archive->problems()
+                                  : Result<std::vector<archive::Problem>>(fail(archive.error()));
     if (!problems || problems->empty()) return false;
     const auto runs = archive->runs(problems->front().key);
     return runs && !runs->empty() && runs->back().status == "done";
   }
+
   int running_there() const {  // processes whose command line names this test's folder
     int count = 0;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator("/proc", ignored))
-      if (const auto line = read_file(entry.path() / "cmdline"); line && line->find(home.string()) != std::string::npos) ++count;
+      if (const auto line = read_file(entry.path() / "cmdline");
+          line && line->find(home.string()) != std::string::npos)
+        ++count;
     return count;
   }
+
   std::vector<std::string> temporary_files() const {
     std::vector<std::string> out;
-    for (const auto& entry : fs::directory_iterator(home / "temporary")) out.push_back(entry.path().filename());
+    for (const auto& entry : fs::directory_iterator(home / "temporary"))
+      out.push_back(entry.path().filename());
     return out;
   }
 };
@@ -143,20 +175,25 @@ TEST_F(CliFaults, AKilledSearchLosesNoVerdictHoweverOften) {
         ::kill(-child, SIGKILL);
       }
       ended = WIFEXITED(status);
-      if (ended) EXPECT_EQ(WEXITSTATUS(status), 0);
-      else ++kills;
+      if (ended)
+        EXPECT_EQ(WEXITSTATUS(status), 0);
+      else
+        ++kills;
       const auto killed = steady_clock::now();
       while (running_there() > 0 && steady_clock::now() - killed < std::chrono::seconds(30))
         std::this_thread::sleep_for(milliseconds(5));
-      if (!ended) longest_orphan = std::max(longest_orphan, std::chrono::duration<double>(steady_clock::now() - killed).count());
+      if (!ended)
+        longest_orphan = std::max(
+            longest_orphan, std::chrono::duration<double>(steady_clock::now() - killed).count());
       const auto after = records(kept);
-      const bool screening = after.size() < kCandidates;  // the last rounds measure the fastest few again
+      const bool screening =
+          after.size() < kCandidates;  // the last rounds measure the fastest few again
       double best_before = HUGE_VAL, best_after = HUGE_VAL;
       for (const auto& [schedule, row] : before) {
         const auto found = after.find(schedule);
         lost += found == after.end();
-        changed +=
-            found != after.end() && (screening || row.stage == archive::Stage::refused) && json(found->second) != json(row);
+        changed += found != after.end() && (screening || row.stage == archive::Stage::refused) &&
+                   json(found->second) != json(row);
         if (row.median_us > 0) best_before = std::min(best_before, row.median_us);
       }
       for (const auto& [schedule, row] : after)
@@ -166,7 +203,10 @@ TEST_F(CliFaults, AKilledSearchLosesNoVerdictHoweverOften) {
       ended = ended || done(kept);
     }
     EXPECT_EQ(before.size(), kCandidates);
-    EXPECT_EQ(std::ranges::count_if(before, [](const auto& row) { return row.second.stage == archive::Stage::promoted; }), 1);
+    EXPECT_EQ(
+        std::ranges::count_if(
+            before, [](const auto& row) { return row.second.stage == archive::Stage::promoted; }),
+        1);
     verdicts += static_cast<int>(before.size());
   }
   const auto left = temporary_files();
@@ -182,18 +222,22 @@ TEST_F(CliFaults, AKilledSearchLosesNoVerdictHoweverOften) {
   EXPECT_TRUE(left.empty()) << fmt::format("{}", fmt::join(left, " "));
   EXPECT_LT(longest_orphan, 20);
   RecordProperty("figures", figures.dump());
-  if (const char* const out = std::getenv("WARPLOOM_LIVE_KILLS_OUT")) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
+  if (const char* const out = std::getenv("WARPLOOM_LIVE_KILLS_OUT")) {
+    ASSERT_TRUE(write_file(out, figures.dump(1) + "\n"));
+  }
 }
 
 TEST_F(CliFaults, ACompilerThatCrashesNowAndThenCostsThoseCandidatesAlone) {
-  const Ran run = shell(compiler("(( RANDOM % 2 )) && kill -SEGV $$") + search("--candidates 12 --budget 100s"));
+  const Ran run = shell(compiler("(( RANDOM % 2 )) && kill -SEGV $$") +
+                        search("--candidates 12 --budget 100s"));
   ASSERT_EQ(run.status, 0) << run.text << run.err;
   EXPECT_GT(run.out["best_us"].get<double>(), 0);
   std::set<std::string> codes;
   for (const auto& [schedule, row] : records(archive_path)) {
     codes.insert(row.error_code);
     if (!row.error_code.empty()) {
-      EXPECT_NE(row.verdict["refused"].value("found", "").find("signal 11"), std::string::npos) << row.verdict;
+      EXPECT_NE(row.verdict["refused"].value("found", "").find("signal 11"), std::string::npos)
+          << row.verdict;
     }
   }
   EXPECT_EQ(codes, (std::set<std::string>{"", "compile-failed"}));
@@ -215,7 +259,8 @@ TEST_F(CliFaults, ACompilerThatHangsIsKilledWithAllThatItStarted) {
 }
 
 TEST_F(CliFaults, ACompilerThatStillHangsWhenTheSearchEndsEndsWithIt) {
-  const Ran run = shell(compiler("(exec -a $PWD/hangs sleep 1000) & wait") + search("--candidates 2 --budget 1s"));
+  const Ran run = shell(compiler("(exec -a $PWD/hangs sleep 1000) & wait") +
+                        search("--candidates 2 --budget 1s"));
   EXPECT_EQ(run.code(), "no-correct-candidate") << run.text;
   EXPECT_EQ(running_there(), 0);
   EXPECT_TRUE(temporary_files().empty());
@@ -224,18 +269,21 @@ TEST_F(CliFaults, ACompilerThatStillHangsWhenTheSearchEndsEndsWithIt) {
 TEST_F(CliFaults, AFullDiskEndsTheSearchWithItsBestAndRoomLetsItGoOn) {
   // After a few records the search may write to no file any more.
   std::jthread later([&] {
-    for (int i = 0; i < 2000 && records(archive_path).size() < 4; ++i) std::this_thread::sleep_for(milliseconds(50));
+    for (int i = 0; i < 2000 && records(archive_path).size() < 4; ++i)
+      std::this_thread::sleep_for(milliseconds(50));
     const rlimit none{0, 0};
     const int process = std::stoi(read_file(home / "process").value_or("-1"));
     EXPECT_EQ(::prlimit(process, RLIMIT_FSIZE, &none, nullptr), 0);
   });
   const std::string line = search("--candidates 300 --budget 100s --strategy random");
-  const Ran full = shell("trap '' XFSZ; " + line + " > >(cat) & echo $! > process; wait $!; S=$?; wait; exit $S");
+  const Ran full = shell("trap '' XFSZ; " + line +
+                         " > >(cat) & echo $! > process; wait $!; S=$?; wait; exit $S");
   EXPECT_EQ(full.code(), "disk-full") << full.text << full.err;
   EXPECT_NE(full.found().find("the best so far: "), std::string::npos) << full.text;
   const auto before = records(archive_path);
   EXPECT_GT(before.size(), 3u);
-  const Ran again = shell(search(fmt::format("--candidates {} --budget 100s --strategy random", before.size() + 2)));
+  const Ran again = shell(
+      search(fmt::format("--candidates {} --budget 100s --strategy random", before.size() + 2)));
   EXPECT_EQ(again.status, 0) << again.text << again.err;
   const auto after = records(archive_path);
   EXPECT_EQ(after.size(), before.size() + 2);
@@ -250,6 +298,7 @@ class Holder {
     sqlite3_open(path.c_str(), &connection_);
     EXPECT_EQ(sqlite3_exec(connection_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
   }
+
   ~Holder() { sqlite3_close(connection_); }
 
  private:
@@ -274,19 +323,22 @@ TEST_F(CliFaults, AnArchiveThatAnotherHoldsForAWhileIsWaitedFor) {
 
 TEST_F(CliFaults, AClockThatJumpsChangesNothing) {
   // Every look at the time of day finds another day; the clocks that only count go on.
-  ASSERT_TRUE(write_file(home / "jumps.c",
-                         "#include <sys/syscall.h>\n#include <sys/time.h>\n#include <time.h>\n#include <unistd.h>\n"
-                         "static long jump(void) { static long n; return (++n % 2 ? 86400 : -86400) * (n % 7); }\n"
-                         "int clock_gettime(clockid_t id, struct timespec* t) {\n"
-                         "  long code = syscall(SYS_clock_gettime, id, t);\n"
-                         "  if (id == CLOCK_REALTIME) t->tv_sec += jump();\n  return code;\n}\n"
-                         "int gettimeofday(struct timeval* t, void* z) {\n  (void)z;\n  struct timespec now;\n"
-                         "  clock_gettime(CLOCK_REALTIME, &now);\n  t->tv_sec = now.tv_sec; t->tv_usec = now.tv_nsec / 1000;\n"
-                         "  return 0;\n}\n"
-                         "time_t time(time_t* t) {\n  struct timespec now;\n  clock_gettime(CLOCK_REALTIME, &now);\n"
-                         "  if (t) *t = now.tv_sec;\n  return now.tv_sec;\n}\n"));
+  ASSERT_TRUE(write_file(
+      home / "jumps.c",
+      "#include <sys/syscall.h>\n#include <sys/time.h>\n#include <time.h>\n#include <unistd.h>\n"
+      "static long jump(void) { static long n; return (++n % 2 ? 86400 : -86400) * (n % 7); }\n"
+      "int clock_gettime(clockid_t id, struct timespec* t) {\n"
+      "  long code = syscall(SYS_clock_gettime, id, t);\n"
+      "  if (id == CLOCK_REALTIME) t->tv_sec += jump();\n  return code;\n}\n"
+      "int gettimeofday(struct timeval* t, void* z) {\n  (void)z;\n  struct timespec now;\n"
+      "  clock_gettime(CLOCK_REALTIME, &now);\n  t->tv_sec = now.tv_sec; t->tv_usec = now.tv_nsec "
+      "/ 1000;\n"
+      "  return 0;\n}\n"
+      "time_t time(time_t* t) {\n  struct timespec now;\n  clock_gettime(CLOCK_REALTIME, &now);\n"
+      "  if (t) *t = now.tv_sec;\n  return now.tv_sec;\n}\n"));
   const auto start = steady_clock::now();
-  const Ran run = shell("gcc -shared -fPIC -O1 -o jumps.so jumps.c && LD_PRELOAD=$PWD/jumps.so " + search("--budget 6s"));
+  const Ran run = shell("gcc -shared -fPIC -O1 -o jumps.so jumps.c && LD_PRELOAD=$PWD/jumps.so " +
+                        search("--budget 6s"));
   ASSERT_EQ(run.status, 0) << run.text << run.err;
   EXPECT_LT(run.out["seconds"].get<double>(), 30);
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(60));

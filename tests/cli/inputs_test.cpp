@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include "cli/command.h"
+
 namespace warploom::cli {
 namespace {
 TEST(CliInputs, SchedulesAreReadBack) {
@@ -26,13 +27,18 @@ TEST(CliProgress, SaysTheBestSoFarWithinTheWidth) {
                                   .reference_us = 1000,
                                   .best = "matmul_cpu block_m=8"};
   EXPECT_EQ(progress_text(progress, 200),
-            "12 of 60 s, 41 tried, 3 refused, best 812.0 us (1.23x the reference's speed): matmul_cpu block_m=8");
+            "12 of 60 s, 41 tried, 3 refused, best 812.0 us (1.23x the reference's speed): "
+            "matmul_cpu block_m=8");
   EXPECT_EQ(progress_text(progress, 10).size(), 10u);
 }
 
 TEST(CliProgress, SaysWhichRegionOfSeveral) {
-  const search::Progress progress{
-      .seconds = 1, .budget_seconds = 9, .candidates = 4, .region = 2, .regions = 3, .region_name = "MatMul+Add"};
+  const search::Progress progress{.seconds = 1,
+                                  .budget_seconds = 9,
+                                  .candidates = 4,
+                                  .region = 2,
+                                  .regions = 3,
+                                  .region_name = "MatMul+Add"};
   EXPECT_EQ(progress_text(progress, 200), "1 of 9 s, 4 tried of region 2 of 3 (MatMul+Add)");
 }
 

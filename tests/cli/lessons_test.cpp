@@ -3,12 +3,14 @@
 #include <filesystem>
 #include "base/file.h"
 #include "base/process.h"
+
 namespace warploom {
 namespace {
 TEST(Lessons, EveryBlockOfCommandsRuns) {
   const auto text = read_file(WARPLOOM_SOURCE_DIR "/examples/README.md");
   ASSERT_TRUE(text);
-  std::string script = "set -e\nexport EXAMPLES=" WARPLOOM_SOURCE_DIR "/examples PATH=" WARPLOOM_BINARY_DIR ":$PATH\n";
+  std::string script = "set -e\nexport EXAMPLES=" WARPLOOM_SOURCE_DIR
+                       "/examples PATH=" WARPLOOM_BINARY_DIR ":$PATH\n";
   int blocks = 0;
   for (std::size_t at = 0; (at = text->find("```sh\n", at)) != std::string::npos; ++blocks) {
     const std::size_t begin = at + 6, end = text->find("```", begin);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "cli/command.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
@@ -19,6 +20,7 @@ int count(const std::string& text, const std::string& part) {
   for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
   return found;
 }
+
 // What the page gives its script.
 json data_of(const std::string& page) {
   const std::string begin = "id=\"data\">";
@@ -32,37 +34,51 @@ class Report : public testing::Test {
   std::string err;
 
   json run(const std::string& command) {
-    const std::string line = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; cd '" + scratch.path().string() +
-                             "'; " WARPLOOM_BINARY_DIR "/warploom " + command;
-    const auto ran = run_process({"bash", "-c", line}, {.time = std::chrono::seconds(200), .output_bytes = 16 << 20});
+    const std::string line = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; cd '" +
+                             scratch.path().string() + "'; " WARPLOOM_BINARY_DIR "/warploom " +
+                             command;
+    const auto ran = run_process({"bash", "-c", line},
+                                 {.time = std::chrono::seconds(200), .output_bytes = 16 << 20});
     EXPECT_TRUE(ran && ran->signal == 0 && !ran->timed_out) << command;
     err = ran->err;
     out = ran->out;
     return json::parse(ran->out, nullptr, false);
   }
+
   std::string code_of(const std::string& command) {
     const json answer = run(command + " --json");
     return answer.is_object() && answer.contains("error") ? answer["error"].value("code", "") : "";
   }
+
   std::string page(const std::string& name = "report.html") {
     auto text = read_file(scratch.path() / name);
     EXPECT_TRUE(text);
     return text.value_or("");
   }
-  void write(const std::string& name, const std::string& text) { ASSERT_TRUE(write_file(scratch.path() / name, text)); }
 
-  archive::Archive archive(const std::string& name = "a.sqlite") { return *archive::Archive::open(scratch.path() / name); }
+  void write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(write_file(scratch.path() / name, text));
+  }
+
+  archive::Archive archive(const std::string& name = "a.sqlite") {
+    return *archive::Archive::open(scratch.path() / name);
+  }
+
   // A child of `parent` that was refused.
-  static archive::Candidate refusal(const std::string& problem, const std::string& schedule, const std::string& parent) {
+  static archive::Candidate refusal(const std::string& problem, const std::string& schedule,
+                                    const std::string& parent) {
     return {.problem = problem,
             .schedule = schedule,
             .fields = {{"family", "direct"}, {"fields", {{"rows", 3}}}},
             .family = "direct",
             .parents = {parent},
             .error_code = "candidate-wrong",
-            .verdict = {{"refused", {{"code", "candidate-wrong"}, {"message", kHostile}, {"found", "0.5"}}}}};
+            .verdict = {{"refused",
+                         {{"code", "candidate-wrong"}, {"message", kHostile}, {"found", "0.5"}}}}};
   }
-  static archive::Candidate good(const std::string& problem, const std::string& schedule, double us) {
+
+  static archive::Candidate good(const std::string& problem, const std::string& schedule,
+                                 double us) {
     return {.problem = problem,
             .schedule = schedule,
             .fields = {{"family", "direct"}, {"fields", {{"rows", 1}}}},
@@ -72,6 +88,7 @@ class Report : public testing::Test {
             .low_us = us * 0.9,
             .high_us = us * 1.1};
   }
+
   void fill(archive::Archive to) {
     ASSERT_TRUE(to.add_problem({"00aa", "first", "fp32", "x86-64-v4", "a CPU", kHostile}));
     ASSERT_TRUE(to.add_problem({"01bb", "second", "fp32", "x86-64-v4", "a CPU", ""}));
@@ -80,10 +97,12 @@ class Report : public testing::Test {
     ASSERT_TRUE(to.record(refusal("00aa", "direct rows=3", "direct rows=2")));
     ASSERT_TRUE(to.begin_run({.problem = "00aa", .reference = "oneDNN", .reference_us = 15}));
   }
+
   // A bundle of six candidates, and refused ones beside them in its archive.
   void search() {
     const json found =
-        run("optimize " + kExample + " --json --target cpu --candidates 6 --budget 60s --out made --archive a.sqlite");
+        run("optimize " + kExample +
+            " --json --target cpu --candidates 6 --budget 60s --out made --archive a.sqlite");
     ASSERT_TRUE(found.contains("regions")) << err;
     const std::string key = found["regions"][0]["key"];
     archive::Archive known = archive();
@@ -93,6 +112,7 @@ class Report : public testing::Test {
     const json made = run("report made --archive a.sqlite --json");
     EXPECT_EQ(made, json({{"file", "report.html"}, {"problems", 1}})) << err;
   }
+
   std::string out;
 };
 
@@ -100,10 +120,13 @@ TEST_F(Report, ASearchBecomesOnePageThatReadsWithoutScripts) {
   search();
   const std::string text = page();
   for (const std::string tag : {"details", "table", "section", "figure", "svg", "pre"})
-    EXPECT_EQ(count(text, "<" + tag + " ") + count(text, "<" + tag + ">"), count(text, "</" + tag + ">")) << tag;
+    EXPECT_EQ(count(text, "<" + tag + " ") + count(text, "<" + tag + ">"),
+              count(text, "</" + tag + ">"))
+        << tag;
   for (const char* part :
-       {"class=\"search\"", "class=\"roofline\"", "tablebox candidates", "tablebox errors", "tablebox refusals", "tablebox runs",
-        "tablebox regions", "searched by", "details class=\"kernel\"", "program "})
+       {"class=\"search\"", "class=\"roofline\"", "tablebox candidates", "tablebox errors",
+        "tablebox refusals", "tablebox runs", "tablebox regions", "searched by",
+        "details class=\"kernel\"", "program "})
     EXPECT_NE(text.find(part), text.npos) << part;
   EXPECT_EQ(text.find("class=\"note\">The "), text.npos) << "something is missing";
   const json data = data_of(text);
@@ -171,10 +194,11 @@ TEST_F(Report, InABrowserItSortsFiltersAndShowsCandidates) {
   std::string text = page();
   text.replace(text.rfind("</body>"), 7, kClicks);
   write("clicked.html", text);
-  const auto ran = run_process({chromium.string(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                                "--user-data-dir=" + (scratch.path() / "profile").string(), "--dump-dom",
-                                "file://" + (scratch.path() / "clicked.html").string()},
-                               {.time = std::chrono::seconds(100), .output_bytes = 16 << 20});
+  const auto ran = run_process(
+      {chromium.string(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+       "--user-data-dir=" + (scratch.path() / "profile").string(), "--dump-dom",
+       "file://" + (scratch.path() / "clicked.html").string()},
+      {.time = std::chrono::seconds(100), .output_bytes = 16 << 20});
   ASSERT_TRUE(ran && ran->succeeded()) << ran->err;
   std::smatch match;
   ASSERT_TRUE(std::regex_search(ran->out, match, std::regex("data-said=\"([^\"]*)\"")))
@@ -182,7 +206,8 @@ TEST_F(Report, InABrowserItSortsFiltersAndShowsCandidates) {
   std::string decoded;
   const std::string said = match[1];
   for (std::size_t i = 0; i < said.size(); ++i) {
-    decoded += said[i] == '%' ? static_cast<char>(std::stoi(said.substr(i + 1, 2), nullptr, 16)) : said[i];
+    decoded +=
+        said[i] == '%' ? static_cast<char>(std::stoi(said.substr(i + 1, 2), nullptr, 16)) : said[i];
     if (said[i] == '%') i += 2;
   }
   const json all = json::parse(decoded);
@@ -196,13 +221,17 @@ TEST_F(Report, InABrowserItSortsFiltersAndShowsCandidates) {
 }
 
 TEST_F(Report, LayoutsOfAGpuPlanAreDrawnWithoutAGpu) {
-  const std::string show =
-      "show " + std::string(WARPLOOM_SOURCE_DIR "/examples/matmul_bf16_4096.textproto") + " --json --target sm_80 --what source";
+  const std::string show = "show " +
+                           std::string(WARPLOOM_SOURCE_DIR "/examples/matmul_bf16_4096.textproto") +
+                           " --json --target sm_80 --what source";
   const json shown = run(show);
   ASSERT_TRUE(shown.contains("launch_list")) << err;
   const auto schedule = cli::parse_schedule(shown["schedule"].get<std::string>());
   ASSERT_TRUE(schedule);
-  const json region = {{"name", "MatMul"}, {"times", 1}, {"schedule", kernels::to_json(*schedule)}, {"best_us", 500}};
+  const json region = {{"name", "MatMul"},
+                       {"times", 1},
+                       {"schedule", kernels::to_json(*schedule)},
+                       {"best_us", 500}};
   json plan = {{"launch_list", shown["launch_list"]}, {"track", "bf16"}, {"regions", {region}}};
   plan["model"] = *read_file(WARPLOOM_SOURCE_DIR "/examples/matmul_bf16_4096.textproto");
   write("plan.json", plan.dump());
@@ -215,16 +244,19 @@ TEST_F(Report, LayoutsOfAGpuPlanAreDrawnWithoutAGpu) {
 }
 
 TEST_F(Report, WhatAPlanLacksIsSaid) {
-  write("plan.json", R"({"launch_list": {"arch": "sm_90a"}, "track": "fp32", "regions": [{"name": "x"}, 7]})");
+  write("plan.json",
+        R"({"launch_list": {"arch": "sm_90a"}, "track": "fp32", "regions": [{"name": "x"}, 7]})");
   fill(archive());
   EXPECT_EQ(run("report plan.json --archive a.sqlite --json")["problems"], 0) << err;
   EXPECT_NE(page().find("does not hold its model"), std::string::npos);
   EXPECT_NE(page().find("does not say which problems"), std::string::npos);
   const json schedule = {{"family", "direct"}, {"fields", {{"x", 0}}}};
-  json plan = {{"launch_list", {{"arch", "x86-64-v4"}, {"kernels", {7, {{"name", 1}}}}}}, {"track", "fp32"}};
+  json plan = {{"launch_list", {{"arch", "x86-64-v4"}, {"kernels", {7, {{"name", 1}}}}}},
+               {"track", "fp32"}};
   plan["model"] = *read_file(kExample);
   for (const json& region :
-       {json(7), json({{"schedule", 1}}), json({{"name", "MatMul"}, {"schedule", schedule}, {"best_us", "x"}})}) {
+       {json(7), json({{"schedule", 1}}),
+        json({{"name", "MatMul"}, {"schedule", schedule}, {"best_us", "x"}})}) {
     plan["regions"] = json::array({region});
     write("plan.json", plan.dump());
     EXPECT_EQ(run("report plan.json --archive a.sqlite --json")["problems"], 0) << err << out;

@@ -8,6 +8,7 @@
 #include "tile/build.h"
 #include "tile/interpret.h"
 #include "tile/verify.h"
+
 namespace warploom {
 namespace {
 using tile::Builder;
@@ -29,7 +30,8 @@ struct Case {
   Kernel kernel;
   std::map<std::string, std::vector<std::byte>> meant, got;
 
-  Case(Program made, int number, const target::Capabilities& capabilities) : program(std::move(made)) {
+  Case(Program made, int number, const target::Capabilities& capabilities)
+      : program(std::move(made)) {
     program.name += "_" + std::to_string(number) + "_" + std::to_string(capabilities.vector_bytes);
     const auto valid = tile::verify(program);
     EXPECT_TRUE(valid.has_value()) << (valid ? "" : describe(valid.error()));
@@ -40,13 +42,15 @@ struct Case {
     for (const auto& tensor : program.tensors) {
       if (tensor.scope != tile::Scope::global) continue;
       std::int64_t last = 0;
-      for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
+      for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+        last += (tensor.shape[i] - 1) * tensor.strides[i];
       std::vector<std::byte> bytes(static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype)));
       for (std::int64_t i = 0; i <= last; ++i)
         store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), random.normal());
       meant[tensor.name] = got[tensor.name] = bytes;
     }
   }
+
   void run(CpuLibrary& library) {
     tile::Buffers buffers;
     for (auto& [name, bytes] : meant) buffers[name] = bytes;
@@ -57,29 +61,35 @@ struct Case {
     library.run(kernel, pointers);
     for (const auto& tensor : program.tensors) {
       if (tensor.scope != tile::Scope::global || !tensor.writable) continue;
-      const std::size_t count = meant[tensor.name].size() / static_cast<std::size_t>(bytes_of(tensor.dtype));
+      const std::size_t count =
+          meant[tensor.name].size() / static_cast<std::size_t>(bytes_of(tensor.dtype));
       double worst = 0;
       for (std::size_t i = 0; i < count; ++i) {
         const double want = load_as_double(tensor.dtype, meant[tensor.name].data(), i);
         const double have = load_as_double(tensor.dtype, got[tensor.name].data(), i);
-        worst = std::max(worst, std::isnan(have) ? HUGE_VAL : std::abs(want - have) / (1 + std::abs(want)));
+        worst = std::max(
+            worst, std::isnan(have) ? HUGE_VAL : std::abs(want - have) / (1 + std::abs(want)));
       }
-      EXPECT_LT(worst, tensor.dtype == Dtype::f32 ? 1e-5 : 1e-2) << program.name << "\n" << kernel.source;
+      EXPECT_LT(worst, tensor.dtype == Dtype::f32 ? 1e-5 : 1e-2) << program.name << "\n"
+                                                                 << kernel.source;
     }
   }
 };
 
-// Tiles of a tensor that reach over all its edges, through shared memory and registers, scaled by a column and a row.
+// Tiles of a tensor that reach over all its edges, through shared memory and registers, scaled by a
+// column and a row.
 Program scaled(std::int64_t rows, std::int64_t cols, Dtype dtype, bool transposed, bool streaming) {
   Builder b("scaled");
   b.grid((cols + 23) / 24 + 1, (rows + 6) / 7 + 1).warps(1);
   std::vector<std::int64_t> strides = {cols, 1};
   if (transposed) strides = {1, rows};
   const auto x = b.global("X", dtype, {rows, cols}, strides);
-  const auto by_row = b.global("R", Dtype::f32, {rows, 1}), by_col = b.global("S", Dtype::f32, {1, cols});
+  const auto by_row = b.global("R", Dtype::f32, {rows, 1}),
+             by_col = b.global("S", Dtype::f32, {1, cols});
   const auto y = b.output("Y", dtype, {rows, cols});
   const auto s = b.shared("s", Dtype::f32, {7, 24});
-  const auto t = b.reg("t", Dtype::f32, {7, 24}), r = b.reg("r", Dtype::f32, {7, 1}), c = b.reg("c", Dtype::f32, {1, 24});
+  const auto t = b.reg("t", Dtype::f32, {7, 24}), r = b.reg("r", Dtype::f32, {7, 1}),
+             c = b.reg("c", Dtype::f32, {1, 24});
   const Index row = tile::block(1) * 7 - 3, col = tile::block(0) * 24 - 5;
   b.copy(b.tile(x, {row, col}, {7, 24}), b.all(s), 2.5);
   b.copy(b.all(s), b.all(t));
@@ -95,7 +105,8 @@ Program reductions(std::int64_t rows, std::int64_t cols) {
   Builder b("reductions");
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {rows, cols});
-  const auto over_cols = b.output("P", Dtype::f32, {rows, 1}), over_rows = b.output("Q", Dtype::f32, {1, cols});
+  const auto over_cols = b.output("P", Dtype::f32, {rows, 1}),
+             over_rows = b.output("Q", Dtype::f32, {1, cols});
   const auto all = b.output("A", Dtype::f32, {1, 1});
   const auto t = b.reg("t", Dtype::f32, {rows, cols}), p = b.reg("p", Dtype::f32, {rows, 1}),
              q = b.reg("q", Dtype::f32, {1, cols});
@@ -136,30 +147,35 @@ Program functions() {
   Builder b("functions");
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {1, 100}), y = b.global("Y", Dtype::f32, {1, 100});
-  const auto u = b.reg("u", Dtype::f32, {1, 100}), v = b.reg("v", Dtype::f32, {1, 100}), r = b.reg("r", Dtype::f32, {1, 100});
+  const auto u = b.reg("u", Dtype::f32, {1, 100}), v = b.reg("v", Dtype::f32, {1, 100}),
+             r = b.reg("r", Dtype::f32, {1, 100});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(y), b.all(v));
-#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                                                           \
-  {                                                                                                                           \
-    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                                                              \
-    const bool positive = ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || ValueOp::name == ValueOp::rsqrt; \
-    std::vector<tile::Value> operands = {positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u), b.value(v),         \
-                                         tile::constant(0.75)};                                                               \
-    operands.resize(arity);                                                                                                   \
-    b.map(r, tile::apply(ValueOp::name, operands));                                                                           \
-    b.copy(b.all(r), b.all(out));                                                                                             \
+#define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                          \
+  {                                                                                          \
+    const auto out = b.output("O_" #name, Dtype::f32, {1, 100});                             \
+    const bool positive = ValueOp::name == ValueOp::log || ValueOp::name == ValueOp::sqrt || \
+                          ValueOp::name == ValueOp::rsqrt;                                   \
+    std::vector<tile::Value> operands = {                                                    \
+        positive ? tile::apply(ValueOp::abs, {b.value(u)}) : b.value(u), b.value(v),         \
+        tile::constant(0.75)};                                                               \
+    operands.resize(arity);                                                                  \
+    b.map(r, tile::apply(ValueOp::name, operands));                                          \
+    b.copy(b.all(r), b.all(out));                                                            \
   }
 #include "base/value_ops.def"
 #undef WARPLOOM_VALUE_OP
   return b.finish();
 }
 
-// A row of 256 read once, normalised in three loops: x less its maximum (x is what memory holds), divided by its sum (x is not), and
-// added up over four turns (`sums` is carried from one to the next).
+// A row of 256 read once, normalised in three loops: x less its maximum (x is what memory holds),
+// divided by its sum (x is not), and added up over four turns (`sums` is carried from one to the
+// next).
 Program normalised(Dtype dtype) {
   Builder b("normalised");
   b.warps(1);
-  const auto x = b.global("X", dtype, {4, 256}), y = b.output("Y", dtype, {4, 256}), z = b.output("Z", Dtype::f32, {1, 256});
+  const auto x = b.global("X", dtype, {4, 256}), y = b.output("Y", dtype, {4, 256}),
+             z = b.output("Z", Dtype::f32, {1, 256});
   const auto t = b.reg("t", dtype, {1, 256}), sums = b.reg("sums", Dtype::f32, {1, 256});
   const auto high = b.reg("high", Dtype::f32, {1, 1}), total = b.reg("total", Dtype::f32, {1, 1});
   b.fill(sums, 0);
@@ -182,7 +198,8 @@ Program overwritten() {
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {1, 64}), y = b.output("Y", Dtype::f32, {1, 64});
   const auto s = b.shared("s", Dtype::f32, {1, 64});
-  const auto t = b.reg("t", Dtype::f32, {1, 64}), u = b.reg("u", Dtype::f32, {1, 64}), m = b.reg("m", Dtype::f32, {1, 1});
+  const auto t = b.reg("t", Dtype::f32, {1, 64}), u = b.reg("u", Dtype::f32, {1, 64}),
+             m = b.reg("m", Dtype::f32, {1, 1});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(u), b.all(s));
   b.copy(b.all(s), b.all(t));
@@ -200,12 +217,13 @@ Program moved_about(std::int64_t rows, std::int64_t cols) {
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {2, cols}), from = b.global("I", Dtype::i32, {rows}),
              to = b.global("J", Dtype::i64, {rows}, {2});
-  const auto y = b.output("Y", Dtype::f32, {rows, cols}), t = b.output("T", Dtype::f32, {cols, rows}),
-             z = b.output("Z", Dtype::bf16, {2, cols});
+  const auto y = b.output("Y", Dtype::f32, {rows, cols}),
+             t = b.output("T", Dtype::f32, {cols, rows}), z = b.output("Z", Dtype::bf16, {2, cols});
   const auto u = b.reg("u", Dtype::f32, {rows, cols}), v = b.reg("v", Dtype::f32, {rows, cols}),
              w = b.reg("w", Dtype::f32, {cols, rows});
   b.copy(b.gathered(b.tile(x, {0, 0}, {rows, cols}), 0, from), b.all(u), 0.5);
-  const tile::Value below = tile::apply(ValueOp::less, {tile::coordinate(0), tile::coordinate(1, Index(-2))});
+  const tile::Value below =
+      tile::apply(ValueOp::less, {tile::coordinate(0), tile::coordinate(1, Index(-2))});
   b.map(u, tile::apply(ValueOp::where, {below, b.value(u), tile::coordinate(1)}));
   b.scan(v, u, 1, tile::ReduceOp::sum);
   b.copy(b.all(v), b.all(y));
@@ -226,7 +244,8 @@ std::vector<Program> programs() {
   out.push_back(moved_about(7, 37));
   out.push_back(moved_about(20, 16));
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
-    for (const bool transposed : {false, true}) out.push_back(scaled(19, 61, dtype, transposed, true));
+    for (const bool transposed : {false, true})
+      out.push_back(scaled(19, 61, dtype, transposed, true));
   out.push_back(scaled(3, 100, Dtype::f32, false, false));
   out.push_back(reductions(5, 37));
   out.push_back(reductions(33, 8));
@@ -251,17 +270,27 @@ void agree(int vector_bytes, const std::vector<std::string>& flags) {
   for (auto& each : cases) each->run(library);
 }
 
-TEST(CpuEmit, KernelsAgreeWithTheInterpreter) { agree(0, {}); }
-TEST(CpuEmit, KernelsOfTheBaselineVectorsAgree) { agree(16, {"-msse2"}); }
+TEST(CpuEmit, KernelsAgreeWithTheInterpreter) {
+  agree(0, {});
+}
+
+TEST(CpuEmit, KernelsOfTheBaselineVectorsAgree) {
+  agree(16, {"-msse2"});
+}
+
 TEST(CpuEmit, KernelsOfNarrowerVectorsAgree) {
   if (machine().vector_bytes < 32) GTEST_SKIP() << "this machine has no AVX2";
   agree(32, {"-mavx2", "-mfma", "-mf16c"});
 }
 
-std::string text_of(const Program& program) { return codegen::emit_cpu(program, machine())->source; }
+std::string text_of(const Program& program) {
+  return codegen::emit_cpu(program, machine())->source;
+}
+
 std::size_t count(const std::string& text, const std::string& part) {
   std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
   return found;
 }
 
@@ -306,7 +335,8 @@ TEST(CpuFusion, RowsThatAreApartOrPartlyOutsideShareTheLoop) {
 TEST(CpuFusion, RowsOfATileShareTheLoopsUpToTheirSums) {
   Builder b("rows");
   const auto x = b.global("X", Dtype::f32, {6, 40}), y = b.output("Y", Dtype::f32, {6, 40});
-  const auto t = b.reg("t", Dtype::f32, {6, 40}), u = b.reg("u", Dtype::f32, {6, 40}), sums = b.reg("sums", Dtype::f32, {6, 1});
+  const auto t = b.reg("t", Dtype::f32, {6, 40}), u = b.reg("u", Dtype::f32, {6, 40}),
+             sums = b.reg("sums", Dtype::f32, {6, 1});
   b.copy(b.all(x), b.all(t));
   b.map(u, b.value(t) * b.value(t));
   b.reduce(sums, u, 1, tile::ReduceOp::sum);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include "base/value_op.h"
 #include "cpu_run.h"
+
 namespace warploom {
 namespace {
 constexpr std::int64_t kCount = 1 << 18;
@@ -20,9 +21,10 @@ double units_in_the_last_place(float got, double want) {
 }
 
 void within(double bound, const std::vector<std::string>& flags) {
-  const ValueOp ops[] = {ValueOp::exp, ValueOp::exp2,    ValueOp::log,   ValueOp::sqrt,       ValueOp::tanh,
-                         ValueOp::erf, ValueOp::sigmoid, ValueOp::floor, ValueOp::round_tf32, ValueOp::relu,
-                         ValueOp::abs, ValueOp::sin,     ValueOp::cos,   ValueOp::binade,     ValueOp::inverse_binade};
+  const ValueOp ops[] = {
+      ValueOp::exp, ValueOp::exp2,    ValueOp::log,   ValueOp::sqrt,       ValueOp::tanh,
+      ValueOp::erf, ValueOp::sigmoid, ValueOp::floor, ValueOp::round_tf32, ValueOp::relu,
+      ValueOp::abs, ValueOp::sin,     ValueOp::cos,   ValueOp::binade,     ValueOp::inverse_binade};
   CpuLibrary library;
   std::vector<Kernel> kernels;
   for (const ValueOp op : ops) {
@@ -38,7 +40,8 @@ void within(double bound, const std::vector<std::string>& flags) {
   }
   if (!library.compile(flags)) return;
   std::vector<float> x(kCount), y(kCount);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 16381));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 16381));
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     library.run(kernels[i], {x.data(), y.data()});
     double worst = 0;
@@ -62,19 +65,29 @@ TEST(CpuFunctions, SomeElementsAreReadWithoutThoseBehindThem) {
   Kernel kernel;
   kernel.name = "eight";
   kernel.source =
-      "#include \"wl_cpu.h\"\nextern \"C\" void eight(void* const* b, long long, void*) {\n  alignas(64) float x[32];\n"
-      "  for (long v = 0; v < 8; v += wl::kLanes) wl::store(x + v, wl::load_row_at<1>((const float*)b[0], v, 0, 8, 0.0f));\n"
-      "  for (long i = 0; i < 8; ++i) wl::store_one((float*)b[1] + 7 * i, wl::load_one(x + i));\n}\n";
+      "#include \"wl_cpu.h\"\nextern \"C\" void eight(void* const* b, long long, void*) {\n  "
+      "alignas(64) float x[32];\n"
+      "  for (long v = 0; v < 8; v += wl::kLanes) wl::store(x + v, wl::load_row_at<1>((const "
+      "float*)b[0], v, 0, 8, 0.0f));\n"
+      "  for (long i = 0; i < 8; ++i) wl::store_one((float*)b[1] + 7 * i, wl::load_one(x + "
+      "i));\n}\n";
   CpuLibrary library;
   library.add(kernel);
   ASSERT_TRUE(library.compile({"-march=native", "-O3", "-mprefer-vector-width=512"}));
   float found[56] = {};
-  const auto run = [&] { library.run(kernel, {last, found}), std::exit(found[0] == 1 && found[49] == 1 ? 0 : 1); };
+  const auto run = [&] {
+    library.run(kernel, {last, found}), std::exit(found[0] == 1 && found[49] == 1 ? 0 : 1);
+  };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
   ::munmap(pages, 2 * kPage);
 }
 
-TEST(CpuFunctions, AreWithinThreeUnits) { within(3, {}); }
-TEST(CpuFunctions, AreWithinThreeUnitsOnBaselineVectors) { within(3, {"-msse2"}); }
+TEST(CpuFunctions, AreWithinThreeUnits) {
+  within(3, {});
+}
+
+TEST(CpuFunctions, AreWithinThreeUnitsOnBaselineVectors) {
+  within(3, {"-msse2"});
+}
 }  // namespace
 }  // namespace warploom

@@ -1,4 +1,5 @@
-// For tests: CPU kernels compiled together into one shared object and called block by block on the calling thread.
+// For tests: CPU kernels compiled together into one shared object and called block by block on the
+// calling thread.
 #pragma once
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "codegen/launch_list.h"
+
 namespace warploom {
 class CpuLibrary {
  public:
@@ -37,12 +39,14 @@ class CpuLibrary {
     return library_ != nullptr;
   }
 
-  // Runs every block. Scratch memory starts as NaN, so that what is read before it is written shows.
+  // Runs every block. Scratch memory starts as NaN, so that what is read before it is written
+  // shows.
   void run(const Kernel& kernel, const std::vector<void*>& buffers) {
     auto* function = reinterpret_cast<CpuKernel>(dlsym(library_, kernel.name.c_str()));
     ASSERT_NE(function, nullptr) << kernel.name;
     const auto bytes = static_cast<std::size_t>((kernel.shared_bytes + 8191) / 4096 * 4096);
-    const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(4096, bytes), std::free);
+    const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(4096, bytes),
+                                                         std::free);
     auto* floats = static_cast<float*>(scratch.get());
     std::fill(floats, floats + bytes / 4, __builtin_nanf(""));
     for (long long task = 0; task < kernel.grid[0] * kernel.grid[1] * kernel.grid[2]; ++task)

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include "codegen/launch_list.h"
+
 namespace warploom {
 namespace {
 Result<LaunchList> declared(const std::string& text, Engine engine = Engine::cuda) {

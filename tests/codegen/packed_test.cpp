@@ -1,6 +1,8 @@
-// Packed buffers in a launch list: what the record says of them, and how their owner lays the elements.
+// Packed buffers in a launch list: what the record says of them, and how their owner lays the
+// elements.
 #include <gtest/gtest.h>
 #include "codegen/launch_list.h"
+
 namespace warploom {
 namespace {
 using Bytes = std::vector<std::byte>;
@@ -11,7 +13,8 @@ Bytes bytes_of(std::initializer_list<int> list) {
   return out;
 }
 
-LaunchList list_with(Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::vector<layout::MemoryMode>> order) {
+LaunchList list_with(Dtype dtype, std::vector<std::int64_t> shape,
+                     std::vector<std::vector<layout::MemoryMode>> order) {
   LaunchList list{Engine::cuda, "sm_80", {{"W", dtype, std::move(shape)}}, {}, {}, {}};
   list.kernels.push_back({.name = "k", .args = {{.buffer = "W", .packed = std::move(order)}}});
   return list;
@@ -28,21 +31,26 @@ TEST(Packed, TilesOfTwoByTwoLieOneBehindAnother) {
   EXPECT_EQ(packed(list, bytes_of({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})),
             bytes_of({0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15}));
 }
+
 TEST(Packed, ElementsOfHalfAByteChangePlacesWithinBytes) {
   const auto list = list_with(Dtype::u4, {4}, {{{2, 1}}, {{2, 2}}});  // [[1, 2], [3, 4]] by columns
   EXPECT_EQ(packed(list, bytes_of({0x21, 0x43})), bytes_of({0x31, 0x42}));
 }
+
 TEST(Packed, ElementsOfTwoBytesStayWhole) {
   const auto list = list_with(Dtype::f16, {4}, {{{2, 1}}, {{2, 2}}});
   EXPECT_EQ(packed(list, bytes_of({1, 2, 3, 4, 5, 6, 7, 8})), bytes_of({1, 2, 5, 6, 3, 4, 7, 8}));
 }
+
 TEST(Packed, OtherInputsStayAsTheyAre) {
   EXPECT_EQ(packed(list_with(Dtype::u8, {3}, {}), bytes_of({3, 1, 2})), bytes_of({3, 1, 2}));
 }
+
 TEST(Packed, TheRecordOfALaunchListKeepsTheOrder) {
   const auto list = list_with(Dtype::u8, {16}, {{{2, 1}, {2, 8}}, {{2, 2}, {2, 4}}});
   const nlohmann::json json = to_json(list);
-  EXPECT_EQ(json["kernels"][0]["args"][0]["packed"], nlohmann::json::parse("[[[2,1],[2,8]],[[2,2],[2,4]]]"));
+  EXPECT_EQ(json["kernels"][0]["args"][0]["packed"],
+            nlohmann::json::parse("[[[2,1],[2,8]],[[2,2],[2,4]]]"));
   const auto again = launch_list_from_json(json);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->kernels[0].args[0].packed, list.kernels[0].args[0].packed);

@@ -1,6 +1,7 @@
 // Wavefronts of shared-memory instructions, line by line.
 #include <gtest/gtest.h>
 #include "harness.h"
+
 namespace warploom::emulator::testing {
 namespace {
 struct Access {
@@ -8,6 +9,7 @@ struct Access {
   const char* call;  // at shared address s + …, by lane t
   std::int64_t wavefronts, least;
 };
+
 const Access kAccesses[] = {
     {"neighbouring words", "wl::st_shared<4>(s + 4 * t, wl::at(x, 0));", 1, 1},
     {"every other word", "wl::st_shared<4>(s + 8 * t, wl::at(x, 0));", 2, 1},
@@ -19,9 +21,12 @@ const Access kAccesses[] = {
     {"8 bytes at twice their size", "wl::ld_shared<8>(wl::at(x, 0), s + 16 * t);", 4, 2},
     {"16 bytes in a row", "wl::ld_shared<16>(wl::at(x, 0), s + 16 * t);", 4, 4},
     {"16 bytes a row of 128", "wl::ld_shared<16>(wl::at(x, 0), s + 128 * t);", 32, 4},
-    // The whole warp meets each bank eight times; the eight lanes served together meet the same four banks.
-    {"16 bytes whose quarters conflict", "wl::ld_shared<16>(wl::at(x, 0), s + t % 8 * 128 + t / 8 * 16);", 32, 4},
-    {"16 bytes a row of 128, swizzled", "wl::ld_shared<16>(wl::at(x, 0), s + wl::swizzle<3, 4, 3>(t * 128));", 4, 4},
+    // The whole warp meets each bank eight times; the eight lanes served together meet the same
+    // four banks.
+    {"16 bytes whose quarters conflict",
+     "wl::ld_shared<16>(wl::at(x, 0), s + t % 8 * 128 + t / 8 * 16);", 32, 4},
+    {"16 bytes a row of 128, swizzled",
+     "wl::ld_shared<16>(wl::at(x, 0), s + wl::swizzle<3, 4, 3>(t * 128));", 4, 4},
     {"cp.async", "wl::cp_async<16>(s + 128 * t, in);", 32, 4},
     {"matrices a row of 128", "wl::ldmatrix<4, false>(wl::at(h, 0), s + t * 128);", 32, 4},
     {"matrices in a row", "wl::stmatrix<2, false>(s + t % 16 * 16, wl::at(h, 0));", 2, 2},

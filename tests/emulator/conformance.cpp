@@ -3,32 +3,44 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+
 namespace warploom::emulator::testing {
 namespace {
 using Words = std::vector<std::uint32_t>;
-std::uint32_t word(double x) { return std::bit_cast<std::uint32_t>(static_cast<float>(x)); }
-float number(std::uint32_t w) { return std::bit_cast<float>(w); }
+
+std::uint32_t word(double x) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(x));
+}
+
+float number(std::uint32_t w) {
+  return std::bit_cast<float>(w);
+}
 
 struct Dice {
   std::uint64_t state;
+
   std::uint32_t next() {
     std::uint64_t z = (state += 0x9e3779b97f4a7c15ull);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     return static_cast<std::uint32_t>((z ^ (z >> 27)) >> 20);
   }
+
   int small() { return static_cast<int>(next() % 5) - 2; }
 };
+
 Words random_words(std::size_t n, std::uint64_t seed) {
   Dice d{seed};
   Words w(n);
   for (auto& x : w) x = d.next();
   return w;
 }
+
 std::vector<std::uint8_t> bytes_of(const Words& w) {
   std::vector<std::uint8_t> b(w.size() * 4);
   std::memcpy(b.data(), w.data(), b.size());
   return b;
 }
+
 Words words_of(const std::vector<std::uint8_t>& b) {
   Words w((b.size() + 3) / 4);
   std::memcpy(w.data(), b.data(), b.size());
@@ -37,16 +49,26 @@ Words words_of(const std::vector<std::uint8_t>& b) {
 
 // x to nearest even in a format of `mantissa` bits, least exponent `low`, greatest value `most`.
 double rounded(double x, int mantissa, int low, double most, bool saturate) {
-  if (x == 0 || !std::isfinite(x)) return !std::isfinite(x) && saturate && std::isinf(x) ? std::copysign(most, x) : x;
+  if (x == 0 || !std::isfinite(x))
+    return !std::isfinite(x) && saturate && std::isinf(x) ? std::copysign(most, x) : x;
   const int e = std::max(std::ilogb(x), low);
   const double unit = std::ldexp(1.0, e - mantissa);
   const double r = std::nearbyint(x / unit) * unit;
   if (std::abs(r) <= most) return r;
   return std::copysign(saturate ? most : INFINITY, x);
 }
-double as_bf16(double x) { return rounded(x, 7, -126, 3.3895313892515355e38, false); }
-double as_f16(double x) { return rounded(x, 10, -14, 65504, false); }
-double as_tf32(double x) { return rounded(x, 10, -126, 3.4011621342146535e38, false); }
+
+double as_bf16(double x) {
+  return rounded(x, 7, -126, 3.3895313892515355e38, false);
+}
+
+double as_f16(double x) {
+  return rounded(x, 10, -14, 65504, false);
+}
+
+double as_tf32(double x) {
+  return rounded(x, 10, -126, 3.4011621342146535e38, false);
+}
 
 // Elements of operands: small integers, exact in every type.
 struct Type {
@@ -54,13 +76,21 @@ struct Type {
   int bytes;
   std::uint32_t (*code)(int);
 };
-std::uint32_t code_bf16(int v) { return word(v) >> 16; }
-std::uint32_t code_tf32(int v) { return word(v); }
+
+std::uint32_t code_bf16(int v) {
+  return word(v) >> 16;
+}
+
+std::uint32_t code_tf32(int v) {
+  return word(v);
+}
+
 std::uint32_t small_float(int v, int mantissa, int bias, int sign_bit) {
   if (v == 0) return 0;
   const int m = std::abs(v), e = m >= 2;  // 1 or 2: powers of two
   return static_cast<std::uint32_t>((e + bias) << mantissa | (v < 0) << sign_bit);
 }
+
 const Type kBf16{"bf16", 2, code_bf16}, kTf32{"tf32", 4, code_tf32};
 const Type kF16{"f16", 2, [](int v) { return small_float(v, 10, 15, 15); }};
 const Type kE4m3{"e4m3", 1, [](int v) { return small_float(v, 3, 7, 7); }};
@@ -69,12 +99,17 @@ const Type kS8{"s8", 1, [](int v) { return static_cast<std::uint32_t>(v) & 0xffu
 
 void put(std::vector<std::uint8_t>& image, std::size_t at, const Type& t, int v) {
   const std::uint32_t code = t.code(v);
-  if (image.size() < at + static_cast<std::size_t>(t.bytes)) image.resize(at + static_cast<std::size_t>(t.bytes));
+  if (image.size() < at + static_cast<std::size_t>(t.bytes))
+    image.resize(at + static_cast<std::size_t>(t.bytes));
   std::memcpy(&image[at], &code, static_cast<std::size_t>(t.bytes));
 }
-int permuted(int width, int row) { return width == 128 ? row % 8 : width == 64 ? row % 8 / 2 : width == 32 ? row % 8 / 4 : 0; }
+
+int permuted(int width, int row) {
+  return width == 128 ? row % 8 : width == 64 ? row % 8 / 2 : width == 32 ? row % 8 / 4 : 0;
+}
 
 using Matrix = std::vector<std::vector<int>>;  // [mn][k]
+
 Matrix random_matrix(int mn, int k, std::uint64_t seed) {
   Dice d{seed};
   Matrix m(static_cast<std::size_t>(mn), std::vector<int>(static_cast<std::size_t>(k)));
@@ -82,23 +117,35 @@ Matrix random_matrix(int mn, int k, std::uint64_t seed) {
     for (auto& x : row) x = d.small();
   return m;
 }
-// Rows of `width` bytes with 16-byte chunks permuted: K-major operands, k beyond one slice included.
-void image_k_major(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t, int width) {
+
+// Rows of `width` bytes with 16-byte chunks permuted: K-major operands, k beyond one slice
+// included.
+void image_k_major(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m,
+                   const Type& t, int width) {
   for (int r = 0; r < static_cast<int>(m.size()); ++r)
     for (int k = 0; k < width / t.bytes; ++k) {
       const int kb = k * t.bytes;
-      put(image, base + static_cast<std::size_t>(r * width + ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16), t,
-          m[static_cast<std::size_t>(r)][static_cast<std::size_t>(k)]);
+      put(image,
+          base +
+              static_cast<std::size_t>(r * width + ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16),
+          t, m[static_cast<std::size_t>(r)][static_cast<std::size_t>(k)]);
     }
 }
-void image_k_major_plain(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t) {
+
+void image_k_major_plain(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m,
+                         const Type& t) {
   for (int r = 0; r < static_cast<int>(m.size()); ++r)
     for (int k = 0; k < 32 / t.bytes; ++k)
-      put(image, base + static_cast<std::size_t>(k * t.bytes / 16 * 1024 + r / 8 * 128 + r % 8 * 16 + k * t.bytes % 16), t,
-          m[static_cast<std::size_t>(r)][static_cast<std::size_t>(k)]);
+      put(image,
+          base + static_cast<std::size_t>(k * t.bytes / 16 * 1024 + r / 8 * 128 + r % 8 * 16 +
+                                          k * t.bytes % 16),
+          t, m[static_cast<std::size_t>(r)][static_cast<std::size_t>(k)]);
 }
-// Chunks of `width` bytes along MN, 16 rows of K each; without swizzle 8 x 16-byte cores, MN innermost by 128 bytes.
-void image_mn_major(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m, const Type& t, int width) {
+
+// Chunks of `width` bytes along MN, 16 rows of K each; without swizzle 8 x 16-byte cores, MN
+// innermost by 128 bytes.
+void image_mn_major(std::vector<std::uint8_t>& image, std::size_t base, const Matrix& m,
+                    const Type& t, int width) {
   const int mn = static_cast<int>(m.size());
   for (int i = 0; i < mn; ++i)
     for (int k = 0; k < 16; ++k) {
@@ -106,10 +153,13 @@ void image_mn_major(std::vector<std::uint8_t>& image, std::size_t base, const Ma
       const int at = width == 16 ? b / 16 * 128 + k / 8 * (mn * 16) + k % 8 * 16 + b % 16
                                  : b / width * 16 * width + k / 8 * 8 * width + k % 8 * width +
                                        ((b % width / 16) ^ permuted(width, k)) * 16 + b % 16;
-      put(image, base + static_cast<std::size_t>(at), t, m[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)]);
+      put(image, base + static_cast<std::size_t>(at), t,
+          m[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)]);
     }
 }
-Words products(const Matrix& a, const Matrix& b, int k_first, int k_count, int times, int start, bool integers) {
+
+Words products(const Matrix& a, const Matrix& b, int k_first, int k_count, int times, int start,
+               bool integers) {
   Words w;
   for (const auto& row : a)
     for (const auto& col : b) {
@@ -122,14 +172,17 @@ Words products(const Matrix& a, const Matrix& b, int k_first, int k_count, int t
   return w;
 }
 
-Conformance wgmma_k_major(const std::string& name, const Type& t, int n, int width, int slice, int b_at) {
+Conformance wgmma_k_major(const std::string& name, const Type& t, int n, int width, int slice,
+                          int b_at) {
   Conformance c;
   c.kernel = name;
   c.threads = 128;
-  const Matrix a = random_matrix(64, width / t.bytes, 11), b = random_matrix(n, width / t.bytes, 12);
+  const Matrix a = random_matrix(64, width / t.bytes, 11),
+               b = random_matrix(n, width / t.bytes, 12);
   std::vector<std::uint8_t> image;
   if (width == 16) {
-    const Matrix a32 = random_matrix(64, 32 / t.bytes, 11), b32 = random_matrix(n, 32 / t.bytes, 12);
+    const Matrix a32 = random_matrix(64, 32 / t.bytes, 11),
+                 b32 = random_matrix(n, 32 / t.bytes, 12);
     image_k_major_plain(image, 0, a32, t);
     image_k_major_plain(image, static_cast<std::size_t>(b_at), b32, t);
     c.want = products(a32, b32, 0, 32 / t.bytes, 2, 0, false);
@@ -142,6 +195,7 @@ Conformance wgmma_k_major(const std::string& name, const Type& t, int n, int wid
   c.shared_bytes = static_cast<int>(image.size());
   return c;
 }
+
 Conformance wgmma_mn_major(const std::string& name, int n, int width) {
   Conformance c;
   c.kernel = name;
@@ -155,6 +209,7 @@ Conformance wgmma_mn_major(const std::string& name, int n, int width) {
   c.want = products(a, b, 0, 16, 2, 0, false);
   return c;
 }
+
 Conformance wgmma_registers(const std::string& name, const Type& t) {
   Conformance c;
   c.kernel = name;
@@ -166,7 +221,8 @@ Conformance wgmma_registers(const std::string& name, const Type& t) {
   for (int th = 0; th < 128; ++th)
     for (int reg = 0; reg < 4; ++reg)
       for (int e = 0; e < per; ++e) {
-        const int row = th / 32 * 16 + th % 32 / 4 + 8 * (reg % 2), col = reg / 2 * (k / 2) + th % 4 * per + e;
+        const int row = th / 32 * 16 + th % 32 / 4 + 8 * (reg % 2),
+                  col = reg / 2 * (k / 2) + th % 4 * per + e;
         put(image, static_cast<std::size_t>(th * 16 + reg * 4 + e * t.bytes), t,
             a[static_cast<std::size_t>(row)][static_cast<std::size_t>(col)]);
       }
@@ -192,11 +248,14 @@ Conformance multiply(const std::string& name, const Type& t) {
   for (int l = 0; l < 32; ++l)
     for (int e = 0; e < 2 * per; ++e)
       put(image, static_cast<std::size_t>(512 + l * 8 + e * t.bytes), t,
-          b[static_cast<std::size_t>(l / 4)][static_cast<std::size_t>(l % 4 * per + e % per + k / 2 * (e / per))]);
+          b[static_cast<std::size_t>(l / 4)]
+           [static_cast<std::size_t>(l % 4 * per + e % per + k / 2 * (e / per))]);
   c.in = words_of(image);
   const Words all = products(a, b, 0, k, 1, 1, t.name == kS8.name);
   for (int l = 0; l < 32; ++l)
-    for (int e = 0; e < 4; ++e) c.want.push_back(all[static_cast<std::size_t>((l / 4 + 8 * (e / 2)) * 8 + l % 4 * 2 + e % 2)]);
+    for (int e = 0; e < 4; ++e)
+      c.want.push_back(
+          all[static_cast<std::size_t>((l / 4 + 8 * (e / 2)) * 8 + l % 4 * 2 + e % 2)]);
   return c;
 }
 
@@ -210,22 +269,29 @@ Conformance box(const std::string& name, int box_rows, int box_cols, int swizzle
   const int image_words = box_rows * box_cols / 2;
   constexpr int out_rows = 24, out_cols = 80;
   c.map_out = {image_words, out_rows, out_cols, box_rows, box_cols, swizzle};
-  std::vector<std::uint8_t> image(static_cast<std::size_t>(image_words) * 4 + out_rows * out_cols * 2);
+  std::vector<std::uint8_t> image(static_cast<std::size_t>(image_words) * 4 +
+                                  out_rows * out_cols * 2);
   const auto source = bytes_of(c.in);
   for (int r = 0; r < box_rows; ++r)
     for (int e = 0; e < box_cols; ++e) {
       std::uint8_t v[2] = {0, 0};
-      if (r + 5 < rows && e + 8 < cols) std::memcpy(v, &source[static_cast<std::size_t>(((r + 5) * cols + e + 8) * 2)], 2);
+      if (r + 5 < rows && e + 8 < cols)
+        std::memcpy(v, &source[static_cast<std::size_t>(((r + 5) * cols + e + 8) * 2)], 2);
       const int kb = e * 2;
-      std::memcpy(&image[static_cast<std::size_t>(r * box_cols * 2 + ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16)], v, 2);
+      std::memcpy(&image[static_cast<std::size_t>(r * box_cols * 2 +
+                                                  ((kb / 16) ^ permuted(width, r)) * 16 + kb % 16)],
+                  v, 2);
       if (r + 2 < out_rows && e + 16 < out_cols)
-        std::memcpy(&image[static_cast<std::size_t>(image_words * 4 + ((r + 2) * out_cols + e + 16) * 2)], v, 2);
+        std::memcpy(
+            &image[static_cast<std::size_t>(image_words * 4 + ((r + 2) * out_cols + e + 16) * 2)],
+            v, 2);
     }
   c.want = words_of(image);
   return c;
 }
 
-Conformance simple(const std::string& name, Words in, Words want, int threads = 32, int shared = 0) {
+Conformance simple(const std::string& name, Words in, Words want, int threads = 32,
+                   int shared = 0) {
   Conformance c;
   c.kernel = name;
   c.in = std::move(in);
@@ -254,7 +320,9 @@ Conformance combined() {
   for (const bool bf16 : {false, true})
     for (const int n : {8, 4, 2, 1})
       for (int i = 0; i < n; i += 2) {
-        const auto code = [&](int at) { return at >= n ? 0u : bf16 ? code_bf16(sum(at)) : as_half(sum(at)); };
+        const auto code = [&](int at) {
+          return at >= n ? 0u : bf16 ? code_bf16(sum(at)) : as_half(sum(at));
+        };
         c.want.push_back(code(i) | code(i + 1) << 16);
       }
   for (const double x : {15.0, 7.5, -16.0, -8.0}) c.want.push_back(word(x));
@@ -286,7 +354,8 @@ void add_moves(std::vector<Conformance>& all) {
     int at = 0;
     for (int width : {16, 8, 4, 2, 1})
       for (int form = 0; form < 4; ++form, at += width)
-        for (int i = 0; i < width; ++i) want[static_cast<std::size_t>(at + i)] = form == 1 ? 0 : b[static_cast<std::size_t>(i)];
+        for (int i = 0; i < width; ++i)
+          want[static_cast<std::size_t>(at + i)] = form == 1 ? 0 : b[static_cast<std::size_t>(i)];
     all.push_back(simple("global_widths", in, words_of(want)));
   }
   {
@@ -295,7 +364,8 @@ void add_moves(std::vector<Conformance>& all) {
     std::vector<std::uint8_t> want;
     for (int width : {16, 8, 4, 2, 1})
       for (int t = 0; t < 64; ++t)
-        for (int i = 0; i < width; ++i) want.push_back(b[static_cast<std::size_t>((t ^ 5) * width + i)]);
+        for (int i = 0; i < width; ++i)
+          want.push_back(b[static_cast<std::size_t>((t ^ 5) * width + i)]);
     all.push_back(simple("shared_widths", in, words_of(want), 64, 1024));
   }
   {
@@ -309,7 +379,8 @@ void add_moves(std::vector<Conformance>& all) {
         for (int l = 0; l < 32; ++l)
           for (int m = 0; m < x; ++m) {
             const int p = l / 4, q = l % 4 * 2;
-            loads.push_back(trans ? half(m, q, p) | half(m, q + 1, p) << 16 : half(m, p, q) | half(m, p, q + 1) << 16);
+            loads.push_back(trans ? half(m, q, p) | half(m, q + 1, p) << 16
+                                  : half(m, p, q) | half(m, p, q + 1) << 16);
           }
     for (int x : {1, 2, 4})
       for (bool trans : {false, true}) {
@@ -321,7 +392,8 @@ void add_moves(std::vector<Conformance>& all) {
               const int p = l / 4, q = l % 4 * 2 + e;
               tile[static_cast<std::size_t>(m * 64 + (trans ? q * 8 + p : p * 8 + q))] = v;
             }
-        for (std::size_t i = 0; i < tile.size(); i += 2) stores.push_back(tile[i] | tile[i + 1] << 16);
+        for (std::size_t i = 0; i < tile.size(); i += 2)
+          stores.push_back(tile[i] | tile[i + 1] << 16);
       }
     all.push_back(simple("matrix_loads", in, loads, 32, 512));
     all.push_back(simple("matrix_stores", in, stores, 32, 512));
@@ -332,7 +404,8 @@ void add_moves(std::vector<Conformance>& all) {
     for (int width : {16, 8, 4}) {
       for (int i = 0; i < 8 * width; ++i) want.push_back(in[static_cast<std::size_t>(i)]);
       for (int t = 0; t < 32; ++t)
-        for (int i = 0; i < width / 4; ++i) want.push_back(t % 3 ? in[static_cast<std::size_t>(i)] : 0);
+        for (int i = 0; i < width / 4; ++i)
+          want.push_back(t % 3 ? in[static_cast<std::size_t>(i)] : 0);
     }
     all.push_back(simple("async_copies", in, want, 32, 1024));
   }
@@ -347,10 +420,12 @@ void add_moves(std::vector<Conformance>& all) {
 void add_data(std::vector<Conformance>& all) {
   Words in = random_words(128, 6), want;
   for (const std::uint32_t mask : {~0u, 0xffffu, 0xffu})
-    for (std::uint32_t l = 0; l < 32; ++l) want.push_back((in[l % 4 == 1 ? l / 2 : l ^ 3] & mask) | (in[l] & ~mask));
+    for (std::uint32_t l = 0; l < 32; ++l)
+      want.push_back((in[l % 4 == 1 ? l / 2 : l ^ 3] & mask) | (in[l] & ~mask));
   all.push_back(simple("register_shuffles", in, want));
 
-  for (std::size_t i = 0; i < 64; i += 2) in[i + 1] = i % 8 == 0 ? in[i + 1] : i % 8 == 2 ? ~0u : 0;  // 64 bits: high words
+  for (std::size_t i = 0; i < 64; i += 2)
+    in[i + 1] = i % 8 == 0 ? in[i + 1] : i % 8 == 2 ? ~0u : 0;  // 64 bits: high words
   in[0] = 0x80000000u, in[1] = 0, in[2] = 0x80000005u, in[3] = ~0u;
   want.clear();
   for (std::size_t i = 0; i < 32; ++i) {
@@ -361,22 +436,27 @@ void add_data(std::vector<Conformance>& all) {
   all.push_back(simple("lookups", in, want));
 
   in = random_words(64, 7);
-  const double edges[] = {0, -0.0, 0.5, 1.5, 2.5, 14.5, 15.5, 16, 1e9, -0.5, -1.5, -7.5, -8.5, -9, -1e9, NAN, INFINITY};
-  for (std::size_t i = 0; i < 64; ++i) in.push_back(word(i < std::size(edges) ? edges[i] : static_cast<double>(i) * 0.37 - 12));
+  const double edges[] = {0,    -0.0, 0.5,  1.5,  2.5, 14.5, 15.5, 16,      1e9,
+                          -0.5, -1.5, -7.5, -8.5, -9,  -1e9, NAN,  INFINITY};
+  for (std::size_t i = 0; i < 64; ++i)
+    in.push_back(word(i < std::size(edges) ? edges[i] : static_cast<double>(i) * 0.37 - 12));
   want.clear();
   const auto code = [](double x, int bits, bool is_signed) {
-    const double low = is_signed ? -std::ldexp(1, bits - 1) : 0, high = low + std::ldexp(1, bits) - 1;
+    const double low = is_signed ? -std::ldexp(1, bits - 1) : 0,
+                 high = low + std::ldexp(1, bits) - 1;
     const double in_range = std::isnan(x) ? 0 : std::clamp(x, low, high);
-    return static_cast<std::uint32_t>(static_cast<int>(std::nearbyint(in_range))) & ((1u << bits) - 1);
+    return static_cast<std::uint32_t>(static_cast<int>(std::nearbyint(in_range))) &
+           ((1u << bits) - 1);
   };
   for (std::size_t i = 0; i < 64; ++i) {
     const std::uint32_t b = in[i];
     const auto nibble = [&](std::uint32_t n) { return static_cast<int>((b >> n & 15) ^ 8) - 8; };
     const double x = number(in[64 + i]);
-    for (const double y : {static_cast<double>(b & 255), nibble(8) + 16.0 * nibble(12), (b >> 22 & 3) + 16.0 * (b >> 16 & 3),
-                           (b >> 31) + 16.0 * (b >> 24 & 1)})
+    for (const double y : {static_cast<double>(b & 255), nibble(8) + 16.0 * nibble(12),
+                           (b >> 22 & 3) + 16.0 * (b >> 16 & 3), (b >> 31) + 16.0 * (b >> 24 & 1)})
       want.push_back(word(y));
-    want.insert(want.end(), {code(x, 4, false) * 17, code(x, 4, true) << 4, code(x, 2, false) << 4, code(x, 1, false) << 5});
+    want.insert(want.end(), {code(x, 4, false) * 17, code(x, 4, true) << 4, code(x, 2, false) << 4,
+                             code(x, 1, false) << 5});
   }
   all.push_back(simple("packed_elements", in, want, 64));
 }
@@ -384,15 +464,26 @@ void add_data(std::vector<Conformance>& all) {
 void add_values(std::vector<Conformance>& all) {
   Dice d{5};
   Words in;
-  for (double x : {0.0,     -0.0, 1.0,  -1.5, 65504.0,     65520.0,    1e5,        448.0, 464.0, 465.0, 57344.0,
-                   61440.0, 6e-8, 3e-8, 1e-3, 0.001953125, 1.00390625, 1.01171875, -1e9,  3e38,  1e-30, double(INFINITY)})
+  for (double x : {0.0,        -0.0,
+                   1.0,        -1.5,
+                   65504.0,    65520.0,
+                   1e5,        448.0,
+                   464.0,      465.0,
+                   57344.0,    61440.0,
+                   6e-8,       3e-8,
+                   1e-3,       0.001953125,
+                   1.00390625, 1.01171875,
+                   -1e9,       3e38,
+                   1e-30,      double(INFINITY)})
     in.push_back(word(x));
-  while (in.size() < 512) in.push_back(word(std::ldexp(d.next() / 2147483648.0 - 1, static_cast<int>(d.next() % 40) - 20)));
+  while (in.size() < 512)
+    in.push_back(
+        word(std::ldexp(d.next() / 2147483648.0 - 1, static_cast<int>(d.next() % 40) - 20)));
   Words want;
   for (std::uint32_t w : in) {
     const double x = number(w);
-    for (double y :
-         {as_bf16(x), as_f16(x), as_tf32(x), rounded(x, 3, -6, 448, true), rounded(x, 2, -14, 57344, true), as_tf32(x)})
+    for (double y : {as_bf16(x), as_f16(x), as_tf32(x), rounded(x, 3, -6, 448, true),
+                     rounded(x, 2, -14, 57344, true), as_tf32(x)})
       want.push_back(word(y));
   }
   Conformance casts = simple("casts", in, want, 128);
@@ -401,7 +492,9 @@ void add_values(std::vector<Conformance>& all) {
 
   in.clear();
   want.clear();
-  for (int i = 0; i < 512; ++i) in.push_back(word(std::ldexp(d.next() / 2147483648.0 - 1, static_cast<int>(d.next() % 12) - 7)));
+  for (int i = 0; i < 512; ++i)
+    in.push_back(
+        word(std::ldexp(d.next() / 2147483648.0 - 1, static_cast<int>(d.next() % 12) - 7)));
   in[0] = word(0.0);
   in[1] = word(NAN);
   in[2] = word(NAN);
@@ -412,34 +505,37 @@ void add_values(std::vector<Conformance>& all) {
   for (std::size_t i = 0; i < in.size(); i += 2) {
     const double a = number(in[i]), b = number(in[i + 1]);
     const bool nan = std::isnan(a) || std::isnan(b);
-    for (double y : {a + b,
-                     a - b,
-                     a * b,
-                     a / b,
-                     nan ? NAN : std::max(a, b),
-                     nan ? NAN : std::min(a, b),
-                     std::fma(a, b, 0.75),
-                     a != 0 ? b : 0.75,
-                     a < b ? 1.0 : 0.0,
-                     a == b ? 1.0 : 0.0,
-                     -a,
-                     std::abs(a),
-                     std::exp(a),
-                     std::exp2(a),
-                     std::log(std::abs(a)),
-                     std::sqrt(std::abs(a)),
-                     1 / std::sqrt(std::abs(a)),
-                     1 / a,
-                     std::tanh(a),
-                     std::sin(a),
-                     std::cos(a),
-                     std::erf(a),
-                     std::isnan(a) ? a : std::max(a, 0.0),
-                     1 / (1 + std::exp(-a)),
-                     std::floor(a),
-                     as_tf32(a),
-                     std::ldexp(1.0, std::isfinite(a) ? std::clamp(a == 0 ? -126 : std::ilogb(a), -126, 126) : 126),
-                     std::ldexp(1.0, -(std::isfinite(a) ? std::clamp(a == 0 ? -126 : std::ilogb(a), -126, 126) : 126))})
+    for (double y :
+         {a + b,
+          a - b,
+          a * b,
+          a / b,
+          nan ? NAN : std::max(a, b),
+          nan ? NAN : std::min(a, b),
+          std::fma(a, b, 0.75),
+          a != 0 ? b : 0.75,
+          a < b ? 1.0 : 0.0,
+          a == b ? 1.0 : 0.0,
+          -a,
+          std::abs(a),
+          std::exp(a),
+          std::exp2(a),
+          std::log(std::abs(a)),
+          std::sqrt(std::abs(a)),
+          1 / std::sqrt(std::abs(a)),
+          1 / a,
+          std::tanh(a),
+          std::sin(a),
+          std::cos(a),
+          std::erf(a),
+          std::isnan(a) ? a : std::max(a, 0.0),
+          1 / (1 + std::exp(-a)),
+          std::floor(a),
+          as_tf32(a),
+          std::ldexp(1.0,
+                     std::isfinite(a) ? std::clamp(a == 0 ? -126 : std::ilogb(a), -126, 126) : 126),
+          std::ldexp(1.0, -(std::isfinite(a) ? std::clamp(a == 0 ? -126 : std::ilogb(a), -126, 126)
+                                             : 126))})
       want.push_back(word(y));
   }
   Conformance values = simple("values", in, want, 64);
@@ -447,8 +543,15 @@ void add_values(std::vector<Conformance>& all) {
   values.tolerance = 6e-7;
   all.push_back(values);
 
-  in = {word(0.0),   word(-0.0),  word(NAN),   word(double(INFINITY)), word(-double(INFINITY)), word(88.0),
-        word(-87.0), word(200.0), word(-200.0)};
+  in = {word(0.0),
+        word(-0.0),
+        word(NAN),
+        word(double(INFINITY)),
+        word(-double(INFINITY)),
+        word(88.0),
+        word(-87.0),
+        word(200.0),
+        word(-200.0)};
   while (in.size() < 256) in.push_back(word((d.next() / 2147483648.0 - 1) * 80));
   want.clear();
   for (const std::uint32_t a : in) want.push_back(word(std::exp(number(a))));
@@ -458,6 +561,7 @@ void add_values(std::vector<Conformance>& all) {
   all.push_back(fast);
 }
 }  // namespace
+
 std::vector<Conformance> conformance_cases() {
   std::vector<Conformance> all;
   add_moves(all);
@@ -499,7 +603,9 @@ std::vector<Conformance> conformance_cases() {
   ring.grid[0] = ring.cluster = 4;
   ring.map_in = {0, 16, 64, 16, 64, 0};
   for (std::uint32_t r = 0; r < 4; ++r)
-    for (std::uint32_t w : {100 + (r + 3) % 4, 100 + (r + 1) % 4, ring.in[r * 32], ring.in[r * 32 + 1]}) ring.want.push_back(w);
+    for (std::uint32_t w :
+         {100 + (r + 3) % 4, 100 + (r + 1) % 4, ring.in[r * 32], ring.in[r * 32 + 1]})
+      ring.want.push_back(w);
   all.push_back(ring);
   Conformance stores = simple("store_async", {0}, {}, 32, 512);
   stores.grid[0] = stores.cluster = 4;
@@ -509,7 +615,8 @@ std::vector<Conformance> conformance_cases() {
   pairs.grid[0] = pairs.cluster = 4;
   pairs.map_in = {0, 32, 64, 8, 64, 0};
   for (std::size_t r = 0; r < 4; ++r)
-    for (std::size_t t = 0; t < 32; ++t) pairs.want.push_back(pairs.in[(r % 2 * 16 + t / 2) * 32 + t % 2]);
+    for (std::size_t t = 0; t < 32; ++t)
+      pairs.want.push_back(pairs.in[(r % 2 * 16 + t / 2) * 32 + t % 2]);
   all.push_back(pairs);
   all.push_back(combined());
   Conformance reduced = simple("reduced_box", {}, Words(768), 32, 1024);
@@ -523,7 +630,8 @@ std::vector<Conformance> conformance_cases() {
   Conformance flags = simple("flags", {0}, {}, 64);
   flags.grid[0] = 3;
   flags.cooperative = true;
-  for (std::uint32_t i = 0; i < 256; ++i) flags.want.push_back(i < 64 ? (i < 3 ? 3 : 0) : i / 64 * (1 + i % 64));
+  for (std::uint32_t i = 0; i < 256; ++i)
+    flags.want.push_back(i < 64 ? (i < 3 ? 3 : 0) : i / 64 * (1 + i % 64));
   all.push_back(flags);
   Words moved;
   for (std::uint32_t t = 0; t < 256; ++t) moved.push_back(t < 128 ? t : 2 * t);
@@ -536,10 +644,12 @@ std::string compare(const Conformance& c, const Words& got) {
     if (got[i] == c.want[i]) continue;
     const double w = number(c.want[i]), g = number(got[i]);
     if (c.tolerance >= 0 &&
-        ((std::isnan(w) && std::isnan(g)) || std::abs(g - w) <= c.tolerance * std::abs(w) + 1.2e-38 || (w == 0 && g == 0)))
+        ((std::isnan(w) && std::isnan(g)) ||
+         std::abs(g - w) <= c.tolerance * std::abs(w) + 1.2e-38 || (w == 0 && g == 0)))
       continue;
-    return c.kernel + ": word " + std::to_string(i) + " is " + std::to_string(got[i]) + " (" + std::to_string(g) + "), not " +
-           std::to_string(c.want[i]) + " (" + std::to_string(w) + ")";
+    return c.kernel + ": word " + std::to_string(i) + " is " + std::to_string(got[i]) + " (" +
+           std::to_string(g) + "), not " + std::to_string(c.want[i]) + " (" + std::to_string(w) +
+           ")";
   }
   return "";
 }

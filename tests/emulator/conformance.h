@@ -1,11 +1,14 @@
-// The launches of kernels/conformance.cu: what goes in and what must come out. The emulator's tests run them here; the GPU
-// conformance test runs the same list on a device and compares with the same answers.
+// The launches of kernels/conformance.cu: what goes in and what must come out. The emulator's tests
+// run them here; the GPU conformance test runs the same list on a device and compares with the same
+// answers.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
+
 namespace warploom::emulator::testing {
-struct MapShape {  // a row-major matrix of 16-bit elements inside the words, `offset` words from their start
+struct MapShape {  // a row-major matrix of 16-bit elements inside the words, `offset` words from
+                   // their start
   int offset = 0, rows = 1, cols = 8, box_rows = 1, box_cols = 8, swizzle = 0;
 };
 

@@ -1,5 +1,6 @@
-// The other side of the interface: the same kernels and the same answers on a GPU of compute capability 9.0. Skipped where
-// there is none. WARPLOOM_CONFORMANCE_CUBIN names a cubin of kernels/conformance.cu for machines without nvcc.
+// The other side of the interface: the same kernels and the same answers on a GPU of compute
+// capability 9.0. Skipped where there is none. WARPLOOM_CONFORMANCE_CUBIN names a cubin of
+// kernels/conformance.cu for machines without nvcc.
 #include <gtest/gtest.h>
 #include <cstdlib>
 #include <fstream>
@@ -7,6 +8,7 @@
 #include "conformance.h"
 #include "gpu.h"
 #include "harness.h"
+
 namespace warploom::emulator::testing {
 namespace {
 std::string cubin() {
@@ -21,14 +23,19 @@ std::string cubin() {
 
 std::string run_on(Gpu& gpu, const std::string& code, const Conformance& c) {
   const std::vector<std::uint32_t> zeros(c.want.size());
-  const Gpu::Buffer in = gpu.upload(c.in.data(), c.in.size() * 4), out = gpu.upload(zeros.data(), zeros.size() * 4);
+  const Gpu::Buffer in = gpu.upload(c.in.data(), c.in.size() * 4),
+                    out = gpu.upload(zeros.data(), zeros.size() * 4);
   const auto map = [](const MapShape& m) {
     return matrix_map(nullptr, 2, m.rows, m.cols, m.cols, m.box_rows, m.box_cols, m.swizzle);
   };
   Gpu::Map map_in{}, map_out{};
-  std::string wrong = gpu.encode(map(c.map_in), in, static_cast<std::size_t>(c.map_in.offset) * 4, &map_in);
-  if (wrong.empty()) wrong = gpu.encode(map(c.map_out), out, static_cast<std::size_t>(c.map_out.offset) * 4, &map_out);
-  void* args[] = {&map_in, &map_out, const_cast<std::uint64_t*>(&in.address), const_cast<std::uint64_t*>(&out.address)};
+  std::string wrong =
+      gpu.encode(map(c.map_in), in, static_cast<std::size_t>(c.map_in.offset) * 4, &map_in);
+  if (wrong.empty())
+    wrong =
+        gpu.encode(map(c.map_out), out, static_cast<std::size_t>(c.map_out.offset) * 4, &map_out);
+  void* args[] = {&map_in, &map_out, const_cast<std::uint64_t*>(&in.address),
+                  const_cast<std::uint64_t*>(&out.address)};
   if (wrong.empty()) wrong = gpu.launch(code, c.kernel, c.grid, c.threads, c.shared_bytes, args);
   std::vector<std::uint32_t> got(c.want.size());
   gpu.download(out, got.data());
@@ -37,7 +44,8 @@ std::string run_on(Gpu& gpu, const std::string& code, const Conformance& c) {
   return wrong.empty() ? compare(c, got) : wrong;
 }
 
-// One test a kernel, since a fault on the GPU ends the process's context: ctest runs each in a process of its own.
+// One test a kernel, since a fault on the GPU ends the process's context: ctest runs each in a
+// process of its own.
 class ConformanceOnGpu : public ::testing::TestWithParam<Conformance> {};
 
 TEST_P(ConformanceOnGpu, AnswersAsTheEmulatedOne) {

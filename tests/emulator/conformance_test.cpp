@@ -1,12 +1,14 @@
 #include "conformance.h"
 #include <gtest/gtest.h>
 #include "harness.h"
+
 namespace warploom::emulator::testing {
 namespace {
 std::string run_case(const Library& lib, const Conformance& c, Options options) {
   std::vector<std::uint32_t> in = c.in, out(c.want.size());
   const auto map = [](std::vector<std::uint32_t>& data, const MapShape& m) {
-    return matrix_map(data.data() + m.offset, 2, m.rows, m.cols, m.cols, m.box_rows, m.box_cols, m.swizzle);
+    return matrix_map(data.data() + m.offset, 2, m.rows, m.cols, m.cols, m.box_rows, m.box_cols,
+                      m.swizzle);
   };
   wl::TensorMap map_in = map(in, c.map_in), map_out = map(out, c.map_out);
   const void* pin = in.data();
@@ -22,7 +24,8 @@ std::string run_case(const Library& lib, const Conformance& c, Options options) 
   l.shared_bytes = c.shared_bytes;
   l.args = args;
   l.options = options;
-  l.allocations = {{in.data(), in.size() * 4, "in"}, {out.data(), out.size() * 4, "out", true, true}};
+  l.allocations = {{in.data(), in.size() * 4, "in"},
+                   {out.data(), out.size() * 4, "out", true, true}};
   const Report r = run(l);
   if (!r.clean()) return c.kernel + " (seed " + std::to_string(options.seed) + "):\n" + r.text();
   return compare(c, out);
@@ -38,9 +41,12 @@ TEST(Conformance, EveryFunctionAnswersAsItsTableSays) {
 TEST(Conformance, EveryKernelOfTheTextHasACase) {
   const std::string text = read_kernel("conformance");
   std::size_t exports = 0;
-  for (std::size_t at = text.find("\nWL_EXPORT("); at != std::string::npos; at = text.find("\nWL_EXPORT(", at + 1)) ++exports;
+  for (std::size_t at = text.find("\nWL_EXPORT("); at != std::string::npos;
+       at = text.find("\nWL_EXPORT(", at + 1))
+    ++exports;
   for (const char* macro : {"\nMULTIPLY_CASE(", "\nWGMMA_CASE(", "\nWGMMA_RS_CASE("})
-    for (std::size_t at = text.find(macro); at != std::string::npos; at = text.find(macro, at + 1)) ++exports;
+    for (std::size_t at = text.find(macro); at != std::string::npos; at = text.find(macro, at + 1))
+      ++exports;
   EXPECT_EQ(conformance_cases().size(), exports);
 }
 }  // namespace

@@ -1,16 +1,19 @@
 #include <gtest/gtest.h>
 #include "harness.h"
+
 namespace warploom::emulator::testing {
 namespace {
 struct Gemm {
   int m, n, k;
   std::vector<std::uint16_t> a, b;
   std::vector<float> c;
+
   Gemm(int m_, int n_, int k_) : m(m_), n(n_), k(k_) {
     a = random_bf16(static_cast<std::size_t>(m * k), 3);
     b = random_bf16(static_cast<std::size_t>(k * n), 4);
     c.assign(static_cast<std::size_t>(m * n), NAN);
   }
+
   Report run(Entry entry, Options options) {
     const void* pa = a.data();
     const void* pb = b.data();
@@ -24,11 +27,15 @@ struct Gemm {
     l.shared_bytes = 3 * 8192;
     l.args = args;
     l.options = options;
-    l.allocations = {{a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 4, "c", true, false}};
+    l.allocations = {{a.data(), a.size() * 2, "a"},
+                     {b.data(), b.size() * 2, "b"},
+                     {c.data(), c.size() * 4, "c", true, false}};
     return emulator::run(l);
   }
+
   double error() const {
-    return matmul_error(m, n, k, a, k, b, n, [&](int i, int j) { return c[static_cast<std::size_t>(i * n + j)]; });
+    return matmul_error(m, n, k, a, k, b, n,
+                        [&](int i, int j) { return c[static_cast<std::size_t>(i * n + j)]; });
   }
 };
 
@@ -56,23 +63,30 @@ TEST(GemmSm80, GivesNoFalseAlarmOverSeeds) {
 
 const std::vector<Mutant> kMutants = {
     {"no wait for copies", "wl::cp_async_wait<kStages - 2>();", ""},
-    {"wait leaves one group more", "wl::cp_async_wait<kStages - 2>();", "wl::cp_async_wait<kStages - 1>();"},
+    {"wait leaves one group more", "wl::cp_async_wait<kStages - 2>();",
+     "wl::cp_async_wait<kStages - 1>();"},
     {"one thread waits for copies", "wl::cp_async_wait<kStages - 2>();",
      "if (wl::thread() == 0) wl::cp_async_wait<kStages - 2>();"},
     {"no barrier", "wl::sync_threads();", ""},
     {"barrier before the wait", "wl::cp_async_wait<kStages - 2>();\n    wl::sync_threads();",
      "wl::sync_threads();\n    wl::cp_async_wait<kStages - 2>();"},
     {"barrier of the warp alone", "wl::sync_threads();", "wl::sync_warp();"},
-    {"no commit in the loop", "    wl::cp_async_commit();\n    const unsigned tile_a", "    const unsigned tile_a"},
+    {"no commit in the loop", "    wl::cp_async_commit();\n    const unsigned tile_a",
+     "    const unsigned tile_a"},
     {"no commit in the prologue", "    wl::cp_async_commit();\n  }\n  for", "  }\n  for"},
     {"ring of two stages", "smem + next % kStages * kStageBytes", "smem + next % 2 * kStageBytes"},
-    {"reads the next stage", "smem + i % kStages * kStageBytes", "smem + (i + 1) % kStages * kStageBytes"},
+    {"reads the next stage", "smem + i % kStages * kStageBytes",
+     "smem + (i + 1) % kStages * kStageBytes"},
     {"loads into the stage in use", "smem + next % kStages", "smem + i % kStages"},
     {"accumulators not zeroed", "acc[i] = 0.0f;", ";"},
-    {"copy beyond the tensor", "a + (in_a ? (m0 + row_a) * k + k0 + col_a : 0), in_a", "a + (m0 + row_a) * k + k0 + col_a, true"},
-    {"copy from an unaligned address", "(m0 + row_a) * k + k0 + col_a", "(m0 + row_a) * k + k0 + col_a + 1"},
-    {"copy to an unaligned address", "stage + wl::swizzle<2, 4, 3>(c * 16)", "stage + 4 + wl::swizzle<2, 4, 3>(c * 16)"},
-    {"half of B not copied", "wl::cp_async<16>(stage + kBytesA", "if (i == 0) wl::cp_async<16>(stage + kBytesA"},
+    {"copy beyond the tensor", "a + (in_a ? (m0 + row_a) * k + k0 + col_a : 0), in_a",
+     "a + (m0 + row_a) * k + k0 + col_a, true"},
+    {"copy from an unaligned address", "(m0 + row_a) * k + k0 + col_a",
+     "(m0 + row_a) * k + k0 + col_a + 1"},
+    {"copy to an unaligned address", "stage + wl::swizzle<2, 4, 3>(c * 16)",
+     "stage + 4 + wl::swizzle<2, 4, 3>(c * 16)"},
+    {"half of B not copied", "wl::cp_async<16>(stage + kBytesA",
+     "if (i == 0) wl::cp_async<16>(stage + kBytesA"},
     {"reads past the ring", "smem + i % kStages * kStageBytes", "smem + i * kStageBytes"},
     {"fragment not loaded", "wl::ldmatrix<4, false>", "if (t == 0) wl::ldmatrix<4, false>"},
     {"fragment index too large", "wl::at(acc, 4 * t + 2)", "wl::at(acc, 4 * t + 4)"},
@@ -81,8 +95,10 @@ const std::vector<Mutant> kMutants = {
     {"both halves stored to one place", "c + (row + 8) * n + col", "c + row * n + col + 1"},
     {"part of the output not stored", "row + 8 < m && col < n", "row + 8 < m && col < n - 8"},
     {"blocks write the same tile", "wl::block_x() * 64", "wl::block_x() * 32"},
-    {"leaves before its copies land", "  WL_UNROLL for (int t = 0; t < 8; ++t) {\n    const int row = m0",
-     "  load_stage(smem, a, b, m0, n0, 0, m, n, k);\n  WL_UNROLL for (int t = 0; t < 8; ++t) {\n    const "
+    {"leaves before its copies land",
+     "  WL_UNROLL for (int t = 0; t < 8; ++t) {\n    const int row = m0",
+     "  load_stage(smem, a, b, m0, n0, 0, m, n, k);\n  WL_UNROLL for (int t = 0; t < 8; ++t) {\n   "
+     " const "
      "int row = m0"},
 };
 

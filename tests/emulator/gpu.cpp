@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 #include "harness.h"
+
 namespace warploom::emulator::testing {
 struct Gpu::Api {
   int (*init)(unsigned);
@@ -18,12 +19,14 @@ struct Gpu::Api {
   int (*to_device)(std::uint64_t, const void*, std::size_t);
   int (*to_host)(void*, std::uint64_t, std::size_t);
   int (*attribute)(void*, int, int);
-  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                void**, void**);
   int (*synchronize)();
-  int (*encode)(void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*, const std::uint32_t*,
-                const std::uint32_t*, int, int, int, int);
+  int (*encode)(void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,
+                const std::uint32_t*, const std::uint32_t*, int, int, int, int);
   int (*error)(int, const char**);
   std::map<std::string, void*> modules;
+
   std::string name(int code) const {
     const char* s = nullptr;
     if (error) error(code, &s);
@@ -58,7 +61,9 @@ Gpu* Gpu::find() {
     get(api->error, "cuGetErrorName");
     int device = 0;
     void* context = nullptr;
-    if (!all || api->init(0) || api->device(&device, 0) || api->retain(&context, device) || api->current(context)) return nullptr;
+    if (!all || api->init(0) || api->device(&device, 0) || api->retain(&context, device) ||
+        api->current(context))
+      return nullptr;
     auto* g = new Gpu;
     g->api_ = api;
     return g;
@@ -72,8 +77,14 @@ Gpu::Buffer Gpu::upload(const void* data, std::size_t bytes) {
   api_->to_device(b.address, data, bytes);
   return b;
 }
-void Gpu::download(const Buffer& from, void* to) { api_->to_host(to, from.address, from.bytes); }
-void Gpu::release(const Buffer& b) { api_->release(b.address); }
+
+void Gpu::download(const Buffer& from, void* to) {
+  api_->to_host(to, from.address, from.bytes);
+}
+
+void Gpu::release(const Buffer& b) {
+  api_->release(b.address);
+}
 
 std::string Gpu::encode(const wl::TensorMap& m, const Buffer& b, std::size_t offset, Map* map) {
   std::uint64_t dims[5], strides[5];
@@ -84,24 +95,28 @@ std::string Gpu::encode(const wl::TensorMap& m, const Buffer& b, std::size_t off
     if (d) strides[d - 1] = static_cast<std::uint64_t>(m.strides[d]);
   }
   constexpr int kBfloat16 = 9;
-  const int swizzle = m.swizzle ? 4 - m.swizzle : 0;  // the driver counts 32, 64, 128 bytes as 1, 2, 3
-  const int code = api_->encode(map, kBfloat16, static_cast<std::uint32_t>(m.rank), reinterpret_cast<void*>(b.address + offset),
-                                dims, strides, box, ones, 0, swizzle, 0, 0);
+  const int swizzle =
+      m.swizzle ? 4 - m.swizzle : 0;  // the driver counts 32, 64, 128 bytes as 1, 2, 3
+  const int code = api_->encode(map, kBfloat16, static_cast<std::uint32_t>(m.rank),
+                                reinterpret_cast<void*>(b.address + offset), dims, strides, box,
+                                ones, 0, swizzle, 0, 0);
   return code ? "cuTensorMapEncodeTiled: " + api_->name(code) : "";
 }
 
-std::string Gpu::launch(const std::string& cubin, const std::string& kernel, const int grid[3], int threads, int shared_bytes,
-                        void** args) {
+std::string Gpu::launch(const std::string& cubin, const std::string& kernel, const int grid[3],
+                        int threads, int shared_bytes, void** args) {
   void*& module = api_->modules[cubin];
   if (!module)
-    if (const int code = api_->load(&module, cubin.data())) return "cuModuleLoadData: " + api_->name(code);
+    if (const int code = api_->load(&module, cubin.data()))
+      return "cuModuleLoadData: " + api_->name(code);
   void* f = nullptr;
-  if (const int code = api_->function(&f, module, kernel.c_str())) return kernel + ": cuModuleGetFunction: " + api_->name(code);
+  if (const int code = api_->function(&f, module, kernel.c_str()))
+    return kernel + ": cuModuleGetFunction: " + api_->name(code);
   constexpr int kMaxDynamicShared = 8;
   api_->attribute(f, kMaxDynamicShared, shared_bytes);
   const auto u = [](int x) { return static_cast<unsigned>(x); };
-  if (const int code =
-          api_->launch(f, u(grid[0]), u(grid[1]), u(grid[2]), u(threads), 1, 1, u(shared_bytes), nullptr, args, nullptr))
+  if (const int code = api_->launch(f, u(grid[0]), u(grid[1]), u(grid[2]), u(threads), 1, 1,
+                                    u(shared_bytes), nullptr, args, nullptr))
     return kernel + ": cuLaunchKernel: " + api_->name(code);
   if (const int code = api_->synchronize()) return kernel + ": " + api_->name(code);
   return "";

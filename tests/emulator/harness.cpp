@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
 namespace warploom::emulator::testing {
 namespace fs = std::filesystem;
+
 namespace {
 const std::string kDevice = std::string(WARPLOOM_SOURCE_DIR) + "/device";
 
@@ -21,6 +23,7 @@ fs::path scratch() {
   }());
   return dir;
 }
+
 int counter = 0;
 
 std::string output_of(const std::string& command, int* status) {
@@ -40,6 +43,7 @@ struct Cleaner {
   }
 } cleaner;
 }  // namespace
+
 std::string read_kernel(const std::string& name) {
   std::ifstream f(std::string(WARPLOOM_SOURCE_DIR) + "/tests/emulator/kernels/" + name + ".cu");
   EXPECT_TRUE(f.good()) << name;
@@ -53,7 +57,8 @@ Library::Library(const std::vector<std::string>& texts) {
   const std::string stem = (scratch() / fmt::format("k{}", counter++)).string();
   std::ofstream f(stem + ".cpp");
   f << "#include \"wl.h\"\n#undef WL_KERNEL\n#undef WL_KERNEL_CLUSTER\n#undef WL_EXPORT\n"
-    << "#define WL_KERNEL(name, t, b) static void name\n#define WL_KERNEL_CLUSTER(name, t, b, x, y, z) "
+    << "#define WL_KERNEL(name, t, b) static void name\n#define WL_KERNEL_CLUSTER(name, t, b, x, "
+       "y, z) "
        "static void name\n"
     << "#define WL_JOIN2(a, b, c) a##b##c\n#define WL_JOIN(a, b, c) WL_JOIN2(a, b, c)\n"
     << "#define WL_EXPORT(name) extern \"C\" void WL_JOIN(name, _entry_, WL_TEXT)(void** args) "
@@ -64,23 +69,27 @@ Library::Library(const std::vector<std::string>& texts) {
   f.close();
   // -O1: these texts run for milliseconds, and many are compiled.
   int status = 0;
-  const std::string said = output_of("c++ " + std::string(kCompileFlags) + " -O1 -I" + kDevice + "/emulated -I" + kDevice +
-                                         "/common " + stem + ".cpp -o " + stem + ".so",
-                                     &status);
+  const std::string said =
+      output_of("c++ " + std::string(kCompileFlags) + " -O1 -I" + kDevice + "/emulated -I" +
+                    kDevice + "/common " + stem + ".cpp -o " + stem + ".so",
+                &status);
   EXPECT_EQ(status, 0) << said;
   handle_ = dlopen((stem + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(handle_, nullptr) << dlerror();
 }
+
 Library::~Library() {
   if (handle_) dlclose(handle_);
 }
+
 Entry Library::entry(const std::string& kernel, int text) const {
   void* p = handle_ ? dlsym(handle_, (kernel + "_entry_" + std::to_string(text)).c_str()) : nullptr;
   EXPECT_NE(p, nullptr) << kernel << " " << text;
   return reinterpret_cast<Entry>(p);
 }
 
-std::string replaced(const std::string& text, const std::string& from, const std::string& to, int occurrence) {
+std::string replaced(const std::string& text, const std::string& from, const std::string& to,
+                     int occurrence) {
   std::size_t at = text.find(from);
   while (occurrence-- > 0 && at != std::string::npos) at = text.find(from, at + 1);
   EXPECT_NE(at, std::string::npos) << from;
@@ -96,12 +105,14 @@ void expect_every_one_caught(const std::string& kernel, const std::vector<Mutant
   const Library lib(texts);
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::uint64_t seed = 0; seed < 5; ++seed)
-      EXPECT_TRUE(run(lib.entry(kernel, static_cast<int>(i)), {.seed = seed, .timing = static_cast<Timing>(seed % 3)}))
+      EXPECT_TRUE(run(lib.entry(kernel, static_cast<int>(i)),
+                      {.seed = seed, .timing = static_cast<Timing>(seed % 3)}))
           << mutants[i].name << ", seed " << seed;
 }
 
-double matmul_error(int m, int n, int k, const std::vector<std::uint16_t>& a, int pitch_a, const std::vector<std::uint16_t>& b,
-                    int pitch_b, const std::function<double(int, int)>& c) {
+double matmul_error(int m, int n, int k, const std::vector<std::uint16_t>& a, int pitch_a,
+                    const std::vector<std::uint16_t>& b, int pitch_b,
+                    const std::function<double(int, int)>& c) {
   double worst = 0;
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
@@ -119,7 +130,11 @@ std::uint16_t to_bf16(float x) {
   const auto u = std::bit_cast<std::uint32_t>(x);
   return static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
-float from_bf16(std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16); }
+
+float from_bf16(std::uint16_t x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16);
+}
+
 std::vector<std::uint16_t> random_bf16(std::size_t n, std::uint64_t seed) {
   std::uint64_t state = seed;
   auto uniform = [&state] {
@@ -133,7 +148,8 @@ std::vector<std::uint16_t> random_bf16(std::size_t n, std::uint64_t seed) {
   return v;
 }
 
-wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows, int box_cols, int swizzle) {
+wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows,
+                         int box_cols, int swizzle) {
   wl::TensorMap m{};
   m.base = base;
   m.rank = 2;
@@ -147,32 +163,43 @@ wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int 
   m.swizzle = swizzle;
   return m;
 }
+
 namespace {
-std::string nvcc() { return fs::exists("/usr/local/cuda/bin/nvcc") ? "/usr/local/cuda/bin/nvcc" : "nvcc"; }
-std::string compile(const std::string& text, const std::string& arch, std::string* cubin, int* status) {
+std::string nvcc() {
+  return fs::exists("/usr/local/cuda/bin/nvcc") ? "/usr/local/cuda/bin/nvcc" : "nvcc";
+}
+
+std::string compile(const std::string& text, const std::string& arch, std::string* cubin,
+                    int* status) {
   const std::string stem = (scratch() / fmt::format("n{}", counter++)).string();
   std::ofstream(stem + ".cu") << text;
   *cubin = stem + ".cubin";
-  return output_of(nvcc() + " -cubin -std=c++17 -gencode=arch=compute_" + arch + ",code=sm_" + arch + " -Xptxas -v -I" + kDevice +
-                       "/ptx -I" + kDevice + "/common -o " + *cubin + " " + stem + ".cu",
+  return output_of(nvcc() + " -cubin -std=c++17 -gencode=arch=compute_" + arch + ",code=sm_" +
+                       arch + " -Xptxas -v -I" + kDevice + "/ptx -I" + kDevice + "/common -o " +
+                       *cubin + " " + stem + ".cu",
                    status);
 }
+
 bool have_nvcc() {
   int status = 0;
   output_of(nvcc() + " --version", &status);
   return status == 0;
 }
 }  // namespace
+
 std::string compile_with_nvcc(const std::string& text, const std::string& arch) {
   if (!have_nvcc()) return "absent";
   int status = 0;
   std::string cubin;
   const std::string said = compile(text, arch, &cubin, &status);
-  if (status != 0 || said.find("C75") != std::string::npos || said.find("warning") != std::string::npos) return said;
+  if (status != 0 || said.find("C75") != std::string::npos ||
+      said.find("warning") != std::string::npos)
+    return said;
   std::istringstream lines(said);
   for (std::string line; std::getline(lines, line);) {
     if (line.find("spill") != std::string::npos &&
-        line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") == std::string::npos)
+        line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") ==
+            std::string::npos)
       return said;
   }
   return "";

@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 #include "harness.h"
+
 namespace warploom::emulator::testing {
 namespace {
 struct Rule {
@@ -18,16 +19,17 @@ struct Rule {
 
 // Accumulators handed to wgmma and back: PIN is wgmma_fence_regs, or nothing.
 #define PIN "  wl::wgmma_fence_regs<4>(wl::at(acc, 0));\n"
-#define WGMMA(before, after)                                                                                       \
-  "\n  WL_REG(float, zero, 1); zero[0] = 0.0f; wl::st_shared<4>(s + 4 * t, wl::at(zero, 0));\n"                    \
-  "  wl::fence_async_shared(); wl::sync_threads();\n"                                                              \
-  "  WL_REG(wl::bf16, a, 8); for (int i = 0; i < 8; ++i) a[i] = wl::cast<wl::bf16>(1.0f);\n"                       \
-  "  WL_REG(float, acc, 4); for (int i = 0; i < 4; ++i) acc[i] = 0.0f;\n" before                                   \
-  "  wl::wgmma_rs<8, wl::bf16, false>(wl::at(acc, 0), wl::at(a, 0), wl::smem_descriptor(s, 128, 256, 0), true);\n" \
+#define WGMMA(before, after)                                                                      \
+  "\n  WL_REG(float, zero, 1); zero[0] = 0.0f; wl::st_shared<4>(s + 4 * t, wl::at(zero, 0));\n"   \
+  "  wl::fence_async_shared(); wl::sync_threads();\n"                                             \
+  "  WL_REG(wl::bf16, a, 8); for (int i = 0; i < 8; ++i) a[i] = wl::cast<wl::bf16>(1.0f);\n"      \
+  "  WL_REG(float, acc, 4); for (int i = 0; i < 4; ++i) acc[i] = 0.0f;\n" before                  \
+  "  wl::wgmma_rs<8, wl::bf16, false>(wl::at(acc, 0), wl::at(a, 0), wl::smem_descriptor(s, 128, " \
+  "256, 0), true);\n"                                                                             \
   "  wl::wgmma_commit();\n" after "  zero[0] = acc[3];\n"
 
-// Parameters of every body: const float* in (64 floats), float* out (64 floats, not initialised), float* shared_sums (128 zeros),
-// int* shared_flags (4 zeros), unsigned s (shared base).
+// Parameters of every body: const float* in (64 floats), float* out (64 floats, not initialised),
+// float* shared_sums (128 zeros), int* shared_flags (4 zeros), unsigned s (shared base).
 const Rule kRules[] = {
     {"a store after a barrier is ordered", "", R"(
   WL_REG(float, x, 1); x[0] = 1.0f;
@@ -227,18 +229,20 @@ const Rule kRules[] = {
   wl::reg_alloc<100>();
 )",
      128},
-    {"accumulators go to wgmma and back between fences", "", WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN),
-     128},
-    {"an access before wgmma without wgmma_fence", "wgmma-fence", WGMMA(PIN, "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"accumulators go to wgmma and back between fences", "",
+     WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN), 128},
+    {"an access before wgmma without wgmma_fence", "wgmma-fence",
+     WGMMA(PIN, "wl::wgmma_wait<0>();\n" PIN), 128},
     {"an access before wgmma that the compiler may move", "wgmma-fence",
      WGMMA("wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n" PIN), 128},
-    {"the registers' fence behind wgmma_fence", "wgmma-fence", WGMMA("wl::wgmma_fence();\n" PIN, "wl::wgmma_wait<0>();\n" PIN),
-     128},
+    {"the registers' fence behind wgmma_fence", "wgmma-fence",
+     WGMMA("wl::wgmma_fence();\n" PIN, "wl::wgmma_wait<0>();\n" PIN), 128},
     {"an access after the wait that the compiler may move", "wgmma-fence",
      WGMMA(PIN "wl::wgmma_fence();\n", "wl::wgmma_wait<0>();\n"), 128},
-    {"the registers' fence before the wait", "wgmma-fence", WGMMA(PIN "wl::wgmma_fence();\n", PIN "wl::wgmma_wait<0>();\n"), 128},
-    {"accumulators read before the wait", "wgmma-registers", WGMMA(PIN "wl::wgmma_fence();\n", PIN) "wl::wgmma_wait<0>();\n",
-     128},
+    {"the registers' fence before the wait", "wgmma-fence",
+     WGMMA(PIN "wl::wgmma_fence();\n", PIN "wl::wgmma_wait<0>();\n"), 128},
+    {"accumulators read before the wait", "wgmma-registers",
+     WGMMA(PIN "wl::wgmma_fence();\n", PIN) "wl::wgmma_wait<0>();\n", 128},
     {"the kernel before may still write", "grid-dependency", R"(
   WL_REG(float, x, 1);
   wl::ld_global<4>(wl::at(x, 0), in + t);
@@ -255,7 +259,8 @@ const Rule kRules[] = {
   wl::ld_global<4>(wl::at(x, 0), in + t);
 )",
      64, 0, 1, true},
-    {"the kernel before may still run when this one has ended", "grid-dependency", "\n", 64, 0, 1, true},
+    {"the kernel before may still run when this one has ended", "grid-dependency", "\n", 64, 0, 1,
+     true},
     {"blocks add to one element", "", R"(
   WL_REG(float, x, 1); x[0] = 1.0f;
   if (wl::block_x() == 0) wl::st_global<4>(out + t, wl::at(x, 0));
@@ -386,7 +391,8 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
   std::vector<std::string> texts;
   for (const Rule& r : kRules)
     texts.push_back(
-        "WL_KERNEL(rule, 256, 1)(const float* in, float* out, float* shared_sums, int* shared_flags) { const unsigned "
+        "WL_KERNEL(rule, 256, 1)(const float* in, float* out, float* shared_sums, int* "
+        "shared_flags) { const unsigned "
         "s = "
         "WL_SHARED_BASE(); const "
         "int t = wl::thread();" +
@@ -407,7 +413,8 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
       l.cooperative = std::string_view(rule.body).find("wait_flag") != std::string_view::npos;
       l.shared_bytes = 1024;
       l.args = args;
-      l.options = {.seed = seed, .timing = static_cast<Timing>(seed), .after_launch = rule.after_launch};
+      l.options = {
+          .seed = seed, .timing = static_cast<Timing>(seed), .after_launch = rule.after_launch};
       l.allocations = {{in.data(), 256, "in"},
                        {out.data(), 256, "out", true, false},
                        {sums.data(), 512, "sums", true},
@@ -419,42 +426,54 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
       } else if (want == "deadlock") {
         EXPECT_TRUE(r.deadlock) << rule.name << "\n" << r.text();
       } else {
-        const auto found = std::find_if(r.hazards.begin(), r.hazards.end(),
-                                        [&](const Hazard& h) { return h.kind == want && (!rule.line || h.line == rule.line); });
+        const auto found = std::find_if(r.hazards.begin(), r.hazards.end(), [&](const Hazard& h) {
+          return h.kind == want && (!rule.line || h.line == rule.line);
+        });
         EXPECT_NE(found, r.hazards.end()) << rule.name << "\n" << r.text();
       }
     }
 }
 
-// Sixteen bytes share what is known of them until an access is to a part. So whatever the accesses, each whole or in pieces of at
-// most `piece` bytes on one line, the same hazards must come as often.
+// Sixteen bytes share what is known of them until an access is to a part. So whatever the accesses,
+// each whole or in pieces of at most `piece` bytes on one line, the same hazards must come as
+// often.
 std::string random_accesses(std::uint64_t seed, int piece) {
   std::mt19937_64 random(seed);
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
+  const auto below = [&](int n) {
+    return static_cast<int>(random() % static_cast<std::uint64_t>(n));
+  };
   std::string text =
-      "WL_KERNEL(mixed, 64, 1)(float* out) {\n  const unsigned s = WL_SHARED_BASE(); const int t = wl::thread();\n"
+      "WL_KERNEL(mixed, 64, 1)(float* out) {\n  const unsigned s = WL_SHARED_BASE(); const int t = "
+      "wl::thread();\n"
       "  char* const g = reinterpret_cast<char*>(out);\n"
       "  WL_REG(wl::bf16, x, 8); for (int i = 0; i < 8; ++i) x[i] = wl::cast<wl::bf16>(1.0f);\n"
       "  if (t == 0) wl::mbarrier_init(s + 24, 1);\n";
   const int most = 4 + below(60);  // threads that act: of few, more accesses are ordered
   for (int i = 0; i < 60; ++i) {
-    if (const int sync = below(6); sync < 2) text += sync ? "  wl::sync_warp();\n" : "  wl::sync_threads();\n";
+    if (const int sync = below(6); sync < 2)
+      text += sync ? "  wl::sync_warp();\n" : "  wl::sync_threads();\n";
     constexpr int kSizes[] = {2, 4, 8, 16, 16, 16};
-    constexpr const char* kCalls[] = {"ld_shared", "st_shared", "ld_global", "st_global", "cp_async"};
-    const int call = below(5), bytes = call == 4 ? 4 << 2 * below(2) : kSizes[below(6)], begin = below(48 / bytes) * bytes,
-              first = below(most);
-    text += fmt::format("  if (t >= {} && t < {}) {{", first, first + 1 + (below(4) ? 0 : below(8)));
+    constexpr const char* kCalls[] = {"ld_shared", "st_shared", "ld_global", "st_global",
+                                      "cp_async"};
+    const int call = below(5), bytes = call == 4 ? 4 << 2 * below(2) : kSizes[below(6)],
+              begin = below(48 / bytes) * bytes, first = below(most);
+    text +=
+        fmt::format("  if (t >= {} && t < {}) {{", first, first + 1 + (below(4) ? 0 : below(8)));
     for (int at = 0; at < bytes; at += piece) {
       const int part = std::min(piece, bytes - at);
       const std::string value = fmt::format("wl::at(x, {})", at / 2);
       if (call < 2)
         text += fmt::format(" wl::{}<{}>({});", kCalls[call], part,
-                            call ? fmt::format("s + {}, {}", begin + at, value) : fmt::format("{}, s + {}", value, begin + at));
+                            call ? fmt::format("s + {}, {}", begin + at, value)
+                                 : fmt::format("{}, s + {}", value, begin + at));
       else if (call < 4)
-        text += fmt::format(" wl::{}<{}>({});", kCalls[call], part,
-                            call == 3 ? fmt::format("reinterpret_cast<wl::bf16*>(g + {}), {}", begin + at, value)
-                                      : fmt::format("{}, reinterpret_cast<const wl::bf16*>(g + {})", value, begin + at));
-      else text += fmt::format(" wl::cp_async<{}>(s + {}, g + {});", part, begin + at, begin + at);
+        text += fmt::format(
+            " wl::{}<{}>({});", kCalls[call], part,
+            call == 3
+                ? fmt::format("reinterpret_cast<wl::bf16*>(g + {}), {}", begin + at, value)
+                : fmt::format("{}, reinterpret_cast<const wl::bf16*>(g + {})", value, begin + at));
+      else
+        text += fmt::format(" wl::cp_async<{}>(s + {}, g + {});", part, begin + at, begin + at);
     }
     text += call < 4 ? " }\n" : " wl::cp_async_commit(); wl::cp_async_wait<0>(); }\n";
   }
@@ -465,7 +484,8 @@ TEST(Rules, AnAccessOfSixteenBytesIsFourOfFour) {
   constexpr int kPrograms = 12;
   std::vector<std::string> texts;
   for (int i = 0; i < kPrograms; ++i)
-    for (const int piece : {16, 4}) texts.push_back(random_accesses(static_cast<std::uint64_t>(i), piece));
+    for (const int piece : {16, 4})
+      texts.push_back(random_accesses(static_cast<std::uint64_t>(i), piece));
   const Library lib(texts);
   std::set<std::string> kinds;
   for (std::size_t i = 0; i < texts.size(); i += 2)
@@ -483,13 +503,15 @@ TEST(Rules, AnAccessOfSixteenBytesIsFourOfFour) {
         l.options = {.seed = i, .timing = timing, .most_hazards = 1000};
         l.allocations = {{out.data(), 48, "out", true, false}};
         for (const Hazard& h : run(l).hazards) {
-          found[piece].insert(fmt::format("{} {} {}: {} ({} times)", h.kind, h.line, h.other_line, h.message, h.times));
+          found[piece].insert(fmt::format("{} {} {}: {} ({} times)", h.kind, h.line, h.other_line,
+                                          h.message, h.times));
           kinds.insert(h.kind);
         }
       }
       EXPECT_EQ(found[0], found[1]) << texts[i];
     }
-  for (const char* kind : {"race", "uninitialised", "mbarrier"}) EXPECT_TRUE(kinds.contains(kind)) << kind;
+  for (const char* kind : {"race", "uninitialised", "mbarrier"})
+    EXPECT_TRUE(kinds.contains(kind)) << kind;
 }
 }  // namespace
 }  // namespace warploom::emulator::testing

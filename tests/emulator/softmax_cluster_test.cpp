@@ -1,14 +1,17 @@
 #include <gtest/gtest.h>
 #include "harness.h"
+
 namespace warploom::emulator::testing {
 namespace {
 struct Softmax {
   int rows = 2, n;
   std::vector<float> x, y;
+
   explicit Softmax(int n_) : n(n_), x(static_cast<std::size_t>(2 * n_)), y(x.size(), NAN) {
     const auto bits = random_bf16(x.size(), 9);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = 4 * from_bf16(bits[i]);
   }
+
   Report run(Entry entry, Options options) {
     const void* px = x.data();
     void* py = y.data();
@@ -24,6 +27,7 @@ struct Softmax {
     l.allocations = {{x.data(), x.size() * 4, "x"}, {y.data(), y.size() * 4, "y", true, false}};
     return emulator::run(l);
   }
+
   double error() const {
     double worst = 0;
     for (int r = 0; r < rows; ++r) {
@@ -51,25 +55,30 @@ TEST(SoftmaxCluster, IsRightAndCleanOverSeeds) {
 TEST(SoftmaxCluster, EveryMutantIsCaughtForEverySeed) {
   const std::vector<Mutant> mutants = {
       {"no barrier in the block's reduction", "wl::sync_threads();", "", 0},
-      {"no cluster barrier before remote access", "  wl::cluster_sync();\n  float m", "  float m", 0},
-      {"no cluster barrier after remote access", "  wl::cluster_sync();\n  wl::ld_shared<4>", "  wl::ld_shared<4>", 0},
-      {"one block arrives", "wl::cluster_sync();\n  wl::ld_shared<4>", "if (peer) wl::cluster_sync();\n  wl::ld_shared<4>", 0},
+      {"no cluster barrier before remote access", "  wl::cluster_sync();\n  float m", "  float m",
+       0},
+      {"no cluster barrier after remote access", "  wl::cluster_sync();\n  wl::ld_shared<4>",
+       "  wl::ld_shared<4>", 0},
+      {"one block arrives", "wl::cluster_sync();\n  wl::ld_shared<4>",
+       "if (peer) wl::cluster_sync();\n  wl::ld_shared<4>", 0},
       {"a slot used twice", "other_half(smem + 36, sum)", "other_half(smem + 32, sum)", 0},
       {"remote address without mapa", "wl::mapa(slot, peer)", "slot + (2u << 20)", 0},
       {"mapa to no block", "wl::mapa(slot, peer)", "wl::mapa(slot, peer + 2)", 0},
-      {"every thread writes the slot", "if (wl::thread() == 0) wl::st_shared_cluster", "wl::st_shared_cluster", 0},
+      {"every thread writes the slot", "if (wl::thread() == 0) wl::st_shared_cluster",
+       "wl::st_shared_cluster", 0},
       {"one lane does not shuffle", "const float y = wl::shfl_xor(x, d);",
        "float y = x; if (wl::lane() != 3) y = wl::shfl_xor(x, d);", 0},
       {"load not predicated", "i * 512 < half, -1e30f", "true, -1e30f", 0},
       {"store not predicated", "wl::at(v, 4 * i), i * 512 < half", "wl::at(v, 4 * i)", 0},
   };
-  expect_every_one_caught("softmax_cluster", mutants,
-                          [](Entry entry, Options options) { return !Softmax(1024).run(entry, options).clean(); });
+  expect_every_one_caught("softmax_cluster", mutants, [](Entry entry, Options options) {
+    return !Softmax(1024).run(entry, options).clean();
+  });
 }
 
 TEST(SoftmaxCluster, ReusingScratchAcrossAClusterBarrierIsClean) {
-  const Library lib(
-      {replaced(read_kernel("softmax_cluster"), "block_reduce(smem + 16, sum, false)", "block_reduce(smem, sum, false)")});
+  const Library lib({replaced(read_kernel("softmax_cluster"), "block_reduce(smem + 16, sum, false)",
+                              "block_reduce(smem, sum, false)")});
   Softmax s(1024);
   const Report r = s.run(lib.entry("softmax_cluster"), {});
   EXPECT_TRUE(r.clean()) << r.text();
@@ -77,10 +86,11 @@ TEST(SoftmaxCluster, ReusingScratchAcrossAClusterBarrierIsClean) {
 
 TEST(SoftmaxCluster, EndingWhileAPeerStillReadsIsReported) {
   // The peer's slot is read remotely, and nothing keeps the peer alive until then.
-  std::string text = replaced(read_kernel("softmax_cluster"), "  const float scale",
-                              "  WL_REG(float, late, 1);\n  wl::ld_shared_cluster<4>(wl::at(late, 0), "
-                              "wl::mapa(smem + 36, wl::cluster_rank() ^ 1));\n"
-                              "  const float scale");
+  std::string text =
+      replaced(read_kernel("softmax_cluster"), "  const float scale",
+               "  WL_REG(float, late, 1);\n  wl::ld_shared_cluster<4>(wl::at(late, 0), "
+               "wl::mapa(smem + 36, wl::cluster_rank() ^ 1));\n"
+               "  const float scale");
   const Library lib({text});
   Softmax s(1024);
   const Report r = s.run(lib.entry("softmax_cluster"), {});

@@ -1,7 +1,9 @@
-// Not a gate on a busy machine: prints what a K-step of a 128 x 128 x 64 tile costs, and fails only when it is far off.
+// Not a gate on a busy machine: prints what a K-step of a 128 x 128 x 64 tile costs, and fails only
+// when it is far off.
 #include <gtest/gtest.h>
 #include <ctime>
 #include "harness.h"
+
 namespace warploom::emulator::testing {
 namespace {
 double milliseconds(Entry entry, int k) {
@@ -15,7 +17,9 @@ double milliseconds(Entry entry, int k) {
   l.block = 384;
   l.shared_bytes = 3 * 32768 + 32768 + 64;
   l.args = args;
-  l.allocations = {{a.data(), a.size() * 2, "a"}, {b.data(), b.size() * 2, "b"}, {c.data(), c.size() * 2, "c", true, false}};
+  l.allocations = {{a.data(), a.size() * 2, "a"},
+                   {b.data(), b.size() * 2, "b"},
+                   {c.data(), c.size() * 2, "c", true, false}};
   double best = 1e9;
   for (int i = 0; i < 3; ++i) {
     const std::clock_t t0 = std::clock();  // CPU time: the machine may be busy

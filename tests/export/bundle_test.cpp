@@ -6,12 +6,14 @@
 #include "../graph/builder.h"
 #include "base/file.h"
 #include "base/process.h"
+
 namespace warploom::export_ {
 namespace {
 namespace fs = std::filesystem;
 using graph::OpKind;
 
-// y = x·w in two kernels whose texts both define `kColumns`: x is copied to a workspace, then each task makes a row.
+// y = x·w in two kernels whose texts both define `kColumns`: x is copied to a workspace, then each
+// task makes a row.
 constexpr const char* kCopy = R"(#include "wl_cpu.h"
 constexpr int kColumns = 48;
 extern "C" void copy_rows(void* const* buffers, long long task, void*) {
@@ -51,7 +53,11 @@ LaunchList matmul_list(const graph::Graph& graph) {
   const std::string y = graph.tensor(graph.outputs[0]).name;
   list.outputs = {{y, Dtype::f32, {32, 16}}};
   list.workspaces = {{"t", Dtype::f32, {32, 48}}};
-  list.kernels = {{.name = "copy_rows", .source = kCopy, .grid = {32, 1, 1}, .threads = 1, .args = {{"x"}, {"t"}}},
+  list.kernels = {{.name = "copy_rows",
+                   .source = kCopy,
+                   .grid = {32, 1, 1},
+                   .threads = 1,
+                   .args = {{"x"}, {"t"}}},
                   {.name = "multiply_rows",
                    .source = kMultiply,
                    .grid = {8, 4, 1},
@@ -66,6 +72,7 @@ struct Negation {
   graph::Graph graph;
   LaunchList list;
 };
+
 Negation negation(Dtype dtype, std::int64_t rows, std::int64_t columns) {
   graph::Builder builder("neg");
   builder.output(builder.add(OpKind::Neg, {builder.input("x", dtype, {rows, columns})}));
@@ -73,21 +80,25 @@ Negation negation(Dtype dtype, std::int64_t rows, std::int64_t columns) {
   EXPECT_TRUE(graph) << describe(graph.error());
   const std::string word = bytes_of(dtype) == 4 ? "unsigned" : "unsigned short";
   const std::string text =
-      "extern \"C\" void negate(void* const* buffers, long long task, void*) {\n  for (long long i = 0; i "
+      "extern \"C\" void negate(void* const* buffers, long long task, void*) {\n  for (long long i "
+      "= 0; i "
       "< " +
-      std::to_string(columns) + "; ++i) {\n    const long long at = task * " + std::to_string(columns) +
-      " + i;\n    static_cast<" + word + "*>(buffers[1])[at] = static_cast<const " + word + "*>(buffers[0])[at] ^ (" +
+      std::to_string(columns) + "; ++i) {\n    const long long at = task * " +
+      std::to_string(columns) + " + i;\n    static_cast<" + word +
+      "*>(buffers[1])[at] = static_cast<const " + word + "*>(buffers[0])[at] ^ (" +
       (bytes_of(dtype) == 4 ? "0x80000000u" : "0x8000") + ");\n  }\n}\n";
   LaunchList list{.engine = Engine::cpu, .arch = "x86-64-v3"};
   const std::string y = graph->tensor(graph->outputs[0]).name;
   list.inputs = {{"x", dtype, {rows, columns}}};
   list.outputs = {{y, dtype, {rows, columns}}};
-  list.kernels = {{.name = "negate", .source = text, .grid = {rows, 1, 1}, .threads = 1, .args = {{"x"}, {y}}}};
+  list.kernels = {
+      {.name = "negate", .source = text, .grid = {rows, 1, 1}, .threads = 1, .args = {{"x"}, {y}}}};
   return {*graph, list};
 }
 
 ProcessResult make_check(const fs::path& folder, const std::string& target = "check") {
-  const auto result = run_process({"make", "-C", folder.string(), target, "CXXFLAGS=-O1"}, {.time = std::chrono::seconds(200)});
+  const auto result = run_process({"make", "-C", folder.string(), target, "CXXFLAGS=-O1"},
+                                  {.time = std::chrono::seconds(200)});
   EXPECT_TRUE(result);
   return *result;
 }
@@ -96,9 +107,12 @@ class Bundle : public testing::Test {
  protected:
   ScratchFolder scratch{"bundle-test"};
   fs::path folder = scratch.path() / "mm";
+
   Status write(const graph::Graph& graph, const LaunchList& list, double tolerance = 1e-6) {
-    return write_bundle(folder, {.name = "mm", .summary = "A test.", .plan = {{"track", "fp32"}}, .tolerance = tolerance}, list,
-                        graph);
+    return write_bundle(
+        folder,
+        {.name = "mm", .summary = "A test.", .plan = {{"track", "fp32"}}, .tolerance = tolerance},
+        list, graph);
   }
 };
 
@@ -113,17 +127,20 @@ TEST_F(Bundle, OfSeveralKernelsAndAWorkspacePassesItsCheck) {
   EXPECT_FALSE(fs::exists(folder / "device/ptx"));
 }
 
-// The module for PyTorch, with a stand-in for torch (tests/export/fake). w belongs to the model; x is all ones.
+// The module for PyTorch, with a stand-in for torch (tests/export/fake). w belongs to the model; x
+// is all ones.
 class BundleModule : public Bundle {
  protected:
   ProcessResult python(const std::string& script) {
     const std::string paths = WARPLOOM_SOURCE_DIR "/tests/export/fake:" + folder.string();
-    auto result = run_process({"env", "PYTHONPATH=" + paths, "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
-                               "import torch, mm\nx = torch.tensor([1.0] * (32 * 48), (32, 48))\n" + script},
-                              {.time = std::chrono::seconds(100)});
+    auto result =
+        run_process({"env", "PYTHONPATH=" + paths, "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
+                     "import torch, mm\nx = torch.tensor([1.0] * (32 * 48), (32, 48))\n" + script},
+                    {.time = std::chrono::seconds(100)});
     EXPECT_TRUE(result);
     return *std::move(result);
   }
+
   void SetUp() override {
     graph::Builder builder("mm");
     const auto x = builder.input("x", Dtype::f32, {32, 48});
@@ -136,25 +153,29 @@ class BundleModule : public Bundle {
 };
 
 TEST_F(BundleModule, RunsWithTheModelsOwnConstants) {
-  const auto ran = python("y = mm.run(x)\nassert y.shape == (32, 16) and y.floats() == [24.0] * 512, y.floats()[:4]");
+  const auto ran = python(
+      "y = mm.run(x)\nassert y.shape == (32, 16) and y.floats() == [24.0] * 512, y.floats()[:4]");
   EXPECT_TRUE(ran.succeeded()) << ran.err;
 }
 
 TEST_F(BundleModule, AdoptedModuleGivesItsParametersByName) {
   const auto ran = python(
-      "class Model(torch.nn.Module):\n  def __init__(self, value): self.w = torch.tensor([value] * 768, (48, 16))\n"
+      "class Model(torch.nn.Module):\n  def __init__(self, value): self.w = torch.tensor([value] * "
+      "768, (48, 16))\n"
       "y = mm.adopt(Model)(2.0)(x)\nassert y.floats() == [96.0] * 512, y.floats()[:4]");
   EXPECT_TRUE(ran.succeeded()) << ran.err;
 }
 
 TEST_F(BundleModule, RefusesAWrongShapeByName) {
   const auto ran = python("mm.run(torch.tensor([1.0] * 48, (1, 48)))");
-  EXPECT_NE(ran.err.find("ValueError: mm: x must be f32 [32, 48] on"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("ValueError: mm: x must be f32 [32, 48] on"), std::string::npos)
+      << ran.err;
 }
 
 TEST_F(BundleModule, RefusesAMissingInput) {
   const auto ran = python("mm.run()");
-  EXPECT_NE(ran.err.find("TypeError: mm takes 1 tensors, x; 0 were given"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("TypeError: mm takes 1 tensors, x; 0 were given"), std::string::npos)
+      << ran.err;
 }
 
 TEST_F(Bundle, CheckFailsWhenAStoredOutputDiffers) {
@@ -234,9 +255,11 @@ TEST_F(Bundle, OnAFullDiskSaysSo) {
   EXPECT_EQ(written.error().code, ErrorCode::kDiskFull);
 }
 
-// Compiled for the GPU and not run: tensor maps, clusters, zeroed workspaces and every launch attribute in one launcher.
+// Compiled for the GPU and not run: tensor maps, clusters, zeroed workspaces and every launch
+// attribute in one launcher.
 TEST_F(Bundle, OfCudaKernelsCompilesWithNvcc) {
-  if (find_program("nvcc").empty() && !fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc here";
+  if (find_program("nvcc").empty() && !fs::exists("/usr/local/cuda/bin/nvcc"))
+    GTEST_SKIP() << "no nvcc here";
   const auto [graph, unused] = negation(Dtype::bf16, 128, 64);
   const std::string y = graph.tensor(graph.outputs[0]).name;
   const std::string text = R"(#include "wl.h"

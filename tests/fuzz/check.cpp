@@ -10,6 +10,7 @@
 #include "tile/interpret.h"
 #include "tile/print.h"
 #include "tile/verify.h"
+
 namespace warploom::fuzz {
 namespace {
 // One program on one target, on its way.
@@ -25,27 +26,33 @@ void set(Outcome& outcome, const Error& error) {
   outcome.detail = describe(error);
 }
 
-bool is_nan(Dtype dtype, const std::byte* data, std::size_t i) { return std::isnan(load_as_double(dtype, data, i)); }
+bool is_nan(Dtype dtype, const std::byte* data, std::size_t i) {
+  return std::isnan(load_as_double(dtype, data, i));
+}
 
 Storage inputs_of(const Case& c) {
   Storage storage;
   for (const tile::Tensor& t : c.program.tensors) {
     if (t.scope != tile::Scope::global) continue;
     std::size_t count = 1;
-    for (std::size_t d = 0; d < t.shape.size(); ++d) count += static_cast<std::size_t>((t.shape[d] - 1) * t.strides[d]);
+    for (std::size_t d = 0; d < t.shape.size(); ++d)
+      count += static_cast<std::size_t>((t.shape[d] - 1) * t.strides[d]);
     auto& bytes = storage[t.name];
     bytes.assign(count * static_cast<std::size_t>(bytes_of(t.dtype)), std::byte{0xff});
     if (t.writable) continue;
     Random random(c.seed, t.name);
     for (std::size_t i = 0; i < count; ++i) {
       const bool natural = t.dtype == Dtype::boolean || t.dtype == Dtype::u8;
-      if (c.data == Data::raw && t.dtype != Dtype::boolean && t.dtype != Dtype::tf32 && t.dtype != Dtype::i64) {
+      if (c.data == Data::raw && t.dtype != Dtype::boolean && t.dtype != Dtype::tf32 &&
+          t.dtype != Dtype::i64) {
         const std::uint64_t bits = random.next();
         const auto size = static_cast<std::size_t>(bytes_of(t.dtype));
         std::memcpy(bytes.data() + i * size, &bits, size);
-        if (is_float(t.dtype) && is_nan(t.dtype, bytes.data(), i)) std::memset(bytes.data() + i * size, 0, size);
+        if (is_float(t.dtype) && is_nan(t.dtype, bytes.data(), i))
+          std::memset(bytes.data() + i * size, 0, size);
       } else if (natural) {
-        store_from_double(t.dtype, bytes.data(), i, static_cast<double>(random.below(t.dtype == Dtype::boolean ? 2 : 4)));
+        store_from_double(t.dtype, bytes.data(), i,
+                          static_cast<double>(random.below(t.dtype == Dtype::boolean ? 2 : 4)));
       } else if (c.data != Data::real || !is_float(t.dtype)) {
         store_from_double(t.dtype, bytes.data(), i, static_cast<double>(random.below(7)) - 3);
       } else {
@@ -67,9 +74,11 @@ std::string difference(const Case& c, const Storage& meant, const Storage& made)
     for (std::size_t i = 0; i < want.size() / static_cast<std::size_t>(bytes_of(t.dtype)); ++i) {
       const auto size = static_cast<std::size_t>(bytes_of(t.dtype));
       if (std::memcmp(want.data() + i * size, got.data() + i * size, size) == 0) continue;
-      const double a = load_as_double(t.dtype, want.data(), i), b = load_as_double(t.dtype, got.data(), i);
+      const double a = load_as_double(t.dtype, want.data(), i),
+                   b = load_as_double(t.dtype, got.data(), i);
       if (!bits && (a == b || std::fabs(a - b) <= known->second.error)) continue;
-      return fmt::format("{}[{}]: {} meant, {} made, {} allowed", t.name, i, a, b, bits ? 0 : known->second.error);
+      return fmt::format("{}[{}]: {} meant, {} made, {} allowed", t.name, i, a, b,
+                         bits ? 0 : known->second.error);
     }
   }
   return "";
@@ -95,7 +104,8 @@ void finish(const Job& job, const Storage& meant, const runtime::Binary* binary)
   Storage made = inputs_of(*job.made), want = meant;
   pack_inputs(job.list, made), pack_inputs(job.list, want);
   const auto ran = binary ? run_on_cpu(job.list, *binary, made) : [&]() -> Status {
-    const runtime::EmulateOptions options{.seed = job.made->seed, .timing = static_cast<emulator::Timing>(job.made->seed % 3)};
+    const runtime::EmulateOptions options{
+        .seed = job.made->seed, .timing = static_cast<emulator::Timing>(job.made->seed % 3)};
     WARPLOOM_TRY([[maybe_unused]] const auto emulation,
                  runtime::emulate(job.list, views_of<runtime::EmulatedBuffers>(made), options));
     return ok();
@@ -105,9 +115,11 @@ void finish(const Job& job, const Storage& meant, const runtime::Binary* binary)
   job.outcome->code = job.outcome->detail.empty() ? "agrees" : "wrong";
 }
 }  // namespace
+
 bool Outcome::is_bug() const {
-  static const std::set<std::string> kFine = {"agrees", "no-layout",        "no-instruction", "resource-limit",
-                                              "built",  "schedule-illegal", "no-schedule"};
+  static const std::set<std::string> kFine = {"agrees",         "no-layout", "no-instruction",
+                                              "resource-limit", "built",     "schedule-illegal",
+                                              "no-schedule"};
   return !kFine.contains(code);
 }
 
@@ -125,7 +137,8 @@ std::vector<Outcome> check_cases(const std::vector<Case>& cases, const WorkingOn
     for (const std::string& target : cases[i].targets) {
       Outcome& outcome = outcomes[next++];
       if (!means) {
-        if (outcome.code.empty()) outcome.code = outcomes[next - 2].code, outcome.detail = outcomes[next - 2].detail;
+        if (outcome.code.empty())
+          outcome.code = outcomes[next - 2].code, outcome.detail = outcomes[next - 2].detail;
         continue;
       }
       auto lowered = kernels::lower(cases[i].program, *target::capabilities_of(target));
@@ -142,16 +155,20 @@ std::vector<Outcome> check_cases(const std::vector<Case>& cases, const WorkingOn
     std::vector<std::size_t> mine;
     std::vector<std::string> texts;
     for (std::size_t j = 0; j < jobs.size(); ++j)
-      if ((jobs[j].list.engine == Engine::cuda) == gpu) mine.push_back(j), texts.push_back(jobs[j].list.kernels[0].source);
+      if ((jobs[j].list.engine == Engine::cuda) == gpu)
+        mine.push_back(j), texts.push_back(jobs[j].list.kernels[0].source);
     if (mine.empty()) continue;
     const std::string text = mine.size() == 1 ? texts[0] : joined(texts);
     for (const std::size_t j : mine) jobs[j].list.kernels[0].source = text;
     for (std::size_t at = 0; at < mine.size(); ++at) {
       const Job& job = jobs[mine[at]];
-      working_on(at == 0 ? -1 : static_cast<int>(case_of[mine[at]]));  // the first of them has the text compiled
+      working_on(at == 0 ? -1
+                         : static_cast<int>(
+                               case_of[mine[at]]));  // the first of them has the text compiled
       if (gpu) {
         finish(job, meant[case_of[mine[at]]], nullptr);
-      } else if (const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)}); binary) {
+      } else if (const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)});
+                 binary) {
         finish(job, meant[case_of[mine[at]]], &*binary);
       } else {
         set(*job.outcome, binary.error());
@@ -170,7 +187,9 @@ std::vector<Outcome> check_cases(const std::vector<Case>& cases, const WorkingOn
   return outcomes;
 }
 
-std::vector<Outcome> check_case(const Case& one) { return check_cases({one}); }
+std::vector<Outcome> check_case(const Case& one) {
+  return check_cases({one});
+}
 
 std::vector<Outcome> check_programs(std::uint64_t first, int count, const WorkingOn& working_on) {
   std::vector<Case> cases;

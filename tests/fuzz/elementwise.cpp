@@ -1,7 +1,8 @@
-// Statements on register tensors: loads, maps of random trees, casts, reductions over any axis and over clusters, loops and
-// branches round them, round trips through shared memory in other boxes.
+// Statements on register tensors: loads, maps of random trees, casts, reductions over any axis and
+// over clusters, loops and branches round them, round trips through shared memory in other boxes.
 #include <algorithm>
 #include "generator.h"
+
 namespace warploom::fuzz {
 using namespace tile;
 
@@ -10,29 +11,35 @@ TensorId Generator::reg(const Shape& shape, Dtype dtype) {
   return id;
 }
 
-const Generator::Register* Generator::any_register(const std::function<bool(const Register&)>& fits) {
+const Generator::Register* Generator::any_register(
+    const std::function<bool(const Register&)>& fits) {
   std::vector<const Register*> found;
   for (const Register& r : registers_)
     if (fits(r)) found.push_back(&r);
   return found.empty() ? nullptr : pick(found);
 }
 
-// A tree over constants and the tensors that broadcast to the shape. Arguments of functions with a domain are brought into it.
+// A tree over constants and the tensors that broadcast to the shape. Arguments of functions with a
+// domain are brought into it.
 Value Generator::value(const Shape& shape, int depth) {
   if (depth == 0 || chance(0.25)) {
     const Register* r = any_register([&](const Register& x) {
-      return x.shape.size() == shape.size() && std::equal(x.shape.begin(), x.shape.end(), shape.begin(),
-                                                          [](auto own, auto full) { return own == full || own == 1; });
+      return x.shape.size() == shape.size() &&
+             std::equal(x.shape.begin(), x.shape.end(), shape.begin(),
+                        [](auto own, auto full) { return own == full || own == 1; });
     });
     if (r && chance(0.85)) return b_.value(r->id);
     if (chance(0.4)) {
-      const Index shift = vars_.empty() ? Index(0) : at_same(pick(vars_)) * pick({1, 3, 8}) - between(0, 20);
+      const Index shift =
+          vars_.empty() ? Index(0) : at_same(pick(vars_)) * pick({1, 3, 8}) - between(0, 20);
       return coordinate(static_cast<int>(random_.below(shape.size())), shift);
     }
     return constant(pick({0.5, 1.0, 2.0, -1.0, 0.25, 3.0}));
   }
   const auto sub = [&] { return value(shape, depth - 1); };
-  const auto of = [&](ValueOp op, std::vector<Value> operands) { return apply(op, std::move(operands)); };
+  const auto of = [&](ValueOp op, std::vector<Value> operands) {
+    return apply(op, std::move(operands));
+  };
   const auto positive = [&] { return of(ValueOp::abs, {sub()}) + constant(0.5); };
   if (data_ == Data::real && chance(0.4)) switch (between(0, 10)) {
       case 0: return of(ValueOp::exp, {of(ValueOp::min, {sub(), constant(1)})});
@@ -56,7 +63,9 @@ Value Generator::value(const Shape& shape, int depth) {
     case 5: return of(ValueOp::max, {sub(), sub()});
     case 6: return of(ValueOp::min, {sub(), sub()});
     case 7: return of(ValueOp::fma, {sub(), constant(0.5), sub()});
-    case 8: return of(ValueOp::where, {of(pick({ValueOp::less, ValueOp::equal}), {sub(), sub()}), sub(), sub()});
+    case 8:
+      return of(ValueOp::where,
+                {of(pick({ValueOp::less, ValueOp::equal}), {sub(), sub()}), sub(), sub()});
     case 9: return of(ValueOp::neg, {sub()});
     case 10: return of(ValueOp::abs, {sub()});
     case 11: return of(ValueOp::relu, {sub()});
@@ -98,13 +107,16 @@ void Generator::add_fill() {
   const Register like = pick(registers_);
   const Dtype dtype = chance(0.6) ? Dtype::f32 : any_dtype();
   const TensorId id = reg(like.shape, dtype);
-  b_.fill(id, dtype == Dtype::boolean ? 1.0 : dtype == Dtype::u8 ? 2.0 : pick({0.0, 1.0, -2.0, 3.0}));
+  b_.fill(id, dtype == Dtype::boolean ? 1.0
+              : dtype == Dtype::u8    ? 2.0
+                                      : pick({0.0, 1.0, -2.0, 3.0}));
   registers_.push_back({id, like.shape, dtype});
 }
 
 void Generator::add_reduce() {
-  const Register* from =
-      any_register([](const Register& r) { return std::any_of(r.shape.begin(), r.shape.end(), [](auto e) { return e > 1; }); });
+  const Register* from = any_register([](const Register& r) {
+    return std::any_of(r.shape.begin(), r.shape.end(), [](auto e) { return e > 1; });
+  });
   if (!from) return;
   Register src = *from;
   std::size_t axis = random_.below(src.shape.size());
@@ -156,7 +168,8 @@ void Generator::add_through_shared(const Register& from) {
     const std::size_t d = random_.below(part.size());
     if (part[d] % 2 == 0) {
       part[d] /= 2;
-      if (chance(0.5)) origin[d] = part[d];
+      if (chance(0.5))
+        origin[d] = part[d];
       else if (whole && chance(0.3) && !vars_.empty()) {
         const Variable& v = pick(vars_);
         origin[d] = (v.scale == 1 ? v.index : v.index / v.scale) % 2 * part[d];
@@ -202,14 +215,16 @@ void Generator::add_statements(int count, int depth) {
         const bool triangle = chance(0.15) && !vars_.empty() && vars_.back().scale == 1;
         if (triangle) {  // as many turns as the variable around says: nothing is stored by them
           const std::string name = fresh("j");
-          b_.for_(name, chance(0.5) ? Index(0) : vars_.back().index, vars_.back().count, 1, [&](const Index&) { add_map(); });
+          b_.for_(name, chance(0.5) ? Index(0) : vars_.back().index, vars_.back().count, 1,
+                  [&](const Index&) { add_map(); });
         } else {
           loop(between(1, 4), [&](const Variable&) { add_statements(inner, depth + 1); });
         }
       } else if (!vars_.empty()) {
         const Variable v = pick(vars_);
         divergent_ = true;
-        b_.if_less(v.index, between(1, v.count) * v.scale, [&] { add_statements(inner, depth + 1); });
+        b_.if_less(v.index, between(1, v.count) * v.scale,
+                   [&] { add_statements(inner, depth + 1); });
       }
       divergent_ = diverged;
       registers_ = outside;  // what a body made need not exist behind it
@@ -223,7 +238,8 @@ void Generator::elementwise() {
   b_.warps(warps_);
   const std::int64_t threads = warps_ * 32;
   Shape shape;
-  const std::int64_t rows = pick({1, 2, 4, 8, 16}), columns = pick({8, 16, 32, 64, 128}) * (chance(0.1) ? 3 : 1);
+  const std::int64_t rows = pick({1, 2, 4, 8, 16}),
+                     columns = pick({8, 16, 32, 64, 128}) * (chance(0.1) ? 3 : 1);
   switch (between(0, 5)) {
     case 0: shape = {rows * columns}; break;
     case 1: shape = {pick({1, 2, 4}), rows, columns}; break;

@@ -3,6 +3,7 @@
 #include "../graph/builder.h"
 #include "base/random.h"
 #include "graph_check.h"
+
 namespace warploom {
 namespace {
 using graph::OpKind;
@@ -10,7 +11,8 @@ using graph::TensorId;
 using Integers = std::vector<std::int64_t>;
 
 // Under several draws of schedules.
-void expect_agreement(graph::Builder& b, TensorId output, std::vector<std::string> targets, std::uint64_t draws) {
+void expect_agreement(graph::Builder& b, TensorId output, std::vector<std::string> targets,
+                      std::uint64_t draws) {
   b.output(output);
   fuzz::GraphCase c{.graph = *graph::simplify(*b.finish()), .targets = std::move(targets)};
   for (const TensorId id : c.graph.inputs) {
@@ -21,21 +23,25 @@ void expect_agreement(graph::Builder& b, TensorId output, std::vector<std::strin
       store_from_double(tensor.dtype, bytes.data(), i, random.normal());
   }
   for (std::uint64_t draw = 0; draw < draws; ++draw)
-    for (const auto& o : fuzz::check_graphs(
-             std::span(&c, 1), [](int) {}, draw))
-      if (o.kind == "graph") { EXPECT_EQ(o.code, "agrees") << o.target << "\n" << o.detail; }
+    for (const auto& o : fuzz::check_graphs(std::span(&c, 1), [](int) {}, draw))
+      if (o.kind == "graph") {
+        EXPECT_EQ(o.code, "agrees") << o.target << "\n" << o.detail;
+      }
 }
 
 TEST(FoundGraphs, NegativeConstantIndicesOfAGatherCountFromTheEnd) {
   graph::Builder b("gather");
   const TensorId x = b.input("x", Dtype::f32, {3, 5, 4});
-  expect_agreement(b, b.add(OpKind::Gather, {x, b.integers("i", Integers{-1, 2, -5})}, {{"axis", std::int64_t{1}}}),
-                   {"cpu", "sm_90a"}, 1);
+  expect_agreement(
+      b,
+      b.add(OpKind::Gather, {x, b.integers("i", Integers{-1, 2, -5})}, {{"axis", std::int64_t{1}}}),
+      {"cpu", "sm_90a"}, 1);
 }
 
 TEST(FoundGraphs, AConvolutionOfOneChannelOverARow) {
   graph::Builder b("conv");
-  const TensorId x = b.input("x", Dtype::f32, {3, 1, 4, 4}), w = b.input("w", Dtype::f32, {3, 1, 1, 3});
+  const TensorId x = b.input("x", Dtype::f32, {3, 1, 4, 4}),
+                 w = b.input("w", Dtype::f32, {3, 1, 1, 3});
   const Integers pads = {0, 1, 0, 1};
   expect_agreement(b, b.add(OpKind::Conv, {x, w}, {{"pads", pads}}), {"cpu"}, 6);
 }
@@ -44,12 +50,15 @@ TEST(FoundGraphs, AConvolutionOfOneChannelOverASignal) {
   graph::Builder b("signal");
   const TensorId x = b.input("x", Dtype::f32, {1, 1, 45}), w = b.input("w", Dtype::f32, {4, 1, 3});
   const Integers two = {2}, pads = {2, 2};
-  expect_agreement(b, b.add(OpKind::Conv, {x, w}, {{"pads", pads}, {"strides", two}, {"dilations", two}}), {"sm_90a"}, 8);
+  expect_agreement(
+      b, b.add(OpKind::Conv, {x, w}, {{"pads", pads}, {"strides", two}, {"dilations", two}}),
+      {"sm_90a"}, 8);
 }
 
 TEST(FoundGraphs, TheWeightsOfATransposedConvolutionAreReadBackwards) {
   graph::Builder b("transposed");
-  const TensorId x = b.input("x", Dtype::f32, {2, 1, 3, 6, 3}), w = b.input("w", Dtype::f32, {1, 4, 5, 3, 3});
+  const TensorId x = b.input("x", Dtype::f32, {2, 1, 3, 6, 3}),
+                 w = b.input("w", Dtype::f32, {1, 4, 5, 3, 3});
   expect_agreement(b, b.add(OpKind::ConvTranspose, {x, w}), {"cpu"}, 8);
 }
 }  // namespace

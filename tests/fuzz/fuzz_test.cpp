@@ -1,7 +1,9 @@
-// Random tile programs: text and back, interpreter, emulator and CPU must agree, or the compiler must say by name what it lacks.
+// Random tile programs: text and back, interpreter, emulator and CPU must agree, or the compiler
+// must say by name what it lacks.
 //
-// Ordinarily a sample runs. WARPLOOM_FUZZ=N runs N programs, from WARPLOOM_FUZZ_SEED on; WARPLOOM_FUZZ_OUT=FILE writes the figures
-// that docs/fuzzing.md shows. WARPLOOM_FUZZ_SHOW=SEED prints one program, runs it in this process, and shrinks it if it fails.
+// Ordinarily a sample runs. WARPLOOM_FUZZ=N runs N programs, from WARPLOOM_FUZZ_SEED on;
+// WARPLOOM_FUZZ_OUT=FILE writes the figures that docs/fuzzing.md shows. WARPLOOM_FUZZ_SHOW=SEED
+// prints one program, runs it in this process, and shrinks it if it fails.
 
 #include <gtest/gtest.h>
 #include <chrono>
@@ -10,6 +12,7 @@
 #include "base/file.h"
 #include "shrink.h"
 #include "tile/print.h"
+
 namespace warploom {
 namespace {
 std::uint64_t number(const char* name, std::uint64_t otherwise) {
@@ -19,20 +22,27 @@ std::uint64_t number(const char* name, std::uint64_t otherwise) {
 
 TEST(Fuzz, RandomProgramsMeanTheSameEverywhere) {
   const bool sample = !std::getenv("WARPLOOM_FUZZ");
-  const fuzz::Run run{.first = number("WARPLOOM_FUZZ_SEED", 1), .count = static_cast<int>(number("WARPLOOM_FUZZ", 80))};
+  const fuzz::Run run{.first = number("WARPLOOM_FUZZ_SEED", 1),
+                      .count = static_cast<int>(number("WARPLOOM_FUZZ", 80))};
   const auto begin = std::chrono::steady_clock::now();
   const auto outcomes = fuzz::run(run);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::size_t refused = 0;
   for (const auto& o : outcomes) {
     refused += !o.is_bug() && !o.agrees();
-    EXPECT_FALSE(o.is_bug()) << "seed " << o.seed << " (" << o.kind << ", " << o.target << "): " << o.code << "\n" << o.detail;
+    EXPECT_FALSE(o.is_bug()) << "seed " << o.seed << " (" << o.kind << ", " << o.target
+                             << "): " << o.code << "\n"
+                             << o.detail;
   }
   const auto figures = fuzz::figures(run, outcomes, seconds);
-  if (const char* out = std::getenv("WARPLOOM_FUZZ_OUT")) { ASSERT_TRUE(fuzz::write_figures(out, figures)); }
+  if (const char* out = std::getenv("WARPLOOM_FUZZ_OUT")) {
+    ASSERT_TRUE(fuzz::write_figures(out, figures));
+  }
   std::cout << figures.dump(1) << "\n";
   EXPECT_GE(outcomes.size(), static_cast<std::size_t>(run.count));
-  EXPECT_LT(static_cast<double>(refused), (sample ? 0.25 : 0.15) * static_cast<double>(outcomes.size()))
+  EXPECT_LT(static_cast<double>(refused),
+            (sample ? 0.25 : 0.15) * static_cast<double>(outcomes.size()))
       << "too few programs reach the end";
 }
 
@@ -44,7 +54,8 @@ TEST(Fuzz, OneProgramIsShown) {
   for (const auto& o : fuzz::check_case(c)) {
     std::cout << o.kind << ", " << o.target << ": " << o.code << "\n" << o.detail << "\n";
     EXPECT_FALSE(o.is_bug());
-    if (o.is_bug()) std::cout << "\nsmaller:\n" << tile::print(fuzz::shrunk(c, o.target, o.code).program);
+    if (o.is_bug())
+      std::cout << "\nsmaller:\n" << tile::print(fuzz::shrunk(c, o.target, o.code).program);
   }
 }
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 #include "tile/verify.h"
+
 namespace warploom::fuzz {
 using namespace tile;
 
@@ -49,7 +50,8 @@ void Generator::make_grid(bool clusters) {
   }
   b_.grid(x, grid[1], grid[2]);
   Variable first{block(0), x, 1};
-  if (cluster_ > 1 && chance(0.5)) first.index = block(0) / cluster_ * cluster_ + tile::cluster_rank();
+  if (cluster_ > 1 && chance(0.5))
+    first.index = block(0) / cluster_ * cluster_ + tile::cluster_rank();
   for (Variable v : {first, Variable{block(1), grid[1], 1}, Variable{block(2), grid[2], 1}})
     if (v.count > 1 || chance(0.1)) vars_.push_back(v);
 }
@@ -69,8 +71,7 @@ void Generator::loop(std::int64_t turns, const std::function<void(const Variable
     b_.for_(name, 0, turns * scale, scale, made, chance(0.1));
   } else {
     const std::int64_t begin = chance(0.2) ? between(1, 3) : 0;
-    b_.for_(
-        name, begin, begin + turns, 1, [&](const Index& i) { made(i - begin); }, chance(0.1));
+    b_.for_(name, begin, begin + turns, 1, [&](const Index& i) { made(i - begin); }, chance(0.1));
   }
 }
 
@@ -78,7 +79,8 @@ double Generator::fill_for(Dtype dtype) {
   if (chance(0.6)) return 0;
   if (dtype == Dtype::boolean) return 1;
   if (dtype == Dtype::u8) return pick({1.0, 3.0});
-  if (data_ == Data::raw && is_float(dtype) && bits_of(dtype) > 8 && chance(0.5)) return pick({-HUGE_VAL, HUGE_VAL});
+  if (data_ == Data::raw && is_float(dtype) && bits_of(dtype) > 8 && chance(0.5))
+    return pick({-HUGE_VAL, HUGE_VAL});
   return is_float(dtype) ? pick({1.0, -2.0, 0.5, 7.0}) : pick({1.0, -2.0, 7.0});
 }
 
@@ -106,13 +108,16 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
   const std::size_t rank = extent.size();
   const bool swapped = rank >= 2 && (o.transposed || (!o.aligned && !o.dense && chance(0.15)));
   const std::size_t contiguous = rank - (swapped ? 2 : 1);
-  // Which variables move which dimension; those that are left become dimensions of their own, in front.
+  // Which variables move which dimension; those that are left become dimensions of their own, in
+  // front.
   std::vector<std::vector<Variable>> moved(rank);
   std::vector<Variable> outer;
   for (const Variable& v : vars_) {
     const double u = random_.uniform();
-    if (u < 0.7) moved[random_.below(rank)].push_back(v);
-    else if (o.output || u < 0.85) outer.push_back(v);
+    if (u < 0.7)
+      moved[random_.below(rank)].push_back(v);
+    else if (o.output || u < 0.85)
+      outer.push_back(v);
   }
   Shape shape, full, steps;  // of the tensor, and of the box with the dimensions in front
   std::vector<Index> offset;
@@ -126,8 +131,10 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
     std::int64_t count = 1, scale = 1;
     Index at = 0;
     for (const Variable& v : moved[d]) {
-      if (moved[d].size() == 1 && v.scale > 1 && extent[d] % v.scale == 0) at = v.index * (extent[d] / v.scale), scale = 0;
-      else at = at * v.count + at_same(v);
+      if (moved[d].size() == 1 && v.scale > 1 && extent[d] % v.scale == 0)
+        at = v.index * (extent[d] / v.scale), scale = 0;
+      else
+        at = at * v.count + at_same(v);
       count *= v.count;
     }
     if (scale) at = at * extent[d];
@@ -140,13 +147,16 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
       const std::int64_t shift = step * pick({1, 2, 4});
       at = at - shift;
     }
-    if (chance(0.3)) size -= std::min(size - 1, pick({1, 2, 3, 8, 16}) * step);
-    else if (chance(0.2)) size += pick({1, 3, 8, 64});
+    if (chance(0.3))
+      size -= std::min(size - 1, pick({1, 2, 3, 8, 16}) * step);
+    else if (chance(0.2))
+      size += pick({1, 3, 8, 64});
     if (o.aligned) size = (size + vector - 1) / vector * vector;
     const std::int64_t every = !o.aligned && !o.dense && chance(0.06) ? pick({2, 3, 5}) : 1;
     if (every > 1) at = at * every + pick({0, 1, -1}), size = size * every - pick({0, 1, 2});
     steps.resize(full.size(), 1), steps.push_back(every);
-    shape.push_back(std::max<std::int64_t>(1, size)), full.push_back(extent[d]), offset.push_back(at);
+    shape.push_back(std::max<std::int64_t>(1, size)), full.push_back(extent[d]),
+        offset.push_back(at);
   }
   // Strides: an order of the dimensions, and room between rows.
   std::vector<std::size_t> order(shape.size());
@@ -164,15 +174,18 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
   }
   if (!o.output && !o.aligned && !o.dense && rank >= 2 && chance(0.04)) strides[n - 2] = 0;
   const std::string name = fresh(o.output ? "Y" : "X");
-  const TensorId id = o.output ? b_.output(name, dtype, shape, strides) : b_.global(name, dtype, shape, strides);
+  const TensorId id =
+      o.output ? b_.output(name, dtype, shape, strides) : b_.global(name, dtype, shape, strides);
   return b_.stepped(b_.tile(id, offset, full), steps);
 }
+
 namespace {
 struct Kind {
   const char* name;
   void (Generator::*make)();
   int weight;
 };
+
 constexpr Kind kKinds[] = {{"elementwise", &Generator::elementwise, 30},
                            {"moves", &Generator::moves, 20},
                            {"matmul", &Generator::matmul, 40},
@@ -181,18 +194,21 @@ constexpr Kind kKinds[] = {{"elementwise", &Generator::elementwise, 30},
 // What the CPU's code generation has no counterpart for.
 bool fits_cpu(const Program& program) {
   bool fits = program.pipelines.empty() && cluster_size(program) == 1;
-  for (const Tensor& t : program.tensors) fits &= t.dtype == Dtype::f32 || t.dtype == Dtype::bf16 || t.dtype == Dtype::f16;
+  for (const Tensor& t : program.tensors)
+    fits &= t.dtype == Dtype::f32 || t.dtype == Dtype::bf16 || t.dtype == Dtype::f16;
   for (const Statement& s : program.body) fits &= !std::holds_alternative<Roles>(s.node);
   return fits;
 }
 
 Known known_input(Data data, Dtype dtype) {
   if (data == Data::raw) return {-HUGE_VAL, HUGE_VAL, 0, 0x1p-149};
-  if (dtype == Dtype::boolean || dtype == Dtype::u8) return {0, dtype == Dtype::u8 ? 3.0 : 1.0, 0, 1};
+  if (dtype == Dtype::boolean || dtype == Dtype::u8)
+    return {0, dtype == Dtype::u8 ? 3.0 : 1.0, 0, 1};
   if (data == Data::small || !is_float(dtype)) return {-3, 3, 0, 1};
   return {-2, 2, 0, 0x1p-149};
 }
 }  // namespace
+
 std::optional<Case> with_program(const Case& like, Program program) {
   std::map<std::string, Known> inputs;
   for (const Tensor& t : program.tensors)
@@ -209,10 +225,13 @@ Case make_case(std::uint64_t seed) {
     Case c{.seed = seed};
     std::uint64_t at = random.below(100);
     const Kind* kind = kKinds;
-    while (at >= static_cast<std::uint64_t>(kind->weight)) at -= static_cast<std::uint64_t>((kind++)->weight);
+    while (at >= static_cast<std::uint64_t>(kind->weight))
+      at -= static_cast<std::uint64_t>((kind++)->weight);
     c.kind = kind->name;
     const bool moves = c.kind == "moves";
-    c.data = moves ? (random.below(4) ? Data::raw : Data::small) : random.below(3) ? Data::small : Data::real;
+    c.data = moves             ? (random.below(4) ? Data::raw : Data::small)
+             : random.below(3) ? Data::small
+                               : Data::real;
     static constexpr const char* kGpus[] = {"sm_80", "sm_89", "sm_90a", "sm_90a"};
     const std::string gpu = c.kind == "ring" ? "sm_90a" : kGpus[random.below(4)];
     const std::string target = c.kind != "ring" && random.below(10) < 3 ? "cpu" : gpu;
@@ -222,8 +241,10 @@ Case make_case(std::uint64_t seed) {
     c.program.name = "fuzz_" + std::to_string(seed);
     c.targets = {target};
     const bool fits = fits_cpu(c.program), product = c.kind == "matmul";
-    if (fits && !product) c.targets = {gpu, "cpu"};
-    else if (target == "cpu" && !fits) continue;
+    if (fits && !product)
+      c.targets = {gpu, "cpu"};
+    else if (target == "cpu" && !fits)
+      continue;
     if (auto made = with_program(c, c.program)) return std::move(*made);
   }
 }

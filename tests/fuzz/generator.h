@@ -1,14 +1,17 @@
-// What the kinds of random programs are made of: random choices, boxes of global tensors, trees of values.
+// What the kinds of random programs are made of: random choices, boxes of global tensors, trees of
+// values.
 //
-// A box is made for the variables around it (block indices, loops): its offsets name some of them, for an output all, so that no
-// two blocks and no two turns of a loop write the same element. The tensor is then cut or widened, so that the last box, or the
-// first one, lies partly or wholly outside.
+// A box is made for the variables around it (block indices, loops): its offsets name some of them,
+// for an output all, so that no two blocks and no two turns of a loop write the same element. The
+// tensor is then cut or widened, so that the last box, or the first one, lies partly or wholly
+// outside.
 #pragma once
 #include <functional>
 #include <stdexcept>
 #include "base/random.h"
 #include "program.h"
 #include "tile/build.h"
+
 namespace warploom::fuzz {
 using tile::Index;
 using tile::TensorId;
@@ -40,31 +43,47 @@ class Generator {
  private:
   // Choices
   bool chance(double p) { return random_.uniform() < p; }
+
   std::int64_t between(std::int64_t low, std::int64_t high) {
-    return low + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
+    return low +
+           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
   }
-  template <class T> T pick(std::initializer_list<T> list) { return list.begin()[random_.below(list.size())]; }
-  template <class T> const T& pick(const std::vector<T>& list) { return list[random_.below(list.size())]; }
+
+  template <class T> T pick(std::initializer_list<T> list) {
+    return list.begin()[random_.below(list.size())];
+  }
+
+  template <class T> const T& pick(const std::vector<T>& list) {
+    return list[random_.below(list.size())];
+  }
+
   std::string fresh(const std::string& stem);
   Dtype any_dtype();
   Index at_same(const Variable& v);  // the variable's number of turns, spelled in one of many ways
+
   bool on_gpu() const { return target_ != "cpu"; }
 
   // The grid, with its variables in vars_; clusters where the target has them.
   void make_grid(bool clusters);
+
   std::int64_t cluster_size() const { return cluster_; }
 
   struct BoxOptions {
     bool output = false;
-    bool aligned = false;     // for the copy engine: rows and starts at multiples of 16 bytes, fill zero
+    bool aligned =
+        false;  // for the copy engine: rows and starts at multiples of 16 bytes, fill zero
     bool transposed = false;  // the last but one dimension is contiguous
     bool dense = false;       // nothing but a dense tensor in its own order
     bool packs = false;       // goes to registers: the tensor may be packed
   };
+
   tile::Tile box(const Shape& extent, Dtype dtype, const BoxOptions& options);
   tile::Tile packed_box(const Shape& extent, Dtype dtype);
   double fill_for(Dtype dtype);
-  void load(const tile::Tile& from, const tile::Tile& to) { b_.copy(from, to, fill_for(b_.dtype_of(from.tensor)), chance(0.1)); }
+
+  void load(const tile::Tile& from, const tile::Tile& to) {
+    b_.copy(from, to, fill_for(b_.dtype_of(from.tensor)), chance(0.1));
+  }
 
   // A loop whose variable stands in vars_ while its body is made.
   void loop(std::int64_t turns, const std::function<void(const Variable&)>& body);
@@ -75,6 +94,7 @@ class Generator {
     Shape shape;
     Dtype dtype;
   };
+
   TensorId reg(const Shape& shape, Dtype dtype);
   tile::Value value(const Shape& shape, int depth);
   const Register* any_register(const std::function<bool(const Register&)>& fits);
@@ -103,9 +123,9 @@ class Generator {
   std::string target_;
   Data data_;
   int fresh_ = 0, warps_ = 4;
-  std::vector<std::string> odd_names_ = {"t",      "i",    "i0",    "i1",    "w",      "m",    "n",    "p",
-                                         "kk",     "smem", "moved", "other", "peer",   "slot", "done", "total",
-                                         "a_desc", "i0_",  "x_1",   "v_1",   "t_div4", "task"};
+  std::vector<std::string> odd_names_ = {
+      "t",     "i",    "i0",   "i1",   "w",     "m",      "n",   "p",   "kk",  "smem",   "moved",
+      "other", "peer", "slot", "done", "total", "a_desc", "i0_", "x_1", "v_1", "t_div4", "task"};
   std::int64_t cluster_ = 1;
   std::vector<Variable> vars_;  // around the statement being made
   std::vector<Register> registers_;

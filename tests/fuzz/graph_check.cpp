@@ -11,6 +11,7 @@
 #include "search/optimize.h"
 #include "tile/interpret.h"
 #include "verify/tolerance.h"
+
 namespace warploom::fuzz {
 namespace {
 using kernels::Family;
@@ -40,7 +41,8 @@ void set(Outcome& outcome, const Error& error) {
 }
 
 bool is_refusal(ErrorCode code) {
-  return code == ErrorCode::kNoLayout || code == ErrorCode::kNoInstruction || code == ErrorCode::kResourceLimit ||
+  return code == ErrorCode::kNoLayout || code == ErrorCode::kNoInstruction ||
+         code == ErrorCode::kResourceLimit ||
          code == ErrorCode::kScheduleIllegal;  // fewer solutions than the number drawn
 }
 
@@ -60,20 +62,22 @@ std::optional<kernels::Schedule> first_legal(const Family& family) {
   return std::nullopt;
 }
 
-Result<Drawn> draw_schedule(const search::Region& from, Track track, const target::Capabilities& capabilities, std::uint64_t seed,
+Result<Drawn> draw_schedule(const search::Region& from, Track track,
+                            const target::Capabilities& capabilities, std::uint64_t seed,
                             std::vector<Outcome>& drawn, const Outcome& about) {
   const kernels::Region region{from.graph, track};
   const auto families = kernels::families_for(region, capabilities);
   Random random(seed, from.identity + about.target);
-  Error last{ErrorCode::kNoSchedule, "no schedule of the families that cover a region is legal", from.graph.name,
-             "a legal schedule", graph::to_text(from.graph)};
+  Error last{ErrorCode::kNoSchedule, "no schedule of the families that cover a region is legal",
+             from.graph.name, "a legal schedule", graph::to_text(from.graph)};
   for (int i = 0; i < kDraws; ++i) {
     const kernels::FamilyPtr& family = families[random.below(families.size())];
     auto schedule = test::random_schedule(*family, random, {}, 1000);
     if (!schedule) schedule = first_legal(*family);
     if (!schedule) continue;
     auto list = kernels::build(region, *schedule, capabilities);
-    drawn.push_back({about.seed, "schedule", about.target, std::string(list ? "built" : code_text(list.error().code)),
+    drawn.push_back({about.seed, "schedule", about.target,
+                     std::string(list ? "built" : code_text(list.error().code)),
                      list ? "" : describe(list.error())});
     if (list) {
       WARPLOOM_TRY(Family::Programs programs, family->programs(*schedule));
@@ -94,36 +98,41 @@ std::string difference(const GraphCase& c, const Expected& expected, const Stora
     if (overflowed) continue;
     const verify::Tolerance tolerance = verify::tolerance_of(c.graph, c.track, static_cast<int>(o));
     verify::Comparison seen;
-    verify::compare(seen, tolerance, tensor.dtype, made.at(tensor.name).data(), value.data(), magnitude.data(), 0,
-                    std::ssize(value));
-    // Errors of narrow types may grow where what they add to cancels, as those of f32 may (stand_in); what is expected of many elements
-    // is a guess for few.
-    const double ratio = seen.reference_squares > 0 ? std::sqrt(seen.magnitude_squares / seen.reference_squares) : 0;
-    const double expected_error = tolerance.stand_in ? std::max(verify::kFp32Floor, 0.6 * unit_roundoff(Dtype::f32) * ratio)
-                                                     : (tolerance.per_magnitude + tolerance.relative) * ratio;
+    verify::compare(seen, tolerance, tensor.dtype, made.at(tensor.name).data(), value.data(),
+                    magnitude.data(), 0, std::ssize(value));
+    // Errors of narrow types may grow where what they add to cancels, as those of f32 may
+    // (stand_in); what is expected of many elements is a guess for few.
+    const double ratio =
+        seen.reference_squares > 0 ? std::sqrt(seen.magnitude_squares / seen.reference_squares) : 0;
+    const double expected_error =
+        tolerance.stand_in ? std::max(verify::kFp32Floor, 0.6 * unit_roundoff(Dtype::f32) * ratio)
+                           : (tolerance.per_magnitude + tolerance.relative) * ratio;
     const double grown = expected_error * (1 + 3 / std::sqrt(static_cast<double>(value.size())));
-    if (const auto accepted = verify::accept(seen, tolerance, grown, tensor.name); !accepted) return describe(accepted.error());
+    if (const auto accepted = verify::accept(seen, tolerance, grown, tensor.name); !accepted)
+      return describe(accepted.error());
   }
   return "";
 }
 
 void poison(std::vector<std::byte>& bytes, std::int64_t size) {
   bytes.resize(static_cast<std::size_t>(size + 3));
-  for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) std::memcpy(bytes.data() + i, &verify::kPoison, 4);
+  for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4)
+    std::memcpy(bytes.data() + i, &verify::kPoison, 4);
   bytes.resize(static_cast<std::size_t>(size));
 }
 
 // The inputs, and every constant that is data.
 Storage given(const GraphCase& c, const graph::Graph& whole) {
   Storage storage;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) storage[c.graph.tensor(c.graph.inputs[i]).name] = c.inputs[i];
+  for (std::size_t i = 0; i < c.inputs.size(); ++i)
+    storage[c.graph.tensor(c.graph.inputs[i]).name] = c.inputs[i];
   for (const graph::Tensor& tensor : whole.tensors)
     if (tensor.constant) storage[tensor.name] = *tensor.constant;
   return storage;
 }
 
-Status interpret(const search::Partition& parts, const std::vector<std::optional<Drawn>>& drawn, const graph::Graph& whole,
-                 Storage& storage) {
+Status interpret(const search::Partition& parts, const std::vector<std::optional<Drawn>>& drawn,
+                 const graph::Graph& whole, Storage& storage) {
   for (const graph::Tensor& tensor : whole.tensors)
     if (!storage.contains(tensor.name)) poison(storage[tensor.name], graph::byte_count(tensor));
   for (std::size_t r = 0; r < drawn.size(); ++r) {
@@ -135,7 +144,9 @@ Status interpret(const search::Partition& parts, const std::vector<std::optional
       tile::Buffers buffers;
       for (const auto& [name, buffer] : drawn[r]->programs.buffers[i]) {
         const auto id = region.graph.tensor_named(buffer);
-        buffers[name] = id ? storage.at(parts.storage.at(region.tensors[static_cast<std::size_t>(*id)])) : own.at(buffer);
+        buffers[name] =
+            id ? storage.at(parts.storage.at(region.tensors[static_cast<std::size_t>(*id)]))
+               : own.at(buffer);
       }
       WARPLOOM_CHECK(tile::interpret(drawn[r]->programs.programs[i], buffers));
     }
@@ -148,15 +159,17 @@ void rename(LaunchList& list, const std::string& suffix) {
   std::map<std::string, std::string> texts;
   for (Kernel& kernel : list.kernels) {
     const auto [known, fresh] = texts.try_emplace(kernel.source);
-    if (fresh) known->second = std::regex_replace(kernel.source, std::regex("\\b" + kernel.name + "\\b"), kernel.name + suffix);
+    if (fresh)
+      known->second = std::regex_replace(kernel.source, std::regex("\\b" + kernel.name + "\\b"),
+                                         kernel.name + suffix);
     kernel.source = known->second;
     kernel.name += suffix;
   }
 }
 
 // Up to the launch list, and the interpreter; a job with an outcome has come to its end.
-Job prepared(const GraphCase& c, const std::string& target, const Expected& expected, std::uint64_t draw,
-             std::vector<Outcome>& schedules) {
+Job prepared(const GraphCase& c, const std::string& target, const Expected& expected,
+             std::uint64_t draw, std::vector<Outcome>& schedules) {
   Job job{&c, {}, {}, {c.seed, "graph", target}};
   const auto capabilities = *target::capabilities_of(target);
   auto whole = graph::decompose(c.graph);
@@ -181,7 +194,8 @@ Job prepared(const GraphCase& c, const std::string& target, const Expected& expe
   for (const auto& one : drawn) lists.push_back(one ? &one->list : nullptr);
   job.list = search::join(job.whole, *parts, lists);
   Storage storage = given(c, job.whole);
-  if (const auto done = interpret(*parts, drawn, job.whole, storage); !done) return set(job.outcome, done.error()), job;
+  if (const auto done = interpret(*parts, drawn, job.whole, storage); !done)
+    return set(job.outcome, done.error()), job;
   Storage outputs;
   for (const graph::TensorId id : job.whole.outputs) {
     const std::string& name = job.whole.tensor(id).name;
@@ -200,9 +214,10 @@ void finish(Job& job, const Expected& expected, const runtime::Binary* binary) {
     for (const BufferSpec& spec : job.list.workspaces) poison(bound[spec.name], spec.bytes());
   const std::uint64_t seed = job.made->seed;
   const auto ran = binary ? run_on_cpu(job.list, *binary, bound) : [&]() -> Status {
-    WARPLOOM_TRY([[maybe_unused]] const auto emulation,
-                 runtime::emulate(job.list, views_of<runtime::EmulatedBuffers>(bound),
-                                  {.seed = seed, .timing = static_cast<emulator::Timing>(seed % 3)}));
+    WARPLOOM_TRY(
+        [[maybe_unused]] const auto emulation,
+        runtime::emulate(job.list, views_of<runtime::EmulatedBuffers>(bound),
+                         {.seed = seed, .timing = static_cast<emulator::Timing>(seed % 3)}));
     return ok();
   }();
   if (!ran) return set(job.outcome, ran.error());
@@ -214,11 +229,14 @@ void finish(Job& job, const Expected& expected, const runtime::Binary* binary) {
 
 std::string operators_of(const graph::Graph& graph) {
   std::string names;
-  for (const graph::Node& node : graph.nodes) names += (names.empty() ? "" : " ") + std::string(graph::name_of(node.op));
+  for (const graph::Node& node : graph.nodes)
+    names += (names.empty() ? "" : " ") + std::string(graph::name_of(node.op));
   return names;
 }
 }  // namespace
-std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const WorkingOn& working_on, std::uint64_t draw) {
+
+std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const WorkingOn& working_on,
+                                  std::uint64_t draw) {
   std::vector<Outcome> outcomes;
   std::vector<Expected> expected(cases.size());
   std::vector<Job> jobs;
@@ -227,17 +245,22 @@ std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const Workin
     const GraphCase& c = cases[i];
     for (std::size_t o = 0; o < c.graph.outputs.size(); ++o) {
       const auto output = static_cast<int>(o);
-      expected[i].outputs.push_back(
-          *graph::evaluate_magnitude_rows(c.graph, bytes_of(c), output, 0, graph::rows_of(c.graph, output).count, 1));
+      expected[i].outputs.push_back(*graph::evaluate_magnitude_rows(
+          c.graph, bytes_of(c), output, 0, graph::rows_of(c.graph, output).count, 1));
     }
-    for (const std::string& target : c.targets) jobs.push_back(prepared(c, target, expected[i], draw, outcomes));
+    for (const std::string& target : c.targets)
+      jobs.push_back(prepared(c, target, expected[i], draw, outcomes));
   }
-  const auto number_of = [&](const Job& job) { return static_cast<std::size_t>(job.made - cases.data()); };
+  const auto number_of = [&](const Job& job) {
+    return static_cast<std::size_t>(job.made - cases.data());
+  };
   for (const bool gpu : {true, false}) {
     std::vector<Job*> mine;
     std::vector<std::string> texts;
     for (Job& job : jobs) {
-      if (!job.outcome.code.empty() || (job.list.engine == Engine::cuda) != gpu || job.list.kernels.empty()) continue;
+      if (!job.outcome.code.empty() || (job.list.engine == Engine::cuda) != gpu ||
+          job.list.kernels.empty())
+        continue;
       mine.push_back(&job);
       std::set<std::string> seen;
       for (const Kernel& kernel : job.list.kernels)
@@ -249,10 +272,13 @@ std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const Workin
       for (Kernel& kernel : job->list.kernels) kernel.source = text;
     for (std::size_t at = 0; at < mine.size(); ++at) {
       Job& job = *mine[at];
-      working_on(at == 0 ? -1 : static_cast<int>(number_of(job)));  // the first of them has the text compiled
+      working_on(
+          at == 0 ? -1
+                  : static_cast<int>(number_of(job)));  // the first of them has the text compiled
       if (gpu) {
         finish(job, expected[number_of(job)], nullptr);
-      } else if (const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)}); binary) {
+      } else if (const auto binary = runtime::compile(job.list, {.time = std::chrono::minutes(10)});
+                 binary) {
         finish(job, expected[number_of(job)], &*binary);
       } else {
         set(job.outcome, binary.error());
@@ -262,22 +288,23 @@ std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const Workin
         GraphCase alone = *other->made;
         alone.targets = {other->outcome.target};
         working_on(static_cast<int>(number_of(*other)));
-        other->outcome = check_graphs(
-                             std::span(&alone, 1), [](int) {}, draw)
-                             .back();
+        other->outcome = check_graphs(std::span(&alone, 1), [](int) {}, draw).back();
       }
       break;
     }
   }
   for (Job& job : jobs) {
-    if (job.outcome.code.empty()) job.outcome.code = job.interpreted.empty() ? "agrees" : "wrong";  // nothing to run: views alone
+    if (job.outcome.code.empty())
+      job.outcome.code =
+          job.interpreted.empty() ? "agrees" : "wrong";  // nothing to run: views alone
     if (job.outcome.agrees()) job.outcome.detail = operators_of(job.made->graph);
     outcomes.push_back(std::move(job.outcome));
   }
   return outcomes;
 }
 
-std::vector<Outcome> check_graph_seeds(std::uint64_t first, int count, const WorkingOn& working_on) {
+std::vector<Outcome> check_graph_seeds(std::uint64_t first, int count,
+                                       const WorkingOn& working_on) {
   std::vector<GraphCase> cases;
   for (int i = 0; i < count; ++i) {
     working_on(i);
@@ -302,34 +329,36 @@ GraphCase smaller(const GraphCase& failing, const std::string& target, const std
     for (std::size_t begin = 0; begin + length <= all; ++begin) {
       GraphCase part = failing;
       part.targets = {target};
-      part.graph.nodes.assign(failing.graph.nodes.begin() + static_cast<std::ptrdiff_t>(begin),
-                              failing.graph.nodes.begin() + static_cast<std::ptrdiff_t>(begin + length));
+      part.graph.nodes.assign(
+          failing.graph.nodes.begin() + static_cast<std::ptrdiff_t>(begin),
+          failing.graph.nodes.begin() + static_cast<std::ptrdiff_t>(begin + length));
       part.graph.inputs.clear(), part.graph.outputs.clear(), part.inputs.clear();
       std::set<graph::TensorId> made, read;
       for (const graph::Node& node : part.graph.nodes) {
         for (const graph::TensorId id : node.inputs) {
-          if (id == graph::kAbsent || part.graph.tensor(id).constant || made.contains(id) || !read.insert(id).second) continue;
+          if (id == graph::kAbsent || part.graph.tensor(id).constant || made.contains(id) ||
+              !read.insert(id).second)
+            continue;
           part.graph.inputs.push_back(id);
           const auto input = std::ranges::find(failing.graph.inputs, id);
           const auto between = std::ranges::find(open.outputs, id);
           if (input != failing.graph.inputs.end()) {
-            part.inputs.push_back(failing.inputs[static_cast<std::size_t>(input - failing.graph.inputs.begin())]);
+            part.inputs.push_back(
+                failing.inputs[static_cast<std::size_t>(input - failing.graph.inputs.begin())]);
             continue;
           }
           const graph::Tensor& tensor = part.graph.tensor(id);
           const auto& list = values[static_cast<std::size_t>(between - open.outputs.begin())];
-          auto& bytes = part.inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
-          for (std::size_t i = 0; i < list.size(); ++i) store_from_double(tensor.dtype, bytes.data(), i, list[i]);
+          auto& bytes =
+              part.inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
+          for (std::size_t i = 0; i < list.size(); ++i)
+            store_from_double(tensor.dtype, bytes.data(), i, list[i]);
         }
         for (const graph::TensorId id : node.outputs) made.insert(id);
       }
       part.graph.outputs = {part.graph.nodes.back().outputs[0]};
       for (std::uint64_t draw = 0; draw < 4; ++draw)
-        if (check_graphs(
-                std::span(&part, 1), [](int) {}, draw)
-                .back()
-                .code == code)
-          return part;
+        if (check_graphs(std::span(&part, 1), [](int) {}, draw).back().code == code) return part;
     }
   return failing;
 }
@@ -343,8 +372,10 @@ nlohmann::json graph_figures(const Run& run, const std::vector<Outcome>& outcome
       ++schedules[o.target][o.code];
     } else {
       ++by_target[o.target][o.code];
-      if (o.is_bug()) faulty.insert(o.seed);
-      else if (!o.agrees()) refused.insert(o.seed);
+      if (o.is_bug())
+        faulty.insert(o.seed);
+      else if (!o.agrees())
+        refused.insert(o.seed);
     }
     if (o.agrees() && o.target == "cpu")
       for (std::size_t at = 0; at < o.detail.size();) {
@@ -355,8 +386,10 @@ nlohmann::json graph_figures(const Run& run, const std::vector<Outcome>& outcome
     if (!o.agrees() && o.code != "built") {
       const std::size_t at = std::min(o.detail.find("error["), o.detail.size());
       std::smatch place;  // the operator that no family covers
-      const bool named = std::regex_search(o.detail, place, std::regex("at: +node '[^']*' \\((\\w+)\\)"));
-      ++refusals[std::regex_replace(o.detail.substr(at, o.detail.find('\n', at) - at), std::regex("'[^']*'|[0-9]+"), "…") +
+      const bool named =
+          std::regex_search(o.detail, place, std::regex("at: +node '[^']*' \\((\\w+)\\)"));
+      ++refusals[std::regex_replace(o.detail.substr(at, o.detail.find('\n', at) - at),
+                                    std::regex("'[^']*'|[0-9]+"), "…") +
                  (named ? ": " + place[1].str() : "")];
     }
   }

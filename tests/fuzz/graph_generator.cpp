@@ -1,6 +1,7 @@
 #include <cmath>
 #include <set>
 #include "graph_maker.h"
+
 namespace warploom::fuzz {
 namespace {
 // What a network is given first: an image, a sequence, rows, a vector.
@@ -10,9 +11,15 @@ Shape first_shape(Maker& m) {
     case 1: return {m.size(), m.size()};
     case 2: return {1 + m.below(3), m.any<std::int64_t>({5, 8, 12, 16, 20}), m.size()};
     case 3: return {1 + m.below(3), m.any<std::int64_t>({1, 2, 3, 4, 6, 8}), 4 + m.below(40)};
-    case 4: return {1 + m.below(2), m.any<std::int64_t>({1, 2, 3, 4, 6}), 3 + m.below(5), 3 + m.below(5), 3 + m.below(5)};
-    case 5: return m.chance(50) ? Shape{m.size() * m.any<std::int64_t>({1, 3, 20})} : Shape{2, 2, m.size(), m.size()};
-    default: return {1 + m.below(3), m.any<std::int64_t>({1, 2, 3, 4, 6, 8, 12, 16}), 4 + m.below(12), 4 + m.below(12)};
+    case 4:
+      return {1 + m.below(2), m.any<std::int64_t>({1, 2, 3, 4, 6}), 3 + m.below(5), 3 + m.below(5),
+              3 + m.below(5)};
+    case 5:
+      return m.chance(50) ? Shape{m.size() * m.any<std::int64_t>({1, 3, 20})}
+                          : Shape{2, 2, m.size(), m.size()};
+    default:
+      return {1 + m.below(3), m.any<std::int64_t>({1, 2, 3, 4, 6, 8, 12, 16}), 4 + m.below(12),
+              4 + m.below(12)};
   }
 }
 
@@ -23,9 +30,11 @@ void fill(GraphCase& c, const Maker& m, std::uint64_t attempt) {
     Random random(c.seed + (attempt << 40), tensor.name);
     auto& bytes = c.inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
     for (std::size_t i = 0; i < static_cast<std::size_t>(graph::element_count(tensor.shape)); ++i) {
-      const double value = how.kind == Fill::whole      ? static_cast<double>(random.below(static_cast<std::uint64_t>(how.scale)))
-                           : how.kind == Fill::positive ? how.scale * (0.5 + 1.5 * random.uniform())
-                                                        : how.scale * random.normal();
+      const double value =
+          how.kind == Fill::whole
+              ? static_cast<double>(random.below(static_cast<std::uint64_t>(how.scale)))
+          : how.kind == Fill::positive ? how.scale * (0.5 + 1.5 * random.uniform())
+                                       : how.scale * random.normal();
       store_from_double(tensor.dtype, bytes.data(), i, value);
     }
   }
@@ -42,7 +51,8 @@ void choose_outputs(Maker& m) {
 
 bool has_contraction(const graph::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const graph::Node& node) {
-    return graph::class_of(node.op) == graph::OpClass::contraction || graph::class_of(node.op) == graph::OpClass::convolution;
+    return graph::class_of(node.op) == graph::OpClass::contraction ||
+           graph::class_of(node.op) == graph::OpClass::convolution;
   });
 }
 
@@ -52,18 +62,22 @@ std::optional<GraphCase> attempt_at(std::uint64_t seed, std::uint64_t attempt) {
                                      Dtype::f32, Dtype::f32, Dtype::f32, Dtype::f16, Dtype::bf16};
   Maker maker(random, kTypes[random.below(std::size(kTypes))]);
   const std::size_t nodes = 1 + random.below(6);
-  maker.values.push_back(maker.input(maker.dtype, first_shape(maker), {maker.chance(15) ? Fill::positive : Fill::normal, 1}));
+  maker.values.push_back(maker.input(maker.dtype, first_shape(maker),
+                                     {maker.chance(15) ? Fill::positive : Fill::normal, 1}));
   for (int i = 0; i < 200 && maker.graph.nodes.size() < nodes; ++i) maker.step(nodes);
   if (maker.graph.nodes.size() < nodes) return std::nullopt;
   choose_outputs(maker);
   GraphCase c{.seed = seed};
   maker.graph.name = "random";
   auto simple = graph::simplify(maker.graph);
-  if (!simple || simple->nodes.empty() || simple->inputs.size() != maker.graph.inputs.size()) return std::nullopt;
+  if (!simple || simple->nodes.empty() || simple->inputs.size() != maker.graph.inputs.size())
+    return std::nullopt;
   for (const TensorId id : simple->outputs)  // folded, or another name of an input
     if (simple->producer(id) < 0) return std::nullopt;
   c.graph = std::move(*simple);
-  c.track = maker.dtype == Dtype::f16 ? Track::fp16 : maker.dtype == Dtype::bf16 ? Track::bf16 : Track::fp32;
+  c.track = maker.dtype == Dtype::f16    ? Track::fp16
+            : maker.dtype == Dtype::bf16 ? Track::bf16
+                                         : Track::fp32;
   if (c.track == Track::fp32 && has_contraction(c.graph) && maker.chance(15)) c.track = Track::tf32;
   fill(c, maker, attempt);
   c.targets = {"cpu", std::array{"sm_80", "sm_89", "sm_90a"}[seed % 3]};
@@ -71,17 +85,22 @@ std::optional<GraphCase> attempt_at(std::uint64_t seed, std::uint64_t attempt) {
 }
 
 bool jumps(const graph::Graph& graph, const graph::Node& node) {
-  static const std::set<OpKind> kJump = {OpKind::Floor, OpKind::Ceil, OpKind::Round, OpKind::Sign, OpKind::ThresholdedRelu};
+  static const std::set<OpKind> kJump = {OpKind::Floor, OpKind::Ceil, OpKind::Round, OpKind::Sign,
+                                         OpKind::ThresholdedRelu};
   return kJump.contains(node.op) || !is_float(graph.tensor(node.outputs[0]).dtype) ||
-         (node.op == OpKind::Cast && unit_roundoff(graph.tensor(node.outputs[0]).dtype) > unit_roundoff(Dtype::f32));
+         (node.op == OpKind::Cast &&
+          unit_roundoff(graph.tensor(node.outputs[0]).dtype) > unit_roundoff(Dtype::f32));
 }
 }  // namespace
+
 GraphCase make_graph_case(std::uint64_t seed) {
   for (std::uint64_t attempt = 0;; ++attempt)
     if (auto c = attempt_at(seed, attempt)) return std::move(*c);
 }
 
-std::vector<graph::Bytes> bytes_of(const GraphCase& c) { return {c.inputs.begin(), c.inputs.end()}; }
+std::vector<graph::Bytes> bytes_of(const GraphCase& c) {
+  return {c.inputs.begin(), c.inputs.end()};
+}
 
 bool is_sound(const GraphCase& c) {
   const bool narrow = c.track == Track::fp16 || c.track == Track::bf16;
@@ -103,17 +122,21 @@ bool is_sound(const GraphCase& c) {
       if (c.graph.tensor(c.graph.inputs[i]).dtype == Dtype::f32)
         for (std::size_t at = 0; at < near.inputs[i].size() / 4; ++at) {
           const double value = load_as_double(Dtype::f32, near.inputs[i].data(), at);
-          store_from_double(Dtype::f32, near.inputs[i].data(), at, value * (1 + 4e-5 * (random.uniform() - 0.5)));
+          store_from_double(Dtype::f32, near.inputs[i].data(), at,
+                            value * (1 + 4e-5 * (random.uniform() - 0.5)));
         }
     const auto others = graph::evaluate(open, bytes_of(near), 1);
     if (!others) return false;
     for (std::size_t o = 0; o < discrete.size(); ++o)
       for (std::size_t i = 0; discrete[o] && i < (*values)[o].size(); ++i)
-        if (const double v = (*values)[o][i]; std::fabs(v - (*others)[o][i]) > 1e-3 * (std::fabs(v) + 0.1)) return false;
+        if (const double v = (*values)[o][i];
+            std::fabs(v - (*others)[o][i]) > 1e-3 * (std::fabs(v) + 0.1))
+          return false;
   }
   for (std::size_t o = 0; o < c.graph.outputs.size(); ++o) {
     const auto output = static_cast<int>(o);
-    const auto known = graph::evaluate_magnitude_rows(c.graph, bytes_of(c), output, 0, graph::rows_of(c.graph, output).count, 1);
+    const auto known = graph::evaluate_magnitude_rows(c.graph, bytes_of(c), output, 0,
+                                                      graph::rows_of(c.graph, output).count, 1);
     if (!known) return false;
     double values_squared = 0, magnitudes_squared = 0;
     for (const double v : known->value) values_squared += v * v;

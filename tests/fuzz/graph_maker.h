@@ -1,9 +1,11 @@
-// One graph in the making. An operator that does not fit what is there (a window larger than its input, shapes that do not stretch to
-// each other) is refused by the shape rules, and taken back with all that was made for it.
+// One graph in the making. An operator that does not fit what is there (a window larger than its
+// input, shapes that do not stretch to each other) is refused by the shape rules, and taken back
+// with all that was made for it.
 #pragma once
 #include <map>
 #include "base/random.h"
 #include "graph_case.h"
+
 namespace warploom::fuzz {
 using graph::OpKind;
 using graph::Shape;
@@ -18,6 +20,7 @@ struct Fill {
     positive,
     whole
   } kind = normal;  // deviation `scale`; scale·[0.5, 2); integers below `scale`
+
   double scale = 1;
 };
 
@@ -25,7 +28,8 @@ class Maker {
  public:
   Maker(Random& stream, Dtype type) : random(stream), dtype(type) {}
 
-  // One operator, or the few that make sense only together; false where chance chose what does not fit.
+  // One operator, or the few that make sense only together; false where chance chose what does not
+  // fit.
   bool step(std::size_t most_nodes);
 
   Random& random;
@@ -34,30 +38,48 @@ class Maker {
   std::map<TensorId, Fill> fills;  // of inputs
   std::vector<TensorId> values;    // of `dtype`, that operators may read
 
-  std::int64_t below(std::int64_t bound) { return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound))); }
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound)));
+  }
+
   bool chance(int percent) { return below(100) < percent; }
-  template <class T> T any(std::initializer_list<T> list) { return *(list.begin() + random.below(list.size())); }
-  std::int64_t size() { return any<std::int64_t>({1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 32, 33, 40, 64}); }
+
+  template <class T> T any(std::initializer_list<T> list) {
+    return *(list.begin() + random.below(list.size()));
+  }
+
+  std::int64_t size() {
+    return any<std::int64_t>({1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 32, 33, 40, 64});
+  }
 
   TensorId input(Dtype type, Shape shape, Fill fill);
   TensorId operand(Shape shape, Fill fill = {});  // an input or a constant
   TensorId constant(Dtype type, Shape shape, const std::vector<double>& values);
   TensorId integers(const Integers& values);
+
   TensorId scalar(double value) { return constant(dtype, {}, {value}); }
+
   // Something for a binary operator beside x: another value, or an operand that stretches to x.
   TensorId beside(TensorId x, Fill fill = {});
 
-  TensorId add(OpKind op, std::vector<TensorId> inputs, Attributes attributes = {});  // kAbsent, from then on, where it fails
-  std::vector<TensorId> add_many(OpKind op, std::vector<TensorId> inputs, Attributes attributes, std::size_t outputs);
+  TensorId add(OpKind op, std::vector<TensorId> inputs,
+               Attributes attributes = {});  // kAbsent, from then on, where it fails
+  std::vector<TensorId> add_many(OpKind op, std::vector<TensorId> inputs, Attributes attributes,
+                                 std::size_t outputs);
   TensorId cast(TensorId x, Dtype to);
+
   void keep(TensorId x) {  // for later operators
     if (!failed_ && graph.tensor(x).dtype == dtype) values.push_back(x);
   }
+
   void give_up() { failed_ = true; }
 
   const Shape& shape(TensorId id) const { return graph.tensor(id).shape; }
+
   std::int64_t axis(TensorId x) { return below(static_cast<std::int64_t>(shape(x).size())); }
+
   bool is_given(TensorId id) const { return fills.contains(id); }
+
   bool narrow() const { return dtype != Dtype::f32; }
 
   void convolution(TensorId x);

@@ -1,6 +1,7 @@
 // Operators that move elements or see them under another shape.
 #include <numeric>
 #include "graph_maker.h"
+
 namespace warploom::fuzz {
 void Maker::transpose(TensorId x) {
   Integers order(shape(x).size());
@@ -41,8 +42,10 @@ void Maker::slice(TensorId x) {
     if (n < 2 || chance(50)) continue;
     const std::int64_t begin = below(n), step = any<std::int64_t>({1, 1, 2, 3, -1, -2});
     axes.push_back(d), begins.push_back(chance(25) ? begin - n : begin), steps.push_back(step);
-    ends.push_back(step > 0 ? begin + 1 + below(n - begin) : begin - 1 - below(begin + 1) - (chance(50) ? n : 0));
-    if (step < 0 && ends.back() >= -n && ends.back() < 0) ends.back() = -n - 1;  // -1 would be the last element
+    ends.push_back(step > 0 ? begin + 1 + below(n - begin)
+                            : begin - 1 - below(begin + 1) - (chance(50) ? n : 0));
+    if (step < 0 && ends.back() >= -n && ends.back() < 0)
+      ends.back() = -n - 1;  // -1 would be the last element
   }
   if (axes.empty()) return give_up();
   keep(add(OpKind::Slice, {x, integers(begins), integers(ends), integers(axes), integers(steps)}));
@@ -63,7 +66,8 @@ void Maker::concat(TensorId x) {
 
 void Maker::pad(TensorId x) {
   Integers pads;
-  for (std::size_t d = 0; d < 2 * shape(x).size(); ++d) pads.push_back(any<std::int64_t>({0, 0, 1, 2, 3, -1}));
+  for (std::size_t d = 0; d < 2 * shape(x).size(); ++d)
+    pads.push_back(any<std::int64_t>({0, 0, 1, 2, 3, -1}));
   std::vector<TensorId> inputs = {x, integers(pads)};
   if (chance(50)) inputs.push_back(scalar(any({0.0, 1.5, -2.0})));
   keep(add(OpKind::Pad, inputs));
@@ -78,7 +82,8 @@ void Maker::gather(TensorId x) {
     for (double& place : list) place = static_cast<double>(below(bound) - (chance(20) ? bound : 0));
     return keep(add(OpKind::Gather, {x, constant(Dtype::i64, places, list)}, {{"axis", along}}));
   }
-  const TensorId list = input(any({Dtype::i64, Dtype::i32}), places, {Fill::whole, static_cast<double>(bound)});
+  const TensorId list =
+      input(any({Dtype::i64, Dtype::i32}), places, {Fill::whole, static_cast<double>(bound)});
   keep(add(OpKind::Gather, {x, list}, {{"axis", along}}));
 }
 
@@ -111,6 +116,7 @@ void Maker::split(TensorId x) {
 void Maker::blocks(TensorId x) {
   const Shape& s = shape(x);
   if (s.size() >= 2 && chance(25)) return keep(add(OpKind::Trilu, {x}, {{"upper", below(2)}}));
-  keep(add(any({OpKind::DepthToSpace, OpKind::SpaceToDepth}), {x}, {{"blocksize", std::int64_t{2}}}));
+  keep(add(any({OpKind::DepthToSpace, OpKind::SpaceToDepth}), {x},
+           {{"blocksize", std::int64_t{2}}}));
 }
 }  // namespace warploom::fuzz

@@ -1,7 +1,9 @@
-// Random graphs of operators: what every target computes of them agrees with FP64, or is refused by name.
+// Random graphs of operators: what every target computes of them agrees with FP64, or is refused by
+// name.
 //
-// Ordinarily a sample runs. WARPLOOM_GRAPHS=N runs N graphs, from WARPLOOM_GRAPHS_SEED on; WARPLOOM_GRAPHS_OUT=FILE writes the figures
-// that docs/fuzzing.md shows. WARPLOOM_GRAPHS_SHOW=SEED prints one graph, runs it in this process, and cuts it down if it fails.
+// Ordinarily a sample runs. WARPLOOM_GRAPHS=N runs N graphs, from WARPLOOM_GRAPHS_SEED on;
+// WARPLOOM_GRAPHS_OUT=FILE writes the figures that docs/fuzzing.md shows. WARPLOOM_GRAPHS_SHOW=SEED
+// prints one graph, runs it in this process, and cuts it down if it fails.
 
 #include <gtest/gtest.h>
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <iostream>
 #include "base/file.h"
 #include "graph_check.h"
+
 namespace warploom {
 namespace {
 std::uint64_t number(const char* name, std::uint64_t otherwise) {
@@ -18,7 +21,8 @@ std::uint64_t number(const char* name, std::uint64_t otherwise) {
 
 std::string shown(const fuzz::GraphCase& c) {
   std::string text = fmt::format("{}, {}\n", name_of(c.track), c.targets.back());
-  for (const graph::TensorId id : c.graph.inputs) text += "input " + graph::to_text(c.graph.tensor(id)) + "\n";
+  for (const graph::TensorId id : c.graph.inputs)
+    text += "input " + graph::to_text(c.graph.tensor(id)) + "\n";
   for (const graph::Tensor& tensor : c.graph.tensors)
     if (tensor.constant) text += "constant " + graph::to_text(tensor) + "\n";
   return text + graph::to_text(c.graph);
@@ -33,14 +37,18 @@ TEST(FuzzGraphs, RandomGraphsComputeTheSameEverywhere) {
                       .seconds_a_text = 600};
   const auto begin = std::chrono::steady_clock::now();
   const auto outcomes = fuzz::run(run, fuzz::check_graph_seeds);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (const auto& o : outcomes) {
-    if (o.kind == "graph" && !o.agrees()) std::cout << fmt::format("seed {} ({}): {}\n", o.seed, o.target, o.detail);
+    if (o.kind == "graph" && !o.agrees())
+      std::cout << fmt::format("seed {} ({}): {}\n", o.seed, o.target, o.detail);
     EXPECT_FALSE(o.is_bug()) << "seed " << o.seed << " (" << o.target << "): " << o.code << "\n"
                              << shown(fuzz::make_graph_case(o.seed)) << o.detail;
   }
   const auto figures = fuzz::graph_figures(run, outcomes, seconds);
-  if (const char* out = std::getenv("WARPLOOM_GRAPHS_OUT")) { ASSERT_TRUE(fuzz::write_figures(out, figures)); }
+  if (const char* out = std::getenv("WARPLOOM_GRAPHS_OUT")) {
+    ASSERT_TRUE(fuzz::write_figures(out, figures));
+  }
   std::cout << figures.dump(1) << "\n";
   EXPECT_GE(figures["agree"].get<int>(), run.count * 9 / 10) << "too few graphs reach the end";
 }

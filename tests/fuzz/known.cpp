@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+
 namespace warploom::fuzz {
 namespace {
 using namespace tile;
@@ -18,8 +19,10 @@ void demand(bool holds) {
 }
 
 Known hull(const Known& a, const Known& b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high), std::max(a.error, b.error), std::min(a.unit, b.unit)};
+  return {std::min(a.low, b.low), std::max(a.high, b.high), std::max(a.error, b.error),
+          std::min(a.unit, b.unit)};
 }
+
 Known constant_of(double value) {
   if (std::isinf(value)) return {value, value, 0, kTiny};
   double unit = 1;
@@ -27,7 +30,8 @@ Known constant_of(double value) {
   return {value, value, 0, unit};
 }
 
-// The result of fp32 arithmetic: exact where 24 bits hold every multiple of the unit that may come out.
+// The result of fp32 arithmetic: exact where 24 bits hold every multiple of the unit that may come
+// out.
 Known in_fp32(Known k, double roundings = 1) {
   demand(k.size() < 0x1p60);
   if (k.size() <= 0x1p24 * k.unit) return k;
@@ -42,7 +46,10 @@ Known stored(Dtype dtype, Known k) {
     return k;
   }
   if (!is_float(dtype)) {
-    const double top = dtype == Dtype::i64 ? 0x1p40 : dtype == Dtype::i32 ? 0x1p30 : dtype == Dtype::boolean ? 1 : 127;
+    const double top = dtype == Dtype::i64       ? 0x1p40
+                       : dtype == Dtype::i32     ? 0x1p30
+                       : dtype == Dtype::boolean ? 1
+                                                 : 127;
     demand(k.size() <= top && (k.low >= 0 || (dtype != Dtype::u8 && dtype != Dtype::boolean)));
     k.low = std::trunc(k.low), k.high = std::trunc(k.high);
     k.unit = std::max(1.0, k.unit);
@@ -53,7 +60,10 @@ Known stored(Dtype dtype, Known k) {
                                                          : dtype == Dtype::e5m2 ? 57344
                                                          : dtype == Dtype::f16  ? 65504
                                                                                 : 0x1p60;
-  const double least = dtype == Dtype::e4m3 ? 0x1p-9 : dtype == Dtype::e5m2 ? 0x1p-16 : dtype == Dtype::f16 ? 0x1p-24 : kTiny;
+  const double least = dtype == Dtype::e4m3   ? 0x1p-9
+                       : dtype == Dtype::e5m2 ? 0x1p-16
+                       : dtype == Dtype::f16  ? 0x1p-24
+                                              : kTiny;
   const double size = k.size();
   if (k.error > 0) k.error += spacing * size + least;
   if (dtype != Dtype::f32 && dtype != Dtype::f64 && size / k.unit > 1 / unit_roundoff(dtype))
@@ -66,12 +76,15 @@ Known product(const Known& a, const Known& b) {
   const double corners[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
   demand(std::isfinite(a.size()) && std::isfinite(b.size()));
   return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4),
-          a.error * b.size() + b.error * a.size() + a.error * b.error, std::max(kTiny, a.unit * b.unit)};
+          a.error * b.size() + b.error * a.size() + a.error * b.error,
+          std::max(kTiny, a.unit * b.unit)};
 }
+
 Known added(const Known& a, const Known& b) {
   demand(std::isfinite(a.size()) && std::isfinite(b.size()));
   return {a.low + b.low, a.high + b.high, a.error + b.error, std::min(a.unit, b.unit)};
 }
+
 // A function that rises or falls throughout, with the largest slope on the interval.
 Known function(const Known& a, double at_low, double at_high, double slope) {
   Known k{std::min(at_low, at_high), std::max(at_low, at_high), slope * a.error, kTiny};
@@ -90,19 +103,23 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::fma: return in_fp32(added(product(a, b), c), 2);
     case ValueOp::neg: return {-a.high, -a.low, a.error, a.unit};
     case ValueOp::max:
-      return {std::max(a.low, b.low), std::max(a.high, b.high), std::max(a.error, b.error), std::min(a.unit, b.unit)};
+      return {std::max(a.low, b.low), std::max(a.high, b.high), std::max(a.error, b.error),
+              std::min(a.unit, b.unit)};
     case ValueOp::min:
-      return {std::min(a.low, b.low), std::min(a.high, b.high), std::max(a.error, b.error), std::min(a.unit, b.unit)};
+      return {std::min(a.low, b.low), std::min(a.high, b.high), std::max(a.error, b.error),
+              std::min(a.unit, b.unit)};
     case ValueOp::abs: return {std::max({0.0, a.low, -a.high}), a.size(), a.error, a.unit};
     case ValueOp::relu: return {std::max(0.0, a.low), std::max(0.0, a.high), a.error, a.unit};
     case ValueOp::where: return demand(a.error == 0), hull(b, c);
     case ValueOp::less:
     case ValueOp::equal: return demand(a.error == 0 && b.error == 0), Known{0, 1, 0, 1};
     case ValueOp::floor:
-      return demand(a.error == 0 && a.size() < 0x1p30), Known{std::floor(a.low), std::floor(a.high), 0, std::max(1.0, a.unit)};
+      return demand(a.error == 0 && a.size() < 0x1p30),
+             Known{std::floor(a.low), std::floor(a.high), 0, std::max(1.0, a.unit)};
     case ValueOp::round_tf32: return demand(a.size() < 0x1p30), stored(Dtype::tf32, a);
     case ValueOp::binade:
-    case ValueOp::inverse_binade: return demand(false), a;  // jumps: no program of the generator has it
+    case ValueOp::inverse_binade:
+      return demand(false), a;  // jumps: no program of the generator has it
     case ValueOp::div: {
       const double least = b.low > 0 ? b.low - b.error : b.high < 0 ? -b.high - b.error : 0;
       demand(least > 0.01);
@@ -112,18 +129,23 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::fast_exp:
     case ValueOp::exp: return function(a, std::exp(a.low), std::exp(a.high), std::exp(high));
     case ValueOp::exp2: return function(a, std::exp2(a.low), std::exp2(a.high), std::exp2(high));
-    case ValueOp::log: return demand(low > 0.01), function(a, std::log(a.low), std::log(a.high), 1 / low);
+    case ValueOp::log:
+      return demand(low > 0.01), function(a, std::log(a.low), std::log(a.high), 1 / low);
     case ValueOp::sqrt:
       demand(low > 0.01 || (a.low >= 0 && a.error == 0));
-      return function(a, std::sqrt(a.low), std::sqrt(a.high), a.error == 0 ? 0 : 0.5 / std::sqrt(low));
+      return function(a, std::sqrt(a.low), std::sqrt(a.high),
+                      a.error == 0 ? 0 : 0.5 / std::sqrt(low));
     case ValueOp::rsqrt:
-      return demand(low > 0.01), function(a, 1 / std::sqrt(a.low), 1 / std::sqrt(a.high), 0.5 * std::pow(low, -1.5));
-    case ValueOp::reciprocal: return demand(low > 0.01), function(a, 1 / a.low, 1 / a.high, 1 / (low * low));
+      return demand(low > 0.01),
+             function(a, 1 / std::sqrt(a.low), 1 / std::sqrt(a.high), 0.5 * std::pow(low, -1.5));
+    case ValueOp::reciprocal:
+      return demand(low > 0.01), function(a, 1 / a.low, 1 / a.high, 1 / (low * low));
     case ValueOp::tanh: return function(a, std::tanh(a.low), std::tanh(a.high), 1);
     case ValueOp::sin:
     case ValueOp::cos: return function(a, -1, 1, 1);
     case ValueOp::erf: return function(a, std::erf(a.low), std::erf(a.high), 1.2);
-    case ValueOp::sigmoid: return function(a, 1 / (1 + std::exp(-a.low)), 1 / (1 + std::exp(-a.high)), 0.25);
+    case ValueOp::sigmoid:
+      return function(a, 1 / (1 + std::exp(-a.low)), 1 / (1 + std::exp(-a.high)), 0.25);
   }
   throw Unbounded{};
 }
@@ -131,13 +153,17 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
 Known reduced(ReduceOp op, const Known& k, double count) {
   if (op != ReduceOp::sum) return k;
   demand(std::isfinite(k.size()));
-  return in_fp32({count * std::min(k.low, 0.0), count * std::max(k.high, 0.0), count * k.error, k.unit}, count);
+  return in_fp32(
+      {count * std::min(k.low, 0.0), count * std::max(k.high, 0.0), count * k.error, k.unit},
+      count);
 }
 
-// Follows one block after another. Cluster reductions see the other blocks' values through `met_`, which the round before filled.
+// Follows one block after another. Cluster reductions see the other blocks' values through `met_`,
+// which the round before filled.
 class Follower {
  public:
-  Follower(const Program& program, const std::map<std::string, Known>& inputs) : program_(program), inputs_(inputs) {}
+  Follower(const Program& program, const std::map<std::string, Known>& inputs)
+      : program_(program), inputs_(inputs) {}
 
   std::map<std::string, Known> run() {
     for (int round = 0; round < 6; ++round) {
@@ -148,8 +174,10 @@ class Follower {
         for (std::int64_t y = 0; y < program_.grid[1]; ++y)
           for (std::int64_t x = 0; x < program_.grid[0]; ++x) block(x, y, z);
       const bool stable =
-          before == met_.size() && std::equal(met_.begin(), met_.end(), known.begin(), [](const auto& a, const auto& b) {
-            return a.second.low == b.second.low && a.second.high == b.second.high && a.second.error == b.second.error;
+          before == met_.size() &&
+          std::equal(met_.begin(), met_.end(), known.begin(), [](const auto& a, const auto& b) {
+            return a.second.low == b.second.low && a.second.high == b.second.high &&
+                   a.second.error == b.second.error;
           });
       if (stable) return outputs_;
     }
@@ -159,13 +187,17 @@ class Follower {
  private:
   void block(std::int64_t x, std::int64_t y, std::int64_t z) {
     const auto& c = program_.cluster;
-    variables_ = {
-        {"block_x", x}, {"block_y", y}, {"block_z", z}, {"cluster_rank", x % c[0] + c[0] * (y % c[1] + c[1] * (z % c[2]))}};
+    variables_ = {{"block_x", x},
+                  {"block_y", y},
+                  {"block_z", z},
+                  {"cluster_rank", x % c[0] + c[0] * (y % c[1] + c[1] * (z % c[2]))}};
     tensors_.clear();
     body(program_.body);
   }
+
   void body(const Body& statements) {
-    for (const Statement& s : statements) std::visit([this](const auto& node) { visit(node); }, s.node);
+    for (const Statement& s : statements)
+      std::visit([this](const auto& node) { visit(node); }, s.node);
   }
 
   Known read(TensorId id) const {
@@ -179,6 +211,7 @@ class Follower {
     demand(found != tensors_.end());
     return found->second;
   }
+
   void write(TensorId id, Known k, bool whole) {
     const Tensor& t = program_.tensor(id);
     k = stored(t.dtype, k);
@@ -190,6 +223,7 @@ class Follower {
     const auto [place, fresh] = tensors_.try_emplace(id, k);
     if (!fresh) place->second = whole && t.pipeline < 0 ? k : hull(place->second, k);
   }
+
   bool inside(const Tile& tile) const {
     const Tensor& t = program_.tensor(tile.tensor);
     for (std::size_t d = 0; d < tile.extent.size(); ++d) {
@@ -204,24 +238,32 @@ class Follower {
     if (!inside(s.src)) k = hull(k, constant_of(s.fill));
     write(s.dst.tensor, k, s.dst.extent == program_.tensor(s.dst.tensor).shape);
   }
+
   void visit(const Fill& s) { write(s.dst, constant_of(s.value), true); }
+
   void visit(const Map& s) { write(s.dst, value(s.value, program_.tensor(s.dst).shape), true); }
+
   void visit(const Reduce& s) {
     const auto length = program_.tensor(s.src).shape[static_cast<std::size_t>(s.axis)];
     write(s.dst, reduced(s.op, read(s.src), static_cast<double>(length)), true);
   }
+
   void visit(const Scan& s) {
     const auto length = program_.tensor(s.src).shape[static_cast<std::size_t>(s.axis)];
     write(s.dst, reduced(s.op, read(s.src), static_cast<double>(length)), true);
   }
+
   void visit(const Rearrange& s) { write(s.dst, read(s.src), true); }
+
   template <class Other> void visit(const Other&) { throw Unbounded{}; }
+
   void visit(const ClusterReduce& s) {
     const Known own = read(s.dst);
     const auto [met, fresh] = met_.try_emplace(&s, own);
     if (!fresh) met->second = hull(met->second, own);
     write(s.dst, reduced(s.op, met->second, static_cast<double>(cluster_size(program_))), true);
   }
+
   void visit(const Mma& s) {
     const Known a = read(s.a.tensor), b = read(s.b.tensor), acc = read(s.acc);
     const auto extent = matrix_extent(s.a.extent);
@@ -231,6 +273,7 @@ class Follower {
     const Known sum = added(acc, p);
     write(s.acc, program_.tensor(s.acc).dtype == Dtype::i32 ? sum : in_fp32(sum, k), true);
   }
+
   void visit(const For& s) {
     const std::int64_t end = s.end.evaluate(variables_), step = s.step.evaluate(variables_);
     for (std::int64_t i = s.begin.evaluate(variables_); i < end; i += step) {
@@ -238,21 +281,27 @@ class Follower {
       body(s.body);
     }
   }
+
   void visit(const If& s) {
     if (s.left.evaluate(variables_) < s.right.evaluate(variables_)) body(s.body);
   }
+
   void visit(const Produce& s) { body(s.body); }
+
   void visit(const Consume& s) { body(s.body); }
+
   void visit(const Roles& s) {
     for (const Role& role : s.roles) body(role.body);
   }
 
   Known value(const Value& v, const std::vector<std::int64_t>& shape) const {
-    if (v.kind == Value::Kind::constant) return constant_of(static_cast<double>(static_cast<float>(v.constant)));
+    if (v.kind == Value::Kind::constant)
+      return constant_of(static_cast<double>(static_cast<float>(v.constant)));
     if (v.kind == Value::Kind::tensor) return in_fp32(read(v.tensor), 0);
     if (v.kind == Value::Kind::coordinate) {
       const auto first = static_cast<double>(v.shift.evaluate(variables_));
-      return {first, first + static_cast<double>(shape[static_cast<std::size_t>(v.axis)] - 1), 0, 1};
+      return {first, first + static_cast<double>(shape[static_cast<std::size_t>(v.axis)] - 1), 0,
+              1};
     }
     std::array<Known, 3> x;
     for (std::size_t i = 0; i < v.operands.size(); ++i) x[i] = value(v.operands[i], shape);
@@ -267,13 +316,19 @@ class Follower {
   std::map<const ClusterReduce*, Known> met_;
 };
 }  // namespace
-double Known::size() const { return std::max(std::fabs(low), std::fabs(high)); }
 
-std::optional<std::map<std::string, Known>> known_of(const Program& program, const std::map<std::string, Known>& inputs) {
+double Known::size() const {
+  return std::max(std::fabs(low), std::fabs(high));
+}
+
+std::optional<std::map<std::string, Known>> known_of(const Program& program,
+                                                     const std::map<std::string, Known>& inputs) {
   try {
     auto known = Follower(program, inputs).run();
     for (const auto& [name, k] : known) demand(k.error == 0 || k.error <= 0.01 * k.size());
     return known;
-  } catch (const Unbounded&) { return std::nullopt; }
+  } catch (const Unbounded&) {
+    return std::nullopt;
+  }
 }
 }  // namespace warploom::fuzz

@@ -1,8 +1,9 @@
-// Matrix products with operands in every place and orientation, and rings of slots: within one thread of control, or filled by a
-// role for others.
+// Matrix products with operands in every place and orientation, and rings of slots: within one
+// thread of control, or filled by a role for others.
 #include <algorithm>
 #include <utility>
 #include "generator.h"
+
 namespace warploom::fuzz {
 using namespace tile;
 
@@ -14,13 +15,19 @@ struct Generator::Product {
   std::int64_t inner = 1;      // parts of k that are taken into registers one after another
   bool through_shared = true;  // operands in registers come from shared memory, else from global
   TensorId acc = -1, sa = -1, sb = -1, fa = -1, fb = -1;
-  Tile a, b;                 // boxes of the global operands; offsets in terms of the step, which load_operands puts in
+  Tile a,
+      b;  // boxes of the global operands; offsets in terms of the step, which load_operands puts in
   bool either_major = true;  // shared operands may be contiguous along m or n
+
   Shape a_shape() const { return transpose_a ? Shape{k, m} : Shape{m, k}; }
+
   Shape b_shape() const { return transpose_b ? Shape{n, k} : Shape{k, n}; }
+
   Shape a_part() const { return transpose_a ? Shape{k / inner, m} : Shape{m, k / inner}; }
+
   Shape b_part() const { return transpose_b ? Shape{n, k / inner} : Shape{k / inner, n}; }
 };
+
 namespace {
 const Index kStep = Index::variable("step");
 
@@ -31,6 +38,7 @@ Index with_step(const Index& index, const Index& step) {
   return Index::make(index.op(), with_step(index.left(), step), with_step(index.right(), step));
 }
 }  // namespace
+
 void Generator::load_operands(const Product& p, const Index& step) {
   const auto one = [&](Tile from, TensorId shared, TensorId registers) {
     for (Index& at : from.offset) at = with_step(at, step);
@@ -44,8 +52,10 @@ void Generator::multiply(const Product& p) {
   if (p.inner > 1) {  // fragments of a part of k at a time
     const std::int64_t part = p.k / p.inner;
     const auto piece = [&](const Index& i) {
-      const auto of_a = p.transpose_a ? b_.tile(p.sa, {i * part, 0}, {part, p.m}) : b_.tile(p.sa, {0, i * part}, {p.m, part});
-      const auto of_b = p.transpose_b ? b_.tile(p.sb, {0, i * part}, {p.n, part}) : b_.tile(p.sb, {i * part, 0}, {part, p.n});
+      const auto of_a = p.transpose_a ? b_.tile(p.sa, {i * part, 0}, {part, p.m})
+                                      : b_.tile(p.sa, {0, i * part}, {p.m, part});
+      const auto of_b = p.transpose_b ? b_.tile(p.sb, {0, i * part}, {p.n, part})
+                                      : b_.tile(p.sb, {i * part, 0}, {part, p.n});
       b_.copy(of_a, b_.all(p.fa));
       b_.copy(of_b, b_.all(p.fb));
       b_.mma(p.acc, b_.all(p.fa), b_.all(p.fb), p.transpose_a, p.transpose_b);
@@ -56,10 +66,12 @@ void Generator::multiply(const Product& p) {
   }
   if (p.sa >= 0 && p.fa >= 0) b_.copy(b_.all(p.sa), b_.all(p.fa));
   if (p.sb >= 0 && p.fb >= 0) b_.copy(b_.all(p.sb), b_.all(p.fb));
-  b_.mma(p.acc, b_.all(p.fa >= 0 ? p.fa : p.sa), b_.all(p.fb >= 0 ? p.fb : p.sb), p.transpose_a, p.transpose_b);
+  b_.mma(p.acc, b_.all(p.fa >= 0 ? p.fa : p.sa), b_.all(p.fb >= 0 ? p.fb : p.sb), p.transpose_a,
+         p.transpose_b);
 }
 
-// What follows a product: maps with a bias or a function, a reduction, a cast, and out, perhaps through shared memory.
+// What follows a product: maps with a bias or a function, a reduction, a cast, and out, perhaps
+// through shared memory.
 void Generator::epilogue(TensorId acc, const Shape& shape, Dtype dtype) {
   registers_ = {{acc, shape, dtype}};
   if (chance(0.3)) add_load(chance(0.5) ? Shape{1, shape[1]} : shape);
@@ -97,13 +109,16 @@ void Generator::product_in_one_thread(Product& p) {
   const PipelineId ring = b_.pipeline(fresh("ring"), stages, {p.sa, p.sb});
   const std::int64_t ahead = stages > 1 && chance(0.8) ? stages - 1 : between(1, stages);
   const auto produce = [&](const Index& k) { b_.produce(ring, [&] { load_operands(p, k); }); };
-  const bool past_the_end = !persistent_ && chance(0.5);  // slots outside the tensors rather than a branch
+  const bool past_the_end =
+      !persistent_ && chance(0.5);  // slots outside the tensors rather than a branch
   const std::string first = fresh("p"), k = fresh("k");
   b_.for_(first, 0, past_the_end ? Index(ahead) : min(ahead, p.steps), 1, produce, chance(0.5));
   b_.for_(k, 0, p.steps, 1, [&](const Index& step) {
     b_.consume(ring, 0, [&] { multiply(p); });
-    if (past_the_end) produce(step + ahead);
-    else b_.if_less(step + ahead, p.steps, [&] { produce(step + ahead); });
+    if (past_the_end)
+      produce(step + ahead);
+    else
+      b_.if_less(step + ahead, p.steps, [&] { produce(step + ahead); });
   });
 }
 
@@ -112,9 +127,11 @@ void Generator::product_in_roles(Product& p) {
   const int stages = static_cast<int>(between(2, 4));
   const int consumers = p.a_in_registers || p.m % 128 ? 1 : static_cast<int>(between(1, 2));
   const PipelineId ring = b_.pipeline(fresh("ring"), stages, {p.sa, p.sb});
-  const int producer_warps = chance(0.1) ? 1 : 4, lag = p.a_in_registers ? 0 : static_cast<int>(between(0, 1));
+  const int producer_warps = chance(0.1) ? 1 : 4,
+            lag = p.a_in_registers ? 0 : static_cast<int>(between(0, 1));
   const bool budgets = producer_warps == 4 && chance(0.5);
-  const int tiles = chance(0.3) ? static_cast<int>(between(2, 3)) : 1;  // a persistent loop in every role
+  const int tiles =
+      chance(0.3) ? static_cast<int>(between(2, 3)) : 1;  // a persistent loop in every role
   const auto around = vars_;
   const std::string tile_name = fresh("tile"), k = fresh("k");
   const auto each_tile = [&](const std::function<void()>& body) {
@@ -137,8 +154,10 @@ void Generator::product_in_roles(Product& p) {
   }
   b_.roles([&] {
     b_.role("producer", producer_warps, budgets ? 40 : 0, [&] {
-      each_tile(
-          [&] { b_.for_(k, 0, p.steps, 1, [&](const Index& step) { b_.produce(ring, [&] { load_operands(p, step); }); }); });
+      each_tile([&] {
+        b_.for_(k, 0, p.steps, 1,
+                [&](const Index& step) { b_.produce(ring, [&] { load_operands(p, step); }); });
+      });
     });
     for (int c = 0; c < consumers; ++c) {
       const std::int64_t rows = p.m / consumers;
@@ -147,13 +166,16 @@ void Generator::product_in_roles(Product& p) {
         Product mine = p;
         mine.acc = acc;
         if (p.a_in_registers) mine.fa = b_.reg(fresh("fa"), p.operand, p.a_shape());
-        const auto part = p.transpose_a ? b_.tile(p.sa, {0, c * rows}, {p.k, rows}) : b_.tile(p.sa, {c * rows, 0}, {rows, p.k});
+        const auto part = p.transpose_a ? b_.tile(p.sa, {0, c * rows}, {p.k, rows})
+                                        : b_.tile(p.sa, {c * rows, 0}, {rows, p.k});
         each_tile([&] {
           b_.fill(acc, 0);
           b_.for_(k, 0, p.steps, 1, [&](const Index&) {
             b_.consume(ring, lag, [&] {
-              if (consumers == 1) multiply(mine);
-              else b_.mma(acc, part, b_.all(p.sb), p.transpose_a, p.transpose_b);
+              if (consumers == 1)
+                multiply(mine);
+              else
+                b_.mma(acc, part, b_.all(p.sb), p.transpose_a, p.transpose_b);
             });
           });
           epilogue(acc, {rows, p.n}, p.acc_dtype);
@@ -168,16 +190,22 @@ void Generator::matmul() {
   Product p;
   make_grid(false);
   const bool cpu = !on_gpu();
+
   struct Types {
     Dtype global, operand, acc;
   };
-  const std::vector<Types> halves = {{Dtype::bf16, Dtype::bf16, Dtype::f32}, {Dtype::f16, Dtype::f16, Dtype::f32}};
-  const std::vector<Types> others = {{Dtype::f32, Dtype::f32, Dtype::f32}, {Dtype::tf32, Dtype::tf32, Dtype::f32}};
-  const std::vector<Types> bytes = {
-      {Dtype::i8, Dtype::i8, Dtype::i32}, {Dtype::e4m3, Dtype::e4m3, Dtype::f32}, {Dtype::e5m2, Dtype::e5m2, Dtype::f32}};
+
+  const std::vector<Types> halves = {{Dtype::bf16, Dtype::bf16, Dtype::f32},
+                                     {Dtype::f16, Dtype::f16, Dtype::f32}};
+  const std::vector<Types> others = {{Dtype::f32, Dtype::f32, Dtype::f32},
+                                     {Dtype::tf32, Dtype::tf32, Dtype::f32}};
+  const std::vector<Types> bytes = {{Dtype::i8, Dtype::i8, Dtype::i32},
+                                    {Dtype::e4m3, Dtype::e4m3, Dtype::f32},
+                                    {Dtype::e5m2, Dtype::e5m2, Dtype::f32}};
   const double u = random_.uniform();
   Types types = u < 0.55 ? pick(halves) : u < 0.75 ? pick(others) : pick(bytes);
-  if (target_ == "sm_80" && is_float(types.operand) && bits_of(types.operand) == 8) types = bytes[0];
+  if (target_ == "sm_80" && is_float(types.operand) && bits_of(types.operand) == 8)
+    types = bytes[0];
   if (cpu) types = pick({halves[0], halves[1], others[0]});
   if (data_ == Data::real && !is_float(types.operand)) types = halves[0];
   p.global = types.global, p.operand = types.operand, p.acc_dtype = types.acc;
@@ -186,7 +214,8 @@ void Generator::matmul() {
   p.transpose_a = chance(0.3), p.transpose_b = chance(0.5);
   const std::int64_t atom = simt ? 4 : 32 / bytes_of(p.operand);  // of k
   const bool warpgroups = target_ == "sm_90a" && !simt && chance(0.65);
-  if (p.operand == Dtype::tf32 && chance(warpgroups ? 0.7 : 0.1)) p.global = Dtype::f32;  // the copy engine rounds
+  if (p.operand == Dtype::tf32 && chance(warpgroups ? 0.7 : 0.1))
+    p.global = Dtype::f32;  // the copy engine rounds
   registers_.clear();
   if (warpgroups) {
     p.m = pick({64, 64, 128}), p.n = pick({8, 16, 32, 64, 96});
@@ -199,15 +228,19 @@ void Generator::matmul() {
     p.sa = b_.shared("sa", p.operand, p.a_shape()), p.sb = b_.shared("sb", p.operand, p.b_shape());
     p.either_major = bits_of(p.operand) == 16 || chance(0.05);
     if (chance(0.7)) return product_in_roles(p);
-    warps_ = p.m % 128 == 0 && chance(0.5) ? 8 : 4;  // the matrix unit fed by threads of one thread of control
+    warps_ = p.m % 128 == 0 && chance(0.5)
+                 ? 8
+                 : 4;  // the matrix unit fed by threads of one thread of control
     b_.warps(warps_);
     if (p.a_in_registers) p.fa = b_.reg("fa", p.operand, p.a_shape());
     return product_in_threads(p, chance(0.5));
   }
   warps_ = pick({1, 2, 4, 4, 8});
   const std::int64_t wm = pick({1, 2}), wn = std::max<std::int64_t>(1, warps_ / wm);
-  if (simt) p.m = pick({16, 32, 64}), p.n = pick({32, 64}), p.k = pick({4, 8, 16});
-  else p.m = 16 * wm * pick({1, 2}), p.n = 8 * wn * pick({1, 2}), p.k = atom * pick({1, 2});
+  if (simt)
+    p.m = pick({16, 32, 64}), p.n = pick({32, 64}), p.k = pick({4, 8, 16});
+  else
+    p.m = 16 * wm * pick({1, 2}), p.n = 8 * wn * pick({1, 2}), p.k = atom * pick({1, 2});
   if (cpu) {
     p.m = between(1, 40), p.n = pick({8, 16, 17, 48, 64}), p.k = between(1, 40);
     warps_ = 1;
@@ -217,9 +250,12 @@ void Generator::matmul() {
   if (cpu && p.b_in_registers && chance(0.9)) p.transpose_b = false;
   p.through_shared = cpu ? !p.a_in_registers : chance(0.8);
   const bool ring = p.through_shared && !cpu && chance(0.6);
-  if (p.through_shared && p.a_in_registers && !simt && chance(0.3)) p.inner = p.k / atom, p.loop_inside = chance(0.5);
-  if (p.through_shared) p.sa = b_.shared("sa", p.operand, p.a_shape()), p.sb = b_.shared("sb", p.operand, p.b_shape());
-  if (p.a_in_registers) p.fa = b_.reg("fa", p.operand, p.a_part()), p.fb = b_.reg("fb", p.operand, p.b_part());
+  if (p.through_shared && p.a_in_registers && !simt && chance(0.3))
+    p.inner = p.k / atom, p.loop_inside = chance(0.5);
+  if (p.through_shared)
+    p.sa = b_.shared("sa", p.operand, p.a_shape()), p.sb = b_.shared("sb", p.operand, p.b_shape());
+  if (p.a_in_registers)
+    p.fa = b_.reg("fa", p.operand, p.a_part()), p.fb = b_.reg("fb", p.operand, p.b_part());
   product_in_threads(p, ring);
 }
 
@@ -228,8 +264,10 @@ void Generator::product_in_threads(Product& p, bool ring) {
   const auto whole = [&] {
     const auto around = vars_;
     vars_.push_back({kStep, p.steps, 1});
-    p.a = box(p.a_shape(), p.global, {.aligned = chance(0.6), .transposed = chance(0.3), .packs = p.sa < 0 && p.fa >= 0});
-    p.b = box(p.b_shape(), p.global, {.aligned = chance(0.6), .transposed = chance(0.3), .packs = p.sb < 0 && p.fb >= 0});
+    p.a = box(p.a_shape(), p.global,
+              {.aligned = chance(0.6), .transposed = chance(0.3), .packs = p.sa < 0 && p.fa >= 0});
+    p.b = box(p.b_shape(), p.global,
+              {.aligned = chance(0.6), .transposed = chance(0.3), .packs = p.sb < 0 && p.fb >= 0});
     vars_ = around;
     b_.fill(p.acc, 0);
     if (ring) {
@@ -243,8 +281,10 @@ void Generator::product_in_threads(Product& p, bool ring) {
     epilogue(p.acc, {p.m, p.n}, p.acc_dtype);
   };
   persistent_ = chance(0.15);
-  if (persistent_) loop(between(2, 3), [&](const Variable&) { whole(); });
-  else whole();
+  if (persistent_)
+    loop(between(2, 3), [&](const Variable&) { whole(); });
+  else
+    whole();
 }
 
 // Slots that a role fills for one or two others, which take them into registers.
@@ -266,7 +306,8 @@ void Generator::ring() {
   }
   vars_.push_back({kStep, turns, 1});
   std::vector<Tile> from;
-  for (std::size_t i = 0; i < rings.size(); ++i) from.push_back(box(shape, dtype, {.aligned = true}));
+  for (std::size_t i = 0; i < rings.size(); ++i)
+    from.push_back(box(shape, dtype, {.aligned = true}));
   const int warps = pick({1, 4});
   const int consumer_warps = pick({1, 2, 4});
   vars_.pop_back();

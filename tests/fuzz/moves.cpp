@@ -1,6 +1,8 @@
-// Pure data movement: chains of scopes from global to global memory, boxes of boxes, many ranks, orders and types.
+// Pure data movement: chains of scopes from global to global memory, boxes of boxes, many ranks,
+// orders and types.
 #include <algorithm>
 #include "generator.h"
+
 namespace warploom::fuzz {
 using namespace tile;
 
@@ -13,9 +15,9 @@ void Generator::moves() {
       {kG, kS, kG},         {kG, kR, kG},         {kG, kS, kR, kG},        {kG, kR, kS, kG},
       {kG, kS, kR, kS, kG}, {kG, kR, kS, kR, kG}, {kG, kS, kR, kS, kR, kG}};
   const auto chain = [&] {
-    Dtype dtype = chance(0.3)
-                      ? Dtype::f32
-                      : pick({Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::e4m3, Dtype::e5m2, Dtype::i32, Dtype::i8, Dtype::u8});
+    Dtype dtype = chance(0.3) ? Dtype::f32
+                              : pick({Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::e4m3, Dtype::e5m2,
+                                      Dtype::i32, Dtype::i8, Dtype::u8});
     if (chance(0.02)) dtype = pick({Dtype::i64, Dtype::f64, Dtype::boolean, Dtype::tf32});
     if (!on_gpu()) dtype = pick({Dtype::f32, Dtype::bf16, Dtype::f16});
     Shape shape;
@@ -27,7 +29,8 @@ void Generator::moves() {
     }
     if (chance(0.1)) shape.back() = pick({4, 12, 24, 96, 1, 5});
     std::vector<Scope> scopes = pick(chains);
-    if (chance(0.02)) scopes = pick(std::vector<std::vector<Scope>>{{kG, kS, kS, kG}, {kG, kR, kR, kG}});
+    if (chance(0.02))
+      scopes = pick(std::vector<std::vector<Scope>>{{kG, kS, kS, kG}, {kG, kR, kR, kG}});
     const bool transposed = chance(0.15);
     // One dimension here may be several in global memory.
     const auto finer = [&] {
@@ -42,10 +45,13 @@ void Generator::moves() {
     const bool grouped = wide_dims(last.extent).size() != wide_dims(shape).size();
     for (std::size_t i = 1; i < scopes.size(); ++i) {
       if (scopes[i] == kG) {
-        b_.copy(last, box(finer(), dtype, {.output = true, .transposed = transposed != chance(0.1)}), 0, chance(0.1));
+        b_.copy(last,
+                box(finer(), dtype, {.output = true, .transposed = transposed != chance(0.1)}), 0,
+                chance(0.1));
         break;
       }
-      // Shared tensors may be larger than what moves, filled in parts, and dimensions of extent 1 may come in between.
+      // Shared tensors may be larger than what moves, filled in parts, and dimensions of extent 1
+      // may come in between.
       Shape own = shape;
       std::vector<Index> at(own.size(), 0);
       if (scopes[i] == kS && chance(0.3)) {
@@ -55,11 +61,13 @@ void Generator::moves() {
         if (chance(0.5)) at[d] = more;
       }
       Shape extent = shape;
-      if (chance(0.1)) own.insert(own.begin(), 1), extent.insert(extent.begin(), 1), at.insert(at.begin(), 0);
-      const TensorId id = scopes[i] == kS ? b_.shared(fresh("s"), dtype, own) : b_.reg(fresh("r"), dtype, own);
+      if (chance(0.1))
+        own.insert(own.begin(), 1), extent.insert(extent.begin(), 1), at.insert(at.begin(), 0);
+      const TensorId id =
+          scopes[i] == kS ? b_.shared(fresh("s"), dtype, own) : b_.reg(fresh("r"), dtype, own);
       const Tile here = b_.tile(id, at, extent);
-      if (scopes[i] == kS && i == 1 && !grouped && chance(0.25) && shape.size() == extent.size() && shape[0] % 2 == 0 &&
-          shape[0] > 2) {
+      if (scopes[i] == kS && i == 1 && !grouped && chance(0.25) && shape.size() == extent.size() &&
+          shape[0] % 2 == 0 && shape[0] > 2) {
         // Two halves of the first dimension, in a loop or one after the other.
         Shape half = extent;
         half[0] /= 2;
@@ -72,8 +80,10 @@ void Generator::moves() {
           to.offset[0] = to.offset[0] + p * half[0];
           load(from, to);
         };
-        if (chance(0.5)) b_.for_(fresh("h"), 0, 2, 1, part);
-        else part(0), part(1);
+        if (chance(0.5))
+          b_.for_(fresh("h"), 0, 2, 1, part);
+        else
+          part(0), part(1);
       } else if (i == 1) {
         load(last, here);
       } else {
@@ -84,8 +94,10 @@ void Generator::moves() {
   };
   const int count = static_cast<int>(between(1, 2));
   for (int i = 0; i < count; ++i) {
-    if (chance(0.3)) loop(between(1, 4), [&](const Variable&) { chain(); });
-    else chain();
+    if (chance(0.3))
+      loop(between(1, 4), [&](const Variable&) { chain(); });
+    else
+      chain();
   }
 }
 }  // namespace warploom::fuzz

@@ -1,12 +1,14 @@
-// A random tile program with everything a run of it needs: valid by construction, and the same for the same seed everywhere.
+// A random tile program with everything a run of it needs: valid by construction, and the same for
+// the same seed everywhere.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 #include "known.h"
+
 namespace warploom::fuzz {
-// What inputs hold. raw: any bits but NaNs, for programs that only move data; small: integers of -3 to 3, so that sums are exact;
-// real: reals of -2 to 2.
+// What inputs hold. raw: any bits but NaNs, for programs that only move data; small: integers of -3
+// to 3, so that sums are exact; real: reals of -2 to 2.
 enum class Data : std::uint8_t { raw, small, real };
 
 struct Case {
@@ -15,7 +17,8 @@ struct Case {
   std::vector<std::string> targets;  // that it is made for: a GPU, the CPU, or both
   tile::Program program;
   Data data = Data::small;
-  std::map<std::string, Known> known;  // of outputs: what they may hold and how far a target may be from the interpreter
+  std::map<std::string, Known>
+      known;  // of outputs: what they may hold and how far a target may be from the interpreter
 };
 
 Case make_case(std::uint64_t seed);

@@ -1,6 +1,8 @@
-// The kept corpus of the readers through each of them, without libFuzzer: a value or an error with a code.
+// The kept corpus of the readers through each of them, without libFuzzer: a value or an error with
+// a code.
 #include "readers/readers.h"
 #include <gtest/gtest.h>
+
 namespace warploom::fuzz {
 namespace {
 namespace fs = std::filesystem;
@@ -10,8 +12,12 @@ class Readers : public testing::Test {
   // What should not be, the readers abort on.
   static void read_all(std::string_view corpus, void (*reader)(std::string_view)) {
     const ScratchFolder folder("corpus");
-    const fs::path packed = fs::path(WARPLOOM_SOURCE_DIR) / "tests/fuzz/readers/corpus" / fmt::format("{}.tar.xz", corpus);
-    ASSERT_EQ(std::system(fmt::format("tar -xJf '{}' -C '{}'", packed.string(), folder.path().string()).c_str()), 0);
+    const fs::path packed = fs::path(WARPLOOM_SOURCE_DIR) / "tests/fuzz/readers/corpus" /
+                            fmt::format("{}.tar.xz", corpus);
+    ASSERT_EQ(
+        std::system(
+            fmt::format("tar -xJf '{}' -C '{}'", packed.string(), folder.path().string()).c_str()),
+        0);
     int files = 0;
     for (const auto& entry : fs::directory_iterator(folder.path())) {
       const auto bytes = read_file(entry.path());
@@ -23,9 +29,20 @@ class Readers : public testing::Test {
   }
 };
 
-TEST_F(Readers, TakeTheCorpusOfBinaryModels) { read_all("onnx_binary", read_model); }
-TEST_F(Readers, TakeTheCorpusOfTextModels) { read_all("onnx_text", read_model); }
-TEST_F(Readers, TakeTheCorpusOfTilePrograms) { read_all("tile_program", read_program); }
-TEST_F(Readers, TakeTheCorpusOfArchives) { read_all("archive", read_archive); }
+TEST_F(Readers, TakeTheCorpusOfBinaryModels) {
+  read_all("onnx_binary", read_model);
+}
+
+TEST_F(Readers, TakeTheCorpusOfTextModels) {
+  read_all("onnx_text", read_model);
+}
+
+TEST_F(Readers, TakeTheCorpusOfTilePrograms) {
+  read_all("tile_program", read_program);
+}
+
+TEST_F(Readers, TakeTheCorpusOfArchives) {
+  read_all("archive", read_archive);
+}
 }  // namespace
 }  // namespace warploom::fuzz

@@ -14,6 +14,7 @@
 #include <set>
 #include "base/file.h"
 #include "check.h"
+
 namespace warploom::fuzz {
 namespace {
 using Clock = std::chrono::steady_clock;
@@ -32,9 +33,16 @@ struct Worker {
 };
 
 nlohmann::json to_json(const Outcome& o) {
-  return {{"seed", o.seed}, {"kind", o.kind}, {"target", o.target}, {"code", o.code}, {"detail", o.detail}};
+  return {{"seed", o.seed},
+          {"kind", o.kind},
+          {"target", o.target},
+          {"code", o.code},
+          {"detail", o.detail}};
 }
-Outcome outcome_of(const nlohmann::json& j) { return {j["seed"], j["kind"], j["target"], j["code"], j["detail"]}; }
+
+Outcome outcome_of(const nlohmann::json& j) {
+  return {j["seed"], j["kind"], j["target"], j["code"], j["detail"]};
+}
 
 void say(int pipe, const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
@@ -46,7 +54,8 @@ void say(int pipe, const std::string& text) {
 
 [[noreturn]] void work(const Batch& batch, const Check& check, int pipe) {
   std::string text;
-  for (const Outcome& o : check(batch.first, batch.count, [&](int i) { say(pipe, fmt::format("at {}\n", i)); }))
+  for (const Outcome& o :
+       check(batch.first, batch.count, [&](int i) { say(pipe, fmt::format("at {}\n", i)); }))
     text += to_json(o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   say(pipe, text + "done\n");
   ::_exit(0);
@@ -70,10 +79,12 @@ Worker start(const Batch& batch, const Check& check) {
   return {process, ends[0], batch, "", Clock::now()};
 }
 }  // namespace
+
 std::vector<Outcome> run(const Run& run, const Check& check) {
   std::deque<Batch> waiting;
   for (int at = 0; at < run.count; at += run.batch)
-    waiting.push_back({run.first + static_cast<std::uint64_t>(at), std::min(run.batch, run.count - at)});
+    waiting.push_back(
+        {run.first + static_cast<std::uint64_t>(at), std::min(run.batch, run.count - at)});
   std::vector<Worker> working;
   std::vector<Outcome> outcomes;
   while (!waiting.empty() || !working.empty()) {
@@ -106,34 +117,42 @@ std::vector<Outcome> run(const Run& run, const Check& check) {
       const std::string said = std::move(w.said);
       working.erase(working.begin() + static_cast<std::ptrdiff_t>(i));
       if (said.ends_with("done\n")) {
-        for (std::size_t at = 0, end = 0; (end = said.find('\n', at)) != std::string::npos; at = end + 1)
-          if (said[at] == '{') outcomes.push_back(outcome_of(nlohmann::json::parse(said.substr(at, end - at))));
+        for (std::size_t at = 0, end = 0; (end = said.find('\n', at)) != std::string::npos;
+             at = end + 1)
+          if (said[at] == '{')
+            outcomes.push_back(outcome_of(nlohmann::json::parse(said.substr(at, end - at))));
       } else {
         const int culprit = batch.count == 1 ? 0 : working_on(said);
         const auto again = [&](int from, int to) {  // the others
-          if (from < to) waiting.push_front({batch.first + static_cast<std::uint64_t>(from), to - from});
+          if (from < to)
+            waiting.push_front({batch.first + static_cast<std::uint64_t>(from), to - from});
         };
         if (culprit >= 0)
-          outcomes.push_back({batch.first + static_cast<std::uint64_t>(culprit), "", "", hangs ? "hang" : "crash",
+          outcomes.push_back({batch.first + static_cast<std::uint64_t>(culprit), "", "",
+                              hangs ? "hang" : "crash",
                               fmt::format("signal {}", WTERMSIG(status))});
         again(culprit >= 0 ? culprit + 1 : batch.count / 2, batch.count);
         again(0, culprit >= 0 ? culprit : batch.count / 2);
       }
     }
   }
-  std::sort(outcomes.begin(), outcomes.end(),
-            [](const Outcome& a, const Outcome& b) { return std::tie(a.seed, a.target) < std::tie(b.seed, b.target); });
+  std::sort(outcomes.begin(), outcomes.end(), [](const Outcome& a, const Outcome& b) {
+    return std::tie(a.seed, a.target) < std::tie(b.seed, b.target);
+  });
   return outcomes;
 }
 
 nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds) {
   std::map<std::string, std::map<std::string, int>> by_target, by_kind;
   int refused = 0, bugs = 0;
-  std::map<std::string, int> refusals;  // by the first line of what was said, numbers and names aside
+  std::map<std::string, int>
+      refusals;  // by the first line of what was said, numbers and names aside
   for (const Outcome& o : outcomes) {
     ++by_target[o.target][o.code], ++by_kind[o.kind][o.code];
     bugs += o.is_bug(), refused += !o.is_bug() && !o.agrees();
-    if (!o.agrees()) ++refusals[std::regex_replace(o.detail.substr(0, o.detail.find('\n')), std::regex("'[^']*'|[0-9]+"), "…")];
+    if (!o.agrees())
+      ++refusals[std::regex_replace(o.detail.substr(0, o.detail.find('\n')),
+                                    std::regex("'[^']*'|[0-9]+"), "…")];
   }
   return {{"first_seed", run.first}, {"programs", run.count}, {"runs", outcomes.size()},
           {"refused", refused},      {"bugs", bugs},          {"seconds", std::round(seconds)},
@@ -142,7 +161,8 @@ nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, dou
 
 Status write_figures(const char* file, nlohmann::json figures) {
   std::array<char, 64> commit = {};
-  if (FILE* git = ::popen("git -C '" WARPLOOM_SOURCE_DIR "' rev-parse --short HEAD 2>/dev/null", "r")) {
+  if (FILE* git =
+          ::popen("git -C '" WARPLOOM_SOURCE_DIR "' rev-parse --short HEAD 2>/dev/null", "r")) {
     if (std::fgets(commit.data(), commit.size(), git))
       figures["commit"] = std::string(commit.data(), std::strcspn(commit.data(), "\n"));
     ::pclose(git);

@@ -1,4 +1,5 @@
-// A launch list on this CPU, as kernels meet it at their worst: the pages before and behind a buffer fault, scratch holds NaNs.
+// A launch list on this CPU, as kernels meet it at their worst: the pages before and behind a
+// buffer fault, scratch holds NaNs.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -6,6 +7,7 @@
 #include <vector>
 #include "codegen/launch_list.h"
 #include "runtime/compile.h"
+
 namespace warploom::fuzz {
 using Storage = std::map<std::string, std::vector<std::byte>>;  // by buffer
 

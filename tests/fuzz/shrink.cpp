@@ -1,9 +1,12 @@
 #include "shrink.h"
 #include <sstream>
 #include "tile/print.h"
+
 namespace warploom::fuzz {
 namespace {
-std::size_t indent_of(const std::string& line) { return line.find_first_not_of(' '); }
+std::size_t indent_of(const std::string& line) {
+  return line.find_first_not_of(' ');
+}
 
 std::vector<std::string> without(const std::vector<std::string>& lines, std::size_t at) {
   std::vector<std::string> out(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(at));
@@ -13,6 +16,7 @@ std::vector<std::string> without(const std::vector<std::string>& lines, std::siz
   return out;
 }
 }  // namespace
+
 Case shrunk(const Case& failing, const std::string& target, const std::string& code) {
   Case best = failing;
   best.targets = {target};
@@ -21,7 +25,8 @@ Case shrunk(const Case& failing, const std::string& target, const std::string& c
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   for (bool smaller = true; smaller;) {
     smaller = false;
-    for (std::size_t at = lines.size(); at-- > 1;) {  // the last first: they use what the ones before declare
+    for (std::size_t at = lines.size();
+         at-- > 1;) {  // the last first: they use what the ones before declare
       const std::vector<std::string> fewer = without(lines, at);
       std::string joined;
       for (const std::string& line : fewer) joined += line + "\n";

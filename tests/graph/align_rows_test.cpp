@@ -1,12 +1,15 @@
-// Convolutions for pools with rows of whole sectors: the same numbers, and only where nobody else reads what is made.
+// Convolutions for pools with rows of whole sectors: the same numbers, and only where nobody else
+// reads what is made.
 #include <gtest/gtest.h>
 #include "base/random.h"
 #include "builder.h"
 #include "graph/operators.h"
 #include "graph/reference.h"
+
 namespace warploom::graph {
 namespace {
 using List = std::vector<std::int64_t>;
+
 struct Pooled {
   std::int64_t width = 31, kernel = 3, stride = 2;  // of the convolution's rows, and of the pool
   List pads = {0, 0, 0, 0};                         // of the pool
@@ -16,15 +19,21 @@ struct Pooled {
 
   Graph graph() const {
     Builder b("t");
-    const TensorId x = b.input("x", Dtype::f32, {1, 2, 9, 2 * width + 1}), w = b.input("w", Dtype::f32, {3, 2, 3, 3}),
+    const TensorId x = b.input("x", Dtype::f32, {1, 2, 9, 2 * width + 1}),
+                   w = b.input("w", Dtype::f32, {3, 2, 3, 3}),
                    a = b.input("a", Dtype::f32, {3, 1, bias});
-    const TensorId conv = b.add(OpKind::Conv, {x, w}, {{"strides", List{2, 2}}}), sum = b.add(OpKind::Add, {a, conv}),
+    const TensorId conv = b.add(OpKind::Conv, {x, w}, {{"strides", List{2, 2}}}),
+                   sum = b.add(OpKind::Add, {a, conv}),
                    y = b.add(OpKind::Mul, {sum, b.add(OpKind::Sigmoid, {sum})});
-    b.output(b.add(pool, {y}, {{"kernel_shape", List{kernel, kernel}}, {"strides", List{stride, stride}}, {"pads", pads}}));
+    b.output(b.add(pool, {y},
+                   {{"kernel_shape", List{kernel, kernel}},
+                    {"strides", List{stride, stride}},
+                    {"pads", pads}}));
     if (kept) b.output(conv);
     return *decompose(*b.finish());
   }
 };
+
 std::int64_t row_of(const Graph& graph) {  // of the convolution
   for (const Node& node : graph.nodes)
     if (node.op == OpKind::Conv) return graph.tensor(node.outputs[0]).shape.back();
@@ -34,7 +43,8 @@ std::int64_t row_of(const Graph& graph) {  // of the convolution
 TEST(AlignRows, GivesTheSameNumbersInLongerRows) {
   Random random(3);
   for (const Pooled& one : {Pooled{}, Pooled{.width = 62, .kernel = 2, .stride = 4},
-                            Pooled{.width = 23, .stride = 3, .pads = {0, 1, 0, 0}}, Pooled{.pool = OpKind::AveragePool}}) {
+                            Pooled{.width = 23, .stride = 3, .pads = {0, 1, 0, 0}},
+                            Pooled{.pool = OpKind::AveragePool}}) {
     const Graph given = one.graph();
     const auto aligned = align_rows(given);
     ASSERT_TRUE(aligned) << describe(aligned.error());
@@ -52,6 +62,7 @@ TEST(AlignRows, GivesTheSameNumbersInLongerRows) {
     EXPECT_EQ((*found)[0], (*expected)[0]);
   }
 }
+
 TEST(AlignRows, LeavesWhatOthersReadWhatIsAlignedAndWhatThePoolWouldSee) {
   const Pooled cases[] = {
       {.width = 32},                            // whole sectors
@@ -61,7 +72,8 @@ TEST(AlignRows, LeavesWhatOthersReadWhatIsAlignedAndWhatThePoolWouldSee) {
       {.width = 31, .kept = true},              // an output
       {.width = 31, .bias = 31},                // added along the row
   };
-  for (const Pooled& one : cases) EXPECT_EQ(row_of(*align_rows(one.graph())), one.width) << to_text(one.graph());
+  for (const Pooled& one : cases)
+    EXPECT_EQ(row_of(*align_rows(one.graph())), one.width) << to_text(one.graph());
 }
 }  // namespace
 }  // namespace warploom::graph

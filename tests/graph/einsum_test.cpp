@@ -3,18 +3,21 @@
 #include "base/random.h"
 #include "builder.h"
 #include "graph/reference.h"
+
 namespace warploom::graph {
 namespace {
 struct Case {
   std::string equation;
   std::vector<Shape> shapes;
-  std::vector<std::string> labels;  // an axis each, of the operands and the result, without ellipses
+  std::vector<std::string>
+      labels;  // an axis each, of the operands and the result, without ellipses
 };
 
 Result<Graph> einsum(const std::string& equation, const std::vector<Shape>& shapes) {
   Builder b("einsum");
   std::vector<TensorId> inputs;
-  for (const Shape& shape : shapes) inputs.push_back(b.input(fmt::format("x{}", inputs.size()), Dtype::f64, shape));
+  for (const Shape& shape : shapes)
+    inputs.push_back(b.input(fmt::format("x{}", inputs.size()), Dtype::f64, shape));
   b.output(b.add(OpKind::Einsum, inputs, {{"equation", equation}}));
   return b.finish();
 }
@@ -35,7 +38,8 @@ std::vector<double> by_loops(const Case& c, const std::vector<std::vector<double
     double product = 1;
     for (std::size_t i = 0; i < x.size(); ++i) {
       std::int64_t place = 0;
-      for (std::size_t d = 0; d < c.shapes[i].size(); ++d) place = place * c.shapes[i][d] + at[c.labels[i][d]];
+      for (std::size_t d = 0; d < c.shapes[i].size(); ++d)
+        place = place * c.shapes[i][d] + at[c.labels[i][d]];
       product *= x[i][static_cast<std::size_t>(place)];
     }
     std::int64_t place = 0;
@@ -65,25 +69,33 @@ TEST_P(EinsumOf, IsTheSumOfProducts) {
   ASSERT_TRUE(found) << describe(found.error());
   const auto wanted = by_loops(c, x);
   ASSERT_EQ((*found)[0].size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR((*found)[0][i], wanted[i], 1e-12) << "element " << i;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR((*found)[0][i], wanted[i], 1e-12) << "element " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Equations, EinsumOf,
-                         testing::Values(Case{"bhqd,bhkd->bhqk", {{2, 3, 4, 5}, {2, 3, 6, 5}}, {"bhqd", "bhkd", "bhqk"}},
-                                         Case{"kj, ji", {{2, 3}, {3, 4}}, {"kj", "ji", "ik"}},
-                                         Case{"ij->ji", {{2, 3}}, {"ij", "ji"}}, Case{"ij->i", {{2, 3}}, {"ij", "i"}},
-                                         Case{"i,i->", {{5}, {5}}, {"i", "i", ""}},
-                                         Case{"ij,k->kij", {{2, 3}, {4}}, {"ij", "k", "kij"}},
-                                         Case{"...ij,hjk->h...ik", {{4, 2, 3}, {5, 3, 2}}, {"xij", "hjk", "hxik"}},
-                                         Case{"...,...->...", {{3, 4}, {3, 4}}, {"xy", "xy", "xy"}},
-                                         Case{"ij,jk,kl->il", {{2, 3}, {3, 4}, {4, 2}}, {"ij", "jk", "kl", "il"}},
-                                         Case{"aB,aB->B", {{3, 4}, {3, 4}}, {"aB", "aB", "B"}}));
+INSTANTIATE_TEST_SUITE_P(
+    Equations, EinsumOf,
+    testing::Values(Case{"bhqd,bhkd->bhqk", {{2, 3, 4, 5}, {2, 3, 6, 5}}, {"bhqd", "bhkd", "bhqk"}},
+                    Case{"kj, ji", {{2, 3}, {3, 4}}, {"kj", "ji", "ik"}},
+                    Case{"ij->ji", {{2, 3}}, {"ij", "ji"}}, Case{"ij->i", {{2, 3}}, {"ij", "i"}},
+                    Case{"i,i->", {{5}, {5}}, {"i", "i", ""}},
+                    Case{"ij,k->kij", {{2, 3}, {4}}, {"ij", "k", "kij"}},
+                    Case{"...ij,hjk->h...ik", {{4, 2, 3}, {5, 3, 2}}, {"xij", "hjk", "hxik"}},
+                    Case{"...,...->...", {{3, 4}, {3, 4}}, {"xy", "xy", "xy"}},
+                    Case{"ij,jk,kl->il", {{2, 3}, {3, 4}, {4, 2}}, {"ij", "jk", "kl", "il"}},
+                    Case{"aB,aB->B", {{3, 4}, {3, 4}}, {"aB", "aB", "B"}}));
 
 TEST(Einsum, EquationsThatDoNotFitAreRefused) {
   const Shape square = {3, 3};
-  for (const auto& [equation, count] :
-       {std::pair("ii->i", 1), {"ij", 2}, {"ij,jk->iz", 2}, {"i?,jk->ij", 2}, {"ijk,jk->ij", 2}, {"i..,jk->ij", 2}, {"", 1}}) {
-    const auto graph = einsum(equation, std::vector<Shape>(static_cast<std::size_t>(count), square));
+  for (const auto& [equation, count] : {std::pair("ii->i", 1),
+                                        {"ij", 2},
+                                        {"ij,jk->iz", 2},
+                                        {"i?,jk->ij", 2},
+                                        {"ijk,jk->ij", 2},
+                                        {"i..,jk->ij", 2},
+                                        {"", 1}}) {
+    const auto graph =
+        einsum(equation, std::vector<Shape>(static_cast<std::size_t>(count), square));
     ASSERT_FALSE(graph) << equation;
     EXPECT_EQ(graph.error().code, ErrorCode::kOnnxAttribute) << equation;
   }

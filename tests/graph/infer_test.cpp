@@ -2,78 +2,98 @@
 #include <gtest/gtest.h>
 #include "builder.h"
 #include "graph/graph.h"
+
 namespace warploom::graph {
 namespace {
-Result<Shape> shape_after(OpKind op, std::vector<Shape> shapes, std::map<std::string, Attribute> attributes = {},
+Result<Shape> shape_after(OpKind op, std::vector<Shape> shapes,
+                          std::map<std::string, Attribute> attributes = {},
                           std::vector<std::int64_t> list = {}) {
   Builder b("t");
   std::vector<TensorId> ids;
-  for (std::size_t i = 0; i < shapes.size(); ++i) ids.push_back(b.input(fmt::format("x{}", i), Dtype::f32, shapes[i]));
+  for (std::size_t i = 0; i < shapes.size(); ++i)
+    ids.push_back(b.input(fmt::format("x{}", i), Dtype::f32, shapes[i]));
   if (!list.empty()) ids.push_back(b.integers("list", list));
   const TensorId out = b.add(op, ids, attributes);
   b.output(out);
   WARPLOOM_TRY(const Graph graph, b.finish());
   return graph.tensor(out).shape;
 }
-ErrorCode code_after(OpKind op, std::vector<Shape> shapes, std::map<std::string, Attribute> attributes = {},
+
+ErrorCode code_after(OpKind op, std::vector<Shape> shapes,
+                     std::map<std::string, Attribute> attributes = {},
                      std::vector<std::int64_t> list = {}) {
   const auto shape = shape_after(op, shapes, attributes, list);
   return shape ? ErrorCode::kInternal : shape.error().code;
 }
+
 using I = std::int64_t;
 
 TEST(Infer, MatMulBroadcastsBatches) {
   EXPECT_EQ(*shape_after(OpKind::MatMul, {{4, 8}, {8, 2}}), (Shape{4, 2}));
   EXPECT_EQ(*shape_after(OpKind::MatMul, {{3, 1, 4, 8}, {5, 8, 2}}), (Shape{3, 5, 4, 2}));
 }
+
 TEST(Infer, MatMulPromotesVectors) {
   EXPECT_EQ(*shape_after(OpKind::MatMul, {{8}, {8}}), (Shape{}));
   EXPECT_EQ(*shape_after(OpKind::MatMul, {{8}, {3, 8, 2}}), (Shape{3, 2}));
   EXPECT_EQ(*shape_after(OpKind::MatMul, {{3, 4, 8}, {8}}), (Shape{3, 4}));
 }
+
 TEST(Infer, MatMulRefusesDifferentInnerSizes) {
   EXPECT_EQ(code_after(OpKind::MatMul, {{4, 8}, {7, 2}}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code_after(OpKind::MatMul, {{}, {7, 2}}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code_after(OpKind::MatMul, {{2, 4, 8}, {3, 8, 2}}), ErrorCode::kOnnxShape);
 }
+
 TEST(Infer, GemmTransposesAndChecksC) {
-  EXPECT_EQ(*shape_after(OpKind::Gemm, {{8, 4}, {2, 8}, {2}}, {{"transA", I{1}}, {"transB", I{1}}}), (Shape{4, 2}));
+  EXPECT_EQ(*shape_after(OpKind::Gemm, {{8, 4}, {2, 8}, {2}}, {{"transA", I{1}}, {"transB", I{1}}}),
+            (Shape{4, 2}));
   EXPECT_EQ(code_after(OpKind::Gemm, {{4, 8}, {8, 2}, {5, 4, 2}}), ErrorCode::kOnnxShape);
 }
+
 TEST(Infer, ElementwiseBroadcasts) {
   EXPECT_EQ(*shape_after(OpKind::Add, {{3, 1, 5}, {4, 1}}), (Shape{3, 4, 5}));
   EXPECT_EQ(code_after(OpKind::Add, {{3}, {4}}), ErrorCode::kOnnxShape);
 }
+
 TEST(Infer, ReshapeFillsInOneSize) {
   EXPECT_EQ(*shape_after(OpKind::Reshape, {{2, 3, 4}}, {}, {0, -1}), (Shape{2, 12}));
   EXPECT_EQ(code_after(OpKind::Reshape, {{2, 3, 4}}, {}, {5, -1}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code_after(OpKind::Reshape, {{2, 3, 4}}, {}, {-1, -1}), ErrorCode::kOnnxShape);
   EXPECT_EQ(code_after(OpKind::Reshape, {{2, 3}}, {}, {1, 1, 0}), ErrorCode::kOnnxShape);
-  EXPECT_EQ(code_after(OpKind::Reshape, {{2, 3}}, {}, {I{1} << 40, I{1} << 40}), ErrorCode::kOnnxTooLarge);
+  EXPECT_EQ(code_after(OpKind::Reshape, {{2, 3}}, {}, {I{1} << 40, I{1} << 40}),
+            ErrorCode::kOnnxTooLarge);
 }
+
 TEST(Infer, ViewsAndMovement) {
   EXPECT_EQ(*shape_after(OpKind::Unsqueeze, {{3, 4}}, {}, {0, -1}), (Shape{1, 3, 4, 1}));
   EXPECT_EQ(*shape_after(OpKind::Squeeze, {{1, 3, 1}}, {}, {-1}), (Shape{1, 3}));
   EXPECT_EQ(*shape_after(OpKind::Squeeze, {{1, 3, 1}}), (Shape{3}));
   EXPECT_EQ(*shape_after(OpKind::Flatten, {{2, 3, 4}}, {{"axis", I{2}}}), (Shape{6, 4}));
   EXPECT_EQ(*shape_after(OpKind::Transpose, {{2, 3, 4}}), (Shape{4, 3, 2}));
-  EXPECT_EQ(*shape_after(OpKind::Transpose, {{2, 3, 4}}, {{"perm", std::vector<I>{1, 0, 2}}}), (Shape{3, 2, 4}));
+  EXPECT_EQ(*shape_after(OpKind::Transpose, {{2, 3, 4}}, {{"perm", std::vector<I>{1, 0, 2}}}),
+            (Shape{3, 2, 4}));
   EXPECT_EQ(*shape_after(OpKind::Expand, {{3, 1}}, {}, {2, 1, 6}), (Shape{2, 3, 6}));
   EXPECT_EQ(*shape_after(OpKind::Concat, {{2, 3}, {2, 5}}, {{"axis", I{-1}}}), (Shape{2, 8}));
 }
+
 TEST(Infer, BadAxesAreAttributeErrors) {
   EXPECT_EQ(code_after(OpKind::Softmax, {{2, 3}}, {{"axis", I{2}}}), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code_after(OpKind::Transpose, {{2, 3}}, {{"perm", std::vector<I>{0, 0}}}), ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code_after(OpKind::Transpose, {{2, 3}}, {{"perm", std::vector<I>{0, 0}}}),
+            ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code_after(OpKind::Unsqueeze, {{2, 3}}, {}, {0, 0}), ErrorCode::kOnnxAttribute);
 }
+
 TEST(Infer, AttributesAreCheckedAndCompleted) {
   EXPECT_EQ(code_after(OpKind::Softmax, {{2, 3}}, {{"axis", 1.0}}), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code_after(OpKind::Relu, {{2, 3}}, {{"axis", I{1}}}), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code_after(OpKind::Gelu, {{2}}, {{"approximate", std::string("fast")}}), ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code_after(OpKind::Gelu, {{2}}, {{"approximate", std::string("fast")}}),
+            ErrorCode::kOnnxAttribute);
   Builder b("t");
   b.output(b.add(OpKind::Gelu, {b.input("x", Dtype::f32, {4})}));
   EXPECT_EQ(b.finish()->nodes[0].text("approximate"), "none");
 }
+
 TEST(Infer, TypesMustAgree) {
   Builder b("t");
   b.output(b.add(OpKind::Add, {b.input("x", Dtype::f32, {4}), b.input("y", Dtype::f16, {4})}));
@@ -82,10 +102,13 @@ TEST(Infer, TypesMustAgree) {
   c.output(c.add(OpKind::Exp, {c.input("x", Dtype::i32, {4})}));
   EXPECT_EQ(c.finish().error().code, ErrorCode::kOnnxType);
 }
+
 TEST(Infer, DequantizeLinearWantsScalesThatFit) {
-  const auto code = [](Dtype narrow, Dtype wide, Shape scales, std::map<std::string, Attribute> attributes = {}) {
+  const auto code = [](Dtype narrow, Dtype wide, Shape scales,
+                       std::map<std::string, Attribute> attributes = {}) {
     Builder b("t");
-    b.output(b.add(OpKind::DequantizeLinear, {b.input("x", narrow, {4, 6}), b.input("s", wide, std::move(scales))},
+    b.output(b.add(OpKind::DequantizeLinear,
+                   {b.input("x", narrow, {4, 6}), b.input("s", wide, std::move(scales))},
                    std::move(attributes)));
     const auto graph = b.finish();
     return graph ? std::nullopt : std::optional(graph.error().code);
@@ -99,10 +122,12 @@ TEST(Infer, DequantizeLinearWantsScalesThatFit) {
   EXPECT_EQ(code(Dtype::i8, Dtype::i32, {}), ErrorCode::kOnnxType);
   EXPECT_EQ(code(Dtype::i8, Dtype::f32, {6}, {{"output_dtype", I{16}}}), ErrorCode::kOnnxAttribute);
 }
+
 TEST(Infer, DequantizeLinearWantsWholeBlocksAlongItsAxis) {
   const auto code = [](Shape scales, I axis, I block) {
     Builder b("t");
-    b.output(b.add(OpKind::DequantizeLinear, {b.input("x", Dtype::e4m3, {4, 6}), b.input("s", Dtype::f32, std::move(scales))},
+    b.output(b.add(OpKind::DequantizeLinear,
+                   {b.input("x", Dtype::e4m3, {4, 6}), b.input("s", Dtype::f32, std::move(scales))},
                    {{"axis", axis}, {"block_size", block}}));
     const auto graph = b.finish();
     return graph ? std::nullopt : std::optional(graph.error().code);
@@ -110,31 +135,39 @@ TEST(Infer, DequantizeLinearWantsWholeBlocksAlongItsAxis) {
   EXPECT_EQ(code({4, 3}, 1, 2), std::nullopt);
   EXPECT_EQ(code({2, 6}, 0, 2), std::nullopt);
   EXPECT_EQ(code({4, 6}, 1, 1), std::nullopt);
-  for (const auto& [scales, axis, block] : std::vector<std::tuple<Shape, I, I>>{
-           {{6}, 1, 2}, {{4, 2}, 1, 2}, {{4, 2}, 1, 4}, {{3, 6}, 1, 2}, {{4, 0}, 1, 7}, {{4, 1}, 1, 7}})
+  for (const auto& [scales, axis, block] : std::vector<std::tuple<Shape, I, I>>{{{6}, 1, 2},
+                                                                                {{4, 2}, 1, 2},
+                                                                                {{4, 2}, 1, 4},
+                                                                                {{3, 6}, 1, 2},
+                                                                                {{4, 0}, 1, 7},
+                                                                                {{4, 1}, 1, 7}})
     EXPECT_EQ(code(scales, axis, block), ErrorCode::kOnnxShape) << to_text(scales);
   EXPECT_EQ(code({4, 3}, 1, -2), ErrorCode::kOnnxAttribute);
 }
+
 TEST(Infer, DequantizeLinearWantsZeroPointsWhereItsScalesAre) {
   const auto code = [](Shape scales, Shape zeros) {
     Builder b("t");
-    b.output(b.add(
-        OpKind::DequantizeLinear,
-        {b.input("x", Dtype::i8, {4, 8}), b.input("s", Dtype::f32, std::move(scales)), b.input("z", Dtype::i8, std::move(zeros))},
-        {{"axis", I{1}}, {"block_size", I{4}}}));
+    b.output(b.add(OpKind::DequantizeLinear,
+                   {b.input("x", Dtype::i8, {4, 8}), b.input("s", Dtype::f32, std::move(scales)),
+                    b.input("z", Dtype::i8, std::move(zeros))},
+                   {{"axis", I{1}}, {"block_size", I{4}}}));
     const auto graph = b.finish();
     return graph ? std::nullopt : std::optional(graph.error().code);
   };
   EXPECT_EQ(code({4, 2}, {4, 2}), std::nullopt);
   EXPECT_EQ(code({4, 2}, {2, 4}), ErrorCode::kOnnxShape);
 }
+
 TEST(Infer, ScaledMatMulWantsScalesOfBlocks) {
-  const auto code = [](Dtype type, Shape a_scales, Shape b_scales, Dtype scales = Dtype::f32, I to = 16) {
+  const auto code = [](Dtype type, Shape a_scales, Shape b_scales, Dtype scales = Dtype::f32,
+                       I to = 16) {
     Builder b("t");
-    b.output(b.add(OpKind::ScaledMatMul,
-                   {b.input("a", type, {4, 8}), b.input("b", type, {8, 6}), b.input("sa", scales, std::move(a_scales)),
-                    b.input("sb", scales, std::move(b_scales))},
-                   {{"output_dtype", to}}));
+    b.output(b.add(
+        OpKind::ScaledMatMul,
+        {b.input("a", type, {4, 8}), b.input("b", type, {8, 6}),
+         b.input("sa", scales, std::move(a_scales)), b.input("sb", scales, std::move(b_scales))},
+        {{"output_dtype", to}}));
     const auto graph = b.finish();
     return graph ? std::nullopt : std::optional(graph.error().code);
   };
@@ -147,11 +180,14 @@ TEST(Infer, ScaledMatMulWantsScalesOfBlocks) {
   EXPECT_EQ(code(Dtype::e4m3, {4, 2}, {2, 3}, Dtype::bf16), ErrorCode::kOnnxType);
   EXPECT_EQ(code(Dtype::e4m3, {4, 2}, {2, 3}, Dtype::f32, 6), ErrorCode::kOnnxAttribute);
 }
+
 TEST(Infer, UnknownNewShapeIsDynamic) {
   Builder b("t");
-  b.output(b.add(OpKind::Reshape, {b.input("x", Dtype::f32, {4}), b.input("shape", Dtype::i64, {2})}));
+  b.output(
+      b.add(OpKind::Reshape, {b.input("x", Dtype::f32, {4}), b.input("shape", Dtype::i64, {2})}));
   EXPECT_EQ(b.finish().error().code, ErrorCode::kOnnxDynamicShape);
 }
+
 TEST(Infer, CirclesAndUndefinedTensorsAreRefused) {
   Graph g;
   for (const char* name : {"x", "a", "b"}) g.add_tensor({{name, Dtype::f32, {4}}, std::nullopt});
@@ -164,6 +200,7 @@ TEST(Infer, CirclesAndUndefinedTensorsAreRefused) {
   g.nodes = {{OpKind::Relu, "one", {0}, {2}, {}}, {OpKind::Relu, "two", {0}, {2}, {}}};
   EXPECT_EQ(infer(g).error().code, ErrorCode::kOnnxName);
 }
+
 TEST(Infer, AnOutputThatIsAnInputIsRefused) {
   Builder b("t");
   const TensorId x = b.input("x", Dtype::f32, {4});
@@ -171,6 +208,7 @@ TEST(Infer, AnOutputThatIsAnInputIsRefused) {
   b.output(x);
   EXPECT_EQ(b.finish().error().code, ErrorCode::kOnnxName);
 }
+
 TEST(Infer, NodesAreSortedSoThatTheyCanRun) {
   Graph g;
   for (const char* name : {"x", "a", "b"}) g.add_tensor({{name, Dtype::f32, {4}}, std::nullopt});
@@ -179,12 +217,14 @@ TEST(Infer, NodesAreSortedSoThatTheyCanRun) {
   g.nodes = {{OpKind::Relu, "second", {1}, {2}, {}}, {OpKind::Exp, "first", {0}, {1}, {}}};
   EXPECT_EQ(infer(g)->nodes[0].name, "first");
 }
+
 TEST(Infer, SliceFollowsOnnxClamping) {
-  const auto sliced = [](std::vector<I> starts, std::vector<I> ends, std::vector<I> axes, std::vector<I> steps) {
+  const auto sliced = [](std::vector<I> starts, std::vector<I> ends, std::vector<I> axes,
+                         std::vector<I> steps) {
     Builder b("t");
     const TensorId x = b.input("x", Dtype::f32, {20, 10, 5});
-    const TensorId out =
-        b.add(OpKind::Slice, {x, b.integers("s", starts), b.integers("e", ends), b.integers("a", axes), b.integers("t", steps)});
+    const TensorId out = b.add(OpKind::Slice, {x, b.integers("s", starts), b.integers("e", ends),
+                                               b.integers("a", axes), b.integers("t", steps)});
     b.output(out);
     return b.finish()->tensor(out).shape;
   };
@@ -200,8 +240,10 @@ TEST(Simplify, ShapeArithmeticDisappears) {
   Builder b("t");
   const TensorId x = b.input("x", Dtype::f32, {6, 4});
   const TensorId shape = b.add(OpKind::Shape, {x});
-  const TensorId first = b.add(OpKind::Gather, {shape, b.integers("i", std::vector<I>{0})}, {{"axis", I{0}}});
-  const TensorId wanted = b.add(OpKind::Concat, {first, b.integers("two", std::vector<I>{2, 2})}, {{"axis", I{0}}});
+  const TensorId first =
+      b.add(OpKind::Gather, {shape, b.integers("i", std::vector<I>{0})}, {{"axis", I{0}}});
+  const TensorId wanted =
+      b.add(OpKind::Concat, {first, b.integers("two", std::vector<I>{2, 2})}, {{"axis", I{0}}});
   const TensorId y = b.add(OpKind::Reshape, {x, wanted});
   b.output(b.add(OpKind::Relu, {y}));
   const auto graph = simplify(*b.finish());
@@ -210,6 +252,7 @@ TEST(Simplify, ShapeArithmeticDisappears) {
   EXPECT_EQ(graph->nodes[0].op, OpKind::Reshape);
   EXPECT_EQ(graph->tensor(graph->nodes[0].outputs[0]).shape, (Shape{6, 2, 2}));
 }
+
 TEST(Simplify, IdentityAndDropoutAreBypassed) {
   Builder b("t");
   const TensorId x = b.input("x", Dtype::f32, {6, 4});
@@ -220,9 +263,11 @@ TEST(Simplify, IdentityAndDropoutAreBypassed) {
   EXPECT_EQ(graph->nodes[0].inputs[0], graph->inputs[0]);
   EXPECT_EQ(graph->nodes[0].outputs[0], graph->outputs[0]);
 }
+
 TEST(Simplify, ASecondResultThatOthersReadTooBecomesTheOutput) {
   Graph given;
-  for (const char* name : {"x", "a", "b", "y", "z"}) given.add_tensor({{name, Dtype::f32, {6}}, std::nullopt});
+  for (const char* name : {"x", "a", "b", "y", "z"})
+    given.add_tensor({{name, Dtype::f32, {6}}, std::nullopt});
   given.inputs = {0}, given.outputs = {3, 4};
   given.nodes = {{OpKind::Split, "split", {0}, {1, 2}, {{"axis", std::int64_t{0}}}},
                  {OpKind::Identity, "same", {2}, {3}, {}},
@@ -235,6 +280,7 @@ TEST(Simplify, ASecondResultThatOthersReadTooBecomesTheOutput) {
   EXPECT_EQ(sum.inputs[1], graph->outputs[0]);
   EXPECT_EQ(graph->tensor(graph->outputs[0]).name, "y");
 }
+
 TEST(Simplify, AnOutputThatIsAnInputKeepsItsIdentity) {
   Builder b("t");
   b.output(b.add(OpKind::Identity, {b.input("x", Dtype::f32, {6})}));
@@ -242,9 +288,11 @@ TEST(Simplify, AnOutputThatIsAnInputKeepsItsIdentity) {
   ASSERT_EQ(graph->nodes.size(), 1u);
   EXPECT_EQ(graph->nodes[0].op, OpKind::Identity);
 }
+
 TEST(Simplify, PartsOfASplitThatNobodyReadsStillCount) {
   Graph given;
-  for (const char* name : {"x", "y", "z"}) given.add_tensor({{name, Dtype::f32, {6}}, std::nullopt});
+  for (const char* name : {"x", "y", "z"})
+    given.add_tensor({{name, Dtype::f32, {6}}, std::nullopt});
   given.inputs = {0}, given.outputs = {1};
   for (const bool said : {true, false}) {
     given.nodes = {{OpKind::Split, "split", {0}, {1, 2}, {{"axis", I{0}}}}};
@@ -254,6 +302,7 @@ TEST(Simplify, PartsOfASplitThatNobodyReadsStillCount) {
     EXPECT_EQ(graph->tensor(graph->outputs[0]).shape, (Shape{3}));
   }
 }
+
 TEST(Simplify, AnOutputThatIsKnownIsWrittenFromAConstant) {
   Builder b("t");
   const TensorId x = b.input("x", Dtype::f32, {6}), six = b.add(OpKind::Shape, {x});

@@ -4,36 +4,46 @@
 #include "base/random.h"
 #include "builder.h"
 #include "graph/reference.h"
+
 namespace warploom::graph {
 namespace {
 using Ints = std::vector<std::int64_t>;
+
 Ints below(Random& random, std::int64_t count, std::int64_t size) {  // some from the end
   Ints out(static_cast<std::size_t>(count));
-  for (auto& place : out) place = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(2 * size))) - size;
+  for (auto& place : out)
+    place = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(2 * size))) - size;
   return out;
 }
+
 std::vector<double> numbers(Random& random, std::int64_t count) {
   std::vector<double> out(static_cast<std::size_t>(count));
   for (double& value : out) value = random.normal();
   return out;
 }
+
 // The one output of a graph, decomposed, on these inputs.
 std::vector<double> values_of(Builder& b, std::initializer_list<Bytes> inputs) {
   const auto graph = b.finish();
   EXPECT_TRUE(graph) << describe(graph.error());
   const auto primitive = graph ? decompose(*graph) : graph;
-  const auto out = primitive ? evaluate(*primitive, std::vector<Bytes>(inputs)) : fail(primitive.error());
+  const auto out =
+      primitive ? evaluate(*primitive, std::vector<Bytes>(inputs)) : fail(primitive.error());
   EXPECT_TRUE(out) << describe(out.error());
   return out ? (*out)[0] : std::vector<double>();
 }
-std::int64_t counted(std::int64_t place, std::int64_t size) { return place < 0 ? place + size : place; }
+
+std::int64_t counted(std::int64_t place, std::int64_t size) {
+  return place < 0 ? place + size : place;
+}
 
 TEST(Lookups, GatherElementsTakesOneElementForEachIndex) {
   Random random(1);
   const auto x = numbers(random, 4 * 5 * 6);
   const Ints at = below(random, 4 * 3 * 2, 5);
   Builder b("t");
-  b.output(b.add(OpKind::GatherElements, {b.input("x", Dtype::f64, {4, 5, 6}), b.input("i", Dtype::i64, {4, 3, 2})},
+  b.output(b.add(OpKind::GatherElements,
+                 {b.input("x", Dtype::f64, {4, 5, 6}), b.input("i", Dtype::i64, {4, 3, 2})},
                  {{"axis", std::int64_t{-2}}}));
   const auto y = values_of(b, {std::as_bytes(std::span(x)), std::as_bytes(std::span(at))});
   ASSERT_EQ(y.size(), at.size());
@@ -50,15 +60,18 @@ TEST(Lookups, GatherNdTakesLinesWithinEachBatch) {
   const auto x = numbers(random, 3 * 4 * 5 * 2);
   const Ints at = below(random, 3 * 7 * 2, 4);
   Builder b("t");
-  b.output(b.add(OpKind::GatherND, {b.input("x", Dtype::f64, {3, 4, 5, 2}), b.input("i", Dtype::i64, {3, 7, 2})},
+  b.output(b.add(OpKind::GatherND,
+                 {b.input("x", Dtype::f64, {3, 4, 5, 2}), b.input("i", Dtype::i64, {3, 7, 2})},
                  {{"batch_dims", std::int64_t{1}}}));
   const auto y = values_of(b, {std::as_bytes(std::span(x)), std::as_bytes(std::span(at))});
   ASSERT_EQ(y.size(), 3u * 7 * 2);
   for (std::int64_t n = 0; n < 3; ++n)
     for (std::int64_t i = 0; i < 7; ++i)
       for (std::int64_t e = 0; e < 2; ++e) {
-        const std::int64_t first = counted(at[(n * 7 + i) * 2], 4), second = counted(at[(n * 7 + i) * 2 + 1], 5);
-        EXPECT_EQ(y[(n * 7 + i) * 2 + e], x[((n * 4 + first) * 5 + second) * 2 + e]) << n << " " << i;
+        const std::int64_t first = counted(at[(n * 7 + i) * 2], 4),
+                           second = counted(at[(n * 7 + i) * 2 + 1], 5);
+        EXPECT_EQ(y[(n * 7 + i) * 2 + e], x[((n * 4 + first) * 5 + second) * 2 + e])
+            << n << " " << i;
       }
 }
 
@@ -69,10 +82,11 @@ TEST(Lookups, ALossOfClassesLeavesOutTheIgnoredAndWeighsTheOthers) {
   for (auto& one : classes) one = static_cast<std::int64_t>(random.below(4));
   Builder b("t");
   b.output(b.add(OpKind::SoftmaxCrossEntropyLoss,
-                 {b.input("x", Dtype::f64, {6, 4, 3}), b.input("l", Dtype::i64, {6, 3}), b.input("w", Dtype::f64, {4})},
+                 {b.input("x", Dtype::f64, {6, 4, 3}), b.input("l", Dtype::i64, {6, 3}),
+                  b.input("w", Dtype::f64, {4})},
                  {{"ignore_index", std::int64_t{2}}}));
-  const auto y =
-      values_of(b, {std::as_bytes(std::span(x)), std::as_bytes(std::span(classes)), std::as_bytes(std::span(weights))});
+  const auto y = values_of(b, {std::as_bytes(std::span(x)), std::as_bytes(std::span(classes)),
+                               std::as_bytes(std::span(weights))});
   double sum = 0, share = 0;
   for (std::int64_t n = 0; n < 6; ++n)
     for (std::int64_t d = 0; d < 3; ++d) {
@@ -80,7 +94,8 @@ TEST(Lookups, ALossOfClassesLeavesOutTheIgnoredAndWeighsTheOthers) {
       if (label == 2) continue;
       double powers = 0;
       for (std::int64_t c = 0; c < 4; ++c) powers += std::exp(x[(n * 4 + c) * 3 + d]);
-      sum += weights[label] * (std::log(powers) - x[(n * 4 + label) * 3 + d]), share += weights[label];
+      sum += weights[label] * (std::log(powers) - x[(n * 4 + label) * 3 + d]),
+          share += weights[label];
     }
   ASSERT_EQ(y.size(), 1u);
   EXPECT_NEAR(y[0], sum / share, 1e-12 * std::abs(sum / share));
@@ -94,14 +109,18 @@ TEST(Lookups, LinesBetweenPlacesAreWeighted) {
   const auto y = values_of(b, {std::as_bytes(std::span(x))});
   ASSERT_EQ(y.size(), 10u);
   for (std::size_t i = 0; i < y.size(); ++i) {
-    const double at = std::clamp((static_cast<double>(i) + 0.5) / 2.5 - 0.5, 0.0, 3.0), low = std::floor(at);
+    const double at = std::clamp((static_cast<double>(i) + 0.5) / 2.5 - 0.5, 0.0, 3.0),
+                 low = std::floor(at);
     const double next = x[static_cast<std::size_t>(std::min(low + 1, 3.0))];
-    EXPECT_NEAR(y[i], x[static_cast<std::size_t>(low)] * (1 - (at - low)) + next * (at - low), 1e-6) << i;
+    EXPECT_NEAR(y[i], x[static_cast<std::size_t>(low)] * (1 - (at - low)) + next * (at - low), 1e-6)
+        << i;
   }
 }
+
 TEST(Lookups, IntegersHaveNothingBetweenThem) {
   Builder b("t");
-  const TensorId in = b.input("x", Dtype::i32, {4}), by = b.constant("s", Dtype::f32, {1}, std::vector<double>{2});
+  const TensorId in = b.input("x", Dtype::i32, {4}),
+                 by = b.constant("s", Dtype::f32, {1}, std::vector<double>{2});
   b.output(b.add(OpKind::Resize, {in, kAbsent, by}, {{"mode", std::string("linear")}}));
   const auto graph = b.finish();
   ASSERT_FALSE(graph);
@@ -112,7 +131,8 @@ TEST(Lookups, PadsThatRepeatGoAroundAsOftenAsTheyMust) {
   const std::vector<double> x = {1, 2, 3};
   const auto padded = [&](const std::string& mode) {
     Builder b("t");
-    b.output(b.add(OpKind::Pad, {b.input("x", Dtype::f64, {3}), b.integers("p", Ints{5, -1})}, {{"mode", mode}}));
+    b.output(b.add(OpKind::Pad, {b.input("x", Dtype::f64, {3}), b.integers("p", Ints{5, -1})},
+                   {{"mode", mode}}));
     return values_of(b, {std::as_bytes(std::span(x))});
   };
   EXPECT_EQ(padded("reflect"), (std::vector<double>{2, 1, 2, 3, 2, 1, 2}));

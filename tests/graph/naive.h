@@ -1,11 +1,12 @@
-// The meaning of a graph again, one element at a time in plain loops, every tensor whole, sharing no sum with the reference:
-// tests hold the fast evaluation against it.
+// The meaning of a graph again, one element at a time in plain loops, every tensor whole, sharing
+// no sum with the reference: tests hold the fast evaluation against it.
 #pragma once
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include "graph/evaluator.h"
 #include "graph/operators.h"
+
 namespace warploom::graph {
 using Values = std::vector<double>;
 
@@ -17,27 +18,33 @@ template <class Call> double element_of(Values x, const Call& call) {
   call(columns, Column{&result});
   return result;
 }
+
 inline double element_of(const ScalarFunction& f, Values x) {
-  return element_of(std::move(x), [&](const auto& columns, const Column& to) { f(1, columns, to); });
+  return element_of(std::move(x),
+                    [&](const auto& columns, const Column& to) { f(1, columns, to); });
 }
 
 // The flat index into `shape` of the element that broadcasting puts at `coordinates`.
-inline std::int64_t broadcast_index(const Shape& shape, const std::vector<std::int64_t>& coordinates) {
+inline std::int64_t broadcast_index(const Shape& shape,
+                                    const std::vector<std::int64_t>& coordinates) {
   const std::size_t skipped = coordinates.size() - shape.size();
   std::int64_t flat = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + (shape[i] == 1 ? 0 : coordinates[skipped + i]);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    flat = flat * shape[i] + (shape[i] == 1 ? 0 : coordinates[skipped + i]);
   return flat;
 }
 
-// Where single elements of a movement's output come from: an input and coordinates in it, by the access rules. What a Pad adds comes
-// from its third input, or from nowhere, which is 0.
+// Where single elements of a movement's output come from: an input and coordinates in it, by the
+// access rules. What a Pad adds comes from its third input, or from nowhere, which is 0.
 class Origins {
  public:
   static constexpr std::size_t kNowhere = ~std::size_t{0};
+
   struct Origin {
     std::size_t input;
     Shape at;
   };
+
   explicit Origins(const Question& question);
   // `index` reads an element of Gather's second input; it is not called for other operators.
   Origin operator()(const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const;
@@ -58,32 +65,39 @@ inline Origins::Origins(const Question& q) : gathers_(q.node.op == OpKind::Gathe
     }
 }
 
-inline Origins::Origin Origins::operator()(const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const {
+inline Origins::Origin Origins::operator()(
+    const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const {
   const auto read = [&](std::size_t input, std::int64_t chosen) {
     Shape at;
     for (const AxisSource& source : access_[input])
-      at.push_back(source.axis == AxisSource::kWhole ? chosen
-                                                     : source.begin + source.step * out[static_cast<std::size_t>(source.axis)]);
+      at.push_back(source.axis == AxisSource::kWhole
+                       ? chosen
+                       : source.begin + source.step * out[static_cast<std::size_t>(source.axis)]);
     return at;
   };
   std::int64_t chosen = 0;
   if (gathers_) {
-    const auto axis = std::find_if(access_[0].begin(), access_[0].end(),
-                                   [](const AxisSource& source) { return source.axis == AxisSource::kWhole; });
+    const auto axis =
+        std::find_if(access_[0].begin(), access_[0].end(),
+                     [](const AxisSource& source) { return source.axis == AxisSource::kWhole; });
     const std::int64_t size = shapes_[0][static_cast<std::size_t>(axis - access_[0].begin())];
     chosen = index(read(1, 0));
-    chosen = std::clamp<std::int64_t>(chosen < 0 ? chosen + size : chosen, 0, size - 1);  // outside: undefined
+    chosen = std::clamp<std::int64_t>(chosen < 0 ? chosen + size : chosen, 0,
+                                      size - 1);  // outside: undefined
   }
   for (std::size_t i = 0; i < access_.size(); ++i) {
     Shape at = read(i, chosen);
     const auto inside = [](std::int64_t x, std::int64_t size) { return x >= 0 && x < size; };
-    if (gathers_ || std::equal(at.begin(), at.end(), shapes_[i].begin(), inside)) return {inputs_[i], at};
+    if (gathers_ || std::equal(at.begin(), at.end(), shapes_[i].begin(), inside))
+      return {inputs_[i], at};
   }
   return {kNowhere, {}};
 }
+
 inline Values read(Dtype dtype, Bytes bytes) {
   Values values(bytes.size() / static_cast<std::size_t>(bytes_of(dtype)));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_as_double(dtype, bytes.data(), i);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = load_as_double(dtype, bytes.data(), i);
   return values;
 }
 
@@ -92,7 +106,8 @@ inline double at(const Values& values, const Shape& shape, const Shape& coordina
   return values[static_cast<std::size_t>(broadcast_index(shape, coordinates))];
 }
 
-inline double product_element(const Graph& graph, const Node& node, const Values& a, const Values& b, Shape where) {
+inline double product_element(const Graph& graph, const Node& node, const Values& a,
+                              const Values& b, Shape where) {
   Shape as = graph.tensor(node.inputs[0]).shape, bs = graph.tensor(node.inputs[1]).shape;
   if (as.size() == 1) {
     as.insert(as.begin(), 1);
@@ -114,32 +129,42 @@ inline double product_element(const Graph& graph, const Node& node, const Values
   return sum;
 }
 
-inline double softmax_element(const Node& node, const Values& x, const Shape& shape, const Shape& where) {
-  const auto axis = static_cast<std::size_t>(*normalized_axis(node.integer("axis"), shape.size(), ""));
+inline double softmax_element(const Node& node, const Values& x, const Shape& shape,
+                              const Shape& where) {
+  const auto axis =
+      static_cast<std::size_t>(*normalized_axis(node.integer("axis"), shape.size(), ""));
   double top = -INFINITY, sum = 0;
   Shape other = where;
   for (int pass = 0; pass < 2; ++pass)
     for (other[axis] = 0; other[axis] < shape[axis]; ++other[axis]) {
       const double value = at(x, shape, other);
-      if (pass == 0) top = std::isnan(value) || std::isnan(top) ? NAN : std::max(top, value);
-      else sum += std::exp(value - top);
+      if (pass == 0)
+        top = std::isnan(value) || std::isnan(top) ? NAN : std::max(top, value);
+      else
+        sum += std::exp(value - top);
     }
   const double own = at(x, shape, where) - top;
   return node.op == OpKind::LogSoftmax ? own - std::log(sum) : std::exp(own) / sum;
 }
 
-// A reduction, window or convolution: element by element over whatever the output's element looks at.
-inline double reduced_element(const Graph& graph, const Node& node, const Values& x, const Values& w, const Shape& where) {
+// A reduction, window or convolution: element by element over whatever the output's element looks
+// at.
+inline double reduced_element(const Graph& graph, const Node& node, const Values& x,
+                              const Values& w, const Shape& where) {
   const Shape& in = graph.tensor(node.inputs[0]).shape;
-  Shape size(in.size(), 1), begin(in.size(), 0), step(in.size(), 1);  // what is looked at, by axis of the input
+  Shape size(in.size(), 1), begin(in.size(), 0),
+      step(in.size(), 1);  // what is looked at, by axis of the input
   const bool conv = node.op == OpKind::Conv;
   if (class_of(node.op) == OpClass::reduction) {
     const auto over = node.integers("axes");
     std::size_t kept = 0;
     for (std::size_t i = 0; i < in.size(); ++i) {
-      const bool gone = std::find(over.begin(), over.end(), static_cast<std::int64_t>(i)) != over.end();
-      if (gone) size[i] = in[i];
-      else begin[i] = where[kept];
+      const bool gone =
+          std::find(over.begin(), over.end(), static_cast<std::int64_t>(i)) != over.end();
+      if (gone)
+        size[i] = in[i];
+      else
+        begin[i] = where[kept];
       kept += !gone || node.integer("keepdims") != 0 ? 1 : 0;
     }
   } else {
@@ -151,15 +176,18 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
     }
     if (conv) {
       size[1] = in[1] / node.integer("group");
-      begin[1] = where[1] / (graph.tensor(node.inputs[1]).shape[0] / node.integer("group")) * size[1];
+      begin[1] =
+          where[1] / (graph.tensor(node.inputs[1]).shape[0] / node.integer("group")) * size[1];
     }
   }
   const bool product = node.op == OpKind::ReduceProd, least = node.op == OpKind::ReduceMin;
   const bool most = node.op == OpKind::ReduceMax || node.op == OpKind::MaxPool;
   double value = product ? 1 : least ? INFINITY : most ? -INFINITY : 0;
   const Dtype dtype = graph.tensor(node.outputs[0]).dtype;
-  if (dtype == Dtype::boolean) value = least || product ? 1 : 0;
-  else if (!is_float(dtype)) value = rounded(dtype, value);
+  if (dtype == Dtype::boolean)
+    value = least || product ? 1 : 0;
+  else if (!is_float(dtype))
+    value = rounded(dtype, value);
   for (std::int64_t i = 0; i < element_count(size); ++i) {
     Shape tap = coordinates_of(size, i), from = begin;
     bool inside = true;
@@ -171,41 +199,61 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
     double e = at(x, in, from);
     tap[0] = where.empty() ? 0 : where.size() > 1 ? where[1] : 0;
     if (conv) e *= at(w, graph.tensor(node.inputs[1]).shape, tap);
-    if (product) value *= e;
-    else if (most || least) value = std::isnan(e) || std::isnan(value) ? NAN : most ? std::max(value, e) : std::min(value, e);
-    else value += e;
+    if (product)
+      value *= e;
+    else if (most || least)
+      value = std::isnan(e) || std::isnan(value) ? NAN
+              : most                             ? std::max(value, e)
+                                                 : std::min(value, e);
+    else
+      value += e;
   }
   return is_float(dtype) ? value : wrapped(dtype, value);
 }
 
-inline double prefix_element(const Graph& graph, const Node& node, const Values& x, const Shape& where) {
+inline double prefix_element(const Graph& graph, const Node& node, const Values& x,
+                             const Shape& where) {
   const Shape& shape = graph.tensor(node.inputs[0]).shape;
   const Dtype dtype = graph.tensor(node.outputs[0]).dtype;
-  const auto axis = static_cast<std::size_t>(*normalized_axis((*constant_integers(graph, node.inputs[1]))[0], shape.size(), ""));
+  const auto axis = static_cast<std::size_t>(
+      *normalized_axis((*constant_integers(graph, node.inputs[1]))[0], shape.size(), ""));
   const bool reverse = node.integer("reverse") != 0;
   double sum = 0;
   Shape other = where;
-  for (other[axis] = reverse ? where[axis] : 0; other[axis] < (reverse ? shape[axis] : where[axis] + 1); ++other[axis])
+  for (other[axis] = reverse ? where[axis] : 0;
+       other[axis] < (reverse ? shape[axis] : where[axis] + 1); ++other[axis])
     sum += at(x, shape, other);
   return is_float(dtype) ? sum : wrapped(dtype, sum);
 }
 
-inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& given, std::span<const Bytes> inputs) {
-  Graph graph = given;  // Softmax stays, if all else is primitive: its decomposition is tested against its definition
-  const auto by_hand = [](const Node& node) { return node.op == OpKind::Softmax || node.op == OpKind::LogSoftmax; };
-  if (!std::all_of(graph.nodes.begin(), graph.nodes.end(), by_hand)) { WARPLOOM_TRY(graph, decompose(given)); }
+inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& given,
+                                                               std::span<const Bytes> inputs) {
+  Graph graph = given;  // Softmax stays, if all else is primitive: its decomposition is tested
+                        // against its definition
+  const auto by_hand = [](const Node& node) {
+    return node.op == OpKind::Softmax || node.op == OpKind::LogSoftmax;
+  };
+  if (!std::all_of(graph.nodes.begin(), graph.nodes.end(), by_hand)) {
+    WARPLOOM_TRY(graph, decompose(given));
+  }
   if (inputs.size() != graph.inputs.size())
     return fail({ErrorCode::kInternal, "wrong number of inputs for the reference", graph.name});
   std::vector<Values> values(graph.tensors.size());
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
-    if (graph.tensors[i].constant) values[i] = read(graph.tensors[i].dtype, *graph.tensors[i].constant);
+    if (graph.tensors[i].constant)
+      values[i] = read(graph.tensors[i].dtype, *graph.tensors[i].constant);
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    values[static_cast<std::size_t>(graph.inputs[i])] = read(graph.tensor(graph.inputs[i]).dtype, inputs[i]);
+    values[static_cast<std::size_t>(graph.inputs[i])] =
+        read(graph.tensor(graph.inputs[i]).dtype, inputs[i]);
   for (const Node& node : graph.nodes) {
     const Tensor& out = graph.tensor(node.outputs[0]);
     if (out.constant) continue;
-    const auto in = [&](std::size_t k) -> const Values& { return values[static_cast<std::size_t>(node.inputs[k])]; };
-    const auto shape = [&](std::size_t k) -> const Shape& { return graph.tensor(node.inputs[k]).shape; };
+    const auto in = [&](std::size_t k) -> const Values& {
+      return values[static_cast<std::size_t>(node.inputs[k])];
+    };
+    const auto shape = [&](std::size_t k) -> const Shape& {
+      return graph.tensor(node.inputs[k]).shape;
+    };
     Values result(static_cast<std::size_t>(element_count(out.shape)));
     for (std::size_t i = 0; i < result.size(); ++i) {
       const Shape where = coordinates_of(out.shape, static_cast<std::int64_t>(i));
@@ -218,7 +266,8 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
         case OpClass::convolution:
         case OpClass::window:
         case OpClass::reduction:
-          result[i] = reduced_element(graph, node, in(0), node.inputs.size() > 1 ? in(1) : in(0), where);
+          result[i] =
+              reduced_element(graph, node, in(0), node.inputs.size() > 1 ? in(1) : in(0), where);
           break;
         case OpClass::scan: result[i] = prefix_element(graph, node, in(0), where); break;
         case OpClass::composite: result[i] = softmax_element(node, in(0), shape(0), where); break;
@@ -235,7 +284,9 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
             result[i] = in(0)[i];
             break;
           }
-          const auto index = [&](const Shape& entry) { return static_cast<std::int64_t>(at(in(1), shape(1), entry)); };
+          const auto index = [&](const Shape& entry) {
+            return static_cast<std::int64_t>(at(in(1), shape(1), entry));
+          };
           const auto [input, from] = Origins({graph, node})(where, index);
           if (input != Origins::kNowhere) result[i] = at(in(input), shape(input), from);
         }

@@ -5,6 +5,7 @@
 #include <functional>
 #include "builder.h"
 #include "naive.h"
+
 namespace warploom::graph {
 namespace {
 struct Case {
@@ -17,16 +18,20 @@ struct Case {
 std::optional<Case> make(OpKind op, Dtype dtype, std::map<std::string, Attribute> attributes = {},
                          std::optional<double> second = {}) {
   constexpr OpKind kLogic[] = {OpKind::And, OpKind::Or, OpKind::Xor, OpKind::Not};
-  if (std::find(std::begin(kLogic), std::end(kLogic), op) != std::end(kLogic)) dtype = Dtype::boolean;
+  if (std::find(std::begin(kLogic), std::end(kLogic), op) != std::end(kLogic))
+    dtype = Dtype::boolean;
   if (op == OpKind::Mod) dtype = Dtype::i32;
   for (int count = 1; count <= 3; ++count) {
     Builder b("t");
     std::vector<TensorId> ids;
     for (int i = 0; i < count; ++i) {
       const bool condition = op == OpKind::Where && i == 0;
-      if (i == 1 && second) ids.push_back(b.constant("c", dtype, {}, std::vector<double>{*second}));
-      else if (op == OpKind::Dequantize && i != 1) ids.push_back(b.input(fmt::format("x{}", i), Dtype::i8, {}));
-      else ids.push_back(b.input(fmt::format("x{}", i), condition ? Dtype::boolean : dtype, {}));
+      if (i == 1 && second)
+        ids.push_back(b.constant("c", dtype, {}, std::vector<double>{*second}));
+      else if (op == OpKind::Dequantize && i != 1)
+        ids.push_back(b.input(fmt::format("x{}", i), Dtype::i8, {}));
+      else
+        ids.push_back(b.input(fmt::format("x{}", i), condition ? Dtype::boolean : dtype, {}));
     }
     b.output(b.add(op, ids, attributes));
     auto graph = b.finish();
@@ -43,15 +48,20 @@ std::optional<Case> make(OpKind op, Dtype dtype, std::map<std::string, Attribute
 void expect_same(const Case& c, std::vector<double> x, double tolerance) {
   x.resize(3, 0.0);
   const double wanted = element_of(c.function, x);
-  const double got =
-      c.function.settled(element_of(x, [&](const auto& columns, const Column& to) { evaluate(c.expression, 1, columns, to); }));
-  const std::string what = fmt::format("{}({}, {}, {})", name_of(c.graph.nodes[0].op), x[0], x[1], x[2]);
-  if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(got)) << what << " = " << got;
-  else if (std::isinf(wanted)) EXPECT_EQ(got, wanted) << what;
-  else EXPECT_NEAR(got, wanted, tolerance * (1 + std::fabs(wanted))) << what;
+  const double got = c.function.settled(element_of(
+      x, [&](const auto& columns, const Column& to) { evaluate(c.expression, 1, columns, to); }));
+  const std::string what =
+      fmt::format("{}({}, {}, {})", name_of(c.graph.nodes[0].op), x[0], x[1], x[2]);
+  if (std::isnan(wanted))
+    EXPECT_TRUE(std::isnan(got)) << what << " = " << got;
+  else if (std::isinf(wanted))
+    EXPECT_EQ(got, wanted) << what;
+  else
+    EXPECT_NEAR(got, wanted, tolerance * (1 + std::fabs(wanted))) << what;
 }
 
-const std::vector<double> kValues = {0, 1, -1, 0.5, -0.5, 2, -3, 1e-5, -1e-5, 7.25, -12, 30, -30, 88, -104, 0.3, NAN};
+const std::vector<double> kValues = {0,    1,   -1, 0.5, -0.5, 2,    -3,  1e-5, -1e-5,
+                                     7.25, -12, 30, -30, 88,   -104, 0.3, NAN};
 
 TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
   int operators = 0;
@@ -66,47 +76,62 @@ TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
     const Dtype in = c->graph.tensor(c->graph.inputs[0]).dtype;
     for (double x : kValues)
       for (double y : kValues) {
-        if (!is_float(in) && (rounded(in, x) != x || rounded(in, y) != y || (op == OpKind::Mod && y == 0))) continue;
-        if (op == OpKind::Where && std::isnan(x)) continue;                 // a condition is no NaN
-        if (op == OpKind::Pow && std::isnan(x) != std::isnan(y)) continue;  // pow(1, NaN) and pow(NaN, 0) are 1
+        if (!is_float(in) &&
+            (rounded(in, x) != x || rounded(in, y) != y || (op == OpKind::Mod && y == 0)))
+          continue;
+        if (op == OpKind::Where && std::isnan(x)) continue;  // a condition is no NaN
+        if (op == OpKind::Pow && std::isnan(x) != std::isnan(y))
+          continue;  // pow(1, NaN) and pow(NaN, 0) are 1
         expect_same(*c, {x, y, 4.0}, 1e-12);
       }
   }
   EXPECT_GE(operators, 50);
 }
+
 TEST(Pointwise, ExpressionsAreTheFunctionsOfTheLibrary) {
-  const auto softplus = [](double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); };
+  const auto softplus = [](double x) {
+    return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x)));
+  };
   const std::pair<OpKind, std::function<double(double)>> functions[] = {
       {OpKind::Gelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
       {OpKind::Elu, [](double x) { return x < 0 ? std::expm1(x) : x; }},
       {OpKind::Celu, [](double x) { return x < 0 ? std::expm1(x) : x; }},
       {OpKind::Selu,
-       [](double x) { return 1.05070102214813232421875 * (x < 0 ? 1.67326319217681884765625 * std::expm1(x) : x); }},
+       [](double x) {
+         return 1.05070102214813232421875 * (x < 0 ? 1.67326319217681884765625 * std::expm1(x) : x);
+       }},
       {OpKind::Softplus, softplus},
       {OpKind::Mish, [&](double x) { return x * std::tanh(softplus(x)); }}};
   for (const auto& [op, function] : functions)
     for (double x : kValues) {
       if (std::isnan(x)) continue;
-      EXPECT_NEAR(element_of(make(op, Dtype::f32)->function, {x}), function(x), 1e-14 * (1 + std::fabs(function(x))))
+      EXPECT_NEAR(element_of(make(op, Dtype::f32)->function, {x}), function(x),
+                  1e-14 * (1 + std::fabs(function(x))))
           << name_of(op) << " " << x;
     }
 }
+
 TEST(Pointwise, AttributesEnter) {
   for (const auto& [op, attributes] :
-       std::vector<std::pair<OpKind, std::map<std::string, Attribute>>>{{OpKind::LeakyRelu, {{"alpha", 0.3}}},
-                                                                        {OpKind::Selu, {{"alpha", 1.5}, {"gamma", 2.0}}},
-                                                                        {OpKind::Celu, {{"alpha", 1.7}}},
-                                                                        {OpKind::ThresholdedRelu, {{"alpha", 0.4}}},
-                                                                        {OpKind::Elu, {{"alpha", 1.7}}},
-                                                                        {OpKind::HardSigmoid, {{"alpha", 0.6}, {"beta", 0.1}}},
-                                                                        {OpKind::Gelu, {{"approximate", std::string("tanh")}}}})
+       std::vector<std::pair<OpKind, std::map<std::string, Attribute>>>{
+           {OpKind::LeakyRelu, {{"alpha", 0.3}}},
+           {OpKind::Selu, {{"alpha", 1.5}, {"gamma", 2.0}}},
+           {OpKind::Celu, {{"alpha", 1.7}}},
+           {OpKind::ThresholdedRelu, {{"alpha", 0.4}}},
+           {OpKind::Elu, {{"alpha", 1.7}}},
+           {OpKind::HardSigmoid, {{"alpha", 0.6}, {"beta", 0.1}}},
+           {OpKind::Gelu, {{"approximate", std::string("tanh")}}}})
     for (double x : kValues) expect_same(*make(op, Dtype::f32, attributes), {x}, 1e-12);
 }
+
 TEST(Pointwise, PowersByConstantsAreExactProducts) {
   for (double e : {0.0, 1.0, 2.0, 3.0, 7.0, -1.0, -2.0, 0.5, -0.5, 1.5})
-    for (double x : {0.5, 2.0, -3.0, 1.25}) expect_same(*make(OpKind::Pow, Dtype::f32, {}, e), {x, e}, 1e-12);
-  EXPECT_EQ(make(OpKind::Pow, Dtype::f32, {}, 2.0)->expression.terms.size(), 2u);  // x and its square
+    for (double x : {0.5, 2.0, -3.0, 1.25})
+      expect_same(*make(OpKind::Pow, Dtype::f32, {}, e), {x, e}, 1e-12);
+  EXPECT_EQ(make(OpKind::Pow, Dtype::f32, {}, 2.0)->expression.terms.size(),
+            2u);  // x and its square
 }
+
 TEST(Pointwise, IntegersTruncate) {
   const auto divide = make(OpKind::Div, Dtype::i32);
   for (double x : {7.0, -7.0, 8.0})
@@ -119,7 +144,9 @@ TEST(Pointwise, IntegersTruncate) {
 double in_fp32(const Expression& expression, double x) {
   std::vector<double> v;
   for (const Term& t : expression.terms) {
-    const auto arg = [&](int k) { return v[static_cast<std::size_t>(t.args[static_cast<std::size_t>(k)])]; };
+    const auto arg = [&](int k) {
+      return v[static_cast<std::size_t>(t.args[static_cast<std::size_t>(k)])];
+    };
     const double exact = t.kind == Term::Kind::input      ? x
                          : t.kind == Term::Kind::constant ? t.value
                                                           : apply(t.op, arg(0), arg(1), arg(2));
@@ -127,13 +154,16 @@ double in_fp32(const Expression& expression, double x) {
   }
   return v.back();
 }
+
 TEST(Pointwise, ExpressionsKeepTheirDigitsInFp32) {
-  for (OpKind op : {OpKind::Softplus, OpKind::Elu, OpKind::Mish, OpKind::Sigmoid, OpKind::HardSwish}) {
+  for (OpKind op :
+       {OpKind::Softplus, OpKind::Elu, OpKind::Mish, OpKind::Sigmoid, OpKind::HardSwish}) {
     const auto c = make(op, Dtype::f32);
     for (double x = -20; x < 20; x += 0.173) {
       const auto f = static_cast<double>(static_cast<float>(x));
       const double wanted = element_of(c->function, {f});
-      EXPECT_NEAR(in_fp32(c->expression, f), wanted, 2e-6 * std::fabs(wanted)) << name_of(op) << " " << f;
+      EXPECT_NEAR(in_fp32(c->expression, f), wanted, 2e-6 * std::fabs(wanted))
+          << name_of(op) << " " << f;
     }
   }
 }

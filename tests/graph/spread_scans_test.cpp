@@ -1,17 +1,22 @@
-// Scans of few long lines as scans of many short ones: the same numbers, and only where lines are few.
+// Scans of few long lines as scans of many short ones: the same numbers, and only where lines are
+// few.
 #include <gtest/gtest.h>
 #include "base/random.h"
 #include "builder.h"
 #include "graph/operators.h"
 #include "graph/reference.h"
+
 namespace warploom::graph {
 namespace {
-Graph scan_of(const Shape& shape, std::int64_t axis, std::int64_t reverse, Dtype dtype = Dtype::f32) {
+Graph scan_of(const Shape& shape, std::int64_t axis, std::int64_t reverse,
+              Dtype dtype = Dtype::f32) {
   Builder b("t");
-  const TensorId x = b.input("x", dtype, shape), along = b.integers("axis", std::vector<std::int64_t>{axis});
+  const TensorId x = b.input("x", dtype, shape),
+                 along = b.integers("axis", std::vector<std::int64_t>{axis});
   b.output(b.add(OpKind::CumSum, {x, along}, {{"reverse", reverse}}));
   return *decompose(*b.finish());
 }
+
 std::size_t scans(const Graph& graph) {
   return static_cast<std::size_t>(std::ranges::count(graph.nodes, OpKind::CumSum, &Node::op));
 }
@@ -35,6 +40,7 @@ TEST(SpreadScans, GiveTheSameNumbers) {
         ASSERT_NEAR((*found)[0][i], (*expected)[0][i], 1e-9) << to_text(shape) << " at " << i;
     }
 }
+
 TEST(SpreadScans, KeepWhatIsBusyEnoughShortOrHasNoKernel) {
   for (const Shape& shape : {Shape{64, 65536}, Shape{1, 3000}, Shape{1, 0}, Shape{0, 65536}})
     EXPECT_EQ(scans(*spread_scans(scan_of(shape, 1, 0), 132)), 1u) << to_text(shape);
@@ -42,10 +48,13 @@ TEST(SpreadScans, KeepWhatIsBusyEnoughShortOrHasNoKernel) {
   for (const Dtype dtype : {Dtype::i64, Dtype::f64})
     EXPECT_EQ(scans(*spread_scans(scan_of({1, 65536}, 1, 0, dtype), 132)), 1u) << name_of(dtype);
 }
+
 TEST(SpreadScans, AddUpSixteenBitsInF32) {
   const auto graph = *spread_scans(scan_of({1, 65536}, 1, 0, Dtype::bf16), 132);
   for (const Node& node : graph.nodes)
-    if (node.op != OpKind::Cast) { EXPECT_EQ(graph.tensor(node.outputs[0]).dtype, Dtype::f32) << place_of(node); }
+    if (node.op != OpKind::Cast) {
+      EXPECT_EQ(graph.tensor(node.outputs[0]).dtype, Dtype::f32) << place_of(node);
+    }
   EXPECT_EQ(graph.tensor(graph.outputs[0]).dtype, Dtype::bf16);
 }
 }  // namespace

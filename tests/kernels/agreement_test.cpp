@@ -1,5 +1,6 @@
-// Four ways to compute the same thing, on random problems under random legal schedules: the interpreter of tile programs, the
-// emulated CUDA text, the CPU target's compiled code, and FP64 evaluation of the graph. All must agree.
+// Four ways to compute the same thing, on random problems under random legal schedules: the
+// interpreter of tile programs, the emulated CUDA text, the CPU target's compiled code, and FP64
+// evaluation of the graph. All must agree.
 
 #include <gtest/gtest.h>
 #include "kernels/family.h"
@@ -8,6 +9,7 @@
 #include "runtime/executor.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+
 namespace warploom {
 namespace {
 using kernels::Family;
@@ -19,22 +21,29 @@ constexpr int kProblems = 500, kShards = 20;
 using Tensors = std::map<std::string, std::vector<std::byte>>;
 
 Region random_region(Random& random) {
-  auto any = [&](std::initializer_list<std::int64_t> values) { return *(values.begin() + random.below(values.size())); };
+  auto any = [&](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + random.below(values.size()));
+  };
   if (random.below(3) == 0) {
     const Dtype dtype = random.below(3) ? Dtype::f32 : Dtype::bf16;
-    const auto columns = random.below(2) ? any({32, 64, 128, 512, 1024}) : static_cast<std::int64_t>(1 + random.below(1500));
-    return {test::softmax_graph(static_cast<std::int64_t>(1 + random.below(6)), columns, dtype, random.below(4) == 0),
+    const auto columns = random.below(2) ? any({32, 64, 128, 512, 1024})
+                                         : static_cast<std::int64_t>(1 + random.below(1500));
+    return {test::softmax_graph(static_cast<std::int64_t>(1 + random.below(6)), columns, dtype,
+                                random.below(4) == 0),
             dtype == Dtype::f32 ? Track::fp32 : Track::bf16};
   }
-  test::MatmulShape shape{static_cast<std::int64_t>(2 + random.below(140)), static_cast<std::int64_t>(2 + random.below(140)),
+  test::MatmulShape shape{static_cast<std::int64_t>(2 + random.below(140)),
+                          static_cast<std::int64_t>(2 + random.below(140)),
                           static_cast<std::int64_t>(2 + random.below(150))};
-  if (random.below(2)) shape.m = any({64, 128}), shape.n = any({64, 128, 136}), shape.k = any({32, 64, 128});
+  if (random.below(2))
+    shape.m = any({64, 128}), shape.n = any({64, 128, 136}), shape.k = any({32, 64, 128});
   if (random.below(5) == 0) shape.batch = {static_cast<std::int64_t>(1 + random.below(3))};
   shape.transpose_a = random.below(3) == 0, shape.transpose_b = random.below(3) == 0;
   shape.bias = random.below(2), shape.gelu = random.below(3) == 0;
   static constexpr std::pair<Dtype, Track> kTypes[] = {
-      {Dtype::f32, Track::fp32}, {Dtype::f32, Track::tf32}, {Dtype::bf16, Track::bf16}, {Dtype::f16, Track::fp16},
-      {Dtype::e4m3, Track::fp8}, {Dtype::e5m2, Track::fp8}, {Dtype::i8, Track::fp8}};
+      {Dtype::f32, Track::fp32}, {Dtype::f32, Track::tf32}, {Dtype::bf16, Track::bf16},
+      {Dtype::f16, Track::fp16}, {Dtype::e4m3, Track::fp8}, {Dtype::e5m2, Track::fp8},
+      {Dtype::i8, Track::fp8}};
   const auto [dtype, track] = kTypes[random.below(std::size(kTypes))];
   if (bits_of(dtype) == 8 && random.below(2)) {
     shape.batch.clear();
@@ -47,33 +56,41 @@ Region random_region(Random& random) {
 // Prefix sums along one of three axes, between pointwise operators.
 Region random_prefixes(Random& random) {
   graph::Builder b("prefixes");
-  const auto size = [&](std::uint64_t most) { return static_cast<std::int64_t>(1 + random.below(most)); };
+  const auto size = [&](std::uint64_t most) {
+    return static_cast<std::int64_t>(1 + random.below(most));
+  };
   const bool narrow = random.below(4) == 0;
   const std::int64_t axis = size(3) - 1;
-  auto x = b.input("x", narrow ? Dtype::bf16 : Dtype::f32, {size(4), size(40), size(random.below(2) ? 40 : 900)});
+  auto x = b.input("x", narrow ? Dtype::bf16 : Dtype::f32,
+                   {size(4), size(40), size(random.below(2) ? 40 : 900)});
   if (random.below(2)) x = b.add(graph::OpKind::Tanh, {x});
   const auto choice = [&] { return static_cast<std::int64_t>(random.below(2)); };
-  x = b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::array{axis})}, {{"reverse", choice()}, {"exclusive", choice()}});
+  x = b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::array{axis})},
+            {{"reverse", choice()}, {"exclusive", choice()}});
   if (random.below(2)) x = b.add(graph::OpKind::Relu, {x});
   b.output(x);
   return {*graph::decompose(*b.finish()), narrow ? Track::bf16 : Track::fp32};
 }
 
-// A legal schedule of one of the families, drawn at random; small tiles more often, for the emulator's sake.
-std::optional<std::pair<kernels::FamilyPtr, Schedule>> random_schedule(const Region& region,
-                                                                       const target::Capabilities& capabilities, Random& random) {
+// A legal schedule of one of the families, drawn at random; small tiles more often, for the
+// emulator's sake.
+std::optional<std::pair<kernels::FamilyPtr, Schedule>> random_schedule(
+    const Region& region, const target::Capabilities& capabilities, Random& random) {
   const auto families = kernels::families_for(region, capabilities);
   for (int attempt = 0; attempt < 500 && !families.empty(); ++attempt) {
     const kernels::FamilyPtr& family = families[random.below(families.size())];
     Schedule schedule{family->name(), {}};
     for (const auto& field : family->space().fields) {
       auto value = field.values[random.below(field.values.size())];
-      if (field.name.starts_with("block_") && value > 128) value = field.values[random.below(field.values.size())];
+      if (field.name.starts_with("block_") && value > 128)
+        value = field.values[random.below(field.values.size())];
       schedule.fields[field.name] = value;
     }
     if (!family->legal(schedule)) continue;
-    const auto built = schedule.fields["solution"] ? kernels::build(region, schedule, capabilities) : LaunchList{};
-    if (built || built.error().code != ErrorCode::kScheduleIllegal) return std::pair{family, schedule};
+    const auto built =
+        schedule.fields["solution"] ? kernels::build(region, schedule, capabilities) : LaunchList{};
+    if (built || built.error().code != ErrorCode::kScheduleIllegal)
+      return std::pair{family, schedule};
   }
   return std::nullopt;
 }
@@ -90,15 +107,18 @@ double error_of(const std::vector<std::byte>& got, Dtype dtype, const std::vecto
 Tensors poisoned(const Region& region, const std::vector<std::vector<std::byte>>& inputs,
                  const std::vector<BufferSpec>& workspaces) {
   Tensors tensors;
-  for (std::size_t i = 0; i < inputs.size(); ++i) tensors[region.graph.tensor(region.graph.inputs[i]).name] = inputs[i];
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    tensors[region.graph.tensor(region.graph.inputs[i]).name] = inputs[i];
   const auto& out = region.graph.tensor(region.graph.outputs[0]);
   tensors[out.name].assign(static_cast<std::size_t>(graph::byte_count(out)), std::byte{0xff});
-  for (const auto& w : workspaces) tensors[w.name].assign(static_cast<std::size_t>(w.bytes()), std::byte{0xff});
+  for (const auto& w : workspaces)
+    tensors[w.name].assign(static_cast<std::size_t>(w.bytes()), std::byte{0xff});
   return tensors;
 }
 
 Status interpret_all(const Region& region, const Family& family, const Schedule& schedule,
-                     const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
+                     const std::vector<std::vector<std::byte>>& inputs,
+                     std::vector<std::byte>& out) {
   WARPLOOM_TRY(const Family::Programs made, family.programs(schedule));
   Tensors tensors = poisoned(region, inputs, made.workspaces);
   for (std::size_t i = 0; i < made.programs.size(); ++i) {
@@ -110,7 +130,8 @@ Status interpret_all(const Region& region, const Family& family, const Schedule&
   return ok();
 }
 
-Status emulate_all(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities, std::uint64_t seed,
+Status emulate_all(const Region& region, const Schedule& schedule,
+                   const target::Capabilities& capabilities, std::uint64_t seed,
                    const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   Tensors tensors = poisoned(region, inputs, {});
@@ -121,7 +142,8 @@ Status emulate_all(const Region& region, const Schedule& schedule, const target:
   return ok();
 }
 
-Status run_on_cpu(const Region& region, const Schedule& schedule, const target::Capabilities& capabilities,
+Status run_on_cpu(const Region& region, const Schedule& schedule,
+                  const target::Capabilities& capabilities,
                   const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
@@ -130,7 +152,8 @@ Status run_on_cpu(const Region& region, const Schedule& schedule, const target::
   runtime::Bindings bindings;
   for (const auto& [name, bytes] : poisoned(region, inputs, {})) {
     WARPLOOM_TRY(bindings[name], device->allocate(static_cast<std::int64_t>(bytes.size())));
-    WARPLOOM_CHECK(device->upload(bindings[name], bytes.data(), static_cast<std::int64_t>(bytes.size())));
+    WARPLOOM_CHECK(
+        device->upload(bindings[name], bytes.data(), static_cast<std::int64_t>(bytes.size())));
   }
   WARPLOOM_TRY(const runtime::Call call, loaded.bind(bindings));
   WARPLOOM_CHECK(call());
@@ -161,9 +184,11 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want.has_value()) << describe(want.error());
     const auto& output = region.graph.tensor(region.graph.outputs[0]);
-    auto check = [&](const char* way, const std::string& schedule, const Status& status, const std::vector<std::byte>& got) {
-      ASSERT_TRUE(status.has_value()) << way << " of problem " << problem << " under " << schedule << "\n"
-                                      << to_text(region.graph) << describe(status.error());
+    auto check = [&](const char* way, const std::string& schedule, const Status& status,
+                     const std::vector<std::byte>& got) {
+      ASSERT_TRUE(status.has_value())
+          << way << " of problem " << problem << " under " << schedule << "\n"
+          << to_text(region.graph) << describe(status.error());
       EXPECT_LE(error_of(got, output.dtype, (*want)[0]), tolerance_of(region.track))
           << way << " of problem " << problem << " under " << schedule << "\n"
           << to_text(region.graph);
@@ -174,10 +199,13 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
       const auto drawn = random_schedule(region, capabilities, random);
       if (!drawn) continue;
       const auto& [family, schedule] = *drawn;
-      check("interpreter", schedule.text(), interpret_all(region, *family, schedule, inputs, got), got);
+      check("interpreter", schedule.text(), interpret_all(region, *family, schedule, inputs, got),
+            got);
       if (capabilities.gpu) {
         check("emulator", schedule.text(),
-              emulate_all(region, schedule, capabilities, static_cast<std::uint64_t>(problem), inputs, got), got);
+              emulate_all(region, schedule, capabilities, static_cast<std::uint64_t>(problem),
+                          inputs, got),
+              got);
       } else {
         check("cpu", schedule.text(), run_on_cpu(region, schedule, capabilities, inputs, got), got);
       }

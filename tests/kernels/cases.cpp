@@ -1,12 +1,14 @@
 #include "cases.h"
 #include "nets.h"
 #include "problems.h"
+
 namespace warploom::test {
 namespace {
 using kernels::Schedule;
 using Fields = std::map<std::string, std::int64_t>;
 
-constexpr Track bf16 = Track::bf16, fp16 = Track::fp16, tf32 = Track::tf32, fp32 = Track::fp32, fp8 = Track::fp8;
+constexpr Track bf16 = Track::bf16, fp16 = Track::fp16, tf32 = Track::tf32, fp32 = Track::fp32,
+                fp8 = Track::fp8;
 
 double tolerance_of(Track track, const std::string& family) {
   if (track == bf16 || track == fp16) return 4e-3;
@@ -17,20 +19,23 @@ double tolerance_of(Track track, const std::string& family) {
              : 1e-6;  // operands split into three parts: finer
 }
 
-Case matmul(const std::string& name, const std::string& target, Dtype dtype, Track track, const MatmulShape& shape,
-            Schedule schedule, const Fields& more = {}) {
-  const double tolerance = tolerance_of(shape.result == Dtype::bf16 ? bf16 : track, schedule.family);
+Case matmul(const std::string& name, const std::string& target, Dtype dtype, Track track,
+            const MatmulShape& shape, Schedule schedule, const Fields& more = {}) {
+  const double tolerance =
+      tolerance_of(shape.result == Dtype::bf16 ? bf16 : track, schedule.family);
   schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
   return {name, target, {matmul_graph(shape, dtype), track}, std::move(schedule), tolerance};
 }
-Case matmul(const std::string& name, const std::string& target, Track track, const MatmulShape& shape, Schedule schedule,
-            const Fields& more = {}) {
+
+Case matmul(const std::string& name, const std::string& target, Track track,
+            const MatmulShape& shape, Schedule schedule, const Fields& more = {}) {
   const Dtype dtype = track == bf16 ? Dtype::bf16 : track == fp16 ? Dtype::f16 : Dtype::f32;
   return matmul(name, target, dtype, track, shape, std::move(schedule), more);
 }
-Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t consumers,
-               std::int64_t through_shared) {
+
+Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
+               std::int64_t consumers, std::int64_t through_shared) {
   return {"matmul_wgmma",
           {{"block_m", m},
            {"block_n", n},
@@ -39,46 +44,67 @@ Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stag
            {"consumers", consumers},
            {"through_shared", through_shared}}};
 }
+
 // By parts of k on a GPU of four multiprocessors.
 Case stream(Case c) {
   c.schedule.fields["stream"] = 1;
   c.processors = 4;
   return c;
 }
-Schedule im2win(std::int64_t x, std::int64_t y, std::int64_t n, std::int64_t channels, std::int64_t taps, std::int64_t stages,
-                std::int64_t consumers) {
-  return {
-      "im2win",
-      {{"x", x}, {"y", y}, {"block_n", n}, {"channels", channels}, {"taps", taps}, {"stages", stages}, {"consumers", consumers}}};
+
+Schedule im2win(std::int64_t x, std::int64_t y, std::int64_t n, std::int64_t channels,
+                std::int64_t taps, std::int64_t stages, std::int64_t consumers) {
+  return {"im2win",
+          {{"x", x},
+           {"y", y},
+           {"block_n", n},
+           {"channels", channels},
+           {"taps", taps},
+           {"stages", stages},
+           {"consumers", consumers}}};
 }
-Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
-                 std::int64_t warps) {
-  return {family, {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}}};
+
+Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k,
+                 std::int64_t stages, std::int64_t warps) {
+  return {family,
+          {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}}};
 }
-Schedule mma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t warps) {
+
+Schedule mma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
+             std::int64_t warps) {
   return threads("matmul_mma", m, n, k, stages, warps);
 }
-Schedule simt(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages, std::int64_t warps) {
+
+Schedule simt(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
+              std::int64_t warps) {
   return threads("matmul_simt", m, n, k, stages, warps);
 }
 
 // With a bias and a relu.
-Case convolution(const std::string& name, const std::string& target, Track track, const graph::Shape& x, const graph::Shape& w,
-                 const Attributes& attributes, Schedule schedule, const Fields& more) {
+Case convolution(const std::string& name, const std::string& target, Track track,
+                 const graph::Shape& x, const graph::Shape& w, const Attributes& attributes,
+                 Schedule schedule, const Fields& more) {
   const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
   Net net;
-  const auto y = net.add(graph::OpKind::Conv, {net.x(x, dtype), net.x(w, dtype), net.x({w[0]}, dtype)}, attributes);
+  const auto y = net.add(graph::OpKind::Conv,
+                         {net.x(x, dtype), net.x(w, dtype), net.x({w[0]}, dtype)}, attributes);
   const double tolerance = tolerance_of(track, schedule.family);
   schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
-  return {name, target, {net.with({net.add(graph::OpKind::Relu, {y})}), track}, std::move(schedule), tolerance};
+  return {name,
+          target,
+          {net.with({net.add(graph::OpKind::Relu, {y})}), track},
+          std::move(schedule),
+          tolerance};
 }
 
 struct Softmax {
-  std::int64_t rows, columns, place, cluster, warps, together = 1, chunk = 4, stages = 2, blocks = 2;
+  std::int64_t rows, columns, place, cluster, warps, together = 1, chunk = 4, stages = 2,
+                                                     blocks = 2;
   Dtype dtype = Dtype::f32;
   bool log = false;
 };
+
 Case softmax(const std::string& name, const std::string& target, const Softmax& s) {
   const Track track = s.dtype == Dtype::f32 ? fp32 : bf16;
   const Schedule schedule{"rowwise",
@@ -89,29 +115,41 @@ Case softmax(const std::string& name, const std::string& target, const Softmax& 
                            {"chunk", s.chunk},
                            {"stages", s.stages},
                            {"blocks", s.blocks}}};
-  return {
-      name, target, {softmax_graph(s.rows, s.columns, s.dtype, s.log), track}, schedule, tolerance_of(track, schedule.family)};
+  return {name,
+          target,
+          {softmax_graph(s.rows, s.columns, s.dtype, s.log), track},
+          schedule,
+          tolerance_of(track, schedule.family)};
 }
 
-Case prefixes(const std::string& name, const std::string& target, const graph::Shape& shape, std::int64_t axis,
-              std::int64_t reverse, Fields fields) {
+Case prefixes(const std::string& name, const std::string& target, const graph::Shape& shape,
+              std::int64_t axis, std::int64_t reverse, Fields fields) {
   Net net;
-  const auto y = net.add(graph::OpKind::CumSum, {net.x(shape), net.ints({axis})}, {{"reverse", reverse}});
+  const auto y =
+      net.add(graph::OpKind::CumSum, {net.x(shape), net.ints({axis})}, {{"reverse", reverse}});
   fields.insert({{"lanes", 1}, {"unroll", 1}});
-  return {name, target, {net.with({y}), fp32}, {"direct", std::move(fields)}, tolerance_of(fp32, "direct"), 4};
+  return {name,
+          target,
+          {net.with({y}), fp32},
+          {"direct", std::move(fields)},
+          tolerance_of(fp32, "direct"),
+          4};
 }
 
 // The product, whose rows an operator then goes over.
-Case rows_of(graph::OpKind op, const std::string& name, const std::string& target, Track track, const MatmulShape& s,
-             Schedule schedule, const Fields& more = {}) {
+Case rows_of(graph::OpKind op, const std::string& name, const std::string& target, Track track,
+             const MatmulShape& s, Schedule schedule, const Fields& more = {}) {
   using graph::OpKind;
   const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
   Net net;
   auto y = net.add(OpKind::MatMul, {net.x({s.m, s.k}, dtype), net.x({s.k, s.n}, dtype)});
-  if (op == OpKind::LayerNormalization) y = net.add(op, {y, net.x({s.n}, dtype), net.x({s.n}, dtype)});
+  if (op == OpKind::LayerNormalization)
+    y = net.add(op, {y, net.x({s.n}, dtype), net.x({s.n}, dtype)});
   else if (op == OpKind::ReduceLogSumExp)
-    y = net.add(op, {net.add(OpKind::Mul, {y, net.number(0.25)}), net.ints({1})}, {{"keepdims", std::int64_t{0}}});
-  else y = net.add(op, {net.add(OpKind::Add, {y, net.x({s.n}, dtype)})});
+    y = net.add(op, {net.add(OpKind::Mul, {y, net.number(0.25)}), net.ints({1})},
+                {{"keepdims", std::int64_t{0}}});
+  else
+    y = net.add(op, {net.add(OpKind::Add, {y, net.x({s.n}, dtype)})});
   const double tolerance = tolerance_of(track, schedule.family);
   schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
@@ -119,14 +157,17 @@ Case rows_of(graph::OpKind op, const std::string& name, const std::string& targe
 }
 
 enum class Kept : std::uint8_t { a, b, product };
+
 // The product, of which, or of a factor of which, a triangle is kept.
-Case triangle(const std::string& name, const std::string& target, Track track, const MatmulShape& s, std::int64_t upper,
-              std::int64_t diagonal, Schedule schedule, const Fields& more = {}, Kept kept = Kept::product) {
+Case triangle(const std::string& name, const std::string& target, Track track, const MatmulShape& s,
+              std::int64_t upper, std::int64_t diagonal, Schedule schedule, const Fields& more = {},
+              Kept kept = Kept::product) {
   const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
   Net net;
   const auto of = [&](Kept which, graph::TensorId x) {
     if (which != kept) return x;
-    return net.add(graph::OpKind::Trilu, {x, net.reshape(net.ints({diagonal}), {})}, {{"upper", upper}});
+    return net.add(graph::OpKind::Trilu, {x, net.reshape(net.ints({diagonal}), {})},
+                   {{"upper", upper}});
   };
   const auto a = of(Kept::a, net.x({s.m, s.k}, dtype)), b = of(Kept::b, net.x({s.k, s.n}, dtype));
   const auto y = of(Kept::product, net.add(graph::OpKind::MatMul, {a, b}));
@@ -140,15 +181,19 @@ MatmulShape turned(MatmulShape shape, bool a, bool b) {
   shape.transpose_a = a, shape.transpose_b = b;
   return shape;
 }
-MatmulShape scaled(MatmulShape shape, std::int64_t block, std::int64_t columns, Dtype result = Dtype::f32) {
+
+MatmulShape scaled(MatmulShape shape, std::int64_t block, std::int64_t columns,
+                   Dtype result = Dtype::f32) {
   shape.block = block, shape.columns = columns, shape.result = result;
   return shape;
 }
+
 MatmulShape fused(MatmulShape shape) {
   shape.bias = shape.gelu = true;
   return shape;
 }
 }  // namespace
+
 target::Capabilities capabilities_of(const Case& c) {
   auto capabilities = *target::capabilities_of(c.target);
   if (c.processors > 0) capabilities.processors = c.processors;
@@ -158,76 +203,102 @@ target::Capabilities capabilities_of(const Case& c) {
 std::vector<Case> mutated_cases() {
   return {
       matmul("wgmma_bf16", "sm_90a", bf16, {256, 256, 320}, wgmma(128, 128, 64, 3, 2, 1)),
-      matmul("wgmma_bf16_from_registers", "sm_90a", bf16, {256, 128, 320}, wgmma(128, 64, 64, 3, 2, 0)),
-      matmul("wgmma_bf16_one_consumer", "sm_90a", bf16, {128, 256, 448}, wgmma(64, 128, 64, 4, 1, 1)),
-      matmul("wgmma_bf16_one_consumer_from_registers", "sm_90a", bf16, {128, 128, 256}, wgmma(64, 64, 64, 2, 1, 0)),
+      matmul("wgmma_bf16_from_registers", "sm_90a", bf16, {256, 128, 320},
+             wgmma(128, 64, 64, 3, 2, 0)),
+      matmul("wgmma_bf16_one_consumer", "sm_90a", bf16, {128, 256, 448},
+             wgmma(64, 128, 64, 4, 1, 1)),
+      matmul("wgmma_bf16_one_consumer_from_registers", "sm_90a", bf16, {128, 128, 256},
+             wgmma(64, 64, 64, 2, 1, 0)),
       matmul("wgmma_bf16_two_atoms", "sm_90a", bf16, {512, 128, 256}, wgmma(256, 64, 64, 2, 2, 1)),
-      matmul("wgmma_bf16_deep_slots", "sm_90a", bf16, {256, 128, 512}, wgmma(128, 64, 128, 2, 2, 1)),
-      matmul("wgmma_bf16_k_major_b", "sm_90a", bf16, turned({256, 128, 320}, false, true), wgmma(128, 64, 64, 3, 2, 1)),
-      matmul("wgmma_bf16_both_transposed", "sm_90a", bf16, turned({256, 256, 256}, true, true), wgmma(128, 128, 64, 3, 2, 1)),
+      matmul("wgmma_bf16_deep_slots", "sm_90a", bf16, {256, 128, 512},
+             wgmma(128, 64, 128, 2, 2, 1)),
+      matmul("wgmma_bf16_k_major_b", "sm_90a", bf16, turned({256, 128, 320}, false, true),
+             wgmma(128, 64, 64, 3, 2, 1)),
+      matmul("wgmma_bf16_both_transposed", "sm_90a", bf16, turned({256, 256, 256}, true, true),
+             wgmma(128, 128, 64, 3, 2, 1)),
       matmul("wgmma_bf16_batched", "sm_90a", bf16, {72, 64, 256, {3}}, wgmma(64, 64, 64, 3, 1, 1)),
-      matmul("wgmma_fp16_bias_gelu", "sm_90a", fp16, fused({200, 136, 296}), wgmma(128, 64, 64, 3, 2, 1)),
-      matmul("wgmma_fp16_one_consumer", "sm_90a", fp16, {128, 128, 320}, wgmma(64, 64, 64, 3, 1, 0)),
-      matmul("wgmma_bf16_split_k", "sm_90a", bf16, {64, 128, 640}, wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
-      stream(matmul("wgmma_bf16_stream", "sm_90a", bf16, {192, 192, 320}, wgmma(64, 64, 64, 3, 1, 0))),
-      matmul("wgmma_bf16_exchanged", "sm_90a", bf16, {5, 512, 320}, wgmma(128, 16, 64, 3, 2, 0), {{"exchange", 1}}),
-      matmul("wgmma_bf16_exchanged_shared", "sm_90a", bf16, {64, 512, 320}, wgmma(128, 64, 64, 3, 2, 1), {{"exchange", 1}}),
-      matmul("wgmma_bf16_cluster", "sm_90a", bf16, {256, 128, 320}, wgmma(128, 64, 64, 3, 2, 1), {{"cluster", 2}}),
-      matmul("wgmma_bf16_cluster_k_major_b", "sm_90a", bf16, turned({256, 128, 320}, false, true), wgmma(64, 64, 64, 3, 1, 0),
+      matmul("wgmma_fp16_bias_gelu", "sm_90a", fp16, fused({200, 136, 296}),
+             wgmma(128, 64, 64, 3, 2, 1)),
+      matmul("wgmma_fp16_one_consumer", "sm_90a", fp16, {128, 128, 320},
+             wgmma(64, 64, 64, 3, 1, 0)),
+      matmul("wgmma_bf16_split_k", "sm_90a", bf16, {64, 128, 640}, wgmma(64, 64, 64, 3, 1, 0),
+             {{"split", 2}}),
+      stream(
+          matmul("wgmma_bf16_stream", "sm_90a", bf16, {192, 192, 320}, wgmma(64, 64, 64, 3, 1, 0))),
+      matmul("wgmma_bf16_exchanged", "sm_90a", bf16, {5, 512, 320}, wgmma(128, 16, 64, 3, 2, 0),
+             {{"exchange", 1}}),
+      matmul("wgmma_bf16_exchanged_shared", "sm_90a", bf16, {64, 512, 320},
+             wgmma(128, 64, 64, 3, 2, 1), {{"exchange", 1}}),
+      matmul("wgmma_bf16_cluster", "sm_90a", bf16, {256, 128, 320}, wgmma(128, 64, 64, 3, 2, 1),
              {{"cluster", 2}}),
+      matmul("wgmma_bf16_cluster_k_major_b", "sm_90a", bf16, turned({256, 128, 320}, false, true),
+             wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}}),
       matmul("wgmma_bf16_odd", "sm_90a", bf16, {130, 77, 331}, wgmma(128, 64, 64, 3, 2, 1)),
       matmul("wgmma_tf32", "sm_90a", tf32, {256, 128, 160}, wgmma(128, 64, 32, 3, 2, 0)),
-      matmul("wgmma_tf32_one_consumer", "sm_90a", tf32, {128, 128, 128}, wgmma(64, 64, 32, 2, 1, 0)),
-      matmul("wgmma_tf32_across", "sm_90a", tf32, turned({256, 128, 160}, true, true), wgmma(128, 64, 32, 3, 2, 0),
-             {{"across", 1}}),
+      matmul("wgmma_tf32_one_consumer", "sm_90a", tf32, {128, 128, 128},
+             wgmma(64, 64, 32, 2, 1, 0)),
+      matmul("wgmma_tf32_across", "sm_90a", tf32, turned({256, 128, 160}, true, true),
+             wgmma(128, 64, 32, 3, 2, 0), {{"across", 1}}),
       matmul("wgmma_fp32_split", "sm_90a", fp32, {256, 128, 128}, wgmma(128, 64, 32, 2, 2, 0)),
       matmul("wgmma_fp32_split_odd", "sm_90a", fp32, {130, 77, 139}, wgmma(64, 64, 32, 3, 1, 0)),
-      matmul("wgmma_fp32_halves", "sm_90a", fp32, {256, 128, 448}, wgmma(128, 64, 64, 2, 2, 0), {{"halves", 1}}),
-      convolution("wgmma_bf16_windows", "sm_90a", bf16, {2, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
-                  wgmma(64, 64, 16, 3, 1, 1), {{"y", 4}, {"resident", 2}}),
-      convolution("wgmma_tf32_windows_of_few_channels", "sm_90a", tf32, {2, 3, 19, 35}, {24, 3, 5, 5},
-                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, wgmma(128, 24, 16, 3, 2, 0),
-                  {{"y", 8}, {"exchange", 1}}),
+      matmul("wgmma_fp32_halves", "sm_90a", fp32, {256, 128, 448}, wgmma(128, 64, 64, 2, 2, 0),
+             {{"halves", 1}}),
+      convolution("wgmma_bf16_windows", "sm_90a", bf16, {2, 16, 12, 20}, {64, 16, 3, 3},
+                  {{"pads", Ints{1, 1, 1, 1}}}, wgmma(64, 64, 16, 3, 1, 1),
+                  {{"y", 4}, {"resident", 2}}),
+      convolution("wgmma_tf32_windows_of_few_channels", "sm_90a", tf32, {2, 3, 19, 35},
+                  {24, 3, 5, 5}, {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}},
+                  wgmma(128, 24, 16, 3, 2, 0), {{"y", 8}, {"exchange", 1}}),
       convolution("im2win_fp32_few_channels", "sm_90a", fp32, {1, 3, 35, 36}, {24, 3, 5, 5},
-                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, im2win(16, 8, 24, 1, 8, 4, 2), {}),
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}},
+                  im2win(16, 8, 24, 1, 8, 4, 2), {}),
       convolution("im2win_fp32_tiles_of_their_own", "sm_90a", fp32, {1, 3, 35, 36}, {24, 3, 5, 5},
-                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, im2win(8, 8, 24, 1, 4, 7, 2), {}),
-      convolution("im2win_fp32_channels", "sm_90a", fp32, {1, 48, 12, 20}, {64, 48, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
-                  im2win(8, 8, 64, 16, 1, 5, 2), {}),
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}},
+                  im2win(8, 8, 24, 1, 4, 7, 2), {}),
+      convolution("im2win_fp32_channels", "sm_90a", fp32, {1, 48, 12, 20}, {64, 48, 3, 3},
+                  {{"pads", Ints{1, 1, 1, 1}}}, im2win(8, 8, 64, 16, 1, 5, 2), {}),
       convolution("im2win_tf32_weights_stay", "sm_90a", tf32, {3, 3, 35, 36}, {24, 3, 11, 11},
-                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}}, im2win(16, 4, 24, 1, 4, 5, 1), {{"stay", 1}}),
-      convolution("im2win_tf32_tiles_beyond_the_last", "sm_90a", tf32, {5, 3, 12, 24}, {32, 3, 2, 6},
-                  {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{3, 3}}}, im2win(8, 8, 32, 1, 2, 4, 1), {{"stay", 1}}),
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}},
+                  im2win(16, 4, 24, 1, 4, 5, 1), {{"stay", 1}}),
+      convolution("im2win_tf32_tiles_beyond_the_last", "sm_90a", tf32, {5, 3, 12, 24},
+                  {32, 3, 2, 6}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{3, 3}}},
+                  im2win(8, 8, 32, 1, 2, 4, 1), {{"stay", 1}}),
       convolution("im2win_fp32_consumers_apart", "sm_90a", fp32, {5, 3, 35, 36}, {24, 3, 5, 5},
-                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}}, im2win(8, 8, 24, 1, 4, 5, 3),
-                  {{"stay", 1}, {"apart", 1}}),
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}},
+                  im2win(8, 8, 24, 1, 4, 5, 3), {{"stay", 1}, {"apart", 1}}),
       convolution("im2win_tf32_consumers_apart", "sm_90a", tf32, {7, 3, 35, 36}, {24, 3, 11, 11},
-                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}}, im2win(16, 4, 24, 1, 6, 5, 2),
-                  {{"stay", 1}, {"apart", 1}}),
-      convolution("im2win_tf32_channels", "sm_90a", tf32, {2, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
-                  im2win(32, 2, 64, 8, 1, 5, 1), {}),
-      convolution("im2win_tf32_cluster", "sm_90a", tf32, {3, 16, 12, 20}, {64, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
-                  im2win(8, 8, 64, 8, 3, 3, 2), {{"cluster", 2}}),
-      rows_of(graph::OpKind::Softmax, "wgmma_bf16_softmax", "sm_90a", bf16, {256, 200, 320}, wgmma(64, 64, 64, 3, 1, 1)),
-      rows_of(graph::OpKind::LayerNormalization, "wgmma_bf16_layernorm", "sm_90a", bf16, {512, 128, 192},
-              wgmma(128, 64, 64, 2, 2, 0)),
-      rows_of(graph::OpKind::ReduceLogSumExp, "wgmma_tf32_logsumexp", "sm_90a", tf32, {384, 192, 128},
-              wgmma(128, 96, 32, 3, 2, 0)),
-      rows_of(graph::OpKind::LayerNormalization, "mma_fp32_layernorm", "sm_80", fp32, {70, 76, 132}, mma(64, 128, 32, 2, 8)),
-      triangle("wgmma_bf16_upper_triangle", "sm_90a", bf16, {256, 256, 320}, 1, 0, wgmma(64, 64, 64, 3, 1, 1)),
+                  {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}},
+                  im2win(16, 4, 24, 1, 6, 5, 2), {{"stay", 1}, {"apart", 1}}),
+      convolution("im2win_tf32_channels", "sm_90a", tf32, {2, 16, 12, 20}, {64, 16, 3, 3},
+                  {{"pads", Ints{1, 1, 1, 1}}}, im2win(32, 2, 64, 8, 1, 5, 1), {}),
+      convolution("im2win_tf32_cluster", "sm_90a", tf32, {3, 16, 12, 20}, {64, 16, 3, 3},
+                  {{"pads", Ints{1, 1, 1, 1}}}, im2win(8, 8, 64, 8, 3, 3, 2), {{"cluster", 2}}),
+      rows_of(graph::OpKind::Softmax, "wgmma_bf16_softmax", "sm_90a", bf16, {256, 200, 320},
+              wgmma(64, 64, 64, 3, 1, 1)),
+      rows_of(graph::OpKind::LayerNormalization, "wgmma_bf16_layernorm", "sm_90a", bf16,
+              {512, 128, 192}, wgmma(128, 64, 64, 2, 2, 0)),
+      rows_of(graph::OpKind::ReduceLogSumExp, "wgmma_tf32_logsumexp", "sm_90a", tf32,
+              {384, 192, 128}, wgmma(128, 96, 32, 3, 2, 0)),
+      rows_of(graph::OpKind::LayerNormalization, "mma_fp32_layernorm", "sm_80", fp32, {70, 76, 132},
+              mma(64, 128, 32, 2, 8)),
+      triangle("wgmma_bf16_upper_triangle", "sm_90a", bf16, {256, 256, 320}, 1, 0,
+               wgmma(64, 64, 64, 3, 1, 1)),
       matmul("mma_bf16", "sm_80", bf16, {128, 256, 160}, mma(128, 128, 32, 3, 8)),
-      triangle("mma_bf16_lower_triangle", "sm_80", bf16, {128, 256, 160}, 0, 0, mma(64, 64, 32, 3, 4)),
+      triangle("mma_bf16_lower_triangle", "sm_80", bf16, {128, 256, 160}, 0, 0,
+               mma(64, 64, 32, 3, 4)),
       matmul("mma_bf16_two_stages", "sm_80", bf16, {128, 64, 128}, mma(64, 64, 32, 2, 4)),
       matmul("mma_bf16_odd", "sm_80", bf16, {70, 77, 131}, mma(64, 64, 32, 2, 4)),
-      matmul("mma_bf16_both_transposed", "sm_89", bf16, turned({128, 128, 256}, true, true), mma(64, 128, 64, 3, 8)),
+      matmul("mma_bf16_both_transposed", "sm_89", bf16, turned({128, 128, 256}, true, true),
+             mma(64, 128, 64, 3, 8)),
       matmul("mma_fp16_bias_gelu", "sm_89", fp16, fused({128, 64, 160}), mma(64, 64, 32, 4, 4)),
       matmul("mma_tf32", "sm_89", tf32, {100, 72, 136}, mma(64, 64, 32, 3, 4)),
-      matmul("wgmma_e4m3_run", "sm_90a", Dtype::e4m3, fp8, turned({136, 72, 320}, false, true), wgmma(64, 64, 64, 3, 1, 0),
-             {{"run", 4}}),
+      matmul("wgmma_e4m3_run", "sm_90a", Dtype::e4m3, fp8, turned({136, 72, 320}, false, true),
+             wgmma(64, 64, 64, 3, 1, 0), {{"run", 4}}),
       matmul("mma_fp32_split", "sm_80", fp32, {128, 64, 96}, mma(64, 64, 16, 3, 8)),
       matmul("simt_fp32", "sm_80", fp32, {128, 64, 96}, simt(64, 64, 16, 3, 4)),
       matmul("simt_fp32_odd", "sm_80", fp32, {70, 65, 47}, simt(64, 32, 8, 2, 4)),
-      matmul("simt_fp32_both_transposed", "sm_89", fp32, turned({128, 64, 48}, true, true), simt(128, 64, 8, 2, 8)),
+      matmul("simt_fp32_both_transposed", "sm_89", fp32, turned({128, 64, 48}, true, true),
+             simt(128, 64, 8, 2, 8)),
       softmax("softmax_registers", "sm_90a", {4, 1024, 0, 1, 8}),
       softmax("softmax_registers_ragged", "sm_80", {3, 777, 0, 1, 4}),
       softmax("softmax_registers_rows_of_two_warps", "sm_89", {10, 256, 0, 1, 4, 2}),
@@ -241,8 +312,10 @@ std::vector<Case> mutated_cases() {
       softmax("softmax_streamed", "sm_89", {3, 3000, 2, 1, 4}),
       softmax("softmax_ring_in_memory", "sm_80", {3, 2048, 3, 2, 2, 1, 4, 1, 1}),
       prefixes("prefixes_of_rows", "sm_90a", {2, 1300}, 1, 0, {{"x", 512}, {"y", 1}, {"warps", 4}}),
-      prefixes("prefixes_of_columns_from_the_end", "sm_80", {70, 100}, 0, 1, {{"x", 64}, {"y", 16}, {"warps", 4}}),
-      prefixes("prefixes_of_a_line_together", "sm_90a", {2, 2050}, 1, 0, {{"x", 256}, {"y", 1}, {"warps", 2}, {"together", 4}}),
+      prefixes("prefixes_of_columns_from_the_end", "sm_80", {70, 100}, 0, 1,
+               {{"x", 64}, {"y", 16}, {"warps", 4}}),
+      prefixes("prefixes_of_a_line_together", "sm_90a", {2, 2050}, 1, 0,
+               {{"x", 256}, {"y", 1}, {"warps", 2}, {"together", 4}}),
   };
 }
 
@@ -251,95 +324,122 @@ std::vector<Case> all_cases() {
   std::vector<Case>
       all = mutated_cases(),
       more = {
-          convolution("mma_bf16_windows", "sm_80", bf16, {1, 16, 10, 16}, {32, 16, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}},
-                      mma(32, 16, 16, 3, 4), {{"y", 4}, {"taps", 1}, {"pack", 1}}),
-          triangle("wgmma_bf16_upper_triangle_cluster", "sm_90a", bf16, {330, 200, 104}, 1, 17, wgmma(64, 64, 64, 3, 1, 0),
-                   {{"cluster", 2}}),
-          triangle("wgmma_bf16_lower_triangle_exchanged_split_k", "sm_90a", bf16, {136, 200, 328}, 0, -30,
-                   wgmma(64, 64, 64, 3, 1, 0), {{"exchange", 1}, {"split", 2}}),
-          triangle("wgmma_tf32_lower_triangle_across", "sm_90a", tf32, {200, 136, 104}, 0, 3, wgmma(64, 64, 32, 2, 1, 0),
-                   {{"across", 1}, {"exchange", 1}}),
-          triangle("mma_fp32_upper_triangle", "sm_80", fp32, {90, 200, 44}, 1, 50, mma(64, 64, 16, 3, 8)),
-          triangle("wgmma_fp32_upper_triangle_run", "sm_90a", fp32, {136, 200, 300}, 1, 5, wgmma(64, 64, 32, 2, 1, 0),
-                   {{"run", 4}}),
-          triangle("wgmma_fp32_lower_triangle_times_run_split_k", "sm_90a", fp32, {130, 72, 700}, 0, 150,
-                   wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}, {"split", 2}}, Kept::a),
-          triangle("wgmma_bf16_lower_triangle_times", "sm_90a", bf16, {131, 77, 333}, 0, 100, wgmma(64, 64, 64, 3, 1, 1), {},
-                   Kept::a),
-          triangle("wgmma_bf16_times_lower_triangle_cluster", "sm_90a", bf16, {330, 200, 328}, 0, -30, wgmma(64, 64, 64, 3, 1, 1),
-                   {{"cluster", 2}}, Kept::b),
-          triangle("wgmma_tf32_times_upper_triangle", "sm_90a", tf32, {70, 137, 133}, 1, 3, wgmma(64, 64, 32, 2, 1, 0), {},
-                   Kept::b),
-          triangle("wgmma_tf32_upper_triangle_times_exchanged", "sm_90a", tf32, {200, 136, 104}, 1, -20,
-                   wgmma(64, 64, 32, 2, 1, 0), {{"exchange", 1}}, Kept::a),
-          triangle("mma_bf16_times_lower_triangle", "sm_80", bf16, {70, 131, 133}, 0, 0, mma(64, 64, 32, 3, 4), {}, Kept::b),
-          triangle("mma_bf16_upper_triangle_times", "sm_89", bf16, {133, 77, 131}, 1, 2, mma(64, 64, 32, 2, 4), {}, Kept::a),
-          triangle("mma_fp32_odd_upper_triangle", "sm_80", fp32, {90, 197, 45}, 1, 50, mma(32, 32, 16, 3, 4)),
+          convolution("mma_bf16_windows", "sm_80", bf16, {1, 16, 10, 16}, {32, 16, 3, 3},
+                      {{"pads", Ints{1, 1, 1, 1}}}, mma(32, 16, 16, 3, 4),
+                      {{"y", 4}, {"taps", 1}, {"pack", 1}}),
+          triangle("wgmma_bf16_upper_triangle_cluster", "sm_90a", bf16, {330, 200, 104}, 1, 17,
+                   wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}}),
+          triangle("wgmma_bf16_lower_triangle_exchanged_split_k", "sm_90a", bf16, {136, 200, 328},
+                   0, -30, wgmma(64, 64, 64, 3, 1, 0), {{"exchange", 1}, {"split", 2}}),
+          triangle("wgmma_tf32_lower_triangle_across", "sm_90a", tf32, {200, 136, 104}, 0, 3,
+                   wgmma(64, 64, 32, 2, 1, 0), {{"across", 1}, {"exchange", 1}}),
+          triangle("mma_fp32_upper_triangle", "sm_80", fp32, {90, 200, 44}, 1, 50,
+                   mma(64, 64, 16, 3, 8)),
+          triangle("wgmma_fp32_upper_triangle_run", "sm_90a", fp32, {136, 200, 300}, 1, 5,
+                   wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}}),
+          triangle("wgmma_fp32_lower_triangle_times_run_split_k", "sm_90a", fp32, {130, 72, 700}, 0,
+                   150, wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}, {"split", 2}}, Kept::a),
+          triangle("wgmma_bf16_lower_triangle_times", "sm_90a", bf16, {131, 77, 333}, 0, 100,
+                   wgmma(64, 64, 64, 3, 1, 1), {}, Kept::a),
+          triangle("wgmma_bf16_times_lower_triangle_cluster", "sm_90a", bf16, {330, 200, 328}, 0,
+                   -30, wgmma(64, 64, 64, 3, 1, 1), {{"cluster", 2}}, Kept::b),
+          triangle("wgmma_tf32_times_upper_triangle", "sm_90a", tf32, {70, 137, 133}, 1, 3,
+                   wgmma(64, 64, 32, 2, 1, 0), {}, Kept::b),
+          triangle("wgmma_tf32_upper_triangle_times_exchanged", "sm_90a", tf32, {200, 136, 104}, 1,
+                   -20, wgmma(64, 64, 32, 2, 1, 0), {{"exchange", 1}}, Kept::a),
+          triangle("mma_bf16_times_lower_triangle", "sm_80", bf16, {70, 131, 133}, 0, 0,
+                   mma(64, 64, 32, 3, 4), {}, Kept::b),
+          triangle("mma_bf16_upper_triangle_times", "sm_89", bf16, {133, 77, 131}, 1, 2,
+                   mma(64, 64, 32, 2, 4), {}, Kept::a),
+          triangle("mma_fp32_odd_upper_triangle", "sm_80", fp32, {90, 197, 45}, 1, 50,
+                   mma(32, 32, 16, 3, 4)),
           matmul("mma_fp32_odd", "sm_80", fp32, {90, 197, 45}, mma(32, 32, 16, 3, 4)),
-          triangle("simt_fp32_lower_triangle_times", "sm_80", fp32, {131, 70, 133}, 0, 0, simt(32, 32, 8, 3, 4), {}, Kept::a),
-          triangle("simt_fp32_times_upper_triangle", "sm_80", fp32, {70, 133, 129}, 1, 1, simt(32, 32, 8, 2, 4), {}, Kept::b),
-          triangle("simt_fp32_upper_triangle", "sm_80", fp32, {130, 150, 41}, 1, -1, simt(32, 32, 8, 2, 4)),
-          triangle("simt_fp32_lower_triangle_of_one_slot", "sm_89", fp32, {130, 129, 8}, 0, 0, simt(32, 32, 8, 3, 4)),
+          triangle("simt_fp32_lower_triangle_times", "sm_80", fp32, {131, 70, 133}, 0, 0,
+                   simt(32, 32, 8, 3, 4), {}, Kept::a),
+          triangle("simt_fp32_times_upper_triangle", "sm_80", fp32, {70, 133, 129}, 1, 1,
+                   simt(32, 32, 8, 2, 4), {}, Kept::b),
+          triangle("simt_fp32_upper_triangle", "sm_80", fp32, {130, 150, 41}, 1, -1,
+                   simt(32, 32, 8, 2, 4)),
+          triangle("simt_fp32_lower_triangle_of_one_slot", "sm_89", fp32, {130, 129, 8}, 0, 0,
+                   simt(32, 32, 8, 3, 4)),
           matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
           matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
-          matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}), wgmma(64, 64, 64, 3, 1, 0),
-                 {{"cluster", 2}, {"exchange", 1}}),
-          matmul("wgmma_fp32_split_cluster", "sm_90a", fp32, ragged, wgmma(64, 64, 32, 3, 1, 0), {{"cluster", 2}}),
-          matmul("wgmma_fp32_halves_odd", "sm_90a", fp32, {130, 77, 139}, wgmma(64, 64, 64, 3, 1, 0), {{"halves", 1}}),
-          matmul("wgmma_fp32_halves_along_rows_split_k", "sm_90a", fp32, turned({136, 72, 500}, true, true),
-                 wgmma(128, 64, 32, 3, 2, 0), {{"halves", 1}, {"split", 2}}),
-          matmul("wgmma_fp32_halves_exchanged_cluster_bias_gelu", "sm_90a", fp32, fused({260, 136, 200}),
-                 wgmma(64, 64, 64, 2, 1, 1), {{"halves", 1}, {"cluster", 2}, {"exchange", 1}}),
-          matmul("wgmma_fp32_halves_batched_run", "sm_90a", fp32, {40, 64, 700, {3}}, wgmma(64, 64, 64, 2, 1, 0),
-                 {{"halves", 1}, {"run", 4}}),
-          triangle("wgmma_fp32_halves_lower_triangle_times", "sm_90a", fp32, {130, 72, 300}, 0, 150, wgmma(64, 64, 64, 2, 1, 0),
-                   {{"halves", 1}}, Kept::a),
-          matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000}, wgmma(64, 64, 64, 3, 1, 0), {{"split", 3}}),
-          matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged), wgmma(128, 64, 64, 2, 2, 1),
-                 {{"split", 2}}),
+          matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}),
+                 wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}, {"exchange", 1}}),
+          matmul("wgmma_fp32_split_cluster", "sm_90a", fp32, ragged, wgmma(64, 64, 32, 3, 1, 0),
+                 {{"cluster", 2}}),
+          matmul("wgmma_fp32_halves_odd", "sm_90a", fp32, {130, 77, 139},
+                 wgmma(64, 64, 64, 3, 1, 0), {{"halves", 1}}),
+          matmul("wgmma_fp32_halves_along_rows_split_k", "sm_90a", fp32,
+                 turned({136, 72, 500}, true, true), wgmma(128, 64, 32, 3, 2, 0),
+                 {{"halves", 1}, {"split", 2}}),
+          matmul("wgmma_fp32_halves_exchanged_cluster_bias_gelu", "sm_90a", fp32,
+                 fused({260, 136, 200}), wgmma(64, 64, 64, 2, 1, 1),
+                 {{"halves", 1}, {"cluster", 2}, {"exchange", 1}}),
+          matmul("wgmma_fp32_halves_batched_run", "sm_90a", fp32, {40, 64, 700, {3}},
+                 wgmma(64, 64, 64, 2, 1, 0), {{"halves", 1}, {"run", 4}}),
+          triangle("wgmma_fp32_halves_lower_triangle_times", "sm_90a", fp32, {130, 72, 300}, 0, 150,
+                   wgmma(64, 64, 64, 2, 1, 0), {{"halves", 1}}, Kept::a),
+          matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000},
+                 wgmma(64, 64, 64, 3, 1, 0), {{"split", 3}}),
+          matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+                 wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
           matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
                  {{"exchange", 1}, {"split", 2}}),
-          matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged), wgmma(128, 64, 64, 2, 2, 1),
-                 {{"exchange", 1}}),
-          matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}}, wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
+          matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+                 wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
+          matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}},
+                 wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
           matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
-          matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0), {{"exchange", 1}}),
+          matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0),
+                 {{"exchange", 1}}),
           matmul("wgmma_tf32_across_exchanged", "sm_90a", tf32, ragged, wgmma(64, 64, 32, 2, 1, 0),
                  {{"across", 1}, {"exchange", 1}}),
-          matmul("wgmma_tf32_across_split_k", "sm_90a", tf32, turned({136, 64, 500}, true, false), wgmma(128, 64, 32, 3, 2, 0),
-                 {{"across", 1}, {"split", 3}}),
-          matmul("wgmma_tf32_across_cluster", "sm_90a", tf32, turned({260, 136, 72}, true, true), wgmma(64, 64, 32, 3, 1, 0),
-                 {{"across", 1}, {"cluster", 2}}),
-          matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged), wgmma(128, 64, 32, 2, 2, 0)),
+          matmul("wgmma_tf32_across_split_k", "sm_90a", tf32, turned({136, 64, 500}, true, false),
+                 wgmma(128, 64, 32, 3, 2, 0), {{"across", 1}, {"split", 3}}),
+          matmul("wgmma_tf32_across_cluster", "sm_90a", tf32, turned({260, 136, 72}, true, true),
+                 wgmma(64, 64, 32, 3, 1, 0), {{"across", 1}, {"cluster", 2}}),
+          matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged),
+                 wgmma(128, 64, 32, 2, 2, 0)),
           matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
           matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
           matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
-          matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
-          matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged), wgmma(128, 64, 64, 3, 2, 0)),
-          matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true), wgmma(128, 64, 64, 3, 2, 0)),
-          stream(matmul("wgmma_bf16_stream_through_shared", "sm_90a", bf16, {320, 192, 448}, wgmma(64, 64, 64, 3, 1, 1))),
-          stream(matmul("wgmma_e4m3_stream_blocks", "sm_90a", Dtype::e4m3, fp8, fused(scaled({300, 192, 384}, 128, 64)),
-                        wgmma(64, 64, 128, 2, 1, 0))),
-          stream(matmul("wgmma_i8_stream", "sm_90a", Dtype::i8, fp8, turned({1100, 70, 224}, false, true),
-                        wgmma(128, 64, 64, 3, 2, 0))),
-          stream(matmul("wgmma_tf32_stream_across", "sm_90a", tf32, turned({300, 72, 160}, true, true),
-                        wgmma(64, 32, 32, 3, 1, 0), {{"across", 1}})),
-          matmul("wgmma_fp32_run_split_k", "sm_90a", fp32, {130, 72, 700}, wgmma(128, 64, 32, 2, 2, 0),
-                 {{"run", 4}, {"split", 2}}),
-          stream(matmul("wgmma_e4m3_run_stream_blocks", "sm_90a", Dtype::e4m3, fp8, fused(scaled({300, 192, 640}, 128, 64)),
-                        wgmma(64, 64, 128, 2, 1, 0), {{"run", 4}})),
-          matmul("wgmma_e4m3_blocks", "sm_90a", Dtype::e4m3, fp8, scaled({200, 256, 512}, 128, 128, Dtype::bf16),
-                 wgmma(128, 128, 128, 2, 2, 1)),
-          matmul("wgmma_e4m3_blocks_of_columns", "sm_90a", Dtype::e4m3, fp8, fused(scaled({72, 136, 384}, 64, 1)),
-                 wgmma(64, 64, 64, 3, 1, 0)),
-          matmul("wgmma_e5m2_blocks_exchanged", "sm_90a", Dtype::e5m2, fp8, scaled({72, 128, 384}, 96, 64),
-                 wgmma(64, 32, 32, 3, 1, 0), {{"exchange", 1}}),
-          matmul("wgmma_i8_blocks_split_k", "sm_90a", Dtype::i8, fp8, scaled({72, 128, 512}, 128, 32), wgmma(64, 32, 64, 3, 1, 1),
-                 {{"split", 2}}),
-          matmul("mma_e4m3_blocks", "sm_89", Dtype::e4m3, fp8, scaled({72, 128, 384}, 128, 64), mma(64, 64, 64, 3, 4)),
-          matmul("mma_i8_blocks", "sm_80", Dtype::i8, fp8, scaled({40, 96, 192}, 64, 1), mma(64, 32, 32, 3, 4)),
-          matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
-          matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+          matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true),
+                 wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged),
+                 wgmma(128, 64, 64, 3, 2, 0)),
+          matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true),
+                 wgmma(128, 64, 64, 3, 2, 0)),
+          stream(matmul("wgmma_bf16_stream_through_shared", "sm_90a", bf16, {320, 192, 448},
+                        wgmma(64, 64, 64, 3, 1, 1))),
+          stream(matmul("wgmma_e4m3_stream_blocks", "sm_90a", Dtype::e4m3, fp8,
+                        fused(scaled({300, 192, 384}, 128, 64)), wgmma(64, 64, 128, 2, 1, 0))),
+          stream(matmul("wgmma_i8_stream", "sm_90a", Dtype::i8, fp8,
+                        turned({1100, 70, 224}, false, true), wgmma(128, 64, 64, 3, 2, 0))),
+          stream(matmul("wgmma_tf32_stream_across", "sm_90a", tf32,
+                        turned({300, 72, 160}, true, true), wgmma(64, 32, 32, 3, 1, 0),
+                        {{"across", 1}})),
+          matmul("wgmma_fp32_run_split_k", "sm_90a", fp32, {130, 72, 700},
+                 wgmma(128, 64, 32, 2, 2, 0), {{"run", 4}, {"split", 2}}),
+          stream(matmul("wgmma_e4m3_run_stream_blocks", "sm_90a", Dtype::e4m3, fp8,
+                        fused(scaled({300, 192, 640}, 128, 64)), wgmma(64, 64, 128, 2, 1, 0),
+                        {{"run", 4}})),
+          matmul("wgmma_e4m3_blocks", "sm_90a", Dtype::e4m3, fp8,
+                 scaled({200, 256, 512}, 128, 128, Dtype::bf16), wgmma(128, 128, 128, 2, 2, 1)),
+          matmul("wgmma_e4m3_blocks_of_columns", "sm_90a", Dtype::e4m3, fp8,
+                 fused(scaled({72, 136, 384}, 64, 1)), wgmma(64, 64, 64, 3, 1, 0)),
+          matmul("wgmma_e5m2_blocks_exchanged", "sm_90a", Dtype::e5m2, fp8,
+                 scaled({72, 128, 384}, 96, 64), wgmma(64, 32, 32, 3, 1, 0), {{"exchange", 1}}),
+          matmul("wgmma_i8_blocks_split_k", "sm_90a", Dtype::i8, fp8,
+                 scaled({72, 128, 512}, 128, 32), wgmma(64, 32, 64, 3, 1, 1), {{"split", 2}}),
+          matmul("mma_e4m3_blocks", "sm_89", Dtype::e4m3, fp8, scaled({72, 128, 384}, 128, 64),
+                 mma(64, 64, 64, 3, 4)),
+          matmul("mma_i8_blocks", "sm_80", Dtype::i8, fp8, scaled({40, 96, 192}, 64, 1),
+                 mma(64, 32, 32, 3, 4)),
+          matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true),
+                 mma(64, 64, 64, 3, 4)),
+          matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true),
+                 mma(64, 64, 64, 3, 4)),
           prefixes("prefixes_of_a_line_together_from_the_end", "sm_80", {2048}, 0, 1,
                    {{"x", 128}, {"y", 1}, {"warps", 1}, {"together", 8}}),
           prefixes("prefixes_of_columns_together", "sm_90a", {500, 40}, 0, 0,

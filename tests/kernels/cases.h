@@ -1,10 +1,12 @@
-// The golden launch lists: every GPU family and every form of its kernels, on small problems. Tests that judge emitted text
-// all draw on this list: emulation against FP64, mutants, and tests/ptxas.lock.
+// The golden launch lists: every GPU family and every form of its kernels, on small problems. Tests
+// that judge emitted text all draw on this list: emulation against FP64, mutants, and
+// tests/ptxas.lock.
 #pragma once
 #include <ostream>
 #include <string>
 #include <vector>
 #include "kernels/family.h"
+
 namespace warploom::test {
 struct Case {
   std::string name, target;
@@ -13,10 +15,15 @@ struct Case {
   double tolerance = 0;  // relative Frobenius error against FP64
   int processors = 0;    // of a smaller GPU, so that few tiles are several waves
 };
-target::Capabilities capabilities_of(const Case& c);
-inline std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-// Cases whose every synchronisation is mutated: two blocks share the tiles, and K has more steps than the ring has slots.
+target::Capabilities capabilities_of(const Case& c);
+
+inline std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.name;
+}
+
+// Cases whose every synchronisation is mutated: two blocks share the tiles, and K has more steps
+// than the ring has slots.
 std::vector<Case> mutated_cases();
 // Those and further forms; names are unique.
 std::vector<Case> all_cases();

@@ -1,4 +1,5 @@
-// Kernels of the CPU families against the FP64 reference, over shapes, orientations, types and epilogues.
+// Kernels of the CPU families against the FP64 reference, over shapes, orientations, types and
+// epilogues.
 #include <gtest/gtest.h>
 #include <cmath>
 #include "../codegen/cpu_run.h"
@@ -10,6 +11,7 @@
 #include "kernels/family.h"
 #include "tile/interpret.h"
 #include "tile/verify.h"
+
 namespace warploom::kernels {
 namespace {
 using graph::OpKind;
@@ -27,14 +29,16 @@ struct Trial {
   Kernel kernel;
   std::vector<std::vector<std::byte>> inputs;
 
-  Trial(graph::Graph graph, FamilyPtr (*bind)(const Region&, const target::Capabilities&), Random& random, int number)
+  Trial(graph::Graph graph, FamilyPtr (*bind)(const Region&, const target::Capabilities&),
+        Random& random, int number)
       : region(std::move(graph), Track::fp32) {
     const FamilyPtr family = bind(region, machine());
     EXPECT_TRUE(family) << to_text(region.graph);
     const Space space = family->space();
     schedule.family = family->name();
     for (int attempt = 0; attempt < 100; ++attempt) {
-      for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
+      for (const Field& field : space.fields)
+        schedule.fields[field.name] = field.values[random.below(field.values.size())];
       if (family->legal(schedule)) break;
     }
     auto made = family->programs(schedule);
@@ -46,13 +50,15 @@ struct Trial {
     const auto valid = tile::verify(program);
     EXPECT_TRUE(valid.has_value()) << schedule.text() << (valid ? "" : describe(valid.error()));
     const auto emitted = codegen::emit_cpu(program, machine());
-    EXPECT_TRUE(emitted.has_value()) << schedule.text() << (emitted ? "" : describe(emitted.error()));
+    EXPECT_TRUE(emitted.has_value())
+        << schedule.text() << (emitted ? "" : describe(emitted.error()));
     if (emitted) kernel = *emitted;
     for (const auto id : region.graph.inputs) {
       const auto& tensor = region.graph.tensor(id);
       inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
       for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-        store_from_double(tensor.dtype, inputs.back().data(), static_cast<std::size_t>(i), random.normal());
+        store_from_double(tensor.dtype, inputs.back().data(), static_cast<std::size_t>(i),
+                          random.normal());
     }
   }
 
@@ -74,12 +80,14 @@ struct Trial {
       worst = std::max(worst, std::isnan(have) ? HUGE_VAL : std::abs(have - meant));
       largest = std::max(largest, std::abs(meant));
     }
-    EXPECT_LT(worst / largest, dtype == Dtype::f32 ? 3e-6 : 1e-2) << who << " of " << schedule.text() << "\n"
-                                                                  << to_text(region.graph);
+    EXPECT_LT(worst / largest, dtype == Dtype::f32 ? 3e-6 : 1e-2)
+        << who << " of " << schedule.text() << "\n"
+        << to_text(region.graph);
   }
 
   void run(CpuLibrary& library, bool interpreted) {
-    const auto bytes = static_cast<std::size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
+    const auto bytes =
+        static_cast<std::size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
     std::vector<std::byte> output(bytes, std::byte{0xff});
     std::vector<void*> pointers;
     for (const auto& arg : kernel.args) pointers.push_back(buffer(arg.buffer, output));
@@ -91,7 +99,8 @@ struct Trial {
     for (const auto& tensor : programs.programs[0].tensors) {
       if (tensor.scope != tile::Scope::global) continue;
       std::int64_t last = 0;
-      for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
+      for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+        last += (tensor.shape[i] - 1) * tensor.strides[i];
       buffers[tensor.name] = {static_cast<std::byte*>(buffer(tensor.name, meant)),
                               static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype))};
     }
@@ -101,18 +110,23 @@ struct Trial {
   }
 };
 
-graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, int epilogue, Dtype dtype = Dtype::f32) {
+graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, int epilogue,
+                    Dtype dtype = Dtype::f32) {
   graph::Builder b("matmul");
   const auto x = b.input("x", dtype, ta ? graph::Shape{k, m} : graph::Shape{m, k});
   const auto w = b.input("w", dtype, tb ? graph::Shape{n, k} : graph::Shape{k, n});
-  graph::TensorId y =
-      b.add(OpKind::Gemm, {x, w}, {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}, {"alpha", 1.0}, {"beta", 1.0}});
-  if (epilogue > 0) y = b.add(OpKind::Add, {y, b.input("bias", dtype, epilogue == 2 ? graph::Shape{m, 1} : graph::Shape{n})});
+  graph::TensorId y = b.add(
+      OpKind::Gemm, {x, w},
+      {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}, {"alpha", 1.0}, {"beta", 1.0}});
+  if (epilogue > 0)
+    y = b.add(OpKind::Add,
+              {y, b.input("bias", dtype, epilogue == 2 ? graph::Shape{m, 1} : graph::Shape{n})});
   if (epilogue > 1) y = b.add(OpKind::Gelu, {y}, {{"approximate", std::string("none")}});
   if (epilogue > 2) y = b.add(OpKind::Mul, {y, b.input("residual", dtype, {m, n})});
   b.output(y);
   return *graph::decompose(*b.finish());
 }
+
 graph::Graph batched(const graph::Shape& a, const graph::Shape& w, bool transposed) {
   graph::Builder b("batched");
   const auto x = b.input("x", Dtype::f32, a);
@@ -124,7 +138,9 @@ graph::Graph batched(const graph::Shape& a, const graph::Shape& w, bool transpos
   b.output(b.add(OpKind::MatMul, {x, y}));
   return *b.finish();
 }
-graph::Graph softmax(const graph::Shape& shape, std::int64_t axis, bool log, bool around, Dtype dtype = Dtype::f32) {
+
+graph::Graph softmax(const graph::Shape& shape, std::int64_t axis, bool log, bool around,
+                     Dtype dtype = Dtype::f32) {
   graph::Builder b("softmax");
   auto x = b.input("x", dtype, shape);
   if (around) x = b.add(OpKind::Mul, {x, b.input("scale", dtype, {shape.back()})});
@@ -148,11 +164,15 @@ TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
   Random random(1, "cpu matmul");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(std::make_unique<Trial>(std::move(graph), direct_family, random, static_cast<int>(trials.size())));
+    trials.push_back(std::make_unique<Trial>(std::move(graph), direct_family, random,
+                                             static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 14; ++i) {
-    const auto size = [&] { return static_cast<std::int64_t>(2 + random.below(i % 3 == 0 ? 20 : 150)); };
-    add(matmul(size(), size(), size(), (i & 1) != 0, (i & 2) != 0, static_cast<int>(random.below(4)),
+    const auto size = [&] {
+      return static_cast<std::int64_t>(2 + random.below(i % 3 == 0 ? 20 : 150));
+    };
+    add(matmul(size(), size(), size(), (i & 1) != 0, (i & 2) != 0,
+               static_cast<int>(random.below(4)),
                i == 12   ? Dtype::bf16
                : i == 13 ? Dtype::f16
                          : Dtype::f32));
@@ -172,7 +192,8 @@ TEST(CpuFamilies, SoftmaxesAgreeWithTheReference) {
   Random random(2, "cpu softmax");
   std::vector<std::unique_ptr<Trial>> trials;
   const auto add = [&](graph::Graph graph) {
-    trials.push_back(std::make_unique<Trial>(std::move(graph), rowwise_cpu_family, random, static_cast<int>(trials.size())));
+    trials.push_back(std::make_unique<Trial>(std::move(graph), rowwise_cpu_family, random,
+                                             static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 10; ++i) {
     const auto size = static_cast<std::int64_t>(1 + random.below(i % 2 ? 9000 : 300));
@@ -186,20 +207,30 @@ TEST(CpuFamilies, SoftmaxesAgreeWithTheReference) {
   run_all(trials);
 }
 
-Region region_of(graph::Graph graph) { return {std::move(graph), Track::fp32}; }
+Region region_of(graph::Graph graph) {
+  return {std::move(graph), Track::fp32};
+}
 
 TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
   const Region region = region_of(matmul(8192, 8192, 8192, false, false, 0));
   const Schedule schedule{"direct",
-                          {{"x", 8}, {"y", 4096}, {"z", 1}, {"depth", 512}, {"lanes", 1}, {"unroll", 1}, {"product", 1}}};
+                          {{"x", 8},
+                           {"y", 4096},
+                           {"z", 1},
+                           {"depth", 512},
+                           {"lanes", 1},
+                           {"unroll", 1},
+                           {"product", 1}}};
   const auto status = direct_family(region, machine())->legal(schedule);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kResourceLimit);
 }
 
 TEST(CpuFamilies, AMissingFieldIsIllegal) {
-  const auto matmuls = direct_family(region_of(matmul(8, 8, 8, false, false, 0)), machine())->legal({"direct", {}});
-  const auto rows = rowwise_cpu_family(region_of(softmax({4, 4}, -1, false, false)), machine())->legal({"cpu_rowwise", {}});
+  const auto matmuls =
+      direct_family(region_of(matmul(8, 8, 8, false, false, 0)), machine())->legal({"direct", {}});
+  const auto rows = rowwise_cpu_family(region_of(softmax({4, 4}, -1, false, false)), machine())
+                        ->legal({"cpu_rowwise", {}});
   ASSERT_FALSE(matmuls);
   ASSERT_FALSE(rows);
   EXPECT_EQ(matmuls.error().code, ErrorCode::kScheduleIllegal);
@@ -226,7 +257,8 @@ TEST(Contractions, ScalesOf8BitOperandsFollowTheSum) {
   graph::Builder b("scaled");
   const auto half = b.constant("half", Dtype::f32, {}, std::array{0.5});
   const auto x = b.add(OpKind::DequantizeLinear, {b.input("x", Dtype::i8, {4, 6}), half});
-  const auto w = b.add(OpKind::DequantizeLinear, {b.input("w", Dtype::i8, {6, 8}), b.input("s", Dtype::f32, {8})},
+  const auto w = b.add(OpKind::DequantizeLinear,
+                       {b.input("w", Dtype::i8, {6, 8}), b.input("s", Dtype::f32, {8})},
                        {{"axis", std::int64_t{1}}});
   b.output(b.add(OpKind::MatMul, {x, w}));
   const auto c = contraction_of(nests_of(*graph::decompose(*b.finish())));
@@ -241,13 +273,15 @@ TEST(Contractions, ScalesOf8BitOperandsFollowTheSum) {
     return c->nest.values[at(v)].kind == NestValue::Kind::load ? std::optional(4.0) : std::nullopt;
   };
   const auto product = [](ValueOp, const std::vector<double>& of) { return of[0] * of[1]; };
-  EXPECT_EQ(made_of<double>(c->nest, c->nest.outputs[0].value, known, std::identity{}, product), 20.0);
+  EXPECT_EQ(made_of<double>(c->nest, c->nest.outputs[0].value, known, std::identity{}, product),
+            20.0);
 }
 
 TEST(Contractions, BlocksOfScalesAreFactorsAlongOneOfTwoAxes) {
   graph::Builder b("scaled");
-  const auto y = b.add(OpKind::ScaledMatMul, {b.input("x", Dtype::e4m3, {4, 6}), b.input("w", Dtype::e4m3, {6, 8}),
-                                              b.input("sx", Dtype::f32, {4, 2}), b.input("sw", Dtype::f32, {2, 4})});
+  const auto y = b.add(OpKind::ScaledMatMul,
+                       {b.input("x", Dtype::e4m3, {4, 6}), b.input("w", Dtype::e4m3, {6, 8}),
+                        b.input("sx", Dtype::f32, {4, 2}), b.input("sw", Dtype::f32, {2, 4})});
   b.output(y);
   const auto nests = nests_of(*graph::decompose(*b.finish()));
   EXPECT_FALSE(contraction_of(nests)) << "for families that know of none";

@@ -1,4 +1,5 @@
-// The family `direct` on every sort of primitive: emitted for the CPU and run, emitted for GPUs and emulated, against FP64.
+// The family `direct` on every sort of primitive: emitted for the CPU and run, emitted for GPUs and
+// emulated, against FP64.
 #include <gtest/gtest.h>
 #include <cmath>
 #include "../codegen/cpu_run.h"
@@ -11,6 +12,7 @@
 #include "tile/print.h"
 #include "tile/verify.h"
 #include "trials.h"
+
 namespace warploom::kernels {
 namespace {
 using graph::OpKind;
@@ -23,7 +25,11 @@ struct Named {
   std::string name;
   graph::Graph graph;
 };
-std::ostream& operator<<(std::ostream& out, const Named& net) { return out << net.name; }
+
+std::ostream& operator<<(std::ostream& out, const Named& net) {
+  return out << net.name;
+}
+
 std::vector<Named> nets() {
   std::vector<Named> all;
   const auto add = [&](const std::string& name, const std::function<TensorId(Net&)>& build) {
@@ -31,52 +37,77 @@ std::vector<Named> nets() {
     const TensorId id = build(n);
     all.push_back({name, n.with({id})});
   };
-  const auto conv = [&](const std::string& name, const graph::Shape& x, const graph::Shape& w, Attributes attributes,
-                        Dtype dtype = Dtype::f32) {
+  const auto conv = [&](const std::string& name, const graph::Shape& x, const graph::Shape& w,
+                        Attributes attributes, Dtype dtype = Dtype::f32) {
     add(name, [&](Net& n) {
-      return n.add(OpKind::Relu, {n.add(OpKind::Conv, {n.x(x, dtype), n.x(w, dtype), n.x({w[0]}, dtype)}, attributes)});
+      return n.add(
+          OpKind::Relu,
+          {n.add(OpKind::Conv, {n.x(x, dtype), n.x(w, dtype), n.x({w[0]}, dtype)}, attributes)});
     });
   };
   add("pointwise", [](Net& n) {
     const auto x = n.x({3, 7, 50});
-    return n.add(OpKind::Gelu, {n.add(OpKind::Mul, {n.add(OpKind::Add, {x, n.x({7, 1})}), n.x({50})})},
+    return n.add(OpKind::Gelu,
+                 {n.add(OpKind::Mul, {n.add(OpKind::Add, {x, n.x({7, 1})}), n.x({50})})},
                  {{"approximate", std::string("tanh")}});
   });
-  add("chain_of_one_axis", [](Net& n) { return n.add(OpKind::Relu, {n.add(OpKind::Sub, {n.x({5, 77}), n.x({5, 77})})}); });
+  add("chain_of_one_axis", [](Net& n) {
+    return n.add(OpKind::Relu, {n.add(OpKind::Sub, {n.x({5, 77}), n.x({5, 77})})});
+  });
   add("bf16_chain", [](Net& n) {
-    return n.add(OpKind::Relu, {n.add(OpKind::Add, {n.x({9, 64}, Dtype::bf16), n.x({64}, Dtype::bf16)})});
+    return n.add(OpKind::Relu,
+                 {n.add(OpKind::Add, {n.x({9, 64}, Dtype::bf16), n.x({64}, Dtype::bf16)})});
   });
   add("rounds_in_between", [](Net& n) {
-    const auto y = n.add(OpKind::Cast, {n.add(OpKind::Exp, {n.x({5, 33})})}, {{"to", std::int64_t{onnx_type_of(Dtype::bf16)}}});
-    return n.add(OpKind::Neg, {n.add(OpKind::Cast, {y}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}})});
+    const auto y = n.add(OpKind::Cast, {n.add(OpKind::Exp, {n.x({5, 33})})},
+                         {{"to", std::int64_t{onnx_type_of(Dtype::bf16)}}});
+    return n.add(OpKind::Neg,
+                 {n.add(OpKind::Cast, {y}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}})});
   });
   add("transpose", [](Net& n) { return n.transpose(n.x({70, 45}), {1, 0}); });
-  add("transpose_of_three", [](Net& n) { return n.add(OpKind::Abs, {n.transpose(n.x({6, 20, 9}), {2, 0, 1})}); });
-  add("slice_backwards", [](Net& n) { return n.slice(n.slice(n.x({6, 40}), 1, 38, 2, -3), 0, 1, 5); });
+  add("transpose_of_three",
+      [](Net& n) { return n.add(OpKind::Abs, {n.transpose(n.x({6, 20, 9}), {2, 0, 1})}); });
+  add("slice_backwards",
+      [](Net& n) { return n.slice(n.slice(n.x({6, 40}), 1, 38, 2, -3), 0, 1, 5); });
   add("concat", [](Net& n) {
-    const auto both = n.add(OpKind::Concat, {n.x({4, 3, 10}), n.x({4, 5, 10})}, {{"axis", std::int64_t{1}}});
+    const auto both =
+        n.add(OpKind::Concat, {n.x({4, 3, 10}), n.x({4, 5, 10})}, {{"axis", std::int64_t{1}}});
     return n.add(OpKind::Relu, {both});
   });
   add("gather", [](Net& n) {
-    return n.add(OpKind::Add, {n.add(OpKind::Gather, {n.x({11, 40}), n.x({3, 7}, Dtype::i64)}), n.x({7, 40})});
+    return n.add(OpKind::Add,
+                 {n.add(OpKind::Gather, {n.x({11, 40}), n.x({3, 7}, Dtype::i64)}), n.x({7, 40})});
   });
-  add("heads", [](Net& n) { return n.transpose(n.reshape(n.x({2, 9, 24}), {2, 9, 3, 8}), {0, 2, 1, 3}); });
-  add("pad_of_a_sum", [](Net& n) { return n.add(OpKind::Pad, {n.add(OpKind::Exp, {n.x({5, 20})}), n.ints({1, 3, 0, 2})}); });
+  add("heads",
+      [](Net& n) { return n.transpose(n.reshape(n.x({2, 9, 24}), {2, 9, 3, 8}), {0, 2, 1, 3}); });
+  add("pad_of_a_sum", [](Net& n) {
+    return n.add(OpKind::Pad, {n.add(OpKind::Exp, {n.x({5, 20})}), n.ints({1, 3, 0, 2})});
+  });
   add("pad_of_bytes_by_a_fraction", [](Net& n) {
-    const auto x = n.add(OpKind::Cast, {n.x({5, 20}, Dtype::i8)}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}});
+    const auto x = n.add(OpKind::Cast, {n.x({5, 20}, Dtype::i8)},
+                         {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}});
     return n.add(OpKind::Pad, {x, n.ints({1, 3, 0, 2}), n.number(99.5)});
   });
-  add("sum_of_columns", [](Net& n) { return n.add(OpKind::ReduceSum, {n.x({33, 40}), n.ints({0})}); });
-  add("mean_of_rows", [](Net& n) { return n.add(OpKind::ReduceMean, {n.x({33, 41}), n.ints({1})}); });
-  add("largest_of_all", [](Net& n) { return n.add(OpKind::ReduceMax, {n.add(OpKind::Abs, {n.x({7, 300})}), n.ints({0, 1})}); });
-  add("product_in_the_middle", [](Net& n) { return n.add(OpKind::ReduceProd, {n.x({4, 6, 20}), n.ints({1})}); });
-  add("norm_of_channels", [](Net& n) { return n.add(OpKind::ReduceMean, {n.x({2, 5, 6, 7}), n.ints({2, 3})}); });
+  add("sum_of_columns",
+      [](Net& n) { return n.add(OpKind::ReduceSum, {n.x({33, 40}), n.ints({0})}); });
+  add("mean_of_rows",
+      [](Net& n) { return n.add(OpKind::ReduceMean, {n.x({33, 41}), n.ints({1})}); });
+  add("largest_of_all", [](Net& n) {
+    return n.add(OpKind::ReduceMax, {n.add(OpKind::Abs, {n.x({7, 300})}), n.ints({0, 1})});
+  });
+  add("product_in_the_middle",
+      [](Net& n) { return n.add(OpKind::ReduceProd, {n.x({4, 6, 20}), n.ints({1})}); });
+  add("norm_of_channels",
+      [](Net& n) { return n.add(OpKind::ReduceMean, {n.x({2, 5, 6, 7}), n.ints({2, 3})}); });
   add("max_pool", [](Net& n) {
-    return n.add(OpKind::MaxPool, {n.x({2, 3, 12, 17})},
-                 Attributes{{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
+    return n.add(
+        OpKind::MaxPool, {n.x({2, 3, 12, 17})},
+        Attributes{
+            {"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
   });
   add("average_pool", [](Net& n) {
-    return n.add(OpKind::AveragePool, {n.x({2, 3, 10, 20})}, Attributes{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+    return n.add(OpKind::AveragePool, {n.x({2, 3, 10, 20})},
+                 Attributes{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
   });
   const auto triangle = [](Net& n, TensorId x, std::int64_t upper, std::int64_t diagonal) {
     return n.add(OpKind::Trilu, {x, n.reshape(n.ints({diagonal}), {})}, {{"upper", upper}});
@@ -90,8 +121,10 @@ std::vector<Named> nets() {
   add("product_with_a_lower_triangle", [&](Net& n) {
     return n.add(OpKind::MatMul, {n.x({45, 131}), triangle(n, n.x({131, 141}), 0, 0)});
   });
-  const auto cum_sum = [](Net& n, TensorId x, std::int64_t axis, std::int64_t reverse = 0, std::int64_t exclusive = 0) {
-    return n.add(OpKind::CumSum, {x, n.ints({axis})}, {{"reverse", reverse}, {"exclusive", exclusive}});
+  const auto cum_sum = [](Net& n, TensorId x, std::int64_t axis, std::int64_t reverse = 0,
+                          std::int64_t exclusive = 0) {
+    return n.add(OpKind::CumSum, {x, n.ints({axis})},
+                 {{"reverse", reverse}, {"exclusive", exclusive}});
   };
   add("prefixes_of_rows", [&](Net& n) { return cum_sum(n, n.x({9, 512}), 1); });
   add("prefixes_of_ragged_rows", [&](Net& n) { return cum_sum(n, n.x({5, 1037}), 1); });
@@ -99,9 +132,11 @@ std::vector<Named> nets() {
   add("prefixes_of_a_line", [&](Net& n) { return cum_sum(n, n.x({777}), 0, 1); });
   add("prefixes_from_the_end", [&](Net& n) { return cum_sum(n, n.x({6, 701}), 1, 1); });
   add("prefixes_without_the_own", [&](Net& n) { return cum_sum(n, n.x({6, 300}), 1, 0, 1); });
-  add("prefixes_without_the_own_from_the_end", [&](Net& n) { return cum_sum(n, n.x({6, 299}), 1, 1, 1); });
+  add("prefixes_without_the_own_from_the_end",
+      [&](Net& n) { return cum_sum(n, n.x({6, 299}), 1, 1, 1); });
   add("prefixes_of_columns", [&](Net& n) { return cum_sum(n, n.x({35, 130}), 0); });
-  add("prefixes_of_columns_from_the_end", [&](Net& n) { return cum_sum(n, n.x({35, 130}), 0, 1, 1); });
+  add("prefixes_of_columns_from_the_end",
+      [&](Net& n) { return cum_sum(n, n.x({35, 130}), 0, 1, 1); });
   add("prefixes_in_the_middle", [&](Net& n) { return cum_sum(n, n.x({3, 40, 24}), 1); });
   add("prefixes_of_bf16", [&](Net& n) { return cum_sum(n, n.x({6, 256}, Dtype::bf16), 1); });
   add("prefixes_between_operators", [&](Net& n) {
@@ -110,7 +145,8 @@ std::vector<Named> nets() {
   });
   add("prefixes_of_prefixes", [&](Net& n) {
     const auto x = n.x({7, 150});
-    return n.add(OpKind::Add, {cum_sum(n, cum_sum(n, x, 1), 1), cum_sum(n, n.add(OpKind::Abs, {x}), 1)});
+    return n.add(OpKind::Add,
+                 {cum_sum(n, cum_sum(n, x, 1), 1), cum_sum(n, n.add(OpKind::Abs, {x}), 1)});
   });
   add("prefixes_of_a_column_beside_those_of_columns", [&](Net& n) {
     return n.add(OpKind::Add, {cum_sum(n, n.x({90, 1}), 0), cum_sum(n, n.x({90, 24}), 0)});
@@ -125,7 +161,8 @@ std::vector<Named> nets() {
     return n.slice(cum_sum(n, n.slice(n.x({5, 260}), 1, -1, -1000, -1), 1), 1, -1, -1000, -1);
   });
   add("prefixes_behind_others", [&](Net& n) {
-    return n.add(OpKind::Concat, {n.x({6, 1}), cum_sum(n, n.slice(n.x({6, 310}), 1, 0, -1), 1)}, {{"axis", std::int64_t{1}}});
+    return n.add(OpKind::Concat, {n.x({6, 1}), cum_sum(n, n.slice(n.x({6, 310}), 1, 0, -1), 1)},
+                 {{"axis", std::int64_t{1}}});
   });
   add("pairs_turned_round", [&](Net& n) { return n.slice(n.x({3, 41, 20, 2}), 3, -1, -1000, -1); });
   add("squares_gathered_in_channels", [&](Net& n) {
@@ -134,14 +171,17 @@ std::vector<Named> nets() {
   });
   const Attributes padded{{"pads", Ints{1, 1, 1, 1}}};
   conv("conv", {1, 5, 9, 20}, {7, 5, 3, 3}, padded);
-  conv("conv_strided", {1, 4, 9, 21}, {6, 4, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
+  conv("conv_strided", {1, 4, 9, 21}, {6, 4, 3, 3},
+       {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
   conv("conv_grouped", {2, 6, 5, 8}, {4, 3, 3, 1}, {{"group", std::int64_t{2}}});
-  conv("conv_by_channel", {1, 6, 9, 18}, {6, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", std::int64_t{6}}});
+  conv("conv_by_channel", {1, 6, 9, 18}, {6, 1, 3, 3},
+       {{"pads", Ints{1, 1, 1, 1}}, {"group", std::int64_t{6}}});
   conv("conv_of_points", {1, 8, 6, 6}, {16, 8, 1, 1}, {});
   conv("conv_of_bf16", {1, 4, 6, 16}, {8, 4, 3, 3}, padded, Dtype::bf16);
   add("matmul", [](Net& n) { return n.add(OpKind::MatMul, {n.x({2, 9, 30}), n.x({30, 40})}); });
   add("gemm_of_transposed", [](Net& n) {
-    return n.add(OpKind::Gemm, {n.x({19, 30}), n.x({12, 30}), n.x({12})}, {{"transB", std::int64_t{1}}});
+    return n.add(OpKind::Gemm, {n.x({19, 30}), n.x({12, 30}), n.x({12})},
+                 {{"transB", std::int64_t{1}}});
   });
   return all;
 }
@@ -150,9 +190,11 @@ std::optional<Schedule> random_schedule(const Family& family, Random& random) {
   const Space space = family.space();
   for (int attempt = 0; attempt < 400; ++attempt) {
     Schedule schedule{family.name(), {}};
-    for (const Field& field : space.fields) schedule.fields[field.name] = field.values[random.below(field.values.size())];
+    for (const Field& field : space.fields)
+      schedule.fields[field.name] = field.values[random.below(field.values.size())];
     if (attempt % 2 == 0 && schedule.fields.contains("product")) schedule.fields["product"] = 1;
-    if (attempt % 2 == 0 && schedule.fields.contains("together")) schedule.fields["together"] = 1 << (1 + random.below(2));
+    if (attempt % 2 == 0 && schedule.fields.contains("together"))
+      schedule.fields["together"] = 1 << (1 + random.below(2));
     if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;
@@ -164,11 +206,13 @@ std::vector<std::vector<std::byte>> inputs_of(const graph::Graph& graph) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (const auto& tensor = graph.tensor(graph.inputs[i]); tensor.dtype == Dtype::i64)
       for (std::int64_t e = 0; e < graph::element_count(tensor.shape); ++e)
-        store_from_double(tensor.dtype, inputs[i].data(), static_cast<std::size_t>(e), static_cast<double>(e * 7 % 11));
+        store_from_double(tensor.dtype, inputs[i].data(), static_cast<std::size_t>(e),
+                          static_cast<double>(e * 7 % 11));
   return inputs;
 }
 
-// Long rows, of one sign and of large values among small ones: within the fp32 track's bound however the row is cut.
+// Long rows, of one sign and of large values among small ones: within the fp32 track's bound
+// however the row is cut.
 TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
   constexpr std::int64_t kSize = 1 << 15;
   Net n;
@@ -185,7 +229,9 @@ TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
   for (const std::string target : {"cpu", "sm_90a"})
     for (const std::int64_t x : {16, 512}) {
       const FamilyPtr family = direct_family(region, *target::capabilities_of(target));
-      const Schedule schedule{"direct", {{"x", x}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}}};
+      const Schedule schedule{
+          "direct",
+          {{"x", x}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}}};
       const auto made = family->programs(schedule);
       ASSERT_TRUE(made) << describe(made.error());
       std::vector<std::byte> output(3 * kSize * 4);
@@ -197,7 +243,8 @@ TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
           error += std::pow(load_as_double(Dtype::f32, output.data(), i) - want->value[i], 2);
           size += std::pow(want->value[i], 2), magnitude += std::pow(want->magnitude[i], 2);
         }
-        EXPECT_LT(std::sqrt(error / size), 0x1p-24 * std::max(8.0, 0.6 * std::sqrt(magnitude / size)))
+        EXPECT_LT(std::sqrt(error / size),
+                  0x1p-24 * std::max(8.0, 0.6 * std::sqrt(magnitude / size)))
             << "row " << row << ", tiles of " << x << " on " << target;
       }
     }
@@ -209,11 +256,14 @@ TEST(Direct, PrefixesThatOverflowStayInfinite) {
   const Region region{n.with({n.add(OpKind::CumSum, {n.x({1, kSize}), n.ints({1})})}), Track::fp32};
   std::vector<float> x(kSize, 0x1p118f), y(kSize);
   for (const std::string target : {"cpu", "sm_90a"}) {
-    const Schedule schedule{"direct", {{"x", 64}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}}};
+    const Schedule schedule{
+        "direct",
+        {{"x", 64}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}}};
     const auto made = direct_family(region, *target::capabilities_of(target))->programs(schedule);
     ASSERT_TRUE(made) << describe(made.error());
-    const auto status = tile::interpret(
-        made->programs[0], {{"X0", std::as_writable_bytes(std::span(x))}, {"Y0", std::as_writable_bytes(std::span(y))}});
+    const auto status =
+        tile::interpret(made->programs[0], {{"X0", std::as_writable_bytes(std::span(x))},
+                                            {"Y0", std::as_writable_bytes(std::span(y))}});
     ASSERT_TRUE(status) << describe(status.error());
     EXPECT_EQ(y[1022], 1023 * 0x1p118f) << target;
     for (std::size_t i = 1023; i < kSize; ++i) ASSERT_EQ(y[i], HUGE_VALF) << target << " " << i;
@@ -225,7 +275,8 @@ TEST(Direct, TilesGoOnOutsideShortAxesAndThoseThatAreReadBackwards) {
   const auto turned = n.add(OpKind::Transpose, {n.x({64, 48, 2, 2})}, {{"perm", Ints{1, 2, 0, 3}}});
   const Region region{n.with({n.slice(turned, 3, -1, -1000, -1)}), Track::fp32};
   const auto family = direct_family(region, *target::capabilities_of("sm_90a"));
-  const Schedule schedule{"direct", {{"x", 128}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", 2}}};
+  const Schedule schedule{"direct",
+                          {{"x", 128}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", 2}}};
   const auto legal = family->legal(schedule);
   EXPECT_TRUE(legal) << describe(legal.error());
   const auto made = family->programs(schedule);
@@ -237,16 +288,24 @@ TEST(Direct, CoversNoScansAlongTwoAxes) {
   Net n;
   const auto once = n.add(OpKind::CumSum, {n.x({6, 8}), n.ints({0})});
   const Region region{n.with({n.add(OpKind::CumSum, {once, n.ints({1})})}), Track::fp32};
-  for (const std::string target : {"cpu", "sm_90a"}) EXPECT_EQ(direct_family(region, *target::capabilities_of(target)), nullptr);
+  for (const std::string target : {"cpu", "sm_90a"})
+    EXPECT_EQ(direct_family(region, *target::capabilities_of(target)), nullptr);
 }
 
 TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {
   const auto cpu = *target::capabilities_of("cpu");
   const auto text_of = [&](std::int64_t rows, std::int64_t streaming) {
     Net n;
-    const Region region{n.with({n.add(OpKind::Add, {n.x({rows, 1024}), n.x({1024})})}), Track::fp32};
+    const Region region{n.with({n.add(OpKind::Add, {n.x({rows, 1024}), n.x({1024})})}),
+                        Track::fp32};
     const FamilyPtr family = direct_family(region, cpu);
-    Schedule schedule{"direct", {{"x", 1024}, {"y", 4}, {"lanes", 1}, {"unroll", 1}, {"rows", 1}, {"streaming", streaming}}};
+    Schedule schedule{"direct",
+                      {{"x", 1024},
+                       {"y", 4},
+                       {"lanes", 1},
+                       {"unroll", 1},
+                       {"rows", 1},
+                       {"streaming", streaming}}};
     EXPECT_EQ(std::ranges::count(family->space().fields, "streaming", &Field::name), rows > 8000);
     const auto list = build(region, schedule, cpu);
     return list ? list->kernels[0].source : describe(list.error());
@@ -258,12 +317,14 @@ TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {
 
 TEST(Direct, OnACpuAgreesWithTheReference) {
   const auto machine = *target::capabilities_of("cpu");
+
   struct Trial {
     Region region;
     Schedule schedule;
     Family::Programs made;
     std::vector<Kernel> kernels;
   };
+
   std::vector<Trial> trials;
   CpuLibrary library;
   Random random(1, "direct");
@@ -294,14 +355,16 @@ TEST(Direct, OnACpuAgreesWithTheReference) {
     const auto want = graph::evaluate(trial.region.graph, views, 1);
     ASSERT_TRUE(want) << describe(want.error());
     const auto& tensor = trial.region.graph.tensor(trial.region.graph.outputs[0]);
-    std::vector<std::byte> output(static_cast<std::size_t>(graph::byte_count(tensor)), std::byte{0xff});
+    std::vector<std::byte> output(static_cast<std::size_t>(graph::byte_count(tensor)),
+                                  std::byte{0xff});
     for (std::size_t k = 0; k < trial.kernels.size(); ++k) {
       std::vector<void*> pointers;
       for (const Argument& arg : trial.kernels[k].args) {
         const std::string& name = trial.made.buffers[k].at(arg.buffer);
         pointers.push_back(output.data());
         for (std::size_t i = 0; i < inputs.size(); ++i)
-          if (trial.region.graph.tensor(trial.region.graph.inputs[i]).name == name) pointers.back() = inputs[i].data();
+          if (trial.region.graph.tensor(trial.region.graph.inputs[i]).name == name)
+            pointers.back() = inputs[i].data();
       }
       library.run(trial.kernels[k], pointers);
     }
@@ -312,6 +375,7 @@ TEST(Direct, OnACpuAgreesWithTheReference) {
 }
 
 class DirectEmulated : public testing::TestWithParam<Named> {};
+
 TEST_P(DirectEmulated, AgreesWithFp64AndHasNoHazard) {
   Random random(2, GetParam().name);
   for (const std::string target : {"sm_80", "sm_90a"}) {
@@ -324,19 +388,23 @@ TEST_P(DirectEmulated, AgreesWithFp64AndHasNoHazard) {
     auto inputs = inputs_of(region.graph);
     runtime::EmulatedBuffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
-    std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()), std::byte{0xff});
+    std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()),
+                                  std::byte{0xff});
     buffers[list->outputs[0].name] = output;
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << schedule->text() << describe(done.error()) << list->kernels[0].source;
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want) << describe(want.error());
-    EXPECT_LT(test::error_of((*want)[0], list->outputs[0].dtype, output), test::allowed(list->outputs[0].dtype))
+    EXPECT_LT(test::error_of((*want)[0], list->outputs[0].dtype, output),
+              test::allowed(list->outputs[0].dtype))
         << schedule->text() << "\n"
         << list->kernels[0].source;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Nets, DirectEmulated, testing::ValuesIn(nets()), [](const auto& one) { return one.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Nets, DirectEmulated, testing::ValuesIn(nets()),
+                         [](const auto& one) { return one.param.name; });
 
 TEST(DirectEmulated8Bits, AreDequantizedInBlocksWhereTheTargetConvertsThem) {
   Net n;
@@ -358,7 +426,8 @@ TEST(DirectEmulated8Bits, AreDequantizedInBlocksWhereTheTargetConvertsThem) {
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want) << describe(want.error());
-    std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()), std::byte{0xff});
+    std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()),
+                                  std::byte{0xff});
     runtime::EmulatedBuffers buffers{{list->outputs[0].name, output}};
     for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
     const auto done = runtime::emulate(*list, buffers);

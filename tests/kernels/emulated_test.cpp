@@ -1,4 +1,5 @@
-// Every GPU schedule family, built from a graph, emitted as CUDA text and run on the emulator with hazard rules on, against FP64.
+// Every GPU schedule family, built from a graph, emitted as CUDA text and run on the emulator with
+// hazard rules on, against FP64.
 
 #include <gtest/gtest.h>
 #include <set>
@@ -6,13 +7,15 @@
 #include "cases.h"
 #include "problems.h"
 #include "runtime/emulate.h"
+
 namespace warploom {
 namespace {
 using kernels::Region;
 using test::Case;
 
 // Relative Frobenius error of the emulated launch list, or the error's code in a failed Result.
-Result<double> emulated_error(const Case& c, std::uint64_t seed, std::vector<runtime::BankUse>* banks = nullptr) {
+Result<double> emulated_error(const Case& c, std::uint64_t seed,
+                              std::vector<runtime::BankUse>* banks = nullptr) {
   const Region& region = c.region;
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, c.schedule, test::capabilities_of(c)));
   auto inputs = test::random_inputs(region.graph, seed);
@@ -22,7 +25,8 @@ Result<double> emulated_error(const Case& c, std::uint64_t seed, std::vector<run
     buffers[list.inputs[i].name] = inputs[i];
     views.emplace_back(inputs[i]);
   }
-  std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()), std::byte{0xff});  // poison: NaN
+  std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()),
+                                std::byte{0xff});  // poison: NaN
   buffers[list.outputs[0].name] = output;
   runtime::EmulateOptions options;
   options.seed = seed;
@@ -50,18 +54,25 @@ TEST_P(Emulated, AgreesWithFp64AndHasNoHazard) {
   }
 }
 
-// Bank conflicts that are known: lines with this text, of cases whose names begin so, take this many times the least wavefronts.
+// Bank conflicts that are known: lines with this text, of cases whose names begin so, take this
+// many times the least wavefronts.
 struct Conflict {
   const char *cases, *text;
   std::int64_t times;
   const char* why;
 };
+
 const Conflict kConflicts[] = {
-    {"wgmma_bf16_windows", "wl::st_shared<2>(smem + wl::swizzle<1, 4, 3>", 2, "turns weights of few channels, once"},
-    {"mma_bf16_windows", "wl::st_shared<2>(smem + wl::swizzle<1, 4, 3>", 2, "turns weights of few channels, once"},
-    {"wgmma_", "wl::st_shared<4>(smem + wl::swizzle<3, 4, 6>", 2, "lays operands of 4 bytes along k that lie along rows"},
-    {"wgmma_bf16_split_k_through_shared", "wl::st_shared<8>(staging", 2, "sums of 4 bytes in the copy engine's swizzle"},
-    {"wgmma_i8_blocks_split_k", "wl::st_shared<8>(staging", 2, "sums of 4 bytes in the copy engine's swizzle"},
+    {"wgmma_bf16_windows", "wl::st_shared<2>(smem + wl::swizzle<1, 4, 3>", 2,
+     "turns weights of few channels, once"},
+    {"mma_bf16_windows", "wl::st_shared<2>(smem + wl::swizzle<1, 4, 3>", 2,
+     "turns weights of few channels, once"},
+    {"wgmma_", "wl::st_shared<4>(smem + wl::swizzle<3, 4, 6>", 2,
+     "lays operands of 4 bytes along k that lie along rows"},
+    {"wgmma_bf16_split_k_through_shared", "wl::st_shared<8>(staging", 2,
+     "sums of 4 bytes in the copy engine's swizzle"},
+    {"wgmma_i8_blocks_split_k", "wl::st_shared<8>(staging", 2,
+     "sums of 4 bytes in the copy engine's swizzle"},
 };
 
 TEST(EmulatedBanks, MatrixKernelsHaveNoConflictsButThoseThatAreKnown) {
@@ -79,12 +90,14 @@ TEST(EmulatedBanks, MatrixKernelsHaveNoConflictsButThoseThatAreKnown) {
       std::istringstream text(kernel->source);
       std::string line;
       for (int i = 0; i < use.line; ++i) std::getline(text, line);
-      const auto known = std::ranges::find_if(
-          kConflicts, [&](const Conflict& one) { return c.name.starts_with(one.cases) && line.find(one.text) != line.npos; });
+      const auto known = std::ranges::find_if(kConflicts, [&](const Conflict& one) {
+        return c.name.starts_with(one.cases) && line.find(one.text) != line.npos;
+      });
       const bool listed = known != std::end(kConflicts);
       if (listed) met.insert(known);
       EXPECT_EQ(use.wavefronts, use.least * (listed ? known->times : 1))
-          << c.name << ", " << use.kernel << ", line " << use.line << ": " << line << (listed ? known->why : "");
+          << c.name << ", " << use.kernel << ", line " << use.line << ": " << line
+          << (listed ? known->why : "");
     }
   }
   EXPECT_EQ(met.size(), std::size(kConflicts));

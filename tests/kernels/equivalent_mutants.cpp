@@ -4,6 +4,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+
 namespace warploom::test {
 namespace {
 using Lines = std::vector<std::string>;
@@ -14,9 +15,18 @@ Lines lines_of(const std::string& text) {
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }
-bool has(const std::string& line, const char* part) { return line.find(part) != std::string::npos; }
-std::size_t indent(const std::string& line) { return line.find_first_not_of(' '); }
-std::size_t at(const Mutant& m) { return static_cast<std::size_t>(m.line); }
+
+bool has(const std::string& line, const char* part) {
+  return line.find(part) != std::string::npos;
+}
+
+std::size_t indent(const std::string& line) {
+  return line.find_first_not_of(' ');
+}
+
+std::size_t at(const Mutant& m) {
+  return static_cast<std::size_t>(m.line);
+}
 
 // The first line of the block that holds line i.
 std::size_t head_of(const Lines& lines, std::size_t i) {
@@ -41,7 +51,8 @@ std::function<bool(const std::string&)> uses_of_its_tensor(const Mutant& m) {
   };
 }
 
-// The next use of the accumulators, in the loop's next round and after the loop, is a wgmma_fence_regs again.
+// The next use of the accumulators, in the loop's next round and after the loop, is a
+// wgmma_fence_regs again.
 bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
   const auto used = uses_of_its_tensor(m);
   const std::size_t head = head_of(lines, at(m));
@@ -59,12 +70,14 @@ bool pinned_already(const Lines& lines, const Mutant& m) {
   return i > head_of(lines, at(m)) && has(lines[i], "wgmma_fence_regs");
 }
 
-// Nothing but the declaration uses the accumulators before this loop, which no other is around, and its turns end with a wgmma_fence_regs.
+// Nothing but the declaration uses the accumulators before this loop, which no other is around, and
+// its turns end with a wgmma_fence_regs.
 bool first_used_here(const Lines& lines, const Mutant& m) {
   const auto used = uses_of_its_tensor(m);
   const std::size_t head = head_of(lines, at(m));
   std::size_t end = at(m);
-  while (end < lines.size() && (lines[end].empty() || indent(lines[end]) > indent(lines[head]))) ++end;
+  while (end < lines.size() && (lines[end].empty() || indent(lines[end]) > indent(lines[head])))
+    ++end;
   while (!used(lines[--end])) {}
   bool loops = false;
   for (std::size_t i = head_of(lines, head); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
@@ -78,8 +91,11 @@ bool first_used_here(const Lines& lines, const Mutant& m) {
 bool pinned_next(const Lines& lines, const Mutant& m) {
   const auto used = uses_of_its_tensor(m);
   std::size_t i = at(m) + 1;
-  while (i < lines.size() && !lines[i].empty() && indent(lines[i]) >= indent(lines[at(m)]) && !used(lines[i])) ++i;
-  return i < lines.size() && indent(lines[i]) == indent(lines[at(m)]) && used(lines[i]) && has(lines[i], "wgmma_fence_regs");
+  while (i < lines.size() && !lines[i].empty() && indent(lines[i]) >= indent(lines[at(m)]) &&
+         !used(lines[i]))
+    ++i;
+  return i < lines.size() && indent(lines[i]) == indent(lines[at(m)]) && used(lines[i]) &&
+         has(lines[i], "wgmma_fence_regs");
 }
 
 // Earlier in this round all groups before this round's were waited for.
@@ -87,7 +103,8 @@ bool waited_this_round(const Lines& lines, const Mutant& m) {
   int commits = 0;
   for (std::size_t i = at(m) - 1; i > head_of(lines, at(m)); --i) {
     commits += has(lines[i], "wgmma_commit");
-    if (indent(lines[i]) == indent(lines[at(m)]) && has(lines[i], "wgmma_wait<0>")) return commits <= 1;
+    if (indent(lines[i]) == indent(lines[at(m)]) && has(lines[i], "wgmma_wait<0>"))
+      return commits <= 1;
   }
   return false;
 }
@@ -96,7 +113,8 @@ bool waited_this_round(const Lines& lines, const Mutant& m) {
 bool synced_with_the_next_slot(const Lines& lines, const Mutant& m) {
   const std::size_t head = head_of(lines, at(m));
   int others = 0;
-  for (std::size_t i = head + 1; i < lines.size() && (lines[i].empty() || indent(lines[i]) > indent(lines[head])); ++i)
+  for (std::size_t i = head + 1;
+       i < lines.size() && (lines[i].empty() || indent(lines[i]) > indent(lines[head])); ++i)
     others += i != at(m) && has(lines[i], "wl::sync_warp()");
   return others > 0 && has(lines[at(m) + 1], "_pending) {");
 }
@@ -109,37 +127,43 @@ bool first_slot(const Lines& lines, const Mutant& m) {
   while (consume > 0 && !has(lines[consume], "// consume ")) --consume;
   std::size_t role = consume;
   while (role > 0 && !has(lines[role], "{  // ")) --role;
-  return role > 0 && std::count(lines.begin() + static_cast<std::ptrdiff_t>(role),
-                                lines.begin() + static_cast<std::ptrdiff_t>(consume), lines[consume]) == 0;
+  return role > 0 &&
+         std::count(lines.begin() + static_cast<std::ptrdiff_t>(role),
+                    lines.begin() + static_cast<std::ptrdiff_t>(consume), lines[consume]) == 0;
 }
+
 // So that no slot before it is handed back.
 bool none_pending(const Lines& lines, const Mutant& m) {
-  const std::size_t pending = has(lines[at(m) + 2], "_pending) {") ? at(m) + 2 : head_of(lines, at(m));
+  const std::size_t pending =
+      has(lines[at(m) + 2], "_pending) {") ? at(m) + 2 : head_of(lines, at(m));
   return has(lines[pending], "_pending) {") && first_slot(lines, m);
 }
 
 bool nothing_follows(const Lines& lines, const Mutant& m) {
   return std::all_of(lines.begin() + m.line + 1, lines.end(), [](const std::string& line) {
-    return line.find_first_not_of(" }") == line.npos || has(line, "cluster_sync") || has(line, "WL_EXPORT");
+    return line.find_first_not_of(" }") == line.npos || has(line, "cluster_sync") ||
+           has(line, "WL_EXPORT");
   });
 }
 
 bool no_copies(const Lines& lines, const Mutant&) {
-  return std::none_of(lines.begin(), lines.end(), [](const std::string& line) { return has(line, "wl::cp_async<"); });
+  return std::none_of(lines.begin(), lines.end(),
+                      [](const std::string& line) { return has(line, "wl::cp_async<"); });
 }
 
 // Turns of the loop over i0 that is next around line i; 1 where there is none.
 long turns_of(const Lines& lines, std::size_t i) {
   static const std::regex loop(R"(for \(int i0 = 0; i0 < (\d+); \+\+i0\))");
-  for (std::size_t head = head_of(lines, i); head > 0 && indent(lines[head]) > 0; head = head_of(lines, head)) {
+  for (std::size_t head = head_of(lines, i); head > 0 && indent(lines[head]) > 0;
+       head = head_of(lines, head)) {
     std::smatch found;
     if (std::regex_search(lines[head], found, loop)) return std::stol(found[1]);
   }
   return 1;
 }
 
-// Every access to the ring's slots has one address within its slot, or lies whole steps further on among those that the same thread copies:
-// a thread reads what it copied itself.
+// Every access to the ring's slots has one address within its slot, or lies whole steps further on
+// among those that the same thread copies: a thread reads what it copied itself.
 bool slots_of_one_thread(const Lines& lines, const Mutant&) {
   static const std::regex access(R"(\bslot_? \+ (?:ring_(?:write|read) \* \d+)?([^,;]*))");
   static const std::regex piece(R"((.* i0 \* (\d+))(?: \+ (\d+))?)");
@@ -175,7 +199,8 @@ bool words_of_one_thread(const Lines& lines, const Mutant& m) {
   return addresses.size() == 1 && next < lines.size() && has(lines[next], "kept");
 }
 
-// Another cluster barrier is passed between the kernel's begin and its first access to another block.
+// Another cluster barrier is passed between the kernel's begin and its first access to another
+// block.
 bool another_cluster_barrier(const Lines& lines, const Mutant& m) {
   std::size_t barriers = 0;
   for (std::size_t i = 1; i < lines.size() && !has(lines[i], "wl::mapa"); ++i)
@@ -187,7 +212,8 @@ bool another_cluster_barrier(const Lines& lines, const Mutant& m) {
 bool waits_for_one(const Lines& lines, const Mutant&) {
   const auto waits = [](const std::string& line) { return has(line, "wl::wait_flag"); };
   return std::ranges::any_of(lines, waits) &&
-         std::ranges::all_of(lines, [&](const std::string& line) { return !waits(line) || has(line, ", 1);"); });
+         std::ranges::all_of(
+             lines, [&](const std::string& line) { return !waits(line) || has(line, ", 1);"); });
 }
 
 std::size_t next_line(const Lines& lines, std::size_t from, const char* part) {
@@ -197,7 +223,8 @@ std::size_t next_line(const Lines& lines, std::size_t from, const char* part) {
 
 // Another commit comes before the thread's next wait.
 bool committed_later(const Lines& lines, const Mutant& m) {
-  return next_line(lines, at(m) + 1, "wl::bulk_commit") < next_line(lines, at(m) + 1, "wl::bulk_wait");
+  return next_line(lines, at(m) + 1, "wl::bulk_commit") <
+         next_line(lines, at(m) + 1, "wl::bulk_wait");
 }
 
 // Between the last commit and the end of the text stands another wait for all of it.
@@ -210,12 +237,15 @@ bool waited_before(const Lines& lines, const Mutant& m) {
   return wait > 0 && wait < at(m);
 }
 
-// Of the buffers that the kernel reads, too, the thread that signals behind this barrier stores all, or the copy engine for it.
+// Of the buffers that the kernel reads, too, the thread that signals behind this barrier stores
+// all, or the copy engine for it.
 bool signals_its_own_stores(const Lines& lines, const Mutant& m) {
   const auto buffer = [](const std::string& line, const char* call) {
     std::smatch found;
-    return std::regex_search(line, found, std::regex(std::string(call) + R"(<\d+>\((?:wl::at\(.*?\), )?(\w+))")) ? found[1].str()
-                                                                                                                 : "";
+    return std::regex_search(line, found,
+                             std::regex(std::string(call) + R"(<\d+>\((?:wl::at\(.*?\), )?(\w+))"))
+               ? found[1].str()
+               : "";
   };
   std::set<std::string> loaded;
   for (const std::string& line : lines) loaded.insert(buffer(line, "wl::ld_global"));
@@ -227,11 +257,12 @@ bool signals_its_own_stores(const Lines& lines, const Mutant& m) {
 }
 
 bool last_copies(const Lines& lines, const Mutant& m) {
-  return std::none_of(lines.begin() + m.line, lines.end(), [](const std::string& line) { return has(line, "// consume"); });
+  return std::none_of(lines.begin() + m.line, lines.end(),
+                      [](const std::string& line) { return has(line, "// consume"); });
 }
 
-// No address that is swizzled here has the highest bit that moves others: it is a sum of digits of the thread's number and loop
-// variables, each times a step, and too small.
+// No address that is swizzled here has the highest bit that moves others: it is a sum of digits of
+// the thread's number and loop variables, each times a step, and too small.
 bool lacks_the_bit(const Lines& lines, const Mutant& m) {
   static const std::regex call(R"(wl::swizzle<(\d+), (\d+), (\d+)>\(([^()]*)\))");
   std::smatch found;
@@ -239,20 +270,25 @@ bool lacks_the_bit(const Lines& lines, const Mutant& m) {
   const long bit = std::stol(found[1]) + std::stol(found[2]) + std::stol(found[3]) - 1;
   long most = 0, threads = 1024;
   for (const std::string& line : lines)
-    if (std::smatch kernel; std::regex_search(line, kernel, std::regex(R"(^WL_KERNEL\w*\(\w+, (\d+),)")))
+    if (std::smatch kernel;
+        std::regex_search(line, kernel, std::regex(R"(^WL_KERNEL\w*\(\w+, (\d+),)")))
       threads = std::stol(kernel[1]);
   std::string rest = found[4].str() + " + ";
-  for (std::size_t end = rest.find(" + "); end != rest.npos; rest = rest.substr(end + 3), end = rest.find(" + ")) {
+  for (std::size_t end = rest.find(" + "); end != rest.npos;
+       rest = rest.substr(end + 3), end = rest.find(" + ")) {
     const std::string part = rest.substr(0, end), name = part.substr(0, part.find(" * "));
     const long times = has(part, " * ") ? std::stol(part.substr(part.find(" * ") + 3)) : 1;
     std::smatch digit;
     long greatest = -1;
-    if (std::isdigit(static_cast<unsigned char>(name[0]))) greatest = std::stol(name);
-    else if (std::regex_search(name, digit, std::regex(R"(_mod(\d+)$)"))) greatest = std::stol(digit[1]) - 1;
-    else if (std::regex_search(name, digit, std::regex(R"(^t_div(\d+)$)"))) greatest = threads / std::stol(digit[1]) - 1;
+    if (std::isdigit(static_cast<unsigned char>(name[0])))
+      greatest = std::stol(name);
+    else if (std::regex_search(name, digit, std::regex(R"(_mod(\d+)$)")))
+      greatest = std::stol(digit[1]) - 1;
+    else if (std::regex_search(name, digit, std::regex(R"(^t_div(\d+)$)")))
+      greatest = threads / std::stol(digit[1]) - 1;
     const std::regex loop("for \\(int " + name + " = 0; " + name + R"( < (\d+);)");
-    for (std::size_t head = head_of(lines, at(m)); greatest < 0 && head > 0 && indent(lines[head]) > 0;
-         head = head_of(lines, head))
+    for (std::size_t head = head_of(lines, at(m));
+         greatest < 0 && head > 0 && indent(lines[head]) > 0; head = head_of(lines, head))
       if (std::regex_search(lines[head], digit, loop)) greatest = std::stol(digit[1]) - 1;
     if (greatest < 0) return false;
     most += greatest * times;
@@ -265,42 +301,63 @@ struct Equivalent {
   bool (*proof)(const Lines&, const Mutant&);
   const char* reason;
 };
+
 const Equivalent kEquivalent[] = {
-    {"mbarrier_wait", "by one thread", in_thread_zero, "only thread 0 comes here: the same program"},
+    {"mbarrier_wait", "by one thread", in_thread_zero,
+     "only thread 0 comes here: the same program"},
     {"wgmma_fence_regs", "removed", next_use_is_pinned,
-     "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access to keep in place"},
-    {"wgmma_fence_regs", "removed", first_used_here, "only wgmma has used the accumulators, which begin with it"},
-    {"wgmma_fence_regs", "removed", pinned_already, "only wgmma has used the accumulators since the last wgmma_fence_regs"},
+     "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access "
+     "to keep in place"},
+    {"wgmma_fence_regs", "removed", first_used_here,
+     "only wgmma has used the accumulators, which begin with it"},
+    {"wgmma_fence_regs", "removed", pinned_already,
+     "only wgmma has used the accumulators since the last wgmma_fence_regs"},
     {"wgmma_fence_regs", "removed", pinned_next,
-     "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access to keep in place"},
-    {"wgmma_wait", "", waited_this_round, "the slot that is handed back here was waited for earlier in the round"},
+     "only wgmma uses the accumulators from here to the next wgmma_fence_regs: there is no access "
+     "to keep in place"},
+    {"wgmma_wait", "", waited_this_round,
+     "the slot that is handed back here was waited for earlier in the round"},
     {"wgmma_commit", "behind the wait", waited_this_round,
      "the slot that is handed back here was waited for earlier in the round"},
-    {"sync_warp", "removed", synced_with_the_next_slot, "a slot is handed back behind the sync_warp of the next one"},
+    {"sync_warp", "removed", synced_with_the_next_slot,
+     "a slot is handed back behind the sync_warp of the next one"},
     {"phase", "never flips", first_slot, "the first of several slots"},
     {"fence_async_shared", "", none_pending, "no slot has been read before"},
     {"mbarrier_arrive", "", none_pending, "no slot has been read before"},
     {"bulk_wait", "for the reads alone", nothing_follows,
-     "a block may end once the engine has read its shared memory; the writes complete before the grid does"},
-    {"bulk_commit", "removed", committed_later, "a later group of the same thread holds the stores"},
+     "a block may end once the engine has read its shared memory; the writes complete before the "
+     "grid does"},
+    {"bulk_commit", "removed", committed_later,
+     "a later group of the same thread holds the stores"},
     {"bulk_wait", "", waited_before, "the signal's wait has covered every store"},
-    {"sync_named", "", signals_its_own_stores, "the thread that signals has made all the stores itself"},
-    {"sync_threads", "", signals_its_own_stores, "the thread that signals has made all the stores itself"},
-    {"cp_async", "", no_copies, "the operands are unaligned and go through registers: there is no cp.async to wait for"},
-    {"sync_threads", "", slots_of_one_thread, "each thread reads the ring's words that it copied itself"},
+    {"sync_named", "", signals_its_own_stores,
+     "the thread that signals has made all the stores itself"},
+    {"sync_threads", "", signals_its_own_stores,
+     "the thread that signals has made all the stores itself"},
+    {"cp_async", "", no_copies,
+     "the operands are unaligned and go through registers: there is no cp.async to wait for"},
+    {"sync_threads", "", slots_of_one_thread,
+     "each thread reads the ring's words that it copied itself"},
     {"cp_async_wait", "behind the barrier", last_copies, "no slot is read from here on"},
     {"cp_async_wait", "behind the barrier", slots_of_one_thread,
-     "each thread reads the ring's words that it copied itself, and waits for its own copies before that"},
-    {"sync_threads", "", words_of_one_thread, "every access has the same address: each thread meets its own words alone"},
-    {"signal_flag", "one more", waits_for_one, "a flag that holds 2 says no more than one that holds 1"},
+     "each thread reads the ring's words that it copied itself, and waits for its own copies "
+     "before that"},
+    {"sync_threads", "", words_of_one_thread,
+     "every access has the same address: each thread meets its own words alone"},
+    {"signal_flag", "one more", waits_for_one,
+     "a flag that holds 2 says no more than one that holds 1"},
     {"swizzle", "a bit fewer", lacks_the_bit, "no address that is swizzled here has the bit"},
-    {"cluster_sync", "", another_cluster_barrier, "another cluster barrier stands before the first access to another block"},
+    {"cluster_sync", "", another_cluster_barrier,
+     "another cluster barrier stands before the first access to another block"},
 };
 }  // namespace
+
 std::string why_equivalent(const std::string& text, const Mutant& mutant) {
   const Lines lines = lines_of(text);
   for (const Equivalent& e : kEquivalent)
-    if (mutant.call.rfind(e.call, 0) == 0 && (!*e.change || mutant.change == e.change) && e.proof(lines, mutant)) return e.reason;
+    if (mutant.call.rfind(e.call, 0) == 0 && (!*e.change || mutant.change == e.change) &&
+        e.proof(lines, mutant))
+      return e.reason;
   return "";
 }
 }  // namespace warploom::test

@@ -1,9 +1,11 @@
-// fp32 products by pairs of 16-bit floats: rows and columns of any magnitude are as exact as others.
+// fp32 products by pairs of 16-bit floats: rows and columns of any magnitude are as exact as
+// others.
 #include <gtest/gtest.h>
 #include "cases.h"
 #include "nets.h"
 #include "problems.h"
 #include "runtime/emulate.h"
+
 namespace warploom::kernels {
 namespace {
 using graph::OpKind;
@@ -12,16 +14,20 @@ constexpr std::size_t kM = 70, kN = 72, kK = 200;
 
 // What the kernel makes of a · b, and the same in FP64.
 struct Product {
-  std::vector<double> a = std::vector<double>(kM * kK), b = std::vector<double>(kK * kN), want = std::vector<double>(kM * kN),
-                      got = std::vector<double>(kM * kN);
+  std::vector<double> a = std::vector<double>(kM * kK), b = std::vector<double>(kK * kN),
+                      want = std::vector<double>(kM * kN), got = std::vector<double>(kM * kN);
+
   explicit Product(const std::function<double(std::size_t, std::size_t)>& scale_a,
                    const std::function<double(std::size_t, std::size_t)>& scale_b) {
     Net n;
-    const Region region{n.with({n.add(OpKind::MatMul, {n.x({kM, kK}), n.x({kK, kN})})}), Track::fp32};
+    const Region region{n.with({n.add(OpKind::MatMul, {n.x({kM, kK}), n.x({kK, kN})})}),
+                        Track::fp32};
     auto inputs = test::random_inputs(region.graph, 3);
-    const auto fill = [&](std::size_t which, std::vector<double>& to, std::size_t columns, const auto& scale) {
+    const auto fill = [&](std::size_t which, std::vector<double>& to, std::size_t columns,
+                          const auto& scale) {
       for (std::size_t i = 0; i < to.size(); ++i) {
-        const double value = load_as_double(Dtype::f32, inputs[which].data(), i) * scale(i / columns, i % columns);
+        const double value =
+            load_as_double(Dtype::f32, inputs[which].data(), i) * scale(i / columns, i % columns);
         store_from_double(Dtype::f32, inputs[which].data(), i, value);
         to[i] = load_as_double(Dtype::f32, inputs[which].data(), i);
       }
@@ -32,9 +38,14 @@ struct Product {
         for (std::size_t j = 0; j < kN; ++j) want[i * kN + j] += a[i * kK + k] * b[k * kN + j];
     auto capabilities = *target::capabilities_of("sm_90a");
     capabilities.processors = 4;
-    const Schedule schedule{
-        "matmul_wgmma",
-        {{"block_m", 64}, {"block_n", 64}, {"block_k", 64}, {"stages", 2}, {"consumers", 1}, {"group", 1}, {"halves", 1}}};
+    const Schedule schedule{"matmul_wgmma",
+                            {{"block_m", 64},
+                             {"block_n", 64},
+                             {"block_k", 64},
+                             {"stages", 2},
+                             {"consumers", 1},
+                             {"group", 1},
+                             {"halves", 1}}};
     const auto list = build(region, schedule, capabilities);
     if (!list) throw std::runtime_error(describe(list.error()));
     runtime::EmulatedBuffers buffers;
@@ -43,8 +54,10 @@ struct Product {
     buffers[list->outputs[0].name] = output;
     const auto ran = runtime::emulate(*list, buffers);
     if (!ran) throw std::runtime_error(describe(ran.error()));
-    for (std::size_t i = 0; i < got.size(); ++i) got[i] = load_as_double(Dtype::f32, output.data(), i);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      got[i] = load_as_double(Dtype::f32, output.data(), i);
   }
+
   // The greatest error of an element in units of its row's and its column's norms.
   double worst() const {
     const auto norm = [](const std::vector<double>& x, std::size_t first, std::size_t step) {
@@ -55,37 +68,53 @@ struct Product {
     double found = 0;
     for (std::size_t i = 0; i < kM; ++i)
       for (std::size_t j = 0; j < kN; ++j) {
-        const double size = norm(a, i * kK, 1) * norm(b, j, kN), error = std::fabs(got[i * kN + j] - want[i * kN + j]);
+        const double size = norm(a, i * kK, 1) * norm(b, j, kN),
+                     error = std::fabs(got[i * kN + j] - want[i * kN + j]);
         if (!(error <= size * found)) found = size > 0 ? error / size : HUGE_VAL;
       }
     return found;
   }
 };
+
 constexpr double kBound = 0x1p-22;  // 22 bits: what fp32 itself loses in such sums is half of it
-double one(std::size_t, std::size_t) { return 1; }
+
+double one(std::size_t, std::size_t) {
+  return 1;
+}
 
 TEST(Halves, RowsAndColumnsOfAnyMagnitudeKeep22Bits) {
-  const Product p([](std::size_t i, std::size_t) { return std::ldexp(1.0, static_cast<int>(i % 41) - 20); },
-                  [](std::size_t, std::size_t j) { return std::ldexp(1.0, static_cast<int>(j % 61) - 30); });
+  const Product p(
+      [](std::size_t i, std::size_t) { return std::ldexp(1.0, static_cast<int>(i % 41) - 20); },
+      [](std::size_t, std::size_t j) { return std::ldexp(1.0, static_cast<int>(j % 61) - 30); });
   EXPECT_LT(p.worst(), kBound);
 }
+
 TEST(Halves, OutliersInARowLeaveTheOthersExact) {
-  // One element of each row is 2^12 times the others; b is 0 there, so that the small ones alone count.
+  // One element of each row is 2^12 times the others; b is 0 there, so that the small ones alone
+  // count.
   Product p([](std::size_t i, std::size_t k) { return k == i ? 4096.0 : 1.0; },
             [](std::size_t k, std::size_t) { return k < kM ? 0.0 : 1.0; });
   for (std::size_t i = 0; i < kM; ++i) p.a[i * kK + i] = 0;  // of the norm
   EXPECT_LT(p.worst(), kBound);
 }
+
 TEST(Halves, RowsOfZerosAndOfTheLeastNumbersCount) {
-  const Product p([](std::size_t i, std::size_t) { return i % 3 == 0 ? 0.0 : i % 3 == 1 ? 0x1p-100 : 1.0; }, one);
+  const Product p(
+      [](std::size_t i, std::size_t) { return i % 3 == 0   ? 0.0
+                                              : i % 3 == 1 ? 0x1p-100
+                                                           : 1.0; },
+      one);
   EXPECT_LT(p.worst(), kBound);
 }
+
 TEST(Halves, TheGreatestNumbersDoNotOverflow) {
   const Product p([](std::size_t i, std::size_t) { return i % 2 ? 0x1p124 : 1.0; },
                   [](std::size_t, std::size_t) { return 0x1p-20; });
   EXPECT_LT(p.worst(), kBound);
 }
-// A fault of one half would stand out: this is what dropping the low one of either operand comes to.
+
+// A fault of one half would stand out: this is what dropping the low one of either operand comes
+// to.
 TEST(Halves, AreFinerThanOneHalf) {
   const Product p(one, one);
   EXPECT_LT(p.worst(), kBound);

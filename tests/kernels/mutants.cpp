@@ -3,15 +3,17 @@
 #include <algorithm>
 
 int wl_mutant = 0;
+
 namespace warploom::test {
 namespace {
-// What a call may become. $0 is the call, $1 … its arguments, $@ all of them, $+ those from the fifth on, $N its template
-// argument.
+// What a call may become. $0 is the call, $1 … its arguments, $@ all of them, $+ those from the
+// fifth on, $N its template argument.
 struct Change {
   const char* call;
   const char* name;
   const char* becomes;
 };
+
 constexpr const char* kNothing = "(void)0";
 constexpr const char* kOneThread = "(wl::thread() % 128 == 0 ? $0 : (void)0)";
 const Change kChanges[] = {
@@ -65,7 +67,8 @@ const Change kChanges[] = {
     {"st_async", "to the block's own",
      "wl::st_async<$N>(wl::mapa($1, wl::cluster_rank()), $2, wl::mapa($3, wl::cluster_rank()))"},
     {"tma_load_multicast", "removed", kNothing},
-    {"tma_load_multicast", "to a block fewer", "wl::tma_load_multicast($1, $2, $3, ($4) & (($4) - 1), $+)"},
+    {"tma_load_multicast", "to a block fewer",
+     "wl::tma_load_multicast($1, $2, $3, ($4) & (($4) - 1), $+)"},
     {"tma_load_multicast", "to the block alone", "wl::tma_load($1, $2, $3, $+)"},
     {"tma_load_multicast", "to a part twice", "($0, $0)"},
     {"tma_reduce_add", "stores", "wl::tma_store($@)"},
@@ -86,6 +89,7 @@ struct Move {
   const char* behind;
   const char* name;
 };
+
 const Move kMoves[] = {
     {"fence_async_shared", "sync_named", "behind the barrier"},
     {"cp_async_wait", "sync_threads", "behind the barrier"},
@@ -105,11 +109,15 @@ struct Call {
   std::vector<std::string> args;
 };
 
-bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool in_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
 
-// Splits text[at…] at the commas of its bracket, which opens at `at`; returns the place behind the bracket's end.
+// Splits text[at…] at the commas of its bracket, which opens at `at`; returns the place behind the
+// bracket's end.
 std::size_t split(const std::string& text, std::size_t at, std::vector<std::string>& parts) {
-  const std::string_view open = text[at] == '<' ? "<([" : "([", close = text[at] == '<' ? ">)]" : ")]";
+  const std::string_view open = text[at] == '<' ? "<([" : "([",
+                         close = text[at] == '<' ? ">)]" : ")]";
   int depth = 0;
   std::string part;
   for (; at < text.size(); ++at) {
@@ -153,19 +161,26 @@ std::string filled(std::string_view pattern, const Call& call, const std::string
       continue;
     }
     const char c = pattern[++i];
-    if (c == 'N') out += call.first;
-    else if (c == 'M') out += call.rest;
-    else if (c == '0') out += whole;
-    else if (c == '@') out += fmt::format("{}", fmt::join(call.args, ","));
-    else if (c == '+') out += fmt::format("{}", fmt::join(call.args.begin() + 4, call.args.end(), ","));
-    else out += call.args[static_cast<std::size_t>(c - '1')];
+    if (c == 'N')
+      out += call.first;
+    else if (c == 'M')
+      out += call.rest;
+    else if (c == '0')
+      out += whole;
+    else if (c == '@')
+      out += fmt::format("{}", fmt::join(call.args, ","));
+    else if (c == '+')
+      out += fmt::format("{}", fmt::join(call.args.begin() + 4, call.args.end(), ","));
+    else
+      out += call.args[static_cast<std::size_t>(c - '1')];
   }
   return out;
 }
 
 class Planter {
  public:
-  Planter(const Kernel& kernel, std::vector<Mutant>& mutants) : kernel_(kernel), mutants_(mutants) {}
+  Planter(const Kernel& kernel, std::vector<Mutant>& mutants)
+      : kernel_(kernel), mutants_(mutants) {}
 
   std::string planted() {
     const std::string& text = kernel_.source;
@@ -178,7 +193,8 @@ class Planter {
       std::string choice;
       for (const Change& c : kChanges)
         if (call.name == c.call)
-          choice += fmt::format("wl_mutant == {} ? {} : ", add(next, c.call, c.name), filled(c.becomes, call, whole));
+          choice += fmt::format("wl_mutant == {} ? {} : ", add(next, c.call, c.name),
+                                filled(c.becomes, call, whole));
       for (const Move& m : kMoves)
         if (call.name == m.call && next_call(m.behind, call.end) < next_call(m.call, call.end)) {
           moved_.push_back({add(next, m.call, m.name), m.behind, whole});
@@ -212,31 +228,36 @@ class Planter {
     return from;
   }
 
-  // The parity that a ring's turn flips. Its lines are counted in `text`, whose lines are the kernel's.
+  // The parity that a ring's turn flips. Its lines are counted in `text`, whose lines are the
+  // kernel's.
   std::string flips(const std::string& text) {
     constexpr std::string_view kFlip = "_phase ^= 1";
     std::string out;
     std::size_t at = 0;
-    for (std::size_t next; (next = text.find(kFlip, at)) != std::string::npos; at = next + kFlip.size()) {
+    for (std::size_t next; (next = text.find(kFlip, at)) != std::string::npos;
+         at = next + kFlip.size()) {
       const std::size_t here = kernel_.source.find(kFlip, flip_);
       flip_ = here + 1;
-      out += text.substr(at, next - at) + fmt::format("_phase ^= wl_mutant != {}", add(here, "phase", "never flips"));
+      out += text.substr(at, next - at) +
+             fmt::format("_phase ^= wl_mutant != {}", add(here, "phase", "never flips"));
     }
     return declared(out + text.substr(at));
   }
 
   static std::string declared(std::string text) {
     const std::string include = "#include \"wl.h\"\n";
-    text.insert(text.find(include) + include.size(), "extern \"C\" int wl_mutant;");  // on a line that was empty
+    text.insert(text.find(include) + include.size(),
+                "extern \"C\" int wl_mutant;");  // on a line that was empty
     return text;
   }
 
   int add(std::size_t at, const char* call, const char* change) {
     const std::string& text = kernel_.source;
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     const std::size_t begin = text.find_first_not_of(' ', text.rfind('\n', at) + 1);
-    mutants_.push_back({static_cast<int>(mutants_.size()) + 1, kernel_.name, static_cast<int>(line), call, change,
-                        text.substr(begin, text.find('\n', at) - begin)});
+    mutants_.push_back({static_cast<int>(mutants_.size()) + 1, kernel_.name, static_cast<int>(line),
+                        call, change, text.substr(begin, text.find('\n', at) - begin)});
     return mutants_.back().number;
   }
 
@@ -244,12 +265,14 @@ class Planter {
     int number;
     std::string behind, call;
   };
+
   const Kernel& kernel_;
   std::vector<Mutant>& mutants_;
   std::vector<Moved> moved_;  // calls that wait for the place they come again
   std::size_t flip_ = 0;
 };
 }  // namespace
+
 std::vector<Mutant> plant_mutants(LaunchList& list) {
   std::vector<Mutant> mutants;
   for (Kernel& kernel : list.kernels) kernel.source = Planter(kernel, mutants).planted();

@@ -1,10 +1,11 @@
-// The emulator as judge of emitted kernels: every synchronisation of a text is removed or weakened, one at a time, and the
-// emulator must notice, by a hazard, a deadlock or wrong numbers. What it lets through must be in the table of equivalent
-// mutants, with the reason.
+// The emulator as judge of emitted kernels: every synchronisation of a text is removed or weakened,
+// one at a time, and the emulator must notice, by a hazard, a deadlock or wrong numbers. What it
+// lets through must be in the table of equivalent mutants, with the reason.
 //
-// Ordinarily a sample of the kernels runs, another one with another WARPLOOM_MUTANTS_SEED. With WARPLOOM_MUTANTS=FILE all
-// kernels run, each mutant with asynchronous effects early, late and at random, and FILE gets one line of JSON a mutant;
-// tools/mutants.py does that and writes docs/mutation.md.
+// Ordinarily a sample of the kernels runs, another one with another WARPLOOM_MUTANTS_SEED. With
+// WARPLOOM_MUTANTS=FILE all kernels run, each mutant with asynchronous effects early, late and at
+// random, and FILE gets one line of JSON a mutant; tools/mutants.py does that and writes
+// docs/mutation.md.
 
 #include <gtest/gtest.h>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include "equivalent_mutants.h"
 #include "problems.h"
 #include "runtime/emulate.h"
+
 namespace warploom {
 namespace {
 using test::Case;
@@ -48,7 +50,8 @@ struct Planted {
     wl_mutant = mutant;
     runtime::EmulatedBuffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list.inputs[i].name] = inputs[i];
-    std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()), std::byte{0xff});  // NaN
+    std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()),
+                                  std::byte{0xff});  // NaN
     buffers[list.outputs[0].name] = output;
     runtime::EmulateOptions options;
     options.seed = static_cast<std::uint64_t>(mutant);
@@ -71,7 +74,9 @@ struct Planted {
   }
 };
 
-const char* record_file() { return std::getenv("WARPLOOM_MUTANTS"); }
+const char* record_file() {
+  return std::getenv("WARPLOOM_MUTANTS");
+}
 
 class Mutants : public testing::TestWithParam<Case> {};
 
@@ -80,7 +85,8 @@ TEST_P(Mutants, NoneGoesUnnoticed) {
   ASSERT_TRUE(made.has_value()) << describe(made.error());
   Planted& planted = *made;
   ASSERT_FALSE(planted.mutants.empty());
-  for (int timing = 0; timing < 3; ++timing) ASSERT_EQ(planted.caught(0, timing), "") << "the text as it is";
+  for (int timing = 0; timing < 3; ++timing)
+    ASSERT_EQ(planted.caught(0, timing), "") << "the text as it is";
   const bool all = record_file() != nullptr;
   std::ofstream record(all ? record_file() : "/dev/null", std::ios::app);
   for (const Mutant& m : planted.mutants) {
@@ -89,8 +95,8 @@ TEST_P(Mutants, NoneGoesUnnoticed) {
       if (all || timing == 2) caught.push_back(planted.caught(m.number, timing));
     const bool missed = std::find(caught.begin(), caught.end(), "") != caught.end();
     const std::string reason = missed ? test::why_equivalent(planted.texts[m.kernel], m) : "";
-    EXPECT_TRUE(!missed || !reason.empty()) << m.kernel << ", line " << m.line << ", " << m.call << " " << m.change << ": "
-                                            << m.text;
+    EXPECT_TRUE(!missed || !reason.empty())
+        << m.kernel << ", line " << m.line << ", " << m.call << " " << m.change << ": " << m.text;
     record << nlohmann::json{{"case", GetParam().name}, {"target", GetParam().target},
                              {"kernel", m.kernel},      {"family", GetParam().schedule.family},
                              {"line", m.line},          {"call", m.call},
@@ -112,6 +118,7 @@ std::vector<Case> chosen() {
   return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Mutants, testing::ValuesIn(chosen()), [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Families, Mutants, testing::ValuesIn(chosen()),
+                         [](const auto& one) { return one.param.name; });
 }  // namespace
 }  // namespace warploom

@@ -5,6 +5,7 @@
 #include "kernels/family.h"
 #include "nets.h"
 #include "problems.h"
+
 namespace warploom::kernels {
 namespace {
 using graph::OpKind;
@@ -19,7 +20,8 @@ using At = std::vector<std::int64_t>;
 std::optional<Nest> nest_of(const graph::Graph& graph) {
   auto nests = nests_of(graph);
   const auto gathers = [](const Access& load) { return load.lookup_dim >= 0; };
-  if (nests.size() == 1 && std::any_of(nests[0].loads.begin(), nests[0].loads.end(), gathers)) return std::nullopt;
+  if (nests.size() == 1 && std::any_of(nests[0].loads.begin(), nests[0].loads.end(), gathers))
+    return std::nullopt;
   return nests.size() == 1 ? std::optional(std::move(nests[0])) : std::nullopt;
 }
 
@@ -29,46 +31,60 @@ std::string to_text(const Nest& nest) {
     std::string text;
     for (std::size_t a = 0; a < c.steps.size(); ++a)
       if (c.steps[a] != 0)
-        text += fmt::format("{}{}i{}", text.empty() ? "" : " + ", c.steps[a] == 1 ? "" : fmt::format("{}·", c.steps[a]), a);
-    return c.begin == 0 && !text.empty() ? text : fmt::format("{}{}{}", text, text.empty() ? "" : " + ", c.begin);
+        text += fmt::format("{}{}i{}", text.empty() ? "" : " + ",
+                            c.steps[a] == 1 ? "" : fmt::format("{}·", c.steps[a]), a);
+    return c.begin == 0 && !text.empty()
+               ? text
+               : fmt::format("{}{}{}", text, text.empty() ? "" : " + ", c.begin);
   };
   const auto place = [&](const Access& access) {
     std::vector<std::string> parts;
     for (const Affine& c : access.at) parts.push_back(coordinate(c));
-    return fmt::format("{} {} [{}] at {{{}}}{}", access.name, name_of(access.dtype), fmt::join(access.shape, ","),
-                       fmt::join(parts, ", "), access.inside ? "" : fmt::format(", fill {}", access.fill));
+    return fmt::format("{} {} [{}] at {{{}}}{}", access.name, name_of(access.dtype),
+                       fmt::join(access.shape, ","), fmt::join(parts, ", "),
+                       access.inside ? "" : fmt::format(", fill {}", access.fill));
   };
   std::string out = fmt::format("axes {{{}}}\n", fmt::join(nest.axes, ", "));
   for (std::size_t v = 0; v < nest.values.size(); ++v) {
     const NestValue& value = nest.values[v];
     out += fmt::format("{} ", v);
-    if (value.kind == NestValue::Kind::load) out += "load " + place(nest.loads[static_cast<std::size_t>(value.load)]);
+    if (value.kind == NestValue::Kind::load)
+      out += "load " + place(nest.loads[static_cast<std::size_t>(value.load)]);
     if (value.kind == NestValue::Kind::index) out += "index " + coordinate(value.at);
     if (value.kind == NestValue::Kind::reduce)
-      out += fmt::format("reduce {} of {} over {{{}}}", name_of(value.op), value.operands[0], fmt::join(value.axes, ", "));
+      out += fmt::format("reduce {} of {} over {{{}}}", name_of(value.op), value.operands[0],
+                         fmt::join(value.axes, ", "));
     if (value.kind == NestValue::Kind::scan)
-      out += fmt::format("scan of {} along i{}{}", value.operands[0], value.axes[0], value.reverse ? " reverse" : "");
+      out += fmt::format("scan of {} along i{}{}", value.operands[0], value.axes[0],
+                         value.reverse ? " reverse" : "");
     if (value.kind == NestValue::Kind::constant) out += fmt::format("#{}", value.value);
-    if (value.kind == NestValue::Kind::apply) out += fmt::format("{}({})", name_of(value.op), fmt::join(value.operands, ","));
-    if (value.kind == NestValue::Kind::round) out += fmt::format("{} of {}", name_of(value.dtype), value.operands[0]);
+    if (value.kind == NestValue::Kind::apply)
+      out += fmt::format("{}({})", name_of(value.op), fmt::join(value.operands, ","));
+    if (value.kind == NestValue::Kind::round)
+      out += fmt::format("{} of {}", name_of(value.dtype), value.operands[0]);
     out += "\n";
   }
-  for (const auto& output : nest.outputs) out += fmt::format("output {} -> {}\n", output.value, place(output.place));
+  for (const auto& output : nest.outputs)
+    out += fmt::format("output {} -> {}\n", output.value, place(output.place));
   return out;
 }
 
 // The meaning of a nest: every value at every index, without any thought of speed.
 class Plain {
  public:
-  Plain(const Nest& nest, const graph::Graph& graph, const std::vector<std::vector<std::byte>>& inputs) : nest_(nest) {
+  Plain(const Nest& nest, const graph::Graph& graph,
+        const std::vector<std::vector<std::byte>>& inputs)
+      : nest_(nest) {
     const auto data_of = [&](TensorId id) {
       const auto& constant = graph.tensor(id).constant;
       const auto found = std::find(graph.inputs.begin(), graph.inputs.end(), id);
-      return constant ? constant->data() : inputs[static_cast<std::size_t>(found - graph.inputs.begin())].data();
+      return constant ? constant->data()
+                      : inputs[static_cast<std::size_t>(found - graph.inputs.begin())].data();
     };
     for (const Access& load : nest.loads) {
       data_.push_back(data_of(load.tensor));
-      lookups_.push_back(load.lookup_dim < 0 ? nullptr : data_of(*graph.tensor_named(load.lookup.name)));
+      lookups_.push_back(load.lookup_dim < 0 ? nullptr
+                                             : data_of(*graph.tensor_named(load.lookup.name)));
     }
   }
 
@@ -80,7 +96,8 @@ class Plain {
       if (place.uses(a)) sizes[a] = nest_.axes[a];
     each(sizes, [&](const At& at) {
       std::int64_t offset = 0;
-      for (std::size_t d = 0; d < place.at.size(); ++d) offset += coordinate(place.at[d], at) * place.strides[d];
+      for (std::size_t d = 0; d < place.at.size(); ++d)
+        offset += coordinate(place.at[d], at) * place.strides[d];
       to[static_cast<std::size_t>(offset)] = result(value, at);
     });
   }
@@ -95,7 +112,9 @@ class Plain {
     for (std::size_t a = 0; a < at.size(); ++a) sum += c.steps[a] * at[a];
     return sum;
   }
-  static void each(const std::vector<std::int64_t>& sizes, const std::function<void(const At&)>& body) {
+
+  static void each(const std::vector<std::int64_t>& sizes,
+                   const std::function<void(const At&)>& body) {
     At at(sizes.size(), 0);
     for (;;) {
       body(at);
@@ -104,6 +123,7 @@ class Plain {
       if (a == 0) return;
     }
   }
+
   double result(int id, At at) {
     const NestValue& value = nest_.values[static_cast<std::size_t>(id)];
     for (std::size_t a = 0; a < at.size(); ++a)
@@ -111,6 +131,7 @@ class Plain {
     const auto found = known_.find({id, at});
     return found != known_.end() ? found->second : known_[{id, at}] = compute(value, at);
   }
+
   double compute(const NestValue& value, const At& at) {
     switch (value.kind) {
       case NestValue::Kind::scan: {
@@ -118,7 +139,8 @@ class Plain {
         double sum = 0;
         At other = at;
         for (other[axis] = 0; other[axis] < nest_.axes[axis]; ++other[axis])
-          if (value.reverse ? other[axis] >= at[axis] : other[axis] <= at[axis]) sum += result(value.operands[0], other);
+          if (value.reverse ? other[axis] >= at[axis] : other[axis] <= at[axis])
+            sum += result(value.operands[0], other);
         return sum;
       }
       case NestValue::Kind::index: return static_cast<double>(coordinate(value.at, at));
@@ -129,26 +151,30 @@ class Plain {
           std::int64_t c = coordinate(load.at[d], at);
           if (static_cast<int>(d) == load.lookup_dim)
             c = static_cast<std::int64_t>(
-                load_as_double(load.lookup.dtype, lookups_[static_cast<std::size_t>(value.load)], static_cast<std::size_t>(c)));
+                load_as_double(load.lookup.dtype, lookups_[static_cast<std::size_t>(value.load)],
+                               static_cast<std::size_t>(c)));
           if (c < 0 || c >= load.shape[d]) {
             EXPECT_FALSE(load.inside);
             return load.fill;
           }
           offset += c * load.strides[d];
         }
-        return load_as_double(load.dtype, data_[static_cast<std::size_t>(value.load)], static_cast<std::size_t>(offset));
+        return load_as_double(load.dtype, data_[static_cast<std::size_t>(value.load)],
+                              static_cast<std::size_t>(offset));
       }
       case NestValue::Kind::constant: return value.value;
       case NestValue::Kind::round: return rounded(value.dtype, result(value.operands[0], at));
       case NestValue::Kind::apply: {
         std::array<double, 3> inputs{};
-        for (std::size_t i = 0; i < value.operands.size(); ++i) inputs[i] = result(value.operands[i], at);
+        for (std::size_t i = 0; i < value.operands.size(); ++i)
+          inputs[i] = result(value.operands[i], at);
         return apply(value.op, inputs[0], inputs[1], inputs[2]);
       }
       case NestValue::Kind::reduce: break;
     }
     std::vector<std::int64_t> sizes(at.size(), 1);
-    for (const int axis : value.axes) sizes[static_cast<std::size_t>(axis)] = nest_.axes[static_cast<std::size_t>(axis)];
+    for (const int axis : value.axes)
+      sizes[static_cast<std::size_t>(axis)] = nest_.axes[static_cast<std::size_t>(axis)];
     double sum = identity_of(value.op);
     each(sizes, [&](At inner) {
       for (std::size_t a = 0; a < at.size(); ++a)
@@ -170,7 +196,8 @@ void expect_agreement(const graph::Graph& graph) {
     std::vector<double> have((*want)[o].size(), NAN);
     for (const Nest& nest : nests)
       for (std::size_t i = 0; i < nest.outputs.size(); ++i)
-        if (nest.outputs[i].place.tensor == graph.outputs[o]) Plain(nest, graph, inputs).write(i, have);
+        if (nest.outputs[i].place.tensor == graph.outputs[o])
+          Plain(nest, graph, inputs).write(i, have);
     for (std::size_t i = 0; i < have.size(); ++i)
       ASSERT_NEAR(have[i], (*want)[o][i], 1e-9 * (1 + std::abs((*want)[o][i])))
           << to_text(graph) << to_text(nests[0]) << "element " << i;
@@ -181,13 +208,15 @@ TEST(Nest, OfPointwiseOperatorsWithBroadcasts) {
   Net n;
   const auto x = n.x({2, 3, 4}), b = n.x({3, 1}), s = n.x({4});
   const auto y = n.add(OpKind::Add, {x, b});
-  expect_agreement(n.with({n.add(OpKind::Gelu, {n.add(OpKind::Mul, {y, s})}, {{"approximate", std::string("tanh")}})}));
+  expect_agreement(n.with(
+      {n.add(OpKind::Gelu, {n.add(OpKind::Mul, {y, s})}, {{"approximate", std::string("tanh")}})}));
 }
 
 TEST(Nest, OfAChainHasOneAxis) {
   Net n;
   const auto x = n.x({2, 3, 4}), y = n.x({2, 3, 4});
-  const auto nest = nest_of(n.with({n.add(OpKind::Relu, {n.add(OpKind::Sub, {n.add(OpKind::Exp, {x}), y})})}));
+  const auto nest =
+      nest_of(n.with({n.add(OpKind::Relu, {n.add(OpKind::Sub, {n.add(OpKind::Exp, {x}), y})})}));
   ASSERT_TRUE(nest);
   EXPECT_EQ(nest->axes, (Shape{24}));
   EXPECT_EQ(nest->values.size(), 5U) << to_text(*nest);
@@ -239,7 +268,8 @@ TEST(Nest, OfAConcatWritesPieceByPiece) {
 
 TEST(Nest, OfAConcatInTheMiddleAddsUpItsPieces) {
   Net n;
-  const auto both = n.add(OpKind::Concat, {n.x({2, 3}), n.add(OpKind::Exp, {n.x({2, 4})})}, {{"axis", std::int64_t{1}}});
+  const auto both = n.add(OpKind::Concat, {n.x({2, 3}), n.add(OpKind::Exp, {n.x({2, 4})})},
+                          {{"axis", std::int64_t{1}}});
   expect_agreement(n.with({n.transpose(both, {1, 0})}));
 }
 
@@ -251,14 +281,19 @@ TEST(Nest, OfSeveralOutputs) {
 
 TEST(Nest, RoundsWhereACastNarrowsInAChain) {
   Net n;
-  const auto y = n.add(OpKind::Cast, {n.add(OpKind::Exp, {n.x({3, 5})})}, {{"to", std::int64_t{onnx_type_of(Dtype::bf16)}}});
+  const auto y = n.add(OpKind::Cast, {n.add(OpKind::Exp, {n.x({3, 5})})},
+                       {{"to", std::int64_t{onnx_type_of(Dtype::bf16)}}});
   const auto z = n.add(OpKind::Cast, {y}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}});
   expect_agreement(n.with({n.add(OpKind::Exp, {z})}));
 }
 
 TEST(Nest, OfProductsWithEverySortOfOperand) {
-  for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{
-           {{4, 5}, {5, 3}}, {{2, 4, 5}, {5, 3}}, {{3, 1, 4, 5}, {2, 5, 6}}, {{5}, {5, 3}}, {{4, 5}, {5}}, {{5}, {5}}}) {
+  for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{{{4, 5}, {5, 3}},
+                                                                 {{2, 4, 5}, {5, 3}},
+                                                                 {{3, 1, 4, 5}, {2, 5, 6}},
+                                                                 {{5}, {5, 3}},
+                                                                 {{4, 5}, {5}},
+                                                                 {{5}, {5}}}) {
     Net n;
     const auto x = n.x(a), y = n.x(b);
     expect_agreement(n.with({n.add(OpKind::Relu, {n.add(OpKind::MatMul, {x, y})})}));
@@ -267,14 +302,16 @@ TEST(Nest, OfProductsWithEverySortOfOperand) {
 
 TEST(Nest, OfAScaledProductOfTransposedMatricesAndAnAddend) {
   Net n;
-  expect_agreement(n.with({n.add(OpKind::Gemm, {n.x({5, 4}), n.x({3, 5}), n.x({3})},
-                                 {{"alpha", 0.5}, {"beta", 2.0}, {"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}})}));
+  expect_agreement(n.with({n.add(
+      OpKind::Gemm, {n.x({5, 4}), n.x({3, 5}), n.x({3})},
+      {{"alpha", 0.5}, {"beta", 2.0}, {"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}})}));
 }
 
 TEST(Nest, OfASoftmaxHasOneAxisForItsRows) {
   for (const std::int64_t axis : {0, 1, 2}) {
     Net n;
-    const auto graph = n.with({n.add(OpKind::Softmax, {n.add(OpKind::Mul, {n.x({3, 4, 5}), n.x({5})})}, {{"axis", axis}})});
+    const auto graph = n.with({n.add(
+        OpKind::Softmax, {n.add(OpKind::Mul, {n.x({3, 4, 5}), n.x({5})})}, {{"axis", axis}})});
     const auto nest = nest_of(graph);
     ASSERT_TRUE(nest);
     EXPECT_EQ(nest->axes.size(), axis == 2 ? 2U : 3U) << to_text(*nest);
@@ -285,7 +322,8 @@ TEST(Nest, OfASoftmaxHasOneAxisForItsRows) {
 
 TEST(Nest, OfALayerNormalizationReadsItsRowOnce) {
   Net n;
-  const auto graph = n.with({n.add(OpKind::Relu, {n.add(OpKind::LayerNormalization, {n.x({2, 3, 8}), n.x({8}), n.x({8})})})});
+  const auto graph = n.with({n.add(
+      OpKind::Relu, {n.add(OpKind::LayerNormalization, {n.x({2, 3, 8}), n.x({8}), n.x({8})})})});
   const auto nest = nest_of(graph);
   ASSERT_TRUE(nest);
   EXPECT_EQ(nest->axes, (Shape{6, 8})) << to_text(*nest);
@@ -296,9 +334,11 @@ TEST(Nest, OfALayerNormalizationReadsItsRowOnce) {
 TEST(Nest, OfAGroupNormalizationSplitsTheChannels) {
   Net n;
   const auto x = n.x({2, 6, 3, 4}), grouped = n.reshape(x, {2, 3, -1});
-  const auto mean = n.add(OpKind::ReduceMean, {grouped, n.ints({2})}, {{"keepdims", std::int64_t{1}}});
+  const auto mean =
+      n.add(OpKind::ReduceMean, {grouped, n.ints({2})}, {{"keepdims", std::int64_t{1}}});
   const auto centred = n.add(OpKind::Sub, {grouped, mean});
-  const auto graph = n.with({n.add(OpKind::Mul, {n.reshape(centred, {2, 6, 3, 4}), n.x({1, 6, 1, 1})})});
+  const auto graph =
+      n.with({n.add(OpKind::Mul, {n.reshape(centred, {2, 6, 3, 4}), n.x({1, 6, 1, 1})})});
   const auto nest = nest_of(graph);
   ASSERT_TRUE(nest);
   EXPECT_EQ(nest->axes, (Shape{2, 3, 2, 12})) << to_text(*nest);
@@ -306,12 +346,15 @@ TEST(Nest, OfAGroupNormalizationSplitsTheChannels) {
 }
 
 TEST(Nest, OfReductionsWithAndWithoutTheirAxes) {
-  for (const OpKind op : {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
+  for (const OpKind op :
+       {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
     for (const std::int64_t keep : {0, 1})
-      for (const std::vector<std::int64_t>& axes : {std::vector<std::int64_t>{0}, {1}, {0, 2}, {-1, 1}, {0, 1, 2}}) {
+      for (const std::vector<std::int64_t>& axes :
+           {std::vector<std::int64_t>{0}, {1}, {0, 2}, {-1, 1}, {0, 1, 2}}) {
         Net n;
         const auto x = n.add(OpKind::Add, {n.x({3, 4, 5}), n.x({4, 1})});
-        expect_agreement(n.with({n.add(OpKind::Abs, {n.add(op, {x, n.ints(axes)}, {{"keepdims", keep}})})}));
+        expect_agreement(
+            n.with({n.add(OpKind::Abs, {n.add(op, {x, n.ints(axes)}, {{"keepdims", keep}})})}));
       }
 }
 
@@ -324,7 +367,8 @@ TEST(Nest, OfPrefixesHasOneAxisForTheLines) {
       const auto graph = n.with({n.add(OpKind::Mul, {y, n.x({5})})});
       const auto nest = nest_of(graph);
       ASSERT_TRUE(nest && nest->scan());
-      EXPECT_EQ(nest->axes[static_cast<std::size_t>(nest->scan()->axes[0])], 3 + axis) << to_text(*nest);
+      EXPECT_EQ(nest->axes[static_cast<std::size_t>(nest->scan()->axes[0])], 3 + axis)
+          << to_text(*nest);
       EXPECT_EQ(nest->scan()->reverse, reverse == 1) << to_text(*nest);
       expect_agreement(graph);
     }
@@ -359,8 +403,10 @@ TEST(Nest, OfWindowsWithPaddingAndStrides) {
       Net n;
       auto x = n.x({2, 3, 7, 8});
       if (before) x = n.add(OpKind::Relu, {n.add(OpKind::Sub, {x, n.x({3, 1, 1})})});
-      expect_agreement(n.with(
-          {n.add(op, {x}, Attributes{{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 1, 1}}})}));
+      expect_agreement(n.with({n.add(op, {x},
+                                     Attributes{{"kernel_shape", Ints{3, 2}},
+                                                {"strides", Ints{2, 1}},
+                                                {"pads", Ints{1, 0, 1, 1}}})}));
     }
 }
 
@@ -370,19 +416,23 @@ TEST(Nest, OfConvolutionsOfEverySort) {
     Ints strides, pads, dilations;
     std::int64_t group;
   };
-  for (const Sort& s : std::vector<Sort>{{{2, 3, 6, 7}, {4, 3, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
-                                         {{1, 4, 6, 7}, {6, 2, 3, 1}, {2, 1}, {1, 0, 0, 0}, {1, 1}, 2},
-                                         {{1, 4, 8, 8}, {4, 1, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 4},
-                                         {{2, 4, 5, 5}, {3, 4, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1},
-                                         {{2, 4, 9}, {3, 4, 3}, {2}, {1, 1}, {1}, 1}}) {
+
+  for (const Sort& s :
+       std::vector<Sort>{{{2, 3, 6, 7}, {4, 3, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+                         {{1, 4, 6, 7}, {6, 2, 3, 1}, {2, 1}, {1, 0, 0, 0}, {1, 1}, 2},
+                         {{1, 4, 8, 8}, {4, 1, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 4},
+                         {{2, 4, 5, 5}, {3, 4, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1},
+                         {{2, 4, 9}, {3, 4, 3}, {2}, {1, 1}, {1}, 1}}) {
     Net n;
     const Ints kernel(s.w.begin() + 2, s.w.end());
     auto x = n.x(s.x);
     if (s.group == 1) x = n.add(OpKind::Relu, {x});
-    const auto y = n.add(
-        OpKind::Conv, {x, n.x(s.w), n.x({s.w[0]})},
-        Attributes{
-            {"kernel_shape", kernel}, {"strides", s.strides}, {"pads", s.pads}, {"dilations", s.dilations}, {"group", s.group}});
+    const auto y = n.add(OpKind::Conv, {x, n.x(s.w), n.x({s.w[0]})},
+                         Attributes{{"kernel_shape", kernel},
+                                    {"strides", s.strides},
+                                    {"pads", s.pads},
+                                    {"dilations", s.dilations},
+                                    {"group", s.group}});
     expect_agreement(n.with({n.add(OpKind::Relu, {y})}));
   }
 }
@@ -390,9 +440,11 @@ TEST(Nest, OfConvolutionsOfEverySort) {
 TEST(Nest, OfAPaddedConvolutionOfAReluReadsZerosOutside) {
   Net n;
   const auto x = n.add(OpKind::Relu, {n.x({1, 2, 4, 4})});
-  const auto nest = nest_of(n.with({n.add(OpKind::Conv, {x, n.x({2, 2, 3, 3})}, Attributes{{"pads", Ints{1, 1, 1, 1}}})}));
+  const auto nest = nest_of(n.with(
+      {n.add(OpKind::Conv, {x, n.x({2, 2, 3, 3})}, Attributes{{"pads", Ints{1, 1, 1, 1}}})}));
   ASSERT_TRUE(nest);
-  for (const NestValue& value : nest->values) EXPECT_NE(value.kind, NestValue::Kind::index) << to_text(*nest);
+  for (const NestValue& value : nest->values)
+    EXPECT_NE(value.kind, NestValue::Kind::index) << to_text(*nest);
 }
 
 TEST(Nest, OfPaddingAndCropping) {
@@ -401,15 +453,18 @@ TEST(Nest, OfPaddingAndCropping) {
     auto x = n.x({3, 4});
     if (before) x = n.add(OpKind::Exp, {x});
     const double fill[] = {2.5};
-    const auto y = n.add(OpKind::Pad, {x, n.ints({1, -1, 0, 2}), n.constant("fill", Dtype::f32, {}, fill)});
+    const auto y =
+        n.add(OpKind::Pad, {x, n.ints({1, -1, 0, 2}), n.constant("fill", Dtype::f32, {}, fill)});
     expect_agreement(n.with({n.add(OpKind::Neg, {y})}));
   }
 }
 
 TEST(Nest, OfASliceThatIsPaddedDoesNotShowWhatWasCutOff) {
   Net n;
-  expect_agreement(n.with({n.add(OpKind::Pad, {n.slice(n.x({3, 6}), 1, 1, 5), n.ints({0, 1, 0, 1})})}));
+  expect_agreement(
+      n.with({n.add(OpKind::Pad, {n.slice(n.x({3, 6}), 1, 1, 5), n.ints({0, 1, 0, 1})})}));
 }
+
 TEST(Nest, OfAGatherReadsByIndices) {
   for (const std::int64_t axis : {0, 1, 2}) {
     Net n;
@@ -435,7 +490,8 @@ TEST(Nest, OfATableOfPlacesLoadsNothing) {
 TEST(Nest, OfATriangleComparesPlaces) {
   for (const std::int64_t upper : {0, 1}) {
     Net n;
-    const auto y = n.add(OpKind::Trilu, {n.x({2, 150, 120}), n.reshape(n.ints({-3}), {})}, {{"upper", upper}});
+    const auto y =
+        n.add(OpKind::Trilu, {n.x({2, 150, 120}), n.reshape(n.ints({-3}), {})}, {{"upper", upper}});
     const auto nest = nest_of(n.with({y}));
     ASSERT_TRUE(nest);
     EXPECT_EQ(nest->loads.size(), 1u) << to_text(*nest);
@@ -448,9 +504,14 @@ TEST(Nest, OfATriangleComparesPlaces) {
 TEST(Nest, HasNoFormForArithmeticOnLargeIntegers) {
   for (const Dtype dtype : {Dtype::i32, Dtype::i64}) {
     Net sum, product, total, cut;
-    EXPECT_TRUE(nests_of(sum.with({sum.add(OpKind::Add, {sum.x({4}, dtype), sum.x({4}, dtype)})})).empty());
-    EXPECT_TRUE(nests_of(total.with({total.add(OpKind::ReduceSum, {total.x({4}, dtype), total.ints({0})})})).empty());
-    EXPECT_TRUE(nests_of(cut.with({cut.add(OpKind::Cast, {cut.x({4}, dtype)}, {{"to", std::int64_t{3}}})})).empty());
+    EXPECT_TRUE(
+        nests_of(sum.with({sum.add(OpKind::Add, {sum.x({4}, dtype), sum.x({4}, dtype)})})).empty());
+    EXPECT_TRUE(
+        nests_of(total.with({total.add(OpKind::ReduceSum, {total.x({4}, dtype), total.ints({0})})}))
+            .empty());
+    EXPECT_TRUE(
+        nests_of(cut.with({cut.add(OpKind::Cast, {cut.x({4}, dtype)}, {{"to", std::int64_t{3}}})}))
+            .empty());
   }
 }
 
@@ -458,12 +519,18 @@ TEST(Nest, HasNoFormForArithmeticOnLargeIntegers) {
 TEST(Nest, HasNoFormForArithmeticThatMayLeaveATypeOf8Bits) {
   for (const Dtype dtype : {Dtype::i8, Dtype::u8}) {
     Net sum, product, total, turned, chosen;
-    EXPECT_TRUE(nests_of(sum.with({sum.add(OpKind::Add, {sum.x({4}, dtype), sum.x({4}, dtype)})})).empty());
     EXPECT_TRUE(
-        nests_of(product.with({product.add(OpKind::MatMul, {product.x({4, 3}, dtype), product.x({3, 4}, dtype)})})).empty());
-    EXPECT_TRUE(nests_of(total.with({total.add(OpKind::ReduceSum, {total.x({4}, dtype), total.ints({0})})})).empty());
+        nests_of(sum.with({sum.add(OpKind::Add, {sum.x({4}, dtype), sum.x({4}, dtype)})})).empty());
+    EXPECT_TRUE(nests_of(product.with({product.add(OpKind::MatMul, {product.x({4, 3}, dtype),
+                                                                    product.x({3, 4}, dtype)})}))
+                    .empty());
+    EXPECT_TRUE(
+        nests_of(total.with({total.add(OpKind::ReduceSum, {total.x({4}, dtype), total.ints({0})})}))
+            .empty());
     const std::int64_t other = onnx_type_of(dtype == Dtype::i8 ? Dtype::u8 : Dtype::i8);
-    EXPECT_TRUE(nests_of(turned.with({turned.add(OpKind::Cast, {turned.x({4}, dtype)}, {{"to", other}})})).empty());
+    EXPECT_TRUE(
+        nests_of(turned.with({turned.add(OpKind::Cast, {turned.x({4}, dtype)}, {{"to", other}})}))
+            .empty());
     const auto least = chosen.add(OpKind::Min, {chosen.x({4, 3}, dtype), chosen.x({4, 3}, dtype)});
     expect_agreement(chosen.with({chosen.add(OpKind::ReduceMax, {least, chosen.ints({1})})}));
   }
@@ -471,22 +538,34 @@ TEST(Nest, HasNoFormForArithmeticThatMayLeaveATypeOf8Bits) {
 
 TEST(Nest, HasNoFormForElementsOfNothing) {
   Net product, sum, padded;
-  EXPECT_TRUE(nests_of(product.with({product.add(OpKind::MatMul, {product.x({2, 0}), product.x({0, 3})})})).empty());
-  EXPECT_TRUE(nests_of(sum.with({sum.add(OpKind::ReduceSum, {sum.x({3, 0}), sum.ints({1})})})).empty());
-  EXPECT_TRUE(nests_of(padded.with({padded.add(OpKind::Pad, {padded.x({0, 3}), padded.ints({1, 0, 1, 0})})})).empty());
+  EXPECT_TRUE(
+      nests_of(product.with({product.add(OpKind::MatMul, {product.x({2, 0}), product.x({0, 3})})}))
+          .empty());
+  EXPECT_TRUE(
+      nests_of(sum.with({sum.add(OpKind::ReduceSum, {sum.x({3, 0}), sum.ints({1})})})).empty());
+  EXPECT_TRUE(nests_of(padded.with({padded.add(OpKind::Pad,
+                                               {padded.x({0, 3}), padded.ints({1, 0, 1, 0})})}))
+                  .empty());
 }
 
 TEST(Nest, OfSmallIntegersThatStaySmall) {
   Net n;
-  const auto as = [&](graph::TensorId id, std::int64_t type) { return n.add(OpKind::Cast, {id}, {{"to", type}}); };
-  const auto wide = n.add(OpKind::Add, {as(n.x({4}, Dtype::u8), 7), as(n.x({4}, Dtype::boolean), 7)});
-  expect_agreement(n.with({n.add(OpKind::Mul, {wide, as(n.x({4}, Dtype::i8), 7)}), as(n.x({4}), 6)}));
+  const auto as = [&](graph::TensorId id, std::int64_t type) {
+    return n.add(OpKind::Cast, {id}, {{"to", type}});
+  };
+  const auto wide =
+      n.add(OpKind::Add, {as(n.x({4}, Dtype::u8), 7), as(n.x({4}, Dtype::boolean), 7)});
+  expect_agreement(
+      n.with({n.add(OpKind::Mul, {wide, as(n.x({4}, Dtype::i8), 7)}), as(n.x({4}), 6)}));
 }
 
 TEST(Nest, ComparesLargeIntegersWithSmallOnesAlone) {
   Net small, large;
-  expect_agreement(small.with({small.add(OpKind::Equal, {small.x({4}, Dtype::i64), small.ints({0, 1, 2, 3})})}));
-  EXPECT_TRUE(nests_of(large.with({large.add(OpKind::Less, {large.x({4}, Dtype::i64), large.x({4}, Dtype::i64)})})).empty());
+  expect_agreement(
+      small.with({small.add(OpKind::Equal, {small.x({4}, Dtype::i64), small.ints({0, 1, 2, 3})})}));
+  EXPECT_TRUE(nests_of(large.with({large.add(
+                           OpKind::Less, {large.x({4}, Dtype::i64), large.x({4}, Dtype::i64)})}))
+                  .empty());
 }
 
 TEST(Nest, HasAxesWhoseElementsGpusCount) {
@@ -506,8 +585,10 @@ TEST(Nest, HasAxesWhoseElementsGpusCount) {
 TEST(Work, OfAProductThatIsCutIsThatOfThePart) {
   Net whole, cut;
   const auto product = [](Net& n) { return n.add(OpKind::MatMul, {n.x({64, 32}), n.x({32, 16})}); };
-  const auto row = cut.add(OpKind::Slice, {product(cut), cut.ints({5}), cut.ints({6}), cut.ints({0})});
-  const Work all = work_of({whole.with({product(whole)}), Track::fp32}), part = work_of({cut.with({row}), Track::fp32});
+  const auto row =
+      cut.add(OpKind::Slice, {product(cut), cut.ints({5}), cut.ints({6}), cut.ints({0})});
+  const Work all = work_of({whole.with({product(whole)}), Track::fp32}),
+             part = work_of({cut.with({row}), Track::fp32});
   EXPECT_EQ(all.flops, 2 * 64 * 32 * 16);
   EXPECT_EQ(part.flops, 2 * 32 * 16);
   EXPECT_EQ(all.bytes, 4 * (64 * 32 + 32 * 16 + 64 * 16));

@@ -8,13 +8,15 @@
 #include "base/random.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
+
 namespace warploom::test {
 struct MatmulShape {
   std::int64_t m, n, k;
   std::vector<std::int64_t> batch = {};
   bool transpose_a = false, transpose_b = false, bias = false, gelu = false;
-  std::int64_t block = 0, columns = 1;  // of scales: along k, and of the second operand so many columns wide
-  Dtype result = Dtype::f32;            // of such a product
+  std::int64_t block = 0,
+               columns = 1;   // of scales: along k, and of the second operand so many columns wide
+  Dtype result = Dtype::f32;  // of such a product
 };
 
 inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
@@ -33,7 +35,8 @@ inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
   for (auto* narrow : {&x, &w})  // 8-bit operands are scaled
     if (bits_of(dtype) == 8 && s.block == 0)
       *narrow = b.add(graph::OpKind::DequantizeLinear,
-                      {*narrow, b.constant(narrow == &x ? "sx" : "sw", Dtype::f32, {}, std::array{narrow == &x ? 0.5 : 0.25})});
+                      {*narrow, b.constant(narrow == &x ? "sx" : "sw", Dtype::f32, {},
+                                           std::array{narrow == &x ? 0.5 : 0.25})});
   if (s.transpose_a) x = b.add(graph::OpKind::Transpose, {x}, {{"perm", swapped}});
   if (s.transpose_b) w = b.add(graph::OpKind::Transpose, {w}, {{"perm", swapped}});
   auto y = s.block == 0 ? b.add(graph::OpKind::MatMul, {x, w})
@@ -41,20 +44,25 @@ inline graph::Graph matmul_graph(const MatmulShape& s, Dtype dtype) {
                                 {x, w, b.input("sx", Dtype::f32, {s.m, s.k / s.block}),
                                  b.input("sw", Dtype::f32, {s.k / s.block, s.n / s.columns})},
                                 {{"output_dtype", std::int64_t{onnx_type_of(s.result)}}});
-  if (s.bias) y = b.add(graph::OpKind::Add, {y, b.input("bias", bits_of(dtype) == 8 ? Dtype::f32 : dtype, {s.n})});
+  if (s.bias)
+    y = b.add(graph::OpKind::Add,
+              {y, b.input("bias", bits_of(dtype) == 8 ? Dtype::f32 : dtype, {s.n})});
   if (s.gelu) y = b.add(graph::OpKind::Gelu, {y});
   b.output(y);
   return *graph::decompose(*b.finish());
 }
 
-inline graph::Graph softmax_graph(std::int64_t rows, std::int64_t columns, Dtype dtype, bool log = false) {
+inline graph::Graph softmax_graph(std::int64_t rows, std::int64_t columns, Dtype dtype,
+                                  bool log = false) {
   graph::Builder b("softmax");
-  b.output(b.add(log ? graph::OpKind::LogSoftmax : graph::OpKind::Softmax, {b.input("x", dtype, {rows, columns})}));
+  b.output(b.add(log ? graph::OpKind::LogSoftmax : graph::OpKind::Softmax,
+                 {b.input("x", dtype, {rows, columns})}));
   return *graph::decompose(*b.finish());
 }
 
 // Normal inputs in each tensor's own type.
-inline std::vector<std::vector<std::byte>> random_inputs(const graph::Graph& graph, std::uint64_t seed, double scale = 1) {
+inline std::vector<std::vector<std::byte>> random_inputs(const graph::Graph& graph,
+                                                         std::uint64_t seed, double scale = 1) {
   std::vector<std::vector<std::byte>> inputs;
   for (const auto id : graph.inputs) {
     const auto& tensor = graph.tensor(id);

@@ -1,8 +1,10 @@
-// tests/ptxas.lock: what every golden kernel's text is, and what ptxas makes of it: one sorted line a kernel.
+// tests/ptxas.lock: what every golden kernel's text is, and what ptxas makes of it: one sorted line
+// a kernel.
 //
-// A text that changed, or figures that did, are a difference to look at before they are a commit. Without a compiler the texts
-// alone are held to the lock; registers only to that version of ptxas which it names. No schedule allows spills or serialised
-// wgmma, so no line may count any. WARPLOOM_RENEW_LOCK=1 writes the file again.
+// A text that changed, or figures that did, are a difference to look at before they are a commit.
+// Without a compiler the texts alone are held to the lock; registers only to that version of ptxas
+// which it names. No schedule allows spills or serialised wgmma, so no line may count any.
+// WARPLOOM_RENEW_LOCK=1 writes the file again.
 
 #include <gtest/gtest.h>
 #include <cstdlib>
@@ -13,25 +15,31 @@
 #include "kernels/lower.h"
 #include "runtime/compilers.h"
 #include "tile/print.h"
+
 namespace warploom {
 namespace {
 const char* const kLock = WARPLOOM_SOURCE_DIR "/tests/ptxas.lock";
 const char* const kRenew = "renew it:\n  WARPLOOM_RENEW_LOCK=1 " WARPLOOM_BINARY_DIR
                            "/test_kernels --gtest_filter='PtxasLock.*'\nand look at the difference";
 
-// Registers a thread, bytes of spill stores and loads, bytes of shared memory, C75xx warnings; "?" until a compiler was there.
+// Registers a thread, bytes of spill stores and loads, bytes of shared memory, C75xx warnings; "?"
+// until a compiler was there.
 struct Figures {
   std::string registers = "?", spills = "?", shared = "?", serialised = "?";
   friend bool operator==(const Figures&, const Figures&) = default;
 };
+
 std::string to_text(const Figures& f) {
   return fmt::format("{:>3} {:>3} {:>6} {:>1}", f.registers, f.spills, f.shared, f.serialised);
 }
+
 struct Row {
   std::string target, text;  // of the text its hash
   Figures figures;
 };
+
 using Rows = std::map<std::string, Row>;  // by "launch list/kernel"
+
 struct Lock {
   std::string compiler;  // "13.0"
   Rows rows;
@@ -40,12 +48,15 @@ struct Lock {
 struct Golden {
   std::string name, target;
   Kernel kernel;
+
   std::string hash() const { return hash_hex(kernel.source).substr(0, 16); }
 };
 
-void add(std::vector<Golden>& all, const std::string& name, const std::string& target, const Result<LaunchList>& list) {
+void add(std::vector<Golden>& all, const std::string& name, const std::string& target,
+         const Result<LaunchList>& list) {
   ASSERT_TRUE(list.has_value()) << name << ": " << describe(list.error());
-  for (const Kernel& kernel : list->kernels) all.push_back({name + "/" + kernel.name, target, kernel});
+  for (const Kernel& kernel : list->kernels)
+    all.push_back({name + "/" + kernel.name, target, kernel});
 }
 
 const std::vector<Golden>& golden_kernels() {
@@ -53,26 +64,33 @@ const std::vector<Golden>& golden_kernels() {
     std::vector<Golden> all;
     for (const test::Case& c : test::all_cases())
       add(all, c.name, c.target, kernels::build(c.region, c.schedule, test::capabilities_of(c)));
-    for (const auto& entry : std::filesystem::directory_iterator(WARPLOOM_SOURCE_DIR "/examples/tile")) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(WARPLOOM_SOURCE_DIR "/examples/tile")) {
       const auto program = tile::parse(*read_file(entry.path()), entry.path().string());
       const auto lowered = kernels::lower(*program, *target::capabilities_of("sm_90a"));
-      add(all, entry.path().filename().string(), "sm_90a", lowered.map([](const auto& l) { return l.list; }));
+      add(all, entry.path().filename().string(), "sm_90a",
+          lowered.map([](const auto& l) { return l.list; }));
     }
     return all;
   }();
   return kernels;
 }
 
-std::string version_of(const std::string& compiler) { return compiler.substr(compiler.find(' ') + 1); }
+std::string version_of(const std::string& compiler) {
+  return compiler.substr(compiler.find(' ') + 1);
+}
 
 Result<Figures> figures_of(const Golden& golden) {
-  WARPLOOM_TRY(const runtime::Image image, runtime::compile_cuda(golden.kernel.source, golden.target));
+  WARPLOOM_TRY(const runtime::Image image,
+               runtime::compile_cuda(golden.kernel.source, golden.target));
   const runtime::PtxasReport report = runtime::parse_ptxas(image.log);
   for (const runtime::KernelFigures& k : report.kernels)
     if (k.name == golden.kernel.name)
       return Figures{std::to_string(k.registers), std::to_string(k.spill_bytes),
-                     std::to_string(k.static_shared + golden.kernel.shared_bytes), std::to_string(report.warnings.size())};
-  return fail({ErrorCode::kInternal, "ptxas said nothing of a kernel", golden.name, "registers and spills", image.log});
+                     std::to_string(k.static_shared + golden.kernel.shared_bytes),
+                     std::to_string(report.warnings.size())};
+  return fail({ErrorCode::kInternal, "ptxas said nothing of a kernel", golden.name,
+               "registers and spills", image.log});
 }
 
 Lock read_lock() {
@@ -96,14 +114,16 @@ void renew() {
   Lock lock = read_lock();
   if (compiler) lock.compiler = version_of(compiler->name);
   std::string text = fmt::format(
-      "# Written by test_kernels (tests/kernels/ptxas_test.cpp). Launch list/kernel, target, hash of the text, "
+      "# Written by test_kernels (tests/kernels/ptxas_test.cpp). Launch list/kernel, target, hash "
+      "of the text, "
       "registers, bytes\n"
       "# spilled, bytes of shared memory, C75xx warnings.\n# ptxas {}\n",
       lock.compiler);
   Rows rows;
   for (const Golden& golden : golden_kernels()) {
     Row row{golden.target, golden.hash(), {}};
-    if (const auto old = lock.rows.find(golden.name); old != lock.rows.end() && old->second.text == row.text)
+    if (const auto old = lock.rows.find(golden.name);
+        old != lock.rows.end() && old->second.text == row.text)
       row.figures = old->second.figures;
     if (compiler) {
       const auto figures = figures_of(golden);
@@ -127,7 +147,8 @@ TEST(PtxasLock, HoldsTheTextOfEveryGoldenKernel) {
       changes += golden.name + " is not in the lock\n";
       continue;
     }
-    if (row->second.text != golden.hash() || row->second.target != golden.target) changes += golden.name + " has another text\n";
+    if (row->second.text != golden.hash() || row->second.target != golden.target)
+      changes += golden.name + " has another text\n";
     left.erase(row);
   }
   for (const auto& [name, row] : left) changes += name + " is in the lock alone\n";
@@ -159,7 +180,8 @@ TEST_P(PtxasFigures, AreThoseLocked) {
     EXPECT_EQ(to_text(*figures), to_text(row->second.figures)) << golden.name << "; " << kRenew;
   }
   if (version_of(compiler->name) != lock.compiler)
-    GTEST_SKIP() << "registers locked for ptxas " << lock.compiler << ", here is " << compiler->name;
+    GTEST_SKIP() << "registers locked for ptxas " << lock.compiler << ", here is "
+                 << compiler->name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, PtxasFigures, testing::Values("sm_80", "sm_89", "sm_90a"),

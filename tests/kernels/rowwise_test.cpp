@@ -1,4 +1,5 @@
-// The families of rows on every form of row: each place of the GPU's on the emulator, the CPU's compiled, against FP64.
+// The families of rows on every form of row: each place of the GPU's on the emulator, the CPU's
+// compiled, against FP64.
 #include <gtest/gtest.h>
 #include "../codegen/cpu_run.h"
 #include "codegen/emit.h"
@@ -11,6 +12,7 @@
 #include "tile/print.h"
 #include "tile/verify.h"
 #include "trials.h"
+
 namespace warploom::kernels {
 namespace {
 using graph::OpKind;
@@ -18,10 +20,12 @@ using test::Net;
 using test::RowNet;
 
 using Output = std::vector<std::byte>;
+
 std::vector<Output> poisoned(const graph::Graph& graph) {
   std::vector<Output> outputs;
   for (const auto id : graph.outputs)
-    outputs.emplace_back(static_cast<std::size_t>(graph::byte_count(graph.tensor(id))), std::byte{0xff});
+    outputs.emplace_back(static_cast<std::size_t>(graph::byte_count(graph.tensor(id))),
+                         std::byte{0xff});
   return outputs;
 }
 
@@ -32,7 +36,8 @@ void expect_agreement(const graph::Graph& graph, const std::vector<std::vector<s
   ASSERT_TRUE(want) << describe(want.error());
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const Dtype dtype = graph.tensor(graph.outputs[o]).dtype;
-    EXPECT_LT(test::error_of((*want)[o], dtype, outputs[o]), test::allowed(dtype)) << "output " << o << " by " << who;
+    EXPECT_LT(test::error_of((*want)[o], dtype, outputs[o]), test::allowed(dtype))
+        << "output " << o << " by " << who;
   }
 }
 
@@ -48,7 +53,8 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
     const FamilyPtr family = rowwise_gpu_family(region, capabilities);
     ASSERT_TRUE(family) << to_text(graph);
     const auto schedule = test::random_schedule(*family, random, {{"place", place}});
-    if (!schedule && (place == 1 || place == 3)) continue;  // nothing to keep; rings are for rows of one tensor
+    if (!schedule && (place == 1 || place == 3))
+      continue;  // nothing to keep; rings are for rows of one tensor
     ASSERT_TRUE(schedule) << "place " << place;
     const auto list = build(region, *schedule, capabilities);
     ASSERT_TRUE(list) << schedule->text() << describe(list.error());
@@ -59,21 +65,33 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
     for (std::size_t i = 0; i < outputs.size(); ++i) buffers[list->outputs[i].name] = outputs[i];
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << schedule->text() << describe(done.error()) << list->kernels[0].source;
-    expect_agreement(graph, inputs, outputs, fmt::format("{} on {}\n{}", schedule->text(), target, list->kernels[0].source));
+    expect_agreement(
+        graph, inputs, outputs,
+        fmt::format("{} on {}\n{}", schedule->text(), target, list->kernels[0].source));
   }
 }
-INSTANTIATE_TEST_SUITE_P(Nets, Rowwise, testing::ValuesIn(test::row_nets()), [](const auto& one) { return one.param.name; });
 
-// Streamed, the best so far and its place go along together; the first of equals wins, of numbers that are none too.
+INSTANTIATE_TEST_SUITE_P(Nets, Rowwise, testing::ValuesIn(test::row_nets()),
+                         [](const auto& one) { return one.param.name; });
+
+// Streamed, the best so far and its place go along together; the first of equals wins, of numbers
+// that are none too.
 TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
   const auto capabilities = *target::capabilities_of("sm_90a");
   for (const OpKind op : {OpKind::ArgMax, OpKind::ArgMin}) {
     Net n;
     const std::int64_t columns = 700;
-    const Region region{n.with({n.add(op, {n.x({6, columns})}, {{"axis", std::int64_t{1}}})}), Track::fp32};
+    const Region region{n.with({n.add(op, {n.x({6, columns})}, {{"axis", std::int64_t{1}}})}),
+                        Track::fp32};
     const FamilyPtr family = rowwise_gpu_family(region, capabilities);
     Schedule schedule{"rowwise",
-                      {{"place", 2}, {"cluster", 1}, {"warps", 2}, {"rows", 1}, {"chunk", 4}, {"stages", 2}, {"blocks", 2}}};
+                      {{"place", 2},
+                       {"cluster", 1},
+                       {"warps", 2},
+                       {"rows", 1},
+                       {"chunk", 4},
+                       {"stages", 2},
+                       {"blocks", 2}}};
     const auto list = build(region, schedule, capabilities);
     ASSERT_TRUE(list) << describe(list.error());
     const std::string& source = list->kernels[0].source;
@@ -82,22 +100,31 @@ TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
 
     std::vector<float> x(at(6 * columns));
     const float nothing = std::numeric_limits<float>::quiet_NaN(),
-                least = std::numeric_limits<float>::infinity() * (op == OpKind::ArgMax ? -1.0f : 1.0f);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 37) % 11);  // rows 0 and 1: ties
-    std::fill_n(x.begin() + 2 * columns, columns, least);                                 // row 2: nothing better
-    x[at(3 * columns + 650)] = nothing, x[at(3 * columns + 651)] = nothing;               // row 3: behind all others
-    x[at(4 * columns + 3)] = nothing, x[at(4 * columns + 260)] = -least;                  // row 4: before what is best
-    std::fill_n(x.begin() + 5 * columns, columns, least), x[at(5 * columns + 699)] = 0;   // row 5: the last
+                least =
+                    std::numeric_limits<float>::infinity() * (op == OpKind::ArgMax ? -1.0f : 1.0f);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>((i * 37) % 11);            // rows 0 and 1: ties
+    std::fill_n(x.begin() + 2 * columns, columns, least);  // row 2: nothing better
+    x[at(3 * columns + 650)] = nothing,
+                       x[at(3 * columns + 651)] = nothing;  // row 3: behind all others
+    x[at(4 * columns + 3)] = nothing,
+                       x[at(4 * columns + 260)] = -least;  // row 4: before what is best
+    std::fill_n(x.begin() + 5 * columns, columns, least),
+        x[at(5 * columns + 699)] = 0;  // row 5: the last
     std::vector<std::byte> bytes(x.size() * sizeof(float));
     std::memcpy(bytes.data(), x.data(), bytes.size());
     auto outputs = poisoned(region.graph);
-    runtime::EmulatedBuffers buffers{{list->inputs[0].name, bytes}, {list->outputs[0].name, outputs[0]}};
+    runtime::EmulatedBuffers buffers{{list->inputs[0].name, bytes},
+                                     {list->outputs[0].name, outputs[0]}};
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << describe(done.error());
-    const auto found = [&](std::size_t row) { return load_as_double(list->outputs[0].dtype, outputs[0].data(), row); };
+    const auto found = [&](std::size_t row) {
+      return load_as_double(list->outputs[0].dtype, outputs[0].data(), row);
+    };
     const bool max = op == OpKind::ArgMax;
     const std::vector<double> first = {max ? 8.0 : 0.0, max ? 1.0 : 4.0, 0, 650, 3, 699};
-    for (std::size_t row = 0; row < first.size(); ++row) EXPECT_EQ(found(row), first[row]) << to_text(region.graph) << row;
+    for (std::size_t row = 0; row < first.size(); ++row)
+      EXPECT_EQ(found(row), first[row]) << to_text(region.graph) << row;
   }
 }
 
@@ -113,22 +140,27 @@ TEST(RowwiseCovers, NoSmallShapeWithoutALegalSchedule) {
     for (const std::int64_t columns : {2, 3, 5, 8, 40})
       for (const std::int64_t axis : {0, 1}) {
         Net n;
-        const Region region{n.with({n.add(OpKind::Softmax, {n.x({rows, columns})}, {{"axis", axis}})}), Track::fp32};
+        const Region region{
+            n.with({n.add(OpKind::Softmax, {n.x({rows, columns})}, {{"axis", axis}})}),
+            Track::fp32};
         const FamilyPtr family = rowwise_gpu_family(region, capabilities);
         ASSERT_TRUE(family);
         Random random(4, "small");
-        EXPECT_TRUE(test::random_schedule(*family, random)) << rows << " x " << columns << " along " << axis;
+        EXPECT_TRUE(test::random_schedule(*family, random))
+            << rows << " x " << columns << " along " << axis;
       }
 }
 
 TEST(RowwiseCpu, AgreesWithFp64) {
   const auto machine = *target::capabilities_of("cpu");
+
   struct Trial {
     Region region;
     std::string who;
     std::map<std::string, std::string> buffers;
     Kernel kernel;
   };
+
   std::vector<Trial> trials;
   CpuLibrary library;
   for (const RowNet& net : test::row_nets()) {
@@ -148,7 +180,8 @@ TEST(RowwiseCpu, AgreesWithFp64) {
       const auto kernel = codegen::emit_cpu(program, machine);
       ASSERT_TRUE(kernel) << describe(kernel.error()) << tile::print(program);
       library.add(*kernel);
-      const std::string who = fmt::format("{} {}\n{}", net.name, schedule->text(), tile::print(program));
+      const std::string who =
+          fmt::format("{} {}\n{}", net.name, schedule->text(), tile::print(program));
       trials.push_back({region, who, made->buffers[0], *kernel});
     }
   }
@@ -164,14 +197,18 @@ TEST(RowwiseCpu, AgreesWithFp64) {
       const auto place = [&](const std::vector<graph::TensorId>& list) {
         return static_cast<std::size_t>(std::find(list.begin(), list.end(), id) - list.begin());
       };
-      if (place(graph.inputs) < inputs.size()) pointers.push_back(inputs[place(graph.inputs)].data());
-      else if (place(graph.outputs) < outputs.size()) pointers.push_back(outputs[place(graph.outputs)].data());
-      else pointers.push_back(constants.emplace_back(*graph.tensor(id).constant).data());
+      if (place(graph.inputs) < inputs.size())
+        pointers.push_back(inputs[place(graph.inputs)].data());
+      else if (place(graph.outputs) < outputs.size())
+        pointers.push_back(outputs[place(graph.outputs)].data());
+      else
+        pointers.push_back(constants.emplace_back(*graph.tensor(id).constant).data());
     }
     library.run(trial.kernel, pointers);
     expect_agreement(graph, inputs, outputs, trial.who);
   }
 }
+
 // Mean 1000, deviation 0.1: a variance as the difference of two means would be noise.
 TEST(RowwiseStatistics, SurviveALargeMean) {
   Net n;
@@ -179,15 +216,19 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
   const Region region{n.with({test::normalized(n, x, {1})}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 3, 0.1);
   for (std::size_t i = 0; i < 2700; ++i)
-    store_from_double(Dtype::f32, inputs[0].data(), i, 1000 + load_as_double(Dtype::f32, inputs[0].data(), i));
+    store_from_double(Dtype::f32, inputs[0].data(), i,
+                      1000 + load_as_double(Dtype::f32, inputs[0].data(), i));
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
-  const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0, graph::rows_of(region.graph).count, 1);
+  const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0,
+                                                   graph::rows_of(region.graph).count, 1);
   ASSERT_TRUE(want) << describe(want.error());
   Random random(3, "statistics");
   for (int place = 0; place < 5; ++place) {
     const auto capabilities = *target::capabilities_of(place < 3 ? "sm_90a" : "cpu");
-    const FamilyPtr family = (place < 3 ? rowwise_gpu_family : rowwise_cpu_family)(region, capabilities);
-    const auto schedule = test::random_schedule(*family, random, {{place < 3 ? "place" : "resident", place % 3}});
+    const FamilyPtr family =
+        (place < 3 ? rowwise_gpu_family : rowwise_cpu_family)(region, capabilities);
+    const auto schedule =
+        test::random_schedule(*family, random, {{place < 3 ? "place" : "resident", place % 3}});
     ASSERT_TRUE(schedule);
     const auto made = family->programs(*schedule);
     ASSERT_TRUE(made) << describe(made.error());
@@ -195,7 +236,8 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
     const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
     ASSERT_TRUE(status) << describe(status.error());
     for (std::size_t i = 0; i < want->value.size(); ++i)
-      ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i], 0x1p-24 * 8 * want->magnitude[i])
+      ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i],
+                  0x1p-24 * 8 * want->magnitude[i])
           << schedule->text();
   }
 }
@@ -207,7 +249,8 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
   const Region region{n.with({test::normalized(n, x, {1})}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 3, 0.1);
   for (std::size_t i = 0; i < 3 * 4096; ++i)
-    store_from_double(Dtype::f32, inputs[0].data(), i, 1000 + load_as_double(Dtype::f32, inputs[0].data(), i));
+    store_from_double(Dtype::f32, inputs[0].data(), i,
+                      1000 + load_as_double(Dtype::f32, inputs[0].data(), i));
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0, 3, 1);
   ASSERT_TRUE(want) << describe(want.error());
@@ -222,14 +265,17 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
                                {"chunk", chunk},
                                {"stages", ring ? 1 : 2},
                                {"blocks", ring ? 1 : 2}}};
-      const auto list = build(region, schedule, *target::capabilities_of(cluster ? "sm_90a" : "sm_80"));
+      const auto list =
+          build(region, schedule, *target::capabilities_of(cluster ? "sm_90a" : "sm_80"));
       ASSERT_TRUE(list) << describe(list.error());
       EXPECT_EQ(list->kernels[0].cooperative, !cluster);
       auto outputs = poisoned(region.graph);
-      const auto done = runtime::emulate(*list, {{list->inputs[0].name, inputs[0]}, {list->outputs[0].name, outputs[0]}});
+      const auto done = runtime::emulate(
+          *list, {{list->inputs[0].name, inputs[0]}, {list->outputs[0].name, outputs[0]}});
       ASSERT_TRUE(done) << schedule.text() << describe(done.error()) << list->kernels[0].source;
       for (std::size_t i = 0; i < want->value.size(); ++i)
-        ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i], 0x1p-24 * 8 * want->magnitude[i])
+        ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i],
+                    0x1p-24 * 8 * want->magnitude[i])
             << schedule.text();
     }
 }
@@ -238,7 +284,8 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
 TEST(RowwiseRings, KeepWhatEveryRowTakes) {
   Net n;
   const auto x = n.x({20, 8192});
-  const auto y = n.add(OpKind::LayerNormalization, {x, n.x({8192}), n.x({8192})}, {{"axis", std::int64_t{1}}});
+  const auto y =
+      n.add(OpKind::LayerNormalization, {x, n.x({8192}), n.x({8192})}, {{"axis", std::int64_t{1}}});
   const Region region{n.with({y}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 3);
   auto capabilities = *target::capabilities_of("sm_90a");
@@ -270,32 +317,43 @@ TEST(RowwiseRings, KeepWhatEveryRowTakes) {
 TEST(RowwiseClusters, FindASoftmaxOfPartsThatAreFarApart) {
   Net n;
   const std::int64_t columns = 4096, part = columns / 4;
-  const Region region{n.with({n.add(OpKind::Softmax, {n.x({4, columns})}, {{"axis", std::int64_t{1}}})}), Track::fp32};
+  const Region region{
+      n.with({n.add(OpKind::Softmax, {n.x({4, columns})}, {{"axis", std::int64_t{1}}})}),
+      Track::fp32};
   auto inputs = test::random_inputs(region.graph, 5);
   const double infinity = std::numeric_limits<double>::infinity();
   const auto put = [&](std::int64_t row, std::int64_t first, std::int64_t count, double value) {
     for (std::int64_t i = first; i < first + count; ++i)
       store_from_double(Dtype::f32, inputs[0].data(), at(row * columns + i), value);
   };
-  put(0, 0, part, -infinity), put(0, part, part, -1e30), put(1, 0, columns, -infinity), put(2, part, 1, 3e4),
-      put(3, columns - 1, 1, infinity);
+  put(0, 0, part, -infinity), put(0, part, part, -1e30), put(1, 0, columns, -infinity),
+      put(2, part, 1, 3e4), put(3, columns - 1, 1, infinity);
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate(region.graph, views, 1);
   ASSERT_TRUE(want) << describe(want.error());
   for (const std::int64_t place : {0, 1, 3})
     for (const std::int64_t chunk : {4, 8}) {
-      const Schedule schedule{
-          "rowwise",
-          {{"place", place}, {"cluster", 4}, {"warps", 2}, {"rows", 1}, {"chunk", chunk}, {"stages", 2}, {"blocks", 2}}};
+      const Schedule schedule{"rowwise",
+                              {{"place", place},
+                               {"cluster", 4},
+                               {"warps", 2},
+                               {"rows", 1},
+                               {"chunk", chunk},
+                               {"stages", 2},
+                               {"blocks", 2}}};
       const auto list = build(region, schedule, *target::capabilities_of("sm_90a"));
       ASSERT_TRUE(list) << describe(list.error());
       auto outputs = poisoned(region.graph);
-      const auto done = runtime::emulate(*list, {{list->inputs[0].name, inputs[0]}, {list->outputs[0].name, outputs[0]}});
+      const auto done = runtime::emulate(
+          *list, {{list->inputs[0].name, inputs[0]}, {list->outputs[0].name, outputs[0]}});
       ASSERT_TRUE(done) << schedule.text() << describe(done.error());
       for (std::size_t i = 0; i < (*want)[0].size(); ++i) {
-        const double found = load_as_double(Dtype::f32, outputs[0].data(), i), expected = (*want)[0][i];
+        const double found = load_as_double(Dtype::f32, outputs[0].data(), i),
+                     expected = (*want)[0][i];
         ASSERT_EQ(std::isnan(found), std::isnan(expected)) << schedule.text() << " " << i;
-        if (!std::isnan(expected)) { ASSERT_NEAR(found, expected, 1e-6) << schedule.text() << " " << i; }
+        if (!std::isnan(expected)) {
+          ASSERT_NEAR(found, expected, 1e-6) << schedule.text() << " " << i;
+        }
       }
     }
 }
@@ -305,18 +363,26 @@ TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
   Net n;
   const std::int64_t columns = 4096;
   const auto x = n.x({2, columns}), top = n.add(OpKind::ReduceMax, {x, n.ints({1})});
-  const auto e = n.add(OpKind::Exp, {n.add(OpKind::Sub, {x, top})}), half = n.add(OpKind::Mul, {e, n.number(0.5)});
+  const auto e = n.add(OpKind::Exp, {n.add(OpKind::Sub, {x, top})}),
+             half = n.add(OpKind::Mul, {e, n.number(0.5)});
   const Region region{n.with({half, n.add(OpKind::ReduceSum, {e, n.ints({1})}), top}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 5);
   const double infinity = std::numeric_limits<double>::infinity();
   store_from_double(Dtype::f32, inputs[0].data(), 70, infinity);
-  for (std::int64_t i = columns; i < 2 * columns; ++i) store_from_double(Dtype::f32, inputs[0].data(), at(i), -infinity);
+  for (std::int64_t i = columns; i < 2 * columns; ++i)
+    store_from_double(Dtype::f32, inputs[0].data(), at(i), -infinity);
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate(region.graph, views, 1);
   ASSERT_TRUE(want) << describe(want.error());
   for (const std::int64_t place : {0, 1}) {
-    const Schedule schedule{
-        "rowwise", {{"place", place}, {"cluster", 4}, {"warps", 2}, {"rows", 1}, {"chunk", 4}, {"stages", 2}, {"blocks", 2}}};
+    const Schedule schedule{"rowwise",
+                            {{"place", place},
+                             {"cluster", 4},
+                             {"warps", 2},
+                             {"rows", 1},
+                             {"chunk", 4},
+                             {"stages", 2},
+                             {"blocks", 2}}};
     const auto list = build(region, schedule, *target::capabilities_of("sm_90a"));
     ASSERT_TRUE(list) << describe(list.error());
     auto outputs = poisoned(region.graph);
@@ -326,14 +392,18 @@ TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
     ASSERT_TRUE(done) << schedule.text() << describe(done.error());
     for (std::size_t o = 0; o < outputs.size(); ++o)
       for (std::size_t i = 0; i < (*want)[o].size(); ++i) {
-        const double found = load_as_double(Dtype::f32, outputs[o].data(), i), expected = (*want)[o][i];
-        ASSERT_TRUE(found == expected || (std::isnan(found) && std::isnan(expected)) || std::abs(found - expected) < 1e-6)
-            << schedule.text() << " output " << o << " at " << i << ": " << found << ", expected " << expected;
+        const double found = load_as_double(Dtype::f32, outputs[o].data(), i),
+                     expected = (*want)[o][i];
+        ASSERT_TRUE(found == expected || (std::isnan(found) && std::isnan(expected)) ||
+                    std::abs(found - expected) < 1e-6)
+            << schedule.text() << " output " << o << " at " << i << ": " << found << ", expected "
+            << expected;
       }
   }
 }
 
-// A few values a million times larger than the rest: a plain sum of fp32 loses of each of those what lies below the sum's last bit.
+// A few values a million times larger than the rest: a plain sum of fp32 loses of each of those
+// what lies below the sum's last bit.
 void expect_exact_first_sum(const graph::Shape& shape, std::int64_t axis, std::int64_t chunk) {
   const auto size = static_cast<std::size_t>(graph::element_count(shape)),
              sums = size / static_cast<std::size_t>(shape[at(axis)]);
@@ -343,12 +413,14 @@ void expect_exact_first_sum(const graph::Shape& shape, std::int64_t axis, std::i
   auto inputs = test::random_inputs(region.graph, 5);
   double want = 0;
   for (std::size_t i = 0; i < size; ++i) {
-    const double value = i < 64 ? 3e6 : 0.1 + 1e-3 * std::abs(load_as_double(Dtype::f32, inputs[0].data(), i));
+    const double value =
+        i < 64 ? 3e6 : 0.1 + 1e-3 * std::abs(load_as_double(Dtype::f32, inputs[0].data(), i));
     store_from_double(Dtype::f32, inputs[0].data(), i, value);
     if (i % sums == 0) want += load_as_double(Dtype::f32, inputs[0].data(), i);
   }
   const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
-  Schedule schedule{"cpu_rowwise", {{"chunk", chunk}, {"rows_per_task", 1}, {"resident", 0}, {"streaming", 0}}};
+  Schedule schedule{"cpu_rowwise",
+                    {{"chunk", chunk}, {"rows_per_task", 1}, {"resident", 0}, {"streaming", 0}}};
   const auto made = family->programs(schedule);
   ASSERT_TRUE(made) << describe(made.error());
   auto outputs = poisoned(region.graph);
@@ -359,18 +431,27 @@ void expect_exact_first_sum(const graph::Shape& shape, std::int64_t axis, std::i
   ASSERT_TRUE(tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}}));
   EXPECT_EQ(load_as_double(Dtype::f32, outputs[0].data(), 0), HUGE_VAL);
 }
-TEST(RowwiseStatistics, SumsOfThousandsOfChunksKeepWhatRoundingLoses) { expect_exact_first_sum({1, 1 << 18}, 1, 64); }
-TEST(RowwiseStatistics, SumsOfThousandsOfRowsKeepWhatRoundingLoses) { expect_exact_first_sum({1 << 16, 3}, 0, 1); }
+
+TEST(RowwiseStatistics, SumsOfThousandsOfChunksKeepWhatRoundingLoses) {
+  expect_exact_first_sum({1, 1 << 18}, 1, 64);
+}
+
+TEST(RowwiseStatistics, SumsOfThousandsOfRowsKeepWhatRoundingLoses) {
+  expect_exact_first_sum({1 << 16, 3}, 0, 1);
+}
 
 // Exponentials of -18 lie below the last bit of a sum of a few ones.
 TEST(RowwiseStatistics, ExponentialsOfThousandsOfRowsKeepWhatRoundingLoses) {
   Net n;
   const auto x = n.x({1 << 16, 3});
-  const Region region{n.with({n.add(OpKind::Softmax, {x}, {{"axis", std::int64_t{0}}})}), Track::fp32};
+  const Region region{n.with({n.add(OpKind::Softmax, {x}, {{"axis", std::int64_t{0}}})}),
+                      Track::fp32};
   auto inputs = test::random_inputs(region.graph, 5);
-  for (std::size_t i = 0; i < 3 << 16; ++i) store_from_double(Dtype::f32, inputs[0].data(), i, i < 64 ? 0 : -18);
+  for (std::size_t i = 0; i < 3 << 16; ++i)
+    store_from_double(Dtype::f32, inputs[0].data(), i, i < 64 ? 0 : -18);
   const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
-  const auto made = family->programs({"cpu_rowwise", {{"chunk", 1}, {"rows_per_task", 4}, {"resident", 0}, {"streaming", 0}}});
+  const auto made = family->programs(
+      {"cpu_rowwise", {{"chunk", 1}, {"rows_per_task", 4}, {"resident", 0}, {"streaming", 0}}});
   ASSERT_TRUE(made) << describe(made.error());
   auto outputs = poisoned(region.graph);
   const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});

@@ -1,5 +1,5 @@
-// Tile programs of tests/kernels/tile and of the examples: what they become does on the emulator what they mean, and no mutant of
-// it goes unnoticed.
+// Tile programs of tests/kernels/tile and of the examples: what they become does on the emulator
+// what they mean, and no mutant of it goes unnoticed.
 
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "runtime/emulate.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
@@ -33,8 +34,9 @@ struct Made {
         bytes.assign(static_cast<std::size_t>(spec.bytes()), std::byte{0xff});
         Random random(1, spec.name);
         for (std::int64_t i = 0; specs == &made.list.inputs && i < spec.elements(); ++i)
-          store_from_double(spec.dtype, bytes.data(), static_cast<std::size_t>(i),
-                            is_float(spec.dtype) ? random.normal() : static_cast<double>(random.below(16)) - 8);
+          store_from_double(
+              spec.dtype, bytes.data(), static_cast<std::size_t>(i),
+              is_float(spec.dtype) ? random.normal() : static_cast<double>(random.below(16)) - 8);
       }
     made.meant = made.given;
     tile::Buffers buffers;
@@ -49,15 +51,18 @@ struct Made {
     auto bytes = given;
     runtime::EmulatedBuffers buffers;
     for (auto& [name, space] : bytes) buffers[name] = space;
-    const auto ran = runtime::emulate(
-        list, buffers, {.seed = static_cast<std::uint64_t>(mutant), .timing = static_cast<emulator::Timing>(timing)});
+    const auto ran = runtime::emulate(list, buffers,
+                                      {.seed = static_cast<std::uint64_t>(mutant),
+                                       .timing = static_cast<emulator::Timing>(timing)});
     wl_mutant = 0;
     if (!ran) return describe(ran.error());
     for (const BufferSpec& spec : list.outputs) {
       double difference = 0, size = 0;
       for (std::int64_t i = 0; i < spec.elements(); ++i) {
-        const double want = load_as_double(spec.dtype, meant.at(spec.name).data(), static_cast<std::size_t>(i));
-        const double got = load_as_double(spec.dtype, bytes.at(spec.name).data(), static_cast<std::size_t>(i));
+        const double want =
+            load_as_double(spec.dtype, meant.at(spec.name).data(), static_cast<std::size_t>(i));
+        const double got =
+            load_as_double(spec.dtype, bytes.at(spec.name).data(), static_cast<std::size_t>(i));
         if (std::isnan(want) && std::isnan(got)) continue;  // neither wrote it
         difference += (got - want) * (got - want), size += want * want;
       }
@@ -83,11 +88,13 @@ TEST_P(TilePrograms, DoWhatTheyMeanAndNoMutantGoesUnnoticed) {
 
 std::vector<fs::path> programs() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/kernels/tile")) files.push_back(entry);
+  for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/kernels/tile"))
+    files.push_back(entry);
   files.push_back(WARPLOOM_SOURCE_DIR "/examples/tile/gemm_fix_up.tile");
   std::sort(files.begin(), files.end());
   return files;
 }
+
 // What begins while the kernel before it on the stream still runs.
 Result<LaunchList> lowered(std::string_view text, const char* target) {
   WARPLOOM_TRY(const target::Capabilities capabilities, target::capabilities_of(target));
@@ -95,6 +102,7 @@ Result<LaunchList> lowered(std::string_view text, const char* target) {
   WARPLOOM_TRY(kernels::Lowered made, kernels::lower(program, capabilities));
   return made.list;
 }
+
 constexpr std::string_view kMoves =
     "program moves grid(2)\nglobal X f32 [2, 128]\noutput Y f32 [2, 128]\nregister r f32 [1, 128]\n"
     "copy X[block_x +1, 0 +128] -> r\ncopy r -> Y[block_x +1, 0 +128]\n";
@@ -115,27 +123,34 @@ TEST(KernelsThatBeginEarly, TouchNothingUntilTheyHaveWaited) {
   const auto whole = runtime::emulate(list, buffers);
   EXPECT_TRUE(whole) << describe(whole.error());
 }
+
 TEST(KernelsThatBeginEarly, ComeBesideManyBlocksThatPass) {
   std::string many(kMoves);
   for (std::size_t at; (at = many.find("(2)")) != std::string::npos;) many.replace(at, 3, "(528)");
-  for (std::size_t at; (at = many.find("[2, ")) != std::string::npos;) many.replace(at, 4, "[528, ");
+  for (std::size_t at; (at = many.find("[2, ")) != std::string::npos;)
+    many.replace(at, 4, "[528, ");
   const auto calls = [](const std::string& text) {
     const auto list = lowered(text, "sm_90a");
     EXPECT_TRUE(list) << describe(list.error());
-    return list && list->kernels[0].source.find("griddepcontrol_launch_dependents") != std::string::npos;
+    return list &&
+           list->kernels[0].source.find("griddepcontrol_launch_dependents") != std::string::npos;
   };
   EXPECT_TRUE(calls(many));
   EXPECT_FALSE(calls(std::string(kMoves)));
 }
+
 TEST(KernelsThatBeginEarly, AreThoseOfGpusThatHoldThemBack) {
   const auto list = *lowered(kMoves, "sm_80");
   EXPECT_FALSE(list.kernels[0].overlaps);
   EXPECT_EQ(list.kernels[0].source.find("griddepcontrol"), std::string::npos);
 }
+
 TEST(KernelsThatBeginEarly, AreNotThoseWhoseBlocksRunTogetherOrWhoseBuffersAreCleared) {
   const std::string text(kMoves);
   const auto with = [&](const std::string& what, const std::string& other) {
-    return lowered(std::string(text).replace(text.find(what), what.size(), other), "sm_90a")->kernels[0].overlaps;
+    return lowered(std::string(text).replace(text.find(what), what.size(), other), "sm_90a")
+        ->kernels[0]
+        .overlaps;
   };
   EXPECT_FALSE(with("grid(2)", "grid(2) cooperative"));
   EXPECT_FALSE(with("Y f32 [2, 128]", "Y f32 [2, 128] zeroed"));

@@ -1,4 +1,5 @@
-// Products of which a triangle is kept, or with triangles for factors: what is recognised, what is skipped, and that nothing else is.
+// Products of which a triangle is kept, or with triangles for factors: what is recognised, what is
+// skipped, and that nothing else is.
 #include <gtest/gtest.h>
 #include "kernels/contraction.h"
 #include "kernels/gpu_matmul.h"
@@ -7,6 +8,7 @@
 #include "runtime/emulate.h"
 #include "target/capabilities.h"
 #include "trials.h"
+
 namespace warploom::kernels {
 namespace {
 using graph::OpKind, test::Net;
@@ -14,32 +16,42 @@ using graph::OpKind, test::Net;
 struct Product {
   std::int64_t m = 130, n = 140, k = 40;
   std::vector<std::int64_t> batch = {};
+
   graph::Shape shape(std::int64_t x, std::int64_t y) const {
     graph::Shape out = batch;
     out.insert(out.end(), {x, y});
     return out;
   }
 };
-graph::TensorId triangle(Net& net, graph::TensorId x, std::int64_t upper, std::int64_t diagonal = 0) {
+
+graph::TensorId triangle(Net& net, graph::TensorId x, std::int64_t upper,
+                         std::int64_t diagonal = 0) {
   return net.add(OpKind::Trilu, {x, net.reshape(net.ints({diagonal}), {})}, {{"upper", upper}});
 }
-graph::Graph kept(const Product& p, std::int64_t upper, std::int64_t diagonal, Dtype dtype = Dtype::f32) {
+
+graph::Graph kept(const Product& p, std::int64_t upper, std::int64_t diagonal,
+                  Dtype dtype = Dtype::f32) {
   Net net;
-  const auto y = net.add(OpKind::MatMul, {net.x(p.shape(p.m, p.k), dtype), net.x(p.shape(p.k, p.n), dtype)});
+  const auto y =
+      net.add(OpKind::MatMul, {net.x(p.shape(p.m, p.k), dtype), net.x(p.shape(p.k, p.n), dtype)});
   return net.with({triangle(net, y, upper, diagonal)});
 }
 enum class Side : std::uint8_t { a, b };
-graph::Graph times(const Product& p, Side side, std::int64_t upper, std::int64_t diagonal, Dtype dtype = Dtype::f32) {
+
+graph::Graph times(const Product& p, Side side, std::int64_t upper, std::int64_t diagonal,
+                   Dtype dtype = Dtype::f32) {
   Net net;
   auto a = net.x(p.shape(p.m, p.k), dtype), b = net.x(p.shape(p.k, p.n), dtype);
   (side == Side::a ? a : b) = triangle(net, side == Side::a ? a : b, upper, diagonal);
   return net.with({net.add(OpKind::MatMul, {a, b})});
 }
+
 Contraction found(const graph::Graph& graph) {
   auto c = contraction_of(nests_of(graph));
   EXPECT_TRUE(c) << to_text(graph);
   return c.value_or(Contraction{});
 }
+
 // Whether the bounds hold at these indices along the axes of row, column and k.
 bool within(const Contraction& c, std::int64_t row, std::int64_t column, std::int64_t k = 0) {
   return std::ranges::all_of(c.bounds, [&](const Affine& b) {
@@ -54,7 +66,8 @@ TEST(Triangle, OfAProductBoundsIt) {
       ASSERT_EQ(c.bounds.size(), 1u);
       for (const std::int64_t row : {0, 1, 69, 70, 71, 129})
         for (const std::int64_t column : {0, 1, 2, 69, 70, 71, 139})
-          EXPECT_EQ(within(c, row, column), upper ? column - row >= diagonal : column - row <= diagonal);
+          EXPECT_EQ(within(c, row, column),
+                    upper ? column - row >= diagonal : column - row <= diagonal);
     }
 }
 
@@ -71,7 +84,8 @@ TEST(Triangle, StrictComparisonsLeaveTheDiagonalOut) {
     std::iota(rows.begin(), rows.end(), 0), std::iota(columns.begin(), columns.end(), 0);
     const auto row = net.reshape(net.ints(rows), {130, 1}), column = net.ints(columns);
     const auto mask = net.add(OpKind::Less, {row, column});
-    const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})}), zero = net.number(0);
+    const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})}),
+               zero = net.number(0);
     const auto chosen = net.add(OpKind::Where, {mask, exchanged ? zero : y, exchanged ? y : zero});
     const Contraction c = found(net.with({chosen}));
     ASSERT_EQ(c.bounds.size(), 1u);
@@ -117,7 +131,8 @@ TEST(Triangle, OfRowsThatAreReducedBoundsThemOnlyBefore) {
     Net net;
     const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
     const auto soft = net.add(OpKind::Softmax, {before ? triangle(net, y, 1) : y});
-    const auto c = contraction_of(nests_of(net.with({before ? soft : triangle(net, soft, 1)})), true);
+    const auto c =
+        contraction_of(nests_of(net.with({before ? soft : triangle(net, soft, 1)})), true);
     ASSERT_TRUE(c);
     EXPECT_EQ(c->bounds.size(), before ? 1u : 0u);
   }
@@ -133,7 +148,8 @@ TEST(Triangle, AsAFactorBoundsTheSum) {
       for (const std::int64_t at : {0, 50, 53, 54, 55, 129})
         for (const std::int64_t k : {0, 46, 50, 54, 58, 149}) {
           const std::int64_t above = side == Side::a ? k - at : at - k;
-          EXPECT_EQ(within(c, side == Side::a ? at : 7, side == Side::a ? 7 : at, k), upper ? above >= 4 : above <= 4);
+          EXPECT_EQ(within(c, side == Side::a ? at : 7, side == Side::a ? 7 : at, k),
+                    upper ? above >= 4 : above <= 4);
         }
     }
 }
@@ -142,23 +158,33 @@ TEST(Triangle, FilledWithAnotherNumberIsNoFactor) {
   Net net;
   std::vector<std::int64_t> places(150);
   std::iota(places.begin(), places.end(), 0);
-  const auto mask = net.add(OpKind::Less, {net.ints(places), net.reshape(net.ints(places), {150, 1})});
+  const auto mask =
+      net.add(OpKind::Less, {net.ints(places), net.reshape(net.ints(places), {150, 1})});
   const auto a = net.add(OpKind::Where, {mask, net.x({150, 150}), net.number(1)});
-  EXPECT_FALSE(contraction_of(nests_of(net.with({net.add(OpKind::MatMul, {a, net.x({150, 20})})}))));
+  EXPECT_FALSE(
+      contraction_of(nests_of(net.with({net.add(OpKind::MatMul, {a, net.x({150, 20})})}))));
 }
 
-// Every slot of every tile, for shapes, diagonals and tiles at random, against all its terms; ragged tiles count as whole ones.
+// Every slot of every tile, for shapes, diagonals and tiles at random, against all its terms;
+// ragged tiles count as whole ones.
 TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
   Random random(1, "slots");
-  const auto any = [&](std::initializer_list<std::int64_t> values) { return *(values.begin() + random.below(values.size())); };
+  const auto any = [&](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + random.below(values.size()));
+  };
   int bounded = 0;
   for (int trial = 0; trial < 300; ++trial) {
     const Product p{any({129, 150, 200, 256}), any({130, 160, 190, 256}), any({129, 144, 256})};
-    const std::int64_t upper = any({0, 1}), diagonal = static_cast<std::int64_t>(random.below(300)) - 150, kind = any({0, 1, 2});
-    const Contraction c = found(kind == 0 ? kept(p, upper, diagonal) : times(p, kind == 1 ? Side::a : Side::b, upper, diagonal));
+    const std::int64_t upper = any({0, 1}),
+                       diagonal = static_cast<std::int64_t>(random.below(300)) - 150,
+                       kind = any({0, 1, 2});
+    const Contraction c =
+        found(kind == 0 ? kept(p, upper, diagonal)
+                        : times(p, kind == 1 ? Side::a : Side::b, upper, diagonal));
     if (c.bounds.empty()) continue;  // all of it, or nothing
     ++bounded;
-    const std::int64_t bm = any({16, 32, 64, 128}), bn = any({24, 32, 64, 96}), bk = any({8, 32, 64});
+    const std::int64_t bm = any({16, 32, 64, 128}), bn = any({24, 32, 64, 96}),
+                       bk = any({8, 32, 64});
     NestTile tile(c.nest, {{c.row, bm}, {c.column, bn}, {c.k[0], bk}});
     const std::int64_t slots = ceil_div(p.k, bk);
     const auto holds = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -173,9 +199,13 @@ TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
         tile.origin[c.row] = m, tile.origin[c.column] = n;
         const auto [begin, end] = tile.slots_within(c.bounds, c.k[0], 0, slots);
         for (std::int64_t slot = 0; slot < slots; ++slot)
-          ASSERT_EQ(slot >= begin.constant().value_or(-1) && slot < end.constant().value_or(-1), holds(m, n, slot * bk))
-              << fmt::format("{}x{}x{} upper {} diagonal {} kind {} tiles {}x{}x{} at {} {} slot {}: {} to {}", p.m, p.n, p.k,
-                             upper, diagonal, kind, bm, bn, bk, m, n, slot, begin.text(), end.text());
+          ASSERT_EQ(slot >= begin.constant().value_or(-1) && slot < end.constant().value_or(-1),
+                    holds(m, n, slot * bk))
+              << fmt::format(
+                     "{}x{}x{} upper {} diagonal {} kind {} tiles {}x{}x{} at {} {} slot {}: {} to "
+                     "{}",
+                     p.m, p.n, p.k, upper, diagonal, kind, bm, bn, bk, m, n, slot, begin.text(),
+                     end.text());
       }
   }
   EXPECT_GE(bounded, 200);
@@ -195,7 +225,9 @@ TEST(Triangle, PartWithinIsThatOfAllTiles) {
 TEST(Triangle, NeedsHalfTheWorkOfTheWhole) {
   const Product p{256, 256, 64};
   const double whole = 2.0 * 256 * 256 * 64;
-  const auto flops = [](graph::Graph graph) { return work_of(Region(std::move(graph), Track::fp32)).flops; };
+  const auto flops = [](graph::Graph graph) {
+    return work_of(Region(std::move(graph), Track::fp32)).flops;
+  };
   EXPECT_NEAR(flops(kept(p, 1, 0)) / whole, 257.0 / 512, 2e-3);
   EXPECT_NEAR(flops(times({256, 64, 256}, Side::a, 0, 0)) / whole, 257.0 / 512, 2e-3);
 }
@@ -226,22 +258,38 @@ TEST(Triangle, IsSharedEvenlyByPersistentBlocks) {
   }
 }
 
-Result<LaunchList> built(const graph::Graph& graph, const std::string& target, Track track, const Schedule& schedule) {
+Result<LaunchList> built(const graph::Graph& graph, const std::string& target, Track track,
+                         const Schedule& schedule) {
   return build(Region(graph, track), schedule, *target::capabilities_of(target));
 }
-const Schedule kWgmma{
-    "matmul_wgmma",
-    {{"block_m", 128}, {"block_n", 256}, {"block_k", 64}, {"stages", 3}, {"consumers", 2}, {"through_shared", 1}, {"group", 8}}},
-    kMma{"matmul_mma", {{"block_m", 128}, {"block_n", 128}, {"block_k", 32}, {"stages", 3}, {"warps", 8}, {"group", 8}}};
+
+const Schedule kWgmma{"matmul_wgmma",
+                      {{"block_m", 128},
+                       {"block_n", 256},
+                       {"block_k", 64},
+                       {"stages", 3},
+                       {"consumers", 2},
+                       {"through_shared", 1},
+                       {"group", 8}}},
+    kMma{"matmul_mma",
+         {{"block_m", 128},
+          {"block_n", 128},
+          {"block_k", 32},
+          {"stages", 3},
+          {"warps", 8},
+          {"group", 8}}};
 
 TEST(Triangle, IsPredictedToTakeAboutHalfTheTime) {
   const Product p{4096, 4096, 4096};
-  for (const auto& [target, schedule] : {std::pair<std::string, Schedule>{"sm_90a", kWgmma}, {"sm_80", kMma}}) {
+  for (const auto& [target, schedule] :
+       {std::pair<std::string, Schedule>{"sm_90a", kWgmma}, {"sm_80", kMma}}) {
     Net net;
-    const auto y = net.add(OpKind::MatMul, {net.x({p.m, p.k}, Dtype::bf16), net.x({p.k, p.n}, Dtype::bf16)});
+    const auto y =
+        net.add(OpKind::MatMul, {net.x({p.m, p.k}, Dtype::bf16), net.x({p.k, p.n}, Dtype::bf16)});
     const auto whole = built(net.with({y}), target, Track::bf16, schedule);
     ASSERT_TRUE(whole) << describe(whole.error());
-    for (const auto& graph : {kept(p, 1, 0, Dtype::bf16), kept(p, 0, 0, Dtype::bf16), times(p, Side::b, 0, 0, Dtype::bf16)}) {
+    for (const auto& graph : {kept(p, 1, 0, Dtype::bf16), kept(p, 0, 0, Dtype::bf16),
+                              times(p, Side::b, 0, 0, Dtype::bf16)}) {
       const auto half = built(graph, target, Track::bf16, schedule);
       ASSERT_TRUE(half) << describe(half.error());
       EXPECT_GT(half->predicted_us, 0.4 * whole->predicted_us) << target;
@@ -251,8 +299,10 @@ TEST(Triangle, IsPredictedToTakeAboutHalfTheTime) {
 }
 
 TEST(Triangle, WithNothingLeftHasAKernel) {
-  for (const auto& [target, schedule] : {std::pair<std::string, Schedule>{"sm_90a", kWgmma}, {"sm_80", kMma}}) {
-    const auto list = built(kept({256, 256, 64}, 0, -256, Dtype::bf16), target, Track::bf16, schedule);
+  for (const auto& [target, schedule] :
+       {std::pair<std::string, Schedule>{"sm_90a", kWgmma}, {"sm_80", kMma}}) {
+    const auto list =
+        built(kept({256, 256, 64}, 0, -256, Dtype::bf16), target, Track::bf16, schedule);
     EXPECT_TRUE(list) << describe(list.error());
   }
 }
@@ -260,21 +310,27 @@ TEST(Triangle, WithNothingLeftHasAKernel) {
 TEST(Triangle, IsNotSharedByPartsOfK) {
   Schedule schedule = kWgmma;
   schedule.fields["stream"] = 1;
-  const auto list = built(kept({4096, 4096, 512}, 1, 0, Dtype::bf16), "sm_90a", Track::bf16, schedule);
+  const auto list =
+      built(kept({4096, 4096, 512}, 1, 0, Dtype::bf16), "sm_90a", Track::bf16, schedule);
   ASSERT_FALSE(list);
   EXPECT_EQ(list.error().code, ErrorCode::kScheduleIllegal);
-  EXPECT_NE(describe(list.error()).find("stream=0 where a triangle"), std::string::npos) << describe(list.error());
+  EXPECT_NE(describe(list.error()).find("stream=0 where a triangle"), std::string::npos)
+      << describe(list.error());
 }
 
-// Tiles of zeros do nothing with shared memory but fill the ring's first slot with zeros: each of four warps once for a and once for b.
+// Tiles of zeros do nothing with shared memory but fill the ring's first slot with zeros: each of
+// four warps once for a and once for b.
 TEST(Triangle, IsReadAsMuchLessAsThereIsLessOfIt) {
   const Product p{256, 256, 64};
   const auto reads = [&](const graph::Graph& graph) {
-    const Schedule schedule{"matmul_mma", {{"block_m", 32}, {"block_n", 32}, {"block_k", 32}, {"stages", 2}, {"warps", 4}}};
+    const Schedule schedule{
+        "matmul_mma",
+        {{"block_m", 32}, {"block_n", 32}, {"block_k", 32}, {"stages", 2}, {"warps", 4}}};
     const auto list = built(graph, "sm_80", Track::bf16, schedule);
     EXPECT_TRUE(list) << describe(list.error());
     std::vector<std::byte> a(256 * 64 * 2), b(a), y(256 * 256 * 2);
-    runtime::EmulatedBuffers buffers = {{list->inputs[0].name, a}, {list->inputs[1].name, b}, {list->outputs[0].name, y}};
+    runtime::EmulatedBuffers buffers = {
+        {list->inputs[0].name, a}, {list->inputs[1].name, b}, {list->outputs[0].name, y}};
     runtime::EmulateOptions options;
     options.banks = true;
     const auto used = runtime::emulate(*list, buffers, options);
@@ -284,8 +340,10 @@ TEST(Triangle, IsReadAsMuchLessAsThereIsLessOfIt) {
     return instructions;
   };
   Net net;
-  const auto y = net.add(OpKind::MatMul, {net.x({256, 64}, Dtype::bf16), net.x({64, 256}, Dtype::bf16)});
-  const auto half = reads(kept(p, 1, 0, Dtype::bf16)), whole = reads(net.with({net.add(OpKind::Relu, {y})}));
+  const auto y =
+      net.add(OpKind::MatMul, {net.x({256, 64}, Dtype::bf16), net.x({64, 256}, Dtype::bf16)});
+  const auto half = reads(kept(p, 1, 0, Dtype::bf16)),
+             whole = reads(net.with({net.add(OpKind::Relu, {y})}));
   const std::int64_t tiles = 64, kept_tiles = 36;  // those on or above the diagonal
   EXPECT_EQ(half, whole / tiles * kept_tiles + (tiles - kept_tiles) * 8);
 }

@@ -1,6 +1,7 @@
 #include <bit>
 #include "layout/memory_layout.h"
 #include "tv_layouts.h"
+
 namespace warploom::layout {
 namespace {
 // The dimension of what the rows [first, first + count) of some columns span, by Gauss.
@@ -16,22 +17,29 @@ int rank_of_rows(const std::vector<std::uint64_t>& columns, int first, int count
 }
 
 // Bank conflicts in closed form, as memory_layout.h has it.
-int closed_form_of_conflicts(const TvLayout& registers, const MemoryLayout& memory, int access_bytes) {
-  const auto log2 = [](std::int64_t n) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))) - 1; };
+int closed_form_of_conflicts(const TvLayout& registers, const MemoryLayout& memory,
+                             int access_bytes) {
+  const auto log2 = [](std::int64_t n) {
+    return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))) - 1;
+  };
   const auto all = bit_matrix(registers, memory).value().columns;
   const int thread_bits = log2(registers.threads());
   const int lane_bits = std::min(log2(std::clamp(128 / access_bytes, 1, 32)), thread_bits);
-  const int vector_bits = std::min(log2(std::max(access_bytes * 8 / memory.element_bits, 1)), log2(registers.values()));
+  const int vector_bits =
+      std::min(log2(std::max(access_bytes * 8 / memory.element_bits, 1)), log2(registers.values()));
   std::vector<std::uint64_t> phase(all.begin(), all.begin() + lane_bits);
   phase.insert(phase.end(), all.begin() + thread_bits, all.begin() + thread_bits + vector_bits);
   // An element wider than a word touches all of its words.
-  for (int bit = 3; bit < log2(memory.element_bits); ++bit) phase.push_back(std::uint64_t{1} << bit);
-  return 1 << (rank_of_rows(phase, 5, 59) - rank_of_rows(phase, 5, 5));  // rows count bits: 2^5 bits a word, 2^5 banks
+  for (int bit = 3; bit < log2(memory.element_bits); ++bit)
+    phase.push_back(std::uint64_t{1} << bit);
+  return 1 << (rank_of_rows(phase, 5, 59) -
+               rank_of_rows(phase, 5, 5));  // rows count bits: 2^5 bits a word, 2^5 banks
 }
 
 TEST(F2, HeaderExampleHolds) {
   const TvLayout threads{{2, 2}, {{2, {1, 0}}}, {{2, {0, 1}}}};
-  EXPECT_EQ(bit_matrix(threads, dense({2, 2}, 0, 8)).value().columns, (std::vector<std::uint64_t>{0b01000, 0b10000}));
+  EXPECT_EQ(bit_matrix(threads, dense({2, 2}, 0, 8)).value().columns,
+            (std::vector<std::uint64_t>{0b01000, 0b10000}));
 }
 
 TEST(F2, LayoutsThatAreNotLinearAreRefused) {
@@ -54,9 +62,11 @@ RC_GTEST_PROP(F2Property, ClosedFormOfConflictsEqualsCounting, ()) {
   const std::vector<std::int64_t> extents = {*rc::gen::element<std::int64_t>(16, 32, 64),
                                              *rc::gen::element<std::int64_t>(16, 32, 64)};
   const int bits = *rc::gen::element(4, 8, 16, 32, 64), contiguous = *rc::gen::inRange(0, 2);
-  const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4), threads = *rc::gen::element<std::int64_t>(16, 32, 128);
-  const TvLayout l =
-      *rc::gen::inRange(0, 2) ? coalesced(extents, contiguous, vector, threads).value() : tiled_accumulator(1, 2, extents, true);
+  const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4),
+             threads = *rc::gen::element<std::int64_t>(16, 32, 128);
+  const TvLayout l = *rc::gen::inRange(0, 2)
+                         ? coalesced(extents, contiguous, vector, threads).value()
+                         : tiled_accumulator(1, 2, extents, true);
   Swizzle s{*rc::gen::inRange(0, 4), *rc::gen::inRange(3, 6), 0};
   s.shift = *rc::gen::inRange(std::max(s.bits, 1), 6);
   const int fast = *rc::gen::inRange(0, 2);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <set>
 #include "tv_layouts.h"
+
 namespace warploom::layout {
 namespace {
 // The definitions of the header, word for word and slowly.
@@ -58,16 +59,19 @@ MemoryLayout random_memory(const std::vector<std::int64_t>& extents, int bits) {
   const int contiguous = *rc::gen::inRange(0, 2);
   if (*rc::gen::inRange(0, 3) == 0) {
     const int bytes = *rc::gen::element(32, 64, 128);
-    if (extents[contiguous] * bits % (bytes * 8) == 0) return panels(extents, contiguous, bytes, bits);
+    if (extents[contiguous] * bits % (bytes * 8) == 0)
+      return panels(extents, contiguous, bytes, bits);
   }
-  return dense(extents, contiguous, bits, *rc::gen::element<std::int64_t>(0, 0, 1, 8), random_swizzle());
+  return dense(extents, contiguous, bits, *rc::gen::element<std::int64_t>(0, 0, 1, 8),
+               random_swizzle());
 }
 
 TvLayout random_register_layout(const std::vector<std::int64_t>& extents) {
   const int contiguous = *rc::gen::inRange(0, 2);
   for (;;) {
     auto l = *rc::gen::inRange(0, 2) == 0
-                 ? Result<TvLayout>(tiled_accumulator(1, *rc::gen::element<std::int64_t>(1, 2), extents, true))
+                 ? Result<TvLayout>(
+                       tiled_accumulator(1, *rc::gen::element<std::int64_t>(1, 2), extents, true))
                  : coalesced(extents, contiguous, *rc::gen::element<std::int64_t>(1, 2, 4),
                              *rc::gen::element<std::int64_t>(8, 24, 32, 64));
     if (l) return *l;
@@ -118,7 +122,8 @@ TEST(MemoryLayout, ColumnOfADenseTileConflictsAndASwizzleCuresIt) {
 }
 
 TEST(MemoryLayout, PaddingCuresAColumnToo) {
-  EXPECT_EQ(bank_conflict_ways(coalesced({64, 64}, 0, 1, 32).value(), dense({64, 64}, 1, 32, 1), 4), 1);
+  EXPECT_EQ(bank_conflict_ways(coalesced({64, 64}, 0, 1, 32).value(), dense({64, 64}, 1, 32, 1), 4),
+            1);
 }
 
 TEST(MemoryLayout, RowsOfAPanelAreConflictFreeFor16Bytes) {
@@ -130,7 +135,8 @@ TEST(MemoryLayout, RowsOfAPanelAreConflictFreeFor16Bytes) {
 }
 
 TEST(MemoryLayout, NoSwizzleIsChosenWhereNoneIsNeeded) {
-  EXPECT_EQ(choose_swizzle({{coalesced({64, 64}, 1, 4, 32).value(), 16}}, dense({64, 64}, 1, 32)), Swizzle{});
+  EXPECT_EQ(choose_swizzle({{coalesced({64, 64}, 1, 4, 32).value(), 16}}, dense({64, 64}, 1, 32)),
+            Swizzle{});
 }
 
 TEST(MemoryLayout, SwizzleTearsVectorsAboveItsBase) {
@@ -146,7 +152,8 @@ TEST(MemoryLayout, SwizzleTearsVectorsAboveItsBase) {
 TEST(MemoryLayout, QuestionsAboutBigTilesAreAnsweredQuickly) {
   const TvLayout even = tiled_accumulator(2, 4, {128, 256}, false);
   const TvLayout odd = coalesced({96, 240}, 1, 2, 96).value();
-  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16), odd_memory = dense({96, 240}, 1, 16, 8);
+  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16),
+                     odd_memory = dense({96, 240}, 1, 16, 8);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(common_vector(even, even_memory, 16), 2);
@@ -158,7 +165,8 @@ TEST(MemoryLayout, QuestionsAboutBigTilesAreAnsweredQuickly) {
   choose_swizzle({{odd, 4}, {coalesced({96, 240}, 0, 1, 96).value(), 4}}, odd_memory);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   RecordProperty("milliseconds", std::to_string(time.count()));
-  EXPECT_LT(time.count(), 500);  // tens of milliseconds; the bound only catches a change of complexity
+  EXPECT_LT(time.count(),
+            500);  // tens of milliseconds; the bound only catches a change of complexity
 }
 
 RC_GTEST_PROP(MemoryLayoutProperty, VectorsAndConflictsByEnumeration, ()) {
@@ -168,7 +176,8 @@ RC_GTEST_PROP(MemoryLayoutProperty, VectorsAndConflictsByEnumeration, ()) {
   const int bits = *rc::gen::element(8, 16, 32, 64);
   const MemoryLayout m = random_memory(extents, bits);
   const int access = *rc::gen::element(4, 8, 16);
-  if (m.swizzle.bits > 0 && 1 << m.swizzle.base < bits / 8) return;  // tears elements: not a layout in use
+  if (m.swizzle.bits > 0 && 1 << m.swizzle.base < bits / 8)
+    return;  // tears elements: not a layout in use
   RC_ASSERT(common_vector(l, m, 16) == vector_by_enumeration(l, m, 16));
   RC_ASSERT(bank_conflict_ways(l, m, access) == ways_by_enumeration(l, m, access));
 }
@@ -183,7 +192,8 @@ RC_GTEST_PROP(MemoryLayoutProperty, ChosenSwizzleIsNoWorseThanAnyOfTheCopyEngine
     return ways_by_enumeration(a, m, 4) + ways_by_enumeration(b, m, 8);
   };
   const int chosen = sum(choose_swizzle({{a, 4}, {b, 8}}, m));
-  for (const Swizzle s : {Swizzle{}, Swizzle{1, 4, 3}, Swizzle{2, 4, 3}, Swizzle{3, 4, 3}}) RC_ASSERT(chosen <= sum(s));
+  for (const Swizzle s : {Swizzle{}, Swizzle{1, 4, 3}, Swizzle{2, 4, 3}, Swizzle{3, 4, 3}})
+    RC_ASSERT(chosen <= sum(s));
 }
 }  // namespace
 }  // namespace warploom::layout

@@ -1,6 +1,7 @@
 #include "layout/tv_layout.h"
 #include <map>
 #include "tv_layouts.h"
+
 namespace warploom::layout {
 namespace {
 using Modes = std::vector<TvMode>;
@@ -10,7 +11,8 @@ TEST(TvLayout, MmaAccumulatorIsWhereThePtxManualSaysItIs) {
   EXPECT_EQ(l.threads(), 32);
   EXPECT_EQ(l.values(), 4);
   for (std::int64_t t = 0; t < 32; ++t) {
-    for (std::int64_t v = 0; v < 4; ++v) EXPECT_EQ(l.coord(t, v), (Coord{t / 4 + v / 2 * 8, t % 4 * 2 + v % 2}));
+    for (std::int64_t v = 0; v < 4; ++v)
+      EXPECT_EQ(l.coord(t, v), (Coord{t / 4 + v / 2 * 8, t % 4 * 2 + v % 2}));
   }
 }
 
@@ -27,11 +29,14 @@ TEST(TvLayout, DigitsOfAThreadsNumberAreCutAtTheEdgeOfAWarp) {
   const TvLayout l{{256}, {{1, {7}}, {8, {1}}, {16, {8}}}, {}};
   const auto of = [](const std::vector<ThreadDigit>& digits) {
     std::vector<std::array<std::int64_t, 3>> out;
-    for (const ThreadDigit& digit : digits) out.push_back({digit.below, digit.extent, digit.step[0]});
+    for (const ThreadDigit& digit : digits)
+      out.push_back({digit.below, digit.extent, digit.step[0]});
     return out;
   };
-  EXPECT_EQ(of(thread_digits(l)), (std::vector<std::array<std::int64_t, 3>>{{1, 8, 1}, {8, 16, 8}}));
-  EXPECT_EQ(of(thread_digits(l, true)), (std::vector<std::array<std::int64_t, 3>>{{1, 8, 1}, {8, 4, 8}, {32, 4, 32}}));
+  EXPECT_EQ(of(thread_digits(l)),
+            (std::vector<std::array<std::int64_t, 3>>{{1, 8, 1}, {8, 16, 8}}));
+  EXPECT_EQ(of(thread_digits(l, true)),
+            (std::vector<std::array<std::int64_t, 3>>{{1, 8, 1}, {8, 4, 8}, {32, 4, 32}}));
 }
 
 TEST(TvLayout, CoalesceExample) {
@@ -93,7 +98,8 @@ RC_GTEST_PROP(TvLayoutProperty, ExactByEnumeration, ()) {
   const TvLayout l = random_tv_layout();
   const auto all = hits(l);
   bool equal = static_cast<std::int64_t>(all.size()) == l.tile[0] * l.tile[1];
-  for (const auto& [c, n] : all) equal = equal && n == all.begin()->second && c[0] < l.tile[0] && c[1] < l.tile[1];
+  for (const auto& [c, n] : all)
+    equal = equal && n == all.begin()->second && c[0] < l.tile[0] && c[1] < l.tile[1];
   RC_CLASSIFY(equal, "exact");
   RC_ASSERT(l.is_exact() == equal);
 }
@@ -107,7 +113,8 @@ RC_GTEST_PROP(TvLayoutProperty, CoalesceKeepsTheMap, ()) {
 }
 
 RC_GTEST_PROP(TvLayoutProperty, CoalescedIsExactWheneverItExists, ()) {
-  const std::vector<std::int64_t> tile = {*rc::gen::inRange<std::int64_t>(1, 40), *rc::gen::inRange<std::int64_t>(1, 40)};
+  const std::vector<std::int64_t> tile = {*rc::gen::inRange<std::int64_t>(1, 40),
+                                          *rc::gen::inRange<std::int64_t>(1, 40)};
   const int contiguous = *rc::gen::inRange(0, 2);
   const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4);
   const auto threads = *rc::gen::element<std::int64_t>(1, 2, 8, 12, 32, 64);

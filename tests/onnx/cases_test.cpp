@@ -1,4 +1,5 @@
-// Stored cases of the ONNX project, where they are installed: outputs against evaluate(), or a coded refusal.
+// Stored cases of the ONNX project, where they are installed: outputs against evaluate(), or a
+// coded refusal.
 #include <gtest/gtest.h>
 #include <onnx/onnx.pb.h>
 #include <cmath>
@@ -10,15 +11,16 @@
 #include "graph/reference.h"
 #include "onnx/load.h"
 #include "onnx/model.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
 
 struct Counts {
   int passed = 0, wrong = 0;
-  std::map<std::string, int> refused;                       // by code
-  std::map<std::string, int> why;                           // refusals that name a supported operator: to be looked at
-  std::map<std::string, int> operators;                     // passed, by operator
+  std::map<std::string, int> refused;    // by code
+  std::map<std::string, int> why;        // refusals that name a supported operator: to be looked at
+  std::map<std::string, int> operators;  // passed, by operator
   std::map<std::string, std::set<std::string>> not_passed;  // cases by reason
 
   void print(std::string_view what) const {
@@ -34,28 +36,34 @@ Result<graph::Tensor> read_tensor(const fs::path& path, bool bf16) {
   WARPLOOM_TRY(const std::string bytes, read_file(path));
   onnx::TensorProto proto;
   if (!proto.ParseFromString(bytes)) return fail({ErrorCode::kOnnxType, "no plain tensor"});
-  if (bf16 && proto.data_type() == onnx::TensorProto::UINT16) proto.set_data_type(onnx::TensorProto::BFLOAT16);
+  if (bf16 && proto.data_type() == onnx::TensorProto::UINT16)
+    proto.set_data_type(onnx::TensorProto::BFLOAT16);
   return onnx_import::to_tensor(proto, {"case", {}});
 }
 
 struct Allowed {  // as stored with a case
   double relative = 0, absolute = 0;
 };
+
 Allowed allowed_in(const fs::path& folder) {
   Allowed allowed;
   std::ifstream(folder / "tolerance") >> allowed.relative >> allowed.absolute;
   return allowed;
 }
 
-// What the model leaves open and the case decides, lists of axes and the like, becomes part of the model.
+// What the model leaves open and the case decides, lists of axes and the like, becomes part of the
+// model.
 void settle_lists(onnx::ModelProto& model, const fs::path& data) {
   for (int i = 0; i < model.graph().input_size(); ++i) {
     const auto& type = model.graph().input(i).type().tensor_type();
-    const bool integers = type.elem_type() == onnx::TensorProto::INT64 || type.elem_type() == onnx::TensorProto::INT32;
+    const bool integers = type.elem_type() == onnx::TensorProto::INT64 ||
+                          type.elem_type() == onnx::TensorProto::INT32;
     const bool scales = model.graph().node(0).op_type() == "Resize" && i > 0;
     if (!(integers || scales) || type.shape().dim_size() > 1) continue;
     onnx::TensorProto value;
-    if (const auto bytes = read_file(data / fmt::format("input_{}.pb", i)); !bytes || !value.ParseFromString(*bytes)) continue;
+    if (const auto bytes = read_file(data / fmt::format("input_{}.pb", i));
+        !bytes || !value.ParseFromString(*bytes))
+      continue;
     value.set_name(model.graph().input(i).name());
     *model.mutable_graph()->add_initializer() = value;
   }
@@ -71,14 +79,16 @@ bool close(double got, double wanted, Dtype dtype, const Allowed& allowed) {
   if (std::isnan(wanted)) return std::isnan(got);
   if (std::isinf(wanted)) return got == wanted;
   const double u = is_float(dtype) ? std::max(unit_roundoff(dtype), 0x1p-24) : 0;
-  if (std::fabs(got - wanted) <= allowed.absolute + allowed.relative * std::fabs(wanted)) return true;
+  if (std::fabs(got - wanted) <= allowed.absolute + allowed.relative * std::fabs(wanted))
+    return true;
   return std::fabs(got - wanted) <= 64 * u * (1 + std::fabs(wanted)) * (u < 1e-6 ? 4 : 0.0625);
 }
 
 void run_case(const fs::path& folder, Counts& counts) {
   const fs::path data = folder / "test_data_set_0";
   const std::string name = folder.filename().string().substr(5);
-  if (name.find("window") != std::string::npos && name.ends_with("expanded")) return;  // these models say 3.1415, the results π
+  if (name.find("window") != std::string::npos && name.ends_with("expanded"))
+    return;  // these models say 3.1415, the results π
   auto graph = load_onnx(folder / "model.onnx");
   onnx::ModelProto model;
   ASSERT_TRUE(model.ParseFromString(*read_file(folder / "model.onnx"))) << folder;
@@ -96,22 +106,26 @@ void run_case(const fs::path& folder, Counts& counts) {
     ++counts.refused[std::string(code_text(error.code))];
     EXPECT_NE(error.code, ErrorCode::kInternal) << folder << describe(error);
     if (error.code != ErrorCode::kOnnxUnknownOperator && error.code != ErrorCode::kOnnxOpset)
-      ++counts.why[fmt::format("{}: {} (found {})", code_text(error.code), error.message, error.found)];
+      ++counts.why[fmt::format("{}: {} (found {})", code_text(error.code), error.message,
+                               error.found)];
     return;
   }
-  // Inputs by position in the file; those that became constants, or that no node needs, are still counted there.
+  // Inputs by position in the file; those that became constants, or that no node needs, are still
+  // counted there.
   const Allowed allowed = allowed_in(folder);
   std::map<std::string, graph::Tensor> given;
   for (int i = 0; i < model.graph().input_size(); ++i) {
-    auto tensor = read_tensor(data / fmt::format("input_{}.pb", i),
-                              model.graph().input(i).type().tensor_type().elem_type() == onnx::TensorProto::BFLOAT16);
+    auto tensor = read_tensor(
+        data / fmt::format("input_{}.pb", i),
+        model.graph().input(i).type().tensor_type().elem_type() == onnx::TensorProto::BFLOAT16);
     if (tensor) given[model.graph().input(i).name()] = *tensor;
   }
   std::vector<graph::Bytes> inputs;
   for (graph::TensorId id : graph->inputs) {
     ASSERT_TRUE(given.contains(graph->tensor(id).name)) << folder;
     auto& bytes = *given[graph->tensor(id).name].constant;
-    if (folder.filename().string().starts_with("test_castlike"))  // only the type matters; some cases store too few bytes
+    if (folder.filename().string().starts_with(
+            "test_castlike"))  // only the type matters; some cases store too few bytes
       bytes.resize(static_cast<std::size_t>(byte_count(graph->tensor(id))));
     inputs.emplace_back(bytes);
   }
@@ -119,22 +133,30 @@ void run_case(const fs::path& folder, Counts& counts) {
   ASSERT_TRUE(outputs) << folder << describe(outputs.error());
   bool right = true;
   for (std::size_t o = 0; o < outputs->size(); ++o) {
-    const auto wanted = read_tensor(data / fmt::format("output_{}.pb", o), graph->tensor(graph->outputs[o]).dtype == Dtype::bf16);
+    const auto wanted = read_tensor(data / fmt::format("output_{}.pb", o),
+                                    graph->tensor(graph->outputs[o]).dtype == Dtype::bf16);
     ASSERT_TRUE(wanted) << folder;
-    right = right && (*outputs)[o].size() == static_cast<std::size_t>(graph::element_count(wanted->shape)) &&
+    right = right &&
+            (*outputs)[o].size() == static_cast<std::size_t>(graph::element_count(wanted->shape)) &&
             graph->tensor(graph->outputs[o]).shape == wanted->shape;
     for (std::size_t i = 0; right && i < (*outputs)[o].size(); ++i) {
       const double stored = load_as_double(wanted->dtype, wanted->constant->data(), i);
       std::array<std::byte, 8> rounded{};
-      if (is_float(wanted->dtype)) store_from_double(wanted->dtype, rounded.data(), 0, (*outputs)[o][i]);
-      const double got = is_float(wanted->dtype) ? load_as_double(wanted->dtype, rounded.data(), 0) : (*outputs)[o][i];
+      if (is_float(wanted->dtype))
+        store_from_double(wanted->dtype, rounded.data(), 0, (*outputs)[o][i]);
+      const double got = is_float(wanted->dtype) ? load_as_double(wanted->dtype, rounded.data(), 0)
+                                                 : (*outputs)[o][i];
       right = close(got, stored, wanted->dtype, allowed);
-      if (!right) std::printf("%s: output %zu element %zu: %g, stored %g\n", folder.filename().c_str(), o, i, got, stored);
+      if (!right)
+        std::printf("%s: output %zu element %zu: %g, stored %g\n", folder.filename().c_str(), o, i,
+                    got, stored);
     }
   }
   ++(right ? counts.passed : counts.wrong);
-  if (right) ++counts.operators[operators_of(model)];
-  else counts.not_passed["WRONG"].insert(name);
+  if (right)
+    ++counts.operators[operators_of(model)];
+  else
+    counts.not_passed["WRONG"].insert(name);
 }
 
 void run_folder(const fs::path& folder, Counts& counts) {
@@ -147,30 +169,38 @@ void run_folder(const fs::path& folder, Counts& counts) {
 // docs/onnx.md down to kByHand: what passes, and why the rest does not.
 std::string table_of(const Counts& counts) {
   std::string text = fmt::format(
-      "# ONNX operators\n\nThe node cases of the ONNX project (1.12, and half of those of 1.23) against the FP64 reference: {} "
+      "# ONNX operators\n\nThe node cases of the ONNX project (1.12, and half of those of 1.23) "
+      "against the FP64 reference: {} "
       "give the stored "
-      "results, {} other\nresults, {} are refused with a coded error. `WARPLOOM_ONNX_TABLE=docs/onnx.md build/release/test_onnx "
-      "--gtest_filter='Cases.Table'` writes\nthese tables ([environment.md](environment.md) says where the cases are).\n\n| "
+      "results, {} other\nresults, {} are refused with a coded error. "
+      "`WARPLOOM_ONNX_TABLE=docs/onnx.md build/release/test_onnx "
+      "--gtest_filter='Cases.Table'` writes\nthese tables ([environment.md](environment.md) says "
+      "where the cases are).\n\n| "
       "operator | cases "
       "passed |\n|---|---|\n",
-      counts.passed, counts.wrong, std::accumulate(counts.refused.begin(), counts.refused.end(), 0, [](int sum, const auto& row) {
-        return sum + row.second;
-      }));
+      counts.passed, counts.wrong,
+      std::accumulate(counts.refused.begin(), counts.refused.end(), 0,
+                      [](int sum, const auto& row) { return sum + row.second; }));
   for (const auto& [op, count] : counts.operators) text += fmt::format("| {} | {} |\n", op, count);
   text += "\n| cases | not passed because | for example |\n|---|---|---|\n";
-  std::vector<std::pair<std::string, std::set<std::string>>> rows(counts.not_passed.begin(), counts.not_passed.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
-  for (const auto& [reason, names] : rows) text += fmt::format("| {} | {} | {} |\n", names.size(), reason, *names.begin());
+  std::vector<std::pair<std::string, std::set<std::string>>> rows(counts.not_passed.begin(),
+                                                                  counts.not_passed.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  for (const auto& [reason, names] : rows)
+    text += fmt::format("| {} | {} | {} |\n", names.size(), reason, *names.begin());
   return text;
 }
 
-constexpr std::string_view kByHand = "\n<!-- The tables end here; what follows is written by hand. -->\n";
+constexpr std::string_view kByHand =
+    "\n<!-- The tables end here; what follows is written by hand. -->\n";
 
 // The page with other tables: what is written by hand stays.
 std::string renewed(const std::string& page, const std::string& tables) {
   const std::size_t at = page.find(kByHand);
   return tables + (at == page.npos ? std::string(kByHand) : page.substr(at));
 }
+
 TEST(Cases, TablesLeaveWhatIsWrittenByHand) {
   const std::string marked(kByHand);
   EXPECT_EQ(renewed("old" + marked + "text", "new"), "new" + marked + "text");
@@ -188,7 +218,8 @@ fs::path newer_cases(const ScratchFolder& scratch) {
   if (named == nullptr) return {};
   fs::path root = named;
   if (const fs::path packed = root / "node-cases.tar.xz"; fs::exists(packed)) {
-    const std::string command = fmt::format("tar -xJf '{}' -C '{}'", packed.string(), scratch.path().string());
+    const std::string command =
+        fmt::format("tar -xJf '{}' -C '{}'", packed.string(), scratch.path().string());
     if (std::system(command.c_str()) != 0) return {};
     root = scratch.path();
   }
@@ -213,6 +244,7 @@ TEST(Cases, InstalledBackendCases) {
   }
   EXPECT_GE(passed, 380);
 }
+
 TEST(Cases, NewerBackendCases) {
   const ScratchFolder scratch("cases");
   const fs::path root = newer_cases(scratch);
@@ -223,22 +255,27 @@ TEST(Cases, NewerBackendCases) {
   EXPECT_EQ(counts.wrong, 0);
   EXPECT_GE(counts.passed, 250);
 }
+
 TEST(Cases, Table) {
   const ScratchFolder scratch("cases");
   const fs::path root = newer_cases(scratch);
   const char* file = std::getenv("WARPLOOM_ONNX_TABLE");
-  if (root.empty() || file == nullptr || !fs::exists(kInstalled)) GTEST_SKIP() << "no table asked for, or no cases";
+  if (root.empty() || file == nullptr || !fs::exists(kInstalled))
+    GTEST_SKIP() << "no table asked for, or no cases";
   Counts counts;
   run_folder(fs::path(kInstalled) / "node", counts);
   run_folder(root, counts);
   ASSERT_TRUE(write_file(file, renewed(read_file(file).value_or(""), table_of(counts))));
 }
+
 // The last row of a graph that is no great work; says whether it was.
 bool evaluate_small(const graph::Graph& graph) {
   double work = 0, bytes = 0;
   for (const graph::Node& node : graph.nodes)
-    work += static_cast<double>(graph::terms_of(graph, node) * graph::element_count(graph.tensor(node.outputs[0]).shape));
-  for (graph::TensorId id : graph.inputs) bytes += static_cast<double>(byte_count(graph.tensor(id)));
+    work += static_cast<double>(graph::terms_of(graph, node) *
+                                graph::element_count(graph.tensor(node.outputs[0]).shape));
+  for (graph::TensorId id : graph.inputs)
+    bytes += static_cast<double>(byte_count(graph.tensor(id)));
   if (work > 1e9 || bytes > 2e8) return false;
   std::vector<std::vector<std::byte>> data;
   Random random(7);
@@ -246,10 +283,12 @@ bool evaluate_small(const graph::Graph& graph) {
     const graph::Tensor& tensor = graph.tensor(id);
     data.emplace_back(static_cast<std::size_t>(byte_count(tensor)));
     for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-      store_from_double(tensor.dtype, data.back().data(), static_cast<std::size_t>(i), random.uniform());
+      store_from_double(tensor.dtype, data.back().data(), static_cast<std::size_t>(i),
+                        random.uniform());
   }
   const std::int64_t rows = graph::rows_of(graph).count;
-  const auto last = graph::evaluate_magnitude_rows(graph, std::vector<graph::Bytes>(data.begin(), data.end()), 0, rows - 1, rows);
+  const auto last = graph::evaluate_magnitude_rows(
+      graph, std::vector<graph::Bytes>(data.begin(), data.end()), 0, rows - 1, rows);
   EXPECT_TRUE(last) << graph.name << describe(last.error());
   for (std::size_t i = 0; last && i < last->value.size(); ++i) {
     const bool finite = std::isfinite(last->value[i]) && std::isfinite(last->magnitude[i]);
@@ -276,7 +315,8 @@ TEST(Cases, EveryKernelBenchModelLoadsOrIsRefusedWithACode) {
     EXPECT_TRUE(is_primitive(*primitive)) << entry.path();
     evaluated += evaluate_small(*primitive);
   }
-  std::printf("%d loaded, %d refused for their operators, %d small enough to evaluate\n", loaded, refused, evaluated);
+  std::printf("%d loaded, %d refused for their operators, %d small enough to evaluate\n", loaded,
+              refused, evaluated);
   EXPECT_GE(loaded, 150);
   EXPECT_GE(evaluated, 3);
 }

@@ -1,7 +1,9 @@
-// Bytes with some of them damaged: flipped, set, cut, said twice or broken off. The same random numbers damage them the same.
+// Bytes with some of them damaged: flipped, set, cut, said twice or broken off. The same random
+// numbers damage them the same.
 #pragma once
 #include <string>
 #include "base/random.h"
+
 namespace warploom {
 // Every second one keeps its length, so that what surrounds the damage still reads.
 inline std::string damaged(std::string bytes, Random& random) {
@@ -17,7 +19,10 @@ inline std::string damaged(std::string bytes, Random& random) {
       case 5: bytes.insert(from, bytes.substr(at, 1 + random.below(64))); break;
       case 6: bytes.erase(at, 1 + random.below(64)); break;
       case 7: bytes.erase(at, 1 + random.below(4)); break;
-      default: bytes.insert(at, std::string(1 + random.below(9), static_cast<char>(random.below(2) ? 0xff : random.below(256))));
+      default:
+        bytes.insert(at,
+                     std::string(1 + random.below(9),
+                                 static_cast<char>(random.below(2) ? 0xff : random.below(256))));
     }
   }
   return bytes.empty() ? " " : bytes;

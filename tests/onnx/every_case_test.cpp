@@ -1,6 +1,8 @@
-// Damaged copies of every installed case of the ONNX project, read by children that may take 1 GiB and a second a model.
+// Damaged copies of every installed case of the ONNX project, read by children that may take 1 GiB
+// and a second a model.
 //
-// WARPLOOM_ONNX_MUTANTS damaged copies of each (20 unless it says otherwise), WARPLOOM_ONNX_MUTANTS_SEED their seed.
+// WARPLOOM_ONNX_MUTANTS damaged copies of each (20 unless it says otherwise),
+// WARPLOOM_ONNX_MUTANTS_SEED their seed.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,6 +16,7 @@
 #include "base/file.h"
 #include "damage.h"
 #include "onnx/load.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
@@ -27,6 +30,7 @@ constexpr bool kLimited = true;
 struct Case {
   std::string name, bytes;
 };
+
 std::vector<Case> installed() {
   std::vector<Case> cases;
   const fs::path root = "/usr/share/libonnx-testdata/data";
@@ -49,7 +53,8 @@ struct Counts {  // in memory that parent and child share
 };
 
 // What a child does: reads from mutant `next` on, until it is through or dies.
-[[noreturn]] void read_on(const std::vector<Case>& cases, std::uint64_t each, std::uint64_t seed, Counts& counts) {
+[[noreturn]] void read_on(const std::vector<Case>& cases, std::uint64_t each, std::uint64_t seed,
+                          Counts& counts) {
   const rlimit memory{kMostBytes, kMostBytes};
   if (kLimited) setrlimit(RLIMIT_AS, &memory);
   while (counts.next < cases.size() * each) {
@@ -61,7 +66,9 @@ struct Counts {  // in memory that parent and child share
     setitimer(ITIMER_REAL, &second, nullptr);  // SIGALRM ends the child
     const auto start = std::chrono::steady_clock::now();
     const auto graph = parse_onnx(bytes);
-    counts.slowest = std::max(counts.slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    counts.slowest =
+        std::max(counts.slowest,
+                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     setitimer(ITIMER_REAL, &never, nullptr);
     ++(graph ? counts.accepted : counts.refused);
     if (graph) continue;
@@ -74,8 +81,10 @@ struct Counts {  // in memory that parent and child share
 TEST(Mutants, OfEveryInstalledCaseCostLittleAndCrashNothing) {
   const std::vector<Case> cases = installed();
   if (cases.empty()) GTEST_SKIP() << "no installed test data";
-  const std::uint64_t each = number_of("WARPLOOM_ONNX_MUTANTS", 20), seed = number_of("WARPLOOM_ONNX_MUTANTS_SEED", 2026);
-  void* shared = mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  const std::uint64_t each = number_of("WARPLOOM_ONNX_MUTANTS", 20),
+                      seed = number_of("WARPLOOM_ONNX_MUTANTS_SEED", 2026);
+  void* shared =
+      mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
   auto& counts = *new (shared) Counts;
   int crashed = 0, late = 0;
@@ -91,14 +100,16 @@ TEST(Mutants, OfEveryInstalledCaseCostLittleAndCrashNothing) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     const bool slow = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
     ++(slow ? late : crashed);
-    ADD_FAILURE() << cases[(counts.next - 1) / each].name << ", mutant " << (counts.next - 1) % each << " of seed " << seed
-                  << (slow ? ": more than a second" : ": ended with status ") << (slow ? "" : std::to_string(status));
+    ADD_FAILURE() << cases[(counts.next - 1) / each].name << ", mutant " << (counts.next - 1) % each
+                  << " of seed " << seed << (slow ? ": more than a second" : ": ended with status ")
+                  << (slow ? "" : std::to_string(status));
   }
   std::printf(
-      "%zu models, %zu mutants of seed %zu: %zu accepted, %zu refused (%zu for want of memory), %d crashed, %d late; "
+      "%zu models, %zu mutants of seed %zu: %zu accepted, %zu refused (%zu for want of memory), %d "
+      "crashed, %d late; "
       "slowest %.3f s, peak %ld MiB\n",
-      cases.size(), cases.size() * each, seed, counts.accepted, counts.refused, counts.without_memory, crashed, late,
-      counts.slowest, peak / 1024);
+      cases.size(), cases.size() * each, seed, counts.accepted, counts.refused,
+      counts.without_memory, crashed, late, counts.slowest, peak / 1024);
   EXPECT_EQ(counts.faults, 0u);
   EXPECT_EQ(counts.without_memory, 0u);
   munmap(shared, sizeof(Counts));

@@ -6,33 +6,45 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "graph/reference.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
 
 std::string value(std::string_view name, std::string_view dims, int type = 1) {
-  std::string text = fmt::format("name: \"{}\" type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
+  std::string text =
+      fmt::format("name: \"{}\" type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
   for (char c : dims)  // one digit a dimension, n a dynamic one
-    text += c == 'n' ? std::string("dim { dim_param: \"n\" } ") : fmt::format("dim {{ dim_value: {} }} ", c);
+    text += c == 'n' ? std::string("dim { dim_param: \"n\" } ")
+                     : fmt::format("dim {{ dim_value: {} }} ", c);
   return text + "} } }";
 }
+
 std::string model(std::string_view body, int opset = 20) {
-  return fmt::format("ir_version: 10 opset_import {{ version: {} }} graph {{ name: \"t\" {} }}", opset, body);
+  return fmt::format("ir_version: 10 opset_import {{ version: {} }} graph {{ name: \"t\" {} }}",
+                     opset, body);
 }
+
 // y = op(x) with more text inside the node.
-std::string unary(std::string_view op, std::string_view more = "", std::string_view dims = "34", int opset = 20) {
-  return model(fmt::format("node {{ name: \"n\" op_type: \"{}\" input: \"x\" output: \"y\" {} }} input {{ {} "
-                           "}} output {{ name: \"y\" }}",
-                           op, more, value("x", dims)),
-               opset);
+std::string unary(std::string_view op, std::string_view more = "", std::string_view dims = "34",
+                  int opset = 20) {
+  return model(
+      fmt::format(
+          "node {{ name: \"n\" op_type: \"{}\" input: \"x\" output: \"y\" {} }} input {{ {} "
+          "}} output {{ name: \"y\" }}",
+          op, more, value("x", dims)),
+      opset);
 }
+
 ErrorCode code(std::string_view content) {
   const auto graph = parse_onnx(content);
   return graph ? ErrorCode::kInternal : graph.error().code;
 }
+
 std::string example(std::string_view name) {
   return *read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name));
 }
+
 // The text form as a binary file.
 std::string binary(const std::string& text) {
   const auto graph = parse_onnx(text);
@@ -44,7 +56,8 @@ std::string binary(const std::string& text) {
   for (graph::TensorId id : graph->inputs) {
     auto& input = *g.add_input();
     input.set_name(graph->tensor(id).name);
-    input.mutable_type()->mutable_tensor_type()->set_elem_type(onnx_type_of(graph->tensor(id).dtype));
+    input.mutable_type()->mutable_tensor_type()->set_elem_type(
+        onnx_type_of(graph->tensor(id).dtype));
     for (auto size : graph->tensor(id).shape)
       input.mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_value(size);
   }
@@ -68,28 +81,34 @@ TEST(Load, EveryExampleLoads) {
   }
   EXPECT_GE(count, 8);
 }
+
 TEST(Load, TextAndBinaryGiveTheSameGraph) {
   const std::string text = example("matmul_bias_gelu_small");
   EXPECT_EQ(to_text(*parse_onnx(text)), to_text(*parse_onnx(binary(text))));
 }
+
 TEST(Load, WrittenTextGivesTheSameGraph) {
   const ScratchFolder folder("onnx");
   const fs::path path = folder.path() / "model.onnx";
-  for (const std::string& content : {example("matmul_bias_gelu"), binary(example("matmul_bias_gelu_small"))}) {
+  for (const std::string& content :
+       {example("matmul_bias_gelu"), binary(example("matmul_bias_gelu_small"))}) {
     ASSERT_TRUE(write_file(path, content));
     EXPECT_EQ(to_text(*parse_onnx(*onnx_text(path))), to_text(*load_onnx(path)));
   }
 }
+
 TEST(Load, ContentDecidesTheForm) {
   const ScratchFolder folder("onnx");
   const fs::path path = folder.path() / "text.onnx";
   ASSERT_TRUE(write_file(path, example("softmax_small")));
   EXPECT_TRUE(load_onnx(path));
 }
+
 TEST(Load, MissingFilesAndFolders) {
   EXPECT_EQ(load_onnx("/no/such/model.onnx").error().code, ErrorCode::kFileMissing);
   EXPECT_EQ(load_onnx(WARPLOOM_SOURCE_DIR).error().code, ErrorCode::kFileUnreadable);
 }
+
 TEST(Load, ForeignContent) {
   EXPECT_EQ(code(""), ErrorCode::kOnnxEmpty);
   EXPECT_EQ(code("hello, this is no model\n"), ErrorCode::kOnnxNotOnnx);
@@ -103,18 +122,22 @@ TEST(Load, ForeignContent) {
     EXPECT_EQ(code(noise), ErrorCode::kOnnxNotOnnx);
   }
 }
+
 TEST(Load, TruncatedModels) {
   const std::string whole = binary(example("matmul_bias_gelu_small"));
   int truncated = 0;
   for (std::size_t size = 3; size < whole.size(); ++size) {
     const ErrorCode got = code(std::string_view(whole).substr(0, size));
-    EXPECT_TRUE(got == ErrorCode::kOnnxTruncated || got == ErrorCode::kOnnxNotOnnx || got == ErrorCode::kOnnxOpset) << size;
+    EXPECT_TRUE(got == ErrorCode::kOnnxTruncated || got == ErrorCode::kOnnxNotOnnx ||
+                got == ErrorCode::kOnnxOpset)
+        << size;
     truncated += got == ErrorCode::kOnnxTruncated;
   }
   EXPECT_GT(truncated, static_cast<int>(whole.size()) * 9 / 10);
   const std::string text = example("matmul_bias_gelu_small");
   EXPECT_EQ(code(std::string_view(text).substr(0, text.size() / 2)), ErrorCode::kOnnxTruncated);
 }
+
 TEST(Load, Opsets) {
   EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", 13)));
   EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", 28)));
@@ -122,6 +145,7 @@ TEST(Load, Opsets) {
   EXPECT_EQ(code(unary("Relu", "", "34", 29)), ErrorCode::kOnnxOpset);
   EXPECT_EQ(code(unary("Relu", "domain: \"com.example\"")), ErrorCode::kOnnxOpset);
 }
+
 TEST(Load, TheOwnDomainHasItsOwnOperatorsAlone) {
   const std::string text = example("matmul_e4m3_blocks");
   EXPECT_TRUE(parse_onnx(text));
@@ -130,19 +154,25 @@ TEST(Load, TheOwnDomainHasItsOwnOperatorsAlone) {
     const std::string given = "op_type: \"ScaledMatMul\" domain: \"warploom\"";
     return other.replace(other.find(given), given.size(), op);
   };
-  EXPECT_EQ(code(changed("op_type: \"MatMul\" domain: \"warploom\"")), ErrorCode::kOnnxUnknownOperator);
+  EXPECT_EQ(code(changed("op_type: \"MatMul\" domain: \"warploom\"")),
+            ErrorCode::kOnnxUnknownOperator);
   EXPECT_EQ(code(changed("op_type: \"ScaledMatMul\"")), ErrorCode::kOnnxUnknownOperator);
 }
+
 TEST(Load, OperatorsAndAttributesHaveTheirFirstOpset) {
   EXPECT_TRUE(parse_onnx(unary("Gelu")));
   EXPECT_EQ(code(unary("Gelu", "", "34", 19)), ErrorCode::kOnnxUnknownOperator);
   EXPECT_EQ(code(unary("Mish", "", "34", 17)), ErrorCode::kOnnxUnknownOperator);
-  EXPECT_TRUE(
-      parse_onnx(unary("Cast", "attribute { name: \"to\" type: INT i: 17 } attribute { name: \"saturate\" type: INT i: 0 }")));
-  EXPECT_EQ(
-      code(unary("Cast", "attribute { name: \"to\" type: INT i: 16 } attribute { name: \"saturate\" type: INT i: 0 }", "34", 18)),
-      ErrorCode::kOnnxAttribute);
+  EXPECT_TRUE(parse_onnx(unary("Cast",
+                               "attribute { name: \"to\" type: INT i: 17 } attribute { name: "
+                               "\"saturate\" type: INT i: 0 }")));
+  EXPECT_EQ(code(unary("Cast",
+                       "attribute { name: \"to\" type: INT i: 16 } attribute { name: \"saturate\" "
+                       "type: INT i: 0 }",
+                       "34", 18)),
+            ErrorCode::kOnnxAttribute);
 }
+
 TEST(Load, UnknownOperatorsAreNamedWithTheirNodeAndTheSupportedOnes) {
   const auto graph = parse_onnx(unary("Frobnicate"));
   ASSERT_FALSE(graph);
@@ -151,26 +181,40 @@ TEST(Load, UnknownOperatorsAreNamedWithTheirNodeAndTheSupportedOnes) {
   EXPECT_NE(graph.error().place.find("node 'n'"), std::string::npos);
   EXPECT_NE(graph.error().expected.find("MatMul"), std::string::npos);
 }
+
 TEST(Load, Attributes) {
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: FLOAT f: 1 }")), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INTS ints: 1 }")), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INT i: 7 }")), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axes\" type: INT i: 1 }")), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" i: 1 }")), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INT i: 1 } attribute { name: \"axis\" type: INT i: 1 }")),
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: FLOAT f: 1 }")),
             ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: GRAPH g { } }")), ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INTS ints: 1 }")),
+            ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: INT i: 7 }")),
+            ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axes\" type: INT i: 1 }")),
+            ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" i: 1 }")), ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax",
+                       "attribute { name: \"axis\" type: INT i: 1 } attribute { name: \"axis\" "
+                       "type: INT i: 1 }")),
+            ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(unary("Softmax", "attribute { name: \"axis\" type: GRAPH g { } }")),
+            ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Cast")), ErrorCode::kOnnxAttribute);
   EXPECT_EQ(code(unary("Cast", "attribute { name: \"to\" type: INT i: 8 }")), ErrorCode::kOnnxType);
 }
-TEST(Load, InternalOperatorsAreUnknown) { EXPECT_EQ(code(unary("SumPool")), ErrorCode::kOnnxUnknownOperator); }
+
+TEST(Load, InternalOperatorsAreUnknown) {
+  EXPECT_EQ(code(unary("SumPool")), ErrorCode::kOnnxUnknownOperator);
+}
+
 TEST(Load, ConstantOfShapeIsFilled) {
   const auto filled = [](std::string_view more) {
-    return model(fmt::format(
-        "node {{ op_type: \"ConstantOfShape\" input: \"s\" output: \"c\" {} }} node {{ op_type: \"Add\" input: \"x\" "
-        "input: \"c\" output: \"y\" }} input {{ {} }} initializer {{ name: \"s\" data_type: 7 dims: 1 int64_data: 4 }} "
-        "output {{ name: \"y\" }}",
-        more, value("x", "34")));
+    return model(
+        fmt::format("node {{ op_type: \"ConstantOfShape\" input: \"s\" output: \"c\" {} }} node {{ "
+                    "op_type: \"Add\" input: \"x\" "
+                    "input: \"c\" output: \"y\" }} input {{ {} }} initializer {{ name: \"s\" "
+                    "data_type: 7 dims: 1 int64_data: 4 }} "
+                    "output {{ name: \"y\" }}",
+                    more, value("x", "34")));
   };
   const auto tensor = [](std::string_view of) {
     return fmt::format("attribute {{ name: \"value\" type: TENSOR t {{ data_type: 1 {} }} }}", of);
@@ -180,38 +224,45 @@ TEST(Load, ConstantOfShapeIsFilled) {
   EXPECT_EQ(graph->nodes.size(), 1u);
   EXPECT_TRUE(parse_onnx(filled("")));
   EXPECT_EQ(code(filled(tensor("dims: 2 float_data: 2 float_data: 3"))), ErrorCode::kOnnxAttribute);
-  EXPECT_EQ(code(filled("attribute { name: \"value\" type: INT i: 1 }")), ErrorCode::kOnnxAttribute);
+  EXPECT_EQ(code(filled("attribute { name: \"value\" type: INT i: 1 }")),
+            ErrorCode::kOnnxAttribute);
 }
+
 TEST(Load, DynamicShapes) {
   EXPECT_EQ(code(unary("Relu", "", "n4")), ErrorCode::kOnnxDynamicShape);
-  EXPECT_EQ(code(model("node { op_type: \"Relu\" input: \"x\" output: \"y\" } input { name: \"x\" type { "
-                       "tensor_type { elem_type: 1 } } } "
-                       "output { name: \"y\" }")),
-            ErrorCode::kOnnxDynamicShape);
+  EXPECT_EQ(
+      code(model("node { op_type: \"Relu\" input: \"x\" output: \"y\" } input { name: \"x\" type { "
+                 "tensor_type { elem_type: 1 } } } "
+                 "output { name: \"y\" }")),
+      ErrorCode::kOnnxDynamicShape);
 }
+
 TEST(Load, HugeShapes) {
   for (const char* dims : {"4611686018427387904", "1099511627777"})
-    EXPECT_EQ(code(model(fmt::format("node {{ op_type: \"Relu\" input: \"x\" output: \"y\" }} input {{ name: "
-                                     "\"x\" type {{ tensor_type {{ "
-                                     "elem_type: 1 shape {{ dim {{ dim_value: {} }} dim {{ dim_value: 8 }} "
-                                     "}} }} }} }} output {{ name: \"y\" }}",
-                                     dims))),
+    EXPECT_EQ(code(model(fmt::format(
+                  "node {{ op_type: \"Relu\" input: \"x\" output: \"y\" }} input {{ name: "
+                  "\"x\" type {{ tensor_type {{ "
+                  "elem_type: 1 shape {{ dim {{ dim_value: {} }} dim {{ dim_value: 8 }} "
+                  "}} }} }} }} output {{ name: \"y\" }}",
+                  dims))),
               ErrorCode::kOnnxTooLarge);
   // An initializer that claims 4 GiB and brings 4 bytes.
-  EXPECT_EQ(code(model("node { op_type: \"Relu\" input: \"x\" output: \"y\" } initializer { name: \"x\" "
-                       "data_type: 1 dims: 1073741824 "
-                       "raw_data: \"abcd\" } output { name: \"y\" }")),
-            ErrorCode::kOnnxTooLarge);
+  EXPECT_EQ(
+      code(model("node { op_type: \"Relu\" input: \"x\" output: \"y\" } initializer { name: \"x\" "
+                 "data_type: 1 dims: 1073741824 "
+                 "raw_data: \"abcd\" } output { name: \"y\" }")),
+      ErrorCode::kOnnxTooLarge);
   std::string deep;
   for (int i = 0; i < 20; ++i) deep += "1";
   EXPECT_EQ(code(unary("Relu", "", deep)), ErrorCode::kOnnxTooLarge);
 }
+
 TEST(Load, TypesAndDeclarations) {
   const auto two = [](std::string_view out, int type) {
-    return model(
-        fmt::format("node {{ op_type: \"Add\" input: \"a\" input: \"b\" output: \"y\" }} input {{ {} }} "
-                    "input {{ {} }} output {{ {} }}",
-                    value("a", "34"), value("b", "4", type), value("y", out)));
+    return model(fmt::format(
+        "node {{ op_type: \"Add\" input: \"a\" input: \"b\" output: \"y\" }} input {{ {} }} "
+        "input {{ {} }} output {{ {} }}",
+        value("a", "34"), value("b", "4", type), value("y", out)));
   };
   EXPECT_TRUE(parse_onnx(two("34", 1)));
   EXPECT_TRUE(parse_onnx(two("n4", 1)));
@@ -220,45 +271,62 @@ TEST(Load, TypesAndDeclarations) {
   EXPECT_EQ(code(two("43", 1)), ErrorCode::kOnnxShape);
   EXPECT_EQ(code(two("3", 1)), ErrorCode::kOnnxShape);
 }
+
 TEST(Load, ACompositeOfIntegersThatNeedsRealsIsRefused) {
-  EXPECT_EQ(code(model(fmt::format("node {{ op_type: \"ReduceLogSumExp\" input: \"x\" output: \"y\" }} input {{ {} }} "
-                                   "output {{ name: \"y\" }}",
-                                   value("x", "34", 2)))),
+  EXPECT_EQ(code(model(fmt::format(
+                "node {{ op_type: \"ReduceLogSumExp\" input: \"x\" output: \"y\" }} input {{ {} }} "
+                "output {{ name: \"y\" }}",
+                value("x", "34", 2)))),
             ErrorCode::kOnnxType);
 }
+
 TEST(Load, Names) {
   const std::string x = value("x", "34");
   const auto nodes = [&](std::string_view text) {
     return model(fmt::format("{} input {{ {} }} output {{ name: \"y\" }}", text, x));
   };
-  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"z\" output: \"y\" }")), ErrorCode::kOnnxName);
-  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"y\" } node { op_type: \"Exp\" input: "
-                       "\"x\" output: \"y\" }")),
+  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"z\" output: \"y\" }")),
             ErrorCode::kOnnxName);
-  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"x\" }")), ErrorCode::kOnnxName);
-  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"q\" }")), ErrorCode::kOnnxName);
-  EXPECT_EQ(code(nodes("node { op_type: \"Add\" input: \"x\" output: \"y\" }")), ErrorCode::kOnnxName);
-  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" input: \"x\" output: \"y\" }")), ErrorCode::kOnnxName);
+  EXPECT_EQ(
+      code(nodes(
+          "node { op_type: \"Relu\" input: \"x\" output: \"y\" } node { op_type: \"Exp\" input: "
+          "\"x\" output: \"y\" }")),
+      ErrorCode::kOnnxName);
+  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"x\" }")),
+            ErrorCode::kOnnxName);
+  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"q\" }")),
+            ErrorCode::kOnnxName);
+  EXPECT_EQ(code(nodes("node { op_type: \"Add\" input: \"x\" output: \"y\" }")),
+            ErrorCode::kOnnxName);
+  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" input: \"x\" output: \"y\" }")),
+            ErrorCode::kOnnxName);
   EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" }")), ErrorCode::kOnnxName);
-  EXPECT_EQ(code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"y\" } input { " + x + " }")), ErrorCode::kOnnxName);
+  EXPECT_EQ(
+      code(nodes("node { op_type: \"Relu\" input: \"x\" output: \"y\" } input { " + x + " }")),
+      ErrorCode::kOnnxName);
   EXPECT_EQ(code(model("input { " + x + " }")), ErrorCode::kOnnxName);
 }
+
 TEST(Load, CirclesAreNamed) {
-  EXPECT_EQ(code(model("node { op_type: \"Add\" input: \"x\" input: \"b\" output: \"a\" } node { op_type: "
-                       "\"Relu\" input: \"a\" output: \"b\" } "
-                       "input { " +
-                       value("x", "4") + " } output { name: \"b\" }")),
+  EXPECT_EQ(code(model(
+                "node { op_type: \"Add\" input: \"x\" input: \"b\" output: \"a\" } node { op_type: "
+                "\"Relu\" input: \"a\" output: \"b\" } "
+                "input { " +
+                value("x", "4") + " } output { name: \"b\" }")),
             ErrorCode::kOnnxCyclic);
 }
+
 TEST(Load, InitializersListedAsInputsAreConstant) {
-  const auto graph = parse_onnx(model("node { op_type: \"Add\" input: \"x\" input: \"w\" output: \"y\" } input { " +
-                                      value("w", "2") + " } input { " + value("x", "32") +
-                                      " } output { name: \"y\" } "
-                                      "initializer { name: \"w\" data_type: 1 dims: 2 float_data: 1.5 float_data: -2 }"));
+  const auto graph = parse_onnx(
+      model("node { op_type: \"Add\" input: \"x\" input: \"w\" output: \"y\" } input { " +
+            value("w", "2") + " } input { " + value("x", "32") +
+            " } output { name: \"y\" } "
+            "initializer { name: \"w\" data_type: 1 dims: 2 float_data: 1.5 float_data: -2 }"));
   ASSERT_TRUE(graph);
   ASSERT_EQ(graph->inputs.size(), 1u);
   EXPECT_EQ(graph->tensor(graph->inputs[0]).name, "x");
 }
+
 TEST(Load, DeepNestingIsRefused) {
   std::string text = "a";
   for (int i = 0; i < 5000; ++i) text = "graph { node { attribute { g { " + text;
@@ -280,60 +348,82 @@ class ExternalData : public ::testing::Test {
  protected:
   ScratchFolder folder{"external"};
   fs::path inside = folder.path() / "model";
+
   void SetUp() override {
     fs::create_directories(inside / "data");
     ASSERT_TRUE(write_file(inside / "data" / "w.bin", std::string(16, '\0')));
     ASSERT_TRUE(write_file(folder.path() / "secret.bin", std::string(16, '\0')));
   }
+
   ErrorCode load(std::string_view location, std::string_view more = "") {
-    const std::string text =
-        model(fmt::format("node {{ op_type: \"Relu\" input: \"w\" output: \"y\" }} initializer {{ name: \"w\" "
-                          "data_type: 1 dims: 4 data_location: EXTERNAL "
-                          "external_data {{ key: \"location\" value: \"{}\" }} {} }} output {{ name: \"y\" }}",
-                          location, more));
+    const std::string text = model(fmt::format(
+        "node {{ op_type: \"Relu\" input: \"w\" output: \"y\" }} initializer {{ name: \"w\" "
+        "data_type: 1 dims: 4 data_location: EXTERNAL "
+        "external_data {{ key: \"location\" value: \"{}\" }} {} }} output {{ name: \"y\" }}",
+        location, more));
     EXPECT_TRUE(write_file(inside / "m.textproto", text));
     const auto graph = load_onnx(inside / "m.textproto");
     return graph ? ErrorCode::kInternal : graph.error().code;
   }
 };
+
 TEST_F(ExternalData, IsReadFromTheModelsFolder) {
   EXPECT_EQ(load("data/w.bin"), ErrorCode::kInternal);
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"0\" } external_data { key: \"length\" value: \"16\" }"),
+  EXPECT_EQ(load("data/w.bin",
+                 "external_data { key: \"offset\" value: \"0\" } external_data { key: \"length\" "
+                 "value: \"16\" }"),
             ErrorCode::kInternal);
 }
+
 TEST_F(ExternalData, GoesAlongIntoTheText) {
   ASSERT_EQ(load("data/w.bin"), ErrorCode::kInternal);
-  const auto graph = load_onnx(inside / "m.textproto"), again = parse_onnx(*onnx_text(inside / "m.textproto"));
+  const auto graph = load_onnx(inside / "m.textproto"),
+             again = parse_onnx(*onnx_text(inside / "m.textproto"));
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(to_text(*again), to_text(*graph));
   EXPECT_EQ(again->tensors[0].constant, graph->tensors[0].constant);
 }
+
 TEST_F(ExternalData, ElsewhereIsRefused) {
   fs::create_symlink(folder.path() / "secret.bin", inside / "link.bin");
   fs::create_directory_symlink(folder.path(), inside / "up");
   for (const std::string& location :
-       {std::string("../secret.bin"), (folder.path() / "secret.bin").string(), std::string("data/../../secret.bin"),
-        std::string("link.bin"), std::string("up/secret.bin"), std::string("data"), std::string("none.bin"), std::string("")})
+       {std::string("../secret.bin"), (folder.path() / "secret.bin").string(),
+        std::string("data/../../secret.bin"), std::string("link.bin"), std::string("up/secret.bin"),
+        std::string("data"), std::string("none.bin"), std::string("")})
     EXPECT_EQ(load(location), ErrorCode::kOnnxExternalData) << location;
 }
+
 TEST_F(ExternalData, MustBeLongEnough) {
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"8\" }"), ErrorCode::kOnnxExternalData);
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"-8\" }"), ErrorCode::kOnnxExternalData);
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"9223372036854775807\" }"), ErrorCode::kOnnxExternalData);
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4\" }"), ErrorCode::kOnnxExternalData);
-  EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4x\" }"), ErrorCode::kOnnxExternalData);
-}
-TEST(Load, ExternalDataOfAModelInMemoryIsRefused) {
-  EXPECT_EQ(code(model("node { op_type: \"Relu\" input: \"w\" output: \"y\" } initializer { name: \"w\" "
-                       "data_type: 1 dims: 4 data_location: EXTERNAL "
-                       "external_data { key: \"location\" value: \"w.bin\" } } output { name: \"y\" }")),
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"8\" }"),
+            ErrorCode::kOnnxExternalData);
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"-8\" }"),
+            ErrorCode::kOnnxExternalData);
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"9223372036854775807\" }"),
+            ErrorCode::kOnnxExternalData);
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4\" }"),
+            ErrorCode::kOnnxExternalData);
+  EXPECT_EQ(load("data/w.bin", "external_data { key: \"length\" value: \"4x\" }"),
             ErrorCode::kOnnxExternalData);
 }
+
+TEST(Load, ExternalDataOfAModelInMemoryIsRefused) {
+  EXPECT_EQ(
+      code(model("node { op_type: \"Relu\" input: \"w\" output: \"y\" } initializer { name: \"w\" "
+                 "data_type: 1 dims: 4 data_location: EXTERNAL "
+                 "external_data { key: \"location\" value: \"w.bin\" } } output { name: \"y\" }")),
+      ErrorCode::kOnnxExternalData);
+}
+
 struct Assumed : testing::Test {
   const ScratchFolder scratch{"assumed"};
   const fs::path file = scratch.path() / "m.onnx";
-  void SetUp() override { ASSERT_TRUE(write_file(file, spell_onnx("matmul(a[4,4], b[4,4])", "m", Dtype::f32)->binary)); }
+
+  void SetUp() override {
+    ASSERT_TRUE(write_file(file, spell_onnx("matmul(a[4,4], b[4,4])", "m", Dtype::f32)->binary));
+  }
 };
+
 TEST_F(Assumed, TrianglesStandInFrontOfAllThatReadTheInput) {
   const auto graph = load_onnx(file, {"a=lower"}), other = load_onnx(file, {"b=upper"});
   ASSERT_TRUE(graph && other);
@@ -341,11 +431,14 @@ TEST_F(Assumed, TrianglesStandInFrontOfAllThatReadTheInput) {
   EXPECT_NE(to_text(*other).find("Trilu(b) upper=1"), std::string::npos) << to_text(*other);
   EXPECT_EQ(graph->inputs.size(), 2U);
 }
+
 TEST_F(Assumed, GoAlongIntoTheText) {
-  const auto graph = load_onnx(file, {"a=lower"}), again = parse_onnx(*onnx_text(file, {"a=lower"}));
+  const auto graph = load_onnx(file, {"a=lower"}),
+             again = parse_onnx(*onnx_text(file, {"a=lower"}));
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(to_text(*again), to_text(*graph));
 }
+
 TEST_F(Assumed, TwiceIsOnceAndBothTrianglesAreADiagonal) {
   const auto once = load_onnx(file, {"a=lower"}), twice = load_onnx(file, {"a=lower", "a=lower"});
   ASSERT_TRUE(once && twice);
@@ -354,6 +447,7 @@ TEST_F(Assumed, TwiceIsOnceAndBothTrianglesAreADiagonal) {
   ASSERT_TRUE(both) << describe(both.error());
   EXPECT_EQ(std::ranges::count(both->nodes, graph::OpKind::Trilu, &graph::Node::op), 2);
 }
+
 TEST_F(Assumed, OfAnOpsetWithoutTrianglesNameTheFlag) {
   std::string text = *onnx_text(file);
   const std::size_t version = text.find(": 23");
@@ -364,6 +458,7 @@ TEST_F(Assumed, OfAnOpsetWithoutTrianglesNameTheFlag) {
   EXPECT_EQ(graph.error().code, ErrorCode::kOnnxUnknownOperator);
   EXPECT_NE(graph.error().place.find("a=lower"), std::string::npos) << describe(graph.error());
 }
+
 TEST_F(Assumed, OfNoInputOrOfNoFormAreRefused) {
   for (const char* wrong : {"c=lower", "a=round", "a", "", "=", "y=upper", "a=lower=upper"}) {
     const auto graph = load_onnx(file, {wrong});
@@ -371,6 +466,7 @@ TEST_F(Assumed, OfNoInputOrOfNoFormAreRefused) {
     EXPECT_EQ(graph.error().code, ErrorCode::kUsage) << wrong;
   }
 }
+
 TEST(OnnxText, LeavesOutFieldsOfANewerFormat) {
   const ScratchFolder scratch("newer");
   const auto model = spell_onnx("relu(x[4])", "m", Dtype::f32);

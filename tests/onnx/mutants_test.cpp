@@ -7,15 +7,18 @@
 #include "damage.h"
 #include "graph/reference.h"
 #include "onnx/load.h"
+
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
 
-// Small models to damage: the text examples, and binary ones where the test data of the ONNX package is installed.
+// Small models to damage: the text examples, and binary ones where the test data of the ONNX
+// package is installed.
 std::vector<std::string> seeds() {
   std::vector<std::string> found;
   for (const char* name : {"matmul_bias_gelu_small", "softmax_small", "matmul_small"})
-    found.push_back(*read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name)));
+    found.push_back(
+        *read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name)));
   for (const char* name : {"test_softmax_axis_0",
                            "test_gemm_all_attributes",
                            "test_reshape_extended_dims",
@@ -49,7 +52,8 @@ std::vector<std::string> seeds() {
                            "test_averagepool_2d_pads",
                            "test_mvn",
                            "test_prelu_broadcast"}) {
-    const auto content = read_file(fs::path("/usr/share/libonnx-testdata/data/node") / name / "model.onnx");
+    const auto content =
+        read_file(fs::path("/usr/share/libonnx-testdata/data/node") / name / "model.onnx");
     if (content && parse_onnx(*content)) found.push_back(*content);
   }
   return found;
@@ -61,7 +65,8 @@ void evaluate_small(const graph::Graph& graph) {
   for (const auto& tensor : graph.tensors) elements += graph::element_count(tensor.shape);
   if (elements > 20000) return;
   std::vector<std::vector<std::byte>> bytes;
-  for (graph::TensorId id : graph.inputs) bytes.emplace_back(static_cast<std::size_t>(byte_count(graph.tensor(id))));
+  for (graph::TensorId id : graph.inputs)
+    bytes.emplace_back(static_cast<std::size_t>(byte_count(graph.tensor(id))));
   const std::vector<graph::Bytes> inputs(bytes.begin(), bytes.end());
   const auto fast = graph::evaluate(graph, inputs, 1), naive = graph::evaluate_naive(graph, inputs);
   ASSERT_TRUE(fast && naive);
@@ -78,7 +83,8 @@ TEST(Mutants, NeverCrashAndAreQuick) {
     const std::string bytes = damaged(model, random);
     const auto start = std::chrono::steady_clock::now();
     const auto graph = parse_onnx(bytes);
-    slowest = std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    slowest = std::max(
+        slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     if (graph) {
       evaluate_small(*graph);
     } else {
@@ -86,8 +92,8 @@ TEST(Mutants, NeverCrashAndAreQuick) {
     }
     (graph ? accepted : refused)++;
   }
-  std::printf("%d models: %d mutants accepted, %d refused, slowest %.3f s\n", static_cast<int>(models.size()), accepted, refused,
-              slowest);
+  std::printf("%d models: %d mutants accepted, %d refused, slowest %.3f s\n",
+              static_cast<int>(models.size()), accepted, refused, slowest);
   EXPECT_LT(slowest, 1.0);
 }
 }  // namespace

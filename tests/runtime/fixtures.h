@@ -1,4 +1,5 @@
-// What the tests of the runtime share: a cache of their own, environment variables that come back, small launch lists.
+// What the tests of the runtime share: a cache of their own, environment variables that come back,
+// small launch lists.
 #pragma once
 #include <gtest/gtest.h>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "runtime/executor.h"
+
 namespace warploom::runtime {
 class WithVariable {
  public:
@@ -16,9 +18,12 @@ class WithVariable {
     if (const char* old = std::getenv(name)) old_ = old;
     ::setenv(name, value.c_str(), 1);
   }
+
   ~WithVariable() {
-    if (old_) ::setenv(name_, old_->c_str(), 1);
-    else ::unsetenv(name_);
+    if (old_)
+      ::setenv(name_, old_->c_str(), 1);
+    else
+      ::unsetenv(name_);
   }
 
  private:
@@ -38,12 +43,13 @@ inline LaunchList doubling_list(Engine engine, const std::string& arch) {
   kernel.name = "twice";
   kernel.grid = {4, 1, 1};
   kernel.threads = engine == Engine::cuda ? 256 : 1;
-  kernel.source = engine == Engine::cuda
-                      ? "extern \"C\" __global__ void twice(const float* x, float* y) {\n"
-                        "  const int i = blockIdx.x * 256 + threadIdx.x;\n  if (i < 1000) y[i] = 2 * x[i];\n}\n"
-                      : "extern \"C\" void twice(void* const* b, long long task, void*) {\n"
-                        "  for (long long i = task * 250; i < task * 250 + 250; ++i)\n"
-                        "    static_cast<float*>(b[1])[i] = 2 * static_cast<const float*>(b[0])[i];\n}\n";
+  kernel.source =
+      engine == Engine::cuda
+          ? "extern \"C\" __global__ void twice(const float* x, float* y) {\n"
+            "  const int i = blockIdx.x * 256 + threadIdx.x;\n  if (i < 1000) y[i] = 2 * x[i];\n}\n"
+          : "extern \"C\" void twice(void* const* b, long long task, void*) {\n"
+            "  for (long long i = task * 250; i < task * 250 + 250; ++i)\n"
+            "    static_cast<float*>(b[1])[i] = 2 * static_cast<const float*>(b[0])[i];\n}\n";
   kernel.args = {{.buffer = "x"}, {.buffer = "y"}};
   LaunchList list;
   list.engine = engine;
@@ -58,7 +64,8 @@ inline LaunchList doubling_list(Engine engine, const std::string& arch) {
 inline std::vector<char> random_tensor(Dtype dtype, std::int64_t elements, std::uint64_t seed) {
   std::vector<char> bytes(static_cast<std::size_t>(elements * bytes_of(dtype)));
   Random random(seed);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i) store_from_double(dtype, bytes.data(), i, random.normal());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i)
+    store_from_double(dtype, bytes.data(), i, random.normal());
   return bytes;
 }
 
@@ -76,6 +83,7 @@ inline Result<Buffer> on_device(Executor& device, const std::vector<char>& bytes
   return buffer;
 }
 }  // namespace warploom::runtime
+
 #define ASSERT_OK(...)                                                           \
   do {                                                                           \
     auto&& asserted = (__VA_ARGS__);                                             \

@@ -4,13 +4,15 @@
 #include "base/value_op.h"
 #include "fixtures.h"
 #include "runtime/vendor.h"
+
 namespace warploom::runtime {
 inline double activate(Activation activation, double x) {
   switch (activation) {
     case Activation::none: return x;
     case Activation::relu: return x > 0 ? x : 0;
     case Activation::gelu_erf: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::tanh: return std::tanh(x);
     case Activation::sigmoid: return 1 / (1 + std::exp(-x));
     case Activation::silu: return x / (1 + std::exp(-x));
@@ -31,7 +33,8 @@ inline Result<Runnable> plain_kernel(Executor& device, const VendorProblem& p) {
 }
 
 // The relative Frobenius error of `reference` on random operands, or what failed.
-inline Result<double> matmul_error(Executor& device, const VendorProblem& p, const Runnable& reference) {
+inline Result<double> matmul_error(Executor& device, const VendorProblem& p,
+                                   const Runnable& reference) {
   const std::int64_t bias_elements = p.bias == BiasKind::none         ? 0
                                      : p.bias == BiasKind::per_column ? p.n
                                      : p.bias == BiasKind::per_row    ? p.m
@@ -58,14 +61,17 @@ inline Result<double> matmul_error(Executor& device, const VendorProblem& p, con
       for (std::int64_t j = 0; j < p.n; ++j) {
         double sum = 0;
         for (std::int64_t k = 0; k < p.k; ++k) {
-          const std::int64_t in_a = p.transpose_a ? k * p.m + i : i * p.k + k, in_b = p.transpose_b ? j * p.k + k : k * p.n + j;
-          sum += at(p.in, a, (p.batched_a ? q * p.m * p.k : 0) + in_a) * at(p.in, b, (p.batched_b ? q * p.k * p.n : 0) + in_b);
+          const std::int64_t in_a = p.transpose_a ? k * p.m + i : i * p.k + k,
+                             in_b = p.transpose_b ? j * p.k + k : k * p.n + j;
+          sum += at(p.in, a, (p.batched_a ? q * p.m * p.k : 0) + in_a) *
+                 at(p.in, b, (p.batched_b ? q * p.k * p.n : 0) + in_b);
         }
         const std::int64_t here = (q * p.m + i) * p.n + j;
         if (p.bias == BiasKind::per_column) sum += at(p.bias_dtype, bias, j);
         if (p.bias == BiasKind::per_row) sum += at(p.bias_dtype, bias, i);
         if (p.bias == BiasKind::full) sum += at(p.bias_dtype, bias, here);
-        const double expected = activate(p.activation, sum), difference = at(p.out, c, here) - expected;
+        const double expected = activate(p.activation, sum),
+                     difference = at(p.out, c, here) - expected;
         error += difference * difference;
         norm += expected * expected;
       }
@@ -73,7 +79,8 @@ inline Result<double> matmul_error(Executor& device, const VendorProblem& p, con
 }
 
 // The same for softmax.
-inline Result<double> softmax_error(Executor& device, const VendorProblem& p, const Runnable& reference) {
+inline Result<double> softmax_error(Executor& device, const VendorProblem& p,
+                                    const Runnable& reference) {
   const auto x = random_tensor(p.in, p.m * p.n, 4);
   std::vector<char> y(static_cast<std::size_t>(p.m * p.n * bytes_of(p.out)));
   Bindings buffers;
@@ -90,7 +97,8 @@ inline Result<double> softmax_error(Executor& device, const VendorProblem& p, co
     };
     for (std::int64_t j = 0; j < p.n; ++j) sum += std::exp(at(p.in, x, j));
     for (std::int64_t j = 0; j < p.n; ++j) {
-      const double expected = std::exp(at(p.in, x, j)) / sum, difference = at(p.out, y, j) - expected;
+      const double expected = std::exp(at(p.in, x, j)) / sum,
+                   difference = at(p.out, y, j) - expected;
       error += difference * difference;
       norm += expected * expected;
     }
@@ -100,7 +108,8 @@ inline Result<double> softmax_error(Executor& device, const VendorProblem& p, co
 
 // Problems that between them meet every field: odd sizes, transposes, batches, biases, activations.
 inline std::vector<VendorProblem> small_matmuls(Dtype dtype) {
-  const VendorProblem plain{.m = 65, .n = 130, .k = 77, .in = dtype, .out = dtype, .bias_dtype = dtype};
+  const VendorProblem plain{
+      .m = 65, .n = 130, .k = 77, .in = dtype, .out = dtype, .bias_dtype = dtype};
   std::vector<VendorProblem> all = {plain};
   for (const int bits : {1, 2, 3}) {
     VendorProblem p = plain;
@@ -121,8 +130,8 @@ inline std::vector<VendorProblem> small_matmuls(Dtype dtype) {
     p.activation = Activation::relu;
     all.push_back(p);
   }
-  for (const Activation activation :
-       {Activation::gelu_erf, Activation::gelu_tanh, Activation::tanh, Activation::sigmoid, Activation::silu}) {
+  for (const Activation activation : {Activation::gelu_erf, Activation::gelu_tanh, Activation::tanh,
+                                      Activation::sigmoid, Activation::silu}) {
     VendorProblem p = plain;
     p.activation = activation;
     all.push_back(p);
@@ -131,9 +140,10 @@ inline std::vector<VendorProblem> small_matmuls(Dtype dtype) {
 }
 
 inline std::string text_of(const VendorProblem& p) {
-  return std::to_string(p.batch) + "x" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + " " +
-         std::string(name_of(p.in)) + (p.transpose_a ? " At" : "") + (p.transpose_b ? " Bt" : "") + " bias " +
-         std::to_string(static_cast<int>(p.bias)) + " " + std::string(row_of(p.activation).name) + (p.batched_a ? "" : " one A") +
+  return std::to_string(p.batch) + "x" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" +
+         std::to_string(p.k) + " " + std::string(name_of(p.in)) + (p.transpose_a ? " At" : "") +
+         (p.transpose_b ? " Bt" : "") + " bias " + std::to_string(static_cast<int>(p.bias)) + " " +
+         std::string(row_of(p.activation).name) + (p.batched_a ? "" : " one A") +
          (p.batched_b ? "" : " one B");
 }
 }  // namespace warploom::runtime

@@ -2,6 +2,7 @@
 #include "base/process.h"
 #include "fixtures.h"
 #include "runtime/compilers.h"
+
 namespace warploom::runtime {
 namespace {
 class CpuKernels : public ::testing::Test {
@@ -12,7 +13,9 @@ class CpuKernels : public ::testing::Test {
     ASSERT_TRUE(opened) << describe(opened.error());
     device = std::move(*opened);
   }
+
   LaunchList list() { return doubling_list(Engine::cpu, device->info().arch); }
+
   std::unique_ptr<Executor> device;
 };
 
@@ -42,18 +45,22 @@ TEST_F(CpuKernels, ComeFromTheCacheTheSecondTime) {
   if (compiler) GTEST_SKIP() << "CXX names a compiler by its full path";
   EXPECT_EQ(compiler.error().code, ErrorCode::kNoCompiler);
   EXPECT_TRUE(std::filesystem::exists(first->images[0]));
-  EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(first->images[0]).replace_extension(".txt")));
+  EXPECT_TRUE(
+      std::filesystem::exists(std::filesystem::path(first->images[0]).replace_extension(".txt")));
 }
 
 TEST_F(CpuKernels, AreNotCompiledTwice) {
   const OwnCache cache;
   const auto first = compile(list());
   ASSERT_OK(first);
-  const auto written = std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt"));
+  const auto written = std::filesystem::last_write_time(
+      std::filesystem::path(first->images[0]).replace_extension(".txt"));
   const auto second = compile(list());
   ASSERT_OK(second);
   EXPECT_EQ(first->images[0], second->images[0]);
-  EXPECT_EQ(std::filesystem::last_write_time(std::filesystem::path(first->images[0]).replace_extension(".txt")), written);
+  EXPECT_EQ(std::filesystem::last_write_time(
+                std::filesystem::path(first->images[0]).replace_extension(".txt")),
+            written);
 }
 
 TEST_F(CpuKernels, GetScratchOfTheirOwn) {
@@ -61,7 +68,8 @@ TEST_F(CpuKernels, GetScratchOfTheirOwn) {
   LaunchList scratch = list();
   scratch.kernels[0].shared_bytes = 100000;
   scratch.kernels[0].source =
-      "#include <cstdint>\n#include <cstring>\nextern \"C\" void twice(void* const* b, long long task, void* "
+      "#include <cstdint>\n#include <cstring>\nextern \"C\" void twice(void* const* b, long long "
+      "task, void* "
       "s) {\n"
       "  std::memset(s, static_cast<int>(task), 100000);\n  float* y = static_cast<float*>(b[1]);\n"
       "  for (long long i = task * 250; i < task * 250 + 250; ++i)\n"
@@ -80,7 +88,8 @@ TEST_F(CpuKernels, GetScratchOfTheirOwn) {
 TEST_F(CpuKernels, FindTheSharedDeviceHeaders) {
   const OwnCache cache;
   LaunchList with_header = list();
-  with_header.kernels[0].source = "#include \"types.h\"\nstatic_assert(sizeof(wl::bf16) == 2);\n" + with_header.kernels[0].source;
+  with_header.kernels[0].source = "#include \"types.h\"\nstatic_assert(sizeof(wl::bf16) == 2);\n" +
+                                  with_header.kernels[0].source;
   ASSERT_OK(compile(with_header));
 }
 
@@ -99,9 +108,11 @@ TEST_F(CpuKernels, ThatCompileForTooLongAreGivenUp) {
   LaunchList endless = list();
   // A template that multiplies itself: minutes of work for any compiler.
   endless.kernels[0].source =
-      "template <int N, int M> struct S { static constexpr long long v = S<N - 1, 2 * M>::v + S<N - 1, 2 * M "
+      "template <int N, int M> struct S { static constexpr long long v = S<N - 1, 2 * M>::v + S<N "
+      "- 1, 2 * M "
       "+ 1>::v; };\n"
-      "template <int M> struct S<0, M> { static constexpr long long v = M; };\nlong long x = S<24, 1>::v;\n";
+      "template <int M> struct S<0, M> { static constexpr long long v = M; };\nlong long x = S<24, "
+      "1>::v;\n";
   CompileOptions options;
   options.time = std::chrono::milliseconds(300);
   const auto binary = compile(endless, options);
@@ -136,7 +147,8 @@ TEST_F(CpuKernels, RefuseABufferThatIsTooSmall) {
   const LaunchList doubling = list();
   auto kernels = device->load(doubling, *compile(doubling));
   ASSERT_OK(kernels);
-  const auto bound = kernels->bind({{"x", *device->allocate(4000)}, {"y", *device->allocate(3999)}});
+  const auto bound =
+      kernels->bind({{"x", *device->allocate(4000)}, {"y", *device->allocate(3999)}});
   ASSERT_FALSE(bound);
   EXPECT_EQ(bound.error().code, ErrorCode::kPlanInvalid);
 }

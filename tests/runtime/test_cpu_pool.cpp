@@ -4,6 +4,7 @@
 #include <numeric>
 #include <thread>
 #include "cpu/pool.h"
+
 namespace warploom::runtime {
 namespace {
 TEST(Pool, RunsEveryTaskOnce) {
@@ -54,6 +55,8 @@ TEST(Pool, AlignsBigBuffersForHugePages) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.get()) % (2 << 20), 0u);
 }
 
-TEST(Pool, UsesTheAllowedCores) { EXPECT_EQ(wl::Pool().threads(), static_cast<int>(wl::allowed_cores().size())); }
+TEST(Pool, UsesTheAllowedCores) {
+  EXPECT_EQ(wl::Pool().threads(), static_cast<int>(wl::allowed_cores().size()));
+}
 }  // namespace
 }  // namespace warploom::runtime

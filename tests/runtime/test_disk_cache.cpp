@@ -3,6 +3,7 @@
 #include <fstream>
 #include "base/file.h"
 #include "runtime/compilers.h"
+
 namespace warploom::runtime {
 namespace {
 namespace fs = std::filesystem;

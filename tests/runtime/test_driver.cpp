@@ -1,6 +1,7 @@
 #include "fixtures.h"
 #include "runtime/driver.h"
 #include "runtime/library.h"
+
 namespace warploom::runtime {
 namespace {
 TEST(Driver, MissingIsAnErrorOfItsOwn) {
@@ -14,7 +15,9 @@ TEST(Driver, MissingIsAnErrorOfItsOwn) {
 TEST(Driver, AnswersTheSameEveryTime) {
   const auto first = Driver::get(), second = Driver::get();
   ASSERT_EQ(first.has_value(), second.has_value());
-  if (first) { EXPECT_EQ(*first, *second); }
+  if (first) {
+    EXPECT_EQ(*first, *second);
+  }
 }
 
 TEST(Driver, CodesHaveMeanings) {

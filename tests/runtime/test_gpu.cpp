@@ -4,6 +4,7 @@
 #include "runtime/driver.h"
 #include "runtime/timing.h"
 #include "tma_list.h"
+
 namespace warploom::runtime {
 namespace {
 class Gpu : public ::testing::Test {
@@ -13,15 +14,18 @@ class Gpu : public ::testing::Test {
     if (!opened) GTEST_SKIP() << describe(opened.error());
     device = std::move(*opened);
   }
+
   Buffer buffer(std::int64_t bytes) { return *device->allocate(bytes); }
+
   std::unique_ptr<Executor> device;
 };
 
 TEST_F(Gpu, DescribesItself) {
   const DeviceInfo& info = device->info();
-  printf("%s, %s, %d multiprocessors, %.1f GB, L2 %.1f MB, shared %lld, %s\n", info.name.c_str(), info.arch.c_str(),
-         info.processors, static_cast<double>(info.memory_bytes) * 1e-9, static_cast<double>(info.cache_bytes) * 1e-6,
-         static_cast<long long>(info.shared_bytes), info.driver.c_str());
+  printf("%s, %s, %d multiprocessors, %.1f GB, L2 %.1f MB, shared %lld, %s\n", info.name.c_str(),
+         info.arch.c_str(), info.processors, static_cast<double>(info.memory_bytes) * 1e-9,
+         static_cast<double>(info.cache_bytes) * 1e-6, static_cast<long long>(info.shared_bytes),
+         info.driver.c_str());
   EXPECT_TRUE(info.arch.starts_with("sm_"));
   EXPECT_GT(info.processors, 1);
 }
@@ -60,7 +64,8 @@ TEST_F(Gpu, RunsAKernel) {
 }
 
 TEST_F(Gpu, CopiesBoxesByTensorMapInClusters) {
-  if (!device->info().arch.starts_with("sm_9")) GTEST_SKIP() << "no tensor copies on " << device->info().arch;
+  if (!device->info().arch.starts_with("sm_9"))
+    GTEST_SKIP() << "no tensor copies on " << device->info().arch;
   const LaunchList list = tma_list(device->info().arch);
   const auto binary = compile(list);
   if (!binary && binary.error().code == ErrorCode::kNoNvrtc) GTEST_SKIP() << "no NVRTC";
@@ -95,11 +100,13 @@ TEST_F(Gpu, MoreMemoryThanThereIsIsAnErrorOfItsOwn) {
 
 void check_references(Executor& device, const VendorProblem& problem, double bound) {
   for (const bool plain : {false, true}) {
-    const auto reference = plain ? plain_kernel(device, problem) : vendor_reference(device, problem);
+    const auto reference =
+        plain ? plain_kernel(device, problem) : vendor_reference(device, problem);
     if (!reference && reference.error().code == ErrorCode::kNoNvrtc) GTEST_SKIP() << "no NVRTC";
     ASSERT_OK(reference);
-    const auto error = problem.kind == VendorKind::matmul ? matmul_error(device, problem, *reference)
-                                                          : softmax_error(device, problem, *reference);
+    const auto error = problem.kind == VendorKind::matmul
+                           ? matmul_error(device, problem, *reference)
+                           : softmax_error(device, problem, *reference);
     ASSERT_OK(error);
     EXPECT_LT(*error, bound) << reference->name << " " << text_of(problem);
   }
@@ -118,8 +125,10 @@ TEST_F(Gpu, ReferencesAgreeWithFp64At256) {
 }
 
 TEST_F(Gpu, ReferencesAgreeWithFp64OnEveryField) {
-  for (const VendorProblem& problem : small_matmuls(Dtype::f32)) check_references(*device, problem, 3e-6);
-  for (const VendorProblem& problem : small_matmuls(Dtype::bf16)) check_references(*device, problem, 1.6e-2);
+  for (const VendorProblem& problem : small_matmuls(Dtype::f32))
+    check_references(*device, problem, 3e-6);
+  for (const VendorProblem& problem : small_matmuls(Dtype::bf16))
+    check_references(*device, problem, 1.6e-2);
 }
 
 TEST_F(Gpu, StrictFp32IsNotTf32) {
@@ -131,7 +140,9 @@ TEST_F(Gpu, StrictFp32IsNotTf32) {
 
 TEST_F(Gpu, SoftmaxAgreesWithFp64) {
   check_references(*device, {.kind = VendorKind::softmax, .m = 37, .n = 1001}, 1e-6);
-  check_references(*device, {.kind = VendorKind::softmax, .m = 5, .n = 100, .in = Dtype::bf16, .out = Dtype::bf16}, 4e-3);
+  check_references(
+      *device,
+      {.kind = VendorKind::softmax, .m = 5, .n = 100, .in = Dtype::bf16, .out = Dtype::bf16}, 4e-3);
 }
 
 Result<std::vector<Samples>> time_matmul(Executor& device, const VendorProblem& problem, int sets) {
@@ -150,15 +161,16 @@ Result<std::vector<Samples>> time_matmul(Executor& device, const VendorProblem& 
   auto samples = measure(device, calls);
   for (std::size_t i = 0; samples && i < 2; ++i) {
     const Samples& s = (*samples)[i];
-    printf("%-18s %s: %.1f us [%.1f, %.1f] %.1f TFLOP/s, %d calls a sample\n", (i == 0 ? vendor : plain).name.c_str(),
-           text_of(problem).c_str(), s.median_us, s.low_us, s.high_us, flops_of(problem) / s.median_us * 1e-6,
-           s.calls_per_sample);
+    printf("%-18s %s: %.1f us [%.1f, %.1f] %.1f TFLOP/s, %d calls a sample\n",
+           (i == 0 ? vendor : plain).name.c_str(), text_of(problem).c_str(), s.median_us, s.low_us,
+           s.high_us, flops_of(problem) / s.median_us * 1e-6, s.calls_per_sample);
   }
   return samples;
 }
 
 TEST_F(Gpu, MeasuresTheLibraryFasterThanThePlainKernel) {
-  const auto samples = time_matmul(*device, {.m = 2048, .n = 2048, .k = 2048, .in = Dtype::bf16, .out = Dtype::bf16}, 1);
+  const auto samples = time_matmul(
+      *device, {.m = 2048, .n = 2048, .k = 2048, .in = Dtype::bf16, .out = Dtype::bf16}, 1);
   ASSERT_OK(samples);
   EXPECT_LT((*samples)[0].median_us, (*samples)[1].median_us);
 }
@@ -172,7 +184,8 @@ TEST_F(Gpu, MeasuresShortKernelsInSeries) {
 
 TEST_F(Gpu, ClocksAgreeOnShortAndLongCalls) {
   for (const std::int64_t n : {128, 4096}) {
-    ASSERT_OK(time_matmul(*device, {.m = n, .n = n, .k = n, .in = Dtype::bf16, .out = Dtype::bf16}, 8));
+    ASSERT_OK(
+        time_matmul(*device, {.m = n, .n = n, .k = n, .in = Dtype::bf16, .out = Dtype::bf16}, 8));
     ASSERT_OK(device->clocks_agree());
   }
 }
@@ -225,7 +238,8 @@ TEST_F(Gpu, MeasuresAPlausibleCopyBandwidth) {
   EXPECT_LT(gbs, 20000);
 }
 
-// The context is lost with it: in a process of its own, started afresh since the driver does not survive a fork.
+// The context is lost with it: in a process of its own, started afresh since the driver does not
+// survive a fork.
 TEST_F(Gpu, AFaultIsACrashedCandidate) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -233,12 +247,15 @@ TEST_F(Gpu, AFaultIsACrashedCandidate) {
         auto fresh = Executor::open(Engine::cuda);
         if (!fresh) std::exit(fresh.error().code == ErrorCode::kCudaCall ? 77 : 1);
         LaunchList list = doubling_list(Engine::cuda, (*fresh)->info().arch);
-        list.kernels[0].source = "extern \"C\" __global__ void twice(const float* x, float* y) { *(volatile int*)16 = 1; }\n";
+        list.kernels[0].source =
+            "extern \"C\" __global__ void twice(const float* x, float* y) { *(volatile int*)16 = "
+            "1; }\n";
         const auto binary = compile(list);
         if (!binary) std::exit(77);
         auto kernels = (*fresh)->load(list, *binary);
         if (!kernels) std::exit(2);
-        const auto done = run(**fresh, *kernels, {{"x", *(*fresh)->allocate(4000)}, {"y", *(*fresh)->allocate(4000)}});
+        const auto done = run(**fresh, *kernels,
+                              {{"x", *(*fresh)->allocate(4000)}, {"y", *(*fresh)->allocate(4000)}});
         std::_Exit(!done && done.error().code == ErrorCode::kCandidateCrashed ? 0 : 3);
       },
       ::testing::ExitedWithCode(0), "");

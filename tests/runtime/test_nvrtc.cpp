@@ -5,6 +5,7 @@
 #include "runtime/compilers.h"
 #include "runtime/vendor.h"
 #include "tma_list.h"
+
 namespace warploom::runtime {
 namespace {
 const char* const kUsesHeaders =
@@ -16,6 +17,7 @@ class Nvrtc : public ::testing::Test {
   void SetUp() override {
     if (!find_cuda_compiler()) GTEST_SKIP() << "no NVRTC and no nvcc here";
   }
+
   OwnCache cache;
 };
 
@@ -68,11 +70,13 @@ TEST_F(Nvrtc, RefusesWrongSourceWithItsWords) {
 LaunchList spilling_list() {
   LaunchList list = doubling_list(Engine::cuda, "sm_90a");
   list.kernels[0].source =
-      "extern \"C\" __global__ void __launch_bounds__(1024, 2) twice(const float* x, float* y) {\n  float "
+      "extern \"C\" __global__ void __launch_bounds__(1024, 2) twice(const float* x, float* y) {\n "
+      " float "
       "v[120];\n"
       "#pragma unroll\n  for (int i = 0; i < 120; ++i) v[i] = x[i * 1024 + threadIdx.x];\n  "
       "__syncthreads();\n"
-      "#pragma unroll\n  for (int i = 0; i < 120; ++i) y[i * 1024 + threadIdx.x] = v[i] * v[119 - i];\n}\n";
+      "#pragma unroll\n  for (int i = 0; i < 120; ++i) y[i * 1024 + threadIdx.x] = v[i] * v[119 - "
+      "i];\n}\n";
   return list;
 }
 
@@ -109,17 +113,22 @@ TEST_F(Nvrtc, CompilesThePlainReferences) {
   ASSERT_OK(compile(plain_reference(device, {.kind = VendorKind::softmax, .m = 5, .n = 7})));
 }
 
-TEST_F(Nvrtc, CompilesAKernelWithATensorMap) { ASSERT_OK(compile(tma_list("sm_90a"))); }
+TEST_F(Nvrtc, CompilesAKernelWithATensorMap) {
+  ASSERT_OK(compile(tma_list("sm_90a")));
+}
 
-// A helper program that is a shell script: `body` sees the image to write as $image and the source as $source.
+// A helper program that is a shell script: `body` sees the image to write as $image and the source
+// as $source.
 class WithHelper {
  public:
   explicit WithHelper(const std::string& body) {
     const auto path = folder_.path() / "helper";
-    (void)write_file(path, "#!/bin/sh\n[ \"$1\" = __compile ] || exit 9\nimage=$6 source=$7\n" + body + "\n");
+    (void)write_file(
+        path, "#!/bin/sh\n[ \"$1\" = __compile ] || exit 9\nimage=$6 source=$7\n" + body + "\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     set_helper_program(path);
   }
+
   ~WithHelper() { set_helper_program("/proc/self/exe"); }
 
  private:
@@ -145,7 +154,8 @@ TEST_F(Nvrtc, ThatCrashesInTheHelperIsAFailedCompilation) {
 }
 
 TEST(CompileRequest, ThatIsNotOneIsRefused) {
-  std::string words[] = {"program", "__compile", "sm_90a", "-I", "headers", "-o", "image", "no such source"};
+  std::string words[] = {"program", "__compile", "sm_90a", "-I",
+                         "headers", "-o",        "image",  "no such source"};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   for (const int argc : {3, 8}) {
@@ -174,7 +184,8 @@ TEST(Ptxas, FiguresOfSeveralKernelsAreToldApart) {
 
 TEST(Ptxas, SerialisedWgmmaIsNoticed) {
   const PtxasReport report = parse_ptxas(
-      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due "
+      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+      "serialized due "
       "to …\n");
   EXPECT_EQ(report.warnings.size(), 1u);
 }

@@ -1,6 +1,7 @@
 #include <chrono>
 #include "fixtures.h"
 #include "runtime/timing.h"
+
 namespace warploom::runtime {
 namespace {
 struct Timing : ::testing::Test {
@@ -31,7 +32,8 @@ TEST_F(Timing, TellsAFastFromASlowAlternative) {
 
 TEST_F(Timing, AlternatesAndTurnsTheOrderRound) {
   const std::vector<std::vector<Call>> alternatives = {sleeper("a", 100), sleeper("b", 100)};
-  ASSERT_OK(measure(*device, alternatives, {.min_samples = 4, .max_samples = 4, .budget_ms = 1000}));
+  ASSERT_OK(
+      measure(*device, alternatives, {.min_samples = 4, .max_samples = 4, .budget_ms = 1000}));
   EXPECT_EQ(order,
             "ab"
             "abbaabba");
@@ -54,7 +56,8 @@ TEST_F(Timing, NeverTimesOnlySomeInSeries) {
 
 TEST_F(Timing, KeepsToItsBudget) {
   const std::vector<std::vector<Call>> alternatives = {sleeper("a", 1000)};
-  const auto samples = measure(*device, alternatives, {.min_samples = 3, .max_samples = 100000, .budget_ms = 20});
+  const auto samples =
+      measure(*device, alternatives, {.min_samples = 3, .max_samples = 100000, .budget_ms = 20});
   ASSERT_OK(samples);
   EXPECT_GE((*samples)[0].us.size(), 3u);
   EXPECT_LT((*samples)[0].us.size(), 40u);

@@ -1,7 +1,9 @@
 #pragma once
 #include "fixtures.h"
+
 namespace warploom::runtime {
-// A 100 x 40 float matrix through boxes of 32 x 8, in clusters of two blocks, back out by ordinary stores.
+// A 100 x 40 float matrix through boxes of 32 x 8, in clusters of two blocks, back out by ordinary
+// stores.
 inline LaunchList tma_list(const std::string& arch) {
   Kernel kernel;
   kernel.name = "boxes";
@@ -28,7 +30,11 @@ extern "C" __global__ void __launch_bounds__(256) boxes(WL_TENSOR_MAP x, float* 
 }
 )";
   Argument x{.buffer = "x", .tensor_map = true};
-  x.map = {.dtype = Dtype::f32, .dims = {40, 100}, .strides_bytes = {160}, .box = {32, 8}, .swizzle_bytes = 0};
+  x.map = {.dtype = Dtype::f32,
+           .dims = {40, 100},
+           .strides_bytes = {160},
+           .box = {32, 8},
+           .swizzle_bytes = 0};
   kernel.args = {x, {.buffer = "y"}};
   LaunchList list;
   list.engine = Engine::cuda;

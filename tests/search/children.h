@@ -5,6 +5,7 @@
 #include <fstream>
 #include <vector>
 #include "base/file.h"
+
 namespace warploom {
 struct Child {
   int process = 0;
@@ -18,10 +19,12 @@ inline std::vector<Child> children() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const int process = std::atoi(entry.path().filename().c_str());
     const auto stat = process > 0 ? read_file(entry.path() / "stat") : Result<std::string>("");
-    const std::size_t name = stat ? stat->rfind(") ") : std::string::npos;  // "12 (name) S PARENT …"
+    const std::size_t name =
+        stat ? stat->rfind(") ") : std::string::npos;  // "12 (name) S PARENT …"
     if (name == std::string::npos || std::atoi(stat->c_str() + name + 4) != ::getpid()) continue;
     const auto line = read_file(entry.path() / "cmdline");
-    out.push_back({process, stat->at(name + 2), line && line->find("__evaluate") != std::string::npos});
+    out.push_back(
+        {process, stat->at(name + 2), line && line->find("__evaluate") != std::string::npos});
   }
   return out;
 }

@@ -2,27 +2,38 @@
 #pragma once
 #include "../verify/fake_kernels.h"
 #include "search/explore.h"
+
 namespace warploom::search {
 // A family whose one field picks among hand-written kernels.
 class FakeFamily : public kernels::Family {
  public:
   explicit FakeFamily(std::vector<std::string> bodies, std::int64_t variants = 1)
-      : Family("fake", *target::capabilities_of("cpu"), kernels::Suit::made), bodies_(std::move(bodies)), variants_(variants) {}
+      : Family("fake", *target::capabilities_of("cpu"), kernels::Suit::made),
+        bodies_(std::move(bodies)),
+        variants_(variants) {}
+
   kernels::Space space() const override {
-    kernels::Field body{"body", {}, "which kernel"}, variant{"variant", {}, "changes the text alone"};
-    for (std::size_t i = 0; i < bodies_.size(); ++i) body.values.push_back(static_cast<std::int64_t>(i));
+    kernels::Field body{"body", {}, "which kernel"},
+        variant{"variant", {}, "changes the text alone"};
+    for (std::size_t i = 0; i < bodies_.size(); ++i)
+      body.values.push_back(static_cast<std::int64_t>(i));
     for (std::int64_t i = 0; i < variants_; ++i) variant.values.push_back(i);
     return {"fake", {body, variant}};
   }
+
   Status legal(const kernels::Schedule&) const override { return ok(); }
+
   double guess(const kernels::Schedule& schedule) const override {
     return static_cast<double>(schedule.fields.at("body") + 100 * schedule.fields.at("variant"));
   }
+
   Result<Programs> programs(const kernels::Schedule&) const override {
     return fail({ErrorCode::kInternal, "a fake family has no programs", "", "", "", ""});
   }
+
   Result<LaunchList> build(const kernels::Schedule& schedule) const {
-    LaunchList list = fake::matmul_list(bodies_[static_cast<std::size_t>(schedule.fields.at("body"))]);
+    LaunchList list =
+        fake::matmul_list(bodies_[static_cast<std::size_t>(schedule.fields.at("body"))]);
     list.kernels[0].source += fmt::format("// variant {}\n", schedule.fields.at("variant"));
     return list;
   }
@@ -37,7 +48,9 @@ inline Problem problem_of(const FakeFamily& family) {
   problem.catalogue.region = {fake::matmul_graph(), Track::fp32};
   problem.catalogue.capabilities = *target::capabilities_of("cpu");
   problem.catalogue.families = {kernels::FamilyPtr(kernels::FamilyPtr(), &family)};
-  problem.catalogue.build = [&family](const kernels::Schedule& schedule) { return family.build(schedule); };
+  problem.catalogue.build = [&family](const kernels::Schedule& schedule) {
+    return family.build(schedule);
+  };
   problem.setup.graph = problem.catalogue.region.graph;
   problem.setup.flops = 1e5;
   return problem;

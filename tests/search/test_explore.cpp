@@ -11,15 +11,21 @@
 #include "base/file.h"
 #include "children.h"
 #include "fake_family.h"
+
 namespace warploom::search {
 namespace {
 using std::chrono::steady_clock;
 
 class ExploreTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ::setenv("XDG_CACHE_HOME", cache_.emplace("search-test").path().c_str(), 1); }
+  static void SetUpTestSuite() {
+    ::setenv("XDG_CACHE_HOME", cache_.emplace("search-test").path().c_str(), 1);
+  }
+
   static void TearDownTestSuite() { cache_.reset(); }
-  inline static std::optional<ScratchFolder> cache_;  // made by tests alone, not by the evaluators that this program is, too
+
+  inline static std::optional<ScratchFolder>
+      cache_;  // made by tests alone, not by the evaluators that this program is, too
   ScratchFolder folder_{"search-archive"};
 
   Options options(double seconds = 60) const {
@@ -28,6 +34,7 @@ class ExploreTest : public testing::Test {
     out.archive = folder_.path() / "archive.sqlite";
     return out;
   }
+
   std::vector<archive::Candidate> recorded() const {
     auto opened = archive::Archive::open(folder_.path() / "archive.sqlite");
     return *opened->candidates(opened->problems()->front().key);
@@ -35,7 +42,8 @@ class ExploreTest : public testing::Test {
 };
 
 TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
-  const FakeFamily family({"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
+  const FakeFamily family(
+      {"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
   const auto outcome = explore(problem_of(family), options());
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->schedule.fields.at("body"), 3);
@@ -52,7 +60,9 @@ TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
   EXPECT_EQ(codes.at("fake body=6 variant=0"), "compile-failed");
   EXPECT_EQ(codes.at("fake body=7 variant=0"), "candidate-forbidden");
   EXPECT_EQ(rows.size(), 8u);
-  EXPECT_EQ(std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.stage == archive::Stage::promoted; }), 1);
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(),
+                          [](const auto& row) { return row.stage == archive::Stage::promoted; }),
+            1);
 }
 
 TEST_F(ExploreTest, AHangingCandidateDoesNotStopTheSearch) {
@@ -68,7 +78,8 @@ TEST_F(ExploreTest, WithoutARightOneTheRefusalsAreSummedUp) {
   const auto outcome = explore(problem_of(family), options());
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code, ErrorCode::kNoCorrectCandidate);
-  EXPECT_NE(outcome.error().found.find("2 candidate-wrong"), std::string::npos) << outcome.error().found;
+  EXPECT_NE(outcome.error().found.find("2 candidate-wrong"), std::string::npos)
+      << outcome.error().found;
 }
 
 TEST_F(ExploreTest, ASearchThatIsDoneIsAnsweredByTheArchive) {
@@ -89,7 +100,9 @@ TEST_F(ExploreTest, ASearchThatIsDoneIsAnsweredByTheArchive) {
 TEST_F(ExploreTest, TheArchiveAnswersForNoOtherSearchAndNoOtherText) {
   const FakeFamily family({"right", "slow"});
   ASSERT_TRUE(explore(problem_of(family), options()));
-  const auto recalled = [&](const FakeFamily& of, const Options& asked) { return explore(problem_of(of), asked)->recalled; };
+  const auto recalled = [&](const FakeFamily& of, const Options& asked) {
+    return explore(problem_of(of), asked)->recalled;
+  };
   Options other = options();
   other.seed = 2;
   EXPECT_FALSE(recalled(family, other));
@@ -97,7 +110,8 @@ TEST_F(ExploreTest, TheArchiveAnswersForNoOtherSearchAndNoOtherText) {
   other = options();
   other.max_candidates = 2;
   EXPECT_FALSE(recalled(family, other));
-  EXPECT_FALSE(recalled(FakeFamily({"slow", "right"}), options()));  // the same schedules, other kernels
+  EXPECT_FALSE(
+      recalled(FakeFamily({"slow", "right"}), options()));  // the same schedules, other kernels
 }
 
 TEST_F(ExploreTest, TheArchiveAnswersForNoOtherMachineAndWithNoImpossibleTime) {
@@ -188,13 +202,16 @@ TEST_F(ExploreTest, ASearchThatGetsSigintEndsWithItsBest) {
     ::signal(SIGINT, [](int) { signalled = true; });
     Options stopped = options(300);
     stopped.interrupted = &signalled;
-    stopped.on_progress = [&](const Progress& progress) { (void)!::write(ends[1], &progress.candidates, sizeof(int)); };
+    stopped.on_progress = [&](const Progress& progress) {
+      (void)!::write(ends[1], &progress.candidates, sizeof(int));
+    };
     const auto outcome = explore(problem_of(family), stopped);
     ::_exit(outcome && outcome->interrupted ? 130 : 1);
   }
   ::close(ends[1]);
   int judged = 0;
-  for (int i = 0; i < 2; ++i) ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
   const auto start = steady_clock::now();
   ::kill(child, SIGINT);
   int status = 0;
@@ -211,13 +228,16 @@ TEST_F(ExploreTest, AKilledSearchGoesOnWhereItStopped) {
   const pid_t child = ::fork();
   if (child == 0) {
     Options running = options(300);
-    running.on_progress = [&](const Progress& progress) { (void)!::write(ends[1], &progress.candidates, sizeof(int)); };
+    running.on_progress = [&](const Progress& progress) {
+      (void)!::write(ends[1], &progress.candidates, sizeof(int));
+    };
     (void)explore(problem_of(family), running);
     ::_exit(0);
   }
   ::close(ends[1]);
   int judged = 0;
-  while (judged < 6) ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
+  while (judged < 6)
+    ASSERT_EQ(::read(ends[0], &judged, sizeof judged), static_cast<ssize_t>(sizeof judged));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   ::close(ends[0]);
@@ -257,7 +277,8 @@ TEST_F(ExploreTest, AFullDiskIsSaidWithTheBestSoFarAndTheSearchGoesOnOnceThereIs
     };
     const auto outcome = explore(problem_of(family), running);
     if (outcome || outcome.error().code != ErrorCode::kDiskFull) ::_exit(1);
-    ::_exit(outcome.error().found.find("the best so far: fake body=0") == std::string::npos ? 2 : 0);
+    ::_exit(outcome.error().found.find("the best so far: fake body=0") == std::string::npos ? 2
+                                                                                            : 0);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -320,7 +341,9 @@ TEST(Proposer, WhatSharesAValueWithRefusedOnesComesLater) {
     Proposer proposer(problem.catalogue, Strategy::beam, 1);
     for (int body = 0; body < 2; ++body)
       for (int variant = 10 * body; variant < 10 * body + 10; ++variant)
-        proposer.suggest({"fake", {{"body", body}, {"variant", variant}}});  // the last suggestion is the first proposal
+        proposer.suggest(
+            {"fake",
+             {{"body", body}, {"variant", variant}}});  // the last suggestion is the first proposal
     for (int i = 0;; ++i) {
       const auto next = proposer.next();
       if (next->fields.at("body") == 0) return i;
@@ -334,9 +357,11 @@ TEST(Proposer, WhatSharesAValueWithRefusedOnesComesLater) {
 // The first proposals are near the best of what the model says of many random schedules.
 TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
   graph::Builder b("mm");
-  const auto x = b.input("x", Dtype::bf16, {2048, 2048}), w = b.input("w", Dtype::bf16, {2048, 2048});
+  const auto x = b.input("x", Dtype::bf16, {2048, 2048}),
+             w = b.input("w", Dtype::bf16, {2048, 2048});
   b.output(b.add(graph::OpKind::MatMul, {x, w}));
-  Catalogue catalogue = catalogue_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
+  Catalogue catalogue =
+      catalogue_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
   std::atomic<int> built = 0;
   catalogue.predict = [&](const kernels::Schedule& schedule) {
     ++built;
@@ -344,7 +369,8 @@ TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
   };
   const auto predicted = [&](const kernels::Schedule& s) {
     const auto list = kernels::build(catalogue.region, s, catalogue.capabilities);
-    EXPECT_EQ(list.has_value() ? list->predicted_us : 0, catalogue.predict(s).value_or(0)) << s.text();
+    EXPECT_EQ(list.has_value() ? list->predicted_us : 0, catalogue.predict(s).value_or(0))
+        << s.text();
     return list ? list->predicted_us : HUGE_VAL;
   };
   Proposer beam(catalogue, Strategy::beam, 1), random(catalogue, Strategy::random, 1);
@@ -358,8 +384,8 @@ TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
 
 TEST(VendorMatch, AMatmulWithBiasAndGeluIsTheVendorsOwn) {
   graph::Builder builder("g");
-  const auto x = builder.input("x", Dtype::f32, {16, 32}), w = builder.input("w", Dtype::f32, {32, 8}),
-             b = builder.input("b", Dtype::f32, {8});
+  const auto x = builder.input("x", Dtype::f32, {16, 32}),
+             w = builder.input("w", Dtype::f32, {32, 8}), b = builder.input("b", Dtype::f32, {8});
   const auto sum = builder.add(graph::OpKind::Add, {builder.add(graph::OpKind::MatMul, {x, w}), b});
   builder.output(builder.add(graph::OpKind::Gelu, {sum}));
   const auto graph = builder.finish();
@@ -374,7 +400,8 @@ TEST(VendorMatch, AMatmulWithBiasAndGeluIsTheVendorsOwn) {
 
 TEST(VendorMatch, ASoftmaxOverRows) {
   graph::Builder builder("s");
-  builder.output(builder.add(graph::OpKind::Softmax, {builder.input("x", Dtype::f32, {4, 5, 100})}));
+  builder.output(
+      builder.add(graph::OpKind::Softmax, {builder.input("x", Dtype::f32, {4, 5, 100})}));
   const auto graph = builder.finish();
   ASSERT_TRUE(graph);
   const auto match = vendor_match(*graph, Track::fp32);
@@ -383,10 +410,13 @@ TEST(VendorMatch, ASoftmaxOverRows) {
   EXPECT_EQ(match->problem.n, 100);
 }
 
-TEST(VendorMatch, NoSoftmaxOverAxesThatLieApart) {  // the library's rows lie one after another in memory
+TEST(VendorMatch,
+     NoSoftmaxOverAxesThatLieApart) {  // the library's rows lie one after another in memory
   graph::Builder builder("s");
   const auto powers = builder.add(graph::OpKind::Exp, {builder.input("x", Dtype::f32, {4, 5, 16})});
-  const auto sum = builder.add(graph::OpKind::ReduceSum, {powers, builder.integers("axes", std::array<std::int64_t, 2>{0, 2})});
+  const auto sum =
+      builder.add(graph::OpKind::ReduceSum,
+                  {powers, builder.integers("axes", std::array<std::int64_t, 2>{0, 2})});
   builder.output(builder.add(graph::OpKind::Div, {powers, sum}));
   const auto graph = builder.finish();
   ASSERT_TRUE(graph) << describe(graph.error());
@@ -395,7 +425,8 @@ TEST(VendorMatch, NoSoftmaxOverAxesThatLieApart) {  // the library's rows lie on
 
 TEST(DefaultTrack, GoesByTheWidestInput) {
   graph::Builder builder("t");
-  const auto x = builder.input("x", Dtype::bf16, {4, 4}), w = builder.input("w", Dtype::bf16, {4, 4});
+  const auto x = builder.input("x", Dtype::bf16, {4, 4}),
+             w = builder.input("w", Dtype::bf16, {4, 4});
   builder.output(builder.add(graph::OpKind::MatMul, {x, w}));
   EXPECT_EQ(default_track(*builder.finish()), Track::bf16);
   EXPECT_EQ(default_track(fake::matmul_graph()), Track::fp32);

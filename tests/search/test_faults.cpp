@@ -1,7 +1,9 @@
-// What may befall a search from outside: its evaluator dies, its archive's disk is full or lies, it runs for very long.
+// What may befall a search from outside: its evaluator dies, its archive's disk is full or lies, it
+// runs for very long.
 //
-//   WARPLOOM_EVALUATOR_KILLS=1000 WARPLOOM_EVALUATOR_KILLS_OUT=FILE build/release/test_search --gtest_filter='Faults.AnEval*'
-//   WARPLOOM_SOAK=1000 WARPLOOM_SOAK_OUT=FILE build/release/test_search --gtest_filter='Faults.Soak*'
+//   WARPLOOM_EVALUATOR_KILLS=1000 WARPLOOM_EVALUATOR_KILLS_OUT=FILE build/release/test_search
+//   --gtest_filter='Faults.AnEval*' WARPLOOM_SOAK=1000 WARPLOOM_SOAK_OUT=FILE
+//   build/release/test_search --gtest_filter='Faults.Soak*'
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <atomic>
@@ -11,6 +13,7 @@
 #include "base/random.h"
 #include "children.h"
 #include "fake_family.h"
+
 namespace warploom::search {
 namespace {
 namespace fs = std::filesystem;
@@ -24,7 +27,9 @@ int times(const char* variable, int sample) {
 
 void keep_figures(const char* variable, const json& figures) {
   testing::Test::RecordProperty("figures", figures.dump());
-  if (const char* const out = std::getenv(variable)) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
+  if (const char* const out = std::getenv(variable)) {
+    ASSERT_TRUE(write_file(out, figures.dump(1) + "\n"));
+  }
 }
 
 double seconds_since(steady_clock::time_point start) {
@@ -38,7 +43,11 @@ class Faults : public testing::Test {
     fs::create_directories(temporary_);
     ::setenv("TMPDIR", temporary_.c_str(), 1);
   }
-  void TearDown() override { before_.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before_.c_str(), 1); }
+
+  void TearDown() override {
+    before_.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before_.c_str(), 1);
+  }
+
   ScratchFolder folder_{"faults"};
   fs::path temporary_ = folder_.path() / "temporary";
   std::string before_ = std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "";
@@ -50,6 +59,7 @@ class Faults : public testing::Test {
     out.archive = folder_.path() / "archive.sqlite";
     return out;
   }
+
   std::vector<archive::Candidate> recorded() const {
     auto opened = archive::Archive::open(folder_.path() / "archive.sqlite");
     return *opened->candidates(opened->problems()->front().key);
@@ -72,7 +82,8 @@ TEST_F(Faults, AnEvaluatorKilledAtRandomMomentsCostsNoVerdictAndLittleTime) {
       const auto start = steady_clock::now();
       ::kill(process, SIGKILL);
       // The first verdict may have been on its way already; the second is from a fresh process.
-      while (judged < before + 2 && !ended) std::this_thread::sleep_for(std::chrono::microseconds(500));
+      while (judged < before + 2 && !ended)
+        std::this_thread::sleep_for(std::chrono::microseconds(500));
       if (!ended) gaps.push_back(seconds_since(start));
     }
   });
@@ -94,12 +105,13 @@ TEST_F(Faults, AnEvaluatorKilledAtRandomMomentsCostsNoVerdictAndLittleTime) {
   const double median = gaps[gaps.size() / 2], longest = gaps.back();
   EXPECT_LT(median, 1);
   EXPECT_LT(longest, 10);  // several builds share the machine that tests run on
-  keep_figures("WARPLOOM_EVALUATOR_KILLS_OUT", {{"kills", kills},
-                                                {"candidates", outcome->candidates},
-                                                {"verdicts_lost", outcome->candidates - static_cast<int>(recorded().size())},
-                                                {"refused", outcome->refused},
-                                                {"median_seconds_to_the_second_verdict", median},
-                                                {"longest_seconds_to_the_second_verdict", longest}});
+  keep_figures("WARPLOOM_EVALUATOR_KILLS_OUT",
+               {{"kills", kills},
+                {"candidates", outcome->candidates},
+                {"verdicts_lost", outcome->candidates - static_cast<int>(recorded().size())},
+                {"refused", outcome->refused},
+                {"median_seconds_to_the_second_verdict", median},
+                {"longest_seconds_to_the_second_verdict", longest}});
 }
 
 TEST_F(Faults, ADamagedArchiveNeverMakesAWrongKernelWin) {
@@ -110,7 +122,8 @@ TEST_F(Faults, ADamagedArchiveNeverMakesAWrongKernelWin) {
   int refused = 0;
   for (int i = 0; i < 25; ++i) {
     std::string damaged = whole;
-    for (int flip = 0; flip < 3; ++flip) damaged[random.below(whole.size())] ^= static_cast<char>(1 << random.below(8));
+    for (int flip = 0; flip < 3; ++flip)
+      damaged[random.below(whole.size())] ^= static_cast<char>(1 << random.below(8));
     Options running = options(0);
     running.archive = folder_.path() / fmt::format("damaged-{}.sqlite", i);
     ASSERT_TRUE(write_file(running.archive, damaged));
@@ -126,19 +139,22 @@ TEST_F(Faults, ADamagedArchiveNeverMakesAWrongKernelWin) {
   EXPECT_GT(refused, 0);
 }
 
-// The largest growth of resident memory that is no growth. An evaluator grows with every image that it loads, until it is replaced after
-// 500 candidates: a short search sees none of that.
+// The largest growth of resident memory that is no growth. An evaluator grows with every image that
+// it loads, until it is replaced after 500 candidates: a short search sees none of that.
 constexpr double kMostGrowth = 0.05, kMostGrowthOfFew = 0.4;
 constexpr double kPageCache = 2 << 20;  // SQLite's, which fills once
 
 TEST_F(Faults, SoakGrowsNothingAndLeavesNothingBehind) {
   const int candidates = times("WARPLOOM_SOAK", 80);
+
   struct Sample {
     double search = 0, evaluator = 0;
     int files = 0;
   };
+
   json figures = json::array();
-  // Evaluators live through the first search; every fourth candidate of the second one ends its evaluator.
+  // Evaluators live through the first search; every fourth candidate of the second one ends its
+  // evaluator.
   for (const std::string last : {"slow", "crash"}) {
     const FakeFamily family({"right", "wrong_tail", "no_compile", last}, candidates / 4 + 1);
     std::vector<Sample> samples;
@@ -146,7 +162,8 @@ TEST_F(Faults, SoakGrowsNothingAndLeavesNothingBehind) {
     Options running = options(candidates);
     running.archive = folder_.path() / (last + ".sqlite");
     running.on_progress = [&](const Progress&) {
-      if (static_cast<int>(samples.size()) == candidates) return;  // the last round's evaluator, which holds more inputs
+      if (static_cast<int>(samples.size()) == candidates)
+        return;  // the last round's evaluator, which holds more inputs
       Sample now{resident(), 0, 0};
       for (const Child& child : children()) {
         if (child.evaluator) now.evaluator = resident(std::to_string(child.process));
@@ -159,7 +176,7 @@ TEST_F(Faults, SoakGrowsNothingAndLeavesNothingBehind) {
     ASSERT_TRUE(outcome) << describe(outcome.error());
     ASSERT_GE(static_cast<int>(samples.size()), candidates);
     // The most in the second half of the search over the most in the first.
-    const auto growth = [&](double Sample::*what) {
+    const auto growth = [&](double Sample::* what) {
       const auto most = [&](std::size_t from, std::size_t to) {
         double out = 0;
         for (std::size_t i = from; i < to; ++i) out = std::max(out, samples[i].*what);
@@ -167,25 +184,32 @@ TEST_F(Faults, SoakGrowsNothingAndLeavesNothingBehind) {
       };
       return most(samples.size() / 2, samples.size()) / most(0, samples.size() / 2) - 1;
     };
-    for (int i = 0; i < 100 && !children().empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int i = 0; i < 100 && !children().empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::vector<std::string> left;
-    for (const auto& entry : fs::directory_iterator(temporary_)) left.push_back(entry.path().filename());
+    for (const auto& entry : fs::directory_iterator(temporary_))
+      left.push_back(entry.path().filename());
     const double more = samples.back().search * growth(&Sample::search);
     EXPECT_TRUE(growth(&Sample::search) < kMostGrowth || more < kPageCache) << more;
-    if (last != "crash") { EXPECT_LT(growth(&Sample::evaluator), candidates < 1000 ? kMostGrowthOfFew : kMostGrowth); }
-    EXPECT_LE(samples.back().files, samples[samples.size() / 5].files + 8);  // compilers come and go
+    if (last != "crash") {
+      EXPECT_LT(growth(&Sample::evaluator), candidates < 1000 ? kMostGrowthOfFew : kMostGrowth);
+    }
+    EXPECT_LE(samples.back().files,
+              samples[samples.size() / 5].files + 8);  // compilers come and go
     EXPECT_TRUE(children().empty());
     EXPECT_EQ(zombies, 0);
     EXPECT_TRUE(left.empty()) << fmt::format("{}", fmt::join(left, " "));
-    figures.push_back({{"every_fourth", last},
-                       {"candidates", outcome->candidates},
-                       {"search_megabytes", std::round(samples.back().search / 1e5) / 10},
-                       {"search_growth_megabytes", std::round(more / 1e5) / 10},
-                       {"search_growth", std::round(growth(&Sample::search) * 1e4) / 1e4},
-                       {"evaluator_growth", last == "crash" ? json() : json(std::round(growth(&Sample::evaluator) * 1e4) / 1e4)},
-                       {"zombies", zombies},
-                       {"children_left", children().size()},
-                       {"temporary_files_left", left.size()}});
+    figures.push_back(
+        {{"every_fourth", last},
+         {"candidates", outcome->candidates},
+         {"search_megabytes", std::round(samples.back().search / 1e5) / 10},
+         {"search_growth_megabytes", std::round(more / 1e5) / 10},
+         {"search_growth", std::round(growth(&Sample::search) * 1e4) / 1e4},
+         {"evaluator_growth",
+          last == "crash" ? json() : json(std::round(growth(&Sample::evaluator) * 1e4) / 1e4)},
+         {"zombies", zombies},
+         {"children_left", children().size()},
+         {"temporary_files_left", left.size()}});
   }
   keep_figures("WARPLOOM_SOAK_OUT", figures);
 }

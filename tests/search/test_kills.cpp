@@ -1,7 +1,9 @@
-// Kills: a search that is ended by SIGKILL at random moments, again and again, and started anew each time, loses nothing that it had
-// recorded and ends as one that nobody touched. Verdicts and times are those of a first search, in which they were live.
+// Kills: a search that is ended by SIGKILL at random moments, again and again, and started anew
+// each time, loses nothing that it had recorded and ends as one that nobody touched. Verdicts and
+// times are those of a first search, in which they were live.
 //
-//   WARPLOOM_KILLS=200 WARPLOOM_KILLS_OUT=bench/results/faults/kills_replayed.json build/release/test_search --gtest_filter='Kills.*'
+//   WARPLOOM_KILLS=200 WARPLOOM_KILLS_OUT=bench/results/faults/kills_replayed.json
+//   build/release/test_search --gtest_filter='Kills.*'
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,6 +15,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "fake_family.h"
+
 namespace warploom::search {
 namespace {
 namespace fs = std::filesystem;
@@ -25,7 +28,8 @@ constexpr int kCandidates = 36;
 using Recording = std::map<std::string, verify::Verdict>;
 
 std::string question(const kernels::Schedule& schedule, const verify::Request& request) {
-  return fmt::format("{}{}{}", schedule.text(), request.beside_reference ? ", finalist" : "", request.whole ? ", whole" : "");
+  return fmt::format("{}{}{}", schedule.text(), request.beside_reference ? ", finalist" : "",
+                     request.whole ? ", whole" : "");
 }
 
 struct Ending {
@@ -34,7 +38,8 @@ struct Ending {
   bool operator==(const Ending&) const = default;
 };
 
-// What a search in a child process has told before it ended: schedules as they were asked for, and how many were acknowledged.
+// What a search in a child process has told before it ended: schedules as they were asked for, and
+// how many were acknowledged.
 struct Told {
   std::vector<std::string> asked;
   std::size_t acknowledged = 0;
@@ -44,10 +49,12 @@ struct Told {
 class Kills : public testing::Test {
  protected:
   void SetUp() override { ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
+
   ScratchFolder folder_{"kills"};
   const FakeFamily family_{{"right", "slow", "wrong_tail", "zeros"}, 40};
 
   Problem problem() const { return problem_of(family_); }
+
   Options options(std::uint64_t seed, const std::string& archive) const {
     Options out;
     out.strategy = Strategy::beam;
@@ -57,6 +64,7 @@ class Kills : public testing::Test {
     out.archive = folder_.path() / archive;
     return out;
   }
+
   static std::vector<archive::Candidate> rows(const Options& options) {
     auto archive = archive::Archive::open(options.archive);
     EXPECT_TRUE(archive) << describe(archive.error());
@@ -75,11 +83,13 @@ class Kills : public testing::Test {
   }
 
   // Nobody touches this one. Its verdicts are live, and are kept in `recording`.
-  Ending untouched(const Options& options, Recording& recording, std::vector<std::string>& asked) const {
+  Ending untouched(const Options& options, Recording& recording,
+                   std::vector<std::string>& asked) const {
     Problem live = problem();
     auto evaluator = verify::Evaluator::start(live.setup);
     EXPECT_TRUE(evaluator);
-    live.recorded = [&](const kernels::Schedule& schedule, const verify::Request& request) -> Result<verify::Verdict> {
+    live.recorded = [&](const kernels::Schedule& schedule,
+                        const verify::Request& request) -> Result<verify::Verdict> {
       WARPLOOM_TRY(verify::Verdict verdict, evaluator->judge(request));
       if (!request.beside_reference) asked.push_back(schedule.text());
       return recording.emplace(question(schedule, request), std::move(verdict)).first->second;
@@ -90,24 +100,31 @@ class Kills : public testing::Test {
   }
 
   // One life of a search, at most so long, then SIGKILL to it and its group.
-  Told life(const Options& given, const Recording& recording, std::chrono::microseconds length) const {
+  Told life(const Options& given, const Recording& recording,
+            std::chrono::microseconds length) const {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const pid_t child = ::fork();
     if (child == 0) {
       ::setsid();
-      const auto tell = [&](const std::string& line) { (void)!::write(ends[1], (line + "\n").data(), line.size() + 1); };
+      const auto tell = [&](const std::string& line) {
+        (void)!::write(ends[1], (line + "\n").data(), line.size() + 1);
+      };
       Problem replayed = problem();
-      replayed.recorded = [&](const kernels::Schedule& schedule, const verify::Request& request) -> Result<verify::Verdict> {
+      replayed.recorded = [&](const kernels::Schedule& schedule,
+                              const verify::Request& request) -> Result<verify::Verdict> {
         if (!request.beside_reference) tell("?" + schedule.text());
         ::usleep(4'000);
         const auto known = recording.find(question(schedule, request));
         if (known == recording.end())
-          tell("no " + question(schedule, request)), ::_exit(1);  // a candidate that the untouched search did not try
+          tell("no " + question(schedule, request)),
+              ::_exit(1);  // a candidate that the untouched search did not try
         return known->second;
       };
       Options running = given;
-      running.on_progress = [&](const Progress& progress) { tell("!" + std::to_string(progress.candidates)); };
+      running.on_progress = [&](const Progress& progress) {
+        tell("!" + std::to_string(progress.candidates));
+      };
       const auto outcome = explore(replayed, running);
       if (!outcome) ::_exit(2);
       tell("=" + json{outcome->schedule.text(), outcome->verdict.median_us}.dump());
@@ -117,8 +134,10 @@ class Kills : public testing::Test {
     const auto until = steady_clock::now() + length;
     int status = 0;
     while (::waitpid(child, &status, WNOHANG) == 0)
-      if (steady_clock::now() < until) ::usleep(500);
-      else ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
+      if (steady_clock::now() < until)
+        ::usleep(500);
+      else
+        ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
     std::string text;
     std::array<char, 4096> piece;
@@ -158,7 +177,9 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
     std::optional<Ending> found;
     while (!found) {
       const bool enough = kills >= most;
-      const Told told = life(killed, recording, std::chrono::microseconds(enough ? 60'000'000 : 20'000 + random.below(130'000)));
+      const Told told =
+          life(killed, recording,
+               std::chrono::microseconds(enough ? 60'000'000 : 20'000 + random.below(130'000)));
       // A kill that comes after the last record is a kill all the same: that search is done.
       found = told.ending ? told.ending : done(killed);
       if (!told.ending) {
@@ -166,7 +187,8 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
         ++kills;
       }
       ASSERT_LE(told.acknowledged, told.asked.size());
-      // What was begun and not acknowledged may be judged again. The order is that of the untouched search.
+      // What was begun and not acknowledged may be judged again. The order is that of the untouched
+      // search.
       const std::size_t before = seen.size();
       for (std::size_t i = 0; i < told.asked.size(); ++i) {
         doubled += std::ranges::count(seen, told.asked[i]) > 0;
@@ -175,16 +197,19 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
       // The kill may have come between the record and its acknowledgement.
       const auto kept = rows(killed);
       begun_again += static_cast<int>(before + told.asked.size() - kept.size());
-      seen.insert(seen.end(), told.asked.begin(), told.asked.begin() + static_cast<std::ptrdiff_t>(told.acknowledged));
+      seen.insert(seen.end(), told.asked.begin(),
+                  told.asked.begin() + static_cast<std::ptrdiff_t>(told.acknowledged));
       for (const std::string& schedule : seen) {
         const auto row = std::ranges::find(kept, schedule, &archive::Candidate::schedule);
-        lost += row == kept.end() || (row->stage == archive::Stage::refused) == recording.at(schedule).accepted;
+        lost += row == kept.end() ||
+                (row->stage == archive::Stage::refused) == recording.at(schedule).accepted;
       }
       seen.clear();
       double best_now = HUGE_VAL;
       for (const auto& row : kept) {
         seen.push_back(row.schedule);
-        if (const auto& first = recording.at(row.schedule); first.accepted) best_now = std::min(best_now, first.median_us);
+        if (const auto& first = recording.at(row.schedule); first.accepted)
+          best_now = std::min(best_now, first.median_us);
       }
       in_final_rounds += !told.ending && kept.size() == kCandidates;
       worse += best_now > best_us;
@@ -213,7 +238,9 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
                         {"results_unlike_the_untouched", unlike}};
   EXPECT_EQ(lost + doubled + worse + out_of_order + unlike, 0) << figures.dump(1);
   EXPECT_GE(kills, most);
-  if (const char* const out = std::getenv("WARPLOOM_KILLS_OUT")) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
+  if (const char* const out = std::getenv("WARPLOOM_KILLS_OUT")) {
+    ASSERT_TRUE(write_file(out, figures.dump(1) + "\n"));
+  }
   RecordProperty("figures", figures.dump());
 }
 }  // namespace

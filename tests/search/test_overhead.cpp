@@ -1,10 +1,12 @@
-// What judging a candidate costs beyond compiling it and its own timed runs: loading, hidden inputs, comparison with FP64, guards, poison,
-// the way there and back, and the record in the archive.
+// What judging a candidate costs beyond compiling it and its own timed runs: loading, hidden
+// inputs, comparison with FP64, guards, poison, the way there and back, and the record in the
+// archive.
 //
 //   WARPLOOM_OVERHEAD_OUT=FILE build/release/test_search --gtest_filter='Overhead.OnThis*'
 //
-// measures, on cores that nobody else uses (`chrt -f 10` in front keeps others off them); without the variable it is a quick look.
-// WARPLOOM_GPU_OVERHEAD_OUT and Overhead.OnThe* are the same for the GPU.
+// measures, on cores that nobody else uses (`chrt -f 10` in front keeps others off them); without
+// the variable it is a quick look. WARPLOOM_GPU_OVERHEAD_OUT and Overhead.OnThe* are the same for
+// the GPU.
 #include <gtest/gtest.h>
 #include <chrono>
 #include <thread>
@@ -15,13 +17,15 @@
 #include "runtime/executor.h"
 #include "search/explore.h"
 #include "verify/tolerance.h"
+
 namespace warploom::search {
 namespace {
 using nlohmann::json;
 using std::chrono::steady_clock;
 
 constexpr std::int64_t kMostBytes =
-    32 << 20;  // beyond it memory is what takes the time: every byte is poisoned, hashed and compared
+    32
+    << 20;  // beyond it memory is what takes the time: every byte is poisoned, hashed and compared
 
 struct Case {
   std::string name;
@@ -38,8 +42,10 @@ struct Place {
 
 graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool gelu = false) {
   graph::Builder b("mm");
-  auto y = b.add(graph::OpKind::MatMul, {b.input("x", Dtype::f32, {m, k}), b.input("w", Dtype::f32, {k, n})});
-  if (gelu) y = b.add(graph::OpKind::Gelu, {b.add(graph::OpKind::Add, {y, b.input("b", Dtype::f32, {n})})});
+  auto y = b.add(graph::OpKind::MatMul,
+                 {b.input("x", Dtype::f32, {m, k}), b.input("w", Dtype::f32, {k, n})});
+  if (gelu)
+    y = b.add(graph::OpKind::Gelu, {b.add(graph::OpKind::Add, {y, b.input("b", Dtype::f32, {n})})});
   b.output(y);
   return *b.finish();
 }
@@ -52,10 +58,12 @@ graph::Graph softmax(std::int64_t rows, std::int64_t columns) {
 
 // Of at most 10⁹ operations each.
 std::vector<Case> cases() {
-  return {
-      {"matmul 128 x 128 x 128", matmul(128, 128, 128)}, {"matmul 512 x 512 x 512", matmul(512, 512, 512)},
-      {"matmul 768 x 768 x 768", matmul(768, 768, 768)}, {"matmul + bias + gelu 256 x 1024 x 512", matmul(256, 1024, 512, true)},
-      {"softmax 1024 x 1024", softmax(1024, 1024)},      {"softmax 4096 x 4096", softmax(4096, 4096)}};
+  return {{"matmul 128 x 128 x 128", matmul(128, 128, 128)},
+          {"matmul 512 x 512 x 512", matmul(512, 512, 512)},
+          {"matmul 768 x 768 x 768", matmul(768, 768, 768)},
+          {"matmul + bias + gelu 256 x 1024 x 512", matmul(256, 1024, 512, true)},
+          {"softmax 1024 x 1024", softmax(1024, 1024)},
+          {"softmax 4096 x 4096", softmax(4096, 4096)}};
 }
 
 double ms_since(steady_clock::time_point start) {
@@ -67,7 +75,9 @@ double middle(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double rounded(double value) { return std::round(value * 100) / 100; }
+double rounded(double value) {
+  return std::round(value * 100) / 100;
+}
 
 void measure(const Place& place, const std::vector<Case>& problems) {
   const ScratchFolder folder("overhead");
@@ -76,11 +86,13 @@ void measure(const Place& place, const std::vector<Case>& problems) {
   ASSERT_TRUE(archive);
   const char* const out = std::getenv(place.variable);
   const std::size_t candidates = out ? 12 : 2;
-  json figures = {{"candidates_each", candidates}, {"bar_ms", place.most_ms}, {"problems", json::array()}};
+  json figures = {
+      {"candidates_each", candidates}, {"bar_ms", place.most_ms}, {"problems", json::array()}};
   for (const Case& one : problems) {
     const auto primitive = graph::decompose(one.graph);
     ASSERT_TRUE(primitive) << describe(primitive.error());
-    const Catalogue catalogue = catalogue_of({*primitive, Track::fp32}, *target::capabilities_of(place.target));
+    const Catalogue catalogue =
+        catalogue_of({*primitive, Track::fp32}, *target::capabilities_of(place.target));
     const kernels::Work work = kernels::work_of(catalogue.region);
     ASSERT_TRUE(archive->add_problem({one.name, one.name, "fp32", place.target, "", ""}));
     const verify::Setup setup{.graph = *primitive,
@@ -89,7 +101,8 @@ void measure(const Place& place, const std::vector<Case>& problems) {
                               .flops = work.flops > 0 ? work.flops : work.bytes};
     auto evaluator = verify::Evaluator::start(setup);
     ASSERT_TRUE(evaluator) << describe(evaluator.error());
-    figures["machine"] = fmt::format("{}, {} cores", evaluator->ready().device, std::thread::hardware_concurrency());
+    figures["machine"] =
+        fmt::format("{}, {} cores", evaluator->ready().device, std::thread::hardware_concurrency());
     Proposer proposer(catalogue, Strategy::beam, 1);
     std::vector<double> added, judging, timed, recording;
     while (added.size() < candidates) {
@@ -98,16 +111,23 @@ void measure(const Place& place, const std::vector<Case>& problems) {
       const auto list = catalogue.build(*schedule);
       if (!list || !runtime::compile(*list)) continue;
       // As a search of a minute screens (explore.cpp).
-      const verify::Request request{
-          .list = *list, .check_ms = 1200, .beside_reference = false, .min_samples = 3, .max_samples = 30, .timing_ms = 60};
+      const verify::Request request{.list = *list,
+                                    .check_ms = 1200,
+                                    .beside_reference = false,
+                                    .min_samples = 3,
+                                    .max_samples = 30,
+                                    .timing_ms = 60};
       const auto start = steady_clock::now();
       const auto verdict = evaluator->judge(request);
       const double judged_ms = ms_since(start);
-      ASSERT_TRUE(verdict && (verdict->accepted || place.engine == Engine::cuda)) << schedule->text();
+      ASSERT_TRUE(verdict && (verdict->accepted || place.engine == Engine::cuda))
+          << schedule->text();
       EXPECT_NE(verdict->error_found.code, ErrorCode::kCandidateWrong) << schedule->text();
       if (!verdict->accepted) continue;  // ptxas spills registers, say
       const auto before = steady_clock::now();
-      ASSERT_TRUE(archive->record({.problem = one.name, .schedule = schedule->text(), .verdict = verify::to_json(*verdict)}));
+      ASSERT_TRUE(archive->record({.problem = one.name,
+                                   .schedule = schedule->text(),
+                                   .verdict = verify::to_json(*verdict)}));
       const double own_ms = verdict->repeats * verdict->median_us / 1e3;
       judging.push_back(judged_ms);
       recording.push_back(ms_since(before));
@@ -117,20 +137,26 @@ void measure(const Place& place, const std::vector<Case>& problems) {
     // The first finds no references yet, and is counted in the mean.
     double sum = 0;
     for (const double ms : added) sum += ms;
-    figures["problems"].push_back({{"problem", one.name},
-                                   {"megabytes", rounded(work.bytes / 1e6)},
-                                   {"operations", work.flops},
-                                   {"added_ms_median", rounded(middle(added))},
-                                   {"added_ms_mean", rounded(sum / static_cast<double>(added.size()))},
-                                   {"added_ms_first", rounded(added.front())},
-                                   {"of_it_recording_ms", rounded(middle(recording))},
-                                   {"own_timed_runs_ms", rounded(middle(timed))}});
+    figures["problems"].push_back(
+        {{"problem", one.name},
+         {"megabytes", rounded(work.bytes / 1e6)},
+         {"operations", work.flops},
+         {"added_ms_median", rounded(middle(added))},
+         {"added_ms_mean", rounded(sum / static_cast<double>(added.size()))},
+         {"added_ms_first", rounded(added.front())},
+         {"of_it_recording_ms", rounded(middle(recording))},
+         {"own_timed_runs_ms", rounded(middle(timed))}});
     if (work.bytes > kMostBytes) continue;
-    // Others share the machine that tests run on: there the least disturbed candidate tells whether something is badly wrong.
-    EXPECT_LT(out ? middle(added) : *std::ranges::min_element(added), out ? place.most_ms : 20 * place.most_ms) << one.name;
+    // Others share the machine that tests run on: there the least disturbed candidate tells whether
+    // something is badly wrong.
+    EXPECT_LT(out ? middle(added) : *std::ranges::min_element(added),
+              out ? place.most_ms : 20 * place.most_ms)
+        << one.name;
   }
   ::testing::Test::RecordProperty("figures", figures.dump());
-  if (out) { ASSERT_TRUE(write_file(out, figures.dump(1) + "\n")); }
+  if (out) {
+    ASSERT_TRUE(write_file(out, figures.dump(1) + "\n"));
+  }
 }
 
 TEST(Overhead, OnThisMachinesCoresScreeningACandidateTakesMilliseconds) {

@@ -8,22 +8,27 @@
 #include "graph/reference.h"
 #include "runtime/emulate.h"
 #include "search/explore.h"
+
 namespace warploom::search {
 namespace {
 using graph::Graph;
 using graph::OpKind;
 using graph::TensorId;
 
-// Random graphs in f64, whose evaluation rounds nowhere: what is stored between regions is what the whole computes.
+// Random graphs in f64, whose evaluation rounds nowhere: what is stored between regions is what the
+// whole computes.
 Graph random_graph(std::uint64_t seed) {
   Random random(seed, "partition");
   graph::Builder b("random");
+
   struct Value {
     TensorId id;
     graph::Shape shape;
   };
+
   std::vector<Value> values;
-  for (int i = 0; i < 3; ++i) values.push_back({b.input(fmt::format("in{}", i), Dtype::f64, {4, 6}), {4, 6}});
+  for (int i = 0; i < 3; ++i)
+    values.push_back({b.input(fmt::format("in{}", i), Dtype::f64, {4, 6}), {4, 6}});
   std::vector<double> weights(24);
   for (double& weight : weights) weight = random.normal();
   values.push_back({b.constant("weights", Dtype::f64, {4, 6}, weights), {4, 6}});
@@ -44,26 +49,32 @@ Graph random_graph(std::uint64_t seed) {
     switch (random.below(6)) {
       case 0: values.push_back({b.add(kUnary[random.below(4)], {x.id}), x.shape}); break;
       case 1:
-        values.push_back({b.add(OpKind::Transpose, {x.id}, {{"perm", std::vector<std::int64_t>{1, 0}}}), {columns, rows}});
+        values.push_back(
+            {b.add(OpKind::Transpose, {x.id}, {{"perm", std::vector<std::int64_t>{1, 0}}}),
+             {columns, rows}});
         break;
       case 2: {
         const std::array<std::int64_t, 2> to = {columns, rows};
-        values.push_back({b.add(OpKind::Reshape, {x.id, b.integers(fmt::format("shape{}", n), to)}), {columns, rows}});
+        values.push_back({b.add(OpKind::Reshape, {x.id, b.integers(fmt::format("shape{}", n), to)}),
+                          {columns, rows}});
         break;
       }
       case 3: {
-        const std::map<std::string, graph::Attribute> over = {{"axes", std::vector<std::int64_t>{1}},
-                                                              {"keepdims", std::int64_t{1}}};
+        const std::map<std::string, graph::Attribute> over = {
+            {"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{1}}};
         const TensorId sum = b.add(OpKind::ReduceSum, {x.id}, over);
         values.push_back({b.add(OpKind::Sub, {x.id, sum}), x.shape});
         break;
       }
-      default: values.push_back({b.add(kBinary[random.below(3)], {x.id, pick(x.shape).id}), x.shape});
+      default:
+        values.push_back({b.add(kBinary[random.below(3)], {x.id, pick(x.shape).id}), x.shape});
     }
   }
   b.output(values.back().id);
   for (const Value& value : values)  // what nobody reads, and now and then what somebody does
-    if (value.id != values.back().id && value.id > 3 && (!read.contains(value.id) || random.below(8) == 0)) b.output(value.id);
+    if (value.id != values.back().id && value.id > 3 &&
+        (!read.contains(value.id) || random.below(8) == 0))
+      b.output(value.id);
   return *graph::simplify(*b.finish());
 }
 
@@ -71,14 +82,16 @@ Graph random_graph(std::uint64_t seed) {
 Rank random_rank(std::uint64_t seed) {
   return [seed](const Graph& region) -> std::optional<int> {
     const std::uint64_t hash = hash64(fmt::format("{} {}", seed, graph::to_text(region)));
-    if (region.nodes.size() > 1 + seed % 9 || (region.nodes.size() > 1 && hash % 3 == 0)) return std::nullopt;
+    if (region.nodes.size() > 1 + seed % 9 || (region.nodes.size() > 1 && hash % 3 == 0))
+      return std::nullopt;
     return region.nodes.size() == 1 ? 5 : static_cast<int>(hash % 7);
   };
 }
 
 using Named = std::map<std::string, std::vector<double>>;
 
-std::vector<std::vector<double>> evaluated(const Graph& graph, const std::function<std::vector<double>(TensorId)>& value) {
+std::vector<std::vector<double>> evaluated(
+    const Graph& graph, const std::function<std::vector<double>(TensorId)>& value) {
   std::vector<std::vector<double>> inputs;
   for (const TensorId id : graph.inputs) inputs.push_back(value(id));
   std::vector<graph::Bytes> bytes;
@@ -101,7 +114,8 @@ TEST_P(Partitions, ComputeRegionByRegionWhatTheWholeComputes) {
     values.resize(24);
     for (double& value : values) value = random.normal();
   }
-  const auto expected = evaluated(whole, [&](TensorId id) { return known.at(whole.tensor(id).name); });
+  const auto expected =
+      evaluated(whole, [&](TensorId id) { return known.at(whole.tensor(id).name); });
   for (const auto& tensor : whole.tensors)
     if (tensor.constant && tensor.dtype == Dtype::f64) {
       auto& values = known[tensor.name];
@@ -113,19 +127,25 @@ TEST_P(Partitions, ComputeRegionByRegionWhatTheWholeComputes) {
     nodes.insert(region.nodes.begin(), region.nodes.end());
     ASSERT_TRUE(graph::infer(region.graph)) << graph::to_text(region.graph);
     const auto name = [&](TensorId id) { return region.tensors[static_cast<std::size_t>(id)]; };
-    for (const TensorId id : region.graph.inputs) ASSERT_TRUE(known.contains(name(id))) << "read before it is made: " << name(id);
-    known[name(region.graph.outputs[0])] = evaluated(region.graph, [&](TensorId id) { return known.at(name(id)); })[0];
+    for (const TensorId id : region.graph.inputs)
+      ASSERT_TRUE(known.contains(name(id))) << "read before it is made: " << name(id);
+    known[name(region.graph.outputs[0])] =
+        evaluated(region.graph, [&](TensorId id) { return known.at(name(id)); })[0];
   }
   EXPECT_EQ(nodes.size(), whole.nodes.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(known.at(whole.tensor(whole.outputs[i]).name), expected[i]);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(known.at(whole.tensor(whole.outputs[i]).name), expected[i]);
 }
+
 INSTANTIATE_TEST_SUITE_P(OfRandomGraphs, Partitions, testing::Range(0, 300));
 
 std::vector<std::string> names_of(const Partition& parts) {
   std::vector<std::string> out;
-  for (const Region& region : parts.regions) out.push_back(region.graph.name + (region.alias ? " (alias)" : ""));
+  for (const Region& region : parts.regions)
+    out.push_back(region.graph.name + (region.alias ? " (alias)" : ""));
   return out;
 }
+
 using Names = std::vector<std::string>;
 
 // Two layers x·w + b with gelu between, and softmax.
@@ -135,9 +155,11 @@ Graph network(bool constant_weights = false) {
   for (const int layer : {0, 1}) {
     const std::vector<double> zeros(256);
     const std::string name = fmt::format("w{}", layer), bias = fmt::format("b{}", layer);
-    const TensorId w = constant_weights ? b.constant(name, Dtype::f32, {16, 16}, zeros) : b.input(name, Dtype::f32, {16, 16});
-    const TensorId c =
-        constant_weights ? b.constant(bias, Dtype::f32, {16}, std::span(zeros).first(16)) : b.input(bias, Dtype::f32, {16});
+    const TensorId w = constant_weights ? b.constant(name, Dtype::f32, {16, 16}, zeros)
+                                        : b.input(name, Dtype::f32, {16, 16});
+    const TensorId c = constant_weights
+                           ? b.constant(bias, Dtype::f32, {16}, std::span(zeros).first(16))
+                           : b.input(bias, Dtype::f32, {16});
     x = b.add(OpKind::Add, {b.add(OpKind::MatMul, {x, w}), c});
     if (layer == 0) x = b.add(OpKind::Gelu, {x});
   }
@@ -148,40 +170,50 @@ Graph network(bool constant_weights = false) {
 TEST(Partition, EveryMatmulTakesWhatFollowsIt) {
   const auto parts = regions_of(network(), Track::fp32, *target::capabilities_of("cpu"));
   ASSERT_TRUE(parts) << describe(parts.error());
-  EXPECT_EQ(names_of(*parts), (Names{"MatMul+Add+Gelu", "MatMul+Add", "ReduceMax+Sub+Exp+ReduceSum+Reciprocal+Mul"}));
+  EXPECT_EQ(names_of(*parts),
+            (Names{"MatMul+Add+Gelu", "MatMul+Add", "ReduceMax+Sub+Exp+ReduceSum+Reciprocal+Mul"}));
 }
 
 TEST(Partition, AProductTakesTheRowsBehindItWholeOrNotAtAll) {
   for (const std::int64_t width : {256, 4096}) {
     graph::Builder b("rows");
-    const TensorId y = b.add(OpKind::MatMul, {b.input("x", Dtype::bf16, {2048, 128}), b.input("w", Dtype::bf16, {128, width})});
+    const TensorId y = b.add(OpKind::MatMul, {b.input("x", Dtype::bf16, {2048, 128}),
+                                              b.input("w", Dtype::bf16, {128, width})});
     b.output(b.add(OpKind::LayerNormalization, {y, b.input("scale", Dtype::bf16, {width})}));
-    const auto parts = regions_of(*graph::decompose(*b.finish()), Track::bf16, *target::capabilities_of("sm_90a"));
+    const auto parts =
+        regions_of(*graph::decompose(*b.finish()), Track::bf16, *target::capabilities_of("sm_90a"));
     ASSERT_TRUE(parts) << describe(parts.error());
-    EXPECT_EQ(parts->regions.size(), width == 256 ? 1u : 2u) << fmt::format("{}", fmt::join(names_of(*parts), ", "));
+    EXPECT_EQ(parts->regions.size(), width == 256 ? 1u : 2u)
+        << fmt::format("{}", fmt::join(names_of(*parts), ", "));
   }
 }
 
 TEST(Partition, ConstantWeightsAreInputsOfTheirRegion) {
   const auto cpu = *target::capabilities_of("cpu");
-  const auto given = regions_of(network(), Track::fp32, cpu), constant = regions_of(network(true), Track::fp32, cpu);
+  const auto given = regions_of(network(), Track::fp32, cpu),
+             constant = regions_of(network(true), Track::fp32, cpu);
   ASSERT_TRUE(given && constant);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(given->regions[i].identity, constant->regions[i].identity);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(given->regions[i].identity, constant->regions[i].identity);
 }
 
 TEST(Partition, BackwardWeightsOfTransposedConvolutionsAreLaidAnew) {
   graph::Builder b("transposed");
-  const TensorId x = b.input("x", Dtype::f32, {2, 32, 64, 64}), w = b.input("w", Dtype::f32, {32, 64, 3, 3});
+  const TensorId x = b.input("x", Dtype::f32, {2, 32, 64, 64}),
+                 w = b.input("w", Dtype::f32, {32, 64, 3, 3});
   b.output(b.add(OpKind::Relu, {b.add(OpKind::ConvTranspose, {x, w})}));
   for (const std::string target : {"cpu", "sm_90a"}) {
     const auto capabilities = *target::capabilities_of(target);
     const auto parts = regions_of(*graph::decompose(*b.finish()), Track::fp32, capabilities);
     ASSERT_TRUE(parts) << describe(parts.error());
     EXPECT_EQ(names_of(*parts), (Names{"Reshape+Transpose+Reshape+Slice", "Conv+Relu"}));
-    const auto families = kernels::families_for({parts->regions.back().graph, Track::fp32}, capabilities);
-    EXPECT_EQ(std::ranges::count(families, "matmul_simt", &kernels::Family::name), target == "cpu" ? 0 : 1);
+    const auto families =
+        kernels::families_for({parts->regions.back().graph, Track::fp32}, capabilities);
+    EXPECT_EQ(std::ranges::count(families, "matmul_simt", &kernels::Family::name),
+              target == "cpu" ? 0 : 1);
     const kernels::Space space = families[0]->space();
-    EXPECT_EQ(std::ranges::count(space.fields, "product", &kernels::Field::name), target == "cpu" ? 1 : 0);
+    EXPECT_EQ(std::ranges::count(space.fields, "product", &kernels::Field::name),
+              target == "cpu" ? 1 : 0);
   }
 }
 
@@ -197,23 +229,29 @@ TEST(Partition, AFallbackDoesNotTakeAMatmulFromItsFamilies) {
   EXPECT_EQ(names_of(*parts), (Names{"Gelu", "MatMul"}));
 }
 
-// The smallest channel of a convolution's pixels: mma.sync holds rows whole, the faster warpgroup instructions alone do not.
+// The smallest channel of a convolution's pixels: mma.sync holds rows whole, the faster warpgroup
+// instructions alone do not.
 TEST(Partition, AProductKeepsTheFastestUnitsThatItHas) {
   graph::Builder b("least");
-  const TensorId x = b.input("x", Dtype::f32, {8, 64, 34, 34}), w = b.input("w", Dtype::f32, {128, 64, 3, 3});
-  b.output(b.add(OpKind::ReduceMin, {b.add(OpKind::Conv, {x, w})}, {{"axes", std::vector<std::int64_t>{1}}}));
+  const TensorId x = b.input("x", Dtype::f32, {8, 64, 34, 34}),
+                 w = b.input("w", Dtype::f32, {128, 64, 3, 3});
+  b.output(b.add(OpKind::ReduceMin, {b.add(OpKind::Conv, {x, w})},
+                 {{"axes", std::vector<std::int64_t>{1}}}));
   const Graph graph = *graph::decompose(*b.finish());
-  for (const auto& [target, names] : {std::pair("sm_90a", Names{"Conv", "ReduceMin"}), {"sm_80", Names{"Conv+ReduceMin"}}}) {
+  for (const auto& [target, names] :
+       {std::pair("sm_90a", Names{"Conv", "ReduceMin"}), {"sm_80", Names{"Conv+ReduceMin"}}}) {
     const auto parts = regions_of(graph, Track::fp32, *target::capabilities_of(target));
     ASSERT_TRUE(parts) << describe(parts.error());
     EXPECT_EQ(names_of(*parts), names) << target;
   }
 }
 
-// Phases side by side are laid by families for products as they store; others would lose the product for it.
+// Phases side by side are laid by families for products as they store; others would lose the
+// product for it.
 TEST(Partition, ATransposedConvolutionIsOneOfItsPhases) {
   graph::Builder b("upward");
-  const TensorId x = b.input("x", Dtype::f32, {2, 32, 24, 24}), w = b.input("w", Dtype::f32, {32, 32, 4, 4});
+  const TensorId x = b.input("x", Dtype::f32, {2, 32, 24, 24}),
+                 w = b.input("w", Dtype::f32, {32, 32, 4, 4});
   const std::vector<std::int64_t> two = {2, 2};
   b.output(b.add(OpKind::ConvTranspose, {x, w}, {{"strides", two}}));
   const Graph graph = *graph::decompose(*b.finish());
@@ -229,18 +267,21 @@ TEST(Partition, ATransposedConvolutionIsOneOfItsPhases) {
 TEST(Partition, AViewThatNothingTakesInIsTheMemoryOfWhatItViews) {
   graph::Builder b("cut");
   const std::array<std::int64_t, 2> shape = {6, 8};  // cuts the axes of [8, 6] unevenly
-  b.output(b.add(OpKind::Reshape, {b.add(OpKind::Exp, {b.input("x", Dtype::f32, {8, 6})}), b.integers("shape", shape)}));
+  b.output(b.add(OpKind::Reshape, {b.add(OpKind::Exp, {b.input("x", Dtype::f32, {8, 6})}),
+                                   b.integers("shape", shape)}));
   const auto parts = regions_of(*b.finish(), Track::fp32, *target::capabilities_of("cpu"));
   ASSERT_TRUE(parts) << describe(parts.error());
   EXPECT_EQ(names_of(*parts), (Names{"Exp", "Reshape (alias)"}));
   EXPECT_EQ(parts->storage.at("Exp_0_out"), "Reshape_1_out");  // the output's own memory
 }
 
-// Tanh(x), summed over rows and over columns, by families that take a reduction and pointwise operators.
+// Tanh(x), summed over rows and over columns, by families that take a reduction and pointwise
+// operators.
 TEST(Partition, CheapOperatorsOfInputsAreComputedByEveryReader) {
   graph::Builder b("twice");
   const TensorId x = b.input("x", Dtype::f32, {8, 8}), y = b.add(OpKind::Tanh, {x});
-  for (const std::int64_t axis : {0, 1}) b.output(b.add(OpKind::ReduceSum, {y}, {{"axes", std::vector<std::int64_t>{axis}}}));
+  for (const std::int64_t axis : {0, 1})
+    b.output(b.add(OpKind::ReduceSum, {y}, {{"axes", std::vector<std::int64_t>{axis}}}));
   const auto parts = partition(*b.finish(), [](const Graph&) { return 0; });
   ASSERT_TRUE(parts) << describe(parts.error());
   EXPECT_EQ(names_of(*parts), (Names{"Tanh+ReduceSum", "Tanh+ReduceSum"}));
@@ -248,7 +289,8 @@ TEST(Partition, CheapOperatorsOfInputsAreComputedByEveryReader) {
 
 TEST(Partition, ThePlacesOfALongRowAreNoWeight) {
   graph::Builder b("vocabulary");
-  b.output(b.add(OpKind::ArgMax, {b.input("x", Dtype::f32, {2, 128256})}, {{"axis", std::int64_t{1}}}));
+  b.output(
+      b.add(OpKind::ArgMax, {b.input("x", Dtype::f32, {2, 128256})}, {{"axis", std::int64_t{1}}}));
   for (const std::string target : {"cpu", "sm_90a"}) {
     const auto capabilities = *target::capabilities_of(target);
     const auto parts = regions_of(*planned(*b.finish(), capabilities), Track::fp32, capabilities);
@@ -277,6 +319,7 @@ struct Chain {
   Partition parts;
   LaunchList list;
 };
+
 Chain chain_of_four() {
   graph::Builder b("chain");
   TensorId x = b.input("x", Dtype::f32, {64});
@@ -286,8 +329,12 @@ Chain chain_of_four() {
   chain.parts = *partition(chain.graph, [](const Graph& region) -> std::optional<int> {
     return region.nodes.size() == 1 ? std::optional(0) : std::nullopt;
   });
-  LaunchList one{.engine = Engine::cpu, .inputs = {{"x0", Dtype::f32, {64}}}, .outputs = {{"y", Dtype::f32, {64}}}};
-  one.kernels = {{.name = "tanh_all", .source = "void tanh_all() { not_tanh_all(); }", .args = {{"x0"}, {"y"}}}};
+  LaunchList one{.engine = Engine::cpu,
+                 .inputs = {{"x0", Dtype::f32, {64}}},
+                 .outputs = {{"y", Dtype::f32, {64}}}};
+  one.kernels = {{.name = "tanh_all",
+                  .source = "void tanh_all() { not_tanh_all(); }",
+                  .args = {{"x0"}, {"y"}}}};
   LaunchList other = one;
   other.kernels[0].source += "// another";
   chain.list = join(chain.graph, chain.parts, {&one, &other, &one, &other});
@@ -327,13 +374,15 @@ TEST(Plan, SpreadsScansOnCpusAlone) {  // on a GPU blocks look back at each othe
   EXPECT_GT(regions("cpu", 16), 1u);
 }
 
-// Of two lines parts are scanned, and what comes before them is added: as one list, on the emulated GPU.
+// Of two lines parts are scanned, and what comes before them is added: as one list, on the emulated
+// GPU.
 TEST(Plan, ScansLongLinesInParts) {
   const auto capabilities = *target::capabilities_of("sm_90a");
   graph::Builder b("lines");
   const TensorId x = b.input("x", Dtype::f32, {2, 6144});
   b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<std::int64_t>{1})}));
-  const Graph given = *b.finish(), graph = *graph::spread_scans(*graph::decompose(given), capabilities.processors);
+  const Graph given = *b.finish(),
+              graph = *graph::spread_scans(*graph::decompose(given), capabilities.processors);
   const Partition parts = *regions_of(graph, Track::fp32, capabilities);
   EXPECT_GE(parts.regions.size(), 3u);
   std::deque<LaunchList> built;
@@ -350,8 +399,9 @@ TEST(Plan, ScansLongLinesInParts) {
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % 7) - 2.5f;
   const auto expected = *graph::evaluate(given, std::vector{std::as_bytes(std::span(in))});
   const LaunchList list = join(graph, parts, lists);
-  const auto ran = runtime::emulate(
-      list, {{"x", std::as_writable_bytes(std::span(in))}, {list.outputs[0].name, std::as_writable_bytes(std::span(out))}});
+  const auto ran =
+      runtime::emulate(list, {{"x", std::as_writable_bytes(std::span(in))},
+                              {list.outputs[0].name, std::as_writable_bytes(std::span(out))}});
   ASSERT_TRUE(ran) << describe(ran.error());
   for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[0][i], 1e-2) << i;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include "synth/solve.h"
 #include "tile/build.h"
+
 namespace warploom::synth {
 namespace {
 using tile::Builder;
@@ -12,9 +13,10 @@ double chain(bool ahead, bool stored_twice = false) {
   const target::Capabilities h200 = *target::capabilities_of("sm_90a");
   Builder b("sum");
   b.warps(4);
-  const TensorId A = b.global("A", Dtype::f32, {512}), B = b.global("B", Dtype::f32, {512}), Y = b.output("Y", Dtype::f32, {512}),
-                 Z = b.output("Z", Dtype::f32, {512});
-  const TensorId x = b.reg("x", Dtype::f32, {512}), z = b.reg("z", Dtype::f32, {512}), y = b.reg("y", Dtype::f32, {512});
+  const TensorId A = b.global("A", Dtype::f32, {512}), B = b.global("B", Dtype::f32, {512}),
+                 Y = b.output("Y", Dtype::f32, {512}), Z = b.output("Z", Dtype::f32, {512});
+  const TensorId x = b.reg("x", Dtype::f32, {512}), z = b.reg("z", Dtype::f32, {512}),
+                 y = b.reg("y", Dtype::f32, {512});
   b.copy(b.all(A), b.all(x));
   if (ahead) b.copy(b.all(B), b.all(z));
   b.map(y, b.value(x) * tile::constant(2));
@@ -31,6 +33,7 @@ TEST(Cost, LoadsAreWaitedForWhereTheyAreFirstNeeded) {
   const double latency = target::capabilities_of("sm_90a")->rates.memory_latency;
   EXPECT_NEAR(chain(false) - chain(true), latency, 0.1 * latency);
 }
+
 TEST(Cost, NobodyWaitsForAStoreButTheLast) {
   const double latency = target::capabilities_of("sm_90a")->rates.store_latency;
   EXPECT_LT(chain(true, true) - chain(true), 0.5 * latency);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include "synth/solve.h"
 #include "target/instruction.h"
+
 namespace warploom::synth {
 namespace {
 using layout::TvLayout;
@@ -17,15 +18,19 @@ void expect_right(const TvLayout& from, const TvLayout& to, const Exchange& exch
   for (std::int64_t t = 0; t < to.threads(); ++t)
     for (std::int64_t v = 0; v < to.values(); ++v) {
       const std::int64_t unit = v / exchange.unit;
-      const std::int64_t lane = applied(exchange.lane_of_thread, t) ^ applied(exchange.lane_of_unit, unit);
-      const std::int64_t pick = applied(exchange.pick_of_thread, t) ^ applied(exchange.pick_of_unit, unit);
-      EXPECT_EQ(from.coord(t / 32 * 32 + lane, pick * exchange.unit + v % exchange.unit), to.coord(t, v))
+      const std::int64_t lane =
+          applied(exchange.lane_of_thread, t) ^ applied(exchange.lane_of_unit, unit);
+      const std::int64_t pick =
+          applied(exchange.pick_of_thread, t) ^ applied(exchange.pick_of_unit, unit);
+      EXPECT_EQ(from.coord(t / 32 * 32 + lane, pick * exchange.unit + v % exchange.unit),
+                to.coord(t, v))
           << to_string(from) << " to " << to_string(to) << " thread " << t << " value " << v;
     }
 }
 
 TEST(Exchange, NeighboursBecomeStridedByTwoShufflesAValue) {
-  const TvLayout from{{1, 8}, {{4, {0, 2}}, {8, {0, 0}}}, {{2, {0, 1}}}}, to{{1, 8}, {{4, {0, 1}}, {8, {0, 0}}}, {{2, {0, 4}}}};
+  const TvLayout from{{1, 8}, {{4, {0, 2}}, {8, {0, 0}}}, {{2, {0, 1}}}},
+      to{{1, 8}, {{4, {0, 1}}, {8, {0, 0}}}, {{2, {0, 4}}}};
   const auto exchange = exchange_of(from, to, 32);
   ASSERT_TRUE(exchange.has_value());
   EXPECT_EQ(exchange->shuffles(), 4);
@@ -33,7 +38,8 @@ TEST(Exchange, NeighboursBecomeStridedByTwoShufflesAValue) {
 }
 
 TEST(Exchange, NarrowNeighboursMoveTogether) {
-  const TvLayout from{{8, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}}}, to{{8, 8}, {{8, {1, 0}}, {4, {0, 2}}}, {{2, {0, 1}}}};
+  const TvLayout from{{8, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}}},
+      to{{8, 8}, {{8, {1, 0}}, {4, {0, 2}}}, {{2, {0, 1}}}};
   const auto exchange = exchange_of(from, to, 16);
   ASSERT_TRUE(exchange.has_value());
   EXPECT_EQ(exchange->unit, 2);
@@ -52,15 +58,18 @@ TEST(Exchange, AnotherOrderOfAThreadsOwnValuesIsFree) {
 }
 
 TEST(Exchange, ElementsThatChangeWarpsHaveNone) {
-  const auto rows = layout::coalesced({64, 64}, 1, 4, 128), columns = layout::coalesced({64, 64}, 0, 4, 128);
+  const auto rows = layout::coalesced({64, 64}, 1, 4, 128),
+             columns = layout::coalesced({64, 64}, 0, 4, 128);
   EXPECT_FALSE(exchange_of(*rows, *columns, 32).has_value());
 }
 
 TEST(Exchange, FragmentsAndVectorsOfAWarpReachEachOther) {
-  std::vector<TvLayout> layouts = {target::instructions_of("sm_80")[0].c,
-                                   flipped(flipped(target::instructions_of("sm_80")[0].c, true), true)};
+  std::vector<TvLayout> layouts = {
+      target::instructions_of("sm_80")[0].c,
+      flipped(flipped(target::instructions_of("sm_80")[0].c, true), true)};
   for (const int vector : {1, 2, 4})
-    for (const int contiguous : {0, 1}) layouts.push_back(*layout::coalesced({16, 8}, contiguous, vector, 32));
+    for (const int contiguous : {0, 1})
+      layouts.push_back(*layout::coalesced({16, 8}, contiguous, vector, 32));
   int found = 0;
   for (const TvLayout& from : layouts)
     for (const TvLayout& to : layouts)
@@ -73,7 +82,8 @@ TEST(Exchange, FragmentsAndVectorsOfAWarpReachEachOther) {
 }
 
 TEST(Exchange, OfReplicasTheNearestIsRead) {
-  const TvLayout from{{1, 4}, {{4, {0, 1}}, {8, {0, 0}}}, {}}, to{{1, 4}, {{32, {0, 0}}}, {{4, {0, 1}}}};
+  const TvLayout from{{1, 4}, {{4, {0, 1}}, {8, {0, 0}}}, {}},
+      to{{1, 4}, {{32, {0, 0}}}, {{4, {0, 1}}}};
   const auto exchange = exchange_of(from, to, 32);
   ASSERT_TRUE(exchange.has_value());
   expect_right(from, to, *exchange);

@@ -3,6 +3,7 @@
 #include <set>
 #include "synth/solve.h"
 #include "tile/build.h"
+
 namespace warploom::synth {
 namespace {
 using tile::Builder;
@@ -18,6 +19,7 @@ Solution best(const tile::Program& program, const std::string& target = "sm_80")
 struct Weights {
   Builder b{"weights"};
   TensorId W, codes, w, x, acc;
+
   Weights(Dtype dtype, std::int64_t m, std::int64_t k, int warps) {
     b.warps(warps);
     W = b.packed(b.global("W", dtype, {4 * m, 2 * k}));
@@ -34,12 +36,14 @@ struct Weights {
 };
 
 // Elements' offsets in memory, by thread and value.
-std::vector<std::vector<std::int64_t>> offsets(const Solution& solution, TensorId packed, TensorId registers) {
+std::vector<std::vector<std::int64_t>> offsets(const Solution& solution, TensorId packed,
+                                               TensorId registers) {
   const TvLayout& held = solution.registers.at(registers);
   std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(held.threads()));
   for (std::int64_t t = 0; t < held.threads(); ++t)
     for (std::int64_t v = 0; v < held.values(); ++v)
-      out[static_cast<std::size_t>(t)].push_back(solution.packed.at(packed).element_offset(held.coord(t, v)));
+      out[static_cast<std::size_t>(t)].push_back(
+          solution.packed.at(packed).element_offset(held.coord(t, v)));
   return out;
 }
 
@@ -48,11 +52,16 @@ TEST(Packing, AFragmentOfBytesIsTheWorkedExampleOfThePass) {
   const Solution solution = best(p.b.finish());
   const layout::MemoryLayout& order = solution.packed.at(p.W);
   EXPECT_EQ(to_string(order), "(8:32)(2:2)(4:512), (2:1)(4:8)(2:4)(2:256) of 8 bits");
-  EXPECT_NE(solution.reasons.at(p.W).why.find("64 bits at a time"), std::string::npos) << solution.reasons.at(p.W).why;
+  EXPECT_NE(solution.reasons.at(p.W).why.find("64 bits at a time"), std::string::npos)
+      << solution.reasons.at(p.W).why;
 }
 
 TEST(Packing, AThreadReadsSixteenBytesAndNeighboursAreNextToItsOwn) {
-  for (const auto& [dtype, k] : {std::pair{Dtype::u4, 64}, {Dtype::i4, 128}, {Dtype::u8, 32}, {Dtype::u8, 64}, {Dtype::f16, 16}})
+  for (const auto& [dtype, k] : {std::pair{Dtype::u4, 64},
+                                 {Dtype::i4, 128},
+                                 {Dtype::u8, 32},
+                                 {Dtype::u8, 64},
+                                 {Dtype::f16, 16}})
     for (const int warps : {1, 2, 4}) {
       Weights p(dtype, 16 * warps, k, warps);
       const tile::Program program = p.b.finish();
@@ -62,7 +71,8 @@ TEST(Packing, AThreadReadsSixteenBytesAndNeighboursAreNextToItsOwn) {
       const auto at = offsets(solution, p.W, p.codes);
       for (std::size_t t = 0; t < at.size(); ++t)
         for (std::size_t v = 0; v < static_cast<std::size_t>(vector); ++v)
-          EXPECT_EQ(at[t][v], at[t / 32 * 32][0] + static_cast<std::int64_t>(t % 32) * vector + static_cast<std::int64_t>(v));
+          EXPECT_EQ(at[t][v], at[t / 32 * 32][0] + static_cast<std::int64_t>(t % 32) * vector +
+                                  static_cast<std::int64_t>(v));
     }
 }
 
@@ -83,7 +93,8 @@ TEST(Packing, EveryElementHasAPlaceOfItsOwnAndTilesLieOneBehindAnother) {
 TEST(Packing, ThreadsThatHoldCopiesShareTheirPlace) {
   Builder b("scales");
   b.warps(1);
-  const TensorId S = b.packed(b.global("S", Dtype::f16, {64, 8})), W = b.packed(b.global("W", Dtype::f16, {64, 16}));
+  const TensorId S = b.packed(b.global("S", Dtype::f16, {64, 8})),
+                 W = b.packed(b.global("W", Dtype::f16, {64, 16}));
   const TensorId X = b.global("X", Dtype::f16, {16, 8}), C = b.output("C", Dtype::f32, {64, 8});
   const TensorId s = b.reg("s", Dtype::f16, {64, 1}), w = b.reg("w", Dtype::f16, {64, 16});
   const TensorId x = b.reg("x", Dtype::f16, {16, 8}), acc = b.reg("acc", Dtype::f32, {64, 8});
@@ -105,13 +116,15 @@ TEST(Packing, ThreadsThatHoldCopiesShareTheirPlace) {
 TEST(Packing, ATensorThatNothingElseAsksOfIsReadInWholeVectors) {
   Builder b("moves");
   b.warps(4);
-  const TensorId W = b.packed(b.global("W", Dtype::u8, {64, 64})), r = b.reg("r", Dtype::u8, {64, 64});
+  const TensorId W = b.packed(b.global("W", Dtype::u8, {64, 64})),
+                 r = b.reg("r", Dtype::u8, {64, 64});
   const TensorId Y = b.output("Y", Dtype::u8, {64, 64}, {1, 64});
   b.copy(b.all(W), b.all(r));
   b.copy(b.all(r), b.all(Y));
   const tile::Program program = b.finish();
   const Solution solution = best(program);
-  // The result's order decides, since the packed tensor has none: both sides move 16 bytes at a time.
+  // The result's order decides, since the packed tensor has none: both sides move 16 bytes at a
+  // time.
   EXPECT_EQ(solution.choices.at(&program.body[0]).vector, 16);
   EXPECT_EQ(solution.choices.at(&program.body[1]).vector, 16);
 }
@@ -119,7 +132,8 @@ TEST(Packing, ATensorThatNothingElseAsksOfIsReadInWholeVectors) {
 TEST(Packing, TheOrderIsChosenForAllThatRead) {
   Builder b("twice");
   b.warps(1);
-  const TensorId W = b.packed(b.global("W", Dtype::f16, {16, 16})), Y = b.output("Y", Dtype::f16, {16, 16});
+  const TensorId W = b.packed(b.global("W", Dtype::f16, {16, 16})),
+                 Y = b.output("Y", Dtype::f16, {16, 16});
   const TensorId X = b.global("X", Dtype::f16, {16, 8}), C = b.output("C", Dtype::f32, {16, 8});
   const TensorId w = b.reg("w", Dtype::f16, {16, 16}), r = b.reg("r", Dtype::f16, {16, 16});
   const TensorId x = b.reg("x", Dtype::f16, {16, 8}), acc = b.reg("acc", Dtype::f32, {16, 8});
@@ -132,7 +146,9 @@ TEST(Packing, TheOrderIsChosenForAllThatRead) {
   b.copy(b.all(acc), b.all(C));
   const tile::Program program = b.finish();
   const Solution solution = best(program);
-  EXPECT_EQ(solution.choices.at(&program.body[0]).vector + solution.choices.at(&program.body[2]).vector, 8 + 2);
+  EXPECT_EQ(
+      solution.choices.at(&program.body[0]).vector + solution.choices.at(&program.body[2]).vector,
+      8 + 2);
 }
 
 TEST(Packing, ReadsOfAPackedTensorArePredictedToTakeLessThanThoseOfRows) {
@@ -150,7 +166,8 @@ TEST(Packing, ReadsOfAPackedTensorArePredictedToTakeLessThanThoseOfRows) {
 TEST(Packing, AThreadThatHoldsHalfAByteIsRefused) {
   Builder b("half");
   b.warps(4);
-  const TensorId W = b.packed(b.global("W", Dtype::u4, {128})), Y = b.output("Y", Dtype::f32, {128}, {2});
+  const TensorId W = b.packed(b.global("W", Dtype::u4, {128})),
+                 Y = b.output("Y", Dtype::f32, {128}, {2});
   const TensorId codes = b.reg("codes", Dtype::u4, {128}), y = b.reg("y", Dtype::f32, {128});
   b.copy(b.all(W), b.all(codes));
   b.map(y, b.value(codes) * tile::constant(2));
@@ -158,7 +175,8 @@ TEST(Packing, AThreadThatHoldsHalfAByteIsRefused) {
   const auto found = synthesize_best(b.finish(), *target::capabilities_of("sm_80"), 1);
   ASSERT_FALSE(found.has_value());
   EXPECT_EQ(found.error().code, ErrorCode::kNoLayout);
-  EXPECT_NE(found.error().message.find("whole bytes of 'codes'"), std::string::npos) << describe(found.error());
+  EXPECT_NE(found.error().message.find("whole bytes of 'codes'"), std::string::npos)
+      << describe(found.error());
   EXPECT_NE(found.error().place.find("packing_test.cpp"), std::string::npos);
 }
 }  // namespace

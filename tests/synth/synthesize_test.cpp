@@ -3,20 +3,30 @@
 #include <set>
 #include "synth/solve.h"
 #include "tile/build.h"
+
 namespace warploom::synth {
 namespace {
 using tile::Builder;
 using tile::Index;
 using tile::TensorId;
 
-target::Capabilities sm90a() { return *target::capabilities_of("sm_90a"); }
-target::Capabilities sm80() { return *target::capabilities_of("sm_80"); }
-
-Result<Solution> synthesize(const tile::Program& program, const target::Capabilities& capabilities) {
-  return synthesize_best(program, capabilities, 1).map([](std::vector<Solution> best) { return std::move(best.front()); });
+target::Capabilities sm90a() {
+  return *target::capabilities_of("sm_90a");
 }
 
-const Choice& choice_of(const tile::Program& program, const Solution& solution, std::size_t copy_number) {
+target::Capabilities sm80() {
+  return *target::capabilities_of("sm_80");
+}
+
+Result<Solution> synthesize(const tile::Program& program,
+                            const target::Capabilities& capabilities) {
+  return synthesize_best(program, capabilities, 1).map([](std::vector<Solution> best) {
+    return std::move(best.front());
+  });
+}
+
+const Choice& choice_of(const tile::Program& program, const Solution& solution,
+                        std::size_t copy_number) {
   std::size_t seen = 0;
   for (const Site& site : sites_of(program))
     if (std::holds_alternative<tile::Copy>(site.statement->node) && seen++ == copy_number)
@@ -28,7 +38,8 @@ const Choice& choice_of(const tile::Program& program, const Solution& solution, 
 tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
   Builder b("mm");
   const TensorId A = b.global("A", dtype, {64, 256});
-  const TensorId B = b_is_row_major_kn ? b.global("B", dtype, {64, 256}, {1, 64}) : b.global("B", dtype, {64, 256});
+  const TensorId B = b_is_row_major_kn ? b.global("B", dtype, {64, 256}, {1, 64})
+                                       : b.global("B", dtype, {64, 256});
   const TensorId C = b.output("C", Dtype::f32, {64, 64});
   const std::int64_t depth = 128 / bytes_of(dtype);
   const TensorId sa = b.shared("a", dtype, {64, depth}), sb = b.shared("b", dtype, {64, depth});
@@ -45,8 +56,9 @@ tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
     b.role("consumer", 4, 0, [&] {
       const TensorId acc = b.reg("acc", Dtype::f32, {64, 64});
       b.fill(acc, 0);
-      b.for_("k", 0, 256 / depth, 1,
-             [&](const Index&) { b.consume(ring, 1, [&] { b.mma(acc, b.all(sa), b.all(sb), false, true); }); });
+      b.for_("k", 0, 256 / depth, 1, [&](const Index&) {
+        b.consume(ring, 1, [&] { b.mma(acc, b.all(sa), b.all(sb), false, true); });
+      });
       b.copy(b.all(acc), b.all(C));
     });
   });
@@ -74,9 +86,11 @@ TEST(Synthesis, SlotsOfTheCopyEngineAreSwizzledPanelsOnBoundariesOf1024Bytes) {
     const std::vector<std::int64_t>& shape = program.tensor(id).shape;
     std::set<std::int64_t> bytes;
     for (layout::Coord c = {0, 0}; c[0] < shape[0]; ++c[0])
-      for (c[1] = 0; c[1] < shape[1]; ++c[1]) EXPECT_TRUE(bytes.insert(layout.byte_offset(c)).second);
+      for (c[1] = 0; c[1] < shape[1]; ++c[1])
+        EXPECT_TRUE(bytes.insert(layout.byte_offset(c)).second);
   }
-  EXPECT_EQ(solution->shared.at(program.pipelines[0].tensors[1]).dims[0][0].stride, 1) << "B is contiguous along n";
+  EXPECT_EQ(solution->shared.at(program.pipelines[0].tensors[1]).dims[0][0].stride, 1)
+      << "B is contiguous along n";
 }
 
 TEST(Synthesis, Tf32WithNContiguousHasNoLayoutAndSaysWhichStatementsClash) {
@@ -122,12 +136,15 @@ TEST(Synthesis, AlignedRowsMoveIn16ByteVectors) {
   EXPECT_EQ(choice_of(program, *solution, 1).vector, 4);
 }
 
-// mma.sync fragments: loads from shared memory use matrix loads, and no two rows of one access share a bank.
+// mma.sync fragments: loads from shared memory use matrix loads, and no two rows of one access
+// share a bank.
 TEST(Synthesis, FragmentsAreLoadedAsMatricesWithoutBankConflicts) {
   Builder b("mm");
-  const TensorId A = b.global("A", Dtype::bf16, {128, 32}), B = b.global("B", Dtype::bf16, {32, 128});
+  const TensorId A = b.global("A", Dtype::bf16, {128, 32}),
+                 B = b.global("B", Dtype::bf16, {32, 128});
   const TensorId C = b.output("C", Dtype::f32, {128, 128});
-  const TensorId sa = b.shared("a", Dtype::bf16, {128, 32}), sb = b.shared("b", Dtype::bf16, {32, 128});
+  const TensorId sa = b.shared("a", Dtype::bf16, {128, 32}),
+                 sb = b.shared("b", Dtype::bf16, {32, 128});
   const auto ring = b.pipeline("ring", 2, {sa, sb});
   const TensorId acc = b.reg("acc", Dtype::f32, {128, 128});
   const TensorId fa = b.reg("fa", Dtype::bf16, {128, 16}), fb = b.reg("fb", Dtype::bf16, {16, 128});
@@ -178,7 +195,8 @@ TEST(Tilings, FragmentsOfEveryTilingCoverTheirTilesExactly) {
   ASSERT_FALSE(tilings.empty());
   for (const MatrixTiling& tiling : tilings) {
     EXPECT_TRUE(tiling.acc.is_exact()) << layout::to_string(tiling.acc);
-    EXPECT_EQ(tiling.acc.threads() * tiling.acc.values(), 128 * 64) << layout::to_string(tiling.acc);
+    EXPECT_EQ(tiling.acc.threads() * tiling.acc.values(), 128 * 64)
+        << layout::to_string(tiling.acc);
     EXPECT_TRUE(tiling.a.is_exact()) << layout::to_string(tiling.a);
     EXPECT_TRUE(tiling.b.is_exact()) << layout::to_string(tiling.b);
     EXPECT_EQ(tiling.acc.threads(), 256);

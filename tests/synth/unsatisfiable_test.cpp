@@ -1,18 +1,20 @@
-// Programs without a solution, and what is said of each: tests/synth/unsatisfiable/*.tile, one a file.
+// Programs without a solution, and what is said of each: tests/synth/unsatisfiable/*.tile, one a
+// file.
 //
 //   # Two warps are no warpgroup.
 //   # sm_90a no-instruction: a multiple of 4 warps | 2 warps
 //   …
 //   mma acc += a * b  # <- here
 //
-// The second line gives the target, the error's code and words that the explanation must hold. The line marked "here" is the
-// error's place; lines marked "and here" stand in the explanation as file:line. Every explanation says what was expected, what
-// was found and what one can do.
+// The second line gives the target, the error's code and words that the explanation must hold. The
+// line marked "here" is the error's place; lines marked "and here" stand in the explanation as
+// file:line. Every explanation says what was expected, what was found and what one can do.
 #include <gtest/gtest.h>
 #include <sstream>
 #include "base/file.h"
 #include "kernels/lower.h"
 #include "tile/print.h"
+
 namespace warploom::synth {
 namespace {
 struct Unsatisfiable {
@@ -21,7 +23,10 @@ struct Unsatisfiable {
   int here = 0;
   std::vector<int> and_here;
 };
-std::ostream& operator<<(std::ostream& out, const Unsatisfiable& u) { return out << u.name; }
+
+std::ostream& operator<<(std::ostream& out, const Unsatisfiable& u) {
+  return out << u.name;
+}
 
 Unsatisfiable read(const std::filesystem::path& path) {
   Unsatisfiable u{path.stem().string(), read_file(path).value_or("")};
@@ -44,7 +49,8 @@ Unsatisfiable read(const std::filesystem::path& path) {
 
 std::vector<Unsatisfiable> all() {
   std::vector<Unsatisfiable> out;
-  for (const auto& entry : std::filesystem::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/synth/unsatisfiable"))
+  for (const auto& entry :
+       std::filesystem::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/synth/unsatisfiable"))
     out.push_back(read(entry.path()));
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return out;
@@ -61,13 +67,17 @@ TEST_P(Programs, WithoutASolutionAreExplained) {
   const Error& error = lowered.error();
   const std::string explained = describe(error);
   EXPECT_EQ(code_text(error.code), u.code) << explained;
-  EXPECT_EQ(error.place, u.here ? fmt::format("{}:{}", u.name, u.here) : "program 'p'") << explained;
+  EXPECT_EQ(error.place, u.here ? fmt::format("{}:{}", u.name, u.here) : "program 'p'")
+      << explained;
   for (const int line : u.and_here)
-    EXPECT_NE(explained.find(fmt::format("{}:{}", u.name, line)), std::string::npos) << line << "\n" << explained;
-  for (const std::string& words : u.words) EXPECT_NE(explained.find(words), std::string::npos) << words << "\n" << explained;
+    EXPECT_NE(explained.find(fmt::format("{}:{}", u.name, line)), std::string::npos) << line << "\n"
+                                                                                     << explained;
+  for (const std::string& words : u.words)
+    EXPECT_NE(explained.find(words), std::string::npos) << words << "\n" << explained;
   EXPECT_FALSE(error.expected.empty() || error.found.empty() || error.remedy.empty()) << explained;
 }
 
-INSTANTIATE_TEST_SUITE_P(Unsatisfiable, Programs, testing::ValuesIn(all()), [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Unsatisfiable, Programs, testing::ValuesIn(all()),
+                         [](const auto& one) { return one.param.name; });
 }  // namespace
 }  // namespace warploom::synth

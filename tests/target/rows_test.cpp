@@ -2,17 +2,22 @@
 #include <set>
 #include "target/capabilities.h"
 #include "target/instruction.h"
+
 namespace warploom::target {
 namespace {
-// Whether the layouts of a matrix row cover its tiles: every element equally often, those of the accumulator once.
+// Whether the layouts of a matrix row cover its tiles: every element equally often, those of the
+// accumulator once.
 Status check_operand(const Instruction& row, const layout::TvLayout& tv, char operand) {
-  const bool covers =
-      tv.threads() == row.threads && tv.is_exact() && (operand != 'c' || tv.threads() * tv.values() == tv.tile[0] * tv.tile[1]);
+  const bool covers = tv.threads() == row.threads && tv.is_exact() &&
+                      (operand != 'c' || tv.threads() * tv.values() == tv.tile[0] * tv.tile[1]);
   if (covers) return ok();
-  return fail({ErrorCode::kInternal, fmt::format("row {}: the layout of operand {} does not cover its tile", row.name, operand),
-               std::string(row.name), fmt::format("{} threads, every element equally often", row.threads), layout::to_string(tv),
-               "mend the row"});
+  return fail(
+      {ErrorCode::kInternal,
+       fmt::format("row {}: the layout of operand {} does not cover its tile", row.name, operand),
+       std::string(row.name), fmt::format("{} threads, every element equally often", row.threads),
+       layout::to_string(tv), "mend the row"});
 }
+
 Status check(const Instruction& row) {
   const bool is_matrix = row.m > 0;
   if (is_matrix && !row.a_shared) WARPLOOM_CHECK(check_operand(row, row.a, 'a'));
@@ -40,12 +45,14 @@ TEST(Rows, AFragmentThatMissesAnElementIsRefused) {
 TEST(Rows, NamesAreUniqueWithinAnArchitecture) {
   for (const char* arch : {"sm_80", "sm_90a"}) {
     std::set<std::string_view> names;
-    for (const Instruction& row : instructions_of(arch)) EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    for (const Instruction& row : instructions_of(arch))
+      EXPECT_TRUE(names.insert(row.name).second) << row.name;
   }
 }
 
 TEST(Rows, EveryCallIsOfTheDeviceInterface) {
-  for (const Instruction& row : instructions_of("sm_90a")) EXPECT_TRUE(row.call.starts_with("wl::")) << row.name;
+  for (const Instruction& row : instructions_of("sm_90a"))
+    EXPECT_TRUE(row.call.starts_with("wl::")) << row.name;
 }
 
 TEST(Capabilities, AnUnknownTargetIsRefusedByItsCode) {

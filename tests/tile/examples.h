@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "tile/build.h"
 #include "tile/interpret.h"
+
 namespace warploom::tile {
 // Named arrays of elements for interpret(): filled at random, read back as doubles.
 class Arrays {
@@ -17,22 +18,27 @@ class Arrays {
     for (const Tensor& tensor : program.tensors) {
       if (tensor.scope != Scope::global) continue;
       std::int64_t last = 0;
-      for (std::size_t i = 0; i < tensor.shape.size(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
+      for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+        last += (tensor.shape[i] - 1) * tensor.strides[i];
       Array& array = arrays_[tensor.name];
       array.dtype = tensor.dtype;
       array.bytes.resize(static_cast<std::size_t>(bytes_of(tensor.dtype, last + 1)));
-      for (std::int64_t i = 0; i <= last; ++i) set(tensor.name, static_cast<std::size_t>(i), random.normal());
+      for (std::int64_t i = 0; i <= last; ++i)
+        set(tensor.name, static_cast<std::size_t>(i), random.normal());
     }
   }
+
   Buffers buffers() {
     Buffers result;
     for (auto& [name, array] : arrays_) result[name] = array.bytes;
     return result;
   }
+
   double get(const std::string& name, std::size_t i) const {
     const Array& array = arrays_.at(name);
     return load_as_double(array.dtype, array.bytes.data(), i);
   }
+
   void set(const std::string& name, std::size_t i, double value) {
     store_from_double(arrays_.at(name).dtype, arrays_.at(name).bytes.data(), i, value);
   }
@@ -42,6 +48,7 @@ class Arrays {
     Dtype dtype = Dtype::f32;
     std::vector<std::byte> bytes;
   };
+
   std::map<std::string, Array> arrays_;
 };
 
@@ -65,13 +72,17 @@ struct MatmulShape {
   bool transpose_b = false;  // B stored [N, K]
 };
 
-inline Index tiles(std::int64_t extent, std::int64_t tile) { return (extent + tile - 1) / tile; }
+inline Index tiles(std::int64_t extent, std::int64_t tile) {
+  return (extent + tile - 1) / tile;
+}
 
-// What the three matmul programs share: the tensors, and the tiles of A and B that a step of k loads.
+// What the three matmul programs share: the tensors, and the tiles of A and B that a step of k
+// loads.
 struct MatmulParts {
   TensorId a, b, c, slot_a, slot_b;
   std::vector<std::int64_t> b_extent;
 };
+
 inline MatmulParts matmul_parts(Builder& b, const MatmulShape& s) {
   b.grid(tiles(s.m, s.bm).value(), tiles(s.n, s.bn).value());
   MatmulParts p;
@@ -83,38 +94,49 @@ inline MatmulParts matmul_parts(Builder& b, const MatmulShape& s) {
   p.slot_b = b.shared("b", s.dtype, p.b_extent);
   return p;
 }
+
 inline void load_step(Builder& b, const MatmulShape& s, const MatmulParts& p, const Index& k) {
   const Index row = block(0) * s.bm, column = block(1) * s.bn;
   b.copy(b.tile(p.a, {row, k * s.bk}, {s.bm, s.bk}), b.all(p.slot_a));
-  b.copy(b.tile(p.b, s.transpose_b ? std::vector<Index>{column, k * s.bk} : std::vector<Index>{k * s.bk, column}, p.b_extent),
+  b.copy(b.tile(p.b,
+                s.transpose_b ? std::vector<Index>{column, k * s.bk}
+                              : std::vector<Index>{k * s.bk, column},
+                p.b_extent),
          b.all(p.slot_b));
 }
 
-// A producer role and two consumer roles that share each slot: one multiplies the upper half of the rows, one the lower.
+// A producer role and two consumer roles that share each slot: one multiplies the upper half of the
+// rows, one the lower.
 inline Program matmul_with_roles(const MatmulShape& s) {
   Builder b("gemm");
   const MatmulParts p = matmul_parts(b, s);
-  const TensorId acc[] = {b.reg("acc0", Dtype::f32, {s.bm / 2, s.bn}), b.reg("acc1", Dtype::f32, {s.bm / 2, s.bn})};
+  const TensorId acc[] = {b.reg("acc0", Dtype::f32, {s.bm / 2, s.bn}),
+                          b.reg("acc1", Dtype::f32, {s.bm / 2, s.bn})};
   const PipelineId ab = b.pipeline("ab", s.stages, {p.slot_a, p.slot_b});
   b.roles([&] {
-    b.role("producer", 4, 40,
-           [&] { b.for_("k", 0, tiles(s.k, s.bk), 1, [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); }); });
+    b.role("producer", 4, 40, [&] {
+      b.for_("k", 0, tiles(s.k, s.bk), 1,
+             [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); });
+    });
     for (int half = 0; half < 2; ++half)
       b.role(half ? "lower" : "upper", 4, 232, [&] {
         const Index row = half * s.bm / 2;
         b.fill(acc[half], 0);
         b.for_("k", 0, tiles(s.k, s.bk), 1, [&](const Index&) {
           b.consume(ab, 1, [&] {
-            b.mma(acc[half], b.tile(p.slot_a, {row, 0}, {s.bm / 2, s.bk}), b.all(p.slot_b), false, s.transpose_b);
+            b.mma(acc[half], b.tile(p.slot_a, {row, 0}, {s.bm / 2, s.bk}), b.all(p.slot_b), false,
+                  s.transpose_b);
           });
         });
-        b.copy(b.all(acc[half]), b.tile(p.c, {block(0) * s.bm + row, block(1) * s.bn}, {s.bm / 2, s.bn}));
+        b.copy(b.all(acc[half]),
+               b.tile(p.c, {block(0) * s.bm + row, block(1) * s.bn}, {s.bm / 2, s.bn}));
       });
   });
   return b.finish();
 }
 
-// One thread of control: stages - 1 slots are produced ahead, then each step consumes one and produces one.
+// One thread of control: stages - 1 slots are produced ahead, then each step consumes one and
+// produces one.
 inline Program matmul_pipelined(const MatmulShape& s) {
   Builder b("gemm_pipelined");
   const MatmulParts p = matmul_parts(b, s);
@@ -139,8 +161,9 @@ inline double matmul_error(const MatmulShape& s, const Arrays& arrays) {
     for (std::int64_t n = 0; n < s.n; ++n) {
       double sum = 0, size = 0;
       for (std::int64_t k = 0; k < s.k; ++k) {
-        const double product = arrays.get("A", static_cast<std::size_t>(m * s.k + k)) *
-                               arrays.get("B", static_cast<std::size_t>(s.transpose_b ? n * s.k + k : k * s.n + n));
+        const double product =
+            arrays.get("A", static_cast<std::size_t>(m * s.k + k)) *
+            arrays.get("B", static_cast<std::size_t>(s.transpose_b ? n * s.k + k : k * s.n + n));
         sum += product, size += std::fabs(product);
       }
       const double got = arrays.get("C", static_cast<std::size_t>(m * s.n + n));
@@ -159,7 +182,8 @@ inline Program online_softmax(std::int64_t rows, std::int64_t columns, std::int6
   const auto v = b.reg("v", Dtype::f32, {1, piece});
   const auto e = b.reg("e", Dtype::f32, {1, piece});
   const auto top = b.reg("top", Dtype::f32, {1, 1}), sum = b.reg("sum", Dtype::f32, {1, 1});
-  const auto piece_top = b.reg("piece_top", Dtype::f32, {1, 1}), piece_sum = b.reg("piece_sum", Dtype::f32, {1, 1});
+  const auto piece_top = b.reg("piece_top", Dtype::f32, {1, 1}),
+             piece_sum = b.reg("piece_sum", Dtype::f32, {1, 1});
   const auto exp = [](Value value) { return apply(ValueOp::exp, {std::move(value)}); };
   b.fill(top, -INFINITY);
   b.fill(sum, 0);
@@ -209,7 +233,8 @@ inline double softmax_error(std::int64_t rows, std::int64_t columns, const Array
     for (std::int64_t j = 0; j < columns; ++j) top = std::fmax(top, arrays.get("X", at(j)));
     for (std::int64_t j = 0; j < columns; ++j) sum += std::exp(arrays.get("X", at(j)) - top);
     for (std::int64_t j = 0; j < columns; ++j) {
-      const double difference = std::fabs(arrays.get("Y", at(j)) - std::exp(arrays.get("X", at(j)) - top) / sum);
+      const double difference =
+          std::fabs(arrays.get("Y", at(j)) - std::exp(arrays.get("X", at(j)) - top) / sum);
       if (!(difference <= 1)) return 1;  // NaN too
       worst = std::fmax(worst, difference);
     }

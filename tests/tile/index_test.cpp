@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include "base/random.h"
 #include "tile/print.h"
+
 namespace warploom::tile {
 namespace {
 const Index k = Index::variable("k"), m = Index::variable("m");
@@ -64,6 +65,7 @@ struct Valued {
   Index index;
   std::int64_t value;
 };
+
 Valued random_index(Random& random, int depth) {
   if (depth == 0 || random.below(4) == 0) {
     if (random.below(2)) return random.below(2) ? Valued{k, 7} : Valued{m, 40};

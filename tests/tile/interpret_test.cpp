@@ -3,9 +3,12 @@
 #include "examples.h"
 #include "tile/print.h"
 #include "tile/verify.h"
+
 namespace warploom::tile {
 namespace {
-std::string report(const Status& status) { return status ? "" : describe(status.error()); }
+std::string report(const Status& status) {
+  return status ? "" : describe(status.error());
+}
 
 TEST(Interpret, RowwiseProgramScalesEveryRow) {
   const Program program = rowwise_scale(5, 33);
@@ -68,16 +71,20 @@ TEST(Interpret, TwoHundredRandomProgramsEqualPlainLoops) {
   for (int i = 0; i < 200; ++i) {
     if (i % 2 == 0) {
       constexpr Dtype kTypes[] = {Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::tf32};
-      const MatmulShape shape{between(1, 40), between(1, 40), between(1, 40),    2 * between(1, 8), between(1, 16),
-                              between(1, 16), between(1, 4),  kTypes[i / 2 % 4], between(0, 1) == 1};
+      const MatmulShape shape{between(1, 40),    between(1, 40),    between(1, 40),
+                              2 * between(1, 8), between(1, 16),    between(1, 16),
+                              between(1, 4),     kTypes[i / 2 % 4], between(0, 1) == 1};
       const Program program = i % 4 == 0 || shape.stages == 1
-                                  ? matmul_with_roles(MatmulShape{shape.m, shape.n, shape.k, shape.bm, shape.bn, shape.bk,
-                                                                  shape.stages + 1, shape.dtype, shape.transpose_b})
+                                  ? matmul_with_roles(MatmulShape{
+                                        shape.m, shape.n, shape.k, shape.bm, shape.bn, shape.bk,
+                                        shape.stages + 1, shape.dtype, shape.transpose_b})
                                   : matmul_pipelined(shape);
       ASSERT_LT(run_matmul(program, shape, static_cast<std::uint64_t>(i)), 1e-5) << i;
     } else {
-      const std::int64_t rows = between(1, 4), blocks = between(2, 5), columns = blocks * between(1, 30);
-      const Program program = i % 4 == 1 ? online_softmax(rows, columns, between(1, 40)) : cluster_softmax(rows, columns, blocks);
+      const std::int64_t rows = between(1, 4), blocks = between(2, 5),
+                         columns = blocks * between(1, 30);
+      const Program program = i % 4 == 1 ? online_softmax(rows, columns, between(1, 40))
+                                         : cluster_softmax(rows, columns, blocks);
       Arrays arrays(program, static_cast<std::uint64_t>(i));
       const Status status = interpret(program, arrays.buffers());
       ASSERT_TRUE(status) << report(status);
@@ -90,7 +97,8 @@ TEST(Interpret, AccumulationRoundsAtEachStep) {
   Builder b("steps");
   const auto a = b.global("A", Dtype::f32, {1, 3}), w = b.global("B", Dtype::f32, {3, 1});
   const auto c = b.output("C", Dtype::f32, {1, 1});
-  const auto ra = b.reg("ra", Dtype::f32, {1, 3}), rb = b.reg("rb", Dtype::f32, {3, 1}), acc = b.reg("acc", Dtype::f32, {1, 1});
+  const auto ra = b.reg("ra", Dtype::f32, {1, 3}), rb = b.reg("rb", Dtype::f32, {3, 1}),
+             acc = b.reg("acc", Dtype::f32, {1, 1});
   b.copy(b.all(a), b.all(ra));
   b.copy(b.all(w), b.all(rb));
   b.fill(acc, 0x1p24);
@@ -130,7 +138,8 @@ TEST(Interpret, StridesAreTheCallers) {
   arrays.set("Y", 3, 42);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
   for (std::size_t i = 0; i < 2; ++i)
-    for (std::size_t j = 0; j < 3; ++j) EXPECT_EQ(arrays.get("Y", 4 * i + j), arrays.get("X", i + 2 * j));
+    for (std::size_t j = 0; j < 3; ++j)
+      EXPECT_EQ(arrays.get("Y", 4 * i + j), arrays.get("X", i + 2 * j));
   EXPECT_EQ(arrays.get("Y", 3), 42);
 }
 
@@ -139,14 +148,16 @@ TEST(Interpret, SteppedTilesTakeEverySoManyThElement) {
   const auto x = b.global("X", Dtype::f32, {5, 7});
   const auto y = b.output("Y", Dtype::f32, {2, 4}), z = b.output("Z", Dtype::f32, {8});
   const auto r = b.reg("r", Dtype::f32, {2, 4});
-  b.copy(b.stepped(b.tile(x, {1, -2}, {2, 4}), {2, 3}), b.all(r), 7);  // rows 1 and 3, columns -2, 1, 4 and 7
+  b.copy(b.stepped(b.tile(x, {1, -2}, {2, 4}), {2, 3}), b.all(r),
+         7);  // rows 1 and 3, columns -2, 1, 4 and 7
   b.copy(b.all(r), b.all(y));
   b.copy(b.tile(r, {1, 1}, {1, 2}), b.stepped(b.tile(z, {1}, {2}), {4}));
   const Program program = b.finish();
   Arrays arrays(program);
   const Status status = interpret(program, arrays.buffers());
   ASSERT_TRUE(status) << report(status);
-  const double expected[] = {7, arrays.get("X", 8), arrays.get("X", 11), 7, 7, arrays.get("X", 22), arrays.get("X", 25), 7};
+  const double expected[] = {7, arrays.get("X", 8),  arrays.get("X", 11), 7,
+                             7, arrays.get("X", 22), arrays.get("X", 25), 7};
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), expected[i]) << i;
   EXPECT_EQ(arrays.get("Z", 1), expected[5]);
   EXPECT_EQ(arrays.get("Z", 5), expected[6]);
@@ -192,7 +203,8 @@ TEST(Interpret, AMaskComparesCoordinates) {
 
 TEST(Interpret, ScansInReverseBeginAtTheEnd) {
   Builder b("scan");
-  const auto x = b.global("X", Dtype::f32, {3, 4}), y = b.output("Y", Dtype::f32, {3, 4}), z = b.output("Z", Dtype::f32, {3, 4});
+  const auto x = b.global("X", Dtype::f32, {3, 4}), y = b.output("Y", Dtype::f32, {3, 4}),
+             z = b.output("Z", Dtype::f32, {3, 4});
   const auto r = b.reg("r", Dtype::f32, {3, 4}), s = b.reg("s", Dtype::f32, {3, 4});
   b.copy(b.all(x), b.all(r));
   b.scan(s, r, 1, ReduceOp::sum, true);
@@ -218,7 +230,8 @@ TEST(Interpret, ScansKeepEveryPrefix) {
   Builder b("scan");
   const auto x = b.global("X", Dtype::f32, {3, 4});
   const auto y = b.output("Y", Dtype::f32, {3, 4}), z = b.output("Z", Dtype::f32, {4, 3});
-  const auto r = b.reg("r", Dtype::f32, {3, 4}), s = b.reg("s", Dtype::f32, {3, 4}), t = b.reg("t", Dtype::f32, {4, 3});
+  const auto r = b.reg("r", Dtype::f32, {3, 4}), s = b.reg("s", Dtype::f32, {3, 4}),
+             t = b.reg("t", Dtype::f32, {4, 3});
   b.copy(b.all(x), b.all(r));
   b.add(Scan{s, r, 1, ReduceOp::sum});
   b.copy(b.all(s), b.all(y));
@@ -255,7 +268,8 @@ TEST(Interpret, ElementsOfLessThanAByteArePackedRoundedAndSaturated) {
   for (std::size_t i = 0; i < 8; ++i) arrays.set("X", i, values[i]);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), codes[i]) << i;
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(arrays.get("Z", i), codes[2 * i] + 16 * codes[2 * i + 1]) << i;
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(arrays.get("Z", i), codes[2 * i] + 16 * codes[2 * i + 1]) << i;
 }
 
 void expect_undefined(const Program& program, int line, const std::string& word) {
@@ -316,8 +330,10 @@ TEST(Interpret, SlotsOfAnotherRoleThatNobodyConsumesAreUndefined) {
   const auto p = b.pipeline("p", 2, {s});
   int line = 0;
   b.roles([&] {
-    b.role("producer", 4, 0,
-           [&] { b.for_("k", 0, 2, 1, [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); }); });
+    b.role("producer", 4, 0, [&] {
+      b.for_("k", 0, 2, 1,
+             [&](const Index&) { b.produce(p, [&] { b.copy(b.all(x), b.all(s)); }); });
+    });
     b.role("consumer", 4, 0, [&] { line = (b.consume(p, 0, [] {}), __LINE__); });
   });
   expect_undefined(b.finish(), line, "'p'");
@@ -351,7 +367,8 @@ TEST(Interpret, CombiningCopiesMeetInOneElement) {
   Builder b("sums");
   b.grid(4);
   const auto x = b.global("X", Dtype::f32, {4});
-  const auto sum = b.zeroed(b.output("sum", Dtype::f32, {1})), most = b.zeroed(b.output("most", Dtype::i32, {1}));
+  const auto sum = b.zeroed(b.output("sum", Dtype::f32, {1})),
+             most = b.zeroed(b.output("most", Dtype::i32, {1}));
   const auto r = b.reg("r", Dtype::f32, {1});
   const auto n = b.reg("n", Dtype::i32, {1});
   b.copy(b.tile(x, {block(0)}, {1}), b.all(r));

@@ -3,9 +3,12 @@
 #include <rapidcheck.h>
 #include "examples.h"
 #include "tile/verify.h"
+
 namespace warploom::tile {
 namespace {
-std::string report(const Result<Program>& program) { return program ? "" : describe(program.error()); }
+std::string report(const Result<Program>& program) {
+  return program ? "" : describe(program.error());
+}
 
 constexpr std::string_view kGemm = R"(program gemm grid(2, 3, 1) warps 12
 global A bf16 [64, 80]
@@ -36,7 +39,9 @@ roles:
     copy acc1 -> C[block_x * 32 + 16 +16, block_y * 16 +16]
 )";
 
-TEST(Print, AMatmulReadsLikeItsMeaning) { EXPECT_EQ(print(matmul_with_roles({})), kGemm); }
+TEST(Print, AMatmulReadsLikeItsMeaning) {
+  EXPECT_EQ(print(matmul_with_roles({})), kGemm);
+}
 
 TEST(Print, OneStatementStandsWithoutItsBody) {
   const Program program = matmul_pipelined({});
@@ -52,8 +57,8 @@ TEST(Print, AnUnknownTensorPrintsAsAQuestion) {
 }
 
 TEST(Parse, ExamplesComeBack) {
-  for (const Program& program :
-       {rowwise_scale(4, 16), matmul_with_roles({}), matmul_pipelined({}), online_softmax(4, 16, 8), cluster_softmax(4, 16, 4)}) {
+  for (const Program& program : {rowwise_scale(4, 16), matmul_with_roles({}), matmul_pipelined({}),
+                                 online_softmax(4, 16, 8), cluster_softmax(4, 16, 4)}) {
     const std::string text = print(program);
     const auto again = parse(text);
     ASSERT_TRUE(again) << report(again) << text;
@@ -90,7 +95,8 @@ TEST(Parse, APackedTensorComesBack) {
 }
 
 TEST(Parse, WithoutAWarpCountTheRolesAreSummed) {
-  const auto program = parse("program p grid(1)\nroles:\n  role one warps 4:\n  role two warps 8:\n");
+  const auto program =
+      parse("program p grid(1)\nroles:\n  role one warps 4:\n  role two warps 8:\n");
   ASSERT_TRUE(program) << report(program);
   EXPECT_EQ(program->warps, 12);
 }
@@ -127,7 +133,8 @@ TEST(Parse, ErrorsNameTheLine) {
 
 TEST(Parse, NestingHasALimit) {
   std::string text = "program p grid(1)\n";
-  for (int i = 0; i < 100; ++i) text += std::string(static_cast<std::size_t>(2 * i), ' ') + "if 0 < 1:\n";
+  for (int i = 0; i < 100; ++i)
+    text += std::string(static_cast<std::size_t>(2 * i), ' ') + "if 0 < 1:\n";
   EXPECT_EQ(parse(text).error().code, ErrorCode::kTileSyntax);
   const std::string open(100000, '(');
   EXPECT_EQ(parse("program p grid(1)\nif " + open + "\n").error().code, ErrorCode::kTileSyntax);
@@ -139,7 +146,9 @@ TEST(Parse, NestingHasALimit) {
   EXPECT_EQ(parse(calls + "\n").error().code, ErrorCode::kTileSyntax);
 }
 
-TEST(Parse, SizeHasALimit) { EXPECT_EQ(parse(std::string(std::size_t{9} << 20, ' ')).error().code, ErrorCode::kTileSyntax); }
+TEST(Parse, SizeHasALimit) {
+  EXPECT_EQ(parse(std::string(std::size_t{9} << 20, ' ')).error().code, ErrorCode::kTileSyntax);
+}
 
 // A program of arbitrary statements: meaningless, but with names and numbers that exist.
 class Arbitrary {
@@ -157,7 +166,8 @@ class Arbitrary {
       for (std::int64_t d = below(3); d >= 0; --d) shape.push_back(1 + below(200));
       ranks_.push_back(shape.size());
       if (i == 0) b.global(name, dtype, shape);
-      if (i == 1) b.output(name, dtype, shape, std::vector<std::int64_t>(shape.size(), 1 + below(9)));
+      if (i == 1)
+        b.output(name, dtype, shape, std::vector<std::int64_t>(shape.size(), 1 + below(9)));
       if (i == 2 || i == 3) b.shared(name, dtype, shape);
       if (i > 3) b.reg(name, dtype, shape);
     }
@@ -169,27 +179,34 @@ class Arbitrary {
     if (below(2)) {
       b.roles([&] {
         for (int i = 0; i < 2; ++i)
-          b.role(fmt::format("role{}", i), static_cast<int>(1 + below(8)), static_cast<int>(8 * below(20)),
-                 [&] { statements(b, 2); });
+          b.role(fmt::format("role{}", i), static_cast<int>(1 + below(8)),
+                 static_cast<int>(8 * below(20)), [&] { statements(b, 2); });
       });
     }
     return b.finish();
   }
 
  private:
-  std::int64_t below(std::int64_t bound) { return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(bound))); }
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(bound)));
+  }
+
   TensorId tensor() { return static_cast<TensorId>(below(6)); }
+
   double number() {
     const double special[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1e300, -5e-324, 0.1};
     return below(2) ? special[below(8)] : random_.normal();
   }
+
   Index index(int depth) {
     if (depth == 0 || below(3) == 0) {
-      const Index leaves[] = {block(0), block(1), cluster_rank(), Index::variable("k"), Index(below(100) - 20)};
+      const Index leaves[] = {block(0), block(1), cluster_rank(), Index::variable("k"),
+                              Index(below(100) - 20)};
       return leaves[below(5)];
     }
     return Index::make(static_cast<IndexOp>(2 + below(7)), index(depth - 1), index(depth - 1));
   }
+
   Tile tile(const Builder& b) {
     const TensorId id = tensor();
     if (below(3) == 0) return b.all(id);
@@ -199,23 +216,31 @@ class Arbitrary {
       result.extent.push_back(1 + below(64));
     }
     if (below(8) == 0)
-      for (std::size_t i = 0; i < result.offset.size(); ++i) result.step.push_back(i ? 1 + below(3) : 2);
-    if (below(8) == 0) return b.gathered(result, static_cast<int>(below(static_cast<std::int64_t>(result.offset.size()))), 0);
+      for (std::size_t i = 0; i < result.offset.size(); ++i)
+        result.step.push_back(i ? 1 + below(3) : 2);
+    if (below(8) == 0)
+      return b.gathered(
+          result, static_cast<int>(below(static_cast<std::int64_t>(result.offset.size()))), 0);
     return result;
   }
+
   Value value(const Builder& b, int depth) {
     if (depth == 0 || below(4) == 0) {
       const int kind = static_cast<int>(below(3));
-      return kind == 0 ? constant(number()) : kind == 1 ? coordinate(static_cast<int>(below(3)), index(3)) : b.value(tensor());
+      return kind == 0   ? constant(number())
+             : kind == 1 ? coordinate(static_cast<int>(below(3)), index(3))
+                         : b.value(tensor());
     }
     const auto op = static_cast<ValueOp>(below(24));
     std::vector<Value> operands;
     for (int i = 0; i < arity_of(op); ++i) operands.push_back(value(b, depth - 1));
     return apply(op, operands);
   }
+
   void statements(Builder& b, int depth) {
     for (std::int64_t i = below(5); i > 0; --i) statement(b, depth);
   }
+
   void statement(Builder& b, int depth) {
     const auto inner = [&] { statements(b, depth - 1); };
     switch (below(depth > 0 ? 21 : 17)) {
@@ -223,25 +248,31 @@ class Arbitrary {
       case 1: return b.fill(tensor(), number());
       case 2: return b.map(tensor(), value(b, 3));
       case 3: return b.mma(tensor(), tile(b), tile(b), below(2), below(2));
-      case 4: return b.reduce(tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)));
+      case 4:
+        return b.reduce(tensor(), tensor(), static_cast<int>(below(3)),
+                        static_cast<ReduceOp>(below(3)));
       case 5: return b.cluster_reduce(tensor(), static_cast<ReduceOp>(below(3)));
-      case 6: return b.add(Scan{tensor(), tensor(), static_cast<int>(below(3)), static_cast<ReduceOp>(below(3)), below(2) == 1});
+      case 6:
+        return b.add(Scan{tensor(), tensor(), static_cast<int>(below(3)),
+                          static_cast<ReduceOp>(below(3)), below(2) == 1});
       case 7: return b.rearrange(tensor(), tensor(), below(2));
       case 8: return b.add(Reinterpret{tensor(), tensor()});
       case 9: return b.multicast(tile(b), tile(b), below(2) ? "x" : "yz");
-      case 10: return b.add(Copy{.src = tile(b), .dst = tile(b), .combine = static_cast<ReduceOp>(below(3))});
+      case 10:
+        return b.add(
+            Copy{.src = tile(b), .dst = tile(b), .combine = static_cast<ReduceOp>(below(3))});
       case 11: return b.add(Signal{tile(b), index(3)});
       case 12: return b.add(Wait{tile(b), index(3)});
       case 13: return b.add(Copy{.src = tile(b), .dst = tile(b), .peer = index(3)});
       case 14: return b.add(ClusterSync{});
       case 15:
-        return b.for_(
-            "k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
+        return b.for_("k", index(2), index(2), index(1), [&](const Index&) { inner(); }, below(2));
       case 16: return b.if_less(index(3), index(3), inner);
       case 17: return b.produce(0, inner);
       default: return b.consume(0, static_cast<int>(below(3)), inner);
     }
   }
+
   Random random_;
   std::vector<std::size_t> ranks_;
 };
@@ -259,7 +290,8 @@ TEST(Parse, RandomBytesAreRefusedWithoutHarm) {
   Random random(3);
   for (int i = 0; i < 3000; ++i) {
     std::string text;
-    for (std::uint64_t n = random.below(200); n > 0; --n) text += static_cast<char>(random.below(256));
+    for (std::uint64_t n = random.below(200); n > 0; --n)
+      text += static_cast<char>(random.below(256));
     const auto program = parse(text);
     ASSERT_FALSE(program);
     ASSERT_EQ(program.error().code, ErrorCode::kTileSyntax);
@@ -272,7 +304,8 @@ TEST(Parse, MutatedProgramsAreRefusedOrComeBack) {
   const std::string pieces[] = {" ", "\n", "  ", "[",    "]",  "(", ")",    "0",  "9",  "-", "+",
                                 "*", "/",  "a",  "acc0", "ab", ":", "\n\n", "..", "->", "k"};
   for (int i = 0; i < 6000; ++i) {
-    std::string text = i % 2 ? std::string(kGemm) : print(Arbitrary(static_cast<std::uint64_t>(i)).program());
+    std::string text =
+        i % 2 ? std::string(kGemm) : print(Arbitrary(static_cast<std::uint64_t>(i)).program());
     for (std::uint64_t n = 1 + random.below(4); n > 0; --n) {
       const std::size_t at = random.below(text.size());
       std::string front = text.substr(0, at), back = text.substr(at);

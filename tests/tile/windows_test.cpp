@@ -4,6 +4,7 @@
 #include "tile/interpret.h"
 #include "tile/print.h"
 #include "tile/verify.h"
+
 namespace warploom::tile {
 namespace {
 constexpr std::string_view kWindows = R"(program windows grid(1, 1, 1) warps 4
@@ -34,7 +35,9 @@ void expect_refused(std::string_view from, std::string_view to, const std::strin
   EXPECT_NE(status.error().message.find(word), std::string::npos) << describe(status.error());
 }
 
-TEST(Windows, PrintAsTheyAreRead) { EXPECT_EQ(print(program_of(std::string(kWindows))), kWindows); }
+TEST(Windows, PrintAsTheyAreRead) {
+  EXPECT_EQ(print(program_of(std::string(kWindows))), kWindows);
+}
 
 TEST(Windows, ReadTheElementsAtTheSumsOfTheirStrides) {
   const Program program = program_of(std::string(kWindows));
@@ -50,15 +53,27 @@ TEST(Windows, ReadTheElementsAtTheSumsOfTheirStrides) {
           EXPECT_EQ(arrays.get("Y", at++), arrays.get("X", 1 + 16 * y + 3 * x + 32 * i + 2 * j));
 }
 
-TEST(Windows, ReachNoFurtherThanTheirTensor) { expect_refused("from 1", "from 80", "outside"); }
-TEST(Windows, AreNotWritten) {
-  expect_refused("copy seen -> r", "copy seen -> r\n  copy r -> seen", "written while its pipeline");
+TEST(Windows, ReachNoFurtherThanTheirTensor) {
+  expect_refused("from 1", "from 80", "outside");
 }
-TEST(Windows, AreNoOperands) { expect_refused("  copy r -> Y", "  mma r += seen * seen", "works on windows"); }
+
+TEST(Windows, AreNotWritten) {
+  expect_refused("copy seen -> r", "copy seen -> r\n  copy r -> seen",
+                 "written while its pipeline");
+}
+
+TEST(Windows, AreNoOperands) {
+  expect_refused("  copy r -> Y", "  mma r += seen * seen", "works on windows");
+}
+
 TEST(Windows, AreOfAPipelinesTensor) {
   expect_refused("shared seen f32 [3, 4, 2, 3] windows patch",
-                 "shared other f32 [6, 16]\nshared seen f32 [3, 4, 2, 3] windows other", "pipeline's tensor");
+                 "shared other f32 [6, 16]\nshared seen f32 [3, 4, 2, 3] windows other",
+                 "pipeline's tensor");
 }
-TEST(Windows, OfOthersTensorsHaveNoStrides) { expect_refused(" windows patch from 1", "", "strides"); }
+
+TEST(Windows, OfOthersTensorsHaveNoStrides) {
+  expect_refused(" windows patch from 1", "", "strides");
+}
 }  // namespace
 }  // namespace warploom::tile

@@ -1,4 +1,5 @@
-// Hand-written CPU candidates for a MatMul of x [M,K] and w [K,N]: a right one and ones that are wrong in a way each.
+// Hand-written CPU candidates for a MatMul of x [M,K] and w [K,N]: a right one and ones that are
+// wrong in a way each.
 #pragma once
 #include <fmt/format.h>
 #include <map>
@@ -7,6 +8,7 @@
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "target/capabilities.h"
+
 namespace warploom::fake {
 struct Sizes {
   std::int64_t m = 37, n = 53, k = 29;
@@ -14,7 +16,8 @@ struct Sizes {
 
 inline graph::Graph matmul_graph(const Sizes& s = {}) {
   graph::Builder builder("mm");
-  const auto x = builder.input("x", Dtype::f32, {s.m, s.k}), w = builder.input("w", Dtype::f32, {s.k, s.n});
+  const auto x = builder.input("x", Dtype::f32, {s.m, s.k}),
+             w = builder.input("w", Dtype::f32, {s.k, s.n});
   builder.output(builder.add(graph::OpKind::MatMul, {x, w}));
   auto graph = builder.finish();
   if (!graph) return {};
@@ -25,14 +28,17 @@ inline graph::Graph matmul_graph(const Sizes& s = {}) {
 // What is done at row `i` of the output, `c` = y + i * N.
 inline const std::map<std::string, std::string>& bodies() {
   static const std::string kRight =
-      "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K; ++l) s += a[i*K+l] * b[l*N+j]; c[j] "
+      "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K; ++l) s += a[i*K+l] * "
+      "b[l*N+j]; c[j] "
       "= s; }";
   static const std::map<std::string, std::string> all = {
       {"right", kRight},
-      {"slow", kRight + " volatile double d = 1; for (int r = 0; r < 4000; ++r) d = d * 1.0000001;"},
+      {"slow",
+       kRight + " volatile double d = 1; for (int r = 0; r < 4000; ++r) d = d * 1.0000001;"},
       {"up_and_down", kRight + " for (int j = 0; j < N; ++j) c[j] = c[j] * 0x1p120f * 0x1p-120f;"},
       {"wrong_tail",
-       "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K / 8 * 8; ++l) s += a[i*K+l] * "
+       "for (int j = 0; j < N; ++j) { float s = 0; for (int l = 0; l < K / 8 * 8; ++l) s += "
+       "a[i*K+l] * "
        "b[l*N+j]; c[j] = s; }"},
       {"wrong_last_row", kRight + " if (i == M - 1) c[N - 1] += 0.01f;"},
       {"one_wrong", kRight + " if (i == 1234) c[777] += 0.05f;"},
@@ -45,32 +51,42 @@ inline const std::map<std::string, std::string>& bodies() {
       {"before", kRight + " if (i == 0) c[-1] = 1;"},
       {"input", kRight + " ((float*)a)[i * K] = 7;"},
       {"unwritten",
-       "for (int j = 0; j < N - (i == M - 1); ++j) { float s = 0; for (int l = 0; l < K; ++l) s += a[i*K+l] "
+       "for (int j = 0; j < N - (i == M - 1); ++j) { float s = 0; for (int l = 0; l < K; ++l) s += "
+       "a[i*K+l] "
        "* b[l*N+j]; c[j] = s; }"},
-      {"uninitialised", "for (int j = 0; j < N; ++j) for (int l = 0; l < K; ++l) c[j] += a[i*K+l] * b[l*N+j];"},
+      {"uninitialised",
+       "for (int j = 0; j < N; ++j) for (int l = 0; l < K; ++l) c[j] += a[i*K+l] * b[l*N+j];"},
       {"beyond", kRight + " if (i == M - 1) c[N - 1] += a[M * K];"},
-      {"memory", kRight + " if (i == 0) for (int t = 0; t < 4096; ++t) { char* p = (char*)__builtin_malloc(64 << 20); "
+      {"memory", kRight + " if (i == 0) for (int t = 0; t < 4096; ++t) { char* p = "
+                          "(char*)__builtin_malloc(64 << 20); "
                           "for (int z = 0; z < 16; ++z) *(volatile char*)(p + (z << 12)) = 1; }"},
-      {"system_call", kRight + " if (i == 5) { long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(57L) : \"rcx\", \"r11\", "
+      {"system_call", kRight + " if (i == 5) { long r; asm volatile(\"syscall\" : \"=a\"(r) : "
+                               "\"a\"(57L) : \"rcx\", \"r11\", "
                                "\"memory\"); }"},
       // Right in the first process of a namespace.
-      {"process_number", kRight + " if (i == 5) { long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(39L) : \"rcx\", \"r11\", "
+      {"process_number", kRight + " if (i == 5) { long r; asm volatile(\"syscall\" : \"=a\"(r) : "
+                                  "\"a\"(39L) : \"rcx\", \"r11\", "
                                   "\"memory\"); c[5] += (float)(r - 1); }"},
       // Right, and in the last bits as the moment will have it.
-      {"unstable", kRight +
-                       " for (int j = 0; j < 16 && i == 3; ++j) { unsigned t; asm volatile(\"rdtsc\" : \"=a\"(t) : : \"rdx\"); "
-                       "unsigned u; __builtin_memcpy(&u, c + j, 4); u ^= (t >> 5) & 3; __builtin_memcpy(c + j, &u, 4); }"},
+      {"unstable", kRight + " for (int j = 0; j < 16 && i == 3; ++j) { unsigned t; asm "
+                            "volatile(\"rdtsc\" : \"=a\"(t) : : \"rdx\"); "
+                            "unsigned u; __builtin_memcpy(&u, c + j, 4); u ^= (t >> 5) & 3; "
+                            "__builtin_memcpy(c + j, &u, 4); }"},
       // Leaves the output as it is where it looks as if it were there already.
       {"stale", "if (c[0] == c[0] && c[N / 2] == c[N / 2]) return; " + kRight},
       // Moves whatever on the stack is a time of the last tenth of a second nearer to now.
-      {"forged_clock", kRight +
-                           " struct { long s, ns; } now; long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(228L), \"D\"(1L), "
-                           "\"S\"(&now) : \"rcx\", \"r11\", \"memory\"); const long t = now.s * 1000000000 + now.ns; "
-                           "volatile long* p = (volatile long*)__builtin_frame_address(0); "
-                           "for (int w = 0; w < 400; ++w) if (t - p[w] > 0 && t - p[w] < 100000000) p[w] = t - 1;"},
+      {"forged_clock",
+       kRight +
+           " struct { long s, ns; } now; long r; asm volatile(\"syscall\" : \"=a\"(r) : "
+           "\"a\"(228L), \"D\"(1L), "
+           "\"S\"(&now) : \"rcx\", \"r11\", \"memory\"); const long t = now.s * 1000000000 + "
+           "now.ns; "
+           "volatile long* p = (volatile long*)__builtin_frame_address(0); "
+           "for (int w = 0; w < 400; ++w) if (t - p[w] > 0 && t - p[w] < 100000000) p[w] = t - 1;"},
       {"thread_local", "static thread_local int calls; ++calls; " + kRight},
       {"counts", "static int calls; if (++calls > 15 * M) return; " + kRight},
-      {"constructor", "struct Early { Early() { asm volatile(\"\"); } }; static Early early; " + kRight},
+      {"constructor",
+       "struct Early { Early() { asm volatile(\"\"); } }; static Early early; " + kRight},
       {"prints", kRight + " if (i == 0) __builtin_printf(\"mm\");"},
       {"no_compile", "this is not C++"},
   };
@@ -88,9 +104,11 @@ inline LaunchList matmul_list(const std::string& body, const Sizes& s = {}) {
   kernel.name = "mm";
   kernel.source = fmt::format(
       "// {}\nextern \"C\" void mm(void* const* buffers, long long task, void*) {{\n"
-      "  constexpr int M = {}, N = {}, K = {};\n  const int i = (int)task;\n  const float* a = (const "
+      "  constexpr int M = {}, N = {}, K = {};\n  const int i = (int)task;\n  const float* a = "
+      "(const "
       "float*)buffers[0];\n"
-      "  const float* b = (const float*)buffers[1];\n  float* c = (float*)buffers[2] + (long long)i * N;\n"
+      "  const float* b = (const float*)buffers[1];\n  float* c = (float*)buffers[2] + (long "
+      "long)i * N;\n"
       "  (void)a, (void)b, (void)c, (void)M, (void)K;\n  {}\n}}\n",
       body, s.m, s.n, s.k, bodies().at(body));
   kernel.grid = {s.m, 1, 1};

@@ -5,20 +5,24 @@
 #include <thread>
 #include "verify/gpu_products.h"
 #include "verify/runner.h"
+
 namespace {
 struct Place {
   unsigned x = 0;
 };
+
 thread_local Place threadIdx, blockIdx;
 constexpr Place gridDim = {2}, blockDim = {256};
 std::optional<std::barrier<>> barrier;
 }  // namespace
+
 #define __device__
 #define __global__
 #define __launch_bounds__(...)
 #define __shared__ static
 #define __syncthreads() barrier->arrive_and_wait()
 #include "../../resources/plain/product.cu"
+
 namespace warploom::verify {
 bool host_multiplier_main(int argc, char** argv, int* status) {
   return peer_main(kMultiplyCommand, 4, argc, argv, status, [](Channel& channel, char* memory) {

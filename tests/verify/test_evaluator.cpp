@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "fake_kernels.h"
 #include "verify/evaluator.h"
+
 namespace warploom::verify {
 namespace {
 Setup setup(const fake::Sizes& sizes = {}) {
@@ -31,6 +32,7 @@ Request request(const std::string& body, const fake::Sizes& sizes = {}) {
 class EvaluatorTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { ::setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1); }
+
   inline static ScratchFolder cache_{"verify-test"};
 
   Verdict judged(const std::string& body) {
@@ -43,15 +45,18 @@ class EvaluatorTest : public testing::Test {
     EXPECT_TRUE(verdict) << describe(verdict.error());
     return std::move(*verdict);
   }
+
   std::string refused(const std::string& body) {
     const Verdict verdict = judged(body);
     EXPECT_FALSE(verdict.accepted) << body;
     return std::string(code_text(verdict.error_found.code));
   }
+
   void expect_still_working() {
     const Verdict verdict = judged("right");
     EXPECT_TRUE(verdict.accepted) << describe(verdict.error_found);
   }
+
   std::optional<Evaluator> evaluator_;
 };
 
@@ -77,13 +82,16 @@ TEST_F(EvaluatorTest, AWholeJudgementUsesEveryFamily) {
   for (const auto& evidence : verdict->evidence) EXPECT_EQ(evidence.rows_checked, evidence.rows);
 }
 
-// Products of the larger families leave fp32's range on the way, where infinity is as right as anything; normal ones must not.
+// Products of the larger families leave fp32's range on the way, where infinity is as right as
+// anything; normal ones must not.
 TEST_F(EvaluatorTest, WhatOverflowsOnTheWayIsRefusedOfNormalInputsAlone) {
   const auto judged_with = [&](double up) {
     graph::Builder b("mm");
-    const auto product = b.add(graph::OpKind::MatMul, {b.input("x", Dtype::f32, {37, 29}), b.input("w", Dtype::f32, {29, 53})});
+    const auto product = b.add(graph::OpKind::MatMul, {b.input("x", Dtype::f32, {37, 29}),
+                                                       b.input("w", Dtype::f32, {29, 53})});
     const auto times = [&](graph::TensorId x, double by) {
-      return b.add(graph::OpKind::Mul, {x, b.constant(fmt::format("by {}", by), Dtype::f32, {}, std::array{by})});
+      return b.add(graph::OpKind::Mul,
+                   {x, b.constant(fmt::format("by {}", by), Dtype::f32, {}, std::array{by})});
     };
     b.output(times(times(product, up), 1 / up));
     verify::Setup given = setup();
@@ -114,7 +122,8 @@ TEST_F(EvaluatorTest, OneWrongElementOfALargeProductShowsInItsSums) {
   const auto wrong = evaluator->judge(request("one_wrong", large));
   ASSERT_TRUE(wrong);
   EXPECT_EQ(wrong->error_found.code, ErrorCode::kCandidateWrong) << describe(wrong->error_found);
-  EXPECT_NE(wrong->error_found.message.find("sums"), std::string::npos) << describe(wrong->error_found);
+  EXPECT_NE(wrong->error_found.message.find("sums"), std::string::npos)
+      << describe(wrong->error_found);
 }
 
 TEST_F(EvaluatorTest, WrongOnesAreRefusedByTheirCodeAndTheEvaluatorLivesOn) {
@@ -169,7 +178,8 @@ TEST_F(EvaluatorTest, WhatAKernelMayNotAskForIsRefusedBeforeItRuns) {
 }
 
 TEST_F(EvaluatorTest, EveryTimedCallIsOnContentsOfItsOwn) {
-  EXPECT_TRUE(std::set<std::string>({"candidate-wrong", "candidate-unwritten"}).contains(refused("stale")));
+  EXPECT_TRUE(
+      std::set<std::string>({"candidate-wrong", "candidate-unwritten"}).contains(refused("stale")));
   expect_still_working();
 }
 
@@ -183,7 +193,9 @@ TEST_F(EvaluatorTest, AnOutputThatDiffersFromRunToRunIsUnstableUnlessItsSumsAreD
 }
 
 TEST_F(EvaluatorTest, AForgedClockContradictsTheOneOutside) {
-  const fake::Sizes one_row = {1, 32768, 64};  // on the thread that holds the clock, longer than a busy machine delays a message
+  const fake::Sizes one_row = {
+      1, 32768,
+      64};  // on the thread that holds the clock, longer than a busy machine delays a message
   auto evaluator = Evaluator::start(setup(one_row));
   ASSERT_TRUE(evaluator);
   const auto verdict = evaluator->judge(request("forged_clock", one_row));
@@ -219,7 +231,8 @@ TEST_F(EvaluatorTest, ACandidateIsTheFirstProcessOfANamespace) {
   if (tries == 0) ::_exit(::unshare(kApart) == 0 ? 0 : 1);
   int status = 0;
   ASSERT_EQ(::waitpid(tries, &status, 0), tries);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) GTEST_SKIP() << "this kernel gives us no namespaces";
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    GTEST_SKIP() << "this kernel gives us no namespaces";
   const Verdict verdict = judged("process_number");
   EXPECT_NE(verdict.sandbox.find("namespaces"), std::string::npos) << verdict.sandbox;
   EXPECT_TRUE(verdict.accepted) << describe(verdict.error_found);
@@ -289,7 +302,8 @@ TEST(Setup, TravelsWhole) {
   before.graph.nodes[0].attributes["alpha"] = 1.0;
   before.track = Track::tf32;
   before.seed = ~std::uint64_t{0};
-  const auto after = setup_from_json(nlohmann::json::from_cbor(nlohmann::json::to_cbor(to_json(before))));
+  const auto after =
+      setup_from_json(nlohmann::json::from_cbor(nlohmann::json::to_cbor(to_json(before))));
   ASSERT_TRUE(after);
   EXPECT_EQ(graph::to_text(after->graph), graph::to_text(before.graph));
   EXPECT_EQ(after->graph.tensor(0).constant, before.graph.tensor(0).constant);
@@ -303,7 +317,8 @@ TEST(Verdict, JsonKeepsItAll) {
   before.error_found = {ErrorCode::kCandidateHung, "m", "p", "e", "f", "r"};
   before.error = HUGE_VAL;
   before.evidence.push_back({InputFamily::signs, 5, 1e-7, 2e-7, 3e-7, 0.5, -1, 3, 4});
-  const auto after = verdict_from_json(nlohmann::json::from_cbor(nlohmann::json::to_cbor(to_json(before))));
+  const auto after =
+      verdict_from_json(nlohmann::json::from_cbor(nlohmann::json::to_cbor(to_json(before))));
   ASSERT_TRUE(after);
   EXPECT_EQ(after->error_found.code, ErrorCode::kCandidateHung);
   EXPECT_EQ(after->error_found.found, "f");

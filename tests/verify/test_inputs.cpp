@@ -4,9 +4,11 @@
 #include "../graph/builder.h"
 #include "graph/reference.h"
 #include "verify/inputs.h"
+
 namespace warploom::verify {
 namespace {
-std::vector<float> values(InputFamily family, std::int64_t count, std::uint64_t seed = 3, int threads = 1) {
+std::vector<float> values(InputFamily family, std::int64_t count, std::uint64_t seed = 3,
+                          int threads = 1) {
   std::vector<float> out(static_cast<std::size_t>(count));
   fill({seed, 0, family, Dtype::f32}, out.data(), 0, count, threads);
   return out;
@@ -15,6 +17,7 @@ std::vector<float> values(InputFamily family, std::int64_t count, std::uint64_t 
 struct Moments {
   double mean = 0, deviation = 0, largest = 0;
 };
+
 Moments moments(const std::vector<float>& list) {
   Moments out;
   double squares = 0;
@@ -35,7 +38,8 @@ TEST(Inputs, ASliceIsTheSameAsInTheWhole) {
     std::vector<float> slice(100'000);
     const std::int64_t begin = (1 << 20) - 777;  // across a block's edge
     fill({9, 0, family, Dtype::f32}, slice.data(), begin, 100'000, 2);
-    for (std::size_t i = 0; i < slice.size(); ++i) ASSERT_EQ(slice[i], whole[static_cast<std::size_t>(begin) + i]);
+    for (std::size_t i = 0; i < slice.size(); ++i)
+      ASSERT_EQ(slice[i], whole[static_cast<std::size_t>(begin) + i]);
   }
 }
 
@@ -59,7 +63,8 @@ TEST(Inputs, FamiliesHaveTheirMoments) {
   EXPECT_NEAR(moments(values(InputFamily::signs, n)).deviation, 1, 1e-3);
   EXPECT_NEAR(moments(values(InputFamily::small, n)).deviation, 1e-3, 1e-5);
   const auto outliers = values(InputFamily::outliers, n);
-  const auto large = std::count_if(outliers.begin(), outliers.end(), [](float x) { return std::abs(x) > 10; });
+  const auto large =
+      std::count_if(outliers.begin(), outliers.end(), [](float x) { return std::abs(x) > 10; });
   EXPECT_NEAR(static_cast<double>(large) / static_cast<double>(n) * 1024, 1, 0.1);
   EXPECT_GT(moments(outliers).largest, 1000);
 }
@@ -68,7 +73,8 @@ TEST(Inputs, NeighboursAreUncorrelated) {
   const auto list = values(InputFamily::normal, 1'000'000);
   for (const std::size_t lag : {1, 2, 16, 64, 1024, 4096}) {
     double sum = 0;
-    for (std::size_t i = lag; i < list.size(); ++i) sum += static_cast<double>(list[i]) * list[i - lag];
+    for (std::size_t i = lag; i < list.size(); ++i)
+      sum += static_cast<double>(list[i]) * list[i - lag];
     EXPECT_NEAR(sum / static_cast<double>(list.size()), 0, 0.006) << "lag " << lag;
   }
 }
@@ -102,17 +108,20 @@ TEST(Inputs, WeightsOfANetworkNeitherGrowNorVanish) {
   b.output(x);
   const graph::Graph graph = *b.finish();
   const auto norm = [](std::span<const double> list) {
-    return std::sqrt(std::inner_product(list.begin(), list.end(), list.begin(), 0.0) / static_cast<double>(list.size()));
+    return std::sqrt(std::inner_product(list.begin(), list.end(), list.begin(), 0.0) /
+                     static_cast<double>(list.size()));
   };
   for (const InputFamily family : input_families()) {
     std::vector<std::vector<float>> made;
     std::vector<graph::Bytes> bytes;
     for (const Stream& stream : streams_of(graph, family, 3)) {
-      auto& values = made.emplace_back(graph::element_count(graph.tensor(graph.inputs[stream.tensor]).shape));
+      auto& values =
+          made.emplace_back(graph::element_count(graph.tensor(graph.inputs[stream.tensor]).shape));
       fill(stream, values.data(), 0, std::ssize(values));
       bytes.push_back(std::as_bytes(std::span(values)));
     }
-    const double change = norm((*graph::evaluate(graph, bytes))[0]) / norm(std::vector<double>(made[0].begin(), made[0].end()));
+    const double change = norm((*graph::evaluate(graph, bytes))[0]) /
+                          norm(std::vector<double>(made[0].begin(), made[0].end()));
     EXPECT_GT(change, 1e-6) << name_of(family);
     EXPECT_LT(change, 1e6) << name_of(family);
   }
@@ -122,8 +131,9 @@ TEST(Inputs, VariancesAreNotNegative) {
   graph::Builder b("norm");
   const auto x = b.input("x", Dtype::f32, {2, 512, 3}), scale = b.input("s", Dtype::f32, {512}),
              shift = b.input("b", Dtype::f32, {512});
-  b.output(b.add(graph::OpKind::BatchNormalization,
-                 {x, scale, shift, b.input("mean", Dtype::f32, {512}), b.input("var", Dtype::f32, {512})}));
+  b.output(b.add(
+      graph::OpKind::BatchNormalization,
+      {x, scale, shift, b.input("mean", Dtype::f32, {512}), b.input("var", Dtype::f32, {512})}));
   const auto streams = streams_of(*b.finish(), InputFamily::normal, 3);
   std::vector<float> mean(512), variance(512);
   fill(streams[3], mean.data(), 0, 512), fill(streams[4], variance.data(), 0, 512);

@@ -1,4 +1,5 @@
-// Products of the oracle in a process of their own: on a GPU where there is one, and everywhere by the same text on the host.
+// Products of the oracle in a process of their own: on a GPU where there is one, and everywhere by
+// the same text on the host.
 #include <gtest/gtest.h>
 #include <chrono>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "runtime/vendor.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_products.h"
+
 namespace warploom::verify {
 namespace {
 // Rows and columns of some tensor: so far apart, so many, `depth` apart along k.
@@ -19,17 +21,31 @@ struct Side {
   Dtype dtype;
   std::int64_t line, depth, batch;
 };
+
 struct Case {
   const char* name;
   std::int64_t m, n, k, batch;
   Side a, b;
 };
+
 constexpr Case kCases[] = {
     {"packed", 70, 65, 33, 1, {Dtype::f32, 33, 1, 0}, {Dtype::f32, 1, 65, 0}},
     {"one column", 3, 1, 40, 1, {Dtype::f64, 40, 1, 0}, {Dtype::f64, 1, 1, 0}},
     {"one row and one term", 1, 130, 1, 1, {Dtype::bf16, 1, 1, 0}, {Dtype::f16, 1, 130, 0}},
-    {"transposed, in a batch", 17, 64, 16, 3, {Dtype::bf16, 1, 17, 272}, {Dtype::bf16, 16, 1, 1024}},
-    {"one operand for the whole batch", 64, 9, 20, 4, {Dtype::f16, 20, 1, 1280}, {Dtype::i8, 1, 9, 0}},
+    {"transposed, in a batch",
+     17,
+     64,
+     16,
+     3,
+     {Dtype::bf16, 1, 17, 272},
+     {Dtype::bf16, 16, 1, 1024}},
+    {"one operand for the whole batch",
+     64,
+     9,
+     20,
+     4,
+     {Dtype::f16, 20, 1, 1280},
+     {Dtype::i8, 1, 9, 0}},
     {"overlapping windows", 5, 90, 7, 2, {Dtype::f32, 7, 1, 0}, {Dtype::f64, 1, 1, 96}},
     {"backwards", 20, 20, 20, 1, {Dtype::f32, -20, -1, 0}, {Dtype::e4m3, 1, -20, 0}},
     {"packed types", 33, 10, 31, 2, {Dtype::i4, 31, 1, 0}, {Dtype::u2, 1, 10, 310}},
@@ -37,20 +53,25 @@ constexpr Case kCases[] = {
 
 // Memory that a side reads, numbers between -8 and 8 in it, and its tables.
 struct Filled {
-  Filled(const Side& side, std::int64_t lines, std::int64_t depths, std::int64_t batch, std::uint64_t seed) : dtype(side.dtype) {
+  Filled(const Side& side, std::int64_t lines, std::int64_t depths, std::int64_t batch,
+         std::uint64_t seed)
+      : dtype(side.dtype) {
     const auto along = [](std::int64_t step, std::int64_t count, std::vector<std::int64_t>& to) {
       for (std::int64_t i = 0; i < count; ++i) to.push_back(i * step);
       return step < 0 ? (count - 1) * -step : 0;
     };
     first = along(side.line, lines, line) + along(side.depth, depths, depth);
-    const std::int64_t size =
-        first + std::max(line.back(), line[0]) + std::max(depth.back(), depth[0]) + (batch - 1) * side.batch + 1;
+    const std::int64_t size = first + std::max(line.back(), line[0]) +
+                              std::max(depth.back(), depth[0]) + (batch - 1) * side.batch + 1;
     bytes.resize(static_cast<std::size_t>(bytes_of(dtype, size)));
     Random random(seed, "operands");
     for (std::int64_t i = 0; i < size; ++i)
-      store_from_double(dtype, bytes.data(), static_cast<std::size_t>(i), 16 * random.uniform() - 8);
+      store_from_double(dtype, bytes.data(), static_cast<std::size_t>(i),
+                        16 * random.uniform() - 8);
   }
+
   graph::Operand operand() const { return {bytes.data(), dtype, line.data(), depth.data()}; }
+
   Dtype dtype;
   std::vector<std::byte> bytes;
   std::vector<std::int64_t> line, depth;
@@ -67,7 +88,8 @@ void expect_agreement(const graph::ProductEngine& engine) {
     const Filled a(c.a, c.m, c.k, c.batch, 1), b(c.b, c.n, c.k, c.batch, 2);
     graph::Product product{a.operand(), b.operand(), c.m, c.n, c.k};
     for (std::int64_t i = 0; i < c.batch; ++i)  // the last product's results come first
-      product.batch.push_back({a.first + i * c.a.batch, b.first + i * c.b.batch, (c.batch - 1 - i) * c.m * c.n});
+      product.batch.push_back(
+          {a.first + i * c.a.batch, b.first + i * c.b.batch, (c.batch - 1 - i) * c.m * c.n});
     const std::vector<double> start(static_cast<std::size_t>(c.batch * c.m * c.n), 3.0);
     Sums wanted{start, start}, found{start, start}, alone{start, start};
     graph::multiply_add(product, wanted.value.data(), wanted.magnitude.data(), 1);
@@ -75,8 +97,10 @@ void expect_agreement(const graph::ProductEngine& engine) {
     ASSERT_TRUE(engine(product, nullptr, alone.magnitude.data())) << c.name;
     EXPECT_EQ(alone.magnitude, found.magnitude) << c.name;
     for (std::size_t i = 0; i < start.size(); ++i) {
-      ASSERT_NEAR(found.value[i], wanted.value[i], 1e-14 * wanted.magnitude[i]) << c.name << ", " << i;
-      ASSERT_NEAR(found.magnitude[i], wanted.magnitude[i], 1e-14 * wanted.magnitude[i]) << c.name << ", " << i;
+      ASSERT_NEAR(found.value[i], wanted.value[i], 1e-14 * wanted.magnitude[i])
+          << c.name << ", " << i;
+      ASSERT_NEAR(found.magnitude[i], wanted.magnitude[i], 1e-14 * wanted.magnitude[i])
+          << c.name << ", " << i;
     }
   }
 }
@@ -97,7 +121,9 @@ bool takes(const graph::ProductEngine& engine, std::int64_t n, std::int64_t k) {
 class Products : public testing::Test {
  protected:
   static void SetUpTestSuite() { ::setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1); }
+
   void TearDown() override { ::unsetenv(kHostProducts); }
+
   inline static ScratchFolder cache_{"products-test"};
 };
 
@@ -135,7 +161,8 @@ TEST_F(Products, AreLeftToTheCpuWhereTheProcessEnds) {
 
 TEST_F(Products, AreLeftToTheCpuWhereTheProcessHangs) {
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_FALSE(takes(gpu_products({.least = 1, .limit_ms = 100, .program = "/usr/bin/yes"}), 160, 160));
+  EXPECT_FALSE(
+      takes(gpu_products({.least = 1, .limit_ms = 100, .program = "/usr/bin/yes"}), 160, 160));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
@@ -169,7 +196,8 @@ void expect_same_rows(const Result<graph::Graph>& graph, const graph::ProductEng
 TEST_F(Products, OfMatricesWithErrorsOfTheirOwnAreTheSameByAnEngine) {
   ::setenv(kHostProducts, "1", 1);
   graph::Builder builder("mm");
-  const auto x = builder.input("x", Dtype::f32, {9, 40}), w = builder.input("w", Dtype::f32, {40, 30});
+  const auto x = builder.input("x", Dtype::f32, {9, 40}),
+             w = builder.input("w", Dtype::f32, {40, 30});
   builder.output(builder.add(graph::OpKind::MatMul, {builder.add(graph::OpKind::Exp, {x}), w}));
   expect_same_rows(builder.finish(), gpu_products({.least = 0}));
 }
@@ -177,9 +205,11 @@ TEST_F(Products, OfMatricesWithErrorsOfTheirOwnAreTheSameByAnEngine) {
 TEST_F(Products, OfGroupsOfAConvolutionAreTheSameByAnEngine) {
   ::setenv(kHostProducts, "1", 1);
   graph::Builder builder("conv");
-  const auto x = builder.input("x", Dtype::bf16, {3, 4, 6, 7}), w = builder.input("w", Dtype::bf16, {6, 2, 3, 3});
+  const auto x = builder.input("x", Dtype::bf16, {3, 4, 6, 7}),
+             w = builder.input("w", Dtype::bf16, {6, 2, 3, 3});
   builder.output(
-      builder.add(graph::OpKind::Conv, {x, w}, {{"group", std::int64_t{2}}, {"pads", std::vector<std::int64_t>(4, 1)}}));
+      builder.add(graph::OpKind::Conv, {x, w},
+                  {{"group", std::int64_t{2}}, {"pads", std::vector<std::int64_t>(4, 1)}}));
   const auto graph = builder.finish();
   ASSERT_TRUE(graph) << describe(graph.error());
   expect_same_rows(graph::decompose(*graph), gpu_products({.least = 0}));
@@ -193,7 +223,9 @@ TEST_F(Products, HaveAKernelThatCompilesWithoutSpills) {
   }
 }
 
-TEST_F(GpuProducts, AgreeWithTheCpu) { expect_agreement(gpu_products({.least = 0})); }
+TEST_F(GpuProducts, AgreeWithTheCpu) {
+  expect_agreement(gpu_products({.least = 0}));
+}
 
 // 2^39 multiply-adds, twice: the first with the start of the process.
 TEST_F(GpuProducts, OfManyOperationsTakeSeconds) {
@@ -207,21 +239,27 @@ TEST_F(GpuProducts, OfManyOperationsTakeSeconds) {
   }
 }
 
-// 10^12 operations, every element of all families; and honest kernels do not contradict the host's clock.
+// 10^12 operations, every element of all families; and honest kernels do not contradict the host's
+// clock.
 TEST_F(GpuProducts, LetALargeProblemBeJudgedWhole) {
   constexpr std::int64_t n = 8192;
   graph::Builder builder("mm");
-  const auto a = builder.input("A", Dtype::bf16, {n, n}), b = builder.input("B", Dtype::bf16, {n, n});
+  const auto a = builder.input("A", Dtype::bf16, {n, n}),
+             b = builder.input("B", Dtype::bf16, {n, n});
   builder.output(builder.add(graph::OpKind::MatMul, {a, b}));
   auto graph = builder.finish();
   ASSERT_TRUE(graph) << describe(graph.error());
   graph->tensor(graph->outputs[0]).name = "C";
-  const auto evaluator =
-      Evaluator::start({.graph = *graph, .track = Track::bf16, .engine = Engine::cuda, .flops = 2.0 * n * n * n, .seed = 5});
+  const auto evaluator = Evaluator::start({.graph = *graph,
+                                           .track = Track::bf16,
+                                           .engine = Engine::cuda,
+                                           .flops = 2.0 * n * n * n,
+                                           .seed = 5});
   ASSERT_TRUE(evaluator) << describe(evaluator.error());
   const auto info = runtime::Executor::open(Engine::cuda).value()->info();
   Request request{.whole = true, .check_ms = 120'000};
-  request.list = runtime::plain_reference(info, {.m = n, .n = n, .k = n, .in = Dtype::bf16, .out = Dtype::bf16});
+  request.list = runtime::plain_reference(
+      info, {.m = n, .n = n, .k = n, .in = Dtype::bf16, .out = Dtype::bf16});
   const auto start = std::chrono::steady_clock::now();
   auto judge = *evaluator;
   const auto verdict = judge.judge(request);
@@ -229,7 +267,8 @@ TEST_F(GpuProducts, LetALargeProblemBeJudgedWhole) {
   ASSERT_TRUE(verdict) << describe(verdict.error());
   EXPECT_TRUE(verdict->accepted) << describe(verdict->error_found);
   EXPECT_EQ(verdict->evidence.size(), input_families().size());
-  for (const Evidence& evidence : verdict->evidence) EXPECT_EQ(evidence.rows_checked, evidence.rows);
+  for (const Evidence& evidence : verdict->evidence)
+    EXPECT_EQ(evidence.rows_checked, evidence.rows);
   printf("judged whole in %.1f s, %.1f us a call\n", seconds.count(), verdict->median_us);
 }
 }  // namespace

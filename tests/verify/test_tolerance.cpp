@@ -6,11 +6,13 @@
 #include "graph/reference.h"
 #include "verify/inputs.h"
 #include "verify/tolerance.h"
+
 namespace warploom::verify {
 namespace {
 using fake::matmul_graph;
 
-// One random matmul with its FP64 truth, and an fp32 evaluation whose operands are first passed through `round`.
+// One random matmul with its FP64 truth, and an fp32 evaluation whose operands are first passed
+// through `round`.
 struct Case {
   fake::Sizes sizes{8, 40, 512};
   graph::Graph graph = matmul_graph(sizes);
@@ -25,26 +27,39 @@ struct Case {
     EXPECT_TRUE(made);
     truth = std::move(*made);
   }
+
   template <class Round> void evaluate(Round round) {
     for (std::int64_t i = 0; i < sizes.m; ++i)
       for (std::int64_t j = 0; j < sizes.n; ++j) {
         float sum = 0;
         for (std::int64_t l = 0; l < sizes.k; ++l)
-          sum += round(x[static_cast<std::size_t>(i * sizes.k + l)]) * round(w[static_cast<std::size_t>(l * sizes.n + j)]);
+          sum += round(x[static_cast<std::size_t>(i * sizes.k + l)]) *
+                 round(w[static_cast<std::size_t>(l * sizes.n + j)]);
         found[static_cast<std::size_t>(i * sizes.n + j)] = sum;
       }
   }
+
   Status judged(Track track, double vendor_error = -1) {
     Comparison seen;
     const Tolerance tolerance = tolerance_of(graph, track, 0);
-    compare(seen, tolerance, Dtype::f32, found.data(), truth.value.data(), truth.magnitude.data(), 0, 8 * 40);
+    compare(seen, tolerance, Dtype::f32, found.data(), truth.value.data(), truth.magnitude.data(),
+            0, 8 * 40);
     return accept(seen, tolerance, vendor_error, "test");
   }
 };
 
-float same(float v) { return v; }
-float to_tf32(float v) { return static_cast<float>(rounded(Dtype::tf32, static_cast<double>(v))); }
-float cut_to_tf32(float v) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) & 0xffffe000u); }
+float same(float v) {
+  return v;
+}
+
+float to_tf32(float v) {
+  return static_cast<float>(rounded(Dtype::tf32, static_cast<double>(v)));
+}
+
+float cut_to_tf32(float v) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) & 0xffffe000u);
+}
+
 float to_bf16(float v) {
   std::uint16_t stored = 0;
   store_from_double(Dtype::bf16, &stored, 0, static_cast<double>(v));
@@ -131,22 +146,25 @@ TEST(Tolerance, ManyBlocksAddUpToTheWhole) {
   c.evaluate(to_tf32);
   const Tolerance tolerance = tolerance_of(c.graph, Track::fp32, 0);
   Comparison whole, parts;
-  compare(whole, tolerance, Dtype::f32, c.found.data(), c.truth.value.data(), c.truth.magnitude.data(), 0, 320);
+  compare(whole, tolerance, Dtype::f32, c.found.data(), c.truth.value.data(),
+          c.truth.magnitude.data(), 0, 320);
   for (std::int64_t from = 0; from < 320; from += 40)
-    compare(parts, tolerance, Dtype::f32, c.found.data() + from, c.truth.value.data() + from, c.truth.magnitude.data() + from,
-            from, 40);
+    compare(parts, tolerance, Dtype::f32, c.found.data() + from, c.truth.value.data() + from,
+            c.truth.magnitude.data() + from, from, 40);
   EXPECT_DOUBLE_EQ(whole.frobenius(), parts.frobenius());
   EXPECT_EQ(whole.worst.index, parts.worst.index);
 }
 
-// Where one outlier meets another, one element is nearly all of the norm, and its rounding errors are not averaged out.
+// Where one outlier meets another, one element is nearly all of the norm, and its rounding errors
+// are not averaged out.
 TEST(Tolerance, ANormThatOneElementDominatesMayBeOffByMore) {
   const Tolerance tolerance = tolerance_of(matmul_graph(), Track::fp32, 0);
   for (const bool dominated : {true, false}) {
     std::vector<double> truth(4096, 1);
     if (dominated) truth[7] = 1e6;
     std::vector<float> found(truth.size());
-    for (std::size_t i = 0; i < truth.size(); ++i) found[i] = static_cast<float>(truth[i] * (1 + 10 * 0x1p-24));
+    for (std::size_t i = 0; i < truth.size(); ++i)
+      found[i] = static_cast<float>(truth[i] * (1 + 10 * 0x1p-24));
     Comparison seen;
     compare(seen, tolerance, Dtype::f32, found.data(), truth.data(), truth.data(), 0, 4096);
     EXPECT_EQ(accept(seen, tolerance, -1, "test").has_value(), dominated);
@@ -156,7 +174,8 @@ TEST(Tolerance, ANormThatOneElementDominatesMayBeOffByMore) {
 TEST(Tolerance, WhatATypeCannotHoldIsInfinityOrItsLargestAndNoOtherNumber) {
   const fake::Sizes sizes{1, 64, 8};
   const Tolerance tolerance = tolerance_of(matmul_graph(sizes), Track::fp32, 0);
-  for (const auto& [overflown, right] : {std::pair(HUGE_VALF, true), {3.4e38f, true}, {-HUGE_VALF, false}, {5.0f, false}}) {
+  for (const auto& [overflown, right] :
+       {std::pair(HUGE_VALF, true), {3.4e38f, true}, {-HUGE_VALF, false}, {5.0f, false}}) {
     std::vector<double> truth(64, 1e30);
     std::vector<float> found(64, 1e30f);
     truth[7] = 1e39;
@@ -167,7 +186,8 @@ TEST(Tolerance, WhatATypeCannotHoldIsInfinityOrItsLargestAndNoOtherNumber) {
   }
 }
 
-// x·sigmoid(x) at -88: the sigmoid is too small for fp32 and may be flushed to 0, the product would not be.
+// x·sigmoid(x) at -88: the sigmoid is too small for fp32 and may be flushed to 0, the product would
+// not be.
 TEST(Tolerance, WhatWasFlushedOnTheWayMayBeScaled) {
   const Tolerance tolerance = tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0);
   for (const auto& [lost, right] : {std::pair(-2.5e-37, true), {-1e-33, false}}) {
@@ -179,12 +199,14 @@ TEST(Tolerance, WhatWasFlushedOnTheWayMayBeScaled) {
     EXPECT_EQ(accept(seen, tolerance, -1, "test").has_value(), right) << lost;
   }
 }
+
 TEST(Tolerance, AnInfiniteConditionAllowsNoOtherNumber) {
   const Tolerance tolerance = tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0);
   std::vector<double> truth(64, 1), magnitude(64, 1);
   std::vector<float> found(64, 1);
   magnitude[7] = HUGE_VAL, magnitude[9] = std::nan("");
-  for (const auto& [element, value, right] : {std::tuple(7, 1.0f, true), {7, 3.0f, false}, {9, 3.0f, false}}) {
+  for (const auto& [element, value, right] :
+       {std::tuple(7, 1.0f, true), {7, 3.0f, false}, {9, 3.0f, false}}) {
     std::vector<float> one = found;
     one[element] = value;
     Comparison seen;
@@ -192,13 +214,14 @@ TEST(Tolerance, AnInfiniteConditionAllowsNoOtherNumber) {
     EXPECT_EQ(accept(seen, tolerance, -1, "test").has_value(), right) << element;
   }
 }
+
 // What lies beyond a type's numbers in some rows may do so in others, whose sums are infinite then.
 TEST(Tolerance, OverflowThatWasSeenMayBeElsewhere) {
   Comparison seen;
   const std::vector<double> truth = {1, 1e39};
   const std::vector<float> found = {1, HUGE_VALF};
-  compare(seen, tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0), Dtype::f32, found.data(), truth.data(), truth.data(), 0,
-          1);
+  compare(seen, tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0), Dtype::f32, found.data(),
+          truth.data(), truth.data(), 0, 1);
   EXPECT_FALSE(may_overflow(seen, Dtype::f32));
   compare(seen, {}, Dtype::f32, &found[1], &truth[1], &truth[1], 1, 1);
   EXPECT_TRUE(may_overflow(seen, Dtype::f32));
@@ -218,10 +241,12 @@ TEST(Tolerance, ZerosAreRightWhereTheTypeHoldsNothingElse) {
   }
 }
 
-// fp16 holds multiples of 2^-24 below 2^-14: results around 1e-6 keep three or four bits however exactly they are computed.
+// fp16 holds multiples of 2^-24 below 2^-14: results around 1e-6 keep three or four bits however
+// exactly they are computed.
 TEST(Tolerance, ResultsTooSmallForTheirTypeMayBeRounded) {
   graph::Builder builder("mm");
-  const auto x = builder.input("x", Dtype::f16, {1, 8}), w = builder.input("w", Dtype::f16, {8, 64});
+  const auto x = builder.input("x", Dtype::f16, {1, 8}),
+             w = builder.input("w", Dtype::f16, {8, 64});
   builder.output(builder.add(graph::OpKind::MatMul, {x, w}));
   const auto graph = builder.finish();
   ASSERT_TRUE(graph);

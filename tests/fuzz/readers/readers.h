@@ -1,6 +1,8 @@
-// What reads bytes that strangers made, one function each: bytes give a value or an error with a code, and anything else aborts.
+// What reads bytes that strangers made, one function each: bytes give a value or an error with a
+// code, and anything else aborts.
 //
-// libFuzzer drives each of them (the .cpp files here; docs/fuzzing.md), and readers_test.cpp gives them the kept corpus.
+// libFuzzer drives each of them (the .cpp files here; docs/fuzzing.md), and readers_test.cpp gives
+// them the kept corpus.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -11,12 +13,14 @@
 #include "tile/print.h"
 #include "tile/program.h"
 #include "tile/verify.h"
+
 namespace warploom::fuzz {
 inline void require(bool holds, std::string_view what) {
   if (holds) return;
   std::fprintf(stderr, "%.*s\n", static_cast<int>(what.size()), what.data());
   std::abort();
 }
+
 // An error that a reader may give: `internal` is for faults of the program.
 template <class T> bool read(const Result<T>& result) {
   if (!result) require(result.error().code != ErrorCode::kInternal, describe(result.error()));
@@ -24,7 +28,9 @@ template <class T> bool read(const Result<T>& result) {
 }
 
 // Both forms of a model.
-inline void read_model(std::string_view bytes) { read(parse_onnx(bytes)); }
+inline void read_model(std::string_view bytes) {
+  read(parse_onnx(bytes));
+}
 
 // A program that verifies prints as a text that reads as the same program.
 inline void read_program(std::string_view bytes) {
@@ -53,6 +59,7 @@ inline void read_archive(std::string_view bytes) {
     std::filesystem::remove(file);  // also what was moved aside
 }
 }  // namespace warploom::fuzz
+
 // Defines what libFuzzer calls.
 #define WARPLOOM_FUZZ_READER(function)                                                     \
   extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {      \

@@ -3,7 +3,15 @@ import ctypes
 import math
 
 float64, float32, float16, bfloat16 = "float64", "float32", "float16", "bfloat16"
-float8_e4m3fn, float8_e5m2, int64, int32, int8, uint8, bool = "e4m3", "e5m2", "int64", "int32", "int8", "uint8", "bool"
+float8_e4m3fn, float8_e5m2, int64, int32, int8, uint8, bool = (
+    "e4m3",
+    "e5m2",
+    "int64",
+    "int32",
+    "int8",
+    "uint8",
+    "bool",
+)
 SIZES = {float64: 8, float32: 4, float16: 2, bfloat16: 2, int64: 8, int32: 4}
 
 
@@ -61,7 +69,9 @@ def frombuffer(data, dtype):
 class nn:
     class Module:
         def named_parameters(self):
-            return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}.items()
+            return {
+                name: value for name, value in vars(self).items() if isinstance(value, Tensor)
+            }.items()
 
         def named_buffers(self):
             return {}.items()

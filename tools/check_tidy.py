@@ -1,9 +1,17 @@
 #!/usr/bin/env python3
-"""clang-tidy, with the short list of .clang-tidy, over as many files as fit in the time given (default 150 s).
+"""clang-tidy, with the lists of .clang-tidy, over src, device and tests, without the precompiled header.
 
-A file that passed is not looked at again until it or a header changes; which files come first depends on the day, so all
-have their turn. Usage: check_tidy.py ROOT BUILD [SECONDS]. Exit status 77: no clang-tidy here.
+    check_tidy.py ROOT BUILD                 files changed of late first, then others, for 150 s
+    check_tidy.py ROOT BUILD --seconds N     so many seconds; 0: all files, whatever it takes
+    check_tidy.py ROOT BUILD --write         all files; tools/offenders.txt shrinks to what is left
+
+A file that was looked at is not looked at again until it or a header changes. Checks that find bugs
+must find nothing; checks of how code reads may find what tools/offenders.txt lists, and no more.
+Exit status 77: no clang-tidy here.
 """
+
+import argparse
+import collections
 import concurrent.futures
 import hashlib
 import json
@@ -16,76 +24,136 @@ import subprocess
 import sys
 import time
 
+import offenders
 
-def compile_flags(entry):
-    """What clang needs of a compile command: include paths and definitions; the precompiled header is another compiler's."""
+CLANG_TIDY = "clang-tidy-19"
+READS = {  # how code reads: offenders of old are counted
+    "readability-isolate-declaration",
+    "readability-function-size",
+    "readability-function-cognitive-complexity",
+    "readability-avoid-nested-conditional-operator",
+    "misc-include-cleaner",
+    "clang-diagnostic-comma",
+}
+FOUND = re.compile(r"^(/[^:]+):(\d+):(\d+): (?:warning|error): (.*) \[([\w.,-]+)\]$", re.M)
+FOLDERS = ("src", "include", "device", "tests")
+APART = ("tests/fixtures/", "tests/verify/corpus/")
+
+
+def flags_of(entry):
+    """What clang needs of a compile command: include paths, definitions and the language."""
     words = entry["command"].split()
-    flags, at = [], 1
-    while at < len(words):
-        if words[at] == "-isystem":
-            flags += words[at : at + 2]
-            at += 1
-        elif re.match(r"-(I|D|std=)", words[at]):
-            flags.append(words[at].replace("\\", ""))
-        at += 1
+    flags = ["-Wcomma"]
+    for at, word in enumerate(words):
+        if word == "-isystem":
+            flags += [word, words[at + 1]]
+        elif re.match(r"-(I|D|std=)", word):
+            flags.append(word.replace("\\", ""))
     return flags
 
 
-def main():
-    root, build = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
-    seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 150
-    if not shutil.which("clang-tidy"):
-        print("clang-tidy is not installed")
-        return 77
-    headers = hashlib.sha256((root / ".clang-tidy").read_bytes())
-    for path in sorted((root / "src").rglob("*.h")):
-        headers.update(path.read_bytes())
+def changed_of_late(root):
+    """Files of the working tree and of the last commits, by name; none where git knows no more."""
+    names = set()
+    for command in (["diff", "--name-only", "HEAD"], ["log", "-20", "--name-only", "--format="]):
+        ran = subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True)
+        names |= set(ran.stdout.split("\n"))
+    return names
+
+
+def look(path, flags, root):
+    """(place, check, message) of all that one translation unit shows, or None and what clang said."""
+    command = [CLANG_TIDY, "--quiet", str(path), "--", *flags]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = set()
+    for name, line, column, message, checks in FOUND.findall(ran.stdout):
+        if pathlib.Path(name).is_relative_to(root):
+            name = str(pathlib.Path(name).relative_to(root))
+            check = checks.split(",")[0]
+            found.add((name, int(line), int(column), check, message))
+    return found
+
+
+def work_of(root, build):
+    """(file, flags, stamp) of each translation unit; the stamp holds what was found, once it was."""
+    digest = hashlib.sha256((root / ".clang-tidy").read_bytes())
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.h")):
+            digest.update(path.read_bytes())
     stamps = build / "tidy"
     stamps.mkdir(exist_ok=True)
-    # The headers of the precompiled header, under a name beside which clang finds no foreign binary.
-    prefix = stamps / "prefix.h"
-    shutil.copy(build / "CMakeFiles/warploom_pch_holder.dir/cmake_pch.hxx", prefix)
-    work = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
-        if (root / "src") not in path.parents or not path.exists():
+        name = str(path.relative_to(root)) if path.is_relative_to(root) else ""
+        if not name.startswith(FOLDERS) or name.startswith(APART) or not path.exists():
             continue
-        stamp = (
-            stamps
-            / hashlib.sha256(headers.digest() + path.read_bytes() + str(path).encode()).hexdigest()
-        )
-        if not stamp.exists():
-            work.append((path, compile_flags(entry), stamp))
-    total = len(work)
-    random.Random(int(time.time() // 86400)).shuffle(work)
-    end = time.time() + seconds
+        key = digest.digest() + path.read_bytes() + name.encode()
+        yield name, path, flags_of(entry), stamps / (hashlib.sha256(key).hexdigest() + ".json")
 
-    def look(item):
-        path, flags, stamp = item
+
+def count(found):
+    counted = collections.Counter((name, check) for name, _, _, check, _ in found if check in READS)
+    return dict(counted)
+
+
+def report(found, listed):
+    """Sentences: bugs, each at its place, and files that offend more often than is listed."""
+    faults = [
+        f"{name}:{line}:{column}: {message} [{check}]"
+        for name, line, column, check, message in sorted(found)
+        if check not in READS
+    ]
+    for sentence in offenders.worse(listed, count(found)):
+        faults.append(sentence)
+        name, check = sentence.split(": ")[0], sentence.split(": ")[1].split(" ")[0]
+        faults += [
+            f"    {where}:{line}: {message}"
+            for where, line, _, one, message in sorted(found)
+            if (where, one) == (name, check)
+        ][:5]
+    return faults
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--seconds", type=float, default=150)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    if not shutil.which(CLANG_TIDY):
+        print(f"{CLANG_TIDY} is not installed")
+        return 77
+    root = options.root.resolve()
+    work = list(work_of(root, options.build))
+    late = changed_of_late(root)
+    random.Random(int(time.time() // 86400)).shuffle(work)
+    work.sort(key=lambda item: item[0] not in late)
+    everything = options.write or options.seconds == 0
+    end = float("inf") if everything else time.time() + options.seconds
+
+    def outcome(item):
+        name, path, flags, stamp = item
+        if stamp.exists():
+            return {tuple(row) for row in json.loads(stamp.read_text())}
         if time.time() > end:
             return None
-        command = [
-            "clang-tidy",
-            "--quiet",
-            str(path),
-            "--",
-            *flags,
-            "-include",
-            str(prefix),
-            "-Wno-everything",
-        ]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode == 0:
-            stamp.touch()
-            return ""
-        return result.stdout + result.stderr
+        found = look(path, flags, root)
+        stamp.write_text(json.dumps(sorted(found)))
+        return found
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        outcomes = [outcome for outcome in pool.map(look, work) if outcome is not None]
-    faults = [outcome for outcome in outcomes if outcome]
+        outcomes = list(pool.map(outcome, work))
+    seen = [found for found in outcomes if found is not None]
+    found = set().union(*seen)
+    listed = offenders.load(root)
+    if options.write:
+        names = {name for name, _ in listed} | {name for name, *_ in found}
+        offenders.save(root, offenders.shrunk(listed, count(found), names, READS))
+    faults = report(found, listed)
     print("\n".join(faults))
     print(
-        f"{len(outcomes) - len(faults)} of {len(outcomes)} files looked at are tidy; {total - len(outcomes)} await their turn"
+        f"{len(seen)} of {len(work)} files looked at, {len(faults)} faults; others await their turn"
     )
     return 1 if faults else 0
 

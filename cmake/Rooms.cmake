@@ -77,6 +77,7 @@ function(warploom_tests)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*.cpp)
     if(sources AND TARGET warploom_${room})
       add_executable(test_${room} ${sources})
+      target_include_directories(test_${room} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
       target_link_libraries(test_${room} PRIVATE warploom_${room} warploom_base warploom_flags GTest::gtest_main rapidcheck
                             nlohmann_json::nlohmann_json)
       if(room STREQUAL "cli" AND TARGET warploom)

@@ -11,7 +11,7 @@ A row is `PATH CHECK COUNT`. A check hands over what it counted, for the files t
 {}
 """
 
-HEAD = """# Files that broke a rule before it was one (docs/rules.md), and how often. Rows only shrink:
+HEAD = """# Files that broke a rule before it was one (CONTRIBUTING.md), and how often. Rows only shrink:
 # `./run offenders` writes what is left. PATH CHECK COUNT
 """
 

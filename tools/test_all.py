@@ -1,42 +1,76 @@
 #!/usr/bin/env python3
-"""Runs every test and every check of a built tree and counts them. Usage: test_all.py ROOT BUILD [REGEX]
+"""Runs every test and every check of a built tree and counts them.
 
-Tests come from ctest (in parallel); checks are the scripts beside this one. The last line reads
-`N passed, N failed, N skipped`; the exit status is 1 when anything failed. With REGEX only matching tests run, no checks.
+    test_all.py ROOT BUILD          what CI runs: long tests by a sample that the commit draws
+    test_all.py ROOT BUILD all      long tests whole, clang-tidy over every file
+    test_all.py ROOT BUILD REGEX    tests whose names match, no checks
+
+Tests come from ctest (in parallel) and, where torch is, from python/tests; checks are the scripts
+beside this one. How far it is goes to standard error every two seconds. The last line of standard
+output reads `N passed, N failed, N skipped`; the exit status is 1 when anything failed.
 """
+
 import os
+import re
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as xml
 
+# Debian's, which has Debian's torch.
+PYTHON = "/usr/bin/python3"
 
-def run_ctest(build, regex):
-    """(passed, failed, skipped, names of the failed, reasons of the skipped) of all ctest tests."""
-    report = os.path.join(os.path.abspath(build), "ctest.xml")
-    if os.path.exists(report):
-        os.remove(report)
-    command = [
-        "ctest",
-        "--test-dir",
-        build,
-        "-j",
-        str(os.cpu_count() or 1),
-        "--output-junit",
-        report,
-        "--output-on-failure",
-        "--no-tests=error",
-        "-Q",
-    ]
-    subprocess.run(
-        command + (["-R", regex] if regex else []),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=False,
-    )
-    if not os.path.exists(report):
-        print("ctest found no tests")
-        return 0, 1, 0
+
+class Progress:
+    """Says on standard error what runs, every two seconds, until it is left."""
+
+    def __init__(self, what):
+        self.what, self.done, self.all, self.detail = what, 0, 0, ""
+        self.start = time.time()
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def text(self):
+        spent = time.time() - self.start
+        if not self.all:
+            return f"{self.what}, {spent:.0f} s"
+        left = (self.all - self.done) * spent / max(self.done, 1)
+        about = f"{left / 60:.0f} min" if left >= 120 else f"{left:.0f} s"
+        known = f", about {about} left" if spent > 5 and self.done else ""
+        return f"{self.what}: {self.done} of {self.all}{known}{self.detail}"
+
+    def run(self):
+        terminal = sys.stderr.isatty()
+        while not self.ended.wait(0.5 if terminal else 1.8):
+            line = self.text()
+            sys.stderr.write(f"\r\033[K{line[:99]}" if terminal else line + "\n")
+            sys.stderr.flush()
+        if terminal:
+            sys.stderr.write("\r\033[K")
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+
+def environment(root, whole):
+    """What tells long tests which sample to take (tests/base/sample.h)."""
+    found = dict(os.environ)
+    if whole:
+        return found | {"WARPLOOM_WHOLE": "1"}
+    command = ["git", "-C", root, "rev-parse", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    found.setdefault("WARPLOOM_SAMPLE_SEED", str(int(commit[:8] or "0", 16)))
+    return found
+
+
+def count_of(report):
+    """(passed, failed, skipped) of a JUnit report, what failed printed."""
     passed = failed = skipped = 0
     for case in xml.parse(report).getroot().iter("testcase"):
         if case.get("status") == "run":
@@ -51,46 +85,123 @@ def run_ctest(build, regex):
     return passed, failed, skipped
 
 
-def checks(root, build):
+def print_samples(found):
+    """What of long tests ran, and by which seed another run takes the same."""
+    if not os.path.exists(found["WARPLOOM_SAMPLES"]):
+        return
+    with open(found["WARPLOOM_SAMPLES"], encoding="utf-8") as samples:
+        for line in sorted(samples):
+            print(
+                f"{line.strip()} (WARPLOOM_SAMPLE_SEED={found.get('WARPLOOM_SAMPLE_SEED', 'all')})"
+            )
+    os.remove(found["WARPLOOM_SAMPLES"])
+
+
+def run_ctest(root, build, regex, whole):
+    """(passed, failed, skipped) of all ctest tests."""
+    report = os.path.join(os.path.abspath(build), "ctest.xml")
+    if os.path.exists(report):
+        os.remove(report)
+    command = ["ctest", "--test-dir", build, "-j", str(os.cpu_count() or 1), "--output-junit"]
+    command += [report, "--output-on-failure", "--no-tests=error"]
+    command += ["-R", regex] if regex else []
+    found = environment(root, whole)
+    found["WARPLOOM_SAMPLES"] = os.path.join(os.path.abspath(build), "samples.txt")
+    with Progress("tests") as progress:
+        ctest = subprocess.Popen(
+            command,
+            env=found,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        failures = 0
+        for line in ctest.stdout:
+            if ended := re.match(r" *(\d+)/(\d+) Test +#", line):
+                progress.done, progress.all = int(ended.group(1)), int(ended.group(2))
+                failures += "***Failed" in line or "***Exception" in line or "***Timeout" in line
+                progress.detail = f", {failures} failed" if failures else ""
+        ctest.wait()
+    print_samples(found)
+    if not os.path.exists(report):
+        print("ctest found no tests")
+        return 0, 1, 0
+    return count_of(report)
+
+
+def run_python(root, build):
+    """(passed, failed, skipped) of the tests that need torch: one skipped group where it is missing."""
+    tests = os.path.join(root, "python", "tests")
+    if not os.path.isdir(tests):
+        return 0, 0, 0
+    command = [PYTHON, "-m", "unittest", "discover", "-v", "-s", tests]
+    found = dict(os.environ, WARPLOOM=os.path.join(os.path.abspath(build), "warploom"))
+    with Progress("tests of Python"):
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, env=found)
+    ended = re.search(r"Ran (\d+) tests?", ran.stderr)
+    count = lambda word: int((re.search(rf"{word}=(\d+)", ran.stderr) or [0, 0])[1])
+    if not ended:
+        print("tests of Python: FAILED\n" + ran.stderr[-2000:])
+        return 0, 1, 0
+    failed, skipped = count("failures") + count("errors"), count("skipped")
+    if failed:
+        print(ran.stderr[-6000:])
+    passed = int(ended.group(1)) - failed - skipped
+    print(f"tests of Python: {passed} passed, {failed} failed, {skipped} skipped")
+    return passed, failed, skipped
+
+
+def checks(root, build, whole):
     """(name, command) of every check that is not a test."""
     tool = lambda name, *more: [sys.executable, os.path.join(root, "tools", name), *more]
+    doctest = lambda *path: [sys.executable, "-m", "doctest", os.path.join(root, *path)]
     yield "arrows between rooms", tool("check_arrows.py", root)
     yield "rendered tables", tool("render_docs.py", "--check", root)
     yield "format", tool("check_format.py", root)
-    yield "examples of the packing helper", [
-        sys.executable,
-        "-m",
-        "doctest",
-        os.path.join(root, "bench", "packing.py"),
-    ]
+    yield "lines and files", tool("check_rules.py", root)
+    yield "examples of the packing helper", doctest("bench", "packing.py")
+    yield "examples of the Markdown helper", doctest("tools", "markdown.py")
+    yield "examples of the offenders' list", doctest("tools", "offenders.py")
     yield "portable executable", tool("check_portable.py", os.path.join(build, "warploom"))
-    yield "tidy", tool("check_tidy.py", root, build, "150")
+    yield "tidy", tool("check_tidy.py", root, build, "--seconds", "0" if whole else "100")
 
 
-def main():
-    root, build = sys.argv[1], sys.argv[2]
-    regex = sys.argv[3] if len(sys.argv) > 3 else ""
-    start = time.time()
-    passed, failed, skipped = run_ctest(build, regex)
-    print(
-        f"tests: {passed} passed, {failed} failed, {skipped} skipped in {time.time() - start:.0f} s"
-    )
-    for name, command in [] if regex else checks(root, build):
+def run_checks(root, build, whole):
+    """(passed, failed, skipped) of the checks, a line each."""
+    passed = failed = skipped = 0
+    for name, command in checks(root, build, whole):
         start = time.time()
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        with Progress(name):
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = (result.stdout + result.stderr).strip().splitlines()
-        seconds = time.time() - start
+        last = lines[-1] if lines else "ok"
         if result.returncode == 77:
             skipped += 1
-            print(f"{name}: skipped ({lines[-1] if lines else ''})")
+            print(f"{name}: skipped ({last})")
         elif result.returncode == 0:
             passed += 1
-            print(f"{name}: {lines[-1] if lines else 'ok'} ({seconds:.1f} s)")
+            print(f"{name}: {last} ({time.time() - start:.1f} s)")
         else:
             failed += 1
             print(f"{name}: FAILED")
             for line in lines[:60]:
                 print(f"    {line}")
+    return passed, failed, skipped
+
+
+def main():
+    root, build = sys.argv[1], sys.argv[2]
+    regex = sys.argv[3] if len(sys.argv) > 3 else ""
+    whole = regex == "all"
+    if whole:
+        regex = ""
+    start = time.time()
+    counts = [run_ctest(root, build, regex, whole)]
+    print("tests: {} passed, {} failed, {} skipped".format(*counts[0]), end=" ")
+    print(f"in {time.time() - start:.0f} s")
+    if not regex:
+        counts += [run_python(root, build), run_checks(root, build, whole)]
+    passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 

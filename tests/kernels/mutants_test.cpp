@@ -2,10 +2,10 @@
 // one at a time, and the emulator must notice, by a hazard, a deadlock or wrong numbers. What it
 // lets through must be in the table of equivalent mutants, with the reason.
 //
-// Ordinarily a sample of the kernels runs, another one with another WARPLOOM_MUTANTS_SEED. With
-// WARPLOOM_MUTANTS=FILE all kernels run, each mutant with asynchronous effects early, late and at
-// random, and FILE gets one line of JSON a mutant; tools/mutants.py does that and writes
-// docs/mutation.md.
+// Ordinarily a sample of the kernels runs (support/sample.h): with every family and every kind of
+// mutation in it. With WARPLOOM_MUTANTS=FILE all kernels run, each mutant with asynchronous effects
+// early, late and at random, and FILE gets one line of JSON a mutant; tools/mutants.py does that
+// and writes docs/mutation.md.
 
 #include <gtest/gtest.h>
 #include <cstdlib>
@@ -15,6 +15,7 @@
 #include "equivalent_mutants.h"
 #include "problems.h"
 #include "runtime/emulate.h"
+#include "support/sample.h"
 
 namespace warploom {
 namespace {
@@ -78,10 +79,29 @@ const char* record_file() {
   return std::getenv("WARPLOOM_MUTANTS");
 }
 
-class Mutants : public testing::TestWithParam<Case> {};
+// What a sample must have: the case's family, and every change of a call that its kernels allow.
+std::set<std::string> labels_of(const Case& c) {
+  std::set<std::string> labels = {c.schedule.family};
+  auto list = kernels::build(c.region, c.schedule, test::capabilities_of(c));
+  if (!list) return labels;
+  for (const Mutant& m : test::plant_mutants(*list)) labels.insert(m.call + ": " + m.change);
+  return labels;
+}
 
-TEST_P(Mutants, NoneGoesUnnoticed) {
-  auto made = Planted::make(GetParam());
+const std::vector<Case>& chosen() {
+  static const std::vector<Case> cases = [] {
+    constexpr double kShare = 0.35;
+    const std::vector<Case> every = test::mutated_cases();
+    if (record_file()) return every;
+    return test::sampled("mutants", kShare, every, labels_of);
+  }();
+  return cases;
+}
+
+// Every mutant of a case, each noticed or proven equivalent.
+void judge_mutants(const Case& c) {
+  SCOPED_TRACE(c.name);
+  auto made = Planted::make(c);
   ASSERT_TRUE(made.has_value()) << describe(made.error());
   Planted& planted = *made;
   ASSERT_FALSE(planted.mutants.empty());
@@ -97,28 +117,36 @@ TEST_P(Mutants, NoneGoesUnnoticed) {
     const std::string reason = missed ? test::why_equivalent(planted.texts[m.kernel], m) : "";
     EXPECT_TRUE(!missed || !reason.empty())
         << m.kernel << ", line " << m.line << ", " << m.call << " " << m.change << ": " << m.text;
-    record << nlohmann::json{{"case", GetParam().name}, {"target", GetParam().target},
-                             {"kernel", m.kernel},      {"family", GetParam().schedule.family},
-                             {"line", m.line},          {"call", m.call},
-                             {"change", m.change},      {"text", m.text},
-                             {"caught", caught},        {"equivalent", reason}}
+    record << nlohmann::json{{"case", c.name},     {"target", c.target},
+                             {"kernel", m.kernel}, {"family", c.schedule.family},
+                             {"line", m.line},     {"call", m.call},
+                             {"change", m.change}, {"text", m.text},
+                             {"caught", caught},   {"equivalent", reason}}
                   .dump()
            << "\n";
   }
 }
 
-// All cases, or every kSample-th from a seed on.
-std::vector<Case> chosen() {
-  constexpr std::size_t kSample = 3;
-  const char* text = std::getenv("WARPLOOM_MUTANTS_SEED");
-  const std::size_t seed = text ? std::strtoul(text, nullptr, 10) : 0;
-  std::vector<Case> out, every = test::mutated_cases();
-  for (std::size_t i = 0; i < every.size(); ++i)
-    if (record_file() || i % kSample == seed % kSample) out.push_back(every[i]);
-  return out;
+constexpr std::size_t kShards = 8;  // so that they run beside each other
+
+class Mutants : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(Mutants, NoneGoesUnnoticed) {
+  for (std::size_t i = GetParam(); i < chosen().size(); i += kShards) {
+    judge_mutants(chosen()[i]);
+    if (HasFatalFailure()) return;
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Mutants, testing::ValuesIn(chosen()),
-                         [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Shards, Mutants, testing::Range<std::size_t>(0, kShards));
+
+TEST(MutantsSample, HasEveryFamilyAndEveryKindOfMutation) {
+  std::set<std::string> every;
+  std::set<std::string> met;
+  for (const Case& c : test::mutated_cases()) every.merge(labels_of(c));
+  for (const Case& c : chosen()) met.merge(labels_of(c));
+  EXPECT_EQ(met, every);
+  test::note_sample("kernels whose mutants ran", chosen().size(), test::mutated_cases().size());
+}
 }  // namespace
 }  // namespace warploom

@@ -4,8 +4,8 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Threads REQUIRED)
 find_path(MUSTACHE_DIR kainjow/mustache.hpp REQUIRED)  # in the compiler's own folder of headers
-# Static wherever Debian has the archive, in every build: the executable then needs glibc alone, and what is tested is what
-# is given away.
+# Static wherever Debian has the archive, in every build: the executable then needs glibc alone, and
+# what is tested is what is given away.
 set(Boost_USE_STATIC_LIBS ON)
 set(Protobuf_USE_STATIC_LIBS ON)
 find_library(SQLite3_LIBRARY NAMES libsqlite3.a sqlite3)
@@ -20,12 +20,14 @@ if(WARPLOOM_TESTS)
 endif()
 
 target_precompile_headers(warploom_pch_holder PRIVATE
-  <algorithm> <array> <cstdint> <cmath> <functional> <map> <memory> <optional> <set> <span> <string> <string_view>
+  <algorithm> <array> <cstdint> <cmath> <functional> <map> <memory> <optional> <set> <span>
+    <string> <string_view>
   <utility> <variant> <vector> <tl/expected.hpp> <fmt/format.h> <nlohmann/json.hpp>)
 target_link_libraries(warploom_pch_holder PRIVATE warploom_flags nlohmann_json::nlohmann_json)
 
-# onnx.proto as Debian ships it, compiled here so that the static protobuf can carry it into one executable. The lite
-# runtime that it asks for cannot read the text form, so that option is left out.
+# onnx.proto as Debian ships it, compiled here so that the static protobuf can carry it into one
+# executable. The lite runtime that it asks for cannot read the text form, so that option is left
+# out.
 find_path(ONNX_PROTO_DIR onnx/onnx.proto REQUIRED)
 set(onnx_out ${CMAKE_BINARY_DIR}/generated/onnx)
 file(READ ${ONNX_PROTO_DIR}/onnx/onnx.proto onnx_proto)
@@ -44,21 +46,24 @@ find_path(D3_DIR d3-scale/src/index.js HINTS /usr/share/nodejs REQUIRED)
 set(made ${CMAKE_BINARY_DIR}/generated/made)
 set(report_js report/report.js)
 add_custom_command(OUTPUT ${made}/${report_js}
-  COMMAND ${CMAKE_COMMAND} -E env NODE_PATH=${D3_DIR} ${ESBUILD} ${CMAKE_SOURCE_DIR}/resources/${report_js} --bundle --minify
+  COMMAND ${CMAKE_COMMAND} -E env NODE_PATH=${D3_DIR} ${ESBUILD}
+    ${CMAKE_SOURCE_DIR}/resources/${report_js} --bundle --minify
           --format=iife --target=es2020 --log-level=warning --outfile=${made}/${report_js}
   DEPENDS ${CMAKE_SOURCE_DIR}/resources/${report_js} VERBATIM)
 
-# FUNCTION() of base/rendered.h: the files of FOLDER that match PATTERN, as text inside the executable; what is MADE of some of them stands in
-# their place.
+# FUNCTION() of base/rendered.h: the files of FOLDER that match PATTERN, as text inside the
+# executable; what is MADE of some of them stands in their place.
 add_library(warploom_embedded STATIC)
-target_include_directories(warploom_embedded PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/device)
+target_include_directories(warploom_embedded PUBLIC ${CMAKE_SOURCE_DIR}/src
+  ${CMAKE_SOURCE_DIR}/device)
 function(warploom_embed function folder pattern)
   set(root ${CMAKE_SOURCE_DIR}/${folder})
   set(out ${CMAKE_BINARY_DIR}/generated/${function}.cpp)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/${pattern})
   list(TRANSFORM files PREPEND ${root}/ OUTPUT_VARIABLE paths)
   add_custom_command(OUTPUT ${out}
-    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DFUNCTION=${function} -DROOT=${root} -DMADE=${made} "-DFILES=${files}"
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DFUNCTION=${function} -DROOT=${root} -DMADE=${made}
+      "-DFILES=${files}"
             -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
     DEPENDS ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake ${paths} ${ARGN} VERBATIM)
   target_sources(warploom_embedded PRIVATE ${out})

@@ -1,6 +1,9 @@
-# Writes OUT: warploom::FUNCTION(), one (path, text) pair for each of FILES below ROOT, of the file of that path below MADE where there is one.
-# Text goes in as raw literals cut at line ends, since compilers may limit one literal to 64 KiB.
-set(text "#include \"base/rendered.h\"\nnamespace warploom {\nconst std::vector<EmbeddedFile>& ${FUNCTION}() {\n  static const std::vector<EmbeddedFile> files = {\n")
+# Writes OUT: warploom::FUNCTION(), one (path, text) pair for each of FILES below ROOT, of the file
+# of that path below MADE where there is one. Text goes in as raw literals cut at line ends, since
+# compilers may limit one literal to 64 KiB.
+string(CONCAT text "#include \"base/rendered.h\"\nnamespace warploom {\n"
+  "const std::vector<EmbeddedFile>& ${FUNCTION}() {\n"
+  "  static const std::vector<EmbeddedFile> files = {\n")
 foreach(file ${FILES})
   set(from ${ROOT})
   if(EXISTS ${MADE}/${file})

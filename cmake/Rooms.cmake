@@ -1,23 +1,32 @@
-# A room is a folder src/NAME: every .cpp in it becomes the static library warploom_NAME. Its tests are tests/NAME/*.cpp.
+# A room is a folder src/NAME: every .cpp in it becomes the static library warploom_NAME. Its tests
+# are tests/NAME/*.cpp.
 set(WARPLOOM_ROOMS "" CACHE INTERNAL "")
 
 add_library(warploom_flags INTERFACE)
 set(gnu CXX_COMPILER_ID:GNU)
-target_compile_options(warploom_flags INTERFACE $<$<${gnu}>:-fpch-preprocess>  # so that ccache can look through the precompiled header
+# So that ccache can look through the precompiled header.
+target_compile_options(warploom_flags INTERFACE $<$<${gnu}>:-fpch-preprocess>
                        -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
-                       $<$<${gnu}>:-Wno-stringop-overflow> $<$<${gnu}>:-Wno-restrict> -Wno-array-bounds  # false alarms of GCC 12 on std::string
-                       -Wno-missing-field-initializers  # what an initializer leaves out has its default
+                       # False alarms of GCC 12 on std::string.
+                       $<$<${gnu}>:-Wno-stringop-overflow> $<$<${gnu}>:-Wno-restrict>
+                       -Wno-array-bounds
+                       # What an initializer leaves out has its default.
+                       -Wno-missing-field-initializers
                        $<$<BOOL:${WARPLOOM_WERROR}>:-Werror>)
-target_include_directories(warploom_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+target_include_directories(warploom_flags INTERFACE ${CMAKE_SOURCE_DIR}/src
+  ${CMAKE_SOURCE_DIR}/include)
 
 # One precompiled header for all: the standard library, fmt, JSON and the base room's vocabulary.
 add_library(warploom_pch_holder STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
 
-# Where the program itself spends time: FP64 references, inputs, comparisons. Fully optimized whatever the preset; all else is
-# compiled quickly. (Another optimization level than the precompiled header's, so without it.)
-set(WARPLOOM_HOT base/dtype base/value_op graph/evaluator graph/matrix graph/pointwise verify/inputs verify/tolerance)
+# Where the program itself spends time: FP64 references, inputs, comparisons. Fully optimized
+# whatever the preset; all else is compiled quickly. (Another optimization level than the
+# precompiled header's, so without it.)
+set(WARPLOOM_HOT base/dtype base/value_op graph/evaluator graph/matrix graph/pointwise
+  verify/inputs verify/tolerance)
 foreach(hot ${WARPLOOM_HOT})
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/${hot}.cpp PROPERTIES COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/${hot}.cpp PROPERTIES COMPILE_OPTIONS -O3
+    SKIP_PRECOMPILE_HEADERS ON)
 endforeach()
 
 function(warploom_room name)
@@ -38,18 +47,22 @@ function(warploom_room name)
   set(WARPLOOM_ROOMS ${WARPLOOM_ROOMS} ${name} CACHE INTERNAL "")
 endfunction()
 
-# The emulated device interface as a library: loaded by emulated kernels, linked by the executable that runs them.
+# The emulated device interface as a library: loaded by emulated kernels, linked by the executable
+# that runs them.
 function(warploom_emulator)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/device/emulated/*.cpp)
   if(sources)
     add_library(warploom_emulator STATIC ${sources})
-    target_include_directories(warploom_emulator PUBLIC ${CMAKE_SOURCE_DIR}/device/emulated ${CMAKE_SOURCE_DIR}/device/common)
+    target_include_directories(warploom_emulator PUBLIC ${CMAKE_SOURCE_DIR}/device/emulated
+      ${CMAKE_SOURCE_DIR}/device/common)
     target_compile_options(warploom_emulator PRIVATE -O3)
     target_link_libraries(warploom_emulator PUBLIC Boost::context warploom_base)  # base holds fmt
-    # Emulated kernels are loaded libraries that call back into the executable. Only namespace wl is exported, so that a
+    # Emulated kernels are loaded libraries that call back into the executable. Only namespace wl
+    # is exported, so that a
     # library with a C++ runtime of its own never meets the one linked in here.
     target_link_options(warploom_emulator INTERFACE "-Wl,--export-dynamic-symbol=_ZN2wl*"
-                        "-Wl,--export-dynamic-symbol=_ZNK2wl*" "-Wl,--export-dynamic-symbol=_ZT*2wl*"
+                        "-Wl,--export-dynamic-symbol=_ZNK2wl*"
+                          "-Wl,--export-dynamic-symbol=_ZT*2wl*"
                         "-Wl,--export-dynamic-symbol=wl_*")
   endif()
 endfunction()
@@ -60,9 +73,11 @@ function(warploom_executable)
   endif()
   add_executable(warploom ${CMAKE_SOURCE_DIR}/src/cli/main.cpp)
   target_link_libraries(warploom PRIVATE warploom_cli)
-  target_compile_options(warploom PRIVATE -fPIC)  # as the precompiled header was; -fPIE would refuse it
+  # As the precompiled header was; -fPIE would refuse it.
+  target_compile_options(warploom PRIVATE -fPIC)
   target_precompile_headers(warploom REUSE_FROM warploom_pch_holder)
-  # What emulated kernels call is exported by name (warploom_emulator above); the C++ runtime linked in here is not.
+  # What emulated kernels call is exported by name (warploom_emulator above); the C++ runtime that
+  # is linked in here is not.
   set_target_properties(warploom PROPERTIES ENABLE_EXPORTS OFF)
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     target_link_options(warploom PRIVATE -static-libstdc++ -static-libgcc)
@@ -78,13 +93,16 @@ function(warploom_tests)
     if(sources AND TARGET warploom_${room})
       add_executable(test_${room} ${sources})
       target_include_directories(test_${room} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-      target_link_libraries(test_${room} PRIVATE warploom_${room} warploom_base warploom_flags GTest::gtest_main rapidcheck
+      target_link_libraries(test_${room} PRIVATE warploom_${room} warploom_base warploom_flags
+        GTest::gtest_main rapidcheck
                             nlohmann_json::nlohmann_json)
       if(room STREQUAL "cli" AND TARGET warploom)
-        add_dependencies(test_${room} warploom warploom_shared)  # its tests start the executable and install both
+        # Its tests start the executable and install both.
+        add_dependencies(test_${room} warploom warploom_shared)
       endif()
       if(room STREQUAL "synth")
-        target_link_libraries(test_${room} PRIVATE warploom_kernels)  # some of its tests go on to the source
+        # Some of its tests go on to the source.
+        target_link_libraries(test_${room} PRIVATE warploom_kernels)
       endif()
       if(room STREQUAL "kernels")
         target_link_libraries(test_${room} PRIVATE warploom_runtime)  # its tests run what it builds
@@ -93,7 +111,8 @@ function(warploom_tests)
                                  WARPLOOM_BINARY_DIR="${CMAKE_BINARY_DIR}")
       target_compile_options(test_${room} PRIVATE -fPIC)
       target_precompile_headers(test_${room} REUSE_FROM warploom_pch_holder)
-      gtest_discover_tests(test_${room} TEST_PREFIX ${room}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+      gtest_discover_tests(test_${room} TEST_PREFIX ${room}. DISCOVERY_TIMEOUT 60 PROPERTIES
+        TIMEOUT 300)
     endif()
   endforeach()
 endfunction()
@@ -107,7 +126,8 @@ function(warploom_bench)
   target_precompile_headers(bench_compiler REUSE_FROM warploom_pch_holder)
 endfunction()
 
-# What libFuzzer drives, one executable a reader: only with the preset `fuzz`, whose compiler has libFuzzer (docs/fuzzing.md).
+# What libFuzzer drives, one executable a reader: only with the preset `fuzz`, whose compiler has
+# libFuzzer (docs/fuzzing.md).
 function(warploom_fuzzers)
   add_custom_target(fuzzers)
   foreach(reader onnx_binary onnx_text tile_program archive)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""clang-tidy, with the lists of .clang-tidy, over src, device and tests, without the precompiled header.
+"""clang-tidy, with the lists of .clang-tidy, over src, device and tests.
 
     check_tidy.py ROOT BUILD                 files changed of late first, then others, for 150 s
     check_tidy.py ROOT BUILD --seconds N     so many seconds; 0: all files, whatever it takes
     check_tidy.py ROOT BUILD --write         all files; tools/offenders.txt shrinks to what is left
 
-A file that was looked at is not looked at again until it or a header changes. Checks that find bugs
-must find nothing; checks of how code reads may find what tools/offenders.txt lists, and no more.
+Without the precompiled header, so that each file must include what it uses. A file that was looked
+at is not looked at again until it or a header changes. Checks that find bugs must find nothing;
+checks of how code reads may find what tools/offenders.txt lists, and no more.
 Exit status 77: no clang-tidy here.
 """
 
@@ -62,7 +63,7 @@ def changed_of_late(root):
 
 
 def look(path, flags, root):
-    """(place, check, message) of all that one translation unit shows, or None and what clang said."""
+    """{(file, line, column, check, message)} of all that one translation unit shows."""
     command = [CLANG_TIDY, "--quiet", str(path), "--", *flags]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     found = set()
@@ -75,7 +76,7 @@ def look(path, flags, root):
 
 
 def work_of(root, build):
-    """(file, flags, stamp) of each translation unit; the stamp holds what was found, once it was."""
+    """(name, file, flags, stamp) of each translation unit; the stamp holds what was found."""
     digest = hashlib.sha256((root / ".clang-tidy").read_bytes())
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*.h")):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/first-run.md: what README's first command prints on a bare Debian 12, with its times.
 
-    tools/first_run.py --commit COMMIT -- COMMAND…    COMMAND runs the first command on such a machine
+    tools/first_run.py --commit COMMIT -- COMMAND…    COMMAND runs it on such a machine
 
 Both streams are shown as they come, each line with the seconds since the start. Of lines of
 progress, which come every two seconds, the first and the last of each kind stay. The longest

@@ -1,5 +1,5 @@
-"""Markdown within 100 columns: paragraphs and list items are filled anew where one of their lines is
-longer. Tables, code, headings, HTML and what stands in backticks stay as they are, so that a line
+"""Markdown within 100 columns: paragraphs and list items are filled anew where a line is longer.
+ Tables, code, headings, HTML and what stands in backticks stay as they are, so that a line
 may be longer only for a reason that `too_long` knows.
 
 >>> print(reflow("- " + "word " * 30), end="")

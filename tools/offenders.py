@@ -1,4 +1,4 @@
-"""What breaks a rule of how code reads since before the rule: tools/offenders.txt, which only shrinks.
+"""What broke a rule of how code reads before it was one: tools/offenders.txt, which only shrinks.
 
 A row is `PATH CHECK COUNT`. A check hands over what it counted, for the files that it looked at:
 
@@ -11,8 +11,8 @@ A row is `PATH CHECK COUNT`. A check hands over what it counted, for the files t
 {}
 """
 
-HEAD = """# Files that broke a rule before it was one (CONTRIBUTING.md), and how often. Rows only shrink:
-# `./run offenders` writes what is left. PATH CHECK COUNT
+HEAD = """# Files that broke a rule before it was one (CONTRIBUTING.md), and how often. Rows only
+# shrink: `./run offenders` writes what is left. PATH CHECK COUNT
 """
 
 
@@ -41,7 +41,7 @@ def worse(listed, counted):
 
 
 def shrunk(listed, counted, files, checks):
-    """The rows after a look at `files` with `checks`: lower where less was counted, never higher."""
+    """The rows after a look at `files` with `checks`: never higher than they were."""
     rows = {}
     for (name, check), count in listed.items():
         seen = name in files and check in checks

@@ -130,7 +130,7 @@ def run_ctest(root, build, regex, whole):
 
 
 def run_python(root, build):
-    """(passed, failed, skipped) of the tests that need torch: one skipped group where it is missing."""
+    """(passed, failed, skipped) of the tests that need torch."""
     tests = os.path.join(root, "python", "tests")
     if not os.path.isdir(tests):
         return 0, 0, 0

@@ -11,7 +11,8 @@
 namespace warploom::cli {
 struct Session {
   bool json = false;
-  bool quiet = false;  // no progress
+  bool quiet = false;                                             // no progress
+  std::function<void(const search::Progress&)> on_progress = {};  // what the command is busy with
 };
 
 struct Answer {
@@ -119,11 +120,4 @@ Result<std::string> read_tensor(const std::filesystem::path& path, const BufferS
 // (run_bundle.cpp)
 Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder,
                                            const BufferSpec& tensor, std::string_view bytes);
-
-// Shows how a search goes on, on standard error: one rewritten line on a terminal, which goes with
-// its last copy, a plain line every few seconds elsewhere.
-std::function<void(const search::Progress&)> progress_line(bool quiet);
-// "12 of 60 s, 41 tried of region 2 of 3 (MatMul+Add), 3 refused, best 812.0 us (1.23x the
-// reference's speed): matmul_cpu …", at most `width` columns.
-std::string progress_text(const search::Progress& progress, std::size_t width);
 }  // namespace warploom::cli

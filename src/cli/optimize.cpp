@@ -86,12 +86,15 @@ Status write_outcome(const fs::path& folder, const Flags& flags, const std::stri
 }
 
 Result<Answer> optimize(const Flags& flags, const Session& session) {
+  if (session.on_progress)
+    session.on_progress(
+        {.budget_seconds = flags.search.budget_seconds, .phase = "reading the model"});
   WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file, flags.assume));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
   WARPLOOM_TRY(const std::string model, model_text(flags, graph));
   const std::string name = fs::path(flags.file).stem().string();  // the bundle's
   const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
-  options.on_progress = progress_line(session.json || session.quiet);
+  options.on_progress = session.on_progress;
   catch_interrupts();
   Result<search::Outcome> found = search::optimize(graph, options);
   options.on_progress = {};

@@ -4,6 +4,7 @@
 #include <csignal>
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 
 namespace warploom::cli {
 namespace {
@@ -62,6 +63,13 @@ void add(CLI::App& app, Command& command, const Command*& chosen) {
   sub->fallthrough();
   sub->callback([&command, &chosen] { chosen = &command; });
 }
+
+// What the command answers; what it is busy with is said meanwhile.
+Result<Answer> carried_out(const Command& command, Session session) {
+  ProgressLine line(session.json || session.quiet, "warploom " + command.name);
+  session.on_progress = [&line](const search::Progress& progress) { line.say(progress); };
+  return guarded([&] { return command.action(session); });
+}
 }  // namespace
 
 const std::atomic<bool>& interrupted() {
@@ -104,6 +112,6 @@ int run(int argc, char** argv) {
                        "run `warploom --help` or `warploom COMMAND --help`"}),
                  session);
   }
-  return print(guarded([&] { return chosen->action(session); }), session);
+  return print(carried_out(*chosen, session), session);
 }
 }  // namespace warploom::cli

@@ -1,4 +1,3 @@
-#include <sys/ioctl.h>
 #include <unistd.h>
 #include <cstdlib>
 #include <regex>
@@ -8,18 +7,6 @@
 
 namespace warploom::cli {
 namespace {
-constexpr double kPlainEverySeconds = 5, kTerminalEverySeconds = 0.1;
-
-std::size_t terminal_width() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col - 1u
-                                                                            : 79u;
-}
-
-void put(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
 bool coloured() {
   const char* no = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
@@ -123,34 +110,5 @@ std::string time_text(double us) {
   if (us < 1000) return fmt::format("{:.{}f} us", us, us < 100 ? 2 : 1);
   if (us < 1e6) return fmt::format("{:.2f} ms", us / 1e3);
   return fmt::format("{:.2f} s", us / 1e6);
-}
-
-std::string progress_text(const search::Progress& progress, std::size_t width) {
-  std::string text = fmt::format("{:.0f} of {:.0f} s, {} tried", progress.seconds,
-                                 progress.budget_seconds, progress.candidates);
-  if (progress.regions > 1)
-    text += fmt::format(" of region {} of {} ({})", progress.region, progress.regions,
-                        progress.region_name);
-  if (progress.refused > 0) text += fmt::format(", {} refused", progress.refused);
-  if (progress.best_us > 0) {
-    text += ", best " + time_text(progress.best_us);
-    if (progress.reference_us > 0)
-      text +=
-          fmt::format(" ({:.2f}x the reference's speed)", progress.reference_us / progress.best_us);
-    text += ": " + progress.best;
-  }
-  return text.substr(0, width);
-}
-
-std::function<void(const search::Progress&)> progress_line(bool quiet) {
-  if (quiet) return {};
-  const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  const std::shared_ptr<void> line(nullptr, [terminal](void*) { put(terminal ? "\r\033[K" : ""); });
-  return [terminal, line, next_seconds = 0.0](const search::Progress& progress) mutable {
-    if (progress.seconds < next_seconds) return;
-    next_seconds = progress.seconds + (terminal ? kTerminalEverySeconds : kPlainEverySeconds);
-    put(terminal ? "\r\033[K" + progress_text(progress, terminal_width())
-                 : progress_text(progress, 400) + "\n");
-  };
 }
 }  // namespace warploom::cli

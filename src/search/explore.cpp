@@ -214,6 +214,7 @@ class Explorer {
 
   Status prepare() {
     const double before = now();
+    enter("working out in FP64 what is right, and timing the reference");
     // Schedules are ranked while the evaluator starts: it belongs to this thread, with which it
     // would end.
     auto ranked = std::async(std::launch::async, [&] {
@@ -297,6 +298,7 @@ class Explorer {
     const auto limit =
         std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)),
                    milliseconds(10'000), milliseconds(60'000));
+    enter("compiling the first candidates");
     compile_ = std::make_unique<CompileAhead>(problem_.catalogue.build, threads, limit);
     const int most =
         options_.max_candidates > 0 ? options_.max_candidates : std::numeric_limits<int>::max();
@@ -355,7 +357,7 @@ class Explorer {
     } else {
       proposer_->refuse(entry.schedule);
     }
-    report();
+    enter("");
     return ok();
   }
 
@@ -426,8 +428,20 @@ class Explorer {
 
   void report() const {
     if (!options_.on_progress) return;
-    options_.on_progress({now(), options_.budget_seconds, run_.candidates, refused_, best_us_,
-                          run_.reference_us, run_.best});
+    options_.on_progress({.seconds = now(),
+                          .budget_seconds = options_.budget_seconds,
+                          .candidates = run_.candidates,
+                          .refused = refused_,
+                          .best_us = best_us_,
+                          .reference_us = run_.reference_us,
+                          .best = run_.best,
+                          .phase = phase_});
+  }
+
+  // What the search is busy with from now on; "" while it tries candidates.
+  void enter(const char* phase) {
+    phase_ = phase;
+    report();
   }
 
   // The fastest few, measured again beside the reference; then the best of them judged whole in a
@@ -436,6 +450,7 @@ class Explorer {
     compile_.reset();
     for (auto& [text, entry] : answered_)  // that other flags than before did not lead to
       if (entry.verdict.accepted) entries_.push_back(std::move(entry));
+    enter("measuring the best few again");
     sort_entries();
     const double last_round = 1.2 * start_seconds_ + 2 * judge_seconds_;
     const std::size_t finalists = std::min(entries_.size(), kFinalists);
@@ -457,6 +472,7 @@ class Explorer {
     });
     if (entries_.empty() || interrupted()) return ok();
     evaluator_.reset();  // its memory is wanted
+    enter("judging the best whole, in a fresh process");
     verify::Setup fresh = problem_.setup;
     fresh.seed = options_.seed ^ kFreshSeed;
     fresh.time_reference = false;
@@ -554,6 +570,7 @@ class Explorer {
   std::int64_t run_id_ = 0;
   const std::string stamp_ = build_stamp();
   std::string first_refusal_;
+  std::string phase_;
   std::vector<Entry> entries_;  // the fastest accepted ones
   std::map<std::string, Entry>
       answered_;  // by their schedules' texts: what the search recorded before it was stopped

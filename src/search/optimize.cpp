@@ -79,6 +79,7 @@ class Planner {
   explicit Planner(const Options& options) : options_(options) {}
 
   Result<Outcome> run(const graph::Graph& given) {
+    say("planning");
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
     WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
     WARPLOOM_TRY(const graph::Graph graph, planned(primitive, capabilities));
@@ -119,6 +120,11 @@ class Planner {
   };
 
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  void say(const char* phase) const {
+    if (options_.on_progress)
+      options_.on_progress({.budget_seconds = options_.budget_seconds, .phase = phase});
+  }
 
   // Every different region in turn, the lightest first: what those do not use of their shares is
   // left for the others.
@@ -193,6 +199,7 @@ class Planner {
 
   // The plan as a whole, in a fresh process, on inputs that no region was judged on.
   Status judge(Outcome& out) {
+    say("judging the joined plan whole");
     // Kernels that were renamed are compiled again: all at once, into the cache.
     graph::parallel_for(static_cast<std::int64_t>(out.list.kernels.size()), options_.jobs,
                         [&](std::int64_t i) {

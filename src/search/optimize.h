@@ -25,6 +25,7 @@ struct Progress {
   std::string best;             // the best schedule's text
   int region = 1, regions = 1;  // which of the different regions is searched
   std::string region_name = {};
+  std::string phase = {};  // what it is busy with, where that is not trying candidates
 };
 
 struct Options {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include "cli/command.h"
+#include "cli/progress.h"
 
 namespace warploom::cli {
 namespace {
@@ -40,6 +41,13 @@ TEST(CliProgress, SaysWhichRegionOfSeveral) {
                                   .regions = 3,
                                   .region_name = "MatMul+Add"};
   EXPECT_EQ(progress_text(progress, 200), "1 of 9 s, 4 tried of region 2 of 3 (MatMul+Add)");
+}
+
+TEST(CliProgress, SaysWhatItIsBusyWithBeforeAnythingIsTried) {
+  EXPECT_EQ(progress_text({.seconds = 3, .budget_seconds = 9, .phase = "planning"}, 200),
+            "3 of 9 s, planning");
+  EXPECT_EQ(progress_text({.seconds = 4, .phase = "judging the bundle"}, 200),
+            "4 s, judging the bundle");
 }
 
 TEST(CliTable, LinesThatFollowOneAnotherShareColumns) {

@@ -36,8 +36,16 @@ class Projector {
   }
 
  private:
-  // The sum over an axis as long as the signs, of size 1 there.
+  // The sum over an axis as long as the signs, of size 1 there; the same one for all that read it.
   TensorId along(TensorId id, std::size_t axis) {
+    const auto known = known_.find({id, axis});
+    if (known != known_.end()) return known->second;
+    const TensorId made = pushed(id, axis);
+    known_.emplace(std::pair(id, axis), made);
+    return made;
+  }
+
+  TensorId pushed(TensorId id, std::size_t axis) {
     const int maker = graph_.producer(id);
     if (maker < 0) return summed(id, axis);
     const Node node = graph_.nodes[maker];
@@ -106,6 +114,7 @@ class Projector {
 
   Graph& graph_;
   std::vector<double> signs_;
+  std::map<std::pair<TensorId, std::size_t>, TensorId> known_;  // along()
   std::set<std::string> names_;
   const Node whole_{OpKind::Identity, "projected", {}, {}, {}};
   Writer writer_{graph_, whole_, names_, true};

@@ -35,8 +35,11 @@ struct Factors {
   std::vector<int> scales = {};
   double number = 1;
   std::map<std::size_t, Affine> triangles = {};  // loads of which one is kept
+  int taken = 0;                                 // values so far
 
   bool take(int v) {
+    constexpr int kMost = 256;  // a square is two factors, its square four: no end in sight
+    if (++taken > kMost) return false;
     const NestValue& value = nest.values[at(v)];
     if (value.kind == Kind::constant) return number *= value.value, true;
     if (std::ranges::none_of(over, [&](int k) { return value.varies[at(k)]; }))
@@ -298,14 +301,17 @@ std::vector<RowStep> row_steps(const Contraction& c) {
   for (std::size_t i = 0; i < c.reductions.size(); ++i) {
     const int operand = values[c.reductions[i]].operands[0];
     // Whether what is still to be computed reads a value otherwise than by way of what is kept.
+    std::set<int> seen;
     const auto needs = [&](const auto& self, int from, int value) -> bool {
       if (from == value) return true;
+      if (!seen.insert(from).second) return false;
       const bool known = from == operand || std::ranges::count(kept, from) > 0 ||
                          std::ranges::count(c.reductions, at(from)) > 0;
       return !known && std::ranges::any_of(values[at(from)].operands,
                                            [&](int to) { return self(self, to, value); });
     };
     const auto needed = [&](int value) {
+      seen.clear();
       bool any = needs(needs, c.nest.outputs[0].value, value);
       for (std::size_t later = i + 1; later < c.reductions.size(); ++later)
         any |= needs(needs, values[c.reductions[later]].operands[0], value);

@@ -1,7 +1,13 @@
 // From a graph to nests, backwards: every tensor is demanded at coordinates, and its producer says
 // at which coordinates it demands its inputs. Where a Reshape meets an axis that runs over several
 // of its dimensions, the axis is split and all begins again.
+//
+// A tensor that is demanded twice at the same coordinates is read once. At other coordinates it is
+// another value, though, made of other values: x + relu(x·w) demands x at {i, j} and at {i, k}, so
+// that twelve such layers demand the first x at 2^12 places. No kernel computes such a nest; so
+// reading ends at a limit, and the graph has no nest.
 #include "kernels/nest.h"
+#include <unordered_map>
 #include "graph/operators.h"
 
 namespace warploom::kernels {
@@ -20,11 +26,28 @@ void add(Affine& to, const Affine& from, std::int64_t factor = 1) {
   while (!to.steps.empty() && to.steps.back() == 0) to.steps.pop_back();
 }
 
+// Where reading ends. Kernels know nests of a few reductions, and regions have at most 64 nodes:
+// none that one covers comes near.
+constexpr std::size_t kMostAxes = 128;
+constexpr int kMostDepth = 1024;  // of readings within readings: each is a part of the stack
+
+std::int64_t most_places(const Graph& graph) {
+  constexpr std::int64_t kAlways = 8192, kEach = 16;
+  return kAlways + kEach * std::ssize(graph.nodes);
+}
+
 class Reader {
  public:
   // splits[i]: the sizes, outermost first, that the i-th axis asked for is made of.
-  Reader(const Graph& graph, std::map<int, Shape>& splits)
-      : graph_(graph), splits_(splits), depth_(graph.tensors.size(), 0) {
+  Reader(const Graph& graph, std::map<int, Shape>& splits, ReadWork& work)
+      : graph_(graph),
+        splits_(splits),
+        work_(work),
+        makers_(graph.tensors.size(), -1),
+        depth_(graph.tensors.size(), 0) {
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+      for (const TensorId id : graph.nodes[n].outputs)
+        if (id != graph::kAbsent) makers_[at(id)] = static_cast<int>(n);
     for (const Node& node : graph.nodes) {
       int deepest = 0;
       for (const TensorId id : node.inputs)
@@ -61,6 +84,8 @@ class Reader {
  private:
   const Graph& graph_;
   std::map<int, Shape>& splits_;
+  ReadWork& work_;
+  std::vector<int> makers_;  // the node that makes a tensor, -1 for inputs and constants
   std::vector<int> depth_;  // how many reductions a tensor is made by, one after another
   int asked_ = 0;
   std::vector<std::pair<int, std::size_t>>
@@ -68,11 +93,17 @@ class Reader {
   std::map<std::pair<TensorId, Map>, int> known_;
   std::map<std::tuple<TensorId, Map, std::uint64_t>, int> padded_;  // by the fill's bits
   std::map<TensorId, std::vector<Map>> demanded_;
+  std::unordered_multimap<std::size_t, int> numbered_;  // nest.values, by their hashes
+  int within_ = 0;                                      // so many readings
 
   Affine new_axis(std::int64_t size) {
     const int logical = asked_++;
     Affine out;
     if (size <= 1) return out;
+    if (nest.axes.size() >= kMostAxes) {  // what reads along it reads nothing
+      work_.too_large = true;
+      return out;
+    }
     if (const auto inner = std::min<std::int64_t>(size & -size, 1 << 20);
         size > kLongestAxis && inner > 1)
       splits_.try_emplace(logical, Shape{size / inner, inner});
@@ -132,12 +163,17 @@ class Reader {
     return affine.begin == 0 && step == size;
   }
 
+  // Equal values are one.
   int push(NestValue value) {
-    const auto same =
-        std::ranges::find_if(nest.values, [&](const NestValue& old) { return old.same(value); });
-    const auto index = static_cast<int>(same - nest.values.begin());
-    if (same == nest.values.end()) nest.values.push_back(std::move(value));
-    return index;
+    const std::size_t hash = value.hash();
+    const auto [first, last] = numbered_.equal_range(hash);
+    const auto same = std::find_if(
+        first, last, [&](const auto& old) { return nest.values[at(old.second)].same(value); });
+    if (same != last) return same->second;
+    const int number = static_cast<int>(nest.values.size());
+    nest.values.push_back(std::move(value));
+    numbered_.emplace(hash, number);
+    return number;
   }
 
   int number(double value) { return push({.kind = Kind::constant, .value = value}); }
@@ -171,17 +207,22 @@ class Reader {
             inside(map, tensor.shape)};
   }
 
-  bool stored(TensorId id) const { return graph_.producer(id) < 0 || graph_.tensor(id).constant; }
+  const Node& maker_of(TensorId id) const { return graph_.nodes[at(makers_[at(id)])]; }
+
+  bool stored(TensorId id) const { return makers_[at(id)] < 0 || graph_.tensor(id).constant; }
 
   // The value of a tensor; unspecified, though not undefined, where a coordinate lies outside.
   Value read(TensorId id, const Map& map) {
     const auto key = std::pair(id, map);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    work_.too_large |= ++work_.places > most_places(graph_) || within_ >= kMostDepth;
+    if (work_.too_large) return std::nullopt;
     demanded_[id].push_back(map);
     if (graph::element_count(graph_.tensor(id).shape) == 0) return std::nullopt;
-    const Value value =
-        stored(id) ? leaf(id, map) : made(graph_.nodes[at(graph_.producer(id))], id, map);
-    if (!value || !is_exact(id, *value)) return std::nullopt;
+    ++within_;
+    const Value value = stored(id) ? leaf(id, map) : made(maker_of(id), id, map);
+    --within_;
+    if (!value || work_.too_large || !is_exact(id, *value)) return std::nullopt;
     return known_[key] = *value;
   }
 
@@ -191,10 +232,17 @@ class Reader {
   bool is_small(int v) const { return nest.most(v) <= 1 << 24; }
 
   bool is_of(Dtype dtype, int v) const {
+    std::set<int> seen;
+    return is_of(dtype, v, seen);
+  }
+
+  // Values in `seen` are, or this is not asked any more.
+  bool is_of(Dtype dtype, int v, std::set<int>& seen) const {
+    if (!seen.insert(v).second) return true;
     const NestValue& of = nest.values[at(v)];
     const auto operands = [&](std::size_t from) {
       return std::all_of(of.operands.begin() + static_cast<std::ptrdiff_t>(from), of.operands.end(),
-                         [&](int operand) { return is_of(dtype, operand); });
+                         [&](int operand) { return is_of(dtype, operand, seen); });
     };
     const bool chooses = of.op == ValueOp::max || of.op == ValueOp::min;
     switch (of.kind) {
@@ -217,7 +265,7 @@ class Reader {
       return true;
     const NestValue& of = nest.values[at(v)];
     if (of.kind == Kind::load) return nest.loads[at(of.load)].dtype == dtype;
-    const Node& maker = graph_.nodes[at(graph_.producer(id))];
+    const Node& maker = maker_of(id);
     return maker.op == OpKind::Cast && is_float(graph_.tensor(maker.inputs[0]).dtype);
   }
 
@@ -272,7 +320,7 @@ class Reader {
       Access own = nest.loads[at(of.load)];
       own.fill = fill;
       if (nest.loads[at(of.load)].fill != fill) result = load(std::move(own));
-    } else if (outside(result, map, shape) != fill) {
+    } else if (Outside known; outside(result, map, shape, known) != fill) {
       result = where_inside(result, map, shape, fill);
     }
     return padded_[key] = result;
@@ -290,8 +338,17 @@ class Reader {
     return leaving(load.at, load.shape) == leaving(map, shape);
   }
 
+  using Outside = std::map<int, std::optional<double>>;  // of values that were asked for
+
   // What a value is outside, where that is one number.
-  std::optional<double> outside(int value, const Map& map, const Shape& shape) const {
+  std::optional<double> outside(int value, const Map& map, const Shape& shape,
+                                Outside& known) const {
+    if (const auto found = known.find(value); found != known.end()) return found->second;
+    return known[value] = worked_out(value, map, shape, known);
+  }
+
+  std::optional<double> worked_out(int value, const Map& map, const Shape& shape,
+                                   Outside& known) const {
     const NestValue& of = nest.values[at(value)];
     if (of.kind == Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape))
       return nest.loads[at(of.load)].fill;
@@ -299,7 +356,7 @@ class Reader {
     if (of.kind != Kind::apply) return std::nullopt;
     std::array<double, 3> inputs{};
     for (std::size_t i = 0; i < of.operands.size(); ++i) {
-      const auto one = outside(of.operands[i], map, shape);
+      const auto one = outside(of.operands[i], map, shape, known);
       if (!one) return std::nullopt;
       inputs[i] = *one;
     }
@@ -531,7 +588,7 @@ class Reader {
         if (fits) return map;
       }
     if (stored(id)) return std::nullopt;
-    const Node& node = graph_.nodes[at(graph_.producer(id))];
+    const Node& node = maker_of(id);
     for (const TensorId from : node.inputs)
       if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent &&
           graph_.tensor(from).shape == shape)
@@ -631,20 +688,21 @@ class Reader {
 
 // The part of the outputs from `begin` on, `size` long.
 std::optional<Nest> part(const Graph& graph, const std::vector<TensorId>& outputs,
-                         const Shape& begin, const Shape& size) {
+                         const Shape& begin, const Shape& size, ReadWork& work) {
   constexpr int kMostSplits = 32;
   std::map<int, Shape> splits;
   for (int i = 0; i < kMostSplits; ++i) {
-    Reader reader(graph, splits);
+    Reader reader(graph, splits, work);
     if (reader.read(outputs, begin, size)) return normal_form(std::move(reader.nest));
-    if (!reader.to_split) return std::nullopt;
+    if (!reader.to_split || work.too_large) return std::nullopt;
   }
   return std::nullopt;
 }
 
 // The Concat that an output is, with pointwise operators behind it: the pieces are written one by
 // one.
-const Node* concat_behind(const Graph& graph, TensorId id) {
+const Node* concat_behind(const Graph& graph, TensorId id, std::set<TensorId>& seen) {
+  if (!seen.insert(id).second) return nullptr;
   const int producer = graph.producer(id);
   if (producer < 0) return nullptr;
   const Node& node = graph.nodes[at(producer)];
@@ -652,12 +710,14 @@ const Node* concat_behind(const Graph& graph, TensorId id) {
   for (const TensorId from : node.inputs)
     if (class_of(node.op) == OpClass::pointwise && from != graph::kAbsent &&
         graph.tensor(from).shape == graph.tensor(id).shape)
-      if (const Node* found = concat_behind(graph, from)) return found;
+      if (const Node* found = concat_behind(graph, from, seen)) return found;
   return nullptr;
 }
 }  // namespace
 
-std::vector<Nest> nests_of(const Graph& graph) {
+std::vector<Nest> nests_of(const Graph& graph, ReadWork* asked) {
+  ReadWork unasked;
+  ReadWork& work = asked ? *asked : unasked;
   std::vector<std::vector<TensorId>> groups;  // of outputs, the largest first
   for (const TensorId id : graph.outputs) {
     const Shape& shape = graph.tensor(id).shape;
@@ -678,7 +738,8 @@ std::vector<Nest> nests_of(const Graph& graph) {
     Shape size = graph.tensor(group[0]).shape, begin(size.size(), 0);
     std::vector<std::int64_t> pieces = {size.empty() ? 1 : size[0]};
     std::size_t axis = 0;
-    if (const Node* concat = group.size() == 1 ? concat_behind(graph, group[0]) : nullptr) {
+    std::set<TensorId> seen;
+    if (const Node* concat = group.size() == 1 ? concat_behind(graph, group[0], seen) : nullptr) {
       const graph::Question q{graph, *concat};
       axis = q.axis(size.size());
       pieces.clear();
@@ -687,7 +748,7 @@ std::vector<Nest> nests_of(const Graph& graph) {
     for (const std::int64_t piece : pieces) {
       if (piece == 0) continue;
       if (!size.empty()) size[axis] = piece;
-      auto nest = part(graph, group, begin, size);
+      auto nest = part(graph, group, begin, size, work);
       if (!nest) return {};
       nests.push_back(std::move(*nest));
       if (!size.empty()) begin[axis] += piece;

@@ -105,6 +105,7 @@ struct NestValue {
   std::vector<bool> varies;  // along which axes of the nest the value varies
 
   bool same(const NestValue& other) const;  // but for what it varies along
+  std::size_t hash() const;                 // equal for those that are the same
 };
 
 using Kind = NestValue::Kind;
@@ -140,7 +141,8 @@ struct Nest {
 Nest normal_form(Nest nest);
 
 // A value made of those that `known` gives: in numbers, or as the tile language says it. What
-// several users share is made for each.
+// several users share is made for each, and so whoever asks sees to it that `known` gives what is
+// large and shared: 60 steps of x = x·x + x are 3^60 operations as a tree.
 template <class T, class Known, class Constant, class Apply>
 T made_of(const Nest& nest, int id, const Known& known, const Constant& constant,
           const Apply& apply) {
@@ -153,9 +155,21 @@ T made_of(const Nest& nest, int id, const Known& known, const Constant& constant
   return value.kind == NestValue::Kind::round ? operands[0] : apply(value.op, std::move(operands));
 }
 
+// What reading a graph took: so many values, each at coordinates of its own; and whether that came
+// to its limit. A product reads its operands along an axis that nothing else has, a convolution
+// beside itself: what such operators read and others as well is read at two places, and what it is
+// made of at two for each. Ten blocks x = relu(conv(relu(conv(x))) + x), one behind another, read
+// their first x at 2^10 places, and a kernel of all ten would compute it there. A graph that comes
+// to the limit has no nests; asking costs no more than the limit, which grows with the nodes alone.
+struct ReadWork {
+  std::int64_t places = 0;
+  bool too_large = false;
+};
+
 // The nests that compute a graph of primitives, each writing its own outputs or parts of them (the
-// pieces of a Concat); none where an operator or a combination of them has no such form.
-std::vector<Nest> nests_of(const graph::Graph& primitive);
+// pieces of a Concat); none where an operator or a combination of them has no such form, or one that
+// is too large. `work`, where given, is added to.
+std::vector<Nest> nests_of(const graph::Graph& primitive, ReadWork* work = nullptr);
 
 // What emitted kernels load, store and compute with everywhere: f32, bf16 or f16; and integers, as
 // fp32 numbers.

@@ -168,6 +168,25 @@ bool NestValue::same(const NestValue& other) const {
          std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
 }
 
+std::size_t NestValue::hash() const {
+  std::size_t hash = 0;
+  const auto add = [&](auto number) {
+    hash = (hash ^ std::hash<decltype(number)>()(number)) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+  };
+  add(static_cast<int>(kind));
+  add(load);
+  add(static_cast<int>(op));
+  add(static_cast<int>(dtype));
+  add(std::bit_cast<std::uint64_t>(value));
+  add(at.begin);
+  for (const std::int64_t step : at.steps) add(step);
+  for (const int operand : operands) add(operand);
+  for (const int axis : axes) add(axis);
+  add(reverse);
+  return hash;
+}
+
 bool Access::uses(std::size_t axis) const {
   return std::ranges::any_of(at, [&](const Affine& c) { return c.steps[axis] != 0; });
 }
@@ -222,21 +241,23 @@ bool Nest::passes_by(const Access& load, std::int64_t l2_bytes) const {
          (written * 16 < read || read + written < l2_bytes);
 }
 
-double Nest::most(int value) const {
-  const NestValue& of = values[at(value)];
-  const auto operand = [&](std::size_t i) { return most(of.operands[i]); };
+namespace {
+// Nest::most of one value by those of its operands.
+double most_by(const Nest& nest, const NestValue& of, const std::vector<double>& known) {
+  const auto operand = [&](std::size_t i) { return known[at(of.operands[i])]; };
   double bound = HUGE_VAL;
   switch (of.kind) {
     case Kind::constant: bound = std::abs(of.value); break;
-    case Kind::index:
-      bound = static_cast<double>(
-          std::max(std::abs(range(of.at).first), std::abs(range(of.at).second)));
+    case Kind::index: {
+      const auto [low, high] = nest.range(of.at);
+      bound = static_cast<double>(std::max(std::abs(low), std::abs(high)));
       break;
-    case Kind::load: bound = bits_of(loads[at(of.load)].dtype) == 8 ? 255 : HUGE_VAL; break;
+    }
+    case Kind::load: bound = bits_of(nest.loads[at(of.load)].dtype) == 8 ? 255 : HUGE_VAL; break;
     case Kind::reduce:
       bound = of.op == ValueOp::mul ? HUGE_VAL : operand(0);
       for (const int axis : of.axes)
-        bound *= of.op == ValueOp::add ? static_cast<double>(axes[at(axis)]) : 1;
+        bound *= of.op == ValueOp::add ? static_cast<double>(nest.axes[at(axis)]) : 1;
       break;
     case Kind::apply:
       if (of.op == ValueOp::less || of.op == ValueOp::equal) bound = 1;
@@ -249,6 +270,13 @@ double Nest::most(int value) const {
     case Kind::round: break;
   }
   return bound < HUGE_VAL ? bound : HUGE_VAL;  // 0 · ∞ is no number
+}
+}  // namespace
+
+double Nest::most(int value) const {
+  std::vector<double> known;  // of the values up to this one, operands before users
+  for (int v = 0; v <= value; ++v) known.push_back(most_by(*this, values[at(v)], known));
+  return known.back();
 }
 
 double identity_of(ValueOp op) {

@@ -119,7 +119,9 @@ TensorId RowProgram::put(int id, const std::string& name) {
 }
 
 void RowProgram::settle(std::size_t pass) {
+  std::set<int> seen;
   const auto visit = [&](const auto& self, int id) -> void {
+    if (!seen.insert(id).second) return;
     const RowTerm& term = rows.term(id);
     if (term.along && !bound.contains(id))
       for (const int arg : term.operands) self(self, arg);
@@ -287,10 +289,10 @@ void RowProgram::store(bool along) {
 
 std::vector<int> RowProgram::last_loads(std::size_t held_by) const {
   std::vector<int> loads;
+  std::set<int> seen;
   const auto visit = [&](const auto& self, int id) -> void {
     const RowTerm& term = rows.term(id);
-    if (!term.along || rows.passes[held_by].held.contains(id) || std::ranges::count(loads, id))
-      return;
+    if (!term.along || rows.passes[held_by].held.contains(id) || !seen.insert(id).second) return;
     for (const int arg : term.operands) self(self, arg);
     if (term.kind == Kind::load) loads.push_back(id);
   };

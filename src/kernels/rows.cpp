@@ -114,10 +114,14 @@ class Reader {
 
   // Whether computing `from` reads `what`, terms in `known` being at hand.
   bool reads(int from, int what, const std::map<int, int>& known) const {
-    if (from == what) return true;
-    if (known.contains(from) || rows_.term(from).kind == Kind::reduce) return false;
-    const auto& args = rows_.term(from).operands;
-    return std::ranges::any_of(args, [&](int arg) { return reads(arg, what, known); });
+    std::set<int> seen;
+    const auto visit = [&](const auto& self, int t) -> bool {
+      if (t == what) return true;
+      if (!seen.insert(t).second || known.contains(t) || rows_.term(t).kind == Kind::reduce)
+        return false;
+      return std::ranges::any_of(rows_.term(t).operands, [&](int arg) { return self(self, arg); });
+    };
+    return visit(visit, from);
   }
 
   void find_passes() {
@@ -142,8 +146,10 @@ class Reader {
     std::map<int, int> before;  // held by the pass before
     for (std::size_t p = 0; p + 1 < rows_.passes.size(); ++p) {
       std::map<int, int> held;
+      std::set<int> seen;
       const auto stop = [&](const auto& self, int t) -> void {
         if (!rows_.term(t).along || rows_.term(t).kind == Kind::index) return;
+        if (!seen.insert(t).second) return;
         if (first[at(t)] <= p)
           held.emplace(t, -1);
         else
@@ -175,9 +181,16 @@ class Reader {
     }
   }
 
+  using Past = std::map<int, std::optional<double>>;  // of terms that were asked for
+
   // A term past the row's end, where loads along all of the row give `fill`: a number; NaN: some
   // finite one; nothing: anything.
-  std::optional<double> past(int t, double fill) const {
+  std::optional<double> past(int t, double fill, Past& known) const {
+    if (const auto found = known.find(t); found != known.end()) return found->second;
+    return known[t] = worked_out(t, fill, known);
+  }
+
+  std::optional<double> worked_out(int t, double fill, Past& asked) const {
     constexpr double kSome = std::numeric_limits<double>::quiet_NaN();
     const RowTerm& term = rows_.term(t);
     if (term.kind == Kind::constant) return term.value;
@@ -185,12 +198,12 @@ class Reader {
       const Access& load = rows_.nest.loads[at(term.load)];
       return ends_outside(load) ? rounded(load.dtype, fill) : kSome;  // integers hold no infinity
     }
-    if (term.kind == Kind::round) return past(term.operands[0], fill);
+    if (term.kind == Kind::round) return past(term.operands[0], fill, asked);
     if (term.kind != Kind::apply) return kSome;
     std::array<double, 3> args = {0, 0, 0};
     bool known = true, infinite = false;
     for (std::size_t i = 0; i < term.operands.size(); ++i) {
-      const auto arg = past(term.operands[i], fill);
+      const auto arg = past(term.operands[i], fill, asked);
       if (!arg) return std::nullopt;
       args[i] = *arg;
       known = known && !std::isnan(*arg);
@@ -217,7 +230,9 @@ class Reader {
     double chosen = 0;
     std::ptrdiff_t fewest = std::ssize(rows_.terms) + 1;
     const auto needs_mask = [&](const RowTerm& term, double fill) {
-      return term.kind == Kind::reduce && past(term.operands[0], fill) != identity_of(term.op);
+      Past known;
+      return term.kind == Kind::reduce &&
+             past(term.operands[0], fill, known) != identity_of(term.op);
     };
     for (const double fill : {0.0, -HUGE_VAL, HUGE_VAL}) {
       const auto masks =

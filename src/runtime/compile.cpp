@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <fstream>
+#include <future>
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
+#include "runtime/units.h"
 
 namespace warploom::runtime {
 namespace fs = std::filesystem;
@@ -156,19 +158,56 @@ std::vector<EmbeddedFile> headers_of(const std::string& device) {
   return out;
 }
 
+namespace {
+// work(0) to work(count - 1), in this thread and in as many others as there are turns free.
+void at_once(std::size_t count, const CompileOptions& options,
+             const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  const auto all = [&] {
+    for (std::size_t i = next++; i < count; i = next++) work(i);
+  };
+  const auto beside = [&] {
+    end_processes_with(options.ended);
+    all();
+    options.turns->release();
+  };
+  std::vector<std::future<void>> helpers;  // each waits for its end when it goes
+  while (options.turns && helpers.size() + 1 < count && options.turns->try_acquire()) {
+    try {
+      helpers.push_back(std::async(std::launch::async, beside));
+    } catch (const std::system_error&) {  // no more threads to be had
+      options.turns->release();
+      break;
+    }
+  }
+  all();
+}
+}  // namespace
+
 Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
+  constexpr int kMostTimes = 4;
   const bool cpu = list.engine == Engine::cpu;
   WARPLOOM_TRY(const Compiler compiler, cpu ? find_cpu_compiler() : find_cuda_compiler());
-  Binary binary{compiler.name, {}};
   std::vector<std::string> cpu_flags = kCpuCompileFlags;
   cpu_flags.insert(cpu_flags.end(), kBareLibrary.begin(), kBareLibrary.end());
-  for (const Kernel& kernel : list.kernels) {
-    WARPLOOM_TRY(const Image image,
-                 cpu ? compile_shared_object(kernel.source, cpu_flags, "cpu", options.time)
-                     : compile_cuda(kernel.source, list.arch, options));
-    if (!cpu) WARPLOOM_CHECK(judge(parse_ptxas(image.log), options, kernel.name));
-    binary.images.push_back(image.path.string());
-  }
+  const std::vector<Unit> units = units_of(list);
+  std::vector<Result<Image>> images(units.size(), Image{});
+  std::atomic<bool> refused = false;  // then no other compiler is started
+  at_once(units.size(), options, [&](std::size_t i) {
+    if (refused) return;
+    const auto time = options.time * std::min(units[i].texts, kMostTimes);
+    images[i] = cpu ? compile_shared_object(units[i].text, cpu_flags, "cpu", time)
+                    : compile_cuda(units[i].text, list.arch, options);
+    if (!images[i]) refused = true;
+  });
+  for (const Result<Image>& image : images)
+    if (!image) return fail(image.error());
+  Binary binary{compiler.name, std::vector<std::string>(list.kernels.size())};
+  for (std::size_t i = 0; i < units.size(); ++i)
+    for (const std::size_t k : units[i].kernels) {
+      if (!cpu) WARPLOOM_CHECK(judge(parse_ptxas(images[i]->log), options, list.kernels[k].name));
+      binary.images[k] = images[i]->path.string();
+    }
   return binary;
 }
 

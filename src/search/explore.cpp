@@ -1,7 +1,6 @@
 #include "search/explore.h"
 #include <deque>
 #include <future>
-#include <semaphore>
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/process.h"
@@ -88,10 +87,11 @@ class CompileAhead {
     std::future<Compiled> result;
   };
 
-  void compile(Compiled& made) const {
+  void compile(Compiled& made) {
     made.list = build_(made.schedule);
     if (!made.list) return;
-    Result<runtime::Binary> binary = runtime::compile(*made.list, {.time = limit_});
+    Result<runtime::Binary> binary =
+        runtime::compile(*made.list, {.time = limit_, .turns = &turns_, .ended = &stopped_});
     if (binary)
       made.compiler = binary->compiler;
     else
@@ -100,7 +100,7 @@ class CompileAhead {
 
   Build build_;
   milliseconds limit_;
-  std::counting_semaphore<> turns_;
+  runtime::Turns turns_;
   std::atomic<bool> stopped_ = false;
   std::deque<Entry> entries_;  // in the order they were put; the last member, so that the threads
                                // end before what they use
@@ -218,7 +218,9 @@ class Explorer {
     // Schedules are ranked while the evaluator starts: it belongs to this thread, with which it
     // would end.
     auto ranked = std::async(std::launch::async, [&] {
-      proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed);
+      Limits limits = Limits::of_budget(options_.budget_seconds, start_, options_.interrupted);
+      if (problem_.recorded) limits.until.reset();
+      proposer_.emplace(problem_.catalogue, options_.strategy, options_.seed, limits);
     });
     auto started = verify::Evaluator::start(problem_.setup, {.interrupted = options_.interrupted});
     start_seconds_ = now() - before;
@@ -313,9 +315,9 @@ class Explorer {
       }
       if (compile_->pending() == 0) break;
       // Where nothing is right yet the budget holds only after the search's patience: a small one
-      // may go before anything is judged.
+      // may go before anything is judged. The first candidate's compiler has a clock of its own.
       if (left() < reserve() + judge_seconds_ &&
-          (best_us_ > 0 || left() <= -options_.patience_seconds))
+          (best_us_ > 0 || (left() <= -options_.patience_seconds && run_.candidates > 0)))
         break;
       std::optional<Compiled> compiled =
           compile_->take(milliseconds(100), milliseconds(problem_.recorded ? 3'600'000 : 3'000));

@@ -30,10 +30,11 @@ Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities
 //
 // Where the target has a cost model, nobody guesses: beam starts from what the model finds best
 // when it climbs from random schedules, and takes the changes that it expects most of first.
-// Predictions only order: what is timed decides.
+// Predictions only order: what is timed decides. Once its limits end them, or are late, no more are
+// made, and what is not predicted comes last.
 class Proposer {
  public:
-  Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed);
+  Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed, Limits limits = {});
   // A schedule not proposed before; nothing when none is left.
   std::optional<kernels::Schedule> next();
   // Puts a schedule first, if it is new.
@@ -69,6 +70,7 @@ class Proposer {
 
   const Catalogue* catalogue_;
   Strategy strategy_;
+  Limits limits_;  // of ranking; the time of later rounds is the search's to keep
   Random random_;
   std::vector<kernels::Schedule> order_;  // of first proposals; beam: the rest, to fall back on
   std::size_t used_ = 0;

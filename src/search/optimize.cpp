@@ -1,5 +1,6 @@
 #include "search/optimize.h"
-#include "graph/parallel.h"
+#include <thread>
+#include "graph/common_subexpressions.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
 
@@ -37,7 +38,9 @@ Track default_track(const graph::Graph& graph) {
 }
 
 Result<graph::Graph> planned(graph::Graph given, const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(graph::Graph graph, graph::decompose(std::move(given)));
+  WARPLOOM_TRY(graph::Graph graph, graph::merge_common(std::move(given)));
+  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
+  WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
   if (capabilities.gpu) {
     WARPLOOM_TRY(graph, graph::align_rows(std::move(graph)));
   }
@@ -51,13 +54,14 @@ Result<graph::Graph> planned(graph::Graph given, const target::Capabilities& cap
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track,
-                             const target::Capabilities& capabilities) {
-  return partition(graph, [&](const graph::Graph& region) -> std::optional<int> {
+                             const target::Capabilities& capabilities, const Limits& limits) {
+  const auto rank = [&](const graph::Graph& region) -> std::optional<int> {
     std::optional<int> best;
     for (const auto& family : kernels::families_for({region, track}, capabilities))
       best = std::min(best.value_or(kLastRank), static_cast<int>(family->suit()));
     return best;
-  });
+  };
+  return partition(graph, rank, limits);
 }
 
 Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities,
@@ -82,11 +86,14 @@ class Planner {
     say("planning");
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
     WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
-    WARPLOOM_TRY(const graph::Graph graph, planned(primitive, capabilities));
-    WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities));
+    WARPLOOM_TRY(const graph::Graph graph, planned(given, capabilities));
+    const Limits limits =
+        Limits::of_budget(options_.budget_seconds, start_, options_.interrupted);
+    WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities, limits));
     whole_ = outline_of({primitive, options_.track}, capabilities, options_.seed);
     for (const Region& region : partition_.regions) {
       if (region.alias) continue;
+      WARPLOOM_CHECK(limits.check());
       const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());
       if (fresh) {
         Task& task = tasks_.emplace_back();
@@ -200,13 +207,11 @@ class Planner {
   // The plan as a whole, in a fresh process, on inputs that no region was judged on.
   Status judge(Outcome& out) {
     say("judging the joined plan whole");
-    // Kernels that were renamed are compiled again: all at once, into the cache.
-    graph::parallel_for(static_cast<std::int64_t>(out.list.kernels.size()), options_.jobs,
-                        [&](std::int64_t i) {
-                          LaunchList one{.engine = out.list.engine, .arch = out.list.arch};
-                          one.kernels = {out.list.kernels[i]};
-                          (void)runtime::compile(one);
-                        });
+    // As one list its kernels are compiled in other company than as regions', and some renamed:
+    // into the cache, where the evaluator finds them.
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    runtime::Turns turns((options_.jobs > 0 ? options_.jobs : cores) - 1);  // one is ours
+    (void)runtime::compile(out.list, {.turns = &turns, .ended = options_.interrupted});
     verify::Setup setup = whole_.setup;
     setup.reference.reset();
     setup.seed ^= kFreshSeed;

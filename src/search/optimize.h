@@ -76,15 +76,16 @@ nlohmann::json to_json(
 
 // Fails with kNoSchedule, with kNoCorrectCandidate (the refusals' summary in `found`), with
 // kPlanWrong where every region is right and the whole is not, with what the machine lacks, or with
-// kInterrupted when a region had nothing before the interrupt.
+// kInterrupted when a region had nothing before the interrupt. Planning has half of the budget, or
+// two seconds where that is less: regions are then left as they are.
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options);
 
-// The graph as it is cut into regions: in primitives, as many of them as keep the target busy. What
-// it computes is judged by what was given.
+// The graph as it is cut into regions: in primitives, common ones once, as many of them as keep the
+// target busy. What it computes is judged by what was given.
 Result<graph::Graph> planned(graph::Graph graph, const target::Capabilities& capabilities);
 // The regions that optimize() searches, of such a graph.
 Result<Partition> regions_of(const graph::Graph& graph, Track track,
-                             const target::Capabilities& capabilities);
+                             const target::Capabilities& capabilities, const Limits& limits = {});
 
 // What to plan for on a target by name; "auto": the GPU when there is one, else the CPU.
 Result<target::Capabilities> resolve_target(const std::string& name);

@@ -38,7 +38,8 @@ std::string name_of(const std::vector<Node>& nodes) {
 
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const Rank& rank) : graph_(graph), rank_(rank) {
+  Partitioner(const Graph& graph, const Rank& rank, const Limits& limits)
+      : graph_(graph), rank_(rank), limits_(limits) {
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       const int number = static_cast<int>(n);
       maker_[graph.nodes[n].outputs[0]] = number;
@@ -62,6 +63,7 @@ class Partitioner {
     Partition out;
     for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
     for (const auto& [root, nodes] : groups_) {
+      WARPLOOM_CHECK(limits_.check());
       Region region = region_of(root, nodes);
       region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() &&
                      is_alias(region, stored(root), out.storage);
@@ -81,6 +83,7 @@ class Partitioner {
       }
       out.regions.push_back(std::move(region));
     }
+    WARPLOOM_CHECK(limits_.check());
     return out;
   }
 
@@ -173,6 +176,7 @@ class Partitioner {
   // together. Arithmetic before a product is done once an element, unless a family for products
   // does it.
   bool covered(const Nodes& from, int into) {
+    if (limits_.ended() || limits_.late()) return false;  // nothing changes any more
     Nodes both = groups_.at(into);
     for (const int root : from) both.insert(groups_.at(root).begin(), groups_.at(root).end());
     if (both.size() > kMostNodes || reads(both).size() > kMostReads) return false;
@@ -277,6 +281,7 @@ class Partitioner {
 
   const Graph& graph_;
   const Rank& rank_;
+  const Limits& limits_;
   std::map<TensorId, int> maker_;
   std::map<TensorId, std::vector<int>> uses_;
   std::map<int, Nodes> groups_;   // by the node whose result is stored
@@ -293,8 +298,8 @@ bool Partition::trivial(const Graph& whole) const {
          std::ranges::none_of(whole.tensors, is_weight);
 }
 
-Result<Partition> partition(const Graph& graph, const Rank& rank) {
-  return Partitioner(graph, rank).run();
+Result<Partition> partition(const Graph& graph, const Rank& rank, const Limits& limits) {
+  return Partitioner(graph, rank, limits).run();
 }
 
 namespace {

@@ -23,6 +23,7 @@
 #include <functional>
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "search/limits.h"
 
 namespace warploom::search {
 struct Region {
@@ -47,8 +48,10 @@ struct Partition {
 inline constexpr int kLastRank = 3;
 using Rank = std::function<std::optional<int>(const graph::Graph& region)>;
 
-// no-schedule with the operators that no family covers.
-Result<Partition> partition(const graph::Graph& graph, const Rank& rank);
+// no-schedule with the operators that no family covers; kInterrupted by its limits. Where planning
+// has had its time, regions stay as they are by then. `rank` is asked a number of times that grows
+// with the nodes, not with the ways through them, and never about more than 64 nodes or 32 inputs.
+Result<Partition> partition(const graph::Graph& graph, const Rank& rank, const Limits& limits = {});
 
 // The launch lists of the regions as one for the whole graph; `lists[i]` is of
 // partition.regions[i], null for an alias. Kernels run in the order of regions. What regions pass

@@ -20,13 +20,13 @@ kernels::Schedule at(const kernels::Space& space, std::size_t index, Random* ran
 // Every legal schedule of a family, or as many as a bounded number of looks finds where the space
 // is too large to go through, best guess first; in random order on targets with a cost model.
 std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family,
-                                      Random& random) {
+                                      Random& random, const Limits& limits) {
   const kernels::Space space = family.space();
   std::vector<std::pair<double, kernels::Schedule>> found;
   std::set<std::string> seen;
   const auto combinations = static_cast<std::size_t>(space.size());
   const bool walk = combinations <= kWalk;
-  for (std::size_t i = 0; i < (walk ? combinations : kLooks); ++i) {
+  for (std::size_t i = 0; i < (walk ? combinations : kLooks) && !limits.ended(); ++i) {
     kernels::Schedule schedule = at(space, i, walk ? nullptr : &random);
     if (!walk && !seen.insert(schedule.text()).second) continue;
     if (!family.legal(schedule)) continue;
@@ -81,12 +81,12 @@ Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities
           }};
 }
 
-Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed)
-    : catalogue_(&catalogue), strategy_(strategy), random_(seed, "proposer") {
+Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed, Limits limits)
+    : catalogue_(&catalogue), strategy_(strategy), limits_(limits), random_(seed, "proposer") {
   std::vector<std::vector<kernels::Schedule>> families;
   std::size_t total = 0, longest = 0;
   for (const kernels::FamilyPtr& family : catalogue.families) {
-    families.push_back(ranked(catalogue, *family, random_));
+    families.push_back(ranked(catalogue, *family, random_, limits_));
     total += families.back().size();
     longest = std::max(longest, families.back().size());
   }
@@ -108,6 +108,7 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t 
   for (const auto& family : families)
     for (std::size_t i = 0; i < kFirstRandom && !family.empty(); ++i)
       offer(family[random_.below(family.size())], "");
+  limits_.until.reset();
 }
 
 bool Proposer::offer(const kernels::Schedule& schedule, const std::string& parent) {
@@ -147,7 +148,8 @@ bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
     if (predicted_.emplace(schedule.text(), HUGE_VAL).second) fresh.push_back(&schedule);
   std::vector<double> us(fresh.size());
   graph::parallel_for(static_cast<std::int64_t>(fresh.size()), 0, [&](std::int64_t i) {
-    const double predicted = catalogue_->predict(*fresh[i]).value_or(0);
+    const bool over = limits_.ended() || limits_.late();
+    const double predicted = over ? 0 : catalogue_->predict(*fresh[i]).value_or(0);
     us[i] = predicted > 0 ? predicted : HUGE_VAL;
   });
   for (std::size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
@@ -160,7 +162,7 @@ bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
 void Proposer::climb(std::vector<kernels::Schedule> from) {
   if (!by_prediction(from)) return;
   std::set<std::string> seen;
-  for (std::size_t round = 0; round < kClimbs; ++round) {
+  for (std::size_t round = 0; round < kClimbs && !limits_.ended() && !limits_.late(); ++round) {
     std::vector<kernels::Schedule> next;
     for (std::size_t i = 0; i < from.size() && seen.size() < kClimbers * (round + 1); ++i)
       if (seen.insert(from[i].text()).second)

@@ -1,0 +1,106 @@
+#include "runtime/units.h"
+#include <set>
+#include <sstream>
+
+namespace warploom::runtime {
+namespace {
+constexpr std::size_t kUnitBytes = 32 << 10;  // of text; a longer text is a unit by itself
+
+// A text of a list, and which kernels have it.
+struct Text {
+  std::string source;
+  std::vector<std::size_t> kernels = {};
+  std::set<std::string> names = {};
+  std::string head = {}, body = {};  // its directives at the beginning, and the rest
+  bool alone = false;
+};
+
+bool is_blank_or_comment(const std::string& line) {
+  const std::size_t first = line.find_first_not_of(" \t");
+  return first == std::string::npos || line.compare(first, 2, "//") == 0;
+}
+
+// Takes a text apart. It stays alone where directives stand behind the beginning, but for pragmas,
+// or go on in another line.
+void take_apart(Text& text) {
+  std::istringstream lines(text.source);
+  bool beginning = true;
+  for (std::string line; std::getline(lines, line);) {
+    const bool directive = line.starts_with('#');
+    beginning = beginning && (directive || is_blank_or_comment(line));
+    text.alone |= directive && line.ends_with('\\');
+    text.alone |= directive && !beginning && !line.starts_with("#pragma");
+    (directive && beginning ? text.head : text.body) += line + "\n";
+  }
+}
+
+std::vector<Text> texts_of(const LaunchList& list) {
+  std::vector<Text> texts;
+  std::map<std::string, std::size_t> known;
+  for (std::size_t k = 0; k < list.kernels.size(); ++k) {
+    const Kernel& kernel = list.kernels[k];
+    const auto [place, fresh] = known.try_emplace(kernel.source, texts.size());
+    if (fresh) texts.push_back({kernel.source});
+    Text& text = texts[place->second];
+    text.kernels.push_back(k);
+    text.names.insert(kernel.name);
+  }
+  std::set<std::string> taken;
+  for (Text& text : texts) {
+    take_apart(text);
+    text.alone |= list.engine == Engine::cuda;
+    for (const std::string& name : text.names) text.alone |= !taken.insert(name).second;
+  }
+  return texts;
+}
+
+Unit unit_of(const std::vector<const Text*>& texts) {
+  Unit unit{.texts = static_cast<int>(texts.size())};
+  for (const Text* text : texts)
+    unit.kernels.insert(unit.kernels.end(), text->kernels.begin(), text->kernels.end());
+  if (texts.size() == 1) {
+    unit.text = texts[0]->source;
+    return unit;
+  }
+  unit.text = texts[0]->head;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    unit.text +=
+        fmt::format("\nnamespace part_{0} {{\n{1}}}  // namespace part_{0}\n", i, texts[i]->body);
+  return unit;
+}
+
+// Texts of one head in as many units as their length asks for, of about the same length.
+void add_units(std::vector<Unit>& units, const std::vector<const Text*>& texts) {
+  std::size_t bytes = 0;
+  for (const Text* text : texts) bytes += text->body.size();
+  const std::size_t count = bytes / kUnitBytes + 1;
+  const std::size_t each = bytes / count + 1;
+  std::vector<const Text*> part;
+  std::size_t length = 0;
+  for (const Text* text : texts) {
+    if (!part.empty() && length + text->body.size() > each) {
+      units.push_back(unit_of(part));
+      part.clear();
+      length = 0;
+    }
+    part.push_back(text);
+    length += text->body.size();
+  }
+  if (!part.empty()) units.push_back(unit_of(part));
+}
+}  // namespace
+
+std::vector<Unit> units_of(const LaunchList& list) {
+  const std::vector<Text> texts = texts_of(list);
+  std::map<std::string, std::vector<const Text*>> by_head;
+  std::vector<Unit> units;
+  for (const Text& text : texts)
+    if (text.alone)
+      units.push_back(unit_of({&text}));
+    else
+      by_head[text.head].push_back(&text);
+  for (const auto& [head, alike] : by_head) add_units(units, alike);
+  std::ranges::sort(units, {}, [](const Unit& unit) { return unit.kernels.front(); });
+  return units;
+}
+}  // namespace warploom::runtime

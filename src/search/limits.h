@@ -1,0 +1,42 @@
+// Limits: who may end planning before it is done.
+//
+// Planning asks families about many parts of a graph, and cost models about many schedules. Between
+// any two such questions it looks at its limits:
+//
+//   interrupted   a person wants it to end: it fails with kInterrupted
+//   until         planning has had its time: what is fused by then is the plan, right as any other,
+//                 of more regions than it might have been
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include "base/error.h"
+
+namespace warploom::search {
+struct Limits {
+  using Clock = std::chrono::steady_clock;
+  const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler; null: by nobody
+  std::optional<Clock::time_point> until = {};
+
+  // Planning's part of a budget that began at `start`: half of it, and two seconds at least.
+  static Limits of_budget(double seconds, Clock::time_point start,
+                          const std::atomic<bool>* interrupted) {
+    constexpr double kLeast = 2;
+    constexpr double kMost = 1e8;  // what clocks can count
+    const std::chrono::duration<double> part(std::clamp(0.5 * seconds, kLeast, kMost));
+    return {interrupted, start + std::chrono::duration_cast<Clock::duration>(part)};
+  }
+
+  bool ended() const { return interrupted && interrupted->load(); }
+
+  bool late() const { return until && Clock::now() >= *until; }
+
+  // kInterrupted once it has ended.
+  Status check() const {
+    if (!ended()) return ok();
+    return fail({ErrorCode::kInterrupted, "interrupted while the plan was made", "", "", "",
+                 "run again to begin anew"});
+  }
+};
+}  // namespace warploom::search

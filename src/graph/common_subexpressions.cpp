@@ -60,7 +60,8 @@ class Merger {
       const Tensor& tensor = graph_.tensors[i];
       if (!tensor.constant || is_weight(tensor)) continue;
       const auto id = static_cast<TensorId>(i);
-      same_[i] = known.try_emplace({tensor.dtype, tensor.shape, *tensor.constant}, id).first->second;
+      same_[i] =
+          known.try_emplace({tensor.dtype, tensor.shape, *tensor.constant}, id).first->second;
     }
   }
 

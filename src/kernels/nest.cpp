@@ -86,7 +86,7 @@ class Reader {
   std::map<int, Shape>& splits_;
   ReadWork& work_;
   std::vector<int> makers_;  // the node that makes a tensor, -1 for inputs and constants
-  std::vector<int> depth_;  // how many reductions a tensor is made by, one after another
+  std::vector<int> depth_;   // how many reductions a tensor is made by, one after another
   int asked_ = 0;
   std::vector<std::pair<int, std::size_t>>
       origin_;  // of every axis: which one asked for, which part of it

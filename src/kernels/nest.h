@@ -167,8 +167,8 @@ struct ReadWork {
 };
 
 // The nests that compute a graph of primitives, each writing its own outputs or parts of them (the
-// pieces of a Concat); none where an operator or a combination of them has no such form, or one that
-// is too large. `work`, where given, is added to.
+// pieces of a Concat); none where an operator or a combination of them has no such form, or one
+// that is too large. `work`, where given, is added to.
 std::vector<Nest> nests_of(const graph::Graph& primitive, ReadWork* work = nullptr);
 
 // What emitted kernels load, store and compute with everywhere: f32, bf16 or f16; and integers, as

@@ -87,8 +87,7 @@ class Planner {
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
     WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
     WARPLOOM_TRY(const graph::Graph graph, planned(given, capabilities));
-    const Limits limits =
-        Limits::of_budget(options_.budget_seconds, start_, options_.interrupted);
+    const Limits limits = Limits::of_budget(options_.budget_seconds, start_, options_.interrupted);
     WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities, limits));
     whole_ = outline_of({primitive, options_.track}, capabilities, options_.seed);
     for (const Region& region : partition_.regions) {

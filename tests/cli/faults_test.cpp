@@ -266,6 +266,34 @@ TEST_F(CliFaults, ACompilerThatStillHangsWhenTheSearchEndsEndsWithIt) {
   EXPECT_TRUE(temporary_files().empty());
 }
 
+// Each of the fifty is a kernel; with a compiler for each, a budget of two seconds judged nothing.
+TEST_F(CliFaults, ASearchOfManyInputsStartsAFewCompilers) {
+  constexpr int kInputs = 50;
+  const auto tensor_of = [](const std::string& role, const std::string& name, int rows) {
+    return fmt::format(
+        "{} {{ name: \"{}\" type {{ tensor_type {{ elem_type: 1 shape {{ dim {{ dim_value: {} }} "
+        "dim {{ dim_value: 8 }} }} }} }} }}\n",
+        role, name, rows);
+  };
+  std::string node = "node { op_type: \"Concat\" output: \"y\"\n";
+  std::string inputs;
+  for (int i = 0; i < kInputs; ++i) {
+    node += fmt::format("input: \"a{}\"\n", i);
+    inputs += tensor_of("input", fmt::format("a{}", i), 1);
+  }
+  ASSERT_TRUE(write_file(home / "mm.textproto",
+                         "ir_version: 8\nopset_import { version: 17 }\ngraph {\nname: \"many\"\n" +
+                             node + "attribute { name: \"axis\" type: INT i: 0 } }\n" + inputs +
+                             tensor_of("output", "y", kInputs) + "}\n"));
+  const Ran run = shell(compiler("[[ $* = *-shared* ]] && echo >> $XDG_CACHE_HOME/../compilers") +
+                        search("--candidates 1 --budget 2s"));
+  ASSERT_EQ(run.status, 0) << run.text << run.err;
+  EXPECT_EQ(run.out["candidates"], 1);
+  const auto compilers = read_file(home / "compilers");
+  ASSERT_TRUE(compilers);
+  EXPECT_LE(std::ranges::count(*compilers, '\n'), 6);
+}
+
 TEST_F(CliFaults, AFullDiskEndsTheSearchWithItsBestAndRoomLetsItGoOn) {
   // After a few records the search may write to no file any more.
   std::jthread later([&] {

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <iostream>
 #include "base/file.h"
+#include "graph/common_subexpressions.h"
+#include "graph/reference.h"
 #include "graph_check.h"
 
 namespace warploom {
@@ -51,6 +53,33 @@ TEST(FuzzGraphs, RandomGraphsComputeTheSameEverywhere) {
   }
   std::cout << figures.dump(1) << "\n";
   EXPECT_GE(figures["agree"].get<int>(), run.count * 9 / 10) << "too few graphs reach the end";
+}
+
+// The law of merging: the same function, in fewer nodes or as many, of composites and of
+// primitives.
+TEST(FuzzGraphs, MergingCommonSubexpressionsChangesNoValue) {
+  int fewer = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const fuzz::GraphCase c = fuzz::make_graph_case(seed);
+    const auto merged = graph::merge_common(c.graph);
+    ASSERT_TRUE(merged) << describe(merged.error());
+    const auto primitive = graph::decompose(*merged);
+    ASSERT_TRUE(primitive) << describe(primitive.error());
+    const auto again = graph::merge_common(*primitive);
+    ASSERT_TRUE(again) << describe(again.error());
+    const auto expected = graph::evaluate(c.graph, fuzz::bytes_of(c), 1);
+    const auto found = graph::evaluate(*again, fuzz::bytes_of(c), 1);
+    ASSERT_TRUE(expected && found) << "seed " << seed;
+    ASSERT_EQ(found->size(), expected->size());
+    for (std::size_t i = 0; i < found->size(); ++i)  // bit by bit: no number may be none
+      EXPECT_EQ(
+          std::memcmp(found->at(i).data(), expected->at(i).data(), expected->at(i).size() * 8), 0)
+          << "seed " << seed << "\n"
+          << shown(c) << graph::to_text(*again);
+    EXPECT_LE(again->nodes.size(), primitive->nodes.size());
+    fewer += again->nodes.size() < primitive->nodes.size();
+  }
+  EXPECT_GT(fewer, 0);
 }
 
 TEST(FuzzGraphs, OneGraphIsShown) {

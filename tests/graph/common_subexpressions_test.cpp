@@ -38,8 +38,7 @@ Graph random_graph(std::uint64_t seed, bool twice) {
   Random random(seed, "common");
   Builder b("random");
   std::vector<TensorId> values;
-  for (int i = 0; i < 2; ++i)
-    values.push_back(b.input(fmt::format("in{}", i), Dtype::f64, {3, 3}));
+  for (int i = 0; i < 2; ++i) values.push_back(b.input(fmt::format("in{}", i), Dtype::f64, {3, 3}));
   const std::vector<double> table = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   for (const std::string name : {"w", "same_as_w"})
     values.push_back(b.constant(name, Dtype::f64, {3, 3}, table));

@@ -1,10 +1,10 @@
 // Which kernels of a list are compiled together, counted in compilers that were started.
-#include "runtime/units.h"
 #include <sys/stat.h>
 #include <fstream>
 #include "base/process.h"
 #include "fixtures.h"
 #include "runtime/compilers.h"
+#include "runtime/units.h"
 
 namespace warploom::runtime {
 namespace {

@@ -169,6 +169,22 @@ TEST_F(ExploreTest, TheBudgetIsKept) {
   EXPECT_LT(took, 12);  // several builds share the machine that tests run on
 }
 
+// However long compilers take, which have a clock of their own: a search that has judged nothing
+// has nothing to say.
+TEST_F(ExploreTest, TheFirstCandidateIsWaitedForThoughTheBudgetIsGone) {
+  const FakeFamily family({"right"});
+  Problem problem = problem_of(family);
+  problem.catalogue.build = [&](const kernels::Schedule& schedule) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    return family.build(schedule);
+  };
+  Options brief = options(0.01);
+  brief.patience_seconds = 0.01;
+  const auto outcome = explore(problem, brief);
+  ASSERT_TRUE(outcome) << describe(outcome.error());
+  EXPECT_EQ(outcome->candidates, 1);
+}
+
 TEST_F(ExploreTest, AnInterruptReturnsTheBestSoFar) {
   const FakeFamily family({"right"}, 2000);
   std::atomic<bool> interrupted{false};

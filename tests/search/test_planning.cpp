@@ -9,9 +9,9 @@ using graph::Graph;
 
 // What a partition asked families, by a rank that reads nests as families do.
 struct Asked {
-  std::int64_t nodes = 0;     // of all regions that were asked about
-  std::int64_t places = 0;    // read for their nests
-  std::int64_t too_large = 0; // regions
+  std::int64_t nodes = 0;      // of all regions that were asked about
+  std::int64_t places = 0;     // read for their nests
+  std::int64_t too_large = 0;  // regions
 };
 
 Asked asked_for(const Graph& graph) {
@@ -94,9 +94,8 @@ TEST(Planning, ADeepChainTakesNoMoreStackThanTheLimit) {
 // Whole: partition, families, catalogues and what they propose, for every target.
 TEST(Planning, OfNetworksThatReadValuesTwiceEndsInProposals) {
   for (const std::string target : {"cpu", "sm_90a"})
-    for (const Graph& given :
-         {residual_blocks(10), residual_layers(12), dense_block(6), doubling_chain(60),
-          centred_rows(12), deep_chain(200)}) {
+    for (const Graph& given : {residual_blocks(10), residual_layers(12), dense_block(6),
+                               doubling_chain(60), centred_rows(12), deep_chain(200)}) {
       const auto capabilities = *target::capabilities_of(target);
       const Graph graph = *planned(given, capabilities);
       const auto parts = regions_of(graph, Track::fp32, capabilities);
@@ -116,7 +115,8 @@ TEST(Planning, OfNetworksThatReadValuesTwiceEndsInProposals) {
 
 TEST(Planning, CommonSubexpressionsArePlannedOnce) {
   graph::Builder b("silu");
-  const auto x = b.input("x", Dtype::f32, {1, 3, 32, 32}), w = b.input("w", Dtype::f32, {8, 3, 3, 3});
+  const auto x = b.input("x", Dtype::f32, {1, 3, 32, 32}),
+             w = b.input("w", Dtype::f32, {8, 3, 3, 3});
   const auto one = b.add(graph::OpKind::Conv, {x, w}), other = b.add(graph::OpKind::Conv, {x, w});
   b.output(b.add(graph::OpKind::Mul, {one, b.add(graph::OpKind::Sigmoid, {other})}));
   const auto capabilities = *target::capabilities_of("cpu");
@@ -166,8 +166,8 @@ struct Predicted {
   std::atomic<int> asked = 0;
 
   explicit Predicted(const std::function<void(int)>& at = [](int) {})
-      : catalogue(catalogue_of({residual_layers(1), Track::fp32},
-                               *target::capabilities_of("sm_90a"))) {
+      : catalogue(
+            catalogue_of({residual_layers(1), Track::fp32}, *target::capabilities_of("sm_90a"))) {
     catalogue.predict = [this, at](const kernels::Schedule&) -> Result<double> {
       at(++asked);
       return 1.0;

@@ -4,6 +4,7 @@
 #include <csignal>
 #include "base/file.h"
 #include "cli/command.h"
+#include "runtime/executor.h"
 
 namespace warploom::cli {
 namespace {

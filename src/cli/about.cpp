@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "runtime/compilers.h"
 #include "runtime/driver.h"
+#include "runtime/executor.h"
 #include "runtime/library.h"
 
 namespace warploom::cli {

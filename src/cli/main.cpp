@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "runtime/compile.h"
 
 // Hidden subcommands come first: this program starts itself again as the evaluator and as the
 // compiler's process.

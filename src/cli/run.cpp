@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "runtime/executor.h"
 
 namespace warploom::cli {
 namespace {

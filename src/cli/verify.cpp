@@ -4,6 +4,7 @@
 #include "onnx/load.h"
 #include "runtime/bundle.h"
 #include "search/explore.h"
+#include "vendor/match.h"
 
 namespace warploom::cli {
 namespace {
@@ -20,7 +21,8 @@ struct Flags {
 // of its problem.
 struct Bench {
   fs::path path;
-  graph::Graph graph;  // of primitives; the problem takes it
+  graph::Graph operators;  // as the model has them
+  graph::Graph graph;      // of primitives; the problem takes it
   Track track = Track::fp32;
   target::Capabilities capabilities;
   LaunchList list;
@@ -49,6 +51,7 @@ Status open_plan(const Flags& flags, Bench& bench) {
       bench.capabilities,
       target::capabilities_of(bench.list.engine == Engine::cuda ? bench.list.arch : "cpu"));
   bench.track = *track_named(plan["track"].get<std::string>());
+  bench.operators = bench.graph;
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
   return ok();
 }
@@ -60,6 +63,7 @@ Status open_kernels(const Flags& flags, Bench& bench) {
   WARPLOOM_TRY(const std::string text, read_file(bench.path));
   WARPLOOM_TRY(bench.graph, load_onnx(flags.problem, flags.assume));
   WARPLOOM_TRY(bench.track, track_for(bench.graph, flags.track));
+  bench.operators = bench.graph;
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
   WARPLOOM_TRY(bench.capabilities,
                search::resolve_target(gpu || flags.target != "auto" ? flags.target : "cpu"));
@@ -87,7 +91,8 @@ Result<Bench> open(const Flags& flags, bool beside_reference) {
       search::outline_of({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed);
   bench.roofline_us = problem.roofline_us;
   if (beside_reference)
-    problem.setup.reference = search::vendor_match(problem.setup.graph, bench.track);
+    problem.setup.reference =
+        vendor::match_region(problem.setup.graph, bench.operators, bench.track);
   catch_interrupts();
   WARPLOOM_TRY(bench.evaluator,
                verify::Evaluator::start(std::move(problem.setup), {.interrupted = &interrupted()}));

@@ -4,6 +4,7 @@
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "runtime/executor.h"
 
 namespace warploom::search {
 namespace {
@@ -478,6 +479,7 @@ class Explorer {
     verify::Setup fresh = problem_.setup;
     fresh.seed = options_.seed ^ kFreshSeed;
     fresh.time_reference = false;
+    if (fresh.reference) fresh.reference->chosen = ready_.reference_choice;
     WARPLOOM_TRY(verify::Evaluator judge,
                  verify::Evaluator::start(fresh, {.interrupted = options_.interrupted}));
     for (Entry& entry : entries_) {

@@ -95,10 +95,6 @@ struct Problem {
       recorded = {};
 };
 
-// Which vendor kernel computes the same as a graph: nothing where the graph is neither a packed
-// matmul with a bias and an activation that the libraries know, nor a plain softmax over rows.
-std::optional<verify::Reference> vendor_match(const graph::Graph& graph, Track track);
-
 inline constexpr std::uint64_t kFreshSeed =
     0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
 

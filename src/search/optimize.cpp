@@ -3,6 +3,7 @@
 #include "graph/common_subexpressions.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
+#include "vendor/match.h"
 
 namespace warploom::search {
 namespace {
@@ -98,7 +99,9 @@ class Planner {
         Task& task = tasks_.emplace_back();
         task.problem = outline_of({region.graph, options_.track}, capabilities, options_.seed);
         task.problem.catalogue = catalogue_of({region.graph, options_.track}, capabilities);
-        task.problem.setup.reference = vendor_match(region.graph, options_.track);
+        task.problem.setup.reference = vendor::match_region(
+            region.graph, vendor::operators_of(given, region.graph, region.tensors),
+            options_.track);
       }
       ++tasks_[known->second].times;
     }

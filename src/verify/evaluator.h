@@ -79,9 +79,11 @@ struct Ready {
   std::string reference;    // its name; empty: none
   double reference_us = 0;  // a first, quick figure
   double reference_error = -1;
+  std::string reference_choice;              // of several ways to make it (vendor/make.h)
+  std::vector<std::string> reference_notes;  // those that failed or were wrong, and why
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ready, device, arch, environment, reference, reference_us,
-                                   reference_error)
+                                   reference_error, reference_choice, reference_notes)
 
 class Evaluator {
  public:

@@ -94,19 +94,7 @@ Result<Ready> Judge::prepare() {
   vendor_outputs_ = outputs_;
   if (!shared_outputs_)
     WARPLOOM_TRY(vendor_outputs_, make_outputs(here()));  // which a candidate does not see
-  Result<runtime::Runnable> vendor = runtime::vendor_reference(here(), setup_.reference->problem);
-  if (!vendor && vendor.error().code == ErrorCode::kNoSchedule)
-    return ready;  // the library has nothing for it
-  WARPLOOM_TRY(vendor_.kernel, std::move(vendor));
-  WARPLOOM_TRY(const Set set, set_of(kScreening[0], 1500));
-  ready.reference = vendor_.kernel.name;
-  ready.reference_error = set.inputs->vendor_error;
-  if (!setup_.time_reference) return ready;
-  WARPLOOM_TRY(const runtime::Call call, bind(vendor_, set));
-  const runtime::MeasureOptions quick{.min_samples = 1, .max_samples = 20, .budget_ms = 100};
-  WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
-               runtime::measure(*device_, {{call}}, quick));
-  ready.reference_us = samples[0].median_us;
+  WARPLOOM_CHECK(choose_reference(ready));
   return ready;
 }
 

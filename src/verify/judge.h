@@ -42,7 +42,8 @@ inline constexpr double kMostSums = 1e9;  // operations that sums of a product m
 inline constexpr std::int64_t kScanBytes =
     256LL << 20;  // outputs that are downloaded and scanned whole in a screening
 
-// The four files judge*.cpp: setting up and judging; inputs, and what runs on them; checks; timing.
+// The five files judge*.cpp: setting up and judging; inputs, and what runs on them; the reference;
+// checks; timing.
 class Judge {
  public:
   Judge(Setup setup, Announce announce)
@@ -87,6 +88,13 @@ class Judge {
     std::shared_ptr<Inputs> inputs;
     Tensors outputs, vendor_outputs;  // the vendor's are the candidate's where memory is scarce
   };
+
+  // The fastest of what else computes the graph, and why others are not it (judge_reference.cpp).
+  Status choose_reference(Ready& ready);
+  // How far it is from FP64; nothing where it leaves elements unwritten or not finite.
+  Result<std::optional<double>> error_of_reference(const Set& set);
+  Result<std::string> fault_of_reference(const Set& set);  // empty: none
+  Result<double> time_of_reference(const Set& set);
 
   bool is_candidate(const Contender& who) const { return &who != &vendor_; }
 
@@ -165,6 +173,8 @@ class Judge {
   Tensors outputs_, vendor_outputs_;           // of every set but a series'
   HostCopy copy_, vendors_copy_;
   Contender vendor_;  // without a kernel where there is none
+  bool by_libraries_ =
+      false;  // alone: then its error is a standard, and its output is compared with
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<Tolerance> tolerances_;  // of each output
   std::vector<std::optional<graph::Projection>>

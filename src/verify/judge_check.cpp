@@ -76,7 +76,7 @@ Status Judge::scan_output(Comparison& sum, std::size_t n, const runtime::Buffer&
 // Candidate against vendor over whole outputs: cheap, and a wrong tile anywhere shows, not only in
 // the sampled rows.
 Status Judge::against_vendor(const Set& set) {
-  if (!vendor_.kernel.bind || output_bytes_ > kScanBytes) return ok();
+  if (!by_libraries_ || output_bytes_ > kScanBytes) return ok();
   WARPLOOM_CHECK(run(vendor_, set));
   constexpr std::int64_t kRun =
       4096;  // elements whose errors are added up before they are compared with their bound

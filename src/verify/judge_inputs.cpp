@@ -55,15 +55,11 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   WARPLOOM_TRY(made->truth,
                sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms, means_));
   if (!made->truth.missing.empty()) WARPLOOM_TRY(made->truth.sums, sums_of(*made));
-  if (vendor_.kernel
-          .bind) {  // its own error on these inputs, which the fp32 track allows candidates as well
-    std::vector<Comparison> seen;
-    WARPLOOM_CHECK(run(vendor_, {made, outputs_, vendor_outputs_}));
-    WARPLOOM_CHECK(compare_blocks(seen, vendor_outputs_, made->truth.blocks, family));
-    // A vendor kernel, of one output, that leaves elements unwritten or not finite sets no
-    // standard.
-    if (seen[0].unwritten.count == 0 && seen[0].nonfinite.count == 0)
-      made->vendor_error = seen[0].frobenius();
+  if (vendor_.kernel.bind && by_libraries_) {
+    // Its own error on these inputs, which the fp32 track allows candidates as well.
+    WARPLOOM_TRY(const std::optional<double> error,
+                 error_of_reference({made, outputs_, vendor_outputs_}));
+    made->vendor_error = error.value_or(-1);
   }
   kept_.push_back(made);
   return Set{made, outputs_, vendor_outputs_};
@@ -71,14 +67,12 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
 
 Result<runtime::Call> Judge::bind(const Contender& who, const Set& set) {
   const Tensors &inputs = set.inputs->tensors, &outputs = outputs_of(who, set);
-  runtime::Bindings tensors, own;
+  runtime::Bindings tensors;
   for (std::size_t i = 0; i < given_.size(); ++i)
     tensors[setup_.graph.tensor(given_[i]).name] = inputs[i].data;
   for (std::size_t i = 0; i < outputs.size(); ++i) tensors[output(i).name] = outputs[i].data;
   for (const auto& [name, workspace] : who.workspaces) tensors[name] = workspace.data;
-  if (is_candidate(who)) return who.kernel.bind(tensors);
-  for (const auto& [buffer, tensor] : setup_.reference->buffers) own[buffer] = tensors[tensor];
-  return who.kernel.bind(own);
+  return who.kernel.bind(tensors);
 }
 
 Status Judge::run(const Contender& who, const Set& set) {

@@ -1,59 +1,29 @@
 #include "verify/setup.h"
+#include "graph/graph_json.h"
 #include "verify/channel.h"
-
-// An attribute's alternative goes along by its number: a real 1.0 must not come back as an integer.
-template <class... T> struct nlohmann::adl_serializer<std::variant<T...>> {
-  static void to_json(json& out, const std::variant<T...>& value) {
-    out = {value.index(), std::visit([](const auto& one) { return json(one); }, value)};
-  }
-
-  static void from_json(const json& in, std::variant<T...>& value) {
-    std::size_t index = in.at(0);
-    ((index-- == 0 ? void(value = in.at(1).get<T>()) : void()), ...);
-  }
-};
-
-// Kept as numbers and text under their own names; only tensors need more than a list of their
-// fields.
-namespace warploom::runtime {
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VendorProblem, kind, batch, m, n, k, transpose_a, transpose_b,
-                                   batched_a, batched_b, in, out, tf32, bias, bias_dtype,
-                                   activation)
-}  // namespace warploom::runtime
-
-namespace warploom::graph {
-using nlohmann::json;
-
-void to_json(json& out, const Tensor& tensor) {
-  out = {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}};
-  if (!tensor.constant) return;
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(tensor.constant->data());
-  out["constant"] = json::binary(std::vector<std::uint8_t>(bytes, bytes + tensor.constant->size()));
-}
-
-void from_json(const json& in, Tensor& tensor) {
-  static_cast<TensorInfo&>(tensor) = {in.at("name"), in.at("dtype"), in.at("shape")};
-  if (!in.contains("constant")) return;
-  const auto* bytes = reinterpret_cast<const std::byte*>(in["constant"].get_binary().data());
-  tensor.constant.emplace(bytes, bytes + in["constant"].get_binary().size());
-}
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Graph, name, tensors, nodes, inputs, outputs)
-}  // namespace warploom::graph
 
 namespace warploom::verify {
 using nlohmann::json;
 
-void to_json(json& out, const std::optional<Reference>& reference) {
-  if (reference) out = {{"problem", reference->problem}, {"buffers", reference->buffers}};
+void to_json(json& out, const Setup& setup) {
+  out = {{"graph", setup.graph},       {"track", setup.track},
+         {"engine", setup.engine},     {"reference", nullptr},
+         {"floor_us", setup.floor_us}, {"flops", setup.flops},
+         {"seed", setup.seed},         {"time_reference", setup.time_reference}};
+  if (setup.reference) out["reference"] = *setup.reference;
 }
 
-void from_json(const json& in, std::optional<Reference>& reference) {
-  if (!in.is_null()) reference = {in.at("problem"), in.at("buffers")};
+void from_json(const json& in, Setup& setup) {
+  setup.graph = in.at("graph").get<graph::Graph>();
+  setup.track = in.at("track");
+  setup.engine = in.at("engine");
+  if (const json& reference = in.at("reference"); !reference.is_null())
+    setup.reference = reference.get<vendor::Problem>();
+  setup.floor_us = in.at("floor_us");
+  setup.flops = in.at("flops");
+  setup.seed = in.at("seed");
+  setup.time_reference = in.at("time_reference");
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, graph, track, engine, reference, floor_us, flops, seed,
-                                   time_reference)
 
 namespace {
 double rate_of(const target::Capabilities& capabilities, Track track) {
@@ -71,7 +41,9 @@ double rate_of(const target::Capabilities& capabilities, Track track) {
 }  // namespace
 
 json to_json(const Setup& setup) {
-  return json(setup);
+  json out;
+  to_json(out, setup);
+  return out;
 }
 
 Result<Setup> setup_from_json(const json& text) {

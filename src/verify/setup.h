@@ -1,28 +1,24 @@
 // Setup: what an evaluator must know of the problem before it can judge candidates, and how it
 // travels to its process.
 #pragma once
+#include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/track.h"
-#include "runtime/vendor.h"
 #include "target/capabilities.h"
+#include "vendor/problem.h"
 
 namespace warploom::verify {
-// The vendor's kernel for the same graph, and which of the graph's tensors its buffers are: {"A",
-// "x"}, {"C", "y"}.
-struct Reference {
-  runtime::VendorProblem problem;
-  std::map<std::string, std::string> buffers;
-};
-
 struct Setup {
   graph::Graph graph;
   Track track = Track::fp32;
   Engine engine = Engine::cpu;
-  std::optional<Reference> reference;  // none: candidates are timed alone
-  double floor_us = 0;                 // the physical floor (floor_us below)
-  double flops = 0;                    // of the graph: how dear FP64 evaluation is
-  std::uint64_t seed = 1;              // of the inputs
-  bool time_reference = true;          // for Ready; judgements time it beside the candidate anyway
+  // What else computes the graph, in calls of vendors' libraries; its tensors have the graph's
+  // names. None: candidates are timed alone.
+  std::optional<vendor::Problem> reference;
+  double floor_us = 0;         // the physical floor (floor_us below)
+  double flops = 0;            // of the graph: how dear FP64 evaluation is
+  std::uint64_t seed = 1;      // of the inputs
+  bool time_reference = true;  // for Ready; judgements time it beside the candidate anyway
 };
 
 nlohmann::json to_json(const Setup& setup);

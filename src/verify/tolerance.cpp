@@ -230,7 +230,8 @@ bool may_overflow(const Comparison& seen, Dtype dtype) {
 double frobenius_bound(const Comparison& seen, const Tolerance& tolerance, double vendor_error) {
   double bound = std::max(tolerance.frobenius, vendor_error);
   if (tolerance.stand_in)
-    bound = std::max(bound * for_few(seen), vendor_error < 0 ? plain_error(seen) : 0);
+    bound = std::max(bound * for_few(seen),
+                     vendor_error < 0 || tolerance.stands_in_always ? plain_error(seen) : 0);
   // Of numbers that small no kernel can keep more than the type has: 16-bit products of inputs
   // around 0.001 are such.
   if (seen.reference_squares > 0)

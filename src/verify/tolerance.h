@@ -35,7 +35,8 @@ struct Tolerance {
   double per_magnitude = 0;
   double relative = 0;
   double absolute = 0;
-  bool stand_in = false;  // fp32: without a vendor, 0.6 u32 ‖E‖/‖r‖ may raise the bound
+  bool stand_in = false;          // fp32: without a vendor, 0.6 u32 ‖E‖/‖r‖ may raise the bound
+  bool stands_in_always = false;  // and beside one: where its reference is several calls
 };
 
 Tolerance tolerance_of(const graph::Graph& graph, Track track, int output);

@@ -44,6 +44,7 @@ int serve(Channel& channel) {
 [[noreturn]] int evaluator(Channel& channel, char*) {
   ::setenv("GOMP_SPINCOUNT", "10000",
            0);  // else oneDNN's threads spin for milliseconds, into the time of what comes next
+  ::setenv("OPENBLAS_THREAD_TIMEOUT", "10", 0);  // likewise: 2^10 cycles
   std::ofstream("/proc/self/oom_score_adj")
       << "900";  // when memory runs out for the whole machine, this process should go first
   int status = 1;

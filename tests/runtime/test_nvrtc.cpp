@@ -1,9 +1,7 @@
 #include <unistd.h>
 #include <csignal>
 #include "base/file.h"
-#include "matmul_cases.h"
 #include "runtime/compilers.h"
-#include "runtime/vendor.h"
 #include "tma_list.h"
 
 namespace warploom::runtime {
@@ -100,17 +98,6 @@ TEST_F(Nvrtc, CompilesKernelsOfTheSameTextOnce) {
   ASSERT_OK(binary);
   ASSERT_EQ(binary->images.size(), 2u);
   EXPECT_EQ(binary->images[0], binary->images[1]);
-}
-
-TEST_F(Nvrtc, CompilesThePlainReferences) {
-  DeviceInfo device;
-  device.arch = "sm_90a";
-  const VendorProblem matmul = small_matmuls(Dtype::bf16)[7];
-  ASSERT_NE(matmul.bias, BiasKind::none);
-  ASSERT_OK(compile(plain_reference(device, matmul)));
-  ASSERT_OK(compile(plain_epilogue(device, matmul)));
-  ASSERT_OK(compile(plain_reference(device, small_matmuls(Dtype::f16)[0])));
-  ASSERT_OK(compile(plain_reference(device, {.kind = VendorKind::softmax, .m = 5, .n = 7})));
 }
 
 TEST_F(Nvrtc, CompilesAKernelWithATensorMap) {

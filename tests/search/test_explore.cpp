@@ -398,47 +398,6 @@ TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
   RecordProperty("schedules_modelled", asked);
 }
 
-TEST(VendorMatch, AMatmulWithBiasAndGeluIsTheVendorsOwn) {
-  graph::Builder builder("g");
-  const auto x = builder.input("x", Dtype::f32, {16, 32}),
-             w = builder.input("w", Dtype::f32, {32, 8}), b = builder.input("b", Dtype::f32, {8});
-  const auto sum = builder.add(graph::OpKind::Add, {builder.add(graph::OpKind::MatMul, {x, w}), b});
-  builder.output(builder.add(graph::OpKind::Gelu, {sum}));
-  const auto graph = builder.finish();
-  ASSERT_TRUE(graph) << describe(graph.error());
-  const auto match = vendor_match(*graph, Track::fp32);
-  ASSERT_TRUE(match);
-  EXPECT_EQ(match->problem.bias, runtime::BiasKind::per_column);
-  EXPECT_EQ(match->problem.activation, runtime::Activation::gelu_erf);
-  EXPECT_EQ(match->buffers.at("bias"), "b");
-  EXPECT_EQ(match->problem.k, 32);
-}
-
-TEST(VendorMatch, ASoftmaxOverRows) {
-  graph::Builder builder("s");
-  builder.output(
-      builder.add(graph::OpKind::Softmax, {builder.input("x", Dtype::f32, {4, 5, 100})}));
-  const auto graph = builder.finish();
-  ASSERT_TRUE(graph);
-  const auto match = vendor_match(*graph, Track::fp32);
-  ASSERT_TRUE(match);
-  EXPECT_EQ(match->problem.m, 20);
-  EXPECT_EQ(match->problem.n, 100);
-}
-
-TEST(VendorMatch,
-     NoSoftmaxOverAxesThatLieApart) {  // the library's rows lie one after another in memory
-  graph::Builder builder("s");
-  const auto powers = builder.add(graph::OpKind::Exp, {builder.input("x", Dtype::f32, {4, 5, 16})});
-  const auto sum =
-      builder.add(graph::OpKind::ReduceSum,
-                  {powers, builder.integers("axes", std::array<std::int64_t, 2>{0, 2})});
-  builder.output(builder.add(graph::OpKind::Div, {powers, sum}));
-  const auto graph = builder.finish();
-  ASSERT_TRUE(graph) << describe(graph.error());
-  EXPECT_FALSE(vendor_match(*graph, Track::fp32));
-}
-
 TEST(DefaultTrack, GoesByTheWidestInput) {
   graph::Builder builder("t");
   const auto x = builder.input("x", Dtype::bf16, {4, 4}),

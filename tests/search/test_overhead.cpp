@@ -16,6 +16,7 @@
 #include "runtime/compile.h"
 #include "runtime/executor.h"
 #include "search/explore.h"
+#include "vendor/match.h"
 #include "verify/tolerance.h"
 
 namespace warploom::search {
@@ -97,7 +98,7 @@ void measure(const Place& place, const std::vector<Case>& problems) {
     ASSERT_TRUE(archive->add_problem({one.name, one.name, "fp32", place.target, "", ""}));
     const verify::Setup setup{.graph = *primitive,
                               .engine = place.engine,
-                              .reference = vendor_match(*primitive, Track::fp32),
+                              .reference = vendor::match(*primitive, Track::fp32),
                               .flops = work.flops > 0 ? work.flops : work.bytes};
     auto evaluator = verify::Evaluator::start(setup);
     ASSERT_TRUE(evaluator) << describe(evaluator.error());

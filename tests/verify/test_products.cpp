@@ -10,7 +10,6 @@
 #include "host_multiplier.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
-#include "runtime/vendor.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_products.h"
 

@@ -1,0 +1,34 @@
+#include "graph/graph_json.h"
+#include "base/variant_json.h"
+
+namespace warploom::graph {
+using nlohmann::json;
+
+void to_json(json& out, const Tensor& tensor) {
+  out = {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}};
+  if (!tensor.constant) return;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(tensor.constant->data());
+  out["constant"] = json::binary(std::vector<std::uint8_t>(bytes, bytes + tensor.constant->size()));
+}
+
+void from_json(const json& in, Tensor& tensor) {
+  static_cast<TensorInfo&>(tensor) = {in.at("name"), in.at("dtype"), in.at("shape")};
+  if (!in.contains("constant")) return;
+  const auto* bytes = reinterpret_cast<const std::byte*>(in["constant"].get_binary().data());
+  tensor.constant.emplace(bytes, bytes + in["constant"].get_binary().size());
+}
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)
+
+void to_json(json& out, const Graph& graph) {
+  out = {{"name", graph.name},
+         {"tensors", graph.tensors},
+         {"nodes", graph.nodes},
+         {"inputs", graph.inputs},
+         {"outputs", graph.outputs}};
+}
+
+void from_json(const json& in, Graph& graph) {
+  graph = {in.at("name"), in.at("tensors"), in.at("nodes"), in.at("inputs"), in.at("outputs")};
+}
+}  // namespace warploom::graph

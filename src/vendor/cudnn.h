@@ -1,0 +1,193 @@
+// cuDNN, opened at run time: the C API that its eighth and ninth versions share. Source: cuDNN
+// documentation, "API reference" of the libraries ops and cnn; the numbers are those of its enums.
+// Within the room only: cudnn.cpp finds the library, tries calls and keeps tensors in the layout
+// with channels last; cudnn_steps.cpp makes calls of steps, cudnn_convolution.cpp of convolutions.
+//
+// Which calls cuDNN serves depends on version, card, types and layouts, and it only says so when it
+// is called. So every call is tried once on buffers of zeros before it becomes part of a program.
+#pragma once
+#include "runtime/library.h"
+#include "vendor/libraries.h"
+#include "vendor/program.h"
+
+namespace warploom::vendor {
+using Handle = void*;
+using Object = std::shared_ptr<void>;
+
+// One algorithm of a convolution, as cuDNN's search reports it.
+struct CudnnPerformance {
+  int algorithm = 0;
+  int status = 0;
+  float milliseconds = 0;
+  std::size_t workspace_bytes = 0;
+  int deterministic = 0;
+  int math_type = 0;
+  int reserved[3] = {};
+};
+
+struct Cudnn {
+  using Search = int(Handle, Handle, const void*, Handle, const void*, Handle, Handle, void*,
+                     int wanted, int* found, CudnnPerformance*, void* workspace,
+                     std::size_t workspace_bytes);
+  const runtime::Library library{cudnn_names()};
+  int (*create)(Handle*) = library["cudnnCreate"];
+  std::size_t (*version)() = library["cudnnGetVersion"];
+  int (*set_stream)(Handle, void*) = library["cudnnSetStream"];
+  runtime::Maker<> tensor{library["cudnnCreateTensorDescriptor"],
+                          library["cudnnDestroyTensorDescriptor"]};
+  int (*tensor_set)(Handle, int type, int rank, const int* sizes,
+                    const int* strides) = library["cudnnSetTensorNdDescriptor"];
+  runtime::Maker<> filter{library["cudnnCreateFilterDescriptor"],
+                          library["cudnnDestroyFilterDescriptor"]};
+  int (*filter_set)(Handle, int type, int format, int rank,
+                    const int* sizes) = library["cudnnSetFilterNdDescriptor"];
+  runtime::Maker<> convolution{library["cudnnCreateConvolutionDescriptor"],
+                               library["cudnnDestroyConvolutionDescriptor"]};
+  int (*convolution_set)(Handle, int rank, const int* pads, const int* strides,
+                         const int* dilations, int mode,
+                         int type) = library["cudnnSetConvolutionNdDescriptor"];
+  int (*groups_set)(Handle, int) = library["cudnnSetConvolutionGroupCount"];
+  int (*math_set)(Handle, int) = library["cudnnSetConvolutionMathType"];
+  Search* find_forward = library["cudnnFindConvolutionForwardAlgorithmEx"];
+  Search* find_backward = library["cudnnFindConvolutionBackwardDataAlgorithmEx"];
+  int (*forward)(Handle, const void* alpha, Handle, const void* x, Handle, const void* w, Handle,
+                 int algorithm, void* workspace, std::size_t bytes, const void* beta, Handle,
+                 void* y) = library["cudnnConvolutionForward"];
+  decltype(forward) backward = library["cudnnConvolutionBackwardData"];
+  int (*fused)(Handle, const void* alpha, Handle, const void* x, Handle, const void* w, Handle,
+               int algorithm, void* workspace, std::size_t bytes, const void* alpha_z, Handle,
+               const void* z, Handle, const void* bias, Handle activation, Handle,
+               void* y) = library["cudnnConvolutionBiasActivationForward"];
+  runtime::Maker<> activation{library["cudnnCreateActivationDescriptor"],
+                              library["cudnnDestroyActivationDescriptor"]};
+  int (*activation_set)(Handle, int mode, int nan,
+                        double coefficient) = library["cudnnSetActivationDescriptor"];
+  int (*activate)(Handle, Handle, const void* alpha, Handle, const void* x, const void* beta,
+                  Handle, void* y) = library["cudnnActivationForward"];
+  runtime::Maker<> pooling{library["cudnnCreatePoolingDescriptor"],
+                           library["cudnnDestroyPoolingDescriptor"]};
+  int (*pooling_set)(Handle, int mode, int nan, int rank, const int* window, const int* pads,
+                     const int* strides) = library["cudnnSetPoolingNdDescriptor"];
+  decltype(activate) pool = library["cudnnPoolingForward"];
+  int (*softmax)(Handle, int algorithm, int mode, const void* alpha, Handle, const void* x,
+                 const void* beta, Handle, void* y) = library["cudnnSoftmaxForward"];
+  int (*batch_norm)(Handle, int mode, const void* alpha, const void* beta, Handle, const void* x,
+                    Handle, void* y, Handle, const void* scale, const void* shift, const void* mean,
+                    const void* variance,
+                    double epsilon) = library["cudnnBatchNormalizationForwardInference"];
+  int (*batch_norm_of_own)(Handle, int mode, const void* alpha, const void* beta, Handle,
+                           const void* x, Handle, void* y, Handle, const void* scale,
+                           const void* shift, double factor, void* mean, void* variance,
+                           double epsilon, void* saved_mean,
+                           void* saved_inverse) = library["cudnnBatchNormalizationForwardTraining"];
+  runtime::Maker<> reduction{library["cudnnCreateReduceTensorDescriptor"],
+                             library["cudnnDestroyReduceTensorDescriptor"]};
+  int (*reduction_set)(Handle, int op, int type, int nan, int indices,
+                       int index_type) = library["cudnnSetReduceTensorDescriptor"];
+  int (*reduction_workspace)(Handle, Handle, Handle, Handle,
+                             std::size_t*) = library["cudnnGetReductionWorkspaceSize"];
+  int (*reduce)(Handle, Handle, void* indices, std::size_t, void* workspace, std::size_t,
+                const void* alpha, Handle, const void* x, const void* beta, Handle,
+                void* y) = library["cudnnReduceTensor"];
+  runtime::Maker<> combination{library["cudnnCreateOpTensorDescriptor"],
+                               library["cudnnDestroyOpTensorDescriptor"]};
+  int (*combination_set)(Handle, int op, int type, int nan) = library["cudnnSetOpTensorDescriptor"];
+  int (*combine)(Handle, Handle, const void* alpha, Handle, const void* a, const void* beta, Handle,
+                 const void* b, const void* gamma, Handle, void* c) = library["cudnnOpTensor"];
+  runtime::Maker<> lrn{library["cudnnCreateLRNDescriptor"], library["cudnnDestroyLRNDescriptor"]};
+  int (*lrn_set)(Handle, unsigned size, double alpha, double beta,
+                 double k) = library["cudnnSetLRNDescriptor"];
+  int (*normalize)(Handle, Handle, int mode, const void* alpha, Handle, const void* x,
+                   const void* beta, Handle, void* y) = library["cudnnLRNCrossChannelForward"];
+  int (*transform)(Handle, const void* alpha, Handle, const void* x, const void* beta, Handle,
+                   void* y) = library["cudnnTransformTensor"];
+  Handle handle = nullptr;
+  bool ready = library.complete() && create(&handle) == 0;
+
+  static const Cudnn& get();
+  std::string name() const;  // "cuDNN 9.5.1"
+};
+
+constexpr float kOne = 1;
+constexpr float kZero = 0;
+constexpr int kPropagateNan = 1;
+constexpr int kFloat = 0;  // cudnnDataType_t
+
+class CudnnLibrary : public Library {
+ public:
+  CudnnLibrary(runtime::Executor& device, Layouts layouts, Track track, const Problem& problem);
+
+  std::string name() const override { return d_.name(); }
+
+  Status add(const Step& step, Program& program) override;
+  Status release(const std::string& buffer, Program& program) override;
+
+ private:
+  // A call on tensors at these addresses, and its status.
+  using Work = std::function<int(const std::vector<void*>& addresses)>;
+
+  // What a scratch buffer holds before the first call, and keeps where nothing is written.
+  struct Filled {
+    std::string buffer;
+    std::uint32_t word = 0;
+  };
+
+  Status attempt(const std::vector<Place>& places, const Work& work, std::string_view what,
+                 Program& program, const std::vector<Filled>& filled = {});
+  Result<runtime::Bindings> trial(const std::vector<Place>& places,
+                                  const std::vector<Filled>& filled, const Program& program);
+  static std::vector<void*> addresses_of(const runtime::Bindings& buffers,
+                                         const std::vector<Place>& places);
+
+  Object tensor_of(const Place& place) const;
+  Status copy(const Place& from, const Place& to, Program& program);
+  // Where a tensor that is read lies, in rows or with channels last.
+  Result<Place> rows(const Place& place, Program& program);
+  Result<Place> read(const Place& place, Program& program);
+  Place to_write(const Place& place, Program& program) const;
+  Status settle(const Place& place, const Place& written, Program& program);
+  Place scratch_like(const Place& place, Shape shape, bool channels_last, Program& program) const;
+  Result<Place> padded(const Place& src, const Window& window, const Shape& wanted,
+                       std::uint32_t border, Program& program);
+
+  Status make(const Convolution& call, const Step& step, Program& program);
+  Status make(const Deconvolution& call, const Step& step, Program& program);
+  Status make(const Pooling& call, const Step& step, Program& program);
+  Status make(const Matmul& call, const Step& step, Program& program);
+  Status make(const Softmax& call, const Step& step, Program& program);
+  Status make(const BatchNorm& call, const Step& step, Program& program);
+  Status make(const LayerNorm& call, const Step& step, Program& program);
+  Status make(const Reduction& call, const Step& step, Program& program);
+  Status make(const Lrn& call, const Step& step, Program& program);
+  Status make(const Copy& call, const Step& step, Program& program);
+  Status make(const Elementwise& call, const Step& step, Program& program);
+  Status make(const Unmatched& call, const Step& step, Program& program);
+  Status function(const After& after, const Place& src, const Place& dst, Program& program);
+  Status combination(const After& after, const Place& src, const Place& dst, Program& program);
+
+  // cudnn_convolution.cpp
+  struct Convolving;
+  Result<Convolving> convolving(const Place& weights, const Window& window, std::int64_t groups,
+                                Program& program);
+  Result<std::vector<CudnnPerformance>> search(Cudnn::Search* find, const Convolving& with,
+                                               const std::vector<Place>& places, Handle first,
+                                               Handle second, Handle third, const Program& program);
+
+  tl::unexpected<Error> refused(std::string_view what) const { return not_served(name(), what); }
+
+  int type_of(Dtype dtype) const;  // cudnnDataType_t, -1: none
+
+  const Cudnn& d_ = Cudnn::get();
+  runtime::Executor& device_;
+  Layouts layouts_;
+  Track track_;
+  bool own_now_ = false;
+  std::set<std::string> passed_on_;
+  std::map<std::string, std::pair<Place, Place>> kept_;  // in rows, and where it lies instead
+};
+
+// Windows of two or three axes: one of a single axis gets another of size 1 before it.
+Place spatial(const Place& place);
+Window spatial(const Window& window);
+std::vector<int> integers(const Shape& shape);
+}  // namespace warploom::vendor

@@ -1,0 +1,242 @@
+#include "vendor/dnnl.h"
+#include "runtime/type_codes.h"
+
+namespace warploom::vendor {
+using runtime::Bindings, runtime::Buffer;
+
+namespace {
+constexpr int kAnyTag = 1;
+constexpr int kQueryName = 8;
+constexpr int kQuerySrc = 129, kQueryWeights = 131, kQueryDst = 133;
+
+// By Combine.
+constexpr std::array kBinaryCodes = {0x1fff0, 0x1fff5, 0x1fff1, 0x1fff4, 0x1fff2, 0x1fff3};
+
+// Which of a primitive's descriptors an argument's layout stands in, and its number there.
+std::pair<int, int> query_of(int number) {
+  if (number == kArgDst) return {kQueryDst, 0};
+  if (number == kArgWeights) return {kQueryWeights, 0};
+  return {kQuerySrc, number == kArgSecond ? 1 : 0};
+}
+}  // namespace
+
+int binary_code(Combine combine) {
+  return kBinaryCodes[static_cast<std::size_t>(combine)];
+}
+
+const Dnnl& Dnnl::get() {
+  static const Dnnl dnnl;
+  return dnnl;
+}
+
+std::string Dnnl::name() const {
+  return fmt::format("oneDNN {}.{}.{}", version()->major, version()->minor, version()->patch);
+}
+
+std::unique_ptr<Library> dnnl_library(Layouts layouts, const Problem& problem) {
+  if (!Dnnl::get().ready) return nullptr;
+  return std::make_unique<DnnlLibrary>(layouts, problem);
+}
+
+DnnlLibrary::DnnlLibrary(Layouts layouts, const Problem& problem) : layouts_(layouts) {
+  for (const Step& step : problem.steps)
+    if (const Place* to = destination(step.operation)) passed_on_.insert(to->buffer);
+  for (const graph::TensorId id : problem.graph.outputs)
+    passed_on_.erase(problem.graph.tensor(id).name);
+}
+
+Result<MemoryDesc> DnnlLibrary::described(const Place& place) const {
+  MemoryDesc out;
+  Dnnl::Dims dims{};
+  Dnnl::Dims strides{};
+  const std::size_t rank = std::max<std::size_t>(place.shape.size(), 1);
+  if (rank > dims.size()) return refused("so many axes");
+  dims[0] = strides[0] = 1;
+  std::ranges::copy(place.shape, dims.begin());
+  std::ranges::copy(place.strides, strides.begin());
+  // Axes of size 1 may have any stride; oneDNN wants one that no other axis would contradict.
+  std::int64_t packed = 1;
+  for (std::size_t d = rank; d-- > 0;) {
+    if (dims[d] == 1) strides[d] = packed;
+    packed = std::max(packed, strides[d] * dims[d]);
+  }
+  const int type = runtime::codes_of(place.dtype).dnnl;
+  if (type == 0 ||
+      d_.by_strides(&out, static_cast<int>(rank), dims.data(), type, strides.data()) != 0)
+    return refused("an element type or layout");
+  return out;
+}
+
+Result<MemoryDesc> DnnlLibrary::any_layout(const Place& place) const {
+  MemoryDesc out;
+  Dnnl::Dims dims{};
+  std::ranges::copy(place.shape, dims.begin());
+  const int type = runtime::codes_of(place.dtype).dnnl;
+  const int rank = static_cast<int>(place.shape.size());
+  if (type == 0 || d_.by_tag(&out, rank, dims.data(), type, kAnyTag) != 0)
+    return refused("an element type");
+  return out;
+}
+
+// Where a tensor lies that is read now.
+Result<DnnlLibrary::Held> DnnlLibrary::where(const Place& place, Program& program) {
+  WARPLOOM_TRY(const MemoryDesc desc, described(place));
+  const auto kept = kept_.find(place.buffer);
+  if (kept != kept_.end()) {
+    const bool whole = own_now_ && place.offset == 0 && is_packed(place) &&
+                       kept->second.place.shape == place.shape;
+    if (whole) return kept->second.held;
+    WARPLOOM_CHECK(release(place.buffer, program));
+  }
+  return Held{desc, place.buffer, bytes_of(place.dtype, place.offset), reach_of(place)};
+}
+
+Status DnnlLibrary::take(Making& making, int number, const Place& place, bool open,
+                         Program& program) {
+  Operand operand{number, place, {}, open && own_now_};
+  if (number == kArgDst) {
+    WARPLOOM_TRY(operand.held.desc, described(place));
+    operand.held.buffer = place.buffer;
+    operand.held.offset = bytes_of(place.dtype, place.offset);
+    operand.held.end = reach_of(place);
+  } else {
+    WARPLOOM_TRY(operand.held, where(place, program));
+  }
+  making.operands.push_back(std::move(operand));
+  return ok();
+}
+
+Piece DnnlLibrary::piece_of(const Object& primitive,
+                            const std::vector<std::pair<int, Held>>& arguments) const {
+  const auto run = [this_library = name(), primitive](const std::vector<Dnnl::Argument>& given) {
+    const Dnnl& d = Dnnl::get();
+    const int code =
+        d.execute(primitive.get(), d.stream, static_cast<int>(given.size()), given.data());
+    if (code == 0 && d.stream_wait(d.stream) == 0) return ok();
+    return Status(fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", this_library,
+                        "status 0", fmt::format("status {}", code)}));
+  };
+  return [run, arguments, library = name()](const Bindings& buffers) -> Result<runtime::Call> {
+    const Dnnl& d = Dnnl::get();
+    std::vector<std::pair<Buffer, Object>> kept;
+    std::vector<Dnnl::Argument> given;
+    for (const auto& [number, held] : arguments) {
+      const auto found = buffers.find(held.buffer);
+      if (found == buffers.end() || found->second.bytes() < held.end)
+        return fail({ErrorCode::kPlanInvalid, "a reference's buffer is missing or too small",
+                     held.buffer, fmt::format("{} bytes", held.end), "less"});
+      const Object memory =
+          d.memory(&held.desc, d.engine, static_cast<char*>(found->second.address()) + held.offset);
+      if (!memory) return not_served(library, "a memory object it refused");
+      kept.emplace_back(found->second, memory);
+      given.push_back({number, memory.get()});
+    }
+    return [run, kept, given]() -> Status { return run(given); };
+  };
+}
+
+Status DnnlLibrary::reorder(const Held& from, const Held& to, Program& program) {
+  const Object desc = d_.reorder(&from.desc, d_.engine, &to.desc, d_.engine, nullptr);
+  const Object primitive = desc ? d_.primitive(desc.get()) : nullptr;
+  if (!primitive) return refused("a reorder");
+  program.pieces.push_back(piece_of(primitive, {{kArgSrc, from}, {kArgDst, to}}));
+  return ok();
+}
+
+Status DnnlLibrary::release(const std::string& buffer, Program& program) {
+  const auto kept = kept_.find(buffer);
+  if (kept == kept_.end()) return ok();
+  WARPLOOM_TRY(const MemoryDesc desc, described(kept->second.place));
+  WARPLOOM_CHECK(
+      reorder(kept->second.held, {desc, buffer, 0, reach_of(kept->second.place)}, program));
+  kept_.erase(kept);
+  return ok();
+}
+
+Status DnnlLibrary::add_post_ops(const Making& making, const Object& post_ops,
+                                 std::vector<Operand>& operands, Program& program) {
+  for (std::size_t i = 0; i < making.after.size(); ++i) {
+    const After& after = making.after[i];
+    if (!after.other) {
+      if (d_.append_eltwise(post_ops.get(), 1, row_of(after.function).dnnl,
+                            static_cast<float>(after.alpha), static_cast<float>(after.beta)) != 0)
+        return refused("a post-operation");
+      continue;
+    }
+    Operand other{kArgPostOp * static_cast<int>(i + 1) | kArgSecond, *after.other, {}, false};
+    WARPLOOM_TRY(other.held, where(*after.other, program));
+    if (d_.append_binary(post_ops.get(), binary_code(after.combine), &other.held.desc) != 0)
+      return refused("a post-operation");
+    operands.push_back(std::move(other));
+  }
+  return ok();
+}
+
+// The primitive of an operation, with what brings its operands into the layouts that it chose.
+Status DnnlLibrary::finish(Making making, Program& program) {
+  const Object attributes = d_.attributes();
+  const Object post_ops = d_.post_ops();
+  if (!attributes || !post_ops) return refused("attributes");
+  std::vector<Operand> others;
+  WARPLOOM_CHECK(add_post_ops(making, post_ops, others, program));
+  if (d_.set_post_ops(attributes.get(), post_ops.get()) != 0) return refused("post-operations");
+  const Object desc = d_.primitive_desc(&making.operation, attributes.get(), d_.engine, nullptr);
+  if (!desc) return refused("the operation with these types, shapes or post-operations");
+  const char* code = nullptr;
+  const bool named = d_.query(desc.get(), kQueryName, 0, &code) == 0 && code;
+  if (making.heavy && named && std::string_view(code).starts_with("ref"))
+    return refused("the operation but by unoptimized code");
+  const Object primitive = d_.primitive(desc.get());
+  if (!primitive) return refused("the operation");
+  std::vector<std::pair<int, Held>> arguments;
+  const Operand* to = nullptr;
+  Held result;
+  for (const Operand& operand : making.operands) {
+    Held held = operand.held;
+    const auto [what, index] = query_of(operand.number);
+    const void* chosen = operand.open ? d_.query_md(desc.get(), what, index) : nullptr;
+    MemoryDesc wanted = held.desc;
+    if (chosen) std::memcpy(wanted.bytes.data(), chosen, kMemoryDescBytes);
+    if (operand.number == kArgDst) {
+      to = &operand;
+      WARPLOOM_TRY(held, written(operand, wanted, program));
+      result = held;
+    } else if (chosen && !d_.equal(&held.desc, &wanted)) {
+      const auto bytes = static_cast<std::int64_t>(d_.size_of(&wanted));
+      const Held moved{wanted, program.add_scratch(held.buffer, bytes), 0, bytes};
+      WARPLOOM_CHECK(reorder(held, moved, program));
+      held = moved;
+    }
+    arguments.emplace_back(operand.number, held);
+  }
+  for (const Operand& other : others) arguments.emplace_back(other.number, other.held);
+  program.pieces.push_back(piece_of(primitive, arguments));
+  return to ? settled(*to, result, program) : ok();
+}
+
+Result<DnnlLibrary::Held> DnnlLibrary::written(const Operand& to, const MemoryDesc& desc,
+                                               Program& program) {
+  if (d_.equal(&to.held.desc, &desc)) return to.held;
+  const auto bytes = static_cast<std::int64_t>(d_.size_of(&desc));
+  return Held{desc, program.add_scratch(to.place.buffer, bytes), 0, bytes};
+}
+
+// What was written in another layout stays so where only steps read it.
+Status DnnlLibrary::settled(const Operand& to, const Held& held, Program& program) {
+  kept_.erase(to.place.buffer);
+  if (held.buffer == to.place.buffer) return ok();
+  const bool whole = to.place.offset == 0 && is_packed(to.place);
+  if (!whole || !passed_on_.contains(to.place.buffer)) return reorder(held, to.held, program);
+  kept_[to.place.buffer] = {held, to.place};
+  return ok();
+}
+
+Status DnnlLibrary::add(const Step& step, Program& program) {
+  const auto made = [&](bool own) -> Status {
+    own_now_ = own;
+    return std::visit([&](const auto& call) { return make(call, step, program); }, step.operation);
+  };
+  if (layouts_ == Layouts::own && made(true)) return ok();
+  return made(false);
+}
+}  // namespace warploom::vendor

@@ -1,0 +1,253 @@
+#include "vendor/matcher.h"
+
+namespace warploom::vendor {
+Matcher::Matcher(Graph graph, Track track) : track_(track) {
+  problem_.graph = std::move(graph);
+  consumers_.resize(this->graph().tensors.size());
+  for (std::size_t n = 0; n < this->graph().nodes.size(); ++n)
+    for (const TensorId id : this->graph().nodes[n].inputs)
+      if (id != graph::kAbsent && !contains(consumers_[id], static_cast<int>(n)))
+        consumers_[id].push_back(static_cast<int>(n));
+  done_.resize(this->graph().nodes.size());
+  for (std::size_t i = 0; i < this->graph().tensors.size(); ++i) {
+    const auto id = static_cast<TensorId>(i);
+    if (tensor(id).constant || contains(this->graph().inputs, id)) places_[id] = own_place(id);
+  }
+}
+
+std::span<const Matcher::Row> Matcher::rules() {
+  static constexpr std::array kRules = {
+      Row{OpKind::Identity, &Matcher::alias},
+      Row{OpKind::Dropout, &Matcher::alias},
+      Row{OpKind::Reshape, &Matcher::alias},
+      Row{OpKind::Flatten, &Matcher::alias},
+      Row{OpKind::Squeeze, &Matcher::alias},
+      Row{OpKind::Unsqueeze, &Matcher::alias},
+      Row{OpKind::Transpose, &Matcher::movement},
+      Row{OpKind::Slice, &Matcher::movement},
+      Row{OpKind::Split, &Matcher::split},
+      Row{OpKind::Concat, &Matcher::concat},
+      Row{OpKind::Cast, &Matcher::cast},
+      Row{OpKind::CastLike, &Matcher::cast},
+      Row{OpKind::Conv, &Matcher::convolution},
+      Row{OpKind::ConvTranspose, &Matcher::deconvolution},
+      Row{OpKind::MaxPool, &Matcher::pool},
+      Row{OpKind::AveragePool, &Matcher::pool},
+      Row{OpKind::SumPool, &Matcher::pool},
+      Row{OpKind::GlobalAveragePool, &Matcher::global_pool},
+      Row{OpKind::GlobalMaxPool, &Matcher::global_pool},
+      Row{OpKind::MatMul, &Matcher::matmul},
+      Row{OpKind::Gemm, &Matcher::gemm},
+      Row{OpKind::Softmax, &Matcher::softmax},
+      Row{OpKind::LogSoftmax, &Matcher::softmax},
+      Row{OpKind::BatchNormalization, &Matcher::batch_norm},
+      Row{OpKind::LayerNormalization, &Matcher::layer_norm},
+      Row{OpKind::InstanceNormalization, &Matcher::group_norm},
+      Row{OpKind::GroupNormalization, &Matcher::group_norm},
+      Row{OpKind::ReduceSum, &Matcher::reduction},
+      Row{OpKind::ReduceMean, &Matcher::reduction},
+      Row{OpKind::ReduceMax, &Matcher::reduction},
+      Row{OpKind::ReduceMin, &Matcher::reduction},
+      Row{OpKind::ReduceProd, &Matcher::reduction},
+      Row{OpKind::ReduceL1, &Matcher::reduction},
+      Row{OpKind::ReduceL2, &Matcher::reduction},
+      Row{OpKind::ReduceSumSquare, &Matcher::reduction},
+      Row{OpKind::ReduceLogSum, &Matcher::reduction},
+      Row{OpKind::LRN, &Matcher::lrn},
+  };
+  return kRules;
+}
+
+bool Matcher::floats(const Node& node) const {
+  const auto fits = [&](TensorId id) { return id == graph::kAbsent || is_float(tensor(id).dtype); };
+  const auto fits_or_known = [&](TensorId id) { return fits(id) || tensor(id).constant; };
+  return fits(node.inputs[0]) && std::ranges::all_of(node.inputs, fits_or_known) &&
+         std::ranges::all_of(node.outputs, fits);
+}
+
+Place Matcher::own_place(TensorId id) const {
+  return packed_place(tensor(id).name, tensor(id).dtype, tensor(id).shape);
+}
+
+bool Matcher::is_settled(TensorId id) const {
+  const Place& at = place(id);
+  return at.buffer == tensor(id).name && at.offset == 0 && is_packed(at);
+}
+
+void Matcher::settle(TensorId id) {
+  if (!is_settled(id)) push({Copy{place(id), own_place(id)}, {}}, id);
+}
+
+Place Matcher::settled(TensorId id) {
+  if (!is_packed(place(id))) settle(id);
+  return place(id);
+}
+
+Place Matcher::along_channels(TensorId id, std::size_t rank) {
+  Shape shape(rank, 1);
+  shape[1] = graph::element_count(tensor(id).shape);
+  return *reshaped(settled(id), shape);
+}
+
+void Matcher::push(Step step, TensorId to) {
+  writer_[tensor(to).name] = static_cast<int>(problem_.steps.size());
+  problem_.steps.push_back(std::move(step));
+  places_[to] = own_place(to);
+}
+
+Step* Matcher::host(TensorId id, const std::vector<int>& readers,
+                    const std::optional<Place>& other) {
+  const auto found = writer_.find(tensor(id).name);
+  if (found == writer_.end() || !is_settled(id) || parts_.contains(tensor(id).name)) return nullptr;
+  if (contains(graph().outputs, id) || contains(graph().inputs, id)) return nullptr;
+  for (const int reader : consumers_[id])
+    if (!contains(readers, reader)) return nullptr;
+  Step& step = problem_.steps[found->second];
+  const Place* to = destination(step.operation);
+  if (!to || std::holds_alternative<Copy>(step.operation)) return nullptr;
+  // What is written must have the tensor's own shape, but for leading axes of size 1.
+  if (of_rank(own_place(id), to->shape.size()).shape != to->shape) return nullptr;
+  if (!other) return &step;
+  const auto wrote = writer_.find(other->buffer);
+  const bool before = wrote == writer_.end() || wrote->second < found->second;
+  return before ? &step : nullptr;
+}
+
+void Matcher::unmatched(const Node& node) {
+  Unmatched call;
+  for (const TensorId id : node.inputs)
+    if (id != graph::kAbsent) call.reads.push_back(place(id).buffer);
+  for (const TensorId id : node.outputs)
+    if (id != graph::kAbsent) call.writes.push_back(tensor(id).name);
+  const auto step = static_cast<int>(problem_.steps.size());
+  problem_.steps.push_back({std::move(call), {}});
+  for (const TensorId id : node.outputs) {
+    if (id == graph::kAbsent) continue;
+    places_[id] = own_place(id);
+    writer_[tensor(id).name] = step;
+  }
+}
+
+// Outputs that lie in another buffer are written there themselves, or copied.
+void Matcher::finish() {
+  for (const TensorId id : graph().outputs) {
+    if (is_settled(id)) continue;
+    const Place from = place(id);
+    const auto wrote = writer_.find(from.buffer);
+    const bool whole = from.offset == 0 && is_packed(from) && wrote != writer_.end();
+    const auto named = graph().tensor_named(from.buffer);
+    bool free = whole && named && !contains(graph().outputs, *named) &&
+                graph::element_count(tensor(*named).shape) == elements_of(from) &&
+                tensor(*named).dtype == from.dtype;
+    for (const Step& step : problem_.steps)
+      if (const auto* plain = std::get_if<Unmatched>(&step.operation))
+        free =
+            free && !contains(plain->reads, from.buffer) && !contains(plain->writes, from.buffer);
+    if (!free) {
+      settle(id);
+      continue;
+    }
+    const std::string to = tensor(id).name;
+    for (Step& step : problem_.steps) {
+      for (const Place* one : sources(step))
+        if (one->buffer == from.buffer) const_cast<Place*>(one)->buffer = to;
+      Place* written = destination(step.operation);
+      if (written && written->buffer == from.buffer) written->buffer = to;
+    }
+    for (auto& [tensor, at] : places_)
+      if (at.buffer == from.buffer) at.buffer = to;
+    writer_[to] = wrote->second;
+  }
+}
+
+Problem Matcher::run() {
+  for (std::size_t n = 0; n < graph().nodes.size(); ++n) {
+    const Node& node = graph().nodes[n];
+    if (done_[n]) continue;
+    const auto row = std::ranges::find(rules(), node.op, &Row::op);
+    bool taken = row != rules().end() && (this->*row->rule)(node);
+    if (!taken && class_of(node.op) == OpClass::pointwise && floats(node))
+      taken = recognized(node) || unary(node) || binary(node);
+    if (!taken) unmatched(node);
+  }
+  finish();
+  return std::move(problem_);
+}
+
+Problem match(graph::Graph graph, Track track) {
+  return Matcher(std::move(graph), track).run();
+}
+
+std::optional<graph::Graph> operators_of(const graph::Graph& given, const graph::Graph& region,
+                                         const std::vector<std::string>& names) {
+  Graph out{.name = region.name};
+  std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};  // of given → of out
+  const auto keep = [&](TensorId id, const std::string& name, bool constant) {
+    const graph::Tensor& from = given.tensor(id);
+    known[id] =
+        out.add_tensor({{name, from.dtype, from.shape}, constant ? from.constant : std::nullopt});
+    return known[id];
+  };
+  const auto same = [&](TensorId in_given, TensorId in_region) {
+    return given.tensor(in_given).dtype == region.tensor(in_region).dtype &&
+           given.tensor(in_given).shape == region.tensor(in_region).shape;
+  };
+  for (const TensorId id : region.inputs) {
+    const auto found = given.tensor_named(names[id]);
+    if (!found || known.contains(*found) || !same(*found, id)) return std::nullopt;
+    out.inputs.push_back(keep(*found, region.tensor(id).name, false));
+  }
+  std::map<TensorId, std::string> wanted;  // outputs, by their names in the region
+  std::set<int> needed;
+  std::vector<TensorId> asked;
+  for (const TensorId id : region.outputs) {
+    const auto found = given.tensor_named(names[id]);
+    if (!found || known.contains(*found) || !same(*found, id)) return std::nullopt;
+    wanted[*found] = region.tensor(id).name;
+    asked.push_back(*found);
+  }
+  while (!asked.empty()) {
+    const TensorId id = asked.back();
+    asked.pop_back();
+    const int maker = id == graph::kAbsent ? -1 : given.producer(id);
+    if (known.contains(id) || needed.contains(maker)) continue;
+    if (given.tensor(id).constant) {
+      keep(id, fmt::format("c:{}", given.tensor(id).name), true);
+      continue;
+    }
+    if (maker < 0) return std::nullopt;  // an input that the region does not read
+    needed.insert(maker);
+    for (const TensorId input : given.nodes[maker].inputs) asked.push_back(input);
+  }
+  for (const int n : needed) {
+    Node node = given.nodes[n];
+    for (TensorId& id : node.inputs) id = known.at(id);
+    for (TensorId& id : node.outputs) {
+      if (id == graph::kAbsent) continue;
+      const auto name = wanted.find(id);
+      id = keep(id, name != wanted.end() ? name->second : "t:" + given.tensor(id).name, false);
+    }
+    out.nodes.push_back(std::move(node));
+  }
+  for (const TensorId id : region.outputs)
+    out.outputs.push_back(known.at(*given.tensor_named(names[id])));
+  return out;
+}
+
+int unmatched_of(const Problem& problem) {
+  return static_cast<int>(std::ranges::count_if(problem.steps, [](const Step& step) {
+    return std::holds_alternative<Unmatched>(step.operation);
+  }));
+}
+
+Problem match_region(const graph::Graph& region, const std::optional<graph::Graph>& operators,
+                     Track track) {
+  Problem primitive = match(region, track);
+  if (!operators) return primitive;
+  Problem composite = match(*operators, track);
+  const auto cost = [](const Problem& problem) {
+    return std::pair(unmatched_of(problem), problem.steps.size());
+  };
+  return cost(composite) <= cost(primitive) ? composite : primitive;
+}
+}  // namespace warploom::vendor

@@ -1,0 +1,249 @@
+// Elementwise operators: functions that libraries have, and combinations of two tensors.
+#include <cfloat>
+#include "graph/reference.h"
+#include "vendor/matcher.h"
+
+namespace warploom::vendor {
+namespace {
+constexpr std::size_t kMostTogether = 12;  // nodes that are tried as one function
+constexpr int kPoints = 48;
+
+// The function that `values` are of `points`: two that agree there as closely as fp32 tells are the
+// same.
+std::optional<After> function_of(std::span<const double> points, std::span<const double> values) {
+  for (std::size_t i = 0; i < functions().size(); ++i) {
+    const auto function = static_cast<Function>(i);
+    const FunctionRow& row = functions()[i];
+    const bool has_numbers =
+        function == Function::linear || function == Function::power || function == Function::clip;
+    if (has_numbers) continue;
+    const double alpha = function == Function::relu ? 0 : 1;
+    bool same = true;
+    for (std::size_t p = 0; p < points.size() && same; ++p) {
+      const double wanted = row.value(points[p], alpha, 0);
+      same = std::isfinite(wanted) ? std::abs(values[p] - wanted) <= 2e-6 * (1 + std::abs(wanted))
+                                   : !std::isfinite(values[p]);
+    }
+    if (same) return After{.function = function, .alpha = alpha};
+  }
+  return std::nullopt;
+}
+
+constexpr std::pair<OpKind, Combine> kCombines[] = {
+    {OpKind::Add, Combine::add}, {OpKind::Sub, Combine::sub}, {OpKind::Mul, Combine::mul},
+    {OpKind::Div, Combine::div}, {OpKind::Max, Combine::max}, {OpKind::Min, Combine::min},
+    {OpKind::Sum, Combine::add}};
+}  // namespace
+
+// The nodes that read `from` and each other alone, as far as they are elementwise of its shape; of
+// their results the last that nobody outside needs anything before, and that a library knows.
+bool Matcher::recognized(const Node& node) {
+  TensorId from = graph::kAbsent;
+  for (const TensorId id : node.inputs)
+    if (id != graph::kAbsent && !scalar(id)) from = id;
+  if (from == graph::kAbsent) return false;
+  std::vector<int> together;
+  std::set<TensorId> inside = {from};
+  for (int n = number_of(node); n < std::ssize(graph().nodes); ++n) {
+    const Node& next = graph().nodes[n];
+    const auto known = [&](TensorId id) {
+      return id == graph::kAbsent || inside.contains(id) || scalar(id).has_value();
+    };
+    const auto reads = [&](TensorId id) { return id != graph::kAbsent && inside.contains(id); };
+    if (done_[n] || class_of(next.op) != OpClass::pointwise ||
+        !std::ranges::all_of(next.inputs, known) || !std::ranges::any_of(next.inputs, reads))
+      continue;
+    const graph::Tensor& made = tensor(next.outputs[0]);
+    if (made.dtype != tensor(from).dtype || made.shape != tensor(from).shape) continue;
+    together.push_back(n);
+    inside.insert(next.outputs[0]);
+    if (together.size() == kMostTogether) break;
+  }
+  if (!contains(together, number_of(node))) return false;
+  for (std::size_t last = together.size(); last-- > 0;) {
+    // The nodes behind the last one's result.
+    const TensorId result = graph().nodes[together[last]].outputs[0];
+    std::set<TensorId> needed = {result};
+    std::vector<int> nodes;
+    for (std::size_t i = last + 1; i-- > 0;) {
+      const Node& each = graph().nodes[together[i]];
+      if (!needed.contains(each.outputs[0])) continue;
+      nodes.push_back(together[i]);
+      needed.insert(each.inputs.begin(), each.inputs.end());
+    }
+    std::ranges::sort(nodes);
+    const auto closed = [&](int n) {
+      const TensorId made = graph().nodes[n].outputs[0];
+      if (made == result) return true;
+      const bool promised = contains(graph().outputs, made);
+      return !promised && std::ranges::all_of(consumers_[made],
+                                              [&](int reader) { return contains(nodes, reader); });
+    };
+    if (!contains(nodes, number_of(node)) || !std::ranges::all_of(nodes, closed)) continue;
+    const auto function = as_function(from, result, nodes);
+    if (!function) continue;
+    apply({*function}, from, result, nodes);
+    return true;
+  }
+  return false;
+}
+
+// What the nodes make of numbers in the place of `from`.
+std::optional<After> Matcher::as_function(TensorId from, TensorId result,
+                                          const std::vector<int>& nodes) const {
+  Graph one;
+  std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};
+  const Dtype dtype = tensor(from).dtype;
+  known[from] = one.add_tensor({{"x", dtype, {kPoints}}, std::nullopt});
+  one.inputs = {known[from]};
+  for (const int n : nodes) {
+    Node node = graph().nodes[n];
+    for (TensorId& id : node.inputs) {
+      if (!known.contains(id)) {
+        graph::Tensor constant = tensor(id);
+        constant.name = fmt::format("c{}", one.tensors.size());
+        constant.shape = {};
+        known[id] = one.add_tensor(std::move(constant));
+      }
+      id = known[id];
+    }
+    const TensorId made = node.outputs[0];
+    node.outputs = {one.add_tensor({{fmt::format("t{}", n), dtype, {kPoints}}, std::nullopt})};
+    known[made] = node.outputs[0];
+    one.nodes.push_back(std::move(node));
+  }
+  one.outputs = {known[result]};
+  std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(dtype, kPoints)));
+  Random random(7, "function");
+  std::vector<double> points;
+  for (int p = 0; p < kPoints; ++p) {
+    store_from_double(dtype, bytes.data(), p, 3 * random.normal());
+    points.push_back(load_as_double(dtype, bytes.data(), p));
+  }
+  const graph::Bytes input = bytes;
+  const auto values = graph::evaluate(one, {&input, 1}, 1);
+  return values ? function_of(points, (*values)[0]) : std::nullopt;
+}
+
+// In the step that alone wrote `from`, or as one of its own.
+void Matcher::apply(const std::vector<After>& after, TensorId from, TensorId to,
+                    const std::vector<int>& nodes) {
+  for (const int n : nodes) done_[n] = true;
+  const auto other =
+      std::ranges::find_if(after, [](const After& one) { return one.other.has_value(); });
+  Step* step = host(from, nodes, other == after.end() ? std::nullopt : other->other);
+  if (!step || tensor(from).dtype != tensor(to).dtype) {
+    push({Elementwise{place(from), own_place(to)}, after}, to);
+    return;
+  }
+  const std::size_t rank = destination(step->operation)->shape.size();
+  for (After one : after) {
+    if (one.other) one.other = of_rank(*one.other, rank);
+    step->after.push_back(std::move(one));
+  }
+  destination(step->operation)->buffer = tensor(to).name;
+  writer_[tensor(to).name] = static_cast<int>(step - problem_.steps.data());
+  places_[to] = own_place(to);
+}
+
+bool Matcher::unary(const Node& node) {
+  const auto number = [&](std::size_t i, double otherwise) -> std::optional<double> {
+    if (node.inputs.size() <= i || node.inputs[i] == graph::kAbsent) return otherwise;
+    return scalar(node.inputs[i]);
+  };
+  std::vector<After> after;
+  switch (node.op) {
+    case OpKind::LeakyRelu:
+      after = {{.function = Function::relu, .alpha = node.real("alpha", 0.01)}};
+      break;
+    case OpKind::Elu: after = {{.function = Function::elu, .alpha = node.real("alpha", 1)}}; break;
+    case OpKind::Selu:
+      after = {{.function = Function::elu, .alpha = node.real("alpha", 1.67326319217681884765625)},
+               {.alpha = node.real("gamma", 1.05070102214813232421875)}};
+      break;
+    case OpKind::HardSigmoid:
+      after = {{.alpha = node.real("alpha", 0.2), .beta = node.real("beta", 0.5)},
+               {.function = Function::clip, .alpha = 0, .beta = 1}};
+      break;
+    case OpKind::Clip: {
+      const auto low = number(1, -FLT_MAX);
+      const auto high = number(2, FLT_MAX);
+      if (!low || !high) return false;
+      after = {{.function = Function::clip, .alpha = *low, .beta = *high}};
+      break;
+    }
+    case OpKind::Neg: after = {{.alpha = -1}}; break;
+    case OpKind::Reciprocal: after = {{.function = Function::power, .alpha = 1, .beta = -1}}; break;
+    case OpKind::Pow: {
+      const auto exponent = number(1, 1);
+      if (!exponent || tensor(node.inputs[0]).dtype != tensor(node.outputs[0]).dtype) return false;
+      after = {{.function = Function::power, .alpha = 1, .beta = *exponent}};
+      if (*exponent == 2) after = {{.function = Function::square}};
+      if (*exponent == 0.5) after = {{.function = Function::sqrt}};
+      break;
+    }
+    default: return false;
+  }
+  if (tensor(node.inputs[0]).shape != tensor(node.outputs[0]).shape) return false;
+  apply(after, node.inputs[0], node.outputs[0], {number_of(node)});
+  return true;
+}
+
+namespace {
+// x combined with a number.
+std::optional<After> with_number(Combine how, double number, bool reversed) {
+  switch (how) {
+    case Combine::add: return After{.alpha = 1, .beta = number};
+    case Combine::sub:
+      return reversed ? After{.alpha = -1, .beta = number} : After{.alpha = 1, .beta = -number};
+    case Combine::mul: return After{.alpha = number};
+    case Combine::div:
+      if (reversed) return After{.function = Function::power, .alpha = number, .beta = -1};
+      return After{.alpha = 1 / number};
+    case Combine::max: return After{.function = Function::clip, .alpha = number, .beta = FLT_MAX};
+    case Combine::min: return After{.function = Function::clip, .alpha = -FLT_MAX, .beta = number};
+  }
+  return std::nullopt;
+}
+}  // namespace
+
+// x `how` other, or other `how` x where it is reversed.
+bool Matcher::combine(TensorId x, TensorId other, Combine how, TensorId out, bool reversed) {
+  if (tensor(x).shape != tensor(out).shape || tensor(x).dtype != tensor(out).dtype) return false;
+  const int node = graph().producer(out);
+  if (const auto number = scalar(other)) {
+    const auto after = with_number(how, *number, reversed);
+    if (after) apply({*after}, x, out, {node});
+    return after.has_value();
+  }
+  const Place at = of_rank(place(other), tensor(out).shape.size());
+  std::vector<After> after;
+  const bool turns = reversed && (how == Combine::sub || how == Combine::div);
+  // other - x = -x + other, other / x = 1/x · other
+  if (turns && how == Combine::sub) after = {{.alpha = -1}, {.other = at}};
+  if (turns && how == Combine::div)
+    after = {{.function = Function::power, .alpha = 1, .beta = -1},
+             {.other = at, .combine = Combine::mul}};
+  if (!turns) after = {{.other = at, .combine = how}};
+  apply(after, x, out, {node});
+  return true;
+}
+
+bool Matcher::binary(const Node& node) {
+  const auto row = std::ranges::find(kCombines, node.op, &std::pair<OpKind, Combine>::first);
+  if (row == std::end(kCombines) || node.inputs.size() != 2) return false;
+  const TensorId a = node.inputs[0];
+  const TensorId b = node.inputs[1];
+  const TensorId out = node.outputs[0];
+  const std::vector<int> reader = {number_of(node)};
+  // Into the step that wrote one of them, if it may; else the first that has the whole shape.
+  const bool fits_b = tensor(b).shape == tensor(out).shape && !scalar(b);
+  const auto hosts = [&](TensorId x, TensorId other) {
+    return !scalar(x) &&
+           host(x, reader, scalar(other) ? std::nullopt : std::optional(place(other)));
+  };
+  if (fits_b && !hosts(a, b) && hosts(b, a)) return combine(b, a, row->second, out, true);
+  if (!scalar(a) && combine(a, b, row->second, out)) return true;
+  return fits_b && combine(b, a, row->second, out, true);
+}
+}  // namespace warploom::vendor

@@ -1,0 +1,85 @@
+// Operators that only move elements: places, and copies into parts.
+#include "vendor/matcher.h"
+
+namespace warploom::vendor {
+bool Matcher::alias(const Node& node) {
+  const TensorId from = node.inputs[0];
+  const TensorId to = node.outputs[0];
+  for (std::size_t i = 1; i < node.outputs.size(); ++i)
+    if (node.outputs[i] != graph::kAbsent && !consumers_[node.outputs[i]].empty()) return false;
+  auto seen = reshaped(place(from), tensor(to).shape);
+  if (!seen) {
+    settle(from);
+    seen = reshaped(place(from), tensor(to).shape);
+  }
+  if (!seen) return false;
+  places_[to] = *std::move(seen);
+  return true;
+}
+
+bool Matcher::movement(const Node& node) {
+  const auto rule = access_of(graph(), node, 0);
+  const TensorId to = node.outputs[0];
+  if (!rule) return false;
+  const Place& from = place(node.inputs[0]);
+  const Shape& shape = tensor(to).shape;
+  Place out{from.buffer, from.dtype, shape, Shape(shape.size()), from.offset};
+  for (std::size_t d = 0; d < rule->size(); ++d) {
+    const graph::AxisSource& source = (*rule)[d];
+    if (source.taps != 1) return false;
+    if (source.axis == graph::AxisSource::kWhole) {
+      if (from.shape[d] != 1) return false;
+      continue;
+    }
+    out.offset += source.begin * from.strides[d];
+    out.strides[source.axis] += source.step * from.strides[d];
+  }
+  // What runs backwards, or stretches, no library sees in place.
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (out.strides[d] < 0 || (shape[d] > 1 && out.strides[d] == 0)) return false;
+  places_[to] = std::move(out);
+  return true;
+}
+
+bool Matcher::split(const Node& node) {
+  const Place from = place(node.inputs[0]);
+  const graph::Question question{graph(), node};
+  const std::size_t axis = question.axis(from.shape.size());
+  std::int64_t begin = 0;
+  for (const TensorId id : node.outputs) {
+    if (id == graph::kAbsent) return false;
+    Place part = from;
+    part.shape = tensor(id).shape;
+    part.offset += begin * from.strides[axis];
+    begin += part.shape[axis];
+    places_[id] = std::move(part);
+  }
+  return begin == from.shape[axis];
+}
+
+bool Matcher::concat(const Node& node) {
+  const TensorId to = node.outputs[0];
+  const graph::Question question{graph(), node};
+  const std::size_t axis = question.axis(tensor(to).shape.size());
+  Place part = own_place(to);
+  for (const TensorId id : node.inputs) {
+    Place from = place(id);
+    part.shape = tensor(id).shape;
+    const std::int64_t length = part.shape[axis] * part.strides[axis];
+    if (elements_of(from) > 0) push({Copy{std::move(from), part}, {}}, to);
+    part.offset += length;
+  }
+  parts_.insert(tensor(to).name);
+  places_[to] = own_place(to);
+  return true;
+}
+
+bool Matcher::cast(const Node& node) {
+  const TensorId from = node.inputs[0];
+  const TensorId to = node.outputs[0];
+  if (tensor(from).dtype == tensor(to).dtype) return alias(node);
+  if (!is_float(tensor(from).dtype) || !is_float(tensor(to).dtype)) return false;
+  push({Copy{place(from), own_place(to)}, {}}, to);
+  return true;
+}
+}  // namespace warploom::vendor

@@ -1,0 +1,123 @@
+// OpenBLAS, opened at run time: products in f32 and f64. Source: its user manual and the C
+// interface of BLAS, whose numbers are those of its enums.
+#include "runtime/library.h"
+#include "vendor/program.h"
+
+namespace warploom::vendor {
+namespace {
+using runtime::Bindings, runtime::Buffer;
+
+constexpr int kRowMajor = 101;
+constexpr int kAsItIs = 111, kTransposed = 112;
+
+struct OpenBlas {
+  template <class T>
+  using Gemm = void (*)(int order, int a, int b, int m, int n, int k, T alpha, const T*, int,
+                        const T*, int, T beta, T*, int);
+  const runtime::Library library{"libopenblas.so.0",
+                                 "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0"};
+  const char* (*config)() = library["openblas_get_config"];
+  Gemm<float> sgemm = library["cblas_sgemm"];
+  Gemm<double> dgemm = library["cblas_dgemm"];
+
+  static const OpenBlas& get() {
+    static const OpenBlas blas;
+    return blas;
+  }
+};
+
+// How BLAS sees a matrix: as it is or transposed, and how far its lines lie apart.
+struct Side {
+  int transposed = kAsItIs;
+  int line = 1;
+};
+
+std::optional<Side> side_of(const Place& place) {
+  const std::size_t rank = place.shape.size();
+  const std::int64_t rows = place.shape[rank - 2], columns = place.shape[rank - 1];
+  const std::int64_t down = place.strides[rank - 2], along = place.strides[rank - 1];
+  if (columns == 1 || along == 1)
+    return Side{kAsItIs, static_cast<int>(rows == 1 ? columns : std::max(down, columns))};
+  if (rows == 1 || down == 1) return Side{kTransposed, static_cast<int>(std::max(along, rows))};
+  return std::nullopt;
+}
+
+// The offsets of the matrices of a batch, in elements, as the product's result counts them.
+std::vector<std::int64_t> offsets_of(const Place& place, const Shape& batch) {
+  std::vector<std::int64_t> out = {0};
+  for (std::size_t d = 0; d < batch.size(); ++d) {
+    std::vector<std::int64_t> next;
+    const std::int64_t step = place.shape[d] == 1 ? 0 : place.strides[d];
+    for (const std::int64_t base : out)
+      for (std::int64_t i = 0; i < batch[d]; ++i) next.push_back(base + i * step);
+    out = std::move(next);
+  }
+  return out;
+}
+
+template <class T>
+Piece product(const Matmul& call, Side a, Side b, Side c, OpenBlas::Gemm<T> gemm) {
+  const std::size_t rank = call.dst.shape.size();
+  const Shape batch(call.dst.shape.begin(), call.dst.shape.end() - 2);
+  const auto m = static_cast<int>(call.dst.shape[rank - 2]);
+  const auto n = static_cast<int>(call.dst.shape[rank - 1]);
+  const auto k = static_cast<int>(call.a.shape[rank - 1]);
+  const auto in_a = offsets_of(call.a, batch);
+  const auto in_b = offsets_of(call.b, batch);
+  const auto in_c = offsets_of(call.dst, batch);
+  return [=](const Bindings& buffers) -> Result<runtime::Call> {
+    std::vector<Buffer> kept(3);
+    WARPLOOM_TRY(kept[0], buffer_of(buffers, call.a));
+    WARPLOOM_TRY(kept[1], buffer_of(buffers, call.b));
+    WARPLOOM_TRY(kept[2], buffer_of(buffers, call.dst));
+    const auto* x = static_cast<const T*>(address_of(kept[0], call.a));
+    const auto* y = static_cast<const T*>(address_of(kept[1], call.b));
+    auto* z = static_cast<T*>(address_of(kept[2], call.dst));
+    return [=]() -> Status {
+      for (std::size_t i = 0; i < in_c.size(); ++i)
+        gemm(kRowMajor, a.transposed, b.transposed, m, n, k, T(1), x + in_a[i], a.line, y + in_b[i],
+             b.line, T(0), z + in_c[i], c.line);
+      return ok();
+    };
+  };
+}
+
+class OpenBlasLibrary : public Library {
+ public:
+  std::string name() const override {
+    // "OpenBLAS 0.3.21 DYNAMIC_ARCH …"
+    const std::string_view config = OpenBlas::get().config();
+    return std::string(config.substr(0, config.find(' ', config.find(' ') + 1)));
+  }
+
+  Status add(const Step& step, Program& program) override {
+    const auto* given = std::get_if<Matmul>(&step.operation);
+    if (!given || !step.after.empty()) return not_served(name(), "anything but products");
+    std::vector<After> after;
+    const Matmul call = flat(*given, after).value_or(*given);
+    const auto a = side_of(call.a);
+    const auto b = side_of(call.b);
+    const auto c = side_of(call.dst);
+    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+    const bool small =
+        elements_of(call.a) < kMost && elements_of(call.b) < kMost && elements_of(call.dst) < kMost;
+    if (!a || !b || !c || c->transposed != kAsItIs || !small)
+      return not_served(name(), "a layout or size");
+    const Dtype dtype = call.dst.dtype;
+    if (call.a.dtype != dtype || call.b.dtype != dtype) return not_served(name(), "mixed types");
+    if (dtype == Dtype::f32)
+      program.pieces.push_back(product<float>(call, *a, *b, *c, OpenBlas::get().sgemm));
+    else if (dtype == Dtype::f64)
+      program.pieces.push_back(product<double>(call, *a, *b, *c, OpenBlas::get().dgemm));
+    else
+      return not_served(name(), name_of(dtype));
+    return ok();
+  }
+};
+}  // namespace
+
+std::unique_ptr<Library> openblas_library() {
+  if (!OpenBlas::get().library.complete()) return nullptr;
+  return std::make_unique<OpenBlasLibrary>();
+}
+}  // namespace warploom::vendor

@@ -1,0 +1,94 @@
+#include "vendor/places.h"
+
+namespace warploom::vendor {
+Place packed_place(std::string buffer, Dtype dtype, Shape shape) {
+  Shape strides = graph::strides_of(shape);
+  return {std::move(buffer), dtype, std::move(shape), std::move(strides), 0};
+}
+
+bool is_packed(const Place& place) {
+  const Shape strides = graph::strides_of(place.shape);
+  for (std::size_t d = 0; d < strides.size(); ++d)
+    if (place.shape[d] != 1 && place.strides[d] != strides[d]) return false;
+  return true;
+}
+
+std::int64_t elements_of(const Place& place) {
+  return graph::element_count(place.shape);
+}
+
+std::optional<Place> reshaped(const Place& place, const Shape& shape) {
+  Place out{place.buffer, place.dtype, shape, Shape(shape.size()), place.offset};
+  if (graph::element_count(shape) != elements_of(place)) return std::nullopt;
+  // Axes without those of size 1, neighbours that lie as one merged, from the last on.
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // size and stride, the last first
+  for (std::size_t d = place.shape.size(); d-- > 0;) {
+    if (place.shape[d] == 1) continue;
+    if (!axes.empty() && place.strides[d] == axes.back().first * axes.back().second)
+      axes.back().first *= place.shape[d];
+    else
+      axes.emplace_back(place.shape[d], place.strides[d]);
+  }
+  std::size_t at = 0;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] == 1) continue;
+    while (at < axes.size() && axes[at].first == 1) ++at;
+    if (at == axes.size() || axes[at].first % shape[d] != 0) return std::nullopt;
+    out.strides[d] = axes[at].second;
+    axes[at].second *= shape[d];
+    axes[at].first /= shape[d];
+  }
+  return out;
+}
+
+Place of_rank(Place place, std::size_t rank) {
+  const std::size_t more = rank - std::min(rank, place.shape.size());
+  place.shape.insert(place.shape.begin(), more, 1);
+  place.strides.insert(place.strides.begin(), more, 0);
+  return place;
+}
+
+std::int64_t reach_of(const Place& place) {
+  std::int64_t last = place.offset;
+  for (std::size_t d = 0; d < place.shape.size(); ++d)
+    last += (place.shape[d] - 1) * place.strides[d];
+  return bytes_of(place.dtype, last + 1);
+}
+
+Result<runtime::Buffer> buffer_of(const runtime::Bindings& buffers, const Place& place) {
+  const auto found = buffers.find(place.buffer);
+  if (found != buffers.end() && found->second.bytes() >= reach_of(place)) return found->second;
+  return fail({ErrorCode::kPlanInvalid, "a reference's buffer is missing or too small",
+               place.buffer, fmt::format("{} bytes", reach_of(place)),
+               found == buffers.end() ? "none" : fmt::format("{} bytes", found->second.bytes())});
+}
+
+void* address_of(const runtime::Buffer& buffer, const Place& place) {
+  return static_cast<char*>(buffer.address()) + bytes_of(place.dtype, place.offset);
+}
+
+std::optional<Matmul> flat(const Matmul& call, std::vector<After>& after) {
+  const std::size_t rank = call.a.shape.size();
+  if (rank < 3 || elements_of(call.b) != call.b.shape[rank - 1] * call.b.shape[rank - 2])
+    return std::nullopt;
+  const std::int64_t k = call.a.shape.back();
+  const std::int64_t n = call.b.shape.back();
+  const std::int64_t rows = elements_of(call.dst) / n;
+  const auto a = reshaped(call.a, {rows, k});
+  const auto b = reshaped(call.b, {k, n});
+  const auto dst = reshaped(call.dst, {rows, n});
+  if (!a || !b || !dst) return std::nullopt;
+  std::vector<After> flattened = after;
+  for (After& each : flattened) {
+    if (!each.other) continue;
+    const std::int64_t count = elements_of(*each.other);
+    const Shape shape = count == rows * n ? Shape{rows, n} : Shape{1, n};
+    const bool along_columns = count == n && each.other->shape.back() == n;
+    if (count != rows * n && !along_columns) return std::nullopt;
+    each.other = reshaped(*each.other, shape);
+    if (!each.other) return std::nullopt;
+  }
+  after = std::move(flattened);
+  return Matmul{*a, *b, *dst, call.tf32};
+}
+}  // namespace warploom::vendor

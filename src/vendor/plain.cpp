@@ -1,0 +1,186 @@
+#include "vendor/plain.h"
+#include "base/rendered.h"
+#include "kernels/nest.h"
+#include "vendor/plain_stage.h"
+
+namespace warploom::vendor {
+namespace {
+using graph::Graph, graph::TensorId;
+using kernels::Nest, kernels::NestValue, kernels::Kind, kernels::at;
+
+constexpr std::size_t kMostNodes = 40;                     // of a graph that is read as a whole
+constexpr std::int64_t kMostKept = std::int64_t{1} << 27;  // elements of what is kept if dear
+
+// Computing it takes much longer than reading it.
+bool is_dear(ValueOp op) {
+  constexpr std::array kDear = {ValueOp::exp, ValueOp::exp2, ValueOp::log, ValueOp::tanh,
+                                ValueOp::sin, ValueOp::cos,  ValueOp::erf, ValueOp::sigmoid};
+  return contains(kDear, op);
+}
+
+class Lister {
+ public:
+  Lister(const Graph& graph, Engine engine, const std::string& arch) : graph_(graph) {
+    list_.engine = engine;
+    list_.arch = arch;
+    for (const TensorId id : graph.inputs) list_.inputs.push_back(spec_of(graph.tensor(id)));
+    for (const TensorId id : graph.outputs) list_.outputs.push_back(spec_of(graph.tensor(id)));
+  }
+
+  Result<LaunchList> run() {
+    std::vector<Nest> nests;
+    if (graph_.nodes.size() <= kMostNodes) nests = kernels::nests_of(graph_);
+    if (nests.empty()) WARPLOOM_CHECK(node_by_node());
+    for (const Nest& nest : nests) WARPLOOM_CHECK(add(nest));
+    const std::string text =
+        fmt::format("using Real = {};\n", wide_ ? "double" : "float") +
+        resource(list_.engine == Engine::cuda ? "plain/cuda.h" : "plain/cpu.h") +
+        resource("plain/values.h") + body_;
+    for (BufferSpec& workspace : list_.workspaces)
+      if (contains(values_, workspace.name)) workspace.dtype = wide_ ? Dtype::f64 : Dtype::f32;
+    for (Kernel& kernel : list_.kernels) kernel.source = text;
+    return std::move(list_);
+  }
+
+ private:
+  static BufferSpec spec_of(const graph::TensorInfo& tensor) {
+    return {tensor.name, tensor.dtype, tensor.shape};
+  }
+
+  static tl::unexpected<Error> refused(std::string found) {
+    return fail({ErrorCode::kNoSchedule, "there is no plain kernel for a part of the graph", "",
+                 "operators that have loop nests, of types of whole bytes", std::move(found), ""});
+  }
+
+  Status node_by_node() {
+    for (const graph::Node& node : graph_.nodes) {
+      Graph one;
+      std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};
+      const auto add_tensor = [&](TensorId id) {
+        if (!known.contains(id)) known[id] = one.add_tensor(graph_.tensor(id));
+        return known[id];
+      };
+      graph::Node copy = node;
+      for (TensorId& id : copy.inputs) id = add_tensor(id);
+      for (const auto& [from, to] : known)
+        if (to != graph::kAbsent && !one.tensor(to).constant) one.inputs.push_back(to);
+      for (TensorId& id : copy.outputs) {
+        id = add_tensor(id);
+        if (id != graph::kAbsent) one.outputs.push_back(id);
+      }
+      one.nodes.push_back(std::move(copy));
+      const std::vector<Nest> nests = kernels::nests_of(one);
+      if (nests.empty()) return refused(std::string(graph::name_of(node.op)));
+      for (const TensorId id : node.outputs)
+        if (id != graph::kAbsent && !contains(graph_.outputs, id))
+          list_.workspaces.push_back(spec_of(graph_.tensor(id)));
+      for (const Nest& nest : nests) WARPLOOM_CHECK(add(nest));
+    }
+    return ok();
+  }
+
+  Status check_type(Dtype dtype, bool stored) {
+    const bool narrow = bits_of(dtype) < 8;
+    const bool small = dtype == Dtype::e4m3 || dtype == Dtype::e5m2;
+    if (narrow || (stored && small)) return refused(std::string(name_of(dtype)));
+    return ok();
+  }
+
+  // One kernel a value that is kept, then one an output.
+  Status add(const Nest& nest) {
+    Stages stages{nest, std::vector<std::string>(nest.values.size())};
+    for (const kernels::Access& load : nest.loads) WARPLOOM_CHECK(check_type(load.dtype, false));
+    for (const Nest::Output& output : nest.outputs) {
+      WARPLOOM_CHECK(check_type(output.place.dtype, true));
+      wide_ = wide_ || output.place.dtype == Dtype::f64 ||
+              (is_integer(output.place.dtype) && bits_of(output.place.dtype) > 8);
+    }
+    const std::vector<bool> kept = kept_values(nest);
+    for (std::size_t v = 0; v < nest.values.size(); ++v) {
+      if (!kept[v]) continue;
+      const std::string name = fmt::format("plain_{}", list_.kernels.size());
+      const Shape shape = stages.shape_of(static_cast<int>(v));
+      list_.workspaces.push_back({name + "_value", Dtype::f32, shape});
+      values_.insert(name + "_value");
+      const Stage stage{.value = static_cast<int>(v), .to = name + "_value"};
+      push(stages, stage, name);
+      stages.kept[v] = name + "_value";
+    }
+    for (const Nest::Output& output : nest.outputs) {
+      const std::string name = fmt::format("plain_{}", list_.kernels.size());
+      push(stages, {.value = output.value, .to = output.place.name, .place = &output.place}, name);
+    }
+    return ok();
+  }
+
+  // Reductions, scans, and what is dear and would be computed again within a reduction.
+  static std::vector<bool> kept_values(const Nest& nest) {
+    std::vector<bool> kept(nest.values.size());
+    std::vector<bool> dear(nest.values.size());
+    for (std::size_t v = 0; v < nest.values.size(); ++v) {
+      const NestValue& value = nest.values[v];
+      kept[v] = value.kind == Kind::reduce || value.kind == Kind::scan;
+      dear[v] = value.kind == Kind::apply && is_dear(value.op);
+      if (kept[v]) keep_dear(nest, v, dear, kept);
+      for (const int operand : value.operands)
+        dear[v] = dear[v] || (dear[at(operand)] && !kept[at(operand)] && !kept[v]);
+    }
+    return kept;
+  }
+
+  static void keep_dear(const Nest& nest, std::size_t reduction, const std::vector<bool>& dear,
+                        std::vector<bool>& kept) {
+    const NestValue& whole = nest.values[reduction];
+    std::vector<bool> loops = whole.varies;
+    for (const int axis : whole.axes) loops[at(axis)] = true;
+    std::vector<int> todo = whole.operands;
+    while (!todo.empty()) {
+      const std::size_t v = at(todo.back());
+      todo.pop_back();
+      if (kept[v] || !dear[v]) continue;
+      std::int64_t count = 1;
+      bool fewer = false;
+      for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
+        if (nest.values[v].varies[axis]) count *= nest.axes[axis];
+        fewer = fewer || (loops[axis] && !nest.values[v].varies[axis]);
+      }
+      if (fewer && count <= kMostKept)
+        kept[v] = true;
+      else
+        todo.insert(todo.end(), nest.values[v].operands.begin(), nest.values[v].operands.end());
+    }
+  }
+
+  void push(const Stages& stages, const Stage& stage, const std::string& name) {
+    StageText made = list_.engine == Engine::cuda ? cuda_stage(stages, stage, name)
+                                                  : cpu_stage(stages, stage, name);
+    body_ += made.text;
+    Kernel kernel{.name = name, .grid = {made.blocks, 1, 1}, .threads = made.threads};
+    for (const std::string& buffer : made.buffers) {
+      kernel.args.push_back({.buffer = buffer});
+      declare(buffer);
+    }
+    list_.kernels.push_back(std::move(kernel));
+  }
+
+  // A constant that is read comes as an input.
+  void declare(const std::string& buffer) {
+    for (const auto* known : {&list_.inputs, &list_.outputs, &list_.workspaces})
+      if (contains(*known, buffer, &BufferSpec::name)) return;
+    if (const auto id = graph_.tensor_named(buffer))
+      list_.inputs.push_back(spec_of(graph_.tensor(*id)));
+  }
+
+  const Graph& graph_;
+  LaunchList list_;
+  std::string body_;
+  std::set<std::string> values_;  // workspaces of type Real
+  bool wide_ = false;             // Real is double
+};
+}  // namespace
+
+Result<LaunchList> plain_list(const Graph& graph, Engine engine, const std::string& arch) {
+  WARPLOOM_TRY(const Graph primitive, graph::decompose(graph));
+  return Lister(primitive, engine, arch).run();
+}
+}  // namespace warploom::vendor

@@ -1,0 +1,163 @@
+// What references are asked for: a graph written as calls that vendors' libraries know.
+//
+//   y = maxpool(relu(conv(x, w) + b))
+//
+//   steps  0 convolution {src x, weights w, dst t}  after: add b, relu
+//          1 pooling     {src t, dst y, max, kernel 2 2}
+//
+// A step is of one kind (a struct below), reads and writes tensors of the
+// graph as places (a buffer seen through a shape and strides, so that transposes, slices and
+// reshapes cost nothing), and may apply elementwise operations to what it writes. What it writes is
+// a tensor of the graph, by its name: where no library serves the step, a plain kernel is made of
+// the nodes behind that tensor. A step of kind `unmatched` says from the start that none does.
+//
+// Everything here is data and travels as JSON (to_json, from_json): the evaluator makes references
+// in a process of its own.
+#pragma once
+#include <variant>
+#include "graph/graph.h"
+#include "graph/track.h"
+
+namespace warploom::vendor {
+using graph::Shape;
+
+// A tensor as a call sees it: element i of the buffer is at offset + Σ i[d] · strides[d]. A stride
+// is 0 only along an axis of size 1.
+struct Place {
+  std::string buffer;  // an input, output or constant of the graph, or what steps pass on
+  Dtype dtype = Dtype::f32;
+  Shape shape;
+  Shape strides;
+  std::int64_t offset = 0;
+};
+
+// Elementwise functions that libraries have, with up to two numbers (functions.def).
+enum class Function : std::uint8_t {
+#define WARPLOOM_FUNCTION(name, ...) name,
+#include "vendor/functions.def"
+};
+
+struct FunctionRow {
+  std::string_view name;
+  int dnnl = 0;       // dnnl_alg_kind_t
+  int cudnn = -1;     // cudnnActivationMode_t, -1: none
+  int cublaslt = -1;  // cublasLtEpilogue_t, -1: none
+  double (*value)(double x, double alpha, double beta) = nullptr;
+};
+
+std::span<const FunctionRow> functions();  // by their numbers
+const FunctionRow& row_of(Function function);
+
+enum class Combine : std::uint8_t { add, sub, mul, div, max, min };
+
+// One elementwise operation: a function of the value, or the value combined with another tensor
+// that stretches to it.
+struct After {
+  Function function = Function::linear;
+  double alpha = 0;
+  double beta = 0;
+  std::optional<Place> other;  // then `combine`, and no function
+  Combine combine = Combine::add;
+};
+
+// Windows over the spatial axes, one entry each.
+struct Window {
+  Shape kernel, strides, dilations, begins, ends;
+};
+
+// The kinds. `src` is read, `dst` written.
+struct Convolution {  // src [N, C, ..], weights [O, C / groups, ..], dst [N, O, ..]
+  Place src, weights, dst;
+  Window window;
+  std::int64_t groups = 1;
+};
+
+struct Deconvolution {  // src [N, C, ..], weights [C, O / groups, ..], dst [N, O, ..]
+  Place src, weights, dst;
+  Window window;
+  std::int64_t groups = 1;
+};
+
+enum class PoolKind : std::uint8_t { max, mean_of_window, mean_of_inside };
+
+struct Pooling {  // src [N, C, ..]
+  Place src, dst;
+  Window window;
+  PoolKind how = PoolKind::max;
+};
+
+struct Matmul {  // dst [.., m, n] = a [.., m, k] · b [.., k, n]; leading sizes of 1 stretch
+  Place a, b, dst;
+  bool tf32 = false;  // operands of f32 may be rounded to tf32
+};
+
+struct Softmax {
+  Place src, dst;
+  std::int64_t axis = 0;
+  bool log = false;
+};
+
+struct BatchNorm {  // of given statistics, one an index of axis 1
+  Place src, dst, scale, shift, mean, variance;
+  double epsilon = 0;
+};
+
+struct LayerNorm {  // src and dst packed: so many rows of `size` elements
+  Place src, dst;
+  std::optional<Place> scale, shift;  // [size]
+  std::int64_t size = 1;
+  double epsilon = 0;
+};
+
+enum class Reduce : std::uint8_t { sum, mean, max, min, product, norm1, norm2, squares };
+
+struct Reduction {  // dst has size 1 where src is reduced
+  Place src, dst;
+  Reduce how = Reduce::sum;
+};
+
+struct Lrn {  // x / (bias + alpha / size · Σ x² of `size` channels)^beta
+  Place src, dst;
+  std::int64_t size = 1;
+  double alpha = 0, beta = 0, bias = 0;
+};
+
+struct Copy {  // to another order, into a part of another tensor, or to another type
+  Place src, dst;
+};
+
+struct Elementwise {  // all it does stands in Step::after
+  Place src, dst;
+};
+
+struct Unmatched {
+  std::vector<std::string> reads, writes;  // tensors
+};
+
+using Operation = std::variant<Convolution, Deconvolution, Pooling, Matmul, Softmax, BatchNorm,
+                               LayerNorm, Reduction, Lrn, Copy, Elementwise, Unmatched>;
+
+struct Step {
+  Operation operation;
+  std::vector<After> after;  // on what is written, in this order
+};
+
+std::string_view name_of(const Operation& operation);  // "convolution"
+const Place* destination(const Operation& operation);  // null of what is unmatched
+Place* destination(Operation& operation);
+std::vector<const Place*> sources(const Step& step);  // with those of `after`
+std::string words_of(const Step& step);               // "convolution + add + relu"
+// "convolution + relu ×12, pooling, plain": equal ones counted, in the order of their first.
+std::string words_of(const std::vector<Step>& steps);
+
+// A graph and the steps that compute it. Tensors that are neither inputs, outputs nor constants of
+// the graph are what steps pass on to each other.
+struct Problem {
+  graph::Graph graph;
+  std::vector<Step> steps;
+  std::string chosen;  // which way of making it was the fastest before (make.h); empty: unknown
+};
+
+void to_json(nlohmann::json& json, const Problem& problem);
+void from_json(const nlohmann::json& json, Problem& problem);
+}  // namespace warploom::vendor

@@ -1,0 +1,41 @@
+// What makes references: a program in the making, and the libraries that add to it.
+#pragma once
+#include "vendor/places.h"
+
+namespace warploom::vendor {
+// What is bound to buffers later, all at once: the problem's tensors and scratch, by name.
+using Piece = std::function<Result<runtime::Call>(const runtime::Bindings& buffers)>;
+
+struct Program {
+  std::map<std::string, std::int64_t> scratch;  // bytes of each
+  std::vector<Piece> pieces;                    // run in order
+
+  // A new one.
+  std::string add_scratch(const std::string& like, std::int64_t bytes);
+};
+
+// A library that was found on this machine, at work on one program.
+class Library {
+ public:
+  virtual ~Library() = default;
+  virtual std::string name() const = 0;  // with its version: "oneDNN 2.6.3"
+  // Appends what does the step; fails where the library does not serve it, and then leaves the
+  // program right, if perhaps with more in it.
+  virtual Status add(const Step& step, Program& program) = 0;
+
+  // Somebody else reads `buffer` next: it must hold the tensor row by row.
+  virtual Status release(const std::string&, Program&) { return ok(); }
+};
+
+// What a library answers for a step outside what it serves.
+tl::unexpected<Error> not_served(const std::string& library, std::string_view what);
+
+// The libraries, null where one is not on this machine.
+enum class Layouts : std::uint8_t { rows, own };  // tensors as they come, or as the library likes
+
+std::unique_ptr<Library> dnnl_library(Layouts layouts, const Problem& problem);
+std::unique_ptr<Library> openblas_library();
+std::unique_ptr<Library> cublaslt_library(runtime::Executor& device);
+std::unique_ptr<Library> cudnn_library(runtime::Executor& device, Layouts layouts, Track track,
+                                       const Problem& problem);
+}  // namespace warploom::vendor

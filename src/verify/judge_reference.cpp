@@ -1,0 +1,136 @@
+// The reference of a problem: of what vendor::candidates() offers, the fastest that is right.
+#include "vendor/make.h"
+#include "verify/judge.h"
+
+namespace warploom::verify {
+namespace {
+// Times the track's own bound that a reference may be off, for its arithmetic is not held to it.
+constexpr double kFarOff = 64;
+// A plain kernel must be so much faster than a library to stand in its place.
+constexpr double kClearly = 0.9;
+// Operations a second of plain kernels, at least; and how long one call of theirs may take.
+constexpr double kPlainCpuRate = 3e8;
+constexpr double kPlainGpuRate = 3e10;
+constexpr double kMostPlainSeconds = 20;
+
+// A product or a softmax alone is held to the letter of the fp32 track. Of others plain evaluation
+// may stand in, too: a library's chain of calls may well round less in some places than any kernel.
+bool is_strict(const vendor::Problem& problem) {
+  if (problem.steps.size() != 1) return false;
+  const vendor::Operation& only = problem.steps[0].operation;
+  return std::holds_alternative<vendor::Matmul>(only) ||
+         std::holds_alternative<vendor::Softmax>(only);
+}
+}  // namespace
+
+Result<std::optional<double>> Judge::error_of_reference(const Set& set) {
+  std::vector<Comparison> seen;
+  WARPLOOM_CHECK(run(vendor_, set));
+  WARPLOOM_CHECK(
+      compare_blocks(seen, vendor_outputs_, set.inputs->truth.blocks, set.inputs->family));
+  double error = 0;
+  for (const Comparison& output : seen) {
+    if (output.unwritten.count > 0 || output.nonfinite.count > 0) return std::nullopt;
+    error = std::max(error, output.frobenius());
+  }
+  return error;
+}
+
+Result<std::string> Judge::fault_of_reference(const Set& set) {
+  std::vector<Comparison> seen;
+  WARPLOOM_CHECK(run(vendor_, set));
+  WARPLOOM_CHECK(
+      compare_blocks(seen, vendor_outputs_, set.inputs->truth.blocks, set.inputs->family));
+  for (std::size_t n = 0; n < seen.size(); ++n) {
+    const Comparison& output = seen[n];
+    if (output.unwritten.count > 0)
+      return fmt::format("leaves {} elements unwritten", output.unwritten.count);
+    if (output.nonfinite.count > 0)
+      return fmt::format("makes {} elements NaN or infinite", output.nonfinite.count);
+    const double tolerated = tolerances_[n].frobenius;
+    const double bound = kFarOff * std::max({std::isfinite(tolerated) ? tolerated : 0.01,
+                                             plain_error(output), 1e-6});
+    if (!(output.frobenius() <= bound))
+      return fmt::format("computes something else: {:.3g} off FP64 where {:.3g} is much",
+                         output.frobenius(), bound);
+  }
+  return std::string();
+}
+
+Result<double> Judge::time_of_reference(const Set& set) {
+  WARPLOOM_TRY(const runtime::Call call, bind(vendor_, set));
+  const runtime::MeasureOptions quick{.min_samples = 1, .max_samples = 20, .budget_ms = 100};
+  WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
+               runtime::measure(*device_, {{call}}, quick));
+  return samples[0].median_us;
+}
+
+Status Judge::choose_reference(Ready& ready) {
+  struct Tried {
+    runtime::Runnable kernel;
+    std::string how;
+    bool plain = false;
+    double us = 0;
+  };
+
+  const vendor::Problem& problem = *setup_.reference;
+  std::vector<vendor::Candidate> offered = vendor::candidates(here(), problem, setup_.track);
+  // What was chosen before is tried first, and then alone.
+  std::ranges::stable_partition(offered, [&](const vendor::Candidate& candidate) {
+    return candidate.libraries == problem.chosen;
+  });
+  WARPLOOM_TRY(const Set set, set_of(kScreening[0], 1500));
+  const double rate = setup_.engine == Engine::cpu ? kPlainCpuRate : kPlainGpuRate;
+  const bool long_if_plain = setup_.flops / rate > kMostPlainSeconds;
+  std::optional<Tried> best;
+  const auto note = [&](const vendor::Candidate& candidate, const std::string& why) {
+    ready.reference_notes.push_back(fmt::format("{}: {}", candidate.libraries, why));
+  };
+  for (const vendor::Candidate& candidate : offered) {
+    const bool served = best && best->kernel.name.find("plain") == std::string::npos;
+    // Plain kernels compete where a library is called step by step, not with one of its calls.
+    if (candidate.plain && served && problem.steps.size() == 1) continue;
+    if (candidate.plain && long_if_plain) {
+      note(candidate, "would take too long");
+      continue;
+    }
+    Result<runtime::Runnable> made = candidate.make();
+    if (!made) {
+      note(candidate,
+           made.error().message + (made.error().found.empty() ? "" : ": ") + made.error().found);
+      continue;
+    }
+    vendor_.kernel = *std::move(made);
+    const Result<std::string> fault = fault_of_reference(set);
+    if (!fault || !fault->empty()) {
+      note(candidate, fault ? *fault : fault.error().message);
+      continue;
+    }
+    const bool known = candidate.libraries == problem.chosen;
+    double us = 0;
+    if (!known || setup_.time_reference) {
+      const Result<double> timed = time_of_reference(set);
+      if (!timed) {
+        note(candidate, timed.error().message);
+        continue;
+      }
+      us = *timed;
+    }
+    const double worth = candidate.plain && best ? kClearly : 1;
+    if (!best || us < worth * best->us)
+      best = {vendor_.kernel, candidate.libraries, candidate.plain, us};
+    if (known) break;
+  }
+  vendor_.kernel = best ? best->kernel : runtime::Runnable{};
+  if (!best) return ok();
+  by_libraries_ = best->kernel.name.find("plain") == std::string::npos;
+  for (Tolerance& tolerance : tolerances_) tolerance.stands_in_always = !is_strict(problem);
+  WARPLOOM_TRY(const std::optional<double> error, error_of_reference(set));
+  if (by_libraries_) set.inputs->vendor_error = error.value_or(-1);
+  ready.reference = best->kernel.name;
+  ready.reference_choice = best->how;
+  ready.reference_error = error.value_or(-1);
+  ready.reference_us = best->us;
+  return ok();
+}
+}  // namespace warploom::verify

@@ -1,0 +1,98 @@
+// Graphs that libraries are asked for, and how references are held against FP64.
+#pragma once
+#include <gtest/gtest.h>
+#include <functional>
+#include "../graph/builder.h"
+#include "base/random.h"
+#include "graph/reference.h"
+#include "vendor/make.h"
+#include "vendor/match.h"
+
+namespace warploom::vendor {
+using graph::Builder, graph::OpKind, graph::TensorId;
+using Integers = std::vector<std::int64_t>;
+
+struct Case {
+  std::string name;
+  std::string calls;  // what the steps must be, in words
+  std::function<TensorId(Builder&)> build;
+};
+
+inline void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.name;
+}
+
+inline graph::Graph graph_of(const Case& one) {
+  Builder builder(one.name);
+  builder.output(one.build(builder));
+  auto graph = builder.finish();
+  EXPECT_TRUE(graph) << one.name << ": " << describe(graph.error());
+  return graph ? *graph : graph::Graph{};
+}
+
+// Normal numbers; of variances, and what is called "positive", from 0.5 to 2.
+inline std::vector<std::byte> filled(const graph::Tensor& tensor, std::uint64_t seed) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(graph::byte_count(tensor)));
+  Random random(seed, tensor.name);
+  const bool positive = tensor.name.starts_with("positive");
+  for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i) {
+    double value = positive ? 0.5 + 1.5 * random.uniform() : random.normal();
+    if (!is_float(tensor.dtype)) value = static_cast<double>(random.below(3));
+    store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), value);
+  }
+  return bytes;
+}
+
+// The relative Frobenius error of a reference on random inputs, the worst output's; nothing with a
+// failed expectation.
+inline std::optional<double> error_of(runtime::Executor& device, const graph::Graph& graph,
+                                      const runtime::Runnable& reference,
+                                      const std::vector<std::vector<std::byte>>& inputs) {
+  runtime::Bindings buffers;
+  std::vector<graph::Bytes> bytes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto size = static_cast<std::int64_t>(inputs[i].size());
+    auto buffer = device.allocate(size);
+    EXPECT_TRUE(buffer && device.upload(*buffer, inputs[i].data(), size));
+    buffers[graph.tensor(graph.inputs[i]).name] = *buffer;
+    bytes.push_back(inputs[i]);
+  }
+  for (const TensorId id : graph.outputs) {
+    auto buffer = device.allocate(graph::byte_count(graph.tensor(id)));
+    EXPECT_TRUE(buffer && device.fill(*buffer, runtime::kPoison));
+    buffers[graph.tensor(id).name] = *buffer;
+  }
+  const auto call = reference.bind(buffers);
+  EXPECT_TRUE(call) << describe(call.error());
+  const auto truth = graph::evaluate(graph, bytes);
+  EXPECT_TRUE(truth) << describe(truth.error());
+  if (!call || !truth) return std::nullopt;
+  const auto ran = (*call)();
+  EXPECT_TRUE(ran && device.synchronize()) << describe(ran.error());
+  if (!ran) return std::nullopt;
+  double worst = 0;
+  for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
+    const graph::Tensor& tensor = graph.tensor(graph.outputs[o]);
+    std::vector<std::byte> found(static_cast<std::size_t>(graph::byte_count(tensor)));
+    EXPECT_TRUE(device.download(buffers[tensor.name], found.data(), std::ssize(found)));
+    double error = 0, norm = 0;
+    for (std::size_t i = 0; i < (*truth)[o].size(); ++i) {
+      const double expected = (*truth)[o][i];
+      const double got = load_as_double(tensor.dtype, found.data(), i);
+      if (!std::isfinite(expected) && (got == expected || std::isnan(expected))) continue;
+      error += (got - expected) * (got - expected);
+      norm += expected * expected;
+    }
+    worst = std::max(worst, norm > 0 ? std::sqrt(error / norm) : std::sqrt(error));
+  }
+  return worst;
+}
+
+inline std::vector<std::vector<std::byte>> inputs_of(const graph::Graph& graph) {
+  std::vector<std::vector<std::byte>> out;
+  for (const TensorId id : graph.inputs) out.push_back(filled(graph.tensor(id), 1));
+  return out;
+}
+
+std::vector<Case> library_cases();  // each of them a library of either engine serves
+}  // namespace warploom::vendor

@@ -59,10 +59,10 @@ struct Output {
   Type type;
 };
 const Input kInputs[] = {
-{{#inputs}}    {"{{variable}}", {{file}}, {{seed}}ull, {{scale}}, {{positive}}, {{elements}}, type<{{element}}>({{kept}})},
+{{#inputs}}    { {{called}}, {{file}}, {{seed}}ull, {{scale}}, {{positive}}, {{elements}}, type<{{element}}>({{kept}})},
 {{/inputs}}};
 const Output kOutputs[] = {
-{{#outputs}}    {"{{variable}}", {{file}}, {{indices}}, {{allowed}}, {{elements}}, type<{{element}}>({{kept}})},
+{{#outputs}}    { {{called}}, {{file}}, {{indices}}, {{allowed}}, {{elements}}, type<{{element}}>({{kept}})},
 {{/outputs}}};
 
 [[noreturn]] void stop(const std::string& why) {

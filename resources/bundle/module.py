@@ -1,4 +1,4 @@
-"""{{summary}}
+"""{{summary_python}}
 
 Call it on tensors of the shapes below, on the current device and stream:
 
@@ -20,10 +20,10 @@ from torch.utils import cpp_extension
 ARCH = "{{gpu_arch}}"  # of the GPU that it is made for; "" for the CPU
 # Name, type, shape and, of what the model itself holds, the file.
 INPUTS = [
-{{#inputs}}    ("{{name}}", "{{dtype}}", ({{#shape}}{{.}},{{/shape}}), {{#held}}"check/{{stored}}"{{/held}}{{^held}}None{{/held}}),
+{{#inputs}}    ({{name_python}}, "{{dtype}}", ({{#shape}}{{.}},{{/shape}}), {{#held}}"check/{{stored}}"{{/held}}{{^held}}None{{/held}}),
 {{/inputs}}]
 OUTPUTS = [
-{{#outputs}}    ("{{name}}", "{{dtype}}", ({{#shape}}{{.}},{{/shape}})),
+{{#outputs}}    ({{name_python}}, "{{dtype}}", ({{#shape}}{{.}},{{/shape}})),
 {{/outputs}}]
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "tf32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
           "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "i64": torch.int64, "i32": torch.int32,

@@ -1,4 +1,6 @@
 #include "base/error.h"
+#include <regex>
+#include "base/quoted.h"
 #include "base/rows.h"
 
 namespace warploom {
@@ -32,11 +34,16 @@ int exit_status(ErrorCode code) {
 }
 
 std::string describe(const Error& error) {
-  std::string text = "error[" + std::string(code_text(error.code)) + "]: " + error.message;
+  // Further lines of a part stand below its first, so that no text can pass for another part.
+  static const std::regex kLineEnd("\n(?=.)");
+  const auto shown = [](const std::string& text) {
+    return std::regex_replace(printable_lines(text), kLineEnd, "\n            ");
+  };
+  std::string text = "error[" + std::string(code_text(error.code)) + "]: " + shown(error.message);
   for (const auto& [label, part] :
        {std::pair("at:", &Error::place), std::pair("expected:", &Error::expected),
         std::pair("found:", &Error::found), std::pair("remedy:", &Error::remedy)})
-    if (!(error.*part).empty()) text += fmt::format("\n  {:<10}{}", label, error.*part);
+    if (!(error.*part).empty()) text += fmt::format("\n  {:<10}{}", label, shown(error.*part));
   return text;
 }
 

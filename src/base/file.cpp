@@ -1,10 +1,14 @@
 #include "base/file.h"
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <fstream>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <sstream>
 
 namespace warploom {
@@ -40,7 +44,8 @@ void sweep(const fs::path& temporary) {
   for (const auto& entry : fs::directory_iterator(temporary, ignored)) {
     const std::string name = entry.path().filename();
     const std::size_t at = name.find(mark);
-    if (!name.starts_with("warploom-") || at == std::string::npos) continue;
+    const bool ours = name.starts_with("warploom-") || name.starts_with(".warploom-");
+    if (!ours || at == std::string::npos) continue;
     const int process = std::atoi(name.c_str() + at + mark.size());
     if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
       fs::remove_all(entry.path(), ignored);
@@ -91,27 +96,107 @@ Status make_folders(const fs::path& path) {
   return ok();
 }
 
-fs::path cache_folder() {
-  fs::path folder;
-  const char *const xdg = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
-  if (xdg && *xdg == '/')
-    folder = fs::path(xdg) / "warploom";
-  else if (home && *home == '/')
-    folder = fs::path(home) / ".cache" / "warploom";
-  std::error_code error;
-  if (!folder.empty()) fs::create_directories(folder, error);
-  if (folder.empty() || error || ::access(folder.c_str(), W_OK) != 0) {
-    folder = fs::temp_directory_path() / fmt::format("warploom-cache-{}", ::getuid());
-    fs::create_directories(folder, error);
-  }
-  return folder;
+fs::path temporary_folder() {
+  const char* const named = std::getenv("TMPDIR");
+  std::vector<fs::path> places = {"/tmp", "/var/tmp", "/dev/shm"};
+  if (named && *named) places.insert(places.begin(), named);
+  std::error_code ignored;
+  for (const fs::path& place : places)
+    if (fs::is_directory(place, ignored) && ::access(place.c_str(), W_OK | X_OK) == 0) return place;
+  return places.front();
 }
 
-ScratchFolder::ScratchFolder(std::string_view purpose) {
+namespace {
+// The folder, made where it is missing, takes new files. Else errno's words.
+std::string why_unusable(const fs::path& folder, bool own) {
+  if (own) ::mkdir(folder.c_str(), 0700);
+  for (const fs::path& part : {folder, folder / "images"}) {
+    std::error_code error;
+    fs::create_directories(part, error);
+    if (error) return error.message();
+    if (::access(part.c_str(), W_OK | X_OK) != 0) return std::strerror(errno);
+  }
+  // Where anybody may make folders, another user may have made this one.
+  struct stat facts{};
+  if (own && (::lstat(folder.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) ||
+              facts.st_uid != ::geteuid()))
+    return "it belongs to another user";
+  if (own && (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others may write to it";
+  return "";
+}
+
+struct Place {
+  fs::path path;
+  bool own;  // in a folder that everybody shares
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+std::vector<Place> cache_places() {
+  std::vector<Place> places;
+  const char* const xdg = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  if (xdg && *xdg == '/')
+    places.push_back({fs::path(xdg) / "warploom", false});
+  else if (home && *home == '/')
+    places.push_back({fs::path(home) / ".cache" / "warploom", false});
+  places.push_back({temporary_folder() / fmt::format("warploom-cache-{}", ::geteuid()), true});
+  return places;
+}
+
+CacheFolder look_for_cache_folder(const std::vector<Place>& places) {
+  CacheFolder found;
+  for (const Place& place : places) {
+    const std::string why = why_unusable(place.path, place.own);
+    if (why.empty()) {
+      found.path = place.path;
+      return found;
+    }
+    found.passed_over.push_back(fmt::format("{}: {}", place.path.string(), why));
+  }
+  static const ScratchFolder own("cache");  // one a process
+  found.path = own.path();
+  found.kept = false;
+  return found;
+}
+
+std::mutex cache_mutex;
+std::optional<CacheFolder> handed_over;
+}  // namespace
+
+CacheFolder find_cache_folder() {
+  static std::vector<Place> looked_through;
+  static CacheFolder found;
+  const std::lock_guard lock(cache_mutex);
+  if (handed_over) return *handed_over;
+  const std::vector<Place> places = cache_places();
+  if (places != looked_through) {
+    found = look_for_cache_folder(places);
+    looked_through = places;
+  }
+  return found;
+}
+
+fs::path cache_folder() {
+  return find_cache_folder().path;
+}
+
+void set_cache_folder(const fs::path& path) {
+  const std::lock_guard lock(cache_mutex);
+  handed_over = CacheFolder{path};
+}
+
+ScratchFolder::ScratchFolder(std::string_view purpose, const fs::path& parent) {
   std::error_code ignored;
-  const fs::path temporary = fs::temp_directory_path(ignored);
-  [[maybe_unused]] static const bool swept = (sweep(temporary), true);  // once a process
-  path_ = temporary / fmt::format("warploom-{}-{}-{}", purpose, process_space(), unique_suffix());
+  static std::mutex mutex;
+  static std::set<fs::path> swept;  // once a process
+  const fs::path folder = parent.empty() ? temporary_folder() : parent;
+  {
+    const std::lock_guard lock(mutex);
+    if (swept.insert(folder).second) sweep(folder);
+  }
+  const std::string name =
+      fmt::format("warploom-{}-{}-{}", purpose, process_space(), unique_suffix());
+  path_ = folder / (parent.empty() ? name : "." + name);
   fs::create_directories(path_, ignored);
 }
 

@@ -21,9 +21,22 @@ Result<std::string> found(std::string what, std::string remedy) {
   return fail({ErrorCode::kInternal, "not found", "", "", "", std::move(remedy)});
 }
 
-Result<std::string> writable(const std::filesystem::path& folder) {
-  if (::access(folder.c_str(), W_OK) == 0) return folder.string();
-  return fail({ErrorCode::kInternal, folder.string(), "", "", "", "set XDG_CACHE_HOME"});
+// The folder that is really used, and those that would have come before it.
+Result<std::string> cache_found() {
+  const CacheFolder found = find_cache_folder();
+  std::string passed_over = fmt::format("{}", fmt::join(found.passed_over, "; "));
+  if (!found.kept)
+    return fail({ErrorCode::kInternal, "none that can be kept: " + passed_over, "", "", "",
+                 "set XDG_CACHE_HOME to a folder that can be written"});
+  if (passed_over.empty()) return found.path.string();
+  return fmt::format("{}, instead of {}", found.path.string(), passed_over);
+}
+
+Result<std::string> temporary_found() {
+  const std::filesystem::path folder = temporary_folder();
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return folder.string();
+  return fail({ErrorCode::kInternal, folder.string() + ": " + std::strerror(errno), "", "", "",
+               "set TMPDIR to a folder that can be written"});
 }
 
 std::vector<Finding> examine() {
@@ -52,7 +65,8 @@ std::vector<Finding> examine() {
              "put the folder of libcublasLt on LD_LIBRARY_PATH")},
       {"nvcc", "`make check` of GPU bundles",
        found(find_program("nvcc").string(), "install the CUDA toolkit")},
-      {"cache folder", "compiled kernels and the archive", writable(cache_folder())}};
+      {"cache folder", "compiled kernels and the archive, from run to run", cache_found()},
+      {"temporary folder", "compilers", temporary_found()}};
 }
 
 Result<Answer> doctor(const Session&) {

@@ -81,6 +81,9 @@ Result<kernels::Schedule> parse_schedule(const std::string& text);
 //   {{#digits}} a key's first   {{#below}} lines, the others beneath the first   {{#bold}},
 //   {{#green}} on a terminal that may be coloured
 std::string text_of(const std::string& name, const nlohmann::json& record);
+// The text as a terminal may show it: of what controls one, ends of lines, tabs and the colours of
+// text_of() are left.
+std::string without_controls(const std::string& text);
 // Lines with tabs in columns: where lines follow one another, what stands before each's n-th tab is
 // made as wide as the widest.
 std::string aligned(const std::string& text);
@@ -116,8 +119,8 @@ Result<archive::Archive> archive_at(const std::string& file);
 // any other name: the packed bytes alone. plan-invalid where its type, shape or size is another, or
 // the .npy cannot be read. (run_bundle.cpp)
 Result<std::string> read_tensor(const std::filesystem::path& path, const BufferSpec& tensor);
-// Writes FOLDER/NAME.npy, or .bin where NumPy has no such type (bf16, 8-bit floats): the path.
-// (run_bundle.cpp)
-Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder,
-                                           const BufferSpec& tensor, std::string_view bytes);
+// Writes a tensor as NumPy's format, or as packed bytes alone where NumPy has no such type (bf16,
+// 8-bit floats). (run_bundle.cpp)
+Status write_tensor(const std::filesystem::path& path, const BufferSpec& tensor,
+                    std::string_view bytes);
 }  // namespace warploom::cli

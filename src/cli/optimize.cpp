@@ -1,3 +1,6 @@
+#include <unistd.h>
+#include "base/file.h"
+#include "base/quoted.h"
 #include "cli/command.h"
 #include "export/bundle.h"
 #include "onnx/load.h"
@@ -68,8 +71,9 @@ Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
   return static_cast<std::int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
 }
 
-Status write_outcome(const fs::path& folder, const Flags& flags, const std::string& model,
-                     const graph::Graph& graph, const search::Outcome& outcome) {
+Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& flags,
+                                         const std::string& model, const graph::Graph& graph,
+                                         const search::Outcome& outcome) {
   export_::BundleInfo info{.name = fs::path(flags.file).stem().string(),
                            .summary = summary_of(graph, outcome),
                            .plan = search::to_json(outcome),
@@ -94,6 +98,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   WARPLOOM_TRY(const std::string model, model_text(flags, graph));
   const std::string name = fs::path(flags.file).stem().string();  // the bundle's
   const fs::path folder = flags.out.empty() ? fs::path("out") / name : fs::path(flags.out);
+  WARPLOOM_CHECK(export_::may_deliver(folder));  // rather than after the search
   options.on_progress = session.on_progress;
   catch_interrupts();
   Result<search::Outcome> found = search::optimize(graph, options);
@@ -101,7 +106,9 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
 
-  const Status written = write_outcome(folder, flags, model, graph, outcome);
+  if (!session.json && !session.quiet)
+    write_all(STDERR_FILENO, "building the bundle and running its check\n", "standard error");
+  const auto written = write_outcome(folder, flags, model, graph, outcome);
   nlohmann::json json = search::to_json(outcome);
   if (!written) {  // what was found is not lost with the folder it should have gone to
     const std::string text = text_of("outcome", json) + "\n" + describe(written.error()) + "\n";
@@ -111,7 +118,14 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
                   exit_status(written.error().code)};
   }
   json["bundle"] = folder.string();
-  return Answer{json, text_of("outcome", json),
+  json["notes"] = written->notes;
+  if (const CacheFolder cache = find_cache_folder(); !cache.passed_over.empty())
+    json["notes"].push_back(fmt::format("compiled kernels and the archive {} {}; {}",
+                                        cache.kept ? "are kept in" : "are not kept, but lay in",
+                                        cache.path.string(), fmt::join(cache.passed_over, "; ")));
+  nlohmann::json record = json;
+  record["check_command"] = "make -C " + shell_word(folder.string()) + " check";
+  return Answer{json, text_of("outcome", record),
                 outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
 }
 }  // namespace

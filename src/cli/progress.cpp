@@ -34,14 +34,14 @@ std::string progress_text(const search::Progress& progress, std::size_t width) {
     text += fmt::format(", {} tried", progress.candidates);
   if (progress.regions > 1)
     text += fmt::format(" of region {} of {} ({})", progress.region, progress.regions,
-                        progress.region_name);
+                        printable(progress.region_name));
   if (progress.refused > 0) text += fmt::format(", {} refused", progress.refused);
   if (!progress.phase.empty()) text += ", " + progress.phase;
   if (progress.best_us > 0) text += ", best " + time_text(progress.best_us);
   if (progress.best_us > 0 && progress.reference_us > 0)
     text +=
         fmt::format(" ({:.2f}x the reference's speed)", progress.reference_us / progress.best_us);
-  if (progress.best_us > 0) text += ": " + progress.best;
+  if (progress.best_us > 0) text += ": " + printable(progress.best);
   return text.substr(0, width);
 }
 

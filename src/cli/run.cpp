@@ -35,7 +35,7 @@ int print(const Result<Answer>& answer, const Session& session) {
   }
   const std::string text = !answer        ? dump({{"error", to_json(answer.error())}})
                            : session.json ? dump(answer->json)
-                                          : answer->text;
+                                          : without_controls(answer->text);
   Status printed = write_all(STDOUT_FILENO, text, "standard output");
   if (printed || errno == EPIPE) return status;  // a reader that went away is no failure
   printed.error().remedy = "send standard output elsewhere";

@@ -2,6 +2,7 @@
 #include <regex>
 #include "base/file.h"
 #include "cli/command.h"
+#include "export/names.h"
 #include "runtime/bundle.h"
 
 namespace warploom::cli {
@@ -64,6 +65,25 @@ Result<std::string> input_of(const Flags& flags, std::size_t index, const Buffer
   return bytes;
 }
 
+// Where each output goes: files of their own, none of which is an input's.
+Result<std::vector<fs::path>> output_files(const Flags& flags, const LaunchList& list) {
+  std::vector<std::string> names;
+  for (const BufferSpec& output : list.outputs) names.push_back(output.name);
+  const std::vector<std::string> stems = export_::file_stems(names);
+  std::vector<fs::path> paths;
+  for (std::size_t i = 0; i < stems.size(); ++i) {
+    const std::string ending = descr_of(list.outputs[i].dtype).empty() ? ".bin" : ".npy";
+    paths.push_back(fs::path(flags.out) / (stems[i] + ending));
+    std::error_code ignored;
+    for (const std::string& input : flags.files)
+      if (fs::equivalent(input, paths.back(), ignored))
+        return fail({ErrorCode::kFlagsContradict, "an output would overwrite an input's file",
+                     "--out", "files of their own for the outputs", paths.back().string(),
+                     "name another folder with --out"});
+  }
+  return paths;
+}
+
 Result<Answer> run_bundle(const Flags& flags) {
   WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(flags.bundle));
   runtime::Executor& device = *bundle->device;
@@ -72,13 +92,17 @@ Result<Answer> run_bundle(const Flags& flags) {
     return fail({ErrorCode::kUsage, "every input needs a file", "INPUTS",
                  fmt::format("{} files", inputs), std::to_string(flags.files.size()),
                  "name them in the order of the model's inputs"});
+  WARPLOOM_TRY(const std::vector<fs::path> paths, output_files(flags, bundle->list));
   std::vector<runtime::Buffer> buffers;
   std::vector<void*> addresses;
   for (std::size_t i = 0; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
     WARPLOOM_TRY(buffers.emplace_back(), device.allocate(tensor.bytes()));
     addresses.push_back(buffers[i].address());
-    if (i >= inputs) continue;
+    if (i >= inputs) {  // what no kernel writes is no number, nor what lay in memory before
+      WARPLOOM_CHECK(device.fill(buffers[i], 0xffffffff));
+      continue;
+    }
     WARPLOOM_TRY(const std::string bytes, input_of(flags, i, tensor));
     WARPLOOM_CHECK(device.upload(buffers[i], bytes.data(), tensor.bytes()));
   }
@@ -90,7 +114,8 @@ Result<Answer> run_bundle(const Flags& flags) {
     const BufferSpec& tensor = *bundle->tensors[i];
     std::string bytes(tensor.bytes(), '\0');
     WARPLOOM_CHECK(device.download(buffers[i], bytes.data(), tensor.bytes()));
-    WARPLOOM_TRY(const fs::path path, write_tensor(flags.out, tensor, bytes));
+    const fs::path& path = paths[i - inputs];
+    WARPLOOM_CHECK(write_tensor(path, tensor, bytes));
     json["outputs"][tensor.name] = path.string();
     json["files"].push_back({{"tensor", tensor.name}, {"path", path.string()}});
   }
@@ -122,8 +147,8 @@ Result<std::string> read_tensor(const std::filesystem::path& path, const BufferS
   return bytes;
 }
 
-Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder,
-                                           const BufferSpec& tensor, std::string_view bytes) {
+Status write_tensor(const std::filesystem::path& path, const BufferSpec& tensor,
+                    std::string_view bytes) {
   const std::string descr = descr_of(tensor.dtype);
   std::string text;
   if (!descr.empty()) {
@@ -135,11 +160,7 @@ Result<std::filesystem::path> write_tensor(const std::filesystem::path& folder,
     text = fmt::format("{}{}{}{}", kMagic, std::string("\x01\0", 2),
                        std::string(reinterpret_cast<const char*>(&length), 2), header);
   }
-  std::string name = tensor.name;
-  std::ranges::replace(name, '/', '_');
-  const std::filesystem::path path = folder / (name + (descr.empty() ? ".bin" : ".npy"));
-  WARPLOOM_CHECK(write_file(path, text.append(bytes)));
-  return path;
+  return write_file(path, text.append(bytes));
 }
 
 Command run_command() {

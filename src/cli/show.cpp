@@ -1,4 +1,5 @@
 #include "base/file.h"
+#include "base/quoted.h"
 #include "cli/command.h"
 #include "onnx/load.h"
 #include "search/explore.h"
@@ -60,7 +61,7 @@ Result<Answer> show_profile(const Flags& flags) {
   for (const Kernel& kernel : list.kernels) names.push_back(kernel.name);
   const std::string line = fmt::format(
       "ncu --set full --target-processes all --kernel-name 'regex:^({})$' warploom run {}",
-      fmt::join(names, "|"), path.parent_path().string());
+      fmt::join(names, "|"), shell_word(path.parent_path().string()));
   return answer_of(flags, {{"kernels", names}, {"command", line}}, line + "\n");
 }
 

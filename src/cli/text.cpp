@@ -1,7 +1,9 @@
 #include <unistd.h>
 #include <cstdlib>
 #include <regex>
+#include <set>
 #include <sstream>
+#include "base/quoted.h"
 #include "base/rendered.h"
 #include "cli/command.h"
 
@@ -25,6 +27,23 @@ Forms::mapped_type number(const char* format) {
   return [format](const std::string& text) {
     return fmt::format(fmt::runtime(format), std::strtod(text.c_str(), nullptr));
   };
+}
+
+// A record's texts as a terminal may show them: names, paths and compilers' words may hold
+// anything. What has several lines keeps them.
+nlohmann::json shown(const nlohmann::json& value, bool lines = false) {
+  static const std::set<std::string> kOfSeveralLines = {"text", "schedule", "why", "detail"};
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    return lines ? printable_lines(text) : printable(text);
+  }
+  nlohmann::json out = value;
+  if (value.is_array())
+    for (nlohmann::json& inside : out) inside = shown(inside, lines);
+  if (value.is_object())
+    for (const auto& [key, inside] : value.items())
+      out[key] = shown(inside, kOfSeveralLines.contains(key));
+  return out;
 }
 
 std::size_t width_of(const std::string& text) {
@@ -82,7 +101,18 @@ std::string text_of(const std::string& name, const nlohmann::json& record) {
        [](const std::string& text) { return std::regex_replace(text, std::regex("\n"), "\n\t"); }},
       {"bold", colour("1")},
       {"green", colour("32")}};
-  return aligned(rendered(resource("text/" + name + ".txt"), record, forms));
+  return aligned(rendered(resource("text/" + name + ".txt"), shown(record), forms));
+}
+
+std::string without_controls(const std::string& text) {
+  static const std::regex kColour("\033\\[(0|1|32)m");
+  std::string out;
+  auto rest = text.begin();
+  for (std::sregex_iterator found(text.begin(), text.end(), kColour), end; found != end; ++found) {
+    out += printable_lines(std::string(rest, (*found)[0].first)) + found->str();
+    rest = (*found)[0].second;
+  }
+  return out + printable_lines(std::string(rest, text.end()));
 }
 
 std::string aligned(const std::string& text) {

@@ -1,6 +1,7 @@
 #include <random>
 #include "base/file.h"
 #include "cli/command.h"
+#include "export/as_built.h"
 #include "onnx/load.h"
 #include "runtime/bundle.h"
 #include "search/explore.h"
@@ -26,6 +27,7 @@ struct Bench {
   Track track = Track::fp32;
   target::Capabilities capabilities;
   LaunchList list;
+  std::string file;  // whose text was judged; empty: the plan's own
   std::uint64_t seed = 0;
   double roofline_us = 0;
   std::optional<verify::Evaluator> evaluator;
@@ -46,7 +48,10 @@ Status open_plan(const Flags& flags, Bench& bench) {
   WARPLOOM_TRY(bench.graph, !flags.model.empty()
                                 ? load_onnx(flags.model, assume)
                                 : parse_onnx(held->get<std::string>(), bench.path.string()));
-  WARPLOOM_TRY(bench.list, launch_list_from_json(plan["launch_list"]));
+  WARPLOOM_TRY(LaunchList list, launch_list_from_json(plan["launch_list"]));
+  WARPLOOM_TRY(auto built, export_::as_built(bench.path.parent_path(), plan, std::move(list)));
+  bench.list = std::move(built.list);
+  bench.file = built.kernel_file;
   WARPLOOM_TRY(
       bench.capabilities,
       target::capabilities_of(bench.list.engine == Engine::cuda ? bench.list.arch : "cpu"));
@@ -56,8 +61,7 @@ Status open_plan(const Flags& flags, Bench& bench) {
   return ok();
 }
 
-// A kernel file is for a GPU or for this machine's cores by its ending. Its inputs must not be
-// known before: the seed is drawn, unless it is given to see a verdict again.
+// A kernel file is for a GPU or for this machine's cores by its ending.
 Status open_kernels(const Flags& flags, Bench& bench) {
   const bool gpu = bench.path.extension() == ".cu";
   WARPLOOM_TRY(const std::string text, read_file(bench.path));
@@ -79,13 +83,20 @@ Status open_kernels(const Flags& flags, Bench& bench) {
   for (const auto& tensor : bench.graph.tensors)
     if (tensor.constant) list.inputs.push_back(kernels::spec_of(tensor));
   WARPLOOM_TRY(bench.list, declared_list(text, bench.path.string(), list));
-  std::random_device entropy;
-  if (bench.seed == 0) bench.seed = std::uint64_t{entropy()} << 32 | entropy();
+  bench.file = bench.path.string();
   return ok();
 }
 
+// Whoever wrote the kernels must not know their inputs before: the seed is drawn, unless it is
+// given to see a verdict again.
+std::uint64_t drawn_seed() {
+  std::random_device entropy;
+  const std::uint64_t drawn = std::uint64_t{entropy()} << 32 | entropy();
+  return std::max<std::uint64_t>(drawn, 1);
+}
+
 Result<Bench> open(const Flags& flags, bool beside_reference) {
-  Bench bench{.path = flags.plan, .seed = flags.seed};
+  Bench bench{.path = flags.plan, .seed = flags.seed == 0 ? drawn_seed() : flags.seed};
   WARPLOOM_CHECK(flags.problem.empty() ? open_plan(flags, bench) : open_kernels(flags, bench));
   search::Problem problem =
       search::outline_of({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed);
@@ -115,6 +126,7 @@ Result<Answer> judge_again(const Flags& flags) {
                               .candidate_limit_ms = 1e3 * flags.limit_seconds}));
   nlohmann::json json = verify::to_json(verdict);
   json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
+               {"judged", bench.file.empty() ? nlohmann::json() : nlohmann::json(bench.file)},
                {"seed", bench.seed},
                {"device", bench.evaluator->ready().device}});
   return Answer{json, text_of("verdict", json)};
@@ -129,6 +141,7 @@ Result<Answer> time_again(const Flags& flags) {
   const verify::Ready& ready = bench.evaluator->ready();
   nlohmann::json json = verify::to_json(v);
   json.update({{"plan", bench.path.string()},
+               {"seed", bench.seed},
                {"device", ready.device},
                {"environment", ready.environment},
                {"reference", ready.reference},
@@ -151,7 +164,7 @@ Command judging_command(std::string name, std::string help, Result<Answer> (*act
        {"--assume", &flags->assume, std::string("of --model or --problem; ") + kAssumeHelp},
        {"--track", &flags->track, std::string("of a kernel file; ") + kTrackHelp},
        {"--target", &flags->target, std::string("of a kernel file: ") + kTargetHelp},
-       {"--seed", &flags->seed, "of the inputs; 0: for a kernel file drawn anew"}},
+       {"--seed", &flags->seed, "of the inputs, to see a verdict again; 0: drawn anew"}},
       [flags, action](const Session&) { return action(*flags); }};
   if (timed)
     command.flags.push_back({"--time", &flags->seconds, "how long to measure: 500ms, 3s"});

@@ -1,5 +1,6 @@
 #include "codegen/launch_list.h"
 #include <sstream>
+#include "codegen/launch_check.h"
 #include "tile/program.h"
 
 namespace warploom {
@@ -85,23 +86,18 @@ json to_json(const LaunchList& list) {
 }
 
 Result<LaunchList> launch_list_from_json(const json& text) {
-  const auto unfit = [](const char* message, const char* expected, const std::string& found) {
-    return fail({ErrorCode::kPlanInvalid, message, "", expected, found,
-                 "make the plan again with `warploom optimize`"});
-  };
+  WARPLOOM_CHECK(check_numbers(text));
   try {
-    const auto list = text.get<LaunchList>();
-    std::set<std::string> names;
-    for (const auto* specs : {&list.inputs, &list.outputs, &list.workspaces})
-      for (const BufferSpec& spec : *specs) names.insert(spec.name);
-    for (const Kernel& kernel : list.kernels)
-      for (const Argument& arg : kernel.args)
-        if (!names.contains(arg.buffer))
-          return unfit("a kernel's argument names no buffer of its launch list",
-                       "an input, output or workspace", arg.buffer);
+    const json& engine = text.at("engine");
+    if (engine != "cuda" && engine != "cpu")
+      throw json::other_error::create(501, "unknown engine " + engine.dump(), nullptr);
+    auto list = text.get<LaunchList>();
+    WARPLOOM_CHECK(check_launches(list));
     return list;
   } catch (const json::exception& error) {
-    return unfit("a launch list cannot be read", "the form that to_json writes", error.what());
+    return fail({ErrorCode::kPlanInvalid, "a launch list cannot be read", "launch_list",
+                 "the form that to_json writes", error.what(),
+                 "make the plan again with `warploom optimize`"});
   }
 }
 

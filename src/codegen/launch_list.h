@@ -79,7 +79,7 @@ struct LaunchList {
 // once, before the first launch.
 void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers);
 
-// What is read is as it was written, and every argument names a buffer: who takes a list need not
+// What is read is as it was written and can be launched (launch_check.h): who takes a list need not
 // look again.
 nlohmann::json to_json(const LaunchList& list);
 Result<LaunchList> launch_list_from_json(const nlohmann::json& json);

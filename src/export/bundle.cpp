@@ -1,12 +1,15 @@
 #include "export/bundle.h"
 #include <regex>
-#include "base/file.h"
+#include "base/hash.h"
+#include "base/quoted.h"
 #include "base/random.h"
+#include "export/delivery.h"
+#include "export/names.h"
 #include "graph/parallel.h"
 #include "graph/reference.h"
 #include "runtime/compilers.h"
+#include "runtime/plan_file.h"
 #include "runtime/type_codes.h"
-#include "tile/verify.h"
 #include "verify/inputs.h"
 #include "verify/tolerance.h"
 
@@ -18,10 +21,6 @@ using nlohmann::json;
 
 // All that is text stands in resources/bundle and is filled in (base/rendered.h) from one record;
 // what is computed beside it is here.
-struct BundleFile {
-  std::string path;  // below the bundle's folder
-  std::string text;
-};
 
 // 16- and 8-bit floats by CUDA's own names on the GPU, by their bits on the CPU.
 std::string parameter_type(Dtype dtype, bool gpu) {
@@ -50,16 +49,23 @@ struct Place {
 
 // What the texts of resources/bundle name:
 //   bundle, summary, comment, gpu, engine, arch, …   of the whole
-//   inputs, outputs   {index, name, variable, type, dtype, shape, …}: the launcher's parameters,
-//   `type` what they point to kernels           as in the launch list; arguments with their address
-//   as the launcher spells it ("C", "bytes + 4096")
+//
+//   inputs, outputs   {index, name, variable, called, type, dtype, shape, …}: the launcher's
+//                     parameters, `type` what they point to, `called` the model's name as a C
+//                     string
+//   kernels           as in the launch list; arguments with their address as the launcher spells it
+//                     ("wl_tensors[2]", "static_cast<char*>(wl_workspace) + 4096")
+//
+// Text that the model's author chose comes in the form of the language it goes into
+// (base/quoted.h): summary_markdown, summary_python, name_python; as it is, in plan.json alone.
 json record_of(const BundleInfo& info, const LaunchList& list) {
   const bool gpu = list.engine == Engine::cuda;
   std::vector<std::string> taken;
-  const std::string name = identifier(info.name, taken);
+  const std::string name = identifier(info.name, taken, Named::bundle);
   json record = {
       {"bundle", name},
-      {"summary", info.summary},
+      {"summary_markdown", markdown_text(info.summary)},
+      {"summary_python", python_docstring(info.summary)},
       {"comment", comment(info.summary)},
       {"gpu", gpu},
       {"engine", gpu ? "ptx" : "cpu"},
@@ -77,26 +83,31 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
   for (const auto& [key, buffers] :
        {std::pair("inputs", &list.inputs), std::pair("outputs", &list.outputs)})
     for (const BufferSpec& buffer : *buffers) {
-      const std::string type = parameter_type(buffer.dtype, gpu),
-                        variable = identifier(buffer.name, taken);
+      const std::string type = parameter_type(buffer.dtype, gpu);
+      const std::string variable = identifier(buffer.name, taken);
       record[key].push_back(
           {{"index", taken.size() - 1},
            {"name", buffer.name},
+           {"name_python", python_string(buffer.name)},
+           {"called", c_string(buffer.name)},
+           {"renamed", variable != buffer.name},
            {"variable", variable},
            {"type", type},
            {"dtype", name_of(buffer.dtype)},
            {"shape", buffer.shape},
            {"elements", buffer.elements()},
            {"text", fmt::format("{} {}", name_of(buffer.dtype), graph::to_text(buffer.shape))}});
-      places.emplace(buffer.name, Place{variable, buffer.bytes()});
+      places.emplace(buffer.name,
+                     Place{fmt::format("wl_tensors[{}]", taken.size() - 1), buffer.bytes()});
       if (type.starts_with("__")) types.insert(type);
     }
   record["types"] = types;
   std::int64_t offset =
       0;  // of each workspace in the one that the caller passes: bytes, multiples of 256
   for (const BufferSpec& workspace : list.workspaces) {
-    places.emplace(workspace.name, Place{fmt::format("static_cast<char*>(workspace) + {}", offset),
-                                         workspace.bytes()});
+    places.emplace(
+        workspace.name,
+        Place{fmt::format("static_cast<char*>(wl_workspace) + {}", offset), workspace.bytes()});
     offset += round_up(workspace.bytes(), 256);
   }
   record["workspace_bytes"] = offset;
@@ -346,25 +357,18 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
 }
 }  // namespace
 
-std::string identifier(std::string_view name, std::vector<std::string>& taken) {
-  std::string base;
-  for (const char c : name) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (!tile::is_identifier(base) || base == "stream" || base == "workspace")
-    base.insert(base.begin(), '_');
-  std::string chosen = base;
-  for (int n = 2; contains(taken, chosen); ++n) chosen = fmt::format("{}_{}", base, n);
-  taken.push_back(chosen);
-  return chosen;
-}
-
 std::string comment(std::string_view text) {
-  static const std::regex line(
-      "(\\S{97,}|\\S.{0,96})(?:\\s+|$)");  // as many words as fit, or a longer one
-  return std::regex_replace(std::string(text), line, "// $1\n");
+  // As many words as fit, or a longer one.
+  static const std::regex line("(\\S{97,}|\\S.{0,96})(?:\\s+|$)");
+  const std::string words = printable(text);
+  std::string out;
+  for (std::sregex_iterator found(words.begin(), words.end(), line), end; found != end; ++found)
+    out += "// " + c_comment((*found)[1].str()) + "\n";
+  return out;
 }
 
-Status write_bundle(const fs::path& folder, const BundleInfo& info, const LaunchList& list,
-                    const graph::Graph& graph) {
+Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const LaunchList& list,
+                                             const graph::Graph& graph) {
   json record = record_of(info, list);
   WARPLOOM_TRY(std::vector<BundleFile> files,
                check_data(record, list, graph, info.tolerance, info.seed));
@@ -387,27 +391,23 @@ Status write_bundle(const fs::path& folder, const BundleInfo& info, const Launch
        {"summary", info.summary},
        {"tolerance", info.tolerance},
        {"check_seed", info.seed},
+       {"kernel_file", record["kernel_file"]},
        {"launch_list", to_json(list)},
        {"constants", json::object()}});  // the files of those inputs that the model itself holds
   for (const auto& input : record["inputs"])
     if (input["held"])
       plan["constants"][input["name"].get<std::string>()] =
           "check/" + input["stored"].get<std::string>();
-  files.push_back(
-      {"plan.json", plan.dump(2) + "\n"});  // last: its presence says that the bundle is whole
+  for (const BundleFile& file : files) plan["files"][file.path] = hash_hex(file.text);
+  runtime::seal_plan(plan);
+  // Last: its presence says that the bundle is whole.
+  files.push_back({"plan.json", plan.dump(2, ' ', false, json::error_handler_t::replace) + "\n"});
+  return files;
+}
 
-  WARPLOOM_CHECK(make_folders(folder));
-  // What an earlier bundle left goes; a folder with files and no plan.json is somebody else's and
-  // stays as it is.
-  std::error_code ignored;
-  if (fs::exists(folder / "plan.json", ignored))
-    for (const char* part : {"plan.json", "device", "check", "build", "Makefile", "README.md"})
-      fs::remove_all(folder / part, ignored);
-  for (const auto& file : files) {
-    const fs::path path = folder / file.path;
-    WARPLOOM_CHECK(make_folders(path.parent_path()));
-    WARPLOOM_CHECK(write_file(path, file.text));
-  }
-  return ok();
+Result<Delivered> write_bundle(const fs::path& folder, const BundleInfo& info,
+                               const LaunchList& list, const graph::Graph& graph) {
+  WARPLOOM_TRY(const std::vector<BundleFile> files, bundle_files(info, list, graph));
+  return deliver(folder, files, list.engine);
 }
 }  // namespace warploom::export_

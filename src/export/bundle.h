@@ -4,20 +4,28 @@
 //     NAME.cu or NAME_kernels.cpp   the kernels, as judged
 //     device/                       the device headers they include (only those)
 //     NAME.h, NAME_host.cpp         C++ host launcher: one function, plain pointers and a stream
-//     (GPU) or pointers alone (CPU) NAME.py                       for PyTorch: run() on tensors,
-//     adopt() in place of a torch.nn.Module's forward() plan.json                     problem,
-//     schedule, launch list, verdict, environment check/                        stored inputs and
-//     FP64-checked outputs, check.cpp Makefile                      `make check` compiles with nvcc
-//     or the C++ compiler and compares; `make clean` README.md
+//                                   (GPU) or pointers alone (CPU)
+//     NAME.py                       for PyTorch: run() on tensors, adopt() in place of a
+//                                   torch.nn.Module's forward()
+//     plan.json                     problem, schedule, launch list, verdict, environment, and the
+//                                   hash of every file
+//     check/                        stored inputs and FP64-checked outputs, check.cpp
+//     Makefile                      `make check` compiles with nvcc or the C++ compiler and
+//                                   compares; `make clean`
+//     README.md
+//
+// Names from the model become identifiers in one place (names.h), and text in another language in
+// one place for each language (base/quoted.h).
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include "codegen/launch_list.h"
+#include "export/delivery.h"
 #include "graph/graph.h"
 
 namespace warploom::export_ {
 struct BundleInfo {
-  std::string name;     // a C identifier, the folder's name
+  std::string name;     // as the user wrote it; files and functions have it as an identifier
   std::string summary;  // a sentence for README and header: operator, shapes, types, target, track
   nlohmann::json plan;  // everything else to be kept in plan.json
   double tolerance = 1e-5;  // relative Frobenius error that `make check` allows, and more where its
@@ -25,16 +33,15 @@ struct BundleInfo {
   std::uint64_t seed = 1;
 };
 
-// Writes the bundle into `folder` (made when missing; files of an earlier bundle are replaced).
-// Large problems (check data over 64 MiB) store a seed and sampled outputs instead of whole
-// tensors: `check` makes the same inputs again and compares samples.
-Status write_bundle(const std::filesystem::path& folder, const BundleInfo& info,
-                    const LaunchList& list, const graph::Graph& graph);
+// Its files, plan.json last. Large problems (check data over 64 MiB) store a seed and sampled
+// outputs instead of whole tensors: `check` makes the same inputs again and compares samples.
+Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const LaunchList& list,
+                                             const graph::Graph& graph);
 
-// `name` as an identifier of C and C++: other characters become '_', a word that the source has
-// another use for or a leading digit gets one in front. Different from all of `taken`, to which it
-// is added.
-std::string identifier(std::string_view name, std::vector<std::string>& taken);
+// Makes them, proves them by their own Makefile and puts them in the place of `folder`: delivery.h
+// says what may be replaced and what is proven.
+Result<Delivered> write_bundle(const std::filesystem::path& folder, const BundleInfo& info,
+                               const LaunchList& list, const graph::Graph& graph);
 
 // `text` as lines of `// ` comment no wider than 100 columns.
 std::string comment(std::string_view text);

@@ -4,6 +4,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 #include "base/file.h"
+#include "base/quoted.h"
 #include "onnx/model.h"
 
 namespace warploom {
@@ -117,12 +118,23 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
   return ok();
 }
 
+// ONNX's names are UTF-8, and so are the files that a name goes to: plans, the archive, JSON.
+Status check_names(const graph::Graph& graph, const Source& source) {
+  for (const graph::Tensor& tensor : graph.tensors)
+    if (!is_utf8(tensor.name))
+      return fail({ErrorCode::kOnnxName, "a tensor's name is no text", source.place, "UTF-8",
+                   printable(tensor.name), "rename the tensor where the model is exported"});
+  return ok();
+}
+
 Result<graph::Graph> graph_of(std::string_view content, const Source& source,
                               const std::vector<std::string>& assumptions) {
   try {
     WARPLOOM_TRY(onnx::ModelProto model, parse_model(content, source));
     WARPLOOM_CHECK(assume(model, assumptions));
-    return to_graph(model, source);
+    WARPLOOM_TRY(graph::Graph graph, to_graph(model, source));
+    WARPLOOM_CHECK(check_names(graph, source));
+    return graph;
   } catch (const std::bad_alloc&) {
     return fail({ErrorCode::kOutOfMemory, "the model does not fit in memory", source.place});
   }

@@ -1,5 +1,5 @@
 #include "runtime/bundle.h"
-#include "base/file.h"
+#include "runtime/plan_file.h"
 
 namespace warploom::runtime {
 namespace {
@@ -10,36 +10,33 @@ bool runs_on(const std::string& arch, const std::string& here) {
   return arch == here ||
          (!arch.ends_with('a') && arch < here && arch.substr(0, 4) == here.substr(0, 4));
 }
-}  // namespace
 
-tl::unexpected<Error> unfit_plan(const fs::path& path, std::string found) {
-  return fail({ErrorCode::kPlanInvalid, "the plan cannot be read", path.string(),
-               "the plan.json of a bundle", std::move(found),
-               "make it again with `warploom optimize`"});
-}
-
-Result<nlohmann::json> read_plan(fs::path& path, std::initializer_list<const char*> keys) {
+// What runs is the plan's text. It should be what lies beside it to be read and built.
+Status check_kernel_file(const nlohmann::json& plan, const fs::path& folder) {
+  const auto named = plan.find("kernel_file");
+  if (named == plan.end() || !named->is_string()) return ok();
+  const std::string name = named->get<std::string>();
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) path /= "plan.json";
-  WARPLOOM_TRY(const std::string text, read_file(path));
-  nlohmann::json plan = nlohmann::json::parse(text, nullptr, false);
-  if (!plan.is_object()) return unfit_plan(path, "no JSON object");
-  for (const char* key : keys)
-    if (!plan.contains(key)) return unfit_plan(path, std::string("no key '") + key + "'");
-  return plan;
+  if (!fs::exists(folder / name, ignored)) return ok();  // a plan.json alone
+  WARPLOOM_CHECK(read_beside(plan, folder, name));
+  return ok();
 }
+}  // namespace
 
 Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
   WARPLOOM_TRY(const nlohmann::json plan, read_plan(path, {"launch_list", "constants"}));
   const fs::path folder = path.parent_path();
   auto bundle = std::make_unique<Bundle>();
   WARPLOOM_TRY(bundle->list, launch_list_from_json(plan["launch_list"]));
+  WARPLOOM_CHECK(check_seal(plan, folder));
   const LaunchList& list = bundle->list;
   WARPLOOM_TRY(bundle->device, Executor::open(list.engine));
   Executor& device = *bundle->device;
   if (!runs_on(list.arch, device.info().arch))
     return fail({ErrorCode::kWrongMachine, "the bundle's kernels are for another machine",
                  folder.string(), list.arch, device.info().arch, "optimize for this one"});
+  if (!plan["constants"].is_object()) return unfit_plan(path, "constants that are no object");
+  WARPLOOM_CHECK(check_kernel_file(plan, folder));
   WARPLOOM_TRY(const Binary binary, compile(list, {.most_spills = kAnySpills}));
   WARPLOOM_TRY(bundle->kernels_, device.load(list, binary));
   for (const BufferSpec& input : list.inputs) {
@@ -49,10 +46,8 @@ Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
       continue;
     }
     if (!file->is_string()) return unfit_plan(path, "a constant without its file");
-    WARPLOOM_TRY(const std::string bytes, read_file(folder / file->get<std::string>()));
-    if (std::ssize(bytes) != input.bytes())
-      return unfit_plan(path, fmt::format("{} bytes of {}, which has {}", bytes.size(), input.name,
-                                          input.bytes()));
+    WARPLOOM_TRY(const std::string bytes,
+                 read_beside(plan, folder, file->get<std::string>(), input.bytes()));
     Buffer& buffer = bundle->kept_[input.name];
     WARPLOOM_TRY(buffer, device.allocate(input.bytes()));
     WARPLOOM_CHECK(device.upload(buffer, bytes.data(), input.bytes()));

@@ -6,18 +6,13 @@
 //   outputs WARPLOOM_TRY(const Call call, conv->bind({x, w, y})); WARPLOOM_CHECK(call());
 //
 // Constants of the model and workspaces are the bundle's own, so that its calls must not overlap in
-// time. Errors: file-missing, plan-invalid where the folder holds no bundle, wrong-machine where
-// its kernels are for another one, and those of the Executor.
+// time. Errors: those of plan_file.h and launch_check.h, wrong-machine where its kernels are for
+// another one, and those of the Executor.
 #pragma once
 #include "runtime/executor.h"
+#include "runtime/plan_file.h"
 
 namespace warploom::runtime {
-// A bundle's plan, by its folder or its plan.json, which `path` then names; plan-invalid where it
-// lacks one of the keys.
-Result<nlohmann::json> read_plan(std::filesystem::path& path,
-                                 std::initializer_list<const char*> keys);
-tl::unexpected<Error> unfit_plan(const std::filesystem::path& path, std::string found);
-
 struct Bundle {
   static Result<std::unique_ptr<Bundle>> load(
       std::filesystem::path path);  // its folder or its plan.json

@@ -67,7 +67,10 @@ Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv,
   const fs::path folder = scratch.path(), text = folder / ("kernels" + suffix),
                  image = folder / "image";
   for (const EmbeddedFile& file : headers) std::ofstream(folder / file.path) << file.text;
-  WARPLOOM_CHECK(write_file(text, source));
+  if (Status written = write_file(text, source); !written) {
+    written.error().remedy = "name a folder that can be written, with room in it, in TMPDIR";
+    return tl::unexpected(written.error());
+  }
   argv.insert(argv.end(), {"-I", folder.string(), "-o", image.string(), text.string()});
   if (argv[0] != helper_program)  // which makes none, and whose path may be the calling process's
                                   // own: /proc/self/exe
@@ -135,11 +138,17 @@ std::optional<Image> DiskCache::find(const std::string& key) const {
 
 Result<Image> DiskCache::store(const std::string& key, std::string_view image,
                                std::string_view source, std::string_view log) const {
-  WARPLOOM_CHECK(make_folders(folder));
   const fs::path path = folder / (key + kImage);
-  WARPLOOM_CHECK(write_file(folder / (key + kSource), source));
-  WARPLOOM_CHECK(write_file(folder / (key + kLog), log));
-  WARPLOOM_CHECK(write_file(path, image));  // last: whoever sees the image sees its log
+  const auto write = [&]() -> Status {
+    WARPLOOM_CHECK(make_folders(folder));
+    WARPLOOM_CHECK(write_file(folder / (key + kSource), source));
+    WARPLOOM_CHECK(write_file(folder / (key + kLog), log));
+    return write_file(path, image);  // last: whoever sees the image sees its log
+  };
+  if (Status written = write(); !written) {
+    written.error().remedy = "free some space, or name another folder in XDG_CACHE_HOME";
+    return tl::unexpected(written.error());
+  }
   const auto bytes = static_cast<std::int64_t>(image.size() + source.size() + log.size());
   const std::int64_t before = unseen_bytes.fetch_add(bytes);
   if (before < 0 || before + bytes >= cap_bytes / 64) {

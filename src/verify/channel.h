@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include "base/file.h"
 #include "base/process.h"
 
 namespace warploom::verify {
@@ -82,8 +83,8 @@ struct Peer {
 
   ~Peer() { end(true); }
 
-  // `program command SOCKET SHARED`, without output; no last word where no file is `shared`;
-  // `apart` as of start_process().
+  // `program command SOCKET CACHE SHARED`, without output; CACHE is the folder that this process
+  // works with, no last word where no file is `shared`; `apart` as of start_process().
   Status start(const std::string& program, const char* command, int shared = -1,
                bool apart = false) {
     std::array<int, 2> ends{};
@@ -91,7 +92,8 @@ struct Peer {
       return fail({ErrorCode::kInternal, "cannot make a socket pair", "", "", std::strerror(errno),
                    "raise ulimit -n"});
     channel.emplace(ends[0]);
-    std::vector<std::string> words = {program, command, std::to_string(ends[1])};
+    std::vector<std::string> words = {program, command, std::to_string(ends[1]),
+                                      cache_folder().string()};
     if (shared >= 0) words.push_back(std::to_string(shared));
     const auto prepare = [&] {
       for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(::open("/dev/null", O_WRONLY), fd);

@@ -1,10 +1,10 @@
 // Evaluator: candidates are judged and timed in a process of their own.
 //
-// The process is this program again with a hidden subcommand, `PROGRAM __evaluate SOCKET` (an open
-// file); the host program's main must hand it to evaluator_main() before it does anything else. It
-// is warm: it keeps the inputs, their FP64 references, the vendor's kernel and the device open from
-// candidate to candidate. After any fault (a crash, a hang, a write out of bounds, a lost GPU
-// context), and after many candidates, it is replaced.
+// The process is this program again with a hidden subcommand, `PROGRAM __evaluate SOCKET CACHE` (an
+// open file, the cache folder); the host program's main must hand it to evaluator_main() before it
+// does anything else. It is warm: it keeps the inputs, their FP64 references, the vendor's kernel
+// and the device open from candidate to candidate. After any fault (a crash, a hang, a write out of
+// bounds, a lost GPU context), and after many candidates, it is replaced.
 //
 //   WARPLOOM_TRY(Evaluator evaluator, Evaluator::start(setup));
 //   WARPLOOM_TRY(Verdict verdict, evaluator.judge({.list = list}));            // screened: sampled

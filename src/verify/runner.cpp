@@ -67,10 +67,11 @@ bool peer_main(const char* command, int words, int argc, char** argv, int* statu
   if (argc < 2 || std::strcmp(argv[1], command) != 0) return false;
   *status = 2;
   if (argc != words) return true;
+  set_cache_folder(argv[3]);
   Channel channel(std::atoi(argv[2]));
   ::fcntl(std::atoi(argv[2]), F_SETFD,
           FD_CLOEXEC);  // compilers and candidates have no business with it
-  const int file = words > 3 ? std::atoi(argv[3]) : -1;
+  const int file = words > 4 ? std::atoi(argv[4]) : -1;
   char* const memory = file >= 0 ? SharedMemory::map(file) : nullptr;
   if (file >= 0) ::close(file);
   if (file < 0 || memory) *status = work(channel, memory);

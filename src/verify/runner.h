@@ -1,9 +1,9 @@
 // Runner: the executor of CPU candidates, whose code runs in another process.
 //
 // The evaluator knows the answers; a candidate is machine code that could look for them. So the
-// evaluator starts this program once more, `PROGRAM __run SOCKET MEMORY`, and hands it nothing but
-// a socket and the memory where inputs, outputs and workspaces lie, which both map. FP64 values,
-// the vendor's kernel and its outputs, and the verdict stay on this side.
+// evaluator starts this program once more, `PROGRAM __run SOCKET CACHE MEMORY`, and hands it
+// nothing but a socket and the memory where inputs, outputs and workspaces lie, which both map.
+// FP64 values, the vendor's kernel and its outputs, and the verdict stay on this side.
 //
 //   WARPLOOM_TRY(const auto runner, Runner::open(*here));  // an Executor: allocate() gives shared
 //   memory WARPLOOM_TRY(Runnable gemm, runner->load(list, binary)); WARPLOOM_TRY(const Call call,
@@ -69,7 +69,7 @@ class SharedMemory {
 };
 
 // What Peer::start() started: true when `argv` is `command` and of so many words. `work` has then
-// been handed the channel and the memory, null without a fourth word, and `*status` is what it
+// been handed the channel and the memory, null without a fifth word, and `*status` is what it
 // gave: what the program should exit with.
 bool peer_main(const char* command, int words, int argc, char** argv, int* status,
                const std::function<int(Channel&, char* memory)>& work);

@@ -61,8 +61,8 @@ int serve(Channel& channel) {
 }  // namespace
 
 bool evaluator_main(int argc, char** argv, int* status) {
-  return peer_main(kEvaluateCommand, 3, argc, argv, status, evaluator) ||
-         peer_main(kRunCommand, 4, argc, argv, status, run_for) ||
-         peer_main(kMultiplyCommand, 4, argc, argv, status, multiply_for);
+  return peer_main(kEvaluateCommand, 4, argc, argv, status, evaluator) ||
+         peer_main(kRunCommand, 5, argc, argv, status, run_for) ||
+         peer_main(kMultiplyCommand, 5, argc, argv, status, multiply_for);
 }
 }  // namespace warploom::verify

@@ -23,19 +23,14 @@ TEST(ExportText, AsHtmlValuesAreEscapedAndFormsApplied) {
       "&lt;a&gt;<a> 12346 – 12346;12346;");
 }
 
-TEST(ExportText, IdentifiersAreLegalAndDifferent) {
-  std::vector<std::string> taken;
-  EXPECT_EQ(identifier("/mm/MatMul_output_0", taken), "_mm_MatMul_output_0");
-  EXPECT_EQ(identifier("1x", taken), "_1x");
-  EXPECT_EQ(identifier("float", taken), "_float");
-  EXPECT_EQ(identifier("a.b", taken), "a_b");
-  EXPECT_EQ(identifier("a-b", taken), "a_b_2");
-  EXPECT_EQ(identifier("", taken), "_");
-}
-
 TEST(ExportText, CommentsBreakBetweenWords) {
   const std::string text = comment(std::string(60, 'a') + " " + std::string(60, 'b'));
   EXPECT_EQ(text, "// " + std::string(60, 'a') + "\n// " + std::string(60, 'b') + "\n");
+}
+
+TEST(ExportText, CommentsOfAnyTextEndWithTheirLines) {
+  EXPECT_EQ(comment("a\nint b;\\"), "// a\\nint b;\\.\n");
+  EXPECT_EQ(comment("what?\?/"), "// what?\?/.\n");
 }
 }  // namespace
 }  // namespace warploom::export_

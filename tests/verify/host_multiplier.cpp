@@ -25,7 +25,7 @@ std::optional<std::barrier<>> barrier;
 
 namespace warploom::verify {
 bool host_multiplier_main(int argc, char** argv, int* status) {
-  return peer_main(kMultiplyCommand, 4, argc, argv, status, [](Channel& channel, char* memory) {
+  return peer_main(kMultiplyCommand, 5, argc, argv, status, [](Channel& channel, char* memory) {
     const int count = product_list("sm_90a", 1).kernels[0].threads;
     while (const auto message = channel.receive(-1)) {
       barrier.emplace(count);

@@ -9,21 +9,32 @@
 {{#kernels}}extern "C" void {{name}}(void* const* buffers, long long task, void* scratch);
 {{/kernels}}
 
-std::size_t {{bundle}}_workspace_bytes(void) { return {{workspace_bytes}}; }
+// Names from the model stand in {{bundle}}_run's head alone; what is needed here begins with wl_.
+namespace {
+constexpr std::size_t wl_workspace_bytes = {{workspace_bytes}};
 
-int {{bundle}}_run({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace) {
-  if (workspace == nullptr && {{bundle}}_workspace_bytes() > 0) return 1;
-  static std::mutex mutex;
-  const std::lock_guard<std::mutex> lock(mutex);
+// `wl_tensors`: inputs, then outputs.
+int wl_run(void* const* wl_tensors, void* wl_workspace) {
+  if (wl_workspace == nullptr && wl_workspace_bytes > 0) return 1;
+  static std::mutex wl_mutex;
+  const std::lock_guard<std::mutex> wl_lock(wl_mutex);
   try {
-    static wl::Pool pool;
+    static wl::Pool wl_pool;
 {{#kernels}}    {
 {{#args}}{{#zeroed}}      std::memset({{address}}, 0, {{bytes}});
-{{/zeroed}}{{/args}}      void* const buffers[] = { {{#args}}const_cast<void*>(static_cast<const void*>({{address}})), {{/args}}};
-      if (!wl::run_blocks(pool, {{name}}, buffers, {{blocks}}, {{shared_bytes}})) return 2;
+{{/zeroed}}{{/args}}      void* const wl_buffers[] = { {{#args}}{{address}}, {{/args}}};
+      if (!wl::run_blocks(wl_pool, ::{{name}}, wl_buffers, {{blocks}}, {{shared_bytes}})) return 2;
     }
 {{/kernels}}  } catch (const std::bad_alloc&) {
     return 2;
   }
   return 0;
+}
+}  // namespace
+
+std::size_t {{bundle}}_workspace_bytes(void) { return wl_workspace_bytes; }
+
+int {{bundle}}_run({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace) {
+  void* const wl_tensors[] = { {{#inputs}}const_cast<{{type}}*>({{variable}}), {{/inputs}}{{#outputs}}{{variable}}, {{/outputs}}};
+  return wl_run(wl_tensors, workspace);
 }

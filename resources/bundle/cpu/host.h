@@ -1,7 +1,7 @@
 {{comment}}//
 // Every tensor is packed, row-major, and aligned to 64 bytes; 16- and 8-bit floats are passed by their bits:
-{{#inputs}}//   {{variable}}: input, {{text}}
-{{/inputs}}{{#outputs}}//   {{variable}}: output, {{text}}
+{{#inputs}}//   {{variable}}: input{{#renamed}} {{called}}{{/renamed}}, {{text}}
+{{/inputs}}{{#outputs}}//   {{variable}}: output{{#renamed}} {{called}}{{/renamed}}, {{text}}
 {{/outputs}}#pragma once
 
 #include <cstddef>

@@ -6,8 +6,8 @@
 {{/kernels}}
 
 namespace {
-#define TRY(call) \
-  if (const cudaError_t status = (call); status != cudaSuccess) return status{{#maps}}
+#define WL_TRY(call) \
+  if (const cudaError_t wl_status = (call); wl_status != cudaSuccess) return wl_status{{#maps}}
 
 using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
                             const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
@@ -20,9 +20,9 @@ cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, co
   if (function == nullptr) {
     cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
-    TRY(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+    WL_TRY(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
 #else
-    TRY(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
+    WL_TRY(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
 #endif
     if (found != cudaDriverEntryPointSuccess || function == nullptr) return cudaErrorNotSupported;
   }
@@ -36,7 +36,7 @@ cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, co
 cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads, std::size_t shared_bytes, void** args,
                    bool cooperative, bool overlaps, cudaStream_t stream) {
   if (shared_bytes > 0)
-    TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    WL_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
   cudaLaunchAttribute attributes[3] = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
@@ -45,7 +45,7 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads
   config.stream = stream;
   const unsigned blocks = cluster.x * cluster.y * cluster.z;
   if (blocks > 1) {
-    if (blocks > 8) TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    if (blocks > 8) WL_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim.x = cluster.x;
@@ -65,21 +65,30 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads
   config.attrs = attributes;
   return cudaLaunchKernelExC(&config, kernel, args);
 }
-}  // namespace
-std::size_t {{bundle}}_workspace_bytes(void) { return {{workspace_bytes}}; }
 
-cudaError_t {{bundle}}_launch({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace, cudaStream_t stream) {
-  if (workspace == nullptr && {{bundle}}_workspace_bytes() > 0) return cudaErrorInvalidValue;
+constexpr std::size_t wl_workspace_bytes = {{workspace_bytes}};
+
+// `wl_tensors`: inputs, then outputs. Names from the model stand in {{bundle}}_launch's head alone.
+cudaError_t wl_launch(void* const* wl_tensors, void* wl_workspace, cudaStream_t wl_stream) {
+  if (wl_workspace == nullptr && wl_workspace_bytes > 0) return cudaErrorInvalidValue;
 {{#kernels}}  {  // {{name}}
-{{#args}}{{#zeroed}}    TRY(cudaMemsetAsync({{address}}, 0, {{bytes}}, stream));
+{{#args}}{{#zeroed}}    WL_TRY(cudaMemsetAsync({{address}}, 0, {{bytes}}, wl_stream));
 {{/zeroed}}{{#tensor_map}}    const cuuint64_t dims_{{index}}[] = { {{#dims}}{{.}}, {{/dims}}}, strides_{{index}}[] = { {{#strides_bytes}}{{.}}, {{/strides_bytes}}0};
     const cuuint32_t box_{{index}}[] = { {{#box}}{{.}}, {{/box}}};
     CUtensorMap argument_{{index}};
-    TRY(encode(&argument_{{index}}, CU_TENSOR_MAP_DATA_TYPE_{{type}}, {{rank}}, {{address}}, dims_{{index}}, strides_{{index}}, box_{{index}}, CU_TENSOR_MAP_SWIZZLE_{{swizzle}}));
+    WL_TRY(encode(&argument_{{index}}, CU_TENSOR_MAP_DATA_TYPE_{{type}}, {{rank}}, {{address}}, dims_{{index}}, strides_{{index}}, box_{{index}}, CU_TENSOR_MAP_SWIZZLE_{{swizzle}}));
 {{/tensor_map}}{{^tensor_map}}    const void* argument_{{index}} = {{address}};
 {{/tensor_map}}{{/args}}    void* args[] = { {{#args}}const_cast<void*>(static_cast<const void*>(&argument_{{index}})), {{/args}}};
     const dim3 grid({{grid}}), cluster({{cluster}});
-    TRY(launch({{bundle}}_kernel_{{index}}(), grid, cluster, {{threads}}, {{shared_bytes}}, args, {{cooperative}}, {{overlaps}}, stream));
+    WL_TRY(launch({{bundle}}_kernel_{{index}}(), grid, cluster, {{threads}}, {{shared_bytes}}, args, {{cooperative}}, {{overlaps}}, wl_stream));
   }
 {{/kernels}}  return cudaSuccess;
+}
+}  // namespace
+
+std::size_t {{bundle}}_workspace_bytes(void) { return wl_workspace_bytes; }
+
+cudaError_t {{bundle}}_launch({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace, cudaStream_t stream) {
+  void* const wl_tensors[] = { {{#inputs}}const_cast<{{type}}*>({{variable}}), {{/inputs}}{{#outputs}}{{variable}}, {{/outputs}}};
+  return wl_launch(wl_tensors, workspace, stream);
 }

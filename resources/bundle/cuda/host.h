@@ -1,7 +1,7 @@
 {{comment}}//
 // Every tensor is packed, row-major, in device memory, and aligned to 16 bytes:
-{{#inputs}}//   {{variable}}: input, {{text}}
-{{/inputs}}{{#outputs}}//   {{variable}}: output, {{text}}
+{{#inputs}}//   {{variable}}: input{{#renamed}} {{called}}{{/renamed}}, {{text}}
+{{/inputs}}{{#outputs}}//   {{variable}}: output{{#renamed}} {{called}}{{/renamed}}, {{text}}
 {{/outputs}}#pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,0 +1,187 @@
+#include "base/quoted.h"
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <functional>
+
+namespace warploom {
+namespace {
+// A character of UTF-8, or a byte that is part of none.
+struct Character {
+  std::string_view bytes;
+  char32_t value = 0;
+  bool valid = false;
+};
+
+Character first_of(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xc2 ? 0
+                             : lead < 0xe0 ? 2
+                             : lead < 0xf0 ? 3
+                             : lead < 0xf5 ? 4
+                                           : 0;
+  const Character broken{text.substr(0, 1), lead, false};
+  if (length == 0 || length > text.size()) return broken;
+  char32_t value = length == 1 ? lead : lead & (0x7f >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    if ((next & 0xc0) != 0x80) return broken;
+    value = value << 6 | (next & 0x3f);
+  }
+  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
+  const bool surrogate = value >= 0xd800 && value <= 0xdfff;
+  if (overlong || surrogate || value > 0x10ffff) return broken;
+  return {text.substr(0, length), value, true};
+}
+
+// First and last of what is not shown: control characters, then what has no width or turns the
+// direction of writing. Source: Unicode 15, general categories Cc, Cf, Zl and Zp.
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+constexpr std::array kNotShown = {
+    Range{0x00, 0x1f},     Range{0x7f, 0x9f},     Range{0xad, 0xad},      Range{0x061c, 0x061c},
+    Range{0x180e, 0x180e}, Range{0x200b, 0x200f}, Range{0x2028, 0x202e},  Range{0x2060, 0x206f},
+    Range{0xfeff, 0xfeff}, Range{0xfff9, 0xfffb}, Range{0xe0000, 0xe007f}};
+
+bool is_shown(const Character& character) {
+  if (!character.valid) return false;
+  return std::ranges::none_of(kNotShown, [&](const Range& range) {
+    return character.value >= range.first && character.value <= range.last;
+  });
+}
+
+// Each character as `form` writes it, or, where it gives nothing, as it is.
+using Form = std::function<std::string(const Character&)>;
+
+std::string each(std::string_view text, const Form& form) {
+  std::string out;
+  while (!text.empty()) {
+    const Character character = first_of(text);
+    const std::string written = form(character);
+    out += written.empty() ? std::string(character.bytes) : written;
+    text.remove_prefix(character.bytes.size());
+  }
+  return out;
+}
+
+// \n, \t, \r, \x1b and \u202e: what Python and people read.
+std::string by_number(const Character& character) {
+  switch (character.value) {
+    case '\n': return "\\n";
+    case '\r': return "\\r";
+    case '\t': return "\\t";
+    default: break;
+  }
+  const auto value = static_cast<unsigned>(character.value);
+  if (value < 0x100) return fmt::format("\\x{:02x}", value);
+  return value < 0x10000 ? fmt::format("\\u{:04x}", value) : fmt::format("\\U{:08x}", value);
+}
+
+// Bytes as \033, which C and shells read alike and no digit behind them can join.
+std::string by_octal(const Character& character) {
+  std::string out;
+  for (const char byte : character.bytes)
+    out += fmt::format("\\{:03o}", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+  return out;
+}
+
+bool is_among(const Character& character, std::string_view set) {
+  return character.value < 0x80 && set.find(static_cast<char>(character.value)) != set.npos;
+}
+
+std::string with_backslash(const Character& character) {
+  return "\\" + std::string(character.bytes);
+}
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Character character = first_of(text);
+    if (!character.valid) return false;
+    text.remove_prefix(character.bytes.size());
+  }
+  return true;
+}
+
+std::string printable(std::string_view text) {
+  return each(text, [](const Character& c) { return is_shown(c) ? "" : by_number(c); });
+}
+
+std::string printable_lines(std::string_view text) {
+  return each(text, [](const Character& c) {
+    return is_shown(c) || is_among(c, "\n\t") ? "" : by_number(c);
+  });
+}
+
+std::string c_string(std::string_view text) {
+  const std::string inside = each(text, [](const Character& c) -> std::string {
+    if (!is_shown(c)) return by_octal(c);
+    return is_among(c, "\"\\?") ? with_backslash(c) : "";  // ?: of ??/ and its like
+  });
+  return "\"" + inside + "\"";
+}
+
+std::string c_comment(std::string_view text) {
+  std::string line = printable(text);
+  if (line.ends_with('\\') || line.ends_with("?\?/")) line += '.';
+  return line;
+}
+
+std::string python_string(std::string_view text) {
+  return "\"" + python_docstring(text) + "\"";
+}
+
+std::string python_docstring(std::string_view text) {
+  return each(text, [](const Character& c) -> std::string {
+    // What is no UTF-8 as Python's own "surrogateescape" reads it.
+    if (!c.valid) return fmt::format("\\udc{:02x}", static_cast<unsigned>(c.value));
+    if (!is_shown(c)) return by_number(c);
+    return is_among(c, "\"\\") ? with_backslash(c) : "";
+  });
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+:,./-";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
+  bool shown = true;
+  for (std::string_view rest = text; !rest.empty();) {
+    const Character character = first_of(rest);
+    shown = shown && is_shown(character);
+    rest.remove_prefix(character.bytes.size());
+  }
+  if (!shown)
+    return "$'" +
+           each(text,
+                [](const Character& c) -> std::string {
+                  if (!is_shown(c)) return by_octal(c);
+                  return is_among(c, "'\\") ? with_backslash(c) : "";
+                }) +
+           "'";
+  const auto form = [](const Character& c) { return is_among(c, "'") ? "'\\''" : ""; };
+  return "'" + each(text, form) + "'";
+}
+
+std::string markdown_text(std::string_view text) {
+  const std::string line = printable(text);
+  const auto is_word = [&](std::size_t at) {
+    return at < line.size() && std::isalnum(static_cast<unsigned char>(line[at])) != 0;
+  };
+  std::string out;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    const bool always = std::string_view("\\`*<>&|~").find(c) != std::string_view::npos;
+    const bool emphasis = c == '_' && !(i > 0 && is_word(i - 1) && is_word(i + 1));
+    const bool link = c == ']' && i + 1 < line.size() &&
+                      std::string_view("([:").find(line[i + 1]) != std::string_view::npos;
+    const bool block = i == 0 && std::string_view("#+-=").find(c) != std::string_view::npos;
+    if (always || emphasis || link || block) out += '\\';
+    out += c;
+  }
+  return out;
+}
+}  // namespace warploom

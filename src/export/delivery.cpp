@@ -1,0 +1,262 @@
+#include "export/delivery.h"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/process.h"
+#include "runtime/compilers.h"
+#include "runtime/driver.h"
+#include "runtime/plan_file.h"
+
+namespace warploom::export_ {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+constexpr std::chrono::minutes kBuildLimit{15};  // nvcc takes its time over large networks
+constexpr std::chrono::minutes kRunLimit{10};
+constexpr int kTries = 8;                 // where a compiler crashes now and then
+constexpr std::size_t kMostWords = 4000;  // of a compiler's, in an error
+
+tl::unexpected<Error> not_ours(const fs::path& folder, const std::string& found) {
+  return fail({ErrorCode::kFolderNotOurs, "the folder holds files that would be lost",
+               folder.string(), "no folder, an empty one, or an unchanged bundle", found,
+               "name another folder with --out, or move the files away"});
+}
+
+// What `make` and Python leave in a bundle's folder.
+bool is_by_product(const fs::path& relative) {
+  if (relative == "build/check" || relative.extension() == ".pyc") return true;
+  return relative.parent_path() == "build" && relative.extension() == ".o";
+}
+
+// Left by a process that was killed, or by one that is at it: ScratchFolder's, which it sweeps.
+bool is_temporary(const fs::path& relative) {
+  return relative.begin()->string().starts_with(".warploom-bundle-");
+}
+
+// Every file that the folder holds beyond, or otherwise than, its plan says.
+std::vector<std::string> users_files(const fs::path& folder, const json& plan) {
+  std::vector<std::string> found;
+  const json& files = plan["files"];
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    const fs::path relative = at->path().lexically_relative(folder);
+    if (is_temporary(relative)) {
+      at.disable_recursion_pending();
+      continue;
+    }
+    if (at->is_directory(error) && !at->is_symlink(error)) continue;
+    const std::string name = relative.generic_string();
+    if (name == "plan.json" || is_by_product(relative)) continue;
+    const auto known = files.find(name);
+    const auto text = at->is_regular_file(error) && !at->is_symlink(error)
+                          ? read_file(at->path())
+                          : Result<std::string>("");
+    if (known == files.end())
+      found.push_back(name + " (not written by warploom)");
+    else if (!text || *known != hash_hex(*text))
+      found.push_back(name + " (changed)");
+  }
+  return found;
+}
+
+bool holds_nothing(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (!is_temporary(entry.path().filename())) return false;
+  return !error;
+}
+
+// The folder itself, where the path is a link to it.
+fs::path resolved(const fs::path& folder) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(folder, error);
+  const fs::path real = fs::weakly_canonical(absolute, error);
+  const fs::path chosen = error ? absolute : real;
+  return chosen.filename().empty() ? chosen.parent_path() : chosen;
+}
+
+std::string last_words(const ProcessResult& result) {
+  const std::string words = result.out + result.err;
+  return words.size() <= kMostWords ? words : "…" + words.substr(words.size() - kMostWords);
+}
+
+// `make TARGET` as a user would say it there, but for what this process was itself told by a make.
+Result<ProcessResult> make(const fs::path& folder, const std::string& target,
+                           const std::vector<std::string>& variables,
+                           std::chrono::milliseconds limit) {
+  std::vector<std::string> argv = {"/usr/bin/env",  "-u",
+                                   "MAKEFLAGS",     "-u",
+                                   "MAKELEVEL",     "TMPDIR=" + (folder / "build").string(),
+                                   "make",          "-C",
+                                   folder.string(), target};
+  argv.insert(argv.end(), variables.begin(), variables.end());
+  return run_process(argv, {.time = limit});
+}
+
+// The compiler died instead of saying something; make names the signal where it else has a status.
+bool compiler_crashed(const ProcessResult& result) {
+  static const std::regex kCrash("make: \\*\\*\\* \\[[^\\]]*\\] (?!Error \\d\\d?\\b)");
+  return !result.succeeded() && std::regex_search(result.err, kCrash);
+}
+
+// What the Makefile has to be told, and what cannot be done here.
+struct Means {
+  std::vector<std::string> variables;
+  bool build = true;
+  bool run = true;
+  std::string missing;
+};
+
+Means means_for(Engine engine) {
+  const auto named = [](const char* variable, const char* otherwise) {
+    const char* value = std::getenv(variable);
+    return std::string(value && *value ? value : otherwise);
+  };
+  if (find_program("make").empty())
+    return {{}, false, false, "neither built nor run here: there is no make"};
+  if (engine == Engine::cpu) {
+    if (!find_program(named("CXX", "g++")).empty()) return {};
+    const auto compiler = runtime::find_cpu_compiler();
+    if (!compiler) return {{}, false, false, "neither built nor run here: no C++ compiler"};
+    return {{"CXX=" + compiler->path}, true, true, "built with CXX=" + compiler->path};
+  }
+  const bool nvcc = !find_program(named("NVCC", "nvcc")).empty() ||
+                    !find_program("/usr/local/cuda/bin/nvcc").empty();
+  if (!nvcc) return {{}, false, false, "neither built nor run here: there is no nvcc"};
+  if (!runtime::Driver::get()) return {{}, true, false, "built, not run here: there is no GPU"};
+  return {};
+}
+
+// A folder takes another's place in one step, so that a reader, or whoever looks after this process
+// was killed, sees the old bundle or the new one.
+bool exchange(const fs::path& a, const fs::path& b) {
+  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+// File by file, where the folder itself cannot move: a mount, a shell's current folder. plan.json
+// goes first and comes last.
+Status move_within(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::remove(to / "plan.json", error);
+  for (const auto& entry : fs::directory_iterator(to, error))
+    if (!is_temporary(entry.path().filename())) fs::remove_all(entry.path(), error);
+  std::vector<fs::path> names;
+  for (const auto& entry : fs::directory_iterator(from, error))
+    names.push_back(entry.path().filename());
+  std::ranges::partition(names, [](const fs::path& name) { return name != "plan.json"; });
+  for (const fs::path& name : names) {
+    fs::rename(from / name, to / name, error);
+    if (error)
+      return fail({ErrorCode::kFileUnwritable, "cannot put a file into its place",
+                   (to / name).string(), "a folder that can be written", error.message(),
+                   "name another folder with --out"});
+  }
+  return ok();
+}
+
+Status put_into_place(const fs::path& made, const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) {
+    fs::rename(made, folder, error);
+    if (!error) return ok();
+    WARPLOOM_CHECK(make_folders(folder));
+  }
+  const bool within = made.parent_path() == folder;
+  const bool current = fs::equivalent(folder, fs::current_path(error), error);
+  if (!within && !current && exchange(made, folder)) return ok();
+  return move_within(made, folder);
+}
+
+// Where the bundle is made: beside its folder, or in it where no folder can be made beside it or
+// none there could take its place.
+fs::path workshop_of(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return folder.parent_path();
+  struct stat own{};
+  struct stat parents{};
+  const bool same_disk = ::stat(folder.c_str(), &own) == 0 &&
+                         ::stat(folder.parent_path().c_str(), &parents) == 0 &&
+                         own.st_dev == parents.st_dev;
+  const bool writable = ::access(folder.parent_path().c_str(), W_OK) == 0;
+  const bool current = fs::equivalent(folder, fs::current_path(error), error);
+  return same_disk && writable && !current ? folder.parent_path() : folder;
+}
+}  // namespace
+
+Status may_deliver(const fs::path& named) {
+  const fs::path folder = resolved(named);
+  std::error_code error;
+  if (!fs::exists(folder, error)) return ok();
+  if (!fs::is_directory(folder, error)) return not_ours(folder, "a file");
+  if (holds_nothing(folder)) return ok();
+  fs::path path = folder;
+  const auto plan = runtime::read_plan(path, {"launch_list"});
+  if (!plan) return not_ours(folder, "files, and no bundle");
+  if (!plan->contains("files") || !(*plan)["files"].is_object())
+    return not_ours(folder, "a bundle of an earlier version, which does not know its files");
+  std::vector<std::string> others = users_files(folder, *plan);
+  if (!runtime::check_seal(*plan, folder)) others.push_back("plan.json (changed)");
+  if (others.empty()) return ok();
+  std::ranges::sort(others);
+  constexpr std::size_t kNamed = 8;
+  const std::size_t more = others.size() - std::min(others.size(), kNamed);
+  others.resize(others.size() - more);
+  return not_ours(folder, fmt::format("{}{}", fmt::join(others, ", "),
+                                      more > 0 ? fmt::format(" and {} more", more) : ""));
+}
+
+Result<Delivered> prove(const fs::path& folder, Engine engine) {
+  Delivered done;
+  const Means means = means_for(engine);
+  if (!means.missing.empty()) done.notes.push_back("the bundle was " + means.missing);
+  if (!means.build) return done;
+  const fs::path build = folder / "build";
+  WARPLOOM_CHECK(make_folders(build));
+  const std::shared_ptr<void> cleaned(nullptr, [build](void*) {
+    std::error_code ignored;
+    fs::remove_all(build, ignored);
+  });
+  ProcessResult built;
+  for (int tries = 0; tries == 0 || (tries < kTries && compiler_crashed(built)); ++tries)
+    WARPLOOM_TRY(built, make(folder, "build/check", means.variables, kBuildLimit));
+  if (!built.succeeded())
+    return fail({ErrorCode::kBundleNotBuilt, "the bundle does not compile as it is delivered",
+                 "make build/check", "a program",
+                 built.timed_out ? "no end within 15 minutes" : last_words(built),
+                 "see whether its compiler is the one that `warploom doctor` shows, and CXXFLAGS "
+                 "or NVCCFLAGS fit it; else please report it with the model"});
+  if (!means.run) return done;
+  WARPLOOM_TRY(const ProcessResult ran, make(folder, "check", means.variables, kRunLimit));
+  if (!ran.succeeded())
+    return fail({ErrorCode::kBundleCheckFailed, "the bundle does not pass its own check",
+                 "make check", "every output within what is allowed",
+                 ran.timed_out ? "no end within 10 minutes" : last_words(ran),
+                 "take track tolerance where the error is little more than is allowed; else please "
+                 "report it with the model"});
+  return done;
+}
+
+Result<Delivered> deliver(const fs::path& named, const std::vector<BundleFile>& files,
+                          Engine engine) {
+  const fs::path folder = resolved(named);
+  WARPLOOM_CHECK(may_deliver(folder));
+  const fs::path workshop = workshop_of(folder);
+  WARPLOOM_CHECK(make_folders(workshop));
+  const ScratchFolder made("bundle", workshop);
+  for (const BundleFile& file : files) {
+    const fs::path path = made.path() / file.path;
+    WARPLOOM_CHECK(make_folders(path.parent_path()));
+    WARPLOOM_CHECK(write_file(path, file.text));
+  }
+  WARPLOOM_TRY(Delivered done, prove(made.path(), engine));
+  WARPLOOM_CHECK(may_deliver(folder));  // a user may have been busy there in the meantime
+  WARPLOOM_CHECK(put_into_place(made.path(), folder));
+  return done;
+}
+}  // namespace warploom::export_

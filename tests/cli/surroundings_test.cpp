@@ -1,0 +1,268 @@
+// What surrounds the program: names that mean something to a shell or a terminal, folders of the
+// user's, machines without a home, bundles that somebody else made.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include "base/file.h"
+#include "base/process.h"
+#include "base/quoted.h"
+
+namespace warploom {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
+
+// A tensor of 6 floats by its role.
+std::string tensor(const std::string& role, const std::string& name) {
+  return role + " { name: " + c_string(name) +
+         " type { tensor_type { elem_type: 1 shape { dim { dim_value: 6 } } } } }\n";
+}
+
+// y = exp(x)
+std::string model_of(const std::string& x, const std::string& y) {
+  return "ir_version: 8\nopset_import { version: 17 }\ngraph {\nname: \"g\"\nnode { op_type: "
+         "\"Exp\" "
+         "input: " +
+         c_string(x) + " output: " + c_string(y) + " }\n" + tensor("input", x) +
+         tensor("output", y) + "}\n";
+}
+
+struct Ran {
+  int status = -1;
+  std::string out, err;
+  json object;  // of standard output, where it is one
+
+  std::string code() const {
+    return object.is_object() && object.contains("error") ? object["error"].value("code", "") : "";
+  }
+};
+
+class Surroundings : public testing::Test {
+ protected:
+  ScratchFolder scratch{"surroundings"};
+
+  void SetUp() override {
+    ASSERT_TRUE(write_file(scratch.path() / "m.textproto", model_of("x", "y")));
+  }
+
+  // With $W the program and a cache of the test's own.
+  Ran shell(const std::string& line) const {
+    const std::string set_up = "cd '" + scratch.path().string() +
+                               "'; export XDG_CACHE_HOME=$PWD/cache; W='" + kProgram + "'; ";
+    const auto result = run_process({"bash", "-c", set_up + line},
+                                    {.time = std::chrono::seconds(250), .output_bytes = 64 << 20});
+    EXPECT_TRUE(result);
+    EXPECT_FALSE(result->timed_out) << line;
+    return {result->exit_status, result->out, result->err,
+            json::parse(result->out, nullptr, false)};
+  }
+
+  Ran optimize(const std::string& flags, const std::string& before = "") const {
+    return shell(before + " $W optimize m.textproto --target cpu --candidates 2 --budget 60s " +
+                 flags);
+  }
+
+  bool exists(const std::string& name) const { return fs::exists(scratch.path() / name); }
+
+  std::string text(const std::string& name) const {
+    return read_file(scratch.path() / name).value_or("missing");
+  }
+};
+
+TEST_F(Surroundings, TheLineThatChecksABundleIsQuotedForAShell) {
+  const std::string name = "a b$(touch pwned)'s";
+  ASSERT_TRUE(write_file(scratch.path() / (name + ".textproto"), model_of("x", "y")));
+  const Ran made = shell("$W optimize " + shell_word(name + ".textproto") +
+                         " --target cpu --candidates 2 --budget 60s");
+  ASSERT_EQ(made.status, 0) << made.out << made.err;
+  std::smatch line;
+  ASSERT_TRUE(std::regex_search(made.out, line, std::regex("\\((make -C .* check)\\)")))
+      << made.out;
+  const Ran checked = shell(line[1].str());
+  EXPECT_EQ(checked.status, 0) << checked.out << checked.err;
+  EXPECT_NE(checked.out.find("check passed"), std::string::npos) << checked.out;
+  EXPECT_FALSE(exists("pwned"));
+}
+
+TEST_F(Surroundings, NamesDoNotReachTheTerminalAsTheyAre) {
+  ASSERT_TRUE(write_file(scratch.path() / "m.textproto",
+                         model_of("x\033[2Jforged\nerror[usage]: no", "\u202ey")));
+  for (const std::string command :
+       {"$W show m.textproto", "$W show m.textproto --what regions --target cpu",
+        "$W optimize m.textproto --target cpu --candidates 2 --budget 60s --out b",
+        "$W run b --out o", "$W verify b", "$W optimize m.textproto --track fp16"}) {
+    const Ran ran = shell(command);
+    for (const std::string& text : {ran.out, ran.err}) {
+      EXPECT_EQ(text.find('\033'), text.npos) << command << text;
+      EXPECT_EQ(text.find("\u202e"), text.npos) << command << text;
+    }
+  }
+  const Ran parsed = shell("python3 -m py_compile b/m.py && make -C b check");
+  EXPECT_EQ(parsed.status, 0) << parsed.out << parsed.err;
+}
+
+TEST_F(Surroundings, ANameThatIsNoUtf8IsRefused) {
+  ASSERT_TRUE(write_file(scratch.path() / "m.textproto", model_of("x\xff", "y")));
+  EXPECT_EQ(shell("$W show m.textproto --json").code(), "onnx-name");
+}
+
+TEST_F(Surroundings, AFolderOfTheUsersIsRefusedBeforeTheSearch) {
+  ASSERT_EQ(shell("mkdir keep && echo mine > keep/Makefile").status, 0);
+  const Ran refused = optimize("--out keep --json");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.code(), "folder-not-ours") << refused.out;
+  EXPECT_FALSE(refused.object.contains("outcome")) << "nothing was searched";
+  EXPECT_EQ(text("keep/Makefile"), "mine\n");
+  EXPECT_FALSE(exists("keep/plan.json"));
+}
+
+TEST_F(Surroundings, ABundleIsReplacedByTheNextOneUntilTheUserChangesIt) {
+  ASSERT_EQ(optimize("--out b").status, 0);
+  ASSERT_EQ(shell("cp m.textproto n.textproto && make -C b check").status, 0);
+  const Ran next =
+      shell("$W optimize n.textproto --target cpu --candidates 2 --budget 60s --out b");
+  ASSERT_EQ(next.status, 0) << next.out << next.err;
+  EXPECT_FALSE(exists("b/m.h"));
+  EXPECT_TRUE(exists("b/n.h"));
+  ASSERT_EQ(shell("echo '// mine' >> b/n_kernels.cpp").status, 0);
+  const Ran refused = optimize("--out b --json");
+  EXPECT_EQ(refused.code(), "folder-not-ours") << refused.out;
+  EXPECT_NE(refused.object["error"].value("found", "").find("n_kernels.cpp"), std::string::npos);
+}
+
+TEST_F(Surroundings, OutputsGoToFilesOfTheirOwn) {
+  const std::string exp = "node { op_type: \"Exp\" input: \"x\" output: \"c/d\" }\n";
+  const std::string neg = "node { op_type: \"Neg\" input: \"x\" output: \"c_d\" }\n";
+  ASSERT_TRUE(write_file(scratch.path() / "m.textproto",
+                         "ir_version: 8\nopset_import { version: 17 }\ngraph {\nname: \"g\"\n" +
+                             exp + neg + tensor("input", "x") + tensor("output", "c/d") +
+                             tensor("output", "c_d") + "}\n"));
+  ASSERT_EQ(optimize("--out b").status, 0);
+  const Ran ran = shell("head -c 24 /dev/zero > x.bin; $W run b x.bin --out r --json");
+  ASSERT_TRUE(ran.object.contains("outputs")) << ran.out << ran.err;
+  EXPECT_EQ(ran.object["outputs"]["c_d"], "r/c_d.npy");
+  EXPECT_EQ(ran.object["outputs"]["c/d"], "r/c_d_2.npy");
+  EXPECT_NE(text("r/c_d.npy"), text("r/c_d_2.npy"));
+}
+
+TEST_F(Surroundings, AnOutputDoesNotOverwriteAnInputsFile) {
+  ASSERT_EQ(optimize("--out b").status, 0);
+  ASSERT_EQ(shell("$W run b --out .").status, 0);  // makes y.npy
+  const std::string before = text("y.npy");
+  const Ran refused = shell("$W run b y.npy --out . --json");
+  EXPECT_EQ(refused.code(), "flags-contradict") << refused.out;
+  EXPECT_EQ(text("y.npy"), before);
+}
+
+// Each search finds something right, whatever folders there are.
+TEST_F(Surroundings, WithoutAHomeTheCacheGoesToTheTemporaryFolder) {
+  const Ran made = optimize("--out b", "mkdir t; env -u HOME -u XDG_CACHE_HOME TMPDIR=$PWD/t");
+  ASSERT_EQ(made.status, 0) << made.out << made.err;
+  EXPECT_TRUE(exists("t/warploom-cache-" + std::to_string(::geteuid()) + "/archive.sqlite"));
+}
+
+TEST_F(Surroundings, ACacheFolderThatCannotBeIsPassedOverAndSaid) {
+  const Ran made =
+      optimize("--out b", "touch file; mkdir t; XDG_CACHE_HOME=$PWD/file TMPDIR=$PWD/t");
+  ASSERT_EQ(made.status, 0) << made.out << made.err;
+  EXPECT_NE(made.out.find("compiled kernels and the archive are kept in"), std::string::npos)
+      << made.out;
+}
+
+TEST_F(Surroundings, ATemporaryFolderThatIsNoneIsPassedOver) {
+  const Ran made = optimize("--out b", "env -u HOME -u XDG_CACHE_HOME TMPDIR=/no/such/folder");
+  EXPECT_EQ(made.status, 0) << made.out << made.err;
+}
+
+TEST_F(Surroundings, AUserWithoutANameOrAFolderFindsAKernel) {
+  if (::geteuid() != 0 || find_program("setpriv").empty()) GTEST_SKIP() << "not root here";
+  ASSERT_EQ(shell("mkdir -m 777 open t; chmod 777 . t; mkdir -p -m 555 cache/warploom").status, 0);
+  for (const std::string variables :
+       {"env -u XDG_CACHE_HOME HOME=/", "env XDG_CACHE_HOME=$PWD/cache HOME=/"}) {
+    const Ran made = shell(
+        "cp m.textproto open; cd open; rm -rf b; setpriv --reuid=12345 --regid=12345 "
+        "--clear-groups " +
+        variables + " TMPDIR=" + (scratch.path() / "t").string() +
+        " $W optimize m.textproto --target cpu --candidates 2 --budget 60s --out b");
+    if (made.err.find("Permission denied") != std::string::npos && made.out.empty())
+      GTEST_SKIP() << "the program is in a folder that others may not enter";
+    EXPECT_EQ(made.status, 0) << variables << made.out << made.err;
+  }
+  EXPECT_TRUE(exists("t/warploom-cache-12345"));
+}
+
+TEST_F(Surroundings, AnothersFolderInTheTemporaryOneIsNotTrusted) {
+  ASSERT_EQ(shell(fmt::format("mkdir -p -m 777 t/warploom-cache-{0}; chmod 777 "
+                              "t/warploom-cache-{0}",
+                              ::geteuid()))
+                .status,
+            0);
+  const Ran doctor = shell("env -u HOME -u XDG_CACHE_HOME TMPDIR=$PWD/t $W doctor --json");
+  ASSERT_TRUE(doctor.object.contains("findings")) << doctor.out;
+  for (const json& finding : doctor.object["findings"])
+    if (finding["name"] == "cache folder") {
+      EXPECT_FALSE(finding["found"].get<bool>());
+      EXPECT_NE(finding["detail"].get<std::string>().find("others may write"), std::string::npos);
+    }
+}
+
+TEST_F(Surroundings, DoctorNamesTheFolderThatIsUsed) {
+  const Ran doctor =
+      shell("touch file; mkdir t; XDG_CACHE_HOME=$PWD/file TMPDIR=$PWD/t $W doctor --json");
+  ASSERT_TRUE(doctor.object.contains("findings")) << doctor.out;
+  for (const json& finding : doctor.object["findings"])
+    if (finding["name"] == "cache folder") {
+      const std::string detail = finding["detail"];
+      EXPECT_NE(detail.find("t/warploom-cache-"), std::string::npos) << detail;
+      EXPECT_NE(detail.find("file/warploom: Not a directory"), std::string::npos) << detail;
+    }
+}
+
+TEST_F(Surroundings, ABundleIsJudgedWithADrawnSeedThatRepeatsIt) {
+  ASSERT_EQ(optimize("--out b").status, 0);
+  const Ran first = shell("$W verify b --json");
+  const Ran second = shell("$W verify b --json");
+  ASSERT_EQ(first.status, 0) << first.out << first.err;
+  EXPECT_NE(first.object["seed"], second.object["seed"]);
+  const std::string seed = first.object["seed"].dump();
+  const Ran again = shell("$W verify b --json --seed " + seed);
+  EXPECT_EQ(again.object["evidence"], first.object["evidence"]);
+  EXPECT_EQ(again.object["judged"], "m_kernels.cpp");
+}
+
+// Of bundles without hashes, as before there were any: what people build is what is judged.
+TEST_F(Surroundings, ABundleIsJudgedByTheKernelsThatPeopleBuild) {
+  ASSERT_EQ(optimize("--out b").status, 0);
+  const std::string forget =
+      "python3 -c 'import json; p = json.load(open(\"b/plan.json\")); del p[\"files\"]; "
+      "json.dump(p, open(\"b/plan.json\", \"w\"))'; ";
+  const Ran honest = shell(forget + "$W verify b --json");
+  EXPECT_EQ(honest.status, 0) << honest.out << honest.err;
+  const Ran changed = shell(
+      "sed -i 's/wl::exp(/wl::exp(1.5f * /' b/m_kernels.cpp; "
+      "grep -q '1.5f' b/m_kernels.cpp && $W verify b --json");
+  EXPECT_EQ(changed.code(), "candidate-wrong") << changed.out << changed.err;
+}
+
+TEST_F(Surroundings, AChangedBundleIsNotRun) {
+  ASSERT_EQ(optimize("--out b").status, 0);
+  ASSERT_EQ(shell("echo '// mine' >> b/m_kernels.cpp").status, 0);
+  EXPECT_EQ(shell("$W run b --out r --json").code(), "bundle-changed");
+  EXPECT_EQ(shell("$W verify b --json").code(), "bundle-changed");
+}
+
+TEST_F(Surroundings, WhatNoKernelWroteIsNoNumber) {
+  ASSERT_EQ(optimize("--out b").status, 0);
+  const Ran ran = shell(
+      "python3 -c 'import json; p = json.load(open(\"b/plan.json\")); del p[\"files\"]; "
+      "p[\"launch_list\"][\"outputs\"].append({\"name\": \"z\", \"dtype\": \"f32\", \"shape\": "
+      "[4]}); json.dump(p, open(\"b/plan.json\", \"w\"))'; $W run b --out r --json");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_EQ(text("r/z.npy").substr(128), std::string(16, '\xff'));
+}
+}  // namespace
+}  // namespace warploom

@@ -1,0 +1,280 @@
+// A bundle that somebody else made, or that was changed, is loaded right or refused.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/random.h"
+#include "export/as_built.h"
+#include "runtime/bundle.h"
+#include "small_bundle.h"
+
+namespace warploom::export_ {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class Plan : public testing::Test {
+ protected:
+  ScratchFolder scratch{"plan-test"};
+  fs::path folder = scratch.path() / "neg";
+  json plan;  // as it was written
+
+  void SetUp() override { lay_out(small()); }
+
+  void lay_out(const Small& made) {
+    const auto files = bundle_files(
+        {.name = "neg", .summary = "A test.", .plan = {{"track", "fp32"}}}, made.list, made.graph);
+    ASSERT_TRUE(files) << describe(files.error());
+    for (const BundleFile& file : *files) {
+      ASSERT_TRUE(make_folders((folder / file.path).parent_path()));
+      ASSERT_TRUE(write_file(folder / file.path, file.text));
+    }
+    plan = json::parse(read_file(folder / "plan.json").value());
+  }
+
+  void write(const json& changed) const {
+    ASSERT_TRUE(write_file(folder / "plan.json", changed.dump()));
+  }
+
+  // What loading says of the plan with `value` at `place`; of a bundle without hashes, as before
+  // there were any.
+  std::string code_of(const std::string& place, const json& value) const {
+    json changed = plan;
+    changed.erase("files");
+    changed[json::json_pointer(place)] = value;
+    write(changed);
+    const auto loaded = runtime::Bundle::load(folder);
+    return loaded ? "loaded" : std::string(code_text(loaded.error().code));
+  }
+
+  // -x of 0, 1, 2 … by the bundle that lies there.
+  static Status run(const fs::path& folder, std::vector<float>& y) {
+    WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(folder));
+    std::vector<float> x(32);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+    WARPLOOM_TRY(const runtime::Call call, bundle->bind(std::vector<void*>{x.data(), y.data()}));
+    return call();
+  }
+
+  static bool right(const std::vector<float>& y) {
+    for (std::size_t i = 0; i < y.size(); ++i)
+      if (y[i] != -static_cast<float>(i)) return false;
+    return true;
+  }
+};
+
+TEST_F(Plan, OfNumbersThatNoLaunchHasIsRefused) {
+  const std::string kernel = "/launch_list/kernels/0";
+  for (const auto& [place, value] : std::initializer_list<std::pair<std::string, json>>{
+           {"/launch_list/engine", "abacus"},
+           {"/launch_list/arch", "$(id)"},
+           {"/launch_list/arch", 3},
+           {"/launch_list/kernels", json::array()},
+           {"/launch_list/outputs", json::array()},
+           {kernel + "/name", "a;b"},
+           {kernel + "/source", ""},
+           {kernel + "/grid", {std::int64_t{1} << 62, 1, 1}},
+           {kernel + "/grid", {-1, 1, 1}},
+           {kernel + "/grid", {0, 1, 1}},
+           {kernel + "/grid", {1.5, 1, 1}},
+           {kernel + "/grid", {1e30, 1, 1}},
+           {kernel + "/grid", {std::uint64_t{1} << 63, 1, 1}},
+           {kernel + "/grid", {std::int64_t{1} << 21, std::int64_t{1} << 21, 1}},
+           {kernel + "/grid", {1}},
+           {kernel + "/cluster", {2, 1, 1}},
+           {kernel + "/threads", 0},
+           {kernel + "/threads", (std::int64_t{1} << 32) + 1},
+           {kernel + "/shared_bytes", -1},
+           {kernel + "/shared_bytes", std::int64_t{1} << 50},
+           {kernel + "/args/0/buffer", "nobody"},
+           {kernel + "/args/0/packed", {{{4, 1 << 30}}}},
+           {kernel + "/args/0/packed", {{{0, 1}}}},
+           {kernel + "/args/0/tensor_map",
+            {{"dtype", "f32"},
+             {"dims", {1}},
+             {"strides_bytes", json::array()},
+             {"box", {1}},
+             {"swizzle_bytes", 0}}},
+           {"/launch_list/inputs/0/shape", {-8, 4}},
+           {"/launch_list/inputs/0/dtype", "f33"},
+           {"/launch_list/inputs/0/name", ""},
+           {"/launch_list/inputs/0", {{"name", "y"}}},
+           {"/constants", 3},
+           {"/constants/x", 3}})
+    EXPECT_EQ(code_of(place, value), "plan-invalid") << place << " " << value;
+}
+
+TEST_F(Plan, OfMoreMemoryThanThereIsIsRefused) {
+  const std::int64_t large = std::int64_t{1} << 40;
+  EXPECT_EQ(code_of("/launch_list/inputs/0/shape", {large, large}), "plan-too-large");
+  EXPECT_EQ(code_of("/launch_list/inputs/0/shape", {large, large, large, large}), "plan-too-large");
+}
+
+TEST_F(Plan, OfTensorMapsOutsideTheirBuffersIsRefused) {
+  LaunchList list = small().list;
+  list.engine = Engine::cuda;
+  list.arch = "sm_90a";
+  const auto code = [&](const TensorMapSpec& map) {
+    list.kernels[0].args[0] = {"x", true, map};
+    const auto read = launch_list_from_json(to_json(list));
+    return read ? "read" : std::string(code_text(read.error().code));
+  };
+  EXPECT_EQ(code({Dtype::f32, {4, 8}, {16}, {4, 8}, 0}), "read");
+  EXPECT_EQ(code({Dtype::f32, {4, 9}, {16}, {4, 8}, 0}), "plan-invalid");
+  EXPECT_EQ(code({Dtype::f32, {4, 8}, {32}, {4, 8}, 0}), "plan-invalid");
+  EXPECT_EQ(code({Dtype::f32, {4, 8}, {16}, {4, 257}, 0}), "plan-invalid");
+  EXPECT_EQ(code({Dtype::f32, {4, 8}, {16}, {4, 8}, 7}), "plan-invalid");
+  EXPECT_EQ(code({Dtype::f32, {4, 8}, {}, {4, 8}, 0}), "plan-invalid");
+  EXPECT_EQ(code({Dtype::f32, {std::int64_t{1} << 61, 8}, {16}, {4, 8}, 0}), "plan-invalid");
+}
+
+TEST_F(Plan, OfFilesOutsideItsFolderIsRefused) {
+  ASSERT_TRUE(write_file(scratch.path() / "secret", std::string(128, 's')));
+  fs::create_symlink("../../secret", folder / "check/link");
+  fs::create_symlink("/dev/zero", folder / "check/endless");
+  for (const std::string file :
+       {"../secret", "check/../../secret", (scratch.path() / "secret").string().c_str(),
+        "/dev/zero", "check/link", "check/endless", "check", "", "."})
+    EXPECT_EQ(code_of("/constants/x", file), "plan-outside") << file;
+  EXPECT_EQ(code_of("/constants/x", "nothing"), "file-missing");
+  EXPECT_EQ(code_of("/constants/x", "Makefile"), "plan-invalid") << "of another size";
+  EXPECT_EQ(code_of("/constants/x", "check/input_0.bin"), "loaded");
+}
+
+TEST_F(Plan, ThatIsNoPlainFileOrNestsTooDeepIsRefused) {
+  const auto code = [&] {
+    const auto loaded = runtime::Bundle::load(folder);
+    return loaded ? "loaded" : std::string(code_text(loaded.error().code));
+  };
+  std::string deep = R"({"launch_list": {}, "constants": {}, "deep": )";
+  ASSERT_TRUE(write_file(folder / "plan.json",
+                         deep + std::string(200'000, '[') + std::string(200'000, ']') + "}"));
+  EXPECT_EQ(code(), "plan-invalid");
+  fs::remove(folder / "plan.json");
+  fs::create_symlink("/dev/zero", folder / "plan.json");
+  EXPECT_EQ(code(), "plan-invalid");
+}
+
+TEST_F(Plan, OfFilesThatWereChangedIsRefusedByTheirName) {
+  ASSERT_TRUE(write_file(folder / "neg_kernels.cpp", "// mine\n"));
+  const auto loaded = runtime::Bundle::load(folder);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kBundleChanged);
+  EXPECT_NE(loaded.error().place.find("neg_kernels.cpp"), std::string::npos);
+}
+
+TEST_F(Plan, ThatIsCopiedAloneRuns) {
+  fs::rename(folder / "plan.json", scratch.path() / "plan.json");
+  std::vector<float> y(32);
+  const Status ran = run(scratch.path() / "plan.json", y);
+  ASSERT_TRUE(ran) << describe(ran.error());
+  EXPECT_TRUE(right(y));
+}
+
+// Some value of the plan, the kernels' text apart, becomes another of its kind or of another kind.
+json mutated(json plan, Random& random) {
+  std::vector<json::json_pointer> places;
+  for (const auto& [place, value] : plan.flatten().items())
+    if (!place.ends_with("/source")) places.emplace_back(place);
+  const json::json_pointer place = places[random.below(places.size())];
+  const json values[] = {-1,
+                         0,
+                         1,
+                         3,
+                         std::int64_t{1} << 62,
+                         1e30,
+                         true,
+                         nullptr,
+                         "",
+                         "x",
+                         "../../secret",
+                         "/dev/zero",
+                         json::array(),
+                         json::object()};
+  plan[place] = values[random.below(std::size(values))];
+  return plan;
+}
+
+TEST_F(Plan, ThatWasMutatedIsRefusedOrRunsRight) {
+  ASSERT_TRUE(runtime::Bundle::load(folder)) << "compiles once for all that are forked";
+  Random random(11, "plans");
+  int refused = 0;
+  constexpr int kMutations = 300;
+  for (int i = 0; i < kMutations; ++i) {
+    const json changed = mutated(plan, random);
+    write(changed);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::vector<float> y(32);
+      const Status ran = run(folder, y);
+      ::_exit(!ran ? 1 : right(y) ? 0 : 2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status)) << changed;
+    ASSERT_LE(WEXITSTATUS(status), 1) << changed;
+    refused += WEXITSTATUS(status);
+  }
+  EXPECT_GT(refused, kMutations / 2);
+}
+
+// Without hashes, whoever changed it: what is read of it at all can be allocated and launched.
+TEST_F(Plan, ThatWasMutatedBySomebodyWhoKnowsTheHashesIsRefusedOrSound) {
+  ASSERT_TRUE(runtime::Bundle::load(folder)) << "compiles once for all that are forked";
+  Random random(12, "plans");
+  for (int i = 0; i < 300; ++i) {
+    json changed = mutated(plan, random);
+    changed.erase("files");
+    write(changed);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto loaded = runtime::Bundle::load(folder);
+      if (loaded)
+        for (const BufferSpec* tensor : (*loaded)->tensors)
+          if (tensor->bytes() < 0) ::_exit(3);
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << changed;
+  }
+}
+
+TEST_F(Plan, AsBuiltIsTheKernelFileWithItsHeadersWrittenOut) {
+  const auto built = as_built(folder, plan, small().list);
+  ASSERT_TRUE(built) << describe(built.error());
+  EXPECT_EQ(built->kernel_file, "neg_kernels.cpp");
+  const std::string& text = built->list.kernels[0].source;
+  EXPECT_NE(text.find("void negate("), std::string::npos);
+  EXPECT_EQ(text.find("#include \""), std::string::npos);
+  EXPECT_NE(text.find("namespace wl {"), std::string::npos) << "wl_cpu.h is written out";
+}
+
+TEST_F(Plan, AsBuiltOfAChangedFileIsRefusedOrWithoutHashesTheFileItself) {
+  const std::string text = read_file(folder / "neg_kernels.cpp").value() + "// more\n";
+  ASSERT_TRUE(write_file(folder / "neg_kernels.cpp", text));
+  const auto refused = as_built(folder, plan, small().list);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBundleChanged);
+  plan.erase("files");
+  const auto built = as_built(folder, plan, small().list);
+  ASSERT_TRUE(built) << describe(built.error());
+  EXPECT_NE(built->list.kernels[0].source.find("// more"), std::string::npos);
+}
+
+TEST_F(Plan, AsBuiltOfAChangedLauncherIsRefused) {
+  ASSERT_TRUE(write_file(folder / "neg_host.cpp", "// mine\n"));
+  const auto refused = as_built(folder, plan, small().list);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBundleChanged);
+  EXPECT_NE(refused.error().place.find("neg_host.cpp"), std::string::npos);
+}
+
+TEST_F(Plan, AsBuiltWithoutAKernelFileIsThePlansOwnText) {
+  fs::remove(folder / "neg_kernels.cpp");
+  const auto built = as_built(folder, plan, small().list);
+  ASSERT_TRUE(built) << describe(built.error());
+  EXPECT_EQ(built->kernel_file, "");
+  EXPECT_EQ(built->list.kernels[0].source, small().list.kernels[0].source);
+}
+}  // namespace
+}  // namespace warploom::export_

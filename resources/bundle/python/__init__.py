@@ -4,6 +4,7 @@ build.py    compiles the sources of the bundle, once, and loads them
 launch.py   run(): tensors in, tensors out
 outline.py  reads ONNX files, and tells whether two differ in their weights alone
 folding.py  makes the constants that the kernels read out of a module's weights
+exporting.py torch.onnx.export
 adoption.py adopt(): a torch.nn.Module whose forward() runs the kernels with its own weights
 """
 from .adoption import AdoptionError

@@ -24,7 +24,7 @@ import warnings
 
 import torch
 
-from . import folding, outline
+from . import exporting, folding, outline
 
 # Most relative Frobenius error between kernels and module: so many times the bundle's tolerance,
 # and at least this, by the precision in which the module itself computed.
@@ -189,24 +189,6 @@ def error_of(found, wanted):
     return error / size if size > 0 else error
 
 
-def export_attempts():
-    """Keywords of torch.onnx.export, as its users call it, the commonest first."""
-    modes = torch.onnx.TrainingMode
-    older = {"dynamo": False} if has_dynamo() else {}
-    yield {**older}
-    yield {**older, "do_constant_folding": False}
-    yield {**older, "do_constant_folding": False, "training": modes.PRESERVE}
-    yield {**older, "training": modes.PRESERVE}
-    if has_dynamo():
-        yield {"dynamo": True}
-        yield {"dynamo": True, "optimize": False}
-
-
-def has_dynamo():
-    """Whether this torch has the newer of its two exporters."""
-    return "dynamo" in inspect.signature(torch.onnx.export).parameters
-
-
 def exported(twin, inputs, model, keywords, folder):
     """The module as an ONNX model, exported as `model` was."""
     file = pathlib.Path(folder) / "module.onnx"
@@ -218,20 +200,7 @@ def exported(twin, inputs, model, keywords, folder):
     axes = {name: sizes for name, sizes in axes.items() if sizes}
     if axes:
         names["dynamic_axes"] = axes
-    # Without gradients torch takes shortcuts, of its attention for one, that no exporter knows.
-    with torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        module = copy.deepcopy(twin)
-        for parameter in module.parameters():
-            parameter.requires_grad_(parameter.is_floating_point())
-        torch.onnx.export(
-            module,
-            tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs),
-            str(file),
-            opset_version=model.opset,
-            **names,
-            **keywords,
-        )
+    exporting.export(twin, inputs, file, opset_version=model.opset, **names, **keywords)
     return outline.Model(file)
 
 
@@ -342,7 +311,7 @@ class Adoption:
                 raise AdoptionError(f"the weights changed since {self.onnx} was exported")
             return self.placed(outline.matched(model, outline.Model(self.onnx)), own)
         reasons = []
-        for keywords in export_attempts():
+        for keywords in exporting.attempts():
             try:
                 with tempfile.TemporaryDirectory() as folder:
                     module = exported(twin, inputs, model, keywords, folder)

@@ -150,6 +150,32 @@ class AdoptionTest(unittest.TestCase):
             adopted(inputs)
 
 
+class NamedInputsTest(unittest.TestCase):
+    """A model whose weights are inputs, by the names of the module's parameters."""
+
+    def test_are_the_modules_parameters_and_the_others_its_arguments(self):
+        class Product(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Parameter(torch.randn(16, 8))
+
+            def forward(self, x):
+                return torch.relu(x @ self.w)
+
+        file = SCRATCH / "product.onnx"
+        expression = "relu(matmul(x[4,16], w[16,8]))"
+        made = [warploom.program(), "new", expression, "--out", str(file)]
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+        bundle = warploom.load(optimized(file, SCRATCH / "out" / "product"))
+        module = Product().to(DEVICE)
+        with torch.no_grad():
+            for adopted in (bundle.adopt(module), bundle.adopt(Product)().to(DEVICE)):
+                adopted.load_state_dict(module.state_dict())
+                self.assertLess(error_between(adopted(X), module(X)), 1e-3)
+            every_input = bundle.ModelNew()(X, module.w)
+            self.assertLess(error_between(every_input, module(X)), 1e-3)
+
+
 class RefusalTest(unittest.TestCase):
     def refuses(self, text, adopted, *inputs):
         with torch.no_grad(), self.assertRaisesRegex(RuntimeError, text):

@@ -56,11 +56,10 @@ class FiveLinesTest(unittest.TestCase):
                     self.assertLess(error_between(faster(inputs), module(inputs)), TOLERANCE)
 
     def test_says_what_the_program_says_of_a_bad_flag(self):
-        with self.assertRaises(warploom.WarploomError) as caught:
+        with self.assertRaisesRegex(warploom.WarploomError, "the target is unknown"):
             warploom.optimize(
                 torch.nn.ReLU(), torch.randn(4, 4), out=SCRATCH / "bad", target="no_such_target"
             )
-        self.assertTrue(str(caught.exception))
 
     def test_a_folder_that_is_no_bundle_is_refused(self):
         with self.assertRaisesRegex(warploom.WarploomError, "no bundle"):

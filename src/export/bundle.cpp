@@ -398,9 +398,9 @@ Status write_bundle(const fs::path& folder, const BundleInfo& info, const Launch
     files.push_back({rendered(path, record), rendered(resource("bundle/" + text), record)});
   for (const EmbeddedFile& part : resources())  // of the PyTorch module, as they are
     if (part.path.starts_with("bundle/python/"))
-      files.push_back({rendered("{{bundle}}_torch/", record) +
-                           fs::path(part.path).filename().string(),
-                       part.text});
+      files.push_back(
+          {rendered("{{bundle}}_torch/", record) + fs::path(part.path).filename().string(),
+           part.text});
   std::ranges::move(device_files(list, files), std::back_inserter(files));
   if (!info.outline.empty()) files.push_back({"check/outline.onnx", info.outline});
   json plan = info.plan.is_object() ? info.plan : json::object();

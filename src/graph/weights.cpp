@@ -124,7 +124,8 @@ class Maker {
       if (producers_[id] >= 0) steps.outputs.push_back(renamed.at(id));
     for (std::size_t n = 0; n < open_.nodes.size(); ++n) {
       Node node = open_.nodes[n];
-      const bool is_step = needed.contains(node.outputs[0]) && !open_.tensor(node.outputs[0]).constant;
+      const bool is_step =
+          needed.contains(node.outputs[0]) && !open_.tensor(node.outputs[0]).constant;
       if (!is_step) continue;
       for (TensorId& id : node.inputs) id = renamed.at(id);
       for (TensorId& id : node.outputs) {

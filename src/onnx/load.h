@@ -35,10 +35,10 @@ Result<graph::Graph> parse_onnx(std::string_view content, const std::string& pla
 Result<std::string> onnx_text(const std::filesystem::path& path,
                               const std::vector<std::string>& assumptions = {});
 
-// A model whose weights are inputs: every floating-point constant of its file, as far as no operator
-// wants to know it. The graph is of primitives, and every tensor has the name that it has where the
-// weights are constants, so that graph::making_of() can say how a constant that kernels read is
-// made of weights.
+// A model whose weights are inputs: every floating-point constant of its file, as far as no
+// operator wants to know it. The graph is of primitives, and every tensor has the name that it has
+// where the weights are constants, so that graph::making_of() can say how a constant that kernels
+// read is made of weights.
 struct OpenModel {
   graph::Graph graph;
   std::map<std::string, graph::Tensor> weights;  // with their bytes, by name

@@ -102,7 +102,7 @@ MODELS = {
 }
 # As users export: torch's defaults, and so that no weight is touched.
 DEFAULTS = {"dynamo": False} if exporting.has_dynamo() else {}
-UNTOUCHED = {**DEFAULTS, **exporting.untouched_weights()}
+UNTOUCHED = exporting.untouched_weights()
 
 
 def with_weights(module, seed):

@@ -46,7 +46,10 @@ class DocumentsTest(unittest.TestCase):
         with within(SCRATCH / "lesson"):
             ran = subprocess.run(
                 [sys.executable, "-c", source.replace('"10s"', '"2s"')],
-                capture_output=True, text=True, check=False, env=env,
+                capture_output=True,
+                text=True,
+                check=False,
+                env=env,
             )
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("with other weights", ran.stdout)

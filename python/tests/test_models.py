@@ -49,8 +49,13 @@ class FiveLinesTest(unittest.TestCase):
                 inputs = make().to(DEVICE)
                 module = with_weights(model(), 3)
                 faster = warploom.optimize(
-                    module, inputs, budget="2s", out=SCRATCH / "five" / model.__name__,
-                    target=TARGET, candidates=2, archive=SCRATCH / "archive.sqlite",
+                    module,
+                    inputs,
+                    budget="2s",
+                    out=SCRATCH / "five" / model.__name__,
+                    target=TARGET,
+                    candidates=2,
+                    archive=SCRATCH / "archive.sqlite",
                 )
                 with torch.no_grad():
                     self.assertLess(error_between(faster(inputs), module(inputs)), TOLERANCE)

@@ -29,7 +29,10 @@ class ReaderTest(unittest.TestCase):
 
     def test_reads_names_and_sizes_of_inputs(self):
         model = model_of(
-            with_weights(ResNet(), 3), "dims", input_names=["x"], output_names=["y"],
+            with_weights(ResNet(), 3),
+            "dims",
+            input_names=["x"],
+            output_names=["y"],
             dynamic_axes={"x": {0: "batch"}},
         )
         self.assertEqual(model.inputs, [("x", ["batch", 3, 16, 16])])

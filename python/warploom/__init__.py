@@ -24,8 +24,7 @@ import re
 import shutil
 import subprocess
 import sys
-
-import torch
+import tempfile
 
 from . import exporting
 
@@ -55,8 +54,7 @@ def export(module, example_inputs, file):
     It is exported for evaluation, with the shapes of `example_inputs`, a tensor or a tuple.
     """
     inputs = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
-    older = {"dynamo": False} if exporting.has_dynamo() else {}
-    ways = [{**older, **exporting.untouched_weights(), "opset_version": 17}]
+    ways = [{**exporting.untouched_weights(), "opset_version": 17}]
     if exporting.has_dynamo():
         ways.append({"dynamo": True})
     training = [part for part in module.modules() if part.training]
@@ -96,20 +94,20 @@ def load(folder):
 
 
 def optimize(module, example_inputs, budget="60s", out=None, **flags):
-    """`module` with the fastest kernels found for inputs of these shapes; its parameters stay its own.
+    """`module` with the fastest kernels found for inputs of these shapes, and its own parameters.
 
     The bundle is written to `out`, by default out/NAME with the name of the module's class. Other
     keywords are flags of `warploom optimize`: target="cpu", track="tf32", seed=2.
     """
     name = re.sub(r"\W", "_", type(module).__name__).lower()
     folder = pathlib.Path(out) if out else pathlib.Path("out") / name
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    file = folder.parent / f"{folder.name}.onnx"
-    export(module, example_inputs, file)
-    command = [program(), "optimize", str(file), "--out", str(folder), "--budget", budget]
-    for flag, value in flags.items():
-        command += [f"--{flag.replace('_', '-')}", str(value)]
-    run(command)
+    with tempfile.TemporaryDirectory(prefix="warploom-") as scratch:
+        file = pathlib.Path(scratch) / f"{folder.name}.onnx"
+        export(module, example_inputs, file)
+        command = [program(), "optimize", str(file), "--out", str(folder), "--budget", budget]
+        for flag, value in flags.items():
+            command += [f"--{flag.replace('_', '-')}", str(value)]
+        run(command)
     return load(folder).adopt(module)
 
 

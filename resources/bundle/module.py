@@ -11,8 +11,8 @@ With this folder on PYTHONPATH:
         y = faster(x)
 
 adopt() takes an instance or a class, with any weights. It needs torch, 1.13 or later; the first
-call compiles the sources beside this file with {{#gpu}}nvcc{{/gpu}}{{^gpu}}g++, or the compiler that CXX names{{/gpu}}, and keeps what it built.
-Shapes and types stand in README.md. The device is {{#gpu}}an {{gpu_arch}} GPU{{/gpu}}{{^gpu}}the CPU{{/gpu}}. For inference: no gradients.
+call compiles the sources beside this file with {{compiler}}, and keeps what it built.
+Shapes and types stand in README.md. The tensors are on {{device}}. For inference: no gradients.
 """
 import importlib.util
 import pathlib

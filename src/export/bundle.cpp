@@ -83,6 +83,8 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
       {"arch_number", list.arch.starts_with("sm_") ? list.arch.substr(3) : list.arch},
       {"cpu_flags", cpu_flags()},
       {"python", python_name(name)},
+      {"compiler", gpu ? "nvcc" : "g++ or what CXX names"},
+      {"device", gpu ? "an " + list.arch + " GPU" : "the CPU"},
       {"module_flags", module_flags(list)},
       {"kernel_file", name + (gpu ? ".cu" : "_kernels.cpp")},
       {"result", list.outputs.size() == 1 ? "y" : "outputs"},

@@ -20,54 +20,13 @@ import copy
 import inspect
 import pathlib
 import tempfile
-import warnings
 
 import torch
 
 from . import exporting, folding, outline
-
-# Most relative Frobenius error between kernels and module: so many times the bundle's tolerance,
-# and at least this, by the precision in which the module itself computed.
-TOLERANCES = 8
-LEAST_ALLOWED = {torch.float64: 1e-4, torch.float32: 1e-3}
-LEAST_ALLOWED_16_BITS = 3e-2
-# Layers that compute something else in training.
-NORMS = torch.nn.modules.batchnorm._NormBase
-DROPOUTS = torch.nn.modules.dropout._DropoutNd
-REMEDY_TRAINING = "call .eval() first"
-REMEDY_GRADIENTS = "call it under torch.no_grad() or torch.inference_mode()"
-
-
-class AdoptionError(RuntimeError):
-    """The kernels cannot compute what the module does, or not now; the text says why."""
-
-
-def refuse_gradients(name, values):
-    """An error where autograd would want the gradient of a result that has none."""
-    if not torch.is_grad_enabled():
-        return
-    if any(isinstance(value, torch.Tensor) and value.requires_grad for value in values):
-        raise AdoptionError(f"{name} computes no gradients: {REMEDY_GRADIENTS}")
-
-
-def differs_in_training(module):
-    """Whether the layer itself computes something else in training."""
-    if isinstance(module, DROPOUTS):
-        return module.p > 0
-    if isinstance(module, (torch.nn.MultiheadAttention, torch.nn.RNNBase)):
-        return module.dropout > 0
-    return isinstance(module, (NORMS, torch.nn.RReLU))
-
-
-def refuse_training(name, module):
-    """An error where a layer is in training mode that then computes something else."""
-    for path, layer in module.named_modules():
-        if layer.training and differs_in_training(layer):
-            what = f"{path or 'the module'} ({type(layer).__name__})"
-            raise AdoptionError(
-                f"{name} computes as in evaluation, and {what} is in training mode: "
-                f"{REMEDY_TRAINING}"
-            )
+from .comparing import compared, flat, is_real, like
+from .elements import torch_type
+from .refusing import AdoptionError, refuse_gradients, refuse_training
 
 
 def tensors_of(module, prefix=""):
@@ -113,80 +72,12 @@ def is_state(state, tensors):
     return True
 
 
-def flat(value):
-    """The tensors in what a forward() returns, in order."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    parts = value.values() if isinstance(value, dict) else value
-    if isinstance(value, (tuple, list, dict)):
-        return [tensor for part in parts for tensor in flat(part)]
-    return []
-
-
-def like(value, tensors):
-    """`tensors`, an iterator, in the form of what a forward() returned."""
-    if isinstance(value, torch.Tensor):
-        return next(tensors)
-    if isinstance(value, dict):
-        made = copy.copy(value)
-        made.update({key: like(part, tensors) for key, part in value.items()})
-        return made
-    if isinstance(value, (tuple, list)):
-        parts = [like(part, tensors) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    return value
-
-
 def original(module, forward_of):
     """The module as it was: the same parameters, with the forward() of its own class."""
     twin = forward_of.__new__(forward_of)
     twin.__dict__ = dict(module.__dict__)
     twin.__dict__.pop("_adoption", None)
     return twin
-
-
-class Exact:
-    """Products in full precision while the module's own forward() runs."""
-
-    def __enter__(self):
-        self.before = (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-
-    def __exit__(self, *_):
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = self.before
-
-
-def computed_by(twin, inputs):
-    """What the module itself returns, and the precision: FP64, or its own where it takes no FP64."""
-    in_fp64 = [value.double() if is_real(value) else value for value in inputs]
-    with torch.no_grad(), Exact(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return copy.deepcopy(twin).double()(*in_fp64), torch.float64
-        except Exception:  # whatever a module has against FP64, its own precision will do
-            own = [value.dtype for value in tensors_of(twin).values() if is_real(value)]
-            own += [value.dtype for value in inputs if is_real(value)]
-            result = copy.deepcopy(twin)(*inputs)
-            return result, min(own, key=lambda dtype: torch.finfo(dtype).bits, default=torch.float32)
-
-
-def is_real(value):
-    """Whether the tensor holds floating-point numbers."""
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def error_of(found, wanted):
-    """Relative Frobenius error; of whole numbers the share that differs."""
-    if not is_real(found):
-        return (found != wanted).double().mean().item() if found.numel() else 0.0
-    found, wanted = found.double(), wanted.double()
-    finite = torch.isfinite(wanted)
-    if not torch.equal(finite, torch.isfinite(found)):
-        return float("inf")
-    found, wanted = found[finite], wanted[finite]
-    size = wanted.norm().item()
-    error = (found - wanted).norm().item()
-    return error / size if size > 0 else error
 
 
 def exported(twin, inputs, model, keywords, folder):
@@ -204,6 +95,10 @@ def exported(twin, inputs, model, keywords, folder):
     return outline.Model(file)
 
 
+class CompiledInError(AdoptionError):
+    """A weight has another value than the one that the kernels hold as a number: no way helps."""
+
+
 class Adoption:
     """How one module's weights become the constants of the kernels."""
 
@@ -218,7 +113,8 @@ class Adoption:
         self.found = None  # {weight: name of the module's own tensor, or a tensor}
         self.rechecks = False
         self.made = {}  # constants by name
-        self.form = None  # what the module returned
+        self.form = None  # of what the module returned
+        self.device = None  # of the inputs
 
     def __call__(self, module, inputs):
         own = tensors_of(module)
@@ -230,7 +126,10 @@ class Adoption:
             for tensor in self.bundle.given
         ]
         given += rest  # too many, which run() says
-        if not is_state(self.state, own) or module.training not in self.modes:
+        devices = [value.device for value in given if isinstance(value, torch.Tensor)]
+        moved = devices[:1] != [self.device]
+        if moved or not is_state(self.state, own) or module.training not in self.modes:
+            self.device = devices[0] if devices else torch.device("cpu")
             self.fit(module, own, inputs, given)
         result = self.bundle.run(*given, constants=self.made)
         if self.form is None:
@@ -263,10 +162,14 @@ class Adoption:
                 merged = way == self.by_name and self.ignores(own)
                 self.rechecks = way == self.partly or merged
                 return
+            except CompiledInError:
+                raise
             except (AdoptionError, folding.FoldingError, outline.OnnxError) as error:
                 reasons.append(str(error))
         said = "\n  ".join(dict.fromkeys(filter(None, reasons)))
-        raise AdoptionError(f"{self.bundle.name} cannot adopt {self.forward_of.__name__}:\n  {said}")
+        raise AdoptionError(
+            f"{self.bundle.name} cannot adopt {self.forward_of.__name__}:\n  {said}"
+        )
 
     # The three ways: {weight that the kernels' constants are made of: the module's own name of it,
     # or its elements}.
@@ -278,12 +181,10 @@ class Adoption:
 
     def fits(self, name, own):
         """Whether the module has a tensor of this name, and it is like the model file's."""
-        from . import launch  # which needs this file
-
         row = self.carried()[name]
         tensor = own.get(name)
         return tensor is not None and (
-            list(tensor.shape) == row["shape"] and tensor.dtype == launch.torch_type(row["dtype"])
+            list(tensor.shape) == row["shape"] and tensor.dtype == torch_type(row["dtype"])
         )
 
     def by_name(self, twin, own, inputs):
@@ -319,7 +220,9 @@ class Adoption:
             except outline.OnnxError as error:
                 reasons.append(f"exported anew with {keywords or 'defaults'}: {error}")
             except Exception as error:  # exporters raise what they like
-                reasons.append(f"torch.onnx.export with {keywords or 'defaults'}: {first_line(error)}")
+                reasons.append(
+                    f"torch.onnx.export with {keywords or 'defaults'}: {first_line(error)}"
+                )
         reasons.append(
             "export the module yourself, as the model was exported, and give the file: "
             "adopt(module, onnx=FILE)"
@@ -335,7 +238,9 @@ class Adoption:
             leaf = leaves[name]
             tensor = own.get(leaf.name)
             value = leaf.tensor()
-            is_own = tensor is not None and tensor.dtype == value.dtype and tensor.shape == value.shape
+            is_own = (
+                tensor is not None and tensor.dtype == value.dtype and tensor.shape == value.shape
+            )
             same = is_own and torch.equal(tensor.detach().cpu(), value)
             found[name] = leaf.name if same else value
         return found
@@ -352,19 +257,23 @@ class Adoption:
         file = self.bundle.folder / "check" / "outline.onnx"
         if not file.is_file():
             return
+        others = []
         for name, leaf in outline.Model(file).leaves.items():
             if leaf.data is None or name not in own:
                 continue
             tensor = own[name].detach().cpu()
             value = leaf.tensor()
             if tensor.shape != value.shape or not torch.equal(tensor, value.to(tensor.dtype)):
-                raise AdoptionError(
-                    f"{name} is compiled into the kernels with the value it had when the model was "
-                    "exported, and is another one here: optimize a model exported from this module"
-                )
+                others.append(name)
+        if others:
+            raise CompiledInError(
+                f"{self.bundle.name} cannot adopt {self.forward_of.__name__}: compiled into the "
+                f"kernels is the value at export of {listed(others)}, and the module has another: "
+                "optimize a model exported from this module"
+            )
 
     def ignores(self, own):
-        """Whether the module has weights that nothing was found for: merged with others, or idle."""
+        """Whether the module has weights that nothing is made of: merged with others, or idle."""
         known = {value for value in self.found.values() if isinstance(value, str)}
         known |= {tensor.name for tensor in self.bundle.given}
         return any(is_real(tensor) and name not in known for name, tensor in own.items())
@@ -378,45 +287,21 @@ class Adoption:
         made = {name: value for name, value in values.items() if name in held}
         if self.weights:
             made.update(folding.folded(self.weights, values))
-        devices = {tensor.device for tensor in own.values()}
-        device = devices.pop() if len(devices) == 1 else None
-        return {
-            name: value if device is None else value.to(device)
-            for name, value in made.items()
-            if name in held
-        }
+        return {name: value.to(self.device) for name, value in made.items() if name in held}
 
     def compare(self, twin, made, inputs, given, own):
         """The kernels must give what the module gives, on random inputs of the same shapes."""
-        random = [torch.randn_like(x) if is_real(x) else x for x in inputs]
-        wanted, precision = computed_by(twin, random)
-        if not all(torch.isfinite(value).all() for value in flat(wanted) if is_real(value)):
-            random = list(inputs)
-            wanted, precision = computed_by(twin, random)
-        rest = iter(random)
-        taken = [
-            value if tensor.name in own else next(rest)
-            for tensor, value in zip(self.bundle.given, given)
-        ]
-        found = flat(self.bundle.run(*taken, constants=made))
-        if len(flat(wanted)) != len(found):
-            raise AdoptionError(
-                f"the module returns {len(flat(wanted))} tensors, the bundle {len(found)}"
-            )
-        least = LEAST_ALLOWED.get(precision, LEAST_ALLOWED_16_BITS)
-        allowed = max(TOLERANCES * self.bundle.plan["tolerance"], least)
-        for tensor, ours, theirs in zip(self.bundle.outputs, found, flat(wanted)):
-            if ours.shape != theirs.shape:
-                raise AdoptionError(
-                    f"{tensor.name} is {list(ours.shape)}, and the module's {list(theirs.shape)}"
-                )
-            error = error_of(ours, theirs.to(ours.device))
-            if not error <= allowed:
-                raise AdoptionError(
-                    f"{tensor.name} differs from what the module's own forward() gives, by "
-                    f"{error:.2g} (relative Frobenius error; allowed are {allowed:.1g})"
-                )
-        self.form = wanted
+
+        def kernels(arguments):
+            rest = iter(arguments)
+            taken = [
+                value if tensor.name in own else next(rest)
+                for tensor, value in zip(self.bundle.given, given)
+            ]
+            return flat(self.bundle.run(*taken, constants=made))
+
+        names = [tensor.name for tensor in self.bundle.outputs]
+        self.form = compared(kernels, twin, inputs, names, self.bundle.plan["tolerance"])
 
 
 def listed(names):

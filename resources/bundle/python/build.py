@@ -88,7 +88,7 @@ def cache_folders(folder):
 
 
 def compiled(command, sources, target):
-    """Compiles into a file beside `target` and then takes its name, so that none is half written."""
+    """Compiles into a file beside `target`, which then takes its name: none is half written."""
     handle, made = tempfile.mkstemp(dir=target.parent, prefix=target.stem, suffix=".tmp")
     os.close(handle)
     try:

@@ -22,12 +22,11 @@ def has_dynamo():
 
 def attempts():
     """Keywords with which users call torch.onnx.export, the commonest first."""
-    modes = torch.onnx.TrainingMode
     older = {"dynamo": False} if has_dynamo() else {}
     yield {**older}
     yield {**older, "do_constant_folding": False}
-    yield {**older, **untouched_weights()}
-    yield {**older, "training": modes.PRESERVE}
+    yield untouched_weights()
+    yield {**older, "training": torch.onnx.TrainingMode.PRESERVE}
     if has_dynamo():
         yield {"dynamo": True}
         yield {"dynamo": True, "optimize": False}
@@ -35,7 +34,9 @@ def attempts():
 
 def untouched_weights():
     """Keywords by which the older exporter neither folds nor transposes nor renames weights."""
-    return {"do_constant_folding": False, "training": torch.onnx.TrainingMode.PRESERVE}
+    older = {"dynamo": False} if has_dynamo() else {}
+    modes = torch.onnx.TrainingMode
+    return {**older, "do_constant_folding": False, "training": modes.PRESERVE}
 
 
 @contextlib.contextmanager
@@ -58,14 +59,24 @@ def package_onnx(keywords):
             del sys.modules["onnx"]
 
 
+def copied(module):
+    """A copy of the module. Tensors that autograd made, as weight_norm keeps one, come as values."""
+    parts = [vars(part).values() for part in module.modules()]
+    made = [value for values in parts for value in values if isinstance(value, torch.Tensor)]
+    memo = {id(value): value.detach().clone() for value in made if not value.is_leaf}
+    return copy.deepcopy(module, memo)
+
+
 def export(module, inputs, file, **keywords):
     """Writes the module to `file` as ONNX; what the exporter raises is passed on."""
     # Without gradients torch takes shortcuts, of its attention for one, that no exporter knows.
     with torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        module = copy.deepcopy(module)
+        module = copied(module)
         for parameter in module.parameters():
             parameter.requires_grad_(parameter.is_floating_point())
-        given = tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs)
+        given = tuple(
+            value.clone() if isinstance(value, torch.Tensor) else value for value in inputs
+        )
         with package_onnx(keywords):
             torch.onnx.export(module, given, str(file), **keywords)

@@ -6,7 +6,7 @@ rounded to the step's own type, as the optimizer did.
 """
 import torch
 
-from . import launch
+from .elements import torch_type
 
 
 class FoldingError(RuntimeError):
@@ -157,7 +157,7 @@ def folded(weights, values):
             )
         inputs = [known[name] if name else None for name in step["inputs"]]
         result = OPERATORS[step["op"]](*inputs, step["attributes"])
-        rounded = result.reshape(step["shape"]).to(launch.torch_type(step["dtype"]))
+        rounded = result.reshape(step["shape"]).to(torch_type(step["dtype"]))
         made[step["output"]] = rounded
         known[step["output"]] = rounded.double()
     return made

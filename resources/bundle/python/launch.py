@@ -6,33 +6,10 @@ import pathlib
 
 import torch
 
-from . import adoption, build
+from . import adoption, build, refusing
+from .elements import torch_type
 
-# Element types by the names of the plan. Older torch lacks the last ones.
-NAMES_OF_TYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "tf32": "float32",
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "i64": "int64",
-    "i32": "int32",
-    "i8": "int8",
-    "u8": "uint8",
-    "bool": "bool",
-    "boolean": "bool",
-    "e4m3": "float8_e4m3fn",
-    "e5m2": "float8_e5m2",
-}
 ALIGNMENT = 64  # bytes; wide loads want it
-
-
-def torch_type(name):
-    """torch's element type, or an error that says which torch has it."""
-    found = getattr(torch, NAMES_OF_TYPES.get(name, ""), None)
-    if found is None:
-        raise TypeError(f"torch {torch.__version__} has no element type for {name}; a newer has")
-    return found
 
 
 class Tensor:
@@ -135,14 +112,14 @@ class Bundle:
         return value if value.data_ptr() % ALIGNMENT == 0 else value.clone()
 
     def run(self, *inputs, constants=None):
-        """The outputs, one tensor or a tuple. `constants`: tensors by name instead of the file's."""
+        """The outputs, one tensor or a tuple. `constants`: by name, instead of the file's."""
         constants = constants or {}
         if len(inputs) != len(self.given):
             names = ", ".join(tensor.name for tensor in self.given)
             raise TypeError(
                 f"{self.name} takes {len(self.given)} tensors, {names}; {len(inputs)} were given"
             )
-        adoption.refuse_gradients(self.name, [*inputs, *constants.values()])
+        refusing.refuse_gradients(self.name, [*inputs, *constants.values()])
         tensors_given = (value for value in inputs if isinstance(value, torch.Tensor))
         first = next(tensors_given, None)
         device = torch.device("cuda" if self.arch else "cpu") if first is None else first.device

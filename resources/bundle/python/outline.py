@@ -208,7 +208,7 @@ def value_info(message):
             name = text(value)
         elif number == 2:
             tensor = [part for field, _, part in fields(value) if field == 1]
-            shapes = [part for field, _, part in fields(tensor[0])if field == 2] if tensor else []
+            shapes = [part for field, _, part in fields(tensor[0]) if field == 2] if tensor else []
             for _, _, dim in fields(shapes[0]) if shapes else ():
                 said = {field: part for field, _, part in fields(dim)}
                 sizes.append(said[1] if 1 in said else text(said[2]) if 2 in said else None)
@@ -292,8 +292,8 @@ class Matching:
         known = self.leaves.setdefault(old, after)
         if known.name != new and bytes(known.data or b"") != bytes(after.data or b""):
             raise OnnxError(
-                f"{known.name} and {new} were one constant, {old}, when the model was exported, and "
-                "now differ"
+                f"{known.name} and {new} were one constant, {old}, when the model was exported, "
+                "and now differ"
             )
 
     def node(self, old, new):
@@ -323,7 +323,9 @@ def matched(old, new):
     for before, after in zip(old.nodes, new.nodes):
         walk.node(before, after)
     if len(old.nodes) != len(new.nodes):
-        raise OnnxError(f"the bundle's model has {len(old.nodes)} nodes, the module's {len(new.nodes)}")
+        raise OnnxError(
+            f"the bundle's model has {len(old.nodes)} nodes, the module's {len(new.nodes)}"
+        )
     for before, after in zip(old.outputs, new.outputs):
         walk.value(before, after, "an output")
     return walk.leaves

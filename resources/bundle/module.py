@@ -1,113 +1,50 @@
-"""{{summary_python}}
+"""{{bundle}} for PyTorch: run() computes on tensors, adopt() puts the kernels into a module.
 
-Call it on tensors of the shapes below, on the current device and stream:
+With this folder on PYTHONPATH:
 
-    from {{bundle}} import run
+    from {{python}} import run, adopt
+
     {{result}} = run({{given}})
 
-The first call builds the sources beside this file by torch.utils.cpp_extension, which takes a compiler and ninja, and keeps what it built.
-In place of a torch.nn.Module whose parameters have the names of the tensors below:
+    faster = adopt(module.eval())    # a torch.nn.Module: its parameters, and these kernels
+    with torch.no_grad():
+        y = faster(x)
 
-    ModelNew = adopt(Model)          # the same parameters, this forward()
+adopt() takes an instance or a class, with any weights. It needs torch, 1.13 or later; the first
+call compiles the sources beside this file with {{compiler}}, and keeps what it built.
+Shapes and types stand in README.md. The tensors are on {{device}}. For inference: no gradients.
 """
-import ctypes
-import functools
+import importlib.util
 import pathlib
+import sys
 
 import torch
-from torch.utils import cpp_extension
 
-ARCH = "{{gpu_arch}}"  # of the GPU that it is made for; "" for the CPU
-# Name, type, shape and, of what the model itself holds, the file.
-INPUTS = [
-{{#inputs}}    ({{name_python}}, "{{dtype}}", ({{#shape}}{{.}},{{/shape}}), {{#held}}"check/{{stored}}"{{/held}}{{^held}}None{{/held}}),
-{{/inputs}}]
-OUTPUTS = [
-{{#outputs}}    ({{name_python}}, "{{dtype}}", ({{#shape}}{{.}},{{/shape}})),
-{{/outputs}}]
-DTYPES = {"f64": torch.float64, "f32": torch.float32, "tf32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-          "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "i64": torch.int64, "i32": torch.int32,
-          "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool, "boolean": torch.bool}
 FOLDER = pathlib.Path(__file__).resolve().parent
 
 
-@functools.cache
-def library():
-    """The launcher, built at the first call."""
-    built = cpp_extension.load(
-        name="{{bundle}}_{{hash}}", sources=[str(FOLDER / file) for file in ("{{kernel_file}}", "{{bundle}}_host.cpp")], is_python_module=False,
-        extra_include_paths=[str(FOLDER / "device" / part) for part in ("{{engine}}", "common")],
-        extra_cflags="{{cflags}}".split(), extra_cuda_cflags={{#gpu}}["-O3", "-gencode", "arch=compute_{{arch_number}},code=sm_{{arch_number}}"]{{/gpu}}{{^gpu}}None{{/gpu}})
-    functions = ctypes.CDLL(built)
-    functions.{{bundle}}_workspace_bytes.restype = ctypes.c_size_t
-    return functions
+def _parts():
+    """The folder {{bundle}}_torch as a package, wherever Python looks for modules."""
+    place = FOLDER / "{{bundle}}_torch"
+    spec = importlib.util.spec_from_file_location(
+        "{{bundle}}_torch", place / "__init__.py", submodule_search_locations=[str(place)]
+    )
+    parts = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = parts
+    spec.loader.exec_module(parts)
+    return parts
 
 
-@functools.cache
-def constant(file, dtype, shape, device):
-    values = torch.frombuffer(bytearray((FOLDER / file).read_bytes()), dtype=DTYPES[dtype])
-    return values.reshape(shape).to(device)
-
-
-@functools.cache
-def check_device(device):
-    if device.type != ("cuda" if ARCH else "cpu"):
-        raise ValueError(f"{{bundle}} runs on {ARCH or 'the CPU'}; its inputs are on {device}")
-    if ARCH:
-        needed, found = ARCH[3:].rstrip("a"), "{}{}".format(*torch.cuda.get_device_capability(device))
-        # Code for 8.0 runs on every 8.x; code for 9.0a on 9.0 alone.
-        if found != needed if ARCH.endswith("a") else found[0] != needed[0] or found < needed:
-            raise RuntimeError(f"{{bundle}} is made for {ARCH}; {device} is sm_{found}")
-
-
-def checked(tensor, name, dtype, shape, device):
-    """The tensor as the kernels want it: packed, and at an address that wide loads can use."""
-    if tuple(tensor.shape) != shape or tensor.dtype != DTYPES[dtype] or tensor.device != device:
-        raise ValueError(f"{{bundle}}: {name} must be {dtype} {list(shape)} on {device}, "
-                         f"not {tensor.dtype} {list(tensor.shape)} on {tensor.device}")
-    tensor = tensor.detach().contiguous()
-    return tensor if tensor.data_ptr() % 64 == 0 else tensor.clone()
-
-
-def run(*inputs, constants=None):
-    """The outputs, one tensor or a tuple. `constants`: tensors by name instead of those that the model holds."""
-    constants = constants or {}
-    given = [name for name, _, _, file in INPUTS if file is None]
-    if len(inputs) != len(given):
-        raise TypeError(f"{{bundle}} takes {len(given)} tensors, {', '.join(given)}; {len(inputs)} were given")
-    device = next((tensor.device for tensor in inputs), torch.device("cuda" if ARCH else "cpu"))
-    check_device(device)
-    rest = iter(inputs)
-    tensors = []
-    for name, dtype, shape, file in INPUTS:
-        tensor = next(rest) if file is None else constants.get(name)
-        tensors.append(constant(file, dtype, shape, device) if tensor is None else checked(tensor, name, dtype, shape, device))
-    outputs = [torch.empty(shape, dtype=DTYPES[dtype], device=device) for _, dtype, shape in OUTPUTS]
-    functions = library()
-    workspace = torch.empty(functions.{{bundle}}_workspace_bytes(), dtype=torch.uint8, device=device)
-    arguments = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (*tensors, *outputs, workspace)]
-    if ARCH:
-        with torch.cuda.device(device):
-            status = functions.{{bundle}}_launch(*arguments, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
-    else:
-        status = functions.{{bundle}}_run(*arguments)
-    if status != 0:
-        raise RuntimeError(f"{{bundle}} could not be launched: " + (f"CUDA error {status}" if ARCH else f"status {status}"))
-    return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-
-def adopt(model):
-    """A class like `model` whose forward() runs the kernels. Parameters and buffers named as inputs above are passed by name,
-    forward()'s arguments as the other inputs, in order. For inference: no gradients."""
-
-    class ModelNew(model):
-        def forward(self, *inputs):
-            own = dict(self.named_parameters()) | dict(self.named_buffers())
-            rest = iter(inputs)
-            tensors = [own[name] if name in own else next(rest) for name, _, _, file in INPUTS if file is None]
-            return run(*tensors, *rest, constants=own)
-
-    return ModelNew
-
-
+_torch = _parts()
+AdoptionError = _torch.AdoptionError
+bundle = _torch.Bundle(
+    FOLDER,
+    launcher="{{bundle}}_{{#gpu}}launch{{/gpu}}{{^gpu}}run{{/gpu}}",
+    workspace="{{bundle}}_workspace_bytes",
+    sources=["{{kernel_file}}", "{{bundle}}_host.cpp"],
+    includes=["device/{{engine}}", "device/common"],
+    flags="{{module_flags}}".split(),
+)
+run = bundle.run
+adopt = bundle.adopt
 ModelNew = adopt(torch.nn.Module)  # forward() takes all inputs

@@ -3,6 +3,7 @@
 #include "base/quoted.h"
 #include "cli/command.h"
 #include "export/bundle.h"
+#include "graph/weights.h"
 #include "onnx/load.h"
 #include "verify/tolerance.h"
 
@@ -71,6 +72,24 @@ Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
   return static_cast<std::int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
 }
 
+// What adopt() of the bundle's PyTorch module needs, to take other weights. A model of which that
+// cannot be said is still right with its own.
+void add_weights(export_::BundleInfo& info, const Flags& flags, const graph::Graph& primitive,
+                 const LaunchList& list) {
+  const Result<OpenModel> open = open_onnx(flags.file, flags.assume);
+  if (!open) return;
+  std::vector<graph::Tensor> held;
+  for (const BufferSpec& input : list.inputs) {
+    const auto id = primitive.tensor_named(input.name);
+    if (id && primitive.tensor(*id).constant) held.push_back(primitive.tensor(*id));
+  }
+  const graph::Making making = graph::making_of(open->graph, open->weights, held);
+  Result<std::string> outline = onnx_outline(flags.file, making.carried);
+  if (!outline) return;
+  info.weights = graph::to_json(making, open->weights);
+  info.outline = *std::move(outline);
+}
+
 Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& flags,
                                          const std::string& model, const graph::Graph& graph,
                                          const search::Outcome& outcome) {
@@ -86,6 +105,7 @@ Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& fl
     info.plan["assume"] = flags.assume;  // of a model named when the plan is verified
   WARPLOOM_TRY(const graph::Graph primitive,
                graph::decompose(graph));  // whose constants kernels may read
+  add_weights(info, flags, primitive, outcome.list);
   return export_::write_bundle(folder, info, outcome.list, primitive);
 }
 

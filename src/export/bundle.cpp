@@ -41,6 +41,21 @@ std::string cpu_flags() {
   return listed(flags, {}, " ");
 }
 
+// With which the PyTorch module compiles the sources: those of the Makefile.
+std::string module_flags(const LaunchList& list) {
+  if (list.engine == Engine::cpu) return "-std=c++20 -pthread " + cpu_flags();
+  return fmt::format("-std=c++17 -O3 -gencode arch=compute_{0},code=sm_{0}", list.arch.substr(3));
+}
+
+// The bundle's name as that of a Python module. On PYTHONPATH a module named as one of Python or
+// of torch would stand in its way.
+std::string python_name(const std::string& name) {
+  std::istringstream taken(resource("bundle/python_names.txt"));
+  for (std::string other; taken >> other;)
+    if (other == name) return name + "_bundle";
+  return name;
+}
+
 // How the launcher spells a buffer's address, and how many bytes lie there.
 struct Place {
   std::string address;
@@ -73,7 +88,10 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
       {"gpu_arch", gpu ? list.arch : ""},
       {"arch_number", list.arch.starts_with("sm_") ? list.arch.substr(3) : list.arch},
       {"cpu_flags", cpu_flags()},
-      {"cflags", gpu ? "-O2" : "-std=c++20 -pthread " + cpu_flags()},
+      {"python", python_name(name)},
+      {"compiler", gpu ? "nvcc" : "g++ or what CXX names"},
+      {"device", gpu ? "an " + list.arch + " GPU" : "the CPU"},
+      {"module_flags", module_flags(list)},
       {"kernel_file", name + (gpu ? ".cu" : "_kernels.cpp")},
       {"result", list.outputs.size() == 1 ? "y" : "outputs"},
       {"kernels", to_json(list)["kernels"]}};
@@ -380,11 +398,17 @@ Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const Launc
       {"{{bundle}}_host.cpp", engine + "host.cpp"},
       {"check/check.cpp", "check.cpp"},
       {"Makefile", engine + "Makefile"},
-      {"{{bundle}}.py", "module.py"},
+      {"{{python}}.py", "module.py"},
       {"README.md", "README.md"}};
   for (const auto& [path, text] : kTexts)
     files.push_back({rendered(path, record), rendered(resource("bundle/" + text), record)});
+  for (const EmbeddedFile& part : resources())  // of the PyTorch module, as they are
+    if (part.path.starts_with("bundle/python/"))
+      files.push_back(
+          {rendered("{{bundle}}_torch/", record) + fs::path(part.path).filename().string(),
+           part.text});
   std::ranges::move(device_files(list, files), std::back_inserter(files));
+  if (!info.outline.empty()) files.push_back({"check/outline.onnx", info.outline});
   json plan = info.plan.is_object() ? info.plan : json::object();
   plan.update(
       {{"name", record["bundle"]},
@@ -393,6 +417,7 @@ Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const Launc
        {"check_seed", info.seed},
        {"kernel_file", record["kernel_file"]},
        {"launch_list", to_json(list)},
+       {"weights", info.weights},
        {"constants", json::object()}});  // the files of those inputs that the model itself holds
   for (const auto& input : record["inputs"])
     if (input["held"])

@@ -31,6 +31,10 @@ struct BundleInfo {
   double tolerance = 1e-5;  // relative Frobenius error that `make check` allows, and more where its
                             // inputs are ill-conditioned
   std::uint64_t seed = 1;
+  // For adopt() of the PyTorch module: how the constants are made of the model's weights
+  // (graph/weights.h), and the model without them (onnx/load.h). Empty where that is not known.
+  nlohmann::json weights;
+  std::string outline;
 };
 
 // Its files, plan.json last. Large problems (check data over 64 MiB) store a seed and sampled

@@ -101,8 +101,12 @@ Id windowed(Writer& w, OpKind op, std::vector<Id> inputs, const WindowSpec& spec
   return w.make(op, std::move(inputs), "windows", std::move(attributes));
 }
 
+// Exporters write zeros of another shape for no bias. Zeros of a bias's own shape are added: the
+// kernels may be given other weights, in which they are not 0.
 Id biased(Writer& w, Id y) {
-  if (!w.has(2) || is_zero(w.graph.tensor(w.raw(2)))) return y;
+  if (!w.has(2)) return y;
+  const bool is_none = is_zero(w.graph.tensor(w.raw(2))) && w.in(2).shape != Shape{w.shape(y)[1]};
+  if (is_none) return y;
   return w.add(y, w.along_channels(w.raw(2), w.rank(y), "bias"), "y");
 }
 

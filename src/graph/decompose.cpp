@@ -126,16 +126,18 @@ bool is_primitive(const Graph& graph) {
   return std::ranges::all_of(graph.nodes, [](const Node& node) { return is_primitive(node); });
 }
 
-Result<Graph> decompose(Graph graph) {
-  return rewritten(
-      std::move(graph), [](const Graph&, const Node& node) { return is_primitive(node); },
-      [](Writer& w) { return w.run(); });
+namespace {
+bool is_primitive_of(const Graph&, const Node& node) {
+  return is_primitive(node);
 }
 
-Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays,
-                        const Replacement& rule) {
-  if (std::ranges::all_of(graph.nodes, [&](const Node& node) { return stays(graph, node); }))
-    return graph;
+Result<Outputs> by_its_rule(Writer& w) {
+  return w.run();
+}
+
+// The graph with `rule` applied to every node that does not stay.
+Result<Graph> replaced(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays,
+                       const Replacement& rule) {
   std::vector<Node> given = std::move(graph.nodes);
   graph.nodes.clear();
   std::set<std::string> names;
@@ -145,6 +147,23 @@ Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, cons
       graph.nodes.push_back(node);
     else
       WARPLOOM_CHECK(rewrite(graph, node, names, rule));
-  return simplify(std::move(graph));
+  return graph;
+}
+}  // namespace
+
+Result<Graph> decompose(Graph graph) {
+  return rewritten(std::move(graph), is_primitive_of, by_its_rule);
+}
+
+Result<Graph> written_out(Graph graph) {
+  return replaced(std::move(graph), is_primitive_of, by_its_rule);
+}
+
+Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays,
+                        const Replacement& rule) {
+  if (std::ranges::all_of(graph.nodes, [&](const Node& node) { return stays(graph, node); }))
+    return graph;
+  WARPLOOM_TRY(Graph changed, replaced(std::move(graph), stays, rule));
+  return simplify(std::move(changed));
 }
 }  // namespace warploom::graph

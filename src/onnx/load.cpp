@@ -5,7 +5,9 @@
 #include <google/protobuf/text_format.h>
 #include "base/file.h"
 #include "base/quoted.h"
+#include "graph/weights.h"
 #include "onnx/model.h"
+#include "onnx/weights.h"
 
 namespace warploom {
 namespace {
@@ -132,6 +134,7 @@ Result<graph::Graph> graph_of(std::string_view content, const Source& source,
   try {
     WARPLOOM_TRY(onnx::ModelProto model, parse_model(content, source));
     WARPLOOM_CHECK(assume(model, assumptions));
+    onnx_import::separate_merged(model);
     WARPLOOM_TRY(graph::Graph graph, to_graph(model, source));
     WARPLOOM_CHECK(check_names(graph, source));
     return graph;
@@ -166,6 +169,34 @@ Result<graph::Graph> load_onnx(const std::filesystem::path& path,
                                const std::vector<std::string>& assumptions) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   return graph_of(file.content, file.source, assumptions);
+}
+
+Result<OpenModel> open_onnx(const std::filesystem::path& path,
+                            const std::vector<std::string>& assumptions) {
+  WARPLOOM_TRY(const ModelFile file, read_model(path));
+  WARPLOOM_TRY(onnx::ModelProto model, parse_model(file.content, file.source));
+  WARPLOOM_CHECK(assume(model, assumptions));
+  onnx_import::separate_merged(model);
+  // Some operators want single numbers to be constants.
+  Result<OpenModel> opened;
+  for (const std::int64_t least_elements : {1, 2}) {
+    onnx::ModelProto open = model;
+    WARPLOOM_TRY(auto weights, onnx_import::take_weights(open, file.source, least_elements));
+    Result<graph::Graph> inferred = to_graph(open, file.source, false);
+    Result<graph::Graph> graph = inferred ? graph::written_out(*std::move(inferred)) : inferred;
+    if (graph) return OpenModel{*std::move(graph), std::move(weights)};
+    opened = tl::unexpected(graph.error());
+  }
+  return opened;
+}
+
+Result<std::string> onnx_outline(const std::filesystem::path& path,
+                                 const std::set<std::string>& carried) {
+  WARPLOOM_TRY(const ModelFile file, read_model(path));
+  WARPLOOM_TRY(onnx::ModelProto model, parse_model(file.content, file.source));
+  onnx_import::separate_merged(model);
+  WARPLOOM_CHECK(onnx_import::drop_bytes(model, file.source, carried));
+  return model.SerializeAsString();
 }
 
 Result<std::string> onnx_text(const std::filesystem::path& path,

@@ -17,6 +17,7 @@
 // those that are.
 #pragma once
 #include <filesystem>
+#include <set>
 #include "graph/graph.h"
 
 namespace warploom {
@@ -33,6 +34,24 @@ Result<graph::Graph> parse_onnx(std::string_view content, const std::string& pla
 // as load_onnx() of the file.
 Result<std::string> onnx_text(const std::filesystem::path& path,
                               const std::vector<std::string>& assumptions = {});
+
+// A model whose weights are inputs: every floating-point constant of its file, as far as no
+// operator wants to know it. The graph is of primitives, and every tensor has the name that it has
+// where the weights are constants, so that graph::making_of() can say how a constant that kernels
+// read is made of weights.
+struct OpenModel {
+  graph::Graph graph;
+  std::map<std::string, graph::Tensor> weights;  // with their bytes, by name
+};
+
+Result<OpenModel> open_onnx(const std::filesystem::path& path,
+                            const std::vector<std::string>& assumptions = {});
+
+// The model of a file in protobuf's binary form without the bytes of the weights `carried`. A
+// bundle keeps it: an export of another module that differs from it in those bytes alone computes
+// the same with other weights.
+Result<std::string> onnx_outline(const std::filesystem::path& path,
+                                 const std::set<std::string>& carried);
 
 // Models spelled as one expression: for those who have no ONNX file yet.
 //

@@ -169,7 +169,7 @@ class Importer {
  public:
   Importer(const onnx::ModelProto& model, const Source& source) : model_(model), source_(source) {}
 
-  Result<Graph> run() {
+  Result<Graph> run(bool simplified) {
     graph_.name = model_.graph().name();
     WARPLOOM_CHECK(read_opset());
     WARPLOOM_CHECK(read_initializers());
@@ -182,7 +182,7 @@ class Importer {
       return inferred;
     }
     WARPLOOM_CHECK(check_declared(*inferred));
-    return graph::simplify(std::move(*inferred));
+    return simplified ? graph::simplify(std::move(*inferred)) : inferred;
   }
 
  private:
@@ -446,7 +446,7 @@ class Importer {
 };
 }  // namespace
 
-Result<Graph> to_graph(const onnx::ModelProto& model, const Source& source) {
-  return Importer(model, source).run();
+Result<Graph> to_graph(const onnx::ModelProto& model, const Source& source, bool simplified) {
+  return Importer(model, source).run(simplified);
 }
 }  // namespace warploom::onnx_import

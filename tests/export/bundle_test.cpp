@@ -136,55 +136,30 @@ TEST_F(Bundle, OfSeveralKernelsAndAWorkspacePassesItsCheck) {
   EXPECT_FALSE(fs::exists(folder / "device/ptx"));
 }
 
-// The module for PyTorch, with a stand-in for torch (tests/export/fake). w belongs to the model; x
-// is all ones.
-class BundleModule : public Bundle {
- protected:
-  ProcessResult python(const std::string& script) {
-    const std::string paths = WARPLOOM_SOURCE_DIR "/tests/export/fake:" + folder.string();
-    auto result =
-        run_process({"env", "PYTHONPATH=" + paths, "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
-                     "import torch, mm\nx = torch.tensor([1.0] * (32 * 48), (32, 48))\n" + script},
-                    {.time = std::chrono::seconds(100)});
-    EXPECT_TRUE(result);
-    return *std::move(result);
-  }
-
-  void SetUp() override {
-    graph::Builder builder("mm");
-    const auto x = builder.input("x", Dtype::f32, {32, 48});
-    const auto w = builder.constant("w", Dtype::f32, {48, 16}, std::vector<double>(48 * 16, 0.5));
-    builder.output(builder.add(OpKind::MatMul, {x, w}));
-    const auto graph = builder.finish();
-    ASSERT_TRUE(graph) << describe(graph.error());
-    ASSERT_TRUE(write(*graph, matmul_list(*graph)));
-  }
-};
-
-TEST_F(BundleModule, RunsWithTheModelsOwnConstants) {
-  const auto ran = python(
-      "y = mm.run(x)\nassert y.shape == (32, 16) and y.floats() == [24.0] * 512, y.floats()[:4]");
-  EXPECT_TRUE(ran.succeeded()) << ran.err;
+// What it does is tested with torch: python/tests.
+TEST_F(Bundle, HoldsAModuleForPyTorchThatNamesNoTensorInItsText) {
+  graph::Builder builder("mm");
+  const auto x = builder.input("x\"\"\"\nimport os", Dtype::f32, {32, 48});
+  const auto w = builder.input("w", Dtype::f32, {48, 16});
+  builder.output(builder.add(OpKind::MatMul, {x, w}));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph);
+  LaunchList list = matmul_list(matmul_graph());
+  list.inputs[0].name = graph->tensor(x).name;
+  list.kernels[0].args[0].buffer = graph->tensor(x).name;
+  ASSERT_TRUE(write(*graph, list));
+  const auto text = read_file(folder / "mm.py");
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->find("import os"), std::string::npos) << *text;
+  EXPECT_TRUE(fs::exists(folder / "mm_torch/adoption.py"));
 }
 
-TEST_F(BundleModule, AdoptedModuleGivesItsParametersByName) {
-  const auto ran = python(
-      "class Model(torch.nn.Module):\n  def __init__(self, value): self.w = torch.tensor([value] * "
-      "768, (48, 16))\n"
-      "y = mm.adopt(Model)(2.0)(x)\nassert y.floats() == [96.0] * 512, y.floats()[:4]");
-  EXPECT_TRUE(ran.succeeded()) << ran.err;
-}
-
-TEST_F(BundleModule, RefusesAWrongShapeByName) {
-  const auto ran = python("mm.run(torch.tensor([1.0] * 48, (1, 48)))");
-  EXPECT_NE(ran.err.find("ValueError: mm: x must be f32 [32, 48] on"), std::string::npos)
-      << ran.err;
-}
-
-TEST_F(BundleModule, RefusesAMissingInput) {
-  const auto ran = python("mm.run()");
-  EXPECT_NE(ran.err.find("TypeError: mm takes 1 tensors, x; 0 were given"), std::string::npos)
-      << ran.err;
+TEST_F(Bundle, NamedAsAModuleOfPythonHoldsOneOfAnotherName) {
+  const auto graph = matmul_graph();
+  ASSERT_TRUE(
+      write_bundle(folder, {.name = "copy", .summary = "A test."}, matmul_list(graph), graph));
+  EXPECT_TRUE(fs::exists(folder / "copy_bundle.py"));
+  EXPECT_FALSE(fs::exists(folder / "copy.py"));
 }
 
 TEST_F(Bundle, CheckFailsWhenAStoredOutputDiffers) {

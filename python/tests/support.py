@@ -1,0 +1,145 @@
+"""What the tests share: three real models, and bundles of them, each made once a run.
+
+The program is WARPLOOM_PROGRAM, on PATH or built in this source tree; the target WARPLOOM_TARGET,
+by default auto: the GPU if there is one.
+"""
+import atexit
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+try:
+    import torch
+except ImportError:
+    raise unittest.SkipTest("torch is not installed (Debian: python3-torch)") from None
+from torch import nn
+
+import warploom
+from warploom import exporting
+
+if "WARPLOOM" in os.environ:  # as tools/test_all.py names the program
+    os.environ.setdefault("WARPLOOM_PROGRAM", os.environ["WARPLOOM"])
+SCRATCH = pathlib.Path(tempfile.mkdtemp(prefix="warploom-python-"))
+atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
+os.environ.setdefault("XDG_CACHE_HOME", str(SCRATCH / "cache"))
+TARGET = os.environ.get("WARPLOOM_TARGET", "auto")
+DEVICE = torch.device("cuda" if TARGET != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+class Block(nn.Module):
+    """Two convolutions with batch norms around a residual."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        h = torch.relu(self.norm1(self.conv1(x)))
+        return torch.relu(x + self.norm2(self.conv2(h)))
+
+
+class ResNet(nn.Module):
+    """A stem, two blocks, a norm that follows no convolution, and a classifier."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(8)
+        self.blocks = nn.Sequential(Block(8), Block(8))
+        self.last = nn.BatchNorm2d(8)
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, x):
+        h = self.blocks(torch.relu(self.norm(self.stem(x))))
+        return self.head(torch.relu(self.last(h)).mean((2, 3)))
+
+
+class Transformer(nn.Module):
+    """A layer of attention and one of a perceptron, normalised before each."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(32)
+        self.attention = nn.MultiheadAttention(32, 4, batch_first=True)
+        self.norm2 = nn.LayerNorm(32)
+        self.perceptron = nn.Sequential(
+            nn.Linear(32, 64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 32)
+        )
+
+    def forward(self, x):
+        h = self.norm1(x)
+        x = x + self.attention(h, h, h, need_weights=False)[0]
+        return x + self.perceptron(self.norm2(x))
+
+
+class Language(nn.Module):
+    """Embeddings of tokens and places, and logits."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(50, 16)
+        self.places = nn.Embedding(12, 16)
+        self.norm = nn.LayerNorm(16)
+        self.head = nn.Linear(16, 50)
+
+    def forward(self, ids):
+        places = torch.arange(ids.shape[1], device=ids.device)
+        return self.head(self.norm(self.tokens(ids) + self.places(places)))
+
+
+MODELS = {
+    ResNet: lambda: torch.randn(2, 3, 16, 16),
+    Transformer: lambda: torch.randn(2, 10, 32),
+    Language: lambda: torch.randint(0, 50, (2, 12)),
+}
+# As users export: torch's defaults, and so that no weight is touched.
+DEFAULTS = {"dynamo": False} if exporting.has_dynamo() else {}
+UNTOUCHED = exporting.untouched_weights()
+
+
+def with_weights(module, seed):
+    """The module for evaluation with other weights, statistics of norms among them."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            if tensor.is_floating_point():
+                positive = 0.5 if "running_var" in name else -0.2
+                drawn = torch.rand(tensor.shape, generator=generator) * 0.5 + positive
+                tensor.copy_(drawn)
+    return module.eval().to(DEVICE)
+
+
+def optimized(file, folder, *flags):
+    """The bundle of an ONNX file."""
+    command = [warploom.program(), "optimize", str(file), "--out", str(folder), "--target", TARGET]
+    command += ["--budget", "2s", "--candidates", "2", "--quiet", *flags]
+    command += ["--archive", str(SCRATCH / "archive.sqlite")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise AssertionError(ran.stdout + ran.stderr)
+    return folder
+
+
+BUNDLES = {}
+
+
+def bundle_of(name, module, inputs, keywords=None):
+    """The bundle of a module exported with `keywords`, made at the first call for `name`."""
+    if name not in BUNDLES:
+        file = SCRATCH / f"{name}.onnx"
+        exporting.export(module, inputs, file, **(DEFAULTS if keywords is None else keywords))
+        BUNDLES[name] = warploom.load(optimized(file, SCRATCH / "out" / name))
+    return BUNDLES[name]
+
+
+def error_between(found, wanted):
+    """Relative Frobenius error."""
+    return ((found - wanted).double().norm() / wanted.double().norm()).item()

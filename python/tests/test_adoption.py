@@ -233,6 +233,24 @@ class NamedInputsTest(unittest.TestCase):
             self.assertLess(error_between(every_input, module(X)), 1e-3)
 
 
+class Cancelling(nn.Module):
+    """A difference of large numbers: most digits are lost."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(16, 8)
+
+    def forward(self, x):
+        return (self.linear(x) + 1e5) - 1e5
+
+
+class CancellationTest(unittest.TestCase):
+    def test_that_the_module_suffers_itself_is_no_difference(self):
+        bundle = bundle_of("cancelling", Cancelling().eval().to(DEVICE), (X,))
+        with torch.no_grad():
+            bundle.adopt(with_weights(Cancelling(), 3))(X)
+
+
 class RefusalTest(unittest.TestCase):
     def refuses(self, text, adopted, *inputs):
         with torch.no_grad(), self.assertRaisesRegex(RuntimeError, text):

@@ -1,14 +1,13 @@
 """What an adopted module takes, notices and refuses, and how a bundle is built."""
 import copy
-import importlib
 import os
 import shutil
 import subprocess
 import sys
 import unittest
 
-from support import DEVICE, SCRATCH, UNTOUCHED, ResNet, bundle_of, error_between, nn, optimized
-from support import torch, with_weights, MODELS, exporting, warploom
+from support import DEFAULTS, DEVICE, MODELS, SCRATCH, UNTOUCHED, ResNet, bundle_of, error_between
+from support import exporting, nn, optimized, torch, warploom, with_weights
 
 
 class Plain(nn.Module):
@@ -56,6 +55,19 @@ class Reparametrised(nn.Module):
 
     def forward(self, x):
         return torch.relu(self.linear(x)) * (2 * self.gain.exp())
+
+
+class OneOutput(nn.Module):
+    """Weights of one element, with axes: a bias, a slope."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(4, 1, 3)
+        self.slope = nn.PReLU()
+        self.head = nn.Linear(14, 1)
+
+    def forward(self, x):
+        return self.head(self.slope(self.conv(x)))
 
 
 class Named(nn.Module):
@@ -159,6 +171,13 @@ class AdoptionTest(unittest.TestCase):
         module = with_weights(Reparametrised(), 3)
         self.assert_like(bundle.adopt(module), module, X)
 
+    def test_takes_weights_of_one_element_that_have_axes(self):
+        inputs = torch.randn(2, 4, 16).to(DEVICE)
+        for ways in (DEFAULTS, UNTOUCHED):
+            bundle = bundle_of(f"one{len(ways)}", OneOutput().eval().to(DEVICE), (inputs,), ways)
+            module = with_weights(OneOutput(), 3)
+            self.assert_like(bundle.adopt(module), module, inputs)
+
     def test_returns_results_in_the_modules_form(self):
         bundle = bundle_of("named", Named().eval().to(DEVICE), (X,))
         module = with_weights(Named(), 3)
@@ -180,9 +199,7 @@ class AdoptionTest(unittest.TestCase):
         torch.manual_seed(1)
         bundle = bundle_of("resnet_by_default", ResNet().eval().to(DEVICE), (inputs,))
         file = SCRATCH / "again.onnx"
-        exporting.export(
-            module, (inputs,), file, **({"dynamo": False} if exporting.has_dynamo() else {})
-        )
+        exporting.export(module, (inputs,), file, **DEFAULTS)
         adopted = bundle.adopt(module, onnx=file)
         self.assert_like(adopted, module, inputs)
         adopted.load_state_dict(with_weights(ResNet(), 6).state_dict())
@@ -214,6 +231,24 @@ class NamedInputsTest(unittest.TestCase):
                 self.assertLess(error_between(adopted(X), module(X)), 1e-3)
             every_input = bundle.ModelNew()(X, module.w)
             self.assertLess(error_between(every_input, module(X)), 1e-3)
+
+
+class Cancelling(nn.Module):
+    """A difference of large numbers: most digits are lost."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(16, 8)
+
+    def forward(self, x):
+        return (self.linear(x) + 1e5) - 1e5
+
+
+class CancellationTest(unittest.TestCase):
+    def test_that_the_module_suffers_itself_is_no_difference(self):
+        bundle = bundle_of("cancelling", Cancelling().eval().to(DEVICE), (X,))
+        with torch.no_grad():
+            bundle.adopt(with_weights(Cancelling(), 3))(X)
 
 
 class RefusalTest(unittest.TestCase):

@@ -83,9 +83,8 @@ def load(folder):
         name = json.loads((folder / "plan.json").read_text(encoding="utf-8"))["name"]
     except (OSError, ValueError, KeyError) as error:
         raise WarploomError(f"{folder} is no bundle: {error}") from None
-    files = [folder / f"{name}.py", folder / f"{name}_bundle.py"]
-    file = next((file for file in files if file.is_file()), None)
-    if file is None:
+    file = folder / f"{name}.py"
+    if not file.is_file():
         raise WarploomError(f"{folder} holds no PyTorch module: optimize the model again")
     spec = importlib.util.spec_from_file_location(file.stem, file)
     module = importlib.util.module_from_spec(spec)

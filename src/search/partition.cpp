@@ -21,10 +21,23 @@ bool are_places(const graph::Tensor& tensor) {
   return true;
 }
 
-bool is_weight(const graph::Tensor& tensor) {
+// A number that a network may have learned: it has axes, as the bias of a layer with one output,
+// and none of its readers makes anything of knowing it, as a power does of its exponent. Kernels
+// load it, so that they are right with another.
+bool is_learned(const Graph& graph, TensorId id) {
+  using enum graph::OpKind;
+  constexpr std::array kReaders = {Add, Sub, Mul, Div, PRelu, MatMul, Conv};
+  const auto reads = [&](int n) { return contains(kReaders, graph.nodes[n].op); };
+  return !graph.tensor(id).shape.empty() && std::ranges::all_of(graph.consumers(id), reads);
+}
+
+// A constant that kernels load, and do not hold in their text.
+bool is_weight(const Graph& graph, TensorId id) {
+  const graph::Tensor& tensor = graph.tensor(id);
+  if (!tensor.constant) return false;
   const std::int64_t count = graph::element_count(tensor.shape);
-  return tensor.constant &&
-         (is_float(tensor.dtype) ? count > 1 : count > kMostKept && !are_places(tensor));
+  if (!is_float(tensor.dtype)) return count > kMostKept && !are_places(tensor);
+  return count > 1 || (count == 1 && is_learned(graph, id));
 }
 
 // "MatMul+Add+Gelu", the first few of long chains.
@@ -129,7 +142,7 @@ class Partitioner {
       const auto [place, fresh] = known.try_emplace(id, static_cast<TensorId>(made.tensors.size()));
       if (!fresh) return place->second;
       const graph::Tensor& from = graph_.tensor(id);
-      const bool constant = !inside && from.constant && !is_weight(from);
+      const bool constant = !inside && from.constant && !is_weight(graph_, id);
       const std::string name = inside     ? id == stored(root) ? "y" : fmt::format("t{}", between++)
                                    : constant ? fmt::format("c{}", constants++)
                                           : fmt::format("x{}", inputs++);
@@ -294,8 +307,10 @@ class Partitioner {
 }  // namespace
 
 bool Partition::trivial(const Graph& whole) const {
-  return regions.size() == 1 && !regions[0].alias && whole.outputs.size() == 1 &&
-         std::ranges::none_of(whole.tensors, is_weight);
+  const bool holds_weights =
+      std::ranges::any_of(std::views::iota(0, static_cast<int>(whole.tensors.size())),
+                          [&](TensorId id) { return is_weight(whole, id); });
+  return regions.size() == 1 && !regions[0].alias && whole.outputs.size() == 1 && !holds_weights;
 }
 
 Result<Partition> partition(const Graph& graph, const Rank& rank, const Limits& limits) {

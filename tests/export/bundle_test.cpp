@@ -272,6 +272,22 @@ WL_EXPORT(negate)
   ASSERT_TRUE(judged) << describe(judged.error());
   const auto compiled = runtime::compile(judged->list);
   EXPECT_TRUE(compiled) << describe(compiled.error());
+  // And as the PyTorch module compiles it, for which that needs no torch.
+  const std::string script =
+      "import pathlib, re, sys\n"
+      "folder = pathlib.Path(sys.argv[1])\n"
+      "sys.path.insert(0, str(folder / 'mm_torch'))\n"
+      "import build\n"
+      "flags = re.search('flags=\"(.*)\"', (folder / 'mm.py').read_text())[1].split()\n"
+      "includes = ['device/ptx', 'device/common']\n"
+      "command = [*build.cuda_compiler(), '-shared', '-Xcompiler', '-fPIC', *flags]\n"
+      "command += [f'-I{folder / place}' for place in includes]\n"
+      "made = build.library(folder, 'mm', ['mm.cu', 'mm_host.cpp'], includes, command)\n"
+      "assert made.mm_launch and made.mm_workspace_bytes() == 128 * 64 * 2\n";
+  const auto loaded =
+      run_process({"python3", "-c", script, folder.string()}, {.time = std::chrono::seconds(200)});
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(loaded->succeeded()) << loaded->err;
 }
 }  // namespace
 }  // namespace warploom::export_

@@ -299,6 +299,24 @@ TEST(Partition, ThePlacesOfALongRowAreNoWeight) {
   }
 }
 
+// A bias of one element may be learned, and another another time; an exponent is known.
+TEST(Partition, ANumberWithAxesIsLoadedWhereKnowingItIsOfNoUse) {
+  for (const auto& [op, shape, loaded] : {std::tuple(OpKind::Add, graph::Shape{1}, true),
+                                          std::tuple(OpKind::Add, graph::Shape{}, false),
+                                          std::tuple(OpKind::Pow, graph::Shape{1}, false)}) {
+    graph::Builder b("number");
+    const TensorId x = b.input("x", Dtype::f32, {4, 8});
+    const TensorId number = b.constant("number", Dtype::f32, shape, std::vector<double>{2});
+    b.output(b.add(op, {x, number}));
+    const auto graph = b.finish();
+    ASSERT_TRUE(graph);
+    const auto parts = partition(*graph, [](const Graph&) { return 0; });
+    ASSERT_TRUE(parts);
+    EXPECT_EQ(parts->regions[0].graph.inputs.size(), loaded ? 2 : 1) << name_of(op);
+    EXPECT_EQ(parts->trivial(*graph), !loaded) << name_of(op);
+  }
+}
+
 TEST(Partition, WhatNoFamilyCoversIsNamed) {
   const auto parts = partition(network(), [](const Graph&) { return std::nullopt; });
   ASSERT_FALSE(parts);

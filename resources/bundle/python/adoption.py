@@ -269,7 +269,8 @@ class Adoption:
             raise CompiledInError(
                 f"{self.bundle.name} cannot adopt {self.forward_of.__name__}: compiled into the "
                 f"kernels is the value at export of {listed(others)}, and the module has another: "
-                "optimize a model exported from this module"
+                "optimize a model exported from this module (a number that has an axis, as "
+                "torch.tensor([2.0]), is not compiled in)"
             )
 
     def ignores(self, own):

@@ -60,7 +60,7 @@ def package_onnx(keywords):
 
 
 def copied(module):
-    """A copy of the module. Tensors that autograd made, as weight_norm keeps one, come as values."""
+    """A copy of the module. Tensors that autograd made, as of weight_norm, come as values."""
     parts = [vars(part).values() for part in module.modules()]
     made = [value for values in parts for value in values if isinstance(value, torch.Tensor)]
     memo = {id(value): value.detach().clone() for value in made if not value.is_leaf}

@@ -22,7 +22,7 @@ const std::vector<std::string> kTexts = {"x",
                                          "~root",
                                          "a;b|c&d>e<f(g)",
                                          "\"); import os #",
-                                         "a??/b",
+                                         "a?\?/b",
                                          "!x",
                                          "\x01"
                                          "1",
@@ -85,7 +85,7 @@ TEST(Quoted, WhatATerminalObeysIsWrittenByItsNumber) {
 TEST(Quoted, MarkdownFormatsNothing) {
   EXPECT_EQ(markdown_text("MatMul of f32 x_1[64,64]"), "MatMul of f32 x_1[64,64]");
   EXPECT_EQ(markdown_text("[a](b) *c* <d> `e`|f"), "[a\\](b) \\*c\\* \\<d\\> \\`e\\`\\|f");
-  EXPECT_EQ(markdown_text("# a\n_b_"), "\\# a\\n\\_b\\_");
+  EXPECT_EQ(markdown_text("# a\n_b_"), "\\# a\\\\n_b\\_");
 }
 
 TEST(Quoted, APartOfAnErrorCannotPassForAnother) {

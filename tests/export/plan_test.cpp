@@ -63,7 +63,6 @@ TEST_F(Plan, OfNumbersThatNoLaunchHasIsRefused) {
            {"/launch_list/kernels", json::array()},
            {"/launch_list/outputs", json::array()},
            {kernel + "/name", "a;b"},
-           {kernel + "/source", ""},
            {kernel + "/grid", {std::int64_t{1} << 62, 1, 1}},
            {kernel + "/grid", {-1, 1, 1}},
            {kernel + "/grid", {0, 1, 1}},

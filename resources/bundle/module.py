@@ -2,7 +2,7 @@
 
 With this folder on PYTHONPATH:
 
-    from {{python}} import run, adopt
+    from {{bundle}} import run, adopt
 
     {{result}} = run({{given}})
 

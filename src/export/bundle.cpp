@@ -47,15 +47,6 @@ std::string module_flags(const LaunchList& list) {
   return fmt::format("-std=c++17 -O3 -gencode arch=compute_{0},code=sm_{0}", list.arch.substr(3));
 }
 
-// The bundle's name as that of a Python module. On PYTHONPATH a module named as one of Python or
-// of torch would stand in its way.
-std::string python_name(const std::string& name) {
-  std::istringstream taken(resource("bundle/python_names.txt"));
-  for (std::string other; taken >> other;)
-    if (other == name) return name + "_bundle";
-  return name;
-}
-
 // How the launcher spells a buffer's address, and how many bytes lie there.
 struct Place {
   std::string address;
@@ -72,7 +63,8 @@ struct Place {
 //                     ("wl_tensors[2]", "static_cast<char*>(wl_workspace) + 4096")
 //
 // Text that the model's author chose comes in the form of the language it goes into
-// (base/quoted.h): summary_markdown, summary_python, name_python; as it is, in plan.json alone.
+// (base/quoted.h): summary_markdown, called; as it is, in plan.json alone, which the PyTorch module
+// reads it from.
 json record_of(const BundleInfo& info, const LaunchList& list) {
   const bool gpu = list.engine == Engine::cuda;
   std::vector<std::string> taken;
@@ -80,7 +72,6 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
   json record = {
       {"bundle", name},
       {"summary_markdown", markdown_text(info.summary)},
-      {"summary_python", python_docstring(info.summary)},
       {"comment", comment(info.summary)},
       {"gpu", gpu},
       {"engine", gpu ? "ptx" : "cpu"},
@@ -88,7 +79,6 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
       {"gpu_arch", gpu ? list.arch : ""},
       {"arch_number", list.arch.starts_with("sm_") ? list.arch.substr(3) : list.arch},
       {"cpu_flags", cpu_flags()},
-      {"python", python_name(name)},
       {"compiler", gpu ? "nvcc" : "g++ or what CXX names"},
       {"device", gpu ? "an " + list.arch + " GPU" : "the CPU"},
       {"module_flags", module_flags(list)},
@@ -106,7 +96,6 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
       record[key].push_back(
           {{"index", taken.size() - 1},
            {"name", buffer.name},
-           {"name_python", python_string(buffer.name)},
            {"called", c_string(buffer.name)},
            {"renamed", variable != buffer.name},
            {"variable", variable},
@@ -398,7 +387,7 @@ Result<std::vector<BundleFile>> bundle_files(const BundleInfo& info, const Launc
       {"{{bundle}}_host.cpp", engine + "host.cpp"},
       {"check/check.cpp", "check.cpp"},
       {"Makefile", engine + "Makefile"},
-      {"{{python}}.py", "module.py"},
+      {"{{bundle}}.py", "module.py"},
       {"README.md", "README.md"}};
   for (const auto& [path, text] : kTexts)
     files.push_back({rendered(path, record), rendered(resource("bundle/" + text), record)});

@@ -47,17 +47,6 @@ TEST(Quoted, WordsOfAShellAreReadBack) {
   EXPECT_EQ(shell_word("out/conv_small"), "out/conv_small");
 }
 
-TEST(Quoted, LiteralsOfPythonAreReadBack) {
-  std::string script = "import sys\nfor text in (";
-  std::string expected;
-  for (const std::string& text : kTexts) {
-    script += python_string(text) + ", ";
-    expected += text + '\0';
-  }
-  script += "):\n  sys.stdout.buffer.write(text.encode('utf-8', 'surrogateescape') + b'\\0')\n";
-  EXPECT_EQ(printed_by({"python3", "-c", script}), expected);
-}
-
 TEST(Quoted, LiteralsOfCAreReadBack) {
   const ScratchFolder scratch("quoted");
   std::string source = "#include <stdio.h>\nint main(void) {\n";

@@ -131,19 +131,6 @@ std::string c_comment(std::string_view text) {
   return line;
 }
 
-std::string python_string(std::string_view text) {
-  return "\"" + python_docstring(text) + "\"";
-}
-
-std::string python_docstring(std::string_view text) {
-  return each(text, [](const Character& c) -> std::string {
-    // What is no UTF-8 as Python's own "surrogateescape" reads it.
-    if (!c.valid) return fmt::format("\\udc{:02x}", static_cast<unsigned>(c.value));
-    if (!is_shown(c)) return by_number(c);
-    return is_among(c, "\"\\") ? with_backslash(c) : "";
-  });
-}
-
 std::string shell_word(std::string_view text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+:,./-";

@@ -6,7 +6,6 @@
 // it goes:
 //
 //   shell_word("my model/$(x)")      'my model/$(x)'
-//   python_string("a\"b\n")          "a\"b\n"
 //   c_string("a\"b")                 "a\"b"
 //   markdown_text("a*b|c")           a\*b\|c
 //   printable("x\033[1m")            x\x1b[1m
@@ -29,10 +28,6 @@ std::string printable_lines(std::string_view text);
 std::string c_string(std::string_view text);
 // As part of a `//` comment: one line, which the next one does not continue.
 std::string c_comment(std::string_view text);
-
-// A literal of Python, with its quotes; as part of a """docstring""", without.
-std::string python_string(std::string_view text);
-std::string python_docstring(std::string_view text);
 
 // One word of a POSIX shell; where a character has no picture, of bash, zsh and ksh.
 std::string shell_word(std::string_view text);

@@ -70,7 +70,6 @@ class Check {
     for (const auto& [kind, buffers] : kinds)
       for (std::size_t i = 0; i < buffers->size(); ++i)
         WARPLOOM_CHECK(buffer(fmt::format("{}[{}]", kind, i), (*buffers)[i]));
-    if (list_.outputs.empty()) return unfit("outputs", "at least one", "none");
     if (list_.kernels.empty()) return unfit("kernels", "at least one", "none");
     for (std::size_t i = 0; i < list_.kernels.size(); ++i)
       WARPLOOM_CHECK(kernel(fmt::format("kernels[{}]", i), list_.kernels[i]));
@@ -82,8 +81,7 @@ class Check {
     const auto fits = [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
     };
-    if (!list_.arch.empty() && list_.arch.size() <= 64 && std::ranges::all_of(list_.arch, fits))
-      return ok();
+    if (list_.arch.size() <= 64 && std::ranges::all_of(list_.arch, fits)) return ok();
     return unfit("arch", "the name of an architecture", list_.arch);
   }
 
@@ -111,7 +109,6 @@ class Check {
 
   Status kernel(const std::string& place, const Kernel& kernel) const {
     if (!is_symbol(kernel.name)) return unfit(place + ".name", "a C identifier", kernel.name);
-    if (kernel.source.empty()) return unfit(place + ".source", "a text", "nothing");
     const std::array<Range, 3> grid =
         gpu_ ? std::array{kGridX, kGridYZ, kGridYZ} : std::array{kCpuGrid, kCpuGrid, kCpuGrid};
     for (std::size_t i = 0; i < 3; ++i)

@@ -63,7 +63,8 @@ struct Place {
 //                     ("wl_tensors[2]", "static_cast<char*>(wl_workspace) + 4096")
 //
 // Text that the model's author chose comes in the form of the language it goes into
-// (base/quoted.h): summary_markdown, summary_python, name_python; as it is, in plan.json alone.
+// (base/quoted.h): summary_markdown, called; as it is, in plan.json alone, which the PyTorch module
+// reads it from.
 json record_of(const BundleInfo& info, const LaunchList& list) {
   const bool gpu = list.engine == Engine::cuda;
   std::vector<std::string> taken;
@@ -71,7 +72,6 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
   json record = {
       {"bundle", name},
       {"summary_markdown", markdown_text(info.summary)},
-      {"summary_python", python_docstring(info.summary)},
       {"comment", comment(info.summary)},
       {"gpu", gpu},
       {"engine", gpu ? "ptx" : "cpu"},
@@ -96,7 +96,6 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
       record[key].push_back(
           {{"index", taken.size() - 1},
            {"name", buffer.name},
-           {"name_python", python_string(buffer.name)},
            {"called", c_string(buffer.name)},
            {"renamed", variable != buffer.name},
            {"variable", variable},

@@ -27,10 +27,10 @@ tl::unexpected<Error> not_ours(const fs::path& folder, const std::string& found)
                "name another folder with --out, or move the files away"});
 }
 
-// What `make` and Python leave in a bundle's folder.
+// What `make` and the PyTorch module build in a bundle's folder (`make clean` removes it), and what
+// Python keeps there.
 bool is_by_product(const fs::path& relative) {
-  if (relative == "build/check" || relative.extension() == ".pyc") return true;
-  return relative.parent_path() == "build" && relative.extension() == ".o";
+  return *relative.begin() == "build" || relative.extension() == ".pyc";
 }
 
 // Left by a process that was killed, or by one that is at it: ScratchFolder's, which it sweeps.

@@ -56,12 +56,12 @@ bool looks_like_a_macro(std::string_view name) {
   return std::any_of(name.begin() + 1, name.end(), is_capital);
 }
 
-// Begins as what the generator and CUDA's runtime and driver call their own.
+// Begins as what the generator and CUDA's runtime and driver call their own: wl_pool, cudaStream_t,
+// cuuint64_t, cuMemsetD8 (which is a macro).
 bool is_of_the_generator(std::string_view name) {
-  constexpr std::array kPrefixes = {"wl_", "cuda", "cuuint"};
-  return name == "wl" || std::ranges::any_of(kPrefixes, [&](const char* prefix) {
-           return name.starts_with(prefix);
-         });
+  const bool driver = name.size() > 2 && name.starts_with("cu") && is_capital(name[2]);
+  return name == "wl" || name.starts_with("wl_") || name.starts_with("cuda") ||
+         name.starts_with("cuuint") || driver;
 }
 
 bool is_free(const std::string& name, Named kind) {

@@ -66,6 +66,17 @@ class Surroundings : public testing::Test {
                  flags);
   }
 
+  // A bundle of the model in b, made once for all tests of what happens to bundles.
+  void bundle() const {
+    static const ScratchFolder kept("surroundings-bundle");
+    const std::string folder = (kept.path() / "b").string();
+    if (!fs::exists(folder)) {
+      const Ran made = optimize("--out " + folder);
+      ASSERT_EQ(made.status, 0) << made.out << made.err;
+    }
+    fs::copy(folder, scratch.path() / "b", fs::copy_options::recursive);
+  }
+
   bool exists(const std::string& name) const { return fs::exists(scratch.path() / name); }
 
   std::string text(const std::string& name) const {
@@ -121,7 +132,7 @@ TEST_F(Surroundings, AFolderOfTheUsersIsRefusedBeforeTheSearch) {
 }
 
 TEST_F(Surroundings, ABundleIsReplacedByTheNextOneUntilTheUserChangesIt) {
-  ASSERT_EQ(optimize("--out b").status, 0);
+  bundle();
   ASSERT_EQ(shell("cp m.textproto n.textproto && make -C b check").status, 0);
   const Ran next =
       shell("$W optimize n.textproto --target cpu --candidates 2 --budget 60s --out b");
@@ -150,7 +161,7 @@ TEST_F(Surroundings, OutputsGoToFilesOfTheirOwn) {
 }
 
 TEST_F(Surroundings, AnOutputDoesNotOverwriteAnInputsFile) {
-  ASSERT_EQ(optimize("--out b").status, 0);
+  bundle();
   ASSERT_EQ(shell("$W run b --out .").status, 0);  // makes y.npy
   const std::string before = text("y.npy");
   const Ran refused = shell("$W run b y.npy --out . --json");
@@ -223,7 +234,7 @@ TEST_F(Surroundings, DoctorNamesTheFolderThatIsUsed) {
 }
 
 TEST_F(Surroundings, ABundleIsJudgedWithADrawnSeedThatRepeatsIt) {
-  ASSERT_EQ(optimize("--out b").status, 0);
+  bundle();
   const Ran first = shell("$W verify b --json");
   const Ran second = shell("$W verify b --json");
   ASSERT_EQ(first.status, 0) << first.out << first.err;
@@ -236,7 +247,7 @@ TEST_F(Surroundings, ABundleIsJudgedWithADrawnSeedThatRepeatsIt) {
 
 // Of bundles without hashes, as before there were any: what people build is what is judged.
 TEST_F(Surroundings, ABundleIsJudgedByTheKernelsThatPeopleBuild) {
-  ASSERT_EQ(optimize("--out b").status, 0);
+  bundle();
   const std::string forget =
       "python3 -c 'import json; p = json.load(open(\"b/plan.json\")); del p[\"files\"]; "
       "json.dump(p, open(\"b/plan.json\", \"w\"))'; ";
@@ -249,14 +260,14 @@ TEST_F(Surroundings, ABundleIsJudgedByTheKernelsThatPeopleBuild) {
 }
 
 TEST_F(Surroundings, AChangedBundleIsNotRun) {
-  ASSERT_EQ(optimize("--out b").status, 0);
+  bundle();
   ASSERT_EQ(shell("echo '// mine' >> b/m_kernels.cpp").status, 0);
   EXPECT_EQ(shell("$W run b --out r --json").code(), "bundle-changed");
   EXPECT_EQ(shell("$W verify b --json").code(), "bundle-changed");
 }
 
 TEST_F(Surroundings, WhatNoKernelWroteIsNoNumber) {
-  ASSERT_EQ(optimize("--out b").status, 0);
+  bundle();
   const Ran ran = shell(
       "python3 -c 'import json; p = json.load(open(\"b/plan.json\")); del p[\"files\"]; "
       "p[\"launch_list\"][\"outputs\"].append({\"name\": \"z\", \"dtype\": \"f32\", \"shape\": "

@@ -35,11 +35,12 @@ TEST(Names, OtherCharactersBecomeOneDash) {
 }
 
 TEST(Names, WordsThatMeanSomethingElseGetTheirKindBehind) {
-  for (const char* name :
-       {"float",       "concept",    "consteval", "co_yield", "char8_t", "restrict", "lambda",
-        "None",        "NULL",       "EOF",       "BUFSIZ",   "INT_MAX", "linux",    "errno",
-        "I",           "stream",     "workspace", "wl",       "wl_pool", "WL_TRY",   "cudaStream_t",
-        "CUtensorMap", "cuuint64_t", "TRY",       "B0",       "M_PI",    "PRId64"})
+  for (const char* name : {"float",        "concept",     "consteval",  "co_yield",   "char8_t",
+                           "restrict",     "lambda",      "None",       "NULL",       "EOF",
+                           "BUFSIZ",       "INT_MAX",     "linux",      "errno",      "I",
+                           "stream",       "workspace",   "wl",         "wl_pool",    "WL_TRY",
+                           "cudaStream_t", "CUtensorMap", "cuuint64_t", "cuMemsetD8", "TRY",
+                           "B0",           "M_PI",        "PRId64"})
     EXPECT_EQ(alone(name), std::string(name) + "_tensor");
 }
 
@@ -56,8 +57,8 @@ TEST(Names, AreDifferentFromEachOther) {
   EXPECT_EQ(identifier("a_b", taken), "a_b");
   EXPECT_EQ(identifier("a.b", taken), "a_b_2");
   EXPECT_EQ(identifier("a/b", taken), "a_b_3");
-  EXPECT_EQ(identifier("NULL", taken), "NULL_tensor");
-  EXPECT_EQ(identifier("NULL_tensor", taken), "NULL_tensor_2");
+  EXPECT_EQ(identifier("float", taken), "float_tensor");
+  EXPECT_EQ(identifier("float_tensor", taken), "float_tensor_2");
 }
 
 TEST(Names, LongOnesAreCutAndStayDifferent) {

@@ -34,6 +34,19 @@ inline Small small(const std::string& operation = "-", const std::string& input 
   return {*std::move(graph), std::move(list)};
 }
 
+// Its files as they are, neither built nor checked.
+inline Status lay_out_small(const std::filesystem::path& folder) {
+  const Small made = small();
+  WARPLOOM_TRY(const auto files,
+               bundle_files({.name = "neg", .summary = "A test.", .plan = {{"track", "fp32"}}},
+                            made.list, made.graph));
+  for (const BundleFile& file : files) {
+    WARPLOOM_CHECK(make_folders((folder / file.path).parent_path()));
+    WARPLOOM_CHECK(write_file(folder / file.path, file.text));
+  }
+  return ok();
+}
+
 inline Result<Delivered> deliver_small(const std::filesystem::path& folder,
                                        const std::string& name = "neg",
                                        const std::string& operation = "-") {

@@ -1,4 +1,5 @@
 // Pages of `warploom report` in a headless browser: what they answer to, and how they look.
+#include "base/rendered.h"
 #include "report_fixture.h"
 
 namespace warploom {
@@ -99,7 +100,8 @@ constexpr std::string_view kMeasures = R"(<script>
   setTimeout(() => {
     const dark = matchMedia('(prefers-color-scheme: dark)').matches;
     const found = { width: innerWidth, dark, wide: wide(), cut: cut(), faint: faint() };
-    document.documentElement.dataset.said = encodeURIComponent(JSON.stringify(found));
+    const to = parent.document.documentElement;  // of the page around this one
+    to.dataset.said = encodeURIComponent(JSON.stringify(found));
   }, 500);
 </script></body>)";
 
@@ -110,19 +112,31 @@ class Browser : public Report {
     if (chromium.empty()) GTEST_SKIP() << "chromium is not installed";
   }
 
-  // What a script at the end of the page said, in a window of this width.
-  json said_by(std::string_view script, int width, bool dark) {
+  // What a script at the end of the page said.
+  json said_by(std::string_view script, bool dark = false) { return said_on(with(script), dark); }
+
+  // The same where the page has this width: a window has none below 500 pixels, a frame has any.
+  json said_within(int width, std::string_view script, bool dark) {
+    return said_on(fmt::format("<!doctype html><html><body><iframe style=\"border: 0; width: {}px; "
+                               "height: 900px\" srcdoc=\"{}\"></iframe></body></html>",
+                               width, escaped(with(script))),
+                   dark);
+  }
+
+  std::string with(std::string_view script) {
     std::string text = page();
-    text.replace(text.rfind("</body>"), 7, script);
+    return text.replace(text.rfind("</body>"), 7, script);
+  }
+
+  json said_on(const std::string& text, bool dark) {
     write("looked_at.html", text);
     const auto ran = run_process(
         {chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--virtual-time-budget=4000",
          fmt::format("--blink-settings=preferredColorScheme={}", dark ? 0 : 1),
-         fmt::format("--window-size={},900", width),
-         "--user-data-dir=" + (scratch.path() / "profile").string(), "--dump-dom",
-         "file://" + (scratch.path() / "looked_at.html").string()},
+         "--window-size=1700,1000", "--user-data-dir=" + (scratch.path() / "profile").string(),
+         "--dump-dom", "file://" + (scratch.path() / "looked_at.html").string()},
         {.time = std::chrono::seconds(100), .output_bytes = 64 << 20});
     EXPECT_TRUE(ran && ran->succeeded()) << ran->err;
     const std::string begin = "data-said=\"";
@@ -195,7 +209,7 @@ class Browser : public Report {
 
 TEST_F(Browser, APageSortsFiltersAndShowsCandidates) {
   search();
-  const json all = said_by(kClicks, 1200, false);
+  const json all = said_by(kClicks);
   for (const char* key :
        {"sorted", "unknown_last", "kernel", "panel", "closed", "refusal", "keyboard"})
     EXPECT_EQ(all[key], true) << key << all.dump(1);
@@ -212,9 +226,10 @@ TEST_F(Browser, NothingIsCutOrFaintAtAnyWidthInEitherScheme) {
   write_full_page();
   for (const int width : {400, 800, 1200, 1600})
     for (const bool dark : {false, true}) {
-      const json found = said_by(kMeasures, width, dark);
+      const json found = said_within(width, kMeasures, dark);
       ASSERT_TRUE(found.is_object());
       EXPECT_EQ(found["dark"], dark);
+      EXPECT_EQ(found["width"], width);
       for (const char* what : {"wide", "cut", "faint"})
         EXPECT_EQ(found[what], json::array()) << what << " at " << found["width"] << dark;
     }

@@ -95,7 +95,7 @@ export function drawRoofline(figure, data, width) {
   const svg = svgIn(figure.querySelector('.picture'), width, 412,
     'achieved rate over arithmetic intensity');
   axes(svg, x, y, frame, {
-    x: 'operations a byte of DRAM traffic (logarithmic)',
+    x: 'operations a byte (logarithmic)',
     y: 'TFLOP/s (logarithmic)',
     across: true,
   });
@@ -111,8 +111,9 @@ export function drawRoofline(figure, data, width) {
   });
   nameRegions(svg, x, y, points, width);
   caption(figure, 'Roofline',
-    'Full: the best of each region. Pale: its other candidates. Hollow: the reference. The slope '
-    + 'is what DRAM serves, the flat roof what arithmetic allows, by datasheet; data that stay in a '
-    + 'cache may stand above the slope. Of a CPU the roofs are bounds of the machine that wrote '
+    'Full: the best of each region. Pale: its other candidates. Hollow: the reference. Bytes are '
+    + 'inputs and outputs once. The slope is what DRAM serves, the flat roof what arithmetic '
+    + 'allows, by datasheet; data that stay in a cache may stand above the slope. Of a CPU the '
+    + 'roofs are bounds of the machine that wrote '
     + 'this page.');
 }

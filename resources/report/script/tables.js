@@ -37,7 +37,7 @@ export function sortable(table) {
 function filterAbove(box, rows) {
   const field = element('input', undefined, {
     type: 'search',
-    placeholder: 'block_m=128, candidate-wrong, promoted …',
+    placeholder: 'candidate-wrong, promoted …',
   });
   const label = element('label', 'Show only ');
   const shown = element('span', '', { role: 'status' });

@@ -45,11 +45,12 @@ find_program(ESBUILD esbuild REQUIRED)
 find_path(D3_DIR d3-scale/src/index.js HINTS /usr/share/nodejs REQUIRED)
 set(made ${CMAKE_BINARY_DIR}/generated/made)
 set(report_js report/report.js)
+file(GLOB report_parts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/resources/report/script/*.js)
 add_custom_command(OUTPUT ${made}/${report_js}
   COMMAND ${CMAKE_COMMAND} -E env NODE_PATH=${D3_DIR} ${ESBUILD}
     ${CMAKE_SOURCE_DIR}/resources/${report_js} --bundle --minify
           --format=iife --target=es2020 --log-level=warning --outfile=${made}/${report_js}
-  DEPENDS ${CMAKE_SOURCE_DIR}/resources/${report_js} VERBATIM)
+  DEPENDS ${CMAKE_SOURCE_DIR}/resources/${report_js} ${report_parts} VERBATIM)
 
 # FUNCTION() of base/rendered.h: the files of FOLDER that match PATTERN, as text inside the
 # executable; what is MADE of some of them stands in their place.
@@ -60,6 +61,7 @@ function(warploom_embed function folder pattern)
   set(root ${CMAKE_SOURCE_DIR}/${folder})
   set(out ${CMAKE_BINARY_DIR}/generated/${function}.cpp)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/${pattern})
+  list(FILTER files EXCLUDE REGEX "^report/script/")  # parts of ${MADE}
   list(TRANSFORM files PREPEND ${root}/ OUTPUT_VARIABLE paths)
   add_custom_command(OUTPUT ${out}
     COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DFUNCTION=${function} -DROOT=${root} -DMADE=${made}

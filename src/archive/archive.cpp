@@ -11,6 +11,9 @@ namespace warploom::archive {
 using nlohmann::json;
 
 namespace {
+// SQL of this moment, as CURRENT_TIMESTAMP has it but to the millisecond.
+const std::string kNow = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+
 // The end of a record: a hash of all before it, since SQLite notices no bit of a text that a disk
 // has changed.
 std::string ending(std::string_view body) {
@@ -56,18 +59,19 @@ Status Archive::add_problem(const Problem& problem) {
 Status Archive::record(const Candidate& candidate) {
   // Screening again what was promoted says less than is known, and would take the best away from a
   // search that is killed just then.
-  WARPLOOM_CHECK(
-      run("INSERT INTO candidates (record) VALUES (?) ON CONFLICT (problem, schedule) DO UPDATE "
-          "SET record=excluded.record, recorded=CURRENT_TIMESTAMP WHERE NOT (stage='promoted' AND "
-          "excluded.stage='screened' AND "
-          "record ->> 'source_hash' = excluded.record ->> 'source_hash')",
-          {text_of(candidate)}));
+  WARPLOOM_CHECK(run("INSERT INTO candidates (record, recorded) VALUES (?, " + kNow +
+                         ") ON CONFLICT (problem, schedule) DO UPDATE "
+                         "SET record=excluded.record WHERE NOT (stage='promoted' AND "
+                         "excluded.stage='screened' AND "
+                         "record ->> 'source_hash' = excluded.record ->> 'source_hash')",
+                     {text_of(candidate)}));
   return ok();
 }
 
 Result<std::int64_t> Archive::begin_run(const Run& began) {
   WARPLOOM_TRY(const auto ids,
-               run("INSERT INTO runs (record) VALUES (?) RETURNING id", {text_of(began)}));
+               run("INSERT INTO runs (record, started) VALUES (?, " + kNow + ") RETURNING id",
+                   {text_of(began)}));
   return std::stoll(ids.at(0));
 }
 
@@ -94,6 +98,23 @@ Result<std::optional<Candidate>> Archive::best(const std::string& problem) {
 
 Result<std::vector<Run>> Archive::runs(const std::string& problem) {
   return select<Run>("runs WHERE problem=? ORDER BY id", {problem});
+}
+
+Result<Moments> Archive::moments(const std::string& problem) {
+  const auto seconds = [&](const char* column, const char* table) -> Result<std::vector<double>> {
+    WARPLOOM_TRY(const auto rows,
+                 run(fmt::format("SELECT (julianday({}) - 2440587.5) * 86400 FROM {} "
+                                 "WHERE problem=? ORDER BY id",
+                                 column, table),
+                     {problem}));
+    std::vector<double> out;
+    for (const std::string& row : rows) out.push_back(std::strtod(row.c_str(), nullptr));
+    return out;
+  };
+  Moments out;
+  WARPLOOM_TRY(out.candidates, seconds("recorded", "candidates"));
+  WARPLOOM_TRY(out.runs, seconds("started", "runs"));
+  return out;
 }
 
 // The archive on SQLite: its file, its statements, its errors.

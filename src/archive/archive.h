@@ -89,6 +89,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, r
                                                 environment, status, candidates, seconds, best,
                                                 known, known_best, budget_seconds)
 
+// When records were made, in seconds since 1970: of a problem's candidates in the order of
+// candidates(), the first time each was recorded, and of its runs in the order of runs(), when each
+// began. Archives of programs before this one tell whole seconds, and of candidates the last time.
+struct Moments {
+  std::vector<double> candidates, runs;
+};
+
 class Archive {
  public:
   static Result<Archive> open(const std::filesystem::path& path,
@@ -106,6 +113,7 @@ class Archive {
   Result<std::optional<Candidate>> best(
       const std::string& problem);  // the fastest promoted, else the fastest screened
   Result<std::vector<Run>> runs(const std::string& problem);
+  Result<Moments> moments(const std::string& problem);
 
  private:
   // A statement to its end, which is what commits, with `values` in its places: the first column of

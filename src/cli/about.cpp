@@ -1,6 +1,7 @@
 // What this program and this machine have: the commands doctor, errors, version and completion.
 #include <unistd.h>
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/process.h"
 #include "cli/command.h"
 #include "runtime/compilers.h"
@@ -94,12 +95,20 @@ constexpr ErrorCode kCodes[] = {
 #include "base/error_codes.def"
 };
 
-Result<Answer> list_errors(const Session&) {
+Result<Answer> list_errors(const std::optional<std::string>& wanted) {
   nlohmann::json json;
-  for (const ErrorCode code : kCodes)
+  std::vector<std::string> names;
+  for (const ErrorCode code : kCodes) {
+    names.emplace_back(code_text(code));
+    if (wanted && *wanted != code_text(code)) continue;
     json["errors"].push_back({{"code", code_text(code)},
                               {"exit_status", exit_status(code)},
                               {"meaning", code_meaning(code)}});
+  }
+  if (json.empty())
+    return fail({ErrorCode::kUsage, "there is no error code of this name", "CODE",
+                 "a code that `warploom errors` lists", *wanted,
+                 did_you_mean(*wanted, names, "see them with `warploom errors`")});
   return Answer{json, text_of("errors", json)};
 }
 
@@ -121,27 +130,39 @@ std::string completion(const std::vector<Command>& commands) {
 }  // namespace
 
 Command doctor_command() {
-  return {
-      "doctor", "what this machine has and lacks, and what each thing is needed for", {}, doctor};
+  return {"doctor",
+          "what this machine has and lacks, and what each thing is needed for",
+          "warploom doctor --json",
+          {},
+          doctor};
 }
 
 Command errors_command() {
-  return {"errors", "every error code, its exit status and its meaning", {}, list_errors};
+  const auto wanted = std::make_shared<std::optional<std::string>>();
+  return {"errors",
+          "every error code, its exit status and its meaning, or one's",
+          "warploom errors no-compiler",
+          {{"CODE", wanted.get(), "a code; none: all"}},
+          [wanted](const Session&) { return list_errors(*wanted); }};
 }
 
 Command version_command() {
-  return {
-      "version", "the version and the targets it knows", {}, [](const Session&) -> Result<Answer> {
-        const auto targets = target::known_targets();
-        return Answer{
-            {{"version", kVersion}, {"targets", targets}},
-            fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
-      }};
+  return {"version",
+          "the version and the targets it knows",
+          "warploom version",
+          {},
+          [](const Session&) -> Result<Answer> {
+            const auto targets = target::known_targets();
+            return Answer{
+                {{"version", kVersion}, {"targets", targets}},
+                fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
+          }};
 }
 
 Command completion_command(const std::vector<Command>& commands) {
   return {"completion",
           "what bash and zsh read to complete command lines: source <(warploom completion)",
+          "source <(warploom completion)",
           {},
           [script = completion(commands)](const Session&) {
             return Answer{{{"script", script}}, script};

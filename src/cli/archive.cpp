@@ -66,6 +66,7 @@ Command archive_command() {
   return {"archive",
           "what is known from earlier searches: problems, and of one its candidates, best first, "
           "and its runs",
+          "warploom archive --problem 3f2a",
           {{"--problem", &flags->problem, "a problem's key, or its first digits"},
            {"--archive", &flags->archive, "the archive file; default: in the cache folder"}},
           [flags](const Session&) { return list(*flags); }};

@@ -25,7 +25,8 @@ using Action = std::function<Result<Answer>(const Session&)>;
 
 // One flag, or an argument where the name has no dashes: required, unless it sets an optional or a
 // list. What it sets must outlive the action, which may own it. A double is a duration, "60s",
-// "2m", "500ms", "1.5h"; a bare number is seconds.
+// "2m", "500ms", "1.5h"; a bare number is seconds. Values are checked before anything is set
+// (command_line.h).
 struct Flag {
   std::string name;
   std::variant<bool*, int*, std::optional<int>*, std::uint64_t*, double*, std::string*,
@@ -33,19 +34,23 @@ struct Flag {
       into;
   std::string help;
   std::vector<std::string> among = {};  // the only values it takes, where there are any
+  std::optional<std::int64_t> least = std::nullopt;  // of a whole number
+  std::optional<std::int64_t> most = std::nullopt;
 };
 
 struct Command {
   std::string name, help;
+  std::string example;  // a command line, the last lines of its --help
   std::vector<Flag> flags;
   Action action;
 };
 
 // optimize_command() and so on, in the order of --help.
+// clang-format off
 #define WARPLOOM_COMMANDS(X) \
-  X(optimize)                \
-  X(run)                     \
-  X(report) X(new) X(compile) X(show) X(verify) X(bench) X(archive) X(doctor) X(errors) X(version)
+  X(optimize) X(run) X(report) X(new) X(compile) X(show) X(verify) X(bench) X(archive) X(doctor) \
+  X(errors) X(version)
+// clang-format on
 #define WARPLOOM_COMMAND(name) Command name##_command();
 WARPLOOM_COMMANDS(WARPLOOM_COMMAND)
 Command completion_command(

@@ -138,6 +138,7 @@ Command compile_command() {
   return {
       "compile",
       "a tile program of one's own: readable source, its layouts, a verdict on the emulator",
+      "warploom compile examples/tile/softmax.tile --check",
       {{"FILE", &flags->file, "a tile program as text (docs/tile.md)"},
        {"--target", &flags->target, kTargetHelp},
        {"--out", &flags->out, "where the source goes; default: standard output"},

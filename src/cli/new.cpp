@@ -1,23 +1,34 @@
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/rendered.h"
 #include "cli/command.h"
-#include "onnx/load.h"
+#include "onnx/spell.h"
 
 namespace warploom::cli {
 namespace {
 struct Flags {
-  std::string what, input, out, dtype = "f32", file;
+  std::optional<std::string> what;
+  std::string input, out, dtype = "f32", file;
   std::uint64_t kernel = 3, stride = 1, padding = 0, groups = 1, features = 0;
+  bool list = false;
 };
 
-// A problem that many have: its expression (base/rendered.h) with {{input}}, the last size of
-// --input as {{last}}, the flags' values, and another one's expression by its name, {{>conv2d}}.
-// They stand in resources/new.
+// A problem that many have: its text (onnx/spell.h) with {{input}}, the last size of --input as
+// {{last}}, the flags' values, and another one's text by its name, {{>conv2d}}. They stand in
+// resources/new.
 struct Recipe {
   std::string name, meaning, expression;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Recipe, name, meaning, expression)
+}  // namespace
+}  // namespace warploom::cli
 
+namespace warploom {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spelling, group, name, arguments, meaning, example)
+}  // namespace warploom
+
+namespace warploom::cli {
+namespace {
 constexpr const char* kMissing = "?";
 constexpr std::uint64_t kMostSize = 1'000'000'000'000;
 
@@ -27,8 +38,11 @@ const std::vector<Recipe>& recipes() {
   return all;
 }
 
-std::string list() {
-  std::string text = "an expression (relu(conv(x[1,3,32,32], w[8,3,3,3]))) or one of:";
+std::string what_help() {
+  std::string text =
+      "a text in which functions and ONNX operators are applied to inputs (`warploom new --list` "
+      "shows all):\n  \"h = conv(x[1,3,32,32], w[8,3,3,3]); mul(h, sigmoid(h))\"\n"
+      "or one of these names, with sizes by flags:";
   for (const Recipe& recipe : recipes())
     text += fmt::format("\n  {:<22} {}", recipe.name, recipe.meaning);
   return text;
@@ -60,20 +74,67 @@ Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
   return text;
 }
 
+// A word that is neither a recipe nor a text.
+tl::unexpected<Error> no_recipe(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Recipe& recipe : recipes()) names.push_back(recipe.name);
+  for (const Spelling& one : catalogue())
+    if (one.name == word)
+      return fail({ErrorCode::kUsage, "a function alone is no model", "WHAT",
+                   fmt::format("{}({})", one.name, one.arguments), word,
+                   fmt::format("write what it is applied to, as \"{}\"", one.example)});
+  return fail({ErrorCode::kUsage, "there is no problem of this name", "WHAT",
+               "an expression, or one of " + listed(names), word,
+               did_you_mean(word, names, "`warploom new --list` shows what can be written")});
+}
+
+// A recipe's text or the one that was written, and the model's name.
+Result<std::pair<std::string, std::string>> text_and_name(const Flags& flags) {
+  if (!flags.what)
+    return fail({ErrorCode::kUsage, "nothing says what the model computes", "WHAT",
+                 "an expression or a recipe", "nothing",
+                 "write it, as \"softmax(x[64,512])\"; `warploom new --list` shows what there is"});
+  const auto recipe = std::ranges::find(recipes(), *flags.what, &Recipe::name);
+  if (recipe != recipes().end()) {
+    WARPLOOM_TRY(std::string text, filled(*recipe, flags));
+    return std::pair(std::move(text), recipe->name);
+  }
+  const bool word = std::ranges::all_of(*flags.what, [](unsigned char letter) {
+    return std::isalnum(letter) != 0 || letter == '_' || letter == '-';
+  });
+  if (word) return no_recipe(*flags.what);
+  if (!flags.input.empty())
+    return fail({ErrorCode::kFlagsContradict, "sizes are given twice", "WHAT, --input",
+                 "sizes in the expression, or a recipe and --input", "both",
+                 "write sizes behind the inputs' names, as x[64,512]"});
+  return std::pair(*flags.what, std::string("model"));
+}
+
+// Every function and operator whose name or group holds the word.
+Answer list_functions(const std::string& word) {
+  nlohmann::json groups = nlohmann::json::array();
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Spelling& one : catalogue()) {
+    if (one.name.find(word) == one.name.npos && one.group.find(word) == one.group.npos) continue;
+    if (groups.empty() || groups.back()["group"] != one.group)
+      groups.push_back({{"group", one.group}, {"rows", nlohmann::json::array()}});
+    groups.back()["rows"].push_back(one);
+    rows.push_back(one);
+  }
+  const nlohmann::json shown = {{"groups", groups}};
+  return Answer{{{"functions", rows}},
+                rows.empty() ? fmt::format("no function's name holds {}\n", word)
+                             : text_of("functions", shown)};
+}
+
 Result<Answer> make(const Flags& flags) {
-  std::string expression = flags.what, name = "model";
-  for (const Recipe& recipe : recipes())
-    if (recipe.name == flags.what) {
-      name = recipe.name;
-      WARPLOOM_TRY(expression, filled(recipe, flags));
-    }
+  if (flags.list) return list_functions(flags.what.value_or(""));
+  WARPLOOM_TRY(const auto said, text_and_name(flags));
+  const auto& [expression, name] = said;
   const auto dtype = dtype_named(flags.dtype);
-  if (!dtype)
+  if (!dtype || onnx_type_of(*dtype) == 0)
     return fail({ErrorCode::kUsage, "the element type is unknown", "--dtype", "f32, bf16, f16",
-                 flags.dtype});
-  if (expression == flags.what && expression.find('(') == expression.npos)
-    return fail(
-        {ErrorCode::kUsage, "there is no problem of this name", "WHAT", list(), flags.what});
+                 flags.dtype, did_you_mean(flags.dtype, {"f32", "bf16", "f16", "f64"})});
   const std::filesystem::path file = flags.out.empty() ? name + ".onnx" : flags.out;
   if (std::filesystem::exists(file))
     return fail({ErrorCode::kFileUnwritable, "the file exists already", file.string(), "a new file",
@@ -91,14 +152,18 @@ Command new_command() {
   return {
       "new",
       "writes an ONNX file for a problem, for those who have none",
-      {{"WHAT", &flags->what, list()},
-       {"--input", &flags->input, "the first operand's shape, as 100,3,224,224"},
-       {"--features", &flags->features, "columns of weights, output channels"},
-       {"--kernel", &flags->kernel, "the window's side; default 3"},
-       {"--stride", &flags->stride, "default 1"},
-       {"--padding", &flags->padding, "default 0"},
-       {"--groups", &flags->groups, "default 1"},
-       {"--dtype", &flags->dtype, "element type of the inputs; default f32"},
+      "warploom new \"h = conv(x[1,3,32,32], w[8,3,3,3]); mul(h, sigmoid(h))\" --out mine.onnx",
+      {{"WHAT", &flags->what, what_help()},
+       {"--list", &flags->list,
+        "show every function and operator with its arguments and an example; with WHAT those of "
+        "such names"},
+       {"--input", &flags->input, "of a recipe: the first operand's shape, as 100,3,224,224"},
+       {"--features", &flags->features, "of a recipe: columns of weights, output channels"},
+       {"--kernel", &flags->kernel, "of a recipe: the window's side; default 3"},
+       {"--stride", &flags->stride, "of a recipe; default 1"},
+       {"--padding", &flags->padding, "of a recipe; default 0"},
+       {"--groups", &flags->groups, "of a recipe; default 1"},
+       {"--dtype", &flags->dtype, "element type of inputs that name none; default f32"},
        {"--out", &flags->out, "the file: .onnx, else in protobuf's text form; default NAME.onnx"}},
       [flags](const Session&) { return make(*flags); }};
 }

@@ -155,6 +155,7 @@ Command optimize_command() {
   return {
       "optimize",
       "search for the fastest kernel that is proven right, and write its bundle",
+      "warploom optimize examples/conv_relu_maxpool.textproto --budget 60s",
       {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
        {"--out", &flags->out, "the bundle's folder; default out/NAME"},
        {"--assume", &flags->assume, kAssumeHelp},
@@ -165,7 +166,7 @@ Command optimize_command() {
        {"--track", &flags->track, kTrackHelp},
        {"--strategy", &flags->strategy, "how to search", kStrategies},
        {"--seed", &flags->search.seed, "of every random choice"},
-       {"--jobs", &flags->search.jobs, "compilations at once; default: one a core"},
+       {"--jobs", &flags->search.jobs, "compilations at once; default: one a core", {}, 1, 1024},
        {"--archive", &flags->search.archive, "the archive file; default: in the cache folder"},
        {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
        {"--resume", &flags->search.onward,

@@ -168,6 +168,7 @@ Command run_command() {
   return {
       "run",
       "a bundle on inputs of your own: its outputs as files",
+      "warploom run out/matmul_small a.npy b.npy --out results",
       {{"BUNDLE", &flags->bundle, "its folder or its plan.json"},
        {"INPUTS", &flags->files,
         "a file for each input, in the model's order: .npy, or packed bytes; none: random inputs"},

@@ -1,4 +1,5 @@
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/quoted.h"
 #include "cli/command.h"
 #include "onnx/load.h"
@@ -18,6 +19,37 @@ nlohmann::json json_of(const kernels::Space& space) {
   for (const auto& field : space.fields)
     fields.push_back({{"name", field.name}, {"values", field.values}, {"meaning", field.meaning}});
   return {{"family", space.family}, {"size", space.size()}, {"fields", fields}};
+}
+
+// Fields of a schedule that a person wrote which its family lacks: the others would be told of as
+// missing.
+Status fields_known(const kernels::Family& family, const kernels::Schedule& schedule) {
+  std::vector<std::string> names;
+  for (const auto& field : family.space().fields) names.push_back(field.name);
+  for (const auto& [name, value] : schedule.fields)
+    if (!contains(names, name))
+      return fail({ErrorCode::kScheduleIllegal, "the family has no field of this name",
+                   "--schedule", fmt::format("of {}: {}", schedule.family, listed(names)), name,
+                   did_you_mean(name, names, "see them with `warploom show FILE --what space`")});
+  return ok();
+}
+
+// The family that the schedule names, with all its fields.
+Result<kernels::FamilyPtr> family_of(const kernels::Region& region,
+                                     const kernels::Schedule& schedule,
+                                     const target::Capabilities& capabilities) {
+  kernels::FamilyPtr chosen = kernels::family_for(region, schedule.family, capabilities);
+  std::vector<std::string> names;
+  for (const auto& family : kernels::families_for(region, capabilities))
+    names.push_back(family->name());
+  if (!chosen)
+    return fail({ErrorCode::kNoSchedule,
+                 "the schedule's family does not cover the model on this target", "--schedule",
+                 names.empty() ? "no family covers it" : "one of " + listed(names), schedule.family,
+                 did_you_mean(schedule.family, names, "take another family or target")});
+  WARPLOOM_CHECK(fields_known(*chosen, schedule));
+  WARPLOOM_CHECK(chosen->admits(schedule));
+  return chosen;
 }
 
 Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string text) {
@@ -105,13 +137,7 @@ Result<Answer> show(const Flags& flags) {
   WARPLOOM_TRY(const kernels::Schedule schedule, flags.schedule.empty()
                                                      ? default_schedule(region, capabilities)
                                                      : parse_schedule(flags.schedule));
-  const kernels::FamilyPtr chosen = kernels::family_for(region, schedule.family, capabilities);
-  if (!chosen)
-    return fail({ErrorCode::kNoSchedule,
-                 "the schedule's family does not cover the model on this target", "--schedule",
-                 "a family that `--what space` lists", schedule.family,
-                 "take another family or target"});
-  WARPLOOM_CHECK(chosen->admits(schedule));
+  WARPLOOM_TRY(const kernels::FamilyPtr chosen, family_of(region, schedule, capabilities));
   nlohmann::json json = {
       {"target", target}, {"track", name_of(track)}, {"schedule", schedule.text()}};
   std::string text = "// " + schedule.text() + "\n";
@@ -148,12 +174,13 @@ Command show_command() {
       "show",
       "a model's graph, its regions, or one's schedule space, tile program, layouts, emitted "
       "source or predicted cost",
+      "warploom show examples/matmul_small.textproto --what program --target cpu",
       {{"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},
        {"--what",
         &flags->what,
         "what to show",
         {"graph", "regions", "space", "program", "layouts", "source", "cost", "ncu"}},
-       {"--region", &flags->region, "which one, from 1"},
+       {"--region", &flags->region, "which one, from 1", {}, 1},
        {"--target", &flags->target, kTargetHelp},
        {"--assume", &flags->assume, kAssumeHelp},
        {"--track", &flags->track, kTrackHelp},

@@ -3,6 +3,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include "base/nearest.h"
 #include "base/quoted.h"
 #include "base/rendered.h"
 #include "cli/command.h"
@@ -58,10 +59,12 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   if (own == Track::fp32) possible = {Track::fp32, Track::tf32, Track::tolerance};
   const auto wanted = track_named(name);
   if (wanted && contains(possible, *wanted)) return *wanted;
+  std::vector<std::string> names;
+  for (const Track track : possible) names.emplace_back(name_of(track));
   return fail({ErrorCode::kUnknownTrack,
                wanted ? "the track cannot hold for the model's types" : "the track is unknown",
-               "--track", listed(possible, [](Track track) { return name_of(track); }), name,
-               "name one of those, or none for the model's own"});
+               "--track", listed(names), name,
+               did_you_mean(name, names, "name one of those, or none for the model's own")});
 }
 
 Result<kernels::Schedule> parse_schedule(const std::string& text) {

@@ -150,12 +150,13 @@ Result<Answer> time_again(const Flags& flags) {
   return Answer{json, text_of("times", json)};
 }
 
-Command judging_command(std::string name, std::string help, Result<Answer> (*action)(const Flags&),
-                        bool timed) {
+Command judging_command(std::string name, std::string help, std::string example,
+                        Result<Answer> (*action)(const Flags&), bool timed) {
   const auto flags = std::make_shared<Flags>();
   Command command{
       std::move(name),
       std::move(help),
+      std::move(example),
       {{"PLAN", &flags->plan,
         "a bundle's folder or its plan.json; with --problem a kernel file, .cu or .cpp"},
        {"--model", &flags->model, "the model, where the plan does not hold it"},
@@ -185,11 +186,11 @@ Command verify_command() {
   return judging_command(
       "verify",
       "judge a bundle's kernels, or anybody's: whole outputs, fresh inputs of every family",
-      judge_again, false);
+      "warploom verify out/matmul_small", judge_again, false);
 }
 
 Command bench_command() {
   return judging_command("bench", "time such kernels, in turns with the vendor's where it has one",
-                         time_again, true);
+                         "warploom bench out/matmul_small --time 3s", time_again, true);
 }
 }  // namespace warploom::cli

@@ -1,5 +1,6 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
 // simplify(): what constants decide is gone, and so is what does nothing.
+#include "base/nearest.h"
 #include "graph/reference.h"
 #include "graph/rules.h"
 
@@ -32,7 +33,8 @@ Status complete_attributes(Node& node) {
   for (const auto& [key, value] : node.attributes)
     if (!contains(known, key))
       return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is unknown", key),
-                   place_of(node), known.empty() ? "no attributes" : listed(known), key});
+                   place_of(node), known.empty() ? "no attributes" : listed(known), key,
+                   did_you_mean(key, {known.begin(), known.end()})});
   return ok();
 }
 

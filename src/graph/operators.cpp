@@ -136,12 +136,16 @@ std::optional<OpKind> op_named(std::string_view name) {
   return row_where<OpKind>(kOperators, name, &Operator::name);
 }
 
-std::string supported_operators() {
-  std::vector<std::string_view> names;
+std::vector<std::string> operator_names() {
+  std::vector<std::string> names;
   for (const Operator& row : kOperators)
-    if (row.since != kInternal) names.push_back(row.name);
+    if (row.since != kInternal) names.emplace_back(row.name);
   std::ranges::sort(names);
-  return listed(names);
+  return names;
+}
+
+std::string supported_operators() {
+  return listed(operator_names());
 }
 
 std::vector<const AttributeRow*> attributes_of(OpKind op) {

@@ -104,7 +104,8 @@ struct Operator {
 };
 
 const Operator& operator_of(OpKind op);
-std::span<const Operator> operators();  // all, in the order of OpKind
+std::span<const Operator> operators();      // all, in the order of OpKind
+std::vector<std::string> operator_names();  // "Abs", "Add", …: those that models may have, sorted
 
 enum class AttributeKind : std::uint8_t {
   integer,

@@ -2,6 +2,7 @@
 #include <bit>
 #include <charconv>
 #include <fstream>
+#include "base/nearest.h"
 #include "graph/operators.h"
 
 namespace warploom::onnx_import {
@@ -377,7 +378,9 @@ class Importer {
         graph::operator_of(*op).since == graph::kInternal)
       return fail({ErrorCode::kOnnxUnknownOperator,
                    fmt::format("operator {} is not supported", proto.op_type()), place,
-                   graph::supported_operators(), proto.op_type()});
+                   graph::supported_operators(), proto.op_type(),
+                   did_you_mean(proto.op_type(), graph::operator_names(),
+                                "replace it by these, or leave it out of the model")});
     if (graph::operator_of(*op).since > opset_)
       return fail({ErrorCode::kOnnxUnknownOperator,
                    fmt::format("operator {} is not in opset {}", proto.op_type(), opset_), place,

@@ -1,211 +1,270 @@
+#include "onnx/spell.h"
 #include <google/protobuf/text_format.h>
-#include <charconv>
-#include <regex>
-#include "graph/operators.h"
+#include "base/nearest.h"
 #include "onnx/load.h"
-#include "onnx/model.h"
+#include "onnx/spell_arguments.h"
 
 namespace warploom {
+namespace spell {
 namespace {
-constexpr int kOpset = 23, kIrVersion = 10;
-constexpr int kDeepest = 200;
+using graph::OpKind, graph::TensorId;
 
-std::optional<graph::OpKind> operator_spelled(std::string_view name) {  // in capitals or not
-  const auto alike = [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  };
-  for (const auto& row : graph::operators())
-    if (row.since <= kOpset && std::ranges::equal(row.name, name, alike))
-      return graph::op_named(row.name);
-  return std::nullopt;
-}
-
-void declare(onnx::ValueInfoProto& info, Dtype dtype, const graph::Shape& shape) {
-  auto& type = *info.mutable_type()->mutable_tensor_type();
-  type.set_elem_type(onnx_type_of(dtype));
-  type.mutable_shape();
-  for (const std::int64_t size : shape) type.mutable_shape()->add_dim()->set_dim_value(size);
-}
+struct Scope {
+  std::map<std::string, Value> values;
+  std::map<std::string, Place> unused;  // names of statements that nothing has read yet
+};
 
 class Speller {
  public:
-  Speller(std::string_view text, Dtype dtype) : text_(text), dtype_(dtype) {
-    static const std::regex token("-?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d+)?|\\w+|\\S");
-    for (std::sregex_iterator found(text_.begin(), text_.end(), token), end; found != end; ++found)
-      tokens_.push_back({found->str(), static_cast<std::size_t>(found->position())});
-    tokens_.push_back({"\n", text_.size()});
-  }
+  Speller(std::string_view text, Dtype dtype, std::set<std::string> names)
 
-  Result<onnx::ModelProto> model(std::string_view name) {
-    model_.set_ir_version(kIrVersion);
-    model_.set_producer_name("warploom");
-    model_.add_opset_import()->set_version(kOpset);
-    graph_ = model_.mutable_graph();
-    graph_->set_name(std::string(name));
-    WARPLOOM_TRY(const std::string last, operand());
-    if (at_ + 1 < tokens_.size()) return wrong("the end");
-    if (graph_->node_size() == 0) return wrong("an operator, as in relu(x[64])");
-    graph_->mutable_node(graph_->node_size() - 1)->set_output(0, "y");
-    graph_->add_output()->set_name("y");
-    return std::move(model_);
+      : context_{text, dtype, Writer(std::move(names))} {}
+
+  Result<onnx::ModelProto> run(const Text& read, std::string_view name) {
+    Scope scope;
+    WARPLOOM_TRY(const Value last, statements(read, scope));
+    if (context_.writer.empty())
+      return context_.wrong(read.statements.back().value.place, "the model computes nothing",
+                            "a function or an operator, as in relu(x[64])");
+    WARPLOOM_CHECK(outputs(read, scope, last));
+    for (const auto& [unused, place] : scope.unused)
+      return context_.wrong(place, "a value is never used", "a later use of " + unused, unused,
+                            fmt::format("use it, leave it out, or give it out with -> {}", unused));
+    return context_.writer.model(name);
   }
 
  private:
-  tl::unexpected<Error> wrong(const std::string& expected, int before = 0) const {
-    const std::size_t at = tokens_[at_ - before].place;
-    return fail({ErrorCode::kUsage, "the expression cannot be read",
-                 fmt::format("EXPRESSION, column {}", at + 1), expected,
-                 at < text_.size() ? text_.substr(at, 20) : "the end",
-                 "see `warploom new --help`"});
-  }
-
-  bool is(std::string_view token) const { return tokens_[at_].text == token; }
-
-  bool accept(std::string_view token) { return is(token) && ++at_; }
-
-  bool word_follows() const {
-    const char first = tokens_[at_].text[0];
-    return std::isalpha(static_cast<unsigned char>(first)) || first == '_';
-  }
-
-  std::string word() { return word_follows() ? tokens_[at_++].text : ""; }
-
-  Result<double> number() {
-    const std::string& text = tokens_[at_].text;
-    double value = 0;
-    const bool read =
-        !word_follows() &&
-        std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc();
-    if (!read) return wrong("a number");
-    ++at_;
-    return value;
-  }
-
-  Result<std::vector<std::int64_t>> integers() {
-    std::vector<std::int64_t> list;
-    if (!accept("[")) return wrong("a list as [1,2]");
-    while (!accept("]")) {
-      if (!list.empty() && !accept(",")) return wrong(", or ]");
-      WARPLOOM_TRY(const double value, number());
-      if (value != std::floor(value) || std::abs(value) > 1e15) return wrong("integers");
-      list.push_back(static_cast<std::int64_t>(value));
+  Result<Value> statements(const Text& read, Scope& scope) {
+    Value last;
+    for (const Statement& statement : read.statements) {
+      if (&statement != &read.statements.back() && statement.names.empty())
+        return context_.wrong(statement.value.place, "a value is lost", "a name for it, as h = …",
+                              "", "name it and use it, or leave it out");
+      WARPLOOM_TRY(last, assigned(statement, scope));
+      if (&statement == &read.statements.back() && read.outputs.empty())
+        for (const Name& name : statement.names) scope.unused.erase(name.text);
     }
-    return list;
+    return last;
   }
 
-  std::string constant(Dtype dtype, const std::vector<double>& values, bool scalar) {
-    onnx::TensorProto& tensor = *graph_->add_initializer();
-    tensor.set_name(fmt::format("c{}", graph_->initializer_size()));
-    tensor.set_data_type(onnx_type_of(dtype));
-    if (!scalar) tensor.add_dims(static_cast<std::int64_t>(values.size()));
-    std::string bytes(values.size() * static_cast<std::size_t>(bytes_of(dtype)), '\0');
-    for (std::size_t i = 0; i < values.size(); ++i)
-      store_from_double(dtype, bytes.data(), i, values[i]);
-    tensor.set_raw_data(bytes);
-    return tensor.name();
-  }
-
-  // An operand's tensor: "" for one left out.
-  Result<std::string> operand() {
-    if (is("[")) {
-      WARPLOOM_TRY(const auto list, integers());
-      return constant(Dtype::i64, {list.begin(), list.end()}, false);
+  Result<Value> assigned(const Statement& statement, Scope& scope) {
+    const std::size_t count = std::max<std::size_t>(1, statement.names.size());
+    WARPLOOM_TRY(std::vector<Value> values, evaluated(statement.value, scope, count));
+    for (std::size_t i = 0; i < statement.names.size(); ++i) {
+      const Name& name = statement.names[i];
+      if (scope.values.contains(name.text) || inputs_.contains(name.text))
+        return context_.wrong(name.place, "a name is given twice", "another name", name.text);
+      const auto* const tensor = std::get_if<TensorValue>(&values[i]);
+      if (tensor != nullptr && context_.within.empty()) context_.writer.name(tensor->id, name.text);
+      scope.values[name.text] = values[i];
+      scope.unused[name.text] = name.place;
     }
-    if (const auto value = number()) return constant(dtype_, {*value}, true);
-    const std::string name = word();
-    if (name == "_") return std::string();
-    if (name.empty()) return wrong("an operator, an input or a number");
-    if (!is("(")) return input(name);
-    const auto op = operator_spelled(name);
-    if (!op) return wrong("one of " + graph::supported_operators(), 1);
-    return node(*op);
+    return values[0];
   }
 
-  Result<std::string> input(const std::string& name) {
-    for (const auto& known : graph_->input())
-      if (known.name() == name && !is("[")) return name;
-    if (!is("["))
-      return wrong(fmt::format("a shape where '{}' is first named: {}[64,128]", name, name), 1);
-    const bool own = name == "y" || ((name[0] == 't' || name[0] == 'c') && name.size() > 1 &&
-                                     name.find_first_not_of("0123456789", 1) == name.npos);
-    if (own)
-      return wrong("a name other than y, t1, t2, … and c1, c2, …, which are the model's own", 1);
-    WARPLOOM_TRY(const auto shape, integers());
-    Dtype dtype = dtype_;
-    if (accept(":")) {
-      const auto named = dtype_named(word());
-      if (!named) return wrong("an element type as f32");
-      dtype = *named;
+  Status outputs(const Text& read, Scope& scope, const Value& last) {
+    const Statement& end = read.statements.back();
+    if (end.names.empty() && !read.outputs.empty())
+      return context_.wrong(end.value.place, "a value is lost", "a name for it, as h = …", "",
+                            "name it and give it out behind ->");
+    std::vector<Name> names = read.outputs.empty() ? end.names : read.outputs;
+    std::vector<Value> values;
+    for (const Name& name : names) {
+      Expression wanted{.kind = Expression::Kind::name, .place = name.place, .name = name.text};
+      WARPLOOM_TRY(const std::vector<Value> value, evaluated(wanted, scope, 1));
+      values.push_back(value[0]);
     }
-    onnx::ValueInfoProto& info = *graph_->add_input();
-    info.set_name(name);
-    declare(info, dtype, shape);
-    return name;
-  }
-
-  Result<std::string> node(graph::OpKind op) {
-    if (++depth_ > kDeepest) return wrong("fewer operators in each other", 1);
-    onnx::NodeProto node;
-    node.set_op_type(std::string(graph::name_of(op)));
-    for (accept("("); !accept(")");) {
-      if ((node.input_size() || node.attribute_size()) && !accept(",")) return wrong(", or )");
-      if (word_follows() && tokens_[at_ + 1].text == "=") {
-        WARPLOOM_CHECK(attribute(op, *node.add_attribute()));
-      } else {
-        WARPLOOM_TRY(*node.add_input(), operand());
-      }
+    if (names.empty()) {
+      values.push_back(last);
+      names.push_back({scope.values.contains("y") || inputs_.contains("y")
+                           ? context_.writer.fresh("y", 1)
+                           : "y",
+                       end.value.place});
     }
-    const std::string name = fmt::format("t{}", graph_->node_size() + 1);
-    node.add_output(name);
-    *graph_->add_node() = std::move(node);
-    --depth_;
-    return name;
-  }
-
-  Status attribute(graph::OpKind op, onnx::AttributeProto& to) {
-    const std::string key = word();
-    accept("=");
-    to.set_name(key);
-    const graph::AttributeRow* const row = graph::attribute_named(op, key);
-    if (row == nullptr) return wrong(fmt::format("an attribute of {}", graph::name_of(op)));
-    if (row->kind == graph::AttributeKind::text) {
-      to.set_type(onnx::AttributeProto::STRING), to.set_s(word());
-    } else if (row->kind == graph::AttributeKind::integers) {
-      WARPLOOM_TRY(const auto list, integers());
-      to.set_type(onnx::AttributeProto::INTS);
-      to.mutable_ints()->Add(list.begin(), list.end());
-    } else {
-      WARPLOOM_TRY(const double value, number());
-      const bool real = row->kind == graph::AttributeKind::real;
-      to.set_type(real ? onnx::AttributeProto::FLOAT : onnx::AttributeProto::INT);
-      real ? to.set_f(static_cast<float>(value)) : to.set_i(static_cast<std::int64_t>(value));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto* const tensor = std::get_if<TensorValue>(&values[i]);
+      if (tensor == nullptr)
+        return context_.wrong(names[i].place, "the model's output is no tensor", "a tensor",
+                              described(values[i]));
+      if (const Status named = context_.writer.output(tensor->id, names[i].text); !named)
+        return context_.at_call(names[i].place, named.error());
     }
     return ok();
   }
 
-  struct Token {
-    std::string text;
-    std::size_t place;
-  };
+  // So many values: one, but of a call of an operator with several outputs.
+  Result<std::vector<Value>> evaluated(const Expression& expression, Scope& scope,
+                                       std::size_t count) {
+    using Kind = Expression::Kind;
+    if (expression.kind == Kind::call) return called(expression, scope, count);
+    if (count != 1)
+      return context_.wrong(expression.place, "several names for one value",
+                            "an operator with several outputs, as split(x, …)");
+    WARPLOOM_TRY(Value value, single(expression, scope));
+    return std::vector{std::move(value)};
+  }
 
-  std::string text_;
-  Dtype dtype_;
-  std::vector<Token> tokens_;  // the last is the end
-  std::size_t at_ = 0;
-  int depth_ = 0;
-  onnx::ModelProto model_;
-  onnx::GraphProto* graph_ = nullptr;
+  Result<Value> single(const Expression& expression, Scope& scope) {
+    using Kind = Expression::Kind;
+    switch (expression.kind) {
+      case Kind::absent: return Absent{};
+      case Kind::number: return expression.number;
+      case Kind::text: return expression.name;
+      case Kind::name: return named(expression, scope);
+      case Kind::input: return input(expression, scope);
+      case Kind::list: return list(expression.items, scope);
+      case Kind::call: break;
+    }
+    WARPLOOM_TRY(std::vector<Value> values, called(expression, scope, 1));
+    return std::move(values[0]);
+  }
+
+  Result<Value> list(const std::vector<Expression>& items, Scope& scope) {
+    List out;
+    for (const Expression& item : items) {
+      WARPLOOM_TRY(const Value value, single(item, scope));
+      if (!is_number(value))
+        return context_.wrong(item.place, "a list holds something else than numbers", "a number",
+                              described(value));
+      out.push_back(std::get<double>(value));
+    }
+    return out;
+  }
+
+  Result<Value> named(const Expression& expression, Scope& scope) {
+    scope.unused.erase(expression.name);
+    if (const auto found = scope.values.find(expression.name); found != scope.values.end())
+      return found->second;
+    if (const auto found = inputs_.find(expression.name);
+        found != inputs_.end() && context_.within.empty())
+      return TensorValue{found->second};
+    if (expression.name == "inf") return HUGE_VAL;
+    std::vector<std::string> known;
+    for (const auto& [name, value] : scope.values) known.push_back(name);
+    for (const auto& [name, id] : inputs_) known.push_back(name);
+    const std::string shape =
+        fmt::format("an input has a shape where it is first named: {}[64,128]", expression.name);
+    return context_.wrong(
+        expression.place, "nothing has this name yet", shape, expression.name,
+        did_you_mean(expression.name, known, "write its shape, or name a value before it is used"));
+  }
+
+  Result<Value> input(const Expression& expression, Scope& scope) {
+    if (scope.values.contains(expression.name) || inputs_.contains(expression.name))
+      return context_.wrong(expression.place, "an input is declared twice, or is a value's name",
+                            "the name alone, without a shape", expression.name);
+    WARPLOOM_TRY(const Value sizes, list(expression.items, scope));
+    graph::Shape shape;
+    for (const double size : std::get<List>(sizes)) {
+      if (!is_whole(size) || size < 0)
+        return context_.wrong(expression.place, "a size of an input is none",
+                              "whole numbers of 0 or more", described(size));
+      shape.push_back(static_cast<std::int64_t>(size));
+    }
+    Dtype dtype = context_.dtype;
+    if (!expression.dtype.empty()) {
+      WARPLOOM_TRY(dtype, context_.type_of(expression.dtype, expression.dtype_place));
+    }
+    const auto counted = graph::checked_element_count(shape, "");
+    if (!counted) return context_.at_call(expression.place, counted.error());
+    const TensorId id = context_.writer.input(expression.name, dtype, shape);
+    inputs_[expression.name] = id;
+    return TensorValue{id};
+  }
+
+  Result<std::vector<Value>> called(const Expression& call, Scope& scope, std::size_t count) {
+    const std::string name = folded(call.name);
+    std::vector<const Function*> functions = functions_named(name);
+    // Within a function its own name is the operator's.
+    if (contains(context_.within, call.name, &Call::function)) functions.clear();
+    const std::optional<OpKind> op = operator_spelled(name);
+    WARPLOOM_TRY(const std::vector<Given> given, arguments(call, scope));
+    if (auto value = known_when_spelled(name, given)) return std::vector{Value(*value)};
+    if (is_built_in(name)) return one(call_built_in(context_, name, call.place, given));
+    if (contains(type_names(), call.name))
+      return one(convert(context_, call.name, call.place, given));
+    for (const Function* function : functions)
+      if (fits(*function, given)) return one(applied(*function, call.place, given));
+    if (op && (functions.empty() || fits(*op, given)))
+      return call_operator(context_, *op, call.place, given, count);
+    if (!functions.empty()) return misfit(context_, *functions[0], call.place, given);
+    std::vector<std::string> known = callable_names();
+    for (const std::string& type : type_names()) known.push_back(type);
+    return context_.wrong(call.place, "there is no function of this name",
+                          "a function or an ONNX operator", call.name,
+                          did_you_mean(call.name, known, "`warploom new --list` names them all"));
+  }
+
+  static Result<std::vector<Value>> one(Result<Value> value) {
+    if (!value) return fail(value.error());
+    return std::vector{std::move(*value)};
+  }
+
+  // A word by itself behind `=` that is no value's name is a text: mode=linear.
+  Result<std::vector<Given>> arguments(const Expression& call, Scope& scope) {
+    std::vector<Given> out;
+    for (const Argument& argument : call.arguments) {
+      const Expression& value = argument.value[0];
+      const bool word = !argument.name.empty() && value.kind == Expression::Kind::name &&
+                        value.name != "inf" && !scope.values.contains(value.name) &&
+                        !inputs_.contains(value.name);
+      if (word) {
+        out.push_back({argument.name, argument.place, value.name});
+        continue;
+      }
+      WARPLOOM_TRY(Value read, single(value, scope));
+      const bool repeated = !argument.name.empty() && contains(out, argument.name, &Given::name);
+      if (repeated)
+        return context_.wrong(argument.place, "an argument is given twice", "", argument.name);
+      out.push_back({argument.name, argument.place, std::move(read)});
+    }
+    return out;
+  }
+
+  // A function's body with its parameters' values.
+  Result<Value> applied(const Function& function, Place place, const std::vector<Given>& given) {
+    Scope scope;
+    WARPLOOM_TRY(scope.values, bound(context_, function, given));
+    context_.within.push_back({function.shown.name, place});
+    for (const Parameter& parameter : function.parameters) {
+      if (scope.values.contains(parameter.name)) continue;
+      WARPLOOM_TRY(scope.values[parameter.name], single(parameter.otherwise[0], scope));
+    }
+    WARPLOOM_TRY(Value value, statements(function.body, scope));
+    context_.within.pop_back();
+    return value;
+  }
+
+  Context context_;
+  std::map<std::string, TensorId> inputs_;
 };
-}  // namespace
 
-Result<SpelledModel> spell_onnx(std::string_view expression, std::string_view name, Dtype dtype) {
+// Every name that the text may give to a tensor.
+void collect(const Expression& expression, std::set<std::string>& names) {
+  if (expression.kind == Expression::Kind::input) names.insert(expression.name);
+  for (const Expression& item : expression.items) collect(item, names);
+  for (const Argument& argument : expression.arguments) collect(argument.value[0], names);
+}
+
+std::set<std::string> names_of(const Text& text) {
+  std::set<std::string> names = {"y"};
+  for (const Statement& statement : text.statements) {
+    for (const Name& name : statement.names) names.insert(name.text);
+    collect(statement.value, names);
+  }
+  return names;
+}
+}  // namespace
+}  // namespace spell
+
+Result<SpelledModel> spell_onnx(std::string_view text, std::string_view name, Dtype dtype) {
+  WARPLOOM_TRY(const spell::Text read, spell::parse(text));
+  spell::Speller speller(text, dtype, spell::names_of(read));
+  WARPLOOM_TRY(const onnx::ModelProto model, speller.run(read, name));
   SpelledModel out;
-  WARPLOOM_TRY(onnx::ModelProto model, Speller(expression, dtype).model(name));
-  WARPLOOM_TRY(out.graph, onnx_import::to_graph(model, {"the expression", {}}));
-  const graph::Tensor& result = out.graph.tensor(out.graph.outputs[0]);
-  declare(*model.mutable_graph()->mutable_output(0), result.dtype, result.shape);
-  google::protobuf::TextFormat::PrintToString(model, &out.text);
   out.binary = model.SerializeAsString();
+  google::protobuf::TextFormat::PrintToString(model, &out.text);
+  WARPLOOM_TRY(out.graph, parse_onnx(out.binary, "the expression"));
   return out;
 }
 }  // namespace warploom

@@ -249,6 +249,7 @@ Result<Image> compile_shared_object(const std::string& source,
                                     const std::string& device, std::chrono::milliseconds time) {
   WARPLOOM_TRY(const Compiler compiler, find_cpu_compiler());
   std::vector<std::string> argv = {compiler.path};
+  argv.insert(argv.end(), compiler.arguments.begin(), compiler.arguments.end());
   argv.insert(argv.end(), flags.begin(), flags.end());
   return image_of(compiler, argv, device, source, ".cpp", time);
 }

@@ -1,7 +1,9 @@
 #include "runtime/compilers.h"
 #include <glob.h>
+#include <iterator>
 #include <mutex>
 #include <regex>
+#include <sstream>
 #include "base/process.h"
 #include "runtime/library.h"
 
@@ -80,6 +82,31 @@ Result<Compiler> look_for_compiler() {
                "install the CUDA toolkit or the nvidia-cuda-nvrtc package, or name the library in "
                "WARPLOOM_NVRTC"});
 }
+
+// The program of a command line and its first words, if it says which version it is: "g++",
+// "ccache g++", "clang++ -stdlib=libc++".
+std::optional<Compiler> cpu_compiler_of(const std::string& command) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> versions;  // of those asked before, by command line
+  std::istringstream split(command);
+  std::vector<std::string> words{std::istream_iterator<std::string>(split), {}};
+  if (words.empty()) return std::nullopt;
+  const std::string path = find_program(words[0]).string();
+  if (path.empty()) return std::nullopt;
+  words[0] = path;
+  const std::lock_guard lock(mutex);
+  std::string& version = versions[fmt::format("{}", fmt::join(words, " "))];
+  if (version.empty()) {
+    std::vector<std::string> asks = words;
+    asks.insert(asks.end(), {"-dumpfullversion", "-dumpversion"});
+    version = answer_of(asks);
+  }
+  if (version.empty()) return std::nullopt;
+  Compiler found{.path = path, .arguments = {words.begin() + 1, words.end()}};
+  words[0] = path.substr(path.rfind('/') + 1);
+  found.name = fmt::format("{} {}", fmt::join(words, " "), version.substr(0, version.find('\n')));
+  return found;
+}
 }  // namespace
 
 Result<Compiler> find_cuda_compiler() {
@@ -88,23 +115,18 @@ Result<Compiler> find_cuda_compiler() {
 }
 
 Result<Compiler> find_cpu_compiler() {
-  static std::mutex mutex;
-  static std::map<std::string, std::string>
-      versions;  // of compilers that were asked before, by path
-  std::vector<std::string> names(kCompilers.begin(), kCompilers.end());
-  if (const std::string cxx = environment("CXX"); !cxx.empty()) names.insert(names.begin(), cxx);
-  for (const std::string& name : names) {
-    const std::string path = find_program(name).string();
-    if (path.empty()) continue;
-    const std::lock_guard lock(mutex);
-    std::string& version = versions[path];
-    if (version.empty()) version = answer_of({path, "-dumpfullversion", "-dumpversion"});
-    if (!version.empty())
-      return Compiler{
-          path.substr(path.rfind('/') + 1) + " " + version.substr(0, version.find('\n')), path};
+  const std::string named = environment("CXX");
+  if (named.find_first_not_of(" \t\n") != named.npos) {
+    // Who names a compiler gets no other one.
+    if (std::optional<Compiler> compiler = cpu_compiler_of(named)) return *std::move(compiler);
+    return fail({ErrorCode::kNoCompiler, "CXX names no C++ compiler that runs", "CXX",
+                 "a program that answers -dumpversion, and its first arguments", named,
+                 "unset CXX for the newest g++ or clang++ on the PATH, or name another"});
   }
+  for (const char* name : kCompilers)
+    if (std::optional<Compiler> compiler = cpu_compiler_of(name)) return *std::move(compiler);
   return fail({ErrorCode::kNoCompiler, "no C++ compiler was found", "PATH and CXX",
-               "one of " + fmt::format("{}", fmt::join(names, ", ")), "none that runs",
+               fmt::format("one of {}", fmt::join(kCompilers, ", ")), "none that runs",
                "install g++ (12 or later) or clang++, or name one in CXX"});
 }
 

@@ -4,8 +4,9 @@
 // $CUDA_HOME/lib64 and
 //       /usr/local/cuda/lib64, and in the nvidia packages of Python environments. Where there is
 //       none, nvcc.
-// C++   $CXX, else the first of g++-14, g++-13, g++-12, g++, clang++, c++ on the PATH: for CPU
-// kernels and emulated ones.
+// C++   $CXX, which may have arguments ("ccache g++", "g++ -O1"): no other is taken where it does
+//       not run. Where it is unset, the first of g++-14, g++-13, g++-12, g++, clang++, c++ on the
+//       PATH. For CPU kernels and emulated ones.
 //
 // Texts include the device headers by bare name ("wl.h").
 #pragma once
@@ -14,9 +15,10 @@
 
 namespace warploom::runtime {
 struct Compiler {
-  std::string name;  // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0"
+  std::string name;  // "NVRTC 13.0", "nvcc 13.0", "g++ 12.2.0", "ccache g++ 12.2.0"
   std::string path;  // of the library or the program
   bool nvrtc = false;
+  std::vector<std::string> arguments = {};  // that stand before all others: {"g++"} of ccache
 };
 
 Result<Compiler> find_cuda_compiler();  // once a process; fails with no-nvrtc

@@ -1,5 +1,6 @@
 #include "target/capabilities.h"
 #include <unistd.h>
+#include "base/nearest.h"
 #include "cpu/pool.h"
 #include "target/instruction.h"
 
@@ -159,7 +160,7 @@ Result<Capabilities> capabilities_of(const std::string& target) {
     if (target == gpu.arch) return gpu;
   return fail({ErrorCode::kUnknownTarget, "the target is unknown", "--target",
                fmt::format("one of {}", fmt::join(known_targets(), ", ")), target,
-               "name one of these, or `auto`"});
+               did_you_mean(target, known_targets(), "name one of these, or `auto`")});
 }
 
 const std::vector<Instruction>& instructions_of(const std::string& arch) {

@@ -113,6 +113,111 @@ TEST_F(Cli, UnknownFlagIsAUsageError) {
   expect_error(shell("$W optimize --json x.onnx --frobnicate"), "usage", 2);
 }
 
+TEST_F(Cli, WhatWasMeantIsSuggested) {
+  const std::string show = "$W show mm.textproto --target cpu ";
+
+  const struct {
+    std::string line, code;
+    int status;
+    std::string found, meant;
+  } cases[] = {
+      {"$W optimise mm.textproto", "usage", 2, "optimise", "optimize"},
+      {"$W optimise mm.textproto --budget 3s", "usage", 2, "optimise", "optimize"},
+      {"$W optimize mm.textproto --buget 3s", "usage", 2, "--buget 3s", "--budget"},
+      {"$W optimize --buget 3s mm.textproto", "usage", 2, "--buget", "--budget"},
+      {"$W optimize mm.textproto --no-resme", "usage", 2, "--no-resme", "--no-resume"},
+      {"$W --versoin", "usage", 2, "--versoin", "--version"},
+      {"$W optimize mm.textproto --strategy beem", "usage", 2, "beem", "beam"},
+      {"$W optimize mm.textproto --target sm_90", "unknown-target", 2, "sm_90", "sm_90a"},
+      {"$W optimize mm.textproto --track fp23", "unknown-track", 2, "fp23", "fp32"},
+      {show + "--what progam", "usage", 2, "progam", "program"},
+      {show + "--what program --schedule 'rowise_cpu rows=1'", "no-schedule", 4, "rowise_cpu", ""},
+      {"$W errors no-compilr", "usage", 2, "no-compilr", "no-compiler"},
+      {"sed s/MatMul/MatMull/ mm.textproto > m.textproto; $W optimize m.textproto",
+       "onnx-unknown-operator", 2, "MatMull", "MatMul"},
+  };
+
+  for (const auto& one : cases) {
+    const Ran run = shell(one.line + " --json");
+    expect_error(run, one.code, one.status);
+    const json error = run.out.value("error", json::object());
+    EXPECT_TRUE(error.value("found", "").starts_with(one.found)) << one.line << error;
+    if (one.meant.empty()) continue;
+    const std::string remedy = error.value("remedy", "");
+    EXPECT_NE(remedy.find("did you mean " + one.meant + "?"), remedy.npos) << one.line << error;
+  }
+}
+
+TEST_F(Cli, AMisspeltFieldOfAScheduleIsNamedWithTheOneThatWasMeant) {
+  const std::string show = "$W show mm.textproto --json --what program --target cpu";
+  const Ran first = shell(show);
+  ASSERT_TRUE(first.out.contains("schedule")) << first.text;
+  std::string schedule = first.out["schedule"].get<std::string>();
+  const std::size_t equals = schedule.find('=');
+  const std::size_t begin = schedule.rfind(' ', equals) + 1;
+  const std::string field = schedule.substr(begin, equals - begin);
+  schedule.insert(begin + 1, "q");
+  const Ran run = shell(show + " --schedule '" + schedule + "'");
+  expect_error(run, "schedule-illegal", 4);
+  const std::string remedy = run.out["error"]["remedy"];
+  EXPECT_NE(remedy.find("did you mean " + field + "?"), remedy.npos) << schedule << remedy;
+}
+
+TEST_F(Cli, WordsThatBelongNowhereAreListedAsTheyWereGiven) {
+  const Ran run = shell("$W optimize mm.textproto --one 1 --two 2 --json");
+  expect_error(run, "usage", 2);
+  EXPECT_EQ(run.out["error"]["found"], "--one 1 --two 2");
+  const Ran twice = shell("$W optimize mm.textproto other.textproto --json");
+  expect_error(twice, "usage", 2);
+  EXPECT_EQ(twice.out["error"]["found"], "other.textproto");
+}
+
+TEST_F(Cli, AMissingArgumentIsNamedWithAnExample) {
+  const Ran run = shell("$W optimize --json");
+  expect_error(run, "usage", 2);
+  EXPECT_EQ(run.out["error"]["place"], "FILE");
+  expect_error(shell("$W optimize mm.textproto --json --budget"), "usage", 2);
+}
+
+TEST_F(Cli, NumbersOutsideTheirRangeAreUsageErrors) {
+  for (const std::string flags :
+       {"--jobs 0", "--jobs -1", "--jobs 9999999", "--jobs two", "--jobs 1.5", "--jobs ''",
+        "--seed -1", "--seed 99999999999999999999", "--candidates many", "--candidates 1e99",
+        "--budget -5s", "--budget 1e30", "--budget 3x"})
+    expect_error(optimize(flags), "usage", 2);
+  expect_error(shell("$W show mm.textproto --what regions --region 0 --json"), "usage", 2);
+}
+
+TEST_F(Cli, EveryCommandShowsAnExampleInItsHelp) {
+  for (const std::string command :
+       {"optimize", "run", "report", "new", "compile", "show", "verify", "bench", "archive",
+        "doctor", "errors", "version", "completion", ""}) {
+    const Ran run = shell("$W " + command + " --help");
+    EXPECT_EQ(run.status, 0) << command;
+    EXPECT_NE(run.text.find("Example:\n  "), run.text.npos) << command << run.text;
+    EXPECT_NE(run.text.find("warploom " + command), run.text.npos) << command;
+  }
+}
+
+TEST_F(Cli, OneErrorCodeIsExplained) {
+  const Ran run = shell("$W errors no-compiler --json");
+  ASSERT_TRUE(run.out.contains("errors")) << run.text;
+  ASSERT_EQ(run.out["errors"].size(), 1u);
+  EXPECT_EQ(run.out["errors"][0]["exit_status"], 3);
+}
+
+TEST_F(Cli, ACompilerThatIsNamedIsTheOneThatIsTaken) {
+  expect_error(shell("export CXX=no-such-compiler; $W optimize mm.textproto --target cpu --json"),
+               "no-compiler", 3);
+  const Ran doctor = shell("CXX='env g++ -O1' $W doctor --json");
+  EXPECT_NE(doctor.text.find("env g++ -O1 "), doctor.text.npos) << doctor.text;
+  const Ran missing = shell("CXX=no-such-compiler $W doctor --json");
+  for (const auto& finding : missing.out["findings"]) {
+    const bool is_compiler = finding["name"] == "C++ compiler";
+    EXPECT_FALSE(is_compiler && finding["found"].get<bool>()) << finding;
+  }
+}
+
 TEST_F(Cli, NoCommandIsAUsageError) {
   expect_error(shell("$W --json"), "usage", 2);
 }

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "graph/reference.h"
+#include "onnx/spell.h"
 
 namespace warploom {
 namespace {

@@ -160,6 +160,26 @@ TEST(CpuCompiler, MissingIsAnErrorOfItsOwn) {
   EXPECT_EQ(compiler.error().code, ErrorCode::kNoCompiler);
 }
 
+TEST(CpuCompiler, NamedWithArgumentsIsRunWithThem) {
+  const WithVariable cxx("CXX", "env g++  -O1");
+  const auto compiler = find_cpu_compiler();
+  if (!compiler) GTEST_SKIP() << "g++ is not installed";
+  EXPECT_EQ(compiler->arguments, (std::vector<std::string>{"g++", "-O1"}));
+  EXPECT_TRUE(compiler->name.starts_with("env g++ -O1 ")) << compiler->name;
+  EXPECT_TRUE(compile_shared_object("int one() { return 1; }", {"-shared", "-fPIC"}, "cpu",
+                                    std::chrono::seconds(60)));
+}
+
+TEST(CpuCompiler, NamedAndMissingIsNeverAnotherOne) {
+  for (const char* name : {"no-such-compiler", "/bin/false", "true --quiet"}) {
+    const WithVariable cxx("CXX", name);
+    const auto compiler = find_cpu_compiler();
+    ASSERT_FALSE(compiler) << name;
+    EXPECT_EQ(compiler.error().code, ErrorCode::kNoCompiler);
+    EXPECT_EQ(compiler.error().found, name);
+  }
+}
+
 TEST(CpuExecutor, RefusesABufferLargerThanMemory) {
   auto device = Executor::open(Engine::cpu);
   ASSERT_OK(device);

@@ -1,0 +1,107 @@
+#include "onnx/spell_arguments.h"
+#include "base/nearest.h"
+
+namespace warploom::spell {
+namespace {
+// Of two numbers; nothing of an operation that is for tensors alone.
+std::optional<double> computed(const std::string& function, double a, double b) {
+  if (function == "add") return a + b;
+  if (function == "sub") return a - b;
+  if (function == "mul") return a * b;
+  if (function == "div") return a / b;
+  if (function == "pow") return std::pow(a, b);
+  return std::nullopt;
+}
+
+// A function's parameter for an argument: nothing where there is none.
+const Parameter* parameter_of(const Function& function, const Given& given, std::size_t order) {
+  if (given.name.empty())
+    return order < function.parameters.size() ? &function.parameters[order] : nullptr;
+  const auto found = std::ranges::find(function.parameters, given.name, &Parameter::name);
+  return found == function.parameters.end() ? nullptr : &*found;
+}
+
+bool takes(const Parameter& parameter, const Value& value) {
+  const bool absent = std::holds_alternative<Absent>(value);
+  if (absent) return !parameter.otherwise.empty();
+  const bool list = std::holds_alternative<List>(value);
+  switch (parameter.takes) {
+    case Takes::tensor: return std::holds_alternative<TensorValue>(value) || is_number(value);
+    case Takes::number: return is_number(value);
+    case Takes::list:
+    case Takes::sizes: return list || is_number(value);
+    case Takes::text: return std::holds_alternative<std::string>(value);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool fits(const Function& function, const std::vector<Given>& given) {
+  std::set<std::string> there;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Parameter* const parameter = parameter_of(function, given[i], i);
+    if (parameter == nullptr || !takes(*parameter, given[i].value)) return false;
+    if (!there.insert(parameter->name).second) return false;
+  }
+  return std::ranges::all_of(function.parameters, [&](const Parameter& parameter) {
+    return !parameter.otherwise.empty() || there.contains(parameter.name);
+  });
+}
+
+// Why a function does not take its arguments.
+tl::unexpected<Error> misfit(const Context& context, const Function& function, Place place,
+                             const std::vector<Given>& given) {
+  static constexpr std::string_view kKinds[] = {"a tensor", "a number", "a list of numbers",
+                                                "a number or a list", "a text"};
+  const std::string form = fmt::format("{}({})", function.shown.name, function.shown.arguments);
+  std::vector<std::string> names;
+  for (const Parameter& parameter : function.parameters) names.push_back(parameter.name);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Parameter* const parameter = parameter_of(function, given[i], i);
+    if (parameter == nullptr && !given[i].name.empty())
+      return context.wrong(given[i].place, "the function has no argument of this name", form,
+                           given[i].name, did_you_mean(given[i].name, names));
+    if (parameter == nullptr)
+      return context.wrong(given[i].place, "there is an operand too many", form,
+                           described(given[i].value));
+    if (!takes(*parameter, given[i].value))
+      return context.wrong(
+          given[i].place, fmt::format("{} is of another kind", parameter->name),
+          fmt::format("{} in {}", kKinds[static_cast<int>(parameter->takes)], form),
+          described(given[i].value));
+  }
+  return context.wrong(place, "an operand is missing", form,
+                       fmt::format("{} operands", given.size()), "as in " + function.shown.example);
+}
+
+Result<std::map<std::string, Value>> bound(const Context& context, const Function& function,
+                                           const std::vector<Given>& given) {
+  std::map<std::string, Value> out;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Parameter& parameter = *parameter_of(function, given[i], i);
+    Value value = given[i].value;
+    if (is_number(value) && parameter.takes == Takes::list) value = List{std::get<double>(value)};
+    const auto* const tensor = std::get_if<TensorValue>(&value);
+    if (tensor != nullptr && parameter.rank > 0) {
+      const graph::Shape& shape = context.writer.tensor(tensor->id).shape;
+      if (std::ssize(shape) != parameter.rank)
+        return context.wrong(given[i].place,
+                             fmt::format("{} has a wrong number of axes", parameter.name),
+                             fmt::format("{} axes for {}", parameter.rank, function.shown.name),
+                             graph::to_text(shape), "as in " + function.shown.example);
+    }
+    out[parameter.name] = std::move(value);
+  }
+  return out;
+}
+
+std::optional<double> known_when_spelled(const std::string& name, const std::vector<Given>& given) {
+  if (given.empty() || !std::ranges::all_of(given, is_number, &Given::value)) return std::nullopt;
+  const double first = std::get<double>(given[0].value);
+  if (name == "neg" && given.size() == 1) return -first;
+  if (given.size() != 2) return std::nullopt;
+  return computed(name, first, std::get<double>(given[1].value));
+}
+
+}  // namespace warploom::spell

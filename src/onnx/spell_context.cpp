@@ -1,0 +1,238 @@
+#include "onnx/spell_context.h"
+#include "base/nearest.h"
+
+namespace warploom::spell {
+using graph::OpKind, graph::TensorId;
+
+namespace {
+constexpr double kLargestSize = 1e15;
+constexpr std::size_t kMostOperators = 100'000;
+
+// Operators whose attributes name something of every spatial axis.
+bool slides(OpKind op) {
+  return op == OpKind::Conv || op == OpKind::ConvTranspose || op == OpKind::MaxPool ||
+         op == OpKind::AveragePool || op == OpKind::LpPool;
+}
+
+// Operators whose numbers are of the type of the tensors beside them, integers too.
+bool shares_type(OpKind op) {
+  return graph::class_of(op) == graph::OpClass::pointwise || op == OpKind::Pad ||
+         op == OpKind::Clip;
+}
+
+// The type of numbers among an operator's operands.
+Dtype type_for_numbers(const Context& context, OpKind op, const std::vector<Given>& given) {
+  for (const Given& one : given) {
+    const auto* const tensor = std::get_if<TensorValue>(&one.value);
+    if (tensor == nullptr) continue;
+    const Dtype dtype = context.writer.tensor(tensor->id).dtype;
+    if (dtype == Dtype::boolean) continue;
+    return is_float(dtype) || shares_type(op) ? dtype : context.dtype;
+  }
+  return context.dtype;
+}
+
+// A list as an attribute has it. What slides takes one number for all its axes, and pads of
+// beginnings for the ends as well.
+std::optional<std::vector<std::int64_t>> sizes_of(const Context& context, OpKind op,
+                                                  const Given& given,
+                                                  const std::vector<TensorId>& inputs) {
+  List list;
+  if (const auto* number = std::get_if<double>(&given.value)) list.push_back(*number);
+  if (const auto* held = std::get_if<List>(&given.value)) list = *held;
+  const bool none = !is_number(given.value) && !std::holds_alternative<List>(given.value);
+  if (none || !std::ranges::all_of(list, is_whole)) return std::nullopt;
+  std::vector<std::int64_t> out;
+  for (const double value : list) out.push_back(static_cast<std::int64_t>(value));
+  if (!slides(op) || inputs.empty() || inputs[0] == graph::kAbsent) return out;
+  const std::size_t rank = context.writer.tensor(inputs[0]).shape.size();
+  const std::size_t axes = rank > 2 ? rank - 2 : 0;
+  if (is_number(given.value)) out.assign(axes, out[0]);
+  if (given.name == "pads" && out.size() == axes) out.insert(out.end(), out.begin(), out.end());
+  return out;
+}
+
+tl::unexpected<Error> no_attribute(const Context& context, OpKind op, const Given& given) {
+  std::vector<std::string> known;
+  for (const graph::AttributeRow* row : graph::attributes_of(op)) known.emplace_back(row->name);
+  return context.wrong(given.place, "the operator has no attribute of this name",
+                       known.empty() ? fmt::format("{} has none", name_of(op))
+                                     : fmt::format("of {}: {}", name_of(op), listed(known)),
+                       given.name, did_you_mean(given.name, known));
+}
+
+Result<graph::Attribute> attribute(const Context& context, OpKind op, const Given& given,
+                                   const std::vector<TensorId>& inputs) {
+  const graph::AttributeRow* const row = graph::attribute_named(op, given.name);
+  if (row == nullptr) return no_attribute(context, op, given);
+  const auto* const number = std::get_if<double>(&given.value);
+  const auto* const text = std::get_if<std::string>(&given.value);
+  using graph::AttributeKind;
+  if (row->kind == AttributeKind::real && number != nullptr) return *number;
+  if (row->kind == AttributeKind::text && text != nullptr) return *text;
+  if (row->kind == AttributeKind::integer && number != nullptr && is_whole(*number))
+    return static_cast<std::int64_t>(*number);
+  if (row->kind == AttributeKind::integer && text != nullptr) {  // "to=bf16"
+    WARPLOOM_TRY(const Dtype dtype, context.type_of(*text, given.place));
+    return std::int64_t{onnx_type_of(dtype)};
+  }
+  if (row->kind == AttributeKind::integers)
+    if (auto sizes = sizes_of(context, op, given, inputs)) return *std::move(sizes);
+  static constexpr std::string_view kKinds[] = {"a whole number", "a number", "a text",
+                                                "a list of whole numbers"};
+  return context.wrong(given.place,
+                       fmt::format("{} of {} is of another kind", given.name, name_of(op)),
+                       std::string(kKinds[static_cast<int>(row->kind)]), described(given.value));
+}
+
+Result<TensorId> operand(Context& context, const Given& given, Dtype dtype) {
+  if (std::holds_alternative<Absent>(given.value)) return graph::kAbsent;
+  if (const auto* tensor = std::get_if<TensorValue>(&given.value)) return tensor->id;
+  if (const auto* number = std::get_if<double>(&given.value))
+    return context.writer.constant(dtype, {*number}, true);
+  if (const auto* list = std::get_if<List>(&given.value))
+    return context.writer.constant(std::ranges::all_of(*list, is_whole) ? Dtype::i64 : dtype, *list,
+                                   false);
+  return context.wrong(given.place, "an operand is a text", "a tensor, a number or a list",
+                       described(given.value), "give attributes by name, as axis=1");
+}
+
+Error of_operator(OpKind op, Error error) {
+  const std::string name(graph::name_of(op));
+  if (error.message.find(name) == error.message.npos) error.message = name + ": " + error.message;
+  return error;
+}
+
+Result<Value> added(Context& context, OpKind op, Place place, std::vector<TensorId> inputs,
+                    const Attributes& attributes) {
+  auto made = context.writer.node(op, std::move(inputs), attributes);
+  if (!made) return context.at_call(place, of_operator(op, std::move(made.error())));
+  return TensorValue{(*made)[0]};
+}
+
+}  // namespace
+
+bool is_whole(double value) {
+  return value == std::floor(value) && std::abs(value) <= kLargestSize;
+}
+
+bool is_number(const Value& value) {
+  return std::holds_alternative<double>(value);
+}
+
+std::string described(const Value& value) {
+  static constexpr std::string_view kKinds[] = {"nothing", "a number", "a list", "a text",
+                                                "a tensor"};
+  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
+  if (const auto* list = std::get_if<List>(&value))
+    return fmt::format("[{}]", fmt::join(*list, ","));
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return std::string(kKinds[value.index()]);
+}
+
+Result<Dtype> Context::type_of(const std::string& name, Place place) const {
+  const std::vector<std::string> known = type_names();
+  if (contains(known, name)) return *dtype_named(name);
+  return wrong(place, "the element type is unknown", "one of " + listed(known), name,
+               did_you_mean(name, known));
+}
+
+std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  for (const char* name :
+       {"f32", "f16", "bf16", "f64", "e4m3", "e5m2", "i64", "i32", "i8", "u8", "boolean"})
+    names.emplace_back(name);
+  return names;
+}
+
+tl::unexpected<Error> Context::wrong(Place place, std::string message, std::string expected,
+                                     std::string found, std::string remedy) const {
+  return at_call(place, {ErrorCode::kUsage, std::move(message), "", std::move(expected),
+                         std::move(found), std::move(remedy)});
+}
+
+tl::unexpected<Error> Context::at_call(Place place, Error error) const {
+  if (within.empty()) return fail(error_at(text, place, std::move(error)));
+  error.message = fmt::format("in {}: {}", within.front().function, error.message);
+  return fail(error_at(text, within.front().place, std::move(error)));
+}
+
+bool fits(OpKind op, const std::vector<Given>& given) {
+  return std::ranges::all_of(given, [&](const Given& one) {
+    return one.name.empty() || graph::attribute_named(op, one.name) != nullptr;
+  });
+}
+
+Result<std::vector<Value>> call_operator(Context& context, OpKind op, Place place,
+                                         const std::vector<Given>& given, std::size_t count) {
+  std::vector<TensorId> inputs;
+  Attributes attributes;
+  const Dtype dtype = type_for_numbers(context, op, given);
+  for (const Given& one : given) {
+    if (!one.name.empty()) continue;
+    WARPLOOM_TRY(const TensorId id, operand(context, one, dtype));
+    inputs.push_back(id);
+  }
+  for (const Given& one : given) {
+    if (one.name.empty() || std::holds_alternative<Absent>(one.value)) continue;
+    WARPLOOM_TRY(attributes[one.name], attribute(context, op, one, inputs));
+  }
+  if (context.operators++ > kMostOperators)
+    return context.wrong(place, "the model has too many operators");
+  auto made = context.writer.node(op, std::move(inputs), attributes, count);
+  if (!made) return context.at_call(place, of_operator(op, std::move(made.error())));
+  std::vector<Value> values;
+  for (const TensorId id : *made) values.emplace_back(TensorValue{id});
+  return values;
+}
+
+bool is_built_in(const std::string& name) {
+  return name == "extent" || name == "rank" || name == "swapaxes";
+}
+
+Result<Value> call_built_in(Context& context, const std::string& name, Place place,
+                            const std::vector<Given>& given) {
+  const std::size_t wanted = name == "rank" ? 1 : name == "extent" ? 2 : 3;
+  const auto* const tensor = given.empty() ? nullptr : std::get_if<TensorValue>(&given[0].value);
+  if (tensor == nullptr || given.size() != wanted)
+    return context.wrong(place, "wrong operands", fmt::format("a tensor and {} axes", wanted - 1),
+                         fmt::format("{} operands", given.size()));
+  const auto rank = context.writer.tensor(tensor->id).shape.size();
+  if (name == "rank") return static_cast<double>(rank);
+  std::vector<std::size_t> axes;
+  for (std::size_t i = 1; i < wanted; ++i) {
+    const double axis = is_number(given[i].value) ? std::get<double>(given[i].value) : HUGE_VAL;
+    const double counted = axis < 0 ? axis + static_cast<double>(rank) : axis;
+    if (!is_whole(axis) || counted < 0 || counted >= static_cast<double>(rank))
+      return context.wrong(
+          given[i].place, "the tensor has no such axis",
+          fmt::format("an axis of {}", graph::to_text(context.writer.tensor(tensor->id).shape)),
+          described(given[i].value));
+    axes.push_back(static_cast<std::size_t>(counted));
+  }
+  if (name == "extent")
+    return static_cast<double>(context.writer.tensor(tensor->id).shape[axes[0]]);
+  std::vector<std::int64_t> order(rank);
+  for (std::size_t i = 0; i < rank; ++i) order[i] = static_cast<std::int64_t>(i);
+  std::swap(order[axes[0]], order[axes[1]]);
+  return added(context, OpKind::Transpose, place, {tensor->id}, {{"perm", order}});
+}
+
+Result<Value> convert(Context& context, const std::string& type, Place place,
+                      const std::vector<Given>& given) {
+  WARPLOOM_TRY(const Dtype to, context.type_of(type, place));
+  if (given.size() != 1 || !given[0].name.empty())
+    return context.wrong(place, "a cast has one operand", "a tensor, a number or a list",
+                         fmt::format("{} operands", given.size()));
+  const Value& value = given[0].value;
+  if (const auto* number = std::get_if<double>(&value))
+    return TensorValue{context.writer.constant(to, {*number}, true)};
+  if (const auto* list = std::get_if<List>(&value))
+    return TensorValue{context.writer.constant(to, *list, false)};
+  if (const auto* tensor = std::get_if<TensorValue>(&value))
+    return added(context, OpKind::Cast, place, {tensor->id},
+                 {{"to", std::int64_t{onnx_type_of(to)}}});
+  return context.wrong(place, "a cast has a tensor, a number or a list", "", described(value));
+}
+
+}  // namespace warploom::spell

@@ -1,0 +1,162 @@
+#include "onnx/spell_writer.h"
+
+namespace warploom::spell {
+namespace {
+constexpr int kOpset = 23;
+constexpr int kIrVersion = 10;
+
+void declare(onnx::ValueInfoProto& info, const graph::Tensor& tensor) {
+  info.set_name(tensor.name);
+  auto& type = *info.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx_type_of(tensor.dtype));
+  type.mutable_shape();
+  for (const std::int64_t size : tensor.shape) type.mutable_shape()->add_dim()->set_dim_value(size);
+}
+
+// One overload an alternative of graph::Attribute.
+void store(onnx::AttributeProto& to, std::int64_t value) {
+  to.set_type(onnx::AttributeProto::INT);
+  to.set_i(value);
+}
+
+void store(onnx::AttributeProto& to, double value) {
+  to.set_type(onnx::AttributeProto::FLOAT);
+  to.set_f(static_cast<float>(value));
+}
+
+void store(onnx::AttributeProto& to, const std::string& value) {
+  to.set_type(onnx::AttributeProto::STRING);
+  to.set_s(value);
+}
+
+void store(onnx::AttributeProto& to, const std::vector<std::int64_t>& values) {
+  to.set_type(onnx::AttributeProto::INTS);
+  to.mutable_ints()->Add(values.begin(), values.end());
+}
+
+// The arity that infer() checks before a node's rule.
+Status check_arity(graph::OpKind op, const std::vector<graph::TensorId>& inputs) {
+  const graph::Operator& row = graph::operator_of(op);
+  const auto count = static_cast<int>(inputs.size());
+  const auto first_absent = std::ranges::find(inputs, graph::kAbsent) - inputs.begin();
+  if (count >= row.min_inputs && count <= row.max_inputs && first_absent >= row.min_inputs)
+    return ok();
+  if (count >= row.min_inputs && count <= row.max_inputs && first_absent == count) return ok();
+  const std::string most = row.max_inputs == graph::kVariadic ? " or more"
+                           : row.max_inputs == row.min_inputs
+                               ? ""
+                               : fmt::format(" to {}", row.max_inputs);
+  return fail({ErrorCode::kUsage, "wrong number of operands", "",
+               fmt::format("{}{} of {}", row.min_inputs, most, row.name), std::to_string(count)});
+}
+}  // namespace
+
+graph::TensorId Writer::input(const std::string& name, Dtype dtype, const graph::Shape& shape) {
+  inputs_.push_back(graph_.add_tensor({{name, dtype, shape}, std::nullopt}));
+  named_.insert(inputs_.back());
+  return inputs_.back();
+}
+
+graph::TensorId Writer::constant(Dtype dtype, const std::vector<double>& values, bool scalar) {
+  const std::string what = fmt::format("{} {} {}", name_of(dtype), scalar, fmt::join(values, ","));
+  if (const auto found = known_.find(what); found != known_.end()) return found->second[0];
+  graph::Shape shape;
+  if (!scalar) shape.push_back(static_cast<std::int64_t>(values.size()));
+  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(dtype)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_from_double(dtype, bytes.data(), i, values[i]);
+  const std::string name = fresh("c", constants_.size() + 1);
+  constants_.push_back(graph_.add_tensor({{name, dtype, shape}, std::move(bytes)}));
+  known_[what] = {constants_.back()};
+  return constants_.back();
+}
+
+Result<std::vector<graph::TensorId>> Writer::node(graph::OpKind op,
+                                                  std::vector<graph::TensorId> inputs,
+                                                  const Attributes& attributes,
+                                                  std::size_t outputs) {
+  while (!inputs.empty() && inputs.back() == graph::kAbsent) inputs.pop_back();
+  WARPLOOM_CHECK(check_arity(op, inputs));
+  std::string what = fmt::format("{}({})", graph::name_of(op), fmt::join(inputs, ","));
+  for (const auto& [key, value] : attributes) what += " " + key + "=" + graph::to_text(value);
+  if (const auto found = known_.find(what);
+      found != known_.end() && found->second.size() == outputs)
+    return found->second;
+  const std::size_t tensors = graph_.tensors.size();
+  graph::Node node{op, "", inputs, {}, attributes};
+  std::size_t number = nodes_.size() + 1;
+  for (std::size_t i = 0; i < outputs; ++i) {
+    std::string name = fresh("t", number);
+    if (outputs > 1) name += fmt::format("_{}", i + 1);
+    node.outputs.push_back(graph_.add_tensor({{name, Dtype::f32, {}}, std::nullopt}));
+  }
+  node.name = graph_.tensor(node.outputs[0]).name;
+  if (const Status inferred = graph::infer_node(graph_, node); !inferred) {
+    graph_.tensors.resize(tensors);
+    return fail(inferred.error());
+  }
+  nodes_.push_back({op, std::move(inputs), node.outputs, attributes});
+  known_[what] = node.outputs;
+  return node.outputs;
+}
+
+void Writer::name(graph::TensorId id, const std::string& name) {
+  const bool made = !contains(constants_, id);
+  if (made && named_.insert(id).second) graph_.tensor(id).name = name;
+}
+
+Status Writer::output(graph::TensorId id, const std::string& name) {
+  Writer::name(id, name);
+  if (graph_.tensor(id).name != name || contains(inputs_, id)) {
+    // A second name of a tensor is another tensor.
+    const std::size_t tensors = graph_.tensors.size();
+    WARPLOOM_TRY(const auto copies, node(graph::OpKind::Identity, {id}, {}));
+    const bool again = graph_.tensors.size() == tensors;
+    if (again || !named_.insert(copies[0]).second)
+      return fail({ErrorCode::kUsage, "one value is given out under three names or more", "",
+                   "one name, or two", name, "leave one out"});
+    graph_.tensor(copies[0]).name = name;
+    id = copies[0];
+  }
+  outputs_.push_back(id);
+  return ok();
+}
+
+std::string Writer::fresh(std::string_view prefix, std::size_t number) const {
+  std::string name = fmt::format("{}{}", prefix, number);
+  while (reserved_.contains(name)) name += "_";
+  return name;
+}
+
+onnx::ModelProto Writer::model(std::string_view name) const {
+  onnx::ModelProto model;
+  model.set_ir_version(kIrVersion);
+  model.set_producer_name("warploom");
+  model.add_opset_import()->set_version(kOpset);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  graph.set_name(std::string(name));
+  for (const graph::TensorId id : inputs_) declare(*graph.add_input(), graph_.tensor(id));
+  for (const graph::TensorId id : constants_) {
+    const graph::Tensor& tensor = graph_.tensor(id);
+    onnx::TensorProto& to = *graph.add_initializer();
+    to.set_name(tensor.name);
+    to.set_data_type(onnx_type_of(tensor.dtype));
+    for (const std::int64_t size : tensor.shape) to.add_dims(size);
+    to.set_raw_data(tensor.constant->data(), tensor.constant->size());
+  }
+  for (const Made& made : nodes_) {
+    onnx::NodeProto& node = *graph.add_node();
+    node.set_op_type(std::string(graph::name_of(made.op)));
+    for (const graph::TensorId id : made.inputs)
+      node.add_input(id == graph::kAbsent ? "" : graph_.tensor(id).name);
+    for (const graph::TensorId id : made.outputs) node.add_output(graph_.tensor(id).name);
+    for (const auto& [key, value] : made.attributes) {
+      onnx::AttributeProto& to = *node.add_attribute();
+      to.set_name(key);
+      std::visit([&](const auto& held) { store(to, held); }, value);
+    }
+  }
+  for (const graph::TensorId id : outputs_) declare(*graph.add_output(), graph_.tensor(id));
+  return model;
+}
+}  // namespace warploom::spell

@@ -1,0 +1,152 @@
+#include "report/history.h"
+#include "base/rows.h"
+#include "report/figures.h"
+#include "report/plot.h"
+#include "report/table.h"
+
+namespace warploom::report {
+namespace {
+using nlohmann::json;
+
+bool refused(const json& candidate) {
+  return text_at(candidate, "/stage") == "refused" || !positive_at(candidate, "/median_us");
+}
+
+// Seconds of search when each candidate was first recorded, all runs together: what lies between
+// runs does not count. Archives of older programs tell the last time in its place, so none counts
+// as later than those that were recorded behind it.
+std::vector<std::optional<double>> seconds_of(const archive::Moments& moments,
+                                              const std::vector<archive::Run>& runs) {
+  std::vector<std::optional<double>> out;
+  if (moments.runs.empty() || moments.runs.size() != runs.size()) {
+    out.assign(moments.candidates.size(), std::nullopt);
+    return out;
+  }
+  std::vector<double> when = moments.candidates;
+  for (std::size_t i = when.size(); i-- > 1;) when[i - 1] = std::min(when[i - 1], when[i]);
+  double searched = 0;  // by the runs before this one
+  std::size_t run = 0;
+  double last = 0;  // of this run
+  for (const double at : when) {
+    while (run + 1 < runs.size() && at >= moments.runs[run + 1]) {
+      searched += std::max(runs[run].seconds, last);
+      last = 0;
+      ++run;
+    }
+    last = std::max(last, at - moments.runs[run]);
+    out.emplace_back(searched + last);
+  }
+  return out;
+}
+
+// A candidate's record as the page and its script read it.
+json shown(const archive::Candidate& candidate, std::size_t number, std::optional<double> seconds) {
+  json one = candidate;
+  one["n"] = number;
+  one["seconds"] = json_of(seconds);
+  const std::string code = text_at(one, "/error_code");
+  one["why"] = code.empty() ? "" : code + ": " + text_at(one, "/verdict/refused/message");
+  for (const char* key : {"median_us", "low_us", "high_us", "reference_us"})
+    one[key] = code.empty() ? json_of(positive_at(one, std::string("/") + key)) : json();
+  for (const char* key : {"error", "max_error"})
+    one[key] = code.empty() ? json_of(figure_at(one, std::string("/") + key)) : json();
+  one["spread"] = json_of(spread_of(positive_at(one, "/median_us"), positive_at(one, "/low_us"),
+                                    positive_at(one, "/high_us")));
+  return one;
+}
+
+// How often each code was the reason of a refusal, the most frequent first.
+json refusals_of(const json& candidates) {
+  std::map<std::string, int> counts;
+  for (const json& one : candidates)
+    if (const std::string code = text_at(one, "/error_code"); !code.empty()) ++counts[code];
+  json out = json::array();
+  for (const auto& [code, count] : counts) {
+    const ErrorCode known = error_from_json({{"code", code}}).code;
+    const bool ours = code_text(known) == code;
+    out.push_back({{"code", code},
+                   {"count", count},
+                   {"meaning", ours ? std::string(code_meaning(known)) : ""}});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const json& a, const json& b) { return a["count"] > b["count"]; });
+  return out;
+}
+
+std::string picture_of(const json& history) {
+  const Progress progress = progress_of(history);
+  Plot plot{.css = "search",
+            .title = "Best against time",
+            .note = "Each candidate with the interval of its median; the line is the best so far.",
+            .x = progress.seconds ? "seconds of search" : "candidate, in the order recorded",
+            .y = "time of the kernels",
+            .times = true};
+  for (const json& one : history["candidates"]) {
+    if (refused(one)) continue;
+    const double us = *positive_at(one, "/median_us");
+    const std::optional<double> error = figure_at(one, "/error");
+    plot.marks.push_back({.x = (progress.seconds ? one["seconds"] : one["n"]).get<double>(),
+                          .y = us,
+                          .css = text_at(one, "/stage"),
+                          .text = fmt::format("{}\n{}{}", text_at(one, "/schedule"), time_text(us),
+                                              error ? ", error " + error_text(*error) : ""),
+                          .low = positive_at(one, "/low_us"),
+                          .high = positive_at(one, "/high_us")});
+  }
+  Plot::Line steps{.css = "so-far", .corners = {}};
+  for (const auto& [when, us] : progress.bests) {
+    if (!steps.corners.empty()) steps.corners.emplace_back(when, steps.corners.back().second);
+    steps.corners.emplace_back(when, us);
+  }
+  if (!steps.corners.empty()) steps.corners.emplace_back(progress.end, steps.corners.back().second);
+  plot.lines.push_back(std::move(steps));
+  if (const auto us = positive_at(history, "/reference_us"))
+    plot.lines.push_back({"reference", {{0, *us}, {progress.end, *us}}});
+  return drawn(plot);
+}
+}  // namespace
+
+Result<json> history_of(archive::Archive& from, const archive::Problem& problem) {
+  WARPLOOM_TRY(const auto candidates, from.candidates(problem.key));
+  WARPLOOM_TRY(const auto runs, from.runs(problem.key));
+  WARPLOOM_TRY(const auto best, from.best(problem.key));
+  WARPLOOM_TRY(const auto moments, from.moments(problem.key));
+  const auto seconds = seconds_of(moments, runs);
+  json out = {{"problem", problem},
+              {"candidates", json::array()},
+              {"runs", runs},
+              {"best", best ? json(*best) : json()}};
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    out["candidates"].push_back(
+        shown(candidates[i], i + 1, i < seconds.size() ? seconds[i] : std::nullopt));
+  for (json& run : out["runs"]) {
+    if (text_at(run, "/reference") == "none") run["reference"] = "";
+    run["budget_seconds"] = json_of(positive_at(run, "/budget_seconds"));
+  }
+  const json last = out["runs"].empty() ? json() : out["runs"].back();
+  out["reference"] = text_at(last, "/reference");
+  out["reference_us"] = json_of(positive_at(last, "/reference_us"));
+  out["refusals"] = refusals_of(out["candidates"]);
+  out["judged"] = candidates.size();
+  out["picture"] = picture_of(out);
+  out["tables"] = {{"errors", table("errors", list_at(out, "/best/verdict/evidence"))}};
+  for (const std::string name : {"refusals", "candidates", "runs"})
+    out["tables"][name] = table(name, out[name]);
+  return out;
+}
+
+Progress progress_of(const json& history) {
+  Progress out;
+  const json& candidates = list_at(history, "/candidates");
+  out.seconds = std::ranges::all_of(
+      candidates, [](const json& one) { return figure_at(one, "/seconds").has_value(); });
+  for (const json& one : candidates) {
+    const double when = (out.seconds ? one["seconds"] : one["n"]).get<double>();
+    out.end = std::max(out.end, when);
+    if (refused(one)) continue;
+    const double us = *positive_at(one, "/median_us");
+    if (out.bests.empty() || us < out.bests.back().second) out.bests.emplace_back(when, us);
+  }
+  return out;
+}
+}  // namespace warploom::report

@@ -1,0 +1,227 @@
+#include "report/page.h"
+#include "base/rendered.h"
+#include "report/advice.h"
+#include "report/figures.h"
+#include "report/plot.h"
+#include "report/table.h"
+
+namespace warploom::report {
+namespace {
+using nlohmann::json;
+
+constexpr double kWide = 0.2;  // of an interval's half against its middle
+
+// A figure at the head of the page: what it is of, the figure or a dash, and a word beneath.
+json tile(const std::string& name, const std::optional<std::string>& figure,
+          const std::string& beneath, const std::string& unknown) {
+  json out = {{"name", name}, {"beneath", beneath}};
+  if (figure)
+    out["figures"] = json::array({*figure});
+  else
+    out["unknowns"] = json::array({unknown});
+  return out;
+}
+
+std::optional<std::string> written(const std::optional<double>& figure,
+                                   std::string (*text)(double)) {
+  return figure ? std::optional(text(*figure)) : std::nullopt;
+}
+
+std::string times_text(double ratio) {
+  return fmt::format("{:.2f}×", ratio);
+}
+
+// The ends of an interval: of this version's plans one list, of older ones' two keys.
+std::optional<double> end_of(const json& plan, const std::string& figure, int end) {
+  const auto listed = positive_at(plan, fmt::format("/{}_interval_us/{}", figure, end));
+  return listed ? listed
+                : positive_at(plan, fmt::format("/{}_{}_us", figure, end ? "high" : "low"));
+}
+
+// "±4 %, with 95 % confidence"; of a wide interval its ends, since it is seldom even.
+std::string interval_text(const json& plan, const std::string& figure) {
+  const auto low = end_of(plan, figure, 0);
+  const auto high = end_of(plan, figure, 1);
+  const auto spread = spread_of(positive_at(plan, "/" + figure + "_us"), low, high);
+  if (!spread) return "";
+  if (*spread > kWide)
+    return fmt::format("{} to {}, with 95 % confidence", time_text(*low), time_text(*high));
+  return spread_text(*spread) + ", with 95 % confidence";
+}
+
+json bound_tile(const json& plan) {
+  const auto share = share_at(plan, "/roofline_fraction");
+  const bool above = positive_at(plan, "/roofline_fraction") && !share;
+  std::string bound = text_at(plan, "/bound");
+  if (bound.empty()) bound = "the tighter of DRAM and arithmetic";
+  return tile("of the machine's bound", written(share, percent_text),
+              share ? bound + ", by datasheet rates" : text_at(plan, "/bound_text"),
+              above ? "faster than DRAM would allow: the data stay in a cache, whose rate is not "
+                      "measured"
+                    : "no bound is known that holds here");
+}
+
+json tiles_of(const json& plan) {
+  const auto reference = text_at(plan, "/reference");
+  const auto low = positive_at(plan, "/speedup_interval/0");
+  const auto high = positive_at(plan, "/speedup_interval/1");
+  const std::string ratio =
+      low && high ? fmt::format("{:.2f}× to {:.2f}×, with 95 % confidence", *low, *high)
+                  : "of the reference's speed";
+  // Older plans say 0 where no reference was there to be wrong.
+  const auto reference_error =
+      positive_at(plan, "/reference_us") ? figure_at(plan, "/reference_error") : std::nullopt;
+  const auto candidates = figure_at(plan, "/candidates");
+  const auto seconds = positive_at(plan, "/seconds");
+  return json::array(
+      {tile("best", written(positive_at(plan, "/best_us"), time_text), interval_text(plan, "best"),
+            "the plan holds no time"),
+       tile("reference", written(positive_at(plan, "/reference_us"), time_text),
+            reference == "none" ? "" : reference, "nothing to compare with was measured"),
+       tile("speed", written(positive_at(plan, "/speedup"), times_text), ratio,
+            "without a reference there is no ratio"),
+       bound_tile(plan),
+       tile("error", written(figure_at(plan, "/error"), error_text),
+            reference_error ? "the reference's: " + error_text(*reference_error)
+                            : "relative, against FP64",
+            "the plan holds no error"),
+       tile("candidates", written(candidates, number_text),
+            seconds ? "in " + seconds_text(*seconds) : "", "the plan does not say")});
+}
+
+json plan_of(const json& plan) {
+  json out = {{"tiles", tiles_of(plan)}};
+  for (const char* key : {"device", "target", "track", "reference", "seed", "warploom"}) {
+    const json& value = at(plan, std::string("/") + key);
+    out[key] = value.is_string() || value.is_number() ? value : json("–");
+  }
+  out["arch"] = text_at(plan, "/launch_list/arch");
+  if (out["reference"] == "none") out["reference"] = "–";
+  const auto tolerance = positive_at(plan, "/tolerance");
+  out["tolerance"] = tolerance ? error_text(*tolerance) : "what its track allows";
+  const json& busy = at(plan, "/machine/text");
+  out["machine"] = busy.is_string() ? busy : json("nobody looked whether it was busy");
+  return out;
+}
+
+// Each text once, however often it is launched.
+json kernels_of(const json& plan) {
+  std::map<std::string, int> launches;
+  for (const json& kernel : list_at(plan, "/launch_list/kernels"))
+    ++launches[text_at(kernel, "/source")];
+  json out = json::array();
+  for (const json& kernel : list_at(plan, "/launch_list/kernels")) {
+    const auto known = launches.extract(text_at(kernel, "/source"));
+    if (!known || !kernel.is_object()) continue;
+    std::string grid;
+    for (const json& size : list_at(kernel, "/grid"))
+      if (size.is_number()) grid += (grid.empty() ? "" : " × ") + words(size);
+    out.push_back({{"name", text_at(kernel, "/name")},
+                   {"grid", grid},
+                   {"threads", number_text(figure_at(kernel, "/threads").value_or(1))},
+                   {"shared", bytes_text(figure_at(kernel, "/shared_bytes").value_or(0))},
+                   {"launches", known.mapped()},
+                   {"source", text_at(kernel, "/source")}});
+  }
+  return out;
+}
+
+std::string roofline_of(const json& regions, const json& roofs) {
+  const auto gbs = positive_at(roofs, "/gbs");
+  const auto peak = positive_at(roofs, "/tflops");
+  if (regions.empty() || !gbs || !peak) return "";
+  Plot plot{.css = "roofline",
+            .title = "Roofline",
+            .note =
+                "Full: the best of each region. Hollow: its reference. The slope is what DRAM "
+                "serves; what lies in a cache may stand above it.",
+            .x = "operations a byte of DRAM traffic",
+            .y = "TFLOP/s",
+            .log_x = true};
+  const double ridge = *peak * 1e3 / *gbs;
+  double low = ridge;
+  double high = ridge;
+  for (const json& row : regions) {
+    const auto intensity = positive_at(row, "/intensity");
+    if (!intensity) continue;
+    low = std::min(low, *intensity);
+    high = std::max(high, *intensity);
+    if (const auto rate = positive_at(row, "/tflops"))
+      plot.marks.push_back({*intensity, *rate, "promoted", text_at(row, "/name")});
+    const auto us = positive_at(row, "/reference_us");
+    const auto operations = positive_at(row, "/operations");
+    if (us && operations)
+      plot.marks.push_back(
+          {*intensity, *operations / *us / 1e6, "hollow", text_at(row, "/reference")});
+  }
+  plot.lines = {{"roof", {{low / 2, low / 2 * *gbs / 1e3}, {ridge, *peak}, {high * 2, *peak}}}};
+  return drawn(plot);
+}
+
+std::string style() {
+  std::string text;
+  for (const char* part : {"page", "parts", "pictures"})
+    text += resource(fmt::format("report/style/{}.css", part));
+  return text;
+}
+
+// What the script reads, as text between tags: no </script>, no <!--.
+std::string data_of(const Facts& facts) {
+  json seen = {{"problems", facts.histories}, {"regions", facts.regions}, {"roofs", facts.roofs}};
+  for (json& one : seen["problems"]) {
+    one.erase("picture");
+    one.erase("tables");
+  }
+  std::string data = seen.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = data.find('<', at)) != data.npos;) data.replace(at, 1, "\\u003c");
+  return data;
+}
+
+// A problem's history as the template reads it.
+json problem_of(const json& history, std::size_t index) {
+  const auto best = positive_at(history, "/best/median_us");
+  const std::string judged = number_text(figure_at(history, "/judged").value_or(0));
+  json out = {{"index", index},
+              {"open", index == 0 ? "open" : ""},
+              {"name", text_at(history, "/problem/name")},
+              {"track", text_at(history, "/problem/track")},
+              {"target", text_at(history, "/problem/target")},
+              {"device", text_at(history, "/problem/device")},
+              {"key", text_at(history, "/problem/key")},
+              {"graph", text_at(history, "/problem/text")},
+              {"judged", judged},
+              {"best", best ? "best " + time_text(*best) : "none of them right"},
+              {"picture", text_at(history, "/picture")}};
+  const std::string environment = text_at(history, "/best/environment");
+  const std::string sandbox = text_at(history, "/best/verdict/sandbox");
+  if (!environment.empty())
+    out["made_by"] = fmt::format("The best was made and measured by: {}{}", environment,
+                                 sandbox.empty() ? "" : "; its process was held by: " + sandbox);
+  for (const char* name : {"errors", "refusals", "candidates", "runs"})
+    out["tables"][name] = text_at(history, std::string("/tables/") + name);
+  return out;
+}
+}  // namespace
+
+std::string page_of(Facts facts) {
+  json record = {{"title", facts.title},
+                 {"headline", facts.headline},
+                 {"summary", text_at(facts.plan, "/summary")},
+                 {"version", facts.version},
+                 {"notes", facts.notes},
+                 {"programs", facts.programs},
+                 {"kernels", kernels_of(facts.plan)},
+                 {"advice", advice_of(facts.plan, facts.histories, facts.regions)},
+                 {"roofline", roofline_of(facts.regions, facts.roofs)},
+                 {"plans", json::array()},
+                 {"problems", json::array()}};
+  if (facts.plan.is_object()) record["plans"].push_back(plan_of(facts.plan));
+  for (std::size_t i = 0; i < facts.histories.size(); ++i)
+    record["problems"].push_back(problem_of(facts.histories[i], i));
+  record["regions"] = table("regions", facts.regions);
+  record["data"] = data_of(facts);
+  record["style"] = style();
+  record["script"] = resource("report/report.js");
+  return rendered_html(resource("report/report.html"), record, {});
+}
+}  // namespace warploom::report

@@ -8,6 +8,7 @@
 #include "runtime/driver.h"
 #include "runtime/executor.h"
 #include "runtime/library.h"
+#include "vendor/libraries.h"
 
 namespace warploom::cli {
 namespace {
@@ -50,24 +51,23 @@ std::vector<Finding> examine() {
                        static_cast<double>(gpu->info().memory_bytes) / 0x1p30);
   };
   const auto compiler_text = [](const runtime::Compiler& c) { return c.name + " at " + c.path; };
-  return {
+  std::vector<Finding> out = {
       {"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
       {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
        runtime::find_cpu_compiler().map(compiler_text)},
-      {"oneDNN", "the reference on the CPU; without it a plain kernel stands in",
-       found(runtime::Library{"libdnnl.so.2"}.name(), "install libdnnl2")},
       {"make", "`make check` of bundles", found(find_program("make").string(), "install make")},
       {"CUDA driver", "GPU targets",
        runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
       {"GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda).map(gpu_text)},
       {"CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map(compiler_text)},
-      {"cuBLASLt", "the reference on a GPU; without it a plain kernel stands in",
-       found(runtime::Library{"libcublasLt.so.13", "libcublasLt.so.12"}.name(),
-             "put the folder of libcublasLt on LD_LIBRARY_PATH")},
       {"nvcc", "`make check` of GPU bundles",
        found(find_program("nvcc").string(), "install the CUDA toolkit")},
       {"cache folder", "compiled kernels and the archive, from run to run", cache_found()},
       {"temporary folder", "compilers", temporary_found()}};
+  for (const vendor::LibraryRow& row : vendor::library_rows())
+    out.push_back(
+        {row.name, row.needed_for, found(runtime::Library{row.names()}.name(), row.remedy)});
+  return out;
 }
 
 Result<Answer> doctor(const Session&) {

@@ -5,6 +5,8 @@
 #include "onnx/load.h"
 #include "search/explore.h"
 #include "tile/print.h"
+#include "vendor/make.h"
+#include "vendor/match.h"
 
 namespace warploom::cli {
 namespace {
@@ -80,6 +82,32 @@ Answer show_regions(const Flags& flags, const search::Partition& partition, Trac
   return answer_of(flags, json, text_of("regions", json));
 }
 
+// What each region would be timed beside, before anything runs.
+Answer show_references(const Flags& flags, const graph::Graph& given,
+                       const search::Partition& partition, Track track,
+                       const target::Capabilities& capabilities) {
+  const Engine engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
+  nlohmann::json regions = nlohmann::json::array();
+  std::string text;
+  for (const search::Region& region : partition.regions) {
+    if (region.alias) continue;
+    const vendor::Problem problem = vendor::match_region(
+        region.graph, vendor::operators_of(given, region.graph, region.tensors), track);
+    const std::string reference = vendor::expected_reference(problem, engine);
+    std::vector<std::string> calls;
+    for (const vendor::Step& step : problem.steps) calls.push_back(words_of(step));
+    regions.push_back({{"number", &region - partition.regions.data() + 1},
+                       {"name", region.graph.name},
+                       {"reference", reference},
+                       {"calls", calls}});
+    text += fmt::format("{:>3}  {}\n       {}\n", regions.back()["number"].get<int>(),
+                        region.graph.name, reference);
+  }
+  return answer_of(flags,
+                   {{"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}},
+                   text);
+}
+
 // The command line that profiles a bundle's kernels, as data and to be copied.
 Result<Answer> show_profile(const Flags& flags) {
   std::filesystem::path path = flags.file;
@@ -115,12 +143,15 @@ Result<Answer> show(const Flags& flags) {
     return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
+  const graph::Graph given = graph;
   WARPLOOM_TRY(graph, search::planned(std::move(graph), capabilities));
   const std::string target = flags.target != "auto" ? flags.target
                              : capabilities.gpu     ? capabilities.arch
                                                     : "cpu";
   WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
   if (flags.what == "regions") return show_regions(flags, partition, track, capabilities);
+  if (flags.what == "reference")
+    return show_references(flags, given, partition, track, capabilities);
   const auto wanted = static_cast<std::size_t>(flags.region - 1);
   if (wanted >= partition.regions.size())
     return fail({ErrorCode::kUsage, "there is no such region", "--region",
@@ -172,14 +203,14 @@ Command show_command() {
   const auto flags = std::make_shared<Flags>();
   return {
       "show",
-      "a model's graph, its regions, or one's schedule space, tile program, layouts, emitted "
+      "a model's graph, its regions, their references, or one's schedule space, tile program, layouts, emitted "
       "source or predicted cost",
       "warploom show examples/matmul_small.textproto --what program --target cpu",
       {{"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},
        {"--what",
         &flags->what,
         "what to show",
-        {"graph", "regions", "space", "program", "layouts", "source", "cost", "ncu"}},
+        {"graph", "regions", "reference", "space", "program", "layouts", "source", "cost", "ncu"}},
        {"--region", &flags->region, "which one, from 1", {}, 1},
        {"--target", &flags->target, kTargetHelp},
        {"--assume", &flags->assume, kAssumeHelp},

@@ -7,6 +7,7 @@
 #include "runtime/library.h"
 #include "runtime/timing.h"
 #include "runtime/type_codes.h"
+#include "vendor/libraries.h"
 #include "vendor/program.h"
 
 namespace warploom::vendor {
@@ -30,9 +31,7 @@ using Raw = void*;
 
 struct CublasLt {
   using Set = int(Raw, int attribute, const void* value, std::size_t bytes);
-  const runtime::Library library{"libcublasLt.so.13", "libcublasLt.so.12",
-                                 "/usr/local/cuda/lib64/libcublasLt.so.13",
-                                 "/usr/local/cuda/lib64/libcublasLt.so.12"};
+  const runtime::Library library{cublaslt_names()};
   int (*create)(Raw*) = library["cublasLtCreate"];
   std::size_t (*version)() = library["cublasLtGetVersion"];
   // Of the types of sums and scales; of a type, rows, columns and the leading dimension.

@@ -1,7 +1,251 @@
-#include "vendor/program.h"
+#include "vendor/cudnn.h"
 
 namespace warploom::vendor {
-std::unique_ptr<Library> cudnn_library(runtime::Executor&, Layouts, Track, const Problem&) {
-  return nullptr;
+using runtime::Bindings, runtime::Buffer, runtime::Executor;
+
+namespace {
+constexpr std::size_t kLeastRank = 4;  // of a tensor descriptor
+constexpr std::size_t kMostRank = 8;
+
+// Strides of a tensor whose channels, axis 1, lie next to each other.
+Shape channels_last(const Shape& shape) {
+  Shape strides(shape.size(), 1);
+  std::int64_t step = shape[1];
+  for (std::size_t d = shape.size(); d-- > 2;) {
+    strides[d] = step;
+    step *= shape[d];
+  }
+  strides[0] = step;
+  return strides;
+}
+}  // namespace
+
+const Cudnn& Cudnn::get() {
+  static const Cudnn cudnn;
+  return cudnn;
+}
+
+std::string Cudnn::name() const {
+  const std::size_t number = version();
+  // 90501 is 9.5.1; before the ninth version 8907 was 8.9.7.
+  const std::size_t unit = number >= 10000 ? 10000 : 1000;
+  return fmt::format("cuDNN {}.{}.{}", number / unit, number % unit / 100, number % 100);
+}
+
+std::vector<int> integers(const Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
+
+Place spatial(const Place& place) {
+  if (place.shape.size() != 3) return place;
+  Place out = place;
+  out.shape.insert(out.shape.begin() + 2, 1);
+  out.strides.insert(out.strides.begin() + 2, place.shape[2] * place.strides[2]);
+  return out;
+}
+
+Window spatial(const Window& window) {
+  Window out = window;
+  if (window.kernel.size() != 1) return out;
+  for (Shape* each : {&out.kernel, &out.strides, &out.dilations}) each->insert(each->begin(), 1);
+  for (Shape* each : {&out.begins, &out.ends}) each->insert(each->begin(), 0);
+  return out;
+}
+
+std::unique_ptr<Library> cudnn_library(Executor& device, Layouts layouts, Track track,
+                                       const Problem& problem) {
+  if (!Cudnn::get().ready) return nullptr;
+  return std::make_unique<CudnnLibrary>(device, layouts, track, problem);
+}
+
+CudnnLibrary::CudnnLibrary(Executor& device, Layouts layouts, Track track, const Problem& problem)
+    : device_(device), layouts_(layouts), track_(track) {
+  for (const Step& step : problem.steps)
+    if (const Place* to = destination(step.operation)) passed_on_.insert(to->buffer);
+  for (const graph::TensorId id : problem.graph.outputs)
+    passed_on_.erase(problem.graph.tensor(id).name);
+}
+
+int CudnnLibrary::type_of(Dtype dtype) const {
+  switch (dtype) {
+    case Dtype::f32: return kFloat;
+    case Dtype::f64: return 1;
+    case Dtype::f16: return 2;
+    case Dtype::bf16: return 9;
+    default: return -1;
+  }
+}
+
+Object CudnnLibrary::tensor_of(const Place& place) const {
+  Place padded = place;
+  while (padded.shape.size() < kLeastRank) {
+    padded.shape.push_back(1);
+    padded.strides.push_back(1);
+  }
+  // Axes of size 1 may have any stride; cuDNN wants none of 0.
+  for (std::size_t d = 0; d < padded.shape.size(); ++d)
+    if (padded.shape[d] == 1) padded.strides[d] = 1;
+  const int type = type_of(place.dtype);
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  if (type < 0 || padded.shape.size() > kMostRank || reach_of(place) > kMost) return nullptr;
+  Object made = d_.tensor();
+  const bool good =
+      made && d_.tensor_set(made.get(), type, static_cast<int>(padded.shape.size()),
+                            integers(padded.shape).data(), integers(padded.strides).data()) == 0;
+  return good ? made : nullptr;
+}
+
+// Buffers of zeros for one call, and the program's filled scratch as it will be.
+Result<Bindings> CudnnLibrary::trial(const std::vector<Place>& places,
+                                     const std::vector<Filled>& filled, const Program& program) {
+  std::map<std::string, std::int64_t> bytes;
+  for (const Place& place : places) {
+    std::int64_t& most = bytes[place.buffer];
+    most = std::max(most, reach_of(place));
+    const auto scratch = program.scratch.find(place.buffer);
+    if (scratch != program.scratch.end()) most = std::max(most, scratch->second);
+  }
+  Bindings out;
+  for (const auto& [name, size] : bytes) {
+    WARPLOOM_TRY(out[name], device_.allocate(size));
+    const auto known = std::ranges::find(filled, name, &Filled::buffer);
+    WARPLOOM_CHECK(device_.fill(out[name], known == filled.end() ? 0u : known->word));
+  }
+  return out;
+}
+
+std::vector<void*> CudnnLibrary::addresses_of(const Bindings& buffers,
+                                              const std::vector<Place>& places) {
+  std::vector<void*> out;
+  for (const Place& place : places)
+    out.push_back(address_of(buffers.at(place.buffer), place));
+  return out;
+}
+
+// A call that works on zeros becomes the program's next piece.
+Status CudnnLibrary::attempt(const std::vector<Place>& places, const Work& work,
+                             std::string_view what, Program& program,
+                             const std::vector<Filled>& filled) {
+  WARPLOOM_TRY(const Bindings zeros, trial(places, filled, program));
+  const auto run = [work, &device = device_](const std::vector<void*>& addresses) {
+    const Cudnn& d = Cudnn::get();
+    const int stream = d.set_stream(d.handle, device.stream());
+    return stream != 0 ? stream : work(addresses);
+  };
+  const int status = run(addresses_of(zeros, places));
+  WARPLOOM_CHECK(device_.synchronize());
+  if (status != 0) return refused(fmt::format("{} (status {})", what, status));
+  program.pieces.push_back(
+      [run, places, filled, library = name(), &device = device_,
+       words = std::string(what)](const Bindings& buffers) -> Result<runtime::Call> {
+        std::vector<Buffer> kept;
+        for (const Place& place : places)
+          WARPLOOM_TRY(kept.emplace_back(), buffer_of(buffers, place));
+        for (const Filled& each : filled)
+          WARPLOOM_CHECK(device.fill(buffers.at(each.buffer), each.word));
+        return [run, kept, addresses = addresses_of(buffers, places), library, words]() -> Status {
+          const int code = run(addresses);
+          if (code == 0) return ok();
+          return fail({ErrorCode::kCudaCall, "a call of cuDNN failed", library + ", " + words,
+                       "status 0", fmt::format("status {}", code),
+                       "check nvidia-smi and the kernel log"});
+        };
+      });
+  return ok();
+}
+
+Status CudnnLibrary::copy(const Place& from, const Place& to, Program& program) {
+  const Object x = tensor_of(from);
+  const Object y = tensor_of(to);
+  if (!x || !y) return refused("a layout or element type");
+  return attempt({from, to}, [&d = d_, x, y](const std::vector<void*>& at) {
+    return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  }, "a copy", program);
+}
+
+Status CudnnLibrary::release(const std::string& buffer, Program& program) {
+  const auto kept = kept_.find(buffer);
+  if (kept == kept_.end()) return ok();
+  const auto [in_rows, instead] = kept->second;
+  kept_.erase(kept);
+  return copy(instead, in_rows, program);
+}
+
+Result<Place> CudnnLibrary::rows(const Place& place, Program& program) {
+  WARPLOOM_CHECK(release(place.buffer, program));
+  return place;
+}
+
+// With channels last where that is this program's layout, made so if it is not yet.
+Result<Place> CudnnLibrary::read(const Place& place, Program& program) {
+  const auto kept = kept_.find(place.buffer);
+  if (own_now_ && kept != kept_.end() && kept->second.first.shape == place.shape &&
+      place.offset == 0)
+    return kept->second.second;
+  WARPLOOM_TRY(const Place here, rows(place, program));
+  if (!own_now_ || place.shape.size() < kLeastRank) return here;
+  const Place turned = scratch_like(here, here.shape, true, program);
+  WARPLOOM_CHECK(copy(here, turned, program));
+  return turned;
+}
+
+Place CudnnLibrary::scratch_like(const Place& place, Shape shape, bool last,
+                                 Program& program) const {
+  Shape strides = last ? channels_last(shape) : graph::strides_of(shape);
+  const std::int64_t bytes = bytes_of(place.dtype, graph::element_count(shape));
+  return {program.add_scratch(place.buffer, bytes), place.dtype, std::move(shape),
+          std::move(strides), 0};
+}
+
+Place CudnnLibrary::to_write(const Place& place, Program& program) const {
+  if (!own_now_ || place.shape.size() < kLeastRank) return place;
+  return scratch_like(place, place.shape, true, program);
+}
+
+Status CudnnLibrary::settle(const Place& place, const Place& written, Program& program) {
+  kept_.erase(place.buffer);
+  if (written.buffer == place.buffer) return ok();
+  const bool whole = place.offset == 0 && is_packed(place);
+  if (!whole || !passed_on_.contains(place.buffer)) return copy(written, place, program);
+  kept_[place.buffer] = {place, written};
+  return ok();
+}
+
+// The source as it is where its padding is the same on both sides (cuDNN has one number an axis),
+// else in the middle of a larger tensor, which then needs no padding.
+Result<Place> CudnnLibrary::padded(const Place& src, const Window& window, const Shape& wanted,
+                                   std::uint32_t border, Program& program) {
+  bool even = true;
+  Shape larger = src.shape;
+  Place middle = src;
+  for (std::size_t d = 0; d < window.kernel.size(); ++d) {
+    const std::int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
+    const std::int64_t size = src.shape[d + 2] + 2 * window.begins[d] - reach;
+    even = even && size >= 0 && size / window.strides[d] + 1 == wanted[d + 2];
+    larger[d + 2] = std::max((wanted[d + 2] - 1) * window.strides[d] + reach,
+                             src.shape[d + 2] + window.begins[d]);
+  }
+  if (even) return src;
+  Place whole = scratch_like(src, larger, own_now_, program);
+  middle = whole;
+  middle.shape = src.shape;
+  for (std::size_t d = 0; d < window.kernel.size(); ++d)
+    middle.offset += window.begins[d] * middle.strides[d + 2];
+  const Object x = tensor_of(src);
+  const Object y = tensor_of(middle);
+  if (!x || !y) return refused("a layout or element type");
+  WARPLOOM_CHECK(attempt({src, middle}, [&d = d_, x, y](const std::vector<void*>& at) {
+    return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  }, "a copy", program, {{whole.buffer, border}}));
+  return whole;
+}
+
+Status CudnnLibrary::add(const Step& step, Program& program) {
+  const auto made = [&](bool own) -> Status {
+    own_now_ = own;
+    return std::visit([&](const auto& call) { return make(call, step, program); }, step.operation);
+  };
+  if (layouts_ == Layouts::own && made(true)) return ok();
+  return made(false);
 }
 }  // namespace warploom::vendor

@@ -4,6 +4,7 @@
 // primitives of steps.
 #pragma once
 #include "runtime/library.h"
+#include "vendor/libraries.h"
 #include "vendor/program.h"
 
 namespace warploom::vendor {
@@ -33,7 +34,7 @@ struct Dnnl {
   };
 
   using Dims = std::array<std::int64_t, 12>;  // as many as oneDNN reads
-  const runtime::Library library{"libdnnl.so.2"};
+  const runtime::Library library{dnnl_names()};
   const Version* (*version)() = library["dnnl_version"];
   int (*engine_create)(Handle*, int kind, std::size_t index) = library["dnnl_engine_create"];
   int (*stream_create)(Handle*, Handle engine, unsigned flags) = library["dnnl_stream_create"];

@@ -1,6 +1,7 @@
 // OpenBLAS, opened at run time: products in f32 and f64. Source: its user manual and the C
 // interface of BLAS, whose numbers are those of its enums.
 #include "runtime/library.h"
+#include "vendor/libraries.h"
 #include "vendor/program.h"
 
 namespace warploom::vendor {
@@ -14,8 +15,7 @@ struct OpenBlas {
   template <class T>
   using Gemm = void (*)(int order, int a, int b, int m, int n, int k, T alpha, const T*, int,
                         const T*, int, T beta, T*, int);
-  const runtime::Library library{"libopenblas.so.0",
-                                 "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0"};
+  const runtime::Library library{openblas_names()};
   const char* (*config)() = library["openblas_get_config"];
   Gemm<float> sgemm = library["cblas_sgemm"];
   Gemm<double> dgemm = library["cblas_dgemm"];

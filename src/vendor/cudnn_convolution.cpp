@@ -1,0 +1,208 @@
+// Convolutions by cuDNN: the algorithm is the fastest that its own search finds on these sizes.
+#include "vendor/cudnn.h"
+
+namespace warploom::vendor {
+namespace {
+constexpr int kCrossCorrelation = 1;
+constexpr int kTensorOp = 1, kFma = 3;  // cudnnMathType_t
+constexpr int kRowsFormat = 0, kChannelsLastFormat = 1;
+constexpr int kIdentity = 5, kRelu = 1;  // cudnnActivationMode_t
+constexpr int kMostAlgorithms = 8;
+constexpr std::int64_t kWorkspaceBytes = std::int64_t{256} << 20;
+
+// bias, a tensor to add, and relu, in this order, as far as they are there.
+struct Fused {
+  std::optional<Place> bias;
+  std::optional<Place> addend;
+  bool relu = false;
+};
+
+std::optional<Fused> fused_of(const std::vector<After>& after, const Place& dst) {
+  Fused out;
+  for (const After& each : after) {
+    if (out.relu) return std::nullopt;
+    if (!each.other) {
+      if (each.function != Function::relu || each.alpha != 0) return std::nullopt;
+      out.relu = true;
+      continue;
+    }
+    if (each.combine != Combine::add) return std::nullopt;
+    const bool channels = elements_of(*each.other) == dst.shape[1] &&
+                          each.other->shape.size() > 1 && each.other->shape[1] == dst.shape[1];
+    if (channels && !out.bias && !out.addend)
+      out.bias = each.other;
+    else if (each.other->shape == dst.shape && !out.addend)
+      out.addend = each.other;
+    else
+      return std::nullopt;
+  }
+  return out;
+}
+}  // namespace
+
+struct CudnnLibrary::Convolving {
+  Place weights;  // as the filter's format wants them
+  Object filter, convolution;
+  Place workspace;
+};
+
+// The filter and the convolution; weights are laid out for them.
+Result<CudnnLibrary::Convolving> CudnnLibrary::convolving(const Place& weights,
+                                                          const Window& window,
+                                                          std::int64_t groups, Program& program) {
+  Convolving out;
+  WARPLOOM_TRY(out.weights, read(spatial(weights), program));
+  if (!own_now_ && !is_packed(out.weights)) {
+    const Place packed = scratch_like(out.weights, out.weights.shape, false, program);
+    WARPLOOM_CHECK(copy(out.weights, packed, program));
+    out.weights = packed;
+  }
+  out.filter = d_.filter();
+  out.convolution = d_.convolution();
+  const int type = type_of(out.weights.dtype);
+  const int rank = static_cast<int>(out.weights.shape.size());
+  // Strict fp32 is what no tensor core does.
+  const int math = out.weights.dtype == Dtype::f32 && track_ == Track::fp32 ? kFma : kTensorOp;
+  if (!out.filter || !out.convolution || type < 0 ||
+      d_.filter_set(out.filter.get(), type, own_now_ ? kChannelsLastFormat : kRowsFormat, rank,
+                    integers(out.weights.shape).data()) != 0 ||
+      d_.convolution_set(out.convolution.get(), rank - 2, integers(window.begins).data(),
+                         integers(window.strides).data(), integers(window.dilations).data(),
+                         kCrossCorrelation, kFloat) != 0 ||
+      d_.groups_set(out.convolution.get(), static_cast<int>(groups)) != 0 ||
+      d_.math_set(out.convolution.get(), math) != 0)
+    return refused("the window");
+  // One for all: calls come one after the other.
+  out.workspace = packed_place("cudnn@workspace", Dtype::f32, {kWorkspaceBytes / 4});
+  program.scratch[out.workspace.buffer] = kWorkspaceBytes;
+  return out;
+}
+
+// Its algorithms for a convolution, the fastest first, those alone that worked within the workspace
+// and the track. `first` and `third` are the descriptors of the first two places and of the last.
+Result<std::vector<CudnnPerformance>> CudnnLibrary::search(
+    Cudnn::Search* find, const Convolving& with, const std::vector<Place>& places, Handle first,
+    Handle second, Handle third, const Program& program) {
+  WARPLOOM_TRY(const runtime::Bindings zeros, trial(places, {}, program));
+  const std::vector<void*> at = addresses_of(zeros, places);
+  std::array<CudnnPerformance, kMostAlgorithms> tried;
+  int found = 0;
+  if (d_.set_stream(d_.handle, device_.stream()) != 0 ||
+      find(d_.handle, first, at[0], second, at[1], with.convolution.get(), third, at[2],
+           kMostAlgorithms, &found, tried.data(), at[3], kWorkspaceBytes) != 0)
+    return refused("any algorithm");
+  WARPLOOM_CHECK(device_.synchronize());
+  const bool strict = with.weights.dtype == Dtype::f32 && track_ == Track::fp32;
+  std::vector<CudnnPerformance> out;
+  for (const CudnnPerformance& each : std::span(tried).first(static_cast<std::size_t>(found))) {
+    const bool allowed = !strict || (each.math_type != kTensorOp && each.math_type != 2);
+    const bool fits = each.workspace_bytes <= static_cast<std::size_t>(kWorkspaceBytes);
+    if (each.status == 0 && allowed && fits) out.push_back(each);
+  }
+  if (out.empty()) return refused("any algorithm");
+  return out;
+}
+
+Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& program) {
+  Window window = spatial(call.window);
+  const Place wanted = spatial(call.dst);
+  WARPLOOM_TRY(Place src, read(spatial(call.src), program));
+  const std::string before = src.buffer;
+  WARPLOOM_TRY(src, padded(src, window, wanted.shape, 0, program));
+  if (src.buffer != before) window.begins.assign(window.begins.size(), 0);
+  Step whole = step;
+  for (After& each : whole.after)
+    if (each.other) each.other = spatial(*each.other);
+  const auto fused = fused_of(whole.after, wanted);
+  if (!fused) return refused("what comes after the convolution");
+  WARPLOOM_TRY(const Convolving with, convolving(call.weights, window, call.groups, program));
+  const Place dst = to_write(wanted, program);
+  const Object x = tensor_of(src);
+  const Object y = tensor_of(dst);
+  if (!x || !y) return refused("a layout or element type");
+  const std::vector<Place> places = {src, with.weights, dst, with.workspace};
+  WARPLOOM_TRY(const std::vector<CudnnPerformance> algorithms,
+               search(d_.find_forward, with, places, x.get(), with.filter.get(), y.get(), program));
+  const auto bytes = static_cast<std::size_t>(kWorkspaceBytes);
+  if (step.after.empty()) {
+    Status done = refused("any algorithm");
+    for (const CudnnPerformance& algorithm : algorithms) {
+      done = attempt(places, [&d = d_, x, y, with, bytes, code = algorithm.algorithm](
+                                 const std::vector<void*>& at) {
+        return d.forward(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
+                         with.convolution.get(), code, at[3], bytes, &kZero, y.get(), at[2]);
+      }, "the convolution", program);
+      if (done) return settle(wanted, dst, program);
+    }
+    return done;
+  }
+  // One call for all: it wants a bias, a tensor to add, and an activation, whatever they are.
+  Shape channels(wanted.shape.size(), 1);
+  channels[1] = wanted.shape[1];
+  std::vector<Filled> filled;
+  Place bias;
+  if (fused->bias) {
+    WARPLOOM_TRY(bias, rows(*fused->bias, program));
+  } else {
+    bias = scratch_like(packed_place("bias", Dtype::f32, {1}), channels, false, program);
+    filled.push_back({bias.buffer, 0});
+  }
+  Place addend = dst;
+  if (fused->addend) WARPLOOM_TRY(addend, read(*fused->addend, program));
+  const Object b = tensor_of(bias);
+  const Object z = tensor_of(addend);
+  const Object activation = d_.activation();
+  if (!b || !z || !activation ||
+      d_.activation_set(activation.get(), fused->relu ? kRelu : kIdentity, kPropagateNan, 0) != 0)
+    return refused("the activation");
+  std::vector<Place> all = places;
+  all.push_back(bias);
+  all.push_back(addend);
+  const float share = fused->addend ? 1.0f : 0.0f;
+  Status done = refused("what comes after the convolution");
+  for (const CudnnPerformance& algorithm : algorithms) {
+    done = attempt(all, [&d = d_, x, y, b, z, with, activation, bytes, share,
+                         code = algorithm.algorithm](const std::vector<void*>& at) {
+      return d.fused(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
+                     with.convolution.get(), code, at[3], bytes, &share, z.get(), at[5], b.get(),
+                     at[4], activation.get(), y.get(), at[2]);
+    }, "the convolution with what comes after", program, filled);
+    if (done) return settle(wanted, dst, program);
+  }
+  return done;
+}
+
+// The gradient of a convolution by its input, which it is.
+Status CudnnLibrary::make(const Deconvolution& call, const Step& step, Program& program) {
+  if (!step.after.empty()) return refused("what comes after the convolution");
+  const Window window = spatial(call.window);
+  const Place wanted = spatial(call.dst);
+  WARPLOOM_TRY(const Place src, read(spatial(call.src), program));
+  for (std::size_t d = 0; d < window.kernel.size(); ++d) {
+    const std::int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
+    const std::int64_t size = wanted.shape[d + 2] + 2 * window.begins[d] - reach;
+    if (size < 0 || size / window.strides[d] + 1 != src.shape[d + 2])
+      return refused("uneven padding of a transposed convolution");
+  }
+  WARPLOOM_TRY(const Convolving with, convolving(call.weights, window, call.groups, program));
+  const Place dst = to_write(wanted, program);
+  const Object x = tensor_of(src);
+  const Object y = tensor_of(dst);
+  if (!x || !y) return refused("a layout or element type");
+  const std::vector<Place> places = {with.weights, src, dst, with.workspace};
+  WARPLOOM_TRY(
+      const std::vector<CudnnPerformance> algorithms,
+      search(d_.find_backward, with, places, with.filter.get(), x.get(), y.get(), program));
+  Status done = refused("any algorithm");
+  for (const CudnnPerformance& algorithm : algorithms) {
+    done = attempt(places, [&d = d_, x, y, with, code = algorithm.algorithm](
+                               const std::vector<void*>& at) {
+      return d.backward(d.handle, &kOne, with.filter.get(), at[0], x.get(), at[1],
+                        with.convolution.get(), code, at[3],
+                        static_cast<std::size_t>(kWorkspaceBytes), &kZero, y.get(), at[2]);
+    }, "the transposed convolution", program);
+    if (done) return settle(wanted, dst, program);
+  }
+  return done;
+}
+}  // namespace warploom::vendor

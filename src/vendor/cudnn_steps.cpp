@@ -1,0 +1,257 @@
+// Steps as calls of cuDNN, one function a kind; convolutions have a file of their own.
+#include "vendor/cudnn.h"
+
+namespace warploom::vendor {
+namespace {
+constexpr int kSpatial = 1;           // cudnnBatchNormMode_t
+constexpr int kAccurate = 1, kLog = 2;  // cudnnSoftmaxAlgorithm_t
+constexpr int kChannel = 1;           // cudnnSoftmaxMode_t
+constexpr std::array kPoolCodes = {0, 1, 2};                       // by PoolKind
+constexpr std::array kReduceCodes = {0, 5, 3, 2, 1, 6, 7, -1};     // by Reduce, -1: none
+constexpr int kAddCode = 0, kMulCode = 1, kMinCode = 2, kMaxCode = 3, kSqrtCode = 4;
+constexpr std::uint32_t kOneBits = 0x3f800000u;
+
+// What is below any number in the type, twice where two fit.
+std::uint32_t lowest(Dtype dtype) {
+  if (dtype == Dtype::bf16) return 0xff80ff80u;
+  return dtype == Dtype::f16 ? 0xfc00fc00u : 0xff800000u;
+}
+}  // namespace
+
+Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& program) {
+  if (!step.after.empty()) return refused("a pooling with what comes after");
+  const Window window = spatial(given.window);
+  if (std::ranges::any_of(window.dilations, [](std::int64_t size) { return size != 1; }))
+    return refused("a dilated pooling");
+  WARPLOOM_TRY(Place src, read(spatial(given.src), program));
+  const std::uint32_t border = given.how == PoolKind::max ? lowest(src.dtype) : 0u;
+  const std::string before = src.buffer;
+  WARPLOOM_TRY(src, padded(src, window, spatial(given.dst).shape, border, program));
+  const bool enlarged = src.buffer != before;
+  if (enlarged && given.how == PoolKind::mean_of_inside)
+    return refused("a mean over uneven padding");
+  const Shape pads = enlarged ? Shape(window.begins.size(), 0) : window.begins;
+  const Place dst = to_write(spatial(given.dst), program);
+  const Object x = tensor_of(src);
+  const Object y = tensor_of(dst);
+  const Object pooling = d_.pooling();
+  if (!x || !y || !pooling ||
+      d_.pooling_set(pooling.get(), kPoolCodes[static_cast<std::size_t>(given.how)], kPropagateNan,
+                     static_cast<int>(pads.size()), integers(window.kernel).data(),
+                     integers(pads).data(), integers(window.strides).data()) != 0)
+    return refused("the window");
+  WARPLOOM_CHECK(attempt({src, dst}, [&d = d_, x, y, pooling](const std::vector<void*>& at) {
+    return d.pool(d.handle, pooling.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  }, "the pooling", program));
+  return settle(spatial(given.dst), dst, program);
+}
+
+Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& program) {
+  own_now_ = false;
+  if (!step.after.empty()) return refused("a softmax with what comes after");
+  const auto axis = static_cast<std::size_t>(call.axis);
+  const Shape& shape = call.src.shape;
+  std::int64_t outer = 1;
+  std::int64_t inner = 1;
+  for (std::size_t d = 0; d < shape.size(); ++d) (d < axis ? outer : inner) *= shape[d];
+  inner /= shape[axis];
+  WARPLOOM_TRY(const Place given, rows(call.src, program));
+  const auto src = reshaped(given, {outer, shape[axis], inner, 1});
+  const auto dst = reshaped(call.dst, {outer, shape[axis], inner, 1});
+  if (!src || !dst) return refused("a softmax that does not lie evenly");
+  const Object x = tensor_of(*src);
+  const Object y = tensor_of(*dst);
+  if (!x || !y) return refused("an element type");
+  kept_.erase(call.dst.buffer);
+  const int algorithm = call.log ? kLog : kAccurate;
+  return attempt({*src, *dst}, [&d = d_, x, y, algorithm](const std::vector<void*>& at) {
+    return d.softmax(d.handle, algorithm, kChannel, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  }, "the softmax", program);
+}
+
+Status CudnnLibrary::make(const BatchNorm& call, const Step& step, Program& program) {
+  if (!step.after.empty()) return refused("a normalisation with what comes after");
+  for (const Place* each : {&call.scale, &call.shift, &call.mean, &call.variance})
+    if (each->dtype != Dtype::f32) return refused("statistics but in f32");
+  WARPLOOM_TRY(const Place src, read(spatial(call.src), program));
+  const Place dst = to_write(spatial(call.dst), program);
+  Shape channels(std::max<std::size_t>(src.shape.size(), 4), 1);
+  channels[1] = src.shape[1];
+  const Object x = tensor_of(src);
+  const Object y = tensor_of(dst);
+  const Object factors = tensor_of(packed_place("", Dtype::f32, channels));
+  if (!x || !y || !factors) return refused("an element type");
+  std::vector<Place> places = {src, dst};
+  for (const Place* each : {&call.scale, &call.shift, &call.mean, &call.variance})
+    WARPLOOM_TRY(places.emplace_back(), rows(*each, program));
+  WARPLOOM_CHECK(attempt(places, [&d = d_, x, y, factors, epsilon = call.epsilon](
+                                     const std::vector<void*>& at) {
+    return d.batch_norm(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0], y.get(), at[1],
+                        factors.get(), at[2], at[3], at[4], at[5], epsilon);
+  }, "the normalisation", program));
+  return settle(spatial(call.dst), dst, program);
+}
+
+// Rows as the channels of one image, normalised by their own statistics; then the factors.
+Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& program) {
+  own_now_ = false;
+  if (!step.after.empty()) return refused("a normalisation of rows with what comes after");
+  if (call.src.dtype != Dtype::f32) return refused("a normalisation of rows but in f32");
+  const std::int64_t count = elements_of(call.src) / call.size;
+  WARPLOOM_TRY(const Place given, rows(call.src, program));
+  const auto src = reshaped(given, {1, count, call.size, 1});
+  const auto dst = reshaped(call.dst, {1, count, call.size, 1});
+  if (!src || !dst) return refused("rows that do not lie one after another");
+  const Shape channels = {1, count, 1, 1};
+  const Place ones = scratch_like(*src, channels, false, program);
+  const Place zeros = scratch_like(*src, channels, false, program);
+  const Object x = tensor_of(*src);
+  const Object y = tensor_of(*dst);
+  const Object factors = tensor_of(ones);
+  if (!x || !y || !factors) return refused("so many rows");
+  kept_.erase(call.dst.buffer);
+  WARPLOOM_CHECK(attempt({*src, *dst, ones, zeros}, [&d = d_, x, y, factors,
+                                                     epsilon = call.epsilon](
+                                                        const std::vector<void*>& at) {
+    return d.batch_norm_of_own(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0], y.get(), at[1],
+                               factors.get(), at[2], at[3], 0, nullptr, nullptr, epsilon, nullptr,
+                               nullptr);
+  }, "the normalisation", program, {{ones.buffer, kOneBits}, {zeros.buffer, 0u}}));
+  const auto flat_dst = reshaped(call.dst, {count, call.size});
+  for (const auto& [factor, how] :
+       {std::pair(call.scale, Combine::mul), std::pair(call.shift, Combine::add)}) {
+    if (!factor) continue;
+    const After after{.other = of_rank(*factor, 2), .combine = how};
+    WARPLOOM_CHECK(combination(after, *flat_dst, *flat_dst, program));
+  }
+  return ok();
+}
+
+Status CudnnLibrary::make(const Reduction& call, const Step& step, Program& program) {
+  own_now_ = false;
+  const int code = kReduceCodes[static_cast<std::size_t>(call.how)];
+  if (!step.after.empty() || code < 0) return refused("the reduction");
+  WARPLOOM_TRY(const Place src, rows(call.src, program));
+  const Object x = tensor_of(src);
+  const Object y = tensor_of(call.dst);
+  const Object reduction = d_.reduction();
+  std::size_t bytes = 0;
+  if (!x || !y || !reduction ||
+      d_.reduction_set(reduction.get(), code, kFloat, kPropagateNan, 0, 0) != 0 ||
+      d_.reduction_workspace(d_.handle, reduction.get(), x.get(), y.get(), &bytes) != 0)
+    return refused("the reduction");
+  const Place workspace = scratch_like(packed_place("reduction", Dtype::f32, {1}),
+                                       {static_cast<std::int64_t>(bytes / 4 + 1)}, false, program);
+  kept_.erase(call.dst.buffer);
+  return attempt({src, call.dst, workspace},
+                 [&d = d_, x, y, reduction, bytes](const std::vector<void*>& at) {
+                   return d.reduce(d.handle, reduction.get(), nullptr, 0, at[2], bytes, &kOne,
+                                   x.get(), at[0], &kZero, y.get(), at[1]);
+                 },
+                 "the reduction", program);
+}
+
+Status CudnnLibrary::make(const Lrn& call, const Step& step, Program& program) {
+  own_now_ = false;
+  if (!step.after.empty()) return refused("a normalisation with what comes after");
+  WARPLOOM_TRY(const Place src, rows(spatial(call.src), program));
+  const Place dst = spatial(call.dst);
+  const Object x = tensor_of(src);
+  const Object y = tensor_of(dst);
+  const Object lrn = d_.lrn();
+  if (!x || !y || !lrn ||
+      d_.lrn_set(lrn.get(), static_cast<unsigned>(call.size), call.alpha, call.beta, call.bias) != 0)
+    return refused("the normalisation");
+  kept_.erase(call.dst.buffer);
+  return attempt({src, dst}, [&d = d_, x, y, lrn](const std::vector<void*>& at) {
+    return d.normalize(d.handle, lrn.get(), 0, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  }, "the normalisation", program);
+}
+
+Status CudnnLibrary::make(const Copy& call, const Step& step, Program& program) {
+  own_now_ = false;
+  if (!step.after.empty()) return refused("a copy with what comes after");
+  WARPLOOM_TRY(const Place src, rows(call.src, program));
+  kept_.erase(call.dst.buffer);
+  return copy(src, call.dst, program);
+}
+
+Status CudnnLibrary::make(const Elementwise& call, const Step& step, Program& program) {
+  own_now_ = false;
+  if (step.after.size() != 1) return refused("several operations in one");
+  WARPLOOM_TRY(const Place src, rows(call.src, program));
+  if (src.dtype != call.dst.dtype) return refused("mixed types");
+  kept_.erase(call.dst.buffer);
+  const After& only = step.after[0];
+  return only.other ? combination(only, src, call.dst, program)
+                    : function(only, src, call.dst, program);
+}
+
+Status CudnnLibrary::function(const After& after, const Place& src, const Place& dst,
+                              Program& program) {
+  const Object x = tensor_of(src);
+  const Object y = tensor_of(dst);
+  if (!x || !y) return refused("a layout or element type");
+  if (after.function == Function::linear && after.beta == 0) {
+    const auto factor = static_cast<float>(after.alpha);
+    return attempt({src, dst}, [&d = d_, x, y, factor](const std::vector<void*>& at) {
+      return d.transform(d.handle, &factor, x.get(), at[0], &kZero, y.get(), at[1]);
+    }, "a factor", program);
+  }
+  if (after.function == Function::square || after.function == Function::sqrt) {
+    const Object how = d_.combination();
+    const int code = after.function == Function::sqrt ? kSqrtCode : kMulCode;
+    if (!how || d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
+      return refused("the function");
+    return attempt({src, dst}, [&d = d_, x, y, how](const std::vector<void*>& at) {
+      return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &kOne, x.get(), at[0], &kZero,
+                       y.get(), at[1]);
+    }, "the function", program);
+  }
+  const int mode = row_of(after.function).cudnn;
+  const bool leaky = after.function == Function::relu && after.alpha != 0;
+  const bool other_swish = after.function == Function::swish && after.alpha != 1;
+  const Object activation = d_.activation();
+  if (mode < 0 || leaky || other_swish || !activation ||
+      d_.activation_set(activation.get(), mode, kPropagateNan, after.alpha) != 0)
+    return refused("the function");
+  return attempt({src, dst}, [&d = d_, x, y, activation](const std::vector<void*>& at) {
+    return d.activate(d.handle, activation.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  }, "the function", program);
+}
+
+Status CudnnLibrary::combination(const After& after, const Place& src, const Place& dst,
+                                 Program& program) {
+  // By Combine, and what the second is multiplied by.
+  constexpr std::array<std::pair<int, float>, 6> kHow = {{{kAddCode, 1.0f},
+                                                          {kAddCode, -1.0f},
+                                                          {kMulCode, 1.0f},
+                                                          {-1, 0.0f},
+                                                          {kMaxCode, 1.0f},
+                                                          {kMinCode, 1.0f}}};
+  const auto [code, sign] = kHow[static_cast<std::size_t>(after.combine)];
+  if (code < 0) return refused("a division");
+  WARPLOOM_TRY(const Place given, rows(*after.other, program));
+  const Place other = of_rank(given, src.shape.size());
+  const Object x = tensor_of(src);
+  const Object b = tensor_of(other);
+  const Object y = tensor_of(dst);
+  const Object how = d_.combination();
+  if (!x || !b || !y || !how ||
+      d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
+    return refused("the combination");
+  return attempt({src, other, dst}, [&d = d_, x, b, y, how, factor = sign](
+                                        const std::vector<void*>& at) {
+    return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &factor, b.get(), at[1], &kZero,
+                     y.get(), at[2]);
+  }, "the combination", program);
+}
+
+Status CudnnLibrary::make(const Matmul&, const Step&, Program&) {
+  return refused("products");
+}
+
+Status CudnnLibrary::make(const Unmatched&, const Step&, Program&) {
+  return refused("these operators");
+}
+}  // namespace warploom::vendor

@@ -38,6 +38,19 @@ void from_json(const json& in, Tensor& tensor) {
   tensor.constant.emplace(bytes, bytes + in["constant"].get_binary().size());
 }
 
+// An end that is not there is null: JSON has no infinity.
+void to_json(json& out, const Range& range) {
+  const auto end = [](double value) { return std::isfinite(value) ? json(value) : json(); };
+  out = {end(range.low), end(range.high), range.whole, range.nonzero};
+}
+
+void from_json(const json& in, Range& range) {
+  const auto end = [](const json& value, double otherwise) {
+    return value.is_null() ? otherwise : value.get<double>();
+  };
+  range = {end(in.at(0), -HUGE_VAL), end(in.at(1), HUGE_VAL), in.at(2), in.at(3)};
+}
+
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Graph, name, tensors, nodes, inputs, outputs)
 }  // namespace warploom::graph
@@ -70,12 +83,21 @@ double rate_of(const target::Capabilities& capabilities, Track track) {
 }
 }  // namespace
 
+// Ranges are left out where there are none, as they were before there were any: a problem's hash is
+// of this text.
 json to_json(const Setup& setup) {
-  return json(setup);
+  json out = setup;
+  for (const auto& [name, range] : setup.ranges) out["ranges"][name] = range;
+  return out;
 }
 
 Result<Setup> setup_from_json(const json& text) {
-  return record_from<Setup>(text, "an evaluator's setup");
+  WARPLOOM_TRY(Setup setup, record_from<Setup>(text, "an evaluator's setup"));
+  using Ranges = std::map<std::string, graph::Range>;
+  if (!text.contains("ranges")) return setup;
+  WARPLOOM_TRY(const Ranges ranges, record_from<Ranges>(text["ranges"], "ranges of inputs"));
+  setup.ranges.insert(ranges.begin(), ranges.end());
+  return setup;
 }
 
 double floor_us(const target::Capabilities& capabilities, Track track, double flops, double bytes) {

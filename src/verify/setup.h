@@ -1,7 +1,7 @@
 // Setup: what an evaluator must know of the problem before it can judge candidates, and how it
 // travels to its process.
 #pragma once
-#include "graph/graph.h"
+#include "graph/ranges.h"
 #include "graph/track.h"
 #include "runtime/vendor.h"
 #include "target/capabilities.h"
@@ -23,6 +23,7 @@ struct Setup {
   double flops = 0;                    // of the graph: how dear FP64 evaluation is
   std::uint64_t seed = 1;              // of the inputs
   bool time_reference = true;          // for Ready; judgements time it beside the candidate anyway
+  graph::Ranges ranges = {};           // of inputs, as the model says from which the graph was cut
 };
 
 nlohmann::json to_json(const Setup& setup);

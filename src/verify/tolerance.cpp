@@ -163,6 +163,10 @@ void compare(Comparison& all, const Tolerance& tolerance, Dtype dtype, const voi
           std::abs(r) <=
           largest;  // else the type cannot hold it: infinity or NaN is right, a plain number is not
       sum.beyond |= !held && std::isfinite(r);
+      if (magnitude && std::isnan(magnitude[i]) && !std::isnan(r)) {
+        if (c != r && poisoned(dtype, found, i)) sum.unwritten.add({1, begin + i});
+        continue;
+      }
       if (!held &&
           (std::isnan(r) ? std::isnan(c) : (c > 0) == (r > 0) && std::abs(c) >= largest * 0.9))
         continue;

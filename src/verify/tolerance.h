@@ -72,7 +72,8 @@ struct Comparison {
 using runtime::kPoison;  // what outputs are filled with before every call
 
 // Compares `count` elements of `found` (packed dtype) that start at element `begin` of the output
-// with FP64.
+// with FP64. One with a magnitude of NaN (it comes of a number that overflowed) must be written, no
+// more.
 void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const void* found,
              const double* value, const double* magnitude, std::int64_t begin, std::int64_t count);
 // Only looks for poison and non-finite values, for parts whose reference is not at hand.

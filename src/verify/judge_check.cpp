@@ -57,15 +57,9 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
       seen[n].beyond = true;
       continue;
     }
-    std::vector<double> unmarked;  // of inputs that people expect: nothing is let off
-    if (block.marked && family == InputFamily::normal) {
-      unmarked = block.magnitude;
-      for (std::size_t i = 0; i < unmarked.size(); ++i)
-        if (std::isnan(unmarked[i])) unmarked[i] = std::fabs(block.value[i]);
-    }
-    compare(seen[n], tolerances_[n], dtype, found, block.value.data(),
-            unmarked.empty() ? block.magnitude.data() : unmarked.data(), block.first_element,
-            count);
+    const bool marked = block.marked && family != InputFamily::normal;
+    compare(seen[n], tolerances_[n], dtype, found, block.value.data(), block.magnitude.data(),
+            block.first_element, count, marked);
   }
   return ok();
 }

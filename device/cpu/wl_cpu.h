@@ -21,6 +21,15 @@ WL_INLINE constexpr long min(long a, long b) {
   return a < b ? a : b;
 }
 
+// The coordinate along an axis of `size` that entry `place` of a table of `count` holds, `stride`
+// elements apart: one below 0 counts from the end. -1 where the table has no such entry.
+template <class I>
+WL_INLINE long lookup(const I* table, long place, long count, long stride, long size) {
+  if (place < 0 || place >= count) return -1;
+  const long found = static_cast<long>(table[place * stride]);
+  return found < 0 ? found + size : found;
+}
+
 WL_INLINE constexpr long max(long a, long b) {
   return a > b ? a : b;
 }

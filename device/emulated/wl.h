@@ -68,10 +68,12 @@ WL_LOAD(ld_global)
 WL_LOAD(ld_global_stream)
 #undef WL_LOAD
 
-template <class I> int lookup(const I* p, bool pred = true, WL_SITE) {
-  I index = -1;
+template <class I> int lookup(const I* p, int size, bool pred = true, WL_SITE) {
+  I index = -size - 1;
   if (pred) emu::load_global({&index, nullptr, 0, 1}, p, sizeof(I));
-  return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
+  const int whole = static_cast<int>(index);
+  if (index != whole) return -1;
+  return whole < 0 ? whole + size : whole;
 }
 
 // Stores, and updates of each element by itself.

@@ -97,10 +97,12 @@ WL_GLOBAL_FORMS(ld_global, GlobalLoad, st_global, GlobalStore)
 WL_GLOBAL_FORMS(ld_global_stream, GlobalLoadStream, st_global_stream, GlobalStoreStream)
 #undef WL_GLOBAL_FORMS
 
-// An index out of a tensor that nobody writes meanwhile: -1 where pred is false, or where it is no
-// int.
-template <class I> WL_FN int lookup(const I* p, bool pred = true) {
-  const I index = pred ? __ldg(p) : -1;
-  return index == static_cast<int>(index) ? static_cast<int>(index) : -1;
+// A coordinate along an axis of `size` out of a tensor that nobody writes meanwhile, one below 0
+// counted from the end: -1 where pred is false, or where it is no int.
+template <class I> WL_FN int lookup(const I* p, int size, bool pred = true) {
+  const I index = pred ? __ldg(p) : -size - 1;
+  const int whole = static_cast<int>(index);
+  if (index != whole) return -1;
+  return whole < 0 ? whole + size : whole;
 }
 }  // namespace wl

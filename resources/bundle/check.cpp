@@ -47,6 +47,8 @@ struct Input {
   unsigned long long seed;
   double scale;
   bool positive;
+  double low, step;          // where the numbers are so many, from `low` on, `step` apart:
+  unsigned long long count;  // 0: they are not
   long long elements;
   Type type;
 };
@@ -59,7 +61,7 @@ struct Output {
   Type type;
 };
 const Input kInputs[] = {
-{{#inputs}}    { {{called}}, {{file}}, {{seed}}ull, {{scale}}, {{positive}}, {{elements}}, type<{{element}}>({{kept}})},
+{{#inputs}}    { {{called}}, {{file}}, {{seed}}ull, {{scale}}, {{positive}}, {{low}}, {{step}}, {{count}}ull, {{elements}}, type<{{element}}>({{kept}})},
 {{/inputs}}};
 const Output kOutputs[] = {
 {{#outputs}}    { {{called}}, {{file}}, {{indices}}, {{allowed}}, {{elements}}, type<{{element}}>({{kept}})},
@@ -80,7 +82,8 @@ Bytes read(const std::string& path) {
   return bytes;
 }
 
-// SplitMix64's numbers, their leading bits as a fraction in [-1, 1) times the scale, perhaps without their sign, integers in [0, 4), truth values 0 or 1.
+// SplitMix64's numbers: their leading bits as a fraction in [-1, 1) times the scale, perhaps without their sign; or one of the
+// numbers that the input's meaning allows: indices, integers, truth values.
 Bytes make(const Input& input) {
   Bytes bytes(static_cast<std::size_t>(input.elements * input.type.bytes));
   for (long long i = 0; i < input.elements; ++i) {
@@ -89,8 +92,8 @@ Bytes make(const Input& input) {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     z ^= z >> 31;
     const int kept = input.type.kept;
-    const double value = kept > 0 ? static_cast<double>(static_cast<long long>(z) >> (64 - kept)) / static_cast<double>(1ll << (kept - 1)) * input.scale
-                                  : static_cast<double>(z >> (64 + kept));
+    const double value = input.count ? input.low + input.step * static_cast<double>((z >> 11) % input.count)
+                                     : static_cast<double>(static_cast<long long>(z) >> (64 - kept)) / static_cast<double>(1ll << (kept - 1)) * input.scale;
     input.type.put(bytes.data() + i * input.type.bytes, input.positive ? std::fabs(value) : value);
   }
   return bytes;

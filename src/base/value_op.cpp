@@ -38,12 +38,17 @@ double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] d
 }
 
 double moved(ValueOp op, const double* of, double v, const double* e) {
+  // NaN as an error says that the argument is more than its type holds: then so does the result's.
   const auto slope = [](double s, double error) {
+    if (std::isnan(error)) return error;
     return error == 0 || s == 0 ? 0 : std::fabs(s) * error;
   };
-  [[maybe_unused]] const double a = of[0], b = of[1], x = e[0], y = e[1], z = e[2],
-                                choice = std::isinf(a) || std::isinf(b) ? (v == a ? x : y)
-                                                                        : std::fmax(x, y);
+  const auto larger = [](double one, double other) {
+    return one > other || std::isnan(one) ? one : other;
+  };
+  [[maybe_unused]] const double a = of[0], b = of[1], x = e[0], y = e[1], z = e[2];
+  const double taken = v == a ? x : y;
+  [[maybe_unused]] const double choice = std::isinf(a) || std::isinf(b) ? taken : larger(x, y);
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
   if (op == ValueOp::name) return moved;
 #include "base/value_ops.def"

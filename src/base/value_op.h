@@ -16,6 +16,6 @@ std::optional<ValueOp> value_op_named(std::string_view name);
 int arity_of(ValueOp op);
 double apply(ValueOp op, double a, double b = 0, double c = 0);  // the meaning, in FP64
 // How far rounding can have moved the result v at arguments x, to first order, when they moved by
-// at most e: the row's `moved`.
+// at most e: the row's `moved`. An e of NaN, of what overflowed, makes NaN of it.
 double moved(ValueOp op, const double* x, double v, const double* e);
 }  // namespace warploom

@@ -227,8 +227,8 @@ void CpuEmitter::gathered(Copy copy) {
   turns("g", global.extent[dim], [&](const Index& g) {
     const Index place = global.offset[dim] + g;
     const std::string at = fresh("at");
-    out_.line("const long {0} = {1} >= 0 && {1} < {2} ? {3}[{4}] : -1;", at, place.text(),
-              lookup.shape[0], name(global.lookup), (place * lookup.strides[0]).text());
+    out_.line("const long {} = wl::lookup({}, {}, {}, {}, {});", at, name(global.lookup),
+              place.text(), lookup.shape[0], lookup.strides[0], tensor(global.tensor).shape[dim]);
     const auto all = *meetings(global.extent, other.extent);
     for (const Meeting& met : all)
       if (const std::size_t theirs = met.b[0]; met.a[0] == dim)

@@ -87,8 +87,8 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
     const std::string variable = name(global.lookup) + "_at",
                       inside = bounds_condition(indices, {at[d]});
     note_pointer(global.lookup);
-    out_.line("const int {} = wl::lookup({}{});", variable, global_address(indices, {at[d]}),
-              inside.empty() ? "" : ", " + inside);
+    out_.line("const int {} = wl::lookup({}, {}{});", variable, global_address(indices, {at[d]}),
+              tensor(global.tensor).shape[d], inside.empty() ? "" : ", " + inside);
     at[d] = Index::variable(variable);
   }
   const std::string bounds = bounds_condition(global, at);

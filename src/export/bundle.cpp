@@ -204,10 +204,11 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
 // What `make check` compares with: inputs, and outputs by the FP64 reference, whole or sampled.
 //
 // Inputs are made again anywhere from a seed: element i is SplitMix64's i-th number, of which as
-// many leading bits are kept as the type's significand holds, as a fraction in [-1, 1) (integers:
-// [0, 4); booleans: fair), times a power of two where it is the weights of a network, without its
-// sign where it is a variance. So every value is exact in its type, and a bundle's check.cpp makes
-// the same bits without any rounding.
+// many leading bits are kept as the type's significand holds, as a fraction in [-1, 1), times a
+// power of two where it is the weights of a network, without its sign where it is a variance; of
+// integers, and of what else has two ends (an index counts from either end of its axis), one of the
+// numbers between them. So every value is exact in its type, and a bundle's check.cpp makes the
+// same bits without any rounding.
 constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
 constexpr std::int64_t kSampledRows = 16;
 constexpr std::int64_t kSamplesPerRow = 4096;
@@ -219,18 +220,25 @@ std::uint64_t input_seed(std::uint64_t seed, std::size_t input) {
   return random.next();
 }
 
-// The leading bits that a generated value keeps, the sign among them; below 0 for integers, whose
-// values have -kept bits.
+// The leading bits that a generated value keeps, the sign among them; of floats.
 int kept_bits(Dtype dtype) {
-  if (dtype == Dtype::boolean) return -1;
-  return is_float(dtype) ? std::min(24, -std::ilogb(unit_roundoff(dtype))) : -2;
+  return is_float(dtype) ? std::min(24, -std::ilogb(unit_roundoff(dtype))) : 0;
 }
 
+// What an input's elements are drawn from.
+struct Drawn {
+  double scale = 1;
+  bool positive = false;
+  verify::Lattice lattice = {};
+};
+
 std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements,
-                                double scale, bool positive) {
+                                const Drawn& from) {
   std::vector<std::byte> bytes(elements * bytes_of(dtype));
   const int kept = kept_bits(dtype);
-  const double unit = std::ldexp(scale, 1 - kept);
+  const double unit = std::ldexp(from.scale, 1 - kept);
+  const verify::Lattice& lattice = from.lattice;
+  const auto count = static_cast<std::uint64_t>(lattice.count);
   constexpr std::int64_t kPart = 1 << 18;
   graph::parallel_for(ceil_div(elements, kPart), 0, [&](std::int64_t part) {
     Random random(seed);
@@ -238,9 +246,9 @@ std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t el
     for (std::int64_t i = part * kPart; i < std::min(elements, (part + 1) * kPart); ++i) {
       const std::uint64_t bits = random.next();
       const double value =
-          kept > 0 ? static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)) * unit
-                   : static_cast<double>(bits >> (64 + kept));
-      store_from_double(dtype, bytes.data(), i, positive ? std::fabs(value) : value);
+          count > 0 ? lattice.low + lattice.step * static_cast<double>((bits >> 11) % count)
+                    : static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)) * unit;
+      store_from_double(dtype, bytes.data(), i, from.positive ? std::fabs(value) : value);
     }
   });
   return bytes;
@@ -320,22 +328,32 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
   std::map<std::string, std::vector<std::byte>> made;
   std::vector<std::string> given;  // those that the model does not hold
   const std::vector<graph::InputRole> roles = graph::input_roles(graph);
+  const graph::Ranges ranges = graph::ranges_of(graph);
   for (std::size_t i = 0; i < list.inputs.size(); ++i) {
     const BufferSpec& input = list.inputs[i];
     const auto& held = graph.tensor(*graph.tensor_named(input.name)).constant;
     const auto at =
         std::ranges::find(graph.inputs, *graph.tensor_named(input.name)) - graph.inputs.begin();
     const graph::InputRole role = held ? graph::InputRole{} : roles[at];
-    const double scale = verify::weight_scale(role.terms, 0, 0.577, input.dtype);
+    Drawn from{.scale = verify::weight_scale(role.terms, 0, 0.577, input.dtype)};
+    if (!held) {
+      const graph::Range range = graph::range_in(ranges, input.name);
+      from.positive = role.variance || (range.low == 0 && !std::isfinite(range.high));
+      from.lattice = verify::lattice_of(input.dtype, range);
+      // Of divisors those above 0 alone.
+      if (range.nonzero) from.lattice = {from.lattice.step, from.lattice.step, 7};
+    }
     const auto& values = made[input.name] =
-        held ? *held
-             : generate(input.dtype, input_seed(seed, i), input.elements(), scale, role.variance);
+        held ? *held : generate(input.dtype, input_seed(seed, i), input.elements(), from);
     const std::string name = fmt::format("input_{}.bin", i);
     add(record["inputs"][i], input.dtype,
         {{"held", held.has_value()},
          {"stored", name},
-         {"scale", fmt::format("{:a}", scale)},
-         {"positive", role.variance ? "true" : "false"},
+         {"scale", fmt::format("{:a}", from.scale)},
+         {"positive", from.positive ? "true" : "false"},
+         {"low", fmt::format("{:a}", from.lattice.low)},
+         {"step", fmt::format("{:a}", from.lattice.step)},
+         {"count", static_cast<std::uint64_t>(from.lattice.count)},
          {"file", whole || held ? stored(name, packed(values)) : "nullptr"},
          {"seed", input_seed(seed, i)}});
     if (!held) given.push_back(record["inputs"][i]["variable"]);

@@ -219,7 +219,7 @@ struct Places {
       const Id below = w.make(OpKind::Less, {index, w.scalar(0, index, "zero")}, "below"),
                counted =
                    w.add(index, w.scalar(static_cast<double>(size), index, "size"), "counted");
-      index = w.make(OpKind::Where, {below, counted, index}, "front");
+      index = w.make(OpKind::Where, {below, counted, index}, "front", {{"index_size", size}});
     }
     if (stride != 1)
       index = w.mul(index, w.scalar(static_cast<double>(stride), index, "stride"), "step");

@@ -197,6 +197,10 @@ class Evaluator {
  public:
   Evaluator(const Graph& graph, std::span<const Bytes> inputs, const Means& means)
       : graph_(graph), views_(graph.tensors.size()), means_(means) {
+    by_element_ = std::ranges::all_of(graph.nodes, [](const Node& node) {
+      const OpClass kind = class_of(node.op);
+      return kind == OpClass::pointwise || only_moves(kind);
+    });
     const auto hold = [&](std::size_t i, const std::byte* data) {
       views_[i] = {
           data, graph.tensors[i].dtype, nullptr, nullptr, 0, strides_of(graph.tensors[i].shape)};
@@ -227,8 +231,12 @@ class Evaluator {
         case OpClass::movement: movement(node, *box); break;
         default: return fail({ErrorCode::kInternal, "a node is no primitive", place_of(node)});
       }
-      if (means_.magnitudes && !only_moves(class_of(node.op)))
-        to.overflowed = to.overflowed || overflows(node, node.outputs[0] == wanted);
+      if (means_.magnitudes && !only_moves(class_of(node.op))) {
+        const bool last = node.outputs[0] == wanted;
+        const bool beyond = by_element_ ? !last && mark_overflow(node) : overflows(node, last);
+        to.overflowed |= beyond;
+        to.marked |= by_element_ && beyond;
+      }
       for (TensorId id : node.inputs)
         if (id != kAbsent && last_use[id] == n) views_[id].owner.reset();
     }
@@ -252,6 +260,24 @@ class Evaluator {
     if (means_.magnitudes) fresh->magnitude.resize(count);
     views_[node.outputs[0]] = packed(box, fresh);
     return *fresh;
+  }
+
+  // Gives the elements that are more than their type holds a magnitude of NaN; whether there are
+  // any.
+  bool mark_overflow(const Node& node) {
+    constexpr double kHeld = 240;  // by every type of floats
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    if (!is_float(dtype) || dtype == Dtype::f64) return false;
+    Storage& made = *views_[node.outputs[0]].owner;
+    const auto mark = [&](int& marked, std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i) {
+        const double size = std::fabs(made.value[i]);
+        if (!(size > kHeld) || size == HUGE_VAL || std::isfinite(rounded(dtype, size))) continue;
+        made.magnitude[i] = std::numeric_limits<double>::quiet_NaN();
+        marked = 1;
+      }
+    };
+    return contains(in_parallel<int>(std::ssize(made.value), 1 << 18, mark), 1);
   }
 
   // Whether the node's numbers are more than their type holds, in fp32 on the way or, where they
@@ -577,6 +603,7 @@ class Evaluator {
   const Graph& graph_;
   std::vector<View> views_;
   const Means& means_;
+  bool by_element_ = false;  // no operator combines elements of one tensor
 };
 }  // namespace
 

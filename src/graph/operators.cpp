@@ -65,6 +65,8 @@ const AttributeGroup kAttributes[] = {
      {known("axis", I{-1})}},
     {{Split, Gather, GatherElements}, {known("axis", I{0})}},
     {{GatherND}, {known("batch_dims", I{0})}},
+    // Of what decompose() writes: the choice counts indices of an axis of so many from the front.
+    {{Where}, {known("index_size", integer, kInternal)}},
     {{NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss},
      {known("ignore_index", integer), one_of({"none", "sum", "mean"}, known("reduction", "mean"))}},
     {{Resize},

@@ -99,19 +99,46 @@ Value expm1(const Value& x) {
   return where(u == 1, x, where(minus == -1, -1, minus * (x / log(u))));
 }
 
+// e^s / 2 where e^s itself may be more than the type holds: half of e^(s/2) times the other.
+Value half_exp(const Value& s) {
+  const Value root = exp(0.5 * s);
+  return (0.5 * root) * root;
+}
+
+Value cosh(const Value& x) {
+  const Value s = abs(x);
+  return half_exp(s) + 0.5 * exp(-s);
+}
+
 // (e^x - e^-x) / 2 = (m + m/(m + 1)) / 2 with m = e^x - 1, which loses nothing near 0; from 1 on as
 // it is written.
 Value sinh(const Value& x) {
   const Value m = expm1(x);
-  return where(abs(x) < 1, 0.5 * (m + m / (m + 1)), 0.5 * (exp(x) - exp(-x)));
+  const Value s = abs(x);
+  const Value size = half_exp(s) - 0.5 * exp(-s);
+  return where(s < 1, 0.5 * (m + m / (m + 1)), where(x < 0, -size, size));
+}
+
+// From here on the 1 in sqrt(s² ± 1) is lost in fp32 and FP64 alike, and s² is not beyond either.
+constexpr double kLarge = 1e9;
+
+// log(2s), where 2s may be more than the type holds.
+Value log_twice(const Value& s) {
+  return log(s) + std::numbers::ln2;
 }
 
 // log(s + sqrt(s² + 1)) of the size s, by way of log1p; where s² would overflow, log(2s).
 Value asinh(const Value& x) {
-  const Value s = abs(x), c = min(s, 1e9), square = c * c,
-              size = where(s < 1e9, log1p(c + square / (sqrt(square + 1) + 1)),
-                           log(s) + std::numbers::ln2);
+  const Value s = abs(x), c = min(s, kLarge), square = c * c,
+              size = where(s < kLarge, log1p(c + square / (sqrt(square + 1) + 1)), log_twice(s));
   return where(x < 0, -size, where(x == 0, x, size));
+}
+
+// log(x + sqrt(x² - 1)), likewise; each root by itself, so that what is below 1 has none.
+Value acosh(const Value& x) {
+  const Value c = min(x, kLarge);
+  const Value over = c - 1;
+  return where(x < kLarge, log1p(over + sqrt(over) * sqrt(c + 1)), log_twice(x));
 }
 
 Value atanh(const Value& x) {
@@ -119,12 +146,31 @@ Value atanh(const Value& x) {
   return where(x < 0, -size, where(x == 0, x, size));
 }
 
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// exp(y·log|x|), as C has it: 1 to any power, and anything to the power 0, is 1, also of NaN; -1 to
+// an infinite one is 1. An odd whole exponent keeps the sign of x, also that of a zero, which shows
+// in its reciprocal; a finite x below 0 has no power that is not whole, -inf has.
+Value general_power(const Value& x, const Value& y) {
+  const Value above = abs(x);
+  const Value size = where(above == 1, 1, exp(y * log(above)));
+  const Value half = 0.5 * y;
+  const Value whole = floor(y) == y;
+  const Value odd = where(floor(half) == half, 0, whole);
+  const Value signed_size = where(min(x, reciprocal(x)) < 0, -size, size);
+  const Value has_power = where(above == kInfinite, 1, whole);
+  const Value broken = std::numeric_limits<double>::quiet_NaN();
+  const Value of_negative = where(has_power, size, broken);
+  return where(y == 0, 1, where(odd, signed_size, where(x < 0, of_negative, size)));
+}
+
 Value power(const Question& w) {
   const Value x = input(0);
   if (const auto exponent = constant_scalar(w.graph, w.node.inputs[1])) {
     const double e = *exponent;
-    if (e == 0.5) return sqrt(x);
-    if (e == -0.5) return rsqrt(x);
+    // Roots, but for what C says of powers of -inf and of 0 without its sign.
+    if (e == 0.5) return where(x == -kInfinite, kInfinite, sqrt(x));
+    if (e == -0.5) return where(x == -kInfinite, 0, where(x == 0, kInfinite, rsqrt(x)));
     if (e == std::trunc(e) && std::fabs(e) <= 64) {  // repeated squaring
       Value square = x;
       std::optional<Value> result;
@@ -135,13 +181,7 @@ Value power(const Question& w) {
       return e < 0 ? reciprocal(*result) : result.value_or(1);
     }
   }
-  // exp(y·log|x|) with the sign of an odd whole exponent; a negative base under a broken exponent
-  // is NaN by itself.
-  const Value y = input(1), size = exp(y * log(abs(x))), half = 0.5 * y;
-  const Value whole = floor(y) == y, even = floor(half) == half;
-  const Value negative =
-      where(whole, where(even, size, -size), std::numeric_limits<double>::quiet_NaN());
-  return where(y == 0, 1, where(x < 0, negative, size));
+  return general_power(x, input(1));
 }
 
 Value cast(const Question& w) {
@@ -178,7 +218,7 @@ Value round(const Value& x) {
 }
 
 Value is_infinite(const Node& node, const Value& x) {
-  const Value big = std::numeric_limits<double>::infinity();
+  const Value big = kInfinite;
   const bool up = node.integer("detect_positive", 1) != 0,
              down = node.integer("detect_negative", 1) != 0;
   return up && down ? abs(x) == big : up ? x == big : down ? -x == big : 0;
@@ -187,6 +227,8 @@ Value is_infinite(const Node& node, const Value& x) {
 // E of what a term makes of x, which E says e of.
 double magnitude_of(ValueOp op, int arity, const double* x, double v, const double* e) {
   if (!std::isinf(v)) return std::fabs(v) + moved(op, x, v, e);
+  for (int k = 0; k < arity; ++k)
+    if (std::isnan(e[k])) return e[k];
   double given = -1, others = 0;  // of what is infinite already; of the rest
   for (int k = 0; k < arity; ++k) {
     double& most = std::isinf(x[k]) ? given : others;

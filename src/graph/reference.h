@@ -26,6 +26,10 @@
 //                          value that of the infinite arguments, none if they are given: a mask of
 //                          -inf does not move
 //   views and movement     E moves with the element
+//
+// Where every operator works element by element, a number on the way that is more than its tensor's
+// type holds makes E a NaN for the elements that come of it; elsewhere the whole part is said to
+// have overflowed.
 #pragma once
 #include <span>
 #include "graph/graph.h"
@@ -88,6 +92,7 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
 struct ValueAndMagnitude {
   std::vector<double> value, magnitude;
   bool overflowed = false;  // a number on the way here is larger than its tensor's type holds
+  bool marked = false;      // and the elements of which that is so have a magnitude of NaN
 };
 
 // Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles; of magnitudes none

@@ -69,8 +69,8 @@ struct Access {
   double fill = 0;              // of a load: what an element outside counts as
   bool inside = true;           // no coordinate ever leaves the shape
   // Gathered along dimension lookup_dim: its coordinate is what `lookup`, a tensor of integers,
-  // holds at (flat) place at[lookup_dim]. An index outside the dimension counts as outside, also a
-  // negative one.
+  // holds at (flat) place at[lookup_dim], below 0 counted from the end. An index outside the
+  // dimension counts as outside.
   graph::TensorInfo lookup = {};
   int lookup_dim = -1;
 

@@ -161,9 +161,9 @@ class Explorer {
     const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite"
                                                : std::filesystem::path(options_.archive);
     WARPLOOM_TRY(archive_, archive::Archive::open(path));
-    // The graph alone: seeds and references may change between runs.
-    const auto bytes =
-        nlohmann::json::to_cbor(verify::to_json(verify::Setup{.graph = problem_.setup.graph}));
+    // The graph and what its inputs are: seeds and references may change between runs.
+    const auto bytes = nlohmann::json::to_cbor(verify::to_json(
+        verify::Setup{.graph = problem_.setup.graph, .ranges = problem_.setup.ranges}));
     const std::string& target = problem_.catalogue.capabilities.arch;
     run_.problem = hash_hex(fmt::format(
         "{}|{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),

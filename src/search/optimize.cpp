@@ -98,6 +98,7 @@ class Planner {
       if (fresh) {
         Task& task = tasks_.emplace_back();
         task.problem = outline_of({region.graph, options_.track}, capabilities, options_.seed);
+        task.problem.setup.ranges = region.ranges;
         task.problem.catalogue = catalogue_of({region.graph, options_.track}, capabilities);
         task.problem.setup.reference = vendor::match_region(
             region.graph, vendor::operators_of(given, region.graph, region.tensors),

@@ -52,7 +52,7 @@ std::string name_of(const std::vector<Node>& nodes) {
 class Partitioner {
  public:
   Partitioner(const Graph& graph, const Rank& rank, const Limits& limits)
-      : graph_(graph), rank_(rank), limits_(limits) {
+      : graph_(graph), rank_(rank), limits_(limits), ranges_(graph::ranges_of(graph)) {
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       const int number = static_cast<int>(n);
       maker_[graph.nodes[n].outputs[0]] = number;
@@ -94,6 +94,7 @@ class Partitioner {
                          ? "leave out what has no elements"
                          : "take another target or track, or cast to a type of kernels before it"});
       }
+      add_ranges(region);
       out.regions.push_back(std::move(region));
     }
     WARPLOOM_CHECK(limits_.check());
@@ -166,6 +167,21 @@ class Partitioner {
         region.identity.append(reinterpret_cast<const char*>(tensor.constant->data()),
                                tensor.constant->size());
     return region;
+  }
+
+  // What the inputs are in the whole graph, where the region alone does not say it: an index of
+  // which another region makes the place, a table of places that is a constant of the model.
+  // Regions that compute the same of other numbers are judged apart.
+  void add_ranges(Region& region) const {
+    const graph::Ranges own = graph::ranges_of(region.graph);
+    for (const TensorId id : region.graph.inputs) {
+      const std::string& name = region.graph.tensor(id).name;
+      const graph::Range range =
+          graph::range_in(ranges_, region.tensors[static_cast<std::size_t>(id)]);
+      if (range == graph::range_in(own, name)) continue;
+      region.ranges[name] = range;
+      region.identity += fmt::format("{}: {}\n", name, graph::to_text(range));
+    }
   }
 
   std::optional<int> place(const Region& region) {
@@ -295,6 +311,7 @@ class Partitioner {
   const Graph& graph_;
   const Rank& rank_;
   const Limits& limits_;
+  const graph::Ranges ranges_;  // of the whole graph
   std::map<TensorId, int> maker_;
   std::map<TensorId, std::vector<int>> uses_;
   std::map<int, Nodes> groups_;   // by the node whose result is stored

@@ -23,6 +23,7 @@
 #include <functional>
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "graph/ranges.h"
 #include "search/limits.h"
 
 namespace warploom::search {
@@ -32,6 +33,7 @@ struct Region {
   std::vector<int> nodes;            // of the whole graph, ascending
   std::string identity;              // equal for regions that compute the same
   bool alias = false;                // nothing but another name for its input's memory
+  graph::Ranges ranges;              // what the whole graph says of the region's inputs
 };
 
 struct Partition {

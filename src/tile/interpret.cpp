@@ -111,11 +111,12 @@ class Block {
       WARPLOOM_TRY(start.emplace_back(), value_of(offset));
     }
     const Tensor* lookup = tile.lookup < 0 ? nullptr : &program_.tensor(tile.lookup);
-    const auto looked_up = [&](std::int64_t i) -> std::int64_t {
+    const auto looked_up = [&](std::int64_t i, std::int64_t size) -> std::int64_t {
       if (i < 0 || i >= lookup->shape[0]) return -1;
       const auto place = static_cast<std::size_t>(i * lookup->strides[0]);
-      return static_cast<std::int64_t>(
+      const auto found = static_cast<std::int64_t>(
           load_as_double(lookup->dtype, buffers_.at(lookup->name).data(), place));
+      return found < 0 ? found + size : found;
     };
     for (std::int64_t left = element_count(tile.extent); left > 0; --left) {
       std::optional<std::size_t> place = static_cast<std::size_t>(tensor.from);
@@ -124,7 +125,7 @@ class Block {
         at[i] =
             static_cast<std::int64_t>(static_cast<std::uint64_t>(start[i]) +
                                       static_cast<std::uint64_t>(element[i] * tile.step_along(i)));
-        if (tile.gathered_along(i)) at[i] = looked_up(at[i]);
+        if (tile.gathered_along(i)) at[i] = looked_up(at[i], tensor.shape[i]);
         if (at[i] < 0 || at[i] >= tensor.shape[i])
           place.reset();
         else if (place)

@@ -81,7 +81,7 @@ struct Tile {
   std::vector<Index> offset;
   std::vector<std::int64_t> extent;  // one entry a dimension of the tensor
   // Gathered along lookup_dim: element e has the coordinate that `lookup`, a global tensor of
-  // integers, holds at offset + e. One that lies outside either tensor counts as outside.
+  // integers, holds at offset + e, below 0 from the end. Outside either tensor is outside.
   TensorId lookup = -1;
   int lookup_dim = -1;
   std::vector<std::int64_t> step =

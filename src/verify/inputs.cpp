@@ -3,6 +3,7 @@
 #include <cstring>
 #include "base/random.h"
 #include "graph/parallel.h"
+#include "verify/range_ends.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define WARPLOOM_CLONES \
@@ -34,7 +35,7 @@ constexpr float kBellScale = 1.0f / 37837.227f;  // the deviation of a sum of fo
 constexpr std::int32_t kBellMiddle = 131070;     // its mean
 constexpr std::int32_t kBellFive = 189186;       // five deviations
 
-enum class Shape : std::uint8_t { bell, outliers, unit, signs };
+enum class Shape : std::uint8_t { bell, outliers, unit, signs, ends };
 
 struct Row {
   std::string_view name;
@@ -97,32 +98,80 @@ std::int32_t big_of(Dtype dtype) {
   return bits_of(dtype) < 32 ? 30 : 1000;
 }  // times an outlier
 
+// By two hashes of an element's number: half of them are ends, a quarter numbers of every magnitude
+// that the type has, the rest a bell.
+void at_ends(const Stream& stream, float* out, std::int64_t begin, std::int64_t count, Keys keys) {
+  bell(out, begin, count, keys, 0, kBellScale, 1);
+  const bool narrow = stream.dtype == Dtype::f16;
+  const std::uint32_t least = narrow ? 127 - 20 : 127 - 100;
+  const std::uint32_t most = narrow ? 127 + 15 : 127 + 100;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
+    const std::uint32_t choice = scramble(n + keys.third);
+    const std::uint32_t kind = choice & 3;
+    if (kind < 2 && !stream.ends.empty()) {
+      out[i] = stream.ends[(choice >> 2) % stream.ends.size()];
+    } else if (kind == 2) {
+      const std::uint32_t digits = scramble(n ^ keys.first);
+      const std::uint32_t exponent = least + (choice >> 2) % (most - least);
+      out[i] = std::bit_cast<float>((digits & 0x80000000u) | exponent << 23 | (digits & 0x7fffffu));
+    }
+  }
+}
+
+// Uniform on a lattice; at the ends of ranges every other one lies at an end, or beside it or 0.
+void on_lattice(const Stream& stream, const Lattice& from, float* out, std::int64_t begin,
+                std::int64_t count, Keys keys) {
+  const double high = from.high();
+  const double ends[] = {from.low, high, from.low + from.step, high - from.step, 0, -1, 1};
+  const bool to_ends = stream.family == InputFamily::ends;
+  unit(out, begin, count, keys);
+  for (std::int64_t i = 0; i < count; ++i) {
+    double value = from.low + std::floor(static_cast<double>(out[i]) * from.count) * from.step;
+    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
+    const std::uint32_t choice = to_ends ? scramble(n + keys.third) : 0;
+    const double end = ends[(choice >> 1) % std::size(ends)];
+    if ((choice & 1) != 0 && end >= from.low && end <= high) value = end;
+    if (stream.range.nonzero && value == 0) value = high >= from.step ? from.step : -from.step;
+    out[i] = static_cast<float>(value);
+    // Beyond 2^24 not every whole number is a float: the next one may lie outside.
+    if (out[i] > high) out[i] = std::nextafterf(out[i], -HUGE_VALF);
+  }
+}
+
+// What lies outside of the one end that there is comes to lie as far inside.
+void fold(const graph::Range& range, float* out, std::int64_t count) {
+  const auto low = static_cast<float>(range.low);
+  const auto high = static_cast<float>(range.high);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (std::isfinite(low) && out[i] < low) out[i] = low + (low - out[i]);
+    if (std::isfinite(high) && out[i] > high) out[i] = high - (out[i] - high);
+  }
+}
+
 void make_values(const Stream& stream, float* out, std::int64_t begin, std::int64_t count,
                  Keys keys) {
-  if (!is_float(stream.dtype)) {
-    const std::int64_t bound = stream.dtype == Dtype::boolean ? 2
-                               : stream.index_bound > 0       ? stream.index_bound
-                                                              : 16;
-    const bool centred =
-        stream.dtype != Dtype::boolean && stream.dtype != Dtype::u8 && stream.index_bound <= 0;
-    unit(out, begin, count, keys);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double scaled = std::floor(static_cast<double>(out[i]) * static_cast<double>(bound));
-      out[i] = static_cast<float>(centred ? scaled - 8 : scaled);
-    }
-    return;
-  }
+  const Lattice lattice = lattice_of(stream.dtype, stream.range);
+  if (lattice.count > 0) return on_lattice(stream, lattice, out, begin, count, keys);
   const Row& row = kRows[static_cast<std::size_t>(stream.family)];
   const auto scale = static_cast<float>(stream.scale);
-  if (row.shape == Shape::bell || row.shape == Shape::outliers) {
-    bell(out, begin, count, keys, row.shift * kBellFive / 5, kBellScale * row.scale * scale,
-         row.shape == Shape::outliers ? big_of(stream.dtype) : 1);
-  } else {
-    unit(out, begin, count, keys);
-    for (std::int64_t i = 0; i < count; ++i)
-      out[i] = scale * (row.shape != Shape::signs ? out[i] : out[i] < 0.5f ? 1.0f : -1.0f);
+  switch (row.shape) {
+    case Shape::ends: at_ends(stream, out, begin, count, keys); break;
+    case Shape::bell:
+    case Shape::outliers:
+      bell(out, begin, count, keys, row.shift * kBellFive / 5, kBellScale * row.scale * scale,
+           row.shape == Shape::outliers ? big_of(stream.dtype) : 1);
+      break;
+    case Shape::unit:
+    case Shape::signs:
+      unit(out, begin, count, keys);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const float sign = out[i] < 0.5f ? 1.0f : -1.0f;
+        out[i] = scale * (row.shape == Shape::signs ? sign : out[i]);
+      }
+      break;
   }
-  for (std::int64_t i = 0; i < (stream.positive ? count : 0); ++i) out[i] = std::fabs(out[i]);
+  fold(stream.range, out, count);
 }
 
 void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t count) {
@@ -138,19 +187,6 @@ void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t
   }
 }
 
-// The smallest axis that an index tensor picks from, 0 where it picks from none.
-std::int64_t index_bound(const graph::Graph& graph, graph::TensorId id) {
-  std::int64_t bound = 0;
-  for (const int consumer : graph.consumers(id)) {
-    const graph::Node& node = graph.nodes[consumer];
-    if (node.op != graph::OpKind::Gather || node.inputs[1] != id) continue;
-    const auto& shape = graph.tensor(node.inputs[0]).shape;
-    const std::int64_t size =
-        shape[*graph::normalized_axis(node.integer("axis"), shape.size(), "")];
-    bound = bound == 0 ? size : std::min(bound, size);
-  }
-  return bound;
-}
 }  // namespace
 
 std::string_view name_of(InputFamily family) {
@@ -163,6 +199,41 @@ const std::vector<InputFamily>& input_families() {
 #include "verify/input_families.def"
   };
   return all;
+}
+
+std::vector<InputFamily> families_for(const graph::Graph& graph) {
+  std::vector<InputFamily> out = input_families();
+  if (!is_judged_at_ends(graph)) std::erase(out, InputFamily::ends);
+  return out;
+}
+
+Lattice lattice_of(Dtype dtype, const graph::Range& range) {
+  constexpr double kExactly = 0x1p53;  // whole numbers that a double holds
+  if (is_float(dtype)) {
+    if (!range.is_bounded()) return {};
+    const double step = range.whole ? 1 : 0.25;  // exact also after simple arithmetic
+    const double first = std::ceil(range.low / step) * step;
+    const double last = std::floor(range.high / step) * step;
+    return first <= last ? Lattice{first, step, (last - first) / step + 1} : Lattice{};
+  }
+  if (dtype == Dtype::boolean) return {0, 1, 2};
+  constexpr double kCustomary = 16;  // numbers, half of them below 0
+  double low = is_signed(dtype) ? -kCustomary / 2 : 0;
+  double high = low + kCustomary - 1;
+  if (std::isfinite(range.low)) {
+    low = std::ceil(range.low);
+    high = std::max(high, low + kCustomary - 1);
+  }
+  if (std::isfinite(range.high)) {
+    high = std::floor(range.high);
+    if (!std::isfinite(range.low)) low = std::min(low, high - kCustomary + 1);
+  }
+  // What the type holds, but for those whose ends no double tells exactly.
+  const double size = std::min(std::ldexp(1.0, bits_of(dtype)), kExactly);
+  const double least = is_signed(dtype) ? -size / 2 : 0;
+  low = std::max(low, least);
+  high = std::min(high, least + size - 1);
+  return {low, 1, std::max(high - low + 1, 1.0)};
 }
 
 void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads) {
@@ -187,13 +258,15 @@ double weight_scale(std::int64_t terms, double mean, double deviation, Dtype dty
   return std::exp2(-std::round(std::log2(std::sqrt(k) * deviation + k * std::fabs(mean))));
 }
 
-std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, std::uint64_t seed) {
+std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, std::uint64_t seed,
+                               const graph::Ranges& known) {
   const Row& row = kRows[static_cast<std::size_t>(family)];
   const std::vector<graph::InputRole> roles = graph::input_roles(graph);
+  const graph::Ranges ranges = graph::ranges_of(graph, known);
   std::vector<Stream> streams;
   for (std::size_t i = 0; i < roles.size(); ++i) {
-    const graph::TensorId id = graph.inputs[i];
-    const Dtype dtype = graph.tensor(id).dtype;
+    const graph::Tensor& input = graph.tensor(graph.inputs[i]);
+    const Dtype dtype = input.dtype;
     // One in 1024 is so much larger; most of the short sums have none.
     const double some = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024)),
                  many = big_of(dtype) / 32.0 * some;
@@ -202,8 +275,11 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, st
     const double size = row.scale, mean = unit ? 0.5 : row.shift * size,
                  deviation = unit ? 0.29 : outliers * size;
     const double scale = weight_scale(roles[i].terms, mean, deviation, dtype);
-    streams.push_back({seed, static_cast<int>(i), family, dtype, index_bound(graph, id), scale,
-                       roles[i].variance});
+    graph::Range range = graph::range_in(ranges, input.name);
+    if (roles[i].variance) range = graph::meet(range, {0, HUGE_VAL});
+    std::vector<float> ends;
+    if (row.shape == Shape::ends) ends = ends_for(graph, dtype);
+    streams.push_back({seed, static_cast<int>(i), family, dtype, range, scale, std::move(ends)});
   }
   return streams;
 }

@@ -9,10 +9,12 @@
 //   fill(stream, buffer, 0, count);                  // the whole tensor
 //   fill(stream, row, 7 * columns, columns);         // the same bytes as row 7 of it
 //
-// The bell is the sum of four 16-bit uniforms: deviation 1, cut at ±3.46. Integer tensors are
-// uniform on [0, bound) where an operator uses them as indices, else on [-8, 8); booleans are fair.
+// The bell is the sum of four 16-bit uniforms: deviation 1, cut at ±3.46. Numbers follow what they
+// mean (graph/ranges.h): an index is uniform on all that its axis has, counted from either end, and
+// so is whatever else has two ends; of what has one, such as a variance, the bell is folded at it.
+// Other integers are uniform on [-8, 8); booleans are fair.
 #pragma once
-#include "graph/graph.h"
+#include "graph/ranges.h"
 
 namespace warploom::verify {
 enum class InputFamily : std::uint8_t {
@@ -21,15 +23,17 @@ enum class InputFamily : std::uint8_t {
 };
 std::string_view name_of(InputFamily family);
 const std::vector<InputFamily>& input_families();
+// Those that a kernel for this graph is judged on.
+std::vector<InputFamily> families_for(const graph::Graph& graph);
 
 struct Stream {
   std::uint64_t seed = 1;
   int tensor = 0;  // its place among the inputs
   InputFamily family = InputFamily::normal;
   Dtype dtype = Dtype::f32;
-  std::int64_t index_bound = 0;  // integers: exclusive upper bound of an index, 0: no index
-  double scale = 1;              // a power of two, of floats
-  bool positive = false;         // without its sign
+  graph::Range range = {};       // what the numbers may be
+  double scale = 1;              // a power of two, of floats without ends
+  std::vector<float> ends = {};  // of the family of that name
 };
 
 // Writes elements [begin, begin + count) to `out` on `threads` threads (0: one a core).
@@ -40,7 +44,20 @@ void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t coun
 // + terms·|mean|); 1 for one term, and for types of too few digits to be scaled.
 double weight_scale(std::int64_t terms, double mean, double deviation, Dtype dtype);
 
-// The streams of the graph's inputs, by their roles. Weights of networks are drawn to their scale:
-// else what becomes of them leaves the type's range some layers down, where no kernel can be right.
-std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, std::uint64_t seed);
+// The numbers that an input of a range is drawn from, where these are so many: low, low + step, ..
+struct Lattice {
+  double low = 0;
+  double step = 1;
+  double count = 0;  // 0: it has fewer than two ends, and is no integer
+
+  double high() const { return low + (count - 1) * step; }
+};
+
+Lattice lattice_of(Dtype dtype, const graph::Range& range);
+
+// The streams of the graph's inputs, by their roles and by their ranges, of which `known` says what
+// the graph does not. Weights of networks are drawn to their scale: else what becomes of them
+// leaves the type's range some layers down, where no kernel can be right.
+std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, std::uint64_t seed,
+                               const graph::Ranges& known = {});
 }  // namespace warploom::verify

@@ -129,7 +129,7 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
   WARPLOOM_TRY(const Contender candidate, load(request));
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
   std::vector<InputFamily> families(kScreening.begin(), kScreening.begin() + (roomy ? 2 : 1));
-  if (request.whole) families = input_families();
+  if (request.whole) families = families_for(setup_.graph);
   const auto start = Clock::now();
   double dearest = 0;  // of the families so far, beyond its share, ms
   for (std::size_t i = 0; i < families.size(); ++i) {

@@ -25,8 +25,11 @@ struct Block : graph::ValueAndMagnitude {
   std::int64_t first_element = 0;  // in the whole output
 
   // A kernel may make anything of what the type cannot hold on the way; but the inputs that people
-  // expect must not do that to it.
-  bool silent(InputFamily family) const { return overflowed && family != InputFamily::normal; }
+  // expect must not do that to it. Where the elements that come of such numbers are marked, the
+  // others are compared.
+  bool silent(InputFamily family) const {
+    return overflowed && !marked && family != InputFamily::normal;
+  }
 };
 
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs,

@@ -29,14 +29,17 @@ std::int64_t gathered_by(const tile::Program& program, const std::string& lookup
   return extent;
 }
 
-// Element i of an input. Coordinates are distinct, so that no two elements are scattered to one
-// place, and some lie outside.
+// Element i of an input. Coordinates are of distinct places, so that no two elements are scattered
+// to one, half of them counted from the end; and some lie outside.
 double random_element(Dtype dtype, Random& random, std::int64_t i, std::int64_t elements,
                       std::int64_t extent) {
   if (is_float(dtype)) return random.normal();
   if (extent == 0) return static_cast<double>(random.below(16)) - (is_signed(dtype) ? 8 : 0);
   const auto range = std::bit_ceil(static_cast<std::uint64_t>(std::max(elements, extent)) + 1);
-  return static_cast<double>((static_cast<std::uint64_t>(i) * 0x9e3779b1u + 5) % range) - 1;
+  const auto place = static_cast<double>((static_cast<std::uint64_t>(i) * 0x9e3779b1u + 5) % range);
+  const auto size = static_cast<double>(extent);
+  if (std::fmod(place, 2) == 0) return place;
+  return place < size ? place - size : -place - 1;
 }
 }  // namespace
 

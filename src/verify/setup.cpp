@@ -2,15 +2,35 @@
 #include "graph/graph_json.h"
 #include "verify/channel.h"
 
+namespace warploom::graph {
+using nlohmann::json;
+
+// An end that is not there is null: JSON has no infinity.
+void to_json(json& out, const Range& range) {
+  const auto end = [](double value) { return std::isfinite(value) ? json(value) : json(); };
+  out = {end(range.low), end(range.high), range.whole, range.nonzero};
+}
+
+void from_json(const json& in, Range& range) {
+  const auto end = [](const json& value, double otherwise) {
+    return value.is_null() ? otherwise : value.get<double>();
+  };
+  range = {end(in.at(0), -HUGE_VAL), end(in.at(1), HUGE_VAL), in.at(2), in.at(3)};
+}
+}  // namespace warploom::graph
+
 namespace warploom::verify {
 using nlohmann::json;
 
+// Ranges are left out where there are none, as they were before there were any: a problem's hash is
+// of this text.
 void to_json(json& out, const Setup& setup) {
   out = {{"graph", setup.graph},       {"track", setup.track},
          {"engine", setup.engine},     {"reference", nullptr},
          {"floor_us", setup.floor_us}, {"flops", setup.flops},
          {"seed", setup.seed},         {"time_reference", setup.time_reference}};
   if (setup.reference) out["reference"] = *setup.reference;
+  for (const auto& [name, range] : setup.ranges) out["ranges"][name] = range;
 }
 
 void from_json(const json& in, Setup& setup) {
@@ -23,6 +43,9 @@ void from_json(const json& in, Setup& setup) {
   setup.flops = in.at("flops");
   setup.seed = in.at("seed");
   setup.time_reference = in.at("time_reference");
+  const json none = json::object();
+  for (const auto& [name, range] : (in.contains("ranges") ? in["ranges"] : none).items())
+    setup.ranges.insert_or_assign(name, range.get<graph::Range>());
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "graph/ranges.h"
 #include "graph/track.h"
 #include "target/capabilities.h"
 #include "vendor/problem.h"
@@ -19,6 +20,7 @@ struct Setup {
   double flops = 0;            // of the graph: how dear FP64 evaluation is
   std::uint64_t seed = 1;      // of the inputs
   bool time_reference = true;  // for Ready; judgements time it beside the candidate anyway
+  graph::Ranges ranges = {};    // of inputs, as the model says from which the graph was cut
 };
 
 nlohmann::json to_json(const Setup& setup);

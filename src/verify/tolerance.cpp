@@ -134,6 +134,7 @@ void Comparison::add(const Comparison& part) {
   largest_reference = std::max(largest_reference, part.largest_reference);
   nonfinite.add(part.nonfinite);
   unwritten.add(part.unwritten);
+  lost_nan.add(part.lost_nan);
   all_zero = all_zero && part.all_zero;
   zero_expected = zero_expected && part.zero_expected;
   beyond = beyond || part.beyond;
@@ -150,7 +151,8 @@ double Comparison::max_error() const {
 }
 
 void compare(Comparison& all, const Tolerance& tolerance, Dtype dtype, const void* found,
-             const double* value, const double* magnitude, std::int64_t begin, std::int64_t count) {
+             const double* value, const double* magnitude, std::int64_t begin, std::int64_t count,
+             bool marked) {
   const auto work = [=](Comparison& part, std::int64_t from, std::int64_t to) {
     Comparison sum;  // of its own, which the compiler keeps in registers
     const auto [_, largest, step] = limits_of(dtype);
@@ -163,17 +165,23 @@ void compare(Comparison& all, const Tolerance& tolerance, Dtype dtype, const voi
           std::abs(r) <=
           largest;  // else the type cannot hold it: infinity or NaN is right, a plain number is not
       sum.beyond |= !held && std::isfinite(r);
+      if (marked && std::isnan(magnitude[i]) && !std::isnan(r)) {
+        if (c != r && poisoned(dtype, found, i)) sum.unwritten.add({1, begin + i});
+        continue;
+      }
       if (!held &&
           (std::isnan(r) ? std::isnan(c) : (c > 0) == (r > 0) && std::abs(c) >= largest * 0.9))
         continue;
       const bool nonfinite =
           held ? !std::isfinite(c) &&
                      std::abs(r) < largest * 0.99  // closer to the edge, rounding decides
-               : std::isnan(r) || std::isnan(c);
+               : std::isnan(c) && !std::isnan(r);
       if ((!std::isfinite(c) || !floating) && c != r && poisoned(dtype, found, i))
         sum.unwritten.add({1, begin + i});
       else if (nonfinite)
         sum.nonfinite.add({1, begin + i});
+      else if (std::isnan(r))
+        sum.lost_nan.add({1, begin + i});
       const double given = magnitude ? magnitude[i] : std::abs(r),
                    e = held && !std::isfinite(given) ? std::abs(r) : given;
       if (std::isnan(r) || std::isnan(c) || (held ? std::isinf(c) : std::isnan(e))) continue;
@@ -253,6 +261,11 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
         {ErrorCode::kCandidateNonFinite,
          "the output has NaN or infinity where the reference has none", place, "finite values",
          fmt::format("{} elements, the first is {}", seen.nonfinite.count, seen.nonfinite.first)});
+  if (seen.lost_nan.count > 0)
+    return fail(
+        {ErrorCode::kCandidateWrong, "the output has a number where the reference has NaN", place,
+         "NaN",
+         fmt::format("{} elements, the first is {}", seen.lost_nan.count, seen.lost_nan.first)});
   if (seen.all_zero && !seen.zero_expected)
     return fail({ErrorCode::kCandidateWrong, "the output is zero everywhere", place,
                  "the reference's values", "zeros"});

@@ -58,7 +58,7 @@ struct Comparison {
     std::int64_t count = 0, first = -1;
 
     void add(const Marks& more) { first = count == 0 ? more.first : first, count += more.count; }
-  } nonfinite, unwritten;
+  } nonfinite, unwritten, lost_nan;  // the last: a number where the reference has NaN
 
   bool all_zero = true,
        zero_expected =
@@ -73,9 +73,11 @@ struct Comparison {
 using runtime::kPoison;  // what outputs are filled with before every call
 
 // Compares `count` elements of `found` (packed dtype) that start at element `begin` of the output
-// with FP64.
+// with FP64. `marked`: one with a magnitude of NaN comes of a number that overflowed, and must be
+// written, no more.
 void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const void* found,
-             const double* value, const double* magnitude, std::int64_t begin, std::int64_t count);
+             const double* value, const double* magnitude, std::int64_t begin, std::int64_t count,
+             bool marked = false);
 // Only looks for poison and non-finite values, for parts whose reference is not at hand.
 void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, std::int64_t count);
 

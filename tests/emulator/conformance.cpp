@@ -428,10 +428,15 @@ void add_data(std::vector<Conformance>& all) {
     in[i + 1] = i % 8 == 0 ? in[i + 1] : i % 8 == 2 ? ~0u : 0;  // 64 bits: high words
   in[0] = 0x80000000u, in[1] = 0, in[2] = 0x80000005u, in[3] = ~0u;
   want.clear();
+  const auto counted = [](std::int64_t index, std::int64_t size) {  // from the end below 0
+    if (index != static_cast<std::int32_t>(index)) return ~0u;
+    return static_cast<std::uint32_t>(index < 0 ? index + size : index);
+  };
   for (std::size_t i = 0; i < 32; ++i) {
     const auto wide = static_cast<std::int64_t>(in[2 * i] | std::uint64_t{in[2 * i + 1]} << 32);
-    const std::uint32_t narrow = wide == static_cast<std::int32_t>(wide) ? in[2 * i] : ~0u;
-    want.insert(want.end(), {in[i], i % 3 ? ~0u : in[i], narrow, i % 3 ? ~0u : narrow});
+    const auto narrow = static_cast<std::int32_t>(in[i]);
+    want.insert(want.end(), {counted(narrow, 1000), i % 3 ? ~0u : counted(narrow, 7),
+                             counted(wide, 1000), i % 3 ? ~0u : counted(wide, 7)});
   }
   all.push_back(simple("lookups", in, want));
 

@@ -63,6 +63,31 @@ void expect_same(const Case& c, std::vector<double> x, double tolerance) {
 const std::vector<double> kValues = {0,    1,   -1, 0.5, -0.5, 2,    -3,  1e-5, -1e-5,
                                      7.25, -12, 30, -30, 88,   -104, 0.3, NAN};
 
+// What C's Annex F says of powers, every one of its cases.
+TEST(Pointwise, PowersHaveTheSpecialCasesOfC) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const double values[] = {0.0, -0.0, 1,  -1,  2,   -2,  0.5, -0.5,      3,         -3,
+                           4,   2.5,  10, NAN, 1e9, 7e8, 33,  kInfinite, -kInfinite};
+  const auto free = make(OpKind::Pow, Dtype::f32);
+  const auto check = [](const Case& c, double x, double y) {
+    const double wanted = std::pow(x, y);
+    const double got = element_of({x, y, 0}, [&](const auto& columns, const Column& to) {
+      evaluate(c.expression, 1, columns, to);
+    });
+    const std::string what = fmt::format("pow({}, {})", x, y);
+    if (std::isnan(wanted))
+      EXPECT_TRUE(std::isnan(got)) << what << " = " << got;
+    else if (std::isinf(wanted))
+      EXPECT_EQ(got, wanted) << what;
+    else
+      EXPECT_NEAR(got, wanted, 1e-7 * std::fabs(wanted)) << what;
+  };
+  for (const double x : values)
+    for (const double y : values) check(*free, x, y);
+  for (const double y : {0.5, -0.5, 2.0, 3.0, -3.0, -1.0, 0.0, 1.5, -1.5})
+    for (const double x : values) check(*make(OpKind::Pow, Dtype::f32, {}, y), x, y);
+}
+
 TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
   int operators = 0;
   for (int i = 0; i <= static_cast<int>(OpKind::Shape); ++i) {
@@ -80,8 +105,6 @@ TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
             (rounded(in, x) != x || rounded(in, y) != y || (op == OpKind::Mod && y == 0)))
           continue;
         if (op == OpKind::Where && std::isnan(x)) continue;  // a condition is no NaN
-        if (op == OpKind::Pow && std::isnan(x) != std::isnan(y))
-          continue;  // pow(1, NaN) and pow(NaN, 0) are 1
         expect_same(*c, {x, y, 4.0}, 1e-12);
       }
   }
@@ -153,6 +176,33 @@ double in_fp32(const Expression& expression, double x) {
     v.push_back(static_cast<double>(static_cast<float>(exact)));
   }
   return v.back();
+}
+
+// What a function is beyond a formula's own overflow: as long as its value is a number of fp32, so
+// is what every step in fp32 makes of it.
+TEST(Pointwise, ExpressionsReachTheEndsOfFp32) {
+  const std::pair<OpKind, double (*)(double)> functions[] = {
+      {OpKind::Cosh, std::cosh},   {OpKind::Sinh, std::sinh},   {OpKind::Acosh, std::acosh},
+      {OpKind::Asinh, std::asinh}, {OpKind::Atanh, std::atanh}, {OpKind::Tanh, std::tanh},
+      {OpKind::Exp, std::exp},     {OpKind::Log, std::log},     {OpKind::Erf, std::erf}};
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  for (const auto& [op, function] : functions)
+    for (const float size :
+         {0.0f,       1e-30f, 1e-3f, 0.99999994f, 1.0f,
+          1.0000001f, 2.0f,   44.4f, 88.7f,       88.73f,
+          89.0f,      89.41f, 89.5f, 104.0f,      1e9f,
+          1.9e19f,    3e19f,  1e30f, kLargest,    std::numeric_limits<float>::infinity()})
+      for (const float x : {size, -size}) {
+        const double wanted = function(static_cast<double>(x));
+        const double got = in_fp32(make(op, Dtype::f32)->expression, static_cast<double>(x));
+        const std::string what = fmt::format("{}({}) = {}, not {}", name_of(op), x, got, wanted);
+        if (std::isnan(wanted))
+          EXPECT_TRUE(std::isnan(got)) << what;
+        else if (std::fabs(wanted) > static_cast<double>(kLargest))
+          EXPECT_EQ(got, std::copysign(HUGE_VAL, wanted)) << what;
+        else
+          EXPECT_NEAR(got, wanted, 1e-6 * std::fabs(wanted) + 0x1p-149) << what;
+      }
 }
 
 TEST(Pointwise, ExpressionsKeepTheirDigitsInFp32) {

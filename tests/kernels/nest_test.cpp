@@ -149,10 +149,12 @@ class Plain {
         std::int64_t offset = 0;
         for (std::size_t d = 0; d < load.at.size(); ++d) {
           std::int64_t c = coordinate(load.at[d], at);
-          if (static_cast<int>(d) == load.lookup_dim)
+          if (static_cast<int>(d) == load.lookup_dim) {
             c = static_cast<std::int64_t>(
                 load_as_double(load.lookup.dtype, lookups_[static_cast<std::size_t>(value.load)],
                                static_cast<std::size_t>(c)));
+            if (c < 0) c += load.shape[d];
+          }
           if (c < 0 || c >= load.shape[d]) {
             EXPECT_FALSE(load.inside);
             return load.fill;

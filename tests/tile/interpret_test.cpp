@@ -163,6 +163,25 @@ TEST(Interpret, SteppedTilesTakeEverySoManyThElement) {
   EXPECT_EQ(arrays.get("Z", 5), expected[6]);
 }
 
+TEST(Interpret, CoordinatesBelowZeroCountFromTheEnd) {
+  Builder b("gather");
+  const auto rows = b.global("rows", Dtype::i64, {3});
+  const auto x = b.global("X", Dtype::f32, {4});
+  const auto y = b.output("Y", Dtype::f32, {3});
+  const auto r = b.reg("r", Dtype::f32, {3});
+  b.copy(b.gathered(b.tile(x, {0}, {3}), 0, rows), b.all(r), 7);
+  b.copy(b.all(r), b.all(y));
+  const Program program = b.finish();
+  Arrays arrays(program);
+  const double indices[] = {-1, -4, -5};  // the last lies before the first row
+  for (std::size_t i = 0; i < 3; ++i) arrays.set("rows", i, indices[i]);
+  const Status status = interpret(program, arrays.buffers());
+  ASSERT_TRUE(status) << report(status);
+  EXPECT_EQ(arrays.get("Y", 0), arrays.get("X", 3));
+  EXPECT_EQ(arrays.get("Y", 1), arrays.get("X", 0));
+  EXPECT_EQ(arrays.get("Y", 2), 7);
+}
+
 TEST(Interpret, GatheredRowsAreReadWhereTheIndicesPointAndElseFilled) {
   Builder b("gather");
   const auto rows = b.global("rows", Dtype::i32, {3});

@@ -78,7 +78,7 @@ TEST_F(EvaluatorTest, AWholeJudgementUsesEveryFamily) {
   const auto verdict = evaluator_->judge(whole);
   ASSERT_TRUE(verdict);
   ASSERT_TRUE(verdict->accepted) << describe(verdict->error_found);
-  EXPECT_EQ(verdict->evidence.size(), input_families().size());
+  EXPECT_EQ(verdict->evidence.size(), families_for(setup().graph).size());
   for (const auto& evidence : verdict->evidence) EXPECT_EQ(evidence.rows_checked, evidence.rows);
 }
 
@@ -109,6 +109,15 @@ TEST_F(EvaluatorTest, WhatOverflowsOnTheWayIsRefusedOfNormalInputsAlone) {
   EXPECT_EQ(tolerated.evidence[2].family, InputFamily::scaled);
   EXPECT_EQ(tolerated.evidence[2].rows_checked, 0);
   EXPECT_EQ(judged_with(1).error_found.code, ErrorCode::kCandidateNonFinite);
+}
+
+TEST_F(EvaluatorTest, RangesOfInputsTravelWithTheSetup) {
+  verify::Setup given = setup();
+  EXPECT_FALSE(to_json(given).contains("ranges"));  // as before there were any
+  given.ranges = {{"x", {-5, 4, true}}, {"w", {0, HUGE_VAL, false, true}}};
+  const auto back = setup_from_json(nlohmann::json::parse(to_json(given).dump()));
+  ASSERT_TRUE(back) << describe(back.error());
+  EXPECT_EQ(back->ranges, given.ranges);
 }
 
 TEST_F(EvaluatorTest, OneWrongElementOfALargeProductShowsInItsSums) {

@@ -92,11 +92,105 @@ TEST(Inputs, NarrowTypesHoldTheRoundedValue) {
   }
 }
 
-TEST(Inputs, IndicesStayBelowTheirBound) {
-  std::vector<std::int64_t> list(10'000);
-  fill({3, 0, InputFamily::normal, Dtype::i64, 7}, list.data(), 0, 10'000);
-  EXPECT_EQ(*std::min_element(list.begin(), list.end()), 0);
-  EXPECT_EQ(*std::max_element(list.begin(), list.end()), 6);
+template <class T>
+std::vector<T> in_range(Dtype dtype, graph::Range range, InputFamily family = InputFamily::normal) {
+  std::vector<T> list(10'000);
+  fill({3, 0, family, dtype, range}, list.data(), 0, std::ssize(list));
+  return list;
+}
+
+template <class T> void expect_ends(const std::vector<T>& list, double low, double high) {
+  EXPECT_EQ(static_cast<double>(*std::ranges::min_element(list)), low);
+  EXPECT_EQ(static_cast<double>(*std::ranges::max_element(list)), high);
+}
+
+TEST(Inputs, IndicesAreAllThatTheirRangeHas) {
+  for (const InputFamily family : {InputFamily::normal, InputFamily::ends}) {
+    expect_ends(in_range<std::int64_t>(Dtype::i64, {-7, 6, true}, family), -7, 6);
+    expect_ends(in_range<std::int32_t>(Dtype::i32, {0, 1, true}, family), 0, 1);
+    expect_ends(in_range<float>(Dtype::f32, {0, 31, true}, family), 0, 31);
+  }
+  expect_ends(in_range<std::int64_t>(Dtype::i64, {}), -8, 7);
+  expect_ends(in_range<std::uint8_t>(Dtype::u8, {-5, 9, true}), 0, 9);
+}
+
+TEST(Inputs, IndicesOfVeryLongAxesStayInside) {
+  const double most = 0x1p31 - 1;  // no float
+  for (const InputFamily family : {InputFamily::normal, InputFamily::ends})
+    for (const std::int64_t index : in_range<std::int64_t>(Dtype::i64, {0, most, true}, family)) {
+      EXPECT_GE(index, 0);
+      EXPECT_LE(static_cast<double>(index), most);
+    }
+}
+
+TEST(Inputs, DivisorsAreNotZero) {
+  const auto list = in_range<std::int32_t>(Dtype::i32, {-HUGE_VAL, HUGE_VAL, true, true});
+  EXPECT_EQ(std::ranges::count(list, 0), 0);
+  expect_ends(list, -8, 7);
+}
+
+TEST(Inputs, TheBellIsFoldedAtTheOneEndThatThereIs) {
+  const auto above = in_range<float>(Dtype::f32, {2, HUGE_VAL});
+  EXPECT_GE(*std::ranges::min_element(above), 2);
+  EXPECT_GT(*std::ranges::max_element(above), 4);
+  const auto below = in_range<float>(Dtype::f32, {-HUGE_VAL, -1});
+  EXPECT_LE(*std::ranges::max_element(below), -1);
+}
+
+TEST(Inputs, NumbersOfARangeThatAreCastNeedNoRounding) {
+  for (const float value : in_range<float>(Dtype::f32, {-1.1, 2.6})) {
+    EXPECT_EQ(value * 4, std::trunc(value * 4));
+    EXPECT_GE(value, -1);
+    EXPECT_LE(value, 2.5);
+  }
+}
+
+graph::Graph pointwise(graph::OpKind op, Dtype dtype = Dtype::f32) {
+  graph::Builder b("one");
+  b.output(b.add(op, {b.input("x", dtype, {64, 64})}));
+  return *b.finish();
+}
+
+TEST(Inputs, EndsOfRangesHoldWhatTheOperatorsMind) {
+  const auto drawn = [](const graph::Graph& graph) {
+    std::vector<float> list(4096);
+    fill(streams_of(graph, InputFamily::ends, 3)[0], list.data(), 0, std::ssize(list));
+    return list;
+  };
+  const auto list = drawn(pointwise(graph::OpKind::Cosh));
+  for (const float wanted : {0.0f, 89.0f, -89.0f, 3e19f, HUGE_VALF, -HUGE_VALF, 1e-42f})
+    EXPECT_NE(std::ranges::find(list, wanted), list.end()) << wanted;
+  EXPECT_TRUE(std::ranges::any_of(list, [](float x) { return std::isnan(x); }));
+  EXPECT_TRUE(std::ranges::any_of(list, [](float x) { return x == 0 && std::signbit(x); }));
+  EXPECT_EQ(std::ranges::count(drawn(pointwise(graph::OpKind::Exp)), 89.41f), 0);
+}
+
+TEST(Inputs, EndsAreForGraphsThatWorkElementByElement) {
+  const auto judged = [](const graph::Graph& graph) {
+    return contains(families_for(graph), InputFamily::ends);
+  };
+  EXPECT_TRUE(judged(pointwise(graph::OpKind::Acosh)));
+  EXPECT_TRUE(judged(pointwise(graph::OpKind::Round)));
+  EXPECT_TRUE(judged(pointwise(graph::OpKind::Tanh, Dtype::bf16)));
+  EXPECT_FALSE(judged(pointwise(graph::OpKind::ReduceMax)));
+  EXPECT_FALSE(judged(pointwise(graph::OpKind::Softmax)));
+  graph::Builder step("a step behind rounding");
+  const auto tenth = step.constant("tenth", Dtype::f32, {}, std::array{0.1});
+  step.output(step.add(graph::OpKind::Round,
+                       {step.add(graph::OpKind::Mul, {step.input("x", Dtype::f32, {64}), tenth})}));
+  EXPECT_FALSE(judged(*step.finish()));
+  graph::Builder whole("integers");
+  whole.output(whole.add(graph::OpKind::Cast, {whole.input("x", Dtype::f32, {64})},
+                         {{"to", std::int64_t{onnx_type_of(Dtype::i32)}}}));
+  EXPECT_FALSE(judged(*whole.finish()));
+}
+
+TEST(Inputs, WhatTheModelSaysOfAnInputIsDrawnSo) {
+  const graph::Graph graph = pointwise(graph::OpKind::Exp);
+  const auto streams = streams_of(graph, InputFamily::normal, 3, {{"x", graph::Range{3, 5, true}}});
+  std::vector<float> list(1000);
+  fill(streams[0], list.data(), 0, std::ssize(list));
+  expect_ends(list, 3, 5);
 }
 
 // Sixteen layers keep the size of what they are given, whatever family that is of.
@@ -111,7 +205,7 @@ TEST(Inputs, WeightsOfANetworkNeitherGrowNorVanish) {
     return std::sqrt(std::inner_product(list.begin(), list.end(), list.begin(), 0.0) /
                      static_cast<double>(list.size()));
   };
-  for (const InputFamily family : input_families()) {
+  for (const InputFamily family : families_for(graph)) {
     std::vector<std::vector<float>> made;
     std::vector<graph::Bytes> bytes;
     for (const Stream& stream : streams_of(graph, family, 3)) {

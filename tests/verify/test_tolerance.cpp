@@ -67,7 +67,7 @@ float to_bf16(float v) {
 }
 
 TEST(Tolerance, PlainFp32PassesTheFp32TrackOnEveryFamily) {
-  for (const InputFamily family : input_families()) {
+  for (const InputFamily family : families_for(matmul_graph({8, 40, 512}))) {
     Case c(family);
     c.evaluate(same);
     const Status status = c.judged(Track::fp32);
@@ -84,7 +84,7 @@ TEST(Tolerance, RoundedOperandsFailTheFp32Track) {
 }
 
 TEST(Tolerance, Tf32OperandsPassTheTf32TrackRoundedOrCut) {
-  for (const InputFamily family : input_families()) {
+  for (const InputFamily family : families_for(matmul_graph({8, 40, 512}))) {
     Case c(family);
     c.evaluate(to_tf32);
     EXPECT_TRUE(c.judged(Track::tf32)) << name_of(family);
@@ -123,6 +123,34 @@ TEST(Tolerance, PoisonIsUnwrittenAndNanIsNonFinite) {
   EXPECT_EQ(c.judged(Track::fp32).error().code, ErrorCode::kCandidateNonFinite);
   c.found[40] = HUGE_VALF;
   EXPECT_EQ(c.judged(Track::fp32).error().code, ErrorCode::kCandidateNonFinite);
+}
+
+// Of one element: what is allowed where FP64 has a value, of a magnitude.
+Status of_one(float found, double value, double magnitude, bool marked = false) {
+  Comparison seen;
+  compare(seen, {1e-6, 1e-6, 1e-6, 0}, Dtype::f32, &found, &value, &magnitude, 0, 1, marked);
+  return accept(seen, {HUGE_VAL, 1e-6, 1e-6, 0}, -1, "test");
+}
+
+TEST(Tolerance, BeyondTheTypesLargestNumberInfinityIsRight) {
+  EXPECT_TRUE(of_one(HUGE_VALF, 1e39, 1e39));
+  EXPECT_TRUE(of_one(-HUGE_VALF, -1e39, 1e39));
+  EXPECT_FALSE(of_one(-HUGE_VALF, 1e39, 1e39));
+  EXPECT_FALSE(of_one(1, 1e39, 1e39));
+  EXPECT_EQ(of_one(HUGE_VALF, 1e38, 1e38).error().code, ErrorCode::kCandidateNonFinite);
+}
+
+TEST(Tolerance, ANumberForNanIsWrong) {
+  EXPECT_TRUE(of_one(std::nanf(""), NAN, NAN));
+  EXPECT_EQ(of_one(7, NAN, NAN).error().code, ErrorCode::kCandidateWrong);
+}
+
+TEST(Tolerance, WhatComesOfANumberThatOverflowedMustOnlyBeWritten) {
+  EXPECT_TRUE(of_one(HUGE_VALF, 3, NAN, true));
+  EXPECT_TRUE(of_one(std::nanf(""), 3, NAN, true));
+  EXPECT_FALSE(of_one(HUGE_VALF, 3, NAN));
+  EXPECT_EQ(of_one(std::bit_cast<float>(kPoison), 3, NAN, true).error().code,
+            ErrorCode::kCandidateUnwritten);
 }
 
 TEST(Tolerance, ZerosAreWrong) {

@@ -242,10 +242,10 @@ WL_EXPORT(register_shuffles)
 
 WL_KERNEL(lookups, 32, 1) PARAMETERS {
   const int i = wl::thread();
-  put_bits(out + 4 * i, wl::lookup(reinterpret_cast<const int*>(in) + i));
-  put_bits(out + 4 * i + 1, wl::lookup(reinterpret_cast<const int*>(in) + i, i % 3 == 0));
-  put_bits(out + 4 * i + 2, wl::lookup(reinterpret_cast<const long long*>(in) + i));
-  put_bits(out + 4 * i + 3, wl::lookup(reinterpret_cast<const long long*>(in) + i, i % 3 == 0));
+  put_bits(out + 4 * i, wl::lookup(reinterpret_cast<const int*>(in) + i, 1000));
+  put_bits(out + 4 * i + 1, wl::lookup(reinterpret_cast<const int*>(in) + i, 7, i % 3 == 0));
+  put_bits(out + 4 * i + 2, wl::lookup(reinterpret_cast<const long long*>(in) + i, 1000));
+  put_bits(out + 4 * i + 3, wl::lookup(reinterpret_cast<const long long*>(in) + i, 7, i % 3 == 0));
 }
 WL_EXPORT(lookups)
 

@@ -1,0 +1,212 @@
+// What the tensors of a graph can hold, from its inputs on.
+#include "graph/range_passes.h"
+
+namespace warploom::graph {
+namespace {
+constexpr Range kTruth = {0, 1, true};
+constexpr std::int64_t kMostLooked = std::int64_t{1} << 24;  // elements of a constant
+
+// Of a constant's elements. Floats that are not whole are looked at no further: weights are many,
+// and say nothing.
+Range of_constant(const Tensor& tensor) {
+  const std::int64_t count = element_count(tensor.shape);
+  constexpr std::int64_t kFew = 1024;
+  if (count == 0 || count > kMostLooked) return kAnything;
+  Range out = {HUGE_VAL, -HUGE_VAL, true};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double value =
+        load_as_double(tensor.dtype, tensor.constant->data(), static_cast<std::size_t>(i));
+    if (std::isnan(value)) return kAnything;
+    out.whole &= value == std::trunc(value);
+    if (!out.whole && count > kFew) return kAnything;
+    out.low = std::min(out.low, value);
+    out.high = std::max(out.high, value);
+  }
+  return out;
+}
+
+Range of_type(Dtype dtype) {
+  if (is_float(dtype)) return kAnything;
+  if (dtype == Dtype::boolean) return kTruth;
+  const int bits = bits_of(dtype);
+  if (bits >= 32) return {-HUGE_VAL, HUGE_VAL, true};
+  const double size = std::ldexp(1.0, bits);
+  return is_signed(dtype) ? Range{-size / 2, size / 2 - 1, true} : Range{0, size - 1, true};
+}
+
+class Possible {
+ public:
+  Possible(const Graph& graph, const Ranges& known) : graph_(graph), ranges_(graph.tensors.size()) {
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const Tensor& tensor = graph.tensors[i];
+      const Range type = of_type(tensor.dtype);
+      ranges_[i] = meet(type, tensor.constant ? of_constant(tensor) : range_in(known, tensor.name));
+    }
+  }
+
+  std::vector<Range> run() {
+    for (const Node& node : graph_.nodes)
+      for (const TensorId id : node.outputs)
+        if (id != kAbsent && !graph_.tensor(id).constant) set(id, made_by(node));
+    return std::move(ranges_);
+  }
+
+ private:
+  // What does not fit the type wraps, so that nothing is known of it.
+  void set(TensorId id, Range made) {
+    const Range type = of_type(graph_.tensor(id).dtype);
+    constexpr double kWraps = 0x1p31;
+    const bool fits = is_float(graph_.tensor(id).dtype) ||
+                      (type.holds(made) && made.low >= -kWraps && made.high < kWraps);
+    made.whole |= type.whole;
+    Range& to = ranges_[static_cast<std::size_t>(id)];
+    const Range both = meet(to, fits ? made : type);
+    if (!both.is_empty()) to = both;
+  }
+
+  const Range& in(const Node& node, std::size_t i) const {
+    return given(node, i) ? ranges_[static_cast<std::size_t>(node.inputs[i])] : kAnything;
+  }
+
+  Range hull_from(const Node& node, std::size_t first) const {
+    Range out = in(node, first);
+    for (std::size_t i = first + 1; i < node.inputs.size(); ++i) out = hull(out, in(node, i));
+    return out;
+  }
+
+  Range made_by(const Node& node) const {
+    switch (class_of(node.op)) {
+      case OpClass::view: return in(node, 0);
+      case OpClass::movement: return moved(node);
+      case OpClass::pointwise: return pointwise(node);
+      case OpClass::reduction:
+      case OpClass::scan: return reduced(node);
+      case OpClass::window: return node.op == OpKind::MaxPool ? in(node, 0) : kAnything;
+      case OpClass::composite: return composite(node);
+      default: return kAnything;
+    }
+  }
+
+  Range moved(const Node& node) const {
+    if (node.op == OpKind::Concat) return hull_from(node, 0);
+    if (node.op != OpKind::Pad) return in(node, 0);
+    return hull(in(node, 0), given(node, 2) ? in(node, 2) : Range{0, 0, true});
+  }
+
+  Range reduced(const Node& node) const {
+    const Range x = in(node, 0);
+    if (node.op == OpKind::ReduceMax || node.op == OpKind::ReduceMin) return x;
+    const double terms = terms_in(graph_, node);
+    const Range all = times(x, terms);
+    if (node.op == OpKind::ReduceSum) return {all.low, all.high, x.whole};
+    if (node.op != OpKind::CumSum) return kAnything;
+    const Range some = hull(x, all);
+    const bool none = node.integer("exclusive") != 0;
+    return none ? hull(some, {0, 0, true}) : Range{some.low, some.high, x.whole};
+  }
+
+  Range composite(const Node& node) const {
+    switch (node.op) {
+      case OpKind::GatherElements:
+      case OpKind::GatherND:
+      case OpKind::Split:
+      case OpKind::Tile:
+      case OpKind::DepthToSpace:
+      case OpKind::SpaceToDepth:
+      case OpKind::Dropout:
+      case OpKind::CastLike:
+      case OpKind::ReduceMean: return in(node, 0);
+      case OpKind::Trilu: return hull(in(node, 0), {0, 0, true});
+      case OpKind::ArgMax:
+      case OpKind::ArgMin: {
+        const Question q{graph_, node};
+        const std::size_t axis = q.axis(q.in(0).shape.size());
+        return {0, static_cast<double>(q.in(0).shape[axis] - 1), true};
+      }
+      default: return kAnything;
+    }
+  }
+
+  Range cast(const Node& node) const {
+    const Range x = in(node, 0);
+    const Dtype to = graph_.tensor(node.outputs[0]).dtype;
+    if (to == Dtype::boolean) return kTruth;
+    if (!is_float(to)) return {std::trunc(x.low), std::trunc(x.high), true};
+    // A narrower float may round beyond the ends, and what is whole stays so.
+    return {rounded(to, x.low), rounded(to, x.high), x.whole};
+  }
+
+  Range pointwise(const Node& node) const {
+    const Range x = in(node, 0);
+    const Range y = in(node, 1);
+    const bool whole = !is_float(graph_.tensor(node.outputs[0]).dtype);
+    switch (node.op) {
+      case OpKind::Identity: return x;
+      case OpKind::Cast: return cast(node);
+      case OpKind::Add: return sum(x, y);
+      case OpKind::Sub: return difference(x, y);
+      case OpKind::Mul: return product(x, y);
+      case OpKind::Neg: return negative(x);
+      case OpKind::Abs: return {0, std::max(std::fabs(x.low), std::fabs(x.high)), x.whole};
+      case OpKind::Where: return chosen(node);
+      case OpKind::Relu: return {std::max(x.low, 0.0), std::max(x.high, 0.0), x.whole};
+      case OpKind::Floor:
+      case OpKind::Ceil:
+      case OpKind::Round: return {std::floor(x.low), std::ceil(x.high), true};
+      case OpKind::Sign: return {-1, 1, true};
+      case OpKind::Max: return extreme(node, true);
+      case OpKind::Min: return extreme(node, false);
+      case OpKind::Clip: return clip(node);
+      case OpKind::Mod: return modulo(node, whole);
+      case OpKind::Div:
+        return whole && y.is_point() && y.low > 0
+                   ? Range{std::trunc(x.low / y.low), std::trunc(x.high / y.low), true}
+                   : kAnything;
+      default: return kAnything;
+    }
+  }
+
+  Range chosen(const Node& node) const {
+    const auto size = static_cast<double>(node.integer("index_size"));
+    return size > 0 ? Range{0, size - 1, true} : hull_from(node, 1);
+  }
+
+  Range extreme(const Node& node, bool largest) const {
+    Range out = in(node, 0);
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      const Range& next = in(node, i);
+      out.low = largest ? std::max(out.low, next.low) : std::min(out.low, next.low);
+      out.high = largest ? std::max(out.high, next.high) : std::min(out.high, next.high);
+      out.whole &= next.whole;
+    }
+    return out;
+  }
+
+  bool given(const Node& node, std::size_t i) const {
+    return i < node.inputs.size() && node.inputs[i] != kAbsent;
+  }
+
+  Range clip(const Node& node) const {
+    const Range x = in(node, 0);
+    const Range least = given(node, 1) ? in(node, 1) : Range{-HUGE_VAL, -HUGE_VAL, true};
+    const Range most = given(node, 2) ? in(node, 2) : Range{HUGE_VAL, HUGE_VAL, true};
+    return {std::min(std::max(x.low, least.low), most.low),
+            std::min(std::max(x.high, least.high), most.high),
+            x.whole && least.whole && most.whole};
+  }
+
+  Range modulo(const Node& node, bool whole) const {
+    const Range y = in(node, 1);
+    if (!whole || !y.is_point() || y.low <= 0) return kAnything;
+    return {node.integer("fmod") != 0 ? 1 - y.low : 0, y.low - 1, true};
+  }
+
+  const Graph& graph_;
+  std::vector<Range> ranges_;
+};
+}  // namespace
+
+std::vector<Range> possible_ranges(const Graph& graph, const Ranges& known) {
+  return Possible(graph, known).run();
+}
+}  // namespace warploom::graph

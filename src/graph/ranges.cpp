@@ -1,0 +1,107 @@
+// Ranges as a whole, and their arithmetic.
+#include "graph/ranges.h"
+#include "graph/range_passes.h"
+
+namespace warploom::graph {
+Range meet(const Range& a, const Range& b) {
+  return {std::max(a.low, b.low), std::min(a.high, b.high), a.whole || b.whole,
+          a.nonzero || b.nonzero};
+}
+
+Range hull(const Range& a, const Range& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high), a.whole && b.whole,
+          a.nonzero && b.nonzero};
+}
+
+std::string to_text(const Range& range) {
+  std::string text = range.whole ? "whole numbers" : "numbers";
+  if (std::isfinite(range.low)) text += fmt::format(" from {}", range.low);
+  if (std::isfinite(range.high)) text += fmt::format(" to {}", range.high);
+  return text + (range.nonzero ? ", not 0" : "");
+}
+
+Range range_in(const Ranges& ranges, std::string_view name) {
+  const auto found = ranges.find(name);
+  return found == ranges.end() ? Range{} : found->second;
+}
+
+namespace {
+// inf - inf: nothing is known of that end.
+double known_or(double end, double otherwise) {
+  return std::isnan(end) ? otherwise : end;
+}
+
+Range of_ends(double low, double high, bool whole) {
+  return {known_or(low, -HUGE_VAL), known_or(high, HUGE_VAL), whole};
+}
+}  // namespace
+
+Range sum(const Range& a, const Range& b) {
+  return of_ends(a.low + b.low, a.high + b.high, a.whole && b.whole);
+}
+
+Range negative(const Range& a) {
+  return {-a.high, -a.low, a.whole, a.nonzero};
+}
+
+Range difference(const Range& a, const Range& b) {
+  return sum(a, negative(b));
+}
+
+Range product(const Range& a, const Range& b) {
+  Range out = {HUGE_VAL, -HUGE_VAL, a.whole && b.whole};
+  for (const double x : {a.low, a.high})
+    for (const double y : {b.low, b.high}) {
+      const double corner = known_or(x * y, 0);  // 0 · inf: an end that is 0 stays 0
+      out.low = std::min(out.low, corner);
+      out.high = std::max(out.high, corner);
+    }
+  return out;
+}
+
+Range times(const Range& a, double factor) {
+  return product(a, {factor, factor, factor == std::trunc(factor)});
+}
+
+double terms_in(const Graph& graph, const Node& node) {
+  const Question q{graph, node};
+  const double from = static_cast<double>(element_count(q.in(0).shape));
+  if (class_of(node.op) == OpClass::scan) {
+    const auto axis = constant_scalar(graph, node.inputs[1]);
+    const std::size_t rank = q.in(0).shape.size();
+    const auto place = normalized_axis(static_cast<std::int64_t>(axis.value_or(0)), rank, q.place);
+    return place ? static_cast<double>(q.in(0).shape[static_cast<std::size_t>(*place)]) : from;
+  }
+  const double to = static_cast<double>(element_count(q.out()));
+  return to > 0 ? std::max(1.0, from / to) : 1;
+}
+
+Ranges ranges_of(const Graph& graph, const Ranges& known) {
+  const std::vector<Range> first = possible_ranges(graph, known);
+  const std::vector<Range> legal = legal_ranges(graph, first);
+  // Once more, now that inputs are known to be legal: what is made of them is less, too.
+  Ranges inputs = known;
+  for (const TensorId id : graph.inputs) {
+    const auto at = static_cast<std::size_t>(id);
+    const Range both = meet(first[at], legal[at]);
+    if (!both.is_empty()) inputs[graph.tensor(id).name] = both;
+  }
+  const std::vector<Range> possible = possible_ranges(graph, inputs);
+  const std::vector<bool> counted = counted_floats(graph);
+  Ranges out;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    const Range given = range_in(known, tensor.name);
+    const bool asked = std::isfinite(legal[i].low) || std::isfinite(legal[i].high) ||
+                       legal[i].nonzero || given != kAnything ||
+                       (counted[i] && possible[i].whole && possible[i].is_bounded());
+    if (is_float(tensor.dtype) && !asked) continue;
+    Range both = meet(possible[i], legal[i]);
+    if (both.is_empty()) both = possible[i];
+    both.nonzero = legal[i].nonzero || given.nonzero;
+    const Range plain = {-HUGE_VAL, HUGE_VAL, both.whole};
+    if (tensor.dtype != Dtype::boolean && both != plain) out.emplace(tensor.name, both);
+  }
+  return out;
+}
+}  // namespace warploom::graph

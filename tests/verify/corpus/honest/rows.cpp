@@ -1,0 +1,11 @@
+// control: rows from either end of a table
+// expect: accepted
+// problem: rows
+// warploom: kernel look grid=12 args=x,i,y
+extern "C" void look(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]);
+  const long long index = static_cast<const long long*>(buffers[1])[row];
+  auto* y = static_cast<float*>(buffers[2]) + row * 24;
+  const long long from = index < 0 ? index + 50 : index;
+  for (int j = 0; j < 24; ++j) y[j] = x[from * 24 + j];
+}

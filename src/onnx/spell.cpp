@@ -201,7 +201,7 @@ class Speller {
 Result<SpelledModel> spell_onnx(std::string_view expression, std::string_view name, Dtype dtype) {
   SpelledModel out;
   WARPLOOM_TRY(onnx::ModelProto model, Speller(expression, dtype).model(name));
-  WARPLOOM_TRY(out.graph, onnx_import::to_graph(model, {"the expression", {}}));
+  WARPLOOM_TRY(out.graph, onnx_import::to_graph(model, {"the expression"}));
   const graph::Tensor& result = out.graph.tensor(out.graph.outputs[0]);
   declare(*model.mutable_graph()->mutable_output(0), result.dtype, result.shape);
   google::protobuf::TextFormat::PrintToString(model, &out.text);

@@ -6,6 +6,7 @@
 #include "calls.h"
 #include "registers.h"
 #include "value_functions.h"
+#include "integers.h"
 
 namespace wl {
 inline unsigned shared_base() {

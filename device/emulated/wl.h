@@ -4,9 +4,9 @@
 // standard header is pulled in.
 #pragma once
 #include "calls.h"
+#include "integers.h"
 #include "registers.h"
 #include "value_functions.h"
-#include "integers.h"
 
 namespace wl {
 inline unsigned shared_base() {

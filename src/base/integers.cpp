@@ -46,10 +46,10 @@ std::int64_t quotient(std::int64_t a, std::int64_t b) {
   return b == -1 ? negative(a) : a / b;
 }
 
-constexpr std::array kOfIntegers = {
-    ValueOp::add, ValueOp::sub,   ValueOp::mul,  ValueOp::div,   ValueOp::max,
-    ValueOp::min, ValueOp::fma,   ValueOp::where, ValueOp::less, ValueOp::equal,
-    ValueOp::neg, ValueOp::abs,   ValueOp::relu, ValueOp::floor, ValueOp::fmod};
+constexpr std::array kOfIntegers = {ValueOp::add,  ValueOp::sub,   ValueOp::mul, ValueOp::div,
+                                    ValueOp::max,  ValueOp::min,   ValueOp::fma, ValueOp::where,
+                                    ValueOp::less, ValueOp::equal, ValueOp::neg, ValueOp::abs,
+                                    ValueOp::relu, ValueOp::floor, ValueOp::fmod};
 }  // namespace
 
 std::int64_t load_integer(Dtype dtype, const void* data, std::int64_t index) {

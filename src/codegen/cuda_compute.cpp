@@ -103,9 +103,9 @@ std::string CudaEmitter::value_text(const Value& value,
     if (part.value->kind != Value::Kind::op) continue;
     std::vector<std::string> operands;
     for (const std::size_t operand : part.operands) operands.push_back(parts[operand].text);
-    const auto infix =
-        integers ? std::end(kInfix)
-                 : std::ranges::find(kInfix, part.value->op, &std::pair<ValueOp, const char*>::first);
+    const auto infix = integers ? std::end(kInfix)
+                                : std::ranges::find(kInfix, part.value->op,
+                                                    &std::pair<ValueOp, const char*>::first);
     if (infix == std::end(kInfix))
       part.text = fmt::format("wl::{}{}({})", integers ? "integers::" : "", name_of(part.value->op),
                               fmt::join(operands, ", "));

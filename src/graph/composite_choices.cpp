@@ -33,8 +33,9 @@ Result<Outputs> hardmax(Writer& w) {
 Result<Outputs> one_hot(Writer& w) {
   const auto depth = constant_scalar(w.graph, w.raw(1));
   if (!depth)
-    return w.error(ErrorCode::kOnnxDynamicShape, "the depth of a OneHot is not known from the model",
-                   "a constant scalar", w.in(1), "export the model with a fixed depth");
+    return w.error(ErrorCode::kOnnxDynamicShape,
+                   "the depth of a OneHot is not known from the model", "a constant scalar",
+                   w.in(1), "export the model with a fixed depth");
   const auto size = static_cast<std::int64_t>(*depth);
   if (size < 0 || element_count(w.shape(w.raw(2))) != 2)
     return w.error(kShape, "a OneHot has a depth and two values", "0 or more, and [2]",

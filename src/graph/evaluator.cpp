@@ -1,10 +1,10 @@
 #include "graph/evaluator.h"
-#include "base/integers.h"
 #include <boost/core/noinit_adaptor.hpp>
 #include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
+#include "base/integers.h"
 #include "graph/parallel.h"
 
 namespace warploom::graph {
@@ -131,8 +131,8 @@ void load(const View& view, std::int64_t offset, std::int64_t stride, std::int64
   for (std::int64_t i = 0; i < count; ++i)
     to[i] = is_integer(view.dtype)
                 ? load_integer(view.dtype, view.data, offset + i * stride)
-                : saturated_integer(Dtype::i64, load_as_double(view.dtype, view.data,
-                                                               offset + i * stride));
+                : saturated_integer(Dtype::i64,
+                                    load_as_double(view.dtype, view.data, offset + i * stride));
 }
 
 void load(const View& view, const Shape& at, std::int64_t count, std::int64_t* to) {
@@ -214,13 +214,12 @@ struct Reducer {
 };
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const Reducer kReducers[] = {
-    {OpKind::ReduceSum, ValueOp::add, 0, absorb<ValueOp::add>},
-    {OpKind::SumPool, ValueOp::add, 0, absorb<ValueOp::add>},
-    {OpKind::ReduceProd, ValueOp::mul, 1, absorb<ValueOp::mul>},
-    {OpKind::ReduceMax, ValueOp::max, -kInfinity, absorb<ValueOp::max>},
-    {OpKind::MaxPool, ValueOp::max, -kInfinity, absorb<ValueOp::max>},
-    {OpKind::ReduceMin, ValueOp::min, kInfinity, absorb<ValueOp::min>}};
+const Reducer kReducers[] = {{OpKind::ReduceSum, ValueOp::add, 0, absorb<ValueOp::add>},
+                             {OpKind::SumPool, ValueOp::add, 0, absorb<ValueOp::add>},
+                             {OpKind::ReduceProd, ValueOp::mul, 1, absorb<ValueOp::mul>},
+                             {OpKind::ReduceMax, ValueOp::max, -kInfinity, absorb<ValueOp::max>},
+                             {OpKind::MaxPool, ValueOp::max, -kInfinity, absorb<ValueOp::max>},
+                             {OpKind::ReduceMin, ValueOp::min, kInfinity, absorb<ValueOp::min>}};
 
 // What stands outside a tensor.
 struct Fill {
@@ -515,7 +514,7 @@ class Evaluator {
     const std::int64_t last_step = steps.empty() ? 0 : steps.back();
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     fresh.fill(dtype == Dtype::boolean ? reducer.start > 0 : rounded(dtype, reducer.start));
-    if (fresh.is_whole)
+    if (fresh.is_whole && dtype != Dtype::boolean)
       std::ranges::fill(fresh.integers, saturated_integer(dtype, reducer.start));
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;

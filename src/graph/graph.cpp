@@ -123,10 +123,10 @@ std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, T
   if (is_float(tensor.dtype)) return std::nullopt;
   std::vector<std::int64_t> values(element_count(tensor.shape));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = is_integer(tensor.dtype)
-                    ? load_integer(tensor.dtype, tensor.constant->data(), std::int64_t(i))
-                    : static_cast<std::int64_t>(
-                          load_as_double(tensor.dtype, tensor.constant->data(), i));
+    values[i] =
+        is_integer(tensor.dtype)
+            ? load_integer(tensor.dtype, tensor.constant->data(), std::int64_t(i))
+            : static_cast<std::int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
   }
   return values;
 }

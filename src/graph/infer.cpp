@@ -207,8 +207,7 @@ void fold(Graph& graph, const Node& node) {
   if (!std::ranges::all_of(node.inputs, is_known)) return;
   const bool same = node.op == OpKind::Identity ||
                     (node.op == OpKind::Cast && graph.tensor(node.inputs[0]).dtype == out.dtype);
-  if (kind != OpClass::view && !same)
-    return fold_by_reference(graph, node);
+  if (kind != OpClass::view && !same) return fold_by_reference(graph, node);
   out.constant = graph.tensor(node.inputs[0]).constant;
 }
 }  // namespace

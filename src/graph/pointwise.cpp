@@ -145,8 +145,8 @@ Value power(const Question& w) {
   return where(y == 0, 1, where(x < 0, negative, size));
 }
 
-// Of integers the quotient is cut towards zero, by the operation itself or, of small ones in floats,
-// by truncate().
+// Of integers the quotient is cut towards zero, by the operation itself or, of small ones in
+// floats, by truncate().
 Value modulo(const Question& w) {
   const Value x = input(0), y = input(1);
   const bool real = is_float(w.in(0).dtype);

@@ -180,9 +180,8 @@ Result<std::vector<ValueAndMagnitude>> evaluate_exactly(const Graph& graph,
   WARPLOOM_TRY(const Graph* const held, primitive(graph, made));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const int output = static_cast<int>(i);
-    WARPLOOM_TRY(
-        outputs[i],
-        evaluate_magnitude_rows(*held, inputs, output, 0, rows_of(*held, output).count, means));
+    WARPLOOM_TRY(outputs[i], evaluate_magnitude_rows(*held, inputs, output, 0,
+                                                     rows_of(*held, output).count, means));
   }
   return outputs;
 }

@@ -190,8 +190,7 @@ std::vector<Form> forms_of(const Region& region, const Capabilities& capabilitie
     };
     const auto stored = [&](const Nest::Output& output) {
       const Dtype dtype = output.place.dtype;
-      return is_computed(dtype) ||
-             (!capabilities.gpu && is_float(dtype) && bits_of(dtype) == 8);
+      return is_computed(dtype) || (!capabilities.gpu && is_float(dtype) && bits_of(dtype) == 8);
     };
     if (!form || !std::ranges::all_of(nest.loads, loaded) ||
         !std::ranges::all_of(nest.outputs, stored))

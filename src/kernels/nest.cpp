@@ -225,8 +225,8 @@ class Reader {
 
   // What storing a whole number in an integer type leaves of it.
   int wrapped(int v, Dtype dtype) {
-    const bool fits = dtype == Dtype::i64 || is_of(dtype, v) ||
-                      (dtype == Dtype::i32 && nest.most(v) < 0x1p31);
+    const bool fits =
+        dtype == Dtype::i64 || is_of(dtype, v) || (dtype == Dtype::i32 && nest.most(v) < 0x1p31);
     if (fits) return v;
     return push({.kind = Kind::round, .dtype = dtype, .operands = {v}, .integers = true});
   }
@@ -238,8 +238,8 @@ class Reader {
       if (const int v = apply(op, operands); is_float(dtype) || is_small(v)) return v;
     std::vector<int> wholes;
     for (const int operand : operands)
-      wholes.push_back(whole(operand, op == ValueOp::where && wholes.empty() ? Dtype::boolean
-                                                                             : dtype));
+      wholes.push_back(
+          whole(operand, op == ValueOp::where && wholes.empty() ? Dtype::boolean : dtype));
     return wrapped(apply_whole(op, std::move(wholes)), dtype);
   }
 
@@ -383,7 +383,7 @@ class Reader {
       own.fill = fill;
       if (nest.loads[at(of.load)].fill != fill) result = load(std::move(own));
     } else if (Outside known; outside(result, map, shape, known) != fill) {
-      result = where_inside(result, map, shape, fill, graph_.tensor(id).dtype);
+      result = where_inside(result, map, shape, number(fill), graph_.tensor(id).dtype);
     }
     return padded_[key] = result;
   }
@@ -425,7 +425,7 @@ class Reader {
     return warploom::apply(of.op, inputs[0], inputs[1], inputs[2]);
   }
 
-  int where_inside(int value, const Map& map, const Shape& shape, double fill, Dtype dtype) {
+  int where_inside(int value, const Map& map, const Shape& shape, int fill, Dtype dtype) {
     std::optional<int> all;
     for (std::size_t d = 0; d < map.size(); ++d) {
       if (lies_in(map[d], 0, shape[d])) continue;
@@ -435,7 +435,7 @@ class Reader {
                   apply(ValueOp::less, {c, number(static_cast<double>(shape[d]) - 0.5)}));
       all = all ? product(*all, both) : both;
     }
-    return choose(dtype, ValueOp::where, {*all, value, number(fill)});
+    return choose(dtype, ValueOp::where, {*all, value, fill});
   }
 
   Value made(const Node& node, TensorId id, const Map& map) {
@@ -483,6 +483,13 @@ class Reader {
     if (node.op != OpKind::Pad) return read(node.inputs[0], *from);
     const bool given = node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent;
     const auto fill = given ? constant_scalar(graph_, node.inputs[2]) : 0.0;
+    const Dtype dtype = graph_.tensor(node.inputs[0]).dtype;
+    const Shape& shape = graph_.tensor(node.inputs[0]).shape;
+    if (fill && dtype == Dtype::i64 && std::abs(*fill) > 0x1p53 && !inside(*from, shape)) {
+      const Value value = read(node.inputs[0], *from);  // a fill that no double holds is loaded
+      const Value outside = read(node.inputs[2], Map(graph_.tensor(node.inputs[2]).shape.size()));
+      return value && outside ? Value(where_inside(*value, *from, shape, *outside, dtype)) : value;
+    }
     return fill ? padded(node.inputs[0], *from, *fill) : std::nullopt;
   }
 
@@ -650,7 +657,8 @@ class Reader {
       if (apart) continue;
       const Value piece = padded(node.inputs[i], *from, 0);
       if (!piece) return std::nullopt;
-      sum = sum ? choose(graph_.tensor(node.outputs[0]).dtype, ValueOp::add, {*sum, *piece}) : piece;
+      sum =
+          sum ? choose(graph_.tensor(node.outputs[0]).dtype, ValueOp::add, {*sum, *piece}) : piece;
     }
     return sum;
   }
@@ -764,8 +772,7 @@ class Reader {
       return taps.emplace_back(new_axis(size));
     });
     const Value operand = from ? padded(node.inputs[0], *from, identity_of(op)) : std::nullopt;
-    return operand ? reduced(op, *operand, axes_of(taps),
-                             graph_.tensor(node.outputs[0]).dtype)
+    return operand ? reduced(op, *operand, axes_of(taps), graph_.tensor(node.outputs[0]).dtype)
                    : operand;
   }
 

@@ -101,7 +101,7 @@ struct NestValue {
   // reduce: over all of these axes, ascending, whether or not the operand varies along them; scan:
   // along one
   std::vector<int> axes;
-  bool reverse = false;      // scan: of an element and those behind it, not before
+  bool reverse = false;  // scan: of an element and those behind it, not before
   // apply, reduce, scan: computed on whole numbers of 64 bits, which wrap; round: whole, as the
   // type holds it.
   bool integers = false;

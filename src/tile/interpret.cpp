@@ -2,14 +2,14 @@
 // each runs until it waits for others.
 //
 // Elements are kept as numbers that are exact values of the tensor's type, integers of 64 bits
-// among them, or nothing where none was ever written. Shared and register tensors begin unwritten; a slot of a pipeline begins
-// unwritten each time it is produced.
+// among them, or nothing where none was ever written. Shared and register tensors begin unwritten;
+// a slot of a pipeline begins unwritten each time it is produced.
 #include "tile/interpret.h"
-#include "base/integers.h"
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
 #include <deque>
 #include <list>
+#include "base/integers.h"
 #include "tile/verify.h"
 
 namespace warploom::tile {

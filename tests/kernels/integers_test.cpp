@@ -1,10 +1,11 @@
 // Integers to the ends of their types: emitted for the CPU and run, emitted for GPUs and emulated,
 // bit by bit as the reference has them.
+#include "base/integers.h"
 #include <gtest/gtest.h>
 #include "../codegen/cpu_run.h"
-#include "base/integers.h"
 #include "base/random.h"
 #include "codegen/emit.h"
+#include "graph/reference.h"
 #include "kernels/family.h"
 #include "nets.h"
 #include "runtime/emulate.h"
@@ -48,9 +49,8 @@ std::vector<Named> nets() {
     const std::string name(name_of(type));
     for (const OpKind op : {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Div, OpKind::Max,
                             OpKind::Min, OpKind::Mod, OpKind::Less, OpKind::Equal})
-      add(name + "_" + std::string(graph::name_of(op)), [=](Net& n) {
-        return n.add(op, {n.x({5, 37}, type), n.x({37}, type)});
-      });
+      add(name + "_" + std::string(graph::name_of(op)),
+          [=](Net& n) { return n.add(op, {n.x({5, 37}, type), n.x({37}, type)}); });
     for (const OpKind op : {OpKind::Neg, OpKind::Abs, OpKind::Sign})
       add(name + "_" + std::string(graph::name_of(op)),
           [=](Net& n) { return n.add(op, {n.x({5, 37}, type)}); });
@@ -71,8 +71,8 @@ std::vector<Named> nets() {
   }
   for (const Dtype type : {Dtype::i64, Dtype::i32}) {
     const std::string name(name_of(type));
-    for (const OpKind op : {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin,
-                            OpKind::ReduceProd})
+    for (const OpKind op :
+         {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
       for (const std::int64_t axis : {0, 1})
         add(fmt::format("{}_{}_over_{}", name, graph::name_of(op), axis), [=](Net& n) {
           return n.add(op, {n.x({9, 37}, type)},
@@ -80,17 +80,17 @@ std::vector<Named> nets() {
         });
     for (const std::int64_t reverse : {0, 1})
       for (const double axis : {0.0, 1.0})
-        add(fmt::format("{}_prefixes_{}_{}", name, axis, reverse),
+        add(
+            fmt::format("{}_prefixes_{}_{}", name, axis, reverse),
             [=](Net& n) {
-              return n.add(OpKind::CumSum,
-                           {n.x({9, 37}, type),
-                            n.constant("axis", Dtype::i64, {}, std::array{axis})},
-                           {{"reverse", reverse}});
+              return n.add(
+                  OpKind::CumSum,
+                  {n.x({9, 37}, type), n.constant("axis", Dtype::i64, {}, std::array{axis})},
+                  {{"reverse", reverse}});
             },
             false);
-    add(name + "_product", [=](Net& n) {
-      return n.add(OpKind::MatMul, {n.x({7, 11}, type), n.x({11, 5}, type)});
-    });
+    add(name + "_product",
+        [=](Net& n) { return n.add(OpKind::MatMul, {n.x({7, 11}, type), n.x({11, 5}, type)}); });
     add(name + "_joined_and_added", [=](Net& n) {
       const TensorId joined = n.add(OpKind::Concat, {n.x({3, 5}, type), n.x({3, 4}, type)},
                                     {{"axis", std::int64_t{1}}});
@@ -123,8 +123,7 @@ struct Data {
 
   explicit Data(const graph::Graph& graph, std::uint64_t seed) {
     Random random(seed, "integers");
-    for (const TensorId id : graph.inputs)
-      inputs.push_back(integers_of(graph.tensor(id), random));
+    for (const TensorId id : graph.inputs) inputs.push_back(integers_of(graph.tensor(id), random));
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     auto made = graph::evaluate_exactly(graph, views, 1);
     EXPECT_TRUE(made) << describe(made.error());
@@ -239,8 +238,7 @@ INSTANTIATE_TEST_SUITE_P(Nets, IntegersEmulated, testing::ValuesIn(nets()),
 TEST(Integers, HaveNoScansOnAGpu) {
   for (const Named& net : nets())
     if (!net.on_a_gpu)
-      EXPECT_FALSE(
-          direct_family({net.graph, Track::fp32}, *target::capabilities_of("sm_90a")))
+      EXPECT_FALSE(direct_family({net.graph, Track::fp32}, *target::capabilities_of("sm_90a")))
           << net.name;
 }
 }  // namespace

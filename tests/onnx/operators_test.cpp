@@ -23,10 +23,10 @@ void expect_near(const Numbers& found, const Numbers& wanted) {
 // op(x) of f32.
 Numbers made_by(const std::string& op, const std::vector<float>& x, const std::string& more = "",
                 int opset = 24) {
-  return made_of(model_text(node_text(op, {"x"}, {"y"}, more) +
-                                input_text("x", {std::to_string(x.size())}),
-                            opset),
-                 {x});
+  return made_of(
+      model_text(node_text(op, {"x"}, {"y"}, more) + input_text("x", {std::to_string(x.size())}),
+                 opset),
+      {x});
 }
 
 TEST(Operators, InverseTrigonometryReachesItsEnds) {
@@ -149,8 +149,7 @@ TEST(Integers, AreCastToEachOtherByWrapping) {
   const auto cast_to = [](Dtype to, Dtype from, const Wholes& x) {
     return whole_of("Cast", from, {x}, integer_text("to", onnx_type_of(to)));
   };
-  EXPECT_EQ(cast_to(Dtype::i32, Dtype::i64, {(std::int64_t{1} << 40) + 5, kMost}),
-            (Wholes{5, -1}));
+  EXPECT_EQ(cast_to(Dtype::i32, Dtype::i64, {(std::int64_t{1} << 40) + 5, kMost}), (Wholes{5, -1}));
   EXPECT_EQ(cast_to(Dtype::i64, Dtype::i32, {-2147483648}), (Wholes{-2147483648}));
   EXPECT_EQ(cast_to(Dtype::u8, Dtype::i32, {-1, 256}), (Wholes{255, 0}));
   EXPECT_EQ(cast_to(Dtype::boolean, Dtype::i64, {0, 256}), (Wholes{0, 1}));
@@ -171,9 +170,9 @@ TEST(Integers, OfTheModelAreFoldedExactly) {
       "initializer {{ name: \"a\" data_type: 7 dims: 1 int64_data: {} }} "
       "initializer {{ name: \"b\" data_type: 7 dims: 1 int64_data: 1 }} ",
       (std::int64_t{1} << 53) + 1);
-  const auto graph = parse_onnx(model_text(
-      node_text("Add", {"a", "b"}, {"s"}) + node_text("Add", {"s", "x"}, {"y"}) + constants +
-      input_text("x", {"1"}, 7)));
+  const auto graph = parse_onnx(model_text(node_text("Add", {"a", "b"}, {"s"}) +
+                                           node_text("Add", {"s", "x"}, {"y"}) + constants +
+                                           input_text("x", {"1"}, 7)));
   ASSERT_TRUE(graph) << describe(graph.error());
   ASSERT_EQ(graph->nodes.size(), 1U);
   EXPECT_EQ(graph::constant_integers(*graph, graph->nodes[0].inputs[0]),
@@ -190,11 +189,10 @@ TEST(NoElements, ReductionsGiveWhatChangesNothing) {
   for (const auto& [op, identity] :
        {std::pair("ReduceSum", 0.0), std::pair("ReduceProd", 1.0),
         std::pair("ReduceMax", -HUGE_VAL), std::pair("ReduceMin", HUGE_VAL)}) {
-    const std::string text =
-        model_text(node_text(op, {"x"}, {"y"}, integer_text("keepdims", 0) +
-                                                   integers_text("axes", {0})) +
-                       input_text("x", {"0", "2"}),
-                   13);
+    const std::string text = model_text(
+        node_text(op, {"x"}, {"y"}, integer_text("keepdims", 0) + integers_text("axes", {0})) +
+            input_text("x", {"0", "2"}),
+        13);
     EXPECT_EQ(made_of(text, {{}}), (Numbers{identity, identity})) << op;
   }
 }
@@ -207,10 +205,10 @@ TEST(NoElements, ProductsOverNothingAreZero) {
 }
 
 TEST(NoElements, NodesThatMakeNothingAreKnown) {
-  const graph::Graph graph = graph_of(model_text(
-      node_text("Relu", {"e"}, {"r"}) +
-      node_text("Concat", {"r", "x"}, {"y"}, integer_text("axis", 0)) +
-      input_text("e", {"0", "3"}) + input_text("x", {"2", "3"})));
+  const graph::Graph graph =
+      graph_of(model_text(node_text("Relu", {"e"}, {"r"}) +
+                          node_text("Concat", {"r", "x"}, {"y"}, integer_text("axis", 0)) +
+                          input_text("e", {"0", "3"}) + input_text("x", {"2", "3"})));
   EXPECT_EQ(graph.tensor(graph.outputs[0]).shape, (graph::Shape{2, 3}));
   const auto is_relu = [](const graph::Node& node) { return node.op == graph::OpKind::Relu; };
   EXPECT_TRUE(std::ranges::none_of(graph.nodes, is_relu));

@@ -27,11 +27,32 @@ target_link_libraries(warploom_pch_holder PRIVATE warploom_flags nlohmann_json::
 
 # onnx.proto as Debian ships it, compiled here so that the static protobuf can carry it into one
 # executable. The lite runtime that it asks for cannot read the text form, so that option is left
-# out.
+# out. Fields that newer versions of the format have, and whose numbers never change, are added: what
+# a function's attributes default to, which of several functions of one name is called, and notes
+# that texts of newer models hold.
 find_path(ONNX_PROTO_DIR onnx/onnx.proto REQUIRED)
 set(onnx_out ${CMAKE_BINARY_DIR}/generated/onnx)
 file(READ ${ONNX_PROTO_DIR}/onnx/onnx.proto onnx_proto)
 string(REGEX REPLACE "option optimize_for = LITE_RUNTIME;" "" onnx_proto "${onnx_proto}")
+foreach(newer
+    "FunctionProto|repeated AttributeProto attribute_proto = 11"
+    "FunctionProto|repeated ValueInfoProto value_info = 12"
+    "FunctionProto|optional string overload = 13"
+    "FunctionProto|repeated StringStringEntryProto metadata_props = 14"
+    "NodeProto|optional string overload = 8"
+    "NodeProto|repeated StringStringEntryProto metadata_props = 9"
+    "ValueInfoProto|repeated StringStringEntryProto metadata_props = 4"
+    "GraphProto|repeated StringStringEntryProto metadata_props = 16"
+    "TensorProto|repeated StringStringEntryProto metadata_props = 16")
+  string(REGEX MATCH "^([A-Za-z]+)\\|(.* ([a-z_]+) = .*)$" _ "${newer}")
+  set(message ${CMAKE_MATCH_1})
+  set(field ${CMAKE_MATCH_2})
+  set(name ${CMAKE_MATCH_3})
+  string(REGEX MATCH "message ${message} {[^}]*}" present "${onnx_proto}")
+  if(NOT present MATCHES " ${name} = ")
+    string(REPLACE "message ${message} {" "message ${message} {\n  ${field};" onnx_proto "${onnx_proto}")
+  endif()
+endforeach()
 file(CONFIGURE OUTPUT ${onnx_out}/onnx/onnx.proto CONTENT "${onnx_proto}" @ONLY)
 add_custom_command(OUTPUT ${onnx_out}/onnx/onnx.pb.cc ${onnx_out}/onnx/onnx.pb.h
   COMMAND protobuf::protoc --proto_path=${onnx_out} --cpp_out=${onnx_out} onnx/onnx.proto

@@ -237,6 +237,29 @@ WL_INLINE vf sigmoid(vf x) {
   return select(x < vf{}, e, splat(1)) / (1.0f + e);
 }
 
+// Of t up to tan(π/8) by a polynomial; of others by atan(t) = π/4 + atan((t - 1) / (t + 1)) and,
+// from tan(3π/8) on, π/2 - atan(1 / t).
+WL_INLINE vf atan(vf x) {
+  const vf t = abs(x);
+  const vi large = t > 2.41421356f, middle = t > 0.414213562f;
+  const vf top = select(large, splat(-1), select(middle, t - 1.0f, t));
+  const vf bottom = select(large, t, select(middle, t + 1.0f, splat(1)));
+  const vf r = top / bottom, u = r * r;
+  const vf q =
+      polynomial(u, -0.060834505f, 0.105960003f, -0.142438486f, 0.199984894f, -0.333333155f);
+  const vf start = select(large, splat(1.57079633f), select(middle, splat(0.785398163f), vf{}));
+  const vf lost =
+      select(large, splat(-4.37113883e-8f), select(middle, splat(-2.18556941e-8f), vf{}));
+  const vf small = fma(q * u, r, r);
+  return select(x != x, x, copy_sign(start + (small + lost), x));
+}
+
+WL_INLINE vf fmod(vf a, vf b) {
+  vf out;
+  for (long i = 0; i < kLanes; ++i) out[i] = __builtin_fmodf(a[i], b[i]);
+  return out;
+}
+
 // Of each lane what is so many before it, or in reverse behind it; beyond the vector lies the fill.
 template <bool Reverse, long By, long... I> WL_INLINE vf moved(vf x, vf fill, long_list<I...>) {
   return __builtin_shufflevector(x, fill, (Reverse ? I + By : I < By ? kLanes + I : I - By)...);

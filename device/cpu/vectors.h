@@ -31,6 +31,7 @@
 
 #define WL_PURE WL_INLINE
 #include "convert.h"
+#include "integers.h"
 
 namespace wl {
 inline constexpr long kLanes = WL_VECTOR_BYTES / 4;
@@ -115,6 +116,27 @@ WL_INLINE void store(f16* p, vf x) {
 #else
   for (long i = 0; i < kLanes; ++i) p[i] = cast<f16>(x[i]);
 #endif
+}
+
+// Floats of 8 bits, one after another: beyond the largest they saturate.
+WL_INLINE vf load(const e4m3* p) {
+  vf out;
+  for (long i = 0; i < kLanes; ++i) out[i] = to_float(p[i]);
+  return out;
+}
+
+WL_INLINE vf load(const e5m2* p) {
+  vf out;
+  for (long i = 0; i < kLanes; ++i) out[i] = to_float(p[i]);
+  return out;
+}
+
+WL_INLINE void store(e4m3* p, vf x) {
+  for (long i = 0; i < kLanes; ++i) p[i] = cast<e4m3>(x[i]);
+}
+
+WL_INLINE void store(e5m2* p, vf x) {
+  for (long i = 0; i < kLanes; ++i) p[i] = cast<e5m2>(x[i]);
 }
 
 // Integers, which are exact in a float below 2^24, stored towards zero and saturating; truth values

@@ -91,6 +91,14 @@ inline float cos(float a) {
   return __builtin_cosf(a);
 }
 
+inline float atan(float a) {
+  return __builtin_atanf(a);
+}
+
+inline float fmod(float a, float b) {
+  return __builtin_fmodf(a, b);
+}
+
 inline float erf(float a) {
   return __builtin_erff(a);
 }

@@ -4,6 +4,7 @@
 // standard header is pulled in.
 #pragma once
 #include "calls.h"
+#include "integers.h"
 #include "registers.h"
 #include "value_functions.h"
 

@@ -128,6 +128,14 @@ WL_FN float cos(float a) {
   return turned_sine(a, 1);
 }
 
+WL_FN float atan(float a) {
+  return ::atanf(a);
+}
+
+WL_FN float fmod(float a, float b) {
+  return ::fmodf(a, b);
+}
+
 WL_FN float erf(float a) {
   return ::erff(a);
 }

@@ -5,6 +5,7 @@
 // clang-format off
 #include "kernel_head.h"
 #include "types.h"
+#include "integers.h"
 #include "layout.h"
 #include "casts.h"
 #include "threads.h"

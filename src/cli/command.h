@@ -60,6 +60,8 @@ inline constexpr std::string_view kVersion = "0.1.0";  // as in CMakeLists.txt
 inline constexpr const char* kTargetHelp = "auto, cpu, sm_80, sm_89 or sm_90a";
 inline constexpr const char* kAssumeHelp =
     "NAME=lower or NAME=upper: of that input's matrices a triangle alone counts";
+inline constexpr const char* kDimHelp =
+    "NAME=SIZE or INPUT.AXIS=SIZE: the size of a dimension that the model leaves open";
 inline constexpr const char* kTrackHelp =
     "precision: fp32, tf32, bf16, fp16, fp8 or tolerance; default: the model's own";
 

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 struct Flags {
   std::string file, out, track, strategy = "automatic";
   search::Options search;  // what of it is not worked out of the others
-  std::vector<std::string> assume;
+  ModelOptions model;
   std::optional<int> candidates;
   bool no_resume = false;
 };
@@ -68,7 +68,7 @@ Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
   std::int64_t bytes = 0;
   for (const auto& tensor : graph.tensors) bytes += tensor.constant ? graph::byte_count(tensor) : 0;
   if (bytes > kMostModelText) return "";
-  WARPLOOM_TRY(std::string text, onnx_text(flags.file, flags.assume));
+  WARPLOOM_TRY(std::string text, onnx_text(flags.file, flags.model));
   return static_cast<std::int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
 }
 
@@ -76,7 +76,7 @@ Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
 // cannot be said is still right with its own.
 void add_weights(export_::BundleInfo& info, const Flags& flags, const graph::Graph& primitive,
                  const LaunchList& list) {
-  const Result<OpenModel> open = open_onnx(flags.file, flags.assume);
+  const Result<OpenModel> open = open_onnx(flags.file, flags.model);
   if (!open) return;
   std::vector<graph::Tensor> held;
   for (const BufferSpec& input : list.inputs) {
@@ -101,8 +101,9 @@ Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& fl
   info.plan["warploom"] = kVersion;
   if (outcome.regions.size() == 1) info.plan["schedule"] = kernels::to_json(outcome.schedule);
   if (!model.empty()) info.plan["model"] = model;
-  if (!flags.assume.empty())
-    info.plan["assume"] = flags.assume;  // of a model named when the plan is verified
+  // Of a model named when the plan is verified.
+  if (!flags.model.assume.empty()) info.plan["assume"] = flags.model.assume;
+  if (!flags.model.dims.empty()) info.plan["dim"] = flags.model.dims;
   WARPLOOM_TRY(const graph::Graph primitive,
                graph::decompose(graph));  // whose constants kernels may read
   add_weights(info, flags, primitive, outcome.list);
@@ -113,7 +114,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (session.on_progress)
     session.on_progress(
         {.budget_seconds = flags.search.budget_seconds, .phase = "reading the model"});
-  WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file, flags.assume));
+  WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
   WARPLOOM_TRY(const std::string model, model_text(flags, graph));
   const std::string name = fs::path(flags.file).stem().string();  // the bundle's
@@ -158,7 +159,8 @@ Command optimize_command() {
       "warploom optimize examples/conv_relu_maxpool.textproto --budget 60s",
       {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
        {"--out", &flags->out, "the bundle's folder; default out/NAME"},
-       {"--assume", &flags->assume, kAssumeHelp},
+       {"--dim", &flags->model.dims, kDimHelp},
+       {"--assume", &flags->model.assume, kAssumeHelp},
        {"--budget", &flags->search.budget_seconds,
         "time to search: 500ms, 60s, 2m; as long again, at least 10s, where nothing is right yet"},
        {"--candidates", &flags->candidates, "at most so many candidates of a region"},

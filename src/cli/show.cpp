@@ -12,7 +12,7 @@ namespace warploom::cli {
 namespace {
 struct Flags {
   std::string file, target = "auto", track, schedule, what = "graph";
-  std::vector<std::string> assume;
+  ModelOptions model;
   int region = 1;
 };
 
@@ -138,7 +138,7 @@ Result<kernels::Schedule> default_schedule(const kernels::Region& region,
 
 Result<Answer> show(const Flags& flags) {
   if (flags.what == "ncu") return show_profile(flags);
-  WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file, flags.assume));
+  WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file, flags.model));
   if (flags.what == "graph")
     return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
@@ -213,7 +213,8 @@ Command show_command() {
         {"graph", "regions", "reference", "space", "program", "layouts", "source", "cost", "ncu"}},
        {"--region", &flags->region, "which one, from 1", {}, 1},
        {"--target", &flags->target, kTargetHelp},
-       {"--assume", &flags->assume, kAssumeHelp},
+       {"--dim", &flags->model.dims, kDimHelp},
+       {"--assume", &flags->model.assume, kAssumeHelp},
        {"--track", &flags->track, kTrackHelp},
        {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},
       [flags](const Session&) { return show(*flags); }};

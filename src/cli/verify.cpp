@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 struct Flags {
   std::string plan, model, problem, track, target = "auto";
-  std::vector<std::string> assume;
+  ModelOptions options;  // of the model or the problem
   double limit_seconds = 10, seconds = 3;
   std::uint64_t seed = 0;
 };
@@ -33,6 +33,14 @@ struct Bench {
   std::optional<verify::Evaluator> evaluator;
 };
 
+// What was said of the model when the plan was made, behind what is said now.
+std::vector<std::string> said_of_model(const nlohmann::json& plan, const char* key,
+                                       std::vector<std::string> now) {
+  for (const auto& said : plan.value(key, nlohmann::json::array()))
+    now.push_back(said.is_string() ? said.get<std::string>() : said.dump());
+  return now;
+}
+
 Status open_plan(const Flags& flags, Bench& bench) {
   if (bench.path.extension() == ".cu" || bench.path.extension() == ".cpp")
     return fail({ErrorCode::kUsage, "a kernel file does not say what it computes", "--problem",
@@ -42,11 +50,10 @@ Status open_plan(const Flags& flags, Bench& bench) {
   if (flags.model.empty() && (held == plan.end() || !held->is_string()))
     return fail({ErrorCode::kPlanInvalid, "the plan does not hold its model", bench.path.string(),
                  "--model FILE", "nothing", "name the model that was optimized with --model"});
-  auto assume = flags.assume;
-  for (const auto& said : plan.value("assume", nlohmann::json::array()))
-    assume.push_back(said.is_string() ? said.get<std::string>() : said.dump());
+  const ModelOptions options{said_of_model(plan, "assume", flags.options.assume),
+                             said_of_model(plan, "dim", flags.options.dims)};
   WARPLOOM_TRY(bench.graph, !flags.model.empty()
-                                ? load_onnx(flags.model, assume)
+                                ? load_onnx(flags.model, options)
                                 : parse_onnx(held->get<std::string>(), bench.path.string()));
   WARPLOOM_TRY(LaunchList list, launch_list_from_json(plan["launch_list"]));
   WARPLOOM_TRY(auto built, export_::as_built(bench.path.parent_path(), plan, std::move(list)));
@@ -65,7 +72,7 @@ Status open_plan(const Flags& flags, Bench& bench) {
 Status open_kernels(const Flags& flags, Bench& bench) {
   const bool gpu = bench.path.extension() == ".cu";
   WARPLOOM_TRY(const std::string text, read_file(bench.path));
-  WARPLOOM_TRY(bench.graph, load_onnx(flags.problem, flags.assume));
+  WARPLOOM_TRY(bench.graph, load_onnx(flags.problem, flags.options));
   WARPLOOM_TRY(bench.track, track_for(bench.graph, flags.track));
   bench.operators = bench.graph;
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
@@ -162,7 +169,8 @@ Command judging_command(std::string name, std::string help, std::string example,
        {"--model", &flags->model, "the model, where the plan does not hold it"},
        {"--problem", &flags->problem,
         "the model that a kernel file computes (docs/verification.md)"},
-       {"--assume", &flags->assume, std::string("of --model or --problem; ") + kAssumeHelp},
+       {"--dim", &flags->options.dims, std::string("of --model or --problem; ") + kDimHelp},
+       {"--assume", &flags->options.assume, std::string("of --model or --problem; ") + kAssumeHelp},
        {"--track", &flags->track, std::string("of a kernel file; ") + kTrackHelp},
        {"--target", &flags->target, std::string("of a kernel file: ") + kTargetHelp},
        {"--seed", &flags->seed, "of the inputs, to see a verdict again; 0: drawn anew"}},

@@ -9,7 +9,7 @@ constexpr std::int64_t kMaxRegisterBytes = 400 << 10;
 }  // namespace
 
 bool is_narrow(Dtype dtype) {
-  return dtype == Dtype::tf32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
+  return dtype == Dtype::tf32 || (is_float(dtype) && bits_of(dtype) <= 16);
 }
 
 void CpuEmitter::unsupported(const std::string& message, const std::string& expected,
@@ -84,7 +84,7 @@ Result<Kernel> CpuEmitter::emit() {
     }
     at_ = synth::first_use(synth::sites_of(program_), id);
     unsupported("a tensor has a type that CPU kernels do not compute with",
-                "f32, bf16, f16, i8, u8, i32, i64 or booleans",
+                "f32, bf16, f16, e4m3, e5m2, i8, u8, i32, i64 or booleans",
                 fmt::format("'{}' {}{}", tensor.name, name_of(tensor.dtype),
                             at_ ? ": " + print(program_, *at_) : ""));
   }
@@ -96,6 +96,7 @@ Result<Kernel> CpuEmitter::emit() {
     if (!named_[i] || tensor.scope == Scope::global) continue;
     const bool on_stack = tensor.scope == Scope::reg;
     record["arrays"].push_back({{"name", tensor.name},
+                                {"type", is_wide_integer(tensor.dtype) ? "long long" : "float"},
                                 {on_stack ? "floats" : "offset",
                                  on_stack ? layouts_.of[i].floats : layouts_.of[i].offset}});
   }

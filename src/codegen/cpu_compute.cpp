@@ -94,11 +94,21 @@ template <class Node> void CpuEmitter::fold(const Node& node) {
   if (!kEach) keep();
 }
 
+void CpuEmitter::visit(const Map& map) {
+  whole_numbers(map);  // others share loops
+}
+
+void CpuEmitter::visit(const Fill& fill) {
+  whole_numbers(fill);
+}
+
 void CpuEmitter::visit(const Reduce& reduce) {
+  if (in_integers(program_, *at_)) return whole_numbers_along(reduce);
   fold(reduce);
 }
 
 void CpuEmitter::visit(const Scan& scan) {
+  if (in_integers(program_, *at_)) return whole_numbers_along(scan);
   fold(scan);
 }
 

@@ -1,6 +1,7 @@
 // Copies on the CPU: a tile is taken as rows of contiguous elements where both sides allow it,
 // packed into panels or transposed in registers where the buffer wants it so, and moved element by
 // element where nothing better fits.
+#include "base/integers.h"
 #include "codegen/cpu_emitter.h"
 
 namespace warploom::codegen {
@@ -210,6 +211,20 @@ void CpuEmitter::copy_elements(const Copy& copy, bool rows_last) {
   const std::string inside = reads || writes ? conditions(reads ? copy.src : copy.dst) : "",
                     to = pointer(copy.dst),
                     element = fmt::format("wl::load_one({})", pointer(copy.src));
+  if (in_integers(program_, Statement{copy, {}})) {
+    const TensorId src = copy.src.tensor, dst = copy.dst.tensor;
+    const std::string whole = whole_element(pointer(copy.src));
+    const std::string value =
+        inside.empty() || !reads
+            ? whole
+            : fmt::format("{} ? {} : {}", inside, whole,
+                          whole_literal(saturated_integer(tensor(src).dtype, copy.fill)));
+    if (!inside.empty() && !reads)
+      out_.line("if ({}) *({}) = {};", inside, to, stored_whole(dst, value));
+    else
+      out_.line("*({}) = {};", to, stored_whole(dst, value));
+    return;
+  }
   if (inside.empty())
     out_.line("wl::store_one({}, {});", to, element);
   else if (reads)
@@ -248,6 +263,7 @@ void CpuEmitter::move(const Copy& copy) {
   if (copy.src.lookup >= 0 || copy.dst.lookup >= 0) return gathered(copy);
   if (all.size() > 2) return walk(copy, all[0], on);
 
+  if (in_integers(program_, Statement{copy, {}})) return copy_elements(copy, false);
   Side from = side_of(copy.src), to = side_of(copy.dst);
   const Side& global = from.global ? from : to;
   const bool exchanged =

@@ -1,6 +1,10 @@
 // The writer of CPU kernels, in four files: cpu.cpp (the function and control flow), cpu_fusion.cpp
 // (statements that share a loop), cpu_copy.cpp (copies), cpu_compute.cpp (everything on registers);
 // and what they ask before they write: cpu_layout.cpp. Private to this room.
+//
+// Shared and register tensors are arrays of floats, those of i32 and i64 of `long long`: whole
+// numbers are computed and moved as such (cpu_integers.cpp), and turned into floats where floats
+// are computed with.
 #pragma once
 #include <set>
 #include <span>
@@ -26,7 +30,7 @@ struct CpuLayout {
   std::int64_t rows = 1, cols = 1, matrices = 1;
   bool rows_fast = false;
   std::int64_t panel = 1;   // elements, of the fast dimension
-  std::int64_t floats = 0;  // of all matrices, padding included
+  std::int64_t floats = 0;  // elements of all matrices, padding included
   std::int64_t offset = 0;  // shared tensors: floats from the start of the scratch memory
 
   std::int64_t fast() const { return rows_fast ? rows : cols; }
@@ -56,6 +60,7 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program,
 using Wanted = std::vector<bool>;
 std::map<const Statement*, Wanted> wanted_behind(const Program& program);
 
+std::string whole_element(const std::string& pointer);
 bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
 std::string rounded(Dtype dtype, const std::string& value);
 
@@ -125,18 +130,27 @@ class CpuEmitter : Emitter {
   bool load_tile(const Copy& copy, const Side& src, const Side& dst);
   void copy_elements(const Copy& copy, bool rows_last);
 
-  // cpu_compute.cpp
-  void visit(const Mma& mma);
-  void visit(const Reduce& reduce);
-  void visit(const tile::Scan& scan);
-  template <class Node> void fold(const Node& node);
-  void visit(const Rearrange& node);
-
   struct Loop {
     std::string variable;
     std::int64_t extent;
     std::size_t dim;
   };
+
+  // cpu_integers.cpp
+  void whole_numbers(const Map& map);
+  void whole_numbers(const Fill& fill);
+  template <class Node> void whole_numbers_along(const Node& node);
+  std::string whole_text(const Value& value, const Map& map, const std::vector<Loop>& loops);
+  std::string stored_whole(TensorId id, const std::string& value) const;
+
+  // cpu_compute.cpp
+  void visit(const Map& map);
+  void visit(const Fill& fill);
+  void visit(const Mma& mma);
+  void visit(const Reduce& reduce);
+  void visit(const tile::Scan& scan);
+  template <class Node> void fold(const Node& node);
+  void visit(const Rearrange& node);
 
   std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip,
                                std::size_t also_skip);

@@ -64,6 +64,7 @@ std::map<const Statement*, Wanted> wanted_behind(const Program& program) {
 
 // Takes the statement into the run, if it may run in the same loop as what is there.
 bool CpuEmitter::joins(const Statement& statement, Run& run) const {
+  if (in_integers(program_, statement)) return false;  // loops of their own
   Run next = run;
   // A register tensor whose elements the loop walks. Those with at most one dimension above 1 lie
   // one after another: what counts is how many there are.

@@ -105,7 +105,7 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program,
     std::int64_t& total =
         tensor.scope == Scope::shared ? layouts.shared_floats : layouts.register_floats;
     layout.offset = total;
-    total += round_up(layout.floats, 64 / 4);
+    total += round_up(layout.floats * (is_wide_integer(tensor.dtype) ? 2 : 1), 64 / 4);
   }
   return layouts;
 }

@@ -1,5 +1,6 @@
 // Elementwise statements, registers in another layout or as another type, and matrix statements.
 
+#include "base/integers.h"
 #include "codegen/cuda_emitter.h"
 #include "synth/solve.h"
 
@@ -29,6 +30,7 @@ std::string literal(Dtype dtype, double value) {
   }
   if (dtype == Dtype::f32 || dtype == Dtype::f64) return float_text(value);
   if (is_float(dtype)) return fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(value));
+  if (dtype == Dtype::i64) return whole_literal(saturated_integer(dtype, value));
   auto bits = static_cast<std::int64_t>(rounded(dtype, value));
   if (bits_of(dtype) < 8) bits &= (1 << bits_of(dtype)) - 1;
   for (int width = bits_of(dtype); width < 8; width *= 2) bits |= bits << width;
@@ -65,7 +67,8 @@ void CudaEmitter::no_arithmetic(Dtype dtype) {
 
 // What of a value is computed several times gets a name, in lines before it.
 std::string CudaEmitter::value_text(const Value& value,
-                                    const std::function<std::string(const Value&)>& leaf) {
+                                    const std::function<std::string(const Value&)>& leaf,
+                                    bool integers) {
   static constexpr std::pair<ValueOp, const char*> kInfix[] = {
       {ValueOp::add, "+"}, {ValueOp::sub, "-"}, {ValueOp::mul, "*"}, {ValueOp::div, "/"}};
 
@@ -81,7 +84,9 @@ std::string CudaEmitter::value_text(const Value& value,
   const auto part_of = [&](const auto& self, const Value& one) -> std::size_t {
     Part part{&one, {}, {}};
     if (one.kind != Value::Kind::op)
-      part.text = one.kind == Value::Kind::constant ? float_text(one.constant) : leaf(one);
+      part.text = one.kind != Value::Kind::constant ? leaf(one)
+                  : integers ? whole_literal(saturated_integer(Dtype::i64, one.constant))
+                             : float_text(one.constant);
     for (const Value& operand : one.operands) part.operands.push_back(self(self, operand));
     const std::string key =
         part.text.empty() ? fmt::format("{} {}", name_of(one.op), fmt::join(part.operands, " "))
@@ -98,14 +103,16 @@ std::string CudaEmitter::value_text(const Value& value,
     if (part.value->kind != Value::Kind::op) continue;
     std::vector<std::string> operands;
     for (const std::size_t operand : part.operands) operands.push_back(parts[operand].text);
-    const auto infix =
-        std::ranges::find(kInfix, part.value->op, &std::pair<ValueOp, const char*>::first);
+    const auto infix = integers ? std::end(kInfix)
+                                : std::ranges::find(kInfix, part.value->op,
+                                                    &std::pair<ValueOp, const char*>::first);
     if (infix == std::end(kInfix))
-      part.text = fmt::format("wl::{}({})", name_of(part.value->op), fmt::join(operands, ", "));
+      part.text = fmt::format("wl::{}{}({})", integers ? "integers::" : "", name_of(part.value->op),
+                              fmt::join(operands, ", "));
     else
       part.text = fmt::format("{} {} {}", operands[0], infix->second, operands[1]);
     if (part.users > 1)
-      out_.line("const float u{} = {};", named_, part.text),
+      out_.line("const {} u{} = {};", integers ? "long long" : "float", named_, part.text),
           part.text = fmt::format("u{}", named_++);
     else if (p != last && infix != std::end(kInfix))
       part.text = fmt::format("({})", part.text);
@@ -152,7 +159,7 @@ void CudaEmitter::emit(const Map& node) {
   const auto leaf = [&](const Value& one) {
     if (one.kind == Value::Kind::coordinate)
       return fmt::format(
-          "wl::to_float({})",
+          "{}({})", node.integers ? "static_cast<long long>" : "wl::to_float",
           (one.shift + within(layout, static_cast<std::size_t>(one.axis), loops)).text());
     // The operand keeps the modes that step along a dimension it has; the others repeat its value.
     const auto& shape = tensor(one.tensor).shape;
@@ -163,8 +170,18 @@ void CudaEmitter::emit(const Map& node) {
         keeps = loop.step[d] != 0 && shape[d] > 1;
       if (keeps) kept.add(loop.variable, loop.extent);
     }
+    if (node.integers)
+      return fmt::format("static_cast<long long>({}[{}])", name(one.tensor), kept.number.text());
     return as_float(one.tensor, kept.number);
   };
+  if (node.integers) {
+    const auto block = open_loops(loops);
+    const std::string value = value_text(node.value, leaf, true);
+    const std::string held = dtype == Dtype::boolean
+                                 ? fmt::format("({}) != 0 ? 1 : 0", value)
+                                 : fmt::format("static_cast<{}>({})", cuda_type(dtype), value);
+    return out_.line("{}[{}] = {};", name(node.dst), value_index(loops).text(), held);
+  }
   as_floats(node.dst, per_byte(dtype) == 1, "wide", [&](const std::string& dst) {
     const auto block = open_loops(loops);
     const std::string value = value_text(node.value, leaf);

@@ -138,7 +138,8 @@ class CudaEmitter : Emitter {
     return capabilities_.fp8_tflops == 0 && is_float(dtype) && bits_of(dtype) == 8;
   }
 
-  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf);
+  std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
+                         bool integers = false);
   void as_floats(TensorId id, bool own, const char* array,
                  const std::function<void(const std::string&)>& make);
   void emit(const Rearrange& node);

@@ -2,6 +2,7 @@
 // through shared memory, then across the blocks of a cluster through each other's shared memory.
 
 #include "codegen/cuda_emitter.h"
+#include "tile/print.h"
 
 namespace warploom::codegen {
 namespace {
@@ -25,6 +26,9 @@ bool lanes_pair_up(const TvLayout& layout, std::size_t axis) {
 
 // Reductions combine floats; a result of another type is rounded once, at the end.
 void CudaEmitter::emit(const Reduce& node) {
+  if (in_integers(program_, *at_))
+    return refuse("whole numbers are reduced across threads", "floats, or a loop of maps",
+                  tile::print(program_, *at_), "reduce them in a loop, one element a turn");
   as_floats(node.dst, tensor(node.dst).dtype == Dtype::f32, "total", [&](const std::string& dst) {
     const TvLayout& src = registers(node.src);
     const auto axis = static_cast<std::size_t>(node.axis);
@@ -204,6 +208,9 @@ void CudaEmitter::combine_slots(ReduceOp op, const std::string& dst, std::int64_
 //   row of 1024 on 64 threads, value [4:1] thread [64:4] value [4:256]
 //   →  3 steps in a thread; 5 shuffles and a slot a warp; 3 steps in a thread
 void CudaEmitter::emit(const Scan& node) {
+  if (in_integers(program_, *at_))
+    return refuse("whole numbers are scanned across threads", "floats, or a loop of maps",
+                  tile::print(program_, *at_), "reduce them in a loop, one element a turn");
   const layout::TvLayout& layout = registers(node.dst);
   const auto axis = static_cast<std::size_t>(node.axis);
   const std::vector<ValueLoop> loops = value_loops(layout, 1);

@@ -158,6 +158,12 @@ Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes,
   return sum;
 }
 
+std::string whole_literal(std::int64_t value) {
+  if (value == std::numeric_limits<std::int64_t>::min())
+    return fmt::format("(-{}ll - 1)", std::numeric_limits<std::int64_t>::max());
+  return fmt::format("{}ll", value);
+}
+
 std::string float_text(double value) {
   // By their bits: nvcc divides at run time where a quotient of constants is not finite.
   if (std::isnan(value)) return "wl::float_of(0x7fc00000u)";

@@ -50,7 +50,8 @@ inline std::string plus(const std::string& base, const Index& offset) {
 // `taken`: names that must not be. Statements stay where they are in their bodies.
 Program in_source_terms(const Program& program, const std::regex& taken);
 
-std::string float_text(double value);  // a literal of type float
+std::string float_text(double value);           // a literal of type float
+std::string whole_literal(std::int64_t value);  // of type long long
 bool has_coordinates(const Value& value);
 
 // Text with indentation: lines are added, blocks opened and closed.

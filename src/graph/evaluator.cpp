@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <utility>
+#include "base/integers.h"
 #include "graph/parallel.h"
 
 namespace warploom::graph {
@@ -37,6 +38,7 @@ void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inpu
 
 ScalarFunction scalar_function(const Graph& graph, const Node& node) {
   ScalarFunction f{node.op == OpKind::Pow, *expression_of(graph, node)};
+  f.integers = in_integers(graph, node, f.expression);
   const Dtype from = graph.tensor(node.inputs[0]).dtype, to = graph.tensor(node.outputs[0]).dtype;
   const bool moves = node.op == OpKind::Identity || node.op == OpKind::Where;
   if (node.op == OpKind::Cast && (is_float(to) || is_float(from)) && !holds(to, from)) {
@@ -64,14 +66,22 @@ std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat) 
 namespace {
 // Leaves numbers as memory has them, so that the threads that compute them are the first to touch
 // its pages.
-using Unset = boost::noinit_adaptor<std::allocator<double>>;
+template <class T> using Unset = boost::noinit_adaptor<std::allocator<T>>;
 
-struct Storage {  // of a tensor that was computed, over a box
-  std::vector<double, Unset> value, magnitude;
+// Of a tensor that was computed, over a box: numbers, or whole numbers of a tensor of integers,
+// which are exact.
+struct Storage {
+  std::vector<double, Unset<double>> value, magnitude;
+  std::vector<std::int64_t, Unset<std::int64_t>> integers;
+  bool is_whole = false;
 
   double* error(std::int64_t at) { return magnitude.empty() ? nullptr : magnitude.data() + at; }
 
-  void fill(double with) { std::ranges::fill(value, with), std::ranges::fill(magnitude, 0.0); }
+  void fill(double with) {
+    std::ranges::fill(value, with);
+    std::ranges::fill(magnitude, 0.0);
+    std::ranges::fill(integers, saturated_integer(Dtype::i64, with));
+  }
 };
 
 // What is known of a tensor, or of an operand in an output's coordinates: element x (coordinates in
@@ -89,7 +99,10 @@ struct View {
 // Where a box's elements are when it is stored packed.
 View packed(const Box& box, const std::shared_ptr<Storage>& in = {}) {
   View view{.strides = strides_of(box.size)};
-  if (in) view = {in->value.data(), Dtype::f64, in->error(0), in, 0, std::move(view.strides)};
+  if (in && in->is_whole)
+    view = {in->integers.data(), Dtype::i64, nullptr, in, 0, std::move(view.strides)};
+  else if (in)
+    view = {in->value.data(), Dtype::f64, in->error(0), in, 0, std::move(view.strides)};
   view.origin = -std::inner_product(box.begin.begin(), box.begin.end(), view.strides.begin(),
                                     std::int64_t{0});
   return view;
@@ -110,6 +123,20 @@ void load(const View& view, std::int64_t offset, std::int64_t stride, std::int64
     std::fill_n(magnitude, count, 0.0);
   else
     load_run(Dtype::f64, view.magnitude, offset, stride, count, magnitude);
+}
+
+// Whole numbers of a tensor of integers, exactly.
+void load(const View& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
+          std::int64_t* to) {
+  for (std::int64_t i = 0; i < count; ++i)
+    to[i] = is_integer(view.dtype)
+                ? load_integer(view.dtype, view.data, offset + i * stride)
+                : saturated_integer(Dtype::i64,
+                                    load_as_double(view.dtype, view.data, offset + i * stride));
+}
+
+void load(const View& view, const Shape& at, std::int64_t count, std::int64_t* to) {
+  load(view, address(view, at), view.strides.empty() ? 0 : view.strides.back(), count, to);
 }
 
 // The same along the last axis, from coordinates on.
@@ -181,17 +208,24 @@ void absorb(std::int64_t count, std::int64_t step, const double* x, const double
 
 struct Reducer {
   OpKind op;
+  ValueOp combine;
   double start;
   void (*absorb)(std::int64_t, std::int64_t, const double*, const double*, double*, double*);
 };
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const Reducer kReducers[] = {{OpKind::ReduceSum, 0, absorb<ValueOp::add>},
-                             {OpKind::SumPool, 0, absorb<ValueOp::add>},
-                             {OpKind::ReduceProd, 1, absorb<ValueOp::mul>},
-                             {OpKind::ReduceMax, -kInfinity, absorb<ValueOp::max>},
-                             {OpKind::MaxPool, -kInfinity, absorb<ValueOp::max>},
-                             {OpKind::ReduceMin, kInfinity, absorb<ValueOp::min>}};
+const Reducer kReducers[] = {{OpKind::ReduceSum, ValueOp::add, 0, absorb<ValueOp::add>},
+                             {OpKind::SumPool, ValueOp::add, 0, absorb<ValueOp::add>},
+                             {OpKind::ReduceProd, ValueOp::mul, 1, absorb<ValueOp::mul>},
+                             {OpKind::ReduceMax, ValueOp::max, -kInfinity, absorb<ValueOp::max>},
+                             {OpKind::MaxPool, ValueOp::max, -kInfinity, absorb<ValueOp::max>},
+                             {OpKind::ReduceMin, ValueOp::min, kInfinity, absorb<ValueOp::min>}};
+
+// What stands outside a tensor.
+struct Fill {
+  double value = 0, error = 0;
+  std::int64_t whole = 0;  // the same where integers are stored
+};
 
 class Evaluator {
  public:
@@ -244,6 +278,7 @@ class Evaluator {
     place.origin += std::ssize(to.value);
     to.value.resize(to.value.size() + static_cast<std::size_t>(volume(box_wanted)));
     if (means_.magnitudes) to.magnitude.resize(to.value.size());
+    if (is_integer(graph_.tensor(wanted).dtype)) to.integers.resize(to.value.size());
     copy(view(wanted), box_wanted, place, to);
     return ok();
   }
@@ -256,8 +291,13 @@ class Evaluator {
   Storage& make(const Node& node, const Box& box) {
     const auto count = static_cast<std::size_t>(volume(box));
     auto fresh = std::make_shared<Storage>();
-    fresh->value.resize(count);
-    if (means_.magnitudes) fresh->magnitude.resize(count);
+    fresh->is_whole = is_integer(graph_.tensor(node.outputs[0]).dtype);
+    if (fresh->is_whole) {
+      fresh->integers.resize(count);
+    } else {
+      fresh->value.resize(count);
+      if (means_.magnitudes) fresh->magnitude.resize(count);
+    }
     views_[node.outputs[0]] = packed(box, fresh);
     return *fresh;
   }
@@ -285,7 +325,7 @@ class Evaluator {
   bool overflows(const Node& node, bool wanted) const {
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     if (!is_float(dtype) || dtype == Dtype::f64) return false;
-    const auto beyond = [&](const std::vector<double, Unset>& numbers, Dtype type) {
+    const auto beyond = [&](const std::vector<double, Unset<double>>& numbers, Dtype type) {
       const auto largest = [&](double& most, std::int64_t from, std::int64_t to) {
         for (std::int64_t i = from; i < to; ++i) {
           const double size = std::fabs(numbers[i]);
@@ -307,8 +347,10 @@ class Evaluator {
   void copy(const View& from, const Box& part, const View& place, To& to) const {
     for_runs(part, means_.threads, [&](std::int64_t, std::int64_t n, const Shape& at) {
       const std::int64_t i = address(place, at);
-      load(from, at, n, to.value.data() + i,
-           to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
+      if (!to.value.empty())
+        load(from, at, n, to.value.data() + i,
+             to.magnitude.empty() ? nullptr : to.magnitude.data() + i);
+      if (!to.integers.empty()) load(from, at, n, to.integers.data() + i);
     });
   }
 
@@ -325,6 +367,11 @@ class Evaluator {
       to.strides[source.axis] = source.step * strides[i];
     }
     return to;
+  }
+
+  Fill fill_of(TensorId id, double value) const {
+    const Dtype dtype = graph_.tensor(id).dtype;
+    return {value, 0, is_integer(dtype) ? saturated_integer(dtype, value) : 0};
   }
 
   // What an output takes in of an input: so many elements, so far apart, along each of the input's
@@ -353,8 +400,28 @@ class Evaluator {
     else
       multiply(node, box, 0, view(node.inputs[0]), view(node.inputs[1]), fresh);
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
-    if (!is_float(dtype))
-      for (double& value : fresh.value) value = wrapped(dtype, value);
+    for (std::int64_t& value : fresh.integers) value = wrapped_integer(dtype, value);
+  }
+
+  // A product of whole numbers, which wrap.
+  static void multiply_exactly(const Product& p, std::int64_t* to) {
+    const auto element = [](const Operand& of, std::int64_t line, std::int64_t depth) {
+      const std::int64_t place = of.lines[line] + of.depths[depth];
+      return is_integer(of.dtype)
+                 ? load_integer(of.dtype, of.data, place)
+                 : saturated_integer(Dtype::i64, load_as_double(of.dtype, of.data, place));
+    };
+    for (const Offsets& one : p.batch) {
+      Operand a = p.a, b = p.b;
+      a.data = static_cast<const std::byte*>(a.data) + one.a * bytes_of(a.dtype);
+      b.data = static_cast<const std::byte*>(b.data) + one.b * bytes_of(b.dtype);
+      for (std::int64_t i = 0; i < p.m; ++i)
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          std::int64_t& sum = to[one.c + i * p.n + j];
+          for (std::int64_t k = 0; k < p.k; ++k)
+            sum = apply_integers(ValueOp::fma, element(a, i, k), element(b, j, k), sum);
+        }
+    }
   }
 
   // The weights are the left operand; a group at a time, and no more images than a little memory
@@ -375,7 +442,7 @@ class Evaluator {
       part.size = box.size;
       part.size[0] = std::clamp<std::int64_t>(fit, 1, left);
       part.begin[1] = box.begin[1];
-      const View x = padded(node, part, 0);
+      const View x = padded(node, part, {});
       for (std::int64_t& channel = part.begin[1]; channel < end; channel += part.size[1]) {
         const std::int64_t group = channel / rows;
         part.size[1] = std::min(end, (group + 1) * rows) - channel;
@@ -421,6 +488,7 @@ class Evaluator {
       for (std::size_t k = 0; k < rows; ++k) at[k] += within[k];
       p.batch.push_back({address(in_a, at), address(in_b, at), address(out, at)});
     }
+    if (to.is_whole) return multiply_exactly(p, to.integers.data());
     double* const magnitude = to.error(0);
     multiply_add(p, to.value.data(), magnitude, means_);
     const auto carry = [&](Operand& operand, const double* errors) {  // |a|·E_b and E_a·|b|
@@ -435,19 +503,22 @@ class Evaluator {
 
   // What a box of the output looks at, packed, `fill` where that leaves the input; in the input's
   // coordinates.
-  View padded(const Node& node, const Box& box, double fill, double error = 0) const {
+  View padded(const Node& node, const Box& box, const Fill& fill) const {
     const Shape& in = shape(node.inputs[0]);
     const Box region = reach(*access_of(graph_, node, 0), in, box);
-    return stored(view(node.inputs[0]), region, inside(region, in), fill, error);
+    return stored(view(node.inputs[0]), region, inside(region, in), fill);
   }
 
   // A region packed, of which a part is copied.
-  View stored(const View& from, const Box& region, const Box& part, double fill = 0,
-              double error = 0) const {
+  View stored(const View& from, const Box& region, const Box& part, const Fill& fill = {}) const {
     const auto fresh = std::make_shared<Storage>();
-    fresh->value.assign(volume(region), fill);
-    if (means_.magnitudes && (from.magnitude || error != 0))
-      fresh->magnitude.assign(fresh->value.size(), error);
+    fresh->is_whole = is_integer(from.dtype);
+    if (fresh->is_whole)
+      fresh->integers.assign(volume(region), fill.whole);
+    else
+      fresh->value.assign(volume(region), fill.value);
+    if (means_.magnitudes && !fresh->is_whole && (from.magnitude || fill.error != 0))
+      fresh->magnitude.assign(fresh->value.size(), fill.error);
     const View to = packed(region, fresh);
     copy(from, part, to, *fresh);
     return to;
@@ -459,7 +530,8 @@ class Evaluator {
     if (volume(box) == 0) return;
     const Reducer& reducer = *std::ranges::find(kReducers, node.op, &Reducer::op);
     const bool window = class_of(node.op) == OpClass::window;
-    const View in = window ? padded(node, box, reducer.start) : view(node.inputs[0]),
+    const View in = window ? padded(node, box, fill_of(node.inputs[0], reducer.start))
+                           : view(node.inputs[0]),
                from = projected(node, 0, in);
     auto [taps, steps] = taps_of(node, 0, in);
     const std::int64_t count = window || taps.empty() ? 1 : std::exchange(taps.back(), 1);
@@ -468,12 +540,28 @@ class Evaluator {
     const std::int64_t last_step = steps.empty() ? 0 : steps.back();
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     fresh.fill(dtype == Dtype::boolean ? reducer.start > 0 : rounded(dtype, reducer.start));
+    if (fresh.is_whole && dtype != Dtype::boolean)
+      std::ranges::fill(fresh.integers, saturated_integer(dtype, reducer.start));
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
       static thread_local std::vector<double> values, errors;
       const bool lines = count > 1;  // a line an output, or one element of each of n outputs
       const std::int64_t run = lines ? count : n,
                          own = from.strides.empty() ? 0 : from.strides.back();
       const std::int64_t stride = lines ? last_step : own;
+      if (fresh.is_whole) {
+        std::vector<std::int64_t> whole(run);
+        std::int64_t* const to = fresh.integers.data() + first;
+        for (std::int64_t i = 0; i < (lines ? n : 1); ++i)
+          for (const std::int64_t offset : outer) {
+            load(from, address(from, at) + i * own + offset, stride, run, whole.data());
+            for (std::int64_t k = 0; k < run; ++k) {
+              std::int64_t& result = to[i + (lines ? 0 : k)];
+              result = apply_integers(reducer.combine, result, whole[k]);
+            }
+          }
+        for (std::int64_t i = 0; i < n; ++i) to[i] = wrapped_integer(dtype, to[i]);
+        return;
+      }
       values.resize(run);
       errors.resize(means_.magnitudes ? values.size() : 0);
       double *value = fresh.value.data() + first, *error = fresh.error(first);
@@ -484,8 +572,6 @@ class Evaluator {
           reducer.absorb(run, lines ? 0 : 1, values.data(), errors.data(), value + i,
                          error ? error + i : nullptr);
         }
-      if (!is_float(dtype))
-        for (std::int64_t i = 0; i < n; ++i) value[i] = wrapped(dtype, value[i]);
     });
   }
 
@@ -500,16 +586,28 @@ class Evaluator {
     starts.size[axis] = 1;
     for_runs(starts, means_.threads, [&](std::int64_t, std::int64_t n, Shape at) {
       std::vector<double> x(size), e(means_.magnitudes ? x.size() : 0);
+      std::vector<std::int64_t> whole(fresh.is_whole ? size : 0);
       for (; n > 0; --n, ++at.back()) {
         const std::int64_t first = address(from, at) - box.begin[axis] * from.strides[axis],
                            place = address(to, at);
+        if (fresh.is_whole) {
+          load(from, first, from.strides[axis], size, whole.data());
+          std::int64_t total = 0;
+          for (std::int64_t k = 0; k < size; ++k) {
+            const std::int64_t i = reverse ? size - 1 - k : k, out = i - box.begin[axis];
+            total = apply_integers(ValueOp::add, total, whole[i]);
+            if (out >= 0 && out < box.size[axis])
+              fresh.integers[place + out * to.strides[axis]] = wrapped_integer(dtype, total);
+          }
+          continue;
+        }
         load(from, first, from.strides[axis], size, x.data(),
              means_.magnitudes ? e.data() : nullptr);
         double sum = 0, bound = 0;
         for (std::int64_t k = 0; k < size; ++k) {
           const std::int64_t i = reverse ? size - 1 - k : k, out = i - box.begin[axis];
           bound += means_.magnitudes ? std::fabs(x[i]) + e[i] : 0;
-          sum = is_float(dtype) ? sum + x[i] : wrapped(dtype, sum + x[i]);
+          sum += x[i];
           if (out < 0 || out >= box.size[axis]) continue;
           fresh.value[place + out * to.strides[axis]] = sum;
           if (means_.magnitudes) fresh.magnitude[place + out * to.strides[axis]] = bound;
@@ -523,7 +621,22 @@ class Evaluator {
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
       if (node.inputs[k] != kAbsent) read[k] = projected(node, k, view(node.inputs[k]));
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     for_runs(box, means_.threads, [&](std::int64_t first, std::int64_t n, const Shape& at) {
+      if (f.integers) {
+        static thread_local std::vector<std::int64_t> whole;
+        whole.resize(read.size() * kRun);
+        std::vector<const std::int64_t*> operands(read.size());
+        for (std::size_t k = 0; k < read.size(); ++k) {
+          if (node.inputs[k] == kAbsent) continue;
+          load(read[k], at, n, whole.data() + k * kRun);
+          operands[k] = whole.data() + k * kRun;
+        }
+        std::int64_t* const to = fresh.integers.data() + first;
+        evaluate_integers(f.expression, n, operands, to);
+        for (std::int64_t i = 0; i < n; ++i) to[i] = wrapped_integer(dtype, to[i]);
+        return;
+      }
       static thread_local std::vector<double> room;
       room.resize(2 * read.size() * kRun);
       std::vector<Column> columns(read.size());
@@ -533,7 +646,14 @@ class Evaluator {
                       means_.magnitudes ? room.data() + (2 * k + 1) * kRun : nullptr};
         load(read[k], at, n, columns[k].value, columns[k].magnitude);
       }
-      f(n, columns, {fresh.value.data() + first, fresh.error(first)});
+      if (!fresh.is_whole) {
+        f(n, columns, {fresh.value.data() + first, fresh.error(first)});
+        return;
+      }
+      std::vector<double> made(n), errors(means_.magnitudes ? n : 0);
+      f(n, columns, {made.data(), means_.magnitudes ? errors.data() : nullptr});
+      for (std::int64_t i = 0; i < n; ++i)
+        fresh.integers[first + i] = saturated_integer(dtype, made[i]);
     });
   }
 
@@ -560,9 +680,12 @@ class Evaluator {
     if (node.op == OpKind::Gather) return gather(node, box);
     View from = view(node.inputs[0]);
     if (node.op == OpKind::Pad) {
-      double value = 0, error = 0;
-      load(view(node.inputs[2]), Shape(shape(node.inputs[2]).size(), 0), 1, &value, &error);
-      from = padded(node, box, value, error);
+      const View& value = view(node.inputs[2]);
+      const Shape first(shape(node.inputs[2]).size(), 0);
+      Fill fill;
+      load(value, first, 1, &fill.value, &fill.error);
+      if (is_integer(value.dtype)) load(value, first, 1, &fill.whole);
+      from = padded(node, box, fill);
     }
     views_[node.outputs[0]] = projected(node, 0, std::move(from));
   }
@@ -583,8 +706,11 @@ class Evaluator {
         const auto given = static_cast<std::int64_t>(indices[i]);
         const std::int64_t index = std::clamp<std::int64_t>(given < 0 ? given + size : given, 0,
                                                             size - 1);  // outside: undefined
-        load(from, address(from, at) + i * own + index * step, 0, 1, fresh.value.data() + first + i,
-             fresh.error(first + i));
+        const std::int64_t place = address(from, at) + i * own + index * step;
+        if (fresh.is_whole)
+          load(from, place, 0, 1, fresh.integers.data() + first + i);
+        else
+          load(from, place, 0, 1, fresh.value.data() + first + i, fresh.error(first + i));
       }
     });
   }

@@ -1,4 +1,5 @@
 #include "graph/graph.h"
+#include "base/integers.h"
 
 namespace warploom::graph {
 std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
@@ -122,11 +123,10 @@ std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, T
   if (is_float(tensor.dtype)) return std::nullopt;
   std::vector<std::int64_t> values(element_count(tensor.shape));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (tensor.dtype == Dtype::i64)  // whole 64-bit values, beyond what a double holds
-      std::copy_n(tensor.constant->data() + i * 8, 8, reinterpret_cast<std::byte*>(&values[i]));
-    else
-      values[i] =
-          static_cast<std::int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
+    values[i] =
+        is_integer(tensor.dtype)
+            ? load_integer(tensor.dtype, tensor.constant->data(), std::int64_t(i))
+            : static_cast<std::int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
   }
   return values;
 }

@@ -1,5 +1,6 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
 // simplify(): what constants decide is gone, and so is what does nothing.
+#include "base/integers.h"
 #include "base/nearest.h"
 #include "graph/reference.h"
 #include "graph/rules.h"
@@ -7,6 +8,8 @@
 namespace warploom::graph {
 namespace {
 constexpr std::int64_t kMaxFoldedElements = 16384;
+// Of what nothing is read for: sums over no elements, paddings of nothing.
+constexpr std::int64_t kMostMadeOfNothing = std::int64_t{1} << 24;
 constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string",
                                            "a list of integers"};
 
@@ -136,10 +139,18 @@ void fold_by_reference(Graph& graph, const Node& node) {
   Graph alone;
   std::vector<Bytes> data;
   std::int64_t elements = 0;
-  const auto moved = [&](std::vector<TensorId> ids) {
+  const auto moved = [&](std::vector<TensorId> ids, bool made = false) {
     for (TensorId& id : ids) {
       if (id == kAbsent) continue;
+      if (made) {
+        id = alone.add_tensor(graph.tensor(id));
+        continue;
+      }
       const Tensor& given = graph.tensor(id);
+      if (element_count(given.shape) == 0) {
+        id = alone.add_tensor({given, std::vector<std::byte>()});
+        continue;
+      }
       const bool large = given.constant &&
                          given.constant->size() > static_cast<std::size_t>(kMaxFoldedElements) * 8;
       elements += given.constant ? element_count(given.shape) : 0;
@@ -149,22 +160,25 @@ void fold_by_reference(Graph& graph, const Node& node) {
     return ids;
   };
   alone.nodes.push_back(
-      {node.op, node.name, moved(node.inputs), moved(node.outputs), node.attributes});
+      {node.op, node.name, moved(node.inputs), moved(node.outputs, true), node.attributes});
   const bool repeats =
       class_of(node.op) == OpClass::reduction || class_of(node.op) == OpClass::composite;
   if (repeats && elements > 4 * kMaxFoldedElements) return;
   std::ranges::copy_if(alone.nodes[0].outputs, std::back_inserter(alone.outputs),
                        [](TensorId id) { return id != kAbsent; });
-  const auto values = evaluate(alone, data, 1);
-  if (!values) return;
-  auto value = values->begin();
+  const auto made = evaluate_exactly(alone, data, 1);
+  if (!made) return;
+  auto one = made->begin();
   for (TensorId id : node.outputs) {
     if (id == kAbsent) continue;
     Tensor& out = graph.tensor(id);
     out.constant.emplace(byte_count(out));
-    for (std::size_t i = 0; i < value->size(); ++i)
-      store_from_double(out.dtype, out.constant->data(), i, (*value)[i]);
-    ++value;
+    for (std::size_t i = 0; i < one->value.size(); ++i)
+      if (is_integer(out.dtype))
+        store_integer(out.dtype, out.constant->data(), std::int64_t(i), one->integers[i]);
+      else
+        store_from_double(out.dtype, out.constant->data(), i, one->value[i]);
+    ++one;
   }
 }
 
@@ -172,20 +186,30 @@ void fold_by_reference(Graph& graph, const Node& node) {
 // small, and no contraction, convolution or window.
 void fold(Graph& graph, const Node& node) {
   const OpClass kind = class_of(node.op);
-  if (multiplies(kind) || kind == OpClass::window || is_scaling(node.op)) return;
   Tensor& out = graph.tensor(node.outputs[0]);
-  if (element_count(out.shape) > kMaxFoldedElements) return;
+  const auto is_empty = [&](TensorId id) {
+    return id != kAbsent && element_count(graph.tensor(id).shape) == 0;
+  };
+  const auto is_made_empty = [&](TensorId id) { return id == kAbsent || is_empty(id); };
+  if (std::ranges::all_of(node.outputs, is_made_empty)) {  // known, whatever it is made of
+    for (const TensorId id : node.outputs)
+      if (id != kAbsent) graph.tensor(id).constant.emplace();
+    return;
+  }
+  const bool of_nothing = std::ranges::any_of(node.inputs, is_empty);
+  const bool is_work = multiplies(kind) || kind == OpClass::window || is_scaling(node.op);
+  if (is_work && !of_nothing) return;
+  if (element_count(out.shape) > (of_nothing ? kMostMadeOfNothing : kMaxFoldedElements)) return;
   const auto is_known =
       [&](TensorId id) {  // of Shape's input and CastLike's second the elements do not matter
         const bool unread =
             node.op == OpKind::Shape || (node.op == OpKind::CastLike && id == node.inputs[1]);
-        return id == kAbsent || graph.tensor(id).constant || unread;
+        return id == kAbsent || graph.tensor(id).constant || unread || is_empty(id);
       };
   if (!std::ranges::all_of(node.inputs, is_known)) return;
   const bool same = node.op == OpKind::Identity ||
                     (node.op == OpKind::Cast && graph.tensor(node.inputs[0]).dtype == out.dtype);
-  if (kind != OpClass::view && !same)
-    return fold_by_reference(graph, node);  // in FP64, which lacks the largest integers
+  if (kind != OpClass::view && !same) return fold_by_reference(graph, node);
   out.constant = graph.tensor(node.inputs[0]).constant;
 }
 }  // namespace
@@ -234,9 +258,8 @@ void count_from_front(Graph& graph, Node& node) {
   counted.name = graph.tensor(node.outputs[0]).name + "/indices";
   for (std::size_t i = 0; i < indices.size(); ++i)
     if (indices[i] < 0)
-      store_from_double(
-          counted.dtype, counted.constant->data(), i,
-          static_cast<double>(indices[i] + from[Question{graph, node}.axis(from.size())]));
+      store_integer(counted.dtype, counted.constant->data(), std::int64_t(i),
+                    indices[i] + from[Question{graph, node}.axis(from.size())]);
   node.inputs[1] = graph.add_tensor(std::move(counted));
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 #include <numbers>
+#include "base/integers.h"
 #include "graph/operators.h"
 
 namespace warploom::graph {
@@ -184,6 +185,17 @@ Value power(const Question& w) {
   return general_power(x, input(1));
 }
 
+// Of integers the quotient is cut towards zero, by the operation itself or, of small ones in
+// floats, by truncate().
+Value modulo(const Question& w) {
+  const Value x = input(0), y = input(1);
+  const bool real = is_float(w.in(0).dtype);
+  const Value rest = real ? fmod(x, y) : x - y * truncate(x / y);
+  if (w.node.integer("fmod") != 0) return rest;
+  const Value same_side = (rest < 0) == (y < 0);
+  return where(rest == 0, rest, where(same_side, rest, rest + y));
+}
+
 Value cast(const Question& w) {
   const Value x = input(0);
   const Dtype to = w.graph.tensor(w.node.outputs[0]).dtype;
@@ -251,6 +263,43 @@ std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   Expression all;
   place(*result, all.terms);
   return all;
+}
+
+bool in_integers(const Graph& graph, const Node& node, const Expression& expression) {
+  const auto is_whole = [&](TensorId id) {
+    return id == kAbsent || is_integer(graph.tensor(id).dtype);
+  };
+  const auto has_meaning = [](const Term& term) {
+    if (term.kind == Term::Kind::apply) return has_integers(term.op);
+    return term.kind != Term::Kind::constant || term.value == std::trunc(term.value);
+  };
+  return std::ranges::all_of(node.inputs, is_whole) && is_whole(node.outputs[0]) &&
+         std::ranges::all_of(expression.terms, has_meaning);
+}
+
+void evaluate_integers(const Expression& expression, std::int64_t count,
+                       std::span<const std::int64_t* const> inputs, std::int64_t* to) {
+  static thread_local std::vector<std::int64_t> room;
+  room.resize(expression.terms.size() * count);
+  std::vector<const std::int64_t*> done;
+  for (const Term& term : expression.terms) {
+    if (term.kind == Term::Kind::input) {
+      done.push_back(inputs[term.input]);
+      continue;
+    }
+    std::int64_t* const made = room.data() + done.size() * count;
+    if (term.kind == Term::Kind::constant) {
+      std::fill_n(made, count, saturated_integer(Dtype::i64, term.value));
+    } else {
+      std::array<const std::int64_t*, 3> args{};
+      for (int k = 0; k < arity_of(term.op); ++k) args[k] = done[term.args[k]];
+      const auto arg = [&](int k, std::int64_t i) { return args[k] == nullptr ? 0 : args[k][i]; };
+      for (std::int64_t i = 0; i < count; ++i)
+        made[i] = apply_integers(term.op, arg(0, i), arg(1, i), arg(2, i));
+    }
+    done.push_back(made);
+  }
+  std::copy_n(done.back(), count, to);
 }
 
 void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs,

@@ -13,7 +13,7 @@
 // accurate also when every term is rounded to fp32: Softplus near -20 does not become log(1 + 2e-9)
 // = 0, nor Elu near 0 exp(x) - 1. Integers: Div and a Cast from float truncate, in the expression.
 // The FP64 reference uses them, too, but for Pow, which is only approximated; tests compare them
-// with the library's.
+// with the library's. Of integers it computes them on whole numbers of 64 bits.
 #pragma once
 #include <array>
 #include <span>
@@ -38,6 +38,12 @@ struct Expression {
 // (Clip's bounds, Pow's exponent, Add's addend) stay inputs unless the expression depends on their
 // value (Pow: x·x for an exponent of 2).
 std::optional<Expression> expression_of(const Graph& graph, const Node& node);
+
+// Whether a node's expression has a meaning on whole numbers, and all its tensors are of integers:
+// it is computed on those of 64 bits then (base/integers.h), which lose nothing.
+bool in_integers(const Graph& graph, const Node& node, const Expression& expression);
+void evaluate_integers(const Expression& expression, std::int64_t count,
+                       std::span<const std::int64_t* const> inputs, std::int64_t* to);
 
 // In FP64, many elements at once, since one alone would cost more in steps than in arithmetic. With
 // the magnitudes of the results where `to` asks for them (reference.h has the rule): the

@@ -171,19 +171,27 @@ Rows rows_of(const Graph& graph, int output) {
   return {1, element_count(graph.tensor(id).shape)};  // evaluation says what is wrong
 }
 
-Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
-                                                  Means means) {
+Result<std::vector<ValueAndMagnitude>> evaluate_exactly(const Graph& graph,
+                                                        std::span<const Bytes> inputs,
+                                                        Means means) {
   means.magnitudes = false;
-  std::vector<std::vector<double>> outputs(graph.outputs.size());
+  std::vector<ValueAndMagnitude> outputs(graph.outputs.size());
   Graph made;
   WARPLOOM_TRY(const Graph* const held, primitive(graph, made));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const int output = static_cast<int>(i);
-    WARPLOOM_TRY(
-        ValueAndMagnitude all,
-        evaluate_magnitude_rows(*held, inputs, output, 0, rows_of(*held, output).count, means));
-    outputs[i] = std::move(all.value);
+    WARPLOOM_TRY(outputs[i], evaluate_magnitude_rows(*held, inputs, output, 0,
+                                                     rows_of(*held, output).count, means));
   }
+  return outputs;
+}
+
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
+                                                  Means means) {
+  WARPLOOM_TRY(std::vector<ValueAndMagnitude> all,
+               evaluate_exactly(graph, inputs, std::move(means)));
+  std::vector<std::vector<double>> outputs;
+  for (ValueAndMagnitude& one : all) outputs.push_back(std::move(one.value));
   return outputs;
 }
 

@@ -4,7 +4,8 @@
 // What is evaluated is the decomposed graph (graph.h); many calls for one graph had better pass
 // that. Inputs are packed bytes in their own element types, in the graph's order; outputs are
 // doubles. All in between is FP64 and rounded nowhere, except that Cast rounds to its target (that
-// is its meaning) and that integers wrap as their type does.
+// is its meaning). Integers are whole numbers of 64 bits that wrap as their type does, never
+// doubles: 2^53 + 1 is what it is.
 //
 // Rows. A whole output can be too large to hold in FP64 (a 13 GB softmax) or to compute (a big
 // matmul), so rows_of() cuts it into equal rows over as many leading axes as the graph allows:
@@ -85,15 +86,21 @@ struct Rows {
 // Output `output` (index into graph.outputs) cut into rows.
 Rows rows_of(const Graph& graph, int output = 0);
 
-// Every output whole. `inputs[i]` holds the bytes of graph.inputs[i].
-Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
-                                                  Means means = {});
-
 struct ValueAndMagnitude {
   std::vector<double> value, magnitude;
+  std::vector<std::int64_t> integers;  // of an output of integers: the values, exactly
   bool overflowed = false;  // a number on the way here is larger than its tensor's type holds
   bool marked = false;      // and the elements of which that is so have a magnitude of NaN
 };
+
+// Every output whole, without magnitudes.
+Result<std::vector<ValueAndMagnitude>> evaluate_exactly(const Graph& graph,
+                                                        std::span<const Bytes> inputs,
+                                                        Means means = {});
+
+// The values of that. `inputs[i]` holds the bytes of graph.inputs[i].
+Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
+                                                  Means means = {});
 
 // Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles; of magnitudes none
 // where they are not wanted.

@@ -83,8 +83,12 @@ Result<Answer> matmul(const Question& q) {
 
 Result<Answer> pointwise(const Question& q) {
   if (q.node.op != OpKind::Identity) WARPLOOM_CHECK(same_type(q, false));
-  if (q.node.op == OpKind::Mod && is_float(q.in(0).dtype))
-    return type_error(q, "integers", q.in(0).dtype);
+  return broadcast_all(q, q.in(0).dtype);
+}
+
+Result<Answer> whole_numbers(const Question& q) {
+  WARPLOOM_CHECK(same_type(q, false));
+  if (is_float(q.in(0).dtype)) return type_error(q, "integers", q.in(0).dtype);
   return broadcast_all(q, q.in(0).dtype);
 }
 

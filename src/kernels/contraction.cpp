@@ -140,7 +140,7 @@ std::vector<Affine> bounds_of(const Contraction& c) {
 }  // namespace
 
 std::optional<Contraction> contraction_of(const Nest& nest, bool any) {
-  if (nest.outputs.size() != 1 || nest.scan()) return std::nullopt;
+  if (nest.outputs.size() != 1 || nest.scan() || nest.has_integers()) return std::nullopt;
   Contraction c{.nest = nest};
   const Nest& n = c.nest;
   for (std::size_t v = 0; v < n.values.size(); ++v)

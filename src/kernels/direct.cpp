@@ -113,7 +113,7 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
     if (own < 0 || own == roles.x) continue;
     if (!form.reduced[at(own)])
       roles.y = own;
-    else if (const auto stride = stride_along(load, roles.x);
+    else if (const auto stride = gpu && n.has_integers() ? 1 : stride_along(load, roles.x);
              stride == 0 || (stride > 8 && n.loads.size() == 1))
       roles.lanes = own;
   }
@@ -183,20 +183,23 @@ std::vector<Form> forms_of(const Region& region, const Capabilities& capabilitie
   std::vector<Form> forms;
   for (const Nest& nest : region.nests()) {
     auto form = form_of(nest, capabilities.gpu);
-    const bool converts = capabilities.gpu && capabilities.fp8_tflops > 0;  // floats of 8 bits
+    const bool converts = !capabilities.gpu || capabilities.fp8_tflops > 0;  // floats of 8 bits
     const auto loaded = [&](const Access& access) {
       return is_computed(access.dtype) ||
              (converts && is_float(access.dtype) && bits_of(access.dtype) == 8);
     };
-    const auto stored = [](const Nest::Output& output) { return is_computed(output.place.dtype); };
+    const auto stored = [&](const Nest::Output& output) {
+      const Dtype dtype = output.place.dtype;
+      return is_computed(dtype) || (!capabilities.gpu && is_float(dtype) && bits_of(dtype) == 8);
+    };
     if (!form || !std::ranges::all_of(nest.loads, loaded) ||
         !std::ranges::all_of(nest.outputs, stored))
       return {};
-    // A CPU holds all in floats, large integers that are only moved as well.
-    for (const auto& [value, place] : nest.outputs)
-      if (!capabilities.gpu && is_integer(place.dtype) && bits_of(place.dtype) > 8 &&
-          nest.values[at(value)].kind == Kind::load)
-        return {};
+    // Threads of a GPU combine floats alone.
+    const auto combines = [](const NestValue& value) {
+      return value.integers && value.kind == Kind::scan;
+    };
+    if (capabilities.gpu && std::ranges::any_of(nest.values, combines)) return {};
     forms.push_back(std::move(*form));
   }
   return forms;

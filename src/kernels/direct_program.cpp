@@ -176,7 +176,18 @@ class Writer {
   TensorId one_a_line(const char* name, std::size_t v) {
     std::vector<bool> varies = n_.values[v].varies;
     varies[at(form_.scanned)] = false;
-    return draft.reg(fmt::format("{}{}", name, v), Dtype::f32, shape_of(varies));
+    return draft.reg(fmt::format("{}{}", name, v), type_of(v), shape_of(varies));
+  }
+
+  // What a sum, a scan or a value of its own is held in.
+  Dtype type_of(std::size_t v) const { return n_.values[v].integers ? Dtype::i64 : Dtype::f32; }
+
+  // dst ← value v, or what is made of it: on whole numbers where it is one.
+  void map(TensorId dst, Value value, bool integers) {
+    if (integers)
+      b.map_integers(dst, std::move(value));
+    else
+      b.map(dst, std::move(value));
   }
 
   // The prefixes within the tile, on top of what the tiles before come to.
@@ -184,12 +195,12 @@ class Writer {
     const NestValue& value = n_.values[v];
     const std::size_t axis = at(form_.scanned);
     const auto reg = [&](const char* stem) {
-      return draft.reg(fmt::format("{}{}", stem, v), Dtype::f32, shape_of(value.varies));
+      return draft.reg(fmt::format("{}{}", stem, v), type_of(v), shape_of(value.varies));
     };
     const TensorId term = reg("term");
     const bool alone = n_.axes[axis] <= tile_.extent[axis];
     TensorId own = term;
-    b.map(term, value_of(at(value.operands[0])));
+    map(term, value_of(at(value.operands[0])), value.integers);
     if (const auto dim = std::ranges::find(tiled_, axis) - tiled_.begin();
         dim < std::ssize(tiled_)) {
       own = reg("prefix");
@@ -203,10 +214,12 @@ class Writer {
       else
         scan();
     } else if (!alone) {
-      b.map(one_a_line("total", v), b.value(term));
+      map(one_a_line("total", v), b.value(term), value.integers);
     }
     held_[v] = alone ? own : reg("v");
     if (alone) return;
+    if (value.integers)
+      return b.map_integers(held_[v], b.value(one_a_line("before", v)) + b.value(own));
     Value since = b.value(one_a_line("lost", v));
     if (together_ > 1) since = b.value(one_a_line("behind", v)) + since;
     b.map(held_[v], b.value(one_a_line("before", v)) + (b.value(own) + since));
@@ -217,6 +230,7 @@ class Writer {
     const TensorId before = one_a_line("before", v), lost = one_a_line("lost", v),
                    sum = one_a_line("sum", v);
     const Value total = b.value(one_a_line("total", v));
+    if (n_.values[v].integers) return b.map_integers(before, b.value(before) + total);
     b.map(sum, b.value(before) + total);
     b.map(lost, b.value(lost) + (total - (b.value(sum) - b.value(before))));
     b.map(lost, tile::finite_or_0(b.value(lost)));
@@ -306,10 +320,12 @@ class Writer {
       const NestValue& value = n_.values[v];
       kept_.push_back(value.kind == Kind::round ||
                       (value.kind == Kind::apply && uses[v] > 1 && nodes[v] == kLargestCopy));
-      for (const int operand : value.operands)
-        if (value.kind == Kind::apply && n_.values[at(operand)].kind == Kind::apply &&
-            n_.values[at(operand)].varies != value.varies)
-          kept_[at(operand)] = true;
+      for (const int operand : value.operands) {
+        const NestValue& from = n_.values[at(operand)];
+        const bool other_axes = value.kind == Kind::apply && from.varies != value.varies;
+        const bool to_floats = from.integers && !value.integers;
+        if (from.kind == Kind::apply && (other_axes || to_floats)) kept_[at(operand)] = true;
+      }
     }
   }
 
@@ -337,7 +353,8 @@ class Writer {
       held_[v] = -1;  // where bodies are written out, of the body before
       const Value text = value_of(v);
       held_[v] = draft.reg(fmt::format("v{}", v), value.dtype, shape_of(value.varies));
-      b.map(held_[v], text);
+      const bool of_whole = value.kind != Kind::round || n_.is_whole(value.operands[0]);
+      map(held_[v], text, value.integers && of_whole);
     }
   }
 
@@ -361,7 +378,7 @@ class Writer {
   }
 
   void begin(std::size_t v) {
-    held_[v] = draft.reg(fmt::format("sum{}", v), Dtype::f32, sum_shape(v));
+    held_[v] = draft.reg(fmt::format("sum{}", v), type_of(v), sum_shape(v));
     b.fill(held_[v], identity_of(n_.values[v].op));
   }
 
@@ -371,22 +388,23 @@ class Writer {
     const int lanes = form_.roles.lanes;
     if (lanes >= 0 && n_.axes[at(lanes)] % tile_.extent[at(lanes)] != 0) {
       const Value place = tile_.value_at(along(at(lanes), n_.axes.size()), tiled_),
-                  end = tile::constant(static_cast<double>(n_.axes[at(lanes)]) - 0.5);
+                  end = tile::constant(static_cast<double>(n_.axes[at(lanes)]));
       operand = where(less(place, end), std::move(operand), tile::constant(identity_of(sum.op)));
     }
     const Value before = b.value(held_[v]);
     const bool product =
         sum.op == ValueOp::add && operand.kind == Value::Kind::op && operand.op == ValueOp::mul;
-    b.map(held_[v],
-          product ? tile::apply(ValueOp::fma, {operand.operands[0], operand.operands[1], before})
-                  : tile::apply(sum.op, {before, std::move(operand)}));
+    map(held_[v],
+        product ? tile::apply(ValueOp::fma, {operand.operands[0], operand.operands[1], before})
+                : tile::apply(sum.op, {before, std::move(operand)}),
+        sum.integers);
   }
 
   void finish(std::size_t v) {
     const int lanes = form_.roles.lanes;
     if (lanes < 0 || tile_.extent[at(lanes)] == 1) return;
     const TensorId whole =
-        draft.reg(fmt::format("total{}", v), Dtype::f32, shape_of(n_.values[v].varies));
+        draft.reg(fmt::format("total{}", v), type_of(v), shape_of(n_.values[v].varies));
     const auto axis = std::ranges::find(tiled_, at(lanes)) - tiled_.begin();
     b.reduce(whole, held_[v], static_cast<int>(axis), *reduce_op(n_.values[v].op));
     held_[v] = whole;
@@ -435,7 +453,7 @@ class Writer {
   void chain(const std::vector<std::size_t>& sums, const std::function<void()>& body) {
     const std::vector<TensorId> before = held_;
     for (const std::size_t v : sums)
-      if (n_.values[v].op == ValueOp::add) {
+      if (n_.values[v].op == ValueOp::add && !n_.values[v].integers) {
         held_[v] = draft.reg(fmt::format("part{}", v), Dtype::f32, sum_shape(v));
         b.fill(held_[v], 0);
       }
@@ -456,7 +474,9 @@ class Writer {
     TensorId out = held_[at(v)];
     if (out < 0 || b.dtype_of(out) != place.dtype || shape_of(value.varies) != shape_of(varies)) {
       out = draft.reg(fmt::format("y{}", i), place.dtype, shape_of(varies));
-      b.map(out, value_of(at(v)));
+      const bool whole = is_integer(place.dtype) && n_.is_whole(v) &&
+                         (value.integers || value.kind == Kind::load || n_.most(v) > 0x1p24);
+      map(out, value_of(at(v)), whole);
     }
     each_row(out, place, [&](const tile::Tile& part) {
       b.copy(part, outputs_[i].at(tile_), 0, field(s_, "streaming") == 1);

@@ -8,6 +8,7 @@
 // reading ends at a limit, and the graph has no nest.
 #include "kernels/nest.h"
 #include <unordered_map>
+#include "base/integers.h"
 #include "graph/operators.h"
 
 namespace warploom::kernels {
@@ -189,6 +190,59 @@ class Reader {
     return number(warploom::apply(op, known[0], known[1], known[2]));
   }
 
+  // A tensor's value as a whole number.
+  int whole(int v, Dtype dtype) {
+    if (nest.is_whole(v)) return v;
+    return push({.kind = Kind::round, .dtype = dtype, .operands = {v}, .integers = true});
+  }
+
+  // As a float, for operations on floats.
+  int real(int v) {
+    if (!nest.values[at(v)].integers) return v;
+    return push({.kind = Kind::round, .dtype = Dtype::f32, .operands = {v}});
+  }
+
+  // An operation on whole numbers; of constants alone a constant, where that holds the result.
+  int apply_whole(ValueOp op, std::vector<int> operands) {
+    std::array<std::int64_t, 3> known{};
+    bool all_known = true;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const NestValue& operand = nest.values[at(operands[i])];
+      all_known = all_known && operand.kind == Kind::constant;
+      known[i] = saturated_integer(Dtype::i64, operand.value);
+    }
+    if (all_known) {
+      const std::int64_t result = apply_integers(op, known[0], known[1], known[2]);
+      if (std::abs(static_cast<double>(result)) <= 0x1p53)
+        return number(static_cast<double>(result));
+    }
+    return push({.kind = Kind::apply,
+                 .op = op,
+                 .dtype = Dtype::i64,
+                 .operands = std::move(operands),
+                 .integers = true});
+  }
+
+  // What storing a whole number in an integer type leaves of it.
+  int wrapped(int v, Dtype dtype) {
+    const bool fits =
+        dtype == Dtype::i64 || is_of(dtype, v) || (dtype == Dtype::i32 && nest.most(v) < 0x1p31);
+    if (fits) return v;
+    return push({.kind = Kind::round, .dtype = dtype, .operands = {v}, .integers = true});
+  }
+
+  // Of integers of a type: in floats where these hold them, or on whole numbers.
+  int choose(Dtype dtype, ValueOp op, const std::vector<int>& operands) {
+    const auto small = [&](int v) { return is_small(v) && !nest.values[at(v)].integers; };
+    if (is_float(dtype) || std::ranges::all_of(operands, small))
+      if (const int v = apply(op, operands); is_float(dtype) || is_small(v)) return v;
+    std::vector<int> wholes;
+    for (const int operand : operands)
+      wholes.push_back(
+          whole(operand, op == ValueOp::where && wholes.empty() ? Dtype::boolean : dtype));
+    return wrapped(apply_whole(op, std::move(wholes)), dtype);
+  }
+
   int reduce(ValueOp op, int operand, std::vector<int> axes) {
     if (axes.empty()) return operand;
     std::ranges::sort(axes);
@@ -254,6 +308,7 @@ class Reader {
       case Kind::apply:
         if (of.op == ValueOp::less || of.op == ValueOp::equal) return true;
         return of.op == ValueOp::where ? operands(1) : chooses && operands(0);
+      case Kind::round: return of.dtype == dtype;
       default: return false;
     }
   }
@@ -264,13 +319,17 @@ class Reader {
         (bits_of(dtype) == 8 ? is_of(dtype, v) : is_small(v)))
       return true;
     const NestValue& of = nest.values[at(v)];
-    if (of.kind == Kind::load) return nest.loads[at(of.load)].dtype == dtype;
+    if (of.integers || of.kind == Kind::index || of.kind == Kind::constant) return true;
+    if (of.kind == Kind::load) return is_integer(nest.loads[at(of.load)].dtype);
     const Node& maker = maker_of(id);
     return maker.op == OpKind::Cast && is_float(graph_.tensor(maker.inputs[0]).dtype);
   }
 
   Value leaf(TensorId id, const Map& map) {
-    if (const auto scalar = constant_scalar(graph_, id)) return number(*scalar);
+    const Dtype dtype = graph_.tensor(id).dtype;
+    if (const auto scalar = constant_scalar(graph_, id);
+        scalar && (dtype != Dtype::i64 || std::abs(*scalar) <= 0x1p53))
+      return number(*scalar);
     if (auto place = as_place(id, map)) return push({.kind = Kind::index, .at = *std::move(place)});
     return load(access(id, map));
   }
@@ -281,8 +340,11 @@ class Reader {
     if (!table.constant || !is_integer(table.dtype) || table.dtype == Dtype::boolean)
       return std::nullopt;
     const auto element = [&](std::int64_t i) {
-      return static_cast<std::int64_t>(load_as_double(table.dtype, table.constant->data(), at(i)));
+      return load_integer(table.dtype, table.constant->data(), i);
     };
+    const auto is_place = [](std::int64_t value) { return std::abs(value) <= kLongestAxis; };
+    if (!is_place(element(0)) || !is_place(element(graph::element_count(table.shape) - 1)))
+      return std::nullopt;
     const Shape strides = graph::strides_of(table.shape);
     Affine place{element(0), {}};
     Shape steps;
@@ -321,7 +383,7 @@ class Reader {
       own.fill = fill;
       if (nest.loads[at(of.load)].fill != fill) result = load(std::move(own));
     } else if (Outside known; outside(result, map, shape, known) != fill) {
-      result = where_inside(result, map, shape, fill);
+      result = where_inside(result, map, shape, number(fill), graph_.tensor(id).dtype);
     }
     return padded_[key] = result;
   }
@@ -353,7 +415,7 @@ class Reader {
     if (of.kind == Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape))
       return nest.loads[at(of.load)].fill;
     if (of.kind == Kind::constant) return of.value;
-    if (of.kind != Kind::apply) return std::nullopt;
+    if (of.kind != Kind::apply || of.integers) return std::nullopt;
     std::array<double, 3> inputs{};
     for (std::size_t i = 0; i < of.operands.size(); ++i) {
       const auto one = outside(of.operands[i], map, shape, known);
@@ -363,7 +425,7 @@ class Reader {
     return warploom::apply(of.op, inputs[0], inputs[1], inputs[2]);
   }
 
-  int where_inside(int value, const Map& map, const Shape& shape, double fill) {
+  int where_inside(int value, const Map& map, const Shape& shape, int fill, Dtype dtype) {
     std::optional<int> all;
     for (std::size_t d = 0; d < map.size(); ++d) {
       if (lies_in(map[d], 0, shape[d])) continue;
@@ -373,7 +435,7 @@ class Reader {
                   apply(ValueOp::less, {c, number(static_cast<double>(shape[d]) - 0.5)}));
       all = all ? product(*all, both) : both;
     }
-    return apply(ValueOp::where, {*all, value, number(fill)});
+    return choose(dtype, ValueOp::where, {*all, value, fill});
   }
 
   Value made(const Node& node, TensorId id, const Map& map) {
@@ -421,6 +483,13 @@ class Reader {
     if (node.op != OpKind::Pad) return read(node.inputs[0], *from);
     const bool given = node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent;
     const auto fill = given ? constant_scalar(graph_, node.inputs[2]) : 0.0;
+    const Dtype dtype = graph_.tensor(node.inputs[0]).dtype;
+    const Shape& shape = graph_.tensor(node.inputs[0]).shape;
+    if (fill && dtype == Dtype::i64 && std::abs(*fill) > 0x1p53 && !inside(*from, shape)) {
+      const Value value = read(node.inputs[0], *from);  // a fill that no double holds is loaded
+      const Value outside = read(node.inputs[2], Map(graph_.tensor(node.inputs[2]).shape.size()));
+      return value && outside ? Value(where_inside(*value, *from, shape, *outside, dtype)) : value;
+    }
     return fill ? padded(node.inputs[0], *from, *fill) : std::nullopt;
   }
 
@@ -462,25 +531,51 @@ class Reader {
       if (!operand) return std::nullopt;
       operands[i] = *operand;
     }
-    // Large integers are compared with small ones: rounding keeps them on their side.
-    const auto is_large = [&](int operand) { return operand < 0 || !is_small(operand); };
-    if (to == Dtype::boolean && !is_float(from) && from != to && !same &&
-        std::ranges::all_of(operands, is_large))
-      return std::nullopt;
     for (int& operand : operands)
       if (operand < 0) operand = operands[order[0]];  // absent: not in the expression
+    if (needs_integers(node, *expression, operands, to)) {
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (node.inputs[i] != graph::kAbsent)
+          operands[i] = whole(operands[i], graph_.tensor(node.inputs[i]).dtype);
+      return wrapped(made_of_terms(*expression, operands, true), to);
+    }
+    const bool saturates = node.integer("saturate", 1) != 0 || bits_of(to) != 8;
+    for (int& operand : operands) operand = real(operand);
+    const int value = made_of_terms(*expression, operands, false);
+    const bool narrows = is_float(to) && bits_of(to) < bits_of(from) && same;
+    if (narrows && !saturates) return std::nullopt;
+    return narrows ? push({.kind = Kind::round, .dtype = to, .operands = {value}}) : value;
+  }
+
+  int made_of_terms(const graph::Expression& expression, const std::vector<int>& operands,
+                    bool integers) {
     std::vector<int> values;
-    for (const Term& term : expression->terms) {
+    for (const Term& term : expression.terms) {
       if (term.kind == Term::Kind::input) values.push_back(operands[at(term.input)]);
       if (term.kind == Term::Kind::constant) values.push_back(number(term.value));
       if (term.kind != Term::Kind::apply) continue;
       std::vector<int> args;
       for (int i = 0; i < arity_of(term.op); ++i) args.push_back(values[at(term.args[at(i)])]);
-      values.push_back(apply(term.op, std::move(args)));
+      values.push_back(integers ? apply_whole(term.op, std::move(args))
+                                : apply(term.op, std::move(args)));
     }
-    const bool narrows = is_float(to) && bits_of(to) < bits_of(from) && same;
-    return narrows ? push({.kind = Kind::round, .dtype = to, .operands = {values.back()}})
-                   : values.back();
+    return values.back();
+  }
+
+  // Whether floats would lose something of a node on integers that whole numbers keep.
+  bool needs_integers(const Node& node, const graph::Expression& expression,
+                      const std::vector<int>& operands, Dtype to) {
+    if (!graph::in_integers(graph_, node, expression)) return false;
+    const auto is_large = [&](int v) { return !is_small(v) || nest.values[at(v)].integers; };
+    const bool moves = node.op == OpKind::Cast || node.op == OpKind::Identity;
+    const auto is_given_whole = [&](int v) { return nest.values[at(v)].integers; };
+    if (std::ranges::any_of(operands, is_given_whole)) return true;
+    if (to == Dtype::boolean)  // large integers are compared with small ones: rounding keeps them
+                               // on their side
+      return !moves && std::ranges::all_of(operands, is_large);
+    if (std::ranges::any_of(operands, is_large)) return true;
+    const int value = made_of_terms(expression, operands, false);
+    return bits_of(to) == 8 ? !is_of(to, value) : !is_small(value);
   }
 
   // The digits of `flat` in the mixed radix of `sizes`.
@@ -562,7 +657,8 @@ class Reader {
       if (apart) continue;
       const Value piece = padded(node.inputs[i], *from, 0);
       if (!piece) return std::nullopt;
-      sum = sum ? apply(ValueOp::add, {*sum, *piece}) : piece;
+      sum =
+          sum ? choose(graph_.tensor(node.outputs[0]).dtype, ValueOp::add, {*sum, *piece}) : piece;
     }
     return sum;
   }
@@ -615,7 +711,30 @@ class Reader {
     const Value operand = read(node.inputs[0], *from);
     for (std::size_t d = 0; d < shape.size(); ++d)
       if (!gone[d]) (*from)[d] = {};
-    return operand ? reduce(operations.at(node.op), *operand, axes_of(*from)) : operand;
+    return operand ? reduced(operations.at(node.op), *operand, axes_of(*from),
+                             graph_.tensor(node.outputs[0]).dtype)
+                   : operand;
+  }
+
+  // In floats where these hold the result of integers, or on whole numbers.
+  int reduced(ValueOp op, int operand, const std::vector<int>& axes, Dtype dtype) {
+    const bool whole_numbers = is_integer(dtype) && dtype != Dtype::boolean;
+    if (!whole_numbers) return reduce(op, real(operand), axes);
+    if (!nest.values[at(operand)].integers)
+      if (const int v = reduce(op, operand, axes);
+          bits_of(dtype) == 8 ? is_of(dtype, v) : is_small(v))
+        return v;
+    const int v = whole(operand, Dtype::i64);
+    if (axes.empty()) return wrapped(v, dtype);
+    std::vector<int> over = axes;
+    std::ranges::sort(over);
+    return wrapped(push({.kind = Kind::reduce,
+                         .op = op,
+                         .dtype = Dtype::i64,
+                         .operands = {v},
+                         .axes = std::move(over),
+                         .integers = true}),
+                   dtype);
   }
 
   // Along one axis, from the end of the dimension where the scan begins; backwards along one that
@@ -627,9 +746,8 @@ class Reader {
     const auto from = source(node, 0, map, [&](std::size_t d, std::int64_t whole) {
       return dim = d, size = whole, map[d];
     });
-    const Value operand = is_float(graph_.tensor(node.outputs[0]).dtype) && from
-                              ? read(node.inputs[0], *from)
-                              : std::nullopt;
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    const Value operand = from ? read(node.inputs[0], *from) : std::nullopt;
     if (size == 1 || !operand) return operand;
     const std::vector<int> axes = axes_of(map[dim]);
     const auto [low, high] = nest.range(map[dim]);
@@ -637,10 +755,14 @@ class Reader {
       return std::nullopt;
     const std::int64_t step = map[dim].steps[at(axes[0])];
     if (std::ranges::count(axes_of(map), axes[0]) != 1 || std::abs(step) != 1) return std::nullopt;
-    return push({.kind = Kind::scan,
-                 .operands = {*operand},
-                 .axes = axes,
-                 .reverse = reverse != (step < 0)});
+    const bool integers = is_integer(dtype);
+    const int scanned = push({.kind = Kind::scan,
+                              .dtype = integers ? Dtype::i64 : Dtype::f32,
+                              .operands = {integers ? whole(*operand, dtype) : real(*operand)},
+                              .axes = axes,
+                              .reverse = reverse != (step < 0),
+                              .integers = integers});
+    return integers ? wrapped(scanned, dtype) : scanned;
   }
 
   Value window(const Node& node, const Map& map) {
@@ -650,7 +772,8 @@ class Reader {
       return taps.emplace_back(new_axis(size));
     });
     const Value operand = from ? padded(node.inputs[0], *from, identity_of(op)) : std::nullopt;
-    return operand ? reduce(op, *operand, axes_of(taps)) : operand;
+    return operand ? reduced(op, *operand, axes_of(taps), graph_.tensor(node.outputs[0]).dtype)
+                   : operand;
   }
 
   Value convolution(const Node& node, const Map& map) {
@@ -681,8 +804,9 @@ class Reader {
       if (!factor) return std::nullopt;
       factors.push_back(*factor);
     }
-    return reduce(ValueOp::add, product(factors[0], factors[1]),
-                  k ? axes_of(*k) : std::vector<int>{});
+    const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
+    const int terms = choose(dtype, ValueOp::mul, factors);
+    return reduced(ValueOp::add, terms, k ? axes_of(*k) : std::vector<int>{}, dtype);
   }
 };
 

@@ -101,7 +101,10 @@ struct NestValue {
   // reduce: over all of these axes, ascending, whether or not the operand varies along them; scan:
   // along one
   std::vector<int> axes;
-  bool reverse = false;      // scan: of an element and those behind it, not before
+  bool reverse = false;  // scan: of an element and those behind it, not before
+  // apply, reduce, scan: computed on whole numbers of 64 bits, which wrap; round: whole, as the
+  // type holds it.
+  bool integers = false;
   std::vector<bool> varies;  // along which axes of the nest the value varies
 
   bool same(const NestValue& other) const;  // but for what it varies along
@@ -130,6 +133,9 @@ struct Nest {
       const Affine& coordinate) const;  // the least and the greatest it is
   double most(int value)
       const;  // the largest magnitude of an integer; infinite where nothing is known of it
+  // Whether a value is a whole number that no float need hold: what operations on integers take.
+  bool is_whole(int value) const;
+  bool has_integers() const;  // some value is computed on whole numbers
   // Whether a load should leave a GPU's L1 cache alone: its elements are used once, and the nest
   // hardly writes or all that it moves fits in the L2. Beside as many writes DRAM serves loads by
   // way of the L1 faster, by 5 % (measured: docs/performance.md).
@@ -172,7 +178,7 @@ struct ReadWork {
 std::vector<Nest> nests_of(const graph::Graph& primitive, ReadWork* work = nullptr);
 
 // What emitted kernels load, store and compute with everywhere: f32, bf16 or f16; and integers, as
-// fp32 numbers.
+// fp32 numbers where those hold them, as whole numbers of 64 bits elsewhere.
 inline bool is_computed_float(Dtype dtype) {
   return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
 }

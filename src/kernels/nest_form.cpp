@@ -162,9 +162,9 @@ Nest normal_form(Nest nest) {
 }
 
 bool NestValue::same(const NestValue& other) const {
-  return std::tie(kind, load, at, op, dtype, operands, axes, reverse) ==
+  return std::tie(kind, load, at, op, dtype, operands, axes, reverse, integers) ==
              std::tie(other.kind, other.load, other.at, other.op, other.dtype, other.operands,
-                      other.axes, other.reverse) &&
+                      other.axes, other.reverse, other.integers) &&
          std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
 }
 
@@ -241,6 +241,17 @@ bool Nest::passes_by(const Access& load, std::int64_t l2_bytes) const {
          (written * 16 < read || read + written < l2_bytes);
 }
 
+bool Nest::is_whole(int value) const {
+  const NestValue& of = values[at(value)];
+  if (of.kind == Kind::load) return is_integer(loads[at(of.load)].dtype);
+  if (of.kind == Kind::constant) return of.value == std::trunc(of.value);
+  return of.kind == Kind::index || of.integers;
+}
+
+bool Nest::has_integers() const {
+  return std::ranges::any_of(values, &NestValue::integers);
+}
+
 namespace {
 // Nest::most of one value by those of its operands.
 double most_by(const Nest& nest, const NestValue& of, const std::vector<double>& known) {
@@ -266,8 +277,11 @@ double most_by(const Nest& nest, const NestValue& of, const std::vector<double>&
       if (of.op == ValueOp::add || of.op == ValueOp::sub) bound = operand(0) + operand(1);
       if (of.op == ValueOp::mul) bound = operand(0) * operand(1);
       break;
-    case Kind::scan:
-    case Kind::round: break;
+    case Kind::round:
+      if (of.dtype == Dtype::boolean) bound = 1;
+      if (of.integers && of.dtype != Dtype::boolean && operand(0) <= 0x1p24) bound = operand(0);
+      break;
+    case Kind::scan: break;
   }
   return bound < HUGE_VAL ? bound : HUGE_VAL;  // 0 · ∞ is no number
 }

@@ -33,7 +33,8 @@ class Reader {
     const std::vector<bool> reduced = nest.reduced();
     for (std::size_t i = 0; i < nest.axes.size(); ++i)
       (reduced[i] ? rows_.row : rows_.outer).push_back(i);
-    if (nest.scan() || rows_.row.empty() || std::ranges::count(nest.axes, 0)) return false;
+    if (nest.scan() || nest.has_integers() || rows_.row.empty() || std::ranges::count(nest.axes, 0))
+      return false;
     for (const NestValue& value : nest.values)
       if (value.kind == Kind::reduce &&
           (!reduce_op(value.op) || value.axes.size() != rows_.row.size()))

@@ -14,6 +14,8 @@ namespace {
 using onnx_import::Source, onnx_import::to_graph, onnx_import::to_tensor;
 constexpr std::uintmax_t kMaxFile = (std::uintmax_t{1} << 31) - 1;
 constexpr int kMaxNesting = 100;
+// What git-lfs leaves in the place of a file that was not fetched begins with this.
+constexpr std::string_view kLfsPointer = "version https://git-lfs.github.com/spec/";
 
 // A text has no control characters; a binary model has one within its first few bytes (the tag of
 // ir_version is 8).
@@ -80,6 +82,11 @@ Result<onnx::ModelProto> parse_model(std::string_view content, const Source& sou
   if (content.empty())
     return fail({ErrorCode::kOnnxEmpty, "the model file is empty", source.place});
   if (content.size() > kMaxFile) return too_large(source.place, content.size());
+  if (content.starts_with(kLfsPointer))
+    return fail({ErrorCode::kOnnxNotOnnx, "the file is a git-lfs pointer, not the model",
+                 source.place, "the model itself",
+                 std::string(content.substr(0, content.find('\n'))),
+                 "fetch it with `git lfs pull` where it was cloned"});
   return looks_like_text(content) ? parse_text(content, source) : parse_binary(content, source);
 }
 
@@ -129,12 +136,20 @@ Status check_names(const graph::Graph& graph, const Source& source) {
   return ok();
 }
 
+// The message, with what the user says of the model said in it.
+Result<onnx::ModelProto> message_of(std::string_view content, const Source& source,
+                                    const ModelOptions& options) {
+  WARPLOOM_TRY(onnx::ModelProto model, parse_model(content, source));
+  WARPLOOM_CHECK(onnx_import::bind_dims(model, options.dims));
+  WARPLOOM_CHECK(assume(model, options.assume));
+  onnx_import::separate_merged(model);
+  return model;
+}
+
 Result<graph::Graph> graph_of(std::string_view content, const Source& source,
-                              const std::vector<std::string>& assumptions) {
+                              const ModelOptions& options) {
   try {
-    WARPLOOM_TRY(onnx::ModelProto model, parse_model(content, source));
-    WARPLOOM_CHECK(assume(model, assumptions));
-    onnx_import::separate_merged(model);
+    WARPLOOM_TRY(const onnx::ModelProto model, message_of(content, source, options));
     WARPLOOM_TRY(graph::Graph graph, to_graph(model, source));
     WARPLOOM_CHECK(check_names(graph, source));
     return graph;
@@ -156,27 +171,56 @@ Result<ModelFile> read_model(const std::filesystem::path& path) {
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > kMaxFile) return too_large(path.string(), size);
   WARPLOOM_TRY(std::string content, read_file(path));
-  return ModelFile{std::move(content),
-                   {path.string(), path.has_parent_path() ? path.parent_path() : "."}};
+  Source source{path.string(), {path.has_parent_path() ? path.parent_path() : "."}};
+  if (std::filesystem::is_symlink(path, error))
+    if (const auto real = std::filesystem::canonical(path, error); !error)
+      source.folders.push_back(real.parent_path());
+  return ModelFile{std::move(content), std::move(source)};
+}
+
+// Tensors in files of their own become tensors of the message, those of functions and branches too.
+Status embed(onnx::TensorProto& tensor, const Source& source) {
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return ok();
+  WARPLOOM_TRY(const graph::Tensor read, to_tensor(tensor, source));
+  tensor.set_raw_data(read.constant->data(), read.constant->size());
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  return ok();
+}
+
+Status embed(onnx::GraphProto& graph, const Source& source);
+
+Status embed(onnx::NodeProto& node, const Source& source) {
+  for (auto& attribute : *node.mutable_attribute())
+    if (attribute.has_t()) WARPLOOM_CHECK(embed(*attribute.mutable_t(), source));
+  Status status = ok();
+  onnx_import::for_subgraphs(node, [&](onnx::GraphProto& graph) {
+    if (status) status = embed(graph, source);
+  });
+  return status;
+}
+
+Status embed(onnx::GraphProto& graph, const Source& source) {
+  for (auto& initializer : *graph.mutable_initializer()) WARPLOOM_CHECK(embed(initializer, source));
+  for (auto& node : *graph.mutable_node()) WARPLOOM_CHECK(embed(node, source));
+  return ok();
 }
 }  // namespace
 
-Result<graph::Graph> parse_onnx(std::string_view content, const std::string& place) {
-  return graph_of(content, {place, {}}, {});
+Result<graph::Graph> parse_onnx(std::string_view content, const std::string& place,
+                                const ModelOptions& options) {
+  return graph_of(content, {place}, options);
 }
 
-Result<graph::Graph> load_onnx(const std::filesystem::path& path,
-                               const std::vector<std::string>& assumptions) {
+Result<graph::Graph> load_onnx(const std::filesystem::path& path, const ModelOptions& options) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
-  return graph_of(file.content, file.source, assumptions);
+  return graph_of(file.content, file.source, options);
 }
 
 Result<OpenModel> open_onnx(const std::filesystem::path& path,
-                            const std::vector<std::string>& assumptions) {
+                            const ModelOptions& options) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
-  WARPLOOM_TRY(onnx::ModelProto model, parse_model(file.content, file.source));
-  WARPLOOM_CHECK(assume(model, assumptions));
-  onnx_import::separate_merged(model);
+  WARPLOOM_TRY(const onnx::ModelProto model, message_of(file.content, file.source, options));
   // Some operators want single numbers to be constants.
   Result<OpenModel> opened;
   for (const std::int64_t least_elements : {1, 2}) {
@@ -199,26 +243,14 @@ Result<std::string> onnx_outline(const std::filesystem::path& path,
   return model.SerializeAsString();
 }
 
-Result<std::string> onnx_text(const std::filesystem::path& path,
-                              const std::vector<std::string>& assumptions) {
+Result<std::string> onnx_text(const std::filesystem::path& path, const ModelOptions& options) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
-  WARPLOOM_TRY(onnx::ModelProto model, parse_model(file.content, file.source));
-  WARPLOOM_CHECK(assume(model, assumptions));
+  WARPLOOM_TRY(onnx::ModelProto model, message_of(file.content, file.source, options));
   model.DiscardUnknownFields();  // of a newer ONNX: they would print as numbers, which no reader of
                                  // texts takes
-  const auto embed = [&](onnx::TensorProto& tensor) -> Status {
-    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return ok();
-    WARPLOOM_TRY(const graph::Tensor read, to_tensor(tensor, file.source));
-    tensor.set_raw_data(read.constant->data(), read.constant->size());
-    tensor.clear_external_data();
-    tensor.clear_data_location();
-    return ok();
-  };
-  for (auto& initializer : *model.mutable_graph()->mutable_initializer())
-    WARPLOOM_CHECK(embed(initializer));
-  for (auto& node : *model.mutable_graph()->mutable_node())
-    for (auto& attribute : *node.mutable_attribute())
-      if (attribute.has_t()) WARPLOOM_CHECK(embed(*attribute.mutable_t()));
+  WARPLOOM_CHECK(embed(*model.mutable_graph(), file.source));
+  for (auto& function : *model.mutable_functions())
+    for (auto& node : *function.mutable_node()) WARPLOOM_CHECK(embed(node, file.source));
   std::string text;
   google::protobuf::TextFormat::PrintToString(model, &text);
   return text;

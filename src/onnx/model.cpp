@@ -1,145 +1,13 @@
 #include "onnx/model.h"
-#include <bit>
-#include <charconv>
-#include <fstream>
-#include "base/nearest.h"
 #include "graph/operators.h"
+#include "onnx/flatten.h"
+#include "onnx/unsupported.h"
 
 namespace warploom::onnx_import {
-// Tensors with their bytes: raw, typed or in a file beside the model.
-namespace {
-static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");
-using Bytes = std::vector<std::byte>;
-
-std::string place_of(const Source& source, std::string_view kind, std::string_view name) {
-  return fmt::format("{}: {} '{}'", source.place, kind, name);
-}
-
-tl::unexpected<Error> external_error(const onnx::TensorProto& proto, const Source& source,
-                                     std::string message, std::string found) {
-  return fail({ErrorCode::kOnnxExternalData, std::move(message),
-               place_of(source, "tensor", proto.name()),
-               "a regular file inside the model's folder, long enough", std::move(found),
-               "keep the model's data files beside it"});
-}
-
-// The file that `location` names, if it is a regular one whose real path is below the model's real
-// folder.
-Result<std::filesystem::path> inside_folder(const onnx::TensorProto& proto, const Source& source,
-                                            const std::string& location) {
-  namespace fs = std::filesystem;
-  const fs::path relative(location);
-  if (source.folder.empty())
-    return external_error(proto, source, "external data of a model that is not in a file",
-                          location);
-  bool climbs =
-      location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos;
-  for (const fs::path& part : relative) climbs = climbs || part == "..";
-  if (climbs)
-    return external_error(proto, source, "external data outside the model's folder", location);
-  std::error_code error;
-  const fs::path folder = fs::canonical(source.folder, error);
-  if (error)
-    return external_error(proto, source, "the model's folder cannot be resolved",
-                          source.folder.string());
-  const fs::path file = fs::canonical(folder / relative, error);
-  if (error) return external_error(proto, source, "external data is missing", location);
-  const fs::path below = file.lexically_relative(folder);
-  if (below.empty() || *below.begin() == "..")
-    return external_error(proto, source, "external data outside the model's folder", file.string());
-  if (!fs::is_regular_file(file, error))
-    return external_error(proto, source, "external data is no regular file", location);
-  return file;
-}
-
-Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source,
-                            std::int64_t bytes) {
-  std::string location;
-  std::int64_t offset = 0, length = bytes;
-  for (const auto& entry : proto.external_data()) {
-    std::int64_t* number = entry.key() == "offset"   ? &offset
-                           : entry.key() == "length" ? &length
-                                                     : nullptr;
-    if (entry.key() == "location") location = entry.value();
-    if (number == nullptr) continue;
-    const char* end = entry.value().data() + entry.value().size();
-    const auto [stopped, error] = std::from_chars(entry.value().data(), end, *number);
-    if (error != std::errc{} || stopped != end || *number < 0)
-      return external_error(
-          proto, source, fmt::format("{} of external data is no size", entry.key()), entry.value());
-  }
-  WARPLOOM_TRY(const std::filesystem::path file, inside_folder(proto, source, location));
-  std::error_code error;
-  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file, error));
-  if (error || length != bytes || offset > size || size - offset < bytes)
-    return external_error(
-        proto, source, "external data has another length than the tensor",
-        fmt::format("{} bytes at {} of {}, tensor of {} bytes", length, offset, size, bytes));
-  Bytes data(bytes);
-  std::ifstream stream(file, std::ios::binary);
-  stream.seekg(offset);
-  stream.read(reinterpret_cast<char*>(data.data()), bytes);
-  if (!stream) return external_error(proto, source, "external data cannot be read", file.string());
-  return data;
-}
-
-// The bytes of a typed field, one element each, narrowed to the tensor's type.
-template <class Narrow, class Field> Bytes narrowed(const Field& field) {
-  const std::vector<Narrow> values(field.begin(), field.end());
-  const auto bytes = std::as_bytes(std::span(values));
-  return {bytes.begin(), bytes.end()};
-}
-
-Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f32: return narrowed<float>(proto.float_data());
-    case Dtype::f64: return narrowed<double>(proto.double_data());
-    case Dtype::i64: return narrowed<std::int64_t>(proto.int64_data());
-    case Dtype::i32: return narrowed<std::int32_t>(proto.int32_data());
-    default:  // everything narrower lies in int32_data, floats as their bits
-      return bits_of(dtype) == 16 ? narrowed<std::uint16_t>(proto.int32_data())
-                                  : narrowed<std::uint8_t>(proto.int32_data());
-  }
-}
-}  // namespace
-
-Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source) {
-  const std::string place = place_of(source, "tensor", proto.name());
-  WARPLOOM_TRY(const Dtype dtype,
-               graph::checked_dtype(proto.data_type(), "a tensor's element type", place));
-  if (proto.has_segment())
-    return fail({ErrorCode::kOnnxType, "tensors in segments are not supported", place});
-  graph::Tensor tensor{
-      {proto.name(), dtype, graph::Shape(proto.dims().begin(), proto.dims().end())}, std::nullopt};
-  WARPLOOM_CHECK(graph::checked_element_count(tensor.shape, place));
-  const std::int64_t bytes = graph::byte_count(tensor);
-  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
-    WARPLOOM_TRY(tensor.constant, read_external(proto, source, bytes));
-    return tensor;
-  }
-  Bytes data;
-  if (proto.has_raw_data()) {
-    const auto* raw = reinterpret_cast<const std::byte*>(proto.raw_data().data());
-    data.assign(raw, raw + proto.raw_data().size());
-  } else {
-    data = typed_bytes(proto, dtype);
-  }
-  const auto given = static_cast<std::int64_t>(data.size());
-  if (given != bytes)
-    return fail(
-        {given < bytes ? ErrorCode::kOnnxTooLarge : ErrorCode::kOnnxShape,
-         "a tensor's shape and the bytes that are there do not agree", place,
-         fmt::format("{} bytes for {} {}", bytes, name_of(dtype), graph::to_text(tensor.shape)),
-         fmt::format("{} bytes", given)});
-  if (dtype == Dtype::boolean)
-    for (std::byte& value : data) value = value == std::byte{0} ? value : std::byte{1};
-  tensor.constant = std::move(data);
-  return tensor;
-}
-
 namespace {
 using graph::Graph, graph::Node, graph::OpKind, graph::Tensor, graph::TensorId;
-constexpr std::int64_t kFirstOpset = 13, kLastOpset = 28;
+constexpr std::int64_t kFirstOpset = 7;
+constexpr std::int64_t kLastOpset = 28;
 
 // A fixed shape, or the reason why it is none.
 Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std::string& place) {
@@ -150,16 +18,10 @@ Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std:
                graph::checked_dtype(type.elem_type(), "a tensor's element type", place));
   if (!type.has_shape())
     return fail({ErrorCode::kOnnxDynamicShape, "an input has no shape", place,
-                 "a size for every axis", "", "export the model with fixed shapes"});
+                 "a size for every axis, or a name for it that --dim binds", "",
+                 "export the model with a shape for every input"});
   graph::TensorInfo info{proto.name(), dtype, {}};
   for (const auto& dim : type.shape().dim()) {
-    if (!dim.has_dim_value() || dim.dim_value() < 0)
-      return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size", place,
-                   "a size of 0 or more",
-                   dim.has_dim_param()
-                       ? fmt::format("'{}' for axis {}", dim.dim_param(), info.shape.size())
-                       : fmt::format("none for axis {}", info.shape.size()),
-                   "export the model with fixed shapes"});
     info.shape.push_back(dim.dim_value());
   }
   WARPLOOM_CHECK(graph::checked_element_count(info.shape, place));
@@ -168,22 +30,30 @@ Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std:
 
 class Importer {
  public:
-  Importer(const onnx::ModelProto& model, const Source& source) : model_(model), source_(source) {}
+  Importer(const onnx::ModelProto& model, const FlatModel& flat, const Source& source)
+      : model_(model), flat_(flat), source_(source) {}
 
-  Result<Graph> run(bool simplified) {
+  // The whole model, inferred; `outputs`: these tensors in the place of its outputs.
+  Result<Graph> run(const std::vector<std::string>& outputs = {}) {
     graph_.name = model_.graph().name();
-    WARPLOOM_CHECK(read_opset());
     WARPLOOM_CHECK(read_initializers());
     WARPLOOM_CHECK(read_inputs());
-    for (const auto& node : model_.graph().node()) WARPLOOM_CHECK(read_node(node));
-    WARPLOOM_CHECK(read_outputs());
+    for (const VersionedNode& node : flat_.nodes) WARPLOOM_CHECK(read_node(node));
+    if (outputs.empty()) WARPLOOM_CHECK(read_outputs());
+    for (const std::string& name : outputs) graph_.outputs.push_back(tensor(name));
     auto inferred = graph::infer(std::move(graph_));
-    if (!inferred) {
+    if (!inferred)
       inferred.error().place = fmt::format("{}: {}", source_.place, inferred.error().place);
-      return inferred;
-    }
-    WARPLOOM_CHECK(check_declared(*inferred));
-    return simplified ? graph::simplify(std::move(*inferred)) : inferred;
+    return inferred;
+  }
+
+  // What the model says of outputs and tensors in between must agree with what was inferred.
+  Status check_declared(const Graph& inferred) const {
+    for (const auto& proto : model_.graph().output())
+      WARPLOOM_CHECK(check_declared(inferred, proto, "output"));
+    for (const auto& proto : model_.graph().value_info())
+      WARPLOOM_CHECK(check_declared(inferred, proto, "tensor"));
+    return ok();
   }
 
  private:
@@ -204,28 +74,12 @@ class Importer {
     return found->second;
   }
 
-  Status read_opset() {
-    for (const auto& import : model_.opset_import()) {
-      if (!import.domain().empty() && import.domain() != "ai.onnx")
-        continue;  // refused where a node uses it
-      if (opset_ != 0 && opset_ != import.version())
-        return fail({ErrorCode::kOnnxOpset, "the default operator set is imported in two versions",
-                     source_.place});
-      opset_ = import.version();
-    }
-    if (opset_ < kFirstOpset || opset_ > kLastOpset)
-      return fail({ErrorCode::kOnnxOpset, "the model's operator set is not supported",
-                   source_.place, fmt::format("opset {} to {}", kFirstOpset, kLastOpset),
-                   opset_ == 0 ? std::string("none named") : fmt::format("opset {}", opset_),
-                   "convert or export the model with another opset version"});
-    return ok();
-  }
-
   Status read_initializers() {
     if (model_.graph().sparse_initializer_size() > 0)
       return fail({ErrorCode::kOnnxType, "sparse initializers are not supported", source_.place,
                    "dense tensors"});
-    for (const auto& proto : model_.graph().initializer()) {
+    for (const onnx::TensorProto* const each : flat_.initializers) {
+      const onnx::TensorProto& proto = *each;
       if (proto.name().empty())
         return fail({ErrorCode::kOnnxName, "an initializer has no name", source_.place});
       if (ids_.contains(proto.name()))
@@ -365,27 +219,21 @@ class Importer {
     return ok();
   }
 
-  Status read_node(const onnx::NodeProto& proto) {
+  Status read_node(const VersionedNode& node_of_model) {
+    const auto& [proto, opset] = node_of_model;
     const std::string place = at(proto);
     const bool ours = proto.domain() == "warploom";
-    if (!ours && !proto.domain().empty() && proto.domain() != "ai.onnx")
-      return fail({ErrorCode::kOnnxOpset,
-                   fmt::format("operator {} is of an unknown domain", proto.op_type()), place,
-                   "the default domain, or warploom", proto.domain()});
+    if (!ours && !is_default_domain(proto.domain())) return fail(foreign_operator(proto, place));
     if (proto.op_type() == "ConstantOfShape") return read_filled(proto);
     const auto op = graph::op_named(proto.op_type());
     if (!op || ours != (op == OpKind::ScaledMatMul) ||
         graph::operator_of(*op).since == graph::kInternal)
+      return fail(unknown_operator(proto, place));
+    if (graph::operator_of(*op).since > opset)
       return fail({ErrorCode::kOnnxUnknownOperator,
-                   fmt::format("operator {} is not supported", proto.op_type()), place,
-                   graph::supported_operators(), proto.op_type(),
-                   did_you_mean(proto.op_type(), graph::operator_names(),
-                                "replace it by these, or leave it out of the model")});
-    if (graph::operator_of(*op).since > opset_)
-      return fail({ErrorCode::kOnnxUnknownOperator,
-                   fmt::format("operator {} is not in opset {}", proto.op_type(), opset_), place,
+                   fmt::format("operator {} is not in opset {}", proto.op_type(), opset), place,
                    fmt::format("opset {} or later", graph::operator_of(*op).since),
-                   fmt::format("opset {}", opset_)});
+                   fmt::format("opset {}", opset), "export the model with a later opset"});
     if (*op == OpKind::Constant) return read_constant(proto);
     Node node{*op, proto.name(), {}, {}, {}};
     if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
@@ -398,10 +246,10 @@ class Importer {
     for (const auto& attribute : proto.attribute()) {
       const auto* const known =
           graph::attribute_named(*op, attribute.name());  // infer() refuses unknown ones
-      if (known != nullptr && known->since > opset_)
+      if (known != nullptr && known->since > opset)
         return fail({ErrorCode::kOnnxAttribute,
-                     fmt::format("attribute {} is not in opset {}", attribute.name(), opset_),
-                     place, fmt::format("opset {} or later", known->since)});
+                     fmt::format("attribute {} is not in opset {}", attribute.name(), opset), place,
+                     fmt::format("opset {} or later", known->since)});
       WARPLOOM_TRY(graph::Attribute value, read_attribute(attribute, place));
       if (!node.attributes.emplace(attribute.name(), std::move(value)).second)
         return fail({ErrorCode::kOnnxAttribute,
@@ -411,45 +259,100 @@ class Importer {
     return ok();
   }
 
-  // What the model says of outputs and tensors in between must agree with what was inferred.
-  Status check_declared(const Graph& inferred) const {
-    const auto check = [&](const onnx::ValueInfoProto& proto, std::string_view kind) -> Status {
-      const auto found = ids_.find(proto.name());
-      if (found == ids_.end() || !proto.type().has_tensor_type()) return ok();
-      const Tensor& tensor = inferred.tensor(found->second);
-      const auto& type = proto.type().tensor_type();
-      if (type.has_elem_type() && type.elem_type() != 0 &&
-          type.elem_type() != onnx_type_of(tensor.dtype))
-        return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one",
-                     at(kind, proto.name()), std::string(name_of(tensor.dtype)),
-                     fmt::format("ONNX type {}", type.elem_type())});
-      if (!type.has_shape()) return ok();
-      std::vector<std::string> sizes;
-      for (const auto& dim : type.shape().dim())
-        sizes.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
-      const auto fits = [](const std::string& said, std::int64_t size) {
-        return said == "?" || said == std::to_string(size);
-      };
-      if (!std::ranges::equal(sizes, tensor.shape, fits))
-        return fail({ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one",
-                     at(kind, proto.name()), graph::to_text(tensor.shape),
-                     fmt::format("[{}]", fmt::join(sizes, ","))});
-      return ok();
+  Status check_declared(const Graph& inferred, const onnx::ValueInfoProto& proto,
+                        std::string_view kind) const {
+    const auto found = ids_.find(proto.name());
+    if (found == ids_.end() || !proto.type().has_tensor_type()) return ok();
+    const Tensor& tensor = inferred.tensor(found->second);
+    const auto& type = proto.type().tensor_type();
+    if (type.has_elem_type() && type.elem_type() != 0 &&
+        type.elem_type() != onnx_type_of(tensor.dtype))
+      return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one",
+                   at(kind, proto.name()), std::string(name_of(tensor.dtype)),
+                   fmt::format("ONNX type {}", type.elem_type())});
+    if (!type.has_shape()) return ok();
+    std::vector<std::string> sizes;
+    for (const auto& dim : type.shape().dim())
+      sizes.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
+    const auto fits = [](const std::string& said, std::int64_t size) {
+      return said == "?" || said == std::to_string(size);
     };
-    for (const auto& proto : model_.graph().output()) WARPLOOM_CHECK(check(proto, "output"));
-    for (const auto& proto : model_.graph().value_info()) WARPLOOM_CHECK(check(proto, "tensor"));
+    if (!std::ranges::equal(sizes, tensor.shape, fits))
+      return fail({ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one",
+                   at(kind, proto.name()), graph::to_text(tensor.shape),
+                   fmt::format("[{}]", fmt::join(sizes, ","))});
     return ok();
   }
 
   const onnx::ModelProto& model_;
+  const FlatModel& flat_;
   const Source& source_;
-  std::int64_t opset_ = 0;
   Graph graph_;
   std::map<std::string, TensorId, std::less<>> ids_;
 };
+
+Result<std::int64_t> opset_of(const onnx::ModelProto& model, const Source& source) {
+  std::int64_t opset = 0;
+  for (const auto& import : model.opset_import()) {
+    if (!is_default_domain(import.domain())) continue;  // refused where a node uses it
+    if (opset != 0 && opset != import.version())
+      return fail({ErrorCode::kOnnxOpset, "the default operator set is imported in two versions",
+                   source.place});
+    opset = import.version();
+  }
+  WARPLOOM_CHECK(checked_opset(opset, source.place));
+  return opset;
+}
+
+// What a condition needs of the nodes before it, and what that makes of it: nothing where it
+// depends on the inputs.
+Result<std::optional<bool>> truth_of(const onnx::ModelProto& model, const Source& source,
+                                     const FlatModel& before, const std::string& name) {
+  std::map<std::string, const VersionedNode*> makers;
+  for (const VersionedNode& node : before.nodes)
+    for (const std::string& output : node.proto.output()) makers.emplace(output, &node);
+  const bool is_constant = contains(before.initializers, name,
+                                    [](const auto* initializer) { return initializer->name(); });
+  if (!makers.contains(name) && !is_constant) return std::nullopt;  // an input
+  std::set<const VersionedNode*> needed;
+  std::set<std::string> read = {name};
+  for (std::vector<std::string> open = {name}; !open.empty();) {
+    const auto maker = makers.find(open.back());
+    open.pop_back();
+    if (maker == makers.end() || !needed.insert(maker->second).second) continue;
+    for (const std::string& input : maker->second->proto.input())
+      if (read.insert(input).second) open.push_back(input);
+  }
+  FlatModel part;
+  for (const VersionedNode& node : before.nodes)
+    if (needed.contains(&node)) part.nodes.push_back(node);
+  for (const onnx::TensorProto* const initializer : before.initializers)
+    if (read.contains(initializer->name())) part.initializers.push_back(initializer);
+  WARPLOOM_TRY(const Graph graph, Importer(model, part, source).run({name}));
+  const auto value = graph::constant_scalar(graph, graph.outputs[0]);
+  return value ? std::optional(*value != 0) : std::nullopt;
+}
 }  // namespace
 
+Status checked_opset(std::int64_t version, const std::string& place) {
+  if (version >= kFirstOpset && version <= kLastOpset) return ok();
+  return fail({ErrorCode::kOnnxOpset, "the model's operator set is not supported", place,
+               fmt::format("opset {} to {}", kFirstOpset, kLastOpset),
+               version == 0 ? std::string("none named") : fmt::format("opset {}", version),
+               "convert it (onnx.version_converter) or export it with another opset version"});
+}
+
 Result<Graph> to_graph(const onnx::ModelProto& model, const Source& source, bool simplified) {
-  return Importer(model, source).run(simplified);
+  WARPLOOM_TRY(const std::int64_t opset, opset_of(model, source));
+  WARPLOOM_CHECK(all_dims_known(model, source));
+  const Known known = [&](const FlatModel& before, const std::string& name) {
+    return truth_of(model, source, before, name);
+  };
+  WARPLOOM_TRY(const FlatModel flat, flattened(model, opset, source, known));
+  Importer importer(model, flat, source);
+  WARPLOOM_TRY(Graph inferred, importer.run());
+  WARPLOOM_CHECK(importer.check_declared(inferred));
+  if (!simplified) return inferred;
+  return graph::simplify(std::move(inferred));
 }
 }  // namespace warploom::onnx_import

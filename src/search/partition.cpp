@@ -77,6 +77,7 @@ class Partitioner {
     for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
     for (const auto& [root, nodes] : groups_) {
       WARPLOOM_CHECK(limits_.check());
+      if (graph::element_count(graph_.tensor(stored(root)).shape) == 0) continue;  // nothing to do
       Region region = region_of(root, nodes);
       region.alias = all(nodes, {OpClass::view}) && !region.graph.inputs.empty() &&
                      is_alias(region, stored(root), out.storage);
@@ -98,6 +99,10 @@ class Partitioner {
       out.regions.push_back(std::move(region));
     }
     WARPLOOM_CHECK(limits_.check());
+    if (out.regions.empty())
+      return fail({ErrorCode::kNoSchedule, "there is nothing to compute", graph_.name,
+                   "an output of 1 element or more", "outputs without elements",
+                   "leave the model out: its outputs are empty whatever its inputs are"});
     return out;
   }
 

@@ -187,6 +187,10 @@ class Builder {
     add(Map{dst, std::move(value)}, where);
   }
 
+  void map_integers(TensorId dst, Value value, Where where = Where::current()) {
+    add(Map{dst, std::move(value), true}, where);
+  }
+
   void mma(TensorId acc, Tile a, Tile b, bool transpose_a = false, bool transpose_b = false,
            Where where = Where::current()) {
     add(Mma{acc, std::move(a), std::move(b), transpose_a, transpose_b}, where);

@@ -1,14 +1,15 @@
 // Clusters run one after another. The blocks of one, and all of a cooperative program, take turns:
 // each runs until it waits for others.
 //
-// Elements are kept as doubles that are exact values of the tensor's type, or nothing where none
-// was ever written. Shared and register tensors begin unwritten; a slot of a pipeline begins
-// unwritten each time it is produced.
+// Elements are kept as numbers that are exact values of the tensor's type, integers of 64 bits
+// among them, or nothing where none was ever written. Shared and register tensors begin unwritten;
+// a slot of a pipeline begins unwritten each time it is produced.
 #include "tile/interpret.h"
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
 #include <deque>
 #include <list>
+#include "base/integers.h"
 #include "tile/verify.h"
 
 namespace warploom::tile {
@@ -17,8 +18,30 @@ namespace {
 constexpr std::int64_t kMostElements = std::int64_t{1} << 27;
 constexpr std::size_t kStack = 1 << 20;
 
-using Values = std::vector<double>;
-using Storage = std::shared_ptr<std::vector<std::optional<double>>>;  // null: never written
+using Number = long double;
+static_assert(std::numeric_limits<Number>::digits >= 64, "every integer of 64 bits");
+using Values = std::vector<Number>;
+using Storage = std::shared_ptr<std::vector<std::optional<Number>>>;  // null: never written
+
+Number load_number(Dtype dtype, const void* data, std::size_t place) {
+  if (!is_integer(dtype)) return load_as_double(dtype, data, place);
+  return static_cast<Number>(load_integer(dtype, data, static_cast<std::int64_t>(place)));
+}
+
+// As the type holds it: a whole number of a tensor of integers wraps, any other is rounded.
+Number stored_number(Dtype dtype, Number value, bool whole) {
+  if (!is_integer(dtype)) return rounded(dtype, static_cast<double>(value));
+  const auto number = static_cast<double>(value);
+  return static_cast<Number>(whole ? wrapped_integer(dtype, static_cast<std::int64_t>(value))
+                                   : saturated_integer(dtype, number));
+}
+
+void store_number(Dtype dtype, void* data, std::size_t place, Number value) {
+  if (is_integer(dtype))
+    store_integer(dtype, data, static_cast<std::int64_t>(place), static_cast<std::int64_t>(value));
+  else
+    store_from_double(dtype, data, place, static_cast<double>(value));
+}
 
 struct Queue {
   std::vector<std::vector<Storage>> slots;  // [slot][tensor of the pipeline]
@@ -34,14 +57,15 @@ bool divides_by_zero(const Index& index, const std::map<std::string, std::int64_
 }
 
 // In fp32, as registers compute.
-float combined(ReduceOp op, double a, double b) {
+float combined(ReduceOp op, Number a, Number b) {
   return static_cast<float>(
       apply(reduction_of(op).combine, static_cast<float>(a), static_cast<float>(b)));
 }
 
 // acc + a·b with an exact product and one rounding to the accumulator's type.
-double accumulate(Dtype type, double acc, double a, double b) {
-  if (type == Dtype::f64) return std::fma(a, b, acc);
+Number accumulate(Dtype type, Number acc, Number a, Number b) {
+  if (type == Dtype::f64)
+    return std::fma(static_cast<double>(a), static_cast<double>(b), static_cast<double>(acc));
   if (type == Dtype::f32)
     return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
   return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) +
@@ -151,8 +175,8 @@ class Block {
           if (!bytes && !(place && storage && (*storage)[*place]))
             return undefined(fmt::format("{}[{}] is read {}", tensor.name, fmt::join(at, ", "),
                                          place ? "and was never written" : "outside the tensor"));
-          values.push_back(!place  ? fill
-                           : bytes ? load_as_double(tensor.dtype, bytes, *place)
+          values.push_back(!place  ? Number{fill}
+                           : bytes ? load_number(tensor.dtype, bytes, *place)
                                    : *(*storage)[*place]);
           return ok();
         }));
@@ -163,8 +187,9 @@ class Block {
 
   Result<Values> read(TensorId tensor) const { return read(whole(program_, tensor)); }
 
-  // `combine`: with what a global tensor holds.
-  Status write(const Tile& tile, const Values& values, std::optional<ReduceOp> combine = {}) {
+  // `combine`: with what a global tensor holds; `whole`: numbers of integers.
+  Status write(const Tile& tile, const Values& values, bool whole = false,
+               std::optional<ReduceOp> combine = {}) {
     const Tensor& tensor = program_.tensor(tile.tensor);
     void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
     Storage& storage = tensors_[tile.tensor];
@@ -172,12 +197,12 @@ class Block {
       storage = std::make_shared<Storage::element_type>(element_count(tensor.shape));
     auto value = values.begin();
     return for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
-      double stored = *value++;
+      Number stored = *value++;
       if (combine && place)
         stored = apply(reduction_of(*combine).combine, load_as_double(tensor.dtype, bytes, *place),
-                       stored);
-      stored = rounded(tensor.dtype, stored);
-      if (bytes && place) store_from_double(tensor.dtype, bytes, *place, stored);
+                       static_cast<double>(stored));
+      stored = stored_number(tensor.dtype, stored, whole);
+      if (bytes && place) store_number(tensor.dtype, bytes, *place, stored);
       if (bytes) return ok();
       if (!place)
         return undefined(
@@ -187,9 +212,11 @@ class Block {
     });
   }
 
-  Status write(TensorId tensor, const Values& values) {
-    return write(whole(program_, tensor), values);
+  Status write(TensorId tensor, const Values& values, bool whole_numbers = false) {
+    return write(whole(program_, tensor), values, whole_numbers);
   }
+
+  bool holds_integers(TensorId tensor) const { return is_integer(program_.tensor(tensor).dtype); }
 
   // A value at each element of a shape in row-major order.
   Result<std::vector<float>> evaluate(const Value& value,
@@ -210,7 +237,7 @@ class Block {
         std::int64_t place = 0;
         for (std::size_t d = 0; d < own.size(); ++d)
           place += own[d] == 1 ? 0 : along(i, d) * steps[d];
-        return held[place];
+        return static_cast<float>(held[place]);
       });
     } else if (value.kind == Value::Kind::coordinate) {
       WARPLOOM_TRY(const std::int64_t shift, value_of(value.shift));
@@ -225,6 +252,39 @@ class Block {
         return value.op == ValueOp::fma ? std::fma(in[0][i], in[1][i], in[2][i])
                                         : apply(value.op, in[0][i], in[1][i], in[2][i]);
       });
+    }
+    return out;
+  }
+
+  // The same on whole numbers.
+  Result<std::vector<std::int64_t>> evaluate_whole(const Value& value,
+                                                   const std::vector<std::int64_t>& shape) const {
+    const std::vector<std::int64_t> strides = dense_strides(shape);
+    std::vector<std::int64_t> out(element_count(shape),
+                                  saturated_integer(Dtype::i64, value.constant));
+    const auto along = [&](std::size_t i, std::size_t d) {
+      return static_cast<std::int64_t>(i) / strides[d] % shape[d];
+    };
+    if (value.kind == Value::Kind::tensor) {
+      const std::vector<std::int64_t>& own = program_.tensor(value.tensor).shape;
+      const std::vector<std::int64_t> steps = dense_strides(own);
+      WARPLOOM_TRY(const Values held, read(value.tensor));
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        std::int64_t place = 0;
+        for (std::size_t d = 0; d < own.size(); ++d)
+          place += own[d] == 1 ? 0 : along(i, d) * steps[d];
+        out[i] = static_cast<std::int64_t>(held[place]);
+      }
+    } else if (value.kind == Value::Kind::coordinate) {
+      WARPLOOM_TRY(const std::int64_t shift, value_of(value.shift));
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = along(i, value.axis) + shift;
+    } else if (value.kind == Value::Kind::op) {
+      std::array<std::vector<std::int64_t>, 3> in = {out, out, out};
+      for (std::size_t j = 0; j < value.operands.size() && j < 3; ++j) {
+        WARPLOOM_TRY(in[j], evaluate_whole(value.operands[j], shape));
+      }
+      for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] = apply_integers(value.op, in[0][i], in[1][i], in[2][i]);
     }
     return out;
   }
@@ -248,25 +308,26 @@ class Block {
       holder = &cluster_[rank];
     }
     WARPLOOM_TRY(const Values values, read(copy.src, copy.fill, *holder));
-    return write(copy.dst, values, copy.combine);
+    return write(copy.dst, values, holds_integers(copy.src.tensor), copy.combine);
   }
 
   Status run(const Signal& signal) {
     WARPLOOM_TRY(const Values flag, read(signal.flag));
     WARPLOOM_TRY(const std::int64_t by, value_of(signal.by));
     ++turns_.events;
-    return write(signal.flag, {flag[0] + static_cast<double>(by)});
+    return write(signal.flag, {flag[0] + static_cast<Number>(by)});
   }
 
   Status run(const Wait& wait) {
     WARPLOOM_TRY(const std::int64_t least, value_of(wait.least));
     for (;; turns_.others()) {
       WARPLOOM_TRY(const Values flag, read(wait.flag));
-      if (flag[0] >= static_cast<double>(least)) return ok();
+      if (flag[0] >= static_cast<Number>(least)) return ok();
       if (turns_.stuck)
         return undefined(fmt::format("a wait for '{}' that no block ends",
                                      program_.tensor(wait.flag.tensor).name),
-                         fmt::format("at least {}", least), fmt::format("{}", flag[0]));
+                         fmt::format("at least {}", least),
+                         fmt::format("{}", static_cast<double>(flag[0])));
     }
   }
 
@@ -275,6 +336,11 @@ class Block {
   }
 
   Status run(const Map& map) {
+    if (map.integers) {
+      WARPLOOM_TRY(const std::vector<std::int64_t> results,
+                   evaluate_whole(map.value, program_.tensor(map.dst).shape));
+      return write(map.dst, Values(results.begin(), results.end()), true);
+    }
     WARPLOOM_TRY(const std::vector<float> results,
                  evaluate(map.value, program_.tensor(map.dst).shape));
     return write(map.dst, Values(results.begin(), results.end()));
@@ -291,7 +357,7 @@ class Block {
     for (std::size_t m = 0; m < rows; ++m)
       for (std::size_t k = 0; k < depth; ++k)
         for (std::size_t n = 0; n < columns; ++n) {
-          double& sum = acc[m * columns + n];
+          Number& sum = acc[m * columns + n];
           sum = accumulate(type, sum, a[mma.transpose_a ? k * rows + m : m * depth + k],
                            b[mma.transpose_b ? n * depth + k : k * columns + n]);
         }
@@ -307,14 +373,25 @@ class Block {
     WARPLOOM_TRY(Values values, read(node.src));
     bool reverse = false;
     if constexpr (requires { node.reverse; }) reverse = node.reverse;
+    const bool whole_numbers = is_wide_integer(program_.tensor(node.src).dtype) &&
+                               is_wide_integer(program_.tensor(node.dst).dtype);
+    const auto both = [&](Number a, Number b) {
+      if (!whole_numbers) return Number{combined(node.op, a, b)};
+      return static_cast<Number>(apply_integers(reduction_of(node.op).combine,
+                                                static_cast<std::int64_t>(a),
+                                                static_cast<std::int64_t>(b)));
+    };
     Values last;
     for (std::size_t n = 0; n < values.size(); ++n) {
       const std::size_t i = reverse ? values.size() - 1 - n : n, k = n / inner % length;
-      const double before = k == 0 ? 0 : values[reverse ? i + inner : i - inner];
-      values[i] = k == 0 ? static_cast<float>(values[i]) : combined(node.op, before, values[i]);
+      const Number before = k == 0 ? 0 : values[reverse ? i + inner : i - inner];
+      if (k != 0)
+        values[i] = both(before, values[i]);
+      else if (!whole_numbers)
+        values[i] = static_cast<float>(values[i]);
       if (k + 1 == length) last.push_back(values[i]);
     }
-    return write(node.dst, Of<decltype(node), Scan> ? values : last);
+    return write(node.dst, Of<decltype(node), Scan> ? values : last, whole_numbers);
   }
 
   Status run(const Rearrange& rearrange) {
@@ -325,7 +402,7 @@ class Block {
     Values turned;
     for (std::size_t i = 0; i < values.size(); ++i)
       turned.push_back(values[i % rows * columns + i / rows]);
-    return write(rearrange.dst, turned);
+    return write(rearrange.dst, turned, holds_integers(rearrange.src));
   }
 
   Status run(const Reinterpret& reinterpret) {
@@ -333,10 +410,10 @@ class Block {
     const Tensor &src = program_.tensor(reinterpret.src), &dst = program_.tensor(reinterpret.dst);
     std::vector<std::byte> bytes(values.size());  // at most a byte each
     for (std::size_t i = 0; i < values.size(); ++i)
-      store_from_double(src.dtype, bytes.data(), i, values[i]);
+      store_from_double(src.dtype, bytes.data(), i, static_cast<double>(values[i]));
     values.resize(element_count(dst.shape));
-    load_run(dst.dtype, bytes.data(), 0, 1, static_cast<std::int64_t>(values.size()),
-             values.data());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = load_as_double(dst.dtype, bytes.data(), i);
     return write(reinterpret.dst, values);
   }
 

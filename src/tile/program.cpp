@@ -134,4 +134,20 @@ std::int64_t cluster_size(const Program& program) {
 std::string text_of(const std::vector<std::int64_t>& extent) {
   return fmt::format("[{}]", fmt::join(extent, ", "));
 }
+
+bool in_integers(const Program& program, const Statement& statement) {
+  const auto dtype = [&](TensorId id) { return program.tensor(id).dtype; };
+  if (const auto* map = statement.as<Map>()) return map->integers;
+  if (const auto* fill = statement.as<Fill>()) return is_wide_integer(dtype(fill->dst));
+  const auto both_wide = [&](const auto& node) {
+    return is_wide_integer(dtype(node.src)) && is_wide_integer(dtype(node.dst));
+  };
+  if (const auto* reduce = statement.as<Reduce>()) return both_wide(*reduce);
+  if (const auto* scan = statement.as<Scan>()) return both_wide(*scan);
+  const auto* copy = statement.as<Copy>();
+  if (copy == nullptr) return false;
+  const Dtype from = dtype(copy->src.tensor);
+  const Dtype to = dtype(copy->dst.tensor);
+  return is_integer(from) && is_integer(to) && (is_wide_integer(from) || is_wide_integer(to));
+}
 }  // namespace warploom::tile

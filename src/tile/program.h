@@ -19,6 +19,8 @@
 //  * Arithmetic on values is fp32 (Map, Reduce); Mma multiplies exactly and accumulates in the
 //  accumulator's type. Storing to a
 //    narrower type rounds to nearest even. Reading something never written is an error.
+//  * A Map that says so, and a Reduce or Scan from a tensor of i32 or i64 to another, compute with
+//    whole numbers of 64 bits that wrap; a Copy between integers loses nothing but what wraps.
 //  * A Pipeline is a queue of `stages` slots, each a set of shared tensors. Produce fills the next
 //  slot, Consume reads the oldest
 //    and frees it. Inside Produce and Consume the pipeline's tensors name the current slot. Produce
@@ -148,10 +150,13 @@ struct Fill {
   double value = 0;
 };
 
-// dst ← value, elementwise; dst may be one of its operands.
+// dst ← value, elementwise; dst may be one of its operands. `integers`: on whole numbers of 64 bits
+// that wrap (base/integers.h), of tensors of integers and by operations that have a meaning there;
+// dst takes what wrapping to its type leaves.
 struct Map {
   TensorId dst = -1;
   Value value;
+  bool integers = false;
 };
 
 // acc[M,N] += a[M,K]·b[K,N]; transpose_a: a is [K,M]; transpose_b: b is [N,K]. acc is a register
@@ -293,6 +298,14 @@ struct Program {
 
 // Says to the tensors of every pipeline, and to their windows, whose they are.
 void own_slots(Program& program);
+
+// Integers that a float does not hold: arithmetic on them is that of whole numbers.
+constexpr bool is_wide_integer(Dtype dtype) {
+  return dtype == Dtype::i32 || dtype == Dtype::i64;
+}
+
+// Whether a statement computes with whole numbers, or moves them as they are.
+bool in_integers(const Program& program, const Statement& statement);
 
 // A tile that covers a whole tensor; its extents with those of 1 dropped (a 1-element tile keeps
 // one).

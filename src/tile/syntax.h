@@ -106,7 +106,7 @@ void line(auto& io, Of<Fill> auto& s) {
 }
 
 void line(auto& io, Of<Map> auto& s) {
-  all(io, Named{s.dst}, " = ", s.value);
+  all(io, Named{s.dst}, " = ", s.value, Flag{" integers", s.integers});
 }
 
 void line(auto& io, Of<Mma> auto& s) {

@@ -1,3 +1,4 @@
+#include "base/integers.h"
 #include "tile/syntax.h"
 #include "tile/verify.h"
 
@@ -335,7 +336,31 @@ class Verifier {
     return check(wait.least);
   }
 
-  Status check(const Map& map) const { return check(map.value, program_.tensor(map.dst)); }
+  Status check(const Map& map) const {
+    WARPLOOM_CHECK(check(map.value, program_.tensor(map.dst)));
+    if (!map.integers) return ok();
+    const Tensor& dst = program_.tensor(map.dst);
+    if (!is_integer(dst.dtype))
+      return refuse(fmt::format("'{}' does not take whole numbers", dst.name),
+                    "a tensor of integers", text_of(dst.dtype));
+    return check_whole(map.value);
+  }
+
+  Status check_whole(const Value& value) const {
+    if (value.kind == Value::Kind::constant && value.constant != std::trunc(value.constant))
+      return refuse("a number among integers is none", "a whole number",
+                    fmt::format("{}", value.constant));
+    if (value.kind == Value::Kind::tensor)
+      if (const Tensor& tensor = program_.tensor(value.tensor); !is_integer(tensor.dtype))
+        return refuse(fmt::format("'{}' among integers holds none", tensor.name),
+                      "a tensor of integers", text_of(tensor.dtype));
+    if (value.kind != Value::Kind::op) return ok();
+    if (!has_integers(value.op))
+      return refuse(fmt::format("'{}' has no meaning on integers", name_of(value.op)),
+                    "sums, products, quotients, choices and comparisons");
+    for (const Value& operand : value.operands) WARPLOOM_CHECK(check_whole(operand));
+    return ok();
+  }
 
   Status check(const Value& value, const Tensor& dst) const {
     if (value.kind == Value::Kind::constant) return ok();

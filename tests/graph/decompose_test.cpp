@@ -264,7 +264,7 @@ TEST(Refused, TypesThatAnOperatorDoesNotTake) {
                  attributes, dtype);
     return graph ? ErrorCode::kInternal : graph.error().code;
   };
-  EXPECT_EQ(code(OpKind::Mod, Dtype::f32, 2), ErrorCode::kOnnxType);
+  EXPECT_EQ(code(OpKind::BitwiseNot, Dtype::f32), ErrorCode::kOnnxType);
   EXPECT_EQ(code(OpKind::And, Dtype::f32, 2), ErrorCode::kOnnxType);
   EXPECT_EQ(code(OpKind::Not, Dtype::i32), ErrorCode::kOnnxType);
   EXPECT_EQ(code(OpKind::IsNaN, Dtype::i32), ErrorCode::kOnnxType);

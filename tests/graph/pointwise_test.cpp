@@ -20,7 +20,7 @@ std::optional<Case> make(OpKind op, Dtype dtype, std::map<std::string, Attribute
   constexpr OpKind kLogic[] = {OpKind::And, OpKind::Or, OpKind::Xor, OpKind::Not};
   if (std::find(std::begin(kLogic), std::end(kLogic), op) != std::end(kLogic))
     dtype = Dtype::boolean;
-  if (op == OpKind::Mod) dtype = Dtype::i32;
+  if (op == OpKind::Mod || op == OpKind::BitwiseNot) dtype = Dtype::i32;
   for (int count = 1; count <= 3; ++count) {
     Builder b("t");
     std::vector<TensorId> ids;

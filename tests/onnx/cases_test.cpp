@@ -38,7 +38,7 @@ Result<graph::Tensor> read_tensor(const fs::path& path, bool bf16) {
   if (!proto.ParseFromString(bytes)) return fail({ErrorCode::kOnnxType, "no plain tensor"});
   if (bf16 && proto.data_type() == onnx::TensorProto::UINT16)
     proto.set_data_type(onnx::TensorProto::BFLOAT16);
-  return onnx_import::to_tensor(proto, {"case", {}});
+  return onnx_import::to_tensor(proto, {"case"});
 }
 
 struct Allowed {  // as stored with a case

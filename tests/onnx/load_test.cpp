@@ -140,9 +140,8 @@ TEST(Load, TruncatedModels) {
 }
 
 TEST(Load, Opsets) {
-  EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", 13)));
-  EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", 28)));
-  EXPECT_EQ(code(unary("Relu", "", "34", 12)), ErrorCode::kOnnxOpset);
+  for (const int opset : {7, 12, 13, 28}) EXPECT_TRUE(parse_onnx(unary("Relu", "", "34", opset)));
+  EXPECT_EQ(code(unary("Relu", "", "34", 6)), ErrorCode::kOnnxOpset);
   EXPECT_EQ(code(unary("Relu", "", "34", 29)), ErrorCode::kOnnxOpset);
   EXPECT_EQ(code(unary("Relu", "domain: \"com.example\"")), ErrorCode::kOnnxOpset);
 }
@@ -181,6 +180,30 @@ TEST(Load, UnknownOperatorsAreNamedWithTheirNodeAndTheSupportedOnes) {
   EXPECT_NE(graph.error().message.find("Frobnicate"), std::string::npos);
   EXPECT_NE(graph.error().place.find("node 'n'"), std::string::npos);
   EXPECT_NE(graph.error().expected.find("MatMul"), std::string::npos);
+}
+
+TEST(Load, UnknownOperatorsHaveARemedyThatCanBeFollowed) {
+  const auto remedy = [](std::string_view op, std::string_view domain = "") {
+    const auto graph = parse_onnx(unary(op, fmt::format("domain: \"{}\"", domain)));
+    return graph ? "" : graph.error().remedy;
+  };
+  EXPECT_EQ(remedy("Sofmax"), remedy("Sofmax").substr(0, remedy("Sofmax").find('?') + 1) +
+                                  " Write it as operators that are supported (docs/onnx.md lists "
+                                  "them)");
+  EXPECT_NE(remedy("Sofmax").find("did you mean Softmax?"), std::string::npos);
+  EXPECT_NE(remedy("NonZero").find("depends on the values"), std::string::npos);
+  EXPECT_NE(remedy("Loop").find("unrolled"), std::string::npos);
+  EXPECT_NE(remedy("FusedMatMul", "com.microsoft").find("MatMul and Mul"), std::string::npos);
+  EXPECT_NE(remedy("Thing", "com.microsoft").find("optimizer"), std::string::npos);
+  EXPECT_NE(remedy("MyOp", "my.domain").find("a function of the model"), std::string::npos);
+}
+
+TEST(Load, GitLfsPointersAreNamed) {
+  const auto graph =
+      parse_onnx("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().code, ErrorCode::kOnnxNotOnnx);
+  EXPECT_NE(graph.error().remedy.find("git lfs pull"), std::string::npos);
 }
 
 TEST(Load, Attributes) {
@@ -395,6 +418,64 @@ TEST_F(ExternalData, ElsewhereIsRefused) {
     EXPECT_EQ(load(location), ErrorCode::kOnnxExternalData) << location;
 }
 
+// As the cache of Hugging Face lays models out.
+struct Linked : ExternalData {
+  fs::path blobs = folder.path() / "blobs", snapshot = folder.path() / "snapshots" / "1a2b";
+
+  void SetUp() override {
+    ExternalData::SetUp();
+    fs::create_directories(blobs);
+    fs::create_directories(snapshot);
+    ASSERT_EQ(load("data/w.bin"), ErrorCode::kInternal);
+    fs::copy(inside / "m.textproto", blobs / "a1");
+    fs::create_symlink("../../blobs/a1", snapshot / "model.onnx");
+  }
+
+  ErrorCode load_link() const {
+    const auto graph = load_onnx(snapshot / "model.onnx");
+    return graph ? ErrorCode::kInternal : graph.error().code;
+  }
+};
+
+TEST_F(Linked, DataMayBeALinkToWhatLiesBesideTheRealModel) {
+  fs::create_directories(snapshot / "data");
+  fs::copy(inside / "data" / "w.bin", blobs / "b2");
+  fs::create_symlink("../../../blobs/b2", snapshot / "data" / "w.bin");
+  EXPECT_EQ(load_link(), ErrorCode::kInternal);
+  EXPECT_TRUE(onnx_text(snapshot / "model.onnx"));
+}
+
+TEST_F(Linked, DataMayLieBesideTheLink) {
+  fs::create_directories(snapshot / "data");
+  fs::copy(inside / "data" / "w.bin", snapshot / "data" / "w.bin");
+  EXPECT_EQ(load_link(), ErrorCode::kInternal);
+}
+
+TEST_F(Linked, DataMayLieBesideTheRealModel) {
+  fs::create_directories(blobs / "data");
+  fs::copy(inside / "data" / "w.bin", blobs / "data" / "w.bin");
+  EXPECT_EQ(load_link(), ErrorCode::kInternal);
+}
+
+TEST_F(Linked, DataElsewhereIsRefused) {
+  EXPECT_EQ(load_link(), ErrorCode::kOnnxExternalData);
+  fs::create_directories(snapshot / "data");
+  fs::create_symlink(folder.path() / "secret.bin", snapshot / "data" / "w.bin");
+  EXPECT_EQ(load_link(), ErrorCode::kOnnxExternalData);
+  fs::create_directories(blobs / "data");
+  fs::create_symlink(folder.path() / "secret.bin", blobs / "data" / "w.bin");
+  fs::remove(snapshot / "data" / "w.bin");
+  EXPECT_EQ(load_link(), ErrorCode::kOnnxExternalData);
+}
+
+TEST_F(ExternalData, ThatGitLfsHasNotFetchedIsNamed) {
+  ASSERT_TRUE(
+      write_file(inside / "lfs.bin", "version https://git-lfs.github.com/spec/v1\noid 1\n"));
+  EXPECT_EQ(load("lfs.bin"), ErrorCode::kOnnxExternalData);
+  EXPECT_NE(load_onnx(inside / "m.textproto").error().remedy.find("git lfs pull"),
+            std::string::npos);
+}
+
 TEST_F(ExternalData, MustBeLongEnough) {
   EXPECT_EQ(load("data/w.bin", "external_data { key: \"offset\" value: \"8\" }"),
             ErrorCode::kOnnxExternalData);
@@ -426,7 +507,8 @@ struct Assumed : testing::Test {
 };
 
 TEST_F(Assumed, TrianglesStandInFrontOfAllThatReadTheInput) {
-  const auto graph = load_onnx(file, {"a=lower"}), other = load_onnx(file, {"b=upper"});
+  const auto graph = load_onnx(file, {.assume = {"a=lower"}}),
+             other = load_onnx(file, {.assume = {"b=upper"}});
   ASSERT_TRUE(graph && other);
   EXPECT_NE(to_text(*graph).find("Trilu(a) upper=0"), std::string::npos) << to_text(*graph);
   EXPECT_NE(to_text(*other).find("Trilu(b) upper=1"), std::string::npos) << to_text(*other);
@@ -434,17 +516,18 @@ TEST_F(Assumed, TrianglesStandInFrontOfAllThatReadTheInput) {
 }
 
 TEST_F(Assumed, GoAlongIntoTheText) {
-  const auto graph = load_onnx(file, {"a=lower"}),
-             again = parse_onnx(*onnx_text(file, {"a=lower"}));
+  const auto graph = load_onnx(file, {.assume = {"a=lower"}}),
+             again = parse_onnx(*onnx_text(file, {.assume = {"a=lower"}}));
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(to_text(*again), to_text(*graph));
 }
 
 TEST_F(Assumed, TwiceIsOnceAndBothTrianglesAreADiagonal) {
-  const auto once = load_onnx(file, {"a=lower"}), twice = load_onnx(file, {"a=lower", "a=lower"});
+  const auto once = load_onnx(file, {.assume = {"a=lower"}}),
+             twice = load_onnx(file, {.assume = {"a=lower", "a=lower"}});
   ASSERT_TRUE(once && twice);
   EXPECT_EQ(to_text(*twice), to_text(*once));
-  const auto both = load_onnx(file, {"a=upper", "a=lower"});
+  const auto both = load_onnx(file, {.assume = {"a=upper", "a=lower"}});
   ASSERT_TRUE(both) << describe(both.error());
   EXPECT_EQ(std::ranges::count(both->nodes, graph::OpKind::Trilu, &graph::Node::op), 2);
 }
@@ -454,7 +537,7 @@ TEST_F(Assumed, OfAnOpsetWithoutTrianglesNameTheFlag) {
   const std::size_t version = text.find(": 23");
   ASSERT_NE(version, std::string::npos) << text;
   ASSERT_TRUE(write_file(file, text.replace(version, 4, ": 13")));
-  const auto graph = load_onnx(file, {"a=lower"});
+  const auto graph = load_onnx(file, {.assume = {"a=lower"}});
   ASSERT_FALSE(graph);
   EXPECT_EQ(graph.error().code, ErrorCode::kOnnxUnknownOperator);
   EXPECT_NE(graph.error().place.find("a=lower"), std::string::npos) << describe(graph.error());
@@ -462,7 +545,7 @@ TEST_F(Assumed, OfAnOpsetWithoutTrianglesNameTheFlag) {
 
 TEST_F(Assumed, OfNoInputOrOfNoFormAreRefused) {
   for (const char* wrong : {"c=lower", "a=round", "a", "", "=", "y=upper", "a=lower=upper"}) {
-    const auto graph = load_onnx(file, {wrong});
+    const auto graph = load_onnx(file, {.assume = {wrong}});
     ASSERT_FALSE(graph) << wrong;
     EXPECT_EQ(graph.error().code, ErrorCode::kUsage) << wrong;
   }

@@ -1,0 +1,295 @@
+#include "onnx/flatten.h"
+#include <set>
+
+namespace warploom::onnx_import {
+namespace {
+constexpr std::size_t kMostNodes = 1 << 18;
+constexpr std::size_t kDeepestCalls = 200;
+
+using Names = std::map<std::string, std::string>;
+
+struct FunctionKey {
+  std::string domain, name, overload;
+  friend auto operator<=>(const FunctionKey&, const FunctionKey&) = default;
+
+  std::string text() const {
+    return (domain.empty() ? "" : domain + ".") + name + (overload.empty() ? "" : ":" + overload);
+  }
+};
+
+std::string plain_domain(const std::string& domain) {
+  return is_default_domain(domain) ? "" : domain;
+}
+
+// How a body's nodes are written where they are put: other names, and attributes in the place of
+// references to the call's.
+struct Renaming {
+  Names names;
+  const std::map<std::string, const onnx::AttributeProto*>* attributes = nullptr;
+};
+
+void rename_node(onnx::NodeProto& node, const Renaming& how);
+
+std::string renamed(const std::string& name, const Names& names) {
+  const auto found = names.find(name);
+  return found == names.end() ? name : found->second;
+}
+
+// Names that a graph defines itself are its own; the others are those around it.
+void rename_graph(onnx::GraphProto& graph, Renaming how) {
+  for (const auto& input : graph.input()) how.names.erase(input.name());
+  for (const auto& initializer : graph.initializer()) how.names.erase(initializer.name());
+  for (const auto& node : graph.node())
+    for (const std::string& output : node.output()) how.names.erase(output);
+  for (auto& node : *graph.mutable_node()) rename_node(node, how);
+  for (auto& output : *graph.mutable_output()) output.set_name(renamed(output.name(), how.names));
+}
+
+// Those that refer to an attribute of the call become that attribute under their own name, or go.
+void replace_references(onnx::NodeProto& node, const Renaming& how) {
+  if (how.attributes == nullptr) return;
+  google::protobuf::RepeatedPtrField<onnx::AttributeProto> kept;
+  for (auto& attribute : *node.mutable_attribute()) {
+    if (attribute.ref_attr_name().empty()) {
+      *kept.Add() = std::move(attribute);
+      continue;
+    }
+    const auto given = how.attributes->find(attribute.ref_attr_name());
+    if (given == how.attributes->end()) continue;
+    onnx::AttributeProto& own = *kept.Add();
+    own = *given->second;
+    own.set_name(attribute.name());
+  }
+  node.mutable_attribute()->Swap(&kept);
+}
+
+void rename_node(onnx::NodeProto& node, const Renaming& how) {
+  for (std::string& input : *node.mutable_input()) input = renamed(input, how.names);
+  for (std::string& output : *node.mutable_output()) output = renamed(output, how.names);
+  replace_references(node, how);
+  for_subgraphs(node, [&](onnx::GraphProto& graph) { rename_graph(graph, how); });
+}
+
+onnx::NodeProto identity(const std::string& from, const std::string& to) {
+  onnx::NodeProto node;
+  node.set_op_type("Identity");
+  node.set_name(to);
+  node.add_input(from);
+  node.add_output(to);
+  return node;
+}
+
+std::string name_of(const onnx::NodeProto& node) {
+  if (!node.name().empty()) return node.name();
+  return node.output_size() > 0 && !node.output(0).empty() ? node.output(0) : node.op_type();
+}
+
+const onnx::AttributeProto* attribute_of(const onnx::NodeProto& node, std::string_view name) {
+  for (const auto& attribute : node.attribute())
+    if (attribute.name() == name) return &attribute;
+  return nullptr;
+}
+
+class Flattener {
+ public:
+  Flattener(const onnx::ModelProto& model, std::int64_t opset, const Source& source,
+            const Known& known)
+      : model_(model), opset_(opset), source_(source), known_(known) {
+    for (const auto& function : model.functions())
+      functions_.emplace(
+          FunctionKey{plain_domain(function.domain()), function.name(), function.overload()},
+          &function);
+    const onnx::GraphProto& graph = model.graph();
+    for (const auto& input : graph.input()) names_.insert(input.name());
+    for (const auto& output : graph.output()) names_.insert(output.name());
+    for (const auto& node : graph.node()) {
+      names_.insert(node.input().begin(), node.input().end());
+      names_.insert(node.output().begin(), node.output().end());
+    }
+    for (const auto& initializer : graph.initializer()) {
+      names_.insert(initializer.name());
+      flat_.initializers.push_back(&initializer);
+    }
+  }
+
+  Result<FlatModel> run() {
+    if (functions_.size() < static_cast<std::size_t>(model_.functions_size()))
+      return fail({ErrorCode::kOnnxName, "two functions have one name", source_.place,
+                   "one function of each domain, name and overload"});
+    for (const auto& node : model_.graph().node()) WARPLOOM_CHECK(add({node, opset_}));
+    return std::move(flat_);
+  }
+
+ private:
+  std::string at(const onnx::NodeProto& node) const {
+    return fmt::format("{} ({})", place_of(source_, "node", name_of(node)), node.op_type());
+  }
+
+  std::string fresh(const std::string& wanted) {
+    std::string name = wanted;
+    for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}/{}", wanted, i);
+    return name;
+  }
+
+  Status add(VersionedNode node) {
+    if (flat_.nodes.size() >= kMostNodes)
+      return fail({ErrorCode::kOnnxTooLarge, "functions within functions come to too many nodes",
+                   source_.place, fmt::format("at most {}", kMostNodes)});
+    const FunctionKey key{plain_domain(node.proto.domain()), node.proto.op_type(),
+                          node.proto.overload()};
+    if (const auto function = functions_.find(key); function != functions_.end())
+      return call(node.proto, key, *function->second);
+    if (key.domain.empty() && key.name == "If") return take_branch(node);
+    const std::string place = at(node.proto);
+    WARPLOOM_TRY(std::vector<VersionedNode> nodes,
+                 converted(std::move(node), [&](const auto& name) { return fresh(name); }, place));
+    std::ranges::move(nodes, std::back_inserter(flat_.nodes));
+    return ok();
+  }
+
+  // What the call gives a function's attributes, or else the function itself.
+  Result<std::map<std::string, const onnx::AttributeProto*>> attributes_of(
+      const onnx::NodeProto& node, const onnx::FunctionProto& function) const {
+    std::map<std::string, const onnx::AttributeProto*> attributes;
+    std::vector<std::string> known(function.attribute().begin(), function.attribute().end());
+    for (const auto& attribute : function.attribute_proto()) {
+      attributes[attribute.name()] = &attribute;
+      known.push_back(attribute.name());
+    }
+    for (const auto& attribute : node.attribute()) {
+      if (!contains(known, attribute.name()))
+        return fail({ErrorCode::kOnnxAttribute,
+                     fmt::format("the function has no attribute {}", attribute.name()), at(node),
+                     known.empty() ? "no attributes" : listed(known), attribute.name()});
+      attributes[attribute.name()] = &attribute;
+    }
+    return attributes;
+  }
+
+  Result<std::int64_t> opset_of(const onnx::FunctionProto& function) const {
+    for (const auto& import : function.opset_import()) {
+      if (!is_default_domain(import.domain())) continue;
+      WARPLOOM_CHECK(
+          checked_opset(import.version(), place_of(source_, "function", function.name())));
+      return import.version();
+    }
+    return opset_;
+  }
+
+  Status call(const onnx::NodeProto& node, const FunctionKey& key,
+              const onnx::FunctionProto& function) {
+    if (contains(calls_, key) || calls_.size() >= kDeepestCalls)
+      return fail({ErrorCode::kOnnxCyclic, "a function calls itself", at(node),
+                   "functions that call only others",
+                   listed(calls_, &FunctionKey::text, " → ") + " → " + key.text(),
+                   "write the recursion out, as ONNX has none"});
+    if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
+      return fail({ErrorCode::kOnnxName, "a call does not fit its function", at(node),
+                   fmt::format("at most {} inputs and {} outputs", function.input_size(),
+                               function.output_size()),
+                   fmt::format("{} and {}", node.input_size(), node.output_size())});
+    WARPLOOM_TRY(const auto attributes, attributes_of(node, function));
+    WARPLOOM_TRY(const std::int64_t opset, opset_of(function));
+    const std::string prefix = name_of(node);
+    Renaming how{{}, &attributes};
+    for (int i = 0; i < function.input_size(); ++i)
+      how.names[function.input(i)] = i < node.input_size() ? node.input(i) : "";
+    std::vector<onnx::NodeProto> behind;
+    for (int i = 0; i < node.output_size(); ++i) {
+      const std::string& own = function.output(i);
+      if (node.output(i).empty()) continue;
+      const auto [known, added] = how.names.try_emplace(own, node.output(i));
+      if (!added) behind.push_back(identity(known->second, node.output(i)));
+    }
+    for (const auto& inner : function.node())
+      for (const std::string& name : inner.output())
+        if (!name.empty() && !how.names.contains(name))
+          how.names[name] = fresh(prefix + "/" + name);
+    // A body sees nothing of what is around it: a name that it does not define is nobody's.
+    for (const auto& inner : function.node())
+      for (const std::string& name : inner.input())
+        if (!name.empty() && !how.names.contains(name))
+          how.names[name] = fresh(prefix + "/" + name);
+    calls_.push_back(key);
+    for (onnx::NodeProto inner : function.node()) {
+      inner.set_name(prefix + "/" + name_of(inner));
+      rename_node(inner, how);
+      WARPLOOM_CHECK(add({std::move(inner), opset}));
+    }
+    calls_.pop_back();
+    for (onnx::NodeProto& copy : behind) WARPLOOM_CHECK(add({std::move(copy), opset}));
+    return ok();
+  }
+
+  Status take_branch(const VersionedNode& node) {
+    const onnx::NodeProto& proto = node.proto;
+    if (proto.input_size() != 1)
+      return fail({ErrorCode::kOnnxName, "wrong number of inputs", at(proto), "one condition",
+                   std::to_string(proto.input_size())});
+    WARPLOOM_TRY(const std::optional<bool> condition, known_(flat_, proto.input(0)));
+    if (!condition)
+      return fail({ErrorCode::kOnnxUnknownOperator,
+                   "an If whose condition depends on the inputs is not supported", at(proto),
+                   "a condition that the model itself decides", proto.input(0),
+                   "fix what decides it when the model is exported (sizes with --dim, flags as "
+                   "constants), or export the branch that is taken"});
+    const std::string_view which = *condition ? "then_branch" : "else_branch";
+    const onnx::AttributeProto* const branch = attribute_of(proto, which);
+    if (branch == nullptr || !branch->has_g())
+      return fail({ErrorCode::kOnnxAttribute, fmt::format("an If lacks its {}", which), at(proto),
+                   "a graph"});
+    return put_branch(node, branch->g());
+  }
+
+  // A branch sees the names around it; its own get new ones.
+  Status put_branch(const VersionedNode& node, const onnx::GraphProto& branch) {
+    const onnx::NodeProto& proto = node.proto;
+    if (branch.output_size() != proto.output_size())
+      return fail({ErrorCode::kOnnxName, "a branch makes another number of outputs than its If",
+                   at(proto), std::to_string(proto.output_size()),
+                   std::to_string(branch.output_size())});
+    const std::string prefix = name_of(proto);
+    std::set<std::string> made;  // by nodes of the branch
+    for (const auto& inner : branch.node())
+      made.insert(inner.output().begin(), inner.output().end());
+    Renaming how;
+    std::vector<std::pair<std::string, std::string>> copies;
+    for (int i = 0; i < branch.output_size(); ++i) {
+      const std::string& own = branch.output(i).name();
+      if (proto.output(i).empty()) continue;
+      const bool taken = made.contains(own) && how.names.try_emplace(own, proto.output(i)).second;
+      if (!taken) copies.emplace_back(own, proto.output(i));
+    }
+    for (const std::string& name : made)
+      if (!name.empty() && !how.names.contains(name)) how.names[name] = fresh(prefix + "/" + name);
+    for (const auto& initializer : branch.initializer()) {
+      onnx::TensorProto& own = flat_.own.emplace_back(initializer);
+      own.set_name(how.names[initializer.name()] = fresh(prefix + "/" + initializer.name()));
+      flat_.initializers.push_back(&own);
+    }
+    for (onnx::NodeProto inner : branch.node()) {
+      inner.set_name(prefix + "/" + name_of(inner));
+      rename_node(inner, how);
+      WARPLOOM_CHECK(add({std::move(inner), node.opset}));
+    }
+    for (const auto& [own, output] : copies)
+      WARPLOOM_CHECK(add({identity(renamed(own, how.names), output), node.opset}));
+    return ok();
+  }
+
+  const onnx::ModelProto& model_;
+  std::int64_t opset_;
+  const Source& source_;
+  const Known& known_;
+  std::map<FunctionKey, const onnx::FunctionProto*> functions_;
+  std::set<std::string> names_;  // of tensors
+  std::vector<FunctionKey> calls_;
+  FlatModel flat_;
+};
+}  // namespace
+
+Result<FlatModel> flattened(const onnx::ModelProto& model, std::int64_t opset, const Source& source,
+                            const Known& known) {
+  return Flattener(model, opset, source, known).run();
+}
+}  // namespace warploom::onnx_import

@@ -1,0 +1,168 @@
+#include <bit>
+#include <charconv>
+#include <fstream>
+#include "graph/operators.h"
+#include "onnx/model.h"
+
+namespace warploom::onnx_import {
+std::string place_of(const Source& source, std::string_view kind, std::string_view name) {
+  return fmt::format("{}: {} '{}'", source.place, kind, name);
+}
+
+// Tensors with their bytes: raw, typed or in a file beside the model.
+namespace {
+static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");
+using Bytes = std::vector<std::byte>;
+namespace fs = std::filesystem;
+
+tl::unexpected<Error> external_error(const onnx::TensorProto& proto, const Source& source,
+                                     std::string message, std::string found) {
+  return fail({ErrorCode::kOnnxExternalData, std::move(message),
+               place_of(source, "tensor", proto.name()),
+               "a regular file inside the model's folder, long enough", std::move(found),
+               "keep the model's data files beside it, or beside the file that its link names"});
+}
+
+constexpr std::string_view kLfsPointer = "version https://git-lfs.github.com/spec/";
+
+bool lies_below(const fs::path& file, const fs::path& folder) {
+  const fs::path below = file.lexically_relative(folder);
+  return !below.empty() && *below.begin() != "..";
+}
+
+// The file that `location` names, if it is a regular one whose real path is below the folder in
+// which the model was named, or below that of the file that its name is a link to. Names count in
+// both, in this order:
+//
+//   snapshots/REV/model.onnx → ../../blobs/a1     snapshots/REV/w.bin → ../../blobs/b2
+//
+// reads blobs/b2, which lies beside the real model, under the name that the snapshot gives it.
+Result<fs::path> inside_folder(const onnx::TensorProto& proto, const Source& source,
+                               const std::string& location) {
+  const fs::path relative(location);
+  if (source.folders.empty())
+    return external_error(proto, source, "external data of a model that is not in a file",
+                          location);
+  bool climbs =
+      location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos;
+  for (const fs::path& part : relative) climbs = climbs || part == "..";
+  if (climbs)
+    return external_error(proto, source, "external data outside the model's folder", location);
+  std::error_code error;
+  std::vector<fs::path> folders;
+  for (const fs::path& folder : source.folders) {
+    folders.push_back(fs::canonical(folder, error));
+    if (error)
+      return external_error(proto, source, "the model's folder cannot be resolved",
+                            folder.string());
+  }
+  for (const fs::path& folder : folders) {
+    const fs::path file = fs::canonical(folder / relative, error);
+    if (error) continue;
+    const auto holds_it = [&](const fs::path& one) { return lies_below(file, one); };
+    if (std::ranges::none_of(folders, holds_it))
+      return external_error(proto, source, "external data outside the model's folder",
+                            file.string());
+    if (!fs::is_regular_file(file, error))
+      return external_error(proto, source, "external data is no regular file", location);
+    return file;
+  }
+  return external_error(proto, source, "external data is missing", location);
+}
+
+// A file that git-lfs left where the data should be.
+bool is_lfs_pointer(const fs::path& file) {
+  std::string begin(kLfsPointer.size(), '\0');
+  std::ifstream stream(file, std::ios::binary);
+  return stream.read(begin.data(), std::ssize(begin)) && begin == kLfsPointer;
+}
+
+Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source,
+                            std::int64_t bytes) {
+  std::string location;
+  std::int64_t offset = 0, length = bytes;
+  for (const auto& entry : proto.external_data()) {
+    std::int64_t* number = entry.key() == "offset"   ? &offset
+                           : entry.key() == "length" ? &length
+                                                     : nullptr;
+    if (entry.key() == "location") location = entry.value();
+    if (number == nullptr) continue;
+    const char* end = entry.value().data() + entry.value().size();
+    const auto [stopped, error] = std::from_chars(entry.value().data(), end, *number);
+    if (error != std::errc{} || stopped != end || *number < 0)
+      return external_error(
+          proto, source, fmt::format("{} of external data is no size", entry.key()), entry.value());
+  }
+  WARPLOOM_TRY(const fs::path file, inside_folder(proto, source, location));
+  if (is_lfs_pointer(file))
+    return fail({ErrorCode::kOnnxExternalData, "external data is a git-lfs pointer, not the data",
+                 place_of(source, "tensor", proto.name()), "the data itself", file.string(),
+                 "fetch it with `git lfs pull` where the model was cloned"});
+  std::error_code error;
+  const auto size = static_cast<std::int64_t>(fs::file_size(file, error));
+  if (error || length != bytes || offset > size || size - offset < bytes)
+    return external_error(
+        proto, source, "external data has another length than the tensor",
+        fmt::format("{} bytes at {} of {}, tensor of {} bytes", length, offset, size, bytes));
+  Bytes data(bytes);
+  std::ifstream stream(file, std::ios::binary);
+  stream.seekg(offset);
+  stream.read(reinterpret_cast<char*>(data.data()), bytes);
+  if (!stream) return external_error(proto, source, "external data cannot be read", file.string());
+  return data;
+}
+
+// The bytes of a typed field, one element each, narrowed to the tensor's type.
+template <class Narrow, class Field> Bytes narrowed(const Field& field) {
+  const std::vector<Narrow> values(field.begin(), field.end());
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f32: return narrowed<float>(proto.float_data());
+    case Dtype::f64: return narrowed<double>(proto.double_data());
+    case Dtype::i64: return narrowed<std::int64_t>(proto.int64_data());
+    case Dtype::i32: return narrowed<std::int32_t>(proto.int32_data());
+    default:  // everything narrower lies in int32_data, floats as their bits
+      return bits_of(dtype) == 16 ? narrowed<std::uint16_t>(proto.int32_data())
+                                  : narrowed<std::uint8_t>(proto.int32_data());
+  }
+}
+}  // namespace
+
+Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source) {
+  const std::string place = place_of(source, "tensor", proto.name());
+  WARPLOOM_TRY(const Dtype dtype,
+               graph::checked_dtype(proto.data_type(), "a tensor's element type", place));
+  if (proto.has_segment())
+    return fail({ErrorCode::kOnnxType, "tensors in segments are not supported", place});
+  graph::Tensor tensor{
+      {proto.name(), dtype, graph::Shape(proto.dims().begin(), proto.dims().end())}, std::nullopt};
+  WARPLOOM_CHECK(graph::checked_element_count(tensor.shape, place));
+  const std::int64_t bytes = graph::byte_count(tensor);
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    WARPLOOM_TRY(tensor.constant, read_external(proto, source, bytes));
+    return tensor;
+  }
+  Bytes data;
+  if (proto.has_raw_data()) {
+    const auto* raw = reinterpret_cast<const std::byte*>(proto.raw_data().data());
+    data.assign(raw, raw + proto.raw_data().size());
+  } else {
+    data = typed_bytes(proto, dtype);
+  }
+  const auto given = static_cast<std::int64_t>(data.size());
+  if (given != bytes)
+    return fail(
+        {given < bytes ? ErrorCode::kOnnxTooLarge : ErrorCode::kOnnxShape,
+         "a tensor's shape and the bytes that are there do not agree", place,
+         fmt::format("{} bytes for {} {}", bytes, name_of(dtype), graph::to_text(tensor.shape)),
+         fmt::format("{} bytes", given)});
+  if (dtype == Dtype::boolean)
+    for (std::byte& value : data) value = value == std::byte{0} ? value : std::byte{1};
+  tensor.constant = std::move(data);
+  return tensor;
+}
+}  // namespace warploom::onnx_import

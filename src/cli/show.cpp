@@ -203,7 +203,8 @@ Command show_command() {
   const auto flags = std::make_shared<Flags>();
   return {
       "show",
-      "a model's graph, its regions, their references, or one's schedule space, tile program, layouts, emitted "
+      "a model's graph, its regions, their references, or one's schedule space, tile program, "
+      "layouts, emitted "
       "source or predicted cost",
       "warploom show examples/matmul_small.textproto --what program --target cpu",
       {{"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},

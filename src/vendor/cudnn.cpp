@@ -117,8 +117,7 @@ Result<Bindings> CudnnLibrary::trial(const std::vector<Place>& places,
 std::vector<void*> CudnnLibrary::addresses_of(const Bindings& buffers,
                                               const std::vector<Place>& places) {
   std::vector<void*> out;
-  for (const Place& place : places)
-    out.push_back(address_of(buffers.at(place.buffer), place));
+  for (const Place& place : places) out.push_back(address_of(buffers.at(place.buffer), place));
   return out;
 }
 
@@ -158,9 +157,12 @@ Status CudnnLibrary::copy(const Place& from, const Place& to, Program& program) 
   const Object x = tensor_of(from);
   const Object y = tensor_of(to);
   if (!x || !y) return refused("a layout or element type");
-  return attempt({from, to}, [&d = d_, x, y](const std::vector<void*>& at) {
-    return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  }, "a copy", program);
+  return attempt(
+      {from, to},
+      [&d = d_, x, y](const std::vector<void*>& at) {
+        return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+      },
+      "a copy", program);
 }
 
 Status CudnnLibrary::release(const std::string& buffer, Program& program) {
@@ -234,9 +236,12 @@ Result<Place> CudnnLibrary::padded(const Place& src, const Window& window, const
   const Object x = tensor_of(src);
   const Object y = tensor_of(middle);
   if (!x || !y) return refused("a layout or element type");
-  WARPLOOM_CHECK(attempt({src, middle}, [&d = d_, x, y](const std::vector<void*>& at) {
-    return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  }, "a copy", program, {{whole.buffer, border}}));
+  WARPLOOM_CHECK(attempt({src, middle},
+                         [&d = d_, x, y](const std::vector<void*>& at) {
+                           return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(),
+                                              at[1]);
+                         },
+                         "a copy", program, {{whole.buffer, border}}));
   return whole;
 }
 

@@ -48,8 +48,8 @@ struct CudnnLibrary::Convolving {
 
 // The filter and the convolution; weights are laid out for them.
 Result<CudnnLibrary::Convolving> CudnnLibrary::convolving(const Place& weights,
-                                                          const Window& window,
-                                                          std::int64_t groups, Program& program) {
+                                                          const Window& window, std::int64_t groups,
+                                                          Program& program) {
   Convolving out;
   WARPLOOM_TRY(out.weights, read(spatial(weights), program));
   if (!own_now_ && !is_packed(out.weights)) {
@@ -80,9 +80,11 @@ Result<CudnnLibrary::Convolving> CudnnLibrary::convolving(const Place& weights,
 
 // Its algorithms for a convolution, the fastest first, those alone that worked within the workspace
 // and the track. `first` and `third` are the descriptors of the first two places and of the last.
-Result<std::vector<CudnnPerformance>> CudnnLibrary::search(
-    Cudnn::Search* find, const Convolving& with, const std::vector<Place>& places, Handle first,
-    Handle second, Handle third, const Program& program) {
+Result<std::vector<CudnnPerformance>> CudnnLibrary::search(Cudnn::Search* find,
+                                                           const Convolving& with,
+                                                           const std::vector<Place>& places,
+                                                           Handle first, Handle second,
+                                                           Handle third, const Program& program) {
   WARPLOOM_TRY(const runtime::Bindings zeros, trial(places, {}, program));
   const std::vector<void*> at = addresses_of(zeros, places);
   std::array<CudnnPerformance, kMostAlgorithms> tried;
@@ -127,11 +129,13 @@ Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& pr
   if (step.after.empty()) {
     Status done = refused("any algorithm");
     for (const CudnnPerformance& algorithm : algorithms) {
-      done = attempt(places, [&d = d_, x, y, with, bytes, code = algorithm.algorithm](
-                                 const std::vector<void*>& at) {
-        return d.forward(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
-                         with.convolution.get(), code, at[3], bytes, &kZero, y.get(), at[2]);
-      }, "the convolution", program);
+      done = attempt(
+          places,
+          [&d = d_, x, y, with, bytes, code = algorithm.algorithm](const std::vector<void*>& at) {
+            return d.forward(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
+                             with.convolution.get(), code, at[3], bytes, &kZero, y.get(), at[2]);
+          },
+          "the convolution", program);
       if (done) return settle(wanted, dst, program);
     }
     return done;
@@ -161,12 +165,15 @@ Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& pr
   const float share = fused->addend ? 1.0f : 0.0f;
   Status done = refused("what comes after the convolution");
   for (const CudnnPerformance& algorithm : algorithms) {
-    done = attempt(all, [&d = d_, x, y, b, z, with, activation, bytes, share,
-                         code = algorithm.algorithm](const std::vector<void*>& at) {
-      return d.fused(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
-                     with.convolution.get(), code, at[3], bytes, &share, z.get(), at[5], b.get(),
-                     at[4], activation.get(), y.get(), at[2]);
-    }, "the convolution with what comes after", program, filled);
+    done = attempt(
+        all,
+        [&d = d_, x, y, b, z, with, activation, bytes, share,
+         code = algorithm.algorithm](const std::vector<void*>& at) {
+          return d.fused(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
+                         with.convolution.get(), code, at[3], bytes, &share, z.get(), at[5],
+                         b.get(), at[4], activation.get(), y.get(), at[2]);
+        },
+        "the convolution with what comes after", program, filled);
     if (done) return settle(wanted, dst, program);
   }
   return done;
@@ -195,12 +202,14 @@ Status CudnnLibrary::make(const Deconvolution& call, const Step& step, Program& 
       search(d_.find_backward, with, places, with.filter.get(), x.get(), y.get(), program));
   Status done = refused("any algorithm");
   for (const CudnnPerformance& algorithm : algorithms) {
-    done = attempt(places, [&d = d_, x, y, with, code = algorithm.algorithm](
-                               const std::vector<void*>& at) {
-      return d.backward(d.handle, &kOne, with.filter.get(), at[0], x.get(), at[1],
-                        with.convolution.get(), code, at[3],
-                        static_cast<std::size_t>(kWorkspaceBytes), &kZero, y.get(), at[2]);
-    }, "the transposed convolution", program);
+    done = attempt(
+        places,
+        [&d = d_, x, y, with, code = algorithm.algorithm](const std::vector<void*>& at) {
+          return d.backward(d.handle, &kOne, with.filter.get(), at[0], x.get(), at[1],
+                            with.convolution.get(), code, at[3],
+                            static_cast<std::size_t>(kWorkspaceBytes), &kZero, y.get(), at[2]);
+        },
+        "the transposed convolution", program);
     if (done) return settle(wanted, dst, program);
   }
   return done;

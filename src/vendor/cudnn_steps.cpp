@@ -3,11 +3,11 @@
 
 namespace warploom::vendor {
 namespace {
-constexpr int kSpatial = 1;           // cudnnBatchNormMode_t
-constexpr int kAccurate = 1, kLog = 2;  // cudnnSoftmaxAlgorithm_t
-constexpr int kChannel = 1;           // cudnnSoftmaxMode_t
-constexpr std::array kPoolCodes = {0, 1, 2};                       // by PoolKind
-constexpr std::array kReduceCodes = {0, 5, 3, 2, 1, 6, 7, -1};     // by Reduce, -1: none
+constexpr int kSpatial = 1;                                     // cudnnBatchNormMode_t
+constexpr int kAccurate = 1, kLog = 2;                          // cudnnSoftmaxAlgorithm_t
+constexpr int kChannel = 1;                                     // cudnnSoftmaxMode_t
+constexpr std::array kPoolCodes = {0, 1, 2};                    // by PoolKind
+constexpr std::array kReduceCodes = {0, 5, 3, 2, 1, 6, 7, -1};  // by Reduce, -1: none
 constexpr int kAddCode = 0, kMulCode = 1, kMinCode = 2, kMaxCode = 3, kSqrtCode = 4;
 constexpr std::uint32_t kOneBits = 0x3f800000u;
 
@@ -40,9 +40,12 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
                      static_cast<int>(pads.size()), integers(window.kernel).data(),
                      integers(pads).data(), integers(window.strides).data()) != 0)
     return refused("the window");
-  WARPLOOM_CHECK(attempt({src, dst}, [&d = d_, x, y, pooling](const std::vector<void*>& at) {
-    return d.pool(d.handle, pooling.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  }, "the pooling", program));
+  WARPLOOM_CHECK(attempt(
+      {src, dst},
+      [&d = d_, x, y, pooling](const std::vector<void*>& at) {
+        return d.pool(d.handle, pooling.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+      },
+      "the pooling", program));
   return settle(spatial(given.dst), dst, program);
 }
 
@@ -64,9 +67,13 @@ Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& progra
   if (!x || !y) return refused("an element type");
   kept_.erase(call.dst.buffer);
   const int algorithm = call.log ? kLog : kAccurate;
-  return attempt({*src, *dst}, [&d = d_, x, y, algorithm](const std::vector<void*>& at) {
-    return d.softmax(d.handle, algorithm, kChannel, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  }, "the softmax", program);
+  return attempt(
+      {*src, *dst},
+      [&d = d_, x, y, algorithm](const std::vector<void*>& at) {
+        return d.softmax(d.handle, algorithm, kChannel, &kOne, x.get(), at[0], &kZero, y.get(),
+                         at[1]);
+      },
+      "the softmax", program);
 }
 
 Status CudnnLibrary::make(const BatchNorm& call, const Step& step, Program& program) {
@@ -84,11 +91,13 @@ Status CudnnLibrary::make(const BatchNorm& call, const Step& step, Program& prog
   std::vector<Place> places = {src, dst};
   for (const Place* each : {&call.scale, &call.shift, &call.mean, &call.variance})
     WARPLOOM_TRY(places.emplace_back(), rows(*each, program));
-  WARPLOOM_CHECK(attempt(places, [&d = d_, x, y, factors, epsilon = call.epsilon](
-                                     const std::vector<void*>& at) {
-    return d.batch_norm(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0], y.get(), at[1],
-                        factors.get(), at[2], at[3], at[4], at[5], epsilon);
-  }, "the normalisation", program));
+  WARPLOOM_CHECK(attempt(
+      places,
+      [&d = d_, x, y, factors, epsilon = call.epsilon](const std::vector<void*>& at) {
+        return d.batch_norm(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0], y.get(), at[1],
+                            factors.get(), at[2], at[3], at[4], at[5], epsilon);
+      },
+      "the normalisation", program));
   return settle(spatial(call.dst), dst, program);
 }
 
@@ -110,13 +119,14 @@ Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& prog
   const Object factors = tensor_of(ones);
   if (!x || !y || !factors) return refused("so many rows");
   kept_.erase(call.dst.buffer);
-  WARPLOOM_CHECK(attempt({*src, *dst, ones, zeros}, [&d = d_, x, y, factors,
-                                                     epsilon = call.epsilon](
-                                                        const std::vector<void*>& at) {
-    return d.batch_norm_of_own(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0], y.get(), at[1],
-                               factors.get(), at[2], at[3], 0, nullptr, nullptr, epsilon, nullptr,
-                               nullptr);
-  }, "the normalisation", program, {{ones.buffer, kOneBits}, {zeros.buffer, 0u}}));
+  WARPLOOM_CHECK(
+      attempt({*src, *dst, ones, zeros},
+              [&d = d_, x, y, factors, epsilon = call.epsilon](const std::vector<void*>& at) {
+                return d.batch_norm_of_own(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0],
+                                           y.get(), at[1], factors.get(), at[2], at[3], 0, nullptr,
+                                           nullptr, epsilon, nullptr, nullptr);
+              },
+              "the normalisation", program, {{ones.buffer, kOneBits}, {zeros.buffer, 0u}}));
   const auto flat_dst = reshaped(call.dst, {count, call.size});
   for (const auto& [factor, how] :
        {std::pair(call.scale, Combine::mul), std::pair(call.shift, Combine::add)}) {
@@ -143,12 +153,13 @@ Status CudnnLibrary::make(const Reduction& call, const Step& step, Program& prog
   const Place workspace = scratch_like(packed_place("reduction", Dtype::f32, {1}),
                                        {static_cast<std::int64_t>(bytes / 4 + 1)}, false, program);
   kept_.erase(call.dst.buffer);
-  return attempt({src, call.dst, workspace},
-                 [&d = d_, x, y, reduction, bytes](const std::vector<void*>& at) {
-                   return d.reduce(d.handle, reduction.get(), nullptr, 0, at[2], bytes, &kOne,
-                                   x.get(), at[0], &kZero, y.get(), at[1]);
-                 },
-                 "the reduction", program);
+  return attempt(
+      {src, call.dst, workspace},
+      [&d = d_, x, y, reduction, bytes](const std::vector<void*>& at) {
+        return d.reduce(d.handle, reduction.get(), nullptr, 0, at[2], bytes, &kOne, x.get(), at[0],
+                        &kZero, y.get(), at[1]);
+      },
+      "the reduction", program);
 }
 
 Status CudnnLibrary::make(const Lrn& call, const Step& step, Program& program) {
@@ -160,12 +171,16 @@ Status CudnnLibrary::make(const Lrn& call, const Step& step, Program& program) {
   const Object y = tensor_of(dst);
   const Object lrn = d_.lrn();
   if (!x || !y || !lrn ||
-      d_.lrn_set(lrn.get(), static_cast<unsigned>(call.size), call.alpha, call.beta, call.bias) != 0)
+      d_.lrn_set(lrn.get(), static_cast<unsigned>(call.size), call.alpha, call.beta, call.bias) !=
+          0)
     return refused("the normalisation");
   kept_.erase(call.dst.buffer);
-  return attempt({src, dst}, [&d = d_, x, y, lrn](const std::vector<void*>& at) {
-    return d.normalize(d.handle, lrn.get(), 0, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  }, "the normalisation", program);
+  return attempt(
+      {src, dst},
+      [&d = d_, x, y, lrn](const std::vector<void*>& at) {
+        return d.normalize(d.handle, lrn.get(), 0, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+      },
+      "the normalisation", program);
 }
 
 Status CudnnLibrary::make(const Copy& call, const Step& step, Program& program) {
@@ -194,19 +209,25 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   if (!x || !y) return refused("a layout or element type");
   if (after.function == Function::linear && after.beta == 0) {
     const auto factor = static_cast<float>(after.alpha);
-    return attempt({src, dst}, [&d = d_, x, y, factor](const std::vector<void*>& at) {
-      return d.transform(d.handle, &factor, x.get(), at[0], &kZero, y.get(), at[1]);
-    }, "a factor", program);
+    return attempt(
+        {src, dst},
+        [&d = d_, x, y, factor](const std::vector<void*>& at) {
+          return d.transform(d.handle, &factor, x.get(), at[0], &kZero, y.get(), at[1]);
+        },
+        "a factor", program);
   }
   if (after.function == Function::square || after.function == Function::sqrt) {
     const Object how = d_.combination();
     const int code = after.function == Function::sqrt ? kSqrtCode : kMulCode;
     if (!how || d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
       return refused("the function");
-    return attempt({src, dst}, [&d = d_, x, y, how](const std::vector<void*>& at) {
-      return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &kOne, x.get(), at[0], &kZero,
-                       y.get(), at[1]);
-    }, "the function", program);
+    return attempt(
+        {src, dst},
+        [&d = d_, x, y, how](const std::vector<void*>& at) {
+          return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &kOne, x.get(), at[0],
+                           &kZero, y.get(), at[1]);
+        },
+        "the function", program);
   }
   const int mode = row_of(after.function).cudnn;
   const bool leaky = after.function == Function::relu && after.alpha != 0;
@@ -215,9 +236,13 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   if (mode < 0 || leaky || other_swish || !activation ||
       d_.activation_set(activation.get(), mode, kPropagateNan, after.alpha) != 0)
     return refused("the function");
-  return attempt({src, dst}, [&d = d_, x, y, activation](const std::vector<void*>& at) {
-    return d.activate(d.handle, activation.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-  }, "the function", program);
+  return attempt(
+      {src, dst},
+      [&d = d_, x, y, activation](const std::vector<void*>& at) {
+        return d.activate(d.handle, activation.get(), &kOne, x.get(), at[0], &kZero, y.get(),
+                          at[1]);
+      },
+      "the function", program);
 }
 
 Status CudnnLibrary::combination(const After& after, const Place& src, const Place& dst,
@@ -237,14 +262,15 @@ Status CudnnLibrary::combination(const After& after, const Place& src, const Pla
   const Object b = tensor_of(other);
   const Object y = tensor_of(dst);
   const Object how = d_.combination();
-  if (!x || !b || !y || !how ||
-      d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
+  if (!x || !b || !y || !how || d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
     return refused("the combination");
-  return attempt({src, other, dst}, [&d = d_, x, b, y, how, factor = sign](
-                                        const std::vector<void*>& at) {
-    return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &factor, b.get(), at[1], &kZero,
-                     y.get(), at[2]);
-  }, "the combination", program);
+  return attempt(
+      {src, other, dst},
+      [&d = d_, x, b, y, how, factor = sign](const std::vector<void*>& at) {
+        return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &factor, b.get(), at[1],
+                         &kZero, y.get(), at[2]);
+      },
+      "the combination", program);
 }
 
 Status CudnnLibrary::make(const Matmul&, const Step&, Program&) {

@@ -20,7 +20,7 @@ struct Setup {
   double flops = 0;            // of the graph: how dear FP64 evaluation is
   std::uint64_t seed = 1;      // of the inputs
   bool time_reference = true;  // for Ready; judgements time it beside the candidate anyway
-  graph::Ranges ranges = {};    // of inputs, as the model says from which the graph was cut
+  graph::Ranges ranges = {};   // of inputs, as the model says from which the graph was cut
 };
 
 nlohmann::json to_json(const Setup& setup);

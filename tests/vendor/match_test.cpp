@@ -1,5 +1,5 @@
-#include "cases.h"
 #include <nlohmann/json.hpp>
+#include "cases.h"
 #include "runtime/compile.h"
 #include "vendor/libraries.h"
 #include "vendor/plain.h"

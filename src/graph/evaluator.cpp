@@ -28,7 +28,7 @@ double wrapped(Dtype dtype, double value) {
 
 void ScalarFunction::operator()(std::int64_t count, std::span<const Column> inputs,
                                 const Column& to) const {
-  if (!power || to.magnitude) evaluate(expression, count, inputs, to);
+  if (!power || to.magnitude) evaluate(expression, count, inputs, to, drops_nan);
   for (std::int64_t i = 0; i < count; ++i) {
     to.value[i] = settled(power ? std::pow(inputs[0].value[i], inputs[1].value[i]) : to.value[i]);
     if (to.magnitude && rounds && !std::isinf(to.value[i]))
@@ -617,7 +617,8 @@ class Evaluator {
   }
 
   void pointwise(const Node& node, const Box& box, Storage& fresh) {
-    const ScalarFunction f = scalar_function(graph_, node);
+    ScalarFunction f = scalar_function(graph_, node);
+    f.drops_nan = means_.drops_nan;
     std::vector<View> read(node.inputs.size());
     for (std::size_t k = 0; k < read.size(); ++k)
       if (node.inputs[k] != kAbsent) read[k] = projected(node, k, view(node.inputs[k]));

@@ -17,11 +17,16 @@ struct ScalarFunction {
   std::function<double(double)> settled = std::identity();
   bool rounds = false;    // to a float: another error
   bool integers = false;  // whole numbers of whole numbers: computed on these instead
+  bool drops_nan = false;  // Means' own
 
   void operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const;
 };
 
 ScalarFunction scalar_function(const Graph& graph, const Node& node);
+
+// As pointwise.h has it; `drops_nan`: of a NaN and a number max, min and relu take the number.
+void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs,
+              const Column& to, bool drops_nan);
 
 // The double that storing in an integer type and loading again gives, two's complement wrapping
 // included.

@@ -3,6 +3,7 @@
 #include <memory>
 #include <numbers>
 #include "base/integers.h"
+#include "graph/evaluator.h"
 #include "graph/operators.h"
 
 namespace warploom::graph {
@@ -236,6 +237,14 @@ Value is_infinite(const Node& node, const Value& x) {
   return up && down ? abs(x) == big : up ? x == big : down ? -x == big : 0;
 }
 
+// What is left where NaN is left out, by the operations that can.
+double without_nan(ValueOp op, const double* x) {
+  if (op == ValueOp::relu) return 0;
+  const bool chooses = op == ValueOp::max || op == ValueOp::min;
+  if (!chooses) return std::numeric_limits<double>::quiet_NaN();
+  return std::isnan(x[0]) ? x[1] : x[0];
+}
+
 // E of what a term makes of x, which E says e of.
 double magnitude_of(ValueOp op, int arity, const double* x, double v, const double* e) {
   if (!std::isinf(v)) return std::fabs(v) + moved(op, x, v, e);
@@ -304,6 +313,11 @@ void evaluate_integers(const Expression& expression, std::int64_t count,
 
 void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs,
               const Column& to) {
+  evaluate(expression, count, inputs, to, false);
+}
+
+void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs,
+              const Column& to, bool drops_nan) {
   static thread_local std::vector<double> room;
   room.resize(2 * expression.terms.size() * count);
   std::vector<Column> done;
@@ -321,6 +335,7 @@ void evaluate(const Expression& expression, std::int64_t count, std::span<const 
       double x[3] = {0, 0, 0}, e[3] = {0, 0, 0};
       for (int k = 0; k < arity; ++k) x[k] = args[k].value[i];
       made.value[i] = arity == 0 ? term.value : apply(term.op, x[0], x[1], x[2]);
+      if (drops_nan && std::isnan(made.value[i])) made.value[i] = without_nan(term.op, x);
       if (!to.magnitude) continue;
       for (int k = 0; k < arity; ++k) e[k] = args[k].magnitude[i];
       made.magnitude[i] = arity == 0 ? 0 : magnitude_of(term.op, arity, x, made.value[i], e);

@@ -69,6 +69,7 @@ struct Means {  // to evaluate with
   int threads;             // 0: one a core
   ProductEngine products;  // asked first, where there is one
   bool magnitudes = true;  // beside the values
+  bool drops_nan = false;  // of a NaN and a number max, min and relu take the number, as C's fmax
 };
 
 // By the engine or else here: blocked, packed into panels for the widest vectors the processor has,

@@ -29,11 +29,32 @@ std::vector<std::int64_t> scattered(std::int64_t count, std::size_t wanted, Rand
 }
 }  // namespace
 
+namespace {
+// Whether an operator works element by element and takes the larger or the smaller of two numbers.
+bool may_drop_nan(const graph::Graph& graph) {
+  using graph::OpKind;
+  constexpr OpKind kChoices[] = {OpKind::Max,  OpKind::Min,         OpKind::Clip,
+                                 OpKind::Relu, OpKind::HardSigmoid, OpKind::HardSwish};
+  return std::ranges::any_of(graph.nodes, [&](const graph::Node& node) {
+    return std::ranges::find(kChoices, node.op) != std::end(kChoices);
+  });
+}
+}  // namespace
+
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
                              const RowRange& rows, const graph::Means& means) {
   WARPLOOM_TRY(auto truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
                                                           rows.end, means));
-  return Block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
+  Block block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
+  const bool nan = std::ranges::any_of(block.value, [](double value) { return std::isnan(value); });
+  if (!nan || !may_drop_nan(graph)) return block;
+  graph::Means dropping = means;
+  dropping.drops_nan = true;
+  dropping.magnitudes = false;
+  WARPLOOM_TRY(truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
+                                                     rows.end, dropping));
+  block.without_nan = std::move(truth.value);
+  return block;
 }
 
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs,

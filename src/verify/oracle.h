@@ -23,6 +23,9 @@ struct RowRange {
 struct Block : graph::ValueAndMagnitude {
   RowRange rows;
   std::int64_t first_element = 0;  // in the whole output
+  // The values where maxima, minima and ReLUs take a number rather than a NaN, as C's fmax does,
+  // and CUDA's; empty where that makes no difference. ONNX says nothing of it: either is right.
+  std::vector<double> without_nan = {};
 
   // A kernel may make anything of what the type cannot hold on the way; but the inputs that people
   // expect must not do that to it. Where the elements that come of such numbers are marked, the

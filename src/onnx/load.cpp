@@ -217,8 +217,7 @@ Result<graph::Graph> load_onnx(const std::filesystem::path& path, const ModelOpt
   return graph_of(file.content, file.source, options);
 }
 
-Result<OpenModel> open_onnx(const std::filesystem::path& path,
-                            const ModelOptions& options) {
+Result<OpenModel> open_onnx(const std::filesystem::path& path, const ModelOptions& options) {
   WARPLOOM_TRY(const ModelFile file, read_model(path));
   WARPLOOM_TRY(const onnx::ModelProto model, message_of(file.content, file.source, options));
   // Some operators want single numbers to be constants.

@@ -55,8 +55,7 @@ struct OpenModel {
   std::map<std::string, graph::Tensor> weights;  // with their bytes, by name
 };
 
-Result<OpenModel> open_onnx(const std::filesystem::path& path,
-                            const ModelOptions& options = {});
+Result<OpenModel> open_onnx(const std::filesystem::path& path, const ModelOptions& options = {});
 
 // The model of a file in protobuf's binary form without the bytes of the weights `carried`. A
 // bundle keeps it: an export of another module that differs from it in those bytes alone computes

@@ -30,7 +30,9 @@ std::string literal(Dtype dtype, double value) {
   }
   if (dtype == Dtype::f32 || dtype == Dtype::f64) return float_text(value);
   if (is_float(dtype)) return fmt::format("wl::cast<{}>({})", cuda_type(dtype), float_text(value));
-  if (dtype == Dtype::i64) return whole_literal(saturated_integer(dtype, value));
+  if (dtype == Dtype::i64 && value <= -0x1p63)
+    return whole_literal(saturated_integer(dtype, value));
+  if (is_integer(dtype)) return std::to_string(saturated_integer(dtype, value));
   auto bits = static_cast<std::int64_t>(rounded(dtype, value));
   if (bits_of(dtype) < 8) bits &= (1 << bits_of(dtype)) - 1;
   for (int width = bits_of(dtype); width < 8; width *= 2) bits |= bits << width;

@@ -388,7 +388,8 @@ class Writer {
     const int lanes = form_.roles.lanes;
     if (lanes >= 0 && n_.axes[at(lanes)] % tile_.extent[at(lanes)] != 0) {
       const Value place = tile_.value_at(along(at(lanes), n_.axes.size()), tiled_),
-                  end = tile::constant(static_cast<double>(n_.axes[at(lanes)]));
+                  end = tile::constant(static_cast<double>(n_.axes[at(lanes)]) -
+                                       (sum.integers ? 0 : 0.5));
       operand = where(less(place, end), std::move(operand), tile::constant(identity_of(sum.op)));
     }
     const Value before = b.value(held_[v]);

@@ -49,6 +49,19 @@ std::string name_of(const std::vector<Node>& nodes) {
          (nodes.size() > kNamed ? "+.." : "");
 }
 
+// What can be done about a region that no family covers.
+std::string remedy_for(const Graph& region) {
+  const auto scans_integers = [&](const graph::Node& node) {
+    return graph::class_of(node.op) == graph::OpClass::scan &&
+           is_integer(region.tensor(node.outputs[0]).dtype);
+  };
+  if (std::ranges::any_of(region.nodes, scans_integers))
+    return "cast to f32 before the CumSum and back behind it (exact below 2^24), or take the "
+           "target "
+           "cpu";
+  return "take another target or track, or cast to a type of kernels before it";
+}
+
 class Partitioner {
  public:
   Partitioner(const Graph& graph, const Rank& rank, const Limits& limits)
@@ -91,9 +104,7 @@ class Partitioner {
                      nothing ? "tensors of 1 element or more"
                              : "operators that families know, in types they compute",
                      graph::to_text(region.graph),
-                     nothing
-                         ? "leave out what has no elements"
-                         : "take another target or track, or cast to a type of kernels before it"});
+                     nothing ? "leave out what has no elements" : remedy_for(region.graph)});
       }
       add_ranges(region);
       out.regions.push_back(std::move(region));

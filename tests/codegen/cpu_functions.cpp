@@ -22,9 +22,10 @@ double units_in_the_last_place(float got, double want) {
 
 void within(double bound, const std::vector<std::string>& flags) {
   const ValueOp ops[] = {
-      ValueOp::exp, ValueOp::exp2,    ValueOp::log,   ValueOp::sqrt,       ValueOp::tanh,
-      ValueOp::erf, ValueOp::sigmoid, ValueOp::floor, ValueOp::round_tf32, ValueOp::relu,
-      ValueOp::abs, ValueOp::sin,     ValueOp::cos,   ValueOp::binade,     ValueOp::inverse_binade};
+      ValueOp::exp,        ValueOp::exp2, ValueOp::log,     ValueOp::sqrt,
+      ValueOp::tanh,       ValueOp::erf,  ValueOp::sigmoid, ValueOp::floor,
+      ValueOp::round_tf32, ValueOp::relu, ValueOp::abs,     ValueOp::sin,
+      ValueOp::cos,        ValueOp::atan, ValueOp::binade,  ValueOp::inverse_binade};
   CpuLibrary library;
   std::vector<Kernel> kernels;
   for (const ValueOp op : ops) {

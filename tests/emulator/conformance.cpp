@@ -540,7 +540,9 @@ void add_values(std::vector<Conformance>& all) {
           std::ldexp(1.0,
                      std::isfinite(a) ? std::clamp(a == 0 ? -126 : std::ilogb(a), -126, 126) : 126),
           std::ldexp(1.0, -(std::isfinite(a) ? std::clamp(a == 0 ? -126 : std::ilogb(a), -126, 126)
-                                             : 126))})
+                                             : 126)),
+          std::atan(a),
+          std::fmod(a, b)})
       want.push_back(word(y));
   }
   Conformance values = simple("values", in, want, 64);

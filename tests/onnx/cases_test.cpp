@@ -242,7 +242,7 @@ TEST(Cases, InstalledBackendCases) {
     EXPECT_EQ(counts.wrong, 0) << kind;
     passed += counts.passed;
   }
-  EXPECT_GE(passed, 380);
+  EXPECT_GE(passed, 720);
 }
 
 TEST(Cases, NewerBackendCases) {
@@ -253,7 +253,7 @@ TEST(Cases, NewerBackendCases) {
   run_folder(root, counts);
   counts.print("newer node cases");
   EXPECT_EQ(counts.wrong, 0);
-  EXPECT_GE(counts.passed, 250);
+  EXPECT_GE(counts.passed, 550);
 }
 
 TEST(Cases, Table) {

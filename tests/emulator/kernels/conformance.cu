@@ -94,7 +94,7 @@ WL_KERNEL(values, 64, 1) PARAMETERS {
   WL_REG(unsigned, word, 2);
   wl::ld_global<8>(wl::at(word, 0), in + 2 * i);
   const float a = as_float(word[0]), b = as_float(word[1]), c = 0.75f;
-  unsigned* o = out + i * 28;
+  unsigned* o = out + i * 30;
   put(o, wl::add(a, b));
   put(o + 1, wl::sub(a, b));
   put(o + 2, wl::mul(a, b));
@@ -123,6 +123,8 @@ WL_KERNEL(values, 64, 1) PARAMETERS {
   put(o + 25, wl::round_tf32(a));
   put(o + 26, wl::binade(a));
   put(o + 27, wl::inverse_binade(a));
+  put(o + 28, wl::atan(a));
+  put(o + 29, wl::fmod(a, b));
 }
 WL_EXPORT(values)
 

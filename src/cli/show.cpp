@@ -103,9 +103,14 @@ Answer show_references(const Flags& flags, const graph::Graph& given,
     text += fmt::format("{:>3}  {}\n       {}\n", regions.back()["number"].get<int>(),
                         region.graph.name, reference);
   }
-  return answer_of(flags,
-                   {{"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}},
-                   text);
+  nlohmann::json json = {
+      {"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}};
+  if (regions.size() > 1) {
+    const std::string whole = vendor::expected_reference(vendor::match(given, track), engine);
+    json["whole"] = whole;
+    text += fmt::format("the whole model at once\n       {}\n", whole);
+  }
+  return answer_of(flags, json, text);
 }
 
 // The command line that profiles a bundle's kernels, as data and to be copied.

@@ -118,7 +118,8 @@ bool is_fatal(ErrorCode code);
 Result<Outcome> explore(const Problem& problem, const Options& options);
 
 // A plan of several regions judged whole, in a fresh process, in about so many seconds: the verdict
-// that accepts it, or kPlanWrong.
+// that accepts it, or kPlanWrong. `ready`: what the process said of itself and its reference.
 Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list,
-                                   double seconds, const std::atomic<bool>* interrupted = nullptr);
+                                   double seconds, const std::atomic<bool>* interrupted = nullptr,
+                                   verify::Ready* ready = nullptr);
 }  // namespace warploom::search

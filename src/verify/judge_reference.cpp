@@ -12,6 +12,7 @@ constexpr double kClearly = 0.9;
 constexpr double kPlainCpuRate = 3e8;
 constexpr double kPlainGpuRate = 3e10;
 constexpr double kMostPlainSeconds = 20;
+constexpr std::size_t kFewSteps = 12;
 
 // A product or a softmax alone is held to the letter of the fp32 track. Of others plain evaluation
 // may stand in, too: a library's chain of calls may well round less in some places than any kernel.
@@ -88,8 +89,9 @@ Status Judge::choose_reference(Ready& ready) {
   };
   for (const vendor::Candidate& candidate : offered) {
     const bool served = best && best->kernel.name.find("plain") == std::string::npos;
-    // Plain kernels compete where a library is called step by step, not with one of its calls.
-    if (candidate.plain && served && problem.steps.size() == 1) continue;
+    // Plain kernels compete with a few calls of libraries, not with one, nor with a network.
+    const std::size_t steps = problem.steps.size();
+    if (candidate.plain && served && (steps == 1 || steps > kFewSteps)) continue;
     if (candidate.plain && long_if_plain) {
       note(candidate, "would take too long");
       continue;

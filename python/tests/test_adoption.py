@@ -233,22 +233,27 @@ class NamedInputsTest(unittest.TestCase):
             self.assertLess(error_between(every_input, module(X)), 1e-3)
 
 
-class Cancelling(nn.Module):
-    """A difference of large numbers: most digits are lost."""
+class Difference(nn.Module):
+    """A difference of two products."""
 
     def __init__(self):
         super().__init__()
-        self.linear = nn.Linear(16, 8)
+        self.a = nn.Linear(16, 8)
+        self.b = nn.Linear(16, 8)
 
     def forward(self, x):
-        return (self.linear(x) + 1e5) - 1e5
+        return self.a(x) - self.b(x)
 
 
 class CancellationTest(unittest.TestCase):
     def test_that_the_module_suffers_itself_is_no_difference(self):
-        bundle = bundle_of("cancelling", Cancelling().eval().to(DEVICE), (X,))
+        bundle = bundle_of("difference", Difference().eval().to(DEVICE), (X,))
+        module = with_weights(Difference(), 3)
         with torch.no_grad():
-            bundle.adopt(with_weights(Cancelling(), 3))(X)
+            module.a.weight.mul_(100)
+            module.b.weight.copy_(module.a.weight + 1e-3 * torch.randn_like(module.a.weight))
+            module.b.bias.copy_(module.a.bias)
+            bundle.adopt(module)(X)
 
 
 class RefusalTest(unittest.TestCase):

@@ -5,8 +5,8 @@ python3 python/tests/test_models.py runs it for the GPU, if there is one, or the
 import sys
 import unittest
 
-from support import DEFAULTS, DEVICE, MODELS, UNTOUCHED, bundle_of, error_between, torch, warploom
-from support import SCRATCH, TARGET, with_weights
+from support import DEFAULTS, DEVICE, MODELS, SCRATCH, TARGET, UNTOUCHED, ResNet, bundle_of
+from support import error_between, exporting, optimized, torch, warploom, with_weights
 
 TOLERANCE = 1e-4 if DEVICE.type == "cpu" else 3e-3  # the module itself may compute in tf32
 
@@ -38,6 +38,21 @@ def add_test(model, keywords, ways):
 for each in MODELS:
     add_test(each, DEFAULTS, "by_default")
     add_test(each, UNTOUCHED, "with_weights_untouched")
+
+
+class OpenDimensionsTest(unittest.TestCase):
+    """A model with open dimensions, which --dim binds."""
+
+    def test_is_adopted_with_other_weights(self):
+        inputs = MODELS[ResNet]().to(DEVICE)
+        file = SCRATCH / "open.onnx"
+        axes = {"input_names": ["x"], "dynamic_axes": {"x": {0: "batch"}}}
+        exporting.export(with_weights(ResNet(), 2), (inputs,), file, **DEFAULTS, **axes)
+        folder = optimized(file, SCRATCH / "out" / "open", "--dim", "batch=2")
+        module = with_weights(ResNet(), 3)
+        adopted = warploom.load(folder).adopt(module)
+        with torch.no_grad():
+            self.assertLess(error_between(adopted(inputs), module(inputs)), TOLERANCE)
 
 
 class FiveLinesTest(unittest.TestCase):

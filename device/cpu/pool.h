@@ -5,6 +5,9 @@
 //   wl::Pool pool;                                              // threads pinned one to a core
 //   pool.run(tasks, [&](long long task, int worker) { … });     // returns when all tasks are done
 //
+// One core is left for the caller, who keeps its own affinity. A worker whose core the caller turns
+// out to run on moves to the one that was left: two on one core would take up to twice as long.
+//
 // Workers spin for a moment after a run, so a run that follows at once starts within a microsecond
 // or so; then they sleep. run() is called from one thread at a time and does not nest. Where the
 // system has no more threads there are fewer workers.
@@ -21,6 +24,7 @@
 #include <memory>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace wl {
@@ -55,17 +59,17 @@ class Pool {
   explicit Pool(int threads = 0) {  // 0: one for each allowed core
     const std::vector<int> cores = allowed_cores();
     if (threads <= 0) threads = static_cast<int>(cores.size());
+    const bool pinned = threads <= static_cast<int>(cores.size());
+    free_core_ = pinned ? cores[0] : -1;
     for (int worker = 1; worker < threads; ++worker) {
       try {
         workers_.emplace_back([this, worker] { serve(worker); });
       } catch (const std::system_error&) {
         break;
       }
-      if (threads > static_cast<int>(cores.size())) continue;
-      cpu_set_t set;  // the caller keeps its own affinity: it lands on the core that is left
-      CPU_ZERO(&set);
-      CPU_SET(cores[static_cast<std::size_t>(worker)], &set);
-      ::pthread_setaffinity_np(workers_.back().native_handle(), sizeof set, &set);
+      if (!pinned) continue;
+      core_of_.push_back(cores[static_cast<std::size_t>(worker)]);
+      pin(workers_.size() - 1);
     }
     scratch_.resize(workers_.size() + 1);
   }
@@ -89,6 +93,7 @@ class Pool {
       return;
     }
     if (count <= 0) return;
+    make_way();
     count_ = count;
     chunk_ = std::max<std::int64_t>(1, count / (8 * threads()));
     task_ = &task;
@@ -126,6 +131,23 @@ class Pool {
     std::int64_t bytes = 0;
   };
 
+  void pin(std::size_t worker) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core_of_[worker], &set);
+    ::pthread_setaffinity_np(workers_[worker].native_handle(), sizeof set, &set);
+  }
+
+  // The worker that the caller meets on its core, if there is one, takes the core that was left.
+  void make_way() {
+    const int here = ::sched_getcpu();
+    if (here == free_core_) return;
+    const auto met = std::find(core_of_.begin(), core_of_.end(), here);
+    if (met == core_of_.end()) return;
+    std::swap(*met, free_core_);
+    pin(static_cast<std::size_t>(met - core_of_.begin()));
+  }
+
   void work(int worker) {
     for (std::int64_t begin; (begin = next_.fetch_add(chunk_, std::memory_order_relaxed)) < count_;)
       for (std::int64_t i = begin; i < std::min(begin + chunk_, count_); ++i) (*task_)(i, worker);
@@ -152,6 +174,8 @@ class Pool {
   const std::function<void(std::int64_t, int)>* task_ = nullptr;
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;
+  std::vector<int> core_of_;  // of each worker; empty where they are not pinned
+  int free_core_ = -1;        // where no worker is
   std::vector<Scratch> scratch_;
 };
 

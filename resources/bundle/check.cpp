@@ -14,7 +14,9 @@
 
 #define WL_PURE inline
 #include "convert.h"
-namespace {
+#include "median.h"
+{{^gpu}}#include "pool.h"
+{{/gpu}}namespace {
 using Bytes = std::vector<unsigned char>;
 
 // An element as a number, and back where the number is exact in the type.
@@ -66,6 +68,9 @@ const Input kInputs[] = {
 const Output kOutputs[] = {
 {{#outputs}}    { {{called}}, {{file}}, {{indices}}, {{allowed}}, {{elements}}, type<{{element}}>({{kept}})},
 {{/outputs}}};
+
+constexpr std::size_t kInputCount = sizeof kInputs / sizeof kInputs[0];
+constexpr std::size_t kOutputCount = sizeof kOutputs / sizeof kOutputs[0];
 
 [[noreturn]] void stop(const std::string& why) {
   std::fprintf(stderr, "check: %s\n", why.c_str());
@@ -127,8 +132,41 @@ bool agrees(const Output& output, const Bytes& found, const std::string& folder)
 }
 
 {{>engine_text}}
-// Runs the kernels; fills `outputs` and returns the median time of a call in microseconds.
-double compute(const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
+// What `warploom bench` says of the same kernels, taken in the same way: the first call does not
+{{#gpu}}// count, and caches hold other data before each sample.
+{{/gpu}}{{^gpu}}// count, caches are warm, and a sample is the mean of as many calls as take a millisecond.
+{{/gpu}}struct Timing {
+  wl::Interval us;
+  std::vector<double> samples;
+  int calls;  // of a sample
+};
+Timing timed(Engine& engine) {
+  constexpr double kBudgetUs = 300e3;
+  constexpr std::size_t kLeast = 5;
+  constexpr std::size_t kMost = 100;
+  Timing timing;
+  engine.sample(1);
+  double shortest = engine.sample(1);
+  for (int i = 0; i < 2; ++i) shortest = std::min(shortest, engine.sample(1));
+  const double wanted = std::ceil(Engine::kSampleUs / std::max(shortest, 0.1));
+  timing.calls = static_cast<int>(std::min(400.0, std::max(1.0, wanted)));
+  const auto start = std::chrono::steady_clock::now();
+  const auto spent_us = [&start] {
+    const auto spent = std::chrono::steady_clock::now() - start;
+    return std::chrono::duration<double, std::micro>(spent).count();
+  };
+  const auto enough = [&] {
+    const std::size_t taken = timing.samples.size();
+    if (taken == 0) return false;
+    if (taken >= kMost || spent_us() > 5 * kBudgetUs) return true;
+    return taken >= kLeast && spent_us() > kBudgetUs;
+  };
+  while (!enough()) timing.samples.push_back(engine.sample(timing.calls));
+  timing.us = wl::median_interval(timing.samples.data(), timing.samples.size());
+  return timing;
+}
+// Runs the kernels; fills `outputs`.
+Timing compute(const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
   std::vector<void*> tensors;
   const auto place = [&](const Bytes& bytes) {
     tensors.push_back(allocate(bytes.size()));
@@ -137,13 +175,27 @@ double compute(const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
   std::for_each(inputs.begin(), inputs.end(), place);
   std::for_each(outputs.begin(), outputs.end(), place);
   void* workspace = allocate({{bundle}}_workspace_bytes());
-  std::vector<double> times;
-  for (int i = 0; i < 11; ++i) times.push_back(call(tensors.data(), workspace));
-  for (std::size_t i = 0; i < outputs.size(); ++i) copy(outputs[i].data(), tensors[inputs.size() + i], outputs[i].size());
+  Engine engine{tensors.data(), workspace};
+  const Timing timing = timed(engine);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    copy(outputs[i].data(), tensors[inputs.size() + i], outputs[i].size());
   for (void* memory : tensors) release(memory);
   release(workspace);
-  std::sort(times.begin() + 1, times.end());  // the first call also starts what the others find running
-  return times[5];
+  return timing;
+}
+// The time, and whether something came between: then it is no property of the kernels.
+void print(Timing timing) {
+  std::printf("time: median %.2f us, 95 %% of medians %.2f to %.2f us (%zu samples of %d calls)\n",
+              timing.us.median, timing.us.low, timing.us.high, timing.samples.size(),
+              timing.calls);
+  std::sort(timing.samples.begin(), timing.samples.end());
+  const std::size_t last = timing.samples.size() - 1;
+  const double middle = timing.samples[last - last / 10] - timing.samples[last / 10];
+  const double spread = middle / timing.us.median;
+  if (spread > 0.35)
+    std::printf("machine: busy (samples spread over %.1f times their median): do not rely on the "
+                "time; the fastest took %.2f us\n",
+                spread, timing.samples[0]);
 }
 }  // namespace
 int main(int argc, char** argv) {
@@ -155,9 +207,10 @@ int main(int argc, char** argv) {
   }
   for (const Output& output : kOutputs)  // all bits set is no number in every floating-point type
     outputs.emplace_back(static_cast<std::size_t>(output.elements * output.type.bytes), static_cast<unsigned char>(0xff));
-  const double us = compute(inputs, outputs);
+  const Timing timing = compute(inputs, outputs);
   bool fine = true;
   for (std::size_t i = 0; i < outputs.size(); ++i) fine = agrees(kOutputs[i], outputs[i], folder) && fine;
-  std::printf("median of 10 calls: %.2f us\n%s\n", us, fine ? "check passed" : "check FAILED");
+  print(timing);
+  std::printf("%s\n", fine ? "check passed" : "check FAILED");
   return fine ? 0 : 1;
 }

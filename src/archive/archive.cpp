@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <fstream>
 #include <thread>
+#include "archive/versions.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/rendered.h"
@@ -39,10 +40,7 @@ Result<std::vector<Record>> Archive::select(const std::string& rest,
   try {
     std::vector<Record> out;
     for (const std::string& row : rows) {
-      json record = {
-          {"screened_us", 0}, {"known", 0}, {"known_best", ""}};  // which older records lack
-      record.update(json::parse(row));
-      out.push_back(record.get<Record>());
+      out.push_back(json::parse(row).get<Record>());
     }
     return out;
   } catch (const json::exception& error) {
@@ -122,6 +120,7 @@ namespace fs = std::filesystem;
 
 namespace {
 constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+constexpr const char* kTables[] = {"problems", "candidates", "runs"};
 
 // The file and its log go under a new name together: SQLite would otherwise replay the old log into
 // the next archive.
@@ -277,14 +276,20 @@ Status Archive::set_up() const {
     return made ? ended : made;
   }
   WARPLOOM_TRY(const std::int64_t version, number("PRAGMA user_version"));
-  if (version != kVersion)
+  if (version < steps().front().from || version > kVersion)
     return fail({ErrorCode::kArchiveVersion, "the archive was written by another version",
-                 path_.string(), fmt::format("version {}", kVersion),
+                 path_.string(), fmt::format("versions {} to {}", steps().front().from, kVersion),
                  fmt::format("version {}", version),
                  "use the program that wrote it, or name another archive with --archive"});
   WARPLOOM_TRY(const std::vector<std::string> found, run("PRAGMA integrity_check(1)"));
   if (found.size() != 1 || found[0] != "ok") return damaged(found.empty() ? "no answer" : found[0]);
-  for (const char* table : {"problems", "candidates", "runs"}) {
+  WARPLOOM_CHECK(check_records());
+  return version == kVersion ? ok() : upgrade(version);
+}
+
+// That no record has changed since it was written, by the hash at its end.
+Status Archive::check_records() const {
+  for (const char* table : kTables) {
     WARPLOOM_TRY(const std::vector<std::string> rows,
                  run(fmt::format("SELECT record FROM {}", table)));
     for (const std::string& row : rows) {
@@ -294,6 +299,54 @@ Status Archive::set_up() const {
     }
   }
   return ok();
+}
+
+// From an older version to this one, in one transaction: another process sees the one or the other.
+Status Archive::upgrade(std::int64_t from) const {
+  WARPLOOM_CHECK(execute("BEGIN IMMEDIATE"));
+  const auto upgraded = [&]() -> Status {
+    WARPLOOM_TRY(const std::int64_t now, number("PRAGMA user_version"));
+    if (now != from) return ok();  // another process has just done it
+    WARPLOOM_CHECK(execute("DROP INDEX candidates_by_time"));
+    for (const char* table : kTables)
+      WARPLOOM_CHECK(execute(fmt::format("ALTER TABLE {0} RENAME TO old_{0}", table)));
+    WARPLOOM_CHECK(execute(resource("archive/schema.sql")));
+    for (const char* table : kTables) WARPLOOM_CHECK(upgrade_table(table, from));
+    for (const char* table : {"candidates", "runs", "problems"})  // who refers to others first
+      WARPLOOM_CHECK(execute(fmt::format("DROP TABLE old_{}", table)));
+    return execute(fmt::format("PRAGMA user_version={}", kVersion));
+  };
+  const Status made = upgraded();
+  const Status ended = execute(made ? "COMMIT" : "ROLLBACK");
+  return made ? ended : made;
+}
+
+// The records of a table, some hundreds at a time: a record may have kilobytes, a table 100,000.
+Status Archive::upgrade_table(const std::string& table, std::int64_t from) const {
+  static const std::map<std::string, std::string> kWhen = {
+      {"problems", "created"}, {"candidates", "recorded"}, {"runs", "started"}};
+  const std::string& when = kWhen.at(table);
+  const std::string next = fmt::format(
+      "SELECT json_array(id, {}, record) FROM old_{} WHERE id > ? ORDER BY id LIMIT 500", when,
+      table);
+  const std::string insert =
+      fmt::format("INSERT INTO {} (id, {}, record) VALUES (?, ?, ?)", table, when);
+  std::int64_t last = -1;
+  while (true) {
+    WARPLOOM_TRY(const std::vector<std::string> rows, run(next, {std::to_string(last)}));
+    if (rows.empty()) return ok();
+    for (const std::string& row : rows) {
+      const json parts = json::parse(row, nullptr, false);
+      json record =
+          parts.is_array() ? json::parse(parts[2].get<std::string>(), nullptr, false) : json();
+      if (!record.is_object()) return damaged(fmt::format("a record of {} that is none", table));
+      record.erase("~");
+      for (const Step& step : steps())
+        if (step.from >= from) record = step.upgraded(table, std::move(record));
+      last = parts[0].get<std::int64_t>();
+      WARPLOOM_CHECK(run(insert, {std::to_string(last), parts[1], text_of(std::move(record))}));
+    }
+  }
 }
 
 Result<Archive> Archive::open(const fs::path& path, std::chrono::milliseconds lock_timeout) {

@@ -11,7 +11,8 @@
 //   archive->record({.problem = key, .schedule = "matmul_wgmma block_m=128 …", .stage =
 //   Stage::screened, .median_us = 91.5}); std::optional<Candidate> best = *archive->best(key);
 //
-// Opening tells apart what is not ours (archive-foreign), ours of another version
+// An archive of an older version becomes one of this version when it is opened (versions.h).
+// Opening tells apart what is not ours (archive-foreign), ours of a version that cannot be read
 // (archive-version), and ours but half written or damaged (archive-damaged: the file is moved aside
 // under a new name, never deleted, and the next open starts afresh). Writing fails with disk-full,
 // file-unwritable or archive-locked; what was acknowledged before stays readable.
@@ -23,11 +24,12 @@
 #include <optional>
 #include <vector>
 #include "base/error.h"
+#include "base/optional_json.h"
 struct sqlite3;
 
 namespace warploom::archive {
 inline constexpr std::int32_t kApplicationId = 0x57504c4d;  // "WPLM"
-inline constexpr std::int32_t kVersion = 2;
+inline constexpr std::int32_t kVersion = 3;
 
 struct Problem {
   std::string key;   // 32 hexadecimal digits
@@ -48,22 +50,26 @@ struct Candidate {
   std::vector<std::string> parents = {};  // schedules it came from
   Stage stage = Stage::refused;
   std::string error_code = {};  // "candidate-wrong"; empty when not refused
-  double median_us = 0, low_us = 0, high_us = 0, reference_us = 0;
-  double error = 0, max_error = 0;
+  // Of one measurement, in turns with the reference; what is not known has no value.
+  std::optional<double> median_us = {}, low_us = {}, high_us = {};
+  std::optional<double> reference_us = {}, reference_low_us = {}, reference_high_us = {};
+  std::optional<double> speedup = {}, speedup_low = {}, speedup_high = {};
+  nlohmann::json machine = {};  // whether it was busy meanwhile, and why; null: nobody looked
+  std::optional<double> error = {}, max_error = {};
   std::uint64_t seed = 0;
   std::string source_hash = {};
   std::string environment = {};  // compiler, driver, build: what the figures hold for
   nlohmann::json verdict = {};   // the whole verdict
-  double screened_us =
-      0;  // what proposals went by: the time before it was measured again as a finalist
+  // What proposals went by: the time before it was measured again as a finalist.
+  std::optional<double> screened_us = {};
 };
 
 struct Run {
   std::string problem;
   std::uint64_t seed = 0;
-  std::string reference;  // the baseline's name
-  double reference_us = 0;
-  std::string environment;  // driver, build
+  std::string reference = {};  // the baseline's name; empty: there is none
+  std::optional<double> reference_us = {};
+  std::string environment = {};  // driver, build
   std::string status =
       "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
   int candidates = 0;
@@ -82,9 +88,12 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Stage, {{Stage::refused, "refused"},
                                      {Stage::screened, "screened"},
                                      {Stage::promoted, "promoted"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Problem, key, name, track, target, device, text)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Candidate, problem, schedule, fields, family, parents, stage,
-                                   error_code, median_us, low_us, high_us, reference_us, error,
-                                   max_error, seed, source_hash, environment, verdict, screened_us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Candidate, problem, schedule, fields, family,
+                                                parents, stage, error_code, median_us, low_us,
+                                                high_us, reference_us, reference_low_us,
+                                                reference_high_us, speedup, speedup_low,
+                                                speedup_high, machine, error, max_error, seed,
+                                                source_hash, environment, verdict, screened_us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, reference_us,
                                                 environment, status, candidates, seconds, best,
                                                 known, known_best, budget_seconds)
@@ -127,6 +136,9 @@ class Archive {
   Result<std::int64_t> number(const std::string& sql) const;
   Status execute(const std::string& script) const;
   Status set_up() const;
+  Status check_records() const;
+  Status upgrade(std::int64_t from) const;
+  Status upgrade_table(const std::string& table, std::int64_t from) const;
   tl::unexpected<Error> error_of(int code) const;  // what SQLite's failure means to the user
   tl::unexpected<Error> damaged(const std::string& found) const;
 

@@ -45,6 +45,13 @@ std::string escaped(const std::string& text) {
   return mustache::html_escape(text);
 }
 
+std::string time_text(double us) {
+  if (us <= 0) return "–";
+  if (us < 1000) return fmt::format("{:.{}f} us", us, us < 100 ? 2 : 1);
+  if (us < 1e6) return fmt::format("{:.2f} ms", us / 1e3);
+  return fmt::format("{:.2f} s", us / 1e6);
+}
+
 std::string words(const nlohmann::json& value) {
   if (value.is_null()) return "–";
   if (!value.is_number_float()) return value.is_string() ? value.get<std::string>() : value.dump();

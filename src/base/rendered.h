@@ -41,6 +41,9 @@ std::string rendered_html(const std::string& text, const nlohmann::json& record,
                           const Forms& forms);
 std::string escaped(const std::string& text);  // as text, or within quotes
 
+// Microseconds as people read them: "812.0 us", "1.24 ms"; "–" where they are not known (0).
+std::string time_text(double us);
+
 // A value as people read it: four digits of a number that is not whole; – for none.
 std::string words(const nlohmann::json& value);
 }  // namespace warploom

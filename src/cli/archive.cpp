@@ -16,9 +16,10 @@ Result<Answer> list_problems(archive::Archive& from,
     WARPLOOM_TRY(const auto runs, from.runs(problem.key));
     nlohmann::json row = problem;
     row.erase("text");
-    row.update({{"candidates", candidates.size()},
-                {"best_us", best ? best->median_us : 0},
-                {"last_run", runs.empty() ? "none" : runs.back().status}});
+    row.update(
+        {{"candidates", candidates.size()},
+         {"best_us", best ? nlohmann::json(best->median_us) : nlohmann::json()},
+         {"last_run", runs.empty() ? nlohmann::json() : nlohmann::json(runs.back().status)}});
     rows.push_back(std::move(row));
   }
   const nlohmann::json json = {{"problems", rows}};
@@ -30,10 +31,22 @@ Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& p
   WARPLOOM_TRY(auto candidates, from.candidates(problem.key));
   WARPLOOM_TRY(const auto runs, from.runs(problem.key));
   std::ranges::stable_sort(candidates, {}, [](const archive::Candidate& one) {
-    return std::pair(one.stage == archive::Stage::refused || one.median_us <= 0, one.median_us);
+    return std::pair(one.stage == archive::Stage::refused || !one.median_us, one.median_us);
   });
   const nlohmann::json json = {{"problem", problem}, {"candidates", candidates}, {"runs", runs}};
-  return Answer{json, text_of("candidates", json)};
+  nlohmann::json shown = json;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const archive::Candidate& candidate = candidates[i];
+    nlohmann::json& one = shown["candidates"][i];
+    one["machine"] = candidate.machine.is_object() ? candidate.machine["text"] : nlohmann::json();
+    one["speedup"] = nullptr;
+    if (candidate.speedup_low && candidate.speedup_high)
+      one["speedup"] =
+          fmt::format("{:.2f}x to {:.2f}x", *candidate.speedup_low, *candidate.speedup_high);
+  }
+  for (nlohmann::json& run : shown["runs"])
+    if (run["reference"] == "") run["reference"] = nullptr;
+  return Answer{json, text_of("candidates", shown)};
 }
 
 Result<Answer> list(const Flags& flags) {

@@ -5,6 +5,7 @@
 // everything else, progress included, goes to standard error or nowhere.
 #pragma once
 #include "archive/archive.h"
+#include "base/rendered.h"
 #include "kernels/lower.h"
 #include "search/optimize.h"
 
@@ -94,9 +95,6 @@ std::string without_controls(const std::string& text);
 // Lines with tabs in columns: where lines follow one another, what stands before each's n-th tab is
 // made as wide as the widest.
 std::string aligned(const std::string& text);
-
-// Microseconds as people read them: "812 us", "1.24 ms"; "-" for none.
-std::string time_text(double us);
 
 // Every layout that synthesis chose: one line, why, and its pictures. (compile.cpp)
 struct Drawn : layout::Picture {

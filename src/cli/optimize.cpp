@@ -5,6 +5,7 @@
 #include "export/bundle.h"
 #include "graph/weights.h"
 #include "onnx/load.h"
+#include "search/headline.h"
 #include "verify/tolerance.h"
 
 namespace warploom::cli {
@@ -63,6 +64,11 @@ double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome
   return bound > 0 ? bound : 1e-4;
 }
 
+// The closing table. What of it people read is worked out from what programs read.
+std::string table_of(const nlohmann::json& outcome) {
+  return text_of("outcome", search::with_words(outcome));
+}
+
 // The model's text, "" for a large one.
 Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
   std::int64_t bytes = 0;
@@ -98,6 +104,8 @@ Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& fl
                            .plan = search::to_json(outcome),
                            .tolerance = check_tolerance(graph, outcome),
                            .seed = outcome.seed};
+  info.headline = search::headline(info.plan);
+  info.plan["headline"] = info.headline;
   info.plan["warploom"] = kVersion;
   if (outcome.regions.size() == 1) info.plan["schedule"] = kernels::to_json(outcome.schedule);
   if (!model.empty()) info.plan["model"] = model;
@@ -132,7 +140,7 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   const auto written = write_outcome(folder, flags, model, graph, outcome);
   nlohmann::json json = search::to_json(outcome);
   if (!written) {  // what was found is not lost with the folder it should have gone to
-    const std::string text = text_of("outcome", json) + "\n" + describe(written.error()) + "\n";
+    const std::string text = table_of(json) + "\n" + describe(written.error()) + "\n";
     json["bundle"] = nullptr;
     return Answer{{{"error", to_json(written.error())}, {"outcome", json}},
                   text,
@@ -144,9 +152,8 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
     json["notes"].push_back(fmt::format("compiled kernels and the archive {} {}; {}",
                                         cache.kept ? "are kept in" : "are not kept, but lay in",
                                         cache.path.string(), fmt::join(cache.passed_over, "; ")));
-  nlohmann::json record = json;
-  record["check_command"] = "make -C " + shell_word(folder.string()) + " check";
-  return Answer{json, text_of("outcome", record),
+  json["headline"] = search::headline(json);
+  return Answer{json, table_of(json),
                 outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
 }
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <cstdio>
 #include "base/quoted.h"
+#include "base/rendered.h"
 
 namespace warploom::cli {
 namespace {
@@ -39,9 +40,9 @@ std::string progress_text(const search::Progress& progress, std::size_t width) {
   if (progress.refused > 0) text += fmt::format(", {} refused", progress.refused);
   if (!progress.phase.empty()) text += ", " + progress.phase;
   if (progress.best_us > 0) text += ", best " + time_text(progress.best_us);
+  // No ratio: the two were not timed in turns yet.
   if (progress.best_us > 0 && progress.reference_us > 0)
-    text +=
-        fmt::format(" ({:.2f}x the reference's speed)", progress.reference_us / progress.best_us);
+    text += fmt::format(", the reference {}", time_text(progress.reference_us));
   if (progress.best_us > 0) text += ": " + printable(progress.best);
   return text.substr(0, width);
 }

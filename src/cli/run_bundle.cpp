@@ -4,6 +4,8 @@
 #include "cli/command.h"
 #include "export/names.h"
 #include "runtime/bundle.h"
+#include "runtime/noise.h"
+#include "runtime/timing.h"
 
 namespace warploom::cli {
 namespace {
@@ -84,6 +86,24 @@ Result<std::vector<fs::path>> output_files(const Flags& flags, const LaunchList&
   return paths;
 }
 
+// The calls that fill the outputs, timed as `bench` and `make check` time them: the first does not
+// count, on a CPU the caches are warm, and a sample is as many calls as take a millisecond.
+Result<nlohmann::json> timed(runtime::Executor& device, const runtime::Call& call) {
+  const bool cpu = device.engine() == Engine::cpu;
+  const runtime::MeasureOptions options{.min_samples = 5,
+                                        .max_samples = 100,
+                                        .budget_ms = 300,
+                                        .least_us = cpu ? runtime::kCpuSampleUs : 0.0};
+  const runtime::NoiseWatch watch({}, cpu);
+  WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
+               runtime::measure(device, {{call}}, options));
+  runtime::Noise noise = watch.since_start();
+  noise.spread = runtime::spread_of(samples[0].us);
+  return nlohmann::json{{"device", device.info().name},    {"us", samples[0].median_us},
+                        {"low_us", samples[0].low_us},     {"high_us", samples[0].high_us},
+                        {"samples", samples[0].us.size()}, {"machine", runtime::to_json(noise)}};
+}
+
 Result<Answer> run_bundle(const Flags& flags) {
   WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(flags.bundle));
   runtime::Executor& device = *bundle->device;
@@ -107,9 +127,9 @@ Result<Answer> run_bundle(const Flags& flags) {
     WARPLOOM_CHECK(device.upload(buffers[i], bytes.data(), tensor.bytes()));
   }
   WARPLOOM_TRY(const runtime::Call call, bundle->bind(addresses));
-  WARPLOOM_TRY(const double us, device.time_us(call, 1));
+  WARPLOOM_TRY(nlohmann::json json, timed(device, call));
   WARPLOOM_CHECK(make_folders(flags.out));
-  nlohmann::json json = {{"bundle", flags.bundle}, {"device", device.info().name}, {"us", us}};
+  json["bundle"] = flags.bundle;
   for (std::size_t i = inputs; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
     std::string bytes(tensor.bytes(), '\0');

@@ -24,10 +24,17 @@ Forms::mapped_type colour(const char* code) {
   };
 }
 
-Forms::mapped_type number(const char* format) {
-  return [format](const std::string& text) {
-    return fmt::format(fmt::runtime(format), std::strtod(text.c_str(), nullptr));
+// What `write` makes of a number; any other text, such as the dash of what is not known, stays.
+Forms::mapped_type of_number(std::function<std::string(double)> write) {
+  return [write = std::move(write)](const std::string& text) {
+    char* end = nullptr;
+    const double number = std::strtod(text.c_str(), &end);
+    return end == text.c_str() ? text : write(number);
   };
+}
+
+Forms::mapped_type number(const char* format) {
+  return of_number([format](double number) { return fmt::format(fmt::runtime(format), number); });
 }
 
 // A record's texts as a terminal may show them: names, paths and compilers' words may hold
@@ -85,17 +92,11 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
 }
 
 std::string text_of(const std::string& name, const nlohmann::json& record) {
-  const auto measured = [](const std::string& text) {
-    return time_text(std::strtod(text.c_str(), nullptr));
-  };
-  const auto share = [](const std::string& text) {
-    return fmt::format("{:.0f} %", 100 * std::strtod(text.c_str(), nullptr));
-  };
+  const auto share = [](double part) { return fmt::format("{:.0f} %", 100 * part); };
   const Forms forms = {
-      {"time", measured},
-      {"percent", share},
-      {"ratio",
-       [](const std::string& text) { return text == "0" ? "-" : number("{:.2f}x")(text); }},
+      {"time", of_number(time_text)},
+      {"percent", of_number(share)},
+      {"ratio", number("{:.2f}x")},
       {"e1", number("{:.1e}")},
       {"e2", number("{:.2e}")},
       {"f1", number("{:.1f}")},
@@ -136,12 +137,5 @@ std::string aligned(const std::string& text) {
       end = begin;
   }
   return listed(lines, {}, "");
-}
-
-std::string time_text(double us) {
-  if (us <= 0) return "-";
-  if (us < 1000) return fmt::format("{:.{}f} us", us, us < 100 ? 2 : 1);
-  if (us < 1e6) return fmt::format("{:.2f} ms", us / 1e3);
-  return fmt::format("{:.2f} s", us / 1e6);
 }
 }  // namespace warploom::cli

@@ -5,6 +5,7 @@
 #include "onnx/load.h"
 #include "runtime/bundle.h"
 #include "search/explore.h"
+#include "search/headline.h"
 #include "vendor/match.h"
 
 namespace warploom::cli {
@@ -29,7 +30,7 @@ struct Bench {
   LaunchList list;
   std::string file;  // whose text was judged; empty: the plan's own
   std::uint64_t seed = 0;
-  double roofline_us = 0;
+  verify::Bound bound = {};
   std::optional<verify::Evaluator> evaluator;
 };
 
@@ -102,15 +103,14 @@ std::uint64_t drawn_seed() {
   return std::max<std::uint64_t>(drawn, 1);
 }
 
-Result<Bench> open(const Flags& flags, bool beside_reference) {
+Result<Bench> open(const Flags& flags) {
   Bench bench{.path = flags.plan, .seed = flags.seed == 0 ? drawn_seed() : flags.seed};
   WARPLOOM_CHECK(flags.problem.empty() ? open_plan(flags, bench) : open_kernels(flags, bench));
   search::Problem problem =
       search::outline_of({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed);
-  bench.roofline_us = problem.roofline_us;
-  if (beside_reference)
-    problem.setup.reference =
-        vendor::match_region(problem.setup.graph, bench.operators, bench.track);
+  bench.bound = problem.bound;
+  problem.setup.reference =
+      vendor::match_region(problem.setup.graph, bench.operators, bench.track);
   catch_interrupts();
   WARPLOOM_TRY(bench.evaluator,
                verify::Evaluator::start(std::move(problem.setup), {.interrupted = &interrupted()}));
@@ -123,38 +123,46 @@ Result<verify::Verdict> judged(Bench& bench, const verify::Request& request) {
   return verdict;
 }
 
+// A verdict with what people read of it: its times, in turns with the reference where there is one.
+nlohmann::json told(const Bench& bench, const Flags& flags, const verify::Verdict& verdict) {
+  const verify::Ready& ready = bench.evaluator->ready();
+  nlohmann::json json = verify::to_json(verdict);
+  nlohmann::json reference;
+  if (!ready.reference.empty()) reference = ready.reference;
+  json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
+               {"device", ready.device},
+               {"environment", ready.environment},
+               {"reference", reference},
+               {"best_us", json["median_us"]},
+               {"best_interval_us", {json["low_us"], json["high_us"]}},
+               {"reference_interval_us", {json["reference_low_us"], json["reference_high_us"]}}});
+  json.update(search::against_bound(bench.bound, verdict.median_us));
+  return json;
+}
+
 Result<Answer> judge_again(const Flags& flags) {
-  WARPLOOM_TRY(Bench bench, open(flags, false));
+  WARPLOOM_TRY(Bench bench, open(flags));
   WARPLOOM_TRY(const verify::Verdict verdict,
                judged(bench, {.list = bench.list,
                               .whole = true,
                               .check_ms = 20'000,
                               .foreign = true,
+                              .min_samples = 10,
                               .candidate_limit_ms = 1e3 * flags.limit_seconds}));
-  nlohmann::json json = verify::to_json(verdict);
-  json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
-               {"judged", bench.file.empty() ? nlohmann::json() : nlohmann::json(bench.file)},
-               {"seed", bench.seed},
-               {"device", bench.evaluator->ready().device}});
-  return Answer{json, text_of("verdict", json)};
+  nlohmann::json json = told(bench, flags, verdict);
+  json["judged"] = bench.file.empty() ? nlohmann::json() : nlohmann::json(bench.file);
+  return Answer{json, text_of("verdict", search::with_words(json))};
 }
 
 Result<Answer> time_again(const Flags& flags) {
-  WARPLOOM_TRY(Bench bench, open(flags, true));
+  WARPLOOM_TRY(Bench bench, open(flags));
   WARPLOOM_TRY(const verify::Verdict v, judged(bench, {.list = bench.list,
+                                                       .min_samples = 10,
                                                        .max_samples = 100'000,
                                                        .timing_ms = 1e3 * flags.seconds,
                                                        .candidate_limit_ms = 60'000}));
-  const verify::Ready& ready = bench.evaluator->ready();
-  nlohmann::json json = verify::to_json(v);
-  json.update({{"plan", bench.path.string()},
-               {"seed", bench.seed},
-               {"device", ready.device},
-               {"environment", ready.environment},
-               {"reference", ready.reference},
-               {"roofline_fraction", bench.roofline_us / v.median_us}});
-  if (v.reference_us > 0) json["speedup"] = v.reference_us / v.median_us;
-  return Answer{json, text_of("times", json)};
+  const nlohmann::json json = told(bench, flags, v);
+  return Answer{json, text_of("times", search::with_words(json))};
 }
 
 Command judging_command(std::string name, std::string help, std::string example,

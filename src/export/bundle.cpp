@@ -72,6 +72,7 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
   json record = {
       {"bundle", name},
       {"summary_markdown", markdown_text(info.summary)},
+      {"headline_markdown", info.headline.empty() ? "" : markdown_text(info.headline)},
       {"comment", comment(info.summary)},
       {"gpu", gpu},
       {"engine", gpu ? "ptx" : "cpu"},

@@ -27,7 +27,8 @@ namespace warploom::export_ {
 struct BundleInfo {
   std::string name;     // as the user wrote it; files and functions have it as an identifier
   std::string summary;  // a sentence for README and header: operator, shapes, types, target, track
-  nlohmann::json plan;  // everything else to be kept in plan.json
+  std::string headline = {};  // how fast it is beside what, as a sentence; "": README has none
+  nlohmann::json plan = {};   // everything else to be kept in plan.json
   double tolerance = 1e-5;  // relative Frobenius error that `make check` allows, and more where its
                             // inputs are ill-conditioned
   std::uint64_t seed = 1;

@@ -1,29 +1,43 @@
 #include "runtime/timing.h"
-#include "base/random.h"
+#include "common/median.h"
+#include "runtime/noise.h"
 
 namespace warploom::runtime {
-namespace {
-double median_of(std::vector<double>& values) {
-  std::ranges::sort(values);
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
-}  // namespace
-
 Interval median_interval(std::span<const double> values, std::uint64_t seed) {
-  if (values.empty()) return {};
-  std::vector<double> drawn(values.begin(), values.end());
-  const double median = median_of(drawn);
-  Random random(seed, "bootstrap");
-  std::vector<double> medians;
-  for (int i = 0; i < 1000; ++i) {
-    for (double& value : drawn) value = values[random.below(values.size())];
-    medians.push_back(median_of(drawn));
-  }
-  std::ranges::sort(medians);
-  const auto at = [&](double share) {
-    return medians[static_cast<std::size_t>(share * static_cast<double>(medians.size() - 1))];
-  };
-  return {median, at(0.025), at(0.975)};
+  const wl::Interval interval = wl::median_interval(values.data(), values.size(), seed);
+  return {interval.median, interval.low, interval.high};
+}
+
+Ratio ratio_of(std::span<const double> ours, std::span<const double> reference,
+               std::uint64_t seed) {
+  std::vector<double> ratios;
+  for (std::size_t lap = 0; lap < std::min(ours.size(), reference.size()); ++lap)
+    if (ours[lap] > 0 && reference[lap] > 0) ratios.push_back(reference[lap] / ours[lap]);
+  const wl::Interval interval = wl::median_interval(ratios.data(), ratios.size(), seed);
+  return {interval.median, interval.low, interval.high, static_cast<int>(ratios.size())};
+}
+
+Doubt doubt_of(std::span<const double> reference, const Known& known) {
+  constexpr double kModes = 2.5;   // two modes: most samples are so much slower than the fast ones
+  constexpr double kSlower = 2.5;  // than it is known to be
+  constexpr double kGflops = 0.1;  // on any machine of today, of a problem that is not tiny
+  constexpr double kNotTiny = 1e5;
+  constexpr double kFarBehind = 20;
+  if (reference.empty()) return {};
+  const double median = quantile_of(reference, 0.5);
+  const double fast = quantile_of(reference, 0.1);
+  if (median > kModes * fast)
+    return {fmt::format("its samples have two modes, {:.1f} and {:.1f} us", fast, median), true};
+  if (known.best_us > 0 && median > kSlower * known.best_us)
+    return {fmt::format("it took {:.1f} us, and {:.1f} us before on this machine", median,
+                        known.best_us),
+            true};
+  const double gflops = known.flops / median / 1e3;
+  if (known.flops >= kNotTiny && gflops < kGflops)
+    return {fmt::format("it made {:.2f} GFLOP/s, less than any machine's", gflops)};
+  if (known.ours_us > 0 && median > kFarBehind * known.ours_us)
+    return {fmt::format("it took {:.0f} times as long as the candidate", median / known.ours_us)};
+  return {};
 }
 
 Result<std::vector<Samples>> measure(Executor& device,

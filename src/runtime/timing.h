@@ -13,9 +13,14 @@
 //   samples[0].median_us; samples[0].low_us … samples[0].high_us  // 95 % interval of the median,
 //   by bootstrap
 #pragma once
+#include <span>
 #include "runtime/executor.h"
 
 namespace warploom::runtime {
+// A sample of calls on a CPU takes so long, or one call does: shorter ones drown in what wakes
+// threads. `make check` of a bundle has the same (resources/bundle/check.cpp).
+inline constexpr double kCpuSampleUs = 1000;
+
 struct MeasureOptions {
   int min_samples = 10;
   int max_samples = 200;
@@ -38,6 +43,36 @@ struct Interval {
 };
 
 Interval median_interval(std::span<const double> values, std::uint64_t seed = 1);
+
+// How many times as fast as a reference something is, with its 95 % interval; zeros: not known.
+struct Ratio {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+  int pairs = 0;  // that it is of
+};
+
+// Of pairs: each lap's sample of the reference over the same lap's of ours. What disturbs a lap
+// disturbs both, so the ratio is known better than either time; a ratio of two medians would not
+// know that.
+Ratio ratio_of(std::span<const double> ours, std::span<const double> reference,
+               std::uint64_t seed = 1);
+
+// What is known beside a reference's samples; zeros: nothing.
+struct Known {
+  double flops = 0;    // of the problem
+  double best_us = 0;  // the reference's best median on this machine so far
+  double ours_us = 0;  // the candidate's median in the same run
+};
+
+// Why a reference's samples are hard to believe. A library's threads that wait for each other on a
+// busy machine take a scheduler's quantum, hundreds of times what the library takes.
+struct Doubt {
+  std::string words;  // "" where nothing speaks against them
+  bool firm = false;  // the reference is known to be faster; else it may be slow by its nature
+};
+
+Doubt doubt_of(std::span<const double> reference, const Known& known);
 
 struct Samples : Interval {
   std::vector<double> us;  // a call, in the order taken

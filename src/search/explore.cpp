@@ -137,6 +137,7 @@ class Explorer {
     std::string compiler;
     bool here = false;  // judged in this search
     bool promoted = false;
+    bool finalist = false;  // measured again, in turns with the reference
     double screened_us = 0;
   };
 
@@ -197,9 +198,10 @@ class Explorer {
     if (!list || hash_of(*list) != best->source_hash) return false;
     const auto binary = runtime::compile(*list);
     if (!binary || environment(binary->compiler) != best->environment) return false;
-    ready_.reference = run->reference, run_.reference_us = run->reference_us;
+    ready_.reference = run->reference;
+    run_.reference_us = run->reference_us;
     entries_.push_back({*schedule, *list, *verdict, best->parents, binary->compiler, true, true,
-                        best->screened_us});
+                        false, best->screened_us.value_or(0)});
     recalled_ = true;
     return true;
   }
@@ -231,12 +233,26 @@ class Explorer {
     run_ = {.problem = run_.problem,
             .seed = options_.seed,
             .reference = ready_.reference,
-            .reference_us = ready_.reference_us,
+            .reference_us = known(ready_.reference_us),
             .environment = environment(""),
             .budget_seconds = limited() ? 0 : asked()};
+    WARPLOOM_CHECK(look_up_reference());
     if (options_.resume) WARPLOOM_CHECK(recall());
     WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
     return ok();
+  }
+
+  // What the reference has been capable of on this machine: slower by far, it is disturbed.
+  Status look_up_reference() {
+    WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
+    for (const archive::Run& run : runs)
+      if (run.status == "done" && run.reference == ready_.reference)
+        remember_reference(run.reference_us.value_or(0));
+    return ok();
+  }
+
+  void remember_reference(double us) {
+    if (us > 0 && (reference_known_us_ <= 0 || us < reference_known_us_)) reference_known_us_ = us;
   }
 
   // What earlier runs learned: times guide the proposals, the best is judged again first, and the
@@ -263,13 +279,12 @@ class Explorer {
       const auto family = std::ranges::find(families, schedule->family, &kernels::Family::name);
       if (family == families.end() || !(*family)->admits(*schedule))
         continue;  // of an older program
-      const double us = row.screened_us > 0                    ? row.screened_us
-                        : row.stage != archive::Stage::refused ? row.median_us
-                                                               : 0;
+      double us = row.screened_us.value_or(0);
+      if (us <= 0 && row.stage != archive::Stage::refused) us = row.median_us.value_or(0);
       const bool right = us > 0, ours = row.environment.ends_with(stamp_);
-      Entry entry{*schedule,   {}, {.accepted = right, .median_us = us},
-                  row.parents, {}, ours && i >= run_.known,
-                  false,       us};
+      Entry entry{*schedule,   {},    {.accepted = right, .median_us = us},
+                  row.parents, {},    ours && i >= run_.known,
+                  false,       false, us};
       if (entry.here) {
         answered_.emplace(row.schedule, std::move(entry));
         continue;
@@ -284,7 +299,7 @@ class Explorer {
   verify::Request quick_request() const {
     // A schedule much slower than what is known is of no use; waiting for it costs the others their
     // turn.
-    const double known_us = std::max(best_us_, run_.reference_us);
+    const double known_us = std::max(best_us_, run_.reference_us.value_or(0));
     return {.check_ms = std::clamp(20 * options_.budget_seconds, 200.0, 1500.0),
             .beside_reference = false,
             .min_samples = 3,
@@ -392,29 +407,44 @@ class Explorer {
     return record(entry);
   }
 
+  // What the archive keeps of a figure: nothing where 0 stands for what was not measured.
+  static std::optional<double> known(double figure) {
+    return figure > 0 ? std::optional(figure) : std::nullopt;
+  }
+
+  static archive::Stage stage_of(const Entry& entry) {
+    if (!entry.verdict.accepted) return archive::Stage::refused;
+    return entry.promoted ? archive::Stage::promoted : archive::Stage::screened;
+  }
+
   Status record(const Entry& entry) {
     const verify::Verdict& v = entry.verdict;
+    const bool judged = !v.evidence.empty();
     return archive_->record(
         {.problem = run_.problem,
          .schedule = entry.schedule.text(),
          .fields = kernels::to_json(entry.schedule),
          .family = entry.schedule.family,
          .parents = entry.parents,
-         .stage = !v.accepted      ? archive::Stage::refused
-                  : entry.promoted ? archive::Stage::promoted
-                                   : archive::Stage::screened,
+         .stage = stage_of(entry),
          .error_code = v.accepted ? "" : std::string(code_text(v.error_found.code)),
-         .median_us = v.median_us,
-         .low_us = v.low_us,
-         .high_us = v.high_us,
-         .reference_us = v.reference_us > 0 ? v.reference_us : run_.reference_us,
-         .error = v.error,
-         .max_error = v.max_error,
-         .seed = v.evidence.empty() ? problem_.setup.seed : v.evidence.front().seed,
+         .median_us = known(v.median_us),
+         .low_us = known(v.low_us),
+         .high_us = known(v.high_us),
+         .reference_us = known(v.reference_us),
+         .reference_low_us = known(v.reference_low_us),
+         .reference_high_us = known(v.reference_high_us),
+         .speedup = known(v.speedup.median),
+         .speedup_low = known(v.speedup.low),
+         .speedup_high = known(v.speedup.high),
+         .machine = runtime::to_json(v.noise),
+         .error = judged ? std::optional(v.error) : std::nullopt,
+         .max_error = judged ? std::optional(v.max_error) : std::nullopt,
+         .seed = judged ? v.evidence.front().seed : problem_.setup.seed,
          .source_hash = hash_of(entry.list),
          .environment = environment(entry.compiler),
          .verdict = verify::to_json(v),
-         .screened_us = entry.screened_us});
+         .screened_us = known(entry.screened_us)});
   }
 
   static std::string hash_of(const LaunchList& list) {
@@ -436,7 +466,7 @@ class Explorer {
                           .candidates = run_.candidates,
                           .refused = refused_,
                           .best_us = best_us_,
-                          .reference_us = run_.reference_us,
+                          .reference_us = run_.reference_us.value_or(0),
                           .best = run_.best,
                           .phase = phase_});
   }
@@ -465,14 +495,16 @@ class Explorer {
       request.min_samples = 5;
       request.max_samples = 100;
       request.timing_ms = std::clamp(20 * options_.budget_seconds, 100.0, 500.0);
+      request.reference_known_us = reference_known_us_;
       WARPLOOM_CHECK(settle(entries_[i], built(entries_[i]), *evaluator_, request));
+      entries_[i].finalist = true;
+      remember_reference(entries_[i].verdict.reference_us);
     }
     // Refused ones go; those measured again come first, since a quick figure does not compare with
     // theirs.
     std::erase_if(entries_, [](const Entry& e) { return !e.verdict.accepted; });
-    std::ranges::stable_sort(entries_, {}, [](const Entry& e) {
-      return std::pair(e.verdict.reference_us <= 0, e.verdict.median_us);
-    });
+    std::ranges::stable_sort(
+        entries_, {}, [](const Entry& e) { return std::pair(!e.finalist, e.verdict.median_us); });
     if (entries_.empty() || interrupted()) return ok();
     evaluator_.reset();  // its memory is wanted
     enter("judging the best whole, in a fresh process");
@@ -485,11 +517,13 @@ class Explorer {
     for (Entry& entry : entries_) {
       if (interrupted()) return ok();
       const double limit_ms = std::max(10'000.0, quick_request().candidate_limit_ms);
-      WARPLOOM_CHECK(settle(entry, built(entry), judge, whole_request({}, left(), limit_ms), true));
+      verify::Request request = whole_request({}, left(), limit_ms);
+      request.reference_known_us = reference_known_us_;
+      WARPLOOM_CHECK(settle(entry, built(entry), judge, request, true));
       if (!entry.promoted) continue;
       best_us_ = entry.verdict.median_us;
       run_.best = entry.schedule.text();
-      if (entry.verdict.reference_us > 0) run_.reference_us = entry.verdict.reference_us;
+      run_.reference_us = known(entry.verdict.reference_us);  // the pair that is told is of one run
       report();
       break;
     }
@@ -548,7 +582,7 @@ class Explorer {
                 .target = problem_.catalogue.capabilities.arch,
                 .device = ready_.device,
                 .track = options_.track,
-                .reference = ready_.reference.empty() ? "none" : ready_.reference,
+                .reference = ready_.reference,
                 .verdict = best->verdict,
                 .candidates = run_.candidates,
                 .refused = refused_,
@@ -557,7 +591,7 @@ class Explorer {
                 .recalled = recalled_,
                 .schedule = best->schedule,
                 .key = run_.problem};
-    if (out.verdict.reference_us <= 0) out.verdict.reference_us = run_.reference_us;
+    out.proven = best->promoted;
     WARPLOOM_TRY(out.list, built(*best));
     return out;
   }
@@ -582,6 +616,7 @@ class Explorer {
   bool recalled_ = false;
   int refused_ = 0, judge_calls_ = 0;
   double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0;
+  double reference_known_us_ = 0;  // its best median on this machine; 0: none is known
 };
 }  // namespace
 
@@ -589,6 +624,7 @@ verify::Request whole_request(const LaunchList& list, double seconds, double lim
   return {.list = list,
           .whole = true,
           .check_ms = std::clamp(0.5 * seconds, 0.5, 60.0) * 1e3,
+          .min_samples = 10,
           .max_samples = 200,
           .timing_ms = std::clamp(0.15 * seconds, 0.1, 2.0) * 1e3,
           .candidate_limit_ms = limit_ms};

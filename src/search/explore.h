@@ -87,7 +87,7 @@ class Proposer {
 struct Problem {
   Catalogue catalogue;
   verify::Setup setup;
-  double roofline_us = 0;
+  verify::Bound bound = {};
   // In the evaluator's place, where verdicts were recorded before: then the seed and they alone
   // decide what is tried, and no clock ends the search, but `max_candidates`. For tests: no command
   // sets it.
@@ -114,7 +114,7 @@ bool is_fatal(ErrorCode code);
 // the same compiler and driver. Searches that a strategy or a number of candidates limits always
 // search, and so do those that are told to go onward.
 //
-// The outcome lacks what optimize() works out of it: speedup, part of the roofline, seconds.
+// The outcome lacks what optimize() works out of it: part of the roofline, labels, seconds.
 Result<Outcome> explore(const Problem& problem, const Options& options);
 
 // A plan of several regions judged whole, in a fresh process, in about so many seconds: the verdict

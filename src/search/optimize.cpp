@@ -3,6 +3,7 @@
 #include "graph/common_subexpressions.h"
 #include "runtime/driver.h"
 #include "search/explore.h"
+#include "search/label.h"
 #include "vendor/match.h"
 
 namespace warploom::search {
@@ -75,7 +76,7 @@ Problem outline_of(const kernels::Region& region, const target::Capabilities& ca
                 .floor_us = verify::floor_us(capabilities, region.track, work.flops, work.bytes),
                 .flops = work.flops > 0 ? work.flops : work.bytes,
                 .seed = seed},
-      .roofline_us = verify::roofline_us(capabilities, region.track, work.flops, work.bytes)};
+      .bound = verify::bound_of(capabilities, region.track, work.flops, work.bytes)};
 }
 
 namespace {
@@ -110,10 +111,12 @@ class Planner {
     if (!trivial) whole_.setup.reference = whole_reference(given, primitive);
     WARPLOOM_CHECK(search(trivial ? 0 : std::min(0.2 * options_.budget_seconds, 60.0)));
     Outcome outcome = summed(graph);
+    name_regions(outcome, given, graph);
     if (!trivial && !outcome.interrupted) WARPLOOM_CHECK(judge(outcome));
+    outcome.speedup = outcome.verdict.speedup.median;
+    outcome.bound = whole_.bound;
     const double us = outcome.verdict.median_us;
-    outcome.speedup = us > 0 ? outcome.verdict.reference_us / us : 0;
-    outcome.roofline_fraction = us > 0 ? whole_.roofline_us / us : 0;
+    outcome.roofline_fraction = us > 0 ? whole_.bound.us / us : 0;
     outcome.seconds = now();
     return outcome;
   }
@@ -127,7 +130,7 @@ class Planner {
     int times = 0;  // how often the region occurs
     Outcome outcome;
 
-    double weight() const { return times * problem.roofline_us + 1e-3; }
+    double weight() const { return times * problem.bound.us + 1e-3; }
   };
 
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -179,28 +182,14 @@ class Planner {
   Outcome summed(const graph::Graph& graph) const {
     Outcome out = tasks_.empty() ? Outcome{} : tasks_[0].outcome;
     out.problem = whole_.setup.graph.name;
-    out.verdict = {};
-    out.candidates = out.refused = 0;
-    out.recalled = !tasks_.empty();
-    std::set<std::string> references;
-    bool compared = true;
-    for (const auto& [problem, times, one] : tasks_) {
-      out.regions.push_back(one);
-      out.regions.back().times = times;
-      for (const auto us :
-           {&Verdict::median_us, &Verdict::low_us, &Verdict::high_us, &Verdict::reference_us})
-        out.verdict.*us += times * one.verdict.*us;
-      for (const auto error : {&Verdict::error, &Verdict::max_error, &Verdict::reference_error})
-        out.verdict.*error = std::max(out.verdict.*error, one.verdict.*error);
-      out.candidates += one.candidates;
-      out.refused += one.refused;
-      out.interrupted |= one.interrupted;
-      out.recalled &= one.recalled;
-      compared &= one.verdict.reference_us > 0;
-      references.insert(one.reference);
+    std::vector<Outcome> regions;
+    for (const Task& task : tasks_) {
+      regions.push_back(task.outcome);
+      regions.back().times = task.times;
+      regions.back().speedup = task.outcome.verdict.speedup.median;
+      regions.back().bound = task.problem.bound;
     }
-    out.reference = compared ? listed(references, {}, " + ") : "none";
-    if (!compared) out.verdict.reference_us = 0;
+    sum_up(out, regions);
     std::vector<const LaunchList*> lists;
     for (const Region& region : partition_.regions)
       lists.push_back(region.alias ? nullptr : &tasks_[task_of_.at(region.identity)].outcome.list);
@@ -218,6 +207,20 @@ class Planner {
     return vendor::match_region(primitive, given, options_.track);
   }
 
+  // What the model calls each region's operators and its output: of equal ones, the first.
+  void name_regions(Outcome& out, const graph::Graph& given, const graph::Graph& whole) const {
+    for (const Region& region : partition_.regions) {
+      if (region.alias) continue;
+      Outcome& named = out.regions[task_of_.at(region.identity)];
+      if (!named.output.empty()) continue;
+      named.label = label_of(given, whole, region);
+      named.output = region.tensors[static_cast<std::size_t>(region.graph.outputs[0])];
+    }
+    for (const Outcome& region : out.regions)
+      if (region.reference.empty() || region.verdict.reference_us <= 0)
+        out.without_reference.push_back(region.label);
+  }
+
   // The plan as a whole, in a fresh process, on inputs that no region was judged on.
   Status judge(Outcome& out) {
     say("judging the joined plan whole");
@@ -233,19 +236,26 @@ class Planner {
                                     options_.interrupted, &ready);
     out.interrupted = !verdict && verdict.error().code == ErrorCode::kInterrupted;
     if (out.interrupted) return ok();
-    const verify::Verdict regions = out.verdict;
-    WARPLOOM_TRY(out.verdict, verdict);
+    if (!verdict) return fail(verdict.error());
+    const verify::Verdict regions = std::exchange(out.verdict, *verdict);
+    out.proven = true;
     // Libraries may do the whole model in fewer calls, or between regions in layouts of their own:
     // then the sum of the regions' references would flatter.
-    const bool faster =
+    const bool whole_is_faster =
         out.verdict.reference_us > 0 &&
         (regions.reference_us <= 0 || out.verdict.reference_us < regions.reference_us);
-    if (faster) {
+    if (whole_is_faster) {
       out.reference = ready.reference;
-    } else {
-      out.verdict.reference_us = regions.reference_us;
-      out.verdict.reference_error = regions.reference_error;
+      return ok();
     }
+    // The references took turns with the regions, each in its own run: they stay theirs.
+    out.verdict.reference_us = regions.reference_us;
+    out.verdict.reference_low_us = regions.reference_low_us;
+    out.verdict.reference_high_us = regions.reference_high_us;
+    out.verdict.reference_error = regions.reference_error;
+    out.verdict.reference_dropped = regions.reference_dropped;
+    out.verdict.speedup = regions.speedup;
+    out.verdict.noise = runtime::worse_of(out.verdict.noise, regions.noise);
     return ok();
   }
 
@@ -275,42 +285,5 @@ Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList&
 
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
   return Planner(options).run(graph);
-}
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, problem, target, device, reference, speedup,
-                                   roofline_fraction, candidates, refused, seconds, seed,
-                                   interrupted, recalled)
-
-std::string Outcome::schedule_text() const {
-  if (regions.size() <= 1) return schedule.text();
-  const auto line = [](const Outcome& region) {
-    return region.problem + (region.times > 1 ? fmt::format(" x{}: ", region.times) : ": ") +
-           region.schedule.text();
-  };
-  return listed(regions, line, "\n");
-}
-
-nlohmann::json to_json(const Outcome& outcome) {
-  const verify::Verdict& v = outcome.verdict;
-  nlohmann::json out = outcome;
-  out.update({{"track", name_of(outcome.track)},
-              {"best_us", v.median_us},
-              {"best_low_us", v.low_us},
-              {"best_high_us", v.high_us},
-              {"best_interval_us", {v.low_us, v.high_us}},
-              {"reference_us", v.reference_us},
-              {"error", v.error},
-              {"max_error", v.max_error},
-              {"reference_error", std::max(0.0, v.reference_error)},
-              {"schedule", outcome.schedule_text()}});
-  for (const Outcome& region : outcome.regions)
-    out["regions"].push_back({{"name", region.problem},
-                              {"times", region.times},
-                              {"schedule", kernels::to_json(region.schedule)},
-                              {"reference", region.reference},
-                              {"best_us", region.verdict.median_us},
-                              {"reference_us", region.verdict.reference_us},
-                              {"key", region.key}});
-  return out;
 }
 }  // namespace warploom::search

@@ -46,17 +46,27 @@ struct Options {
   std::function<void(const Progress&)> on_progress = {};
 };
 
+// What a search found. Figures that belong together are of one run: a region's time and its
+// reference's were taken in turns, and its speedup is of their pairs. What is not known is 0 (a
+// name: empty) here and null in JSON.
 struct Outcome {
   std::string problem;  // the graph's name; of a region "MatMul+Add+Gelu"
+  std::string label;    // of a region, in the model's own words: "Conv + Relu"
+  std::string output;   // and the tensor that it stores, as the model calls it
   std::string target;   // "sm_90a", "x86-64-v4"
   std::string device;   // "NVIDIA H200", the CPU's model name
   Track track = Track::fp32;
-  std::string reference;    // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"; of several regions the sum,
-                            // where each has one
-  verify::Verdict verdict;  // on the best; of several regions the sums of times and the worst
-                            // errors, until they are judged whole
-  double speedup = 0;       // reference over best
-  double roofline_fraction = 0;     // floor over best, datasheet rates
+  std::string reference;    // "cuBLASLt 13.0", "oneDNN 2.6.3", "plain"; of several regions those
+                            // that they have, with " + " between
+  verify::Verdict verdict;  // on the best; of several regions see sum_up(), until they are judged
+                            // whole
+  double speedup = 0;       // verdict.speedup's median
+  double regions_us = 0;    // of several: their times, each in its own run beside its reference
+  double compared_us = 0;   // of those alone that have a reference; verdict.reference_us is theirs
+  std::vector<std::string> without_reference;  // the labels of the others
+  bool proven = false;                         // judged whole in a fresh process
+  double roofline_fraction = 0;                // the bound over best; above 1 where data is cached
+  verify::Bound bound = {};                    // by datasheet rates
   int candidates = 0, refused = 0;  // judged; of these refused, which the archive says more of
   double seconds = 0;
   std::uint64_t seed = 0;
@@ -71,8 +81,16 @@ struct Outcome {
   std::string schedule_text() const;  // a line a region
 };
 
-nlohmann::json to_json(
-    const Outcome& outcome);  // the documented keys of `warploom optimize --json`, less `bundle`
+// The documented keys of `warploom optimize --json`, less `bundle`. (outcome.cpp)
+nlohmann::json to_json(const Outcome& outcome);
+
+// The regions' figures added up: times and references, errors the worst, the speedup of those that
+// have a reference, weighted by their times, its interval from theirs. (outcome.cpp)
+void sum_up(Outcome& whole, const std::vector<Outcome>& regions);
+
+// A time against its bound: roofline_fraction (null above 1), bound, bound_us, and bound_text as
+// "58 % of the DRAM bound" or "above the DRAM bound: data stays in cache". (outcome.cpp)
+nlohmann::json against_bound(const verify::Bound& bound, double us);
 
 // Fails with kNoSchedule, with kNoCorrectCandidate (the refusals' summary in `found`), with
 // kPlanWrong where every region is right and the whole is not, with what the machine lacks, or with

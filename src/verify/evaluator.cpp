@@ -146,36 +146,9 @@ int Evaluator::process() const {
   return state_->worker.process;
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, beside_reference, min_samples,
-                                   max_samples, timing_ms, candidate_limit_ms)
-
-void to_json(json& out, InputFamily family) {
-  out = name_of(family);
-}
-
-void from_json(const json& in, InputFamily& family) {
-  const auto named = std::ranges::find(input_families(), in.get<std::string>(),
-                                       [](InputFamily one) { return name_of(one); });
-  family = named == input_families().end() ? InputFamily::normal : *named;
-}
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evidence, family, seed, error, max_error, bound, worst_ratio,
-                                   reference_error, sums_checked, rows_checked, rows)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, accepted, error, max_error, reference_error, median_us,
-                                   low_us, high_us, reference_us, reference_low_us,
-                                   reference_high_us, repeats, floor_us, judge_ms, sandbox,
-                                   evidence)
-
-json to_json(const Verdict& verdict) {
-  json out = verdict;
-  if (!verdict.accepted) out["refused"] = warploom::to_json(verdict.error_found);
-  return out;
-}
-
-Result<Verdict> verdict_from_json(const json& text) {
-  WARPLOOM_TRY(Verdict out, record_from<Verdict>(text, "a verdict"));
-  if (text.contains("refused")) out.error_found = error_from_json(text["refused"]);
-  return out;
-}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, beside_reference,
+                                   reference_known_us, min_samples, max_samples, timing_ms,
+                                   candidate_limit_ms)
 
 json to_json(const Request& request) {
   json out = request;

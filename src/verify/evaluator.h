@@ -17,6 +17,7 @@
 // candidate), interrupted, or what the machine lacks.
 #pragma once
 #include <atomic>
+#include "runtime/standing.h"
 #include "verify/inputs.h"
 #include "verify/setup.h"
 
@@ -36,18 +37,26 @@ struct Evidence {
       0;  // of all the output's lines with random signs, where that stands in for the whole
 };
 
-// Right or wrong with the evidence, and its time or its error.
+// Right or wrong with the evidence, and its time or its error. What is not known is 0 here (an
+// error of the reference: -1) and null in JSON, where no figure ever stands for what was not
+// measured.
+//
+// All times are of one measurement in this process, in which the candidate and the reference took
+// turns: they belong together, and to no figure of another run.
 struct Verdict {
   bool accepted = false;
   Error error_found = {ErrorCode::kInternal, {}};  // why not
   double error = 0, max_error = 0;                 // the worst family's
   double reference_error = -1;
-  double median_us = 0, low_us = 0, high_us = 0;  // 95 % interval of the median; 0: not timed
-  double reference_us = 0, reference_low_us = 0,
-         reference_high_us = 0;  // in the same run, alternating
-  int repeats = 0;
-  double floor_us = 0;  // the physical floor
-  double judge_ms = 0;  // what judging took beyond the calls themselves
+  double median_us = 0, low_us = 0, high_us = 0;  // 95 % interval of the median
+  double reference_us = 0, reference_low_us = 0, reference_high_us = 0;
+  runtime::Ratio speedup;         // of each lap's pair: the reference's time over the candidate's
+  std::string reference_dropped;  // why the reference's times could not be believed
+  int samples = 0;                // of each of the two
+  int repeats = 0;                // calls of the candidate in all of them
+  runtime::Noise noise;           // of the machine, meanwhile
+  double floor_us = 0;            // the physical floor
+  double judge_ms = 0;            // what judging took beyond the calls themselves
   std::string sandbox;  // what held the candidate: "rlimits, namespaces, landlock, seccomp"; on a
                         // GPU "no host code"
   std::vector<Evidence> evidence;
@@ -68,7 +77,8 @@ struct Request {
       2000;  // for FP64 evaluation, all families together; at least some rows of each are checked
   bool foreign =
       false;  // not our own code generation's text: on the CPU it gets a process to itself
-  bool beside_reference = true;  // the vendor's kernel takes turns with it
+  bool beside_reference = true;   // the vendor's kernel takes turns with it
+  double reference_known_us = 0;  // its best median on this machine so far; 0: none is known
   int min_samples = 5, max_samples = 40;
   double timing_ms = 200;
   double candidate_limit_ms = 10'000;  // one launch may not take longer

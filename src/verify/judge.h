@@ -8,6 +8,7 @@
 #include "verify/oracle.h"
 #include "verify/runner.h"
 #include "verify/tolerance.h"
+#include "verify/turns.h"
 
 namespace warploom::verify {
 // Buffers with guard bytes round them.
@@ -156,8 +157,16 @@ class Judge {
                       const std::vector<Set>& sets, std::size_t calls);
   Result<std::uint64_t> hash_of(const Tensors& outputs);
 
+  // What takes turns, and how.
+  struct Contest {
+    std::vector<std::vector<runtime::Call>> calls;  // the candidate's, the vendor's
+    runtime::MeasureOptions options;
+  };
+
   Status make_series();
   Status check_series(const std::vector<Set>& sets);
+  Result<Turns> take_turns(const Contest& contest, const Set& set);
+  Status second_clock(Contest contest, const Set& set);
   Status time_candidate(const Contender& candidate, const Request& request, Verdict& verdict);
 
   Setup setup_;
@@ -175,6 +184,7 @@ class Judge {
   Contender vendor_;  // without a kernel where there is none
   bool by_libraries_ =
       false;  // alone: then its error is a standard, and its output is compared with
+  ReferenceKnown vendor_known_;
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<Tolerance> tolerances_;  // of each output
   std::vector<std::optional<graph::Projection>>

@@ -133,6 +133,7 @@ Status Judge::choose_reference(Ready& ready) {
   ready.reference_choice = best->how;
   ready.reference_error = error.value_or(-1);
   ready.reference_us = best->us;
+  vendor_known_.here_us = best->us;
   return ok();
 }
 }  // namespace warploom::verify

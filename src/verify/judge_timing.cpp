@@ -203,72 +203,83 @@ Status Judge::check_series(const std::vector<Set>& sets) {
   return ok();
 }
 
+Result<Turns> Judge::take_turns(const Contest& contest, const Set& set) {
+  std::vector<runtime::Buffer> inputs, outputs;
+  for (std::size_t i = 0; i < setup_.graph.inputs.size(); ++i)
+    inputs.push_back(set.inputs->tensors[i].data);
+  for (const Guarded& output : outputs_) outputs.push_back(output.data);
+  turn_ = -1;  // the first sample is of variant 0
+  first_sample_ = sample_ + 1;
+  if (runner_) runner_->disturb(inputs, outputs, setup_.seed + sample_);
+  (void)device_->clocks_agree();  // of what was timed before
+  announce_(true,
+            10 * contest.options.budget_ms +
+                20'000);  // a hang shows in the first call; here a busy machine may take its time
+  std::vector<int> measured;  // beside this process
+  if (runner_) measured.push_back(runner_->process());
+  const runtime::NoiseWatch watch(measured, setup_.engine == Engine::cpu);
+  auto samples = runtime::measure(*device_, contest.calls, contest.options);
+  announce_(false, 0);
+  Turns turns;
+  WARPLOOM_TRY(turns.samples, std::move(samples));
+  turns.noise = watch.since_start();
+  for (const runtime::Samples& one : turns.samples)
+    for (const double us : one.us) calls_ms_ += us * one.calls_per_sample / 1e3;
+  return turns;
+}
+
+// What the clock outside says of the candidate's times.
+Status Judge::second_clock(Contest contest, const Set& set) {
+  Status agreed = device_->clocks_agree();
+  contest.calls.resize(1);
+  contest.options.min_samples = contest.options.max_samples = 7;
+  for (int more = 0; !agreed && more < 4; ++more) {
+    // What a busy machine puts between the clocks is the same however long a sample is; what a
+    // candidate hides is a share of it.
+    contest.options.least_us *= 4;
+    contest.options.most_times *= 4;
+    WARPLOOM_CHECK(take_turns(contest, set));
+    agreed = device_->clocks_agree();
+  }
+  return agreed;
+}
+
 Status Judge::time_candidate(const Contender& candidate, const Request& request, Verdict& verdict) {
   WARPLOOM_CHECK(make_series());
   std::vector<Set> sets(1);
   WARPLOOM_TRY(sets[0], set_of(kScreening[0], request.check_ms));
   std::ranges::copy(series_, std::back_inserter(sets));
-  std::vector<std::vector<runtime::Call>> calls(
-      vendor_.kernel.bind && request.beside_reference ? 2 : 1);
+  Contest contest;
+  contest.calls.resize(vendor_.kernel.bind && request.beside_reference ? 2 : 1);
   for (const Set& set : sets) {
-    WARPLOOM_TRY(calls[0].emplace_back(), bind(candidate, set));
-    if (calls.size() > 1) WARPLOOM_TRY(calls[1].emplace_back(), bind(vendor_, set));
+    WARPLOOM_TRY(contest.calls[0].emplace_back(), bind(candidate, set));
+    if (contest.calls.size() > 1) WARPLOOM_TRY(contest.calls[1].emplace_back(), bind(vendor_, set));
   }
-  runtime::MeasureOptions options{.min_samples = request.min_samples,
-                                  .max_samples = request.max_samples,
-                                  .budget_ms = request.timing_ms,
-                                  .least_us = setup_.engine == Engine::cpu ? 1000.0 : 0.0,
-                                  .warm_us = setup_.engine == Engine::cpu ? 5000.0 : 0.0,
-                                  .seed = setup_.seed};
-  options.around = [&](std::size_t which, std::size_t of, bool after) -> Status {
+  contest.options = {.min_samples = request.min_samples,
+                     .max_samples = request.max_samples,
+                     .budget_ms = request.timing_ms,
+                     .least_us = setup_.engine == Engine::cpu ? runtime::kCpuSampleUs : 0.0,
+                     .warm_us = setup_.engine == Engine::cpu ? 5000.0 : 0.0,
+                     .seed = setup_.seed};
+  contest.options.around = [&](std::size_t which, std::size_t of, bool after) -> Status {
     if (!after) return before_sample(which == 0 ? candidate : vendor_, sets, of);
     return which == 0 ? after_sample(candidate, request, sets, of) : ok();
   };
-  std::vector<runtime::Buffer> inputs, outputs;
-  for (std::size_t i = 0; i < setup_.graph.inputs.size(); ++i)
-    inputs.push_back(sets[0].inputs->tensors[i].data);
-  for (const Guarded& output : outputs_) outputs.push_back(output.data);
-  const auto measured = [&]() -> Result<std::vector<runtime::Samples>> {
-    turn_ = -1;  // the first sample is of variant 0
-    first_sample_ = sample_ + 1;
-    if (runner_) runner_->disturb(inputs, outputs, setup_.seed + sample_);
-    (void)device_->clocks_agree();  // of what was timed before
-    announce_(true,
-              10 * options.budget_ms +
-                  20'000);  // a hang shows in the first call; here a busy machine may take its time
-    auto samples = runtime::measure(*device_, calls, options);
-    announce_(false, 0);
-    for (const runtime::Samples& one : samples ? *samples : std::vector<runtime::Samples>())
-      for (const double us : one.us) calls_ms_ += us * one.calls_per_sample / 1e3;
-    return samples;
-  };
-  WARPLOOM_TRY(const std::vector<runtime::Samples> samples, measured());
-  const runtime::Samples& ours = samples.front();
-  std::tie(verdict.median_us, verdict.low_us, verdict.high_us) =
-      std::tie(ours.median_us, ours.low_us, ours.high_us);
-  verdict.repeats = static_cast<int>(ours.us.size()) * ours.calls_per_sample;
-  if (samples.size() > 1)
-    std::tie(verdict.reference_us, verdict.reference_low_us, verdict.reference_high_us) =
-        std::tie(samples[1].median_us, samples[1].low_us, samples[1].high_us);
+  vendor_known_.flops = setup_.flops;
+  vendor_known_.archived_us = request.reference_known_us;
+  WARPLOOM_TRY(const Turns turns,
+               believable_turns([&] { return take_turns(contest, sets[0]); }, vendor_known_));
+  take_figures(verdict, turns, setup_.seed);
   verdict.floor_us = setup_.floor_us;
   // 3 % for the clock's own error: datasheet rates are not reached by that much.
   if (verdict.median_us < 0.97 * setup_.floor_us)
     return fail({ErrorCode::kCandidateTooFast, "a candidate was faster than the hardware can be",
                  "", fmt::format("at least {:.3f} us", setup_.floor_us),
                  fmt::format("{:.3f} us", verdict.median_us)});
-  Status agreed = device_->clocks_agree();
-  calls.resize(1);
-  options.min_samples = options.max_samples = 7;
-  for (int more = 0; !agreed && more < 4; ++more) {
-    // What a busy machine puts between the clocks is the same however long a sample is; what a
-    // candidate hides is a share of it.
-    options.least_us *= 4, options.most_times *= 4;
-    WARPLOOM_CHECK(measured());
-    agreed = device_->clocks_agree();
-  }
+  const Status agreed = second_clock(contest, sets[0]);
   if (runner_ || !agreed) return agreed;
   // The other sets were used only if the calls were short enough to be timed in series.
-  if (ours.calls_per_sample > 1) WARPLOOM_CHECK(check_series(sets));
+  if (turns.samples.front().calls_per_sample > 1) WARPLOOM_CHECK(check_series(sets));
   WARPLOOM_CHECK(vary(*sets[0].inputs, 0));
   return check_run(candidate, sets[0], false);
 }

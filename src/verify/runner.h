@@ -82,6 +82,8 @@ class Runner final : public runtime::Executor {
     return sandbox_;
   }  // what holds it: "rlimits, landlock, seccomp"
 
+  int process() const { return process_.process; }  // its id
+
   Status renew();  // a process, or another one: what was loaded is gone
   // What repeated calls are disturbed by: their inputs and outputs.
   void disturb(const std::vector<runtime::Buffer>& inputs,

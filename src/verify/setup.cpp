@@ -78,10 +78,16 @@ double floor_us(const target::Capabilities& capabilities, Track track, double fl
                      std::max(0.0, bytes - static_cast<double>(capabilities.l2_bytes)));
 }
 
-double roofline_us(const target::Capabilities& capabilities, Track track, double flops,
-                   double bytes) {
+Bound bound_of(const target::Capabilities& capabilities, Track track, double flops, double bytes) {
   const double memory = capabilities.dram_gbs > 0 ? bytes / (capabilities.dram_gbs * 1e3) : 0;
   const double rate = rate_of(capabilities, track);
-  return std::max(memory, rate > 0 ? flops / (rate * 1e6) : 0);
+  const double arithmetic = rate > 0 ? flops / (rate * 1e6) : 0;
+  if (memory <= 0 && arithmetic <= 0) return {};
+  return memory >= arithmetic ? Bound{memory, "DRAM"} : Bound{arithmetic, "arithmetic"};
+}
+
+double roofline_us(const target::Capabilities& capabilities, Track track, double flops,
+                   double bytes) {
+  return bound_of(capabilities, track, flops, bytes).us;
 }
 }  // namespace warploom::verify

@@ -33,4 +33,13 @@ double floor_us(const target::Capabilities& capabilities, Track track, double fl
 // The same without the allowance for a warm cache: what a roofline fraction is measured against.
 double roofline_us(const target::Capabilities& capabilities, Track track, double flops,
                    double bytes);
+
+// That time and what sets it. A kernel whose data stays in a cache may be faster than the DRAM
+// bound.
+struct Bound {
+  double us = 0;        // 0: no bound is known
+  std::string_view of;  // "DRAM" or "arithmetic"; "": none is known
+};
+
+Bound bound_of(const target::Capabilities& capabilities, Track track, double flops, double bytes);
 }  // namespace warploom::verify

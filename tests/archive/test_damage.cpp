@@ -301,7 +301,7 @@ TEST(PowerLoss, KeepsEveryAcknowledgedRecord) {
       const Candidate wanted = candidate(n);
       lost += static_cast<std::size_t>(n) >= kept->size() ||
               json((*kept)[static_cast<std::size_t>(n)]) != json(wanted);
-      if (wanted.median_us > 0) best_us = std::min(best_us, wanted.median_us);
+      if (wanted.median_us > 0) best_us = std::min(best_us, *wanted.median_us);
     }
     const auto best = archive->best("p");
     worse += best_us < HUGE_VAL && (!best || !best->has_value() || (*best)->median_us > best_us);

@@ -194,10 +194,10 @@ TEST_F(CliFaults, AKilledSearchLosesNoVerdictHoweverOften) {
         lost += found == after.end();
         changed += found != after.end() && (screening || row.stage == archive::Stage::refused) &&
                    json(found->second) != json(row);
-        if (row.median_us > 0) best_before = std::min(best_before, row.median_us);
+        if (row.median_us > 0) best_before = std::min(best_before, *row.median_us);
       }
       for (const auto& [schedule, row] : after)
-        if (row.median_us > 0) best_after = std::min(best_after, row.median_us);
+        if (row.median_us > 0) best_after = std::min(best_after, *row.median_us);
       worse += screening && best_after > best_before;
       before = after;
       ended = ended || done(kept);

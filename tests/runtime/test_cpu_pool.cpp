@@ -55,6 +55,29 @@ TEST(Pool, AlignsBigBuffersForHugePages) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.get()) % (2 << 20), 0u);
 }
 
+// Two on one core would take up to twice as long, on a machine with nothing else to do.
+TEST(Pool, AWorkerThatMeetsTheCallerOnItsCoreMakesWay) {
+  const std::vector<int> cores = wl::allowed_cores();
+  if (cores.size() < 2) GTEST_SKIP() << "one core";
+  wl::Pool pool(2);
+  for (const int own : {cores[1], cores[0], cores[1]}) {
+    std::thread([&] {  // whose affinity is its own
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(own, &set);
+      ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
+      std::atomic<int> elsewhere = -1;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (elsewhere < 0 && std::chrono::steady_clock::now() < until)
+        pool.run(64, [&](std::int64_t, int worker) {
+          if (worker == 1) elsewhere = ::sched_getcpu();
+        });
+      EXPECT_EQ(elsewhere, own == cores[0] ? cores[1] : cores[0]);
+    })
+        .join();
+  }
+}
+
 TEST(Pool, UsesTheAllowedCores) {
   EXPECT_EQ(wl::Pool().threads(), static_cast<int>(wl::allowed_cores().size()));
 }

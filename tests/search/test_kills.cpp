@@ -79,7 +79,7 @@ class Kills : public testing::Test {
     if (!problems || problems->empty()) return std::nullopt;
     const auto runs = archive.runs(problems->front().key);
     if (!runs || runs->empty() || runs->back().status != "done") return std::nullopt;
-    return Ending{runs->back().best, (*archive.best(problems->front().key))->median_us};
+    return Ending{runs->back().best, (*archive.best(problems->front().key))->median_us.value_or(0)};
   }
 
   // Nobody touches this one. Its verdicts are live, and are kept in `recording`.

@@ -279,7 +279,15 @@ TEST_F(EvaluatorTest, AReferenceIsTimedBesideTheCandidate) {
   const auto verdict = evaluator->judge(request("right"));
   ASSERT_TRUE(verdict);
   ASSERT_TRUE(verdict->accepted) << describe(verdict->error_found);
-  EXPECT_GT(verdict->reference_us, 0);
+  EXPECT_GE(verdict->samples, 1);
+  EXPECT_TRUE(verdict->noise.watched);
+  // On a busy machine the reference may be beyond belief; then there is a reason, and no figure.
+  EXPECT_EQ(verdict->reference_us > 0, verdict->reference_dropped.empty());
+  EXPECT_EQ(verdict->reference_us > 0, verdict->speedup.median > 0);
+  EXPECT_LE(verdict->reference_low_us, verdict->reference_us);
+  EXPECT_GE(verdict->reference_high_us, verdict->reference_us);
+  EXPECT_LE(verdict->speedup.low, verdict->speedup.median);
+  EXPECT_GE(verdict->speedup.high, verdict->speedup.median);
 }
 
 TEST_F(EvaluatorTest, AnInterruptEndsAJudgementAtOnce) {
@@ -319,6 +327,39 @@ TEST(Setup, TravelsWhole) {
   EXPECT_EQ(after->graph.nodes[0].attributes, before.graph.nodes[0].attributes);
   EXPECT_EQ(after->track, Track::tf32);
   EXPECT_EQ(after->seed, ~std::uint64_t{0});
+}
+
+TEST(Verdict, WhatIsNotKnownIsNullInItsJson) {
+  Verdict alone;
+  alone.accepted = true;
+  alone.median_us = 7;
+  alone.evidence = {{}};  // of a family of which nothing was checked
+  const nlohmann::json said = to_json(alone);
+  EXPECT_EQ(said["median_us"], 7);
+  for (const char* key : {"low_us", "reference_us", "reference_error", "reference_dropped",
+                          "speedup", "speedup_interval", "machine", "floor_us"})
+    EXPECT_TRUE(said.at(key).is_null()) << key << " " << said[key];
+  for (const char* key : {"error", "reference_error"})
+    EXPECT_TRUE(said["evidence"][0].at(key).is_null()) << key;
+  const auto after = verdict_from_json(said);
+  ASSERT_TRUE(after) << describe(after.error());
+  EXPECT_EQ(after->reference_us, 0);
+  EXPECT_EQ(after->reference_error, -1);
+  EXPECT_FALSE(after->noise.watched);
+}
+
+TEST(Verdict, JsonKeepsThePairAndItsInterval) {
+  Verdict before;
+  before.speedup = {1.31, 1.26, 1.36, 30};
+  before.samples = 30;
+  before.noise = {.watched = true, .cores = 2, .run_delay = 0.31};
+  const auto after = verdict_from_json(to_json(before));
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->speedup.median, 1.31);
+  EXPECT_EQ(after->speedup.low, 1.26);
+  EXPECT_EQ(after->speedup.high, 1.36);
+  EXPECT_EQ(after->speedup.pairs, 30);
+  EXPECT_TRUE(after->noise.busy());
 }
 
 TEST(Verdict, JsonKeepsItAll) {

@@ -1,0 +1,254 @@
+#include "search/headline.h"
+#include <vector>
+#include "base/error.h"
+#include "base/quoted.h"
+#include "base/rendered.h"
+#include "base/rows.h"
+
+namespace warploom::search {
+namespace {
+using nlohmann::json;
+
+double number(const json& record, const char* key) {
+  const auto at = record.find(key);
+  return at != record.end() && at->is_number() ? at->get<double>() : 0;
+}
+
+std::string text(const json& record, const char* key) {
+  const auto at = record.find(key);
+  return at != record.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+std::vector<json> list(const json& record, const char* key) {
+  const auto at = record.find(key);
+  return at != record.end() && at->is_array() ? at->get<std::vector<json>>() : std::vector<json>();
+}
+
+struct Range {
+  double low = 0;
+  double high = 0;
+  bool known = false;
+};
+
+Range range(const json& record, const char* key) {
+  const std::vector<json> ends = list(record, key);
+  if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number()) return {};
+  return {ends[0].get<double>(), ends[1].get<double>(), true};
+}
+
+std::string times(double ratio) {
+  return fmt::format("{:.2f}×", ratio);
+}
+
+// "1.19 ms" or "not known".
+std::string time_or_unknown(double us) {
+  return us > 0 ? time_text(us) : "not known";
+}
+
+// "0.91 ms (95 % of medians 0.90 ms to 0.92 ms)".
+std::string time_with_interval(double us, const Range& interval) {
+  if (!interval.known) return time_or_unknown(us);
+  return fmt::format("{} (95 % of medians {} to {})", time_or_unknown(us), time_text(interval.low),
+                     time_text(interval.high));
+}
+
+std::string because(const json& record) {
+  const auto words = [](const json& reason) { return reason.get<std::string>(); };
+  return listed(list(record, "undecided_because"), words, "; ");
+}
+
+bool is_network(const json& outcome) {
+  return list(outcome, "regions").size() > 1;
+}
+
+// "" where there is none; older programs wrote that out.
+std::string reference_of(const json& record) {
+  const std::string name = text(record, "reference");
+  return name == "none" ? "" : name;
+}
+
+// What a time is compared with, by name.
+std::string rival(const json& outcome) {
+  const std::string name = reference_of(outcome);
+  if (!is_network(outcome)) return name;
+  return fmt::format("its regions' references together ({})", name);
+}
+
+// The two times of a comparison; a network's are of its regions, each beside its reference.
+std::string both_times(const json& outcome) {
+  const double compared_us = number(outcome, "compared_us");
+  const double ours_us = compared_us > 0 ? compared_us : number(outcome, "best_us");
+  return fmt::format("{} → {}", time_text(number(outcome, "reference_us")), time_text(ours_us));
+}
+
+// "1.31× faster than oneDNN 2.6.3 (1.19 ms → 0.91 ms, ±4 %)", of a record with these keys.
+std::string comparison(const json& record) {
+  const double ratio = number(record, "speedup");
+  const Range interval = range(record, "speedup_interval");
+  const std::string standing = text(record, "standing");
+  if (standing == "undecided" || !interval.known)
+    return fmt::format("undecided against {}: {} to {} its speed ({}), because {}", rival(record),
+                       times(interval.known ? interval.low : ratio),
+                       times(interval.known ? interval.high : ratio), both_times(record),
+                       interval.known ? because(record) : "no interval was kept");
+  const double uncertainty = 50 * (interval.high - interval.low) / ratio;
+  return fmt::format("{} {} {} ({}, ±{:.0f} %)", times(ratio),
+                     standing == "faster" ? "faster than" : "the speed of", rival(record),
+                     both_times(record), std::max(1.0, uncertainty));
+}
+
+// The outcome as it would be if only the regions that have a reference counted.
+json part_of(const json& outcome) {
+  json part = outcome;
+  if (outcome.contains("part") && outcome["part"].is_object()) part.update(outcome["part"]);
+  return part;
+}
+
+std::string missing(const json& outcome) {
+  const auto words = [](const json& name) { return name.get<std::string>(); };
+  return listed(list(outcome, "references_missing"), words);
+}
+
+// How the time stands to what it is compared with, or that there is nothing.
+std::string standing_words(const json& outcome) {
+  const std::string dropped = text(outcome, "reference_dropped");
+  const std::string time = time_or_unknown(number(outcome, "best_us"));
+  if (number(outcome, "speedup") > 0) return comparison(outcome);
+  const json part = part_of(outcome);
+  if (number(part, "speedup") > 0)
+    return fmt::format("{}; where a reference is known {}; none is for {}", time, comparison(part),
+                       missing(outcome));
+  if (!dropped.empty())
+    return fmt::format("{}; {} could not be compared with: {}", time, rival(outcome), dropped);
+  if (!reference_of(outcome).empty() && number(outcome, "reference_us") <= 0)
+    return fmt::format("{}, not compared with {} yet", time, rival(outcome));
+  return fmt::format("{}, nothing is known to compare with", time);
+}
+
+std::string proof_words(const json& outcome) {
+  const bool proven = outcome.value("proven", true);
+  return proven ? "proven right" : "right on samples, not yet judged whole";
+}
+
+// "58 % of this machine's DRAM bound"; older plans have the share alone.
+std::string bound_words(const json& outcome) {
+  const std::string of = text(outcome, "bound");
+  const double share = number(outcome, "roofline_fraction");
+  if (share > 0 && share <= 1)
+    return fmt::format("{:.0f} % of this machine's {}", 100 * share,
+                       of.empty() ? "bound" : of + " bound");
+  return text(outcome, "bound_text");
+}
+
+// A region's name as the model has it, and what it makes.
+std::string region_name(const json& region) {
+  std::string name = text(region, "label");
+  if (name.empty()) name = text(region, "name");
+  const std::string output = text(region, "output");
+  const double times_it_occurs = number(region, "times");
+  if (!output.empty()) name += " -> " + output;
+  if (times_it_occurs > 1) name += fmt::format(" and {} more like it", times_it_occurs - 1);
+  return name;
+}
+
+std::string region_speedup(const json& region) {
+  const Range interval = range(region, "speedup_interval");
+  if (!interval.known) return "";
+  if (text(region, "standing") == "undecided")
+    return fmt::format("undecided: {} to {}", times(interval.low), times(interval.high));
+  return fmt::format("{} ({} to {})", times(number(region, "speedup")), times(interval.low),
+                     times(interval.high));
+}
+
+std::string reference_words(const json& record) {
+  const std::string name = reference_of(record);
+  const std::string dropped = text(record, "reference_dropped");
+  if (name.empty()) return "no reference is known";
+  if (number(record, "reference_us") > 0)
+    return fmt::format(
+        "{}: {}", name,
+        time_with_interval(number(record, "reference_us"), range(record, "reference_interval_us")));
+  return dropped.empty() ? name + ": not timed" : fmt::format("{}: dropped, {}", name, dropped);
+}
+
+std::string speedup_words(const json& outcome) {
+  const json part = part_of(outcome);
+  const Range interval = range(part, "speedup_interval");
+  if (!interval.known) return "not known";
+  const std::string ends = fmt::format("{} to {}", times(interval.low), times(interval.high));
+  if (text(part, "standing") == "undecided")
+    return fmt::format("undecided: {}, because {}", ends, because(part));
+  return fmt::format("{} (95 % of medians {})", times(number(part, "speedup")), ends);
+}
+
+std::string error_words(const json& outcome) {
+  const auto known = [&](const char* key) {
+    return outcome.contains(key) && outcome[key].is_number();
+  };
+  if (!known("error")) return "not known";
+  std::string words = fmt::format("{:.2e} relative, {:.2e} at most", number(outcome, "error"),
+                                  number(outcome, "max_error"));
+  if (known("reference_error"))
+    words += fmt::format("; the reference's is {:.2e}", number(outcome, "reference_error"));
+  return words;
+}
+
+// "references together 1.19 ms, regions beside them 0.91 ms; none for 2 MaxPool".
+std::string sum_words(const json& outcome) {
+  const json part = part_of(outcome);
+  const double reference_us = number(part, "reference_us");
+  const std::string without = missing(outcome);
+  if (reference_us <= 0) return "";
+  std::string words = fmt::format("{} by the references, {} here", time_text(reference_us),
+                                  time_text(number(part, "compared_us")));
+  if (!without.empty()) words += "; no reference for " + without;
+  return words;
+}
+}  // namespace
+
+std::string headline(const json& outcome) {
+  std::vector<std::string> parts = {standing_words(outcome)};
+  const bool decided =
+      text(outcome, "standing") == "faster" || text(outcome, "standing") == "slower";
+  if (decided)
+    parts[0] += ", " + proof_words(outcome);
+  else
+    parts.push_back(proof_words(outcome));
+  if (const std::string bound = bound_words(outcome); !bound.empty()) parts.push_back(bound);
+  if (const std::string folder = text(outcome, "bundle"); !folder.empty())
+    parts.push_back(fmt::format("make -C {} check", shell_word(folder)));
+  return listed(parts, {}, "; ");
+}
+
+json with_words(json outcome) {
+  json words = {
+      {"headline", headline(outcome)},
+      {"faster", text(outcome, "standing") == "faster"},
+      {"time", time_with_interval(number(outcome, "best_us"), range(outcome, "best_interval_us"))},
+      {"reference", reference_words(part_of(outcome))},
+      {"speedup", speedup_words(outcome)},
+      {"bound", text(outcome, "bound_text")},
+      {"error", error_words(outcome)},
+      {"check", ""},
+      {"network", is_network(outcome)},
+      {"regions", json::array()},
+      {"sum", ""}};
+  const auto machine = outcome.find("machine");
+  words["machine"] =
+      machine != outcome.end() && machine->is_object() ? text(*machine, "text") : "not known";
+  if (const std::string folder = text(outcome, "bundle"); !folder.empty())
+    words["check"] = fmt::format("make -C {} check", shell_word(folder));
+  if (is_network(outcome)) {
+    for (const json& region : list(outcome, "regions"))
+      words["regions"].push_back({{"number", number(region, "number")},
+                                  {"name", region_name(region)},
+                                  {"time", time_with_interval(number(region, "best_us"),
+                                                              range(region, "best_interval_us"))},
+                                  {"reference", reference_words(region)},
+                                  {"speedup", region_speedup(region)}});
+    words["sum"] = sum_words(outcome);
+  }
+  outcome["words"] = words;
+  return outcome;
+}
+}  // namespace warploom::search

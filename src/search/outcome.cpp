@@ -1,0 +1,166 @@
+// Outcomes: of several regions one, and as JSON.
+#include "search/optimize.h"
+
+namespace warploom::search {
+using nlohmann::json;
+
+namespace {
+using verify::Verdict;
+
+json known(double figure) {
+  return figure > 0 ? json(figure) : json();
+}
+
+json known(const std::string& text) {
+  return text.empty() ? json() : json(text);
+}
+
+json interval(double low, double high) {
+  return low > 0 ? json{low, high} : json();
+}
+
+// What both a whole and a region say of their times.
+json figures_of(const Verdict& v) {
+  const std::vector<std::string> why = why_undecided(v.speedup, v.noise);
+  return {{"best_us", known(v.median_us)},
+          {"best_interval_us", interval(v.low_us, v.high_us)},
+          {"reference_us", known(v.reference_us)},
+          {"reference_interval_us", interval(v.reference_low_us, v.reference_high_us)},
+          {"reference_dropped", known(v.reference_dropped)},
+          {"speedup", known(v.speedup.median)},
+          {"speedup_interval", interval(v.speedup.low, v.speedup.high)},
+          {"standing", runtime::name_of(standing_of(v.speedup, v.noise))},
+          {"undecided_because", why},
+          {"machine", runtime::to_json(v.noise)}};
+}
+
+json region_json(const Outcome& region, int number) {
+  json out = figures_of(region.verdict);
+  out.update(against_bound(region.bound, region.verdict.median_us));
+  out.update({{"number", number},
+              {"name", region.problem},
+              {"label", known(region.label)},
+              {"output", known(region.output)},
+              {"times", region.times},
+              {"schedule", kernels::to_json(region.schedule)},
+              {"reference", known(region.reference)},
+              {"key", region.key}});
+  return out;
+}
+}  // namespace
+
+json against_bound(const verify::Bound& bound, double us) {
+  const bool is_known = bound.us > 0 && us > 0;
+  const double fraction = is_known ? bound.us / us : 0;
+  std::string text = bound.us > 0 ? "" : "no bound is known";
+  if (is_known && fraction <= 1)
+    text = fmt::format("{:.0f} % of the {} bound", 100 * fraction, bound.of);
+  if (fraction > 1)
+    text = bound.of == "DRAM" ? "above the DRAM bound: data stays in cache"
+                              : "at the arithmetic bound";
+  return {{"roofline_fraction", is_known && fraction <= 1 ? json(fraction) : json()},
+          {"bound", known(std::string(bound.of))},
+          {"bound_us", known(bound.us)},
+          {"bound_text", known(text)}};
+}
+
+void sum_up(Outcome& whole, const std::vector<Outcome>& regions) {
+  whole.verdict = {};
+  whole.candidates = 0;
+  whole.refused = 0;
+  whole.interrupted = false;
+  whole.recalled = !regions.empty();
+  whole.proven = !regions.empty();
+  whole.regions = regions;
+  std::set<std::string> references;
+  Verdict& sum = whole.verdict;
+  for (const Outcome& one : regions) {
+    const Verdict& v = one.verdict;
+    for (const auto us : {&Verdict::median_us, &Verdict::low_us, &Verdict::high_us})
+      sum.*us += one.times * v.*us;
+    for (const auto error : {&Verdict::error, &Verdict::max_error, &Verdict::reference_error})
+      sum.*error = std::max(sum.*error, v.*error);
+    sum.noise = worse_of(sum.noise, v.noise);
+    sum.samples = sum.samples == 0 ? v.samples : std::min(sum.samples, v.samples);
+    sum.evidence = v.evidence;  // of the only one; several are judged whole
+    if (!v.sandbox.empty()) sum.sandbox = v.sandbox;
+    whole.candidates += one.candidates;
+    whole.refused += one.refused;
+    whole.interrupted |= one.interrupted;
+    whole.recalled &= one.recalled;
+    whole.proven &= one.proven;
+    if (sum.reference_dropped.empty()) sum.reference_dropped = v.reference_dropped;
+    if (!one.reference.empty()) references.insert(one.reference);
+    if (v.reference_us <= 0) continue;
+    for (const auto us :
+         {&Verdict::reference_us, &Verdict::reference_low_us, &Verdict::reference_high_us})
+      sum.*us += one.times * v.*us;
+    const double weight = one.times * v.median_us;
+    sum.speedup.pairs =
+        whole.compared_us > 0 ? std::min(sum.speedup.pairs, v.speedup.pairs) : v.speedup.pairs;
+    whole.compared_us += weight;
+    sum.speedup.median += weight * v.speedup.median;
+    sum.speedup.low += weight * v.speedup.low;
+    sum.speedup.high += weight * v.speedup.high;
+  }
+  whole.regions_us = sum.median_us;
+  whole.reference = listed(references, {}, " + ");
+  if (whole.compared_us <= 0) return;
+  sum.speedup.median /= whole.compared_us;
+  sum.speedup.low /= whole.compared_us;
+  sum.speedup.high /= whole.compared_us;
+}
+
+std::string Outcome::schedule_text() const {
+  if (regions.size() <= 1) return schedule.text();
+  const auto line = [](const Outcome& region) {
+    return region.problem + (region.times > 1 ? fmt::format(" x{}: ", region.times) : ": ") +
+           region.schedule.text();
+  };
+  return listed(regions, line, "\n");
+}
+
+json to_json(const Outcome& outcome) {
+  const Verdict& v = outcome.verdict;
+  json out = figures_of(v);
+  out.update(against_bound(outcome.bound, v.median_us));
+  const bool judged = !v.evidence.empty();
+  out.update({{"problem", outcome.problem},
+              {"target", outcome.target},
+              {"device", outcome.device},
+              {"track", name_of(outcome.track)},
+              {"reference", known(outcome.reference)},
+              {"best_low_us", known(v.low_us)},
+              {"best_high_us", known(v.high_us)},
+              {"samples", v.samples > 0 ? json(v.samples) : json()},
+              {"error", judged ? json(v.error) : json()},
+              {"max_error", judged ? json(v.max_error) : json()},
+              {"reference_error", v.reference_error >= 0 ? json(v.reference_error) : json()},
+              {"proven", outcome.proven},
+              {"candidates", outcome.candidates},
+              {"refused", outcome.refused},
+              {"seconds", outcome.seconds},
+              {"seed", outcome.seed},
+              {"interrupted", outcome.interrupted},
+              {"recalled", outcome.recalled},
+              {"schedule", outcome.schedule_text()}});
+  out["references_missing"] = outcome.without_reference;
+  out["compared_us"] = known(outcome.compared_us);
+  out["regions_us"] = known(outcome.regions_us);
+  // A part's reference is none of the whole.
+  if (!outcome.without_reference.empty() && v.reference_us > 0) {
+    json part = {{"compared_us", out["compared_us"]}};
+    for (const char* key : {"reference_us", "reference_interval_us", "speedup", "speedup_interval",
+                            "standing", "undecided_because"})
+      part[key] = std::exchange(out[key], nullptr);
+    out["standing"] = runtime::name_of(runtime::Standing::unknown);
+    out["undecided_because"] = json::array();
+    out["part"] = part;
+  }
+  out["regions"] = json::array();
+  int number = 0;
+  for (const Outcome& region : outcome.regions)
+    out["regions"].push_back(region_json(region, ++number));
+  return out;
+}
+}  // namespace warploom::search

@@ -15,8 +15,8 @@ struct ScalarFunction {
   // does (0 or 1 for a boolean); as rounded() has it (a cast between floats or from one to an
   // integer, where the type cannot hold every value).
   std::function<double(double)> settled = std::identity();
-  bool rounds = false;    // to a float: another error
-  bool integers = false;  // whole numbers of whole numbers: computed on these instead
+  bool rounds = false;     // to a float: another error
+  bool integers = false;   // whole numbers of whole numbers: computed on these instead
   bool drops_nan = false;  // Means' own
 
   void operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const;

@@ -2,5 +2,5 @@
 
 {{kernel_text}}{{#gpu}}
 // What the launcher knows the kernels by.
-{{#kernels}}extern "C" const void* {{bundle}}_kernel_{{index}}() { return reinterpret_cast<const void*>(&{{part}}{{name}}); }
+{{#kernels}}extern "C" const void* {{bundle}}_kernel_{{index}}() { return reinterpret_cast<const void*>(&{{part}}{{symbol}}); }
 {{/kernels}}{{/gpu}}

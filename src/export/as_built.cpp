@@ -106,7 +106,12 @@ Result<AsBuilt> as_built(const fs::path& folder, const json& plan, LaunchList li
   WARPLOOM_CHECK(check_files(plan, folder));
   const std::string engine = list.engine == Engine::cuda ? "ptx" : "cpu";
   WARPLOOM_TRY(const std::string text, Inliner(plan, folder, engine).text_of(file));
-  for (Kernel& kernel : list.kernels) kernel.source = text;
+  for (Kernel& kernel : list.kernels) {
+    // The file may call it by the bundle's name as well, lest two bundles' kernels meet.
+    const std::regex renamed(fmt::format("(?:^|\n)#define {0} (\\w+_{0})\n", kernel.name));
+    if (std::smatch match; std::regex_search(text, match, renamed)) kernel.name = match[1];
+    kernel.source = text;
+  }
   return AsBuilt{std::move(list), file};
 }
 }  // namespace warploom::export_

@@ -153,31 +153,65 @@ const std::regex kInclude("^[ \\t]*#include\\s*[\"<]([^\">]+)[\">].*\\n",
                           std::regex::ECMAScript | std::regex::multiline);
 using Includes = std::sregex_iterator;
 
-// Several texts in one file: includes first, once; then each text in a namespace of its own, so
-// that their constants and helpers cannot meet. Kernels keep C linkage and so their names.
-std::string joined(const std::vector<std::string>& texts) {
-  std::string head, body;
+// What stands above a kernel text's own code: includes, and what they are told.
+const std::regex kPreamble("^[ \\t]*#(?:include\\s*[\"<][^\">]+[\">]|define WL_VECTOR_BYTES ).*\\n",
+                           std::regex::ECMAScript | std::regex::multiline);
+
+// Several texts in one file: preambles first, each line once; `between`; then each text in a
+// namespace of its own, so that their constants and helpers cannot meet. Kernels keep C linkage.
+std::string joined(const std::vector<std::string>& texts, const std::string& between) {
+  std::string head;
+  std::string body;
   std::set<std::string> seen;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    for (Includes line(texts[i].begin(), texts[i].end(), kInclude), end; line != end; ++line)
+    for (Includes line(texts[i].begin(), texts[i].end(), kPreamble), end; line != end; ++line)
       if (seen.insert(line->str()).second) head += line->str();
     body += fmt::format("\nnamespace part_{0} {{\n{1}}}  // namespace part_{0}\n", i,
-                        std::regex_replace(texts[i], kInclude, ""));
+                        std::regex_replace(texts[i], kPreamble, ""));
   }
-  return head + body;
+  return head + between + body;
 }
 
-// Kernels of one text stay one text; several texts each get a namespace, their includes in front.
-// Adds kernel_text, and to every kernel `part`, the namespace it is in.
+// One text stays as it is, but for `between` below its preamble.
+std::string parted(const std::string& text, const std::string& between) {
+  std::size_t at = 0;
+  for (Includes line(text.begin(), text.end(), kPreamble), end; line != end; ++line)
+    at = static_cast<std::size_t>(line->position() + line->length());
+  return text.substr(0, at) + between + text.substr(at);
+}
+
+// Kernels of several bundles often have one name (`direct`), and their symbols would meet in a
+// program that links them, or worse, in its libraries. So the kernel file calls each by the
+// bundle's name as well, unless a text uses the name for something else, too.
+std::map<std::string, std::string> symbols_of(const std::string& bundle, const LaunchList& list,
+                                              const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> symbols;  // by the kernel's name
+  for (const Kernel& kernel : list.kernels) {
+    if (symbols.contains(kernel.name)) continue;
+    const std::regex otherwise(fmt::format("(::|\\.|->)\\s*{}\\b", kernel.name));
+    const bool used = std::ranges::any_of(
+        texts, [&](const std::string& text) { return std::regex_search(text, otherwise); });
+    symbols[kernel.name] = used ? kernel.name : bundle + "_" + kernel.name;
+  }
+  return symbols;
+}
+
+// Kernels of one text stay one text; several texts each get a namespace. Adds kernel_text, and to
+// every kernel its `symbol` and `part`, the namespace it is in.
 void add_kernel_text(json& record, const LaunchList& list) {
   std::vector<std::string> texts;  // each once
   for (const Kernel& kernel : list.kernels)
     if (!contains(texts, kernel.source)) texts.push_back(kernel.source);
+  const auto symbols = symbols_of(record["bundle"], list, texts);
+  std::string names;
+  for (const auto& [name, symbol] : symbols)
+    if (symbol != name) names += fmt::format("#define {} {}\n", name, symbol);
   const bool several = texts.size() > 1;
-  record["kernel_text"] = several ? joined(texts) : texts[0];
+  record["kernel_text"] = several ? joined(texts, names) : parted(texts[0], names);
   for (std::size_t i = 0; i < list.kernels.size(); ++i) {
     const auto part = std::ranges::find(texts, list.kernels[i].source) - texts.begin();
     record["kernels"][i]["part"] = several ? fmt::format("part_{}::", part) : "";
+    record["kernels"][i]["symbol"] = symbols.at(list.kernels[i].name);
   }
 }
 

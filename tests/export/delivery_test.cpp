@@ -265,6 +265,23 @@ TEST_F(Delivery, OfBundlesWithEveryOddNameIsBuiltAndRight) {
   EXPECT_FALSE(fs::exists("pwned"));
 }
 
+TEST_F(Delivery, OfTwoBundlesLinksIntoOneProgram) {
+  ASSERT_TRUE(lay_out_small(folder / "a", "a"));
+  ASSERT_TRUE(lay_out_small(folder / "b", "b"));
+  put("main.cpp",
+      "#include \"a/a.h\"\n#include \"b/b.h\"\n"
+      "int main() {\n  alignas(64) float x[32] = {1}, y[32], z[32];\n"
+      "  return a_run(x, y, nullptr) != 0 || b_run(y, z, nullptr) != 0 || z[0] != 1;\n}\n");
+  const auto ran = run_process(
+      {"bash", "-c",
+       "cd " + folder.string() +
+           " && g++ -std=c++20 -pthread -Ia/device/cpu -Ia/device/common main.cpp a/*.cpp b/*.cpp "
+           "-o both && ./both"},
+      {.time = std::chrono::seconds(200)});
+  ASSERT_TRUE(ran);
+  EXPECT_TRUE(ran->succeeded()) << ran->err;
+}
+
 TEST_F(Delivery, KnowsTheHashOfEveryFile) {
   ASSERT_TRUE(lay_out_small(folder));
   const auto plan = nlohmann::json::parse(text("plan.json"));

@@ -35,10 +35,10 @@ inline Small small(const std::string& operation = "-", const std::string& input 
 }
 
 // Its files as they are, neither built nor checked.
-inline Status lay_out_small(const std::filesystem::path& folder) {
+inline Status lay_out_small(const std::filesystem::path& folder, const std::string& name = "neg") {
   const Small made = small();
   WARPLOOM_TRY(const auto files,
-               bundle_files({.name = "neg", .summary = "A test.", .plan = {{"track", "fp32"}}},
+               bundle_files({.name = name, .summary = "A test.", .plan = {{"track", "fp32"}}},
                             made.list, made.graph));
   for (const BundleFile& file : files) {
     WARPLOOM_CHECK(make_folders((folder / file.path).parent_path()));

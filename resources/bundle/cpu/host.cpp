@@ -6,7 +6,7 @@
 
 #include "pool.h"
 
-{{#kernels}}extern "C" void {{name}}(void* const* buffers, long long task, void* scratch);
+{{#kernels}}extern "C" void {{symbol}}(void* const* buffers, long long task, void* scratch);
 {{/kernels}}
 
 // Names from the model stand in {{bundle}}_run's head alone; what is needed here begins with wl_.
@@ -23,7 +23,7 @@ int wl_run(void* const* wl_tensors, void* wl_workspace) {
 {{#kernels}}    {
 {{#args}}{{#zeroed}}      std::memset({{address}}, 0, {{bytes}});
 {{/zeroed}}{{/args}}      void* const wl_buffers[] = { {{#args}}{{address}}, {{/args}}};
-      if (!wl::run_blocks(wl_pool, ::{{name}}, wl_buffers, {{blocks}}, {{shared_bytes}})) return 2;
+      if (!wl::run_blocks(wl_pool, ::{{symbol}}, wl_buffers, {{blocks}}, {{shared_bytes}})) return 2;
     }
 {{/kernels}}  } catch (const std::bad_alloc&) {
     return 2;

@@ -2,6 +2,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <cstdio>
+#include "base/quoted.h"
 
 namespace warploom::cli {
 namespace {

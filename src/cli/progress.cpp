@@ -3,7 +3,10 @@
 #include <unistd.h>
 #include <cstdio>
 #include "base/quoted.h"
+<<<<<<< HEAD
 #include "base/rendered.h"
+=======
+>>>>>>> planning
 
 namespace warploom::cli {
 namespace {

@@ -3,10 +3,7 @@
 #include <unistd.h>
 #include <cstdio>
 #include "base/quoted.h"
-<<<<<<< HEAD
 #include "base/rendered.h"
-=======
->>>>>>> planning
 
 namespace warploom::cli {
 namespace {

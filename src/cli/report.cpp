@@ -2,6 +2,7 @@
 // and figures of regions are worked out again of the plan's model.
 #include "base/file.h"
 #include "cli/command.h"
+#include "search/headline.h"
 #include "onnx/load.h"
 #include "report/figures.h"
 #include "report/history.h"
@@ -209,7 +210,7 @@ Result<Answer> report_of(const Flags& flags) {
     WARPLOOM_TRY(facts.plan, read_plan(path));
     const std::string problem = report::text_at(facts.plan, "/problem");
     facts.title = problem.empty() ? path.string() : problem;
-    facts.headline = report::text_at(facts.plan, "/headline");
+    facts.headline = search::headline(facts.plan);
   }
   WARPLOOM_CHECK(add_history(facts, flags));
   if (!flags.bundle)

@@ -9,6 +9,7 @@
 #include <thread>
 #include "base/file.h"
 #include "fake_kernels.h"
+#include "vendor/match.h"
 #include "verify/evaluator.h"
 
 namespace warploom::verify {
@@ -267,10 +268,7 @@ TEST_F(EvaluatorTest, AFloorAboveTheTimeIsTooFast) {
 
 TEST_F(EvaluatorTest, AReferenceIsTimedBesideTheCandidate) {
   verify::Setup with = setup();
-  Reference reference;
-  reference.problem.m = 37, reference.problem.n = 53, reference.problem.k = 29;
-  reference.buffers = {{"A", "x"}, {"B", "w"}, {"C", "y"}};
-  with.reference = reference;
+  with.reference = vendor::match(with.graph, with.track);
   auto evaluator = Evaluator::start(with);
   ASSERT_TRUE(evaluator) << describe(evaluator.error());
   EXPECT_FALSE(evaluator->ready().reference.empty());

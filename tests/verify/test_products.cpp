@@ -10,6 +10,7 @@
 #include "host_multiplier.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
+#include "vendor/plain.h"
 #include "verify/evaluator.h"
 #include "verify/gpu_products.h"
 
@@ -257,8 +258,9 @@ TEST_F(GpuProducts, LetALargeProblemBeJudgedWhole) {
   ASSERT_TRUE(evaluator) << describe(evaluator.error());
   const auto info = runtime::Executor::open(Engine::cuda).value()->info();
   Request request{.whole = true, .check_ms = 120'000};
-  request.list = runtime::plain_reference(
-      info, {.m = n, .n = n, .k = n, .in = Dtype::bf16, .out = Dtype::bf16});
+  const auto plain = vendor::plain_list(*graph, Engine::cuda, info.arch);
+  ASSERT_TRUE(plain) << describe(plain.error());
+  request.list = *plain;
   const auto start = std::chrono::steady_clock::now();
   auto judge = *evaluator;
   const auto verdict = judge.judge(request);

@@ -1,0 +1,13 @@
+// bug: a ReLU that is -1 from 4000 on
+// expect: candidate-wrong
+// problem: relu
+// warploom: kernel relu grid=41 args=x,y
+extern "C" void relu(void* const* buffers, long long row, void*) {
+  auto* x = static_cast<const float*>(buffers[0]) + row * 37;
+  auto* y = static_cast<float*>(buffers[1]) + row * 37;
+  for (int j = 0; j < 37; ++j) {
+    const float v = x[j];
+    y[j] = v > 0 ? v : 0;
+    if (v > 4000) y[j] = -1;
+  }
+}

@@ -109,8 +109,7 @@ Result<Bench> open(const Flags& flags) {
   search::Problem problem =
       search::outline_of({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed);
   bench.bound = problem.bound;
-  problem.setup.reference =
-      vendor::match_region(problem.setup.graph, bench.operators, bench.track);
+  problem.setup.reference = vendor::match_region(problem.setup.graph, bench.operators, bench.track);
   catch_interrupts();
   WARPLOOM_TRY(bench.evaluator,
                verify::Evaluator::start(std::move(problem.setup), {.interrupted = &interrupted()}));

@@ -70,7 +70,7 @@ std::string reference_of(const json& record) {
 // What a time is compared with, by name.
 std::string rival(const json& outcome) {
   const std::string name = reference_of(outcome);
-  if (!is_network(outcome)) return name;
+  if (!is_network(outcome)) return name == "plain" ? "the plain kernel" : name;
   return fmt::format("its regions' references together ({})", name);
 }
 

@@ -113,6 +113,13 @@ TEST(Headline, WithoutAReferenceNothingIsKnownToCompareWith) {
                   .starts_with("910.0 us, nothing is known to compare with; proven right; "));
 }
 
+TEST(Headline, WhereNoLibraryHasItThePlainKernelIsCalledPlain) {
+  search::Outcome plain = faster();
+  plain.reference = "plain";
+  EXPECT_TRUE(search::headline(record_of(plain))
+                  .starts_with("1.31× faster than the plain kernel (1.19 ms"));
+}
+
 TEST(Headline, ADroppedReferenceIsNamedWithTheReason) {
   search::Outcome dropped = faster();
   dropped.verdict.reference_us = 0;

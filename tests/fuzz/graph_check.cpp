@@ -94,7 +94,7 @@ Result<Drawn> draw_schedule(const search::Region& from, Track track,
 std::string difference(const GraphCase& c, const Expected& expected, const Storage& made) {
   for (std::size_t o = 0; o < expected.outputs.size(); ++o) {
     const graph::Tensor& tensor = c.graph.tensor(c.graph.outputs[o]);
-    const auto& [value, magnitude, overflowed, marked] = expected.outputs[o];
+    const auto& [value, magnitude, integers, overflowed, marked] = expected.outputs[o];
     if (overflowed || marked) continue;
     const verify::Tolerance tolerance = verify::tolerance_of(c.graph, c.track, static_cast<int>(o));
     verify::Comparison seen;

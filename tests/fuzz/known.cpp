@@ -119,6 +119,7 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::round_tf32: return demand(a.size() < 0x1p30), stored(Dtype::tf32, a);
     case ValueOp::binade:
     case ValueOp::inverse_binade:
+    case ValueOp::fmod:
       return demand(false), a;  // jumps: no program of the generator has it
     case ValueOp::div: {
       const double least = b.low > 0 ? b.low - b.error : b.high < 0 ? -b.high - b.error : 0;
@@ -128,6 +129,7 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     }
     case ValueOp::fast_exp:
     case ValueOp::exp: return function(a, std::exp(a.low), std::exp(a.high), std::exp(high));
+    case ValueOp::atan: return function(a, std::atan(a.low), std::atan(a.high), 1);
     case ValueOp::exp2: return function(a, std::exp2(a.low), std::exp2(a.high), std::exp2(high));
     case ValueOp::log:
       return demand(low > 0.01), function(a, std::log(a.low), std::log(a.high), 1 / low);

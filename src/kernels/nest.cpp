@@ -328,7 +328,7 @@ class Reader {
   Value leaf(TensorId id, const Map& map) {
     const Dtype dtype = graph_.tensor(id).dtype;
     if (const auto scalar = constant_scalar(graph_, id);
-        scalar && (dtype != Dtype::i64 || std::abs(*scalar) <= 0x1p53))
+        scalar && (dtype != Dtype::i64 || std::abs(*scalar) < 0x1p53))
       return number(*scalar);
     if (auto place = as_place(id, map)) return push({.kind = Kind::index, .at = *std::move(place)});
     return load(access(id, map));
@@ -485,7 +485,7 @@ class Reader {
     const auto fill = given ? constant_scalar(graph_, node.inputs[2]) : 0.0;
     const Dtype dtype = graph_.tensor(node.inputs[0]).dtype;
     const Shape& shape = graph_.tensor(node.inputs[0]).shape;
-    if (fill && dtype == Dtype::i64 && std::abs(*fill) > 0x1p53 && !inside(*from, shape)) {
+    if (fill && dtype == Dtype::i64 && std::abs(*fill) >= 0x1p53 && !inside(*from, shape)) {
       const Value value = read(node.inputs[0], *from);  // a fill that no double holds is loaded
       const Value outside = read(node.inputs[2], Map(graph_.tensor(node.inputs[2]).shape.size()));
       return value && outside ? Value(where_inside(*value, *from, shape, *outside, dtype)) : value;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "fake_kernels.h"
 #include "vendor/match.h"
+#include "vendor/program.h"
 #include "verify/evaluator.h"
 
 namespace warploom::verify {
@@ -286,6 +287,22 @@ TEST_F(EvaluatorTest, AReferenceIsTimedBesideTheCandidate) {
   EXPECT_GE(verdict->reference_high_us, verdict->reference_us);
   EXPECT_LE(verdict->speedup.low, verdict->speedup.median);
   EXPECT_GE(verdict->speedup.high, verdict->speedup.median);
+}
+
+TEST_F(EvaluatorTest, AReferenceThatComputesSomethingElseIsDroppedWithTheReason) {
+  verify::Setup with = setup();
+  with.reference = vendor::match(with.graph, with.track);
+  // Twice the product, in the library's call alone.
+  with.reference->steps[0].after.push_back({.alpha = 2});
+  auto evaluator = Evaluator::start(with);
+  ASSERT_TRUE(evaluator) << describe(evaluator.error());
+  const Ready& ready = evaluator->ready();
+  EXPECT_TRUE(ready.reference.empty() || ready.reference == "plain") << ready.reference;
+  const auto tells = [](const std::string& note) {
+    return note.find("computes something else") != std::string::npos;
+  };
+  EXPECT_TRUE(ready.reference != "plain" || std::ranges::any_of(ready.reference_notes, tells) ||
+              vendor::dnnl_library(vendor::Layouts::rows, {}) == nullptr);
 }
 
 TEST_F(EvaluatorTest, AnInterruptEndsAJudgementAtOnce) {

@@ -27,7 +27,7 @@ constexpr double kNoLimit = 1e300;  // is told, but says alone nothing about the
 constexpr Fact kFacts[] = {
     {"load", &Noise::load, kNoLimit, "load {0:.1f} on {2} cores"},
     {"others", &Noise::others, 0.3, "others used {0:.1f} of {2} cores"},
-    {"run_delay", &Noise::run_delay, 0.1, "run delay {1:.0f} %"},
+    {"run_delay", &Noise::run_delay, 0.05, "run delay {1:.0f} %"},
     {"stolen", &Noise::stolen, 0.02, "the hypervisor took {1:.0f} % of the cores' time"},
     {"throttled", &Noise::throttled, 0.02, "a quota stopped it {1:.0f} % of the time"},
     {"switches", &Noise::switches, kNoLimit, "{0:.0f} involuntary switches a second"},

@@ -1,4 +1,5 @@
 #include "search/headline.h"
+#include <regex>
 #include <vector>
 #include "base/error.h"
 #include "base/quoted.h"
@@ -67,9 +68,19 @@ std::string reference_of(const json& record) {
   return name == "none" ? "" : name;
 }
 
+// The libraries of a reference, each once, without what of them is called.
+std::string libraries_of(const std::string& reference) {
+  static const std::regex called(" \\([^)]*\\)");
+  std::string rest = std::regex_replace(reference, called, "") + " + ";
+  std::vector<std::string> libraries;
+  for (std::size_t end; (end = rest.find(" + ")) != rest.npos; rest.erase(0, end + 3))
+    if (!contains(libraries, rest.substr(0, end))) libraries.push_back(rest.substr(0, end));
+  return listed(libraries, {}, " + ");
+}
+
 // What a time is compared with, by name.
 std::string rival(const json& outcome) {
-  const std::string name = reference_of(outcome);
+  const std::string name = libraries_of(reference_of(outcome));
   if (!is_network(outcome)) return name == "plain" ? "the plain kernel" : name;
   return fmt::format("its regions' references together ({})", name);
 }

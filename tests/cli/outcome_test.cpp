@@ -120,6 +120,13 @@ TEST(Headline, WhereNoLibraryHasItThePlainKernelIsCalledPlain) {
                   .starts_with("1.31× faster than the plain kernel (1.19 ms"));
 }
 
+TEST(Headline, LibrariesAreNamedOnceAndWithoutWhatOfThemIsCalled) {
+  search::Outcome fused = faster();
+  fused.reference = "oneDNN 2.6.3 (convolution + bias + relu) + oneDNN 2.6.3 (pooling) + plain";
+  EXPECT_TRUE(search::headline(record_of(fused))
+                  .starts_with("1.31× faster than oneDNN 2.6.3 + plain (1.19 ms"));
+}
+
 TEST(Headline, ADroppedReferenceIsNamedWithTheReason) {
   search::Outcome dropped = faster();
   dropped.verdict.reference_us = 0;

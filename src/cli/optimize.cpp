@@ -135,8 +135,9 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
 
-  if (!session.json && !session.quiet)
-    write_all(STDERR_FILENO, "building the bundle and running its check\n", "standard error");
+  if (session.on_progress)
+    session.on_progress({.budget_seconds = flags.search.budget_seconds,
+                         .phase = "building the bundle and running its check"});
   const auto written = write_outcome(folder, flags, model, graph, outcome);
   nlohmann::json json = search::to_json(outcome);
   if (!written) {  // what was found is not lost with the folder it should have gone to

@@ -78,16 +78,23 @@ std::string libraries_of(const std::string& reference) {
   return listed(libraries, {}, " + ");
 }
 
+// Whether the reference computes a network's whole model, timed in turns with the whole plan.
+bool covers_model(const json& outcome) {
+  return text(outcome, "reference_covers") == "model";
+}
+
 // What a time is compared with, by name.
 std::string rival(const json& outcome) {
   const std::string name = libraries_of(reference_of(outcome));
-  if (!is_network(outcome)) return name == "plain" ? "the plain kernel" : name;
+  if (!is_network(outcome) || covers_model(outcome))
+    return name == "plain" ? "the plain kernel" : name;
   return fmt::format("its regions' references together ({})", name);
 }
 
-// The two times of a comparison; a network's are of its regions, each beside its reference.
+// The two times of a comparison; a network's are of its regions, each beside its reference, where
+// none computes the whole model.
 std::string both_times(const json& outcome) {
-  const double compared_us = number(outcome, "compared_us");
+  const double compared_us = covers_model(outcome) ? 0 : number(outcome, "compared_us");
   const double ours_us = compared_us > 0 ? compared_us : number(outcome, "best_us");
   return fmt::format("{} → {}", time_text(number(outcome, "reference_us")), time_text(ours_us));
 }
@@ -207,7 +214,8 @@ std::string error_words(const json& outcome) {
 // "references together 1.19 ms, regions beside them 0.91 ms; none for 2 MaxPool".
 std::string sum_words(const json& outcome) {
   const json part = part_of(outcome);
-  const double reference_us = number(part, "reference_us");
+  double reference_us = number(part, "regions_reference_us");
+  if (reference_us <= 0) reference_us = number(part, "reference_us");
   const std::string without = missing(outcome);
   if (reference_us <= 0) return "";
   std::string words = fmt::format("{} by the references, {} here", time_text(reference_us),

@@ -246,6 +246,7 @@ class Planner {
         (regions.reference_us <= 0 || out.verdict.reference_us < regions.reference_us);
     if (whole_is_faster) {
       out.reference = ready.reference;
+      out.reference_covers_model = true;
       return ok();
     }
     // The references took turns with the regions, each in its own run: they stay theirs.

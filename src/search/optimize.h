@@ -62,7 +62,10 @@ struct Outcome {
                             // whole
   double speedup = 0;       // verdict.speedup's median
   double regions_us = 0;    // of several: their times, each in its own run beside its reference
-  double compared_us = 0;   // of those alone that have a reference; verdict.reference_us is theirs
+  double compared_us = 0;   // of those alone that have a reference
+  double regions_reference_us = 0;      // and of their references; verdict.reference_us, too, but:
+  bool reference_covers_model = false;  // it is of one that computes the whole model, in turns
+                                        // with the whole plan
   std::vector<std::string> without_reference;  // the labels of the others
   bool proven = false;                         // judged whole in a fresh process
   double roofline_fraction = 0;                // the bound over best; above 1 where data is cached

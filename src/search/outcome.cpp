@@ -104,6 +104,7 @@ void sum_up(Outcome& whole, const std::vector<Outcome>& regions) {
     sum.speedup.high += weight * v.speedup.high;
   }
   whole.regions_us = sum.median_us;
+  whole.regions_reference_us = sum.reference_us;
   whole.reference = listed(references, {}, " + ");
   if (whole.compared_us <= 0) return;
   sum.speedup.median /= whole.compared_us;
@@ -147,8 +148,12 @@ json to_json(const Outcome& outcome) {
   out["references_missing"] = outcome.without_reference;
   out["compared_us"] = known(outcome.compared_us);
   out["regions_us"] = known(outcome.regions_us);
+  out["regions_reference_us"] = known(outcome.regions_reference_us);
+  if (outcome.regions.size() > 1)
+    out["reference_covers"] = outcome.reference_covers_model ? "model" : "regions";
   // A part's reference is none of the whole.
-  if (!outcome.without_reference.empty() && v.reference_us > 0) {
+  const bool covers_part = !outcome.without_reference.empty() && !outcome.reference_covers_model;
+  if (covers_part && v.reference_us > 0) {
     json part = {{"compared_us", out["compared_us"]}};
     for (const char* key : {"reference_us", "reference_interval_us", "speedup", "speedup_interval",
                             "standing", "undecided_because"})

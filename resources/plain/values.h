@@ -74,6 +74,8 @@ FUNCTION Real v_reciprocal(Real a) { return Real(1) / a; }
 FUNCTION Real v_tanh(Real a) { return tanh(a); }
 FUNCTION Real v_sin(Real a) { return sin(a); }
 FUNCTION Real v_cos(Real a) { return cos(a); }
+FUNCTION Real v_atan(Real a) { return atan(a); }
+FUNCTION Real v_fmod(Real a, Real b) { return fmod(a, b); }
 FUNCTION Real v_erf(Real a) { return erf(a); }
 FUNCTION Real v_relu(Real a) { return a > 0 || a != a ? a : Real(0); }
 FUNCTION Real v_sigmoid(Real a) { return Real(1) / (Real(1) + exp(-a)); }

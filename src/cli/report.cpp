@@ -2,12 +2,12 @@
 // and figures of regions are worked out again of the plan's model.
 #include "base/file.h"
 #include "cli/command.h"
-#include "search/headline.h"
 #include "onnx/load.h"
 #include "report/figures.h"
 #include "report/history.h"
 #include "report/page.h"
 #include "report/table.h"
+#include "search/headline.h"
 #include "tile/print.h"
 
 namespace warploom::cli {

@@ -119,8 +119,7 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::round_tf32: return demand(a.size() < 0x1p30), stored(Dtype::tf32, a);
     case ValueOp::binade:
     case ValueOp::inverse_binade:
-    case ValueOp::fmod:
-      return demand(false), a;  // jumps: no program of the generator has it
+    case ValueOp::fmod: return demand(false), a;  // jumps: no program of the generator has it
     case ValueOp::div: {
       const double least = b.low > 0 ? b.low - b.error : b.high < 0 ? -b.high - b.error : 0;
       demand(least > 0.01);

@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include "base/rendered.h"
 #include "cases.h"
 #include "runtime/compile.h"
 #include "vendor/libraries.h"
@@ -78,7 +79,15 @@ TEST(Match, ExpectedReferencesNameTheLibraryOfTheEngine) {
             "cuBLASLt (matmul + linear, matmul) + cuDNN (softmax)");
 }
 
-// Every value operation, in both engines' plain text.
+TEST(Plain, KnowsEveryValueOperation) {
+  const std::string& text = resource("plain/values.h");
+  for (const std::string_view name : {
+#define WARPLOOM_VALUE_OP(name, ...) std::string_view(#name),
+#include "base/value_ops.def"
+       })
+    EXPECT_NE(text.find(fmt::format("Real v_{}(", name)), std::string::npos) << name;
+}
+
 TEST(Plain, CompilesForAGpu) {
   for (const std::string_view name : {"softmax", "conv_asymmetric_pads", "reduce_l2", "concat"}) {
     const auto list = plain_list(graph_of(case_named(name)), Engine::cuda, "sm_90a");

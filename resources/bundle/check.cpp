@@ -119,15 +119,21 @@ bool agrees(const Output& output, const Bytes& found, const std::string& folder)
     if (output.indices) std::memcpy(&at, indices.data() + i * 8, 8);
     if (at < 0 || at >= output.elements) stop("the stored tensors are damaged");
     const double value = output.type.number_at(found.data() + at * output.type.bytes);
-    if (!std::isfinite(value) && std::isfinite(expected)) ++broken;
-    if (std::isfinite(expected)) norm += expected * expected;
-    if (value != expected) error += (value - expected) * (value - expected);
+    if (!std::isfinite(value) || !std::isfinite(expected)) {  // then both must be the same
+      const bool both_nan = std::isnan(value) && std::isnan(expected);
+      broken += !both_nan && value != expected;
+      continue;
+    }
+    norm += expected * expected;
+    error += (value - expected) * (value - expected);
   }
   const double relative = norm > 0 ? std::sqrt(error / norm) : std::sqrt(error);
-  const bool fine = broken == 0 && relative <= output.allowed;  // false for NaN
+  const bool fine = broken == 0 && relative <= output.allowed;
   std::printf("%s: relative error %.2e over %lld %s, allowed %.2e: %s\n", output.name, relative, count,
               output.indices ? "sampled elements" : "elements", output.allowed, fine ? "ok" : "WRONG");
-  if (broken) std::printf("%s: %lld elements are not finite, or were never written\n", output.name, broken);
+  if (broken)
+    std::printf("%s: %lld elements are infinite or NaN where they should not be, or the other way round\n",
+                output.name, broken);
   return fine;
 }
 

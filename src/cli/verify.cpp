@@ -130,6 +130,7 @@ nlohmann::json told(const Bench& bench, const Flags& flags, const verify::Verdic
   if (!ready.reference.empty()) reference = ready.reference;
   json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
                {"device", ready.device},
+               {"seed", bench.seed},
                {"environment", ready.environment},
                {"reference", reference},
                {"best_us", json["median_us"]},

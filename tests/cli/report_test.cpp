@@ -92,14 +92,15 @@ TEST_F(Report, WhatAPlanLacksIsSaid) {
   EXPECT_NE(page().find("has no figures of MatMul"), std::string::npos);
 }
 
-TEST_F(Report, APlanNestedDeeplyIsAPage) {
+TEST_F(Report, APlanNestedDeeplyIsRefused) {
   const int kDeep = 100'000;
   const std::string deep = std::string(kDeep, '[') + std::string(kDeep, ']');
   write("plan.json", R"({"launch_list": {"arch": "x86-64-v4", "kernels": )" + deep +
                          R"(}, "track": "fp32", "seed": )" + deep + R"(, "device": )" + deep +
                          R"(, "regions": [)" + deep + "]}");
   fill(archive());
-  EXPECT_EQ(run("report plan.json --archive a.sqlite --json")["problems"], 0) << err << out;
+  EXPECT_EQ(run("report plan.json --archive a.sqlite --json")["error"]["code"], "plan-invalid")
+      << err << out;
 }
 
 TEST_F(Report, ABundleAndAnArchiveOfAnEarlierVersionAreAPage) {

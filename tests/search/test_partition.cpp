@@ -328,7 +328,7 @@ TEST(Partition, WhatHasNoElementsIsSaidSo) {
   graph::Builder b("nothing");
   b.output(b.add(OpKind::Relu, {b.input("x", Dtype::f32, {0, 3})}));
   const auto parts = partition(*b.finish(), [](const Graph&) { return std::nullopt; });
-  EXPECT_EQ(parts.error().expected, "tensors of 1 element or more");
+  EXPECT_EQ(parts.error().expected, "an output of 1 element or more");
 }
 
 // A chain of four Tanh, a region and a kernel each.

@@ -1,8 +1,12 @@
-"""Wavefronts of shared-memory accesses: the emulator's count beside the GPU's own, and kernels of the tile language under a sanitizer.
+"""Wavefronts of shared-memory accesses: the emulator's count beside the GPU's own, and kernels of
+the tile language under a sanitizer.
 
-    python3 bench/banks.py lists --warploom build/release/warploom --out lists.json [FILE.tile ..]    on any machine: emulates
-    python3 bench/banks.py measure lists.json --out bench/results/h200/banks.json                    on the GPU, with ncu
-    compute-sanitizer --tool memcheck python3 bench/banks.py run lists.json                          likewise racecheck, synccheck, initcheck
+    python3 bench/banks.py lists --warploom build/release/warploom --out lists.json [FILE.tile ..]
+        # on any machine: emulates
+    python3 bench/banks.py measure lists.json --out bench/results/h200/banks.json
+        # on the GPU, with ncu
+    compute-sanitizer --tool memcheck python3 bench/banks.py run lists.json
+        # likewise racecheck, synccheck, initcheck
 """
 import argparse
 import csv

@@ -19,15 +19,30 @@ ROOM = 0.1  # beyond the first run's interval
 
 
 def searched(program, folder):
-    command = [program, "optimize", EXAMPLE, "--target", "cpu", "--budget", "2s", "--no-resume",
-               "--archive", os.path.join(folder, "a.sqlite"), "--out", os.path.join(folder, "made"),
-               "-q", "--json"]
+    command = [
+        program,
+        "optimize",
+        EXAMPLE,
+        "--target",
+        "cpu",
+        "--budget",
+        "2s",
+        "--no-resume",
+        "--archive",
+        os.path.join(folder, "a.sqlite"),
+        "--out",
+        os.path.join(folder, "made"),
+        "-q",
+        "--json",
+    ]
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
 def described(outcome):
-    return f'{outcome["standing"]:9} speedup {outcome["speedup"]} {outcome["speedup_interval"]} ' \
-           f'{(outcome["machine"] or {}).get("text")}'
+    return (
+        f'{outcome["standing"]:9} speedup {outcome["speedup"]} {outcome["speedup_interval"]} '
+        f'{(outcome["machine"] or {}).get("text")}'
+    )
 
 
 def main():
@@ -39,8 +54,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         quiet = searched(chosen.program, folder)
         print("as it is:", described(quiet))
-        spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
-                    for _ in range(len(os.sched_getaffinity(0)))]
+        spinning = [
+            subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            for _ in range(len(os.sched_getaffinity(0)))
+        ]
         try:
             for _ in range(chosen.runs):
                 outcome = searched(chosen.program, folder)

@@ -1,4 +1,5 @@
-"""What nvidia-smi says of the first GPU, the datasheet's rates of an H200, and the commit that figures are of."""
+"""What nvidia-smi says of the first GPU, the datasheet's rates of an H200, and the commit that
+figures are of."""
 import os
 import pathlib
 import subprocess
@@ -27,7 +28,8 @@ def query(fields):
 
 
 def commit():
-    """What --commit is unless given: WARPLOOM_COMMIT, else git's HEAD, else "unknown", which standard error is told."""
+    """What --commit is unless given: WARPLOOM_COMMIT, else git's HEAD, else "unknown", which
+    standard error is told."""
     if named := os.environ.get("WARPLOOM_COMMIT"):
         return named
     try:

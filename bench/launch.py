@@ -1,8 +1,8 @@
 """Launch lists on the GPU through the CUDA driver, on PyTorch's memory and stream.
 
-A launch list is what `plan.json` of a bundle holds (src/codegen/launch_list.h). Kernels are compiled with nvcc against the
-repository's device headers, or taken as cubins when the list carries them.
-"""
+A launch list is what `plan.json` of a bundle holds (src/codegen/launch_list.h). Kernels are
+compiled with nvcc against the repository's device headers, or taken as cubins when the list carries
+them."""
 import ctypes
 import hashlib
 import os
@@ -137,7 +137,8 @@ class Loaded:
         self.bound = {}
 
     def bind(self, buffers):
-        """Arguments of every kernel over these tensors, kept for launch(). No kernel may want its elements in an order of its own."""
+        """Arguments of every kernel over these tensors, kept for launch(). No kernel may want its
+        elements in an order of its own."""
         if orders := [
             arg["buffer"]
             for kernel in self.plan["kernels"]
@@ -145,7 +146,8 @@ class Loaded:
             if "packed" in arg
         ]:
             raise ValueError(
-                f"kernels want {', '.join(orders)} packed (bench/packing.py), and nothing here packs"
+                f"kernels want {', '.join(orders)} packed (bench/packing.py), and nothing here "
+                "packs"
             )
         buffers = {**buffers, **self.workspaces}
         key = tuple(sorted((name, tensor.data_ptr()) for name, tensor in buffers.items()))

@@ -1,13 +1,17 @@
-"""Do reads by wgmma, and writes and reads by the copy engine, meet bank conflicts in shared memory? Cases of matrix_banks.cu on an H200.
+"""Do reads by wgmma, and writes and reads by the copy engine, meet bank conflicts in shared memory?
+Cases of matrix_banks.cu on an H200.
 
     python3 bench/matrix_banks.py --out bench/results/h200/matrix_banks.json
-    python3 bench/matrix_banks.py --compile-only                             anywhere with nvcc: ptxas's registers and spills
+    python3 bench/matrix_banks.py --compile-only
+        # anywhere with nvcc: ptxas's registers and spills
 
-One program a group of cases, each a process with a time limit. The result names under "failed" each group that did not compile, hung, failed, had a
-wrong result or was faster than its bound, and keeps the rows that such a group had printed; rows of wrong results have no cycles. Kinds of rows:
-`wgmma`, cycles an instruction (of all warpgroups together) beside the tensor cores' bound, `load` and `store`, cycles a box of 128 rows of `width`
-bytes beside 128 bytes a cycle, and `both`, wgmma while boxes land in other shared memory. Exit status 2: something is missing here; 1: a group failed or a result was wrong.
-"""
+One program a group of cases, each a process with a time limit. The result names under "failed" each
+group that did not compile, hung, failed, had a wrong result or was faster than its bound, and keeps
+the rows that such a group had printed; rows of wrong results have no cycles. Kinds of rows:
+`wgmma`, cycles an instruction (of all warpgroups together) beside the tensor cores' bound, `load`
+and `store`, cycles a box of 128 rows of `width` bytes beside 128 bytes a cycle, and `both`, wgmma
+while boxes land in other shared memory. Exit status 2: something is missing here; 1: a group failed
+or a result was wrong."""
 import argparse
 import concurrent.futures
 import json
@@ -123,7 +127,8 @@ def main():
         for group, log in logs.items():
             kernels, registers, spills, warnings = figures(log)
             print(
-                f"{group:<7} {kernels:>2} kernels, {registers} registers at most, {spills} bytes spilled, ptxas says {', '.join(warnings) or 'nothing'}"
+                f"{group:<7} {kernels:>2} kernels, {registers} registers at most, {spills} bytes "
+                f"spilled, ptxas says {', '.join(warnings) or 'nothing'}"
             )
             if not (folder / group).exists():
                 failed[group] = log[-2000:]

@@ -1,13 +1,15 @@
 """Re-measures stored plans beside their peers and writes bench/results/<gpu>/<group>.json.
 
-    python3 bench/measure.py --plans bench/plans/h200 --out bench/results/h200 [--group dense] [--case gemm_bf16_4096x4096x4096]
+    python3 bench/measure.py --plans bench/plans/h200 --out bench/results/h200 [--group dense] \
+        [--case gemm_bf16_4096x4096x4096]
 
-A plan file is {"case", "group", "dtype", "track", "schedule", "candidates", "search_seconds", "problem": {…}, "plan": launch list};
-`problem` is {"kind": "matmul", "m", "n", "k", "transpose_a", "transpose_b"} or {"kind": "softmax", "rows", "columns"}.
-Every row: fresh random inputs, poisoned outputs, error against FP64 on this GPU for ours and for each peer, both tracks' peers at
-the same precision, speeds from one alternating run. Every row carries the commit that it was measured at, the file's head that of the newest.
-Exit status 1: a plan failed, and the row that it had stays, or none was measured.
-"""
+A plan file is {"case", "group", "dtype", "track", "schedule", "candidates", "search_seconds",
+"problem": {…}, "plan": launch list}; `problem` is {"kind": "matmul", "m", "n", "k", "transpose_a",
+"transpose_b"} or {"kind": "softmax", "rows", "columns"}. Every row: fresh random inputs, poisoned
+outputs, error against FP64 on this GPU for ours and for each peer, both tracks' peers at the same
+precision, speeds from one alternating run. Every row carries the commit that it was measured at,
+the file's head that of the newest. Exit status 1: a plan failed, and the row that it had stays, or
+none was measured."""
 import argparse
 import json
 import pathlib
@@ -20,9 +22,12 @@ import launch
 import search
 import timing
 
-SHORT_US = 100  # below that, calls are timed as graphs of at least so many, since starting a graph takes some microseconds
+# Below that, calls are timed as graphs of at least so many, since starting a graph takes some
+# microseconds.
+SHORT_US = 100
 LEAST_CALLS = 10
-# Rows beside which torch.compile also tunes kernels of its own, Triton's among them, for half a minute each.
+# Rows beside which torch.compile also tunes kernels of its own, Triton's among them, for half a
+# minute each.
 AUTOTUNED = (
     "gemm_bf16_2048x2048x2048",
     "gemm_bf16_4096x4096x4096",
@@ -144,7 +149,8 @@ class Scaled(Matmul):
 
 
 class Blocks(Scaled):
-    """The same with tensors of scales: of 1x128 elements of the first operand, of 128x128 of the second."""
+    """The same with tensors of scales: of 1x128 elements of the first operand, of 128x128 of the
+    second."""
 
     def inputs(self):
         scales = [
@@ -286,7 +292,8 @@ def measure(row, seconds):
             bound.append(loaded.bind({**dict(zip(names[0], x)), names[1]: y}))
         return count
 
-    # Sets that together are larger than twice the L2, so that short calls find nothing of theirs there.
+    # Sets that together are larger than twice the L2, so that short calls find nothing of theirs
+    # there.
     count = sets_of(min(64, max(2, int(2.5 * gpu.L2_BYTES / problem.bytes) + 1)))
     x, y = sets[0]
     want = problem.reference(x)
@@ -394,9 +401,11 @@ def main():
         measured += 1
         groups.setdefault(row["group"], {})[result["case"]] = result
         print(
-            f"{result['case']:<34} {result['track']:<5} {result['ours_us']:>9.1f} us  {result['tflops']:>6.1f} TF {result['gbs']:>7.1f} GB/s "
+            f"{result['case']:<34} {result['track']:<5} {result['ours_us']:>9.1f} us  "
+            f"{result['tflops']:>6.1f} TF {result['gbs']:>7.1f} GB/s "
             f"{result['ratio']:.3f}x {result['best_peer']:<14} error {result['error']:.2e} "
-            f"(peer {result['peers'][result['best_peer']]['error']:.2e})  {row.get('schedule', '')}",
+            f"(peer {result['peers'][result['best_peer']]['error']:.2e})  "
+            f"{row.get('schedule', '')}",
             flush=True,
         )
         torch.cuda.empty_cache()

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Bundles by KernelBench's own rule: its eval_kernel_against_ref on adopt(Model) of each bundle's module.
+"""Bundles by KernelBench's own rule: its eval_kernel_against_ref on adopt(Model) of each bundle's
+module.
 
-    warploom optimize level1_40_LayerNorm.onnx --out out/level1_40_LayerNorm     a task's model, its weights as inputs
-    bench/modelnew.py CHECKOUT RESULT.json out/level1_40_LayerNorm …             CHECKOUT: a clone of KernelBench
+    warploom optimize level1_40_LayerNorm.onnx --out out/level1_40_LayerNorm
+        # a task's model, its weights as inputs
+    bench/modelnew.py CHECKOUT RESULT.json out/level1_40_LayerNorm …
+        # CHECKOUT: a clone of KernelBench
 
-A bundle's folder is named levelN_TASK after KernelBench/levelN/TASK.py. Five trials of random inputs and weights; times are KernelBench's
-(CUDA events, in microseconds). Both in strict fp32.
-"""
+A bundle's folder is named levelN_TASK after KernelBench/levelN/TASK.py. Five trials of random
+inputs and weights; times are KernelBench's (CUDA events, in microseconds). Both in strict fp32."""
 import json
 import pathlib
 import sys
@@ -29,7 +31,8 @@ def main():
         level, task = bundle.name.split("_", 1)
         source = (checkout / "KernelBench" / level / f"{task}.py").read_text()
         module = (
-            f"import sys\nsys.path.insert(0, {str(bundle.resolve())!r})\nfrom {bundle.name} import adopt\n"
+            f"import sys\nsys.path.insert(0, {str(bundle.resolve())!r})\nfrom {bundle.name} "
+            "import adopt\n"
             "ModelNew = adopt(Model)\n"
         )
         found = eval_kernel_against_ref(

@@ -1,7 +1,8 @@
 """Packed buffers: the bytes of a tensor in the order that a kernel wants its elements in.
 
-`order` is `packed` of a launch list's argument (src/codegen/launch_list.h): of every dimension the digits of a coordinate, lowest first,
-as pairs of extent and stride. A 4x4 tensor of bytes whose 2x2 tiles lie one behind another:
+`order` is `packed` of a launch list's argument (src/codegen/launch_list.h): of every dimension the
+digits of a coordinate, lowest first, as pairs of extent and stride. A 4x4 tensor of bytes whose 2x2
+tiles lie one behind another:
 
 >>> packed(bytes(range(16)), [[[2, 1], [2, 8]], [[2, 2], [2, 4]]], 8).hex(" ")
 '00 04 01 05 02 06 03 07 08 0c 09 0d 0a 0e 0b 0f'

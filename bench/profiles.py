@@ -1,12 +1,16 @@
-"""What bounds the stored plans' kernels: a profile of each by ncu, and the roofline of all rows that have been measured.
+"""What bounds the stored plans' kernels: a profile of each by ncu, and the roofline of all rows
+that have been measured.
 
-    python3 bench/profiles.py measure --plans bench/plans/h200 --out bench/results/h200/profiles.json [--case NAME …]     on the GPU, with ncu
+    python3 bench/profiles.py measure --plans bench/plans/h200 --out \
+        bench/results/h200/profiles.json [--case NAME …]
+        # on the GPU, with ncu
     python3 bench/profiles.py plot --results bench/results/h200 --out docs/roofline.svg
 
-A kernel's row: its time alone with the caches flushed, the share of their peak that the tensor cores, DRAM, L2, the first level
-with shared memory and instruction issue reach, warps at work of those a multiprocessor can hold, and where its warps waited longest:
-cycles a warp waits for that reason between two instructions. Exit status 1: a case has no plan or ncu no figures of it; its old rows stay.
-"""
+A kernel's row: its time alone with the caches flushed, the share of their peak that the tensor
+cores, DRAM, L2, the first level with shared memory and instruction issue reach, warps at work of
+those a multiprocessor can hold, and where its warps waited longest: cycles a warp waits for that
+reason between two instructions. Exit status 1: a case has no plan or ncu no figures of it; its old
+rows stay."""
 import argparse
 import csv
 import io
@@ -159,7 +163,8 @@ DRAM = gpu.DRAM_GBS / 1000  # TB/s
 
 
 def plot(options):
-    """Left: products against the rooflines of their tracks. Right: operators that only move data, against the rate of DRAM."""
+    """Left: products against the rooflines of their tracks. Right: operators that only move data,
+    against the rate of DRAM."""
     rows = [
         row
         for group in ("dense", "crfm", "rowwise")
@@ -168,7 +173,8 @@ def plot(options):
     products = [row for row in rows if row["tflops"] > 0 and row["gbs"] > 0]
     movers = [row for row in rows if row["tflops"] == 0 and row["gbs"] > 0]
     out = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 470" font-family="sans-serif" font-size="11">',
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 470" font-family="sans-serif" '
+        'font-size="11">',
         '<rect width="960" height="470" fill="white"/>',
     ]
 
@@ -183,7 +189,8 @@ def plot(options):
             lambda v: y0 - place(v, *up[:2], height)
         )
         out.append(
-            f'<rect x="{x0}" y="{y0 - height}" width="{width}" height="{height}" fill="none" stroke="#999"/>'
+            f'<rect x="{x0}" y="{y0 - height}" width="{width}" height="{height}" fill="none" '
+            'stroke="#999"/>'
         )
         for (low, high, _), line in (
             (
@@ -197,15 +204,19 @@ def plot(options):
                 for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
             )
         out.append(
-            f'<text x="{x0 + width / 2}" y="{y0 + 34}" text-anchor="middle">{across[2]}</text><text x="{x0}" y="{y0 - height - 8}">{up[2]}</text>'
+            f'<text x="{x0 + width / 2}" y="{y0 + 34}" '
+            f'text-anchor="middle">{across[2]}</text><text x="{x0}" '
+            f'y="{y0 - height - 8}">{up[2]}</text>'
             f'<text x="{x0 + width / 2}" y="{y0 + 56}" text-anchor="middle">{title}</text>'
         )
         return x, y
 
     def dot(x, y, row, colour):
         out.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}" fill-opacity="0.75"><title>{row["case"]}: {row["ours_us"]:.4g} µs, '
-            f'{100 * row["roofline_fraction"]:.0f} % of the roofline, {row["ratio"]:.2f} of {row["best_peer"]}</title></circle>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}" '
+            f'fill-opacity="0.75"><title>{row["case"]}: {row["ours_us"]:.4g} µs, '
+            f'{100 * row["roofline_fraction"]:.0f} % of the roofline, {row["ratio"]:.2f} of '
+            f'{row["best_peer"]}</title></circle>'
         )
 
     x, y = panel(
@@ -218,8 +229,10 @@ def plot(options):
     for i, (track, peak) in enumerate(PEAKS.items()):
         ridge = peak / DRAM
         out.append(
-            f'<path d="M {x(0.5):.0f} {y(0.5 * DRAM):.0f} L {x(ridge):.0f} {y(peak):.0f} L {x(10000):.0f} {y(peak):.0f}" fill="none" '
-            f'stroke="{COLOURS[track]}" stroke-opacity="0.6"/><text x="{x(10000) - 4:.0f}" y="{y(peak) - 4:.0f}" text-anchor="end" '
+            f'<path d="M {x(0.5):.0f} {y(0.5 * DRAM):.0f} L {x(ridge):.0f} {y(peak):.0f} L '
+            f'{x(10000):.0f} {y(peak):.0f}" fill="none" '
+            f'stroke="{COLOURS[track]}" stroke-opacity="0.6"/><text x="{x(10000) - 4:.0f}" '
+            f'y="{y(peak) - 4:.0f}" text-anchor="end" '
             f'fill="{COLOURS[track]}">{track}{", fp16" if track == "bf16" else ""}</text>'
         )
     for row in products:
@@ -238,7 +251,8 @@ def plot(options):
         f"{len(movers)} row-wise operators",
     )
     out.append(
-        f'<line x1="{x(5):.0f}" x2="{x(30000):.0f}" y1="{y(DRAM):.0f}" y2="{y(DRAM):.0f}" stroke="#999"/>'
+        f'<line x1="{x(5):.0f}" x2="{x(30000):.0f}" y1="{y(DRAM):.0f}" y2="{y(DRAM):.0f}" '
+        'stroke="#999"/>'
         f'<text x="{x(5) + 4:.0f}" y="{y(DRAM) - 4:.0f}">DRAM, {DRAM:g} TB/s</text>'
     )
     for row in movers:

@@ -1,12 +1,14 @@
 """Does the predicted cost of synthesis order candidates as their measured times do?
 
-    python3 bench/rank.py measure --warploom build/portable/warploom --out bench/results/h200/ranking.json
-    python3 bench/rank.py predict --warploom build/release/warploom --results bench/results/h200/ranking.json [--plot docs/ranking.svg]
+    python3 bench/rank.py measure --warploom build/portable/warploom --out \
+        bench/results/h200/ranking.json
+    python3 bench/rank.py predict --warploom build/release/warploom --results \
+        bench/results/h200/ranking.json [--plot docs/ranking.svg]
 
-`measure` judges and times schedules drawn at random from every family that covers a problem (a GPU is needed). `predict` asks for the
-predicted time of each on any machine, stores it beside the measured one with Spearman's rank correlation, and plots both; a row without a
-prediction stays, is named, counts in no correlation, and makes the exit status 1.
-"""
+`measure` judges and times schedules drawn at random from every family that covers a problem (a GPU
+is needed). `predict` asks for the predicted time of each on any machine, stores it beside the
+measured one with Spearman's rank correlation, and plots both; a row without a prediction stays, is
+named, counts in no correlation, and makes the exit status 1."""
 import argparse
 import json
 import math
@@ -76,7 +78,8 @@ def measure(options):
             found = (
                 sqlite3.connect(archive)
                 .execute(
-                    "SELECT family, fields, median_us FROM candidates WHERE median_us > 0 AND error_code = ''"
+                    "SELECT family, fields, median_us FROM candidates WHERE median_us > 0 AND "
+                    "error_code = ''"
                 )
                 .fetchall()
             )
@@ -148,7 +151,8 @@ def predict(options):
                 row["predicted_us"] = round(found["predicted_us"], 2)
             else:
                 print(
-                    f"{row['case']}: no prediction ({(found.get('error') or {}).get('code')}): {row['schedule']}",
+                    f"{row['case']}: no prediction ({(found.get('error') or {}).get('code')}): "
+                    f"{row['schedule']}",
                     file=sys.stderr,
                 )
     predicted = predicted_rows(results)
@@ -201,7 +205,8 @@ def spearman(rows):
 
 
 def plot(results):
-    """Two panels, both axes logarithmic: predicted across, measured up, the diagonal where they agree."""
+    """Two panels, both axes logarithmic: predicted across, measured up, the diagonal where they
+    agree."""
     colours = [
         "#1b6ca8",
         "#d1495b",
@@ -213,7 +218,8 @@ def plot(results):
         "#b5651d",
     ]
     out = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 470" font-family="sans-serif" font-size="11">',
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 470" font-family="sans-serif" '
+        'font-size="11">',
         '<rect width="900" height="470" fill="white"/>',
     ]
     for panel, group in enumerate(("dense", "rowwise")):
@@ -223,19 +229,22 @@ def plot(results):
         x0, y0, size = 60 + 445 * panel, 400, 370
         at = lambda v: (math.log10(v) - low) / (high - low) * size
         out.append(
-            f'<rect x="{x0}" y="{y0 - size}" width="{size}" height="{size}" fill="none" stroke="#999"/>'
+            f'<rect x="{x0}" y="{y0 - size}" width="{size}" height="{size}" fill="none" '
+            'stroke="#999"/>'
             f'<line x1="{x0}" y1="{y0}" x2="{x0 + size}" y2="{y0 - size}" stroke="#bbb"/>'
         )
         for power in range(math.ceil(low), math.floor(high) + 1):
             p = at(10**power)
             out.append(
-                f'<text x="{x0 + p:.0f}" y="{y0 + 15}" text-anchor="middle">{10 ** power:g} µs</text>'
+                f'<text x="{x0 + p:.0f}" y="{y0 + 15}" text-anchor="middle">{10 ** power:g} '
+                'µs</text>'
                 f'<text x="{x0 - 4}" y="{y0 - p + 4:.0f}" text-anchor="end">{10 ** power:g}</text>'
             )
         for i, case in enumerate(sorted({r["case"] for r in rows})):
             colour = colours[i % len(colours)]
             out += [
-                f'<circle cx="{x0 + at(r["predicted_us"]):.1f}" cy="{y0 - at(r["measured_us"]):.1f}" r="2.5" fill="{colour}" fill-opacity="0.7">'
+                f'<circle cx="{x0 + at(r["predicted_us"]):.1f}" '
+                f'cy="{y0 - at(r["measured_us"]):.1f}" r="2.5" fill="{colour}" fill-opacity="0.7">'
                 f'<title>{r["schedule"]}</title></circle>'
                 for r in rows
                 if r["case"] == case
@@ -244,8 +253,10 @@ def plot(results):
                 f'<text x="{x0 + 8}" y="{y0 - size + 16 + 13 * i}" fill="{colour}">{case}</text>'
             )
         out.append(
-            f'<text x="{x0 + size / 2}" y="{y0 + 36}" text-anchor="middle">predicted</text><text x="{x0 + size / 2}" y="{y0 + 56}" text-anchor="middle">'
-            f'{group}: {len(rows)} candidates, rank correlation {results["spearman"][group]["all"]:.2f} (within a problem '
+            f'<text x="{x0 + size / 2}" y="{y0 + 36}" text-anchor="middle">predicted</text><text '
+            f'x="{x0 + size / 2}" y="{y0 + 56}" text-anchor="middle">'
+            f'{group}: {len(rows)} candidates, rank correlation '
+            f'{results["spearman"][group]["all"]:.2f} (within a problem '
             f'{results["spearman"][group]["median_within_a_problem"]:.2f})</text>'
         )
     return "\n".join(out) + "\n</svg>\n"

@@ -1,7 +1,10 @@
-"""The programs that compute-sanitizer watches: small plans of every kind of kernel, launched once each on random inputs.
+"""The programs that compute-sanitizer watches: small plans of every kind of kernel, launched once
+each on random inputs.
 
-    python3 bench/sanitize.py --warploom build/release/warploom --make FOLDER                on any machine: writes the plans of PLANS
-    compute-sanitizer --tool memcheck python3 bench/sanitize.py FOLDER                        likewise racecheck, synccheck, initcheck
+    python3 bench/sanitize.py --warploom build/release/warploom --make FOLDER
+        # on any machine: writes the plans of PLANS
+    compute-sanitizer --tool memcheck python3 bench/sanitize.py FOLDER
+        # likewise racecheck, synccheck, initcheck
 
 Exit status 1: a plan could not be made, or left part of its outputs unwritten.
 """
@@ -15,13 +18,17 @@ import tempfile
 import search
 
 WGMMA = (
-    "matmul_wgmma block_k={k} block_m={m} block_n={n} cluster={cluster} consumers={consumers} exchange={exchange} group=8 resident=1 split={split} "
+    "matmul_wgmma block_k={k} block_m={m} block_n={n} cluster={cluster} consumers={consumers} "
+    "exchange={exchange} group=8 resident=1 split={split} "
     "stages={stages} stream={stream} through_shared={through_shared}{more}"
 )
 SIMT = (
     "matmul_simt block_k=16 block_m=64 block_n=64 group=8 solution=0 split={split} stages=3 warps=4"
 )
-ROWWISE = "rowwise blocks={blocks} chunk={chunk} cluster={cluster} place={place} rows=1 stages={stages} warps={warps}"
+ROWWISE = (
+    "rowwise blocks={blocks} chunk={chunk} cluster={cluster} place={place} rows=1 "
+    "stages={stages} warps={warps}"
+)
 LAYERNORM = "layernormalization(a[{r},{c}], b[{c}], c[{c}])"
 
 
@@ -63,17 +70,20 @@ PLANS = [
     (
         "conv_fp32",
         new("conv(a[2,3,40,40], b[96,3,11,11], c[96], strides=[4,4], pads=[2,2,2,2])"),
-        "im2win apart=0 block_n=96 channels=1 cluster=2 consumers=2 stages=3 stay=0 taps=4 through_shared=1 x=8 y=8",
+        "im2win apart=0 block_n=96 channels=1 cluster=2 consumers=2 stages=3 stay=0 taps=4 "
+        "through_shared=1 x=8 y=8",
     ),
     (
         "conv_fp32_apart",
         new("conv(a[140,3,40,40], b[96,3,11,11], c[96], strides=[4,4], pads=[2,2,2,2])"),
-        "im2win apart=1 block_n=96 channels=1 cluster=1 consumers=3 stages=3 stay=1 taps=4 through_shared=0 x=8 y=8",
+        "im2win apart=1 block_n=96 channels=1 cluster=1 consumers=3 stages=3 stay=1 taps=4 "
+        "through_shared=0 x=8 y=8",
     ),
     (
         "conv_tf32_apart",
         new("conv(a[140,3,40,40], b[96,3,11,11], c[96], strides=[4,4], pads=[2,2,2,2])", "tf32"),
-        "im2win apart=1 block_n=96 channels=1 cluster=1 consumers=2 stages=3 stay=1 taps=6 through_shared=0 x=16 y=4",
+        "im2win apart=1 block_n=96 channels=1 cluster=1 consumers=2 stages=3 stay=1 taps=6 "
+        "through_shared=0 x=16 y=4",
     ),
     (
         "gemm_softmax",
@@ -193,7 +203,8 @@ def launch_all(folder):
         )
         whole += written
         print(
-            f"{row['case']:<32} {row.get('schedule', '')}: {'written' if written else 'NOT ALL WRITTEN'}",
+            f"{row['case']:<32} {row.get('schedule', '')}: "
+            f"{'written' if written else 'NOT ALL WRITTEN'}",
             flush=True,
         )
     print(f"{whole} of {len(paths)} plans wrote all of their outputs")

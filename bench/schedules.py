@@ -3,9 +3,10 @@
 
     python3 bench/schedules.py --warploom build/portable/warploom --file LIST
 
-A line of LIST is  EXPRESSION | TYPE | TRACK | SCHEDULE  as `warploom new` and `warploom show --schedule` read them. Printed for each:
-the median of 15 runs with the L2 filled with other data before, microseconds, and the predicted time of the whole. Nothing is checked
-here: `warploom optimize` and `warploom verify` judge.
+A line of LIST is  EXPRESSION | TYPE | TRACK | SCHEDULE  as `warploom new` and
+`warploom show --schedule` read them. Printed for each: the median of 15 runs with the L2 filled
+with other data before, microseconds, and the predicted time of the whole. Nothing is checked here:
+`warploom optimize` and `warploom verify` judge.
 """
 import argparse
 import json

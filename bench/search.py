@@ -1,10 +1,12 @@
-"""Searches the benchmark's cases with the portable executable and keeps the plans found, in resumable parts.
+"""Searches the benchmark's cases with the portable executable and keeps the plans found, in
+resumable parts.
 
-    python3 bench/search.py --warploom build/portable/warploom --plans bench/plans/h200 [--budget 20s] [--only SUBSTRING] [--archive FILE]
+    python3 bench/search.py --warploom build/portable/warploom --plans bench/plans/h200 [--budget \
+        20s] [--only SUBSTRING] [--archive FILE]
 
-A case whose plan is stored already is skipped, so that a part that was cut off goes on where it stopped; `--archive` names the
-archive to bring along. bench/measure.py re-measures the plans beside all peers. Exit status 1: a case has got no plan, or could not be renewed.
-"""
+A case whose plan is stored already is skipped, so that a part that was cut off goes on where it
+stopped; `--archive` names the archive to bring along. bench/measure.py re-measures the plans beside
+all peers. Exit status 1: a case has got no plan, or could not be renewed."""
 import argparse
 import json
 import pathlib
@@ -110,14 +112,17 @@ def scaled(dtype, m, n, k, majors="nn"):
 
 
 def in_blocks(dtype, m, n, k):
-    """8-bit operands, scales of 1x128 and 128x128 elements, the second operand and its scales stored transposed; in bf16."""
+    """8-bit operands, scales of 1x128 and 128x128 elements, the second operand and its scales
+    stored transposed; in bf16."""
     turn = lambda i: (
-        f'node {{ op_type: "Transpose" input: "{i}" output: "{i}t" attribute {{ name: "perm" ints: 1 ints: 0 type: INTS }} }}\n  '
+        f'node {{ op_type: "Transpose" input: "{i}" output: "{i}t" '
+        'attribute { name: "perm" ints: 1 ints: 0 type: INTS } }\n  '
     )
     node = (
         turn("w")
         + turn("sw")
-        + 'node { op_type: "ScaledMatMul" domain: "warploom" input: "x" input: "wt" input: "sx" input: "swt" output: "y" }'
+        + 'node { op_type: "ScaledMatMul" domain: "warploom" input: "x" input: "wt" input: "sx" '
+        'input: "swt" output: "y" }'
     )
     name = f"gemm_{dtype}_blocks_{m}x{n}x{k}_nt"
     inputs = [
@@ -147,7 +152,8 @@ def softmax(dtype, rows, columns):
         name,
         [("x", dtype, (rows, columns))],
         ("y", dtype, (rows, columns)),
-        'node { op_type: "Softmax" input: "x" output: "y" attribute { name: "axis" i: -1 type: INT } }',
+        'node { op_type: "Softmax" input: "x" output: "y" attribute { name: "axis" i: -1 type: '
+        'INT } }',
     )
     return {
         "case": name,
@@ -159,7 +165,8 @@ def softmax(dtype, rows, columns):
 
 
 def spelled(name, group, expression, function, shapes, track, dtype="fp32", flops=0):
-    """A problem that `warploom new` reads; `function` is the same in torch, of tensors a, b, c, … of these shapes."""
+    """A problem that `warploom new` reads; `function` is the same in torch, of tensors a, b, c, …
+    of these shapes."""
     names = ", ".join("abcdefgh"[: len(shapes)])
     problem = {
         "kind": "torch",
@@ -329,7 +336,8 @@ SPELLED = [
         "fp32",
     ),
 ]
-# Operators over the columns of one matrix: as `warploom new` and as torch say them, and the shapes of their weights.
+# Operators over the columns of one matrix: as `warploom new` and as torch say them, and the shapes
+# of their weights.
 ROWWISE = {
     "layernorm": (
         "layernormalization(a[{r},{c}], b[{c}], c[{c}])",
@@ -446,7 +454,8 @@ def show(options, source, row, wanted, *flags):
 
 
 def shown_in_regions(options, source, row, text, stored):
-    """The stored plan of several regions, each different one and its kernels as often as before: their texts are new, the buffers are not."""
+    """The stored plan of several regions, each different one and its kernels as often as before:
+    their texts are new, the buffers are not."""
     write(options, source, row, text)
     regions, said = show(options, source, row, "regions", "--what", "regions")
     kernels = []
@@ -557,7 +566,8 @@ def main():
             except (json.JSONDecodeError, FileNotFoundError):
                 failed = 1
                 print(
-                    f"{row['case']}: no plan (exit {run.returncode}): {run.stdout[-600:]} {run.stderr[-300:]}",
+                    f"{row['case']}: no plan (exit {run.returncode}): {run.stdout[-600:]} "
+                    f"{run.stderr[-300:]}",
                     file=sys.stderr,
                 )
                 continue
@@ -574,7 +584,8 @@ def main():
         }
         target.write_text(json.dumps(row) + "\n")
         print(
-            f"{row['case']:<34} {result['best_us']:>10.1f} us  {result['speedup']:.3f}x {result['reference']}  error {result['error']:.2e}  "
+            f"{row['case']:<34} {result['best_us']:>10.1f} us  {result['speedup']:.3f}x "
+            f"{result['reference']}  error {result['error']:.2e}  "
             f"{result['candidates']} candidates in {result['seconds']:.0f} s  {row['schedule']}",
             flush=True,
         )

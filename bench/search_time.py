@@ -1,10 +1,12 @@
-"""How long a search takes to find a good kernel on this GPU, from an empty archive and from one that knows the problem.
+"""How long a search takes to find a good kernel on this GPU, from an empty archive and from one
+that knows the problem.
 
-    python3 bench/search_time.py --warploom build/portable/warploom --plans bench/plans/h200 --out bench/results/h200/search.json
+    python3 bench/search_time.py --warploom build/portable/warploom --plans bench/plans/h200 --out \
+        bench/results/h200/search.json
 
-Each case is searched with an empty archive and its budget, and once more, for 3 s, with what that left. What the two found is then timed
-beside the stored plan, alternately, over the same inputs; the best of the three counts as the best. Exit status 1: a search failed.
-"""
+Each case is searched with an empty archive and its budget, and once more, for 3 s, with what that
+left. What the two found is then timed beside the stored plan, alternately, over the same inputs;
+the best of the three counts as the best. Exit status 1: a search failed."""
 import argparse
 import json
 import pathlib

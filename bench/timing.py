@@ -1,4 +1,5 @@
-"""Timing beside peers: alternating in one run, the L2 flushed before every call, medians with bootstrap intervals."""
+"""Timing beside peers: alternating in one run, the L2 flushed before every call, medians with
+bootstrap intervals."""
 import random
 
 import torch
@@ -7,7 +8,8 @@ FLUSH_BYTES = 256 << 20  # more than twice any L2 of today
 
 
 def alternate(calls, seconds=1.0, least=15, most=200):
-    """{name: call} → {name: [microseconds]}. A call takes the round's number, so that it can use another set of buffers."""
+    """{name: call} → {name: [microseconds]}. A call takes the round's number, so that it can use
+    another set of buffers."""
     flush = torch.empty(FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
     for name, call in calls.items():
         for turn in range(3):
@@ -36,7 +38,8 @@ def alternate(calls, seconds=1.0, least=15, most=200):
 
 
 def alternate_graphs(calls, sets, seconds=0.5):
-    """For short calls: a CUDA graph of one call a buffer set, the sets together larger than the L2; time a call."""
+    """For short calls: a CUDA graph of one call a buffer set, the sets together larger than the L2;
+    time a call."""
     graphs = {}
     for name, call in calls.items():
         for turn in range(sets):

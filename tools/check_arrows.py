@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Includes between rooms follow the arrows: a file of src/ROOM may include its own room and those its USES line in
-CMakeLists.txt reaches, directly or through others. Usage: check_arrows.py [ROOT]"""
+"""Includes between rooms follow the arrows: a file of src/ROOM may include its own room and those
+its USES line in CMakeLists.txt reaches, directly or through others. 
+Usage: check_arrows.py [ROOT]"""
 import pathlib
 import re
 import sys

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """The documents' commands run as written. Usage: check_commands.py ROOT BUILD [DOCUMENT…]
 
-Every block of a document that begins with three backticks and `sh` runs, line by line, in a copy of
-the tree of its own for each document; a line that fails is a fault. A block that begins with `sh
-needs …` does not run here, and says why: `sh needs a GPU`, `sh needs an hour`. Two things differ
-from what is written: searches get a budget of two seconds, and `./run` and `warploom` are the
-executable that was built.
+Every block of a document that begins with three backticks and `sh` runs as a script that stops at
+the first command that fails. The blocks of one document run one after another in one folder, a copy
+of the tree, as somebody would who reads from the top. A block that begins with `sh needs …` does
+not run here, and says why: `sh needs a GPU`, `sh needs an hour`. Two things differ from what is
+written: searches and timings get two seconds, and `./run` and `warploom` are the executable that
+was built.
 
 >>> text = "a\\n```sh\\nmake x   # says so\\n```\\n```sh needs a GPU\\nnvcc\\n```\\n"
 >>> list(blocks(text))
-[('', ['make x   # says so']), ('a GPU', ['nvcc'])]
+[('', 'make x   # says so\\n'), ('a GPU', 'nvcc\\n')]
 >>> as_run("./run optimize a.onnx --budget 60s   # searches")
 './run optimize a.onnx --budget 2s   # searches'
+>>> commands_of("# a comment\\nmake \\\\\\n  x\\n\\ncat > y <<'END'\\na\\nb\\nEND\\nls\\n")
+3
 """
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -21,46 +25,65 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 FENCE = re.compile(r"^```sh(?: needs ([^\n]*))?\n(.*?)^```$", re.M | re.S)
-SECONDS_A_COMMAND = 300
+SECONDS_A_BLOCK = 300
+# A failure names its command: the script alone would only have a status.
+BEFORE = "set -e -o pipefail\ntrap 'echo \"failed: $BASH_COMMAND\" >&2' ERR\n"
 
 
 def blocks(text):
     """(what it needs or "", commands) of every block of shell commands."""
-    for needs, body in FENCE.findall(text):
-        commands = body.replace("\\\n", " ").splitlines()
-        yield needs, [line for line in commands if line.strip() and not line.startswith("#")]
+    yield from FENCE.findall(text)
 
 
-def as_run(command):
-    return re.sub(r"--budget[ =]\S+", "--budget 2s", command)
+def as_run(script):
+    return re.sub(r"--(budget|time)[ =]\S+", r"--\1 2s", script)
+
+
+def commands_of(script):
+    without_texts = re.sub(r"<<'(\w+)'\n.*?\n\1$", "", script, flags=re.M | re.S)
+    lines = without_texts.replace("\\\n", " ").splitlines()
+    return sum(bool(line.strip()) and not line.startswith("#") for line in lines)
 
 
 def copy_of(root, build, folder):
     """What git knows of the tree, with the program that is built in the place of its builder."""
     command = ["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard"]
-    for name in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split(
-        "\n"
-    ):
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for name in listed.split("\n"):
         if name and (root / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, folder / name)
     programs = folder / ".programs"
     programs.mkdir()
-    os.symlink(build.resolve() / "warploom", programs / "warploom")
-    os.symlink(build.resolve().parent, folder / "build")
+    (programs / "warploom").symlink_to(build.resolve() / "warploom")
+    (folder / "build").symlink_to(build.resolve().parent)
     (folder / "run").unlink()
     (folder / "run").symlink_to(programs / "warploom")
     return programs
 
 
+def fault_of(script, folder, found):
+    """Why a block failed, "" if it did not."""
+    shell = ["timeout", str(SECONDS_A_BLOCK), "bash", "-c", BEFORE + as_run(script)]
+    result = subprocess.run(
+        shell, cwd=folder, env=found, capture_output=True, text=True, check=False
+    )
+    if result.returncode == 0:
+        return ""
+    said = (result.stdout + result.stderr).strip()[-800:]
+    return f"status {result.returncode} of\n{script}which said\n{said}"
+
+
 def run_document(root, build, document):
     """(commands that ran, blocks that did not, faults) of one document."""
     ran, left_out, faults = 0, 0, []
-    text = (root / document).read_text()
-    if not FENCE.search(text):
-        return ran, left_out, faults
+    every = list(blocks((root / document).read_text()))
+    if all(needs for needs, _ in every):
+        return ran, len(every), faults
+    start = time.time()
     with tempfile.TemporaryDirectory(prefix="warploom-commands-") as name:
         folder = pathlib.Path(name)
         programs = copy_of(root, build, folder)
@@ -68,19 +91,15 @@ def run_document(root, build, document):
             os.environ,
             PATH=f"{programs}:{os.environ['PATH']}",
             XDG_CACHE_HOME=str(folder / ".cache"),
-            EXAMPLES="examples",
         )
-        for needs, commands in blocks(text):
-            left_out += bool(needs)
-            for command in [] if needs else commands:
-                ran += 1
-                shell = ["timeout", str(SECONDS_A_COMMAND), "bash", "-c", as_run(command)]
-                result = subprocess.run(
-                    shell, cwd=folder, env=found, capture_output=True, text=True, check=False
-                )
-                if result.returncode != 0:
-                    said = (result.stdout + result.stderr).strip()[-600:]
-                    faults.append(f"{document}: {command}\n    status {result.returncode}: {said}")
+        for needs, script in every:
+            if needs:
+                left_out += 1
+                continue
+            ran += commands_of(script)
+            if fault := fault_of(script, folder, found):
+                faults.append(f"{document}: {fault}")
+    print(f"{document}: {ran} commands, {time.time() - start:.1f} s")
     return ran, left_out, faults
 
 
@@ -90,12 +109,14 @@ def main():
     if not documents:
         every = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md")]
         documents = [str(path.relative_to(root)) for path in sorted(every)]
-    outcomes = [run_document(root, build, document) for document in documents]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
+        outcomes = list(workers.map(lambda name: run_document(root, build, name), documents))
     faults = [fault for outcome in outcomes for fault in outcome[2]]
-    print("\n".join(faults))
-    ran, left_out = sum(outcome[0] for outcome in outcomes), sum(outcome[1] for outcome in outcomes)
+    if faults:
+        print("\n".join(faults))
+    ran, left_out = (sum(outcome[part] for outcome in outcomes) for part in (0, 1))
     print(
-        f"{ran} commands of {len(documents)} documents, {len(faults)} failed; "
+        f"{ran} commands of {len(documents)} documents, {len(faults)} blocks failed; "
         f"{left_out} blocks need what is not here"
     )
     return 1 if faults else 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The executable needs glibc at run time and nothing else, and no newer glibc than 2.36. Usage: check_portable.py FILE"""
+"""The executable needs glibc at run time and nothing else, and no newer glibc than 2.36.
+Usage: check_portable.py FILE"""
 import re
 import subprocess
 import sys

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Runs the readers under libFuzzer and sanitizers (docs/fuzzing.md), from seeds and the kept corpus on.
+"""Runs the readers under libFuzzer and sanitizers (docs/fuzzing.md), from seeds and the kept corpus
+on.
 
-  cmake --preset fuzz && cmake --build --preset fuzz     clang++ and its runtime library: Debian's clang, libclang-rt-14-dev
-  tools/fuzz_readers.py --seconds 600 [READER...]        one after the other; ends with 1 after a finding, which it names
-  tools/fuzz_readers.py --keep [READER...]               also packs what adds coverage as the kept corpus
+  cmake --preset fuzz && cmake --build --preset fuzz
+      # clang++ and its runtime library: Debian's clang, libclang-rt-14-dev
+  tools/fuzz_readers.py --seconds 600 [READER...]
+      # one after the other; ends with 1 after a finding, which it names
+  tools/fuzz_readers.py --keep [READER...]
+      # also packs what adds coverage as the kept corpus
 
-Seeds are made by build/release/warploom: models of tests/fuzz/readers/models.txt, the examples, an archive of a short search.
-"""
+Seeds are made by build/release/warploom: models of tests/fuzz/readers/models.txt, the examples, an
+archive of a short search."""
 import argparse
 import os
 import pathlib
@@ -69,7 +73,8 @@ def programs(folder):
 
 
 def archives(folder):
-    """One of a search, on small pages and without long verdicts; the same empty; of another version; of another program; none."""
+    """One of a search, on small pages and without long verdicts; the same empty; of another
+    version; of another program; none."""
     found = folder / "found.sqlite"
     subprocess.run(
         [
@@ -161,7 +166,8 @@ def fuzz(reader, seconds, keep):
         figures = dict(re.findall(r"stat::(\w+):\s*(\d+)", done.stderr))
         clean = done.returncode == 0
         line = (
-            f"{reader}: {figures.get('number_of_executed_units')} inputs in {seconds} s, peak {figures.get('peak_rss_mb')} MiB, "
+            f"{reader}: {figures.get('number_of_executed_units')} inputs in {seconds} s, peak "
+            f"{figures.get('peak_rss_mb')} MiB, "
             + (
                 "no finding"
                 if clean

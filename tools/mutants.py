@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Runs every mutant of the emitted kernels on the emulator and writes docs/mutation.md. Usage: mutants.py ROOT BUILD
+"""Runs every mutant of the emitted kernels on the emulator and writes docs/mutation.md.
+Usage: mutants.py ROOT BUILD
 
-The mutants, and the kernels they are made from, are in tests/kernels/mutants*. Exit status 1 when one goes unnoticed.
-"""
+
+The mutants, and the kernels they are made from, are in tests/kernels/mutants*. Exit status 1 when
+one goes unnoticed."""
 import collections
 import json
 import os
@@ -13,12 +15,14 @@ import time
 
 HEAD = """# Mutants of emitted kernels
 
-Written by `tools/mutants.py`; the kernels, the mutations and the list of equivalent mutants are in `tests/kernels/mutants*`
-and `tests/kernels/equivalent_mutants.cpp`. CI runs the mutants of a third of the kernels.
+Written by `tools/mutants.py`; the kernels, the mutations and the list of equivalent mutants are in
+`tests/kernels/mutants*` and `tests/kernels/equivalent_mutants.cpp`. CI runs the mutants of a third
+of the kernels.
 
-Every synchronisation of an emitted text is removed, weakened or moved, one at a time, and the kernel runs on the emulator with
-asynchronous effects early, late and at random. A mutant counts as caught only if all three runs tell, by a hazard, by a
-deadlock, or by wrong numbers. What goes unnoticed must be proved equivalent: a rule with a test of the kernel's text.
+Every synchronisation of an emitted text is removed, weakened or moved, one at a time, and the
+kernel runs on the emulator with asynchronous effects early, late and at random. A mutant counts as
+caught only if all three runs tell, by a hazard, by a deadlock, or by wrong numbers. What goes
+unnoticed must be proved equivalent: a rule with a test of the kernel's text.
 
 """
 
@@ -87,8 +91,8 @@ def main():
     rows.sort(key=lambda r: (r["family"], r["case"], r["kernel"], r["line"]))
     kernels = len({(r["case"], r["kernel"]) for r in rows})
     text = (
-        HEAD
-        + f"{len(rows)} mutants of {kernels} kernels, {len({r['case'] for r in rows})} launch lists{commit_of(root)}.\n\n"
+        HEAD + f"{len(rows)} mutants of {kernels} kernels, {len({r['case'] for r in rows})} launch "
+        f"lists{commit_of(root)}.\n\n"
     )
     text += (
         "## By family\n\n"
@@ -100,7 +104,8 @@ def main():
         + table("call", sorted(rows, key=lambda r: r["call"]), lambda r: f"`{r['call']}`")
         + "\n"
     )
-    text += "## Equivalent mutants\n\n| call | change | mutants | why the kernel means the same |\n|---|---|---:|---|\n"
+    text += "## Equivalent mutants\n\n"
+    text += "| call | change | mutants | why the kernel means the same |\n|---|---|---:|---|\n"
     same = collections.Counter(
         (r["call"], r["change"], r["equivalent"]) for r in rows if r["equivalent"]
     )
@@ -111,10 +116,12 @@ def main():
     for r in rows:
         if way(r) == "unnoticed":
             print(
-                f"{r['case']}, {r['kernel']}, line {r['line']}: {r['call']} {r['change']}: {r['text']}"
+                f"{r['case']}, {r['kernel']}, line {r['line']}: {r['call']} {r['change']}: "
+                f"{r['text']}"
             )
     print(
-        f"{len(rows)} mutants, {sum(way(r) == 'unnoticed' for r in rows)} unnoticed, in {time.time() - start:.0f} s"
+        f"{len(rows)} mutants, {sum(way(r) == 'unnoticed' for r in rows)} unnoticed, in "
+        f"{time.time() - start:.0f} s"
     )
     return status
 

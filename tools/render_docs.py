@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what documents repeat from data, so that the two never differ. Usage: render_docs.py [--check] [ROOT]
+"""Writes what documents repeat from data, so that the two never differ.
+Usage: render_docs.py [--check] [ROOT]
 
-In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end -->` is replaced. WHAT is
+
+In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end -->` is replaced.
+WHAT is
 
   errors                  the table of error codes, from src/base/error_codes.def
   results MACHINE         every group of bench/results/MACHINE/*.json as a full table
@@ -9,18 +12,28 @@ In README.md and docs/*.md the text between `<!-- begin WHAT -->` and `<!-- end 
   graphs                  the last long run of random graphs, tests/fuzz/last_graphs.json
   corpus                  what each candidate of tests/verify/corpus got, its results.json
   compiler MACHINE        the compiler's own figures, bench/results/MACHINE/compiler.json
-  ranking MACHINE         how predicted costs order measured times, bench/results/MACHINE/ranking.json
-  banks MACHINE           shared-memory wavefronts, emulated and counted by the GPU, bench/results/MACHINE/banks.json
-  matrix_banks MACHINE    cycles of wgmma and of the copy engine by swizzle, bench/results/MACHINE/matrix_banks.json
-  search MACHINE          how long searches take to find a good kernel, bench/results/MACHINE/search.json
-  profiles MACHINE        what the units of a GPU were busy with, bench/results/MACHINE/profiles.json
-  packed FOLDER           what it takes to read weights packed or not, bench/results/FOLDER/packed.json
-  misses MACHINE          the rows of bench/results/MACHINE/*.json below their goal in bench/goals.json
-  overhead FILE           what judging a candidate adds to its own runs, bench/results/faults/FILE.json
-  results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the columns that matter most
+  ranking MACHINE         how predicted costs order measured times,
+                          bench/results/MACHINE/ranking.json
+  banks MACHINE           shared-memory wavefronts, emulated and counted by the GPU,
+                          bench/results/MACHINE/banks.json
+  matrix_banks MACHINE    cycles of wgmma and of the copy engine by swizzle,
+                          bench/results/MACHINE/matrix_banks.json
+  search MACHINE          how long searches take to find a good kernel,
+                          bench/results/MACHINE/search.json
+  profiles MACHINE        what the units of a GPU were busy with,
+                          bench/results/MACHINE/profiles.json
+  packed FOLDER           what it takes to read weights packed or not,
+                          bench/results/FOLDER/packed.json
+  misses MACHINE          the rows of bench/results/MACHINE/*.json below their goal in
+                          bench/goals.json
+  overhead FILE           what judging a candidate adds to its own runs,
+                          bench/results/faults/FILE.json
+  results MACHINE N G..   one table of the first N rows of every group, or of the groups named, the
+                          columns that matter most
 
-bench/goals.json: for each machine a list of {"cases": patterns of fnmatch, "ratio": least of it or "tbs": least terabytes a second, "aim": what is
-hoped for, "least_bytes": moved by a row that is meant, "geometric_mean": least of the ratios of all}. A row's goal is the first that fits it.
+bench/goals.json: for each machine a list of {"cases": patterns of fnmatch, "ratio": least of it or
+"tbs": least terabytes a second, "aim": what is hoped for, "least_bytes": moved by a row that is
+meant, "geometric_mean": least of the ratios of all}. A row's goal is the first that fits it.
 
 With --check nothing is written and the exit status is 1 when a document differs.
 """
@@ -123,14 +136,15 @@ def is_missed(row, goal):
 
 def goal_text(goal):
     unit = " TB/s" if "tbs" in goal else "×"
-    return f"≥ {least_of(goal):g}{unit}" + (f", aim {goal['aim']:g}{unit}" if "aim" in goal else "")
+    aim = f", aim {goal['aim']:g}{unit}" if "aim" in goal else ""
+    return f"≥ {least_of(goal):g}{unit}{aim}"
 
 
 def goal_cell(row, goals):
     goal = goal_of(row, goals)
-    return (
-        "–" if goal is None else goal_text(goal) + (", **missed**" if is_missed(row, goal) else "")
-    )
+    if goal is None:
+        return "–"
+    return goal_text(goal) + (", **missed**" if is_missed(row, goal) else "")
 
 
 def means(rows, goals):
@@ -143,7 +157,8 @@ def means(rows, goals):
             mean = math.exp(sum(math.log(row["ratio"]) for row in of) / len(of))
             types = "/".join(sorted({row["dtype"] for row in of}))
             lines.append(
-                f"- Geometric mean of the {len(of)} rows with goal {goal_text(goal)} in {types}: {mean:.3f}×, "
+                f"- Geometric mean of the {len(of)} rows with goal {goal_text(goal)} in {types}: "
+                f"{mean:.3f}×, "
                 f"goal ≥ {goal['geometric_mean']:.2f}×"
                 + (", **missed**" if mean < goal["geometric_mean"] else "")
                 + "\n"
@@ -226,7 +241,8 @@ def full_results(groups, goals):
         peers = ", ".join(f"{name} {version}" for name, version in data.get("peers", {}).items())
         parts.append(
             f"### {group}\n\n{data.get('device', '')}, driver {data.get('driver', '–')}, "
-            f"CUDA {data.get('cuda', '–')}; peers: {peers or 'none'}. Made by `{data.get('command', '')}`"
+            f"CUDA {data.get('cuda', '–')}; peers: {peers or 'none'}. Made by "
+            f"`{data.get('command', '')}`"
             f" at {commits_of(data)}.\n"
         )
         names = sorted({name for row in data.get("rows", []) for name in row.get("peers", {})})
@@ -315,9 +331,12 @@ def refusal_table(run):
 def render_graphs(root):
     run = json.loads((root / "tests/fuzz/last_graphs.json").read_text())
     head = (
-        f"Seeds {run['first_seed']} to {run['first_seed'] + run['graphs'] - 1}: {run['agree']} of {run['graphs']} random graphs of "
-        f"1 to 6 operators agree between interpreter, CPU target, emulator and FP64; {run['bugs']} faults, {run['refused']} refused by "
-        f"name ({percent(run['refused'] / run['graphs'])}); {run['seconds']:.0f} s{at_commit(run)}.\n\n"
+        f"Seeds {run['first_seed']} to {run['first_seed'] + run['graphs'] - 1}: {run['agree']} of "
+        f"{run['graphs']} random graphs of "
+        "1 to 6 operators agree between interpreter, CPU target, emulator and FP64; "
+        f"{run['bugs']} faults, {run['refused']} refused by "
+        f"name ({percent(run['refused'] / run['graphs'])}); {run['seconds']:.0f} "
+        f"s{at_commit(run)}.\n\n"
     )
     operators = ", ".join(
         f"{name} {count}"
@@ -336,8 +355,10 @@ def render_graphs(root):
 def render_fuzz(root):
     run = json.loads((root / "tests/fuzz/last_run.json").read_text())
     head = (
-        f"Seeds {run['first_seed']} to {run['first_seed'] + run['programs'] - 1}: {run['programs']} programs, "
-        f"{run['runs']} runs on a target in {run['seconds']:.0f} s, {run['bugs']} faults, {run['refused']} refused by name "
+        f"Seeds {run['first_seed']} to {run['first_seed'] + run['programs'] - 1}: "
+        f"{run['programs']} programs, "
+        f"{run['runs']} runs on a target in {run['seconds']:.0f} s, {run['bugs']} faults, "
+        f"{run['refused']} refused by name "
         f"({percent(run['refused'] / run['runs'])}){at_commit(run)}.\n\n"
     )
     return head + "\n".join(
@@ -354,9 +375,8 @@ def render_corpus(root):
     folder = root / "tests/verify/corpus"
     results = json.loads((folder / "results.json").read_text())
     headers = ["candidate", "what it does", "expected", "CPU", "H200", "what caught it"]
-    parts = [
-        f"Measured on: {'; '.join(f'{column} {device}' for column, device in sorted(results['devices'].items()))}.\n"
-    ]
+    devices = [f"{column} {device}" for column, device in sorted(results["devices"].items())]
+    parts = [f"Measured on: {'; '.join(devices)}.\n"]
     for kind, title in (("cheats", "Cheats"), ("wrong", "Wrong kernels"), ("honest", "Controls")):
         rows, right = [], 0
         for path in sorted((folder / kind).iterdir()):
@@ -394,7 +414,8 @@ def render_corpus(root):
             right += any(one and one["code"] == expected for one in found.values())
         measured = sum(row[3] != "–" or row[4] != "–" for row in rows)
         parts.append(
-            f"### {title}\n\n{right} of {measured} that were run got the code that they should; {len(rows) - measured} wait for a machine.\n"
+            f"### {title}\n\n{right} of {measured} that were run got the code that they should; "
+            f"{len(rows) - measured} wait for a machine.\n"
         )
         lines = ["| " + " | ".join(headers) + " |", "|" + "---|" * len(headers)]
         parts.append("\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n")
@@ -462,7 +483,8 @@ def render_banks(root, machine):
 
 
 def render_matrix_banks(root, machine):
-    """A row a type or a copy, a column a swizzle: the least of bound over cycles, on all multiprocessors; of wgmma with two warpgroups."""
+    """A row a type or a copy, a column a swizzle: the least of bound over cycles, on all
+    multiprocessors; of wgmma with two warpgroups."""
     path = root / "bench/results" / machine / "matrix_banks.json"
     if not path.exists():
         return f"Not measured yet on this machine ({machine}).\n"
@@ -491,7 +513,8 @@ def render_matrix_banks(root, machine):
         if why
     )
     return (
-        f"{data['device']}, driver {data['driver']}, at {data['commit'][:12] or 'an unknown commit'}.{failed}\n\n"
+        f"{data['device']}, driver {data['driver']}, at "
+        f"{data['commit'][:12] or 'an unknown commit'}.{failed}\n\n"
         + table(
             ["bound / cycles", *modes],
             [
@@ -620,7 +643,8 @@ def render_compiler(root, machine):
         for row in data["programs"]
     ]
     return (
-        f"{data['device']}, load {data['load']:.1f}; {compilers}. Made by `{data['command']}` at {data['commit'][:12]}.\n\n"
+        f"{data['device']}, load {data['load']:.1f}; {compilers}. Made by `{data['command']}` at "
+        f"{data['commit'][:12]}.\n\n"
         + table(
             ["step", "median, ms", "95 % interval", "least, ms", "processor, ms", "bar, ms"], steps
         )
@@ -644,7 +668,8 @@ def render_packed(root, folder):
         for row in data["rows"]
     ]
     return (
-        f"{data['target']}, ptxas {data['ptxas']}, by `{data['command']}` at {data['commit'][:12]}.\n\n"
+        f"{data['target']}, ptxas {data['ptxas']}, by `{data['command']}` at "
+        f"{data['commit'][:12]}.\n\n"
         + table(
             ["program", "loads", "instructions", "registers", "bytes spilled", "predicted, µs"],
             rows,
@@ -708,7 +733,8 @@ def main():
         differing += 1
         if check:
             print(
-                f"{path.relative_to(root)} differs from its data; `python3 tools/render_docs.py` mends it"
+                f"{path.relative_to(root)} differs from its data; `python3 tools/render_docs.py` "
+                "mends it"
             )
         else:
             path.write_text(rendered)

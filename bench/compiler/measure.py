@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the compiler's own steps on one core and writes bench/results/<cpu>/compiler.json.  Usage: measure.py [--samples 25]
+"""Measures the compiler's own steps on one core and writes bench/results/<cpu>/compiler.json.
+Usage: measure.py [--samples 25]
 
-Also counts the lines of the example programs, blank ones and comments left out, beside the counts that were published for the
-same kernels in Hexcute and CUTLASS (Hexcute, arXiv 2504.16214, on lines of code).
-"""
+
+Also counts the lines of the example programs, blank ones and comments left out, beside the counts
+that were published for the same kernels in Hexcute and CUTLASS (Hexcute, arXiv 2504.16214, on lines
+of code)."""
 import argparse
 import collections
 import json

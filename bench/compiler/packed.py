@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Weights that are read packed beside the same row by row: writes bench/results/ptxas/packed.json.  Usage: packed.py [--warploom FILE]
+"""Weights that are read packed beside the same row by row: writes
+bench/results/ptxas/packed.json. Usage: packed.py [--warploom FILE]
 
-Of the examples in PROGRAMS, and of them with W and S row by row: loads of W and S by a thread for each 64 of k, counted in the emitted text;
-instructions (the kernel's code in units of 16 bytes, padding too) and registers by ptxas; the predicted time of 4096 x 4096 weights and
-128 rows. Needs nvcc and readelf; no GPU.
-"""
+
+Of the examples in PROGRAMS, and of them with W and S row by row: loads of W and S by a thread for
+each 64 of k, counted in the emitted text; instructions (the kernel's code in units of 16 bytes,
+padding too) and registers by ptxas; the predicted time of 4096 x 4096 weights and 128 rows. Needs
+nvcc and readelf; no GPU."""
 import argparse
 import json
 import pathlib
@@ -56,7 +58,8 @@ def ptxas(folder, kernel):
     log = measure.run(
         "bash",
         "-c",
-        f"nvcc -cubin -gencode=arch=compute_{ARCH},code=sm_{ARCH} -std=c++17 -Xptxas -v -I{measure.ROOT}/device/ptx "
+        f"nvcc -cubin -gencode=arch=compute_{ARCH},code=sm_{ARCH} -std=c++17 -Xptxas -v "
+        f"-I{measure.ROOT}/device/ptx "
         f"-I{measure.ROOT}/device/common {text} -o {cubin} 2>&1",
     )
     sizes = re.findall(

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the CPU target on this machine and writes bench/results/<cpu>/cpu.json.  Usage: bench/cpu/measure.py [--budget 30s]
+"""Measures the CPU target on this machine and writes bench/results/<cpu>/cpu.json.
+Usage: bench/cpu/measure.py [--budget 30s]
 
-Every case is a search of its own by the executable, which times the candidate and oneDNN alternately in one run. Convolutions are timed
-again in turns with oneDNN's (convolution.cpp, which takes libdnnl-dev). A naive loop nest and the rate of a plain copy, best of several,
-are measured before and after (floor.c); the better of the two counts.
-"""
+
+Every case is a search of its own by the executable, which times the candidate and oneDNN
+alternately in one run. Convolutions are timed again in turns with oneDNN's (convolution.cpp, which
+takes libdnnl-dev). A naive loop nest and the rate of a plain copy, best of several, are measured
+before and after (floor.c); the better of the two counts."""
 import argparse
 import json
 import os
@@ -71,7 +73,8 @@ def run(*command):
 def convolution_case(name, shape):
     n, ci, h, w, co, k, stride, pad, relu, pool = shape
     p, q = ((size + 2 * pad - k) // stride + 1 for size in (h, w))
-    text = f"conv(x[{n},{ci},{h},{w}], w[{co},{ci},{k},{k}], b[{co}], strides=[{stride},{stride}], pads=[{pad},{pad},{pad},{pad}])"
+    text = f"conv(x[{n},{ci},{h},{w}], w[{co},{ci},{k},{k}], b[{co}], "
+    text += f"strides=[{stride},{stride}], pads=[{pad},{pad},{pad},{pad}])"
     text = f"relu({text})" if relu else text
     text = (
         f"maxpool({text}, kernel_shape=[{pool},{pool}], strides=[{pool},{pool}])" if pool else text

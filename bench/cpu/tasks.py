@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Searches KernelBench's tasks, as ONNX files, on the CPU target and judges what comes of it again; writes
-bench/results/<cpu>/kernelbench.json.  Usage: bench/cpu/tasks.py --warploom EXE --models FOLDER [--budget 60s] [TASK …]
+"""Searches KernelBench's tasks, as ONNX files, on the CPU target and judges what comes of it again;
+writes bench/results/<cpu>/kernelbench.json.
+
+    bench/cpu/tasks.py --warploom EXE --models FOLDER [--budget 60s] [TASK …]
 """
 import argparse
 import json

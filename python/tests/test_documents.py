@@ -1,4 +1,7 @@
-"""What docs/pytorch.md and the lesson say runs as it stands there, searches in two seconds."""
+"""What README.md, docs/pytorch.md and the lesson say of torch runs as it stands there.
+
+Searches get two seconds. tools/check_commands.py runs the documents' other commands.
+"""
 import contextlib
 import io
 import os
@@ -25,19 +28,56 @@ def within(folder):
         os.chdir(before)
 
 
+def blocks_of(document):
+    """(language, text) of its blocks of Python, and of commands that need torch, in order."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(r"^```(python|sh needs torch)\n(.*?)^```$", text, re.M | re.S)
+
+
+def run_python(code, names):
+    """Runs a block in the interpreter that the blocks of one document share."""
+    code = code.replace('"60s"', f'"2s", target="{TARGET}"')
+    with contextlib.redirect_stderr(io.StringIO()):
+        exec(compile(code, "document", "exec"), names)
+
+
 class DocumentsTest(unittest.TestCase):
-    def test_blocks_of_python_in_docs_pytorch_run_in_order(self):
-        text = (ROOT / "docs" / "pytorch.md").read_text(encoding="utf-8")
-        blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
-        self.assertGreaterEqual(len(blocks), 3)
+    def run_commands(self, script):
+        """Runs a block of commands in the folder that Python's blocks are in."""
+        program = pathlib.Path(warploom.program()).resolve()
+        interpreter = pathlib.Path(sys.executable)
+        path = f"{program.parent}:{interpreter.parent}:{os.environ['PATH']}"
+        script = script.replace("--budget 60s", f"--budget 2s --target {TARGET}")
+        ran = subprocess.run(
+            ["bash", "-ec", script],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": path},
+        )
+        self.assertEqual(ran.returncode, 0, script + ran.stdout + ran.stderr)
+
+    def test_docs_pytorch_runs_from_top_to_bottom(self):
+        blocks = blocks_of("docs/pytorch.md")
+        self.assertGreaterEqual(len(blocks), 5)
         names = {}
         with within(SCRATCH / "document"):
-            for block in blocks:
-                code = block.replace('"60s"', f'"2s", target="{TARGET}"')
-                if "torch.onnx.export" in code and exporting.has_dynamo():
-                    continue  # the newer exporter's packages are not everywhere
-                with contextlib.redirect_stderr(io.StringIO()):
-                    exec(compile(code, "docs/pytorch.md", "exec"), names)
+            for language, text in blocks:
+                # What torch.onnx.export writes, and what reads that: torch's newer exporter needs
+                # packages that are not everywhere.
+                of_export = "torch.onnx.export" in text or language != "python"
+                if of_export and exporting.has_dynamo():
+                    continue
+                if language == "python":
+                    run_python(text, names)
+                else:
+                    self.run_commands(text)
+
+    def test_the_five_lines_of_the_readme_run(self):
+        five_lines = [text for _, text in blocks_of("README.md") if "warploom.optimize" in text]
+        self.assertEqual(len(five_lines), 1)
+        with within(SCRATCH / "readme"):
+            run_python(five_lines[0], {})
 
     def test_the_lesson_runs(self):
         source = (ROOT / "examples" / "pytorch" / "five_lines.py").read_text(encoding="utf-8")

@@ -47,7 +47,10 @@ import sys
 from markdown import reflow
 
 BLOCK = re.compile(r"(<!-- begin ([^>]*?) -->\n)(.*?)(<!-- end -->)", re.S)
-ROW = re.compile(r'^WARPLOOM_ERROR\(\w+, "([^"]+)", (\d+), "((?:[^"\\]|\\.)*)"\)|^// (.+)$', re.M)
+# A long meaning is several literals, one behind another, as in C++.
+ROW = re.compile(
+    r'^WARPLOOM_ERROR\(\s*\w+, "([^"]+)", (\d+),\s+"((?:[^"\\]|\\.|"\s+")*)"\)|^// (.+)$', re.M
+)
 
 
 def render_errors(root):
@@ -60,7 +63,8 @@ def render_errors(root):
         if title:
             lines += ["", f"### {title}", "", "| code | exit status | meaning |", "|---|---|---|"]
             title = None
-        lines.append(f"| `{code}` | {status} | {meaning} |")
+        whole = re.sub(r'"\s+"', "", meaning)
+        lines.append(f"| `{code}` | {status} | {whole} |")
     return "\n".join(lines[1:]) + "\n"
 
 

@@ -101,8 +101,7 @@ WL_GLOBAL_FORMS(ld_global_stream, GlobalLoadStream, st_global_stream, GlobalStor
 // counted from the end: -1 where pred is false, or where it is no int.
 template <class I> WL_FN int lookup(const I* p, int size, bool pred = true) {
   const I index = pred ? __ldg(p) : -size - 1;
-  const int whole = static_cast<int>(index);
-  if (index != whole) return -1;
+  const int whole = index == static_cast<int>(index) ? static_cast<int>(index) : -size - 1;
   return whole < 0 ? whole + size : whole;
 }
 }  // namespace wl

@@ -186,11 +186,23 @@ void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& tur
   turn(Index::variable(variable));
 }
 
+// Whether some elements of it may lie outside a global tensor.
+bool CpuEmitter::guards(const Copy& copy) const {
+  return std::ranges::any_of(std::array{&copy.src, &copy.dst}, [&](const Tile* tile) {
+    return tensor(tile->tensor).scope == Scope::global && !conditions(*tile).empty();
+  });
+}
+
 // each(what is left of the copy) within a loop along dimensions that meet, the slowest of them
 // where one side has several.
 template <class F> void CpuEmitter::walk(Copy copy, const Meeting& met, const F& each) {
   const std::size_t a = met.a[0], b = met.b[0];
   const std::int64_t count = std::min(copy.src.extent[a], copy.dst.extent[b]);
+  // GCC (12 at least) unrolls a short loop of loads that each have a condition into the loop around
+  // it, and of the vectors that it makes there all have the first one's condition: zeros in place
+  // of elements. A loop that stays is made vectors of by itself, rightly.
+  const bool one_each = count == element_count(copy.src.extent);
+  if (one_each && guards(copy)) out_.line("#pragma GCC unroll 1");
   turns("m", count, [&](const Index& m) {
     for (const auto& [tile, dim] : {std::pair(&copy.src, a), std::pair(&copy.dst, b)}) {
       tile->extent[dim] /= count;

@@ -107,6 +107,7 @@ class CpuEmitter : Emitter {
   void move(const Copy& copy);
   void gathered(Copy copy);
   template <class F> void turns(const std::string& stem, std::int64_t count, const F& turn);
+  bool guards(const Copy& copy) const;
   template <class F> void walk(Copy copy, const Meeting& met, const F& each);
   Side side_of(const Tile& tile) const;
   bool is_strided(

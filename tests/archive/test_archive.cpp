@@ -197,6 +197,21 @@ TEST_F(ArchiveTest, AnArchiveOfVersion2BecomesOneOfTodayAndKeepsAllThatWasMeasur
   EXPECT_EQ(archive->runs("p")->front().seconds, 2.5);
 }
 
+TEST_F(ArchiveTest, AnArchiveOfVersion2WithARunOfAProblemThatItLacksIsDamaged) {
+  make_version_2(path_);
+  sqlite3* raw = nullptr;
+  sqlite3_open(path_.c_str(), &raw);
+  EXPECT_EQ(sqlite3_exec(raw, "UPDATE runs SET record = json_set(record, '$.problem', 'lost')",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK)
+      << sqlite3_errmsg(raw);
+  sqlite3_close(raw);
+  const auto archive = Archive::open(path_);
+  ASSERT_FALSE(archive);
+  EXPECT_EQ(archive.error().code, ErrorCode::kArchiveDamaged);
+  EXPECT_TRUE(fs::exists(path_.string() + ".damaged-1"));
+}
+
 TEST_F(ArchiveTest, WhatVersion2DidNotKnowIsNullInVersion3) {
   make_version_2(path_);
   auto archive = Archive::open(path_);

@@ -1,13 +1,13 @@
 // Integers to the ends of their types: emitted for the CPU and run, emitted for GPUs and emulated,
 // bit by bit as the reference has them.
-#include "base/integers.h"
 #include <gtest/gtest.h>
 #include "../codegen/cpu_run.h"
-#include "base/random.h"
 #include "codegen/emit.h"
 #include "graph/reference.h"
 #include "kernels/family.h"
+#include "large_integers.h"
 #include "nets.h"
+#include "runtime/compilers.h"
 #include "runtime/emulate.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
@@ -61,6 +61,8 @@ std::vector<Named> nets() {
     });
     add(name + "_transposed",
         [=](Net& n) { return n.add(OpKind::Transpose, {n.x({6, 5, 7}, type)}); });
+    add(name + "_padded",
+        [=](Net& n) { return n.add(OpKind::Pad, {n.x({4, 5}, type), n.ints({1, 0, 0, 2})}); });
     for (const Dtype to : kTypes)
       if (to != type)
         add(name + "_to_" + std::string(name_of(to)),
@@ -100,30 +102,12 @@ std::vector<Named> nets() {
   return all;
 }
 
-// The ends of the type, what lies around 2^24, 2^31 and 2^53, and small numbers.
-std::vector<std::byte> integers_of(const graph::Tensor& tensor, Random& random) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(graph::byte_count(tensor)));
-  for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i) {
-    if (is_float(tensor.dtype)) {
-      store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), random.normal());
-      continue;
-    }
-    const int shift = std::array{0, 0, 23, 24, 31, 52, 53, 62, 63}[random.below(9)];
-    auto value = static_cast<std::int64_t>(random.below(7)) - 3;
-    if (shift > 0) value += static_cast<std::int64_t>(std::uint64_t{1} << shift);
-    if (random.below(2) == 0) value = apply_integers(ValueOp::neg, value);
-    store_integer(tensor.dtype, bytes.data(), i, value);
-  }
-  return bytes;
-}
-
 struct Data {
   std::vector<std::vector<std::byte>> inputs;
   graph::ValueAndMagnitude want;
 
-  explicit Data(const graph::Graph& graph, std::uint64_t seed) {
-    Random random(seed, "integers");
-    for (const TensorId id : graph.inputs) inputs.push_back(integers_of(graph.tensor(id), random));
+  explicit Data(const graph::Graph& graph, std::uint64_t seed)
+      : inputs(test::large_inputs(graph, seed)) {
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     auto made = graph::evaluate_exactly(graph, views, 1);
     EXPECT_TRUE(made) << describe(made.error());
@@ -143,11 +127,55 @@ void expect_equal(const graph::ValueAndMagnitude& want, Dtype dtype,
   }
 }
 
+// A net's kernels by a schedule, in a library of many and then run there.
 struct Trial {
-  const Named* net = nullptr;
-  Schedule schedule = {};
+  const Named& net;
+  Schedule schedule;
   Family::Programs made = {};
   std::vector<Kernel> kernels = {};
+
+  void emit(const std::string& name, CpuLibrary& library) {
+    const auto machine = *target::capabilities_of("cpu");
+    auto programs = direct_family({net.graph, Track::fp32}, machine)->programs(schedule);
+    ASSERT_TRUE(programs) << net.name << describe(programs.error());
+    made = std::move(*programs);
+    for (tile::Program& program : made.programs) {
+      program.name = fmt::format("{}_{}", name, kernels.size());
+      const auto valid = tile::verify(program);
+      ASSERT_TRUE(valid) << describe(valid.error()) << tile::print(program);
+      const auto kernel = codegen::emit_cpu(program, machine);
+      ASSERT_TRUE(kernel) << describe(kernel.error()) << tile::print(program);
+      library.add(kernels.emplace_back(*kernel));
+    }
+  }
+
+  void expect_agreement(CpuLibrary& library) {
+    Data data(net.graph, 7);
+    const auto& tensor = net.graph.tensor(net.graph.outputs[0]);
+    std::vector<std::byte> output(static_cast<std::size_t>(graph::byte_count(tensor)));
+    std::vector<std::byte> meant = output;
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      std::vector<void*> pointers;
+      tile::Buffers buffers;
+      for (const Argument& arg : kernels[k].args) {
+        const std::string& name = made.buffers[k].at(arg.buffer);
+        pointers.push_back(output.data());
+        buffers[arg.buffer] = meant;
+        for (std::size_t i = 0; i < data.inputs.size(); ++i)
+          if (net.graph.tensor(net.graph.inputs[i]).name == name) {
+            pointers.back() = data.inputs[i].data();
+            buffers[arg.buffer] = data.inputs[i];
+          }
+      }
+      library.run(kernels[k], pointers);
+      const auto done = tile::interpret(made.programs[k], buffers);
+      ASSERT_TRUE(done) << describe(done.error());
+    }
+    const std::string what =
+        kernels[0].name + ": " + schedule.text() + "\n" + tile::print(made.programs[0]);
+    expect_equal(data.want, tensor.dtype, output, what);
+    expect_equal(data.want, tensor.dtype, meant, "what the interpreter makes: " + what);
+  }
 };
 
 TEST(Integers, OnACpuAreThoseOfTheReference) {
@@ -158,53 +186,34 @@ TEST(Integers, OnACpuAreThoseOfTheReference) {
   Random random(1, "integers");
   for (const Named& net : all)
     for (int i = 0; i < 2; ++i) {
-      Trial trial{&net};
       const FamilyPtr family = direct_family({net.graph, Track::fp32}, machine);
       ASSERT_TRUE(family) << net.name;
       const auto schedule = test::random_schedule(*family, random);
       ASSERT_TRUE(schedule) << net.name;
-      auto made = family->programs(trial.schedule = *schedule);
-      ASSERT_TRUE(made) << net.name << describe(made.error());
-      for (tile::Program& program : made->programs) {
-        program.name = fmt::format("{}_{}_{}", net.name, i, trial.kernels.size());
-        const auto valid = tile::verify(program);
-        ASSERT_TRUE(valid) << describe(valid.error()) << tile::print(program);
-        const auto kernel = codegen::emit_cpu(program, machine);
-        ASSERT_TRUE(kernel) << describe(kernel.error()) << tile::print(program);
-        library.add(trial.kernels.emplace_back(*kernel));
-      }
-      trial.made = std::move(*made);
-      trials.push_back(std::move(trial));
+      trials.push_back({net, *schedule});
+      ASSERT_NO_FATAL_FAILURE(trials.back().emit(fmt::format("{}_{}", net.name, i), library));
     }
   ASSERT_TRUE(library.compile());
-  for (Trial& trial : trials) {
-    const graph::Graph& graph = trial.net->graph;
-    Data data(graph, 7);
-    const auto& tensor = graph.tensor(graph.outputs[0]);
-    std::vector<std::byte> output(static_cast<std::size_t>(graph::byte_count(tensor)));
-    std::vector<std::byte> meant = output;
-    for (std::size_t k = 0; k < trial.kernels.size(); ++k) {
-      std::vector<void*> pointers;
-      tile::Buffers buffers;
-      for (const Argument& arg : trial.kernels[k].args) {
-        const std::string& name = trial.made.buffers[k].at(arg.buffer);
-        pointers.push_back(output.data());
-        buffers[arg.buffer] = meant;
-        for (std::size_t i = 0; i < data.inputs.size(); ++i)
-          if (graph.tensor(graph.inputs[i]).name == name) {
-            pointers.back() = data.inputs[i].data();
-            buffers[arg.buffer] = data.inputs[i];
-          }
-      }
-      library.run(trial.kernels[k], pointers);
-      const auto done = tile::interpret(trial.made.programs[k], buffers);
-      ASSERT_TRUE(done) << describe(done.error());
+  for (Trial& trial : trials) trial.expect_agreement(library);
+}
+
+// Where a compiler makes vectors of loads that each have a condition, with every flag that kernels
+// are compiled with: rows in turn within a block, each element inside or not.
+TEST(Integers, ArePaddedRightUnderTheFlagsOfKernels) {
+  const std::vector<Named> all = nets();
+  std::vector<Trial> trials;
+  CpuLibrary library;
+  for (const Named& net : all) {
+    if (!net.name.ends_with("_padded")) continue;
+    for (const std::int64_t rows : {0, 1}) {
+      trials.push_back(
+          {net, {"direct", {{"x", 7}, {"y", 5}, {"lanes", 1}, {"unroll", 1}, {"rows", rows}}}});
+      ASSERT_NO_FATAL_FAILURE(trials.back().emit(fmt::format("{}_{}", net.name, rows), library));
     }
-    const std::string what = trial.kernels[0].name + ": " + trial.schedule.text() + "\n" +
-                             tile::print(trial.made.programs[0]);
-    expect_equal(data.want, tensor.dtype, output, what);
-    expect_equal(data.want, tensor.dtype, meant, "what the interpreter makes: " + what);
   }
+  ASSERT_EQ(trials.size(), 2 * std::size(kTypes));
+  ASSERT_TRUE(library.compile(runtime::kCpuCompileFlags));
+  for (Trial& trial : trials) trial.expect_agreement(library);
 }
 
 class IntegersEmulated : public testing::TestWithParam<Named> {};

@@ -324,11 +324,21 @@ TEST(Partition, WhatNoFamilyCoversIsNamed) {
   EXPECT_NE(parts.error().place.find("MatMul"), std::string::npos) << parts.error().place;
 }
 
-TEST(Partition, WhatHasNoElementsIsSaidSo) {
+TEST(Partition, AnOutputOfNoElementsIsSaidSo) {
   graph::Builder b("nothing");
   b.output(b.add(OpKind::Relu, {b.input("x", Dtype::f32, {0, 3})}));
   const auto parts = partition(*b.finish(), [](const Graph&) { return std::nullopt; });
+  ASSERT_FALSE(parts);
   EXPECT_EQ(parts.error().expected, "an output of 1 element or more");
+}
+
+TEST(Partition, ATensorOfNoElementsThatNoFamilyTakesIsSaidSo) {
+  graph::Builder b("nothing");
+  b.output(
+      b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {2, 0}), b.input("w", Dtype::f32, {0, 3})}));
+  const auto parts = partition(*b.finish(), [](const Graph&) { return std::nullopt; });
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().expected, "tensors of 1 element or more");
 }
 
 // A chain of four Tanh, a region and a kernel each.

@@ -442,9 +442,8 @@ TEST_F(Verify, AcceptsSeveralDimensionsOfAGlobalTileThatMeetOne) {
 
 TEST_F(Verify, RefusesDimensionsThatMeetAcrossEachOther) {
   const auto wide = b.reg("w", Dtype::f32, {8, 32});
-  const int line =
-      (b.copy(b.tile(b.global("I", Dtype::f32, {64, 64}), {0, 0}, {16, 16}), b.all(wide)),
-       __LINE__);
+  const auto part = b.tile(b.global("I", Dtype::f32, {64, 64}), {0, 0}, {16, 16});
+  const int line = (b.copy(part, b.all(wide)), __LINE__);
   expect_invalid(b.finish(), line, "shape");
 }
 
@@ -466,9 +465,8 @@ TEST_F(Verify, RefusesStepsBackwards) {
 
 TEST_F(Verify, RefusesStepsWhereATileIsGathered) {
   const auto rows = b.global("rows", Dtype::i32, {40});
-  const int line =
-      (b.copy(b.gathered(b.stepped(b.tile(x, {0, 0}, {16, 16}), {2, 1}), 0, rows), b.all(r)),
-       __LINE__);
+  const auto stepped = b.stepped(b.tile(x, {0, 0}, {16, 16}), {2, 1});
+  const int line = (b.copy(b.gathered(stepped, 0, rows), b.all(r)), __LINE__);
   expect_invalid(b.finish(), line, "steps");
 }
 

@@ -64,14 +64,23 @@ TEST(Found, FractionalFillsOfNarrowTypes) {
       kAgrees);
 }
 
+std::string sum_of_rows(const std::string& type) {
+  return "program p grid(1) warps 4\nglobal X " + type + " [4, 64]\noutput Y " + type +
+         " [4, 1]\nregister x " + type + " [4, 64]\nregister y " + type +
+         " [4, 1]\ncopy X -> x\nreduce sum over 1: x -> y\ncopy y -> Y\n";
+}
+
 TEST(Found, ReductionsOfAndToNarrowTypes) {
-  for (const std::string type : {"bf16", "f16", "e4m3", "e5m2", "i32", "f32"})
-    EXPECT_EQ(outcome("program p grid(1) warps 4\nglobal X " + type + " [4, 64]\noutput Y " + type +
-                          " [4, 1]\nregister x " + type + " [4, 64]\nregister y " + type +
-                          " [4, 1]\ncopy X -> x\nreduce sum over 1: x -> y\ncopy y -> Y\n",
-                      "sm_90a"),
-              kAgrees)
-        << type;
+  for (const std::string type : {"bf16", "f16", "e4m3", "e5m2", "f32"})
+    EXPECT_EQ(outcome(sum_of_rows(type), "sm_90a"), kAgrees) << type;
+}
+
+// In fp32 they would lose what lies beyond 2^24.
+TEST(Found, ReductionsOfWholeNumbersAcrossThreadsAreRefusedOnAGpu) {
+  for (const std::string type : {"i32", "i64"}) {
+    EXPECT_EQ(outcome(sum_of_rows(type), "sm_90a"), "no-instruction") << type;
+    EXPECT_EQ(outcome(sum_of_rows(type), "cpu"), kAgrees) << type;
+  }
 }
 
 TEST(Found, ClusterReductionsOfNarrowTypes) {

@@ -5,21 +5,16 @@ python3 python/tests/test_models.py runs it for the GPU, if there is one, or the
 import sys
 import unittest
 
-from support import DEFAULTS, DEVICE, MODELS, SCRATCH, TARGET, UNTOUCHED, ResNet, bundle_of
+from support import DEFAULTS, DEVICE, MODELS, SCRATCH, SHORT, TARGET, Language, bundle_of
 from support import error_between, exporting, optimized, torch, warploom, with_weights
 
 TOLERANCE = 1e-4 if DEVICE.type == "cpu" else 3e-3  # the module itself may compute in tf32
 
 
 class ModelsTest(unittest.TestCase):
-    """One test for each model and way of exporting."""
+    """One test for each model and way: torch.onnx.export and adopt(), or warploom.optimize()."""
 
-    def check(self, model, keywords, ways):
-        inputs = MODELS[model]().to(DEVICE)
-        name = f"{model.__name__.lower()}_{ways}"
-        torch.manual_seed(1)
-        bundle = bundle_of(name, model().eval().to(DEVICE), (inputs,), keywords)
-        adopted = bundle.adopt(with_weights(model(), 7))
+    def assert_follows_weights(self, adopted, model, inputs):
         with torch.no_grad():
             for seed in (7, 8, 9):
                 module = with_weights(model(), seed)
@@ -27,53 +22,57 @@ class ModelsTest(unittest.TestCase):
                 error = error_between(adopted(inputs), module(inputs))
                 self.assertLess(error, TOLERANCE, f"weights {seed}")
 
+    def check_exported(self, model):
+        inputs = MODELS[model]().to(DEVICE)
+        torch.manual_seed(1)
+        bundle = bundle_of(f"{model.__name__.lower()}_by_default", with_own(model), (inputs,))
+        self.assert_follows_weights(bundle.adopt(with_weights(model(), 7)), model, inputs)
 
-def add_test(model, keywords, ways):
-    def test(self):
-        self.check(model, keywords, ways)
+    def check_five_lines(self, model):
+        inputs = MODELS[model]().to(DEVICE)
+        module = with_weights(model(), 3)
+        faster = warploom.optimize(
+            module, inputs, out=SCRATCH / "five" / model.__name__, target=TARGET, **SHORT
+        )
+        with torch.no_grad():
+            self.assertLess(error_between(faster(inputs), module(inputs)), TOLERANCE)
+        self.assert_follows_weights(faster, model, inputs)
 
-    setattr(ModelsTest, f"test_{model.__name__.lower()}_exported_{ways}", test)
+
+def with_own(model):
+    """The model with the weights that torch gives it."""
+    return model().eval().to(DEVICE)
+
+
+def add_tests(model):
+    name = model.__name__.lower()
+    exported = lambda self: self.check_exported(model)
+    five_lines = lambda self: self.check_five_lines(model)
+    setattr(ModelsTest, f"test_{name}_exported_by_default", exported)
+    setattr(ModelsTest, f"test_{name}_by_warploom_optimize", five_lines)
 
 
 for each in MODELS:
-    add_test(each, DEFAULTS, "by_default")
-    add_test(each, UNTOUCHED, "with_weights_untouched")
+    add_tests(each)
 
 
 class OpenDimensionsTest(unittest.TestCase):
     """A model with open dimensions, which --dim binds."""
 
     def test_is_adopted_with_other_weights(self):
-        inputs = MODELS[ResNet]().to(DEVICE)
+        inputs = MODELS[Language]().to(DEVICE)
         file = SCRATCH / "open.onnx"
-        axes = {"input_names": ["x"], "dynamic_axes": {"x": {0: "batch"}}}
-        exporting.export(with_weights(ResNet(), 2), (inputs,), file, **DEFAULTS, **axes)
+        axes = {"input_names": ["ids"], "dynamic_axes": {"ids": {0: "batch"}}}
+        exporting.export(with_weights(Language(), 2), (inputs,), file, **DEFAULTS, **axes)
         folder = optimized(file, SCRATCH / "out" / "open", "--dim", "batch=2")
-        module = with_weights(ResNet(), 3)
+        module = with_weights(Language(), 3)
         adopted = warploom.load(folder).adopt(module)
         with torch.no_grad():
             self.assertLess(error_between(adopted(inputs), module(inputs)), TOLERANCE)
 
 
 class FiveLinesTest(unittest.TestCase):
-    """warploom.optimize: module in, module out."""
-
-    def test_gives_the_module_with_its_own_weights(self):
-        for model, make in MODELS.items():
-            with self.subTest(model.__name__):
-                inputs = make().to(DEVICE)
-                module = with_weights(model(), 3)
-                faster = warploom.optimize(
-                    module,
-                    inputs,
-                    budget="2s",
-                    out=SCRATCH / "five" / model.__name__,
-                    target=TARGET,
-                    candidates=2,
-                    archive=SCRATCH / "archive.sqlite",
-                )
-                with torch.no_grad():
-                    self.assertLess(error_between(faster(inputs), module(inputs)), TOLERANCE)
+    """What warploom.optimize() and warploom.load() refuse."""
 
     def test_says_what_the_program_says_of_a_bad_flag(self):
         with self.assertRaisesRegex(warploom.WarploomError, "the target is unknown"):

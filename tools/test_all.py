@@ -102,7 +102,8 @@ def run_ctest(root, build, regex, whole):
     report = os.path.join(os.path.abspath(build), "ctest.xml")
     if os.path.exists(report):
         os.remove(report)
-    command = ["ctest", "--test-dir", build, "-j", str(os.cpu_count() or 1), "--output-junit"]
+    # Twice the cores: many tests wait for processes, clocks and files.
+    command = ["ctest", "--test-dir", build, "-j", str(2 * (os.cpu_count() or 1)), "--output-junit"]
     command += [report, "--output-on-failure", "--no-tests=error"]
     command += ["-R", regex] if regex else []
     found = environment(root, whole)

@@ -3,9 +3,9 @@
 
     tools/first_run.py --commit COMMIT -- COMMAND…    COMMAND runs it on such a machine
 
-Both streams are shown as they come, each line with the seconds since the start. Of lines of
-progress, which come every two seconds, the first and the last of each kind stay. The longest
-silence is measured over all lines.
+COMMAND prints `--- begins` where the run begins. Both streams are shown as they come, each line
+with the seconds since the start. Of lines of progress, which come every two seconds, the first and
+the last of each kind stay. The longest silence is measured over all lines.
 """
 
 import argparse
@@ -22,6 +22,7 @@ the start stand before each line; of progress, a line every two seconds, the fir
 each kind are shown.
 
 """
+BEGINS = "--- begins"  # a line that COMMAND may print before the run itself
 PROGRESS = re.compile(
     r"^(reading the lists|packages|configuring|building \w+|\d+ of \d+ s|planning|setting up)\b"
 )
@@ -56,6 +57,11 @@ def run(command):
     )
     for line in process.stdout:
         now = time.time()
+        if line.rstrip() == BEGINS:  # what made the machine before is no part of the run
+            start = last = now
+            lines.clear()
+            longest = 0.0
+            continue
         longest = max(longest, now - last)
         last = now
         lines.append((now - start, line.rstrip()))

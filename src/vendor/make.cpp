@@ -247,12 +247,15 @@ template <class Kind> bool has(const Problem& problem) {
 
 std::vector<Candidate> candidates(Executor& device, const Problem& problem, Track track) {
   std::vector<Candidate> out;
+  const auto add_of = [&](const Problem& steps, std::string words, Layouts layouts, bool blas) {
+    out.push_back({std::move(words), false,
+                   [&device, problem = steps, track, layouts, blas]() -> Result<Runnable> {
+                     auto libraries = libraries_of(device, problem, track, layouts, blas);
+                     return Assembly(device, problem, std::move(libraries)).run();
+                   }});
+  };
   const auto add = [&](std::string words, Layouts layouts, bool blas) {
-    out.push_back(
-        {std::move(words), false, [&device, problem, track, layouts, blas]() -> Result<Runnable> {
-           return Assembly(device, problem, libraries_of(device, problem, track, layouts, blas))
-               .run();
-         }});
+    add_of(problem, std::move(words), layouts, blas);
   };
   const bool cpu = device.engine() == Engine::cpu;
   const std::string library = cpu ? "oneDNN" : "cuBLASLt and cuDNN";
@@ -266,6 +269,10 @@ std::vector<Candidate> candidates(Executor& device, const Problem& problem, Trac
   if (!nothing || (unmatched_of(problem) == 0 && !problem.steps.empty())) {
     if (windows || (cpu && products)) add(library + ", layouts of its own", Layouts::own, false);
     add(library + ", rows", Layouts::rows, false);
+    // A function that a library lacks must not take the step before it along.
+    const Problem apart = match(problem.graph, track, Functions::apart);
+    if (apart.steps.size() > problem.steps.size())
+      add_of(apart, library + ", rows, functions apart", Layouts::rows, false);
     if (cpu && products) add("OpenBLAS and oneDNN", Layouts::rows, true);
   }
   out.push_back(

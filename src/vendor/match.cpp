@@ -1,7 +1,8 @@
 #include "vendor/matcher.h"
 
 namespace warploom::vendor {
-Matcher::Matcher(Graph graph, Track track) : track_(track) {
+Matcher::Matcher(Graph graph, Track track, Functions functions)
+    : track_(track), functions_(functions) {
   problem_.graph = std::move(graph);
   consumers_.resize(this->graph().tensors.size());
   for (std::size_t n = 0; n < this->graph().nodes.size(); ++n)
@@ -174,8 +175,8 @@ Problem Matcher::run() {
   return std::move(problem_);
 }
 
-Problem match(graph::Graph graph, Track track) {
-  return Matcher(std::move(graph), track).run();
+Problem match(graph::Graph graph, Track track, Functions functions) {
+  return Matcher(std::move(graph), track, functions).run();
 }
 
 std::optional<graph::Graph> operators_of(const graph::Graph& given, const graph::Graph& region,

@@ -15,8 +15,12 @@
 #include "vendor/places.h"
 
 namespace warploom::vendor {
+// Whether functions of one tensor go into the step before them, or are steps of their own: where a
+// library has the step and not the function, plain kernels do the rest.
+enum class Functions : std::uint8_t { fused, apart };
+
 // Never fails: what has no call is unmatched.
-Problem match(graph::Graph graph, Track track);
+Problem match(graph::Graph graph, Track track, Functions functions = Functions::fused);
 
 // The part of `given` that computes `region`, whose tensor i is called names[i] there, under the
 // region's own names. Nothing where a tensor of the region's is none of the graph's.

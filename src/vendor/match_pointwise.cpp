@@ -131,7 +131,9 @@ void Matcher::apply(const std::vector<After>& after, TensorId from, TensorId to,
   for (const int n : nodes) done_[n] = true;
   const auto other =
       std::ranges::find_if(after, [](const After& one) { return one.other.has_value(); });
-  Step* step = host(from, nodes, other == after.end() ? std::nullopt : other->other);
+  const bool joins = functions_ == Functions::fused || other != after.end();
+  Step* step =
+      joins ? host(from, nodes, other == after.end() ? std::nullopt : other->other) : nullptr;
   if (!step || tensor(from).dtype != tensor(to).dtype) {
     push({Elementwise{place(from), own_place(to)}, after}, to);
     return;

@@ -9,7 +9,7 @@ using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::TensorId;
 
 class Matcher {
  public:
-  Matcher(Graph graph, Track track);
+  Matcher(Graph graph, Track track, Functions functions);
   Problem run();
 
  private:
@@ -81,6 +81,7 @@ class Matcher {
 
   Problem problem_;
   Track track_;
+  Functions functions_;
   std::vector<std::vector<int>> consumers_;  // of each tensor
   std::map<TensorId, Place> places_;
   std::map<std::string, int> writer_;  // the last step that wrote a buffer

@@ -169,22 +169,6 @@ TEST(Corpus, EveryGpuCandidateCompilesToAnImageThatHoldsWhatItMay) {
   ::unsetenv("XDG_CACHE_HOME");
 }
 
-TEST(Corpus, TheDocumentedKernelFileIsAccepted) {
-  const auto text = read_file(WARPLOOM_SOURCE_DIR "/docs/verification.md");
-  ASSERT_TRUE(text);
-  const std::size_t begin = text->find("```c++\n") + 7;
-  const ScratchFolder scratch("corpus-test");
-  ASSERT_TRUE(write_file(scratch.path() / "sum.cpp",
-                         text->substr(begin, text->find("```", begin) - begin)));
-  const std::string in = "cd " + scratch.path().string() + "; export XDG_CACHE_HOME=$PWD/cache; ";
-  const auto ran = run_process(
-      {"bash", "-c",
-       in + kProgram + " new 'reducesum(x[64,512], [-1], keepdims=0)' --out sum.onnx && " +
-           kProgram + " verify sum.cpp --problem sum.onnx"});
-  ASSERT_TRUE(ran);
-  EXPECT_TRUE(ran->succeeded()) << ran->out << ran->err;
-}
-
 TEST(Corpus, AKernelFileThatDoesNotFitItsProblemIsRefused) {
   const ScratchFolder scratch("corpus-test");
   const Candidate lost{scratch.path() / "lost.cpp", {{"problem", "relu"}}};

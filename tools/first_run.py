@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 
+from markdown import reflow
+
 HEAD = """# The first command, on a bare Debian 12
 
 Written by `tools/first_run.py`; nothing was installed but the base system and git. Seconds since
@@ -79,7 +81,7 @@ def main():
     text += f"{lines[-1][0]:.0f} s in all; no silence was longer than {longest:.1f} s.\n\n```text\n"
     text += "".join(f"{seconds:6.1f}  {line}\n" for seconds, line in shown(lines)) + "```\n"
     root = pathlib.Path(__file__).resolve().parent.parent
-    (root / "docs" / "first-run.md").write_text(text)
+    (root / "docs" / "first-run.md").write_text(reflow(text))
     print(f"status {status}, longest silence {longest:.1f} s, {len(lines)} lines")
     return status
 

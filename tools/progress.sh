@@ -22,12 +22,12 @@ follow() {
   local step=0 steps=0 detail=''
   local tty=0
   [ -t 2 ] && tty=1
-  local every=1800
+  local every=1500
   [ $tty = 1 ] && every=200
   start=$(now_ms)
   while true; do
     status=0
-    IFS= read -r -t 1 part || status=$?
+    IFS= read -r -t 0.4 part || status=$?
     line+=$part
     if [ $status = 0 ]; then
       "$reader" "$line"
@@ -36,7 +36,7 @@ follow() {
       break
     fi
     now=$(now_ms)
-    if [ $((now - shown)) -ge $every ] && [ $((now - start)) -ge 500 ]; then
+    if [ $((now - shown)) -ge $every ] && [ $((now - start)) -ge 300 ]; then
       show_progress
       shown=$now
     fi

@@ -136,7 +136,7 @@ def run_python(root, build):
     if not os.path.isdir(tests):
         return 0, 0, 0
     command = [PYTHON, "-m", "unittest", "discover", "-v", "-s", tests]
-    found = dict(os.environ, WARPLOOM=os.path.join(os.path.abspath(build), "warploom"))
+    found = dict(os.environ, WARPLOOM_PROGRAM=os.path.join(os.path.abspath(build), "warploom"))
     with Progress("tests of Python"):
         ran = subprocess.run(command, capture_output=True, text=True, check=False, env=found)
     ended = re.search(r"Ran (\d+) tests?", ran.stderr)

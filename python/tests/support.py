@@ -22,8 +22,6 @@ from torch import nn
 import warploom
 from warploom import exporting
 
-if "WARPLOOM" in os.environ:  # as tools/test_all.py names the program
-    os.environ.setdefault("WARPLOOM_PROGRAM", os.environ["WARPLOOM"])
 SCRATCH = pathlib.Path(tempfile.mkdtemp(prefix="warploom-python-"))
 atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 os.environ.setdefault("XDG_CACHE_HOME", str(SCRATCH / "cache"))

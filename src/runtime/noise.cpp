@@ -212,13 +212,16 @@ Noise noise_between(const NoiseWatch::Counters& start, const NoiseWatch::Counter
   noise.cores = cores;
   const double seconds = std::chrono::duration<double>(end.at - start.at).count();
   const std::optional<double> ran = grown(start.ran, end.ran);
-  const std::optional<double> waited = grown(start.waited, end.waited);
+  const std::optional<double> busy = grown(start.busy, end.busy);
+  std::optional<double> waited = grown(start.waited, end.waited);
+  // Our own threads wait for each other, too: others can have kept them from a core no longer than
+  // others ran.
+  if (waited && busy && ran) waited = std::min(*waited, std::max(0.0, *busy - *ran));
   if (ran && waited && *ran + *waited > 0) noise.run_delay = *waited / (*ran + *waited);
   if (seconds <= 0) return noise;
   const std::optional<double> switches = grown(start.switches, end.switches);
   if (switches) noise.switches = *switches / seconds;
   if (seconds < kShortest) return noise;
-  const std::optional<double> busy = grown(start.busy, end.busy);
   if (busy && ran) noise.others = std::max(0.0, *busy - *ran) / seconds;
   const std::optional<double> stolen = grown(start.stolen, end.stolen);
   if (stolen && cores > 0) noise.stolen = *stolen / (seconds * cores);

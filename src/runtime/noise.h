@@ -25,15 +25,16 @@
 
 namespace warploom::runtime {
 struct Noise {
-  bool watched = false;             // false: nobody looked, and nothing is known
-  int cores = 0;                    // that the process may use
-  std::optional<double> load;       // processes that ran or waited, mean of the last minute
-  std::optional<double> others;     // of those cores, so many were taken by others
-  std::optional<double> run_delay;  // share of our threads' time spent waiting for a core
-  std::optional<double> stolen;     // share of the cores' time that a hypervisor kept
-  std::optional<double> throttled;  // share of the time that a quota stopped us
-  std::optional<double> switches;   // involuntary, a second
-  std::optional<double> spread;     // see spread_of()
+  bool watched = false;          // false: nobody looked, and nothing is known
+  int cores = 0;                 // that the process may use
+  std::optional<double> load;    // processes that ran or waited, mean of the last minute
+  std::optional<double> others;  // of those cores, so many were taken by others
+  // Share of our threads' time spent waiting for a core that others had.
+  std::optional<double> run_delay;
+  std::optional<double> stolen;              // share of the cores' time that a hypervisor kept
+  std::optional<double> throttled;           // share of the time that a quota stopped us
+  std::optional<double> switches;            // involuntary, a second
+  std::optional<double> spread;              // see spread_of()
   std::optional<double> reference_slowdown;  // its time over its best one in the archive
 
   bool busy() const;                         // some fact is beyond its limit

@@ -25,13 +25,21 @@ TEST(Noise, AQuietMachineIsSaidToBeQuiet) {
   EXPECT_NEAR(*noise.switches, 0.5, 1e-9);
 }
 
-TEST(Noise, WaitingForACoreIsBusyAndSaidWithTheLoad) {
+TEST(Noise, WaitingForACoreThatOthersHadIsBusyAndSaidWithTheLoad) {
   Reading reading;
   reading.end.waited = 0.31 / 0.69 * 40;
+  reading.end.busy = *reading.end.ran + 17.98;  // 0.3 of a core: others alone would not be busy
   Noise noise = reading.noise();
   noise.load = 4.1;
   EXPECT_TRUE(noise.busy());
   EXPECT_EQ(noise.text(), "busy (load 4.1 on 2 cores, run delay 31 %)");
+}
+
+TEST(Noise, ThreadsOfOursThatWaitForEachOtherAreNoBusyMachine) {
+  Reading reading;
+  reading.end.waited = 40;
+  EXPECT_FALSE(reading.noise().busy());
+  EXPECT_LT(*reading.noise().run_delay, 0.05);
 }
 
 TEST(Noise, OthersOnTheCoresAreBusyThoughNobodyWaited) {

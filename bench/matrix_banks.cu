@@ -20,19 +20,36 @@
   std::fprintf(stderr, "matrix_banks.cu:%d: %s: status %d\n", __LINE__, #call, static_cast<int>(status)), std::exit(1)
 
 namespace {
-constexpr int A_BYTES = 64 * 128, B_AT = 2 * A_BYTES, COPY_AT = B_AT + 256 * 128, COPY_BYTES = 128 << 10;
-constexpr int BARS_AT = COPY_AT + COPY_BYTES, BARS = 64, FLAG_AT = BARS_AT + 8 * BARS, SHARED = FLAG_AT + 16;
-constexpr int SLICES = 4, GROUPS = 256, BOXES = 4096, RUNS = 5, TIMES = 8;  // 8 instructions a group
+constexpr int A_BYTES = 64 * 128;
+constexpr int B_AT = 2 * A_BYTES;
+constexpr int COPY_AT = B_AT + 256 * 128;
+constexpr int COPY_BYTES = 128 << 10;
+constexpr int BARS_AT = COPY_AT + COPY_BYTES;
+constexpr int BARS = 64;
+constexpr int FLAG_AT = BARS_AT + 8 * BARS;
+constexpr int SHARED = FLAG_AT + 16;
+// 8 instructions a group
+constexpr int SLICES = 4;
+constexpr int GROUPS = 256;
+constexpr int BOXES = 4096;
+constexpr int RUNS = 5;
+constexpr int TIMES = 8;
 
 struct Operand {
-  unsigned lbo, sbo, step[SLICES];
+  unsigned lbo;
+unsigned sbo;
+unsigned step[SLICES];
 };
 struct Work {
-  const unsigned *image, *fragments;
+  const unsigned *image;
+const unsigned *fragments;
   void* out;
   long long* times;  // of a block: start and stop of each warpgroup, of the copies, and their number
-  Operand a, b;
-  int mode, groups, width;
+  Operand a;
+Operand b;
+  int mode;
+int groups;
+int width;
 };
 
 template <class T>
@@ -58,7 +75,9 @@ WL_FN void prepare(unsigned smem, const unsigned* image, int at, int bytes) {
 // One thread: boxes of 128 rows into a ring of slots, until `limit` or until the flag is set; returns when all have landed. Box i waits
 // for box i - slots, which is use i / slots - 1 of its barrier.
 WL_FN int fill(unsigned smem, const wl::TensorMap& map, int width, int limit) {
-  const int bytes = 128 * width, slots = COPY_BYTES / bytes, shift = 31 - __clz(slots);
+  const int bytes = 128 * width;
+const int slots = COPY_BYTES / bytes;
+const int shift = 31 - __clz(slots);
   const auto bar = [&](int i) { return smem + BARS_AT + 8 * (i & (slots - 1)); };
   WL_REG(unsigned, flag, 1);
   flag[0] = 0;
@@ -81,7 +100,9 @@ template <class T, int N, bool MN, bool RS>
 __global__ void __launch_bounds__(RS ? 256 : 288, 1) multiply(Work work, const __grid_constant__ wl::TensorMap map) {
   const unsigned smem = WL_SHARED_BASE();
   prepare(smem, work.image, 0, COPY_AT);
-  const int group = wl::thread() / 128, groups = static_cast<int>(blockDim.x) / 128, t = wl::thread() % 128;
+  const int group = wl::thread() / 128;
+const int groups = static_cast<int>(blockDim.x) / 128;
+const int t = wl::thread() % 128;
   long long* times = work.times + wl::block_x() * TIMES;
   if (group == groups) {
     if (t == 0) {
@@ -121,7 +142,10 @@ __global__ void __launch_bounds__(RS ? 256 : 288, 1) multiply(Work work, const _
     one[0] = 1;
     wl::st_shared<4>(smem + FLAG_AT, wl::at(one, 0));
   }
-  if (t == 0) times[2 * group] = start, times[2 * group + 1] = stop;
+  if (t == 0) {
+times[2 * group] = start;
+times[2 * group + 1] = stop;
+}
   Sum<T>* out =
       static_cast<Sum<T>*>(work.out) + ((wl::block_x() * groups + group) * 64 + t / 32 * 16 + t % 32 / 4) * N + t % 4 * 2;
   WL_UNROLL for (int j = 0; j < N / 8; ++j) {
@@ -133,7 +157,10 @@ __global__ void __launch_bounds__(RS ? 256 : 288, 1) multiply(Work work, const _
 [[maybe_unused]] __global__ void __launch_bounds__(128, 1)
     copy(Work work, const __grid_constant__ wl::TensorMap map, bool stores) {
   const unsigned smem = WL_SHARED_BASE();
-  const int words = COPY_BYTES / 4, bytes = 128 * work.width, slots = COPY_BYTES / bytes, a_group = 16384 / bytes;
+  const int words = COPY_BYTES / 4;
+const int bytes = 128 * work.width;
+const int slots = COPY_BYTES / bytes;
+const int a_group = 16384 / bytes;
   prepare(smem, work.image + (stores ? wl::block_x() * words : 0), COPY_AT, stores ? COPY_BYTES : 0);
   if (wl::thread() == 0) {
     long long* times = work.times + wl::block_x() * TIMES;
@@ -169,10 +196,13 @@ unsigned swizzled(unsigned at, int width) {
 }
 
 struct Place {  // of an operand of `extent` rows or columns and 128 bytes of K
-  int extent, bytes, width;
+  int extent;
+int bytes;
+int width;
   bool mn_major;
   unsigned at(int mn, int k) const {
-    const int b = (mn_major ? mn : k) * bytes, depth = mn_major ? 64 : extent;
+    const int b = (mn_major ? mn : k) * bytes;
+const int depth = mn_major ? 64 : extent;
     if (mn_major && width == 16) return static_cast<unsigned>(k / 8 * extent * 16 + mn / 8 * 128 + k % 8 * 16 + b % 16);
     return static_cast<unsigned>(b / width * depth * width) +
            swizzled(static_cast<unsigned>((mn_major ? k : mn) * width + b % width), width);
@@ -191,7 +221,9 @@ struct Place {  // of an operand of `extent` rows or columns and 128 bytes of K
 
 struct Device {
   int sms = 0;
-  unsigned char *image = nullptr, *fragments = nullptr, *out = nullptr;
+  unsigned char *image = nullptr;
+unsigned char *fragments = nullptr;
+unsigned char *out = nullptr;
   long long* times = nullptr;
   size_t room = 0;
   Device() {
@@ -207,8 +239,10 @@ struct Device {
     cudaDriverEntryPointQueryResult found;
     CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found));
     CUtensorMap encoded;
-    const cuuint64_t dims[] = {static_cast<cuuint64_t>(width), room / static_cast<size_t>(width)}, strides[] = {dims[0]};
-    const cuuint32_t box[] = {static_cast<cuuint32_t>(width), 128}, steps[] = {1, 1};
+    const cuuint64_t dims[] = {static_cast<cuuint64_t>(width), room / static_cast<size_t>(width)};
+const cuuint64_t strides[] = {dims[0]};
+    const cuuint32_t box[] = {static_cast<cuuint32_t>(width), 128};
+const cuuint32_t steps[] = {1, 1};
     const CUtensorMapSwizzle swizzle[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_SWIZZLE_64B,
                                           CU_TENSOR_MAP_SWIZZLE_32B};
     CHECK(reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
@@ -231,11 +265,16 @@ double draw(unsigned& code) {
     code = static_cast<unsigned>(v) & 0xffu;
     return v;
   } else {
-    constexpr bool e4m3 = std::is_same_v<T, wl::e4m3>, wide = std::is_same_v<T, wl::bf16> || std::is_same_v<T, wl::tf32>;
-    constexpr int kept = e4m3 ? 3 : std::is_same_v<T, wl::bf16> ? 7 : 10, field = std::is_same_v<T, wl::tf32> ? 23 : kept;
-    constexpr unsigned exponent = wide ? 8 : e4m3 ? 4 : 5, bias = (1u << (exponent - 1)) - 1;
+    constexpr bool e4m3 = std::is_same_v<T, wl::e4m3>;
+constexpr bool wide = std::is_same_v<T, wl::bf16> || std::is_same_v<T, wl::tf32>;
+    constexpr int kept = e4m3 ? 3 : std::is_same_v<T, wl::bf16> ? 7 : 10;
+constexpr int field = std::is_same_v<T, wl::tf32> ? 23 : kept;
+    constexpr unsigned exponent = wide ? 8 : e4m3 ? 4 : 5;
+constexpr unsigned bias = (1u << (exponent - 1)) - 1;
     // 0.25 to 4 with either sign
-    const unsigned sign = dice() & 1, power = 125 + dice() % 4, mantissa = dice() & ((1u << kept) - 1);
+    const unsigned sign = dice() & 1;
+const unsigned power = 125 + dice() % 4;
+const unsigned mantissa = dice() & ((1u << kept) - 1);
     code = sign << (exponent + field) | (power - 127 + bias) << field | mantissa << (field - kept);
     return std::ldexp(1.0 + std::ldexp(static_cast<double>(mantissa), -kept), static_cast<int>(power) - 127) * (sign ? -1 : 1);
   }
@@ -244,8 +283,10 @@ double draw(unsigned& code) {
 // Median over runs of the median over blocks of [first start, last stop] of `pairs` pairs; per block, `rate` gets copies a cycle.
 template <class Launch>
 double cycles(const Device& d, int blocks, int pairs, Launch launch, double* rate = nullptr) {
-  std::vector<double> runs, rates;
-  const auto median = [](std::vector<double>& v) { return std::sort(v.begin(), v.end()), v[v.size() / 2]; };
+  std::vector<double> runs;
+std::vector<double> rates;
+  const auto median = [](std::vector<double>& v) { std::sort(v.begin(), v.end());
+return v[v.size() / 2]; };
   for (int run = 0; run < RUNS; ++run) {
     std::vector<long long> times(static_cast<size_t>(blocks) * TIMES);
     CHECK(cudaMemset(d.times, 0, times.size() * sizeof times[0]));
@@ -256,7 +297,8 @@ double cycles(const Device& d, int blocks, int pairs, Launch launch, double* rat
     std::vector<double> spans;
     for (size_t b = 0; b < times.size(); b += TIMES) {
       const long long* t = &times[b];
-      const long long first = pairs == 2 ? std::min(t[0], t[2]) : t[0], last = pairs == 2 ? std::max(t[1], t[3]) : t[1];
+      const long long first = pairs == 2 ? std::min(t[0], t[2]) : t[0];
+const long long last = pairs == 2 ? std::max(t[1], t[3]) : t[1];
       spans.push_back(static_cast<double>(last - first));
       if (rate) rates.push_back(static_cast<double>(t[6]) / static_cast<double>(t[5] - t[4]));
     }
@@ -284,13 +326,15 @@ void row(const char* kind, const char* type, int n, int width, int mode, const c
 // Relative error of the first and the last block against two products in FP64; poison is a NaN, or an integer that no product is.
 template <class T>
 double error_of(const Device& d, int blocks, int rows, int n, const std::vector<double>& want) {
-  double difference = 0, size = 0;
+  double difference = 0;
+double size = 0;
   std::vector<Sum<T>> got(static_cast<size_t>(rows) * n);
   for (int block : {0, blocks - 1}) {
     CHECK(cudaMemcpy(got.data(), d.out + block * got.size() * 4, got.size() * 4, cudaMemcpyDeviceToHost));
     for (size_t i = 0; i < got.size(); ++i) {
       const double off = static_cast<double>(got[i]) - 2 * want[i];
-      difference += off * off, size += 4 * want[i] * want[i];
+      difference += off * off;
+size += 4 * want[i] * want[i];
     }
   }
   return std::sqrt(difference / size);
@@ -298,11 +342,17 @@ double error_of(const Device& d, int blocks, int rows, int n, const std::vector<
 
 template <class T, int N, bool MN, bool RS>
 void measure(const Device& d, const char* type, bool copies) {
-  constexpr int bytes = sizeof(T), depth = 128 / bytes, k = 32 / bytes, per = 4 / bytes;
+  constexpr int bytes = sizeof(T);
+constexpr int depth = 128 / bytes;
+constexpr int k = 32 / bytes;
+constexpr int per = 4 / bytes;
   const auto kernel = multiply<T, N, MN, RS>;
   CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
-  std::vector<double> a(128 * depth), b(N * depth), want(128 * N);
-  std::vector<unsigned> a_codes(a.size()), b_codes(b.size());
+  std::vector<double> a(128 * depth);
+std::vector<double> b(N * depth);
+std::vector<double> want(128 * N);
+  std::vector<unsigned> a_codes(a.size());
+std::vector<unsigned> b_codes(b.size());
   for (size_t i = 0; i < a.size(); ++i) a[i] = draw<T>(a_codes[i]);
   for (size_t i = 0; i < b.size(); ++i) b[i] = draw<T>(b_codes[i]);
   for (int i = 0; i < 128; ++i)
@@ -311,14 +361,18 @@ void measure(const Device& d, const char* type, bool copies) {
   std::vector<unsigned char> fragments(256 * SLICES * 16);
   for (int t = 0; t < 256; ++t)
     for (int i = 0; i < SLICES * 4 * per; ++i) {
-      const int kk = i / (4 * per), reg = i / per % 4, e = i % per;
-      const int from = t / 32 * 16 + t % 32 / 4 + 8 * (reg % 2), col = kk * k + reg / 2 * (k / 2) + t % 4 * per + e;
+      const int kk = i / (4 * per);
+const int reg = i / per % 4;
+const int e = i % per;
+      const int from = t / 32 * 16 + t % 32 / 4 + 8 * (reg % 2);
+const int col = kk * k + reg / 2 * (k / 2) + t % 4 * per + e;
       std::memcpy(&fragments[static_cast<size_t>(((t * SLICES + kk) * 4 + reg) * 4 + e * bytes)], &a_codes[from * depth + col],
                   bytes);
     }
   CHECK(cudaMemcpy(d.fragments, fragments.data(), fragments.size(), cudaMemcpyHostToDevice));
   for (int width : {16, 32, 64, 128}) {
-    const Place a_place{64, bytes, width, MN}, b_place{N, bytes, width, MN};
+    const Place a_place{64, bytes, width, MN};
+const Place b_place{N, bytes, width, MN};
     std::vector<unsigned char> image(COPY_AT);
     for (int i = 0; i < 128; ++i)
       for (int l = 0; l < depth; ++l)
@@ -359,7 +413,8 @@ void measure(const Device& d, const char* type, bool copies) {
 
 [[maybe_unused]] void measure_copies(const Device& d) {
   CHECK(cudaFuncSetAttribute(copy, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
-  std::vector<unsigned char> in(d.room), out(d.room);
+  std::vector<unsigned char> in(d.room);
+std::vector<unsigned char> out(d.room);
   for (auto& x : in) x = static_cast<unsigned char>(dice());
   CHECK(cudaMemcpy(d.image, in.data(), d.room, cudaMemcpyHostToDevice));
   for (const auto& [width, mode] : {std::pair{16, 0}, {128, 0}, {32, 3}, {64, 2}, {128, 1}})

@@ -11,10 +11,15 @@
 #include <vector>
 
 constexpr size_t kBytes = 128 << 20;
-constexpr int kBuffers = 10, kSamples = 25, kProcessors = 132;
+constexpr int kBuffers = 10;
+constexpr int kSamples = 25;
+constexpr int kProcessors = 132;
 
 void check(cudaError_t error) {
-  if (error != cudaSuccess) std::fprintf(stderr, "%s\n", cudaGetErrorString(error)), std::exit(1);
+  if (error != cudaSuccess) {
+std::fprintf(stderr, "%s\n", cudaGetErrorString(error));
+std::exit(1);
+}
 }
 
 __device__ float sum_of(float4 v) { return v.x + v.y + v.z + v.w; }
@@ -43,14 +48,16 @@ __global__ void flat(const float4* in, float* out) {
 __global__ void ring(const char* in, float* out, int chunk, int stages) {
   extern __shared__ __align__(128) char slots[];
   __shared__ __align__(8) unsigned long long full[32];
-  const unsigned bar = unsigned(__cvta_generic_to_shared(full)), base = unsigned(__cvta_generic_to_shared(slots));
+  const unsigned bar = unsigned(__cvta_generic_to_shared(full));
+const unsigned base = unsigned(__cvta_generic_to_shared(slots));
   if (threadIdx.x == 0) {
     for (int i = 0; i < stages; ++i) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar + 8 * i));
     asm volatile("fence.mbarrier_init.release.cluster;");
   }
   __syncthreads();
   asm volatile("griddepcontrol.wait;" ::: "memory");
-  const int chunks = int(kBytes / chunk), mine = (chunks - int(blockIdx.x) + int(gridDim.x) - 1) / int(gridDim.x);
+  const int chunks = int(kBytes / chunk);
+const int mine = (chunks - int(blockIdx.x) + int(gridDim.x) - 1) / int(gridDim.x);
   const auto fetch = [&](int k) {
     const unsigned at = bar + 8 * (k % stages);
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at), "r"(chunk));
@@ -85,15 +92,24 @@ int main() {
   char* flush = nullptr;
   float* out = nullptr;
   cudaStream_t stream;
-  for (char*& buffer : buffers) check(cudaMalloc(&buffer, kBytes)), check(cudaMemset(buffer, 1, kBytes));
-  check(cudaMalloc(&flush, 256 << 20)), check(cudaMalloc(&out, 4096)), check(cudaStreamCreate(&stream));
+  for (char*& buffer : buffers) {
+check(cudaMalloc(&buffer, kBytes));
+check(cudaMemset(buffer, 1, kBytes));
+}
+  check(cudaMalloc(&flush, 256 << 20));
+check(cudaMalloc(&out, 4096));
+check(cudaStreamCreate(&stream));
   const auto launch = [&](bool early, int blocks, int threads, int shared, auto kernel, auto... args) {
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
-    config.gridDim = blocks, config.blockDim = threads, config.dynamicSmemBytes = shared, config.stream = stream;
-    config.attrs = &attribute, config.numAttrs = early;
+    config.gridDim = blocks;
+config.blockDim = threads;
+config.dynamicSmemBytes = shared;
+config.stream = stream;
+    config.attrs = &attribute;
+config.numAttrs = early;
     check(cudaLaunchKernelEx(&config, kernel, args...));
   };
   std::vector<Way> ways;
@@ -107,9 +123,12 @@ int main() {
                     }});
   };
   for (const int threads : {256, 512, 1024}) {
-    add_flat(std::true_type{}, std::integral_constant<int, 2>{}, threads), add_flat(std::false_type{}, std::integral_constant<int, 2>{}, threads);
-    add_flat(std::true_type{}, std::integral_constant<int, 4>{}, threads), add_flat(std::false_type{}, std::integral_constant<int, 4>{}, threads);
-    add_flat(std::true_type{}, std::integral_constant<int, 8>{}, threads), add_flat(std::false_type{}, std::integral_constant<int, 8>{}, threads);
+    add_flat(std::true_type{}, std::integral_constant<int, 2>{}, threads);
+add_flat(std::false_type{}, std::integral_constant<int, 2>{}, threads);
+    add_flat(std::true_type{}, std::integral_constant<int, 4>{}, threads);
+add_flat(std::false_type{}, std::integral_constant<int, 4>{}, threads);
+    add_flat(std::true_type{}, std::integral_constant<int, 8>{}, threads);
+add_flat(std::false_type{}, std::integral_constant<int, 8>{}, threads);
   }
   check(cudaFuncSetAttribute(ring, cudaFuncAttributeMaxDynamicSharedMemorySize, 216 << 10));
   for (const int blocks : {1, 2})
@@ -121,8 +140,10 @@ int main() {
                           launch(true, kProcessors * blocks, 256, stages * chunk, ring, in, out, chunk, stages);
                         }});
       }
-  cudaEvent_t before, after;
-  check(cudaEventCreate(&before)), check(cudaEventCreate(&after));
+  cudaEvent_t before;
+cudaEvent_t after;
+  check(cudaEventCreate(&before));
+check(cudaEventCreate(&after));
   std::vector<cudaGraphExec_t> graphs;
   for (const Way& way : ways) {
     cudaGraph_t graph;
@@ -136,8 +157,11 @@ int main() {
     for (size_t i = 0; i < ways.size(); ++i) {
       float ms = 0;
       check(cudaMemsetAsync(flush, sample, 256 << 20, stream));
-      check(cudaEventRecord(before, stream)), check(cudaGraphLaunch(graphs[i], stream)), check(cudaEventRecord(after, stream));
-      check(cudaStreamSynchronize(stream)), check(cudaEventElapsedTime(&ms, before, after));
+      check(cudaEventRecord(before, stream));
+check(cudaGraphLaunch(graphs[i], stream));
+check(cudaEventRecord(after, stream));
+      check(cudaStreamSynchronize(stream));
+check(cudaEventElapsedTime(&ms, before, after));
       times[i].push_back(ms * 1e3f / kBuffers);
     }
   for (size_t i = 0; i < ways.size(); ++i) {

@@ -12,7 +12,7 @@ import sys
 from markdown import reflow
 
 CLANG_FORMAT = "clang-format-19"
-FOLDERS = ("src", "include", "device", "tests")
+FOLDERS = ("src", "include", "device", "tests", "bench", "examples")
 # Stored as they are: kernels that lie to the judge, whose first lines are data, and older formats.
 AS_THEY_ARE = ("tests/verify/corpus", "tests/fixtures")
 

@@ -62,6 +62,7 @@ def look(path, flags, root):
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     found = set()
     for name, line, column, message, checks in FOUND.findall(ran.stdout):
+        name = os.path.normpath(name)  # a header that was reached by "../room/name.h"
         if pathlib.Path(name).is_relative_to(root):
             name = str(pathlib.Path(name).relative_to(root))
             check = checks.split(",")[0]

@@ -1,7 +1,8 @@
-// Times the compiler's own steps. Prints a line of JSON with the compilers found, then one a sample: {"case", "ms", "cpu_ms"}.
-// measure.py runs it.
+// Times the compiler's own steps. Prints a line of JSON with the compilers found, then one a
+// sample: {"case", "ms", "cpu_ms"}. measure.py runs it.
 //
-// ms is the clock's time; cpu_ms is processor time, that of child processes included: what the step takes on one free core.
+// ms is the clock's time; cpu_ms is processor time, that of child processes included: what the step
+// takes on one free core.
 
 #include <sys/resource.h>
 #include <chrono>
@@ -34,8 +35,10 @@ double cpu_ms() {
 }
 
 struct Time {
-  double ms = 0, cpu_ms = 0;
+  double ms = 0;
+  double cpu_ms = 0;
 };
+
 // A step too short for the processor's clock is repeated; the time of one turn.
 Time time_of(const std::function<void()>& step, int repeats = 1) {
   const auto start = std::chrono::steady_clock::now();
@@ -44,8 +47,10 @@ Time time_of(const std::function<void()>& step, int repeats = 1) {
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
   return {passed.count() / repeats, (cpu_ms() - cpu) / repeats};
 }
+
 void print(const std::string& name, const Time& time) {
-  std::cout << nlohmann::json{{"case", name}, {"ms", time.ms}, {"cpu_ms", time.cpu_ms}}.dump() << "\n";
+  std::cout << nlohmann::json{{"case", name}, {"ms", time.ms}, {"cpu_ms", time.cpu_ms}}.dump()
+            << "\n";
 }
 
 template <class T> T must(Result<T> result) {
@@ -60,7 +65,7 @@ tile::Program example(const std::string& name) {
 }
 
 // C = A · B in bf16 by the warp-specialised family, in tiles of 128×128×64 and three stages.
-LaunchList gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
+LaunchList gemm(int64_t m, int64_t n, int64_t k) {
   const kernels::Schedule schedule{"matmul_wgmma",
                                    {{"block_m", 128},
                                     {"block_n", 128},
@@ -82,10 +87,12 @@ struct Emulated {
     for (const auto* specs : {&list.inputs, &list.outputs})
       for (const BufferSpec& spec : *specs) {
         std::vector<std::byte>& ones = bytes[spec.name];
-        ones.resize(static_cast<std::size_t>(spec.bytes()));
-        for (std::size_t i = 0; i < ones.size() / 2; ++i) store_from_double(Dtype::bf16, ones.data(), i, 1);
+        ones.resize(static_cast<size_t>(spec.bytes()));
+        for (size_t i = 0; i < ones.size() / 2; ++i)
+          store_from_double(Dtype::bf16, ones.data(), i, 1);
       }
   }
+
   void run() {
     runtime::EmulatedBuffers buffers;
     for (auto& [name, ones] : bytes) buffers[name] = ones;
@@ -110,27 +117,38 @@ void synthesis(int samples) {
 void cuda(int samples) {
   if (!runtime::find_cuda_compiler()) return;
   const std::string source =
-      must(kernels::lower(example("gemm.tile"), must(target::capabilities_of("sm_90a")))).list.kernels[0].source;
-  const auto compile = [&](int i) { must(runtime::compile_cuda(fmt::format("{}// {}\n", source, i), "sm_90a")); };
+      must(kernels::lower(example("gemm.tile"), must(target::capabilities_of("sm_90a"))))
+          .list.kernels[0]
+          .source;
+  const auto compile = [&](int i) {
+    must(runtime::compile_cuda(fmt::format("{}// {}\n", source, i), "sm_90a"));
+  };
   for (int i = 0; i < samples; ++i) print("gemm.tile through NVRTC", time_of([&] { compile(i); }));
-  for (int i = 0; i < samples; ++i) print("gemm.tile through NVRTC, from the cache", time_of([&] { compile(i); }));
+  for (int i = 0; i < samples; ++i)
+    print("gemm.tile through NVRTC, from the cache", time_of([&] { compile(i); }));
 }
 
 void emulation(int samples) {
   std::istringstream words(emulator::kCompileFlags);
   const std::vector<std::string> flags(std::istream_iterator<std::string>(words), {});
-  Emulated few(gemm(128, 128, 256)), many(gemm(128, 128, 256 + 32 * 64)), whole(gemm(1024, 1024, 1024));
+  Emulated few(gemm(128, 128, 256));
+  Emulated many(gemm(128, 128, 256 + 32 * 64));
+  Emulated whole(gemm(1024, 1024, 1024));
   for (int i = 0; i < samples; ++i)
-    print("gemm compiled for the emulator", time_of([&] {
-            const std::string source = fmt::format("{}// {}\n", few.list.kernels[0].source, i);
-            must(runtime::compile_shared_object(source, flags, "emulated", std::chrono::minutes(1)));
-          }));
+    print(
+        "gemm compiled for the emulator", time_of([&] {
+          const std::string source = fmt::format("{}// {}\n", few.list.kernels[0].source, i);
+          must(runtime::compile_shared_object(source, flags, "emulated", std::chrono::minutes(1)));
+        }));
   for (Emulated* one : {&few, &many, &whole}) one->run();  // compiled from here on
   for (int i = 0; i < samples; ++i) {
-    const Time a = time_of([&] { few.run(); }), b = time_of([&] { many.run(); });
-    print("emulated k step of a tile 128x128x64, hazard rules on", {(b.ms - a.ms) / 32, (b.cpu_ms - a.cpu_ms) / 32});
+    const Time a = time_of([&] { few.run(); });
+    const Time b = time_of([&] { many.run(); });
+    print("emulated k step of a tile 128x128x64, hazard rules on",
+          {(b.ms - a.ms) / 32, (b.cpu_ms - a.cpu_ms) / 32});
   }
-  for (int i = 0; i < samples; ++i) print("emulated gemm 1024x1024x1024, hazard rules on", time_of([&] { whole.run(); }));
+  for (int i = 0; i < samples; ++i)
+    print("emulated gemm 1024x1024x1024, hazard rules on", time_of([&] { whole.run(); }));
 }
 
 }  // namespace

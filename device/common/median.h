@@ -28,21 +28,21 @@ inline double median_of(std::vector<double>& values) {
 }
 
 // All zeros where there are no values.
-inline Interval median_interval(const double* values, std::size_t count, std::uint64_t seed = 1) {
-  constexpr std::size_t kDraws = 1000;
+inline Interval median_interval(const double* values, size_t count, uint64_t seed = 1) {
+  constexpr size_t kDraws = 1000;
   if (count == 0) return {};
-  std::uint64_t state = seed;
+  uint64_t state = seed;
   const auto drawn_index = [&state, count] {  // SplitMix64's numbers
-    std::uint64_t z = state += 0x9e3779b97f4a7c15ull;
+    uint64_t z = state += 0x9e3779b97f4a7c15ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return static_cast<std::size_t>((z ^ (z >> 31)) % count);
+    return static_cast<size_t>((z ^ (z >> 31)) % count);
   };
   std::vector<double> drawn(values, values + count);
   Interval interval;
   interval.median = median_of(drawn);
   std::vector<double> medians;
-  for (std::size_t draw = 0; draw < kDraws; ++draw) {
+  for (size_t draw = 0; draw < kDraws; ++draw) {
     for (double& value : drawn) value = values[drawn_index()];
     medians.push_back(median_of(drawn));
   }

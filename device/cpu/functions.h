@@ -139,14 +139,16 @@ WL_INLINE vf scale_by_power(vf x, vf n_plus_magic) {
 #else
   const vi n = (vi)n_plus_magic - __builtin_bit_cast(int, kToInteger);
   const vi half = n >> 1;
-  const vf a = (vf)((half + 127) << 23), b = (vf)((n - half + 127) << 23);
+  const vf a = (vf)((half + 127) << 23);
+  const vf b = (vf)((n - half + 127) << 23);
   return x * a * b;
 #endif
 }
 
 // e^r for |r| <= ln 2 / 2
 WL_INLINE vf exp_reduced(vf r) {
-  const vf rr = r * r, low = fma(splat(0.0416661876f), r, 0.16666513f);
+  const vf rr = r * r;
+  const vf low = fma(splat(0.0416661876f), r, 0.16666513f);
   vf q = fma(splat(0.00139517041f), r, 0.00836959142f);
   q = fma(q, rr, low);
   q = fma(q, r, 0.5f);
@@ -173,7 +175,8 @@ WL_INLINE vf exp(vf x) {
       (__m512)exp_reduced((vf)_mm512_range_ps((__m512)r, _mm512_set1_ps(1), 2)), n);
 #else
   x = clamp(x, -110.0f, 100.0f);
-  const vf shifted = fma(x, splat(1.44269504f), kToInteger), n = shifted - kToInteger;
+  const vf shifted = fma(x, splat(1.44269504f), kToInteger);
+  const vf n = shifted - kToInteger;
   const vf r = fma(n, splat(2.12194440e-4f), fma(n, splat(-0.693359375f), x));
   return scale_by_power(exp_reduced(r), shifted);
 #endif
@@ -185,7 +188,8 @@ WL_INLINE vf fast_exp(vf x) {
 
 WL_INLINE vf exp2(vf x) {
   x = clamp(x, -160.0f, 140.0f);
-  const vf shifted = x + kToInteger, n = shifted - kToInteger;
+  const vf shifted = x + kToInteger;
+  const vf n = shifted - kToInteger;
   return scale_by_power(exp_reduced((x - n) * 0.693147181f), shifted);
 }
 
@@ -208,7 +212,8 @@ WL_INLINE vf log(vf x) {
 }
 
 WL_INLINE vf tanh(vf x) {
-  const vf a = abs(x), u = x * x;
+  const vf a = abs(x);
+  const vf u = x * x;
   const vf q =
       polynomial(u, -0.00591062575f, 0.0208098137f, -0.053788135f, 0.133319777f, -0.333333001f);
   const vf small = fma(q * u, x, x);
@@ -217,7 +222,8 @@ WL_INLINE vf tanh(vf x) {
 }
 
 WL_INLINE vf erf(vf x) {
-  const vf t = abs(x), u = x * x;
+  const vf t = abs(x);
+  const vf u = x * x;
   // erf(x) = x + x·p(x²) below 0.95
   const vf p = polynomial(u, 8.18509388e-5f, -0.000809770358f, 0.00519695211f, -0.0268577051f,
                           0.11283664f, -0.376126316f, 0.128379166f);
@@ -226,7 +232,8 @@ WL_INLINE vf erf(vf x) {
   // 1 - erf(t) = e^-q(t) above
   const vf q = polynomial(s, -0.000191503927f, 0.00299953867f, -0.0220519895f, 0.103566876f,
                           0.637600057f, 1.12742608f, 0.000256448237f);
-  const vf shifted = fma(q, splat(-1.44269504f), kToInteger), n = shifted - kToInteger;
+  const vf shifted = fma(q, splat(-1.44269504f), kToInteger);
+  const vf n = shifted - kToInteger;
   const vf r = fma(n, splat(-0.693147181f), -q);
   const vf large = copy_sign(1.0f - scale_by_power(exp_reduced(r), shifted), x);
   return select(t < 0.95f, small, select(x != x, x, large));
@@ -241,10 +248,12 @@ WL_INLINE vf sigmoid(vf x) {
 // from tan(3π/8) on, π/2 - atan(1 / t).
 WL_INLINE vf atan(vf x) {
   const vf t = abs(x);
-  const vi large = t > 2.41421356f, middle = t > 0.414213562f;
+  const vi large = t > 2.41421356f;
+  const vi middle = t > 0.414213562f;
   const vf top = select(large, splat(-1), select(middle, t - 1.0f, t));
   const vf bottom = select(large, t, select(middle, t + 1.0f, splat(1)));
-  const vf r = top / bottom, u = r * r;
+  const vf r = top / bottom;
+  const vf u = r * r;
   const vf q =
       polynomial(u, -0.060834505f, 0.105960003f, -0.142438486f, 0.199984894f, -0.333333155f);
   const vf start = select(large, splat(1.57079633f), select(middle, splat(0.785398163f), vf{}));
@@ -306,18 +315,17 @@ WL_INLINE vf turned_sine(vf x, int turns) {
     for (long i = 0; i < kLanes; ++i) out[i] = turns ? __builtin_cosf(x[i]) : __builtin_sinf(x[i]);
     return out;
   }
-  const vd wide = __builtin_convertvector(x, vd),
-           n = (wide * 0.63661977236758138 + 0x1.8p52) - 0x1.8p52;
+  const vd wide = __builtin_convertvector(x, vd);
+  const vd n = (wide * 0.63661977236758138 + 0x1.8p52) - 0x1.8p52;
   const vf r = __builtin_convertvector(
-               wide - n * 0x1.921fb544p0 - n * 0x1.0b4611a6p-34 - n * 0x1.3198a2e037073p-69, vf),
-           u = r * r;
+      wide - n * 0x1.921fb544p0 - n * 0x1.0b4611a6p-34 - n * 0x1.3198a2e037073p-69, vf);
+  const vf u = r * r;
   const vi quadrant = __builtin_convertvector(n, vi) + turns;
-  const vf sine = fma(
-               polynomial(u, 2.75573192e-6f, -1.98412698e-4f, 8.33333333e-3f, -0.166666667f) * u, r,
-               r),
-           cosine = fma(polynomial(u, -2.75573192e-7f, 2.48015873e-5f, -1.38888889e-3f,
-                                   0.0416666667f, -0.5f),
-                        u, splat(1));
+  const vf sine =
+      fma(polynomial(u, 2.75573192e-6f, -1.98412698e-4f, 8.33333333e-3f, -0.166666667f) * u, r, r);
+  const vf cosine =
+      fma(polynomial(u, -2.75573192e-7f, 2.48015873e-5f, -1.38888889e-3f, 0.0416666667f, -0.5f), u,
+          splat(1));
   const vf out = select((quadrant & 1) != 0, cosine, sine);
   return select((quadrant & 2) != 0, -out, out);
 }

@@ -41,11 +41,12 @@ inline std::vector<int> allowed_cores() {
 
 // Memory aligned to 4096; from 4 MiB on aligned to 2 MiB and huge pages asked for. Null when there
 // is none.
-inline std::shared_ptr<void> allocate_pages(std::int64_t bytes) {
-  constexpr std::size_t kPage = 4096, kHuge = std::size_t{2} << 20;
-  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
-  const std::size_t alignment = wanted >= 2 * kHuge ? kHuge : kPage;
-  const std::size_t rounded = (wanted + alignment - 1) / alignment * alignment;
+inline std::shared_ptr<void> allocate_pages(int64_t bytes) {
+  constexpr size_t kPage = 4096;
+  constexpr size_t kHuge = size_t{2} << 20;
+  const auto wanted = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  const size_t alignment = wanted >= 2 * kHuge ? kHuge : kPage;
+  const size_t rounded = (wanted + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, rounded);
   if (memory && alignment == kHuge) ::madvise(memory, rounded, MADV_HUGEPAGE);
   return {memory, [](void* p) { std::free(p); }};
@@ -68,7 +69,7 @@ class Pool {
         break;
       }
       if (!pinned) continue;
-      core_of_.push_back(cores[static_cast<std::size_t>(worker)]);
+      core_of_.push_back(cores[static_cast<size_t>(worker)]);
       pin(workers_.size() - 1);
     }
     scratch_.resize(workers_.size() + 1);
@@ -87,15 +88,15 @@ class Pool {
   int threads() const { return static_cast<int>(scratch_.size()); }
 
   // Tasks 0 … count-1, in any order, each once, as task(index, worker).
-  void run(std::int64_t count, const std::function<void(std::int64_t, int)>& task) {
+  void run(int64_t count, const std::function<void(int64_t, int)>& task) {
     if (count == 1 || workers_.empty()) {
-      for (std::int64_t i = 0; i < count; ++i) task(i, 0);
+      for (int64_t i = 0; i < count; ++i) task(i, 0);
       return;
     }
     if (count <= 0) return;
     make_way();
     count_ = count;
-    chunk_ = std::max<std::int64_t>(1, count / (8 * threads()));
+    chunk_ = std::max<int64_t>(1, count / (8 * threads()));
     task_ = &task;
     next_.store(0, std::memory_order_relaxed);
     gate_.fetch_and(~kClosed, std::memory_order_acq_rel);  // publishes the fields above
@@ -112,8 +113,8 @@ class Pool {
   }
 
   // `bytes` of memory of worker `worker`'s own, kept between runs; null when there is none.
-  void* scratch(int worker, std::int64_t bytes) {
-    Scratch& own = scratch_[static_cast<std::size_t>(worker)];
+  void* scratch(int worker, int64_t bytes) {
+    Scratch& own = scratch_[static_cast<size_t>(worker)];
     if (own.bytes < bytes || !own.memory) {
       own.memory = nullptr;
       own.memory = allocate_pages(bytes);
@@ -123,15 +124,15 @@ class Pool {
   }
 
  private:
-  static constexpr std::int32_t kClosed = 1 << 30;
+  static constexpr int32_t kClosed = 1 << 30;
   static constexpr auto kSpin = std::chrono::microseconds(60);
 
   struct Scratch {
     std::shared_ptr<void> memory;
-    std::int64_t bytes = 0;
+    int64_t bytes = 0;
   };
 
-  void pin(std::size_t worker) {
+  void pin(size_t worker) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(core_of_[worker], &set);
@@ -145,16 +146,16 @@ class Pool {
     const auto met = std::find(core_of_.begin(), core_of_.end(), here);
     if (met == core_of_.end()) return;
     std::swap(*met, free_core_);
-    pin(static_cast<std::size_t>(met - core_of_.begin()));
+    pin(static_cast<size_t>(met - core_of_.begin()));
   }
 
   void work(int worker) {
-    for (std::int64_t begin; (begin = next_.fetch_add(chunk_, std::memory_order_relaxed)) < count_;)
-      for (std::int64_t i = begin; i < std::min(begin + chunk_, count_); ++i) (*task_)(i, worker);
+    for (int64_t begin; (begin = next_.fetch_add(chunk_, std::memory_order_relaxed)) < count_;)
+      for (int64_t i = begin; i < std::min(begin + chunk_, count_); ++i) (*task_)(i, worker);
   }
 
   void serve(int worker) {
-    for (std::uint32_t seen = 0; !stop_.load(std::memory_order_relaxed);) {
+    for (uint32_t seen = 0; !stop_.load(std::memory_order_relaxed);) {
       const auto until = std::chrono::steady_clock::now() + kSpin;
       while (run_number_.load(std::memory_order_acquire) == seen) {
         for (int i = 0; i < 32; ++i) __builtin_ia32_pause();
@@ -167,11 +168,12 @@ class Pool {
     }
   }
 
-  alignas(64) std::atomic<std::int32_t> gate_{kClosed};  // workers inside, plus kClosed
-  alignas(64) std::atomic<std::uint32_t> run_number_{0};
-  alignas(64) std::atomic<std::int64_t> next_{0};
-  std::int64_t count_ = 0, chunk_ = 1;
-  const std::function<void(std::int64_t, int)>* task_ = nullptr;
+  alignas(64) std::atomic<int32_t> gate_{kClosed};  // workers inside, plus kClosed
+  alignas(64) std::atomic<uint32_t> run_number_{0};
+  alignas(64) std::atomic<int64_t> next_{0};
+  int64_t count_ = 0;
+  int64_t chunk_ = 1;
+  const std::function<void(int64_t, int)>* task_ = nullptr;
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;
   std::vector<int> core_of_;  // of each worker; empty where they are not pinned
@@ -184,11 +186,11 @@ class Pool {
 // last.
 inline bool run_blocks(Pool& pool,
                        void (*kernel)(void* const* buffers, long long task, void* scratch),
-                       void* const* buffers, std::int64_t blocks, std::int64_t scratch_bytes,
+                       void* const* buffers, int64_t blocks, int64_t scratch_bytes,
                        bool backwards = false) {
   for (int worker = 0; worker < pool.threads(); ++worker)
     if (scratch_bytes > 0 && pool.scratch(worker, scratch_bytes) == nullptr) return false;
-  pool.run(blocks, [&](std::int64_t block, int worker) {
+  pool.run(blocks, [&](int64_t block, int worker) {
     kernel(buffers, backwards ? blocks - 1 - block : block,
            scratch_bytes > 0 ? pool.scratch(worker, scratch_bytes) : nullptr);
   });

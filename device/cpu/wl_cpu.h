@@ -35,12 +35,18 @@ WL_INLINE constexpr long max(long a, long b) {
 }
 
 struct Box {
-  long row_begin, row_end, col_begin, col_end;
+  long row_begin;
+  long row_end;
+  long col_begin;
+  long col_end;
 };
 
 struct Along {  // one dimension: a tile's first element, how many, of a tensor's how many, every
                 // which
-  long at, extent, count, step = 1;
+  long at;
+  long extent;
+  long count;
+  long step = 1;
 
   WL_INLINE long below(long end) const {  // elements of the tile whose coordinates lie below `end`
     const long elements = end <= at ? 0 : (end - at + step - 1) / step;
@@ -102,7 +108,8 @@ WL_INLINE vf evens_and_odds(vf a, vf b,
 template <long Step, class From>
 WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fill) {
   const From* from = row + v * Step;
-  const long low = max(begin - v, 0), high = max(min(end - v, kLanes), low);
+  const long low = max(begin - v, 0);
+  const long high = max(min(end - v, kLanes), low);
   const bool whole = begin <= v && v + kLanes <= end;
   if constexpr (Step == 1)
     return whole ? load(from) : load_some(from, min(low, kLanes), min(high, kLanes), fill);
@@ -110,7 +117,8 @@ WL_INLINE vf load_row_at(const From* row, long v, long begin, long end, float fi
                               // element is read
     constexpr long second = kLanes - 1;
     if (whole) return evens_and_odds(load(from), load(from + second), lane_numbers{});
-    const long first = min(2 * low, 2 * kLanes), last = high == low ? first : 2 * high - 1;
+    const long first = min(2 * low, 2 * kLanes);
+    const long last = high == low ? first : 2 * high - 1;
     return evens_and_odds(
         load_some(from, min(first, kLanes), min(last, kLanes), fill),
         load_some(from + second, max(first - second, 0), max(last - second, 0), fill),
@@ -128,7 +136,8 @@ inline void load_rows(float* dst, long dst_stride, const From* src, long src_str
                       long cols, Box box, float fill) {
   for (long r = 0; r < rows; ++r) {
     const bool in = r >= box.row_begin && r < box.row_end;
-    const long begin = in ? box.col_begin : 0, end = in ? box.col_end : 0;
+    const long begin = in ? box.col_begin : 0;
+    const long end = in ? box.col_end : 0;
     for (long c = 0; c < cols; c += kLanes)
       store_first(dst + r * dst_stride + c,
                   load_row_at<Step>(src + r * src_stride, c, begin, end, fill),

@@ -16,7 +16,7 @@ class Banks {
   void access(const void* warp, int lane, unsigned addr, int bytes, int line) {
     Line& l = lines_[{warp, line}];
     l.bytes = bytes;
-    const std::size_t k = l.seen[lane]++ - l.done;
+    const size_t k = l.seen[lane]++ - l.done;
     if (k >= l.rows.size()) l.rows.resize(k + 1);
     l.rows[k].addr[lane] = addr;
     l.rows[k].lanes |= 1u << lane;
@@ -25,7 +25,7 @@ class Banks {
   }
 
   // Accesses of a whole instruction: lanes with a bit in `lanes`.
-  void instruction(const unsigned* addr, std::uint32_t lanes, int bytes, int line) {
+  void instruction(const unsigned* addr, uint32_t lanes, int bytes, int line) {
     warploom::emulator::BankUse& u = use[line];
     ++u.instructions;
     const int together = bytes <= 4 ? 32 : 128 / bytes;
@@ -37,7 +37,7 @@ class Banks {
       int in_bank[32] = {};
       for (const unsigned word : words) ++in_bank[word % 32];
       u.wavefronts += *std::max_element(in_bank, in_bank + 32);
-      u.least += static_cast<std::int64_t>((words.size() + 31) / 32);
+      u.least += static_cast<int64_t>((words.size() + 31) / 32);
     }
   }
 
@@ -53,13 +53,13 @@ class Banks {
  private:
   struct Row {
     unsigned addr[32];
-    std::uint32_t lanes = 0;
+    uint32_t lanes = 0;
   };
 
   struct Line {
     int bytes = 0;
-    std::uint32_t seen[32] = {};  // accesses of each lane
-    std::uint32_t done = 0;       // instructions counted
+    uint32_t seen[32] = {};  // accesses of each lane
+    uint32_t done = 0;       // instructions counted
     std::deque<Row> rows;
   };
 

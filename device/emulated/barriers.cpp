@@ -109,8 +109,10 @@ void fence_mbarrier_init(Site) {
 Mbarrier* Machine::barrier(Cta& cta, unsigned addr, const char* what, bool remote_or_async) {
   const Thread& t = *current;
   const auto found = cta.barriers.find(addr);
-  if (found == cta.barriers.end())
-    return hazard("mbarrier", "{}: there is no barrier at shared address {}", what, addr), nullptr;
+  if (found == cta.barriers.end()) {
+    hazard("mbarrier", "{}: there is no barrier at shared address {}", what, addr);
+    return nullptr;
+  }
   Mbarrier& b = found->second;
   if (!t.view().knows(b.init_actor, b.init_epoch))
     hazard_beside(b.init_line, "mbarrier", "{} is not ordered after the barrier was made", what);

@@ -7,7 +7,10 @@
 namespace wl::emu {
 // The CUDA thread that runs now. The scheduler sets `self` before it resumes a fiber.
 struct Self {
-  int thread, block[3], cluster_rank, cluster_size;
+  int thread;
+  int block[3];
+  int cluster_rank;
+  int cluster_size;
   int line;               // of the text: the call that is being carried out
   unsigned wgmma_fences;  // executed so far
   unsigned wgmma_waited;  // groups of the warpgroup known to be complete
@@ -28,7 +31,8 @@ struct RegisterState {
   static constexpr int kOwners = 64;
 
   struct Owner {
-    int begin, end;
+    int begin;
+    int end;
     unsigned group;  // lent until the thread has waited for this group
     bool input;      // A operand: reading stays legal
   };
@@ -108,8 +112,13 @@ void fence_async_shared(WL_SITE);
 struct Wgmma {
   int n;
   Element type;
-  bool transposed_a, transposed_b, a_in_registers, accumulate;
-  unsigned long long a, b;  // descriptors
+  bool transposed_a;
+  bool transposed_b;
+  bool a_in_registers;
+  bool accumulate;
+  // descriptors
+  unsigned long long a;
+  unsigned long long b;
   bool operator==(const Wgmma&) const = default;
 };
 

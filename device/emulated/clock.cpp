@@ -3,14 +3,15 @@
 namespace wl::emu {
 namespace {
 __attribute__((target_clones("avx2", "default"))) void raise_to(Epoch* dst, const Epoch* src,
-                                                                std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) dst[i] = dst[i] > src[i] ? dst[i] : src[i];
+                                                                size_t n) {
+  for (size_t i = 0; i < n; ++i) dst[i] = dst[i] > src[i] ? dst[i] : src[i];
 }
 
 // Lately made. Threads that know the same so go on sharing one clock, though others act between
 // them.
 struct Made {
-  Clock a, b;
+  Clock a;
+  Clock b;
   int actor = -1;  // none
   Epoch epoch = 0;
   Clock result;
@@ -46,7 +47,7 @@ void ClockBuilder::add(const Clock& c) {
 }
 
 void ClockBuilder::raise(int actor, Epoch known, Epoch fenced) {
-  const auto i = static_cast<std::size_t>(actor);
+  const auto i = static_cast<size_t>(actor);
   seen_.resize(std::max(seen_.size(), i + 1));
   seen_[i] = {std::max(seen_[i].known, known), std::max(seen_[i].fenced, fenced)};
 }

@@ -14,10 +14,11 @@
 #include <vector>
 
 namespace wl::emu {
-using Epoch = std::uint32_t;
+using Epoch = uint32_t;
 
 struct Seen {  // of one actor
-  Epoch known = 0, fenced = 0;
+  Epoch known = 0;
+  Epoch fenced = 0;
 };
 
 using Clock = boost::local_shared_ptr<const std::vector<Seen>>;  // by actor; null: nothing is known
@@ -57,7 +58,7 @@ struct View {
 
  private:
   bool holds(Epoch Seen::* what, int actor, Epoch e) const {
-    const auto i = static_cast<std::size_t>(actor);
+    const auto i = static_cast<size_t>(actor);
     return (i < seen.size() && seen[i].*what >= e) ||
            std::ranges::any_of(own,
                                [&](const Private& p) { return p.actor == actor && p.*what >= e; });

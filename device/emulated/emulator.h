@@ -30,7 +30,7 @@ using Entry = void (*)(void** args);
 
 struct Allocation {
   void* data = nullptr;
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   std::string name;
   bool writable = false;
   bool initialised = true;  // false: reading an element that the kernel has not written is a hazard
@@ -41,7 +41,7 @@ struct Allocation {
 enum class Timing { early, late, random };
 
 struct Options {
-  std::uint64_t seed = 0;  // order of threads and of asynchronous effects
+  uint64_t seed = 0;  // order of threads and of asynchronous effects
   Timing timing = Timing::random;
   bool banks = false;         // count shared-memory wavefronts, line by line
   bool after_launch = false;  // launched while the previous kernel may still run: global access
@@ -75,9 +75,9 @@ struct Hazard {
 };
 
 struct BankUse {  // shared-memory instructions at one line of the text
-  std::int64_t instructions = 0;
-  std::int64_t wavefronts = 0;  // passes over the banks
-  std::int64_t least = 0;       // the fewest possible for the same accesses
+  int64_t instructions = 0;
+  int64_t wavefronts = 0;  // passes over the banks
+  int64_t least = 0;       // the fewest possible for the same accesses
 };
 
 struct Report {

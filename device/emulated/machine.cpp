@@ -9,7 +9,7 @@ Machine* machine = nullptr;
 namespace {
 namespace context = boost::context;
 
-constexpr std::size_t kStack = 256 * 1024;
+constexpr size_t kStack = 256 * 1024;
 
 // Fibers outlive launches: each runs one thread's kernel call after another.
 std::vector<context::fiber> idle_fibers;
@@ -37,7 +37,7 @@ context::fiber new_fiber() {
 Machine::Machine(const Launch& launch)
     : launch_(launch), random_(launch.options.seed * 0x9e3779b97f4a7c15ull + 1) {
   for (const auto& a : launch_.allocations) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(a.data);
+    const auto begin = reinterpret_cast<uintptr_t>(a.data);
     ranges_.push_back({begin, begin + a.bytes, &a, {}});
     if (a.writable) ranges_.back().shadow.reset(a.bytes, a.initialised);
   }
@@ -71,8 +71,9 @@ void Machine::suspend(const char* what, std::vector<Thread*>* among, unsigned ad
 // So many clusters, from the one of that number on.
 void Machine::start_wave(int first, int clusters) {
   const int* cl = launch_.cluster;
-  const int blocks = cl[0] * cl[1] * cl[2], columns = launch_.grid[0] / cl[0],
-            rows = launch_.grid[1] / cl[1];
+  const int blocks = cl[0] * cl[1] * cl[2];
+  const int columns = launch_.grid[0] / cl[0];
+  const int rows = launch_.grid[1] / cl[1];
   actors_.clear();
   for (Thread& t : threads_) idle_fibers.push_back(std::move(t.fiber));
   threads_.clear();
@@ -81,19 +82,21 @@ void Machine::start_wave(int first, int clusters) {
   flag_waiters.clear();
   Mbarrier meeting;
   meeting.count = meeting.pending = blocks * launch_.block;
-  cluster_barriers_.assign(static_cast<std::size_t>(clusters), meeting);
+  cluster_barriers_.assign(static_cast<size_t>(clusters), meeting);
   alive_ = clusters * blocks * launch_.block;
-  ctas.resize(static_cast<std::size_t>(clusters * blocks));
+  ctas.resize(static_cast<size_t>(clusters * blocks));
   const int registers =
       launch_.registers ? launch_.registers : std::min(255, 65536 / launch_.block) / 8 * 8;
-  for (std::size_t i = 0; i < ctas.size(); ++i) {
-    const int r = static_cast<int>(i) % blocks, cluster = first + static_cast<int>(i) / blocks;
+  for (size_t i = 0; i < ctas.size(); ++i) {
+    const int r = static_cast<int>(i) % blocks;
+    const int cluster = first + static_cast<int>(i) / blocks;
     Cta& cta = ctas[i];
     Cta fresh;
-    std::swap(fresh.memory, cta.memory), std::swap(fresh.shadow, cta.shadow);
+    std::swap(fresh.memory, cta.memory);
+    std::swap(fresh.shadow, cta.shadow);
     cta = std::move(fresh);
-    cta.cluster_barrier = &cluster_barriers_[i / static_cast<std::size_t>(blocks)];
-    const std::size_t top = kSharedBase + static_cast<std::size_t>(launch_.shared_bytes);
+    cta.cluster_barrier = &cluster_barriers_[i / static_cast<size_t>(blocks)];
+    const size_t top = kSharedBase + static_cast<size_t>(launch_.shared_bytes);
     cta.memory.assign(top + 16, 0xff);  // NaN in every floating type
     cta.shadow.reset(top);
     cta.rank = r;
@@ -131,7 +134,7 @@ void Machine::start_wave(int first, int clusters) {
 }
 
 void Machine::run_wave() {
-  std::uint64_t turn = 0;
+  uint64_t turn = 0;
   while (alive_ > 0) {
     if (timing() == Timing::random && !pending.empty() && (++turn & 15) == 0 && chance(4))
       finish_copy(next_random() % pending.size());
@@ -185,12 +188,15 @@ void Machine::thread_exits(Thread& t) {
   if (t.wgmma_open || t.wgmma_groups > t.self.wgmma_waited)
     hazard_of(&t, "exit", "a thread ended before its wgmma groups were waited for", t.wgmma_line);
   release(cta.exit_clock, t);
-  Mbarrier &threads = cta.named[0], &meeting = *cta.cluster_barrier;
+  Mbarrier& threads = cta.named[0];
+  Mbarrier& meeting = *cta.cluster_barrier;
   if (threads.everyone && threads.pending < threads.count) {
-    --threads.count, --threads.pending;
+    --threads.count;
+    --threads.pending;
     complete_if_done(threads, 0);
   }
-  --meeting.count, --meeting.pending;
+  --meeting.count;
+  --meeting.pending;
   complete_if_done(meeting, 0);
   if (cta.alive > 0) return;
   // The block ends with it.
@@ -219,8 +225,8 @@ void Machine::thread_exits(Thread& t) {
 Report Machine::run() {
   machine = this;
   const auto product = [](const int* of) { return of[0] * of[1] * of[2]; };
-  const int clusters = product(launch_.grid) / product(launch_.cluster),
-            together = launch_.cooperative ? clusters : 1;
+  const int clusters = product(launch_.grid) / product(launch_.cluster);
+  const int together = launch_.cooperative ? clusters : 1;
   for (int first = 0; first < clusters && !stopped_; first += together) {
     start_wave(first, together);
     run_wave();
@@ -275,7 +281,7 @@ void Machine::report_deadlock() {
 }
 
 std::string Machine::name_of(int actor) const {
-  const Actor& a = actors_[static_cast<std::size_t>(actor)];
+  const Actor& a = actors_[static_cast<size_t>(actor)];
   std::string r = fmt::format("{} {}", a.kind, a.number);
   if (a.cta && ctas.size() > 1) r += fmt::format(" of block ({})", fmt::join(a.cta->block, ","));
   return r;

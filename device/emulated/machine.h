@@ -45,21 +45,23 @@ struct Thread {
   int actor = 0;
   Clock base;
 
-  enum Own : std::uint8_t { kItself, kCopies, kBulkReads, kBulkWrites };
+  enum Own : uint8_t { kItself, kCopies, kBulkReads, kBulkWrites };
 
   Private own[4];  // of the asynchronous ones once it has used them
-  Groups copies, stores;
+  Groups copies;
+  Groups stores;
   Epoch bulk_read_waited = 0;
-  std::uint64_t wgmma_ops = 0;  // handed over so far
-  Epoch wgmma_groups = 0;       // committed
-  bool wgmma_open = false;      // an operation since the last commit
+  uint64_t wgmma_ops = 0;   // handed over so far
+  Epoch wgmma_groups = 0;   // committed
+  bool wgmma_open = false;  // an operation since the last commit
   int wgmma_line = 0;
   bool dependency_waited = false;
   bool done = false;
   bool queued = false;  // among the ready
   // Blocked: on what, for the deadlock report.
   const char* waiting = nullptr;
-  unsigned wait_addr = 0, wait_parity = 0;
+  unsigned wait_addr = 0;
+  unsigned wait_parity = 0;
   boost::context::fiber fiber;
 
   View view() const { return View(base, own); }
@@ -93,33 +95,40 @@ struct WgmmaOp {
   int line = 0;
   int here = 0;               // threads that have handed over
   std::vector<Clock> clocks;  // the different clocks of those threads
-  RegisterRun acc[128], a[128];
+  RegisterRun acc[128];
+  RegisterRun a[128];
 };
 
 struct Warpgroup {
   int actor = 0;
   Cta* cta = nullptr;
   std::deque<WgmmaOp> ops;
-  std::uint64_t first = 0;               // number of ops[0]
-  std::vector<std::uint64_t> group_end;  // ops in groups 1..g
+  uint64_t first = 0;               // number of ops[0]
+  std::vector<uint64_t> group_end;  // ops in groups 1..g
   std::vector<Thread*> waiting;
 };
 
 struct Mbarrier {  // one in shared memory, or one of threads: a block's by their numbers, the
                    // cluster's
-  int count = 0, pending = 0;
+  int count = 0;
+  int pending = 0;
   bool everyone = false;  // of all threads alive
-  std::int64_t tx = 0;
+  int64_t tx = 0;
   unsigned phase = 0;
   int actor = 0;  // of the copies that complete here
-  int init_actor = 0, init_line = 0;
+  int init_actor = 0;
+  int init_line = 0;
   Epoch init_epoch = 0;
-  bool published = false;                                 // fence_mbarrier_init came after
-  bool gathers_remote = false, completed_remote = false;  // an arrival came from another block
+  bool published = false;  // fence_mbarrier_init came after
+  // an arrival came from another block
+  bool gathers_remote = false;
+  bool completed_remote = false;
   ClockBuilder gathering;
   Clock completed;
   std::vector<Thread*> waiters;  // each woken once, when the phase it saw under way completes
-  unsigned copied_phase = 0, waited_phase = 0;  // phases below these
+  // phases below these
+  unsigned copied_phase = 0;
+  unsigned waited_phase = 0;
   int copy_line = 0;
 };
 
@@ -128,7 +137,7 @@ struct Cta {
   int block[3] = {};
   Mbarrier* cluster_barrier = nullptr;
   int alive = 0;
-  std::vector<std::uint8_t> memory;  // by address
+  std::vector<uint8_t> memory;  // by address
   Shadow shadow;
   std::map<unsigned, Mbarrier> barriers;  // by address
   Mbarrier named[16];
@@ -153,7 +162,8 @@ struct Signal {
 };
 
 struct GlobalRange {
-  std::uintptr_t begin, end;
+  uintptr_t begin;
+  uintptr_t end;
   const warploom::emulator::Allocation* allocation;
   Shadow shadow;  // empty where nothing is to be checked
 };
@@ -163,7 +173,7 @@ struct PendingCopy {
   std::function<void()> carry_out;
   Mbarrier* bar;
   unsigned phase;
-  std::int64_t bytes;
+  int64_t bytes;
   int line;
   Thread* issuer;
 };
@@ -194,7 +204,7 @@ class Machine {
 
   bool chance(unsigned one_in) { return next_random() % one_in == 0; }
 
-  std::uint64_t next_random() { return random_.next(); }
+  uint64_t next_random() { return random_.next(); }
 
   bool effect_now(unsigned one_in = 2) {  // does an asynchronous effect take place at issue?
     return timing() == Timing::early || (timing() == Timing::random && chance(one_in));
@@ -235,16 +245,16 @@ class Machine {
   // Shared memory
   Cta* locate(unsigned& addr, int bytes, bool cluster,
               const char* what);  // null and a hazard if out of range
-  std::uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster,
-                              const char* what);
+  uint8_t* access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster,
+                         const char* what);
 
-  std::uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
+  uint8_t* memory(Cta& cta, unsigned addr) { return cta.memory.data() + addr; }
 
-  void touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view,
-             const Access& me, const char* what);
+  void touch(Shadow& shadow, size_t at, int bytes, bool write, const View& view, const Access& me,
+             const char* what);
 
   // Global memory
-  GlobalRange* find(const void* p, std::size_t bytes, bool write, const char* what);
+  GlobalRange* find(const void* p, size_t bytes, bool write, const char* what);
   void touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access me,
                     bool combine = false);
 
@@ -260,7 +270,7 @@ class Machine {
   // Notes the write of a copy that completes on the barrier, and carries it out now or later.
   void copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_engine, const char* what,
                std::function<void()> carry_out);
-  void finish_copy(std::size_t i);
+  void finish_copy(size_t i);
 
   Thread* current = nullptr;
   boost::context::fiber main;  // that resumes them
@@ -284,10 +294,10 @@ class Machine {
   std::deque<Thread*> ready_;
   std::deque<Thread> threads_;
   std::vector<Mbarrier> cluster_barriers_;
-  std::uint16_t wave_ = 0;  // number of the one that runs, from 1
+  uint16_t wave_ = 0;  // number of the one that runs, from 1
   std::vector<Actor> actors_;
   std::vector<GlobalRange> ranges_;
-  std::size_t last_range_ = 0;
+  size_t last_range_ = 0;
   int alive_ = 0;
   bool stopped_ = false;
 };

@@ -35,7 +35,9 @@ void decode(Element e, const void* data, int count, float* out) {
 
 void place_a(Element e, const void* registers, int lane, float* tile) {
   float x[16];
-  const int per = 4 / bytes_of(e), k = 8 * per;  // elements a register, a row
+  // elements a register, a row
+  const int per = 4 / bytes_of(e);
+  const int k = 8 * per;
   decode(e, registers, 4 * per, x);
   for (int i = 0; i < 4 * per; ++i) {
     const int r = i / per;
@@ -63,20 +65,21 @@ void move_matrix(RegisterRun registers, unsigned addr, int count, bool transpose
   if (machine->launch().options.banks) {
     unsigned rows[32];
     for (int l = 0; l < 32; ++l) rows[l] = w.argument[l].value;
-    machine->banks.instruction(rows, static_cast<std::uint32_t>((1ull << 8 * count) - 1), 16,
+    machine->banks.instruction(rows, static_cast<uint32_t>((1ull << 8 * count) - 1), 16,
                                self->line);
   }
   for (int m = 0; m < count; ++m) {
-    std::uint8_t* row[8];
+    uint8_t* row[8];
     for (int r = 0; r < 8; ++r)
       row[r] = machine->access_shared(*w.lane[8 * m + r], w.argument[8 * m + r].value, 16, store,
                                       false, what);
     for (int i = 0; i < 64; ++i) {
-      const int lane = i / 2, major = lane / 4, minor = 2 * (lane % 4) + i % 2;
-      if (std::uint8_t* in_memory = row[transposed ? minor : major]) {
+      const int lane = i / 2;
+      const int major = lane / 4;
+      const int minor = 2 * (lane % 4) + i % 2;
+      if (uint8_t* in_memory = row[transposed ? minor : major]) {
         in_memory += 2 * (transposed ? major : minor);
-        auto* in_register =
-            static_cast<std::uint8_t*>(w.argument[lane].r[0].data) + 4 * m + 2 * (i % 2);
+        auto* in_register = static_cast<uint8_t*>(w.argument[lane].r[0].data) + 4 * m + 2 * (i % 2);
         std::memcpy(store ? in_memory : in_register, store ? in_register : in_memory, 2);
       }
     }
@@ -91,8 +94,12 @@ void mma_sync(RegisterRun d, RegisterRun a, RegisterRun b, Element type) {
   use_registers(d, true);
   if (!machine->meet("mma", d, a, b)) return;
   Warp& w = *me().warp;
-  const int per = 4 / bytes_of(type), k = 8 * per;
-  float at[16 * 32], bt[32 * 8], c[16 * 8], y[8];
+  const int per = 4 / bytes_of(type);
+  const int k = 8 * per;
+  float at[16 * 32];
+  float bt[32 * 8];
+  float c[16 * 8];
+  float y[8];
   for (int l = 0; l < 32; ++l) {
     place_a(type, w.argument[l].r[1].data, l, at);
     decode(type, w.argument[l].r[2].data, 2 * per, y);
@@ -126,10 +133,9 @@ unsigned shuffle(unsigned bits, int lane) {
 
 void shuffle_registers(RegisterRun dst, RegisterRun src, int bytes, int lane, bool take) {
   unsigned bits = 0;
-  if (use_registers(src, false)) std::memcpy(&bits, src.data, static_cast<std::size_t>(bytes));
+  if (use_registers(src, false)) std::memcpy(&bits, src.data, static_cast<size_t>(bytes));
   bits = shuffle(bits, lane);
-  if (take && use_registers(dst, true))
-    std::memcpy(dst.data, &bits, static_cast<std::size_t>(bytes));
+  if (take && use_registers(dst, true)) std::memcpy(dst.data, &bits, static_cast<size_t>(bytes));
 }
 
 void set_registers(int count, bool increase) {

@@ -45,10 +45,11 @@ void count_banks(const Thread& t, unsigned addr, int bytes) {
 // Where an ordinary access of global memory goes, or null and a hazard.
 GlobalRange* global_access(const void* p, int bytes, bool write, const char* what,
                            bool combine = false) {
-  if (reinterpret_cast<std::uintptr_t>(p) % static_cast<unsigned>(bytes))
-    return machine->hazard("alignment", "{} of {} bytes at an unaligned address", what, bytes),
-           nullptr;
-  GlobalRange* g = machine->find(p, static_cast<std::size_t>(bytes), write, what);
+  if (reinterpret_cast<uintptr_t>(p) % static_cast<unsigned>(bytes)) {
+    machine->hazard("alignment", "{} of {} bytes at an unaligned address", what, bytes);
+    return nullptr;
+  }
+  GlobalRange* g = machine->find(p, static_cast<size_t>(bytes), write, what);
   if (g) machine->touch_global(*g, p, bytes, write, me().access(), combine);
   return g;
 }
@@ -74,25 +75,31 @@ void fill_registers(RegisterRun dst, const void* value, int element_bytes) {
   if (!use_registers(dst, true)) return;
   for (int i = 0; i < dst.count; ++i)
     std::memcpy(static_cast<char*>(dst.data) + i * element_bytes, value,
-                static_cast<std::size_t>(element_bytes));
+                static_cast<size_t>(element_bytes));
 }
 
 // Shared memory.
 Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) {
   Cta* cta = current->cta;
   if (const unsigned rank = addr >> 24) {
-    if (!cluster || static_cast<int>(rank) > self->cluster_size)
-      return hazard("out-of-range", "{} uses an address of another block", what), nullptr;
+    if (!cluster || static_cast<int>(rank) > self->cluster_size) {
+      hazard("out-of-range", "{} uses an address of another block", what);
+      return nullptr;
+    }
     cta += static_cast<int>(rank) - 1 - cta->rank;
     addr &= 0xffffffu;
   }
-  if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 && addr % static_cast<unsigned>(bytes))
-    return hazard("alignment", "{} of {} bytes at shared address {}", what, bytes, addr), nullptr;
+  if (bytes > 1 && (bytes & (bytes - 1)) == 0 && bytes <= 16 &&
+      addr % static_cast<unsigned>(bytes)) {
+    hazard("alignment", "{} of {} bytes at shared address {}", what, bytes, addr);
+    return nullptr;
+  }
   const auto top = kSharedBase + static_cast<unsigned>(launch_.shared_bytes);
-  if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top)
-    return hazard("out-of-range", "{} of {} bytes at shared address {}, outside [{}, {})", what,
-                  bytes, addr, kSharedBase, top),
-           nullptr;
+  if (addr < kSharedBase || addr + static_cast<unsigned>(bytes) > top) {
+    hazard("out-of-range", "{} of {} bytes at shared address {}, outside [{}, {})", what, bytes,
+           addr, kSharedBase, top);
+    return nullptr;
+  }
   if (cta != current->cta) {
     if (cta->alive == 0) {
       hazard("cluster", "{} reaches a block that has ended", what);
@@ -104,14 +111,15 @@ Cta* Machine::locate(unsigned& addr, int bytes, bool cluster, const char* what) 
   return cta;
 }
 
-void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const View& view,
+void Machine::touch(Shadow& shadow, size_t at, int bytes, bool write, const View& view,
                     const Access& by, const char* what) {
   if (shadow.empty()) return;
-  const std::size_t begin = at, end = at + static_cast<std::size_t>(bytes);
-  for (std::size_t next; at < end; at = next) {
+  const size_t begin = at;
+  const size_t end = at + static_cast<size_t>(bytes);
+  for (size_t next; at < end; at = next) {
     Cell* const all = at % 16 == 0 && end - at >= 16 ? shadow.alike(at / 16) : nullptr;
     next = all ? at + 16 : std::min(end, (at / 4 + 1) * 4);
-    const auto mask = static_cast<std::uint8_t>(all ? 15u : ((1u << (next - at)) - 1u) << (at & 3));
+    const auto mask = static_cast<uint8_t>(all ? 15u : ((1u << (next - at)) - 1u) << (at & 3));
     Cell& cell = all ? *all : shadow.cell(at / 4);
     const auto found =
         write ? shadow.write(cell, mask, view, by) : shadow.read(cell, mask, view, by);
@@ -129,8 +137,8 @@ void Machine::touch(Shadow& shadow, std::size_t at, int bytes, bool write, const
 }
 
 // An ordinary access of shared memory: where it goes, or null and a hazard.
-std::uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster,
-                                     const char* what) {
+uint8_t* Machine::access_shared(Thread& t, unsigned addr, int bytes, bool write, bool cluster,
+                                const char* what) {
   Thread* const saved = std::exchange(current, &t);
   Cta* cta = locate(addr, bytes, cluster, what);
   if (cta) touch(cta->shadow, addr, bytes, write, t.view(), t.access(), what);
@@ -146,9 +154,9 @@ void move_shared(RegisterRun registers, unsigned addr, int bytes, bool cluster, 
   if (auto* p = machine->access_shared(me(), addr, bytes, store, cluster, what)) {
     count_banks(me(), addr, bytes);
     if (store)
-      std::memcpy(p, registers.data, static_cast<std::size_t>(bytes));
+      std::memcpy(p, registers.data, static_cast<size_t>(bytes));
     else
-      std::memcpy(registers.data, p, static_cast<std::size_t>(bytes));
+      std::memcpy(registers.data, p, static_cast<size_t>(bytes));
   }
 }
 
@@ -166,7 +174,7 @@ void store_async(unsigned addr, RegisterRun src, int bytes, unsigned bar) {
   if (!b) return;
   machine->release(b->gathering, me());
   b->gathers_remote |= cta != me().cta;
-  std::uint32_t value;
+  uint32_t value;
   std::memcpy(&value, src.data, sizeof value);
   machine->copy_to(*cta, addr, bytes, *b, false, what, [value, to = machine->memory(*cta, addr)] {
     std::memcpy(to, &value, sizeof value);
@@ -182,8 +190,8 @@ unsigned mapa(unsigned addr, int rank, Site) {
 }
 
 // Global memory.
-GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const char* what) {
-  const auto a = reinterpret_cast<std::uintptr_t>(p);
+GlobalRange* Machine::find(const void* p, size_t bytes, bool write, const char* what) {
+  const auto a = reinterpret_cast<uintptr_t>(p);
   auto holds = [&](const GlobalRange& g) { return a >= g.begin && a + bytes <= g.end; };
   if (last_range_ >= ranges_.size() || !holds(ranges_[last_range_])) {
     const auto found = std::ranges::find_if(ranges_, holds);
@@ -191,17 +199,18 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
       std::string near;
       for (const auto& g : ranges_)
         if (a + 65536 >= g.begin && a < g.end + 65536)
-          near =
-              fmt::format(", at byte {} of {} of {} bytes", static_cast<std::int64_t>(a - g.begin),
-                          g.allocation->name, g.end - g.begin);
-      return hazard("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near),
-             nullptr;
+          near = fmt::format(", at byte {} of {} of {} bytes", static_cast<int64_t>(a - g.begin),
+                             g.allocation->name, g.end - g.begin);
+      hazard("out-of-range", "{} of {} bytes outside every buffer{}", what, bytes, near);
+      return nullptr;
     }
-    last_range_ = static_cast<std::size_t>(found - ranges_.begin());
+    last_range_ = static_cast<size_t>(found - ranges_.begin());
   }
   GlobalRange* g = &ranges_[last_range_];
-  if (write && !g->allocation->writable)
-    return hazard("out-of-range", "{} writes the input {}", what, g->allocation->name), nullptr;
+  if (write && !g->allocation->writable) {
+    hazard("out-of-range", "{} writes the input {}", what, g->allocation->name);
+    return nullptr;
+  }
   if (launch_.options.after_launch && !current->dependency_waited)
     hazard("grid-dependency", "{} before griddepcontrol_wait", what);
   return g;
@@ -209,17 +218,19 @@ GlobalRange* Machine::find(const void* p, std::size_t bytes, bool write, const c
 
 void Machine::touch_global(GlobalRange& g, const void* p, int bytes, bool write, Access by,
                            bool combine) {
-  by.wave = wave_, by.async = false, by.combined = combine;
-  touch(g.shadow, reinterpret_cast<std::uintptr_t>(p) - g.begin, bytes, write, current->view(), by,
+  by.wave = wave_;
+  by.async = false;
+  by.combined = combine;
+  touch(g.shadow, reinterpret_cast<uintptr_t>(p) - g.begin, bytes, write, current->view(), by,
         g.allocation->name.c_str());
 }
 
 void load_global(RegisterRun dst, const void* p, int bytes) {
   if (!use_registers(dst, true)) return;
   if (global_access(p, bytes, false, "ld_global"))
-    std::memcpy(dst.data, p, static_cast<std::size_t>(bytes));
+    std::memcpy(dst.data, p, static_cast<size_t>(bytes));
   else
-    std::memset(dst.data, 0xff, static_cast<std::size_t>(bytes));
+    std::memset(dst.data, 0xff, static_cast<size_t>(bytes));
 }
 
 void store_global(void* p, RegisterRun src, int bytes, Combine combine) {
@@ -230,7 +241,7 @@ void store_global(void* p, RegisterRun src, int bytes, Combine combine) {
 }
 
 void Combine::put(void* to, const void* from, int count) const {
-  if (!into) std::memcpy(to, from, static_cast<std::size_t>(count));
+  if (!into) std::memcpy(to, from, static_cast<size_t>(count));
   for (int at = 0; into && at < count; at += bytes)
     into(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);
 }
@@ -290,7 +301,7 @@ void copy_async(unsigned smem, const void* g, int bytes, bool pred) {
                              t.copies.committed + 1, self->line);
   machine->touch(t.cta->shadow, smem, bytes, true, t.view(), a, "cp_async");
   count_banks(t, smem, bytes);
-  t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<std::size_t>(bytes), pred] {
+  t.copies.add([dst = machine->memory(*t.cta, smem), g, n = static_cast<size_t>(bytes), pred] {
     if (pred)
       std::memcpy(dst, g, n);
     else

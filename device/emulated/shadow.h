@@ -8,44 +8,45 @@
 namespace wl::emu {
 struct Access {
   Epoch epoch = 0;
-  std::uint16_t actor = 0;
-  std::uint16_t line = 0;
-  std::uint16_t wave = 0;     // of blocks that run together; nothing is known of what others did
-  std::uint8_t mask = 0;      // bytes of the cell; 0: no access
+  uint16_t actor = 0;
+  uint16_t line = 0;
+  uint16_t wave = 0;          // of blocks that run together; nothing is known of what others did
+  uint8_t mask = 0;           // bytes of the cell; 0: no access
   bool async : 1 = false;     // by the asynchronous proxy
   bool combined : 1 = false;  // by red_add or its like
 };
 
 inline Access access_by(int actor, Epoch epoch, int line, bool async = false) {
-  return {epoch, static_cast<std::uint16_t>(actor), static_cast<std::uint16_t>(line), 0, 0, async};
+  return {epoch, static_cast<uint16_t>(actor), static_cast<uint16_t>(line), 0, 0, async};
 }
 
 struct Cell {
   Access write[2];  // two, since neighbouring 16-bit elements often belong to different threads
   Access read[3];
-  std::uint8_t filled = 0;   // bytes that hold a value
-  std::uint8_t barrier = 0;  // part of an mbarrier
-  std::uint16_t more = 0;    // index of further readers, 0 if none
+  uint8_t filled = 0;   // bytes that hold a value
+  uint8_t barrier = 0;  // part of an mbarrier
+  uint16_t more = 0;    // index of further readers, 0 if none
 };
 
 // What is wrong with an access: the hazard's kind, words between the access and the other actor.
 struct Conflict {
-  const char *kind, *text;
+  const char* kind;
+  const char* text;
 };
 
-inline constexpr Conflict
-    kRaceWithWrite = {"race", " unordered with the write by "},
-    kRaceWithRead = {"race", " unordered with the read by "},
-    kUnfenced = {"proxy-fence", " asynchronously, without fence_async_shared after the write by "},
-    kUnfencedRead = {"proxy-fence",
-                     " asynchronously, without fence_async_shared after the read by "},
-    kUninitialised = {"uninitialised", ", which was never written"},
-    kBarrier = {"mbarrier", ", which holds an mbarrier"};
+inline constexpr Conflict kRaceWithWrite = {"race", " unordered with the write by "};
+inline constexpr Conflict kRaceWithRead = {"race", " unordered with the read by "};
+inline constexpr Conflict kUnfenced = {
+    "proxy-fence", " asynchronously, without fence_async_shared after the write by "};
+inline constexpr Conflict kUnfencedRead = {
+    "proxy-fence", " asynchronously, without fence_async_shared after the read by "};
+inline constexpr Conflict kUninitialised = {"uninitialised", ", which was never written"};
+inline constexpr Conflict kBarrier = {"mbarrier", ", which holds an mbarrier"};
 
 class Shadow {
  public:
-  void reset(std::size_t bytes, bool filled = false) {
-    alike_.assign((bytes + 15) / 16, Cell{.filled = static_cast<std::uint8_t>(filled ? 15 : 0)});
+  void reset(size_t bytes, bool filled = false) {
+    alike_.assign((bytes + 15) / 16, Cell{.filled = static_cast<uint8_t>(filled ? 15 : 0)});
     apart_.assign(alike_.size(), 0);
     cells_.assign(1, {});
     more_.assign(1, {});
@@ -53,18 +54,18 @@ class Shadow {
 
   // The cell of sixteen bytes from 16 i on, or null where its four have gone apart; cell i of four
   // bytes, which so goes apart.
-  Cell* alike(std::size_t i) { return apart_[i] > 0 ? nullptr : &alike_[i]; }
+  Cell* alike(size_t i) { return apart_[i] > 0 ? nullptr : &alike_[i]; }
 
-  Cell& cell(std::size_t i) {
-    std::int32_t& at = apart_[i / 4];
+  Cell& cell(size_t i) {
+    int32_t& at = apart_[i / 4];
     if (at <= 0) part(alike_[i / 4], at);
-    return cells_[static_cast<std::size_t>(at)][i % 4];
+    return cells_[static_cast<size_t>(at)][i % 4];
   }
 
   // The sixteen bytes have been written at once: their cells are alike again.
-  void unite(std::size_t i) {
-    std::int32_t& at = apart_[i];
-    auto& four = cells_[static_cast<std::size_t>(at)];
+  void unite(size_t i) {
+    int32_t& at = apart_[i];
+    auto& four = cells_[static_cast<size_t>(at)];
     if (std::ranges::any_of(four, &Cell::barrier)) return;
     std::swap(alike_[i], four[0]);
     at = -at;
@@ -80,7 +81,7 @@ class Shadow {
     }
   };
 
-  Found read(Cell& c, std::uint8_t mask, const View& view, const Access& me) {
+  Found read(Cell& c, uint8_t mask, const View& view, const Access& me) {
     Found report;
     for (const Access& w : c.write) {
       if (!(w.mask & mask)) continue;
@@ -95,7 +96,7 @@ class Shadow {
     return report;
   }
 
-  Found write(Cell& c, std::uint8_t mask, const View& view, const Access& me) {
+  Found write(Cell& c, uint8_t mask, const View& view, const Access& me) {
     Found report;
     auto replace = [&](Access& a, bool was_write) {
       if (!(a.mask & mask)) return;
@@ -103,7 +104,7 @@ class Shadow {
         report(was_write ? kRaceWithWrite : kRaceWithRead, a);
       else if (me.async && !a.async && !view.sees_fenced(a.actor, a.epoch))
         report(was_write ? kUnfenced : kUnfencedRead, a);
-      a.mask = static_cast<std::uint8_t>(a.mask & ~mask);
+      a.mask = static_cast<uint8_t>(a.mask & ~mask);
     };
     for (Access& w : c.write) replace(w, true);
     for (Access& r : c.read) replace(r, false);
@@ -125,10 +126,13 @@ class Shadow {
   bool empty() const { return alike_.empty(); }
 
  private:
-  void part(Cell& all, std::int32_t& at) {
-    if (at == 0) cells_.emplace_back(), at = 1 - static_cast<std::int32_t>(cells_.size());
+  void part(Cell& all, int32_t& at) {
+    if (at == 0) {
+      cells_.emplace_back();
+      at = 1 - static_cast<int32_t>(cells_.size());
+    }
     at = -at;
-    auto& four = cells_[static_cast<std::size_t>(at)];
+    auto& four = cells_[static_cast<size_t>(at)];
     std::swap(four[0], all);  // with its list: there are never more lists than words
     for (int i = 1; i < 4; ++i) {
       four[i].more = std::exchange(four[i], four[0]).more;
@@ -142,12 +146,14 @@ class Shadow {
   }
 
   bool has_list(Cell& c) {  // made where there is room for one
-    if (!c.more && more_.size() < 65535)
-      more_.emplace_back(), c.more = static_cast<std::uint16_t>(more_.size() - 1);
+    if (!c.more && more_.size() < 65535) {
+      more_.emplace_back();
+      c.more = static_cast<uint16_t>(more_.size() - 1);
+    }
     return c.more;
   }
 
-  void add_reader(Cell& c, std::uint8_t mask, const View& view, Access me) {
+  void add_reader(Cell& c, uint8_t mask, const View& view, Access me) {
     me.mask = mask;
     Access* free = nullptr;
     const auto tells = [&](const Access& r) {
@@ -157,7 +163,11 @@ class Shadow {
       return;
     const auto again = [&](Access& r) {  // the same reader
       const bool same = r.mask && r.wave == me.wave && r.actor == me.actor && r.async == me.async;
-      if (same) r.mask |= mask, r.epoch = me.epoch, r.line = me.line;
+      if (same) {
+        r.mask |= mask;
+        r.epoch = me.epoch;
+        r.line = me.line;
+      }
       return same;
     };
     for (Access& r : c.read) {
@@ -173,9 +183,9 @@ class Shadow {
     if (std::ranges::none_of(more_[c.more], again)) more_[c.more].push_back(me);
   }
 
-  std::vector<Cell> alike_;          // one for sixteen bytes
-  std::vector<std::int32_t> apart_;  // for sixteen bytes: their place in cells_, negative while
-                                     // alike, 0 before it is needed
+  std::vector<Cell> alike_;     // one for sixteen bytes
+  std::vector<int32_t> apart_;  // for sixteen bytes: their place in cells_, negative while
+                                // alike, 0 before it is needed
   std::vector<std::array<Cell, 4>> cells_;
   std::vector<std::vector<Access>> more_;
 };

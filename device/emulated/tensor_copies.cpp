@@ -4,9 +4,9 @@
 namespace wl::emu {
 namespace {
 int box_bytes(const TensorMap& m) {
-  std::int64_t n = m.element_bytes;
+  int64_t n = m.element_bytes;
   for (int d = 0; d < m.rank; ++d) n *= m.box[d];
-  return static_cast<int>(std::min<std::int64_t>(n, 1 << 30));  // more than any block has
+  return static_cast<int>(std::min<int64_t>(n, 1 << 30));  // more than any block has
 }
 
 // What the driver and the hardware demand of a map and of the shared address.
@@ -21,7 +21,7 @@ bool check_map(const TensorMap& m, unsigned smem, const Coordinates& c, const ch
     wrong = "the box's rows are wider than the swizzle";
   else if (c[0] * m.element_bytes % 16)
     wrong = fmt::format("the box starts at element {} of a row, no multiple of 16 bytes", c[0]);
-  else if (reinterpret_cast<std::uintptr_t>(m.base) % 16)
+  else if (reinterpret_cast<uintptr_t>(m.base) % 16)
     wrong = "the tensor is not aligned to 16 bytes";
   else if (smem % (static_cast<unsigned>(swizzle_width(m.swizzle)) * 8))
     wrong = fmt::format("shared address {} is not aligned for the swizzle", smem);
@@ -42,18 +42,18 @@ void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, con
   unsigned offset = 0;
   for (;;) {
     bool inside = true;
-    std::int64_t row = 0;
+    int64_t row = 0;
     for (int d = 1; d < m.rank; ++d) {
-      const std::int64_t x = static_cast<std::int64_t>(c[d]) + at[d];
+      const int64_t x = static_cast<int64_t>(c[d]) + at[d];
       inside = inside && x >= 0 && x < m.dims[d];
       row += x * m.strides[d];
     }
     for (int b = 0; b < inner; b += 16) {
       const unsigned addr = swizzled(smem + offset + static_cast<unsigned>(b), m.swizzle);
-      const std::int64_t x0 = static_cast<std::int64_t>(c[0]) + b / m.element_bytes;
+      const int64_t x0 = static_cast<int64_t>(c[0]) + b / m.element_bytes;
       const int count = 16 / m.element_bytes;
-      const std::int64_t first = std::clamp<std::int64_t>(-x0, 0, count);
-      const std::int64_t last = inside ? std::clamp<std::int64_t>(m.dims[0] - x0, 0, count) : 0;
+      const int64_t first = std::clamp<int64_t>(-x0, 0, count);
+      const int64_t last = inside ? std::clamp<int64_t>(m.dims[0] - x0, 0, count) : 0;
       char* g = static_cast<char*>(m.base) + row + x0 * m.element_bytes;
       piece(addr, g, static_cast<int>(first) * m.element_bytes,
             static_cast<int>(std::max(first, last)) * m.element_bytes);
@@ -68,10 +68,10 @@ void for_each_piece(const TensorMap& m, unsigned smem, const Coordinates& c, con
 // The box is read or written; false where the tensor is no memory of the launch.
 bool touch_box(const TensorMap& m, unsigned smem, const Coordinates& c, bool write,
                const Access& by, bool combine, const char* what) {
-  std::int64_t bytes = m.dims[0] * m.element_bytes;
+  int64_t bytes = m.dims[0] * m.element_bytes;
   for (int d = 1; d < m.rank; ++d) bytes += (m.dims[d] - 1) * m.strides[d];
-  GlobalRange* g = machine->find(m.base, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)),
-                                 write, what);
+  GlobalRange* g =
+      machine->find(m.base, static_cast<size_t>(std::max<int64_t>(bytes, 0)), write, what);
   if (g && !g->shadow.empty())
     for_each_piece(m, smem, c, [&](unsigned, const char* p, int first, int last) {
       if (last > first) machine->touch_global(*g, p + first, last - first, write, by, combine);
@@ -99,10 +99,9 @@ void tensor_load(unsigned smem, const TensorMap& map, unsigned bar, int mask,
     if (!b) continue;
     machine->copy_to(cta, smem, bytes, *b, true, what, [map, smem, c, to = &cta] {
       for_each_piece(map, smem, c, [&](unsigned addr, const char* g, int first, int last) {
-        std::uint8_t* dst = machine->memory(*to, addr);
+        uint8_t* dst = machine->memory(*to, addr);
         if (last - first < 16) std::memset(dst, 0, 16);
-        if (last > first)
-          std::memcpy(dst + first, g + first, static_cast<std::size_t>(last - first));
+        if (last > first) std::memcpy(dst + first, g + first, static_cast<size_t>(last - first));
         for (int word = 0; map.tf32 && word < 16; word += 4) {
           float x;
           std::memcpy(&x, dst + word, 4);
@@ -124,9 +123,9 @@ void Machine::copy_to(Cta& cta, unsigned at, int bytes, Mbarrier& b, bool by_eng
   if (effect_now(4)) finish_copy(pending.size() - 1);
 }
 
-void Machine::finish_copy(std::size_t i) {
+void Machine::finish_copy(size_t i) {
   const PendingCopy copy = std::move(pending[i]);
-  pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
+  pending.erase(pending.begin() + static_cast<ptrdiff_t>(i));
   copy.carry_out();
   Mbarrier& b = *copy.bar;
   if (b.phase != copy.phase)
@@ -166,7 +165,8 @@ void bulk_wait(int n, bool read) {
   const Epoch done = t.stores.flush_but(n);
   t.bulk_read_waited = std::max(t.bulk_read_waited, done);
   if (!read) t.stores.waited = std::max(t.stores.waited, done);
-  Private &reads = t.own[Thread::kBulkReads], &writes = t.own[Thread::kBulkWrites];
+  Private& reads = t.own[Thread::kBulkReads];
+  Private& writes = t.own[Thread::kBulkWrites];
   reads.known = reads.fenced = t.bulk_read_waited;
   writes.known = writes.fenced = t.stores.waited;
 }

@@ -5,12 +5,16 @@
 namespace wl::emu {
 namespace {
 struct Descriptor {
-  unsigned start, lbo, sbo;
+  unsigned start;
+  unsigned lbo;
+  unsigned sbo;
   int mode;
 
   explicit Descriptor(unsigned long long d) : mode(static_cast<int>(d >> 62)) {
-    for (unsigned* field : {&start, &lbo, &sbo})
-      *field = static_cast<unsigned>(d & 0x3fff) << 4, d >>= 16;
+    for (unsigned* field : {&start, &lbo, &sbo}) {
+      *field = static_cast<unsigned>(d & 0x3fff) << 4;
+      d >>= 16;
+    }
   }
 };
 
@@ -20,12 +24,14 @@ struct Descriptor {
 void for_each_piece(const Descriptor& d, int rows, int element_bytes, bool mn_major,
                     const auto& piece) {
   const auto w = static_cast<unsigned>(swizzle_width(d.mode));
-  const int lines = mn_major ? 16 : rows, bytes = mn_major ? rows * element_bytes : 32;
+  const int lines = mn_major ? 16 : rows;
+  const int bytes = mn_major ? rows * element_bytes : 32;
   const auto [chunks, groups] =
       mn_major && !d.mode ? std::pair(d.sbo, d.lbo) : std::pair(d.lbo, d.sbo);
   for (int l = 0; l < lines; ++l)
     for (int b = 0; b < bytes; b += 16) {
-      const auto line = static_cast<unsigned>(l), byte = static_cast<unsigned>(b);
+      const auto line = static_cast<unsigned>(l);
+      const auto byte = static_cast<unsigned>(b);
       const unsigned off = byte / w * chunks + line / 8 * groups + line % 8 * w + byte % w;
       const int along = b / element_bytes;
       piece(swizzled(d.start + off, d.mode), mn_major ? along : l, mn_major ? l : along);
@@ -48,7 +54,7 @@ struct Meet {
       view.seen = view.seen.first(std::min(view.seen.size(), View(c).seen.size()));
     least.assign(view.seen.begin(), view.seen.end());
     for (const auto& c : clocks)  // every step of every wgmma comes through here
-      for (std::size_t i = 0; i < least.size(); ++i)
+      for (size_t i = 0; i < least.size(); ++i)
         least[i] = {std::min(least[i].known, (*c)[i].known),
                     std::min(least[i].fenced, (*c)[i].fenced)};
     view.seen = least;
@@ -85,9 +91,14 @@ void lend(const RegisterRun& r, bool input, Epoch group) {
 
 void carry_out(Warpgroup& g, WgmmaOp& op) {
   const Wgmma& w = op.op;
-  const int bytes = bytes_of(w.type), k = 32 / bytes, n = w.n;
-  const std::uint8_t* memory = g.cta->memory.data();
-  static float a[64 * 32], b[32 * 256], piece[16], row[256];
+  const int bytes = bytes_of(w.type);
+  const int k = 32 / bytes;
+  const int n = w.n;
+  const uint8_t* memory = g.cta->memory.data();
+  static float a[64 * 32];
+  static float b[32 * 256];
+  static float piece[16];
+  static float row[256];
   // An operand, element (r, kk) to out[r · by_row + kk · by_k].
   const auto gather = [&](unsigned long long d, int rows, bool mn_major, float* out, int by_row,
                           int by_k) {
@@ -104,7 +115,8 @@ void carry_out(Warpgroup& g, WgmmaOp& op) {
   gather(w.b, n, w.transposed_b, b, 1, n);
   // Row by row: four threads of a warp hold it, two neighbouring columns of every eight each.
   for (int m = 0; m < 64; ++m) {
-    const int first = m / 16 * 32 + m % 8 * 4, half = m / 8 % 2 * 2;
+    const int first = m / 16 * 32 + m % 8 * 4;
+    const int half = m / 8 % 2 * 2;
     auto for_each_sum = [&](auto f) {
       for (int q = 0; q < 4; ++q)
         for (int j = 0; j < n / 8; ++j)
@@ -136,7 +148,7 @@ void look_at_operands(Warpgroup& g, WgmmaOp& op) {
   if (outside) machine->hazard("out-of-range", "a wgmma operand reaches outside shared memory");
 }
 
-void run_until(Warpgroup& g, std::uint64_t end) {
+void run_until(Warpgroup& g, uint64_t end) {
   while (g.first < end && !g.ops.empty() && g.ops.front().here == 128) {
     carry_out(g, g.ops.front());
     g.ops.pop_front();
@@ -167,7 +179,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   const Epoch group = t.wgmma_groups + 1;
   t.wgmma_open = true;
   t.wgmma_line = self->line;
-  const std::uint64_t number = t.wgmma_ops++;
+  const uint64_t number = t.wgmma_ops++;
   while (g.first + g.ops.size() <= number) g.ops.emplace_back();
   WgmmaOp& op = g.ops[number - g.first];
   if (op.here == 0) {
@@ -182,7 +194,7 @@ void wgmma(const Wgmma& w, RegisterRun acc, RegisterRun a) {
   const int held = acc.state && acc.at >= 0 ? std::clamp(acc.state->n - acc.at, 0, acc.count)
                                             : 0;  // lend() reports the rest
   if (w.accumulate && held)
-    if (const void* missing = std::memchr(filled, false, static_cast<std::size_t>(held)))
+    if (const void* missing = std::memchr(filled, false, static_cast<size_t>(held)))
       register_bad(*acc.state, static_cast<const bool*>(missing) - acc.state->filled, false);
   lend(acc, false, group);
   if (w.a_in_registers) lend(a, true, group);
@@ -213,7 +225,7 @@ void wgmma_wait(int n) {
   Warpgroup& g = *t.group;
   if (t.wgmma_groups <= static_cast<Epoch>(n)) return;
   const Epoch upto = t.wgmma_groups - static_cast<Epoch>(n);
-  const std::uint64_t end = g.group_end[upto - 1];
+  const uint64_t end = g.group_end[upto - 1];
   for (run_until(g, end); g.first < end; run_until(g, end))
     machine->suspend("wgmma_wait", &g.waiting);
   if (upto > self->wgmma_waited) self->wgmma_waited = upto;

@@ -88,7 +88,8 @@ struct Sum {
 
 template <class T, class Op> emu::Combine combining(Op) {
   return {sizeof(T), [](void* to, const void* with) {
-            T &a = *static_cast<T*>(to), b = *static_cast<const T*>(with);
+            T& a = *static_cast<T*>(to);
+            T b = *static_cast<const T*>(with);
             if constexpr (__is_same(T, int))
               a = Op()(a, b);
             else

@@ -24,8 +24,8 @@ WL_RED_ADD(bf16, ".noftz", ".bf16", ".bf16x2")
 #undef WL_DEFINE_STORE
 
 template <int BYTES, class T> WL_FN void red_add(T* p, const T* src, bool pred = true) {
-  constexpr int step = BYTES < red_bytes<T> ? BYTES : red_bytes<T>,
-                elements = step / static_cast<int>(sizeof(T));
+  constexpr int step = BYTES < red_bytes<T> ? BYTES : red_bytes<T>;
+  constexpr int elements = step / static_cast<int>(sizeof(T));
   WL_UNROLL for (int i = 0; i < BYTES / step; ++i) if (pred)
       RedAdd<T, step>::go(p + i * elements, src + i * elements);
 }

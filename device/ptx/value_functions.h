@@ -95,9 +95,11 @@ WL_FN float tanh(float a) {
 WL_FN float turned_sine(float a, int turn) {
   constexpr double kPieces[] = {0x1.45f306dp-1,  0x1.9391054p-30,  0x1.4fe13abp-59,
                                 0x1.d1f534dp-88, 0x1.b81b6c5p-117, 0x1.5993c4p-148};
-  constexpr double kQuarter = 0x1.921fb54442d18p+0, kQuarterRest = 0x1.1a62633145c07p-54;
+  constexpr double kQuarter = 0x1.921fb54442d18p+0;
+  constexpr double kQuarterRest = 0x1.1a62633145c07p-54;
   const double x = a;
-  double left, quarters = 0;
+  double left;
+  double quarters = 0;
   if (::fabsf(a) < 0x1p20f) {
     quarters = ::rint(x * 0x1.45f306dc9c883p-1);
     left = ::fma(-quarters, kQuarterRest, ::fma(-quarters, kQuarter, x));
@@ -110,7 +112,8 @@ WL_FN float turned_sine(float a, int turn) {
     quarters = ::rint(quarters);
   }
   turn += static_cast<int>(quarters);
-  const float r = static_cast<float>(left), s = r * r;
+  const float r = static_cast<float>(left);
+  const float s = r * r;
   const float sine =
       ::fmaf(r * s, ::fmaf(s, ::fmaf(s, -1.95152959e-4f, 8.33216087e-3f), -1.66666546e-1f), r);
   const float cosine = ::fmaf(

@@ -1,4 +1,5 @@
-// Searches for a model's fastest CPU kernel and runs it in this program: optimize_and_run model.onnx FOLDER [BUDGET]
+// Searches for a model's fastest CPU kernel and runs it in this program: optimize_and_run
+// model.onnx FOLDER [BUDGET]
 #include <cstdio>
 #include <cstdlib>
 #include <warploom/warploom.hpp>
@@ -6,8 +7,8 @@
 int main(int argc, char** argv) try {
   if (argc < 3) return std::fprintf(stderr, "usage: optimize_and_run MODEL FOLDER [BUDGET]\n"), 2;
   const std::string budget = argc > 3 ? argv[3] : "10s";
-  const std::string outcome =
-      warploom::command({"optimize", argv[1], "--target", "cpu", "--budget", budget, "--out", argv[2], "--quiet"});
+  const std::string outcome = warploom::command(
+      {"optimize", argv[1], "--target", "cpu", "--budget", budget, "--out", argv[2], "--quiet"});
   std::printf("%s\n", outcome.substr(0, 80).c_str());
 
   warploom::Bundle bundle(argv[2]);

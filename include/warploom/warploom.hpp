@@ -37,7 +37,8 @@ inline std::string command(const std::vector<std::string>& arguments) {
 }
 
 struct Tensor {
-  std::string name, dtype;
+  std::string name;
+std::string dtype;
   std::vector<std::int64_t> shape;
   std::size_t bytes = 0;
   bool is_output = false;

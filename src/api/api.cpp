@@ -17,7 +17,8 @@ struct warploom_bundle {
 };
 
 namespace {
-thread_local std::string last_code, last_text;
+thread_local std::string last_code;
+thread_local std::string last_text;
 
 int noted(const Error& error) {
   last_code = code_text(error.code);
@@ -52,7 +53,7 @@ Status command(const char* const* arguments, std::string& printed) {
   while (*arguments) argv.emplace_back(*arguments++);
   argv.emplace_back("--json");
   WARPLOOM_TRY(ProcessResult result, run_process(argv, {.time = std::chrono::hours(24),
-                                                        .output_bytes = std::size_t{1} << 30}));
+                                                        .output_bytes = size_t{1} << 30}));
   printed = std::move(result.out);
   if (result.succeeded()) return ok();
   const auto json = nlohmann::json::parse(printed, nullptr, false);

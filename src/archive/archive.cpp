@@ -66,14 +66,14 @@ Status Archive::record(const Candidate& candidate) {
   return ok();
 }
 
-Result<std::int64_t> Archive::begin_run(const Run& began) {
+Result<int64_t> Archive::begin_run(const Run& began) {
   WARPLOOM_TRY(const auto ids,
                run("INSERT INTO runs (record, started) VALUES (?, " + kNow + ") RETURNING id",
                    {text_of(began)}));
   return std::stoll(ids.at(0));
 }
 
-Status Archive::finish_run(std::int64_t id, const Run& ended) {
+Status Archive::finish_run(int64_t id, const Run& ended) {
   WARPLOOM_CHECK(run("UPDATE runs SET record=? WHERE id=?", {text_of(ended), std::to_string(id)}));
   return ok();
 }
@@ -134,7 +134,8 @@ tl::unexpected<Error> moved_aside(const fs::path& path, const std::string& found
   error.remedy = "move the file away; too many damaged ones lie beside it";
   for (int i = 1; i < 10'000; ++i) {
     const std::string target = fmt::format("{}.damaged-{}", path.string(), i);
-    std::error_code failure, ignored;
+    std::error_code failure;
+    std::error_code ignored;
     if (fs::exists(target, failure)) continue;
     fs::rename(path, target, failure);
     for (const char* suffix : {"-wal", "-shm"})
@@ -164,7 +165,7 @@ Status look_at_header(const fs::path& path) {
   std::array<char, 16> head{};
   std::ifstream stream(path, std::ios::binary);
   stream.read(head.data(), head.size());
-  const auto got = static_cast<std::size_t>(stream.gcount());
+  const auto got = static_cast<size_t>(stream.gcount());
   if (got == 0)
     return fail({ErrorCode::kFileUnreadable, "the archive cannot be read", path.string(),
                  "a readable file", std::strerror(errno), "check its permissions"});
@@ -182,8 +183,8 @@ tl::unexpected<Error> Archive::damaged(const std::string& found) const {
 
 tl::unexpected<Error> Archive::error_of(int code) const {
   sqlite3* const connection = connection_.get();
-  const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code),
-                    place = path_.string();
+  const std::string found = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
+  const std::string place = path_.string();
   const int system = connection ? sqlite3_system_errno(connection) : 0;
   const int primary = code & 0xff;
   const auto among = [](int value, std::initializer_list<int> list) {
@@ -241,7 +242,7 @@ Result<std::vector<std::string>> Archive::run(const std::string& sql,
   }
 }
 
-Result<std::int64_t> Archive::number(const std::string& sql) const {
+Result<int64_t> Archive::number(const std::string& sql) const {
   WARPLOOM_TRY(const std::vector<std::string> rows, run(sql));
   return rows.empty() ? 0 : std::atoll(rows[0].c_str());
 }
@@ -249,11 +250,10 @@ Result<std::int64_t> Archive::number(const std::string& sql) const {
 Status Archive::set_up() const {
   // A foreign file must not be touched, so its application id is read before all else: even its
   // tables may be none that this version of SQLite can read.
-  WARPLOOM_TRY(const std::int64_t id, number("PRAGMA application_id"));
+  WARPLOOM_TRY(const int64_t id, number("PRAGMA application_id"));
   const bool fresh = id == 0;
   if (id != kApplicationId) {
-    const auto tables =
-        fresh ? number("SELECT count(*) FROM sqlite_master") : Result<std::int64_t>(1);
+    const auto tables = fresh ? number("SELECT count(*) FROM sqlite_master") : Result<int64_t>(1);
     const bool unread = !tables && tables.error().code == ErrorCode::kArchiveDamaged;
     const auto other = [&] {
       return number("PRAGMA application_id").value_or(id) != kApplicationId;
@@ -275,7 +275,7 @@ Status Archive::set_up() const {
     const Status ended = execute(made ? "COMMIT" : "ROLLBACK");
     return made ? ended : made;
   }
-  WARPLOOM_TRY(const std::int64_t version, number("PRAGMA user_version"));
+  WARPLOOM_TRY(const int64_t version, number("PRAGMA user_version"));
   if (version < steps().front().from || version > kVersion)
     return fail({ErrorCode::kArchiveVersion, "the archive was written by another version",
                  path_.string(), fmt::format("versions {} to {}", steps().front().from, kVersion),
@@ -293,7 +293,7 @@ Status Archive::check_records() const {
     WARPLOOM_TRY(const std::vector<std::string> rows,
                  run(fmt::format("SELECT record FROM {}", table)));
     for (const std::string& row : rows) {
-      const std::size_t body = row.size() - std::min(ending("").size(), row.size());
+      const size_t body = row.size() - std::min(ending("").size(), row.size());
       if (row.compare(body, 4, R"(,"~")") == 0 && row.substr(body) != ending(row.substr(0, body)))
         return damaged(fmt::format("a record of {} that has changed since it was written", table));
     }
@@ -302,10 +302,10 @@ Status Archive::check_records() const {
 }
 
 // From an older version to this one, in one transaction: another process sees the one or the other.
-Status Archive::upgrade(std::int64_t from) const {
+Status Archive::upgrade(int64_t from) const {
   WARPLOOM_CHECK(execute("BEGIN IMMEDIATE"));
   const auto upgraded = [&]() -> Status {
-    WARPLOOM_TRY(const std::int64_t now, number("PRAGMA user_version"));
+    WARPLOOM_TRY(const int64_t now, number("PRAGMA user_version"));
     if (now != from) return ok();  // another process has just done it
     WARPLOOM_CHECK(execute("DROP INDEX candidates_by_time"));
     for (const char* table : kTables)
@@ -322,7 +322,7 @@ Status Archive::upgrade(std::int64_t from) const {
 }
 
 // The records of a table, some hundreds at a time: a record may have kilobytes, a table 100,000.
-Status Archive::upgrade_table(const std::string& table, std::int64_t from) const {
+Status Archive::upgrade_table(const std::string& table, int64_t from) const {
   static const std::map<std::string, std::string> kWhen = {
       {"problems", "created"}, {"candidates", "recorded"}, {"runs", "started"}};
   const std::string& when = kWhen.at(table);
@@ -331,7 +331,7 @@ Status Archive::upgrade_table(const std::string& table, std::int64_t from) const
       table);
   const std::string insert =
       fmt::format("INSERT INTO {} (id, {}, record) VALUES (?, ?, ?)", table, when);
-  std::int64_t last = -1;
+  int64_t last = -1;
   while (true) {
     WARPLOOM_TRY(const std::vector<std::string> rows, run(next, {std::to_string(last)}));
     if (rows.empty()) return ok();
@@ -343,7 +343,7 @@ Status Archive::upgrade_table(const std::string& table, std::int64_t from) const
       record.erase("~");
       for (const Step& step : steps())
         if (step.from >= from) record = step.upgraded(table, std::move(record));
-      last = parts[0].get<std::int64_t>();
+      last = parts[0].get<int64_t>();
       const auto put = run(insert, {std::to_string(last), parts[1], text_of(std::move(record))});
       if (put) continue;
       // The tables take every whole record: this one lacks a field, or names a problem that is not

@@ -28,19 +28,21 @@
 struct sqlite3;
 
 namespace warploom::archive {
-inline constexpr std::int32_t kApplicationId = 0x57504c4d;  // "WPLM"
-inline constexpr std::int32_t kVersion = 3;
+inline constexpr int32_t kApplicationId = 0x57504c4d;  // "WPLM"
+inline constexpr int32_t kVersion = 3;
 
 struct Problem {
   std::string key;   // 32 hexadecimal digits
   std::string name;  // the graph's
-  std::string track, target, device;
+  std::string track;
+  std::string target;
+  std::string device;
   std::string text;  // the graph, one line a node
 };
 
 // screened: right on sampled outputs and timed; promoted: judged whole in a fresh evaluator;
 // refused: see error.
-enum class Stage : std::uint8_t { refused, screened, promoted };
+enum class Stage : uint8_t { refused, screened, promoted };
 
 struct Candidate {
   std::string problem;         // its key
@@ -51,12 +53,19 @@ struct Candidate {
   Stage stage = Stage::refused;
   std::string error_code = {};  // "candidate-wrong"; empty when not refused
   // Of one measurement, in turns with the reference; what is not known has no value.
-  std::optional<double> median_us = {}, low_us = {}, high_us = {};
-  std::optional<double> reference_us = {}, reference_low_us = {}, reference_high_us = {};
-  std::optional<double> speedup = {}, speedup_low = {}, speedup_high = {};
+  std::optional<double> median_us = {};
+  std::optional<double> low_us = {};
+  std::optional<double> high_us = {};
+  std::optional<double> reference_us = {};
+  std::optional<double> reference_low_us = {};
+  std::optional<double> reference_high_us = {};
+  std::optional<double> speedup = {};
+  std::optional<double> speedup_low = {};
+  std::optional<double> speedup_high = {};
   nlohmann::json machine = {};  // whether it was busy meanwhile, and why; null: nobody looked
-  std::optional<double> error = {}, max_error = {};
-  std::uint64_t seed = 0;
+  std::optional<double> error = {};
+  std::optional<double> max_error = {};
+  uint64_t seed = 0;
   std::string source_hash = {};
   std::string environment = {};  // compiler, driver, build: what the figures hold for
   nlohmann::json verdict = {};   // the whole verdict
@@ -66,7 +75,7 @@ struct Candidate {
 
 struct Run {
   std::string problem;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   std::string reference = {};  // the baseline's name; empty: there is none
   std::optional<double> reference_us = {};
   std::string environment = {};  // driver, build
@@ -77,7 +86,7 @@ struct Run {
   std::string best = {};  // schedule text
   // What the search began with, so that its resumption can begin alike: so many of the problem's
   // candidates, the best of them by its text.
-  std::size_t known = 0;
+  size_t known = 0;
   std::string known_best = {};
   double budget_seconds = 0;  // 0: something else ended it, or an older program
 };
@@ -102,7 +111,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Run, problem, seed, reference, r
 // candidates(), the first time each was recorded, and of its runs in the order of runs(), when each
 // began. Archives of programs before this one tell whole seconds, and of candidates the last time.
 struct Moments {
-  std::vector<double> candidates, runs;
+  std::vector<double> candidates;
+  std::vector<double> runs;
 };
 
 class Archive {
@@ -113,8 +123,8 @@ class Archive {
   // The same (problem, schedule) again replaces the record, but a promoted one by no screening of
   // the same source.
   Status record(const Candidate& candidate);
-  Result<std::int64_t> begin_run(const Run& run);
-  Status finish_run(std::int64_t id, const Run& run);
+  Result<int64_t> begin_run(const Run& run);
+  Status finish_run(int64_t id, const Run& run);
 
   Result<std::vector<Problem>> problems();
   Result<std::vector<Candidate>> candidates(
@@ -133,12 +143,12 @@ class Archive {
   template <class Record>
   Result<std::vector<Record>> select(const std::string& rest,
                                      const std::vector<std::string>& values = {}) const;
-  Result<std::int64_t> number(const std::string& sql) const;
+  Result<int64_t> number(const std::string& sql) const;
   Status execute(const std::string& script) const;
   Status set_up() const;
   Status check_records() const;
-  Status upgrade(std::int64_t from) const;
-  Status upgrade_table(const std::string& table, std::int64_t from) const;
+  Status upgrade(int64_t from) const;
+  Status upgrade_table(const std::string& table, int64_t from) const;
   tl::unexpected<Error> error_of(int code) const;  // what SQLite's failure means to the user
   tl::unexpected<Error> damaged(const std::string& found) const;
 

@@ -11,8 +11,10 @@ namespace warploom {
 namespace {
 struct Row {
   std::string_view name;
-  int bits, mantissa;
-  std::string_view cuda, cpu;
+  int bits;
+  int mantissa;
+  std::string_view cuda;
+  std::string_view cpu;
   int onnx;
 };
 
@@ -22,25 +24,28 @@ constexpr std::array kRows = {
 };
 
 const Row& row(Dtype dtype) {
-  return kRows[static_cast<std::size_t>(dtype)];
+  return kRows[static_cast<size_t>(dtype)];
 }
 
 // A binary floating-point format narrower than double: 1 sign, `exponent` and `mantissa` bits,
 // IEEE-like but for e4m3, whose top exponent still holds numbers and whose only NaN is all ones.
 struct Format {
-  int exponent, mantissa;
+  int exponent;
+  int mantissa;
   bool has_infinity;
 };
 
 constexpr Format format_of(Dtype dtype) {
-  const Row& of = kRows[static_cast<std::size_t>(dtype)];
+  const Row& of = kRows[static_cast<size_t>(dtype)];
   return {of.bits - 1 - of.mantissa, of.mantissa, dtype != Dtype::e4m3};
 }
 
-double decode(Format f, std::uint32_t bits) {
-  const int bias = (1 << (f.exponent - 1)) - 1, top = (1 << f.exponent) - 1,
-            exponent = static_cast<int>(bits >> f.mantissa) & top;
-  const std::uint32_t ones = (1u << f.mantissa) - 1, mantissa = bits & ones;
+double decode(Format f, uint32_t bits) {
+  const int bias = (1 << (f.exponent - 1)) - 1;
+  const int top = (1 << f.exponent) - 1;
+  const int exponent = static_cast<int>(bits >> f.mantissa) & top;
+  const uint32_t ones = (1u << f.mantissa) - 1;
+  const uint32_t mantissa = bits & ones;
   double value =
       std::ldexp(mantissa | (exponent ? ones + 1 : 0), std::max(exponent, 1) - bias - f.mantissa);
   if (exponent == top && (f.has_infinity || mantissa == ones))
@@ -49,22 +54,23 @@ double decode(Format f, std::uint32_t bits) {
   return bits >> (f.mantissa + f.exponent) & 1 ? -value : value;
 }
 
-std::uint32_t encode(Format f, double value) {
-  const int bias = (1 << (f.exponent - 1)) - 1, top = (1 << f.exponent) - 1;
-  const std::uint32_t sign = (std::signbit(value) ? 1u : 0u) << (f.exponent + f.mantissa);
-  const std::uint32_t infinity = static_cast<std::uint32_t>(top) << f.mantissa;
-  const std::uint32_t nan =
+uint32_t encode(Format f, double value) {
+  const int bias = (1 << (f.exponent - 1)) - 1;
+  const int top = (1 << f.exponent) - 1;
+  const uint32_t sign = (std::signbit(value) ? 1u : 0u) << (f.exponent + f.mantissa);
+  const uint32_t infinity = static_cast<uint32_t>(top) << f.mantissa;
+  const uint32_t nan =
       infinity | (f.has_infinity ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
   if (std::isnan(value)) return sign | nan;
-  const std::uint32_t beyond = f.has_infinity ? infinity : nan;
+  const uint32_t beyond = f.has_infinity ? infinity : nan;
   const int exponent =
       std::max(std::ilogb(value), 1 - bias);  // subnormal numbers have a fixed spacing
   if (exponent > bias + 2) return sign | beyond;
   // Up to 2^(mantissa+1), which carries into the exponent.
-  const auto units = static_cast<std::uint32_t>(
-      std::nearbyint(std::ldexp(std::fabs(value), f.mantissa - exponent)));
+  const auto units =
+      static_cast<uint32_t>(std::nearbyint(std::ldexp(std::fabs(value), f.mantissa - exponent)));
   return sign |
-         std::min((static_cast<std::uint32_t>(exponent + bias - 1) << f.mantissa) + units, beyond);
+         std::min((static_cast<uint32_t>(exponent + bias - 1) << f.mantissa) + units, beyond);
 }
 
 // Calls use with a value of the type that holds an element of whole bytes.
@@ -74,11 +80,11 @@ void as_held(Dtype dtype, const auto& use) {
     case Dtype::f32:
     case Dtype::tf32: return use(float{});
     case Dtype::bf16:
-    case Dtype::f16: return use(std::uint16_t{});
-    case Dtype::i64: return use(std::int64_t{});
-    case Dtype::i32: return use(std::int32_t{});
-    case Dtype::i8: return use(std::int8_t{});
-    default: return use(std::uint8_t{});
+    case Dtype::f16: return use(uint16_t{});
+    case Dtype::i64: return use(int64_t{});
+    case Dtype::i32: return use(int32_t{});
+    case Dtype::i8: return use(int8_t{});
+    default: return use(uint8_t{});
   }
 }
 
@@ -88,16 +94,15 @@ bool is_coded(Dtype dtype) {
 }
 
 template <class Held, class Decode>
-void run(const void* data, std::int64_t offset, std::int64_t stride, std::int64_t count, double* to,
+void run(const void* data, int64_t offset, int64_t stride, int64_t count, double* to,
          const Decode& decode) {
-  const char* at =
-      static_cast<const char*>(data) + offset * static_cast<std::int64_t>(sizeof(Held));
-  const auto load = [&](std::int64_t i) {
+  const char* at = static_cast<const char*>(data) + offset * static_cast<int64_t>(sizeof(Held));
+  const auto load = [&](int64_t i) {
     Held value;
-    std::memcpy(&value, at + i * static_cast<std::int64_t>(sizeof(Held)), sizeof value);
+    std::memcpy(&value, at + i * static_cast<int64_t>(sizeof(Held)), sizeof value);
     return decode(value);
   };
-  for (std::int64_t i = 0; i < count; ++i) to[i] = load(stride == 1 ? i : i * stride);
+  for (int64_t i = 0; i < count; ++i) to[i] = load(stride == 1 ? i : i * stride);
 }
 
 // Every value of a coded format, by its bits.
@@ -105,11 +110,11 @@ const double* values_of(Dtype dtype) {
   static const auto tables = [] {
     std::array<std::vector<double>, kRows.size()> all;
     for (const Dtype coded : {Dtype::f16, Dtype::e4m3, Dtype::e5m2})
-      for (std::uint32_t bits = 0; bits < 1u << bits_of(coded); ++bits)
-        all[static_cast<std::size_t>(coded)].push_back(decode(format_of(coded), bits));
+      for (uint32_t bits = 0; bits < 1u << bits_of(coded); ++bits)
+        all[static_cast<size_t>(coded)].push_back(decode(format_of(coded), bits));
     return all;
   }();
-  return tables[static_cast<std::size_t>(dtype)].data();
+  return tables[static_cast<size_t>(dtype)].data();
 }
 }  // namespace
 
@@ -153,25 +158,24 @@ double unit_roundoff(Dtype dtype) {
   return is_float(dtype) ? std::ldexp(0.5, -row(dtype).mantissa) : 0;
 }
 
-void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride,
-              std::int64_t count, double* to) {
+void load_run(Dtype dtype, const void* data, int64_t offset, int64_t stride, int64_t count,
+              double* to) {
   if (bits_of(dtype) < 8) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t bit = (offset + i * stride) * bits_of(dtype);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t bit = (offset + i * stride) * bits_of(dtype);
       const int bits =
-          static_cast<const std::uint8_t*>(data)[bit / 8] >> bit % 8 & ((1 << bits_of(dtype)) - 1);
+          static_cast<const uint8_t*>(data)[bit / 8] >> bit % 8 & ((1 << bits_of(dtype)) - 1);
       to[i] = dtype == Dtype::i4 && bits > 7 ? bits - 16 : bits;
     }
   } else if (dtype == Dtype::bf16) {
-    run<std::uint16_t>(data, offset, stride, count, to, [](std::uint32_t bits) -> double {
-      return std::bit_cast<float>(bits << 16);
-    });
+    run<uint16_t>(data, offset, stride, count, to,
+                  [](uint32_t bits) -> double { return std::bit_cast<float>(bits << 16); });
   } else if (is_coded(dtype)) {
-    const auto look_up = [values = values_of(dtype)](std::uint32_t bits) { return values[bits]; };
+    const auto look_up = [values = values_of(dtype)](uint32_t bits) { return values[bits]; };
     if (bits_of(dtype) == 16)
-      run<std::uint16_t>(data, offset, stride, count, to, look_up);
+      run<uint16_t>(data, offset, stride, count, to, look_up);
     else
-      run<std::uint8_t>(data, offset, stride, count, to, look_up);
+      run<uint8_t>(data, offset, stride, count, to, look_up);
   } else {
     as_held(dtype, [&](auto held) {
       run<decltype(held)>(data, offset, stride, count, to,
@@ -180,20 +184,20 @@ void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t s
   }
 }
 
-double load_as_double(Dtype dtype, const void* data, std::size_t index) {
+double load_as_double(Dtype dtype, const void* data, size_t index) {
   double value = 0;
-  load_run(dtype, data, static_cast<std::int64_t>(index), 1, 1, &value);
+  load_run(dtype, data, static_cast<int64_t>(index), 1, 1, &value);
   return value;
 }
 
-void store_from_double(Dtype dtype, void* data, std::size_t index, double value) {
+void store_from_double(Dtype dtype, void* data, size_t index, double value) {
   if (!is_float(dtype)) value = rounded(dtype, value);
   if (bits_of(dtype) < 8) {
-    const std::size_t bit = index * bits_of(dtype);
-    const unsigned mask = (1u << bits_of(dtype)) - 1,
-                   bits = static_cast<unsigned>(static_cast<int>(value)) & mask;
-    std::uint8_t& byte = static_cast<std::uint8_t*>(data)[bit / 8];
-    byte = static_cast<std::uint8_t>((byte & ~(mask << bit % 8)) | bits << bit % 8);
+    const size_t bit = index * bits_of(dtype);
+    const unsigned mask = (1u << bits_of(dtype)) - 1;
+    const unsigned bits = static_cast<unsigned>(static_cast<int>(value)) & mask;
+    uint8_t& byte = static_cast<uint8_t*>(data)[bit / 8];
+    byte = static_cast<uint8_t>((byte & ~(mask << bit % 8)) | bits << bit % 8);
     return;
   }
   if (dtype == Dtype::tf32)

@@ -7,18 +7,18 @@
 #include <string_view>
 
 namespace warploom {
-enum class Dtype : std::uint8_t {
+enum class Dtype : uint8_t {
 #define WARPLOOM_DTYPE(name, ...) name,
 #include "base/dtype.def"
 };
 
 // Of integers that are not negative: how many pieces of b make up a, and the multiple of b that
 // they are.
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) {
+constexpr int64_t round_up(int64_t a, int64_t b) {
   return ceil_div(a, b) * b;
 }
 
@@ -32,7 +32,7 @@ inline int bytes_of(Dtype dtype) {
   return bits_of(dtype) / 8;
 }  // of types of whole bytes
 
-inline std::int64_t bytes_of(Dtype dtype, std::int64_t elements) {
+inline int64_t bytes_of(Dtype dtype, int64_t elements) {
   return ceil_div(elements * bits_of(dtype), 8);
 }
 
@@ -54,10 +54,10 @@ double unit_roundoff(Dtype dtype);  // half the spacing at 1: 2^-24 for f32, 2^-
 // Element `index` of a packed array of `dtype` as a double, and back as rounded() has it. tf32 is
 // stored as 32 bits whose low 13 are zero. load_run: to[i] = element (offset + i·stride), for i
 // below count, fast.
-double load_as_double(Dtype dtype, const void* data, std::size_t index);
-void load_run(Dtype dtype, const void* data, std::int64_t offset, std::int64_t stride,
-              std::int64_t count, double* to);
-void store_from_double(Dtype dtype, void* data, std::size_t index, double value);
+double load_as_double(Dtype dtype, const void* data, size_t index);
+void load_run(Dtype dtype, const void* data, int64_t offset, int64_t stride, int64_t count,
+              double* to);
+void store_from_double(Dtype dtype, void* data, size_t index, double value);
 
 // `value` as an element of the type: floats round to nearest even, integers truncate and saturate
 // (those of less than a byte round to nearest even and saturate), NaN becomes the integer 0.

@@ -17,7 +17,7 @@ constexpr std::array kRows = {
 };
 
 const Row& row(ErrorCode code) {
-  return kRows[static_cast<std::size_t>(code)];
+  return kRows[static_cast<size_t>(code)];
 }
 }  // namespace
 

@@ -19,7 +19,7 @@
 #include <variant>
 
 namespace warploom {
-enum class ErrorCode : std::uint16_t {
+enum class ErrorCode : uint16_t {
 #define WARPLOOM_ERROR(name, text, exit_status, meaning) name,
 #include "base/error_codes.def"
 };

@@ -43,7 +43,7 @@ void sweep(const fs::path& temporary) {
   const std::string mark = fmt::format("-{}-", process_space());
   for (const auto& entry : fs::directory_iterator(temporary, ignored)) {
     const std::string name = entry.path().filename();
-    const std::size_t at = name.find(mark);
+    const size_t at = name.find(mark);
     const bool ours = name.starts_with("warploom-") || name.starts_with(".warploom-");
     if (!ours || at == std::string::npos) continue;
     const int process = std::atoi(name.c_str() + at + mark.size());

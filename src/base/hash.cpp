@@ -4,7 +4,7 @@
 #include <xxhash.h>
 
 namespace warploom {
-std::uint64_t hash64(std::string_view text) {
+uint64_t hash64(std::string_view text) {
   return XXH3_64bits(text.data(), text.size());
 }
 

@@ -6,6 +6,6 @@
 #include <string_view>
 
 namespace warploom {
-std::uint64_t hash64(std::string_view text);
+uint64_t hash64(std::string_view text);
 std::string hash_hex(std::string_view text);  // 32 hexadecimal digits
 }  // namespace warploom

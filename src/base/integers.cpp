@@ -8,40 +8,39 @@
 
 namespace warploom {
 namespace {
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-template <class Held> std::int64_t load_as(const void* data, std::int64_t index) {
+template <class Held> int64_t load_as(const void* data, int64_t index) {
   Held held;
-  std::memcpy(&held,
-              static_cast<const char*>(data) + index * static_cast<std::int64_t>(sizeof held),
+  std::memcpy(&held, static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof held),
               sizeof held);
   return held;
 }
 
-template <class Held> void store_as(void* data, std::int64_t index, std::int64_t value) {
+template <class Held> void store_as(void* data, int64_t index, int64_t value) {
   const auto held = static_cast<Held>(value);
-  std::memcpy(static_cast<char*>(data) + index * static_cast<std::int64_t>(sizeof held), &held,
+  std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof held), &held,
               sizeof held);
 }
 
-std::uint64_t bits(std::int64_t value) {
-  return static_cast<std::uint64_t>(value);
+uint64_t bits(int64_t value) {
+  return static_cast<uint64_t>(value);
 }
 
-std::int64_t sum(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(bits(a) + bits(b));
+int64_t sum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(bits(a) + bits(b));
 }
 
-std::int64_t negative(std::int64_t a) {
-  return static_cast<std::int64_t>(-bits(a));
+int64_t negative(int64_t a) {
+  return static_cast<int64_t>(-bits(a));
 }
 
-std::int64_t product(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(bits(a) * bits(b));
+int64_t product(int64_t a, int64_t b) {
+  return static_cast<int64_t>(bits(a) * bits(b));
 }
 
-std::int64_t quotient(std::int64_t a, std::int64_t b) {
+int64_t quotient(int64_t a, int64_t b) {
   if (b == 0) return 0;
   return b == -1 ? negative(a) : a / b;
 }
@@ -52,50 +51,50 @@ constexpr std::array kOfIntegers = {ValueOp::add,  ValueOp::sub,   ValueOp::mul,
                                     ValueOp::relu, ValueOp::floor, ValueOp::fmod};
 }  // namespace
 
-std::int64_t load_integer(Dtype dtype, const void* data, std::int64_t index) {
+int64_t load_integer(Dtype dtype, const void* data, int64_t index) {
   switch (dtype) {
-    case Dtype::i64: return load_as<std::int64_t>(data, index);
-    case Dtype::i32: return load_as<std::int32_t>(data, index);
-    case Dtype::i8: return load_as<std::int8_t>(data, index);
-    default: return load_as<std::uint8_t>(data, index);
+    case Dtype::i64: return load_as<int64_t>(data, index);
+    case Dtype::i32: return load_as<int32_t>(data, index);
+    case Dtype::i8: return load_as<int8_t>(data, index);
+    default: return load_as<uint8_t>(data, index);
   }
 }
 
-void store_integer(Dtype dtype, void* data, std::int64_t index, std::int64_t value) {
+void store_integer(Dtype dtype, void* data, int64_t index, int64_t value) {
   switch (dtype) {
-    case Dtype::i64: return store_as<std::int64_t>(data, index, value);
-    case Dtype::i32: return store_as<std::int32_t>(data, index, value);
-    case Dtype::i8: return store_as<std::int8_t>(data, index, value);
-    case Dtype::boolean: return store_as<std::uint8_t>(data, index, value != 0 ? 1 : 0);
-    default: return store_as<std::uint8_t>(data, index, value);
+    case Dtype::i64: return store_as<int64_t>(data, index, value);
+    case Dtype::i32: return store_as<int32_t>(data, index, value);
+    case Dtype::i8: return store_as<int8_t>(data, index, value);
+    case Dtype::boolean: return store_as<uint8_t>(data, index, value != 0 ? 1 : 0);
+    default: return store_as<uint8_t>(data, index, value);
   }
 }
 
-std::int64_t wrapped_integer(Dtype dtype, std::int64_t value) {
-  std::int64_t stored = 0;
+int64_t wrapped_integer(Dtype dtype, int64_t value) {
+  int64_t stored = 0;
   store_integer(dtype, &stored, 0, value);
   return load_integer(dtype, &stored, 0);
 }
 
-std::int64_t saturated_integer(Dtype dtype, double value) {
+int64_t saturated_integer(Dtype dtype, double value) {
   if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
   if (std::isnan(value)) return 0;
-  std::int64_t whole = kLeast;
+  int64_t whole = kLeast;
   if (value >= 0x1p63)
     whole = kMost;
   else if (value > -0x1p63)
-    whole = static_cast<std::int64_t>(value);
+    whole = static_cast<int64_t>(value);
   if (dtype == Dtype::i64) return whole;
   const int magnitude_bits = bits_of(dtype) - (is_signed(dtype) ? 1 : 0);
-  const std::int64_t most = (std::int64_t{1} << magnitude_bits) - 1;
-  return std::clamp<std::int64_t>(whole, is_signed(dtype) ? -most - 1 : 0, most);
+  const int64_t most = (int64_t{1} << magnitude_bits) - 1;
+  return std::clamp<int64_t>(whole, is_signed(dtype) ? -most - 1 : 0, most);
 }
 
 bool has_integers(ValueOp op) {
   return contains(kOfIntegers, op);
 }
 
-std::int64_t apply_integers(ValueOp op, std::int64_t a, std::int64_t b, std::int64_t c) {
+int64_t apply_integers(ValueOp op, int64_t a, int64_t b, int64_t c) {
   switch (op) {
     case ValueOp::add: return sum(a, b);
     case ValueOp::sub: return sum(a, negative(b));
@@ -110,7 +109,7 @@ std::int64_t apply_integers(ValueOp op, std::int64_t a, std::int64_t b, std::int
     case ValueOp::equal: return a == b ? 1 : 0;
     case ValueOp::neg: return negative(a);
     case ValueOp::abs: return a < 0 ? negative(a) : a;
-    case ValueOp::relu: return std::max<std::int64_t>(a, 0);
+    case ValueOp::relu: return std::max<int64_t>(a, 0);
     case ValueOp::floor: return a;
     default: return 0;
   }

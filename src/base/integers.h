@@ -13,18 +13,18 @@
 
 namespace warploom {
 // Element `index` of a packed array of an integer type of whole bytes, and back, wrapped.
-std::int64_t load_integer(Dtype dtype, const void* data, std::int64_t index);
-void store_integer(Dtype dtype, void* data, std::int64_t index, std::int64_t value);
+int64_t load_integer(Dtype dtype, const void* data, int64_t index);
+void store_integer(Dtype dtype, void* data, int64_t index, int64_t value);
 
 // What storing in the type and loading again gives.
-std::int64_t wrapped_integer(Dtype dtype, std::int64_t value);
+int64_t wrapped_integer(Dtype dtype, int64_t value);
 
 // The nearest number of an integer type to a double, fractions cut; NaN is 0.
-std::int64_t saturated_integer(Dtype dtype, double value);
+int64_t saturated_integer(Dtype dtype, double value);
 
 // Whether the operation has a meaning on whole numbers, as exp has not.
 bool has_integers(ValueOp op);
 
 // That meaning; 0 for an operation without one.
-std::int64_t apply_integers(ValueOp op, std::int64_t a, std::int64_t b = 0, std::int64_t c = 0);
+int64_t apply_integers(ValueOp op, int64_t a, int64_t b = 0, int64_t c = 0);
 }  // namespace warploom

@@ -4,9 +4,9 @@
 
 namespace warploom {
 namespace {
-constexpr std::size_t kLettersAnEdit = 3;
-constexpr std::size_t kLeastBeginning = 3;  // letters of which a beginning says anything
-constexpr std::size_t kLongestWord = 200;   // what is longer is no misspelt word
+constexpr size_t kLettersAnEdit = 3;
+constexpr size_t kLeastBeginning = 3;  // letters of which a beginning says anything
+constexpr size_t kLongestWord = 200;   // what is longer is no misspelt word
 
 char small(char letter) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -32,17 +32,17 @@ std::string capitalized(std::string text) {
 }  // namespace
 
 int edit_distance(std::string_view a, std::string_view b, int most) {
-  const std::size_t longer = std::max(a.size(), b.size());
-  const std::size_t shorter = std::min(a.size(), b.size());
-  if (longer - shorter > static_cast<std::size_t>(most)) return most + 1;
+  const size_t longer = std::max(a.size(), b.size());
+  const size_t shorter = std::min(a.size(), b.size());
+  if (longer - shorter > static_cast<size_t>(most)) return most + 1;
   // Row i: the distances of a's first i letters from b's first j, for every j.
   std::vector<int> before_last(b.size() + 1);
   std::vector<int> last(b.size() + 1);
   std::vector<int> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = static_cast<int>(j);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
     row[0] = static_cast<int>(i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
+    for (size_t j = 1; j <= b.size(); ++j) {
       const int changed = last[j - 1] + (alike(a[i - 1], b[j - 1]) ? 0 : 1);
       row[j] = std::min({changed, last[j] + 1, row[j - 1] + 1});
       const bool swapped = i > 1 && j > 1 && alike(a[i - 1], b[j - 2]) && alike(a[i - 2], b[j - 1]);
@@ -57,7 +57,7 @@ int edit_distance(std::string_view a, std::string_view b, int most) {
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
   if (word.size() > kLongestWord) return std::nullopt;
   const std::string_view bare = without_dashes(word);
-  const int most = static_cast<int>(std::max<std::size_t>(1, bare.size() / kLettersAnEdit));
+  const int most = static_cast<int>(std::max<size_t>(1, bare.size() / kLettersAnEdit));
   std::optional<std::string> best;
   int fewest = most + 1;
   for (const std::string& one : known) {
@@ -66,8 +66,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
     if (other.empty() || bare.empty()) continue;
     const int edits = edit_distance(bare, other, most);
     // A word of one or two letters is no misspelling of every other such word.
-    const bool something_left =
-        static_cast<std::size_t>(edits) < std::min(bare.size(), other.size());
+    const bool something_left = static_cast<size_t>(edits) < std::min(bare.size(), other.size());
     if (edits >= fewest || !something_left) continue;
     fewest = edits;
     best = one;

@@ -38,7 +38,8 @@ Result<int> start_process(const std::vector<std::string>& argv,
   std::vector<char*> raw;
   for (const auto& arg : argv) raw.push_back(const_cast<char*>(arg.c_str()));
   raw.push_back(nullptr);
-  const pid_t parent = ::getpid(), child = apart ? fork_apart() : ::fork();
+  const pid_t parent = ::getpid();
+  const pid_t child = apart ? fork_apart() : ::fork();
   if (child < 0)
     return fail({ErrorCode::kInternal, "cannot fork", argv[0], "a process", std::strerror(errno),
                  "raise ulimit -u"});
@@ -57,7 +58,10 @@ Result<int> start_process(const std::vector<std::string>& argv,
 
 int end_process(int process, bool kill) {
   int status = 0;
-  if (kill) ::kill(-process, SIGKILL), ::kill(process, SIGKILL);
+  if (kill) {
+    ::kill(-process, SIGKILL);
+    ::kill(process, SIGKILL);
+  }
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {}
   ::kill(-process, SIGKILL);
   return status;
@@ -65,7 +69,8 @@ int end_process(int process, bool kill) {
 
 Result<ProcessResult> run_process(const std::vector<std::string>& argv,
                                   const ProcessLimits& limits) {
-  std::array<int, 2> out{}, err{};
+  std::array<int, 2> out{};
+  std::array<int, 2> err{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
     return fail({ErrorCode::kInternal, "cannot make a pipe", argv[0], "a pipe",
                  std::strerror(errno), "raise ulimit -n"});
@@ -89,13 +94,13 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const int patience = static_cast<int>(std::clamp<long long>(left, 1, ending ? 50 : 1000));
     if (::poll(polled.data(), polled.size(), patience) < 0 && errno != EINTR) break;
-    for (std::size_t i = 0; i < polled.size(); ++i) {
+    for (size_t i = 0; i < polled.size(); ++i) {
       if (polled[i].fd < 0 || !(polled[i].revents & (POLLIN | POLLHUP))) continue;
       const ssize_t got = ::read(polled[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
         std::string& text = i == 0 ? result.out : result.err;
         text.append(buffer.data(),
-                    std::min(static_cast<std::size_t>(got), limits.output_bytes - text.size()));
+                    std::min(static_cast<size_t>(got), limits.output_bytes - text.size()));
       } else if (got == 0 || errno != EINTR) {
         polled[i].fd = -1;
         --open_ends;

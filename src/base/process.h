@@ -11,14 +11,16 @@
 namespace warploom {
 struct ProcessLimits {
   std::chrono::milliseconds time{60'000};  // wall clock; the whole group is killed after it
-  std::size_t output_bytes = 1 << 20;      // of standard output and error each; the rest is dropped
+  size_t output_bytes = 1 << 20;           // of standard output and error each; the rest is dropped
 };
 
 struct ProcessResult {
   int exit_status = 0;  // of a normal exit
   int signal = 0;       // that ended it, 0: none
   bool timed_out = false;
-  std::string out, err;  // standard output and error
+  // standard output and error
+  std::string out;
+  std::string err;
 
   bool succeeded() const { return exit_status == 0 && signal == 0 && !timed_out; }
 };

@@ -15,16 +15,16 @@ struct Character {
 
 Character first_of(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
-  const std::size_t length = lead < 0x80   ? 1
-                             : lead < 0xc2 ? 0
-                             : lead < 0xe0 ? 2
-                             : lead < 0xf0 ? 3
-                             : lead < 0xf5 ? 4
-                                           : 0;
+  const size_t length = lead < 0x80   ? 1
+                        : lead < 0xc2 ? 0
+                        : lead < 0xe0 ? 2
+                        : lead < 0xf0 ? 3
+                        : lead < 0xf5 ? 4
+                                      : 0;
   const Character broken{text.substr(0, 1), lead, false};
   if (length == 0 || length > text.size()) return broken;
   char32_t value = length == 1 ? lead : lead & (0x7f >> length);
-  for (std::size_t i = 1; i < length; ++i) {
+  for (size_t i = 1; i < length; ++i) {
     const auto next = static_cast<unsigned char>(text[i]);
     if ((next & 0xc0) != 0x80) return broken;
     value = value << 6 | (next & 0x3f);
@@ -155,11 +155,11 @@ std::string shell_word(std::string_view text) {
 
 std::string markdown_text(std::string_view text) {
   const std::string line = printable(text);
-  const auto is_word = [&](std::size_t at) {
+  const auto is_word = [&](size_t at) {
     return at < line.size() && std::isalnum(static_cast<unsigned char>(line[at])) != 0;
   };
   std::string out;
-  for (std::size_t i = 0; i < line.size(); ++i) {
+  for (size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     const bool always = std::string_view("\\`*<>&|~").find(c) != std::string_view::npos;
     const bool emphasis = c == '_' && !(i > 0 && is_word(i - 1) && is_word(i + 1));

@@ -9,19 +9,19 @@
 namespace warploom {
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
+  explicit Random(uint64_t seed) : state_(seed) {}
 
   // A stream of its own for a purpose: the same (seed, name) always gives the same numbers.
-  Random(std::uint64_t seed, std::string_view name) : state_(seed ^ hash64(name)) { next(); }
+  Random(uint64_t seed, std::string_view name) : state_(seed ^ hash64(name)) { next(); }
 
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += kStep);
+  uint64_t next() {
+    uint64_t z = (state_ += kStep);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
   }
 
-  std::uint64_t below(std::uint64_t bound) { return bound ? next() % bound : 0; }  // [0, bound)
+  uint64_t below(uint64_t bound) { return bound ? next() % bound : 0; }  // [0, bound)
 
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // [0, 1)
 
@@ -31,13 +31,13 @@ class Random {
   }
 
   void shuffle(auto& list) {
-    for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[below(i)]);
+    for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[below(i)]);
   }
 
-  void skip(std::uint64_t numbers) { state_ += numbers * kStep; }
+  void skip(uint64_t numbers) { state_ += numbers * kStep; }
 
  private:
-  static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15ull;
-  std::uint64_t state_;
+  static constexpr uint64_t kStep = 0x9e3779b97f4a7c15ull;
+  uint64_t state_;
 };
 }  // namespace warploom

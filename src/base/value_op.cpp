@@ -19,7 +19,7 @@ constexpr std::array kRows = {
 }  // namespace
 
 std::string_view name_of(ValueOp op) {
-  return kRows[static_cast<std::size_t>(op)].name;
+  return kRows[static_cast<size_t>(op)].name;
 }
 
 std::optional<ValueOp> value_op_named(std::string_view name) {
@@ -27,7 +27,7 @@ std::optional<ValueOp> value_op_named(std::string_view name) {
 }
 
 int arity_of(ValueOp op) {
-  return kRows[static_cast<std::size_t>(op)].arity;
+  return kRows[static_cast<size_t>(op)].arity;
 }
 
 double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {
@@ -46,7 +46,11 @@ double moved(ValueOp op, const double* of, double v, const double* e) {
   const auto larger = [](double one, double other) {
     return one > other || std::isnan(one) ? one : other;
   };
-  [[maybe_unused]] const double a = of[0], b = of[1], x = e[0], y = e[1], z = e[2];
+  [[maybe_unused]] const double a = of[0];
+  [[maybe_unused]] const double b = of[1];
+  [[maybe_unused]] const double x = e[0];
+  [[maybe_unused]] const double y = e[1];
+  [[maybe_unused]] const double z = e[2];
   const double taken = v == a ? x : y;
   [[maybe_unused]] const double choice = std::isinf(a) || std::isinf(b) ? taken : larger(x, y);
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \

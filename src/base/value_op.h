@@ -6,7 +6,7 @@
 #include <string_view>
 
 namespace warploom {
-enum class ValueOp : std::uint8_t {
+enum class ValueOp : uint8_t {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) name,
 #include "base/value_ops.def"
 };

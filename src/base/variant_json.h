@@ -10,7 +10,7 @@ template <class... T> struct nlohmann::adl_serializer<std::variant<T...>> {
   }
 
   static void from_json(const json& in, std::variant<T...>& value) {
-    std::size_t index = in.at(0);
+    size_t index = in.at(0);
     ((index-- == 0 ? void(value = in.at(1).get<T>()) : void()), ...);
   }
 };

@@ -14,7 +14,8 @@ namespace warploom::cli {
 namespace {
 // One thing the machine may have: what was found of it, or the reason and the remedy in the error.
 struct Finding {
-  std::string name, needed_for;
+  std::string name;
+  std::string needed_for;
   Result<std::string> detail;
 };
 
@@ -73,7 +74,8 @@ std::vector<Finding> examine() {
 Result<Answer> doctor(const Session&) {
   const auto findings = examine();
   nlohmann::json rows = nlohmann::json::array();
-  bool cpu = true, gpu = true;
+  bool cpu = true;
+  bool gpu = true;
   for (const auto& f : findings) {
     const bool found = f.detail.has_value();
     const std::string detail = found ? *f.detail : f.detail.error().message;

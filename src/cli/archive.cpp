@@ -4,7 +4,8 @@
 namespace warploom::cli {
 namespace {
 struct Flags {
-  std::string problem, archive;
+  std::string problem;
+  std::string archive;
 };
 
 Result<Answer> list_problems(archive::Archive& from,
@@ -35,7 +36,7 @@ Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& p
   });
   const nlohmann::json json = {{"problem", problem}, {"candidates", candidates}, {"runs", runs}};
   nlohmann::json shown = json;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
     const archive::Candidate& candidate = candidates[i];
     nlohmann::json& one = shown["candidates"][i];
     one["machine"] = candidate.machine.is_object() ? candidate.machine["text"] : nlohmann::json();

@@ -30,17 +30,18 @@ using Action = std::function<Result<Answer>(const Session&)>;
 // (command_line.h).
 struct Flag {
   std::string name;
-  std::variant<bool*, int*, std::optional<int>*, std::uint64_t*, double*, std::string*,
+  std::variant<bool*, int*, std::optional<int>*, uint64_t*, double*, std::string*,
                std::optional<std::string>*, std::vector<std::string>*>
       into;
   std::string help;
-  std::vector<std::string> among = {};  // the only values it takes, where there are any
-  std::optional<std::int64_t> least = std::nullopt;  // of a whole number
-  std::optional<std::int64_t> most = std::nullopt;
+  std::vector<std::string> among = {};          // the only values it takes, where there are any
+  std::optional<int64_t> least = std::nullopt;  // of a whole number
+  std::optional<int64_t> most = std::nullopt;
 };
 
 struct Command {
-  std::string name, help;
+  std::string name;
+  std::string help;
   std::string example;  // a command line, the last lines of its --help
   std::vector<Flag> flags;
   Action action;
@@ -98,11 +99,13 @@ std::string aligned(const std::string& text);
 
 // Every layout that synthesis chose: one line, why, and its pictures. (compile.cpp)
 struct Drawn : layout::Picture {
-  std::string tensor, layout, why;
+  std::string tensor;
+  std::string layout;
+  std::string why;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Drawn, tensor, layout, why, text, svg)
 std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution,
-                         std::int64_t most = 64);
+                         int64_t most = 64);
 // Which instruction each copy and matrix statement became: an object a statement. (compile.cpp)
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution);
 // What each solution would cost, and what tells it from the first: an object a solution.

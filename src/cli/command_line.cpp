@@ -54,8 +54,8 @@ Checked check(const Flag& flag, const std::optional<int>*, std::string& value) {
   return check_whole<int>(flag, value);
 }
 
-Checked check(const Flag& flag, const std::uint64_t*, std::string& value) {
-  return check_whole<std::uint64_t>(flag, value);
+Checked check(const Flag& flag, const uint64_t*, std::string& value) {
+  return check_whole<uint64_t>(flag, value);
 }
 
 Checked check(const Flag&, const double*, std::string& value) {
@@ -119,7 +119,7 @@ class CommandLine {
     sub->fallthrough();
     sub->allow_extras();
     sub->footer("Example:\n  " + command.example);
-    sub->preparse_callback([this, &command](std::size_t) { named_ = &command; });
+    sub->preparse_callback([this, &command](size_t) { named_ = &command; });
   }
 
   void add(CLI::App& sub, Flag& flag) {
@@ -156,7 +156,7 @@ class CommandLine {
   std::vector<std::string> flags_of(const Command* command) const {
     std::vector<std::string> names = {"--json", "--quiet", "--help"};
     if (command == nullptr) names.emplace_back("--version");
-    for (std::size_t i = 0; command != nullptr && i < command->flags.size(); ++i)
+    for (size_t i = 0; command != nullptr && i < command->flags.size(); ++i)
       if (is_flag(command->flags[i].name)) names.push_back(command->flags[i].name);
     return names;
   }
@@ -221,7 +221,7 @@ class CommandLine {
     Error ours{ErrorCode::kUsage, "the command line cannot be read", name, "", said,
                help_of(named_)};
     const auto takes = [&](const Flag& flag) { return flag.name == name; };
-    for (std::size_t i = 0; named_ != nullptr && i < named_->flags.size(); ++i)
+    for (size_t i = 0; named_ != nullptr && i < named_->flags.size(); ++i)
       if (takes(named_->flags[i])) ours.expected = named_->flags[i].help;
     const std::string example = named_ == nullptr ? "" : fmt::format(", as `{}`", named_->example);
     if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
@@ -245,7 +245,7 @@ class CommandLine {
 }  // namespace
 
 std::optional<double> seconds_of(const std::string& text) {
-  const std::size_t unit = std::min(text.find_first_not_of("0123456789.eE+-"), text.size());
+  const size_t unit = std::min(text.find_first_not_of("0123456789.eE+-"), text.size());
   const std::optional<double> number = number_of<double>(text.substr(0, unit));
   if (!number) return std::nullopt;
   const auto* const row = std::ranges::find(kUnits, text.substr(unit), &Unit::name);

@@ -5,7 +5,7 @@
 
 namespace warploom::cli {
 std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution,
-                         std::int64_t most) {
+                         int64_t most) {
   std::vector<Drawn> out;
   const auto why = [&](tile::TensorId id) {
     const auto found = solution.reasons.find(id);
@@ -62,13 +62,16 @@ nlohmann::json alternatives(const tile::Program& program,
 }
 
 std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered) {
-  const synth::Solution none,
-      &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
+  const synth::Solution none;
+  const synth::Solution& solution =
+      lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
   nlohmann::json record = {{"layouts", drawn(program, solution)},
                            {"instructions", instructions(program, solution)},
                            {"solutions", alternatives(program, lowered.solutions)}};
   const auto same = [](nlohmann::json a, nlohmann::json b) {
-    return a.erase("statement"), b.erase("statement"), a == b;
+    a.erase("statement");
+    b.erase("statement");
+    return a == b;
   };
   nlohmann::json& rows = record["instructions"];  // steps that are written out several times stand
                                                   // on one line of their source
@@ -82,9 +85,13 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Flags {
-  std::string file, target = "sm_90a", out, layouts = "none";
+  std::string file;
+  std::string target = "sm_90a";
+  std::string out;
+  std::string layouts = "none";
   bool check = false;
-  std::uint64_t seed = 1, solution = 0;
+  uint64_t seed = 1;
+  uint64_t solution = 0;
 };
 
 Result<Answer> compile(const Flags& flags) {
@@ -102,8 +109,9 @@ Result<Answer> compile(const Flags& flags) {
                  "a number it found",
                  fmt::format("{} of {}", flags.solution, lowered.solutions.size()),
                  "take a lower number; 0 is the best"});
-  const synth::Solution none,
-      &solution = lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
+  const synth::Solution none;
+  const synth::Solution& solution =
+      lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
   const Kernel& kernel = lowered.list.kernels[0];
   nlohmann::json json = {{"program", program.name},
                          {"target", capabilities.arch},
@@ -113,7 +121,8 @@ Result<Answer> compile(const Flags& flags) {
   std::string shown = flags.out.empty() ? kernel.source : "";
   if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, kernel.source));
   for (const Drawn& one : drawn(program, solution)) {
-    json["layouts"][one.tensor] = one.layout, json["reasons"][one.tensor] = one.why;
+    json["layouts"][one.tensor] = one.layout;
+    json["reasons"][one.tensor] = one.why;
     if (flags.layouts != "svg" || one.svg.empty()) continue;
     const fs::path picture = fs::path(flags.out.empty() ? "." : flags.out)
                                  .replace_filename(program.name + "_" + one.tensor + ".svg");

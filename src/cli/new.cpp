@@ -8,8 +8,15 @@ namespace warploom::cli {
 namespace {
 struct Flags {
   std::optional<std::string> what;
-  std::string input, out, dtype = "f32", file;
-  std::uint64_t kernel = 3, stride = 1, padding = 0, groups = 1, features = 0;
+  std::string input;
+  std::string out;
+  std::string dtype = "f32";
+  std::string file;
+  uint64_t kernel = 3;
+  uint64_t stride = 1;
+  uint64_t padding = 0;
+  uint64_t groups = 1;
+  uint64_t features = 0;
   bool list = false;
 };
 
@@ -17,7 +24,9 @@ struct Flags {
 // {{last}}, the flags' values, and another one's text by its name, {{>conv2d}}. They stand in
 // resources/new.
 struct Recipe {
-  std::string name, meaning, expression;
+  std::string name;
+  std::string meaning;
+  std::string expression;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Recipe, name, meaning, expression)
 }  // namespace
@@ -30,7 +39,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Spelling, group, name, arguments, meaning, ex
 namespace warploom::cli {
 namespace {
 constexpr const char* kMissing = "?";
-constexpr std::uint64_t kMostSize = 1'000'000'000'000;
+constexpr uint64_t kMostSize = 1'000'000'000'000;
 
 const std::vector<Recipe>& recipes() {
   static const auto all =
@@ -64,7 +73,7 @@ Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
                            {"out", flags.features},   {"kernel", flags.kernel},
                            {"stride", flags.stride},  {"groups", flags.groups},
                            {"padding", flags.padding}};
-  if (four) record["group_in"] = sizes[1].get<std::uint64_t>() / flags.groups;
+  if (four) record["group_in"] = sizes[1].get<uint64_t>() / flags.groups;
   if (flags.features == 0) record["out"] = kMissing;
   for (const Recipe& other : recipes()) record[other.name] = other.expression;
   const std::string text = rendered(recipe.expression, record);

@@ -13,7 +13,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Flags {
-  std::string file, out, track, strategy = "automatic";
+  std::string file;
+  std::string out;
+  std::string track;
+  std::string strategy = "automatic";
   search::Options search;  // what of it is not worked out of the others
   ModelOptions model;
   std::optional<int> candidates;
@@ -23,7 +26,7 @@ struct Flags {
 const std::vector<std::string> kStrategies(std::begin(search::kStrategyNames),
                                            std::end(search::kStrategyNames));
 // A model of more text, or more bytes of constants, is not copied into plan.json.
-constexpr std::int64_t kMostModelText = 8 << 20;
+constexpr int64_t kMostModelText = 8 << 20;
 
 // The search that the flags ask for.
 Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph) {
@@ -56,7 +59,7 @@ std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome
 // inputs are others).
 double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome) {
   double bound = 2 * std::max(outcome.verdict.error, outcome.verdict.reference_error);
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const double frobenius =
         verify::tolerance_of(graph, outcome.track, static_cast<int>(i)).frobenius;
     if (std::isfinite(frobenius)) bound = std::max(bound, frobenius);
@@ -71,11 +74,11 @@ std::string table_of(const nlohmann::json& outcome) {
 
 // The model's text, "" for a large one.
 Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
-  std::int64_t bytes = 0;
+  int64_t bytes = 0;
   for (const auto& tensor : graph.tensors) bytes += tensor.constant ? graph::byte_count(tensor) : 0;
   if (bytes > kMostModelText) return "";
   WARPLOOM_TRY(std::string text, onnx_text(flags.file, flags.model));
-  return static_cast<std::int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
+  return static_cast<int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
 }
 
 // What adopt() of the bundle's PyTorch module needs, to take other weights. A model of which that

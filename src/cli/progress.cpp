@@ -14,8 +14,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTerminalEvery{200};
 constexpr milliseconds kPlainEvery{1800};
 
-std::size_t terminal_width() {
-  constexpr std::size_t kUnknown = 79;
+size_t terminal_width() {
+  constexpr size_t kUnknown = 79;
   winsize size{};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
   return known ? size.ws_col - 1u : kUnknown;
@@ -27,7 +27,7 @@ void put(const std::string& text) {
 }
 }  // namespace
 
-std::string progress_text(const search::Progress& progress, std::size_t width) {
+std::string progress_text(const search::Progress& progress, size_t width) {
   std::string text =
       progress.budget_seconds > 0
           ? fmt::format("{:.0f} of {:.0f} s", progress.seconds, progress.budget_seconds)

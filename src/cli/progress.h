@@ -37,5 +37,5 @@ class ProgressLine {
 
 // "12 of 60 s, 41 tried of region 2 of 3 (MatMul+Add), 3 refused, best 812.0 us, the reference
 // 1.00 ms: matmul_cpu …", at most `width` bytes.
-std::string progress_text(const search::Progress& progress, std::size_t width);
+std::string progress_text(const search::Progress& progress, size_t width);
 }  // namespace warploom::cli

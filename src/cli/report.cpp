@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 using report::Facts;
 
-constexpr std::int64_t kDrawn = 16;  // rows and columns of a layout
+constexpr int64_t kDrawn = 16;  // rows and columns of a layout
 
 struct Flags {
   std::optional<std::string> bundle;
@@ -66,8 +66,8 @@ Status add_history(Facts& facts, const Flags& flags) {
 }
 
 // A tile program, and what synthesis chose for it.
-Result<json> program_of(const tile::Program& written, const std::string& region,
-                        std::size_t solution, const target::Capabilities& capabilities) {
+Result<json> program_of(const tile::Program& written, const std::string& region, size_t solution,
+                        const target::Capabilities& capabilities) {
   const std::string text = tile::print(written);
   // Parsed again, its statements know their lines.
   const tile::Program program = tile::parse(text).value_or(written);
@@ -90,7 +90,7 @@ Status add_programs(Facts& facts, const kernels::Region& region, const kernels::
   if (!family) return ok();
   WARPLOOM_CHECK(family->admits(schedule));
   WARPLOOM_TRY(const auto made, family->programs(schedule));
-  const auto solution = static_cast<std::size_t>(kernels::field(schedule, "solution"));
+  const auto solution = static_cast<size_t>(kernels::field(schedule, "solution"));
   for (const tile::Program& written : made.programs) {
     WARPLOOM_TRY(json row, program_of(written, region.graph.name, solution, capabilities));
     facts.programs.push_back(std::move(row));
@@ -217,7 +217,7 @@ Result<Answer> report_of(const Flags& flags) {
     facts.notes.push_back("Roofline, kernels and layouts are of a bundle: name one to see them.");
   else if (const Status done = add_regions(facts); !done)
     facts.notes.push_back("Roofline, programs and layouts are missing. " + describe(done.error()));
-  const std::size_t problems = facts.histories.size();
+  const size_t problems = facts.histories.size();
   WARPLOOM_CHECK(write_file(flags.out, report::page_of(std::move(facts))));
   return Answer{{{"file", flags.out}, {"problems", problems}}, flags.out + "\n"};
 }

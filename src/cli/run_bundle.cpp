@@ -26,7 +26,7 @@ std::string descr_of(Dtype dtype) {
 }
 
 // "(2, 3)" as Python writes it, "(7,)" and "()".
-std::string shape_text(const std::vector<std::int64_t>& shape) {
+std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
@@ -49,13 +49,14 @@ std::string canonical(std::string header) {
 }
 
 struct Flags {
-  std::string bundle, out = ".";
+  std::string bundle;
+  std::string out = ".";
   std::vector<std::string> files;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
 };
 
 // An input's bytes: of its file, or random ones.
-Result<std::string> input_of(const Flags& flags, std::size_t index, const BufferSpec& tensor) {
+Result<std::string> input_of(const Flags& flags, size_t index, const BufferSpec& tensor) {
   if (!flags.files.empty()) return read_tensor(flags.files[index], tensor);
   if (!is_float(tensor.dtype))
     return fail({ErrorCode::kUsage, "whole numbers are not made up: they may be indices",
@@ -73,7 +74,7 @@ Result<std::vector<fs::path>> output_files(const Flags& flags, const LaunchList&
   for (const BufferSpec& output : list.outputs) names.push_back(output.name);
   const std::vector<std::string> stems = export_::file_stems(names);
   std::vector<fs::path> paths;
-  for (std::size_t i = 0; i < stems.size(); ++i) {
+  for (size_t i = 0; i < stems.size(); ++i) {
     const std::string ending = descr_of(list.outputs[i].dtype).empty() ? ".bin" : ".npy";
     paths.push_back(fs::path(flags.out) / (stems[i] + ending));
     std::error_code ignored;
@@ -107,7 +108,7 @@ Result<nlohmann::json> timed(runtime::Executor& device, const runtime::Call& cal
 Result<Answer> run_bundle(const Flags& flags) {
   WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(flags.bundle));
   runtime::Executor& device = *bundle->device;
-  const std::size_t inputs = bundle->tensors.size() - bundle->list.outputs.size();
+  const size_t inputs = bundle->tensors.size() - bundle->list.outputs.size();
   if (!flags.files.empty() && flags.files.size() != inputs)
     return fail({ErrorCode::kUsage, "every input needs a file", "INPUTS",
                  fmt::format("{} files", inputs), std::to_string(flags.files.size()),
@@ -115,7 +116,7 @@ Result<Answer> run_bundle(const Flags& flags) {
   WARPLOOM_TRY(const std::vector<fs::path> paths, output_files(flags, bundle->list));
   std::vector<runtime::Buffer> buffers;
   std::vector<void*> addresses;
-  for (std::size_t i = 0; i < bundle->tensors.size(); ++i) {
+  for (size_t i = 0; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
     WARPLOOM_TRY(buffers.emplace_back(), device.allocate(tensor.bytes()));
     addresses.push_back(buffers[i].address());
@@ -130,7 +131,7 @@ Result<Answer> run_bundle(const Flags& flags) {
   WARPLOOM_TRY(nlohmann::json json, timed(device, call));
   WARPLOOM_CHECK(make_folders(flags.out));
   json["bundle"] = flags.bundle;
-  for (std::size_t i = inputs; i < bundle->tensors.size(); ++i) {
+  for (size_t i = inputs; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
     std::string bytes(tensor.bytes(), '\0');
     WARPLOOM_CHECK(device.download(buffers[i], bytes.data(), tensor.bytes()));
@@ -153,10 +154,10 @@ Result<std::string> read_tensor(const std::filesystem::path& path, const BufferS
   if (path.extension() == ".npy") {
     const std::string expected = descr_of(tensor.dtype) + " " + shape_text(tensor.shape);
     if (!bytes.starts_with(kMagic) || bytes.size() < 12) return unfit(expected, "no .npy file");
-    std::uint32_t length = 0;
+    uint32_t length = 0;
     const bool wide = bytes[6] > 1;
     std::memcpy(&length, bytes.data() + 8, wide ? 4 : 2);
-    const std::size_t begin = wide ? 12 : 10;
+    const size_t begin = wide ? 12 : 10;
     if (length > bytes.size() - begin) return unfit(expected, "a header that ends behind the file");
     if (const std::string found = canonical(bytes.substr(begin, length)); found != expected)
       return unfit(expected, found);
@@ -176,7 +177,7 @@ Status write_tensor(const std::filesystem::path& path, const BufferSpec& tensor,
                                      descr, shape_text(tensor.shape));
     header.append(63 - (header.size() + 10) % 64, ' ');
     header += '\n';  // the data begins at a multiple of 64
-    const std::uint16_t length = static_cast<std::uint16_t>(header.size());
+    const uint16_t length = static_cast<uint16_t>(header.size());
     text = fmt::format("{}{}{}{}", kMagic, std::string("\x01\0", 2),
                        std::string(reinterpret_cast<const char*>(&length), 2), header);
   }

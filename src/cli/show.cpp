@@ -11,7 +11,11 @@
 namespace warploom::cli {
 namespace {
 struct Flags {
-  std::string file, target = "auto", track, schedule, what = "graph";
+  std::string file;
+  std::string target = "auto";
+  std::string track;
+  std::string schedule;
+  std::string what = "graph";
   ModelOptions model;
   int region = 1;
 };
@@ -157,7 +161,7 @@ Result<Answer> show(const Flags& flags) {
   if (flags.what == "regions") return show_regions(flags, partition, track, capabilities);
   if (flags.what == "reference")
     return show_references(flags, given, partition, track, capabilities);
-  const auto wanted = static_cast<std::size_t>(flags.region - 1);
+  const auto wanted = static_cast<size_t>(flags.region - 1);
   if (wanted >= partition.regions.size())
     return fail({ErrorCode::kUsage, "there is no such region", "--region",
                  fmt::format("1 to {}", partition.regions.size()), std::to_string(flags.region),

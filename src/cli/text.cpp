@@ -54,7 +54,7 @@ nlohmann::json shown(const nlohmann::json& value, bool lines = false) {
   return out;
 }
 
-std::size_t width_of(const std::string& text) {
+size_t width_of(const std::string& text) {
   return std::regex_replace(text, std::regex("\033\\[\\d*m"), "").size();
 }
 }  // namespace
@@ -79,7 +79,7 @@ Result<kernels::Schedule> parse_schedule(const std::string& text) {
   std::istringstream words(text);
   words >> schedule.family;
   for (std::string word; words >> word;) {
-    const std::size_t equals = std::min(word.find('='), word.size() - 1);
+    const size_t equals = std::min(word.find('='), word.size() - 1);
     const auto value = nlohmann::json::parse(word.substr(equals + 1), nullptr, false);
     if (equals > 0 && value.is_number_integer() &&
         schedule.fields.emplace(word.substr(0, equals), value).second)
@@ -124,11 +124,11 @@ std::string aligned(const std::string& text) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
   for (auto begin = lines.begin(), end = begin; begin != lines.end(); begin = end) {
-    std::size_t widest = 0;  // before the first tab that is left of each line of a table
+    size_t widest = 0;  // before the first tab that is left of each line of a table
     for (end = begin; end != lines.end() && end->find('\t') != end->npos; ++end)
       widest = std::max(widest, width_of(end->substr(0, end->find('\t'))));
     for (auto line = begin; line != end; ++line) {
-      const std::size_t tab = line->find('\t');
+      const size_t tab = line->find('\t');
       line->replace(tab, 1, widest - width_of(line->substr(0, tab)), ' ');
     }
     if (begin == end)

@@ -13,10 +13,15 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Flags {
-  std::string plan, model, problem, track, target = "auto";
+  std::string plan;
+  std::string model;
+  std::string problem;
+  std::string track;
+  std::string target = "auto";
   ModelOptions options;  // of the model or the problem
-  double limit_seconds = 10, seconds = 3;
-  std::uint64_t seed = 0;
+  double limit_seconds = 10;
+  double seconds = 3;
+  uint64_t seed = 0;
 };
 
 // What is judged, the kernels of a bundle's plan or of a file that anyone wrote, and an evaluator
@@ -29,7 +34,7 @@ struct Bench {
   target::Capabilities capabilities;
   LaunchList list;
   std::string file;  // whose text was judged; empty: the plan's own
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   verify::Bound bound = {};
   std::optional<verify::Evaluator> evaluator;
 };
@@ -97,10 +102,10 @@ Status open_kernels(const Flags& flags, Bench& bench) {
 
 // Whoever wrote the kernels must not know their inputs before: the seed is drawn, unless it is
 // given to see a verdict again.
-std::uint64_t drawn_seed() {
+uint64_t drawn_seed() {
   std::random_device entropy;
-  const std::uint64_t drawn = std::uint64_t{entropy()} << 32 | entropy();
-  return std::max<std::uint64_t>(drawn, 1);
+  const uint64_t drawn = uint64_t{entropy()} << 32 | entropy();
+  return std::max<uint64_t>(drawn, 1);
 }
 
 Result<Bench> open(const Flags& flags) {

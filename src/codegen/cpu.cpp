@@ -5,7 +5,7 @@
 
 namespace warploom::codegen {
 namespace {
-constexpr std::int64_t kMaxRegisterBytes = 400 << 10;
+constexpr int64_t kMaxRegisterBytes = 400 << 10;
 }  // namespace
 
 bool is_narrow(Dtype dtype) {
@@ -48,7 +48,7 @@ void CpuEmitter::statement(const Statement& statement) {
 void CpuEmitter::body(const Body& statements) {
   const auto outside = std::exchange(aliases_, {});
   const std::vector<Run> runs = runs_of(statements);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
+  for (size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].shape.empty())
       fused(statements, runs[i], std::span(runs).subspan(i + 1));
     else
@@ -59,13 +59,13 @@ void CpuEmitter::body(const Body& statements) {
 
 // What is written, in resources/kernel/cpu.cpp.
 Result<Kernel> CpuEmitter::emit() {
-  const std::vector<std::int64_t>& grid = program_.grid;
+  const std::vector<int64_t>& grid = program_.grid;
   Kernel kernel{.name = program_.name, .threads = 1, .shared_bytes = layouts_.shared_floats * 4};
   std::ranges::copy(grid, kernel.grid.begin());
   nlohmann::json record = {{"name", kernel.name}, {"vector_bytes", capabilities_.vector_bytes},
                            {"x", grid[0]},        {"y", grid[1]},
                            {"z", grid[2]},        {"plane", grid[0] * grid[1]}};
-  if (const std::int64_t cluster = cluster_size(program_); cluster != 1)
+  if (const int64_t cluster = cluster_size(program_); cluster != 1)
     unsupported("a CPU has no clusters of blocks", "a cluster of 1 block", std::to_string(cluster));
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
     const Tensor& tensor = program_.tensor(id);
@@ -91,7 +91,7 @@ Result<Kernel> CpuEmitter::emit() {
   out_.indent();
   if (!error_) body(program_.body);
   if (error_) return fail(*error_);
-  for (std::size_t i = 0; i < program_.tensors.size(); ++i) {  // the body tells which need memory
+  for (size_t i = 0; i < program_.tensors.size(); ++i) {  // the body tells which need memory
     const Tensor& tensor = program_.tensors[i];
     if (!named_[i] || tensor.scope == Scope::global) continue;
     const bool on_stack = tensor.scope == Scope::reg;
@@ -100,7 +100,8 @@ Result<Kernel> CpuEmitter::emit() {
                                 {on_stack ? "floats" : "offset",
                                  on_stack ? layouts_.of[i].floats : layouts_.of[i].offset}});
   }
-  record["body"] = out_.text(), record["streams"] = streams_;
+  record["body"] = out_.text();
+  record["streams"] = streams_;
   kernel.source = rendered(resource("kernel/cpu.cpp"), record);
   return kernel;
 }
@@ -111,7 +112,7 @@ Result<Kernel> emit_cpu(const Program& program, const target::Capabilities& capa
   static const std::regex own_names("buffers|task|scratch|.*_[0-9]+(_box)?");
   const Program own = in_source_terms(program, own_names);
   WARPLOOM_TRY(CpuLayouts layouts, choose_cpu_layouts(own, capabilities));
-  std::map<Scope, std::map<TensorId, std::int64_t>> bytes;
+  std::map<Scope, std::map<TensorId, int64_t>> bytes;
   for (TensorId id = 0; id < static_cast<TensorId>(layouts.of.size()); ++id)
     bytes[own.tensor(id).scope][id] = layouts.of[id].floats * 4;
   if (const auto all = layouts.shared_floats * 4; all > capabilities.shared_bytes)

@@ -3,8 +3,8 @@
 #include "codegen/cpu_emitter.h"
 
 namespace warploom::codegen {
-std::size_t vector_dim_of(const std::vector<std::int64_t>& shape) {
-  std::size_t dim = shape.size() - 1;
+size_t vector_dim_of(const std::vector<int64_t>& shape) {
+  size_t dim = shape.size() - 1;
   while (dim > 0 && shape[dim] == 1) --dim;
   return dim;
 }
@@ -13,10 +13,10 @@ std::string rounded(Dtype dtype, const std::string& value) {
   return is_narrow(dtype) ? fmt::format("wl::rounded<wl::{}>({})", name_of(dtype), value) : value;
 }
 
-std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<std::int64_t>& shape,
-                                                     std::size_t skip, std::size_t also_skip) {
+std::vector<CpuEmitter::Loop> CpuEmitter::open_loops(const std::vector<int64_t>& shape, size_t skip,
+                                                     size_t also_skip) {
   std::vector<Loop> loops;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
+  for (size_t i = 0; i < shape.size(); ++i) {
     if (i == skip || i == also_skip || shape[i] == 1) continue;
     loops.push_back({fresh("r"), shape[i], i});
     out_.open("for (long {0} = 0; {0} < {1}; ++{0}) {{", loops.back().variable, shape[i]);
@@ -55,7 +55,7 @@ std::string CpuEmitter::value_text(const Value& value,
 
 // A vector at element v of `count`. Rows without padding between them must not be overrun.
 void CpuEmitter::store(const std::string& to, const std::string& value, const std::string& v,
-                       std::int64_t count, bool padded) {
+                       int64_t count, bool padded) {
   if (padded || count % lanes_ == 0) return out_.line("wl::store({}, {});", to, value);
   out_.line("wl::store_first({0}, {1}, {2} - {3} < wl::kLanes ? {2} - {3} : wl::kLanes);", to,
             value, count, v);
@@ -67,18 +67,21 @@ template <class Node> void CpuEmitter::fold(const Node& node) {
   constexpr bool kEach = std::is_same_v<Node, Scan>;
   bool reverse = false;
   if constexpr (kEach) reverse = node.reverse;
-  const std::vector<std::int64_t>& shape = tensor(node.src).shape;
+  const std::vector<int64_t>& shape = tensor(node.src).shape;
   const Reduction& how = reduction_of(node.op);
-  const auto axis = static_cast<std::size_t>(node.axis);
-  const std::size_t along = vector_dim_of(shape);
+  const auto axis = static_cast<size_t>(node.axis);
+  const size_t along = vector_dim_of(shape);
   const std::vector<Loop> outer = open_loops(shape, along, axis);
-  const std::string total = fresh("t"), v = fresh("v"), k = fresh("k");
+  const std::string total = fresh("t");
+  const std::string v = fresh("v");
+  const std::string k = fresh("k");
   std::vector<Loop> inner = outer;
   out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, shape[along]);
   inner.push_back({k, shape[axis], axis});
   const Writer::Block around{out_, inner.size()};
-  const std::string at = " + " + v, from = element(node.src, inner) + at,
-                    to = element(node.dst, kEach ? inner : outer) + at;
+  const std::string at = " + " + v;
+  const std::string from = element(node.src, inner) + at;
+  const std::string to = element(node.dst, kEach ? inner : outer) + at;
   const auto keep = [&] {
     store(to, rounded(tensor(node.dst).dtype, total), v, shape[along],
           !kEach && along + 1 == shape.size());
@@ -114,9 +117,11 @@ void CpuEmitter::visit(const Scan& scan) {
 
 void CpuEmitter::visit(const Rearrange& node) {
   if (!node.transpose) return visit(Copy{whole(program_, node.src), whole(program_, node.dst)});
-  const auto &shape = tensor(node.src).shape, from = strides_of(node.src),
-             to = strides_of(node.dst);
-  const std::string i = fresh("i"), j = fresh("j");
+  const auto& shape = tensor(node.src).shape;
+  const auto from = strides_of(node.src);
+  const auto to = strides_of(node.dst);
+  const std::string i = fresh("i");
+  const std::string j = fresh("j");
   out_.line("for (long {0} = 0; {0} < {1}; ++{0})", i, shape[0]);
   out_.line(
       "  for (long {0} = 0; {0} < {1}; ++{0}) {2}[{0} * {3} + {4} * {5}] = {6}[{4} * {7} + {0} * "
@@ -126,19 +131,23 @@ void CpuEmitter::visit(const Rearrange& node) {
 
 namespace {
 struct RegisterBlock {
-  std::int64_t rows = 1, vectors = 1;
+  int64_t rows = 1;
+  int64_t vectors = 1;
 };
 
 // The block of an accumulator that is kept in registers: rows · vectors accumulators, one row of b,
 // one broadcast of a. Loads per multiplication are 1/rows + 1/vectors.
-RegisterBlock register_block(std::int64_t m, std::int64_t vectors, std::int64_t registers) {
+RegisterBlock register_block(int64_t m, int64_t vectors, int64_t registers) {
   RegisterBlock best;
   double least = 1e9;
-  for (std::int64_t v = 1; v <= std::min<std::int64_t>(vectors, 6); ++v) {
-    const std::int64_t r = std::min(m, (registers - 1 - v) / v);
+  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 6); ++v) {
+    const int64_t r = std::min(m, (registers - 1 - v) / v);
     if (r < 1) continue;
     const double loads = 1.0 / static_cast<double>(r) + 1.0 / static_cast<double>(v);
-    if (loads < least) least = loads, best = {r, v};
+    if (loads < least) {
+      least = loads;
+      best = {r, v};
+    }
   }
   return best;
 }
@@ -158,8 +167,8 @@ void CpuEmitter::visit(const Mma& mma) {
     return unsupported("a CPU multiplies floats, which lose large sums of integers",
                        "f32, bf16 or f16", std::string(name_of(tensor(mma.acc).dtype)));
   const CpuLayout& a = layout(mma.a.tensor);
-  const std::int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1],
-                     vectors = ceil_div(acc[1], lanes_);
+  const int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
+  const int64_t vectors = ceil_div(acc[1], lanes_);
   const bool m_fast = a.rows_fast != mma.transpose_a;  // rows of the product run fastest in a
   const RegisterBlock block =
       register_block(acc[0], vectors, capabilities_.registers > 0 ? capabilities_.registers : 16);

@@ -9,12 +9,14 @@ namespace warploom::codegen {
 struct CpuEmitter::Side {
   struct Line {
     int dim = -1;  // of the tensor; -1: there is none
-    std::int64_t extent = 1, stride = 0;
+    int64_t extent = 1;
+    int64_t stride = 0;
   };
 
   const Tile* tile;
   bool global;
-  Line row, col = {-1, 1, 1};
+  Line row;
+  Line col = {-1, 1, 1};
   bool strided = true;        // the strides hold over the whole tile
   bool whole_panels = false;  // of a buffer: the tile is all of its panels
   bool rows_fast = false;     // of a buffer: which of `row` and `col` its panels cut
@@ -33,7 +35,7 @@ Index CpuEmitter::address(const Tile& tile) const {
   const auto strides = strides_of(tile.tensor);
   const bool cut = t.scope != Scope::global && !l.one_panel();
   Index sum = 0;
-  for (std::size_t i = 0; i < strides.size(); ++i)
+  for (size_t i = 0; i < strides.size(); ++i)
     if (!cut || i != l.fast_dim(strides.size())) sum = sum + tile.offset[i] * strides[i];
   if (!cut) return sum;
   const Index& fast = tile.offset[l.fast_dim(strides.size())];
@@ -46,19 +48,20 @@ CpuEmitter::Side CpuEmitter::side_of(const Tile& tile) const {
   Side side{&tile, t.scope == Scope::global};
   const auto strides = strides_of(tile.tensor);
   const auto dims = wide_dims(tile.extent);
-  for (std::size_t i = 0; i < std::min<std::size_t>(dims.size(), 2); ++i) {
-    const std::size_t d = dims[dims.size() - 1 - i];
+  for (size_t i = 0; i < std::min<size_t>(dims.size(), 2); ++i) {
+    const size_t d = dims[dims.size() - 1 - i];
     (i == 0 ? side.col : side.row) = {static_cast<int>(d), tile.extent[d],
                                       strides[d] * tile.step_along(d)};
   }
-  const std::size_t rank = t.shape.size();
+  const size_t rank = t.shape.size();
   if (side.global) return side;
 
   const CpuLayout& l = layout(tile.tensor);
-  const std::size_t fast = l.fast_dim(rank), slow = rank < 2 ? fast : 2 * rank - 3 - fast;
+  const size_t fast = l.fast_dim(rank);
+  const size_t slow = rank < 2 ? fast : 2 * rank - 3 - fast;
   side.rows_fast = side.row.dim == static_cast<int>(fast);
   if (l.one_panel()) return side;
-  const auto whole = [&](std::size_t dim, std::int64_t extent) {
+  const auto whole = [&](size_t dim, int64_t extent) {
     return tile.offset[dim].constant() == 0 && tile.extent[dim] == extent;
   };
   side.strided = tile.extent[fast] == 1 ||
@@ -95,12 +98,12 @@ std::optional<CpuEmitter::Row> CpuEmitter::row_of(const Tile& tile) const {
 std::string CpuEmitter::conditions(const Tile& tile, const Side* besides) const {
   const Tensor& t = tensor(tile.tensor);
   std::vector<std::string> out;
-  for (std::size_t i = 0; i < tile.offset.size(); ++i) {
+  for (size_t i = 0; i < tile.offset.size(); ++i) {
     if (besides &&
         (static_cast<int>(i) == besides->row.dim || static_cast<int>(i) == besides->col.dim))
       continue;
     const Range range = ranges_.of(tile.offset[i]);
-    const std::int64_t reach = tile.reach(i);
+    const int64_t reach = tile.reach(i);
     if (range.low < 0) out.push_back(fmt::format("{} >= 0", tile.offset[i].text()));
     if (range.high + reach > t.shape[i])
       out.push_back(fmt::format("{} <= {}", (tile.offset[i] + reach).text(), t.shape[i]));
@@ -112,8 +115,8 @@ std::string CpuEmitter::box(const Side& global) const {
   const Tile& tile = *global.tile;
   const auto part = [&](const Side::Line& line) {
     if (line.dim < 0) return std::string("{0, 1, 1}");
-    const auto d = static_cast<std::size_t>(line.dim);
-    const std::int64_t step = tile.step_along(d);
+    const auto d = static_cast<size_t>(line.dim);
+    const int64_t step = tile.step_along(d);
     return fmt::format("{{{}, {}, {}{}}}", tile.offset[d].text(), line.extent,
                        tensor(tile.tensor).shape[d], step == 1 ? "" : fmt::format(", {}", step));
   };
@@ -151,10 +154,11 @@ bool CpuEmitter::copy_rows(const Copy& copy, const Side& src, const Side& dst) {
 bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
   if (!src.global || src.col.stride != 1) return false;
   const CpuLayout& l = layout(dst.tile->tensor);
-  const std::int64_t rows = src.row.extent, cols = src.col.extent;
-  const std::string places = fmt::format("{}, {}, {}", pointer(*dst.tile), pointer(*src.tile),
-                                         src.row.stride),
-                    fill = float_text(copy.fill);
+  const int64_t rows = src.row.extent;
+  const int64_t cols = src.col.extent;
+  const std::string places =
+      fmt::format("{}, {}, {}", pointer(*dst.tile), pointer(*src.tile), src.row.stride);
+  const std::string fill = float_text(copy.fill);
   if (dst.whole_panels && !dst.rows_fast) {
     guarded(*src.tile, fmt::format("wl::pack_panels<{}, {}, {}>({});", rows, cols, l.panel, places),
             fmt::format("wl::pack_panels({}, {}, {}, {}, {}, {});", places, rows, cols, l.panel,
@@ -178,8 +182,7 @@ bool CpuEmitter::load_tile(const Copy& copy, const Side& src, const Side& dst) {
 }
 
 // turn(index) within a loop of so many turns.
-template <class F>
-void CpuEmitter::turns(const std::string& stem, std::int64_t count, const F& turn) {
+template <class F> void CpuEmitter::turns(const std::string& stem, int64_t count, const F& turn) {
   const std::string variable = fresh(stem);
   const auto block = out_.block("for (long {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
   ranges_.enter(variable, count);
@@ -196,8 +199,9 @@ bool CpuEmitter::guards(const Copy& copy) const {
 // each(what is left of the copy) within a loop along dimensions that meet, the slowest of them
 // where one side has several.
 template <class F> void CpuEmitter::walk(Copy copy, const Meeting& met, const F& each) {
-  const std::size_t a = met.a[0], b = met.b[0];
-  const std::int64_t count = std::min(copy.src.extent[a], copy.dst.extent[b]);
+  const size_t a = met.a[0];
+  const size_t b = met.b[0];
+  const int64_t count = std::min(copy.src.extent[a], copy.dst.extent[b]);
   // GCC (12 at least) unrolls a short loop of loads that each have a condition into the loop around
   // it, and of the vectors that it makes there all have the first one's condition: zeros in place
   // of elements. A loop that stays is made vectors of by itself, rightly.
@@ -218,13 +222,14 @@ void CpuEmitter::copy_elements(const Copy& copy, bool rows_last) {
   if (!met.empty())
     return walk(copy, rows_last ? met.back() : met.front(),
                 [&](const Copy& one) { copy_elements(one, rows_last); });
-  const bool reads = tensor(copy.src.tensor).scope == Scope::global,
-             writes = tensor(copy.dst.tensor).scope == Scope::global;
-  const std::string inside = reads || writes ? conditions(reads ? copy.src : copy.dst) : "",
-                    to = pointer(copy.dst),
-                    element = fmt::format("wl::load_one({})", pointer(copy.src));
+  const bool reads = tensor(copy.src.tensor).scope == Scope::global;
+  const bool writes = tensor(copy.dst.tensor).scope == Scope::global;
+  const std::string inside = reads || writes ? conditions(reads ? copy.src : copy.dst) : "";
+  const std::string to = pointer(copy.dst);
+  const std::string element = fmt::format("wl::load_one({})", pointer(copy.src));
   if (in_integers(program_, Statement{copy, {}})) {
-    const TensorId src = copy.src.tensor, dst = copy.dst.tensor;
+    const TensorId src = copy.src.tensor;
+    const TensorId dst = copy.dst.tensor;
     const std::string whole = whole_element(pointer(copy.src));
     const std::string value =
         inside.empty() || !reads
@@ -248,8 +253,9 @@ void CpuEmitter::copy_elements(const Copy& copy, bool rows_last) {
 // One element of the gathered dimension after another, each at the index that is read for it.
 void CpuEmitter::gathered(Copy copy) {
   const bool reads = copy.src.lookup >= 0;
-  Tile &global = reads ? copy.src : copy.dst, &other = reads ? copy.dst : copy.src;
-  const auto dim = static_cast<std::size_t>(global.lookup_dim);
+  Tile& global = reads ? copy.src : copy.dst;
+  Tile& other = reads ? copy.dst : copy.src;
+  const auto dim = static_cast<size_t>(global.lookup_dim);
   const Tensor& lookup = tensor(global.lookup);
   turns("g", global.extent[dim], [&](const Index& g) {
     const Index place = global.offset[dim] + g;
@@ -258,9 +264,13 @@ void CpuEmitter::gathered(Copy copy) {
               place.text(), lookup.shape[0], lookup.strides[0], tensor(global.tensor).shape[dim]);
     const auto all = *meetings(global.extent, other.extent);
     for (const Meeting& met : all)
-      if (const std::size_t theirs = met.b[0]; met.a[0] == dim)
-        other.offset[theirs] = other.offset[theirs] + g, other.extent[theirs] = 1;
-    global.offset[dim] = Index::variable(at), global.extent[dim] = 1, global.lookup = -1;
+      if (const size_t theirs = met.b[0]; met.a[0] == dim) {
+        other.offset[theirs] = other.offset[theirs] + g;
+        other.extent[theirs] = 1;
+      }
+    global.offset[dim] = Index::variable(at);
+    global.extent[dim] = 1;
+    global.lookup = -1;
     move(copy);
   });
 }
@@ -276,11 +286,15 @@ void CpuEmitter::move(const Copy& copy) {
   if (all.size() > 2) return walk(copy, all[0], on);
 
   if (in_integers(program_, Statement{copy, {}})) return copy_elements(copy, false);
-  Side from = side_of(copy.src), to = side_of(copy.dst);
+  Side from = side_of(copy.src);
+  Side to = side_of(copy.dst);
   const Side& global = from.global ? from : to;
   const bool exchanged =
       global.global && global.col.stride != 1 && (global.row.dim < 0 || global.row.stride == 1);
-  if (exchanged) from.exchange(), to.exchange();
+  if (exchanged) {
+    from.exchange();
+    to.exchange();
+  }
   if (copy_rows(copy, from, to) || load_tile(copy, from, to)) return;
   if (from.global && to.strided && to.col.stride == 1 && from.col.stride > 1)
     return out_.line("wl::load_rows<{}>({}, {}, {}, {}, {}, {}, {}, {});", from.col.stride,

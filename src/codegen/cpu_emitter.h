@@ -27,28 +27,31 @@ using synth::IndexRanges, synth::Range;
 // operand lies as the global tensor that fills it does, so that filling it is copying; all else is
 // row-major. A pitch that would map successive rows to the same cache sets gets one vector more.
 struct CpuLayout {
-  std::int64_t rows = 1, cols = 1, matrices = 1;
+  int64_t rows = 1;
+  int64_t cols = 1;
+  int64_t matrices = 1;
   bool rows_fast = false;
-  std::int64_t panel = 1;   // elements, of the fast dimension
-  std::int64_t floats = 0;  // elements of all matrices, padding included
-  std::int64_t offset = 0;  // shared tensors: floats from the start of the scratch memory
+  int64_t panel = 1;   // elements, of the fast dimension
+  int64_t floats = 0;  // elements of all matrices, padding included
+  int64_t offset = 0;  // shared tensors: floats from the start of the scratch memory
 
-  std::int64_t fast() const { return rows_fast ? rows : cols; }
+  int64_t fast() const { return rows_fast ? rows : cols; }
 
-  std::int64_t slow() const { return rows_fast ? cols : rows; }
+  int64_t slow() const { return rows_fast ? cols : rows; }
 
-  std::size_t fast_dim(std::size_t rank) const { return rank - (rows_fast && rank > 1 ? 2 : 1); }
+  size_t fast_dim(size_t rank) const { return rank - (rows_fast && rank > 1 ? 2 : 1); }
 
   bool one_panel() const { return panel >= fast(); }
 
-  std::int64_t matrix_floats() const;
+  int64_t matrix_floats() const;
   // Of each dimension of a tensor of this shape, within one panel.
-  std::vector<std::int64_t> strides(const std::vector<std::int64_t>& shape) const;
+  std::vector<int64_t> strides(const std::vector<int64_t>& shape) const;
 };
 
 struct CpuLayouts {
   std::vector<CpuLayout> of;  // by tensor; of global tensors empty
-  std::int64_t shared_floats = 0, register_floats = 0;
+  int64_t shared_floats = 0;
+  int64_t register_floats = 0;
 };
 
 Result<CpuLayouts> choose_cpu_layouts(const Program& program,
@@ -84,15 +87,20 @@ class CpuEmitter : Emitter {
 
   // cpu_fusion.cpp
   struct Run {  // statements of a body that share a loop
-    std::size_t begin = 0, end = 0;
+    size_t begin = 0;
+    size_t end = 0;
     // Of the register tensors that they walk, with extents of 1 dropped where one is left; empty:
     // one statement with a loop of its own.
-    std::vector<std::int64_t> shape;
+    std::vector<int64_t> shape;
     TensorId walked = -1;  // one of these
     bool rows = false;     // some statement asks where a row ends, if there are several
-    bool scans = false, reverse = false;  // vectors come in order, or from the last one on
-    std::set<TensorId> reduced;           // known behind the loop only
-    std::set<TensorId> read, written;     // shared and global tensors
+                           // vectors come in order, or from the last one on
+    bool scans = false;
+    bool reverse = false;
+    std::set<TensorId> reduced;  // known behind the loop only
+                                 // shared and global tensors
+    std::set<TensorId> read;
+    std::set<TensorId> written;
   };
 
   bool joins(const Statement& statement, Run& run) const;
@@ -106,7 +114,7 @@ class CpuEmitter : Emitter {
   void visit(const Copy& copy);
   void move(const Copy& copy);
   void gathered(Copy copy);
-  template <class F> void turns(const std::string& stem, std::int64_t count, const F& turn);
+  template <class F> void turns(const std::string& stem, int64_t count, const F& turn);
   bool guards(const Copy& copy) const;
   template <class F> void walk(Copy copy, const Meeting& met, const F& each);
   Side side_of(const Tile& tile) const;
@@ -119,8 +127,10 @@ class CpuEmitter : Emitter {
   std::string row_pointer(const Tile& tile) const;
 
   struct Row {
-    std::string pointer, box;  // box: "" where all of it lies inside
-    std::int64_t step;
+    // box: "" where all of it lies inside
+    std::string pointer;
+    std::string box;
+    int64_t step;
   };
 
   std::optional<Row> row_of(const Tile& tile) const;
@@ -133,8 +143,8 @@ class CpuEmitter : Emitter {
 
   struct Loop {
     std::string variable;
-    std::int64_t extent;
-    std::size_t dim;
+    int64_t extent;
+    size_t dim;
   };
 
   // cpu_integers.cpp
@@ -153,18 +163,17 @@ class CpuEmitter : Emitter {
   template <class Node> void fold(const Node& node);
   void visit(const Rearrange& node);
 
-  std::vector<Loop> open_loops(const std::vector<std::int64_t>& shape, std::size_t skip,
-                               std::size_t also_skip);
+  std::vector<Loop> open_loops(const std::vector<int64_t>& shape, size_t skip, size_t also_skip);
   std::string element(TensorId id, const std::vector<Loop>& loops) const;
   std::string value_text(const Value& value, const std::function<std::string(const Value&)>& leaf,
                          const std::string& stem);
   std::string local(const std::string& text, const std::string& stem);
-  void store(const std::string& to, const std::string& value, const std::string& v,
-             std::int64_t count, bool padded);
+  void store(const std::string& to, const std::string& value, const std::string& v, int64_t count,
+             bool padded);
 
   const CpuLayout& layout(TensorId id) const { return layouts_.of[id]; }
 
-  std::vector<std::int64_t> strides_of(TensorId id) const {
+  std::vector<int64_t> strides_of(TensorId id) const {
     return tensor(id).scope == Scope::global ? tensor(id).strides
                                              : layout(id).strides(tensor(id).shape);
   }
@@ -190,12 +199,12 @@ class CpuEmitter : Emitter {
   std::map<TensorId, Alias> aliases_;
   std::map<std::string, std::string>
       known_;  // local vectors of the loop being written, by their text
-  std::int64_t lanes_ = capabilities_.lanes();
+  int64_t lanes_ = capabilities_.lanes();
   int fresh_ = 0;                   // numbers for loop variables and values
   std::vector<std::string> loops_;  // variables of the loops around, innermost last
   bool streams_ = false;
 };
 
-std::size_t vector_dim_of(const std::vector<std::int64_t>&
-                              shape);  // the last one of extent above 1: vectors run along it
+size_t vector_dim_of(
+    const std::vector<int64_t>& shape);  // the last one of extent above 1: vectors run along it
 }  // namespace warploom::codegen

@@ -17,7 +17,8 @@ namespace {
 // The tensors that a statement reads and those that it wholly overwrites; of its body, all of them
 // when it has one. Writing a part of a tensor counts as both: what is not written stays as it was.
 struct TensorUses {
-  std::set<TensorId> reads, writes;
+  std::set<TensorId> reads;
+  std::set<TensorId> writes;
 };
 
 TensorUses uses_of(const Program& program, const Statement& statement) {
@@ -35,7 +36,7 @@ TensorUses uses_of(const Program& program, const Statement& statement) {
 // Backwards; a loop's body twice, the second time with what its own next turn wants.
 void walk(const Program& program, const Body& body, Wanted& wanted,
           std::map<const Statement*, Wanted>& behind) {
-  for (std::size_t i = body.size(); i-- > 0;) {
+  for (size_t i = body.size(); i-- > 0;) {
     behind[&body[i]] = wanted;
     bool holds = false;
     for_bodies(body[i], [&](const Body& inner) {
@@ -69,18 +70,18 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
   // A register tensor whose elements the loop walks. Those with at most one dimension above 1 lie
   // one after another: what counts is how many there are.
   const auto takes = [&](TensorId id) {
-    std::vector<std::int64_t> shape = tensor(id).shape;
-    if (const std::int64_t count = element_count(shape);
-        std::ranges::find(shape, count) != shape.end())
+    std::vector<int64_t> shape = tensor(id).shape;
+    if (const int64_t count = element_count(shape); std::ranges::find(shape, count) != shape.end())
       shape = {count};
     const bool same = tensor(id).scope == Scope::reg &&
                       (next.shape.empty() || next.shape == shape) && !run.reduced.contains(id);
-    next.shape = std::move(shape), next.walked = id;
+    next.shape = std::move(shape);
+    next.walked = id;
     return same;
   };
   const auto takes_along = [&](const auto& node) {  // what it combines lies along vectors
-    const std::vector<std::int64_t>& shape = tensor(node.src).shape;
-    const auto axis = static_cast<std::size_t>(node.axis);
+    const std::vector<int64_t>& shape = tensor(node.src).shape;
+    const auto axis = static_cast<size_t>(node.axis);
     return takes(node.src) && axis == vector_dim_of(shape) && shape[axis] > 1;
   };
   const auto side = [&](const Tile& tile, bool read = false) {
@@ -104,14 +105,20 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
     next.rows = true;
   } else if (const auto* scan = statement.as<Scan>()) {
     fits = takes_along(*scan) && takes(scan->dst) && (!run.scans || run.reverse == scan->reverse);
-    next.rows = next.scans = true, next.reverse = scan->reverse;
+    next.rows = next.scans = true;
+    next.reverse = scan->reverse;
   } else if (const auto* copy = statement.as<Copy>()) {
-    const TensorId from = copy->src.tensor, to = copy->dst.tensor;
-    const bool reads = tensor(from).scope != Scope::reg, writes = tensor(to).scope != Scope::reg;
+    const TensorId from = copy->src.tensor;
+    const TensorId to = copy->dst.tensor;
+    const bool reads = tensor(from).scope != Scope::reg;
+    const bool writes = tensor(to).scope != Scope::reg;
     fits = !copy->combine && !(reads && writes) && side(copy->src, true) && side(copy->dst);
     if (reads || writes) fits = fits && next.shape.size() == 1;
     // Between turns of the loop, what was stored must not be met again.
-    if (reads) fits = fits && !run.written.contains(from), next.read.insert(from);
+    if (reads) {
+      fits = fits && !run.written.contains(from);
+      next.read.insert(from);
+    }
     if (writes) fits = fits && !run.read.contains(to) && next.written.insert(to).second;
   }
   if (!fits) return false;
@@ -122,7 +129,7 @@ bool CpuEmitter::joins(const Statement& statement, Run& run) const {
 
 std::vector<CpuEmitter::Run> CpuEmitter::runs_of(const Body& body) const {
   std::vector<Run> runs;
-  for (std::size_t i = 0; i < body.size(); i = runs.back().end) {
+  for (size_t i = 0; i < body.size(); i = runs.back().end) {
     Run run;
     run.begin = run.end = i;
     while (run.end < body.size() && joins(body[run.end], run)) {}
@@ -136,12 +143,13 @@ std::vector<CpuEmitter::Run> CpuEmitter::runs_of(const Body& body) const {
 // they can read the memory.
 bool CpuEmitter::memory_serves(const Copy& copy, const Body& body,
                                std::span<const Run> later) const {
-  const TensorId id = copy.dst.tensor, memory = copy.src.tensor;
+  const TensorId id = copy.dst.tensor;
+  const TensorId memory = copy.src.tensor;
   if (is_narrow(tensor(id).dtype) && tensor(memory).dtype != tensor(id).dtype) return false;
   for (const Statement& each : body)
     if (uses_of(program_, each).writes.contains(memory)) return false;
   for (const Run& run : later)
-    for (std::size_t i = run.begin; i < run.end; ++i) {
+    for (size_t i = run.begin; i < run.end; ++i) {
       const TensorUses uses = uses_of(program_, body[i]);
       if (uses.writes.contains(id)) return !run.shape.empty();
       if (uses.reads.contains(id) && run.shape.size() != 1) return false;
@@ -156,27 +164,29 @@ bool CpuEmitter::walks(const Tile& tile) const {
 }
 
 void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> later) {
-  const std::span statements(body.begin() + static_cast<std::ptrdiff_t>(run.begin),
-                             run.end - run.begin);
+  const std::span statements(body.begin() + static_cast<ptrdiff_t>(run.begin), run.end - run.begin);
   // Without need of rows tensors of several dimensions are walked from end to end, padding
   // included.
-  const std::vector<std::int64_t>& shape = tensor(run.walked).shape;
-  const std::size_t along = vector_dim_of(shape);
-  const bool flat = run.shape.size() == 1, rows = !flat && run.rows;
-  const std::int64_t extent = flat   ? run.shape[0]
-                              : rows ? shape[along]
-                                     : layout(run.walked).floats - lanes_;
+  const std::vector<int64_t>& shape = tensor(run.walked).shape;
+  const size_t along = vector_dim_of(shape);
+  const bool flat = run.shape.size() == 1;
+  const bool rows = !flat && run.rows;
+  const int64_t extent = flat   ? run.shape[0]
+                         : rows ? shape[along]
+                                : layout(run.walked).floats - lanes_;
   const bool single = extent == 1;
   const bool ragged =
       !single &&
       extent % lanes_ != 0;  // arrays end in room for a vector: the last may be a part of one
   // A reduction takes four partial results, so that it does not wait for itself.
-  const std::int64_t vectors = extent / lanes_;
-  const std::int64_t parts = run.reduced.empty() || ragged || run.scans ? 1
-                             : vectors % 4 == 0                         ? 4
-                             : vectors % 2 == 0                         ? 2
-                                                                        : 1;
-  const std::string v = fresh("v"), u = fresh("u"), w = fresh("w");
+  const int64_t vectors = extent / lanes_;
+  const int64_t parts = run.reduced.empty() || ragged || run.scans ? 1
+                        : vectors % 4 == 0                         ? 4
+                        : vectors % 2 == 0                         ? 2
+                                                                   : 1;
+  const std::string v = fresh("v");
+  const std::string u = fresh("u");
+  const std::string w = fresh("w");
   std::map<TensorId, std::string> value;          // locals: of what tensors hold,
   std::map<const Statement*, std::string> total;  // and of what reductions and scans have passed
   std::map<TensorId, const Copy*>
@@ -230,8 +240,8 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
   } else if (!single) {
     out_.open("for (long {0} = 0; {0} < {1}; {0} += wl::kLanes) {{", v, extent);
   }
-  const std::string step = single ? "" : " + " + v,
-                    ahead = run.reverse ? "wl::kLanes, true" : "wl::kLanes";
+  const std::string step = single ? "" : " + " + v;
+  const std::string ahead = run.reverse ? "wl::kLanes, true" : "wl::kLanes";
 
   const auto current = [&](TensorId id) {
     auto [found, added] = value.try_emplace(id);
@@ -248,7 +258,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
   const auto leaf = [&](const Value& one) {
     if (one.kind != Value::Kind::coordinate) return current(one.tensor);
     const bool walked =
-        !single && static_cast<std::size_t>(one.axis) == vector_dim_of(tensor(mapping->dst).shape);
+        !single && static_cast<size_t>(one.axis) == vector_dim_of(tensor(mapping->dst).shape);
     Index at = one.shift;
     for (const Loop& loop : loops)
       if (static_cast<int>(loop.dim) == one.axis) at = at + Index::variable(loop.variable);
@@ -282,8 +292,8 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       aliases_.erase(reduce->dst);
     } else if (const auto* scan = each.as<Scan>()) {
       const Reduction& how = reduction_of(scan->op);
-      const std::string before = total[&each],
-                        combine = fmt::format("wl::{}", name_of(how.combine));
+      const std::string before = total[&each];
+      const std::string combine = fmt::format("wl::{}", name_of(how.combine));
       std::string what = current(scan->src);
       if (ragged && run.reverse)
         what = fmt::format("wl::first({}, {} - {}, {})", what, extent, v, float_text(how.identity));
@@ -295,7 +305,8 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
       out_.line("{0} = {1}({0}, wl::last<{2}>({3}, wl::lane_numbers{{}}));", before, combine,
                 run.reverse, own);
     } else if (const auto* copy = each.as<Copy>()) {
-      const Tensor &src = tensor(copy->src.tensor), &dst = tensor(copy->dst.tensor);
+      const Tensor& src = tensor(copy->src.tensor);
+      const Tensor& dst = tensor(copy->dst.tensor);
       if (dst.scope != Scope::reg) {
         const bool streaming = dst.scope == Scope::global && copy->streaming &&
                                dst.dtype == Dtype::f32 && !single && !ragged;
@@ -350,6 +361,6 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
                         fmt::format("wl::splat(wl::across<wl::{}>({}))",
                                     name_of(reduction_of(reduce->op).combine), total[&each])),
                 rows ? "[0]" : "");
-  for (std::size_t i = 0; i <= loops.size(); ++i) out_.close();
+  for (size_t i = 0; i <= loops.size(); ++i) out_.close();
 }
 }  // namespace warploom::codegen

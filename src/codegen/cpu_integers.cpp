@@ -6,7 +6,7 @@
 
 namespace warploom::codegen {
 namespace {
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+constexpr size_t kNone = static_cast<size_t>(-1);
 }  // namespace
 
 std::string whole_element(const std::string& pointer) {
@@ -60,13 +60,14 @@ template <class Node> void CpuEmitter::whole_numbers_along(const Node& node) {
   constexpr bool kEach = std::is_same_v<Node, Scan>;
   bool reverse = false;
   if constexpr (kEach) reverse = node.reverse;
-  const std::vector<std::int64_t>& shape = tensor(node.src).shape;
+  const std::vector<int64_t>& shape = tensor(node.src).shape;
   const Reduction& how = reduction_of(node.op);
-  const auto axis = static_cast<std::size_t>(node.axis);
+  const auto axis = static_cast<size_t>(node.axis);
   const std::vector<Loop> outer = open_loops(shape, axis, kNone);
   out_.open("{{");
   const Writer::Block around{out_, outer.size() + 1};
-  const std::string total = fresh("t"), k = fresh("k");
+  const std::string total = fresh("t");
+  const std::string k = fresh("k");
   std::vector<Loop> inner = outer;
   inner.push_back({k, shape[axis], axis});
   const std::string start = whole_literal(saturated_integer(Dtype::i64, how.identity));

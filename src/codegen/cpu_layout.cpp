@@ -5,9 +5,9 @@ namespace warploom::codegen {
 namespace {
 // How the statements use one shared tensor.
 struct Uses {
-  const Statement *as_is = nullptr,
-                  *transposed = nullptr;  // the last Mma that reads it as second operand so
-  std::int64_t width = 0;  // n of those Mmas; -1 when they differ or do not read whole panels
+  const Statement* as_is = nullptr;
+  const Statement* transposed = nullptr;  // the last Mma that reads it as second operand so
+  int64_t width = 0;  // n of those Mmas; -1 when they differ or do not read whole panels
   bool as_a = false;
   bool filled_by_columns =
       false;  // a copy into it reads a global tensor whose columns are contiguous
@@ -20,7 +20,7 @@ void note_uses(const Program& program, const Body& body, synth::IndexRanges& ran
     for_bodies(statement, [&](const Body& inner) { note_uses(program, inner, ranges, uses); });
     if (const auto* copy = statement.as<Copy>()) {
       const Tensor& src = program.tensor(copy->src.tensor);
-      const std::size_t rank = src.shape.size();
+      const size_t rank = src.shape.size();
       if (src.scope == Scope::global && rank >= 2 &&
           program.tensor(copy->dst.tensor).shape.size() >= 2)
         uses[copy->dst.tensor].filled_by_columns |=
@@ -31,24 +31,24 @@ void note_uses(const Program& program, const Body& body, synth::IndexRanges& ran
     uses[mma->a.tensor].as_a = true;
     Uses& b = uses[mma->b.tensor];
     (mma->transpose_b ? b.transposed : b.as_is) = &statement;
-    const std::size_t n_dim = mma->b.extent.size() - (mma->transpose_b ? 2 : 1);
-    const std::int64_t n = mma->b.extent[n_dim];
+    const size_t n_dim = mma->b.extent.size() - (mma->transpose_b ? 2 : 1);
+    const int64_t n = mma->b.extent[n_dim];
     const bool whole = ranges.divisible(mma->b.offset[n_dim], n) && (b.width == 0 || b.width == n);
     b.width = whole ? n : -1;
   }
 }
 
-CpuLayout plain(const Tensor& tensor, std::int64_t lanes) {
+CpuLayout plain(const Tensor& tensor, int64_t lanes) {
   CpuLayout layout;
-  const std::size_t rank = tensor.shape.size();
+  const size_t rank = tensor.shape.size();
   layout.cols = tensor.shape.back();
   if (rank > 1) layout.rows = tensor.shape[rank - 2];
-  for (std::size_t i = 0; i + 2 < rank; ++i) layout.matrices *= tensor.shape[i];
+  for (size_t i = 0; i + 2 < rank; ++i) layout.matrices *= tensor.shape[i];
   layout.panel = layout.cols == 1 ? 1 : round_up(layout.cols, lanes);
   return layout;
 }
 
-void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
+void choose_shared(CpuLayout& layout, const Uses& uses, int64_t lanes) {
   const bool as_b = uses.as_is || uses.transposed;
   if (!as_b && !uses.as_a) return;
   layout.rows_fast = as_b ? uses.transposed != nullptr : uses.filled_by_columns;
@@ -60,15 +60,16 @@ void choose_shared(CpuLayout& layout, const Uses& uses, std::int64_t lanes) {
 }
 }  // namespace
 
-std::int64_t CpuLayout::matrix_floats() const {
+int64_t CpuLayout::matrix_floats() const {
   return round_up(fast(), panel) * slow();
 }
 
-std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& shape) const {
-  std::vector<std::int64_t> strides(shape.size());
-  std::int64_t next = matrix_floats();
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    const bool last = i + 1 == shape.size(), matrix = i + 2 >= shape.size();
+std::vector<int64_t> CpuLayout::strides(const std::vector<int64_t>& shape) const {
+  std::vector<int64_t> strides(shape.size());
+  int64_t next = matrix_floats();
+  for (size_t i = shape.size(); i-- > 0;) {
+    const bool last = i + 1 == shape.size();
+    const bool matrix = i + 2 >= shape.size();
     strides[i] = !matrix ? next : last != rows_fast ? 1 : panel;
     if (!matrix) next *= shape[i];
   }
@@ -77,13 +78,13 @@ std::vector<std::int64_t> CpuLayout::strides(const std::vector<std::int64_t>& sh
 
 Result<CpuLayouts> choose_cpu_layouts(const Program& program,
                                       const target::Capabilities& capabilities) {
-  const std::int64_t lanes = capabilities.lanes();
+  const int64_t lanes = capabilities.lanes();
   std::vector<Uses> uses(program.tensors.size());
   synth::IndexRanges ranges(program);
   note_uses(program, program.body, ranges, uses);
 
   CpuLayouts layouts;
-  for (std::size_t i = 0; i < program.tensors.size(); ++i) {
+  for (size_t i = 0; i < program.tensors.size(); ++i) {
     const Tensor& tensor = program.tensors[i];
     layouts.of.emplace_back();
     if (tensor.scope == Scope::global) continue;
@@ -102,7 +103,7 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program,
     if (tensor.scope == Scope::shared) choose_shared(layout, uses[i], lanes);
     // One vector of slack: a whole vector may be read or written at any element.
     layout.floats = round_up(layout.matrix_floats() * layout.matrices + lanes, lanes);
-    std::int64_t& total =
+    int64_t& total =
         tensor.scope == Scope::shared ? layouts.shared_floats : layouts.register_floats;
     layout.offset = total;
     total += round_up(layout.floats * (is_wide_integer(tensor.dtype) ? 2 : 1), 64 / 4);

@@ -4,7 +4,7 @@
 
 namespace warploom::codegen {
 namespace {
-constexpr std::int64_t kMostThreads = 2048;  // a multiprocessor
+constexpr int64_t kMostThreads = 2048;  // a multiprocessor
 
 // Not where blocks must all run together, or a buffer is cleared before the launch.
 bool set_up_early(const Program& program, const target::Capabilities& capabilities) {
@@ -12,9 +12,8 @@ bool set_up_early(const Program& program, const target::Capabilities& capabiliti
          std::ranges::none_of(program.tensors, &Tensor::zeroed);
 }
 
-std::int64_t blocks_of(const Program& program) {
-  return std::accumulate(program.grid.begin(), program.grid.end(), std::int64_t{1},
-                         std::multiplies<>());
+int64_t blocks_of(const Program& program) {
+  return std::accumulate(program.grid.begin(), program.grid.end(), int64_t{1}, std::multiplies<>());
 }
 
 // Whether blocks are many and none stays: those of the next kernel that come early then find an
@@ -24,7 +23,7 @@ bool blocks_pass(const Program& program, const target::Capabilities& capabilitie
 }
 
 // The least that a multiprocessor must hold for all to run together, where they must.
-std::int64_t resident_blocks(const Program& program, const target::Capabilities& capabilities) {
+int64_t resident_blocks(const Program& program, const target::Capabilities& capabilities) {
   return program.cooperative ? ceil_div(blocks_of(program), capabilities.processors) : 1;
 }
 }  // namespace
@@ -37,8 +36,10 @@ Result<Kernel> CudaEmitter::run() {
           scratch(-1, &program_.pipeline(id), 2 * kBarrierBytes * program_.pipeline(id).stages)
               .offset;
   for (const auto& site : sites_)
-    if (site.statement->is<ClusterReduce>())
-      ++rounds_, meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
+    if (site.statement->is<ClusterReduce>()) {
+      ++rounds_;
+      meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
+    }
   role_threads_ = program_.warps * 32;
   out_.indent();
 
@@ -64,7 +65,7 @@ Result<Kernel> CudaEmitter::run() {
 // Statements of one thread of control, behind the declarations that they turn out to need.
 void CudaEmitter::section(std::span<const Statement> statements) {
   const Writer before = out_;
-  const std::size_t mark = before.text().size();
+  const size_t mark = before.text().size();
   now_ = {};
   digits_.clear();
   pipeline_counters(statements);
@@ -112,8 +113,10 @@ std::string CudaEmitter::source(bool together) const {
                                   {"layout", to_string(packed->second)}});
     if (t.scope != Scope::shared) continue;
     nlohmann::json& row = record["tensors"].emplace_back();
-    row["name"] = t.name, row["offset"] = solution_.shared_offset.at(id);
-    row["type"] = name_of(t.dtype), row["shape"] = text_of(t.shape),
+    row["name"] = t.name;
+    row["offset"] = solution_.shared_offset.at(id);
+    row["type"] = name_of(t.dtype);
+    row["shape"] = text_of(t.shape);
     row["layout"] = to_string(solution_.shared.at(id));
     if (is_slot(id))
       row["slots"] = {{"count", program_.pipeline(t.pipeline).stages},
@@ -137,8 +140,9 @@ std::string CudaEmitter::source(bool together) const {
   if (meetings_) record["meetings"] = {{"first", *meetings_}, {"second", kBarrierBytes}};
   record["barriers"] = meetings_ || !barriers_.empty();
   record["apart"] = cluster_size(program_) == 1 && !barriers_.empty();
-  record["early"] = set_up_early(program_, capabilities_), record["together"] = together;
-  record["passing"] = blocks_pass(program_, capabilities_),
+  record["early"] = set_up_early(program_, capabilities_);
+  record["together"] = together;
+  record["passing"] = blocks_pass(program_, capabilities_);
   record["resident"] = resident_blocks(program_, capabilities_);
   for (const std::string_view place : kGridVariables)
     if (out_.text().find(place) != std::string::npos) record["places"].push_back({{"name", place}});
@@ -146,7 +150,7 @@ std::string CudaEmitter::source(bool together) const {
 }
 
 void CudaEmitter::body(std::span<const Statement> statements) {
-  for (std::size_t i = 0; i < statements.size(); ++i) {
+  for (size_t i = 0; i < statements.size(); ++i) {
     const auto* fill = statements[i].as<Fill>();
     if (fill && fill->value == 0 && begins_anew(statements.subspan(i + 1), fill->dst))
       out_.line("// {}: its first product begins anew", print(program_, statements[i]));
@@ -166,11 +170,13 @@ bool CudaEmitter::begins_anew(std::span<const Statement> statements, TensorId su
     return mma && mma->acc == sum && mma->a.tensor != sum && mma->b.tensor != sum;
   };
   for (const Statement& one : statements) {
-    bool touched = false, otherwise = false;
+    bool touched = false;
+    bool otherwise = false;
     for_statements(one, [&](const Statement& inner) {
       const auto uses = uses_of(inner);
       if (std::ranges::count(uses, sum, &TensorUse::tensor) == 0) return;
-      touched = true, otherwise |= !adds(inner);
+      touched = true;
+      otherwise |= !adds(inner);
     });
     if (!touched) continue;
     if (const auto* consume = one.as<Consume>()) return begins_anew(consume->body, sum, later);
@@ -250,7 +256,8 @@ void CudaEmitter::name_offsets(const For& node) {
 // The state at the loop's head is that of its first entry joined with that after its body, which a
 // trial pass finds.
 void CudaEmitter::emit(const For& node) {
-  const auto begin = node.begin.constant(), end = node.end.constant();
+  const auto begin = node.begin.constant();
+  const auto end = node.end.constant();
   if (begin && end && *end <= *begin)
     return;  // never runs: what it would read need not have been written
   const auto pass = [&] {
@@ -290,21 +297,27 @@ void CudaEmitter::emit(const If& node) {
 }
 
 void Pending::join(Pending other) {
-  written.merge(other.written), read.merge(other.read), consumed.merge(other.consumed),
-      read_parts |= other.read_parts;
-  engine_reads.merge(other.engine_reads), unfenced.merge(other.unfenced);
+  written.merge(other.written);
+  read.merge(other.read);
+  consumed.merge(other.consumed);
+  read_parts |= other.read_parts;
+  engine_reads.merge(other.engine_reads);
+  unfenced.merge(other.unfenced);
   for (const auto& [id, its] : other.under_way) {
     int& behind = under_way.try_emplace(id, its).first->second.behind;
     behind = std::min(behind, its.behind);
   }
-  wgmma_open |= other.wgmma_open, groups = std::max(groups, other.groups);
+  wgmma_open |= other.wgmma_open;
+  groups = std::max(groups, other.groups);
 }
 
 void CudaEmitter::emit(const Roles& node) {
   int first = 0;
-  for (std::size_t i = 0; i < node.roles.size(); ++i) {
+  for (size_t i = 0; i < node.roles.size(); ++i) {
     const Role& role = node.roles[i];
-    role_ = static_cast<int>(i), role_threads_ = role.warps * 32, role_first_ = first;
+    role_ = static_cast<int>(i);
+    role_threads_ = role.warps * 32;
+    role_first_ = first;
     const bool last = i + 1 == node.roles.size();
     first += role_threads_;
     single_thread_ = !role.body.empty();  // if all it does is start the copy engine
@@ -356,7 +369,7 @@ std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   return map_name;
 }
 
-CudaEmitter::Scratch CudaEmitter::scratch(int kind, const void* node, std::int64_t bytes) {
+CudaEmitter::Scratch CudaEmitter::scratch(int kind, const void* node, int64_t bytes) {
   const auto [place, fresh] = scratch_of_.try_emplace({kind, node}, round_up(shared_bytes_, 16));
   if (fresh) shared_bytes_ = place->second + bytes;
   return scratch_at(place->second);
@@ -373,21 +386,24 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   const Program own = in_source_terms(program, own_names);
   synth::Solution of_own = solution;  // whose choices go by statement
   of_own.choices.clear();
-  const auto sites = synth::sites_of(program), own_sites = synth::sites_of(own);
-  for (std::size_t i = 0; i < sites.size(); ++i)
+  const auto sites = synth::sites_of(program);
+  const auto own_sites = synth::sites_of(own);
+  for (size_t i = 0; i < sites.size(); ++i)
     if (const auto choice = solution.choices.find(sites[i].statement);
         choice != solution.choices.end())
       of_own.choices[own_sites[i].statement] = choice->second;
   WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, capabilities, of_own).run());
-  for (std::size_t d = 0; d < 3; ++d)
-    kernel.grid[d] = program.grid[d], kernel.cluster[d] = program.cluster[d];
+  for (size_t d = 0; d < 3; ++d) {
+    kernel.grid[d] = program.grid[d];
+    kernel.cluster[d] = program.cluster[d];
+  }
   kernel.cooperative = program.cooperative;
   kernel.overlaps = set_up_early(program, capabilities);
   // An upper bound; registers may allow fewer, which the driver knows.
-  const std::int64_t together =
+  const int64_t together =
       capabilities.processors *
       std::min(kMostThreads / kernel.threads,
-               capabilities.shared_bytes / std::max<std::int64_t>(kernel.shared_bytes, 1));
+               capabilities.shared_bytes / std::max<int64_t>(kernel.shared_bytes, 1));
   if (program.cooperative && element_count(program.grid) > together)
     return fail({ErrorCode::kResourceLimit,
                  "the blocks of a cooperative program cannot all run at the same time",
@@ -395,7 +411,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
                  fmt::format("{}", element_count(program.grid)),
                  "use fewer blocks, each with more of the work"});
   if (kernel.shared_bytes <= capabilities.shared_bytes) return kernel;
-  std::map<TensorId, std::int64_t> bytes;
+  std::map<TensorId, int64_t> bytes;
   for (const auto& [id, slot] : solution.stage_bytes)
     if (program.tensor(id).windows_of < 0)
       bytes[id] = slot * (program.tensor(id).pipeline < 0

@@ -8,14 +8,14 @@ namespace warploom::codegen {
 namespace {
 // XOR of the columns whose bits are set in the variable: "(i & 1) * 4 ^ (i >> 1 & 1) * 2". Columns
 // that are their own bit stay together: "(t & 7)".
-Index xor_of(const std::string& variable, const std::vector<std::int64_t>& columns) {
+Index xor_of(const std::string& variable, const std::vector<int64_t>& columns) {
   std::string out;
-  std::int64_t same = 0;
-  for (std::size_t b = 0; b < columns.size(); ++b)
-    if (columns[b] == std::int64_t{1} << b) same |= columns[b];
+  int64_t same = 0;
+  for (size_t b = 0; b < columns.size(); ++b)
+    if (columns[b] == int64_t{1} << b) same |= columns[b];
   if (same) out = fmt::format("({} & {})", variable, same);
-  for (std::size_t b = 0; b < columns.size(); ++b)
-    if (columns[b] && columns[b] != std::int64_t{1} << b)
+  for (size_t b = 0; b < columns.size(); ++b)
+    if (columns[b] && columns[b] != int64_t{1} << b)
       out +=
           fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
   return out.empty() ? 0 : Index::variable("(" + out + ")");
@@ -33,7 +33,7 @@ std::string literal(Dtype dtype, double value) {
   if (dtype == Dtype::i64 && value <= -0x1p63)
     return whole_literal(saturated_integer(dtype, value));
   if (is_integer(dtype)) return std::to_string(saturated_integer(dtype, value));
-  auto bits = static_cast<std::int64_t>(rounded(dtype, value));
+  auto bits = static_cast<int64_t>(rounded(dtype, value));
   if (bits_of(dtype) < 8) bits &= (1 << bits_of(dtype)) - 1;
   for (int width = bits_of(dtype); width < 8; width *= 2) bits |= bits << width;
   return std::to_string(bits);
@@ -76,14 +76,14 @@ std::string CudaEmitter::value_text(const Value& value,
 
   struct Part {
     const Value* value;
-    std::vector<std::size_t> operands;
+    std::vector<size_t> operands;
     std::string text;
     int users = 0;
   };
 
   std::vector<Part> parts;  // the different ones, operands first
-  std::map<std::string, std::size_t> known;
-  const auto part_of = [&](const auto& self, const Value& one) -> std::size_t {
+  std::map<std::string, size_t> known;
+  const auto part_of = [&](const auto& self, const Value& one) -> size_t {
     Part part{&one, {}, {}};
     if (one.kind != Value::Kind::op)
       part.text = one.kind != Value::Kind::constant ? leaf(one)
@@ -95,16 +95,16 @@ std::string CudaEmitter::value_text(const Value& value,
                           : part.text;
     const auto [place, fresh] = known.try_emplace(key, parts.size());
     if (!fresh) return place->second;
-    for (const std::size_t operand : part.operands) ++parts[operand].users;
+    for (const size_t operand : part.operands) ++parts[operand].users;
     parts.push_back(std::move(part));
     return parts.size() - 1;
   };
-  const std::size_t last = part_of(part_of, value);
-  for (std::size_t p = 0; p <= last; ++p) {
+  const size_t last = part_of(part_of, value);
+  for (size_t p = 0; p <= last; ++p) {
     Part& part = parts[p];
     if (part.value->kind != Value::Kind::op) continue;
     std::vector<std::string> operands;
-    for (const std::size_t operand : part.operands) operands.push_back(parts[operand].text);
+    for (const size_t operand : part.operands) operands.push_back(parts[operand].text);
     const auto infix = integers ? std::end(kInfix)
                                 : std::ranges::find(kInfix, part.value->op,
                                                     &std::pair<ValueOp, const char*>::first);
@@ -113,10 +113,10 @@ std::string CudaEmitter::value_text(const Value& value,
                               fmt::join(operands, ", "));
     else
       part.text = fmt::format("{} {} {}", operands[0], infix->second, operands[1]);
-    if (part.users > 1)
-      out_.line("const {} u{} = {};", integers ? "long long" : "float", named_, part.text),
-          part.text = fmt::format("u{}", named_++);
-    else if (p != last && infix != std::end(kInfix))
+    if (part.users > 1) {
+      out_.line("const {} u{} = {};", integers ? "long long" : "float", named_, part.text);
+      part.text = fmt::format("u{}", named_++);
+    } else if (p != last && infix != std::end(kInfix))
       part.text = fmt::format("({})", part.text);
   }
   return parts[last].text;
@@ -128,7 +128,7 @@ void CudaEmitter::as_floats(TensorId id, bool own, const char* array,
                             const std::function<void(const std::string&)>& make) {
   if (own) return make(name(id));
   const Dtype dtype = tensor(id).dtype;
-  const std::int64_t values = registers(id).values();
+  const int64_t values = registers(id).values();
   const int per = per_byte(dtype);
   const auto scope = out_.block("{{");
   out_.line("WL_REG(float, {}, {});", array, values);
@@ -160,16 +160,14 @@ void CudaEmitter::emit(const Map& node) {
   const Dtype dtype = tensor(node.dst).dtype;
   const auto leaf = [&](const Value& one) {
     if (one.kind == Value::Kind::coordinate)
-      return fmt::format(
-          "{}({})", node.integers ? "static_cast<long long>" : "wl::to_float",
-          (one.shift + within(layout, static_cast<std::size_t>(one.axis), loops)).text());
+      return fmt::format("{}({})", node.integers ? "static_cast<long long>" : "wl::to_float",
+                         (one.shift + within(layout, static_cast<size_t>(one.axis), loops)).text());
     // The operand keeps the modes that step along a dimension it has; the others repeat its value.
     const auto& shape = tensor(one.tensor).shape;
     Digits kept;
     for (const ValueLoop& loop : loops) {
       bool keeps = shape == full;
-      for (std::size_t d = 0; d < full.size() && !keeps; ++d)
-        keeps = loop.step[d] != 0 && shape[d] > 1;
+      for (size_t d = 0; d < full.size() && !keeps; ++d) keeps = loop.step[d] != 0 && shape[d] > 1;
       if (keeps) kept.add(loop.variable, loop.extent);
     }
     if (node.integers)
@@ -194,8 +192,8 @@ void CudaEmitter::emit(const Map& node) {
 
 void CudaEmitter::emit(const Rearrange& node) {
   const Choice& choice = solution_.choices.at(at_);
-  const TvLayout from = synth::flipped(registers(node.src), node.transpose),
-                 &to = registers(node.dst);
+  const TvLayout from = synth::flipped(registers(node.src), node.transpose);
+  const TvLayout& to = registers(node.dst);
   const Dtype dtype = tensor(node.dst).dtype;
   const Tile all = whole(program_, node.dst);
   if (!choice.scratch.dims.empty()) {
@@ -208,11 +206,12 @@ void CudaEmitter::emit(const Rearrange& node) {
   }
   const auto exchange = synth::exchange_of(from, to, bits_of(dtype));
   const Index i = counter("i", exchange->units);
-  const std::vector<std::int64_t> picks = exchange->picks();
-  const std::int64_t unit = array_length(node.dst, exchange->unit),
-                     images = std::int64_t{1} << picks.size();
-  const Index pick = xor_of("i", exchange->pick_of_unit), image = xor_of("j", picks),
-              e = Index::variable("e");
+  const std::vector<int64_t> picks = exchange->picks();
+  const int64_t unit = array_length(node.dst, exchange->unit);
+  const int64_t images = int64_t{1} << picks.size();
+  const Index pick = xor_of("i", exchange->pick_of_unit);
+  const Index image = xor_of("j", picks);
+  const Index e = Index::variable("e");
   if (exchange->shuffles() == 0) {
     const auto units = unrolled("i", exchange->units);
     const auto elements = unrolled("e", unit);
@@ -245,9 +244,9 @@ void CudaEmitter::emit(const Mma& node) {
     if (slot_of_ < 0) finish_matrix(0);
     return;
   }
-  const std::int64_t k_atoms = matrix_extent(node.a.extent)[node.transpose_a ? 0 : 1] / row.k;
-  const std::int64_t a_values = registers(node.a.tensor).values() / k_atoms,
-                     b_values = registers(node.b.tensor).values() / k_atoms;
+  const int64_t k_atoms = matrix_extent(node.a.extent)[node.transpose_a ? 0 : 1] / row.k;
+  const int64_t a_values = registers(node.a.tensor).values() / k_atoms;
+  const int64_t b_values = registers(node.b.tensor).values() / k_atoms;
   if (row.method == Method::simt) {
     // acc values run n fastest in blocks of the operand's own order: acc[m][n] += a[m] · b[n]
     const auto block = unrolled("kk", k_atoms);
@@ -258,10 +257,15 @@ void CudaEmitter::emit(const Mma& node) {
         "{0} + n], {1}[m * {0} + n]);",
         b_values, name(node.acc), name(node.a.tensor), a_values, name(node.b.tensor));
   }
-  const std::int64_t a_atom = row.a.values(), b_atom = row.b.values(), c_atom = row.c.values();
-  const std::int64_t m_atoms = a_values / a_atom, n_atoms = b_values / b_atom;
+  const int64_t a_atom = row.a.values();
+  const int64_t b_atom = row.b.values();
+  const int64_t c_atom = row.c.values();
+  const int64_t m_atoms = a_values / a_atom;
+  const int64_t n_atoms = b_values / b_atom;
   const auto block = over("kk", k_atoms);
-  const Index kk = counter("kk", k_atoms), m = Index::variable("m"), n = Index::variable("n");
+  const Index kk = counter("kk", k_atoms);
+  const Index m = Index::variable("m");
+  const Index n = Index::variable("n");
   out_.line("WL_UNROLL for (int m = 0; m < {}; ++m)", m_atoms);
   out_.line("  WL_UNROLL for (int n = 0; n < {}; ++n)", n_atoms);
   out_.line("    {}(wl::at({}, (m * {} + n) * {}), wl::at({}, {}), wl::at({}, {}));", row.call,
@@ -275,14 +279,15 @@ void CudaEmitter::emit(const Mma& node) {
 std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, Index& k_step, int k) {
   const auto& layout = solution_.shared.at(tile.tensor);
   const int bytes = layout.element_bits / 8;
-  const auto kd = static_cast<std::size_t>(k_dim), od = 1 - kd;
+  const auto kd = static_cast<size_t>(k_dim);
+  const auto od = 1 - kd;
   const bool k_major = layout.dims[kd][0].stride == 1;
-  const std::int64_t panel_bytes =
+  const int64_t panel_bytes =
       (k_major ? layout.dims[kd][0].extent : layout.dims[od][0].extent) * bytes;
   // Within a panel, groups of 8 rows follow each other; between panels the distance is a panel's
   // whole size.
-  const std::int64_t rows_apart = 8 * panel_bytes;
-  const std::int64_t panels_apart = tensor(tile.tensor).shape[k_major ? od : kd] * panel_bytes;
+  const int64_t rows_apart = 8 * panel_bytes;
+  const int64_t panels_apart = tensor(tile.tensor).shape[k_major ? od : kd] * panel_bytes;
   const int mode = panel_bytes == 128 ? 1 : panel_bytes == 64 ? 2 : 3;
   const Index group = groups > 1 ? digit(128, groups) * (tile.extent[od] / groups) : 0;
   const Index start = offset_in(tile.offset[od] + group, layout.dims[od], bounds_) +
@@ -297,12 +302,14 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, Ind
 void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   const Tensor& acc = tensor(node.acc);
   const int groups = role_threads_ / 128;
-  const int a_k = node.transpose_a ? 0 : 1, b_k = node.transpose_b ? 1 : 0;
+  const int a_k = node.transpose_a ? 0 : 1;
+  const int b_k = node.transpose_b ? 1 : 0;
   const auto mn_major = [&](const Tile& tile, int k_dim) {
     return solution_.shared.at(tile.tensor).dims[k_dim][0].stride != 1;
   };
-  const std::int64_t n = acc.shape[1], m_atoms = acc.shape[0] / groups / row.m;
-  const std::int64_t k_atoms = matrix_extent(node.a.extent)[a_k] / row.k;
+  const int64_t n = acc.shape[1];
+  const int64_t m_atoms = acc.shape[0] / groups / row.m;
+  const int64_t k_atoms = matrix_extent(node.a.extent)[a_k] / row.k;
   for (const Tile* tile : {&node.a, &node.b})
     if (tensor(tile->tensor).scope == Scope::shared) {
       before_async_read(tile->tensor);
@@ -315,9 +322,11 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
               name(node.acc));
     out_.line("wl::wgmma_fence();");
   }
-  now_.wgmma_open = true, registers_changed_ = false;
+  now_.wgmma_open = true;
+  registers_changed_ = false;
   now_.under_way[node.acc] = {true};
-  Index a_step = 0, b_step = 0;
+  Index a_step = 0;
+  Index b_step = 0;
   const Index kk = counter("kk", k_atoms);
   const auto anew = adds_where_.find(at_);
   const std::string adds =
@@ -342,7 +351,7 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
               name(node.acc), at_acc, (a_step + scaled(down, layout.element_bits / 8)).text(),
               b_step.text(), adds);
   } else {
-    const std::int64_t atom = row.a.values();
+    const int64_t atom = row.a.values();
     out_.line("{}<{}, {}, {}>(wl::at({}, {}), wl::at({}, {}), b_desc + ({}) / 16, {});", row.call,
               n, cuda_type(row.operand), mn_major(node.b, b_k), name(node.acc), at_acc,
               name(node.a.tensor), (kk * (atom * m_atoms) + m * atom).text(), b_step.text(), adds);

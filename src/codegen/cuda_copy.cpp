@@ -20,7 +20,7 @@ std::string load_call(const Copy& copy) {
 // its coordinates).
 template <class F>
 void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout& seen,
-                               std::int64_t vector, bool load, const F& line) {
+                               int64_t vector, bool load, const F& line) {
   const auto loops = value_loops(seen, vector);
   const Dtype dtype = tensor(side).dtype;
   const auto replica = out_.block_if(load ? "" : first_replica(seen));
@@ -32,10 +32,12 @@ void CudaEmitter::move_vectors(TensorId side, const Tile& memory, const TvLayout
 
 void CudaEmitter::emit(const Copy& node) {
   const Sides sides = synth::sides_of(program_, node);
-  const Tensor &src = tensor(node.src.tensor), &dst = tensor(node.dst.tensor);
+  const Tensor& src = tensor(node.src.tensor);
+  const Tensor& dst = tensor(node.dst.tensor);
   if (!sides.global && !sides.shared) {
-    const TensorId from = node.src.tensor, to = node.dst.tensor;
-    const std::int64_t values = registers(to).values();
+    const TensorId from = node.src.tensor;
+    const TensorId to = node.dst.tensor;
+    const int64_t values = registers(to).values();
     if (src.dtype == dst.dtype) return assign(dst.name, array_length(to, values), src.name + "[i]");
     return as_floats(to, per_byte(dst.dtype) == 1, "wide", [&](const std::string& array) {
       assign(array, values,
@@ -60,7 +62,7 @@ void CudaEmitter::emit(const Copy& node) {
   if (sides.global) {
     const std::string fill = sides.load ? ", " + literal(src.dtype, node.fill) : "";
     return move_vectors(sides.registers->tensor, *sides.global, seen, choice.vector, sides.load,
-                        [&](std::int64_t bytes, const std::string& value, const auto& at) {
+                        [&](int64_t bytes, const std::string& value, const auto& at) {
                           const Place place = place_in(*sides.global, at, fill);
                           out_.line("{}<{}>({}, {}{});",
                                     sides.load ? load_call(node) : store_call(node), bytes,
@@ -82,10 +84,10 @@ CudaEmitter::Place CudaEmitter::place_in(const Tile& global, std::vector<Index> 
   if (tensor(global.tensor).packed) return place_in_packed(global, at, fill);
   if (global.lookup >=
       0) {  // gathered: the coordinate is read, for the element of the innermost loops
-    const auto d = static_cast<std::size_t>(global.lookup_dim);
+    const auto d = static_cast<size_t>(global.lookup_dim);
     const Tile indices{global.lookup, {global.offset[d]}, {global.extent[d]}};
-    const std::string variable = name(global.lookup) + "_at",
-                      inside = bounds_condition(indices, {at[d]});
+    const std::string variable = name(global.lookup) + "_at";
+    const std::string inside = bounds_condition(indices, {at[d]});
     note_pointer(global.lookup);
     out_.line("const int {} = wl::lookup({}, {}{});", variable, global_address(indices, {at[d]}),
               tensor(global.tensor).shape[d], inside.empty() ? "" : ", " + inside);
@@ -102,7 +104,7 @@ CudaEmitter::Place CudaEmitter::place_in_packed(const Tile& tile, const std::vec
   const auto& layout = solution_.packed.at(tile.tensor);
   Index at = 0;  // in elements
   std::vector<Index> first;
-  for (std::size_t d = 0; d < within.size(); ++d) {
+  for (size_t d = 0; d < within.size(); ++d) {
     const Index number = factor_in(packed, first.emplace_back(offset(tile, d)) / tile.extent[d]);
     at = at + offset_in(number * tile.extent[d] + within[d], layout.dims[d], bounds_);
   }
@@ -112,10 +114,10 @@ CudaEmitter::Place CudaEmitter::place_in_packed(const Tile& tile, const std::vec
 }
 
 void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout& seen,
-                              const layout::MemoryLayout& layout, const Index& base,
-                              std::int64_t vector, bool load, const std::optional<Index>& peer) {
+                              const layout::MemoryLayout& layout, const Index& base, int64_t vector,
+                              bool load, const std::optional<Index>& peer) {
   move_vectors(side, memory, seen, vector, load,
-               [&](std::int64_t bytes, const std::string& value, const auto& at) {
+               [&](int64_t bytes, const std::string& value, const auto& at) {
                  const std::string address = address_in(layout, base, at);
                  if (!load)
                    out_.line("wl::st_shared<{}>({}, {});", bytes, address, value);
@@ -131,29 +133,32 @@ void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout&
 void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice) {
   const Tile& memory = *sides.shared;
   const auto& layout = solution_.shared.at(memory.tensor);
-  const std::size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor)),
-                    other = 1 - contiguous;
-  const std::int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
+  const size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor));
+  const size_t other = 1 - contiguous;
+  const int64_t unit = 4 / (layout.element_bits / 8);  // elements a lane holds of one matrix
   const auto loops = value_loops(seen, unit * choice.vector);
   std::vector<Index> at = coordinates(memory, seen, loops, 2);
   at[other] = at[other] + digit(1, 8);
   // Digits of the matrix number, over the value modes above the pair.
-  std::int64_t left = choice.vector, below = 8, skip = unit;
+  int64_t left = choice.vector;
+  int64_t below = 8;
+  int64_t skip = unit;
   for (const auto& mode : seen.value) {
     if (skip > 1) {
       skip /= mode.extent;
       continue;
     }
-    const std::int64_t take = std::min(left, mode.extent);
+    const int64_t take = std::min(left, mode.extent);
     if (take > 1)
-      for (std::size_t d = 0; d < at.size(); ++d) at[d] = at[d] + digit(below, take) * mode.step[d];
-    below *= take, left /= take;
+      for (size_t d = 0; d < at.size(); ++d) at[d] = at[d] + digit(below, take) * mode.step[d];
+    below *= take;
+    left /= take;
     if (left == 1) break;
   }
   const auto turns = open_loops(loops);
-  const std::string value = fmt::format("wl::at({}, {})", name(sides.registers->tensor),
-                                        value_index(loops).text()),
-                    address = shared_address(memory, at);
+  const std::string value =
+      fmt::format("wl::at({}, {})", name(sides.registers->tensor), value_index(loops).text());
+  const std::string address = shared_address(memory, at);
   out_.line("{}<{}, {}>({}, {});", choice.instruction->call, choice.vector,
             choice.instruction->transpose, sides.load ? value : address,
             sides.load ? address : value);
@@ -162,23 +167,24 @@ void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const 
 // Between global and shared memory, a vector a thread: cp.async, or through a register.
 void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice) {
   const bool load = sides.load;
-  const Tile &global = *sides.global, &shared = *sides.shared;
+  const Tile& global = *sides.global;
+  const Tile& shared = *sides.shared;
   // Where dimensions of one side meet one of the other together, both are seen in digits that fall
   // into them.
   const TvLayout of_shared =
       synth::seen_from(synth::seen_from(choice.mapping, global.extent), shared.extent);
   const TvLayout of_global = synth::seen_from(of_shared, global.extent);
-  const auto global_loops = value_loops(of_global, choice.vector),
-             shared_loops = value_loops(of_shared, choice.vector);
+  const auto global_loops = value_loops(of_global, choice.vector);
+  const auto shared_loops = value_loops(of_shared, choice.vector);
   if (!is_slot(shared.tensor))
     load ? before_write(shared.tensor) : before_read(shared.tensor);
   else if (load)
     now_.unfenced.insert(shared.tensor);
   const Dtype dtype = tensor(global.tensor).dtype;
-  const std::int64_t bytes = bytes_of(dtype, choice.vector);
+  const int64_t bytes = bytes_of(dtype, choice.vector);
   const std::string in_shared =
-                        shared_address(shared, coordinates(shared, of_shared, shared_loops)),
-                    fill = load && !choice.instruction ? ", " + literal(dtype, node.fill) : "";
+      shared_address(shared, coordinates(shared, of_shared, shared_loops));
+  const std::string fill = load && !choice.instruction ? ", " + literal(dtype, node.fill) : "";
   const auto replica = out_.block_if(first_replica(choice.mapping));
   const auto turns = open_loops(global_loops, false, global.lookup >= 0 || !choice.instruction);
   const Place place = place_in(global, coordinates(global, of_global, global_loops), fill);
@@ -199,48 +205,49 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Ch
 // The copy engine: one thread, one call a panel of the shared layout (and at most 256 rows).
 void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Choice& choice) {
   const bool load = sides.load;
-  const Tile &global = *sides.global, &shared = *sides.shared;
+  const Tile& global = *sides.global;
+  const Tile& shared = *sides.shared;
   const Tensor& g = tensor(global.tensor);
   const auto& layout = solution_.shared.at(shared.tensor);
-  const Dtype packed = tensor(shared.tensor).dtype,
-              dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
-  const std::int64_t per = per_byte(packed);  // elements of less than a byte go as bytes
-  const std::size_t contiguous = *synth::contiguous_dim(g);
+  const Dtype packed = tensor(shared.tensor).dtype;
+  const Dtype dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
+  const int64_t per = per_byte(packed);  // elements of less than a byte go as bytes
+  const size_t contiguous = *synth::contiguous_dim(g);
 
-  const std::size_t panel_dim = synth::contiguous_dim(layout, tensor(shared.tensor));
-  const std::int64_t panel = layout.dims[panel_dim][0].extent;
-  const std::int64_t panels = shared.extent[panel_dim] / panel,
-                     rows = element_count(shared.extent) / shared.extent[panel_dim];
+  const size_t panel_dim = synth::contiguous_dim(layout, tensor(shared.tensor));
+  const int64_t panel = layout.dims[panel_dim][0].extent;
+  const int64_t panels = shared.extent[panel_dim] / panel;
+  const int64_t rows = element_count(shared.extent) / shared.extent[panel_dim];
   // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
   const Peers among = peers_along(program_, node.multicast);
   const bool by_panels = panels % among.blocks() == 0;
-  const std::int64_t my_panels = by_panels ? panels / among.blocks() : panels,
-                     my_rows = by_panels ? rows : rows / among.blocks();
+  const int64_t my_panels = by_panels ? panels / among.blocks() : panels;
+  const int64_t my_rows = by_panels ? rows : rows / among.blocks();
   if (!by_panels && rows % (8 * among.blocks()) != 0)
     return refuse(
         "a multicast cannot be fetched in equal parts",
         fmt::format("a multiple of {} panels or of {} rows", among.blocks(), 8 * among.blocks()),
         fmt::format("{} panels of {} rows", panels, rows),
         "take a smaller cluster or a larger tile");
-  std::int64_t row_boxes =
+  int64_t row_boxes =
       ceil_div(my_rows, 256);  // as few as there can be of equal rows, whole swizzles each
   while (row_boxes > 1 && (my_rows % (8 * row_boxes) != 0 || my_rows / row_boxes > 256))
     ++row_boxes;
-  const std::int64_t box_rows = my_rows / row_boxes;
+  const int64_t box_rows = my_rows / row_boxes;
 
   // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the
   // tile never leaves are left out.
-  std::vector<std::size_t> order;
-  for (std::size_t d = 0; d < g.shape.size(); ++d)
+  std::vector<size_t> order;
+  for (size_t d = 0; d < g.shape.size(); ++d)
     if (d == contiguous || g.shape[d] > 1 || bounds_.may_exceed(program_, global, d))
       order.push_back(d);
   std::ranges::stable_sort(order, {},
-                           [&](std::size_t d) { return std::pair(d != contiguous, g.strides[d]); });
+                           [&](size_t d) { return std::pair(d != contiguous, g.strides[d]); });
 
   TensorMapSpec spec;
   spec.dtype = dtype;
   spec.swizzle_bytes = layout.swizzle.bits ? 16 << layout.swizzle.bits : 0;
-  for (const std::size_t d : order) {
+  for (const size_t d : order) {
     spec.dims.push_back(d == contiguous ? g.shape[d] / per : g.shape[d]);
     if (d != contiguous) spec.strides_bytes.push_back(bytes_of(g.dtype, g.strides[d]));
     spec.box.push_back(d == contiguous ? panel / per : std::min(global.extent[d], box_rows));
@@ -248,9 +255,9 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   const std::string map = note_map(global.tensor, spec);
 
   const Index which = counter("panel", my_panels);
-  const auto call = [&](std::int64_t row_box) {
+  const auto call = [&](int64_t row_box) {
     std::vector<std::string> coordinates;
-    for (const std::size_t d : order) {
+    for (const size_t d : order) {
       Index at =
           d == contiguous ? offset(global, d) / per + which * (panel / per) : offset(global, d);
       if (d == contiguous && by_panels) at = at + scaled(among.share, my_panels * panel / per);
@@ -258,8 +265,8 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
         at = at + row_box * box_rows + (by_panels ? 0 : scaled(among.share, my_rows));
       coordinates.push_back(at.text());
     }
-    const std::int64_t panel_bytes = bytes_of(packed, rows * panel);
-    const std::int64_t part_bytes =
+    const int64_t panel_bytes = bytes_of(packed, rows * panel);
+    const int64_t part_bytes =
         by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
     const std::string address =
         (shared_base(shared.tensor) + which * panel_bytes + scaled(among.share, part_bytes) +
@@ -279,7 +286,7 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Cho
   };
   const auto all = [&] {
     const auto block = over("panel", my_panels);
-    for (std::int64_t box = 0; box < row_boxes; ++box) call(box);
+    for (int64_t box = 0; box < row_boxes; ++box) call(box);
   };
   if (load) return all();
   before_async_read(shared.tensor);

@@ -13,7 +13,8 @@ using layout::ThreadDigit, layout::TvLayout, synth::Choice, synth::Sides, target
 
 // What the statements so far have left to be waited for.
 struct Pending {
-  std::set<TensorId> written,
+  std::set<TensorId> written;
+  std::set<TensorId>
       read;  // shared tensors, by the role's threads since they last met at a barrier
   std::set<TensorId> engine_reads;  // those that a copy-engine store may still read
   std::set<TensorId>
@@ -36,7 +37,10 @@ struct Pending {
   void join(Pending other);  // where control may come from either
 
   void met() {
-    written.clear(), read.clear(), consumed.clear(), read_parts = false;
+    written.clear();
+    read.clear();
+    consumed.clear();
+    read_parts = false;
   }  // the role's threads
 };
 
@@ -52,7 +56,8 @@ struct Pending {
 // < 9: produce ring` the slots in flight run out in the last turns, the groups behind the oldest
 // slot do not.
 struct SlotsInFlight {
-  int least = 0, most = 0;
+  int least = 0;
+  int most = 0;
   int groups = 0;  // at least so many from the oldest slot's on
   friend bool operator==(const SlotsInFlight&, const SlotsInFlight&) = default;
 };
@@ -67,9 +72,9 @@ int produces(
 // A nest of unrolled loops over the value modes of a register tensor.
 struct ValueLoop {
   Index variable;
-  std::int64_t extent;
-  layout::Coord step;         // per tensor dimension
-  std::int64_t value_stride;  // in the thread's array
+  int64_t extent;
+  layout::Coord step;    // per tensor dimension
+  int64_t value_stride;  // in the thread's array
 };
 
 // A constant of the type in emitted CUDA C++; of the types below a byte, a byte of equal elements.
@@ -118,10 +123,10 @@ class CudaEmitter : Emitter {
   // cuda_copy.cpp
   void emit(const Copy& node);
   void move_shared(TensorId side, const Tile& memory, const TvLayout& seen,
-                   const layout::MemoryLayout& layout, const Index& base, std::int64_t vector,
-                   bool load, const std::optional<Index>& peer = {});
+                   const layout::MemoryLayout& layout, const Index& base, int64_t vector, bool load,
+                   const std::optional<Index>& peer = {});
   template <class F>
-  void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, std::int64_t vector,
+  void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, int64_t vector,
                     bool load, const F& line);
   void copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice);
   void copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice);
@@ -154,14 +159,15 @@ class CudaEmitter : Emitter {
   void emit(const ClusterReduce&
                 node);  // the others' parts are waited for where what they make is needed
   void finish_meeting();
-  void combine_slots(ReduceOp op, const std::string& dst, std::int64_t values,
-                     const std::string& slot, std::int64_t count, const Index& address);
+  void combine_slots(ReduceOp op, const std::string& dst, int64_t values, const std::string& slot,
+                     int64_t count, const Index& address);
   void emit(const tile::Scan& node);
 
   struct ScanLevel {  // a mode along the axis
-    std::size_t axis;
-    std::int64_t step, extent;
-    std::ptrdiff_t value = -1;  // which of the value loops, or
+    size_t axis;
+    int64_t step;
+    int64_t extent;
+    ptrdiff_t value = -1;  // which of the value loops, or
     const ThreadDigit* digit = nullptr;
   };
 
@@ -193,32 +199,32 @@ class CudaEmitter : Emitter {
 
   const TvLayout& registers(TensorId id) const { return solution_.registers.at(id); }
 
-  Index digit(std::int64_t below,
-              std::int64_t extent);  // t / below % extent, a named constant of the role
+  Index digit(int64_t below,
+              int64_t extent);  // t / below % extent, a named constant of the role
   // Where a thread's element is along a dimension of a layout, modes from `skip_modes` on; in the
   // turns of the loops.
-  Index within(const TvLayout& layout, std::size_t dim, const std::vector<ValueLoop>& loops,
-               std::size_t skip_modes = 0);
+  Index within(const TvLayout& layout, size_t dim, const std::vector<ValueLoop>& loops,
+               size_t skip_modes = 0);
   // Threads that hold a replica only: a condition that is true for one of them, or empty.
   std::string first_replica(const TvLayout& layout);
-  std::vector<ValueLoop> value_loops(const TvLayout& layout, std::int64_t vector);
+  std::vector<ValueLoop> value_loops(const TvLayout& layout, int64_t vector);
 
-  Writer::Block unrolled(const std::string& variable, std::int64_t count) {
+  Writer::Block unrolled(const std::string& variable, int64_t count) {
     return out_.block("WL_UNROLL for (int {0} = 0; {0} < {1}; ++{0}) {{", variable, count);
   }
 
   // The same where there is more than one turn.
-  Writer::Block over(const std::string& variable, std::int64_t count) {
+  Writer::Block over(const std::string& variable, int64_t count) {
     return count > 1 ? unrolled(variable, count) : Writer::Block{out_, 0};
   }
 
   // The variable of such loops.
-  Index counter(const std::string& variable, std::int64_t count) {
+  Index counter(const std::string& variable, int64_t count) {
     bounds_.enter(variable, count);
     return count > 1 ? Index::variable(variable) : 0;
   }
 
-  void assign(const std::string& array, std::int64_t count,
+  void assign(const std::string& array, int64_t count,
               const std::string& value) {  // value: of element i
     out_.line("WL_UNROLL for (int i = 0; i < {}; ++i) {}[i] = {};", count, array, value);
   }
@@ -227,7 +233,7 @@ class CudaEmitter : Emitter {
   // part. `scope`: something is declared within, loops or not.
   Writer::Block open_loops(const std::vector<ValueLoop>& loops, bool registers = true,
                            bool scope = false);
-  Index offset(const Tile& tile, std::size_t dim) const;
+  Index offset(const Tile& tile, size_t dim) const;
 
   Index named(const Index& index) const {  // by what the loops around call it
     const auto found = offsets_.find(index.text());
@@ -235,20 +241,22 @@ class CudaEmitter : Emitter {
   }
 
   // `per`: elements to one of the array, for types of less than a byte.
-  static Index value_index(const std::vector<ValueLoop>& loops, std::int64_t per = 1);
+  static Index value_index(const std::vector<ValueLoop>& loops, int64_t per = 1);
 
-  std::int64_t array_length(TensorId id, std::int64_t elements) const {
+  int64_t array_length(TensorId id, int64_t elements) const {
     return elements / per_byte(tensor(id).dtype);
   }
 
   // Coordinates of a memory tile's dimensions, from a register-side layout whose dimensions
   // correspond to them.
   std::vector<Index> coordinates(const Tile& memory, const TvLayout& seen,
-                                 const std::vector<ValueLoop>& loops, std::size_t skip_modes = 0);
+                                 const std::vector<ValueLoop>& loops, size_t skip_modes = 0);
 
-  struct Place {                // of a vector in global memory
-    std::string address, tail;  // behind other arguments: when it lies inside its tensor, and what
-                                // counts where it does not
+  struct Place {  // of a vector in global memory
+                  // behind other arguments: when it lies inside its tensor, and what
+    // counts where it does not
+    std::string address;
+    std::string tail;
   };
 
   Place place_in(const Tile& global, std::vector<Index> at, const std::string& fill = "");
@@ -266,17 +274,17 @@ class CudaEmitter : Emitter {
   void note_argument(TensorId id, bool tensor_map, TensorMapSpec spec = {});
 
   struct Scratch {  // memory behind the tensors
-    std::int64_t offset;
+    int64_t offset;
     TensorId id;  // a name of its own for the barriers' bookkeeping
     Index base;
   };
 
-  static Scratch scratch_at(std::int64_t offset) {
+  static Scratch scratch_at(int64_t offset) {
     return {offset, static_cast<TensorId>(-2 - offset), Index::variable("smem") + offset};
   }
 
   Scratch scratch(int kind, const void* node,
-                  std::int64_t bytes);  // the same each time that it is asked for
+                  int64_t bytes);  // the same each time that it is asked for
 
   // Barriers among the threads of the role
   void meet();  // emit the barrier, forget what was unsynced
@@ -292,7 +300,9 @@ class CudaEmitter : Emitter {
   std::map<const void*, SlotsInFlight> in_flight_ = slots_in_flight(program_);
 
   // The role being written
-  int role_ = -1, role_threads_ = 0, role_first_ = 0;
+  int role_ = -1;
+  int role_threads_ = 0;
+  int role_first_ = 0;
   Pending now_;
   bool single_thread_ = false;  // the code runs in one elected thread
   PipelineId slot_of_ = -1;
@@ -304,8 +314,8 @@ class CudaEmitter : Emitter {
   };
 
   int named_ = 0;  // parts of values that have names
-  int loops_ = 0,
-      rounds_ = 0;  // around what is emitted; in which a cluster meets, if each were taken once
+  int loops_ = 0;
+  int rounds_ = 0;  // around what is emitted; in which a cluster meets, if each were taken once
   std::optional<Meeting> meeting_;  // of a cluster's blocks, that this one has sent its part to
   bool registers_changed_ =
       false;  // perhaps, since matrix instructions were last told that those before them are done
@@ -314,11 +324,11 @@ class CudaEmitter : Emitter {
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;
-  std::int64_t shared_bytes_ = 0;
-  std::map<std::pair<int, const void*>, std::int64_t> scratch_of_;
-  std::map<PipelineId, std::int64_t>
+  int64_t shared_bytes_ = 0;
+  std::map<std::pair<int, const void*>, int64_t> scratch_of_;
+  std::map<PipelineId, int64_t>
       barriers_;  // offset of a pipeline's full barriers; its empty ones follow
-  std::optional<std::int64_t>
+  std::optional<int64_t>
       meetings_;  // offset of the two barriers that cluster reductions take by turns
   std::set<std::string> digits_;
   std::map<std::string, std::string>

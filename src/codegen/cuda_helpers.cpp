@@ -3,20 +3,26 @@
 #include "codegen/cuda_emitter.h"
 
 namespace warploom::codegen {
-Index CudaEmitter::digit(std::int64_t below, std::int64_t extent) {
+Index CudaEmitter::digit(int64_t below, int64_t extent) {
   const bool top = below * extent >= role_threads_;
-  std::string variable = "t", expression = "t";
-  if (below > 1)
-    variable += fmt::format("_div{}", below), expression += fmt::format(" / {}", below);
-  if (!top) variable += fmt::format("_mod{}", extent), expression += fmt::format(" % {}", extent);
+  std::string variable = "t";
+  std::string expression = "t";
+  if (below > 1) {
+    variable += fmt::format("_div{}", below);
+    expression += fmt::format(" / {}", below);
+  }
+  if (!top) {
+    variable += fmt::format("_mod{}", extent);
+    expression += fmt::format(" % {}", extent);
+  }
   if (variable != expression)
     digits_.insert(fmt::format("const int {} = {};", variable, expression));
   bounds_.enter(variable, extent);
   return Index::variable(variable);
 }
 
-Index CudaEmitter::within(const TvLayout& layout, std::size_t dim,
-                          const std::vector<ValueLoop>& loops, std::size_t skip_modes) {
+Index CudaEmitter::within(const TvLayout& layout, size_t dim, const std::vector<ValueLoop>& loops,
+                          size_t skip_modes) {
   Index sum = 0;
   const std::vector<ThreadDigit> digits = thread_digits(layout);
   for (const ThreadDigit& mode : std::span(digits).subspan(skip_modes))
@@ -34,14 +40,14 @@ std::string CudaEmitter::first_replica(const TvLayout& layout) {
   return fmt::format("{}", fmt::join(conditions, " && "));
 }
 
-std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, std::int64_t vector) {
+std::vector<ValueLoop> CudaEmitter::value_loops(const TvLayout& layout, int64_t vector) {
   std::vector<ValueLoop> loops;
-  std::int64_t stride = 1;
+  int64_t stride = 1;
   for (const auto& mode : layout.value) {
-    std::int64_t extent = mode.extent;
+    int64_t extent = mode.extent;
     layout::Coord step = mode.step;
-    const std::int64_t inside =
-        std::min(extent, std::max<std::int64_t>(1, vector / stride));  // part of the vector
+    const int64_t inside =
+        std::min(extent, std::max<int64_t>(1, vector / stride));  // part of the vector
     for (auto& s : step) s *= inside;
     extent /= inside;
     if (extent > 1)
@@ -62,11 +68,11 @@ Writer::Block CudaEmitter::open_loops(const std::vector<ValueLoop>& loops, bool 
 }
 
 // A tile's offset, by its name where a loop around has one for it.
-Index CudaEmitter::offset(const Tile& tile, std::size_t dim) const {
+Index CudaEmitter::offset(const Tile& tile, size_t dim) const {
   return tensor(tile.tensor).scope == Scope::global ? named(tile.offset[dim]) : tile.offset[dim];
 }
 
-Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t per) {
+Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, int64_t per) {
   Index sum = 0;
   for (const ValueLoop& loop : loops) sum = sum + loop.variable * (loop.value_stride / per);
   return sum;
@@ -74,9 +80,9 @@ Index CudaEmitter::value_index(const std::vector<ValueLoop>& loops, std::int64_t
 
 std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& seen,
                                             const std::vector<ValueLoop>& loops,
-                                            std::size_t skip_modes) {
+                                            size_t skip_modes) {
   std::vector<Index> all;
-  for (std::size_t d = 0; d < memory.extent.size(); ++d)  // of a packed tensor within the tile
+  for (size_t d = 0; d < memory.extent.size(); ++d)  // of a packed tensor within the tile
     all.push_back((tensor(memory.tensor).packed ? 0 : offset(memory, d)) +
                   scaled(within(seen, d, loops, skip_modes), memory.step_along(d)));
   return all;
@@ -85,9 +91,9 @@ std::vector<Index> CudaEmitter::coordinates(const Tile& memory, const TvLayout& 
 std::string CudaEmitter::bounds_condition(const Tile& memory,
                                           const std::vector<Index>& coordinates) const {
   std::vector<std::string> conditions;
-  for (std::size_t d = 0; d < coordinates.size(); ++d) {
+  for (size_t d = 0; d < coordinates.size(); ++d) {
     if (!bounds_.may_exceed(program_, memory, d)) continue;
-    const std::int64_t size = tensor(memory.tensor).shape[d];
+    const int64_t size = tensor(memory.tensor).shape[d];
     const std::string at = coordinates[d].text();
     conditions.push_back(bounds_.of(coordinates[d]).low >= 0
                              ? fmt::format("{} < {}", at, size)
@@ -99,7 +105,7 @@ std::string CudaEmitter::bounds_condition(const Tile& memory,
 // Of loads a sum stays a factor of its own: addresses that differ by a constant alone would share
 // their sums, which takes registers.
 Index factor_in(const Tensor& t, const Index& index) {
-  const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (std::int64_t{1} << 31);
+  const bool wide = bytes_of(t.dtype, element_count(t.shape)) > (int64_t{1} << 31);
   if (index.constant() || (!wide && (per_byte(t.dtype) > 1 || index.op() != IndexOp::add)))
     return index;
   return Index::variable(fmt::format("{}({})", wide ? "(long long)" : "", index.text()));
@@ -109,20 +115,22 @@ std::string CudaEmitter::global_address(const Tile& memory, const std::vector<In
                                         bool store) const {
   Index at = 0;  // in elements
   const Tensor& t = tensor(memory.tensor);
-  if (store && bytes_of(t.dtype, element_count(t.shape)) <= (std::int64_t{1} << 31) &&
+  if (store && bytes_of(t.dtype, element_count(t.shape)) <= (int64_t{1} << 31) &&
       per_byte(t.dtype) == 1) {
     // Where a thread stores along several loops: the address of its first element, and the others'
     // distances to it, which are constants in the instruction. One loop's few stores have registers
     // to spare.
-    Index first = 0, others = 0;
-    for (std::size_t d = 0; d < coordinates.size(); ++d) {
+    Index first = 0;
+    Index others = 0;
+    for (size_t d = 0; d < coordinates.size(); ++d) {
       const auto [own, looped] = without_loops(coordinates[d]);
-      first = first + scaled(own, t.strides[d]), others = others + scaled(looped, t.strides[d]);
+      first = first + scaled(own, t.strides[d]);
+      others = others + scaled(looped, t.strides[d]);
     }
     if (others.depends_on("i1"))
       return fmt::format("{} + ({})", plus(name(memory.tensor), first), others.text());
   }
-  for (std::size_t d = 0; d < coordinates.size(); ++d)
+  for (size_t d = 0; d < coordinates.size(); ++d)
     at = at + (t.strides[d] == 1 ? coordinates[d] : factor_in(t, coordinates[d])) * t.strides[d];
   return plus(name(memory.tensor),
               per_byte(t.dtype) > 1 ? quotient(at, per_byte(t.dtype), bounds_) : at);
@@ -149,7 +157,7 @@ std::string CudaEmitter::shared_address(const Tile& memory,
 std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const Index& base,
                                     const std::vector<Index>& coordinates) const {
   Index offset = 0;  // in elements, then in bytes
-  for (std::size_t d = 0; d < coordinates.size(); ++d)
+  for (size_t d = 0; d < coordinates.size(); ++d)
     offset = offset + offset_in(coordinates[d], layout.dims[d], bounds_);
   const int bits = layout.element_bits;
   offset = bits < 8 ? quotient(offset, 8 / bits, bounds_) : scaled(offset, bits / 8);
@@ -175,7 +183,8 @@ void CudaEmitter::before_write(TensorId id) {
     now_.engine_reads.clear();
   }
   if (engine || now_.written.contains(id) || now_.read.contains(id)) meet();
-  now_.written.insert(id), now_.unfenced.insert(id);
+  now_.written.insert(id);
+  now_.unfenced.insert(id);
 }
 
 void CudaEmitter::before_read(TensorId id) {

@@ -10,7 +10,9 @@
 namespace warploom::codegen {
 namespace {
 struct UseOfSlots {
-  bool multiplies = false, reads = false;  // reads: by the threads, into registers
+  // reads: by the threads, into registers
+  bool multiplies = false;
+  bool reads = false;
   bool lags = false;
 };
 
@@ -36,7 +38,8 @@ std::map<PipelineId, std::optional<UseOfSlots>> rings_in(const Program& program,
       if (const auto* node = one.as<Consume>()) {
         const UseOfSlots use = use_in(program, *node);
         UseOfSlots& all = rings[node->pipeline].emplace(rings[node->pipeline].value_or(use));
-        all.multiplies |= use.multiplies, all.lags |= use.lags;
+        all.multiplies |= use.multiplies;
+        all.lags |= use.lags;
       }
     });
   return rings;
@@ -80,7 +83,7 @@ void CudaEmitter::emit(const Produce& node) {
   out_.line("// produce {}", pipeline.name);
   if (barriers_.count(node.pipeline)) {
     slot_stage_ = pipeline.name + "_slot";
-    std::int64_t bytes = 0;
+    int64_t bytes = 0;
     for (const Statement& statement : node.body)
       if (const auto* copy = statement.as<Copy>())
         bytes += bytes_of(tensor(copy->dst.tensor).dtype, element_count(copy->dst.extent));
@@ -122,8 +125,9 @@ void CudaEmitter::emit(const Consume& node) {
   const UseOfSlots use = use_in(program_, node);
   // A slot that lags is handed back when the next one is there: threads have what they read by
   // then, and the fence waits for nothing.
-  const bool refilled = fills_again(node.pipeline), lags = refilled && node.lag > 0,
-             late = lags && !use.multiplies;
+  const bool refilled = fills_again(node.pipeline);
+  const bool lags = refilled && node.lag > 0;
+  const bool late = lags && !use.multiplies;
   if (lags && use.reads) fence_reads();
   if (late) release_last(node.pipeline, true);
   body(node.body);
@@ -193,8 +197,9 @@ Peers peers_along(const Program& program, const std::string& dimensions) {
   Index own = 0;  // the block's rank less that of the first of them
   const int total = static_cast<int>(cluster_size(program));
   int stride = 1;
-  for (std::size_t d = 0; d < 3; ++d) {
-    const int extent = static_cast<int>(program.cluster[d]), above = stride * extent;
+  for (size_t d = 0; d < 3; ++d) {
+    const int extent = static_cast<int>(program.cluster[d]);
+    const int above = stride * extent;
     if (extent > 1 && dimensions.find("xyz"[d]) != dimensions.npos) {
       const Index at = above == total ? cluster_rank() / stride : cluster_rank() / stride % extent;
       peers.share = peers.share + at * peers.blocks();
@@ -257,7 +262,7 @@ void CudaEmitter::emit(const ClusterSync&) {
 }
 
 namespace {
-constexpr std::int64_t kMostTurns = 8;  // of a loop that is followed turn by turn
+constexpr int64_t kMostTurns = 8;  // of a loop that is followed turn by turn
 
 using Counts = std::map<PipelineId, SlotsInFlight>;
 
@@ -295,24 +300,27 @@ struct Walk {
 
   void note(const void* node, PipelineId pipeline, Counts& counts, int step) {
     SlotsInFlight& now = counts[pipeline];
-    const int low = step > 0 ? 0 : 1,
-              high = step > 0 ? program.pipeline(pipeline).stages - 1 : INT_MAX;
+    const int low = step > 0 ? 0 : 1;
+    const int high = step > 0 ? program.pipeline(pipeline).stages - 1 : INT_MAX;
     now = {std::clamp(now.least, low, high), std::clamp(now.most, low, high),
            std::clamp(now.groups, low, high)};
     const auto [known, fresh] = before.try_emplace(node, now);
     if (!fresh) known->second = either(known->second, now);
-    now.least += step, now.most += step, now.groups += step;
+    now.least += step;
+    now.most += step;
+    now.groups += step;
   }
 
   void body(const Body& statements, Counts& counts, const For* around = nullptr) {
     for (const Statement& statement : statements) {
       if (const auto* loop = statement.as<For>()) {
-        const auto begin = loop->begin.constant(), end = loop->end.constant(),
-                   step = loop->step.constant();
-        const std::int64_t turns =
-            begin && end && step ? ceil_div(std::max(*end - *begin, std::int64_t{0}), *step) : -1;
+        const auto begin = loop->begin.constant();
+        const auto end = loop->end.constant();
+        const auto step = loop->step.constant();
+        const int64_t turns =
+            begin && end && step ? ceil_div(std::max(*end - *begin, int64_t{0}), *step) : -1;
         if (turns >= 0 && turns <= kMostTurns) {
-          for (std::int64_t turn = 0; turn < turns; ++turn) body(loop->body, counts, loop);
+          for (int64_t turn = 0; turn < turns; ++turn) body(loop->body, counts, loop);
         } else {
           Counts entry;
           do {

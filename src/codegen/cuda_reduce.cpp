@@ -6,7 +6,7 @@
 
 namespace warploom::codegen {
 namespace {
-constexpr std::int64_t kManyWarps = 8;
+constexpr int64_t kManyWarps = 8;
 
 std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
   if (op == ReduceOp::sum) return fmt::format("{} + {}", a, b);
@@ -14,10 +14,9 @@ std::string combined(ReduceOp op, const std::string& a, const std::string& b) {
 }
 
 // Whether the lanes along the axis are in steps of powers of two.
-bool lanes_pair_up(const TvLayout& layout, std::size_t axis) {
+bool lanes_pair_up(const TvLayout& layout, size_t axis) {
   return std::ranges::all_of(thread_digits(layout), [&](const ThreadDigit& mode) {
-    const std::int64_t inside =
-        mode.of_lane() ? std::min(mode.extent, 32 / mode.below) : mode.extent;
+    const int64_t inside = mode.of_lane() ? std::min(mode.extent, 32 / mode.below) : mode.extent;
     return mode.extent % inside == 0 &&
            (mode.step[axis] == 0 || !mode.of_lane() || 32 % (mode.below * inside) == 0);
   });
@@ -31,14 +30,14 @@ void CudaEmitter::emit(const Reduce& node) {
                   tile::print(program_, *at_), "reduce them in a loop, one element a turn");
   as_floats(node.dst, tensor(node.dst).dtype == Dtype::f32, "total", [&](const std::string& dst) {
     const TvLayout& src = registers(node.src);
-    const auto axis = static_cast<std::size_t>(node.axis);
-    const std::int64_t dst_values = registers(node.dst).values();
+    const auto axis = static_cast<size_t>(node.axis);
+    const int64_t dst_values = registers(node.dst).values();
 
     // 1. A thread's own values: where they are many, in as many chains as the innermost loop has
     // turns, and these in pairs.
     const auto loops = value_loops(src, 1);
-    const std::int64_t chains = loops.empty() || loops[0].step[axis] == 0 ? 1 : loops[0].extent;
-    const bool many = chains > 1 && std::has_single_bit(static_cast<std::uint64_t>(chains)) &&
+    const int64_t chains = loops.empty() || loops[0].step[axis] == 0 ? 1 : loops[0].extent;
+    const bool many = chains > 1 && std::has_single_bit(static_cast<uint64_t>(chains)) &&
                       src.values() >= 32 * dst_values;
     Digits kept;
     for (const ValueLoop& loop : loops)
@@ -48,8 +47,8 @@ void CudaEmitter::emit(const Reduce& node) {
       kept.add(loops[0].variable, chains);
       out_.line("WL_REG(float, part, {});", kept.count);
     }
-    const std::string sums = many ? "part" : dst,
-                      target = fmt::format("{}[{}]", sums, kept.number.text());
+    const std::string sums = many ? "part" : dst;
+    const std::string target = fmt::format("{}[{}]", sums, kept.number.text());
     assign(sums, kept.count, float_text(reduction_of(node.op).identity));
     {
       const auto turns = open_loops(loops);
@@ -70,10 +69,10 @@ void CudaEmitter::emit(const Reduce& node) {
                     "powers of two of a warp's lanes", layout::to_string(coalesce(src)),
                     "use another number of warps");
     const std::vector<ThreadDigit> digits = thread_digits(src, true);
-    std::vector<std::int64_t> masks;
+    std::vector<int64_t> masks;
     for (const ThreadDigit& d : digits)
       if (d.of_lane() && d.step[axis] != 0)
-        for (std::int64_t bit = d.below; bit < d.below * d.extent; bit *= 2) masks.push_back(bit);
+        for (int64_t bit = d.below; bit < d.below * d.extent; bit *= 2) masks.push_back(bit);
     if (!masks.empty()) {
       const auto values = unrolled("i", dst_values);
       for (const auto mask : masks)
@@ -84,23 +83,25 @@ void CudaEmitter::emit(const Reduce& node) {
 
     // 3. Warps along the axis: slot [warp along the axis][value][other thread digits]. Of many
     // warps each lane takes one's part: slot [value][other][warp].
-    Digits warps, others;
+    Digits warps;
+    Digits others;
     std::vector<std::string> writers;
     bool alike = true;  // all lanes of a warp, as to what they want
     for (const ThreadDigit& d : digits) {
       const Index mine = digit(d.below, d.extent);
-      if (d.step[axis] == 0)
-        others.add(mine, d.extent), alike &= !d.of_lane() || !d.moves();
-      else if (d.of_lane())
+      if (d.step[axis] == 0) {
+        others.add(mine, d.extent);
+        alike &= !d.of_lane() || !d.moves();
+      } else if (d.of_lane())
         writers.push_back(mine.text() + " == 0");
       else
         warps.add(mine, d.extent);
     }
     if (warps.count == 1) return;
     const bool by_lanes = warps.count >= kManyWarps &&
-                          std::has_single_bit(static_cast<std::uint64_t>(warps.count)) && alike;
-    const std::int64_t row = (by_lanes ? 1 : others.count * dst_values) * 4,
-                       next = by_lanes ? warps.count * 4 : 4;
+                          std::has_single_bit(static_cast<uint64_t>(warps.count)) && alike;
+    const int64_t row = (by_lanes ? 1 : others.count * dst_values) * 4;
+    const int64_t next = by_lanes ? warps.count * 4 : 4;
     const Scratch place = scratch(0, &node, warps.count * others.count * dst_values * 4);
     const Index own =
         place.base + scaled(others.number, next) + Index::variable("i") * (others.count * next);
@@ -120,7 +121,7 @@ void CudaEmitter::emit(const Reduce& node) {
         "wl::ld_shared<4>(wl::at({}, i), {});", dst,
         (own + Index::variable("(wl::lane() & " + std::to_string(warps.count - 1) + ")") * row)
             .text());
-    for (std::int64_t bit = 1; bit < warps.count; bit *= 2)
+    for (int64_t bit = 1; bit < warps.count; bit *= 2)
       out_.line("{0}[i] = {1};", dst,
                 combined(node.op, dst + "[i]", fmt::format("wl::shfl_xor({}[i], {})", dst, bit)));
   });
@@ -136,16 +137,16 @@ void CudaEmitter::emit(const Reduce& node) {
 void CudaEmitter::emit(const ClusterReduce& node) {
   as_floats(node.dst, tensor(node.dst).dtype == Dtype::f32, "total", [&](const std::string& dst) {
     if (dst == "total") assign(dst, registers(node.dst).values(), as_float(node.dst));
-    const std::int64_t blocks = cluster_size(program_);
+    const int64_t blocks = cluster_size(program_);
     const TvLayout& layout = registers(node.dst);
-    const std::int64_t values = layout.values();
+    const int64_t values = layout.values();
     Digits others;
     bool apart = layout.threads() == role_threads_;  // warps have rows of their own
     for (const ThreadDigit& mode : thread_digits(layout, true)) {
       if (mode.moves()) others.add(digit(mode.below, mode.extent), mode.extent);
       apart &= mode.moves() || mode.of_lane();
     }
-    const std::int64_t row = others.count * values * 4;
+    const int64_t row = others.count * values * 4;
     const Scratch place = scratch(1, &node, 2 * blocks * row);
     if (now_.read_parts && (loops_ > 0 || rounds_ > 2)) {  // else no round follows the next
       if (!apart)
@@ -154,8 +155,8 @@ void CudaEmitter::emit(const ClusterReduce& node) {
         out_.line("wl::sync_warp();");
       now_.read_parts = false;
     }
-    const Index parity = Index::variable("(meeting & 1)"),
-                met = Index::variable("met") + parity * kBarrierBytes;
+    const Index parity = Index::variable("(meeting & 1)");
+    const Index met = Index::variable("met") + parity * kBarrierBytes;
     const Index own = place.base + parity * (blocks * row) + scaled(others.number, values * 4) +
                       Index::variable("i") * 4;
     out_.line("if (t == 0) wl::mbarrier_arrive_expect_tx({}, {});", met.text(), blocks * row);
@@ -189,8 +190,8 @@ void CudaEmitter::finish_meeting() {
 
 // The parts that lie in `count` slots, numbered by `slot`, one after another into dst; the i-th
 // value's address in one of them.
-void CudaEmitter::combine_slots(ReduceOp op, const std::string& dst, std::int64_t values,
-                                const std::string& slot, std::int64_t count, const Index& address) {
+void CudaEmitter::combine_slots(ReduceOp op, const std::string& dst, int64_t values,
+                                const std::string& slot, int64_t count, const Index& address) {
   assign(dst, values, float_text(reduction_of(op).identity));
   const auto slots = unrolled(slot, count);
   const auto each = unrolled("i", values);
@@ -212,7 +213,7 @@ void CudaEmitter::emit(const Scan& node) {
     return refuse("whole numbers are scanned across threads", "floats, or a loop of maps",
                   tile::print(program_, *at_), "reduce them in a loop, one element a turn");
   const layout::TvLayout& layout = registers(node.dst);
-  const auto axis = static_cast<std::size_t>(node.axis);
+  const auto axis = static_cast<size_t>(node.axis);
   const std::vector<ValueLoop> loops = value_loops(layout, 1);
   const std::vector<ThreadDigit> digits = thread_digits(layout, true);
   std::vector<ScanLevel> levels;
@@ -222,7 +223,7 @@ void CudaEmitter::emit(const Scan& node) {
   for (const ThreadDigit& d : digits)
     if (d.step[axis] != 0) levels.push_back({axis, d.step[axis], d.extent, -1, &d});
   std::ranges::sort(levels, [](const ScanLevel& a, const ScanLevel& b) { return a.step < b.step; });
-  std::int64_t reach = 1;
+  int64_t reach = 1;
   bool fits = lanes_pair_up(layout, axis);
   for (const ScanLevel& level : levels) {
     fits &= level.step == reach;
@@ -246,8 +247,9 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run,
                               const std::vector<ValueLoop>& loops,
                               const std::vector<ThreadDigit>& digits,
                               const std::vector<ScanLevel>& levels) {
-  std::vector<ValueLoop> done = loops, below,
-                         rest = loops;  // done: those of the levels below stand at their last digit
+  std::vector<ValueLoop> done = loops;
+  std::vector<ValueLoop> below;
+  std::vector<ValueLoop> rest = loops;  // done: those of the levels below stand at their last digit
   std::string total = run;  // the array that holds a block's total where its last value would be
   std::vector<std::string> first;  // true in one thread of those that have the same total
   const std::string back = node.reverse ? "+" : "-";  // where the lanes before lie
@@ -277,9 +279,10 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run,
       below.push_back(loops[level.value]);
       continue;
     }
-    const Index own = digit(level.digit->below, level.extent),
-                place_along = node.reverse ? level.extent - 1 - own : own;
-    const std::string at = value_index(done).text(), mine = place_along.text();
+    const Index own = digit(level.digit->below, level.extent);
+    const Index place_along = node.reverse ? level.extent - 1 - own : own;
+    const std::string at = value_index(done).text();
+    const std::string mine = place_along.text();
     const std::string held = total;
     if (!last && total == run) {
       out_.line("WL_REG(float, total, {});", registers(node.dst).values());
@@ -313,7 +316,7 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run,
     const auto turns = open_loops(rest);
     if (level.digit->of_lane()) {
       out_.line("float block = {}[{}];", held, at);
-      for (std::int64_t delta = 1; delta < level.extent; delta *= 2) {
+      for (int64_t delta = 1; delta < level.extent; delta *= 2) {
         const auto step = out_.block("{{");
         out_.line("const float lower = wl::shfl(block, (wl::lane() {} {}) & 31);", back,
                   delta * level.digit->below);

@@ -9,42 +9,42 @@ using nlohmann::json;
 // What a field may be at least and at most. Those of a GPU are CUDA's ("Technical Specifications
 // per Compute Capability", cuTensorMapEncodeTiled), the others far beyond any machine's.
 struct Range {
-  std::int64_t least;
-  std::int64_t most;
+  int64_t least;
+  int64_t most;
 };
 
-constexpr Range kSize{0, std::int64_t{1} << 40};  // of a dimension
+constexpr Range kSize{0, int64_t{1} << 40};  // of a dimension
 constexpr Range kGridX{1, 0x7fffffff};
 constexpr Range kGridYZ{1, 65535};
-constexpr Range kCpuGrid{1, std::int64_t{1} << 40};
+constexpr Range kCpuGrid{1, int64_t{1} << 40};
 constexpr Range kCluster{1, 16};
 constexpr Range kThreads{1, 1024};
-constexpr Range kSharedBytes{0, std::int64_t{1} << 30};
-constexpr Range kScratchBytes{0, std::int64_t{1} << 36};
-constexpr Range kMapSize{1, std::int64_t{1} << 32};
-constexpr Range kMapStride{16, (std::int64_t{1} << 40) - 1};
+constexpr Range kSharedBytes{0, int64_t{1} << 30};
+constexpr Range kScratchBytes{0, int64_t{1} << 36};
+constexpr Range kMapSize{1, int64_t{1} << 32};
+constexpr Range kMapStride{16, (int64_t{1} << 40) - 1};
 constexpr Range kMapBox{1, 256};
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;  // of all buffers together
-constexpr std::size_t kMostRank = 64;
-constexpr std::size_t kMostMapRank = 5;
-constexpr std::size_t kMostName = 4096;
+constexpr int64_t kMostBytes = int64_t{1} << 46;  // of all buffers together
+constexpr size_t kMostRank = 64;
+constexpr size_t kMostMapRank = 5;
+constexpr size_t kMostName = 4096;
 
 tl::unexpected<Error> unfit(std::string place, std::string expected, std::string found) {
   return fail({ErrorCode::kPlanInvalid, "a launch list cannot be launched", std::move(place),
                std::move(expected), std::move(found), "make it again with `warploom optimize`"});
 }
 
-Status within(const std::string& place, std::int64_t value, Range range) {
+Status within(const std::string& place, int64_t value, Range range) {
   if (value >= range.least && value <= range.most) return ok();
   return unfit(place, fmt::format("{} to {}", range.least, range.most), std::to_string(value));
 }
 
 // The product where it is at most `most`; numbers are not below 0.
-std::optional<std::int64_t> product(const auto& numbers, std::int64_t most) {
-  std::int64_t out = 1;
-  for (const std::int64_t number : numbers)
+std::optional<int64_t> product(const auto& numbers, int64_t most) {
+  int64_t out = 1;
+  for (const int64_t number : numbers)
     if (number == 0) return 0;
-  for (const std::int64_t number : numbers) {
+  for (const int64_t number : numbers) {
     if (number > most / out) return std::nullopt;
     out *= number;
   }
@@ -68,10 +68,10 @@ class Check {
     const std::pair<const char*, const std::vector<BufferSpec>*> kinds[] = {
         {"inputs", &list_.inputs}, {"outputs", &list_.outputs}, {"workspaces", &list_.workspaces}};
     for (const auto& [kind, buffers] : kinds)
-      for (std::size_t i = 0; i < buffers->size(); ++i)
+      for (size_t i = 0; i < buffers->size(); ++i)
         WARPLOOM_CHECK(buffer(fmt::format("{}[{}]", kind, i), (*buffers)[i]));
     if (list_.kernels.empty()) return unfit("kernels", "at least one", "none");
-    for (std::size_t i = 0; i < list_.kernels.size(); ++i)
+    for (size_t i = 0; i < list_.kernels.size(); ++i)
       WARPLOOM_CHECK(kernel(fmt::format("kernels[{}]", i), list_.kernels[i]));
     return ok();
   }
@@ -92,10 +92,9 @@ class Check {
     if (spec.shape.size() > kMostRank)
       return unfit(place + ".shape", fmt::format("at most {} dimensions", kMostRank),
                    std::to_string(spec.shape.size()));
-    for (const std::int64_t size : spec.shape)
-      WARPLOOM_CHECK(within(place + ".shape", size, kSize));
+    for (const int64_t size : spec.shape) WARPLOOM_CHECK(within(place + ".shape", size, kSize));
     const auto elements = product(spec.shape, kMostBytes);
-    const std::int64_t bytes = elements ? bytes_of(spec.dtype, *elements) : kMostBytes;
+    const int64_t bytes = elements ? bytes_of(spec.dtype, *elements) : kMostBytes;
     total_bytes_ += bytes;
     if (bytes >= kMostBytes || total_bytes_ > kMostBytes)
       return fail({ErrorCode::kPlanTooLarge, "a launch list needs more memory than any machine has",
@@ -111,19 +110,18 @@ class Check {
     if (!is_symbol(kernel.name)) return unfit(place + ".name", "a C identifier", kernel.name);
     const std::array<Range, 3> grid =
         gpu_ ? std::array{kGridX, kGridYZ, kGridYZ} : std::array{kCpuGrid, kCpuGrid, kCpuGrid};
-    for (std::size_t i = 0; i < 3; ++i)
-      WARPLOOM_CHECK(within(place + ".grid", kernel.grid[i], grid[i]));
+    for (size_t i = 0; i < 3; ++i) WARPLOOM_CHECK(within(place + ".grid", kernel.grid[i], grid[i]));
     if (!gpu_ && !product(kernel.grid, kCpuGrid.most))
       return unfit(place + ".grid", fmt::format("at most {} blocks", kCpuGrid.most),
                    fmt::format("{}", fmt::join(kernel.grid, " x ")));
-    for (const std::int64_t size : kernel.cluster)
+    for (const int64_t size : kernel.cluster)
       WARPLOOM_CHECK(within(place + ".cluster", size, gpu_ ? kCluster : Range{1, 1}));
-    const std::int64_t blocks = kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2];
+    const int64_t blocks = kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2];
     WARPLOOM_CHECK(within(place + ".cluster", blocks, kCluster));
     WARPLOOM_CHECK(within(place + ".threads", kernel.threads, kThreads));
     WARPLOOM_CHECK(
         within(place + ".shared_bytes", kernel.shared_bytes, gpu_ ? kSharedBytes : kScratchBytes));
-    for (std::size_t i = 0; i < kernel.args.size(); ++i)
+    for (size_t i = 0; i < kernel.args.size(); ++i)
       WARPLOOM_CHECK(argument(fmt::format("{}.args[{}]", place, i), kernel.args[i]));
     return ok();
   }
@@ -139,8 +137,8 @@ class Check {
   }
 
   // Where its digits lead stays within the buffer.
-  static Status packed(const std::string& place, const Argument& arg, std::int64_t bytes) {
-    std::int64_t furthest = 0;
+  static Status packed(const std::string& place, const Argument& arg, int64_t bytes) {
+    int64_t furthest = 0;
     for (const auto& digits : arg.packed)
       for (const layout::MemoryMode& digit : digits) {
         WARPLOOM_CHECK(within(place, digit.extent, {1, kMostBytes}));
@@ -151,19 +149,19 @@ class Check {
     return arg.packed.empty() ? ok() : within(place, furthest, {0, 8 * bytes - 1});
   }
 
-  static Status tensor_map(const std::string& place, const TensorMapSpec& map, std::int64_t bytes) {
-    const std::size_t rank = map.dims.size();
+  static Status tensor_map(const std::string& place, const TensorMapSpec& map, int64_t bytes) {
+    const size_t rank = map.dims.size();
     if (rank < 1 || rank > kMostMapRank || map.strides_bytes.size() + 1 != rank ||
         map.box.size() != rank)
       return unfit(place, "1 to 5 dims, as many in box, one less in strides_bytes",
                    fmt::format("{}, {} and {}", rank, map.box.size(), map.strides_bytes.size()));
     WARPLOOM_CHECK(within(place + ".dims", map.dims[0], kMapSize));
-    std::int64_t last = bytes_of(map.dtype, map.dims[0]);  // one past the last byte
-    for (std::size_t i = 0; i < rank; ++i) {
+    int64_t last = bytes_of(map.dtype, map.dims[0]);  // one past the last byte
+    for (size_t i = 0; i < rank; ++i) {
       WARPLOOM_CHECK(within(place + ".dims", map.dims[i], kMapSize));
       WARPLOOM_CHECK(within(place + ".box", map.box[i], kMapBox));
       if (i == 0) continue;
-      const std::int64_t stride = map.strides_bytes[i - 1];
+      const int64_t stride = map.strides_bytes[i - 1];
       WARPLOOM_CHECK(within(place + ".strides_bytes", stride, kMapStride));
       const auto reach = product(std::array{map.dims[i] - 1, stride}, kMostBytes);
       if (!reach) return unfit(place, fmt::format("{} bytes of the buffer", bytes), "more");
@@ -178,17 +176,17 @@ class Check {
 
   const LaunchList& list_;
   bool gpu_;
-  std::map<std::string, std::int64_t> buffers_;  // bytes
-  std::int64_t total_bytes_ = 0;
+  std::map<std::string, int64_t> buffers_;  // bytes
+  int64_t total_bytes_ = 0;
 };
 
 Status check_number(const json& number, const std::string& place) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  constexpr int64_t kMost = int64_t{1} << 62;
   const bool narrow = place.ends_with(".threads") || place.ends_with(".swizzle_bytes");
-  const std::int64_t most = narrow ? std::numeric_limits<int>::max() : kMost;
+  const int64_t most = narrow ? std::numeric_limits<int>::max() : kMost;
   const bool fits = number.is_number_unsigned()
-                        ? number.get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
-                        : number.is_number_integer() && number.get<std::int64_t>() >= -most;
+                        ? number.get<uint64_t>() <= static_cast<uint64_t>(most)
+                        : number.is_number_integer() && number.get<int64_t>() >= -most;
   if (fits) return ok();
   return unfit(place, fmt::format("a whole number of at most {}", most), number.dump());
 }
@@ -199,7 +197,7 @@ Status check_numbers_in(const json& value, const std::string& place) {
     for (const auto& [key, inside] : value.items())
       WARPLOOM_CHECK(check_numbers_in(inside, place + "." + key));
   if (value.is_array())
-    for (std::size_t i = 0; i < value.size(); ++i)
+    for (size_t i = 0; i < value.size(); ++i)
       WARPLOOM_CHECK(check_numbers_in(value[i], fmt::format("{}[{}]", place, i)));
   return ok();
 }

@@ -53,11 +53,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Kernel, name, source, grid, cluster, threads,
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BufferSpec, name, dtype, shape)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LaunchList, engine, arch, inputs, outputs, workspaces, kernels)
 
-std::int64_t BufferSpec::elements() const {
+int64_t BufferSpec::elements() const {
   return tile::element_count(shape);
 }
 
-std::int64_t BufferSpec::bytes() const {
+int64_t BufferSpec::bytes() const {
   return bytes_of(dtype, elements());
 }
 
@@ -70,12 +70,17 @@ void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::
     if (!wants) continue;
     auto& bytes = buffers[spec.name];
     const std::vector<std::byte> rows = std::exchange(bytes, std::vector<std::byte>(bytes.size()));
-    const std::int64_t bits = bits_of(spec.dtype);
-    for (std::int64_t i = 0; i < spec.elements(); ++i) {
-      std::int64_t to = 0, left = i;  // digits of the place in rows, the last dimension's first
+    const int64_t bits = bits_of(spec.dtype);
+    for (int64_t i = 0; i < spec.elements(); ++i) {
+      // digits of the place in rows, the last dimension's first
+      int64_t to = 0;
+      int64_t left = i;
       for (auto dim = wants->packed.rbegin(); dim != wants->packed.rend(); ++dim)
-        for (const auto& [extent, stride] : *dim) to += left % extent * stride, left /= extent;
-      for (std::int64_t from = i * bits, at = to * bits; from < (i + 1) * bits; ++from, ++at)
+        for (const auto& [extent, stride] : *dim) {
+          to += left % extent * stride;
+          left /= extent;
+        }
+      for (int64_t from = i * bits, at = to * bits; from < (i + 1) * bits; ++from, ++at)
         bytes[at / 8] |= (rows[from / 8] >> (from % 8) & std::byte{1}) << (at % 8);
     }
   }
@@ -103,7 +108,7 @@ Result<LaunchList> launch_list_from_json(const json& text) {
 
 namespace {
 constexpr std::string_view kMark = "// warploom:";
-constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+constexpr int64_t kMostElements = int64_t{1} << 40;
 
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts;
@@ -154,7 +159,8 @@ class Declarations {
 
   Status declare(const std::string& text) {
     std::istringstream words(text);
-    std::string what, name;
+    std::string what;
+    std::string name;
     words >> what >> name;
     if (what == "workspace") return workspace(name, words);
     if (what != "kernel" || name.empty())
@@ -164,19 +170,21 @@ class Declarations {
                                         gpu ? "threads" : "grid"};
     std::map<std::string, std::string> given;
     for (std::string word; words >> word;) {
-      const std::size_t equals = std::min(word.find('='), word.size() - 1);
+      const size_t equals = std::min(word.find('='), word.size() - 1);
       if (!keys.contains(word.substr(0, equals)) ||
           !given.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
         return invalid(fmt::format("{}=, each once", fmt::join(keys, "=, ")), word);
     }
-    given.try_emplace("threads", gpu ? "128" : "1"), given.try_emplace("shared", "0");
+    given.try_emplace("threads", gpu ? "128" : "1");
+    given.try_emplace("shared", "0");
     Kernel made{.name = name};
     WARPLOOM_TRY(const auto grid, integers(given["grid"], 1, {0x7fffffff, 65535, 65535}));
     WARPLOOM_TRY(const auto threads, integers(given["threads"], 1, {1024}));
     WARPLOOM_TRY(const auto shared, integers(given["shared"], 0, {1 << 30}));
     std::ranges::copy(grid, made.grid.begin());
     if (given["args"].empty()) return invalid("args=, what the kernel is handed", text);
-    made.threads = static_cast<int>(threads[0]), made.shared_bytes = shared[0];
+    made.threads = static_cast<int>(threads[0]);
+    made.shared_bytes = shared[0];
     for (const std::string& arg : parts_of(given["args"])) {
       if (!known(arg))
         return invalid("args= of the model's inputs and outputs and of workspaces above", arg);
@@ -191,9 +199,10 @@ class Declarations {
   }
 
   Status workspace(const std::string& name, std::istringstream& words) {
-    std::string type, more;
+    std::string type;
+    std::string more;
     words >> type >> more;
-    const std::size_t open = std::min(type.find('['), type.size());
+    const size_t open = std::min(type.find('['), type.size());
     const auto dtype = dtype_named(type.substr(0, open));
     if (!dtype || !type.ends_with(']') || !more.empty())
       return invalid("a type and sizes: f32[128,64]", type + more);
@@ -201,17 +210,17 @@ class Declarations {
     BufferSpec spec{name, *dtype, {}};
     WARPLOOM_TRY(spec.shape, integers(type.substr(open + 1, type.size() - open - 2), 1,
                                       std::vector(8, kMostElements)));
-    std::int64_t room = kMostElements;
-    for (const std::int64_t size : spec.shape)
+    int64_t room = kMostElements;
+    for (const int64_t size : spec.shape)
       if ((room /= size) == 0) return invalid("at most 2^40 elements", type);
     list_.workspaces.push_back(std::move(spec));
     return ok();
   }
 
   // "3,4" as integers, at most as many as `most` has, each from `least` to its own most.
-  Result<std::vector<std::int64_t>> integers(const std::string& text, std::int64_t least,
-                                             const std::vector<std::int64_t>& most) {
-    std::vector<std::int64_t> out;
+  Result<std::vector<int64_t>> integers(const std::string& text, int64_t least,
+                                        const std::vector<int64_t>& most) {
+    std::vector<int64_t> out;
     for (const auto& value : nlohmann::json::parse("[" + text + "]", nullptr, false)) {
       if (!value.is_number_integer() || out.size() == most.size() || value < least ||
           value > most[out.size()])

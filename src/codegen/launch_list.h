@@ -16,16 +16,16 @@
 #include "layout/memory_layout.h"
 
 namespace warploom {
-enum class Engine : std::uint8_t { cuda, cpu };
+enum class Engine : uint8_t { cuda, cpu };
 
 // The operand of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management"):
 // dimension 0 is the fastest.
 struct TensorMapSpec {
   Dtype dtype = Dtype::bf16;
-  std::vector<std::int64_t> dims;           // elements
-  std::vector<std::int64_t> strides_bytes;  // of dims 1 .. rank-1
-  std::vector<std::int64_t> box;            // elements, each at most 256
-  int swizzle_bytes = 0;                    // 0, 32, 64 or 128
+  std::vector<int64_t> dims;           // elements
+  std::vector<int64_t> strides_bytes;  // of dims 1 .. rank-1
+  std::vector<int64_t> box;            // elements, each at most 256
+  int swizzle_bytes = 0;               // 0, 32, 64 or 128
   friend bool operator==(const TensorMapSpec&, const TensorMapSpec&) = default;
 };
 
@@ -46,10 +46,10 @@ struct Argument {
 struct Kernel {
   std::string name;    // the symbol
   std::string source;  // complete text; compiles against the device headers alone
-  std::array<std::int64_t, 3> grid = {1, 1, 1};
-  std::array<std::int64_t, 3> cluster = {1, 1, 1};
+  std::array<int64_t, 3> grid = {1, 1, 1};
+  std::array<int64_t, 3> cluster = {1, 1, 1};
   int threads = 128;  // a block; for the CPU engine 1
-  std::int64_t shared_bytes = 0;
+  int64_t shared_bytes = 0;
   std::vector<Argument> args;
   bool overlaps = false;  // may be set up while the kernel before it on the stream ends, for which
                           // it waits itself
@@ -59,9 +59,9 @@ struct Kernel {
 struct BufferSpec {
   std::string name;
   Dtype dtype = Dtype::f32;
-  std::vector<std::int64_t> shape;
-  std::int64_t elements() const;
-  std::int64_t bytes() const;
+  std::vector<int64_t> shape;
+  int64_t elements() const;
+  int64_t bytes() const;
 };
 
 struct LaunchList {

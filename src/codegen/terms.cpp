@@ -6,12 +6,12 @@ namespace {
 // Of a sum: an index that is no sum and no multiple, 1 for a number.
 struct Term {
   Index index;
-  std::int64_t factor;
+  int64_t factor;
 
   Index whole() const { return index * factor; }
 };
 
-void add_terms(const Index& index, std::int64_t factor, std::vector<Term>& to) {
+void add_terms(const Index& index, int64_t factor, std::vector<Term>& to) {
   const auto times = index.op() == IndexOp::mul ? index.right().constant() : std::nullopt;
   if (index.op() == IndexOp::add || index.op() == IndexOp::sub) {
     add_terms(index.left(), factor, to);
@@ -32,19 +32,21 @@ std::vector<Term> terms_of(const Index& index) {
 
 // What lies below a boundary of a coordinate and what above, in units of it.
 struct Parts {
-  Index low = 0, high = 0;
+  Index low = 0;
+  Index high = 0;
 };
 
-Parts cut(const Index& index, std::int64_t at, const synth::IndexRanges& ranges) {
+Parts cut(const Index& index, int64_t at, const synth::IndexRanges& ranges) {
   Parts parts;
-  std::int64_t reach = 0;  // the most that lies below: beyond the boundary a carry may cross it
+  int64_t reach = 0;  // the most that lies below: beyond the boundary a carry may cross it
   for (const Term& term : terms_of(index)) {
     const Index whole = term.whole();
     const synth::Range range = ranges.of(term.index);
     if (term.factor % at == 0 || whole.known_divisor() % at == 0) {
       parts.high = parts.high + whole / at;
     } else if (const auto number = whole.constant()) {
-      parts.low = parts.low + whole % at, parts.high = parts.high + whole / at;
+      parts.low = parts.low + whole % at;
+      parts.high = parts.high + whole / at;
       reach += (whole % at).value();
     } else if (range.low < 0 || term.factor < 0) {
       reach = at;
@@ -52,8 +54,8 @@ Parts cut(const Index& index, std::int64_t at, const synth::IndexRanges& ranges)
       parts.low = parts.low + whole;
       reach += range.high * term.factor;
     } else if (at % term.factor == 0) {
-      const std::int64_t per = at / term.factor;
-      parts.low = parts.low + term.index % per * term.factor,
+      const int64_t per = at / term.factor;
+      parts.low = parts.low + term.index % per * term.factor;
       parts.high = parts.high + term.index / per;
       reach += at - term.factor;
     } else {
@@ -83,11 +85,13 @@ struct Renamer {
       const auto found = fresh.find(i.name());
       return found == fresh.end() ? i : Index::variable(found->second);
     }
-    const Index left = index(i.left()), right = index(i.right());
+    const Index left = index(i.left());
+    const Index right = index(i.right());
     const bool divides = i.op() == IndexOp::div || i.op() == IndexOp::mod;
-    const std::int64_t least = divides ? bounds.of(i.left()).low : 0;
+    const int64_t least = divides ? bounds.of(i.left()).low : 0;
     if (least >= 0 || least < -(1 << 24)) return Index::make(i.op(), left, right);
-    const std::int64_t by = right.constant().value_or(1), times = (by - 1 - least) / by;
+    const int64_t by = right.constant().value_or(1);
+    const int64_t times = (by - 1 - least) / by;
     const Index raised = Index::make(i.op(), left + right * times, right);
     return i.op() == IndexOp::div ? raised - times : raised;
   }
@@ -126,7 +130,7 @@ struct Renamer {
 };
 }  // namespace
 
-Index scaled(const Index& index, std::int64_t factor) {
+Index scaled(const Index& index, int64_t factor) {
   Index sum = 0;
   for (const Term& term : terms_of(index)) sum = sum + term.whole() * factor;
   return sum;
@@ -142,14 +146,14 @@ std::pair<Index, Index> without_loops(const Index& index) {
   return parts;
 }
 
-Index quotient(const Index& index, std::int64_t by, const synth::IndexRanges& ranges) {
+Index quotient(const Index& index, int64_t by, const synth::IndexRanges& ranges) {
   return cut(index, by, ranges).high;
 }
 
 Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes,
                 const synth::IndexRanges& ranges) {
   Index sum = 0;
-  for (std::size_t i = 0; i < modes.size(); ++i) {
+  for (size_t i = 0; i < modes.size(); ++i) {
     const bool last = i + 1 == modes.size();
     const Parts parts = last ? Parts{coordinate, 0} : cut(coordinate, modes[i].extent, ranges);
     sum = sum + scaled(parts.low, modes[i].stride);
@@ -158,9 +162,9 @@ Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes,
   return sum;
 }
 
-std::string whole_literal(std::int64_t value) {
-  if (value == std::numeric_limits<std::int64_t>::min())
-    return fmt::format("(-{}ll - 1)", std::numeric_limits<std::int64_t>::max());
+std::string whole_literal(int64_t value) {
+  if (value == std::numeric_limits<int64_t>::min())
+    return fmt::format("(-{}ll - 1)", std::numeric_limits<int64_t>::max());
   return fmt::format("{}ll", value);
 }
 

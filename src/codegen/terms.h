@@ -17,8 +17,8 @@ using namespace tile;  // what this room writes is of programs throughout
 
 // index · factor and index / by, term by term of a sum; `by` must divide what the ranges do not
 // tell to be below it.
-Index scaled(const Index& index, std::int64_t factor);
-Index quotient(const Index& index, std::int64_t by, const synth::IndexRanges& ranges);
+Index scaled(const Index& index, int64_t factor);
+Index quotient(const Index& index, int64_t by, const synth::IndexRanges& ranges);
 // The terms of a sum that name no loop over values (i, i0, i1, …), and those that do.
 std::pair<Index, Index> without_loops(const Index& index);
 // The element offset along one dimension of a memory layout.
@@ -28,9 +28,9 @@ Index offset_in(Index coordinate, const std::vector<layout::MemoryMode>& modes,
 // A number of several digits, the lowest first: a + b · 4 + c · 32, below `count`.
 struct Digits {
   Index number = 0;
-  std::int64_t count = 1;
+  int64_t count = 1;
 
-  void add(const Index& digit, std::int64_t extent) {
+  void add(const Index& digit, int64_t extent) {
     number = number + digit * count;
     count *= extent;
   }
@@ -50,15 +50,15 @@ inline std::string plus(const std::string& base, const Index& offset) {
 // `taken`: names that must not be. Statements stay where they are in their bodies.
 Program in_source_terms(const Program& program, const std::regex& taken);
 
-std::string float_text(double value);           // a literal of type float
-std::string whole_literal(std::int64_t value);  // of type long long
+std::string float_text(double value);      // a literal of type float
+std::string whole_literal(int64_t value);  // of type long long
 bool has_coordinates(const Value& value);
 
 // Text with indentation: lines are added, blocks opened and closed.
 class Writer {
  public:
   template <class... Args> void line(fmt::format_string<Args...> format, Args&&... args) {
-    text_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') +
+    text_ += std::string(static_cast<size_t>(depth_) * 2, ' ') +
              fmt::format(format, std::forward<Args>(args)...) + '\n';
   }
 
@@ -74,7 +74,7 @@ class Writer {
 
   struct [[nodiscard]] Block {  // open to the end of its life
     Writer& out;
-    std::size_t levels = 1;
+    size_t levels = 1;
 
     ~Block() {
       for (; levels > 0; --levels) out.close();
@@ -104,7 +104,9 @@ class Writer {
 
 // What the writers of kernels have in common.
 struct Emitter {
-  const Program &program_, &given_;  // given: by whose names the kernel's arguments go
+  // given: by whose names the kernel's arguments go
+  const Program& program_;
+  const Program& given_;
   const target::Capabilities& capabilities_;
   Writer out_ = {};
   const Statement* at_ = nullptr;    // the statement being written

@@ -50,7 +50,7 @@ std::string module_flags(const LaunchList& list) {
 // How the launcher spells a buffer's address, and how many bytes lie there.
 struct Place {
   std::string address;
-  std::int64_t bytes;
+  int64_t bytes;
 };
 
 // What the texts of resources/bundle name:
@@ -110,7 +110,7 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
       if (type.starts_with("__")) types.insert(type);
     }
   record["types"] = types;
-  std::int64_t offset =
+  int64_t offset =
       0;  // of each workspace in the one that the caller passes: bytes, multiples of 256
   for (const BufferSpec& workspace : list.workspaces) {
     places.emplace(
@@ -120,7 +120,7 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
   }
   record["workspace_bytes"] = offset;
   std::string sources;
-  for (std::size_t k = 0; k < list.kernels.size(); ++k) {
+  for (size_t k = 0; k < list.kernels.size(); ++k) {
     const Kernel& kernel = list.kernels[k];
     sources += kernel.source;
     json& row = record["kernels"][k];
@@ -131,13 +131,13 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
                 {"blocks", kernel.grid[0] * kernel.grid[1] * kernel.grid[2]},
                 {"cooperative", int{kernel.cooperative}},
                 {"overlaps", int{kernel.overlaps}}});
-    for (std::size_t i = 0; i < kernel.args.size(); ++i) {
+    for (size_t i = 0; i < kernel.args.size(); ++i) {
       const Argument& arg = kernel.args[i];
       const Place& place = places.at(arg.buffer);
       row["args"][i].update({{"index", i}, {"address", place.address}, {"bytes", place.bytes}});
       if (!arg.tensor_map) continue;
       record["maps"] = true;
-      const std::int64_t swizzle = arg.map.swizzle_bytes;
+      const int64_t swizzle = arg.map.swizzle_bytes;
       row["args"][i]["tensor_map"].update(
           {{"type", runtime::codes_of(arg.map.dtype).map_name},
            {"rank", arg.map.dims.size()},
@@ -163,7 +163,7 @@ std::string joined(const std::vector<std::string>& texts, const std::string& bet
   std::string head;
   std::string body;
   std::set<std::string> seen;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
+  for (size_t i = 0; i < texts.size(); ++i) {
     for (Includes line(texts[i].begin(), texts[i].end(), kPreamble), end; line != end; ++line)
       if (seen.insert(line->str()).second) head += line->str();
     body += fmt::format("\nnamespace part_{0} {{\n{1}}}  // namespace part_{0}\n", i,
@@ -174,9 +174,9 @@ std::string joined(const std::vector<std::string>& texts, const std::string& bet
 
 // One text stays as it is, but for `between` below its preamble.
 std::string parted(const std::string& text, const std::string& between) {
-  std::size_t at = 0;
+  size_t at = 0;
   for (Includes line(text.begin(), text.end(), kPreamble), end; line != end; ++line)
-    at = static_cast<std::size_t>(line->position() + line->length());
+    at = static_cast<size_t>(line->position() + line->length());
   return text.substr(0, at) + between + text.substr(at);
 }
 
@@ -208,7 +208,7 @@ void add_kernel_text(json& record, const LaunchList& list) {
     if (symbol != name) names += fmt::format("#define {} {}\n", name, symbol);
   const bool several = texts.size() > 1;
   record["kernel_text"] = several ? joined(texts, names) : parted(texts[0], names);
-  for (std::size_t i = 0; i < list.kernels.size(); ++i) {
+  for (size_t i = 0; i < list.kernels.size(); ++i) {
     const auto part = std::ranges::find(texts, list.kernels[i].source) - texts.begin();
     record["kernels"][i]["part"] = several ? fmt::format("part_{}::", part) : "";
     record["kernels"][i]["symbol"] = symbols.at(list.kernels[i].name);
@@ -244,12 +244,12 @@ std::vector<BundleFile> device_files(const LaunchList& list, const std::vector<B
 // integers, and of what else has two ends (an index counts from either end of its axis), one of the
 // numbers between them. So every value is exact in its type, and a bundle's check.cpp makes the
 // same bits without any rounding.
-constexpr std::int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
-constexpr std::int64_t kSampledRows = 16;
-constexpr std::int64_t kSamplesPerRow = 4096;
+constexpr int64_t kMostBytes = 64 << 20;  // of stored data; more is sampled
+constexpr int64_t kSampledRows = 16;
+constexpr int64_t kSamplesPerRow = 4096;
 constexpr double kMostAllowed = 1e-4;  // however ill-conditioned
 
-std::uint64_t input_seed(std::uint64_t seed, std::size_t input) {
+uint64_t input_seed(uint64_t seed, size_t input) {
   Random random(seed);
   while (input-- > 0) random.next();
   return random.next();
@@ -267,22 +267,21 @@ struct Drawn {
   verify::Lattice lattice = {};
 };
 
-std::vector<std::byte> generate(Dtype dtype, std::uint64_t seed, std::int64_t elements,
-                                const Drawn& from) {
+std::vector<std::byte> generate(Dtype dtype, uint64_t seed, int64_t elements, const Drawn& from) {
   std::vector<std::byte> bytes(elements * bytes_of(dtype));
   const int kept = kept_bits(dtype);
   const double unit = std::ldexp(from.scale, 1 - kept);
   const verify::Lattice& lattice = from.lattice;
-  const auto count = static_cast<std::uint64_t>(lattice.count);
-  constexpr std::int64_t kPart = 1 << 18;
-  graph::parallel_for(ceil_div(elements, kPart), 0, [&](std::int64_t part) {
+  const auto count = static_cast<uint64_t>(lattice.count);
+  constexpr int64_t kPart = 1 << 18;
+  graph::parallel_for(ceil_div(elements, kPart), 0, [&](int64_t part) {
     Random random(seed);
-    random.skip(static_cast<std::uint64_t>(part * kPart));
-    for (std::int64_t i = part * kPart; i < std::min(elements, (part + 1) * kPart); ++i) {
-      const std::uint64_t bits = random.next();
+    random.skip(static_cast<uint64_t>(part * kPart));
+    for (int64_t i = part * kPart; i < std::min(elements, (part + 1) * kPart); ++i) {
+      const uint64_t bits = random.next();
       const double value =
           count > 0 ? lattice.low + lattice.step * static_cast<double>((bits >> 11) % count)
-                    : static_cast<double>(static_cast<std::int64_t>(bits) >> (64 - kept)) * unit;
+                    : static_cast<double>(static_cast<int64_t>(bits) >> (64 - kept)) * unit;
       store_from_double(dtype, bytes.data(), i, from.positive ? std::fabs(value) : value);
     }
   });
@@ -294,12 +293,12 @@ std::string packed(const auto& values) {
 }
 
 // `most` of the numbers below `count` at random, or all of them; ascending, each once.
-std::vector<std::int64_t> chosen(std::int64_t most, std::int64_t count, Random& random) {
-  std::vector<std::int64_t> out(std::min(most, count));
+std::vector<int64_t> chosen(int64_t most, int64_t count, Random& random) {
+  std::vector<int64_t> out(std::min(most, count));
   std::iota(out.begin(), out.end(), 0);
   if (count > most)
-    for (std::int64_t& number : out)
-      number = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
+    for (int64_t& number : out)
+      number = static_cast<int64_t>(random.below(static_cast<uint64_t>(count)));
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
@@ -308,18 +307,18 @@ std::vector<std::int64_t> chosen(std::int64_t most, std::int64_t count, Random& 
 // Some elements of some rows, or all of them (no indices): their flat indices, ascending, and
 // values.
 struct Samples {
-  std::vector<std::int64_t> indices;
+  std::vector<int64_t> indices;
   std::vector<double> values;
   verify::Comparison seen;  // how the values' rounding may add up
 };
 
 Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                           int output, std::uint64_t seed, bool whole) {
+                           int output, uint64_t seed, bool whole) {
   const graph::Rows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
-  for (const std::int64_t row :
-       whole ? std::vector<std::int64_t>{0} : chosen(kSampledRows, rows.count, random)) {
+  for (const int64_t row :
+       whole ? std::vector<int64_t>{0} : chosen(kSampledRows, rows.count, random)) {
     WARPLOOM_TRY(auto made, graph::evaluate_magnitude_rows(graph, inputs, output, row,
                                                            whole ? rows.count : row + 1));
     verify::compare(samples.seen, {}, Dtype::f64, made.value.data(), made.value.data(),
@@ -327,7 +326,7 @@ Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Byt
     if (whole)
       samples.values = std::move(made.value);
     else
-      for (const std::int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
+      for (const int64_t column : chosen(kSamplesPerRow, rows.elements, random)) {
         samples.indices.push_back(row * rows.elements + column);
         samples.values.push_back(made.value[column]);
       }
@@ -342,11 +341,11 @@ Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Byt
 // where that is more.
 Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
                                            const graph::Graph& graph, double tolerance,
-                                           std::uint64_t seed) try {
-  std::int64_t bytes = 0;
+                                           uint64_t seed) try {
+  int64_t bytes = 0;
   for (const auto& input : list.inputs) bytes += input.bytes();
   for (const auto& output : list.outputs)
-    bytes += output.elements() * static_cast<std::int64_t>(sizeof(double));
+    bytes += output.elements() * static_cast<int64_t>(sizeof(double));
   const bool whole = bytes <= kMostBytes;
 
   std::vector<BundleFile> files;
@@ -364,7 +363,7 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
   std::vector<std::string> given;  // those that the model does not hold
   const std::vector<graph::InputRole> roles = graph::input_roles(graph);
   const graph::Ranges ranges = graph::ranges_of(graph);
-  for (std::size_t i = 0; i < list.inputs.size(); ++i) {
+  for (size_t i = 0; i < list.inputs.size(); ++i) {
     const BufferSpec& input = list.inputs[i];
     const auto& held = graph.tensor(*graph.tensor_named(input.name)).constant;
     const auto at =
@@ -388,7 +387,7 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
          {"positive", from.positive ? "true" : "false"},
          {"low", fmt::format("{:a}", from.lattice.low)},
          {"step", fmt::format("{:a}", from.lattice.step)},
-         {"count", static_cast<std::uint64_t>(from.lattice.count)},
+         {"count", static_cast<uint64_t>(from.lattice.count)},
          {"file", whole || held ? stored(name, packed(values)) : "nullptr"},
          {"seed", input_seed(seed, i)}});
     if (!held) given.push_back(record["inputs"][i]["variable"]);
@@ -396,13 +395,13 @@ Result<std::vector<BundleFile>> check_data(json& record, const LaunchList& list,
   record["given"] = listed(given);
   std::vector<graph::Bytes> of_graph;  // in the graph's order of inputs
   for (const auto id : graph.inputs) of_graph.emplace_back(made.at(graph.tensor(id).name));
-  for (std::size_t i = 0; i < list.outputs.size(); ++i) {
+  for (size_t i = 0; i < list.outputs.size(); ++i) {
     WARPLOOM_TRY(const Samples samples,
                  samples_of(graph, of_graph, static_cast<int>(i), seed, whole));
     // A network's layers each hold the track's bound; what their errors come to together is for
     // these inputs to say.
-    const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed),
-                 allowed = is_float(list.outputs[i].dtype) ? std::max(tolerance, plain) : 0;
+    const double plain = std::min(verify::plain_error(samples.seen), kMostAllowed);
+    const double allowed = is_float(list.outputs[i].dtype) ? std::max(tolerance, plain) : 0;
     add(record["outputs"][i], list.outputs[i].dtype,
         {{"allowed", fmt::format("{:.3e}", allowed)},
          {"file", stored(fmt::format("output_{}.f64", i), packed(samples.values))},

@@ -31,7 +31,7 @@ struct BundleInfo {
   nlohmann::json plan = {};   // everything else to be kept in plan.json
   double tolerance = 1e-5;  // relative Frobenius error that `make check` allows, and more where its
                             // inputs are ill-conditioned
-  std::uint64_t seed = 1;
+  uint64_t seed = 1;
   // For adopt() of the PyTorch module: how the constants are made of the model's weights
   // (graph/weights.h), and the model without them (onnx/load.h). Empty where that is not known.
   nlohmann::json weights;

@@ -18,8 +18,8 @@ using nlohmann::json;
 namespace {
 constexpr std::chrono::minutes kBuildLimit{15};  // nvcc takes its time over large networks
 constexpr std::chrono::minutes kRunLimit{10};
-constexpr int kTries = 8;                 // where a compiler crashes now and then
-constexpr std::size_t kMostWords = 4000;  // of a compiler's, in an error
+constexpr int kTries = 8;            // where a compiler crashes now and then
+constexpr size_t kMostWords = 4000;  // of a compiler's, in an error
 
 tl::unexpected<Error> not_ours(const fs::path& folder, const std::string& found) {
   return fail({ErrorCode::kFolderNotOurs, "the folder holds files that would be lost",
@@ -204,8 +204,8 @@ Status may_deliver(const fs::path& named) {
   if (!runtime::check_seal(*plan, folder)) others.push_back("plan.json (changed)");
   if (others.empty()) return ok();
   std::ranges::sort(others);
-  constexpr std::size_t kNamed = 8;
-  const std::size_t more = others.size() - std::min(others.size(), kNamed);
+  constexpr size_t kNamed = 8;
+  const size_t more = others.size() - std::min(others.size(), kNamed);
   others.resize(others.size() - more);
   return not_ours(folder, fmt::format("{}{}", fmt::join(others, ", "),
                                       more > 0 ? fmt::format(" and {} more", more) : ""));

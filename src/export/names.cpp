@@ -9,10 +9,10 @@
 
 namespace warploom::export_ {
 namespace {
-constexpr std::size_t kLongest = 60;  // characters of an identifier, but for a number behind it
-constexpr std::size_t kLongestFile = 100;  // of a file's name
+constexpr size_t kLongest = 60;       // characters of an identifier, but for a number behind it
+constexpr size_t kLongestFile = 100;  // of a file's name
 
-enum class Words : std::uint8_t { any, file };
+enum class Words : uint8_t { any, file };
 
 struct Listed {
   Words kind;
@@ -83,7 +83,7 @@ std::string words_of(std::string_view name) {
   return out;
 }
 
-std::string cut(std::string text, std::size_t longest, std::string_view whole) {
+std::string cut(std::string text, size_t longest, std::string_view whole) {
   if (text.size() <= longest) return text;
   text.resize(longest - 9);
   if (text.ends_with('_')) text.pop_back();
@@ -126,7 +126,7 @@ std::vector<std::string> file_stems(const std::vector<std::string>& names) {
   std::set<std::string> taken;
   std::vector<std::string> stems(names.size());
   for (const bool unchanged : {true, false})
-    for (std::size_t i = 0; i < names.size(); ++i) {
+    for (size_t i = 0; i < names.size(); ++i) {
       const std::string stem = stem_of(names[i]);
       if ((stem == names[i]) != unchanged) continue;
       stems[i] = numbered(stem, [&](const std::string& one) { return taken.contains(one); });

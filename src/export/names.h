@@ -12,7 +12,7 @@
 
 namespace warploom::export_ {
 // What a name is for, which is also what is added to it where it cannot be had: `mutex_tensor`.
-enum class Named : std::uint8_t { tensor, bundle };
+enum class Named : uint8_t { tensor, bundle };
 
 // `name` as an identifier of C, C++ and Python, different from all of `taken`, to which it is
 // added. A name that is free stays as it is: x, w, bias_1, MatMul_output_0. Else

@@ -9,7 +9,9 @@
 
 namespace warploom::graph {
 namespace {
-constexpr std::int64_t kSector = 32, kMost = 16;  // bytes; rows grow by one part in so many at most
+// bytes; rows grow by one part in so many at most
+constexpr int64_t kSector = 32;
+constexpr int64_t kMost = 16;
 
 // What makes a pool's input of convolutions, with nothing but arithmetic of an element, and
 // operands that lack the rows' axis, between, and nobody else who reads it; none where there is
@@ -18,17 +20,17 @@ std::vector<Node> makers_of(const Graph& graph, const Node& pool) {
   if (class_of(pool.op) != OpClass::window) return {};
   const Tensor& read = graph.tensor(pool.inputs[0]);
   const List pads = pool.integers("pads");
-  const std::int64_t width = read.shape.back(),
-                     wide = round_up(width, kSector / bytes_of(read.dtype)),
-                     reach = (pool.integers("kernel_shape").back() - 1) *
-                                 pool.integers("dilations").back() +
-                             1,
-                     left = width + pads[pads.size() / 2 - 1] - reach,
-                     stride = pool.integers("strides").back();
+  const int64_t width = read.shape.back();
+  const int64_t wide = round_up(width, kSector / bytes_of(read.dtype));
+  const int64_t reach =
+      (pool.integers("kernel_shape").back() - 1) * pool.integers("dilations").back() + 1;
+  const int64_t left = width + pads[pads.size() / 2 - 1] - reach;
+  const int64_t stride = pool.integers("strides").back();
   if (wide == width || (wide - width) * kMost > width || pads.back() != 0 ||
       left / stride != (left + wide - width) / stride)
     return {};
-  std::set<TensorId> wanted = {pool.inputs[0]}, known = {pool.outputs[0]};
+  std::set<TensorId> wanted = {pool.inputs[0]};
+  std::set<TensorId> known = {pool.outputs[0]};
   std::vector<Node> makers;  // the last first
   for (auto at = graph.nodes.rbegin(); at != graph.nodes.rend(); ++at) {
     const Node& node = *at;
@@ -42,7 +44,7 @@ std::vector<Node> makers_of(const Graph& graph, const Node& pool) {
         !std::ranges::all_of(graph.consumers(made), is_known) ||
         (node.op != OpKind::Conv && !pointwise))
       return {};
-    for (std::size_t i = 0; pointwise && i < node.inputs.size(); ++i) {
+    for (size_t i = 0; pointwise && i < node.inputs.size(); ++i) {
       const Shape& shape = graph.tensor(node.inputs[i]).shape;
       if (shape == read.shape)
         wanted.insert(node.inputs[i]);
@@ -66,8 +68,8 @@ Result<Graph> align_rows(Graph graph) {
   };
   return rewritten(std::move(graph), stays, [&](Writer& w) -> Result<std::vector<TensorId>> {
     const Tensor& read = w.graph.tensor(w.raw(0));
-    const std::int64_t width = read.shape.back(),
-                       more = round_up(width, kSector / bytes_of(read.dtype)) - width;
+    const int64_t width = read.shape.back();
+    const int64_t more = round_up(width, kSector / bytes_of(read.dtype)) - width;
     std::map<TensorId, TensorId> made;
     for (Node node : makers.at(w.node.outputs[0])) {
       for (TensorId& input : node.inputs) input = made.contains(input) ? made.at(input) : input;

@@ -56,7 +56,7 @@ class Merger {
   // Constants of equal type, shape and contents become the first of them.
   void merge_constants() {
     std::map<std::tuple<Dtype, Shape, std::vector<std::byte>>, TensorId> known;
-    for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+    for (size_t i = 0; i < graph_.tensors.size(); ++i) {
       const Tensor& tensor = graph_.tensors[i];
       if (!tensor.constant || is_weight(tensor)) continue;
       const auto id = static_cast<TensorId>(i);
@@ -67,7 +67,7 @@ class Merger {
 
   // The outputs of a node that goes are those of its equal; the promised ones copies of them.
   void replace(const Node& node, const std::vector<TensorId>& equal, std::vector<Node>& kept) {
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
       const TensorId id = node.outputs[i];
       if (id == kAbsent) continue;
       same_[id] = equal[i];

@@ -4,9 +4,9 @@
 namespace warploom::graph {
 namespace {
 // 0, 1, … along an axis of a tensor of `rank` axes.
-Id places_along(Writer& w, std::size_t axis, std::size_t rank, std::int64_t size) {
+Id places_along(Writer& w, size_t axis, size_t rank, int64_t size) {
   return w.table(Dtype::i64, with(Shape(rank, 1), axis, size), "places",
-                 [](std::int64_t i) { return i; });
+                 [](int64_t i) { return i; });
 }
 }  // namespace
 
@@ -15,9 +15,9 @@ namespace rewrites {
 Result<Outputs> hardmax(Writer& w) {
   WARPLOOM_CHECK(check_number(w, 0, true));
   const Id x = w.raw(0);
-  WARPLOOM_TRY(const std::size_t axis, checked_axis(w));
-  const std::int64_t size = w.shape(x)[axis];
-  const List axes = {static_cast<std::int64_t>(axis)};
+  WARPLOOM_TRY(const size_t axis, checked_axis(w));
+  const int64_t size = w.shape(x)[axis];
+  const List axes = {static_cast<int64_t>(axis)};
   const Id best = w.reduce(OpKind::ReduceMax, x, axes, "best");
   const Id nan = w.make(OpKind::IsNaN, {x}, "nan");
   const Id found = w.make(OpKind::Or, {w.make(OpKind::Equal, {x, best}, "equal"), nan}, "found");
@@ -36,11 +36,11 @@ Result<Outputs> one_hot(Writer& w) {
     return w.error(ErrorCode::kOnnxDynamicShape,
                    "the depth of a OneHot is not known from the model", "a constant scalar",
                    w.in(1), "export the model with a fixed depth");
-  const auto size = static_cast<std::int64_t>(*depth);
+  const auto size = static_cast<int64_t>(*depth);
   if (size < 0 || element_count(w.shape(w.raw(2))) != 2)
     return w.error(kShape, "a OneHot has a depth and two values", "0 or more, and [2]",
                    w.shape(w.raw(2)));
-  const std::size_t rank = w.rank(w.raw(0)) + 1;
+  const size_t rank = w.rank(w.raw(0)) + 1;
   WARPLOOM_TRY(const int axis, normalized_axis(w.node.integer("axis"), rank, w.place));
   Shape shape = w.shape(w.raw(0));
   shape.insert(shape.begin() + axis, 1);
@@ -49,11 +49,11 @@ Result<Outputs> one_hot(Writer& w) {
   const Id from_end = w.add(given, w.constant(Dtype::i64, {}, {*depth}, "depth"), "from_end");
   const Id negative = w.make(OpKind::Less, {given, zero}, "negative");
   const Id place = w.make(OpKind::Where, {negative, from_end, given}, "place");
-  const Id places = places_along(w, static_cast<std::size_t>(axis), rank, size);
+  const Id places = places_along(w, static_cast<size_t>(axis), rank, size);
   const auto value = [&](double which, std::string_view name) {
     const Id index = w.constant(Dtype::i64, {}, {which}, fmt::format("{}_index", name));
     const Id values = w.reshape(w.raw(2), {2}, fmt::format("{}_of", name));
-    return w.make(OpKind::Gather, {values, index}, name, {{"axis", std::int64_t{0}}});
+    return w.make(OpKind::Gather, {values, index}, name, {{"axis", int64_t{0}}});
   };
   const Id on = value(1, "on");
   const Id off = value(0, "off");
@@ -69,9 +69,9 @@ Result<Outputs> eye_like(Writer& w) {
   if (w.node.attributes.contains("dtype")) {
     WARPLOOM_TRY(dtype, checked_dtype(w.node.integer("dtype"), "EyeLike's type", w.place));
   }
-  const std::int64_t k = w.node.integer("k");
-  const std::int64_t columns = std::max<std::int64_t>(shape[1], 1);
-  return Outputs{w.table(dtype, shape, "y", [k, columns](std::int64_t i) {
+  const int64_t k = w.node.integer("k");
+  const int64_t columns = std::max<int64_t>(shape[1], 1);
+  return Outputs{w.table(dtype, shape, "y", [k, columns](int64_t i) {
     return i % columns == i / columns + k ? 1 : 0;
   })};
 }

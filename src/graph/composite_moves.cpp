@@ -5,9 +5,10 @@
 namespace warploom::graph::rewrites {
 Result<Outputs> split(Writer& w) {
   const Id x = w.raw(0);
-  WARPLOOM_TRY(const std::size_t axis, checked_axis(w));
-  const std::int64_t size = w.shape(x)[axis], count = std::ssize(w.node.outputs),
-                     part = ceil_div(size, count);
+  WARPLOOM_TRY(const size_t axis, checked_axis(w));
+  const int64_t size = w.shape(x)[axis];
+  const int64_t count = std::ssize(w.node.outputs);
+  const int64_t part = ceil_div(size, count);
   if (w.node.integer("num_outputs", count) != count)
     return w.error(kAttribute, "num_outputs differs from the outputs", count,
                    w.node.integer("num_outputs"));
@@ -16,16 +17,17 @@ Result<Outputs> split(Writer& w) {
   if (w.has(1)) {
     WARPLOOM_TRY(parts, list(w, 1, "the list of parts", std::numeric_limits<int>::max()));
   }
-  const bool fit = std::ranges::all_of(parts, [&](std::int64_t p) { return p >= 0 && p <= size; });
+  const bool fit = std::ranges::all_of(parts, [&](int64_t p) { return p >= 0 && p <= size; });
   if (!fit || std::ssize(parts) != count ||
-      std::accumulate(parts.begin(), parts.end(), std::int64_t{0}) != size)
+      std::accumulate(parts.begin(), parts.end(), int64_t{0}) != size)
     return w.error(kShape, "the parts of a Split do not make up the axis",
                    fmt::format("{} parts of {}", count, size), parts);
   Outputs made;
-  std::int64_t end = 0;
-  for (const std::int64_t of : parts) {
-    const Id from = w.list({end}, "start"), to = w.list({end += of}, "end"),
-             on = w.list(span(axis, axis + 1), "axis");
+  int64_t end = 0;
+  for (const int64_t of : parts) {
+    const Id from = w.list({end}, "start");
+    const Id to = w.list({end += of}, "end");
+    const Id on = w.list(span(axis, axis + 1), "axis");
     made.push_back(w.make(OpKind::Slice, {x, from, to, on}, "part"));
   }
   return made;
@@ -37,12 +39,16 @@ Result<Outputs> tile(Writer& w) {
   WARPLOOM_TRY(const List repeats, list(w, 1, "the list of repeats"));
   Shape apart, repeated, whole = w.shape(x);
   if (repeats.size() != whole.size() ||
-      std::ranges::any_of(repeats, [](std::int64_t r) { return r < 0; }))
+      std::ranges::any_of(repeats, [](int64_t r) { return r < 0; }))
     return w.error(kShape, "the repeats do not fit the axes",
                    fmt::format("{} entries of 0 or more", whole.size()), repeats);
-  for (std::size_t i = 0; i < repeats.size(); ++i) {
-    if (repeats[i] != 1) apart.push_back(1), repeated.push_back(repeats[i]);
-    apart.push_back(whole[i]), repeated.push_back(whole[i]);
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    if (repeats[i] != 1) {
+      apart.push_back(1);
+      repeated.push_back(repeats[i]);
+    }
+    apart.push_back(whole[i]);
+    repeated.push_back(whole[i]);
     if (whole[i] > 0 && repeats[i] > kMaxElements / whole[i])
       return w.error(ErrorCode::kOnnxTooLarge, "a tensor has too many elements",
                      fmt::format("at most {}", kMaxElements), repeats);
@@ -54,10 +60,10 @@ Result<Outputs> tile(Writer& w) {
 }
 
 Result<Outputs> blocks(Writer& w) {  // DepthToSpace, SpaceToDepth
-  constexpr std::int64_t kMostBlock = 1 << 15;
+  constexpr int64_t kMostBlock = 1 << 15;
   const Id x = w.raw(0);
   const Shape in = w.shape(x);
-  const std::int64_t b = w.node.integer("blocksize");
+  const int64_t b = w.node.integer("blocksize");
   const std::string mode = w.node.attribute<std::string>("mode", "DCR");
   if (b < 1 || b > kMostBlock)
     return w.error(kAttribute, "blocksize has an unfit value", "1 or more", b);
@@ -65,9 +71,9 @@ Result<Outputs> blocks(Writer& w) {  // DepthToSpace, SpaceToDepth
   if (in.size() != 4 || (spread ? in[1] % (b * b) != 0 : in[2] % b != 0 || in[3] % b != 0))
     return w.error(kShape, "blocks do not fit the input",
                    fmt::format("4 axes, with blocks of {}", b), in);
-  const std::int64_t depth = in[1] / (b * b);
-  Shape apart = {in[0], in[1], in[2] / b, b, in[3] / b, b},
-        to = {in[0], in[1] * b * b, in[2] / b, in[3] / b};
+  const int64_t depth = in[1] / (b * b);
+  Shape apart = {in[0], in[1], in[2] / b, b, in[3] / b, b};
+  Shape to = {in[0], in[1] * b * b, in[2] / b, in[3] / b};
   List order = {0, 3, 5, 1, 2, 4};
   if (spread) {
     apart = mode == "DCR" ? Shape{in[0], b, b, depth, in[2], in[3]}
@@ -93,8 +99,8 @@ Result<Outputs> trilu(Writer& w) {
   const Shape matrix(w.shape(x).end() - 2, w.shape(x).end());
   // By comparing places: no mask is stored.
   const Id row =
-      w.table(Dtype::i64, {matrix[0], 1}, "row", [&](std::int64_t i) { return i + diagonal[0]; });
-  const Id column = w.table(Dtype::i64, {matrix[1]}, "column", [](std::int64_t i) { return i; });
+      w.table(Dtype::i64, {matrix[0], 1}, "row", [&](int64_t i) { return i + diagonal[0]; });
+  const Id column = w.table(Dtype::i64, {matrix[1]}, "column", [](int64_t i) { return i; });
   const bool upper = w.node.integer("upper") != 0;
   const Id mask =
       w.make(upper ? OpKind::GreaterOrEqual : OpKind::LessOrEqual, {column, row}, "mask");
@@ -104,7 +110,7 @@ Result<Outputs> trilu(Writer& w) {
 Result<Outputs> range(Writer& w) {
   WARPLOOM_CHECK(same_type(w, false));
   std::array<double, 3> bounds{};  // begin, end, step
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 3; ++i) {
     const auto value = constant_scalar(w.graph, w.raw(i));
     if (!value)
       return w.error(ErrorCode::kOnnxDynamicShape, "a bound of a Range is not known from the model",
@@ -115,8 +121,8 @@ Result<Outputs> range(Writer& w) {
   if (std::isnan(count) || count > static_cast<double>(kMaxElements))
     return w.error(kShape, "a Range has no end", "bounds and a step of a finite list",
                    fmt::format("{}", fmt::join(bounds, ", ")));
-  const Shape shape = {static_cast<std::int64_t>(std::max(count, 0.0))};
-  return Outputs{w.table(w.in(0).dtype, shape, "y", [&](std::int64_t i) {
+  const Shape shape = {static_cast<int64_t>(std::max(count, 0.0))};
+  return Outputs{w.table(w.in(0).dtype, shape, "y", [&](int64_t i) {
     return bounds[0] + static_cast<double>(i) * bounds[2];
   })};
 }
@@ -124,8 +130,9 @@ Result<Outputs> range(Writer& w) {
 // Exclusive: prefixes of the elements moved on by one, a 0 before the first.
 Result<Outputs> cum_sum(Writer& w) {
   WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w));
-  const std::int64_t reverse = w.node.integer("reverse"), by = reverse != 0 ? -1 : 1;
-  const std::size_t axis = whole_axis(*answer.reads[0]);
+  const int64_t reverse = w.node.integer("reverse");
+  const int64_t by = reverse != 0 ? -1 : 1;
+  const size_t axis = whole_axis(*answer.reads[0]);
   const Id x = w.raw(0);
   const List none(w.rank(x));
   const Id moved =
@@ -136,10 +143,11 @@ Result<Outputs> cum_sum(Writer& w) {
 // Pads and value given, for every axis.
 Result<Outputs> pad(Writer& w) {
   WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w));
-  const Id x = w.raw(0),
-           value = w.has(2) ? w.reshape(w.raw(2), {}, "value") : w.scalar(0, x, "value");
-  List before, after;
-  for (std::size_t i = 0; i < answer.shape.size(); ++i) {
+  const Id x = w.raw(0);
+  const Id value = w.has(2) ? w.reshape(w.raw(2), {}, "value") : w.scalar(0, x, "value");
+  List before;
+  List after;
+  for (size_t i = 0; i < answer.shape.size(); ++i) {
     before.push_back(-(*answer.reads[0])[i].begin);
     after.push_back(answer.shape[i] - w.shape(x)[i] - before.back());
   }
@@ -147,18 +155,19 @@ Result<Outputs> pad(Writer& w) {
   if (mode == "constant")
     return Outputs{w.make(OpKind::Pad, {x, w.list(chained(before, after), "pads"), value}, "y")};
   Id y = x;  // of elements of its own, found along one axis after another
-  for (std::size_t axis = 0; axis < before.size(); ++axis) {
+  for (size_t axis = 0; axis < before.size(); ++axis) {
     if (before[axis] == 0 && after[axis] == 0) continue;
-    const std::int64_t size = w.shape(x)[axis],
-                       turn = mode == "wrap" ? size : std::max<std::int64_t>(1, 2 * size - 2);
-    const auto from = [&](std::int64_t to) {
-      const std::int64_t at = to - before[axis], within = (at % turn + turn) % turn;
-      return mode == "edge"  ? std::clamp<std::int64_t>(at, 0, size - 1)
+    const int64_t size = w.shape(x)[axis];
+    const int64_t turn = mode == "wrap" ? size : std::max<int64_t>(1, 2 * size - 2);
+    const auto from = [&](int64_t to) {
+      const int64_t at = to - before[axis];
+      const int64_t within = (at % turn + turn) % turn;
+      return mode == "edge"  ? std::clamp<int64_t>(at, 0, size - 1)
              : within < size ? within
                              : turn - within;
     };
     const Id places = w.table(Dtype::i64, {answer.shape[axis]}, "from", from);
-    y = w.make(OpKind::Gather, {y, places}, "padded", {{"axis", static_cast<std::int64_t>(axis)}});
+    y = w.make(OpKind::Gather, {y, places}, "padded", {{"axis", static_cast<int64_t>(axis)}});
   }
   return Outputs{y};
 }
@@ -181,17 +190,17 @@ Result<Outputs> shape_of(Writer& w) {
   const Shape& shape = w.shape(w.raw(0));
   if (w.node.op == OpKind::Size)
     return Outputs{w.constant(Dtype::i64, {}, {static_cast<double>(element_count(shape))}, "y")};
-  const auto clamped = [&](std::int64_t axis) {
-    return std::clamp<std::int64_t>(axis < 0 ? axis + std::ssize(shape) : axis, 0,
-                                    std::ssize(shape));
+  const auto clamped = [&](int64_t axis) {
+    return std::clamp<int64_t>(axis < 0 ? axis + std::ssize(shape) : axis, 0, std::ssize(shape));
   };
-  const std::int64_t begin = clamped(w.node.integer("start")),
-                     end = clamped(w.node.integer("end", std::ssize(shape)));
+  const int64_t begin = clamped(w.node.integer("start"));
+  const int64_t end = clamped(w.node.integer("end", std::ssize(shape)));
   return Outputs{w.list(List(shape.begin() + begin, shape.begin() + std::max(begin, end)), "y")};
 }
 
 Result<Outputs> cast_like(Writer& w) {
-  const std::int64_t to = onnx_type_of(w.dtype(w.raw(1))), saturate = w.node.integer("saturate", 1);
+  const int64_t to = onnx_type_of(w.dtype(w.raw(1)));
+  const int64_t saturate = w.node.integer("saturate", 1);
   return Outputs{w.make(OpKind::Cast, {w.raw(0)}, "y", {{"to", to}, {"saturate", saturate}})};
 }
 
@@ -201,24 +210,24 @@ namespace {
 struct Places {
   Writer& w;
   Id x;
-  std::size_t axes;
+  size_t axes;
   Shape shape;  // of the places
-  std::int64_t count = element_count(entries(w.shape(x), 0, axes));
+  int64_t count = element_count(entries(w.shape(x), 0, axes));
   Dtype type = count <= 1 << 24 ? Dtype::f32 : Dtype::i64;
   Id flat = kAbsent;
 
   // Along axis d of x: its coordinates along the same axis of the places, or what `index` says,
   // those below 0 counted from the end.
-  void add(std::size_t d, Id index = kAbsent) {
-    const std::int64_t size = w.shape(x)[d],
-                       stride = element_count(entries(w.shape(x), d + 1, axes));
+  void add(size_t d, Id index = kAbsent) {
+    const int64_t size = w.shape(x)[d];
+    const int64_t stride = element_count(entries(w.shape(x), d + 1, axes));
     if (index == kAbsent) {
       index = w.table(type, with(Shape(shape.size(), 1), d, shape[d]), "coordinate",
-                      [](std::int64_t i) { return i; });
+                      [](int64_t i) { return i; });
     } else {
-      const Id below = w.make(OpKind::Less, {index, w.scalar(0, index, "zero")}, "below"),
-               counted =
-                   w.add(index, w.scalar(static_cast<double>(size), index, "size"), "counted");
+      const Id below = w.make(OpKind::Less, {index, w.scalar(0, index, "zero")}, "below");
+      const Id counted =
+          w.add(index, w.scalar(static_cast<double>(size), index, "size"), "counted");
       index = w.make(OpKind::Where, {below, counted, index}, "front", {{"index_size", size}});
     }
     if (stride != 1)
@@ -227,11 +236,11 @@ struct Places {
   }
 
   Id taken() {
-    if (flat == kAbsent) flat = w.table(type, {}, "first", [](std::int64_t) { return 0; });
+    if (flat == kAbsent) flat = w.table(type, {}, "first", [](int64_t) { return 0; });
     const Id lines = w.reshape(x, chained({count}, entries(w.shape(x), axes)), "lines");
     flat =
         w.make(OpKind::Expand, {w.cast(flat, Dtype::i64, "places"), w.list(shape, "shape")}, "all");
-    return w.make(OpKind::Gather, {lines, flat}, "y", {{"axis", std::int64_t{0}}});
+    return w.make(OpKind::Gather, {lines, flat}, "y", {{"axis", int64_t{0}}});
   }
 };
 }  // namespace
@@ -239,13 +248,14 @@ struct Places {
 // y[i, j] = x[i, index[i, j]] along the last of two axes.
 Result<Outputs> gather_elements(Writer& w) {
   WARPLOOM_CHECK(check_indices(w));
-  WARPLOOM_TRY(const std::size_t axis, checked_axis(w));
-  const Shape x = w.in(0).shape, to = w.in(1).shape;
+  WARPLOOM_TRY(const size_t axis, checked_axis(w));
+  const Shape x = w.in(0).shape;
+  const Shape to = w.in(1).shape;
   bool fits = x.size() == to.size();
-  for (std::size_t d = 0; fits && d < x.size(); ++d) fits = d == axis || to[d] <= x[d];
+  for (size_t d = 0; fits && d < x.size(); ++d) fits = d == axis || to[d] <= x[d];
   if (!fits) return w.error(kShape, "indices lie beyond what they are taken from", x, to);
   Places places{w, w.raw(0), x.size(), to};
-  for (std::size_t d = 0; d < x.size(); ++d)
+  for (size_t d = 0; d < x.size(); ++d)
     places.add(d, d == axis ? w.cast(w.raw(1), places.type, "index") : kAbsent);
   return Outputs{places.taken()};
 }
@@ -254,20 +264,21 @@ Result<Outputs> gather_elements(Writer& w) {
 // indices is long.
 Result<Outputs> gather_nd(Writer& w) {
   WARPLOOM_CHECK(check_indices(w));
-  const Shape x = w.in(0).shape, given = w.in(1).shape;
-  const std::int64_t batches = w.node.integer("batch_dims");
+  const Shape x = w.in(0).shape;
+  const Shape given = w.in(1).shape;
+  const int64_t batches = w.node.integer("batch_dims");
   if (given.empty() || batches < 0 || batches >= std::ssize(given) ||
       batches + given.back() > std::ssize(x) ||
       !std::equal(x.begin(), x.begin() + batches, given.begin()))
     return w.error(kShape, "indices do not fit what they are taken from", x, given);
   const Shape to(given.begin(), given.end() - 1);
-  const std::size_t first = static_cast<std::size_t>(batches),
-                    axes = first + static_cast<std::size_t>(given.back());
+  const size_t first = static_cast<size_t>(batches);
+  const size_t axes = first + static_cast<size_t>(given.back());
   Places places{w, w.raw(0), axes, to};
   const Id all = w.cast(w.raw(1), places.type, "indices");
   const List on = span(to.size(), to.size() + 1);
-  for (std::size_t d = 0; d < axes; ++d) {
-    const auto j = static_cast<std::int64_t>(d) - batches;
+  for (size_t d = 0; d < axes; ++d) {
+    const auto j = static_cast<int64_t>(d) - batches;
     if (j < 0)
       places.add(d);
     else

@@ -11,7 +11,7 @@ Result<Outputs> Writer::run() {
   return outputs;
 }
 
-Id Writer::wide(std::size_t i) {
+Id Writer::wide(size_t i) {
   const Id id = raw(i);
   if (id == kAbsent || !is_float(dtype(id)) || bits_of(dtype(id)) != 16) return id;
   widened_ = widened_ || i == 0;
@@ -31,21 +31,20 @@ Id Writer::make(OpKind op, std::vector<Id> inputs, std::string_view what,
 
 Id Writer::constant(Dtype type, Shape shape, const std::vector<double>& values,
                     std::string_view what) {
-  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(type)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    store_from_double(type, bytes.data(), i, values[i]);
+  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(type)));
+  for (size_t i = 0; i < values.size(); ++i) store_from_double(type, bytes.data(), i, values[i]);
   return graph_.add_tensor({{fresh(what), type, std::move(shape)}, std::move(bytes)});
 }
 
 Id Writer::cast(Id x, Dtype to, std::string_view what) {
   if (dtype(x) == to) return x;
-  return make(OpKind::Cast, {x}, what, {{"to", std::int64_t{onnx_type_of(to)}}});
+  return make(OpKind::Cast, {x}, what, {{"to", int64_t{onnx_type_of(to)}}});
 }
 
 Id Writer::reshape(Id x, const Shape& to, std::string_view what) {
   if (shape(x) == to) return x;
   return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what,
-              {{"allowzero", std::int64_t{1}}});
+              {{"allowzero", int64_t{1}}});
 }
 
 Id Writer::pad(Id x, const List& before, const List& after, Id zero, std::string_view what) {
@@ -54,15 +53,15 @@ Id Writer::pad(Id x, const List& before, const List& after, Id zero, std::string
   return make(OpKind::Pad, {x, list(pads, fmt::format("{}_pads", what)), zero}, what);
 }
 
-Id Writer::mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims) {
+Id Writer::mean(Id x, const List& axes, std::string_view what, int64_t keepdims) {
   double count = 1;
-  for (std::int64_t axis : axes) count *= static_cast<double>(shape(x)[axis]);
+  for (int64_t axis : axes) count *= static_cast<double>(shape(x)[axis]);
   const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
   return mul(reduce(OpKind::ReduceSum, x, axes, fmt::format("{}_sum", what), keepdims), share,
              what);
 }
 
-Id Writer::along_channels(Id x, std::size_t of_rank, std::string_view what) {
+Id Writer::along_channels(Id x, size_t of_rank, std::string_view what) {
   return reshape(x, with(Shape(of_rank - 1, 1), 0, shape(x)[0]), what);
 }
 
@@ -104,7 +103,7 @@ Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
                const Replacement& rule) {
   Writer w(graph, node, names, false);
   WARPLOOM_TRY(const Outputs outputs, rule(w));
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kAbsent) continue;
     Tensor& wanted = graph.tensor(node.outputs[i]);
     const Tensor& found = graph.tensor(outputs[i]);

@@ -35,11 +35,11 @@ class Einsum {
     if (std::ranges::count(terms, ',') + 1 != std::ssize(w_.node.inputs))
       return wrong("a term for each input");
     std::vector<Operand> operands;
-    for (std::size_t i = 0; i < w_.node.inputs.size(); ++i) {
+    for (size_t i = 0; i < w_.node.inputs.size(); ++i) {
       const auto comma = terms.find(',');
       WARPLOOM_TRY(Labels labels, labels_of(terms.substr(0, comma), std::ssize(w_.in(i).shape)));
       terms.erase(0, comma == std::string::npos ? comma : comma + 1);
-      for (std::size_t d = 0; d < labels.size(); ++d)
+      for (size_t d = 0; d < labels.size(); ++d)
         if (const auto size = w_.in(i).shape[d];
             sizes_.try_emplace(labels[d], size).first->second != size)
           return wrong("axes of one size under one label");
@@ -56,7 +56,7 @@ class Einsum {
     if (picked(out, all_, true) != out) return wrong("results named by the operands' labels");
     while (operands.size() > 1) {
       Labels kept = out;
-      for (std::size_t i = 2; i < operands.size(); ++i) kept += operands[i].labels;
+      for (size_t i = 2; i < operands.size(); ++i) kept += operands[i].labels;
       operands[1] = contracted(operands[0], operands[1], kept);
       operands.erase(operands.begin());
     }
@@ -65,7 +65,7 @@ class Einsum {
 
  private:
   Writer& w_;
-  std::map<char, std::int64_t> sizes_;
+  std::map<char, int64_t> sizes_;
   Labels all_;  // as often as they are named
   char dots_ = 0;
 
@@ -75,18 +75,19 @@ class Einsum {
   }
 
   // An ellipsis stands for what is left of `rank` axes; -1: for as many as in the operands.
-  Result<Labels> labels_of(const std::string& term, std::int64_t rank) {
+  Result<Labels> labels_of(const std::string& term, int64_t rank) {
     Labels out;
-    for (std::size_t i = 0; i < term.size(); ++i) {
+    for (size_t i = 0; i < term.size(); ++i) {
       const bool letter = (term[i] >= 'a' && term[i] <= 'z') || (term[i] >= 'A' && term[i] <= 'Z');
       if (letter && !contains(out, term[i]))
         out += term[i];
       else if (term.substr(i, 3) != "...")
         return wrong("letters, each once in a term, and ...");
       else {
-        const auto dots = rank < 0 ? std::int64_t{dots_} : rank - (std::ssize(term) - 3);
+        const auto dots = rank < 0 ? int64_t{dots_} : rank - (std::ssize(term) - 3);
         for (auto dot = dots; dot > 0; --dot) out += static_cast<char>(dot);
-        dots_ = std::max(dots_, static_cast<char>(dots)), i += 2;
+        dots_ = std::max(dots_, static_cast<char>(dots));
+        i += 2;
       }
     }
     if (rank >= 0 && std::ssize(out) != rank) return wrong("a label for each axis");
@@ -95,8 +96,8 @@ class Einsum {
 
   Operand summed(const Operand& operand, const Labels& kept) {
     List axes;
-    for (std::size_t d = 0; d < operand.labels.size(); ++d)
-      if (!contains(kept, operand.labels[d])) axes.push_back(static_cast<std::int64_t>(d));
+    for (size_t d = 0; d < operand.labels.size(); ++d)
+      if (!contains(kept, operand.labels[d])) axes.push_back(static_cast<int64_t>(d));
     return {w_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0),
             picked(operand.labels, kept, true)};
   }
@@ -105,7 +106,7 @@ class Einsum {
     if (wanted == operand.labels) return operand;
     List perm;
     for (const char label : wanted)
-      perm.push_back(static_cast<std::int64_t>(operand.labels.find(label)));
+      perm.push_back(static_cast<int64_t>(operand.labels.find(label)));
     return {w_.make(OpKind::Transpose, {operand.id}, "turned", {{"perm", perm}}), wanted};
   }
 
@@ -116,19 +117,23 @@ class Einsum {
   }
 
   Operand contracted(Operand a, Operand b, const Labels& kept) {
-    a = summed(a, kept + b.labels), b = summed(b, kept + a.labels);
-    const Labels shared = picked(a.labels, b.labels, true), batch = picked(shared, kept, true),
-                 k = picked(shared, kept, false), m = picked(a.labels, shared, false),
-                 n = picked(b.labels, shared, false);
+    a = summed(a, kept + b.labels);
+    b = summed(b, kept + a.labels);
+    const Labels shared = picked(a.labels, b.labels, true);
+    const Labels batch = picked(shared, kept, true);
+    const Labels k = picked(shared, kept, false);
+    const Labels m = picked(a.labels, shared, false);
+    const Labels n = picked(b.labels, shared, false);
     const auto shaped = [&](const Operand& operand, const Labels& rows, const Labels& columns,
                             std::string_view what) {
       Shape shape = shape_of(batch);
-      shape.push_back(element_count(shape_of(rows))),
-          shape.push_back(element_count(shape_of(columns)));
+      shape.push_back(element_count(shape_of(rows)));
+      shape.push_back(element_count(shape_of(columns)));
       return w_.reshape(ordered(operand, batch + rows + columns).id, shape, what);
     };
     // Without a sum a column times a row.
-    const Id left = shaped(a, m, k, "left"), right = shaped(b, k, n, "right");
+    const Id left = shaped(a, m, k, "left");
+    const Id right = shaped(b, k, n, "right");
     const Id product = w_.make(k.empty() ? OpKind::Mul : OpKind::MatMul, {left, right}, "product");
     return {w_.reshape(product, shape_of(batch + m + n), "y"), batch + m + n};
   }

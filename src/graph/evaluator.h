@@ -19,30 +19,31 @@ struct ScalarFunction {
   bool integers = false;   // whole numbers of whole numbers: computed on these instead
   bool drops_nan = false;  // Means' own
 
-  void operator()(std::int64_t count, std::span<const Column> inputs, const Column& to) const;
+  void operator()(int64_t count, std::span<const Column> inputs, const Column& to) const;
 };
 
 ScalarFunction scalar_function(const Graph& graph, const Node& node);
 
 // As pointwise.h has it; `drops_nan`: of a NaN and a number max, min and relu take the number.
-void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs,
+void evaluate(const Expression& expression, int64_t count, std::span<const Column> inputs,
               const Column& to, bool drops_nan);
 
 // The double that storing in an integer type and loading again gives, two's complement wrapping
 // included.
 double wrapped(Dtype dtype, double value);
 
-std::vector<std::int64_t> coordinates_of(const Shape& shape, std::int64_t flat);
+std::vector<int64_t> coordinates_of(const Shape& shape, int64_t flat);
 
 // Which part of every tensor a part of an output needs: boxes (a range along every axis), pushed
 // back through the graph.
 struct Box {
-  Shape begin, size;
+  Shape begin;
+  Shape size;
   bool operator==(const Box&) const = default;
 };
 
 Box whole(const Shape& shape);
-std::int64_t volume(const Box& box);
+int64_t volume(const Box& box);
 // The smallest box of `to` that holds the elements of `box` of `from` under the same flat order.
 Box reshaped(const Box& box, const Shape& from, const Shape& to);
 

@@ -7,14 +7,14 @@ std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {
 }
 
 int Graph::producer(TensorId id) const {
-  for (std::size_t i = 0; i < nodes.size(); ++i)
+  for (size_t i = 0; i < nodes.size(); ++i)
     if (contains(nodes[i].outputs, id)) return static_cast<int>(i);
   return -1;
 }
 
 std::vector<int> Graph::consumers(TensorId id) const {
   std::vector<int> found;
-  for (std::size_t i = 0; i < nodes.size(); ++i)
+  for (size_t i = 0; i < nodes.size(); ++i)
     if (contains(nodes[i].inputs, id)) found.push_back(static_cast<int>(i));
   return found;
 }
@@ -24,17 +24,17 @@ TensorId Graph::add_tensor(Tensor added) {
   return static_cast<TensorId>(tensors.size() - 1);
 }
 
-std::int64_t element_count(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+int64_t element_count(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-std::int64_t byte_count(const TensorInfo& tensor) {
+int64_t byte_count(const TensorInfo& tensor) {
   return element_count(tensor.shape) * bytes_of(tensor.dtype);
 }
 
-std::vector<std::int64_t> strides_of(const Shape& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+std::vector<int64_t> strides_of(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
 }
 
@@ -77,24 +77,24 @@ std::string place_of(const Node& node) {
   return fmt::format("node '{}' ({})", node.name, name_of(node.op));
 }
 
-Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place) {
+Result<int64_t> checked_element_count(const Shape& shape, std::string_view place) {
   if (shape.size() > kMaxRank)
     return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many axes", std::string(place),
                  fmt::format("at most {} axes", kMaxRank), std::to_string(shape.size())});
-  std::int64_t count = 1;
-  for (std::int64_t size : shape) {
+  int64_t count = 1;
+  for (int64_t size : shape) {
     if (size < 0)
       return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size",
                    std::string(place), "sizes of 0 or more", to_text(shape)});
     if (size > 0 && count > kMaxElements / size)
       return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many elements", std::string(place),
                    fmt::format("at most {} elements", kMaxElements), to_text(shape)});
-    count *= std::max<std::int64_t>(size, 1);
+    count *= std::max<int64_t>(size, 1);
   }
   return contains(shape, 0) ? 0 : count;
 }
 
-Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place) {
+Result<Dtype> checked_dtype(int64_t onnx_type, std::string_view what, std::string_view place) {
   const auto dtype =
       onnx_type > 0 && onnx_type < 1000 ? dtype_of_onnx(static_cast<int>(onnx_type)) : std::nullopt;
   if (dtype) return *dtype;
@@ -105,9 +105,9 @@ Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::
 
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) {
   Shape out(std::max(a.size(), b.size()));
-  for (std::size_t i = 0; i < out.size(); ++i) {  // i counts from the last axis
-    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1,
-                       y = i < b.size() ? b[b.size() - 1 - i] : 1;
+  for (size_t i = 0; i < out.size(); ++i) {  // i counts from the last axis
+    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
       return fail({ErrorCode::kOnnxShape, "shapes do not broadcast", std::string(place),
                    "sizes that are equal or 1, counted from the last axis",
@@ -117,16 +117,16 @@ Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) 
   return out;
 }
 
-std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, TensorId id) {
+std::optional<std::vector<int64_t>> constant_integers(const Graph& graph, TensorId id) {
   if (id == kAbsent || !graph.tensor(id).constant) return std::nullopt;
   const Tensor& tensor = graph.tensor(id);
   if (is_float(tensor.dtype)) return std::nullopt;
-  std::vector<std::int64_t> values(element_count(tensor.shape));
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  std::vector<int64_t> values(element_count(tensor.shape));
+  for (size_t i = 0; i < values.size(); ++i) {
     values[i] =
         is_integer(tensor.dtype)
-            ? load_integer(tensor.dtype, tensor.constant->data(), std::int64_t(i))
-            : static_cast<std::int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
+            ? load_integer(tensor.dtype, tensor.constant->data(), int64_t(i))
+            : static_cast<int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
   }
   return values;
 }
@@ -137,8 +137,8 @@ std::optional<double> constant_scalar(const Graph& graph, TensorId id) {
   return load_as_double(graph.tensor(id).dtype, graph.tensor(id).constant->data(), 0);
 }
 
-Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_view place) {
-  const auto size = static_cast<std::int64_t>(rank);
+Result<int> normalized_axis(int64_t axis, size_t rank, std::string_view place) {
+  const auto size = static_cast<int64_t>(rank);
   if (axis < -size || axis >= size)
     return fail({ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank",
                  std::string(place), fmt::format("{} to {}", -size, size - 1),

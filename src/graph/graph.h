@@ -42,7 +42,7 @@
 #include "base/rows.h"
 
 namespace warploom::graph {
-enum class OpKind : std::uint8_t {
+enum class OpKind : uint8_t {
 #define WARPLOOM_OP(name, ...) name,
 #include "graph/ops.def"
 };
@@ -80,12 +80,12 @@ std::string supported_operators();  // "Abs, Add, ...": for messages
 
 using TensorId = int;
 inline constexpr TensorId kAbsent = -1;  // an optional input or output that is not there
-using Shape = std::vector<std::int64_t>;
+using Shape = std::vector<int64_t>;
 
 // No tensor has more elements than this, nor more axes; checked arithmetic up to it needs no
 // further thought of overflow.
-inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
-inline constexpr std::size_t kMaxRank = 16;
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+inline constexpr size_t kMaxRank = 16;
 
 struct TensorInfo {
   std::string name;
@@ -100,7 +100,7 @@ struct Tensor : TensorInfo {
 
 // An attribute's value. Cast's `to` and its like hold ONNX's number of the type (dtype_of_onnx
 // turns it back).
-using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
 
 struct Node {
   OpKind op = OpKind::Identity;
@@ -116,7 +116,7 @@ struct Node {
     return value ? *value : otherwise;
   }
 
-  std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const {
+  int64_t integer(std::string_view key, int64_t otherwise = 0) const {
     return attribute(key, otherwise);
   }
 
@@ -126,8 +126,8 @@ struct Node {
 
   std::string text(std::string_view key) const { return attribute<std::string>(key); }
 
-  std::vector<std::int64_t> integers(std::string_view key) const {
-    return attribute<std::vector<std::int64_t>>(key);
+  std::vector<int64_t> integers(std::string_view key) const {
+    return attribute<std::vector<int64_t>>(key);
   }
 };
 
@@ -135,7 +135,8 @@ struct Graph {
   std::string name;
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;  // in an order in which they can run
-  std::vector<TensorId> inputs, outputs;
+  std::vector<TensorId> inputs;
+  std::vector<TensorId> outputs;
 
   const Tensor& tensor(TensorId id) const { return tensors[id]; }
 
@@ -147,33 +148,33 @@ struct Graph {
   TensorId add_tensor(Tensor added);
 };
 
-std::int64_t element_count(const Shape& shape);  // 1 for a scalar
-std::int64_t byte_count(const TensorInfo& tensor);
-std::vector<std::int64_t> strides_of(const Shape& shape);  // packed row-major, in elements
-std::string to_text(const Shape& shape);                   // "[512,1024]"
-std::string to_text(const TensorInfo& tensor);             // "x f32 [512,1024]"
+int64_t element_count(const Shape& shape);  // 1 for a scalar
+int64_t byte_count(const TensorInfo& tensor);
+std::vector<int64_t> strides_of(const Shape& shape);  // packed row-major, in elements
+std::string to_text(const Shape& shape);              // "[512,1024]"
+std::string to_text(const TensorInfo& tensor);        // "x f32 [512,1024]"
 std::string to_text(const Attribute& value);
 std::string to_text(const Graph& graph);  // one line a node, for people and tests
 std::string place_of(const Node& node);   // "node 'mm' (MatMul)"
 
 // Element count with the limits above: onnx-too-large or onnx-dynamic-shape (a negative dimension)
 // otherwise.
-Result<std::int64_t> checked_element_count(const Shape& shape, std::string_view place);
+Result<int64_t> checked_element_count(const Shape& shape, std::string_view place);
 // The element type with ONNX's number; onnx-type where there is none. `what` begins the message: "a
 // tensor's element type".
-Result<Dtype> checked_dtype(std::int64_t onnx_type, std::string_view what, std::string_view place);
+Result<Dtype> checked_dtype(int64_t onnx_type, std::string_view what, std::string_view place);
 // Shapes aligned at their last axes, a size of 1 stretching to the other's.
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place);
 // The elements of an integer constant, or nothing if the tensor is none.
-std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, TensorId id);
+std::optional<std::vector<int64_t>> constant_integers(const Graph& graph, TensorId id);
 // The value of a constant with one element, of any type.
 std::optional<double> constant_scalar(const Graph& graph, TensorId id);
 // Negative axes counted from the end; onnx-attribute when outside the rank.
-Result<int> normalized_axis(std::int64_t axis, std::size_t rank, std::string_view place);
+Result<int> normalized_axis(int64_t axis, size_t rank, std::string_view place);
 
 // Primitives whose scans over fewer lines than would keep so many processors busy are written as
 // scans over more lines. Only of floats.
-Result<Graph> spread_scans(Graph graph, std::int64_t processors);
+Result<Graph> spread_scans(Graph graph, int64_t processors);
 // Primitives whose convolutions make rows of whole sectors of 32 bytes for the pools that alone
 // read them.
 Result<Graph> align_rows(Graph graph);
@@ -191,12 +192,11 @@ bool is_primitive(const Graph& graph);
 
 // Elements that the node sums, or otherwise reduces, for one of its output: a product's k, a
 // window's taps; 1 where there is one.
-std::int64_t terms_of(const Graph& graph, const Node& node);
+int64_t terms_of(const Graph& graph, const Node& node);
 
 // What an input is for, as far as numbers drawn without regard to it make no sense of a network.
 struct InputRole {
-  std::int64_t terms =
-      1;  // of a network's weights: how many a product sums; else layers grow or vanish
+  int64_t terms = 1;  // of a network's weights: how many a product sums; else layers grow or vanish
   bool variance = false;  // the square root is taken of it and a constant: negative numbers make
                           // NaN of all that follows
 };

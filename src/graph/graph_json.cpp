@@ -7,8 +7,8 @@ using nlohmann::json;
 void to_json(json& out, const Tensor& tensor) {
   out = {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}};
   if (!tensor.constant) return;
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(tensor.constant->data());
-  out["constant"] = json::binary(std::vector<std::uint8_t>(bytes, bytes + tensor.constant->size()));
+  const auto* bytes = reinterpret_cast<const uint8_t*>(tensor.constant->data());
+  out["constant"] = json::binary(std::vector<uint8_t>(bytes, bytes + tensor.constant->size()));
 }
 
 void from_json(const json& in, Tensor& tensor) {

@@ -7,9 +7,9 @@
 
 namespace warploom::graph {
 namespace {
-constexpr std::int64_t kMaxFoldedElements = 16384;
+constexpr int64_t kMaxFoldedElements = 16384;
 // Of what nothing is read for: sums over no elements, paddings of nothing.
-constexpr std::int64_t kMostMadeOfNothing = std::int64_t{1} << 24;
+constexpr int64_t kMostMadeOfNothing = int64_t{1} << 24;
 constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string",
                                            "a list of integers"};
 
@@ -20,10 +20,10 @@ Status complete_attributes(Node& node) {
     const auto given = node.attributes.find(std::string(row->name));
     if (given == node.attributes.end()) {
       if (row->otherwise) node.attributes.emplace(row->name, *row->otherwise);
-    } else if (given->second.index() != static_cast<std::size_t>(row->kind)) {
+    } else if (given->second.index() != static_cast<size_t>(row->kind)) {
       return fail({ErrorCode::kOnnxAttribute,
                    fmt::format("attribute {} is of the wrong type", row->name), place_of(node),
-                   std::string(kKindNames[static_cast<std::size_t>(row->kind)]),
+                   std::string(kKindNames[static_cast<size_t>(row->kind)]),
                    std::string(kKindNames[given->second.index()])});
     } else if (!row->among.empty() && !contains(row->among, given->second)) {
       return fail({ErrorCode::kOnnxAttribute,
@@ -63,12 +63,13 @@ Status check_arity(const Node& node) {
 
 // Nodes in an order in which they can run, the given one where it can.
 Status sort_nodes(Graph& graph) {
-  constexpr int kNothing = -1, kGiven = -2;
+  constexpr int kNothing = -1;
+  constexpr int kGiven = -2;
   std::vector<int> maker(graph.tensors.size(), kNothing);
   for (TensorId id : graph.inputs) maker[id] = kGiven;
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+  for (size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant) maker[i] = kGiven;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
     for (TensorId id : graph.nodes[n].outputs) {
       if (id == kAbsent) continue;
       if (maker[id] != kNothing)
@@ -79,7 +80,7 @@ Status sort_nodes(Graph& graph) {
   std::vector<int> waiting(graph.nodes.size(), 0);
   std::vector<std::vector<int>> users(graph.nodes.size());
   std::set<int> ready;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
     for (TensorId id : graph.nodes[n].inputs) {
       if (id == kAbsent || maker[id] == kGiven) continue;
       if (maker[id] == kNothing)
@@ -123,7 +124,7 @@ Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
     WARPLOOM_TRY(Answer answer, operator_of(node.op).rule({graph, node, place_of(node)}));
     return std::vector{TensorInfo{"", answer.dtype, std::move(answer.shape)}};
   }
-  const std::size_t given = graph.tensors.size();
+  const size_t given = graph.tensors.size();
   std::set<std::string> names;
   const auto outputs = Writer(graph, node, names, true).run();
   std::vector<TensorInfo> made;
@@ -138,7 +139,7 @@ Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
 void fold_by_reference(Graph& graph, const Node& node) {
   Graph alone;
   std::vector<Bytes> data;
-  std::int64_t elements = 0;
+  int64_t elements = 0;
   const auto moved = [&](std::vector<TensorId> ids, bool made = false) {
     for (TensorId& id : ids) {
       if (id == kAbsent) continue;
@@ -151,11 +152,14 @@ void fold_by_reference(Graph& graph, const Node& node) {
         id = alone.add_tensor({given, std::vector<std::byte>()});
         continue;
       }
-      const bool large = given.constant &&
-                         given.constant->size() > static_cast<std::size_t>(kMaxFoldedElements) * 8;
+      const bool large =
+          given.constant && given.constant->size() > static_cast<size_t>(kMaxFoldedElements) * 8;
       elements += given.constant ? element_count(given.shape) : 0;
       id = alone.add_tensor(large ? Tensor{given, std::nullopt} : given);
-      if (large) alone.inputs.push_back(id), data.push_back(*given.constant);
+      if (large) {
+        alone.inputs.push_back(id);
+        data.push_back(*given.constant);
+      }
     }
     return ids;
   };
@@ -173,9 +177,9 @@ void fold_by_reference(Graph& graph, const Node& node) {
     if (id == kAbsent) continue;
     Tensor& out = graph.tensor(id);
     out.constant.emplace(byte_count(out));
-    for (std::size_t i = 0; i < one->value.size(); ++i)
+    for (size_t i = 0; i < one->value.size(); ++i)
       if (is_integer(out.dtype))
-        store_integer(out.dtype, out.constant->data(), std::int64_t(i), one->integers[i]);
+        store_integer(out.dtype, out.constant->data(), int64_t(i), one->integers[i]);
       else
         store_from_double(out.dtype, out.constant->data(), i, one->value[i]);
     ++one;
@@ -221,7 +225,7 @@ Status infer_node(Graph& graph, Node& node, bool folds) {
   if (node.outputs.size() > made.size())
     return fail({ErrorCode::kOnnxName, "wrong number of outputs", place,
                  fmt::format("1 to {}", made.size()), std::to_string(node.outputs.size())});
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
     WARPLOOM_CHECK(checked_element_count(made[i].shape, place));
     if (node.outputs[i] == kAbsent) continue;
     Tensor& out = graph.tensor(node.outputs[i]);
@@ -251,14 +255,14 @@ bool does_nothing(const Graph& graph, const Node& node) {
 
 // Constant indices of a Gather count from the front: kernels know no others.
 void count_from_front(Graph& graph, Node& node) {
-  auto indices = constant_integers(graph, node.inputs[1]).value_or(std::vector<std::int64_t>{});
-  if (std::ranges::none_of(indices, [](std::int64_t index) { return index < 0; })) return;
+  auto indices = constant_integers(graph, node.inputs[1]).value_or(std::vector<int64_t>{});
+  if (std::ranges::none_of(indices, [](int64_t index) { return index < 0; })) return;
   const Shape& from = graph.tensor(node.inputs[0]).shape;
   Tensor counted = graph.tensor(node.inputs[1]);
   counted.name = graph.tensor(node.outputs[0]).name + "/indices";
-  for (std::size_t i = 0; i < indices.size(); ++i)
+  for (size_t i = 0; i < indices.size(); ++i)
     if (indices[i] < 0)
-      store_integer(counted.dtype, counted.constant->data(), std::int64_t(i),
+      store_integer(counted.dtype, counted.constant->data(), int64_t(i),
                     indices[i] + from[Question{graph, node}.axis(from.size())]);
   node.inputs[1] = graph.add_tensor(std::move(counted));
 }
@@ -288,7 +292,7 @@ void drop_unused(Graph& graph) {
 
   std::vector<TensorId> renamed(graph.tensors.size(), kAbsent);
   std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+  for (size_t i = 0; i < graph.tensors.size(); ++i)
     if (needed[i]) {
       renamed[i] = static_cast<TensorId>(tensors.size());
       tensors.push_back(std::move(graph.tensors[i]));
@@ -323,8 +327,10 @@ Result<Graph> simplify(Graph graph) {
       const bool renamed =
           promised.contains(out) && !promised.contains(in) && std::ranges::any_of(kept, makes);
       if (renamed) {
-        for (Node& other : kept)
-          std::ranges::replace(other.inputs, in, out), std::ranges::replace(other.outputs, in, out);
+        for (Node& other : kept) {
+          std::ranges::replace(other.inputs, in, out);
+          std::ranges::replace(other.outputs, in, out);
+        }
         std::ranges::replace(alias, in, out);
       } else {
         alias[out] = in;

@@ -34,7 +34,7 @@ std::vector<InputRole> input_roles(const Graph& given) {
     if (weights) weights->terms = std::max(weights->terms, terms_of(graph, node));
     if (node.op != OpKind::Sqrt) continue;
     const Node* const sum = made_by(unmoved(node.inputs[0]));
-    for (const std::size_t i : {0, 1})
+    for (const size_t i : {0, 1})
       if (sum && sum->op == OpKind::Add && graph.tensor(sum->inputs[1 - i]).constant &&
           role(sum->inputs[i]))
         role(sum->inputs[i])->variance = true;

@@ -31,13 +31,13 @@ class Legal {
   }
 
  private:
-  static std::size_t at(TensorId id) { return static_cast<std::size_t>(id); }
+  static size_t at(TensorId id) { return static_cast<size_t>(id); }
 
   const Range& can(TensorId id) const { return possible_[at(id)]; }
 
   bool fixed(TensorId id) const { return graph_.tensor(id).constant.has_value(); }
 
-  bool has(const Node& node, std::size_t i) const { return Question{graph_, node}.has(i); }
+  bool has(const Node& node, size_t i) const { return Question{graph_, node}.has(i); }
 
   const Node* maker(TensorId id) const { return makers_[at(id)]; }
 
@@ -51,7 +51,7 @@ class Legal {
     if (!both.is_empty()) legal_[at(id)] = both;
   }
 
-  void restrict_input(const Node& node, std::size_t i, const Range& to) {
+  void restrict_input(const Node& node, size_t i, const Range& to) {
     if (has(node, i)) restrict_to(node.inputs[i], to);
   }
 
@@ -86,7 +86,7 @@ class Legal {
 
   void asks_indices(const Node& node) {
     const Question q{graph_, node};
-    const std::size_t rank = q.in(0).shape.size();
+    const size_t rank = q.in(0).shape.size();
     const auto size = static_cast<double>(q.in(0).shape[q.axis(rank)]);
     restrict_input(node, 1, {-size, size - 1, true});
   }
@@ -100,9 +100,9 @@ class Legal {
   // Each index along the last axis is of another axis: what all of these have.
   void asks_places(const Node& node) {
     const Question q{graph_, node};
-    const auto first = static_cast<std::size_t>(node.integer("batch_dims"));
-    const auto axes = static_cast<std::size_t>(q.in(1).shape.back());
-    for (std::size_t d = first; d < first + axes; ++d) {
+    const auto first = static_cast<size_t>(node.integer("batch_dims"));
+    const auto axes = static_cast<size_t>(q.in(1).shape.back());
+    for (size_t d = first; d < first + axes; ++d) {
       const auto size = static_cast<double>(q.in(0).shape[d]);
       restrict_input(node, 1, {-size, size - 1, true});
     }
@@ -120,7 +120,7 @@ class Legal {
   void asks_variance(const Node& node) {
     const Node* const sum = maker(unmoved(node.inputs[0]));
     if (!sum || sum->op != OpKind::Add) return;
-    for (const std::size_t i : {0, 1})
+    for (const size_t i : {0, 1})
       if (fixed(sum->inputs[1 - i])) restrict_to(unmoved(sum->inputs[i]), {0, HUGE_VAL});
   }
 
@@ -133,7 +133,7 @@ class Legal {
 
   // A whole number that is compared with each of a constant's is a class among them.
   void asks_compared(const Node& node) {
-    for (const std::size_t i : {0, 1}) {
+    for (const size_t i : {0, 1}) {
       const TensorId table = node.inputs[1 - i];
       const bool several = fixed(table) && can(table).is_bounded() && !can(table).is_point();
       const TensorId one = node.inputs[i];
@@ -143,7 +143,7 @@ class Legal {
   }
 
   void asks_mask(const Node& node) {
-    for (const std::size_t i : {0, 1}) {
+    for (const size_t i : {0, 1}) {
       const Range& factor = can(node.inputs[1 - i]);
       if (!factor.is_point() || std::fabs(factor.low) < kMaskFactor) continue;
       const Node* const off = maker(unmoved(node.inputs[i]));
@@ -171,8 +171,8 @@ class Legal {
   }
 
   void moves(const Node& node, const Range& wanted) {
-    const std::size_t count = node.op == OpKind::Concat ? node.inputs.size() : 1;
-    for (std::size_t i = 0; i < count; ++i) restrict_to(node.inputs[i], wanted);
+    const size_t count = node.op == OpKind::Concat ? node.inputs.size() : 1;
+    for (size_t i = 0; i < count; ++i) restrict_to(node.inputs[i], wanted);
   }
 
   void composite(const Node& node, const Range& wanted) {
@@ -246,17 +246,17 @@ class Legal {
   }
 
   void multiplies(const Node& node, const Range& wanted) {
-    for (const std::size_t i : {0, 1}) {
+    for (const size_t i : {0, 1}) {
       const Range& by = can(node.inputs[1 - i]);
       if (by.is_point() && by.low != 0)
         return restrict_to(node.inputs[i], times(wanted, 1 / by.low));
     }
     const double most = std::min(-wanted.low, wanted.high);  // of the product's size
     if (!wanted.is_bounded() || most <= 0) return;
-    const auto size = [&](std::size_t i) {
+    const auto size = [&](size_t i) {
       return std::max(std::fabs(can(node.inputs[i]).low), std::fabs(can(node.inputs[i]).high));
     };
-    const std::size_t wide = size(0) >= size(1) ? 0 : 1;
+    const size_t wide = size(0) >= size(1) ? 0 : 1;
     const double by = size(1 - wide);
     const double left = most / std::max(1.0, by);
     if (by <= most) return restrict_to(node.inputs[wide], {-left, left});
@@ -270,9 +270,9 @@ class Legal {
     if (node.op == OpKind::Relu) least = 0;
     if (node.op == OpKind::Clip && has(node, 1)) least = can(node.inputs[1]).low;
     if (node.op == OpKind::Clip && has(node, 2)) most = can(node.inputs[2]).high;
-    const std::size_t count = node.op == OpKind::Clip ? 1 : node.inputs.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t j = 0; j < count; ++j) {
+    const size_t count = node.op == OpKind::Clip ? 1 : node.inputs.size();
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t j = 0; j < count; ++j) {
         if (j == i) continue;
         if (node.op == OpKind::Max) least = can(node.inputs[j]).low;
         if (node.op == OpKind::Min) most = can(node.inputs[j]).high;
@@ -310,7 +310,7 @@ class Legal {
       const bool minus = node->op == OpKind::Sub;
       const bool times = node->op == OpKind::Mul;
       if (node->op != OpKind::Add && !minus && !times) break;
-      const std::size_t i = can(node->inputs[1]).is_point() ? 0 : 1;
+      const size_t i = can(node->inputs[1]).is_point() ? 0 : 1;
       const Range& other = can(node->inputs[1 - i]);
       if (!other.is_point() || (times && other.low == 0)) break;
       double own = minus && i == 1 ? -1 : 1;
@@ -341,7 +341,7 @@ class Legal {
     const bool below = node->op == OpKind::Less || node->op == OpKind::LessOrEqual;
     const bool above = node->op == OpKind::Greater || node->op == OpKind::GreaterOrEqual;
     if (!below && !above) return {};
-    const std::size_t i = can(node->inputs[1]).is_point() ? 0 : 1;
+    const size_t i = can(node->inputs[1]).is_point() ? 0 : 1;
     const Range& edge = can(node->inputs[1 - i]);
     if (!edge.is_point()) return {};
     const Affine of = affine(node->inputs[i]);
@@ -404,9 +404,9 @@ std::vector<bool> counted_floats(const Graph& graph) {
     const bool passes = kind == OpClass::pointwise || only_moves(kind) ||
                         kind == OpClass::reduction || kind == OpClass::scan;
     const bool counts = node->op == OpKind::Cast && is_integer(graph.tensor(out).dtype);
-    if (!counts && !(passes && is_number(out) && counted[static_cast<std::size_t>(out)])) continue;
+    if (!counts && !(passes && is_number(out) && counted[static_cast<size_t>(out)])) continue;
     for (const TensorId id : node->inputs)
-      if (is_number(id)) counted[static_cast<std::size_t>(id)] = true;
+      if (is_number(id)) counted[static_cast<size_t>(id)] = true;
   }
   return counted;
 }

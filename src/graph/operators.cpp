@@ -26,20 +26,21 @@ struct AttributeGroup {
   std::vector<AttributeRow> rows;
 };
 
-AttributeRow known(std::string_view name, AttributeKind kind, std::int64_t since = 0) {
+AttributeRow known(std::string_view name, AttributeKind kind, int64_t since = 0) {
   return {name, kind, since, std::nullopt};
 }
 
-AttributeRow known(std::string_view name, Attribute otherwise, std::int64_t since = 0) {
+AttributeRow known(std::string_view name, Attribute otherwise, int64_t since = 0) {
   return {name, static_cast<AttributeKind>(otherwise.index()), since, std::move(otherwise)};
 }
 
 AttributeRow one_of(std::vector<Attribute> among, AttributeRow row) {
-  return row.among = std::move(among), row;
+  row.among = std::move(among);
+  return row;
 }
 using enum OpKind;
 using enum AttributeKind;
-using I = std::int64_t;
+using I = int64_t;
 const double kEpsilon = static_cast<double>(1e-5f);
 const AttributeGroup kAttributes[] = {
     {{Gemm},
@@ -122,7 +123,7 @@ const AttributeGroup kAttributes[] = {
 }  // namespace
 
 const Operator& operator_of(OpKind op) {
-  return kOperators[static_cast<std::size_t>(op)];
+  return kOperators[static_cast<size_t>(op)];
 }
 
 std::span<const Operator> operators() {
@@ -167,26 +168,26 @@ const AttributeRow* attribute_named(OpKind op, std::string_view name) {
   return found == rows.end() ? nullptr : *found;
 }
 
-std::size_t Question::axis(std::size_t rank) const {
-  return static_cast<std::size_t>(*normalized_axis(node.integer("axis"), rank, place));
+size_t Question::axis(size_t rank) const {
+  return static_cast<size_t>(*normalized_axis(node.integer("axis"), rank, place));
 }
 
-std::optional<Access> access_of(const Graph& graph, const Node& node, std::size_t input) {
+std::optional<Access> access_of(const Graph& graph, const Node& node, size_t input) {
   Result<Answer> answer = operator_of(node.op).rule({graph, node});
   if (!answer || input >= answer->reads.size()) return std::nullopt;
   return std::move(answer->reads[input]);
 }
 
-std::int64_t terms_of(const Graph& graph, const Node& node) {
+int64_t terms_of(const Graph& graph, const Node& node) {
   constexpr std::array kCombines = {OpClass::contraction, OpClass::convolution, OpClass::window,
                                     OpClass::reduction, OpClass::scan};
   const OpClass kind = class_of(node.op);
   if (!contains(kCombines, kind)) return 1;
-  const std::size_t input =
+  const size_t input =
       kind == OpClass::convolution ? 1 : 0;  // an output meets every weight of its channel
   const Access access = *access_of(graph, node, input);
-  std::int64_t terms = 1;
-  for (std::size_t i = 0; i < access.size(); ++i)
+  int64_t terms = 1;
+  for (size_t i = 0; i < access.size(); ++i)
     terms *= access[i].axis == AxisSource::kWhole ? graph.tensor(node.inputs[input]).shape[i]
                                                   : access[i].taps;
   return terms;

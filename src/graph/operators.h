@@ -22,13 +22,13 @@ struct Words : std::string {
 
   Words(const TensorInfo& tensor) : std::string(to_text(tensor)) {}
 
-  Words(std::int64_t number) : std::string(std::to_string(number)) {}
+  Words(int64_t number) : std::string(std::to_string(number)) {}
 };
 
 // Entries [begin, end) of a shape, as far as it has them.
-inline Shape entries(const Shape& of, std::size_t begin, std::size_t end = kMaxRank) {
-  return {of.begin() + std::min(std::ssize(of), std::ptrdiff_t(begin)),
-          of.begin() + std::min(std::ssize(of), std::ptrdiff_t(end))};
+inline Shape entries(const Shape& of, size_t begin, size_t end = kMaxRank) {
+  return {of.begin() + std::min(std::ssize(of), ptrdiff_t(begin)),
+          of.begin() + std::min(std::ssize(of), ptrdiff_t(end))};
 }
 
 // A node with its inputs already inferred and its attributes complete.
@@ -37,14 +37,13 @@ struct Question {
   const Node& node;
   std::string place = {};
 
-  bool has(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != kAbsent; }
+  bool has(size_t i) const { return i < node.inputs.size() && node.inputs[i] != kAbsent; }
 
-  const Tensor& in(std::size_t i) const { return graph.tensor(node.inputs[i]); }
+  const Tensor& in(size_t i) const { return graph.tensor(node.inputs[i]); }
 
   const Shape& out() const { return graph.tensor(node.outputs[0]).shape; }
 
-  std::size_t axis(
-      std::size_t rank) const;  // the attribute, known to be in range, counted from the front
+  size_t axis(size_t rank) const;  // the attribute, known to be in range, counted from the front
   tl::unexpected<Error> error(ErrorCode code, std::string message, Words expected = {},
                               Words found = {}, std::string remedy = {}) const;
 };
@@ -59,15 +58,17 @@ struct Question {
 struct AxisSource {
   static constexpr int kWhole = -1;
   int axis = kWhole;
-  std::int64_t begin = 0, step = 1;
-  std::int64_t taps = 1, dilation = 1;
+  int64_t begin = 0;
+  int64_t step = 1;
+  int64_t taps = 1;
+  int64_t dilation = 1;
 };
 
 using Access = std::vector<AxisSource>;  // one an axis of the input
 
-inline std::size_t whole_axis(const Access& access) {  // the first that is
-  return static_cast<std::size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) -
-                                  access.begin());
+inline size_t whole_axis(const Access& access) {  // the first that is
+  return static_cast<size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) -
+                             access.begin());
 }
 
 // What a primitive makes of its inputs' types and shapes: its output's, and where each input is
@@ -81,7 +82,7 @@ struct Answer {
 
 using Rule = Result<Answer>(const Question&);
 std::optional<Access> access_of(const Graph& graph, const Node& node,
-                                std::size_t input);  // of a node that infer() knows
+                                size_t input);  // of a node that infer() knows
 
 // Writes a composite's primitives: the tensors that are its outputs, one each, or what is wrong
 // with its inputs.
@@ -90,13 +91,13 @@ using Outputs = std::vector<TensorId>;
 using Rewrite = Result<Outputs>(Writer&);
 
 inline constexpr int kVariadic = std::numeric_limits<int>::max();
-inline constexpr std::int64_t kInternal =
-    1000;  // since, of an operator that only decompose() makes
+inline constexpr int64_t kInternal = 1000;  // since, of an operator that only decompose() makes
 
 struct Operator {
   std::string_view name;  // as ONNX spells it
-  std::int64_t since;
-  int min_inputs, max_inputs;
+  int64_t since;
+  int min_inputs;
+  int max_inputs;
   OpClass op_class;
   Rule* rule;        // of a primitive
   Rewrite* rewrite;  // of a composite, and of a primitive that has forms beside the one that
@@ -107,7 +108,7 @@ const Operator& operator_of(OpKind op);
 std::span<const Operator> operators();      // all, in the order of OpKind
 std::vector<std::string> operator_names();  // "Abs", "Add", …: those that models may have, sorted
 
-enum class AttributeKind : std::uint8_t {
+enum class AttributeKind : uint8_t {
   integer,
   real,
   text,
@@ -117,7 +118,7 @@ enum class AttributeKind : std::uint8_t {
 struct AttributeRow {
   std::string_view name;
   AttributeKind kind;
-  std::int64_t since;
+  int64_t since;
   std::optional<Attribute> otherwise;
   std::vector<Attribute> among = {};  // the values that are supported; none named: all
 };
@@ -130,7 +131,13 @@ const AttributeRow* attribute_named(OpKind op,
 // axis looks at i·strides - before + t·dilations for t below kernel. `after` is what the last
 // window needs (ceil_mode); `counted` what the model said.
 struct WindowSpec {
-  std::vector<std::int64_t> kernel, strides, dilations, before, after, counted, size;
+  std::vector<int64_t> kernel;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> dilations;
+  std::vector<int64_t> before;
+  std::vector<int64_t> after;
+  std::vector<int64_t> counted;
+  std::vector<int64_t> size;
 };
 
 Result<WindowSpec> window_spec(const Question& question);
@@ -140,7 +147,7 @@ Result<WindowSpec> transposed_spec(const Question& question);
 
 // The axes a reduction goes over, ascending: from its attribute or its second input; none for a
 // reduction that does nothing.
-Result<std::vector<std::int64_t>> reduced_axes(const Question& question);
+Result<std::vector<int64_t>> reduced_axes(const Question& question);
 
 bool is_zero(const Tensor& tensor);  // a constant of nothing but zeros
 

@@ -12,18 +12,17 @@
 #include <vector>
 
 namespace warploom::graph {
-inline void parallel_for(std::int64_t count, int threads,
-                         const std::function<void(std::int64_t)>& body) {
+inline void parallel_for(int64_t count, int threads, const std::function<void(int64_t)>& body) {
   if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  threads = static_cast<int>(std::min<std::int64_t>(threads, count));
+  threads = static_cast<int>(std::min<int64_t>(threads, count));
   if (threads <= 1) {
-    for (std::int64_t i = 0; i < count; ++i) body(i);
+    for (int64_t i = 0; i < count; ++i) body(i);
     return;
   }
-  std::atomic<std::int64_t> next = 0;
+  std::atomic<int64_t> next = 0;
   const auto work = [&] {
     try {
-      for (std::int64_t i = next++; i < count; i = next++) body(i);
+      for (int64_t i = next++; i < count; i = next++) body(i);
     } catch (...) {
       next = count;
       throw;
@@ -40,14 +39,12 @@ inline void parallel_for(std::int64_t count, int threads,
 
 // [0, count) in parts of at least `grain`, at most one a core; `work(result, begin, end)` of each
 // part at the same time, the caller's among them. The parts' results, in order.
-template <class T, class Work>
-std::vector<T> in_parallel(std::int64_t count, std::int64_t grain, Work work) {
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(count / grain, 1, std::max(1u, std::thread::hardware_concurrency()));
+template <class T, class Work> std::vector<T> in_parallel(int64_t count, int64_t grain, Work work) {
+  const int64_t parts =
+      std::clamp<int64_t>(count / grain, 1, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<T> results(parts);
-  parallel_for(parts, 0, [&](std::int64_t p) {
-    work(results[p], count * p / parts, count * (p + 1) / parts);
-  });
+  parallel_for(parts, 0,
+               [&](int64_t p) { work(results[p], count * p / parts, count * (p + 1) / parts); });
   return results;
 }
 }  // namespace warploom::graph

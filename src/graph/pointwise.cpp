@@ -35,7 +35,7 @@ int place(const Value& value, std::vector<Term>& terms) {
   const auto same = [&](const Term& old) {
     return old.kind == term.kind && old.input == term.input && old.op == term.op &&
            old.args == term.args &&
-           std::bit_cast<std::uint64_t>(old.value) == std::bit_cast<std::uint64_t>(term.value);
+           std::bit_cast<uint64_t>(old.value) == std::bit_cast<uint64_t>(term.value);
   };
   const auto at = std::ranges::find_if(terms, same) - terms.begin();
   if (at == std::ssize(terms)) terms.push_back(term);
@@ -97,7 +97,8 @@ Value log1p(const Value& e) {
 
 // exp(x) - 1, by the same trick turned round: (u - 1)·x / log(u) with u = exp(x).
 Value expm1(const Value& x) {
-  const Value u = exp(x), minus = u - 1;
+  const Value u = exp(x);
+  const Value minus = u - 1;
   return where(u == 1, x, where(minus == -1, -1, minus * (x / log(u))));
 }
 
@@ -131,8 +132,10 @@ Value log_twice(const Value& s) {
 
 // log(s + sqrt(s² + 1)) of the size s, by way of log1p; where s² would overflow, log(2s).
 Value asinh(const Value& x) {
-  const Value s = abs(x), c = min(s, kLarge), square = c * c,
-              size = where(s < kLarge, log1p(c + square / (sqrt(square + 1) + 1)), log_twice(s));
+  const Value s = abs(x);
+  const Value c = min(s, kLarge);
+  const Value square = c * c;
+  const Value size = where(s < kLarge, log1p(c + square / (sqrt(square + 1) + 1)), log_twice(s));
   return where(x < 0, -size, where(x == 0, x, size));
 }
 
@@ -144,7 +147,8 @@ Value acosh(const Value& x) {
 }
 
 Value atanh(const Value& x) {
-  const Value s = abs(x), size = 0.5 * log1p((s + s) / (1 - s));
+  const Value s = abs(x);
+  const Value size = 0.5 * log1p((s + s) / (1 - s));
   return where(x < 0, -size, where(x == 0, x, size));
 }
 
@@ -189,7 +193,8 @@ Value power(const Question& w) {
 // Of integers the quotient is cut towards zero, by the operation itself or, of small ones in
 // floats, by truncate().
 Value modulo(const Question& w) {
-  const Value x = input(0), y = input(1);
+  const Value x = input(0);
+  const Value y = input(1);
   const bool real = is_float(w.in(0).dtype);
   const Value rest = real ? fmod(x, y) : x - y * truncate(x / y);
   if (w.node.integer("fmod") != 0) return rest;
@@ -219,21 +224,24 @@ Value clip(const Question& w) {
 // x·tanh(log(1 + e^x)) = x·t/(t + 2) with t = e^x (e^x + 2); from 20 on the factor is 1 and e^40
 // still fits fp32.
 Value mish(const Value& x) {
-  const Value n = exp(min(x, 20)), t = n * (n + 2);
+  const Value n = exp(min(x, 20));
+  const Value t = n * (n + 2);
   return x * (t / (t + 2));
 }
 
 // To the nearest whole number, of two equally near to the even one.
 Value round(const Value& x) {
-  const Value low = floor(x), over = x - low, half = 0.5 * low;
+  const Value low = floor(x);
+  const Value over = x - low;
+  const Value half = 0.5 * low;
   return where(over < 0.5, low,
                where(0.5 < over, low + 1, where(floor(half) == half, low, low + 1)));
 }
 
 Value is_infinite(const Node& node, const Value& x) {
   const Value big = kInfinite;
-  const bool up = node.integer("detect_positive", 1) != 0,
-             down = node.integer("detect_negative", 1) != 0;
+  const bool up = node.integer("detect_positive", 1) != 0;
+  const bool down = node.integer("detect_negative", 1) != 0;
   return up && down ? abs(x) == big : up ? x == big : down ? -x == big : 0;
 }
 
@@ -250,7 +258,9 @@ double magnitude_of(ValueOp op, int arity, const double* x, double v, const doub
   if (!std::isinf(v)) return std::fabs(v) + moved(op, x, v, e);
   for (int k = 0; k < arity; ++k)
     if (std::isnan(e[k])) return e[k];
-  double given = -1, others = 0;  // of what is infinite already; of the rest
+  // of what is infinite already; of the rest
+  double given = -1;
+  double others = 0;
   for (int k = 0; k < arity; ++k) {
     double& most = std::isinf(x[k]) ? given : others;
     most = std::max(most, e[k]);
@@ -261,8 +271,12 @@ double magnitude_of(ValueOp op, int arity, const double* x, double v, const doub
 
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   const Question w{graph, node};
-  const Value x = input(0), y = input(1), z = input(2);
-  const double alpha = node.real("alpha"), beta = node.real("beta"), gamma = node.real("gamma");
+  const Value x = input(0);
+  const Value y = input(1);
+  const Value z = input(2);
+  const double alpha = node.real("alpha");
+  const double beta = node.real("beta");
+  const double gamma = node.real("gamma");
   std::optional<Value> result;
 #define WARPLOOM_OP(...)
 #define WARPLOOM_POINTWISE(name, since, least, most, rule, ...) \
@@ -286,24 +300,24 @@ bool in_integers(const Graph& graph, const Node& node, const Expression& express
          std::ranges::all_of(expression.terms, has_meaning);
 }
 
-void evaluate_integers(const Expression& expression, std::int64_t count,
-                       std::span<const std::int64_t* const> inputs, std::int64_t* to) {
-  static thread_local std::vector<std::int64_t> room;
+void evaluate_integers(const Expression& expression, int64_t count,
+                       std::span<const int64_t* const> inputs, int64_t* to) {
+  static thread_local std::vector<int64_t> room;
   room.resize(expression.terms.size() * count);
-  std::vector<const std::int64_t*> done;
+  std::vector<const int64_t*> done;
   for (const Term& term : expression.terms) {
     if (term.kind == Term::Kind::input) {
       done.push_back(inputs[term.input]);
       continue;
     }
-    std::int64_t* const made = room.data() + done.size() * count;
+    int64_t* const made = room.data() + done.size() * count;
     if (term.kind == Term::Kind::constant) {
       std::fill_n(made, count, saturated_integer(Dtype::i64, term.value));
     } else {
-      std::array<const std::int64_t*, 3> args{};
+      std::array<const int64_t*, 3> args{};
       for (int k = 0; k < arity_of(term.op); ++k) args[k] = done[term.args[k]];
-      const auto arg = [&](int k, std::int64_t i) { return args[k] == nullptr ? 0 : args[k][i]; };
-      for (std::int64_t i = 0; i < count; ++i)
+      const auto arg = [&](int k, int64_t i) { return args[k] == nullptr ? 0 : args[k][i]; };
+      for (int64_t i = 0; i < count; ++i)
         made[i] = apply_integers(term.op, arg(0, i), arg(1, i), arg(2, i));
     }
     done.push_back(made);
@@ -311,12 +325,12 @@ void evaluate_integers(const Expression& expression, std::int64_t count,
   std::copy_n(done.back(), count, to);
 }
 
-void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs,
+void evaluate(const Expression& expression, int64_t count, std::span<const Column> inputs,
               const Column& to) {
   evaluate(expression, count, inputs, to, false);
 }
 
-void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs,
+void evaluate(const Expression& expression, int64_t count, std::span<const Column> inputs,
               const Column& to, bool drops_nan) {
   static thread_local std::vector<double> room;
   room.resize(2 * expression.terms.size() * count);
@@ -331,8 +345,9 @@ void evaluate(const Expression& expression, std::int64_t count, std::span<const 
     const int arity = term.kind == Term::Kind::apply ? arity_of(term.op) : 0;
     Column args[3];
     for (int k = 0; k < arity; ++k) args[k] = done[term.args[k]];
-    for (std::int64_t i = 0; i < count; ++i) {
-      double x[3] = {0, 0, 0}, e[3] = {0, 0, 0};
+    for (int64_t i = 0; i < count; ++i) {
+      double x[3] = {0, 0, 0};
+      double e[3] = {0, 0, 0};
       for (int k = 0; k < arity; ++k) x[k] = args[k].value[i];
       made.value[i] = arity == 0 ? term.value : apply(term.op, x[0], x[1], x[2]);
       if (drops_nan && std::isnan(made.value[i])) made.value[i] = without_nan(term.op, x);

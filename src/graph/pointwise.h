@@ -22,7 +22,7 @@
 
 namespace warploom::graph {
 struct Term {
-  enum class Kind : std::uint8_t { input, constant, apply };
+  enum class Kind : uint8_t { input, constant, apply };
   Kind kind = Kind::constant;
   int input = 0;                        // input: index into the node's inputs
   double value = 0;                     // constant
@@ -42,8 +42,8 @@ std::optional<Expression> expression_of(const Graph& graph, const Node& node);
 // Whether a node's expression has a meaning on whole numbers, and all its tensors are of integers:
 // it is computed on those of 64 bits then (base/integers.h), which lose nothing.
 bool in_integers(const Graph& graph, const Node& node, const Expression& expression);
-void evaluate_integers(const Expression& expression, std::int64_t count,
-                       std::span<const std::int64_t* const> inputs, std::int64_t* to);
+void evaluate_integers(const Expression& expression, int64_t count,
+                       std::span<const int64_t* const> inputs, int64_t* to);
 
 // In FP64, many elements at once, since one alone would cost more in steps than in arithmetic. With
 // the magnitudes of the results where `to` asks for them (reference.h has the rule): the
@@ -53,6 +53,6 @@ struct Column {
   double* magnitude = nullptr;
 };
 
-void evaluate(const Expression& expression, std::int64_t count, std::span<const Column> inputs,
+void evaluate(const Expression& expression, int64_t count, std::span<const Column> inputs,
               const Column& to);
 }  // namespace warploom::graph

@@ -4,18 +4,18 @@
 namespace warploom::graph {
 namespace {
 constexpr Range kTruth = {0, 1, true};
-constexpr std::int64_t kMostLooked = std::int64_t{1} << 24;  // elements of a constant
+constexpr int64_t kMostLooked = int64_t{1} << 24;  // elements of a constant
 
 // Of a constant's elements. Floats that are not whole are looked at no further: weights are many,
 // and say nothing.
 Range of_constant(const Tensor& tensor) {
-  const std::int64_t count = element_count(tensor.shape);
-  constexpr std::int64_t kFew = 1024;
+  const int64_t count = element_count(tensor.shape);
+  constexpr int64_t kFew = 1024;
   if (count == 0 || count > kMostLooked) return kAnything;
   Range out = {HUGE_VAL, -HUGE_VAL, true};
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const double value =
-        load_as_double(tensor.dtype, tensor.constant->data(), static_cast<std::size_t>(i));
+        load_as_double(tensor.dtype, tensor.constant->data(), static_cast<size_t>(i));
     if (std::isnan(value)) return kAnything;
     out.whole &= value == std::trunc(value);
     if (!out.whole && count > kFew) return kAnything;
@@ -37,7 +37,7 @@ Range of_type(Dtype dtype) {
 class Possible {
  public:
   Possible(const Graph& graph, const Ranges& known) : graph_(graph), ranges_(graph.tensors.size()) {
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    for (size_t i = 0; i < ranges_.size(); ++i) {
       const Tensor& tensor = graph.tensors[i];
       const Range type = of_type(tensor.dtype);
       ranges_[i] = meet(type, tensor.constant ? of_constant(tensor) : range_in(known, tensor.name));
@@ -59,18 +59,18 @@ class Possible {
     const bool fits = is_float(graph_.tensor(id).dtype) ||
                       (type.holds(made) && made.low >= -kWraps && made.high < kWraps);
     made.whole |= type.whole;
-    Range& to = ranges_[static_cast<std::size_t>(id)];
+    Range& to = ranges_[static_cast<size_t>(id)];
     const Range both = meet(to, fits ? made : type);
     if (!both.is_empty()) to = both;
   }
 
-  const Range& in(const Node& node, std::size_t i) const {
-    return given(node, i) ? ranges_[static_cast<std::size_t>(node.inputs[i])] : kAnything;
+  const Range& in(const Node& node, size_t i) const {
+    return given(node, i) ? ranges_[static_cast<size_t>(node.inputs[i])] : kAnything;
   }
 
-  Range hull_from(const Node& node, std::size_t first) const {
+  Range hull_from(const Node& node, size_t first) const {
     Range out = in(node, first);
-    for (std::size_t i = first + 1; i < node.inputs.size(); ++i) out = hull(out, in(node, i));
+    for (size_t i = first + 1; i < node.inputs.size(); ++i) out = hull(out, in(node, i));
     return out;
   }
 
@@ -120,7 +120,7 @@ class Possible {
       case OpKind::ArgMax:
       case OpKind::ArgMin: {
         const Question q{graph_, node};
-        const std::size_t axis = q.axis(q.in(0).shape.size());
+        const size_t axis = q.axis(q.in(0).shape.size());
         return {0, static_cast<double>(q.in(0).shape[axis] - 1), true};
       }
       default: return kAnything;
@@ -173,7 +173,7 @@ class Possible {
 
   Range extreme(const Node& node, bool largest) const {
     Range out = in(node, 0);
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
       const Range& next = in(node, i);
       out.low = largest ? std::max(out.low, next.low) : std::min(out.low, next.low);
       out.high = largest ? std::max(out.high, next.high) : std::min(out.high, next.high);
@@ -182,7 +182,7 @@ class Possible {
     return out;
   }
 
-  bool given(const Node& node, std::size_t i) const {
+  bool given(const Node& node, size_t i) const {
     return i < node.inputs.size() && node.inputs[i] != kAbsent;
   }
 

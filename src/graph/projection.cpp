@@ -6,17 +6,17 @@
 namespace warploom::graph {
 namespace {
 constexpr double kGain = 8;
-constexpr std::int64_t kLeastExtent = 8;  // of an axis worth summing
+constexpr int64_t kLeastExtent = 8;  // of an axis worth summing
 
 // Random signs whose sum is no larger than their norm, so that a common factor of all errors counts
 // as others do, and which every type of 16 bits holds, since terms that do not vary along the axis
 // are multiplied by it.
-std::vector<double> random_signs(std::int64_t count, std::uint64_t seed) {
+std::vector<double> random_signs(int64_t count, uint64_t seed) {
   Random random(seed, "signs");
   const double most = std::min(128.0, std::floor(std::sqrt(static_cast<double>(count))));
   std::vector<double> signs;
   double sum = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const double any = random.below(2) == 0 ? -1 : 1;
     sum += signs.emplace_back(std::abs(sum) < most ? any : sum > 0 ? -1 : 1);
   }
@@ -29,7 +29,7 @@ class Projector {
   Projector(Graph& graph, std::vector<double> signs) : graph_(graph), signs_(std::move(signs)) {}
 
   // Makes the output's sum the graph's one output; false where there is none.
-  bool run(TensorId output, std::size_t axis) {
+  bool run(TensorId output, size_t axis) {
     graph_.outputs = {along(output, axis)};
     std::ranges::move(writer_.made, std::back_inserter(graph_.nodes));
     return sound_ && writer_.status();
@@ -37,7 +37,7 @@ class Projector {
 
  private:
   // The sum over an axis as long as the signs, of size 1 there; the same one for all that read it.
-  TensorId along(TensorId id, std::size_t axis) {
+  TensorId along(TensorId id, size_t axis) {
     const auto known = known_.find({id, axis});
     if (known != known_.end()) return known->second;
     const TensorId made = pushed(id, axis);
@@ -45,15 +45,16 @@ class Projector {
     return made;
   }
 
-  TensorId pushed(TensorId id, std::size_t axis) {
+  TensorId pushed(TensorId id, size_t axis) {
     const int maker = graph_.producer(id);
     if (maker < 0) return summed(id, axis);
     const Node node = graph_.nodes[maker];
     const Shape shape = graph_.tensor(id).shape;
     if (class_of(node.op) == OpClass::view) {
       const Shape& from = graph_.tensor(node.inputs[0]).shape;
-      const auto steps = strides_of(from), to = strides_of(shape);
-      for (std::size_t i = 0; i < from.size(); ++i)
+      const auto steps = strides_of(from);
+      const auto to = strides_of(shape);
+      for (size_t i = 0; i < from.size(); ++i)
         if (from[i] == shape[axis] && steps[i] == to[axis])
           return with_one(along(node.inputs[0], i), shape, axis);
     }
@@ -61,11 +62,11 @@ class Projector {
     if (!adds && !is_linear(node)) return summed(id, axis);
     std::vector<TensorId> inputs = node.inputs;
     int varying = 0;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& in = graph_.tensor(inputs[i]);
       const Access access = *access_of(graph_, node, i);
       const auto found = std::ranges::find(access, static_cast<int>(axis), &AxisSource::axis);
-      const auto its = static_cast<std::size_t>(found - access.begin());
+      const auto its = static_cast<size_t>(found - access.begin());
       if (its == access.size()) {
         const double all = std::reduce(signs_.begin(), signs_.end());
         if (adds) inputs[i] = writer_.mul(inputs[i], writer_.scalar(all, inputs[i], "all"), "same");
@@ -80,8 +81,9 @@ class Projector {
     return writer_.make(node.op, std::move(inputs), "projected", node.attributes);
   }
 
-  TensorId with_one(TensorId id, Shape shape, std::size_t axis) {
-    return shape[axis] = 1, writer_.reshape(id, shape, "kept");
+  TensorId with_one(TensorId id, Shape shape, size_t axis) {
+    shape[axis] = 1;
+    return writer_.reshape(id, shape, "kept");
   }
 
   // In each input, where the others stand still. A cast rounds what is summed, which is less than
@@ -96,13 +98,14 @@ class Projector {
   }
 
   // The sum itself: a product with the signs, which reads what it sums in place.
-  TensorId summed(TensorId id, std::size_t axis) {
+  TensorId summed(TensorId id, size_t axis) {
     const Shape shape = graph_.tensor(id).shape;
     const Dtype dtype = graph_.tensor(id).dtype;
     sound_ &= is_wide_float(dtype) && element_count(shape) > 0;
     if (!sound_) return id;
-    const std::int64_t extent = shape[axis], after = strides_of(shape)[axis],
-                       before = element_count(shape) / (extent * after);
+    const int64_t extent = shape[axis];
+    const int64_t after = strides_of(shape)[axis];
+    const int64_t before = element_count(shape) / (extent * after);
     const bool rows = after == 1;
     const TensorId signs =
         writer_.constant(dtype, rows ? Shape{extent, 1} : Shape{1, extent}, signs_, "signs");
@@ -114,7 +117,7 @@ class Projector {
 
   Graph& graph_;
   std::vector<double> signs_;
-  std::map<std::pair<TensorId, std::size_t>, TensorId> known_;  // along()
+  std::map<std::pair<TensorId, size_t>, TensorId> known_;  // along()
   std::set<std::string> names_;
   const Node whole_{OpKind::Identity, "projected", {}, {}, {}};
   Writer writer_{graph_, whole_, names_, true};
@@ -122,7 +125,7 @@ class Projector {
 };
 }  // namespace
 
-std::optional<Projection> project(const Graph& given, int output, std::uint64_t seed) {
+std::optional<Projection> project(const Graph& given, int output, uint64_t seed) {
   const Result<Graph> primitive = decompose(given);
   if (!primitive) return std::nullopt;
   const TensorId id = primitive->outputs[output];
@@ -130,14 +133,17 @@ std::optional<Projection> project(const Graph& given, int output, std::uint64_t 
   if (!is_wide_float(primitive->tensor(id).dtype) || element_count(shape) == 0) return std::nullopt;
   std::optional<Projection> best;
   double least = evaluation_cost(*primitive, id) / kGain;
-  for (std::size_t axis = shape.size(); axis-- > 0;) {
+  for (size_t axis = shape.size(); axis-- > 0;) {
     if (shape[axis] < kLeastExtent) continue;
     Projection made{*primitive, 1, shape[axis], strides_of(shape)[axis],
                     random_signs(shape[axis], seed)};
     made.before = element_count(shape) / (made.extent * made.after);
     if (!Projector(made.graph, made.signs).run(id, axis)) continue;
     made.cost = evaluation_cost(made.graph, made.graph.outputs[0]);
-    if (made.cost < least) least = made.cost, best = std::move(made);
+    if (made.cost < least) {
+      least = made.cost;
+      best = std::move(made);
+    }
   }
   return best;
 }

@@ -18,13 +18,14 @@ namespace warploom::graph {
 struct Projection {
   Graph graph;  // of the same inputs; its one output is the sum over `extent` of the whole's
                 // elements, each times its sign
-  std::int64_t before = 1, extent = 1,
-               after = 1;     // the whole output's shape, the axis that is summed in the middle
+  int64_t before = 1;
+  int64_t extent = 1;
+  int64_t after = 1;          // the whole output's shape, the axis that is summed in the middle
   std::vector<double> signs;  // one an index of the axis
   double cost = 0;            // operations of evaluating it
 };
 
 // Of a float output, along the axis that makes FP64 evaluation cheapest; nothing where none makes
 // it eight times cheaper than the output's.
-std::optional<Projection> project(const Graph& graph, int output, std::uint64_t seed);
+std::optional<Projection> project(const Graph& graph, int output, uint64_t seed);
 }  // namespace warploom::graph

@@ -68,9 +68,9 @@ double terms_in(const Graph& graph, const Node& node) {
   const double from = static_cast<double>(element_count(q.in(0).shape));
   if (class_of(node.op) == OpClass::scan) {
     const auto axis = constant_scalar(graph, node.inputs[1]);
-    const std::size_t rank = q.in(0).shape.size();
-    const auto place = normalized_axis(static_cast<std::int64_t>(axis.value_or(0)), rank, q.place);
-    return place ? static_cast<double>(q.in(0).shape[static_cast<std::size_t>(*place)]) : from;
+    const size_t rank = q.in(0).shape.size();
+    const auto place = normalized_axis(static_cast<int64_t>(axis.value_or(0)), rank, q.place);
+    return place ? static_cast<double>(q.in(0).shape[static_cast<size_t>(*place)]) : from;
   }
   const double to = static_cast<double>(element_count(q.out()));
   return to > 0 ? std::max(1.0, from / to) : 1;
@@ -82,14 +82,14 @@ Ranges ranges_of(const Graph& graph, const Ranges& known) {
   // Once more, now that inputs are known to be legal: what is made of them is less, too.
   Ranges inputs = known;
   for (const TensorId id : graph.inputs) {
-    const auto at = static_cast<std::size_t>(id);
+    const auto at = static_cast<size_t>(id);
     const Range both = meet(first[at], legal[at]);
     if (!both.is_empty()) inputs[graph.tensor(id).name] = both;
   }
   const std::vector<Range> possible = possible_ranges(graph, inputs);
   const std::vector<bool> counted = counted_floats(graph);
   Ranges out;
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+  for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     const Range given = range_in(known, tensor.name);
     const bool asked = std::isfinite(legal[i].low) || std::isfinite(legal[i].high) ||

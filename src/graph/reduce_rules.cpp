@@ -4,19 +4,20 @@
 
 namespace warploom::graph {
 namespace {
-constexpr std::int64_t kMaxTaps = std::int64_t{1} << 24, kMaxStep = std::int64_t{1} << 31;
+constexpr int64_t kMaxTaps = int64_t{1} << 24;
+constexpr int64_t kMaxStep = int64_t{1} << 31;
 
 std::string auto_pad(const Question& q) {
   return q.node.attribute<std::string>("auto_pad", "NOTSET");
 }
 
 // One entry a spatial axis, each of at least `least`; `otherwise` where the model says nothing.
-Result<List> spatial(const Question& q, std::string_view name, std::size_t count,
-                     std::int64_t least, std::int64_t otherwise) {
+Result<List> spatial(const Question& q, std::string_view name, size_t count, int64_t least,
+                     int64_t otherwise) {
   if (!q.node.attributes.contains(std::string(name))) return List(count, otherwise);
   const List values = q.node.integers(name);
   const bool fit =
-      std::ranges::all_of(values, [&](std::int64_t v) { return v >= least && v <= kMaxStep; });
+      std::ranges::all_of(values, [&](int64_t v) { return v >= least && v <= kMaxStep; });
   if (values.size() != count || !fit)
     return q.error(kAttribute, fmt::format("{} does not fit the spatial axes", name),
                    fmt::format("{} entries of {} or more", count, least), values);
@@ -31,7 +32,7 @@ bool convolves(const Question& q) {
 Result<WindowSpec> declared_window(const Question& q) {
   const Shape& in = q.in(0).shape;
   if (in.size() < 3) return q.error(kShape, "an input has no spatial axes", "3 axes or more", in);
-  const std::size_t count = in.size() - 2;
+  const size_t count = in.size() - 2;
   WindowSpec spec;
   const bool has_kernel = q.node.attributes.contains("kernel_shape");
   if (convolves(q)) {
@@ -44,8 +45,8 @@ Result<WindowSpec> declared_window(const Question& q) {
   } else {
     WARPLOOM_TRY(spec.kernel, spatial(q, "kernel_shape", count, 1, 1));
   }
-  std::int64_t taps = 1;
-  for (std::int64_t size : spec.kernel) {
+  int64_t taps = 1;
+  for (int64_t size : spec.kernel) {
     if (size < 1) return q.error(kShape, "a window is empty", "sizes of 1 or more", spec.kernel);
     if (size > kMaxTaps / taps)
       return q.error(ErrorCode::kOnnxTooLarge, "a window is too large", "at most 2^24 elements",
@@ -61,13 +62,13 @@ Result<WindowSpec> declared_window(const Question& q) {
   return spec;
 }
 
-Answer windows(const Question& q, const WindowSpec& spec, std::int64_t channels) {
+Answer windows(const Question& q, const WindowSpec& spec, int64_t channels) {
   Answer answer{q.in(0).dtype,
                 chained({q.in(0).shape[0], channels}, spec.size),
                 {Access(2 + spec.size.size())}};
   Access& access = *answer.reads[0];
   access[0].axis = 0;
-  for (std::size_t i = 0; i < spec.size.size(); ++i)
+  for (size_t i = 0; i < spec.size.size(); ++i)
     access[i + 2] = {static_cast<int>(i + 2), -spec.before[i], spec.strides[i], spec.kernel[i],
                      spec.dilations[i]};
   return answer;
@@ -79,7 +80,7 @@ bool is_zero(const Tensor& tensor) {
          std::ranges::all_of(*tensor.constant, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
+Status check_vector(const Question& q, size_t i, int64_t size) {
   if (!q.has(i) || q.in(i).shape == Shape{size}) return ok();
   if (convolves(q) && is_zero(q.in(i)))
     return ok();  // exporters write zeros of other shapes for no bias
@@ -89,12 +90,14 @@ Status check_vector(const Question& q, std::size_t i, std::int64_t size) {
 
 Status check_weights(const Question& q) {  // [M,C/g,..], turned round [C,M/g,..]
   WARPLOOM_CHECK(same_type(q, true));
-  const Shape &in = q.in(0).shape, &weights = q.in(1).shape;
+  const Shape& in = q.in(0).shape;
+  const Shape& weights = q.in(1).shape;
   const bool turned = q.node.op == OpKind::ConvTranspose;
   if (in.size() < 3 || weights.size() != in.size())
     return q.error(kShape, "the weights have not as many axes as the input",
                    "3 axes or more, as many each", to_text(in) + " and " + to_text(weights));
-  const std::int64_t groups = q.node.integer("group", 1), channels = turned ? in[1] : weights[0];
+  const int64_t groups = q.node.integer("group", 1);
+  const int64_t channels = turned ? in[1] : weights[0];
   if (groups < 1 || channels % groups != 0 ||
       (turned ? weights[0] != in[1] : in[1] % groups != 0 || in[1] / groups != weights[1]))
     return q.error(kShape, "the channels of input and weights do not fit",
@@ -108,20 +111,22 @@ Result<WindowSpec> window_spec(const Question& q) {
   WARPLOOM_TRY(WindowSpec spec, declared_window(q));
   const Shape& in = q.in(0).shape;
   const std::string automatic = auto_pad(q);
-  for (std::size_t i = 0; i < spec.kernel.size(); ++i) {
-    const std::int64_t size = in[i + 2], stride = spec.strides[i],
-                       reach = (spec.kernel[i] - 1) * spec.dilations[i] + 1;
-    std::int64_t &before = spec.before[i], &after = spec.after[i];
+  for (size_t i = 0; i < spec.kernel.size(); ++i) {
+    const int64_t size = in[i + 2];
+    const int64_t stride = spec.strides[i];
+    const int64_t reach = (spec.kernel[i] - 1) * spec.dilations[i] + 1;
+    int64_t& before = spec.before[i];
+    int64_t& after = spec.after[i];
     if (automatic.starts_with("SAME")) {
-      const std::int64_t total =
-          std::max<std::int64_t>((ceil_div(size, stride) - 1) * stride + reach - size, 0);
+      const int64_t total =
+          std::max<int64_t>((ceil_div(size, stride) - 1) * stride + reach - size, 0);
       before = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
       after = total - before;
     }
-    const std::int64_t room = size + before + after - reach;
+    const int64_t room = size + before + after - reach;
     if (room < 0)
       return q.error(kShape, "a window is larger than what it slides over", in, spec.kernel);
-    std::int64_t made = room / stride + 1;
+    int64_t made = room / stride + 1;
     spec.counted.push_back(after);
     if (q.node.integer("ceil_mode") != 0 && room % stride != 0 && made * stride < size + before) {
       ++made;  // no window begins beyond the input and what is before it
@@ -135,18 +140,19 @@ Result<WindowSpec> window_spec(const Question& q) {
 Result<WindowSpec> transposed_spec(const Question& q) {
   WARPLOOM_TRY(WindowSpec spec, declared_window(q));
   const Shape& in = q.in(0).shape;
-  const std::size_t count = spec.kernel.size();
-  const bool asked = q.node.attributes.contains("output_shape"),
-             same = auto_pad(q).starts_with("SAME");
+  const size_t count = spec.kernel.size();
+  const bool asked = q.node.attributes.contains("output_shape");
+  const bool same = auto_pad(q).starts_with("SAME");
   WARPLOOM_TRY(const List wanted, spatial(q, "output_shape", count, 1, 1));
   WARPLOOM_TRY(const List added, spatial(q, "output_padding", count, 0, 0));
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t reach = (spec.kernel[i] - 1) * spec.dilations[i],
-                       whole = (in[i + 2] - 1) * spec.strides[i] + reach + 1 + added[i];
-    std::int64_t &before = spec.before[i], &after = spec.after[i];
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t reach = (spec.kernel[i] - 1) * spec.dilations[i];
+    const int64_t whole = (in[i + 2] - 1) * spec.strides[i] + reach + 1 + added[i];
+    int64_t& before = spec.before[i];
+    int64_t& after = spec.after[i];
     if (asked || same) {
-      const std::int64_t cut = whole - (asked ? wanted[i] : in[i + 2] * spec.strides[i]);
-      before = std::max<std::int64_t>(auto_pad(q) == "SAME_UPPER" ? cut / 2 : cut - cut / 2, 0);
+      const int64_t cut = whole - (asked ? wanted[i] : in[i + 2] * spec.strides[i]);
+      before = std::max<int64_t>(auto_pad(q) == "SAME_UPPER" ? cut / 2 : cut - cut / 2, 0);
       after = cut - before;
     }
     spec.size.push_back(whole - before - after);
@@ -159,13 +165,13 @@ Result<WindowSpec> transposed_spec(const Question& q) {
   return spec;
 }
 
-Result<std::vector<std::int64_t>> reduced_axes(const Question& q) {
+Result<std::vector<int64_t>> reduced_axes(const Question& q) {
   if (q.node.attributes.contains("axis")) {  // ArgMax, ArgMin
-    WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-    return List{static_cast<std::int64_t>(axis)};
+    WARPLOOM_TRY(const size_t axis, checked_axis(q));
+    return List{static_cast<int64_t>(axis)};
   }
   List wanted = q.node.integers("axes");
-  const std::size_t rank = q.in(0).shape.size();
+  const size_t rank = q.in(0).shape.size();
   if (q.has(1)) {
     if (q.node.attributes.contains("axes"))
       return q.error(kAttribute, "axes are given twice", "an attribute or an input", "both");
@@ -182,8 +188,8 @@ Result<Answer> reduce(const Question& q) {
   WARPLOOM_TRY(const List over, reduced_axes(q));
   Answer answer{q.in(0).dtype, {}};
   Access access(q.in(0).shape.size());
-  for (std::size_t i = 0; i < access.size(); ++i) {
-    const bool gone = std::ranges::binary_search(over, static_cast<std::int64_t>(i));
+  for (size_t i = 0; i < access.size(); ++i) {
+    const bool gone = std::ranges::binary_search(over, static_cast<int64_t>(i));
     if (!gone) access[i].axis = static_cast<int>(answer.shape.size());
     if (!gone || q.node.integer("keepdims", 1) != 0)
       answer.shape.push_back(gone ? 1 : q.in(0).shape[i]);

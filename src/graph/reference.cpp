@@ -6,20 +6,22 @@ Box whole(const Shape& shape) {
   return {Shape(shape.size(), 0), shape};
 }
 
-std::int64_t volume(const Box& box) {
+int64_t volume(const Box& box) {
   return element_count(box.size);
 }
 
 Box reshaped(const Box& box, const Shape& from, const Shape& to) {
   if (volume(box) == 0) return {Shape(to.size(), 0), Shape(to.size(), 0)};
-  std::int64_t low = 0, high = 0;
-  for (std::size_t i = 0; i < from.size(); ++i) {
+  int64_t low = 0;
+  int64_t high = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
     low = low * from[i] + box.begin[i];
     high = high * from[i] + box.begin[i] + box.size[i] - 1;
   }
-  const auto first = coordinates_of(to, low), last = coordinates_of(to, high);
+  const auto first = coordinates_of(to, low);
+  const auto last = coordinates_of(to, high);
   Box held = whole(to);
-  for (std::size_t i = 0; i < to.size(); ++i) {
+  for (size_t i = 0; i < to.size(); ++i) {
     held.begin[i] = first[i];
     held.size[i] = last[i] - first[i] + 1;
     if (first[i] != last[i]) break;  // this axis is a range, the later ones are whole
@@ -29,11 +31,11 @@ Box reshaped(const Box& box, const Shape& from, const Shape& to) {
 
 Box reach(const Access& access, const Shape& in, const Box& out) {
   Box box = whole(in);
-  for (std::size_t i = 0; i < in.size(); ++i) {
+  for (size_t i = 0; i < in.size(); ++i) {
     const AxisSource& source = access[i];
     if (source.axis == AxisSource::kWhole) continue;
-    const std::int64_t count = out.size[source.axis],
-                       first = source.begin + out.begin[source.axis] * source.step;
+    const int64_t count = out.size[source.axis];
+    const int64_t first = source.begin + out.begin[source.axis] * source.step;
     box.begin[i] = std::min(first, first + (count - 1) * source.step);
     box.size[i] =
         count == 0 ? 0
@@ -43,10 +45,10 @@ Box reach(const Access& access, const Shape& in, const Box& out) {
 }
 
 Box inside(Box box, const Shape& in) {
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    const std::int64_t end = std::min(box.begin[i] + box.size[i], in[i]);
-    box.begin[i] = std::max<std::int64_t>(box.begin[i], 0);
-    box.size[i] = std::max<std::int64_t>(end - box.begin[i], 0);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const int64_t end = std::min(box.begin[i] + box.size[i], in[i]);
+    box.begin[i] = std::max<int64_t>(box.begin[i], 0);
+    box.size[i] = std::max<int64_t>(end - box.begin[i], 0);
   }
   return box;
 }
@@ -56,7 +58,7 @@ Box hull(const Box& a, const Box& b) {
   if (volume(a) == 0) return b;
   if (volume(b) == 0) return a;
   Box box = a;
-  for (std::size_t i = 0; i < a.size.size(); ++i) {
+  for (size_t i = 0; i < a.size.size(); ++i) {
     box.begin[i] = std::min(a.begin[i], b.begin[i]);
     box.size[i] = std::max(a.begin[i] + a.size[i], b.begin[i] + b.size[i]) - box.begin[i];
   }
@@ -65,19 +67,18 @@ Box hull(const Box& a, const Box& b) {
 
 // The boxes, in order, that make up rows [begin, end) where a row is one index of the leading
 // `axes` axes taken together.
-std::vector<Box> row_boxes(const Shape& shape, std::size_t axes, std::int64_t begin,
-                           std::int64_t end) {
+std::vector<Box> row_boxes(const Shape& shape, size_t axes, int64_t begin, int64_t end) {
   std::vector<Box> boxes;
   const Shape leading = entries(shape, 0, axes);
-  for (std::int64_t row = begin; row < end;) {
+  for (int64_t row = begin; row < end;) {
     // As many axes as begin at 0 here and fit whole, then a range of the next one out.
-    std::size_t axis = axes;
-    std::int64_t inner = 1;
+    size_t axis = axes;
+    int64_t inner = 1;
     while (axis > 1 && row % (inner * shape[axis - 1]) == 0 && row + inner * shape[axis - 1] <= end)
       inner *= shape[--axis];
     const Shape at = coordinates_of(leading, row);
     Box box = whole(shape);
-    for (std::size_t i = 0; i < axis; ++i) {
+    for (size_t i = 0; i < axis; ++i) {
       box.begin[i] = at[i];
       box.size[i] = i + 1 < axis ? 1 : std::min(shape[i] - at[i], (end - row) / inner);
     }
@@ -121,7 +122,7 @@ Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
     const auto& wanted = demand[node->outputs[0]];
     if (!wanted || graph.tensor(node->outputs[0]).constant) continue;
     const Question q{graph, *node};
-    for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
       if (!q.has(i)) continue;
       const auto access = access_of(graph, *node, i);
       const bool view = class_of(node->op) == OpClass::view && i == 0;
@@ -139,17 +140,17 @@ Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
 Rows cut(const Graph& graph, int output) {  // of a primitive graph
   const TensorId id = graph.outputs[output];
   const Shape& shape = graph.tensor(id).shape;
-  const auto rows_over = [&](std::size_t axes) {
+  const auto rows_over = [&](size_t axes) {
     return Rows{element_count(entries(shape, 0, axes)), element_count(entries(shape, axes)), true,
                 axes};
   };
   if (shape.empty()) return rows_over(0);
   const double full = evaluation_cost(graph, id);
-  for (std::size_t axes = shape.size() > 1 ? shape.size() - 1 : 1; axes > 0; --axes) {
+  for (size_t axes = shape.size() > 1 ? shape.size() - 1 : 1; axes > 0; --axes) {
     const Rows rows = rows_over(axes);
     if (rows.count == 0) return rows;
     double dearest = 0;
-    for (std::int64_t row : {std::int64_t{0}, rows.count / 2, rows.count - 1})
+    for (int64_t row : {int64_t{0}, rows.count / 2, rows.count - 1})
       dearest = std::max(
           dearest, cost_of(graph, demand_for(graph, id, row_boxes(shape, axes, row, row + 1)[0])));
     if (dearest * static_cast<double>(rows.count) <= 1.5 * full) return rows;
@@ -178,7 +179,7 @@ Result<std::vector<ValueAndMagnitude>> evaluate_exactly(const Graph& graph,
   std::vector<ValueAndMagnitude> outputs(graph.outputs.size());
   Graph made;
   WARPLOOM_TRY(const Graph* const held, primitive(graph, made));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
     const int output = static_cast<int>(i);
     WARPLOOM_TRY(outputs[i], evaluate_magnitude_rows(*held, inputs, output, 0,
                                                      rows_of(*held, output).count, means));
@@ -196,7 +197,7 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
 }
 
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& given, std::span<const Bytes> inputs,
-                                                  int output, std::int64_t begin, std::int64_t end,
+                                                  int output, int64_t begin, int64_t end,
                                                   const Means& means) {
   const auto fits = [&](Bytes bytes, TensorId id) {
     return std::ssize(bytes) == byte_count(given.tensor(id));

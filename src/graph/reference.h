@@ -45,16 +45,22 @@ struct Operand {  // a line is a row of a or a column of b, depth runs along k; 
                   // lines[i] + depths[k]
   const void* data;
   Dtype dtype;
-  const std::int64_t *lines, *depths;
+  const int64_t* lines;
+  const int64_t* depths;
 };
 
 struct Offsets {  // of one product of a batch, in elements
-  std::int64_t a, b, c;
+  int64_t a;
+  int64_t b;
+  int64_t c;
 };
 
 struct Product {
-  Operand a, b;
-  std::int64_t m, n, k;
+  Operand a;
+  Operand b;
+  int64_t m;
+  int64_t n;
+  int64_t k;
   std::vector<Offsets> batch = {};
 };
 
@@ -78,20 +84,21 @@ struct Means {  // to evaluate with
 void multiply_add(const Product& product, double* value, double* magnitude, const Means& means);
 
 struct Rows {
-  std::int64_t count = 1;     // rows of the output
-  std::int64_t elements = 1;  // elements of a row; count * elements is the whole output
-  bool independent = true;    // a row costs no more than its share of the whole
-  std::size_t axes = 0;       // leading axes of the output that are cut
+  int64_t count = 1;        // rows of the output
+  int64_t elements = 1;     // elements of a row; count * elements is the whole output
+  bool independent = true;  // a row costs no more than its share of the whole
+  size_t axes = 0;          // leading axes of the output that are cut
 };
 
 // Output `output` (index into graph.outputs) cut into rows.
 Rows rows_of(const Graph& graph, int output = 0);
 
 struct ValueAndMagnitude {
-  std::vector<double> value, magnitude;
-  std::vector<std::int64_t> integers;  // of an output of integers: the values, exactly
-  bool overflowed = false;  // a number on the way here is larger than its tensor's type holds
-  bool marked = false;      // and the elements of which that is so have a magnitude of NaN
+  std::vector<double> value;
+  std::vector<double> magnitude;
+  std::vector<int64_t> integers;  // of an output of integers: the values, exactly
+  bool overflowed = false;        // a number on the way here is larger than its tensor's type holds
+  bool marked = false;            // and the elements of which that is so have a magnitude of NaN
 };
 
 // Every output whole, without magnitudes.
@@ -106,6 +113,6 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
 // Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles; of magnitudes none
 // where they are not wanted.
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs,
-                                                  int output, std::int64_t begin, std::int64_t end,
+                                                  int output, int64_t begin, int64_t end,
                                                   const Means& means = {});
 }  // namespace warploom::graph

@@ -6,9 +6,10 @@
 
 namespace warploom::graph {
 using Id = TensorId;
-using List = std::vector<std::int64_t>;
-inline constexpr ErrorCode kType = ErrorCode::kOnnxType, kShape = ErrorCode::kOnnxShape,
-                           kAttribute = ErrorCode::kOnnxAttribute;
+using List = std::vector<int64_t>;
+inline constexpr ErrorCode kType = ErrorCode::kOnnxType;
+inline constexpr ErrorCode kShape = ErrorCode::kOnnxShape;
+inline constexpr ErrorCode kAttribute = ErrorCode::kOnnxAttribute;
 
 inline auto type_error(const Question& q, Words expected, Words found) {
   return q.error(kType, "an input's element type does not fit the operator", std::move(expected),
@@ -20,32 +21,30 @@ inline bool is_wide_float(Dtype dtype) {
 }
 
 // An input to calculate with: of 16 bits or more if floating-point; booleans only where `booleans`.
-Status check_number(const Question& q, std::size_t i, bool floats_only = false,
-                    bool booleans = false);
+Status check_number(const Question& q, size_t i, bool floats_only = false, bool booleans = false);
 // Every input of one such type.
 Status same_type(const Question& q, bool floats_only, bool booleans = false);
 
 // How an input of shape `in` is read that broadcasting aligns at the last axes of an output of
 // `rank` axes.
-Access aligned(const Shape& in, std::size_t rank);
+Access aligned(const Shape& in, size_t rank);
 // Axis i of the input is axis i of the output.
-Access same_axes(std::size_t rank);
+Access same_axes(size_t rank);
 
 // An input that must be a constant list of integers, because the output's shape depends on it.
-Result<List> list(const Question& q, std::size_t i, std::string_view what,
-                  std::size_t most = kMaxRank);
+Result<List> list(const Question& q, size_t i, std::string_view what, size_t most = kMaxRank);
 
 // The attribute axis, counted from the front.
-inline Result<std::size_t> checked_axis(const Question& q) {
+inline Result<size_t> checked_axis(const Question& q) {
   WARPLOOM_TRY(const int axis,
                normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
-  return static_cast<std::size_t>(axis);
+  return static_cast<size_t>(axis);
 }
 
 // Distinct normalised axes, ascending.
-Result<List> axes(const Question& q, const List& wanted, std::size_t rank);
-Status check_vector(const Question& q, std::size_t i,
-                    std::int64_t size);   // an input of so many elements, if it is there
+Result<List> axes(const Question& q, const List& wanted, size_t rank);
+Status check_vector(const Question& q, size_t i,
+                    int64_t size);        // an input of so many elements, if it is there
 Status check_indices(const Question& q);  // the second input, of whole numbers
 Status check_weights(const Question& q);  // a convolution's, and its bias
 
@@ -68,7 +67,7 @@ class Writer : public Question {
 
   const Shape& shape(Id id) const { return graph_.tensor(id).shape; }
 
-  std::size_t rank(Id id) const { return shape(id).size(); }
+  size_t rank(Id id) const { return shape(id).size(); }
 
   Dtype dtype(Id id) const { return graph_.tensor(id).dtype; }
 
@@ -76,10 +75,10 @@ class Writer : public Question {
 
   const Status& status() const { return status_; }
 
-  Id raw(std::size_t i) const { return has(i) ? node.inputs[i] : kAbsent; }
+  Id raw(size_t i) const { return has(i) ? node.inputs[i] : kAbsent; }
 
   // An input in the type that it is computed in: f32 for 16 bits.
-  Id wide(std::size_t i);
+  Id wide(size_t i);
   Id make(OpKind op, std::vector<Id> inputs, std::string_view what,
           std::map<std::string, Attribute> attributes = {});
 
@@ -98,8 +97,8 @@ class Writer : public Question {
   Id table(Dtype type, const Shape& shape, std::string_view what, const Value& value) {
     if (dry_) return graph_.add_tensor({{fresh(what), type, shape}, std::nullopt});
     std::vector<double> values(element_count(shape));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<double>(value(static_cast<std::int64_t>(i)));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<double>(value(static_cast<int64_t>(i)));
     return constant(type, shape, values, what);
   }
 
@@ -108,11 +107,11 @@ class Writer : public Question {
   // By so much before and behind each axis, less than 0 crops; `zero` is what is put there.
   Id pad(Id x, const List& before, const List& after, Id zero, std::string_view what);
 
-  Id reduce(OpKind op, Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1) {
+  Id reduce(OpKind op, Id x, const List& axes, std::string_view what, int64_t keepdims = 1) {
     return axes.empty() ? x : make(op, {x}, what, {{"axes", axes}, {"keepdims", keepdims}});
   }
 
-  std::int64_t keepdims() const { return node.integer("keepdims", 1); }
+  int64_t keepdims() const { return node.integer("keepdims", 1); }
 
   Id add(Id a, Id b, std::string_view what) { return make(OpKind::Add, {a, b}, what); }
 
@@ -121,9 +120,9 @@ class Writer : public Question {
   Id mul(Id a, Id b, std::string_view what) { return make(OpKind::Mul, {a, b}, what); }
 
   // Over `axes`, which stay as 1 or go.
-  Id mean(Id x, const List& axes, std::string_view what, std::int64_t keepdims = 1);
+  Id mean(Id x, const List& axes, std::string_view what, int64_t keepdims = 1);
   // [C] as [C,1,..], which broadcasting puts along axis 1 of `rank` axes.
-  Id along_channels(Id x, std::size_t of_rank, std::string_view what);
+  Id along_channels(Id x, size_t of_rank, std::string_view what);
   // 1/sqrt(x + epsilon)
   Id inverse_root(Id x, double epsilon);
 
@@ -133,7 +132,8 @@ class Writer : public Question {
   Graph& graph_;
   std::string prefix_;
   std::set<std::string>& names_;  // of all tensors
-  bool dry_, widened_ = false;
+  bool dry_;
+  bool widened_ = false;
   Status status_ = ok();
 };
 
@@ -143,14 +143,15 @@ using Replacement = std::function<Rewrite>;
 Result<Graph> rewritten(Graph graph, const std::function<bool(const Graph&, const Node&)>& stays,
                         const Replacement& rule);
 
-inline List span(std::size_t begin, std::size_t end) {
+inline List span(size_t begin, size_t end) {
   List axes(end - std::min(begin, end));
-  std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(begin));
+  std::iota(axes.begin(), axes.end(), static_cast<int64_t>(begin));
   return axes;
 }
 
-inline List with(List list, std::size_t at, std::int64_t value) {
-  return list[at] = value, list;
+inline List with(List list, size_t at, int64_t value) {
+  list[at] = value;
+  return list;
 }
 
 inline List chained(List first, const List& second) {

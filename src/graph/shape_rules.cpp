@@ -3,7 +3,7 @@
 #include "graph/rules.h"
 
 namespace warploom::graph {
-Status check_number(const Question& q, std::size_t i, bool floats_only, bool booleans) {
+Status check_number(const Question& q, size_t i, bool floats_only, bool booleans) {
   const Dtype dtype = q.in(i).dtype;
   if (is_float(dtype) ? is_wide_float(dtype)
                       : !floats_only && (booleans || dtype != Dtype::boolean))
@@ -13,16 +13,16 @@ Status check_number(const Question& q, std::size_t i, bool floats_only, bool boo
 
 Status same_type(const Question& q, bool floats_only, bool booleans) {
   const Dtype dtype = q.in(0).dtype;
-  for (std::size_t i = 1; i < q.node.inputs.size(); ++i)
+  for (size_t i = 1; i < q.node.inputs.size(); ++i)
     if (q.has(i) && q.in(i).dtype != dtype)
       return type_error(q, fmt::format("inputs of one type, {}", name_of(dtype)),
                         fmt::format("input {} is {}", i, name_of(q.in(i).dtype)));
   return check_number(q, 0, floats_only, booleans);
 }
 
-Access aligned(const Shape& in, std::size_t rank) {
+Access aligned(const Shape& in, size_t rank) {
   Access access(in.size());
-  for (std::size_t i = 0; i < in.size(); ++i)
+  for (size_t i = 0; i < in.size(); ++i)
     if (in[i] != 1) access[i].axis = static_cast<int>(rank - in.size() + i);
   return access;
 }
@@ -31,7 +31,7 @@ namespace {
 // Every input aligned.
 Answer elementwise(const Question& q, Dtype dtype, const Shape& shape) {
   Answer answer{dtype, shape};
-  for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
+  for (size_t i = 0; i < q.node.inputs.size(); ++i)
     answer.reads.push_back(q.has(i) ? std::optional(aligned(q.in(i).shape, shape.size()))
                                     : std::nullopt);
   return answer;
@@ -39,7 +39,7 @@ Answer elementwise(const Question& q, Dtype dtype, const Shape& shape) {
 
 Result<Answer> broadcast_all(const Question& q, Dtype dtype) {
   Shape shape;
-  for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
+  for (size_t i = 0; i < q.node.inputs.size(); ++i)
     if (q.has(i)) {
       WARPLOOM_TRY(shape, broadcast(shape, q.in(i).shape, q.place));
     }
@@ -54,17 +54,19 @@ Result<Answer> none(const Question& q) {
 
 Result<Answer> matmul(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
-  const Shape &a = q.in(0).shape, &b = q.in(1).shape;
+  const Shape& a = q.in(0).shape;
+  const Shape& b = q.in(1).shape;
   const auto both = [&] { return to_text(a) + " and " + to_text(b); };
   if (a.empty() || b.empty())
     return q.error(kShape, "MatMul of a scalar", "1 axis or more", both());
   // The last two axes of each: one is summed, one kept; a vector's one is summed.
-  const std::size_t left = a.size() - 1, right = b.size() - (b.size() == 1 ? 1 : 2);
+  const size_t left = a.size() - 1;
+  const size_t right = b.size() - (b.size() == 1 ? 1 : 2);
   if (a[left] != b[right])
     return q.error(kShape, "the summed dimensions of a product differ",
                    "A's columns as many as B's rows", both());
   const auto batch = [](const Shape& in) {
-    return Shape(in.begin(), in.end() - std::min<std::ptrdiff_t>(2, std::ssize(in)));
+    return Shape(in.begin(), in.end() - std::min<ptrdiff_t>(2, std::ssize(in)));
   };
   WARPLOOM_TRY(const Shape batches, broadcast(batch(a), batch(b), q.place));
   Answer answer{q.in(0).dtype, batches};
@@ -72,7 +74,7 @@ Result<Answer> matmul(const Question& q) {
     Access access = aligned(batch(in), batches.size());
     access.resize(in.size());
     if (in.size() > 1) {
-      const std::size_t kept = 2 * in.size() - 3 - summed;
+      const size_t kept = 2 * in.size() - 3 - summed;
       access[kept].axis = static_cast<int>(answer.shape.size());
       answer.shape.push_back(in[kept]);
     }
@@ -101,13 +103,13 @@ Result<Answer> pointwise_float(const Question& q) {
 }
 
 Result<Answer> power(const Question& q) {
-  for (std::size_t i : {0u, 1u}) WARPLOOM_CHECK(check_number(q, i));
+  for (size_t i : {0u, 1u}) WARPLOOM_CHECK(check_number(q, i));
   return broadcast_all(q, q.in(0).dtype);
 }
 
 Result<Answer> clip(const Question& q) {
   WARPLOOM_CHECK(same_type(q, false));
-  for (std::size_t i : {1u, 2u})
+  for (size_t i : {1u, 2u})
     if (q.has(i) && element_count(q.in(i).shape) != 1)
       return q.error(kShape, "a bound of Clip is no scalar", "[]", q.in(i).shape);
   return elementwise(q, q.in(0).dtype, q.in(0).shape);
@@ -139,7 +141,8 @@ Result<Answer> cast(const Question& q) {
 }
 
 Result<Answer> dequantize(const Question& q) {
-  const Dtype from = q.in(0).dtype, to = q.in(1).dtype;
+  const Dtype from = q.in(0).dtype;
+  const Dtype to = q.in(1).dtype;
   constexpr std::array kNarrow = {Dtype::i8, Dtype::u8, Dtype::i32, Dtype::e4m3, Dtype::e5m2};
   if (!contains(kNarrow, from) || !is_wide_float(to) || (q.has(2) && q.in(2).dtype != from))
     return type_error(

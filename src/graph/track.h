@@ -13,13 +13,13 @@
 #include "base/rows.h"
 
 namespace warploom {
-enum class Track : std::uint8_t { fp32, tf32, bf16, fp16, fp8, tolerance };
+enum class Track : uint8_t { fp32, tf32, bf16, fp16, fp8, tolerance };
 
 inline constexpr std::array<std::string_view, 6> kTrackNames = {"fp32", "tf32", "bf16",
                                                                 "fp16", "fp8",  "tolerance"};
 
 inline std::string_view name_of(Track track) {
-  return kTrackNames[static_cast<std::size_t>(track)];
+  return kTrackNames[static_cast<size_t>(track)];
 }
 
 inline std::optional<Track> track_named(std::string_view name) {

@@ -2,7 +2,7 @@
 #include "graph/rules.h"
 
 namespace warploom::graph {
-Result<List> list(const Question& q, std::size_t i, std::string_view what, std::size_t most) {
+Result<List> list(const Question& q, size_t i, std::string_view what, size_t most) {
   const Tensor& tensor = q.in(i);
   if (tensor.dtype != Dtype::i64 && tensor.dtype != Dtype::i32)
     return q.error(kType, fmt::format("{} is no list of integers", what), "i64", tensor.dtype);
@@ -18,9 +18,9 @@ Result<List> list(const Question& q, std::size_t i, std::string_view what, std::
   return *values;
 }
 
-Result<List> axes(const Question& q, const List& wanted, std::size_t rank) {
+Result<List> axes(const Question& q, const List& wanted, size_t rank) {
   List found = wanted;
-  for (std::int64_t& axis : found) {
+  for (int64_t& axis : found) {
     WARPLOOM_TRY(axis, normalized_axis(axis, rank, q.place));
   }
   std::ranges::sort(found);
@@ -31,21 +31,21 @@ Result<List> axes(const Question& q, const List& wanted, std::size_t rank) {
 
 namespace {
 // The axes that a Slice or Pad is about, in its order: the first `count` unless it names them.
-Result<List> named_axes(const Question& q, std::size_t count) {
+Result<List> named_axes(const Question& q, size_t count) {
   List named = span(0, count);
   if (q.has(3)) {
     WARPLOOM_TRY(named, list(q, 3, "the list of axes"));
   }
-  const std::size_t rank = q.in(0).shape.size();
+  const size_t rank = q.in(0).shape.size();
   WARPLOOM_CHECK(axes(q, named, rank));
-  for (std::int64_t& axis : named) axis += axis < 0 ? static_cast<std::int64_t>(rank) : 0;
+  for (int64_t& axis : named) axis += axis < 0 ? static_cast<int64_t>(rank) : 0;
   return named;
 }
 }  // namespace
 
-Access same_axes(std::size_t rank) {
+Access same_axes(size_t rank) {
   Access access(rank);
-  for (std::size_t i = 0; i < rank; ++i) access[i].axis = static_cast<int>(i);
+  for (size_t i = 0; i < rank; ++i) access[i].axis = static_cast<int>(i);
   return access;
 }
 
@@ -59,7 +59,7 @@ Result<Answer> reshape(const Question& q) {
   WARPLOOM_TRY(Shape shape, list(q, 1, "the new shape"));
   const Shape& from = q.in(0).shape;
   int inferred = -1;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
+  for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && q.node.integer("allowzero") == 0) {
       if (i >= from.size())
         return q.error(kShape, "a 0 copies an axis that is not there", from, shape);
@@ -73,8 +73,8 @@ Result<Answer> reshape(const Question& q) {
   }
   Shape known = shape;
   if (inferred >= 0) known[inferred] = 1;
-  WARPLOOM_TRY(std::int64_t count, checked_element_count(known, q.place));
-  const std::int64_t total = element_count(from);
+  WARPLOOM_TRY(int64_t count, checked_element_count(known, q.place));
+  const int64_t total = element_count(from);
   if (inferred >= 0) {
     if (count == 0 || total % count != 0)
       return q.error(kShape, "no size fits in the place of -1", fmt::format("{} elements", total),
@@ -92,7 +92,7 @@ Result<Answer> unsqueeze(const Question& q) {
   Shape shape = q.in(0).shape;
   WARPLOOM_TRY(const List wanted, list(q, 1, "the list of axes"));
   WARPLOOM_TRY(const List where, axes(q, wanted, shape.size() + wanted.size()));
-  for (const std::int64_t axis : where) shape.insert(shape.begin() + axis, 1);
+  for (const int64_t axis : where) shape.insert(shape.begin() + axis, 1);
   return Answer{q.in(0).dtype, shape};
 }
 
@@ -114,8 +114,8 @@ Result<Answer> squeeze(const Question& q) {
 
 Result<Answer> flatten(const Question& q) {
   const Shape& from = q.in(0).shape;
-  const std::int64_t rank = std::ssize(from), given = q.node.integer("axis"),
-                     axis = given < 0 ? given + rank : given;
+  const int64_t rank = std::ssize(from), given = q.node.integer("axis"),
+                axis = given < 0 ? given + rank : given;
   if (axis < 0 || axis > rank)
     return q.error(kAttribute, "an axis is outside the tensor's rank",
                    fmt::format("{} to {}", -rank, rank), given);
@@ -130,11 +130,11 @@ Result<Answer> transpose(const Question& q) {
       q.node.attributes.contains("perm") ? q.node.integers("perm") : List(all.rbegin(), all.rend());
   if (!std::ranges::is_permutation(perm, all))
     return q.error(kAttribute, "perm is no permutation of the axes",
-                   fmt::format("each of 0 to {} once", static_cast<std::int64_t>(from.size()) - 1),
+                   fmt::format("each of 0 to {} once", static_cast<int64_t>(from.size()) - 1),
                    perm);
   Shape shape;
   Access access(perm.size());
-  for (const std::int64_t axis : perm) {
+  for (const int64_t axis : perm) {
     access[axis].axis = static_cast<int>(shape.size());
     shape.push_back(from[axis]);
   }
@@ -143,7 +143,7 @@ Result<Answer> transpose(const Question& q) {
 
 Result<Answer> expand(const Question& q) {
   WARPLOOM_TRY(Shape wanted, list(q, 1, "the new shape"));
-  for (std::int64_t size : wanted)
+  for (int64_t size : wanted)
     if (size < 0) return q.error(kShape, "a new size is negative", "sizes of 0 or more", wanted);
   WARPLOOM_TRY(Shape shape, broadcast(q.in(0).shape, wanted, q.place));
   return Answer{q.in(0).dtype, shape, {aligned(q.in(0).shape, shape.size())}};
@@ -152,15 +152,15 @@ Result<Answer> expand(const Question& q) {
 Result<Answer> concat(const Question& q) {
   if (!q.node.attributes.contains("axis"))
     return q.error(kAttribute, "Concat lacks its axis", "attribute axis");
-  WARPLOOM_TRY(const std::size_t at, checked_axis(q));
+  WARPLOOM_TRY(const size_t at, checked_axis(q));
   Answer answer{q.in(0).dtype, q.in(0).shape};
   answer.shape[at] = 0;
-  for (std::size_t i = 0; i < q.node.inputs.size(); ++i) {
+  for (size_t i = 0; i < q.node.inputs.size(); ++i) {
     Shape other = q.in(i).shape;
     if (q.in(i).dtype != answer.dtype)
       return q.error(kType, "Concat of different types", answer.dtype, q.in(i).dtype);
-    const std::int64_t begin = answer.shape[at];
-    const std::int64_t added = at < other.size() ? std::exchange(other[at], begin) : 0;
+    const int64_t begin = answer.shape[at];
+    const int64_t added = at < other.size() ? std::exchange(other[at], begin) : 0;
     if (other != answer.shape)
       return q.error(kShape, "Concat of shapes that differ off its axis", q.in(0).shape,
                      q.in(i).shape);
@@ -173,18 +173,20 @@ Result<Answer> concat(const Question& q) {
 }
 
 Result<Answer> gather(const Question& q) {
-  const Shape &from = q.in(0).shape, &indices = q.in(1).shape;
+  const Shape& from = q.in(0).shape;
+  const Shape& indices = q.in(1).shape;
   WARPLOOM_CHECK(check_indices(q));
-  WARPLOOM_TRY(const std::size_t axis, checked_axis(q));
-  const std::int64_t size = from[axis];
-  for (const std::int64_t index : constant_integers(q.graph, q.node.inputs[1]).value_or(List{}))
+  WARPLOOM_TRY(const size_t axis, checked_axis(q));
+  const int64_t size = from[axis];
+  for (const int64_t index : constant_integers(q.graph, q.node.inputs[1]).value_or(List{}))
     if (index < -size || index >= size)
       return q.error(kShape, "an index is outside the axis",
                      fmt::format("{} to {}", -size, size - 1), index);
   const Shape shape = chained(chained(entries(from, 0, axis), indices), entries(from, axis + 1));
-  Access data = same_axes(from.size()), places = same_axes(indices.size());
+  Access data = same_axes(from.size());
+  Access places = same_axes(indices.size());
   data[axis] = {};
-  for (std::size_t i = axis + 1; i < data.size(); ++i)
+  for (size_t i = axis + 1; i < data.size(); ++i)
     data[i].axis += static_cast<int>(indices.size()) - 1;
   for (AxisSource& place : places) place.axis += static_cast<int>(axis);
   return Answer{q.in(0).dtype, shape, {data, places}};
@@ -207,21 +209,21 @@ Result<Answer> slice(const Question& q) {
         fmt::format("{} ends, {} axes, {} steps", ends.size(), where.size(), steps.size()));
   Shape shape = from;
   Access access = same_axes(from.size());
-  for (std::size_t i = 0; i < starts.size(); ++i) {
-    const auto at = static_cast<std::size_t>(where[i]);
-    const std::int64_t size = from[at];
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const auto at = static_cast<size_t>(where[i]);
+    const int64_t size = from[at];
     // Beyond the axis in steps is the same as just one step beyond it; clamping keeps the
     // arithmetic small.
-    const std::int64_t step = std::clamp(steps[i], -(size + 1), size + 1);
+    const int64_t step = std::clamp(steps[i], -(size + 1), size + 1);
     if (steps[i] == 0) return q.error(kShape, "a step of a Slice is 0", "any other step", "0");
     if (size == 0) continue;  // nothing to take, wherever the slice points
-    const auto clamped = [&](std::int64_t value, std::int64_t low, std::int64_t high) {
+    const auto clamped = [&](int64_t value, int64_t low, int64_t high) {
       return std::clamp(value < 0 ? std::max(value, -2 * size - 2) + size : value, low, high);
     };
     const bool up = step > 0;
-    const std::int64_t begin = clamped(starts[i], 0, up ? size : size - 1);
-    const std::int64_t distance = clamped(ends[i], up ? 0 : -1, up ? size : size - 1) - begin;
-    shape[at] = std::max<std::int64_t>((distance + step + (up ? -1 : 1)) / step, 0);
+    const int64_t begin = clamped(starts[i], 0, up ? size : size - 1);
+    const int64_t distance = clamped(ends[i], up ? 0 : -1, up ? size : size - 1) - begin;
+    shape[at] = std::max<int64_t>((distance + step + (up ? -1 : 1)) / step, 0);
     access[at].begin = begin;
     access[at].step = step;
   }
@@ -239,8 +241,8 @@ Result<Answer> pad(const Question& q) {
     return q.error(kShape, "the pads do not fit the axes",
                    fmt::format("{} entries", 2 * where.size()), pads);
   Access access = same_axes(shape.size());
-  for (std::size_t i = 0; i < where.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(where[i]);
+  for (size_t i = 0; i < where.size(); ++i) {
+    const auto axis = static_cast<size_t>(where[i]);
     access[axis].begin = -std::clamp(pads[i], -kMaxElements, kMaxElements);
     shape[axis] +=
         std::clamp(pads[where.size() + i], -kMaxElements, kMaxElements) - access[axis].begin;

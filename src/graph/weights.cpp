@@ -4,7 +4,7 @@
 namespace warploom::graph {
 namespace {
 // Elements of a constant that steps may read: shapes, single numbers, small tables.
-constexpr std::int64_t kMostRead = 1 << 16;
+constexpr int64_t kMostRead = 1 << 16;
 // Every step rounds what it makes when it is folded, and evaluation of all of them rounds nothing.
 constexpr double kRoundings = 64;
 
@@ -12,9 +12,9 @@ class Maker {
  public:
   Maker(const Graph& open, const std::map<std::string, Tensor>& weights)
       : open_(open), weights_(weights), producers_(open.tensors.size(), -1) {
-    for (std::size_t id = 0; id < open.tensors.size(); ++id)
+    for (size_t id = 0; id < open.tensors.size(); ++id)
       ids_.emplace(open.tensors[id].name, static_cast<TensorId>(id));
-    for (std::size_t n = 0; n < open.nodes.size(); ++n)
+    for (size_t n = 0; n < open.nodes.size(); ++n)
       for (const TensorId id : open.nodes[n].outputs)
         if (id != kAbsent) producers_[id] = static_cast<int>(n);
   }
@@ -76,7 +76,7 @@ class Maker {
     if (!values) return false;
     double error = 0;
     double size = 0;
-    for (std::size_t i = 0; i < (*values)[0].size(); ++i) {
+    for (size_t i = 0; i < (*values)[0].size(); ++i) {
       const double wanted = load_as_double(held.dtype, held.constant->data(), i);
       const double found = (*values)[0][i];
       if (wanted == found) continue;
@@ -122,7 +122,7 @@ class Maker {
     }
     for (const TensorId id : ids)
       if (producers_[id] >= 0) steps.outputs.push_back(renamed.at(id));
-    for (std::size_t n = 0; n < open_.nodes.size(); ++n) {
+    for (size_t n = 0; n < open_.nodes.size(); ++n) {
       Node node = open_.nodes[n];
       const bool is_step =
           needed.contains(node.outputs[0]) && !open_.tensor(node.outputs[0]).constant;
@@ -187,7 +187,7 @@ nlohmann::json to_json(const Making& making, const std::map<std::string, Tensor>
     if (!tensor.constant) continue;
     nlohmann::json row = of(tensor);
     row["elements"] = nlohmann::json::array();
-    for (std::int64_t i = 0; i < element_count(tensor.shape); ++i)
+    for (int64_t i = 0; i < element_count(tensor.shape); ++i)
       row["elements"].push_back(
           element_json(load_as_double(tensor.dtype, tensor.constant->data(), i)));
     out["values"][tensor.name] = std::move(row);

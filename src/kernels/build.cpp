@@ -7,7 +7,7 @@
 #include "tile/verify.h"
 
 namespace warploom::kernels {
-constexpr std::size_t kAlternatives = 8;  // solutions kept to choose from
+constexpr size_t kAlternatives = 8;  // solutions kept to choose from
 
 std::string Schedule::text() const {
   std::string out = family;
@@ -22,7 +22,7 @@ nlohmann::json to_json(const Schedule& schedule) {
 Result<Schedule> schedule_from_json(const nlohmann::json& json) {
   try {
     return Schedule{json.at("family").get<std::string>(),
-                    json.at("fields").get<std::map<std::string, std::int64_t>>()};
+                    json.at("fields").get<std::map<std::string, int64_t>>()};
   } catch (const nlohmann::json::exception& error) {
     return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "",
                  "{\"family\": name, \"fields\": {name: integer}}", error.what(),
@@ -30,7 +30,7 @@ Result<Schedule> schedule_from_json(const nlohmann::json& json) {
   }
 }
 
-std::int64_t field(const Schedule& schedule, const std::string& name, std::int64_t otherwise) {
+int64_t field(const Schedule& schedule, const std::string& name, int64_t otherwise) {
   const auto found = schedule.fields.find(name);
   return found == schedule.fields.end() ? otherwise : found->second;
 }
@@ -44,7 +44,7 @@ Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules)
   return ok();
 }
 
-Status Family::fits(const Schedule& schedule, std::int64_t bytes) const {
+Status Family::fits(const Schedule& schedule, int64_t bytes) const {
   if (bytes <= capabilities_.shared_bytes) return ok();
   return fail({ErrorCode::kResourceLimit,
                "what a block keeps does not fit in shared memory, or a core's L2 cache",
@@ -67,8 +67,8 @@ Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), 
 Status Family::admits(const Schedule& schedule) const {
   for (const Field& field : space().fields) {
     const auto found = schedule.fields.find(field.name);
-    const std::int64_t least = std::ranges::min(field.values),
-                       most = std::int64_t{1} << 30;  // so that products are numbers
+    const int64_t least = std::ranges::min(field.values);
+    const int64_t most = int64_t{1} << 30;  // so that products are numbers
     if (found == schedule.fields.end() || found->second < least || found->second > most)
       return fail({ErrorCode::kScheduleIllegal,
                    "a field of the schedule is missing, too small or far too large",
@@ -80,8 +80,8 @@ Status Family::admits(const Schedule& schedule) const {
   return legal(schedule);
 }
 
-std::int64_t Space::size() const {
-  std::int64_t count = 1;
+int64_t Space::size() const {
+  int64_t count = 1;
   for (const Field& field : fields)
     if (__builtin_mul_overflow(count, std::ssize(field.values), &count)) return INT64_MAX;
   return count;
@@ -101,14 +101,14 @@ Result<Solutions> solved(const tile::Program& program, const target::Capabilitie
 }
 
 // Of so many the one asked for, or the first where there are fewer.
-std::size_t taken(std::size_t which, const Solutions& solutions) {
+size_t taken(size_t which, const Solutions& solutions) {
   return which < solutions.size() ? which : 0;
 }
 
 struct Made {
   Family::Programs programs;
   std::vector<Solutions> solutions;  // of each
-  std::size_t which = 0;
+  size_t which = 0;
 };
 
 Result<Made> made_of(const Region& region, const Schedule& schedule,
@@ -120,9 +120,8 @@ Result<Made> made_of(const Region& region, const Schedule& schedule,
                  "a family of this region and target", schedule.family,
                  "make the plan again with `warploom optimize`"});
   WARPLOOM_CHECK(family->legal(schedule));
-  Made made{.programs = {},
-            .solutions = {},
-            .which = static_cast<std::size_t>(field(schedule, "solution"))};
+  Made made{
+      .programs = {}, .solutions = {}, .which = static_cast<size_t>(field(schedule, "solution"))};
   WARPLOOM_TRY(made.programs, family->programs(schedule));
   bool as_asked =
       !capabilities.gpu;  // by one program at least: the small ones beside it have one solution
@@ -138,7 +137,7 @@ Result<Made> made_of(const Region& region, const Schedule& schedule,
   return made;
 }
 
-Result<Kernel> emitted(const tile::Program& program, const Solutions& solutions, std::size_t which,
+Result<Kernel> emitted(const tile::Program& program, const Solutions& solutions, size_t which,
                        const target::Capabilities& capabilities) {
   if (!capabilities.gpu) return codegen::emit_cpu(program, capabilities);
   return codegen::emit_cuda(program, solutions[taken(which, solutions)], capabilities);
@@ -146,7 +145,7 @@ Result<Kernel> emitted(const tile::Program& program, const Solutions& solutions,
 }  // namespace
 
 Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities,
-                      std::size_t which) {
+                      size_t which) {
   Lowered out;
   WARPLOOM_TRY(out.solutions, solved(program, capabilities));
   out.which = taken(which, out.solutions);
@@ -202,7 +201,7 @@ Result<LaunchList> build(const Region& region, const Schedule& schedule,
   for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));
   for (const auto id : region.graph.outputs)
     list.outputs.push_back(spec_of(region.graph.tensor(id)));
-  for (std::size_t i = 0; i < made.solutions.size(); ++i) {
+  for (size_t i = 0; i < made.solutions.size(); ++i) {
     const Solutions& solutions = made.solutions[i];
     WARPLOOM_TRY(Kernel kernel,
                  emitted(made.programs.programs[i], solutions, made.which, capabilities));
@@ -249,7 +248,7 @@ double elements_of(const Nest& nest, const Access& load) {
   for (const Affine& dim : load.at) {
     const auto [low, high] = nest.range(dim);
     double along = 1;
-    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+    for (size_t a = 0; a < nest.axes.size(); ++a)
       if (dim.steps[a] != 0) along *= static_cast<double>(nest.axes[a]);
     count *= std::min(static_cast<double>(high - low + 1), along);
   }
@@ -264,7 +263,7 @@ Work work_of(const Region& region) {
   std::map<std::string, double> loaded;
   for (const Nest& nest : region.nests())
     for (const Access& load : nest.loads) loaded[load.name] += elements_of(nest, load);
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+  for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const graph::Tensor& tensor = graph.tensors[i];
     const bool given =
         std::ranges::find(graph.inputs, static_cast<graph::TensorId>(i)) != graph.inputs.end();

@@ -17,22 +17,29 @@
 namespace warploom::kernels {
 struct Contraction {
   Nest nest = {};
-  std::size_t sum = 0;  // the value that is the sum over k of products of two elements
-  std::size_t a = 0,
-              b = 0;  // of nest.loads; b is the one that varies along the output's fastest axis
+  size_t sum = 0;  // the value that is the sum over k of products of two elements
+  size_t a = 0;
+  size_t b = 0;  // of nest.loads; b is the one that varies along the output's fastest axis
   // Reductions behind the sum, each over `column` alone: what they need of a row of the result,
   // whole.
-  std::vector<std::size_t> reductions = {};
+  std::vector<size_t> reductions = {};
   bool scaled = false;  // whether there were factors constant along k: they are behind the sum now,
                         // Σ s·a·b = s · Σ a·b
-  std::vector<std::size_t> scales =
+  std::vector<size_t> scales =
       {};  // of nest.loads: factors that vary along some of k, never along `channel`
-  std::vector<std::size_t> batch, m, n, k;  // axes of the nest, ascending; none but batch empty
-  std::size_t row = 0, column = 0;  // the longest of m; of n the output's fastest, the last one
-  std::optional<std::size_t> channel,
+  // axes of the nest, ascending; none but batch empty
+  std::vector<size_t> batch;
+  std::vector<size_t> m;
+  std::vector<size_t> n;
+  std::vector<size_t> k;
+  // the longest of m; of n the output's fastest, the last one
+  size_t row = 0;
+  size_t column = 0;
+  std::optional<size_t> channel;
+  std::optional<size_t>
       window;  // axes of k: one that b's pixels do not move along, and the fastest of the others
   // Loads that count as 0 where this is below 0.
-  std::map<std::size_t, Affine> triangles = {};
+  std::map<size_t, Affine> triangles = {};
   // A term of the sum counts only where none of these is below 0: elsewhere what follows chooses by
   // place what does not hold the sum, or a factor is 0 there.   triu(a · b) is where(column ≥ row,
   // sum, 0): bounds {column - row};   a · tril(b): bounds {k - column}. What is left out is 0 times
@@ -55,7 +62,7 @@ Contraction exchanged(Contraction contraction);
 
 // The axis that columns of a tile are of beside the fastest, the one before it: where no operand
 // behind the sum varies along only one of the two, and no dimension of a tensor follows both.
-std::optional<std::size_t> second_column(const Contraction& contraction);
+std::optional<size_t> second_column(const Contraction& contraction);
 
 // The loads that are needed for what follows the sum; nothing where a value there is rounded, or
 // where it grows beyond what a tree can hold.
@@ -68,9 +75,9 @@ std::optional<std::vector<int>> epilogue_of(const Contraction& contraction);
 //   softmax: max of x · w, kept in set 0     sum of exp(x · w - max), in set 0 likewise, since all
 //   that follows goes on from there
 struct RowStep {
-  std::size_t reduction = 0;
+  size_t reduction = 0;
   int kept = 0;  // the value
-  std::size_t set = 0;
+  size_t set = 0;
 };
 
 std::vector<RowStep> row_steps(const Contraction& contraction);

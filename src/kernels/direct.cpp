@@ -24,23 +24,24 @@ int fastest(const Access& access) {
   return best;
 }
 
-std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s) {
-  std::vector<std::int64_t> tile(form.nest.axes.size(), 1);
+std::vector<int64_t> tile_of(const Form& form, const Schedule& s) {
+  std::vector<int64_t> tile(form.nest.axes.size(), 1);
   const auto set = [&](int axis, const char* name) {
     if (axis >= 0) tile[at(axis)] = field(s, name);
   };
-  std::int64_t rest = field(s, "x");
+  int64_t rest = field(s, "x");
   for (const int axis : form.wide) {
     const bool last = axis == form.wide.back();
     tile[at(axis)] = last ? rest : std::min(rest, power_of_two_above(form.nest.axes[at(axis)]));
     rest /= tile[at(axis)];
   }
-  set(form.roles.y, field(s, "rows") == 1 ? "rows" : "y"), set(form.roles.lanes, "lanes");
+  set(form.roles.y, field(s, "rows") == 1 ? "rows" : "y");
+  set(form.roles.lanes, "lanes");
   return tile;
 }
 
-std::int64_t widest(const Form& form) {
-  std::int64_t elements = 1;
+int64_t widest(const Form& form) {
+  int64_t elements = 1;
   for (const int axis : form.wide)
     elements *= axis == form.wide.back() ? form.nest.axes[at(axis)]
                                          : power_of_two_above(form.nest.axes[at(axis)]);
@@ -52,15 +53,18 @@ std::optional<Form::Product> product_of(const Form& form) {
   const Nest& n = form.nest;
   const auto c = contraction_of(n);
   if (!c || form.roles.y < 0 || c->scaled || !c->triangles.empty()) return std::nullopt;
-  const std::size_t x = at(form.roles.x), y = at(form.roles.y);
-  const Access &a = n.loads[c->a], &b = n.loads[c->b];
+  const size_t x = at(form.roles.x);
+  const size_t y = at(form.roles.y);
+  const Access& a = n.loads[c->a];
+  const Access& b = n.loads[c->b];
   if (!a.inside || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
   Form::Product found{a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1, c->bounds, part_within(*c)};
   for (const Affine& coordinate : b.at)  // of a window with one channel: no box holds both
     if (coordinate.steps[c->k[0]] != 0 && coordinate.steps[x] != 0) return std::nullopt;
   Access& flat = found.a;
-  std::int64_t size = 1, stride = 0;
-  for (std::size_t d = a.at.size(); d-- > 0;) {
+  int64_t size = 1;
+  int64_t stride = 0;
+  for (size_t d = a.at.size(); d-- > 0;) {
     if (!steps_along(a.at[d], c->k)) continue;
     if (a.at[d].begin != 0) return std::nullopt;  // backwards, as in transposed convolutions
     if (size == 1) stride = a.strides[d];
@@ -68,10 +72,11 @@ std::optional<Form::Product> product_of(const Form& form) {
     size *= a.shape[d];
     flat.erase(d);
   }
-  for (const std::size_t axis : c->k) found.taps *= n.axes[axis];
+  for (const size_t axis : c->k) found.taps *= n.axes[axis];
   if (size != found.taps) return std::nullopt;
   found.taps /= n.axes[c->k[0]];
-  flat.shape.push_back(size), flat.strides.push_back(stride);
+  flat.shape.push_back(size);
+  flat.strides.push_back(stride);
   flat.at.push_back(along(at(found.k), n.axes.size(), found.taps));
   return found;
 }
@@ -82,7 +87,7 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
   form.reduced = n.reduced();
   std::vector<bool> behind(n.values.size(), false);  // a reduction
   const std::vector<int>* over = nullptr;
-  for (std::size_t v = 0; v < n.values.size(); ++v) {
+  for (size_t v = 0; v < n.values.size(); ++v) {
     const NestValue& value = n.values[v];
     for (const int operand : value.operands) behind[v] = behind[v] || behind[at(operand)];
     if (value.kind == Kind::reduce) {
@@ -90,7 +95,7 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
       over = &value.axes;
       behind[v] = true;
     }
-    for (std::size_t a = 0; a < n.axes.size(); ++a)
+    for (size_t a = 0; a < n.axes.size(); ++a)
       if (behind[v] && value.varies[a] && form.reduced[a]) return std::nullopt;
   }
   if (const NestValue* scan = n.scan()) {
@@ -99,14 +104,15 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
           (value.kind == Kind::scan &&
            std::tie(value.axes, value.reverse) != std::tie(scan->axes, scan->reverse)))
         return std::nullopt;
-    form.scanned = scan->axes[0], form.reverse = scan->reverse;
+    form.scanned = scan->axes[0];
+    form.reverse = scan->reverse;
   }
   for (const auto& output : n.outputs)
-    for (std::size_t a = 0; a < n.axes.size(); ++a)
+    for (size_t a = 0; a < n.axes.size(); ++a)
       if (form.reduced[a] && (output.place.uses(a) || n.values[at(output.value)].varies[a]))
         return std::nullopt;
   Roles& roles = form.roles;
-  for (std::size_t a = 0; a < n.axes.size(); ++a)
+  for (size_t a = 0; a < n.axes.size(); ++a)
     if (!form.reduced[a] && n.axes[a] > 1) roles.x = static_cast<int>(a);
   for (const Access& load : n.loads) {
     const int own = fastest(load);
@@ -126,7 +132,7 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
   for (int a = roles.x - 1; a >= 0 && roles.y < 0; --a)
     if (!form.reduced[at(a)] && n.axes[at(a)] > 1) roles.y = a;
   if (form.scanned >= 0 && form.scanned != roles.x) roles.y = form.scanned;
-  const auto backwards = [&](std::size_t a) {  // no box goes along it
+  const auto backwards = [&](size_t a) {  // no box goes along it
     return std::ranges::any_of(n.loads, [&](const Access& load) {
       return std::ranges::any_of(load.at,
                                  [&](const Affine& coordinate) { return coordinate.steps[a] < 0; });
@@ -146,9 +152,12 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
         std::ranges::none_of(form.wide, [&](int other) { return together(a, other); }))
       form.wide.push_back(a);
   if (form.wide.empty() && roles.x >= 0) form.wide.push_back(roles.x);
-  std::int64_t longest = 1;
-  for (std::size_t a = 0; a < n.axes.size(); ++a)
-    if (form.reduced[a]) roles.window *= n.axes[a], longest = std::max(longest, n.axes[a]);
+  int64_t longest = 1;
+  for (size_t a = 0; a < n.axes.size(); ++a)
+    if (form.reduced[a]) {
+      roles.window *= n.axes[a];
+      longest = std::max(longest, n.axes[a]);
+    }
   if (roles.window > longest) roles.window /= longest;
   if (!gpu) form.product = product_of(form);
   for (int a = 0; a < roles.x && form.product; ++a)
@@ -157,14 +166,15 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
   return form;
 }
 
-bool is_box(const Access& access, const std::vector<std::int64_t>& tile,
-            const std::vector<std::int64_t>& axes) {
+bool is_box(const Access& access, const std::vector<int64_t>& tile,
+            const std::vector<int64_t>& axes) {
   std::vector<int> used(tile.size(), 0);
   for (const Affine& c : access.at) {
     const bool gathered = access.lookup_dim >= 0 && &c == &access.at[at(access.lookup_dim)];
-    int along = 0, all = 0;
+    int along = 0;
+    int all = 0;
     bool whole = true;
-    for (std::size_t a = 0; a < tile.size(); ++a) {
+    for (size_t a = 0; a < tile.size(); ++a) {
       all += c.steps[a] != 0;
       if (c.steps[a] == 0 || tile[a] == 1) continue;
       ++along;
@@ -207,14 +217,14 @@ std::vector<Form> forms_of(const Region& region, const Capabilities& capabilitie
 
 // Whether a box of every tensor is what a tile of these extents takes: each dimension follows one
 // axis, forwards.
-bool takes_boxes(const Form& form, const std::vector<std::int64_t>& tile) {
+bool takes_boxes(const Form& form, const std::vector<int64_t>& tile) {
   const auto fits = [&](const Access& access) { return is_box(access, tile, form.nest.axes); };
   return std::ranges::all_of(form.nest.loads, fits) &&
          std::ranges::all_of(form.nest.outputs,
                              [&](const auto& output) { return fits(output.place); });
 }
 
-constexpr std::int64_t kResident = 4;  // blocks a multiprocessor that walk together
+constexpr int64_t kResident = 4;  // blocks a multiprocessor that walk together
 
 class Direct final : public Family {
  public:
@@ -224,20 +234,24 @@ class Direct final : public Family {
   Space space() const override {
     Space space{name(), {}};
     const bool gpu = capabilities_.gpu;
-    const std::int64_t vector = gpu ? 32 : capabilities_.lanes();
-    std::int64_t x = 1, y = 1, lanes = 1, window = 1;
+    const int64_t vector = gpu ? 32 : capabilities_.lanes();
+    int64_t x = 1;
+    int64_t y = 1;
+    int64_t lanes = 1;
+    int64_t window = 1;
     bool in_turn = true;
     for (const Form& form : forms_) {
       in_turn = in_turn && (form.scanned < 0 || form.scanned != form.roles.y);
-      const auto grow = [&](std::int64_t& size, int axis) {
+      const auto grow = [&](int64_t& size, int axis) {
         if (axis >= 0) size = std::max(size, form.nest.axes[at(axis)]);
       };
       x = std::max(x, widest(form));
-      grow(y, form.roles.y), grow(lanes, form.roles.lanes);
+      grow(y, form.roles.y);
+      grow(lanes, form.roles.lanes);
       window = std::max(window, form.roles.window);
     }
-    const auto fitting = [&](std::int64_t size, Values values) {
-      std::erase_if(values, [&](std::int64_t value) {
+    const auto fitting = [&](int64_t size, Values values) {
+      std::erase_if(values, [&](int64_t value) {
         return value > 1 && (gpu ? value / 2 >= size : value > size);
       });
       if (!gpu && size <= 4096 && std::ranges::find(values, size) == values.end())
@@ -260,13 +274,12 @@ class Direct final : public Family {
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
     if (gpu && forms_.size() == 1 && forms_[0].scanned >= 0) {
       Values together = {1};
-      std::int64_t lines = 1;
-      for (std::size_t a = 0; a < form.nest.axes.size(); ++a)
+      int64_t lines = 1;
+      for (size_t a = 0; a < form.nest.axes.size(); ++a)
         if (!form.walked(a))
           lines *= static_cast<int>(a) == form.roles.x ? ceil_div(form.nest.axes[a], 32)
                                                        : form.nest.axes[a];
-      for (std::int64_t blocks = 2; blocks * lines <= kResident * capabilities_.processors;
-           blocks *= 2)
+      for (int64_t blocks = 2; blocks * lines <= kResident * capabilities_.processors; blocks *= 2)
         together.insert(together.begin(), blocks);
       if (3 * lines > capabilities_.processors) together = {1};
       space.fields.push_back(
@@ -285,7 +298,7 @@ class Direct final : public Family {
     if (gpu || forms_.size() > 1 || !form.product) return space;
     space.fields[1].values = fitting(y, {64, 128, 256, 32, 16, 8, 4, 1});
     Values rows = {1};
-    for (const std::int64_t count : {2, 4, 7, 8, 14, 16, 28})
+    for (const int64_t count : {2, 4, 7, 8, 14, 16, 28})
       if (form.roles.z >= 0 && count <= form.nest.axes[at(form.roles.z)]) rows.push_back(count);
     space.fields.push_back(
         {"product", {1, 0}, "1: sums of products are matrix products of blocks in scratch memory"});
@@ -297,22 +310,26 @@ class Direct final : public Family {
 
   Status legal(const Schedule& s) const override {
     const bool gpu = capabilities_.gpu;
-    const std::int64_t lanes = field(s, "lanes"), unroll = field(s, "unroll"),
-                       warps = field(s, "warps", !gpu), threads = warps * 32, z = field(s, "z"),
-                       depth = field(s, "depth"), rows = field(s, "rows"),
-                       together = field(s, "together", 1),
-                       least =
-                           std::min({field(s, "x"), field(s, "y"), lanes, unroll, warps, together});
+    const int64_t lanes = field(s, "lanes");
+    const int64_t unroll = field(s, "unroll");
+    const int64_t warps = field(s, "warps", !gpu);
+    const int64_t threads = warps * 32;
+    const int64_t z = field(s, "z");
+    const int64_t depth = field(s, "depth");
+    const int64_t rows = field(s, "rows");
+    const int64_t together = field(s, "together", 1);
+    const int64_t least = std::min({field(s, "x"), field(s, "y"), lanes, unroll, warps, together});
     WARPLOOM_CHECK(first_broken(
         s, {{least < 1, "x, y, lanes, unroll and, on a GPU, warps of at least 1", least},
             {gpu && field(s, "streaming"), "streaming=0 on a GPU", 1}}));
     for (const Form& form : forms_) {
       const auto tile = tile_of(form, s);
       const bool product = form.product && field(s, "product") == 1;
-      std::int64_t elements = 1, written = 1;
+      int64_t elements = 1;
+      int64_t written = 1;
       bool within = true;
-      for (std::size_t a = 0; a < tile.size(); ++a) {
-        const std::int64_t size = form.nest.axes[a];
+      for (size_t a = 0; a < tile.size(); ++a) {
+        const int64_t size = form.nest.axes[a];
         within &= tile[a] == 1 || (gpu ? tile[a] / 2 < size : tile[a] <= size);
         elements *= tile[a];
         if (form.reduced[a] && size <= unroll) written *= size;
@@ -348,14 +365,19 @@ class Direct final : public Family {
 
   // Of lines that several blocks walk along.
   Status legal_together(const Form& form, const Schedule& s,
-                        const std::vector<std::int64_t>& tile) const {
+                        const std::vector<int64_t>& tile) const {
     const bool scans = capabilities_.gpu && form.scanned >= 0 && forms_.size() == 1;
-    const std::int64_t together = field(s, "together"), along = scans ? tile[at(form.scanned)] : 1;
-    std::int64_t blocks = together, beside = 1;
-    for (std::size_t a = 0; a < tile.size(); ++a) {
-      if (!form.walked(a)) blocks *= ceil_div(form.nest.axes[a], tile[a]), beside *= tile[a];
+    const int64_t together = field(s, "together");
+    const int64_t along = scans ? tile[at(form.scanned)] : 1;
+    int64_t blocks = together;
+    int64_t beside = 1;
+    for (size_t a = 0; a < tile.size(); ++a) {
+      if (!form.walked(a)) {
+        blocks *= ceil_div(form.nest.axes[a], tile[a]);
+        beside *= tile[a];
+      }
     }
-    const std::int64_t resident = ceil_div(blocks, capabilities_.processors);
+    const int64_t resident = ceil_div(blocks, capabilities_.processors);
     return first_broken(
         s, {{!scans, "together=1 without scans, or on a CPU", together},
             {form.scanned == form.roles.x && beside > 1,
@@ -369,9 +391,12 @@ class Direct final : public Family {
 
   // Of a sum of products by blocks.
   Status legal_product(const Form& form, const Schedule& s,
-                       const std::vector<std::int64_t>& tile) const {
-    const std::int64_t m = tile[at(form.roles.y)], x = tile[at(form.roles.x)], z = field(s, "z"),
-                       depth = field(s, "depth"), elements = m * x * z;
+                       const std::vector<int64_t>& tile) const {
+    const int64_t m = tile[at(form.roles.y)];
+    const int64_t x = tile[at(form.roles.x)];
+    const int64_t z = field(s, "z");
+    const int64_t depth = field(s, "depth");
+    const int64_t elements = m * x * z;
     const int axis = form.roles.z;
     const bool apart = std::ranges::any_of(form.nest.values, [&](const NestValue& value) {
       return value.kind == Kind::index ||
@@ -387,13 +412,13 @@ class Direct final : public Family {
   }
 
   static Values depths_of(const Form& form) {
-    const std::int64_t size = form.nest.axes[at(form.product->k)];
+    const int64_t size = form.nest.axes[at(form.product->k)];
     Values out;
-    for (const std::int64_t count : {256, 384, 512, 128, 64, 32, 16, 8, 4})
+    for (const int64_t count : {256, 384, 512, 128, 64, 32, 16, 8, 4})
       if (count * form.product->taps <= 600 && count < size && (count <= 256 || size % count == 0))
         out.push_back(count);
     if (size * form.product->taps <= 600 || out.empty())
-      out.insert(out.begin(), std::min<std::int64_t>(size, 600));
+      out.insert(out.begin(), std::min<int64_t>(size, 600));
     return out;
   }
 
@@ -404,13 +429,16 @@ class Direct final : public Family {
     for (const Form& form : forms_) {
       const auto extents = tile_of(form, s);
       const std::vector<double> tile(extents.begin(), extents.end());
-      const bool product = form.product && field(s, "product") == 1, in_turn = form.in_turn(s);
+      const bool product = form.product && field(s, "product") == 1;
+      const bool in_turn = form.in_turn(s);
       std::vector<double> taken = tile;  // by a task
       if (product && form.roles.z >= 0)
         taken[at(form.roles.z)] = static_cast<double>(field(s, "z"));
       if (in_turn) taken[at(form.roles.y)] = static_cast<double>(field(s, "y"));
-      double tasks = 1, trips = 1, task = 0;
-      for (std::size_t a = 0; a < tile.size(); ++a)
+      double tasks = 1;
+      double trips = 1;
+      double task = 0;
+      for (size_t a = 0; a < tile.size(); ++a)
         (form.walked(a) ? trips : tasks) *=
             std::ceil(static_cast<double>(form.nest.axes[a]) / taken[a]);
       if (product)
@@ -434,12 +462,13 @@ class Direct final : public Family {
 
   double cycles_of_product(const Form& form, const Schedule& s, const std::vector<double>& tile,
                            double trips) const {
-    const double m = tile[at(form.roles.y)], x = tile[at(form.roles.x)],
-                 rows = static_cast<double>(field(s, "z")),
-                 taps = static_cast<double>(form.product->taps),
-                 deep = taps > 1 ? taps : static_cast<double>(field(s, "depth")),
-                 wide = std::ceil(x * rows / lanes_),
-                 copied = std::ceil(x / lanes_) * (form.product->b.inside ? 2 : 4) + 1;
+    const double m = tile[at(form.roles.y)];
+    const double x = tile[at(form.roles.x)];
+    const double rows = static_cast<double>(field(s, "z"));
+    const double taps = static_cast<double>(form.product->taps);
+    const double deep = taps > 1 ? taps : static_cast<double>(field(s, "depth"));
+    const double wide = std::ceil(x * rows / lanes_);
+    const double copied = std::ceil(x / lanes_) * (form.product->b.inside ? 2 : 4) + 1;
     return trips * form.product->part *
                (m * wide * (0.5 + 1.5 / deep) + 2 * m / lanes_ + rows * copied) +
            m * wide * 4;
@@ -448,9 +477,14 @@ class Direct final : public Family {
   double cycles_of(const Form& form, const NestValue& value, const std::vector<double>& tile,
                    double trips) const {
     if (value.kind == Kind::constant) return 0;
-    double elements = 1, times = 1, row = 1;
-    for (std::size_t a = 0; a < tile.size(); ++a) {
-      if (value.varies[a] && tile[a] > 1) elements *= tile[a], row = tile[a];
+    double elements = 1;
+    double times = 1;
+    double row = 1;
+    for (size_t a = 0; a < tile.size(); ++a) {
+      if (value.varies[a] && tile[a] > 1) {
+        elements *= tile[a];
+        row = tile[a];
+      }
       if (value.varies[a] && form.walked(a)) times = trips;
     }
     const bool fused =
@@ -459,11 +493,11 @@ class Direct final : public Family {
     double cycles = vectors * (fused ? 1 : 3) + 2;
     if (value.kind == Kind::load) {
       const Access& load = form.nest.loads[at(value.load)];
-      const int own = fastest(load),
-                inner = form.roles.lanes >= 0 ? form.roles.lanes : form.roles.x;
+      const int own = fastest(load);
+      const int inner = form.roles.lanes >= 0 ? form.roles.lanes : form.roles.x;
       if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1)) {
-        const bool pairs = own == inner && stride_along(load, own) == 2,
-                   turned = own == form.roles.y && std::fmod(tile[at(own)], 8) == 0 &&
+        const bool pairs = own == inner && stride_along(load, own) == 2;
+        const bool turned = own == form.roles.y && std::fmod(tile[at(own)], 8) == 0 &&
                             std::fmod(row, lanes_) == 0;  // in registers
         cycles = pairs && fused ? 3 * vectors : elements * (turned ? 0.4 : pairs ? 0.3 : 1.5);
       }
@@ -488,21 +522,22 @@ class Direct final : public Family {
 };
 }  // namespace
 
-void add_program(Family::Programs& out, const std::string& name, Nest nest, std::int64_t y,
-                 std::int64_t x, const Capabilities& capabilities) {
+void add_program(Family::Programs& out, const std::string& name, Nest nest, int64_t y, int64_t x,
+                 const Capabilities& capabilities) {
   const Form form = *form_of(normal_form(std::move(nest)), capabilities.gpu);
-  const auto up_to = [](std::int64_t most, std::int64_t all) {
-    std::int64_t size = 1;
+  const auto up_to = [](int64_t most, int64_t all) {
+    int64_t size = 1;
     while (size < most && size < all) size *= 2;
     return size;
   };
-  const std::int64_t high = up_to(y, form.roles.y < 0 ? 1 : form.nest.axes[at(form.roles.y)]);
-  std::int64_t elements = 1, wide = up_to(form.roles.y < 0 ? y * x : x, widest(form));
-  for (std::size_t a = 0; a < form.nest.axes.size(); ++a)
+  const int64_t high = up_to(y, form.roles.y < 0 ? 1 : form.nest.axes[at(form.roles.y)]);
+  int64_t elements = 1;
+  int64_t wide = up_to(form.roles.y < 0 ? y * x : x, widest(form));
+  for (size_t a = 0; a < form.nest.axes.size(); ++a)
     elements *= form.reduced[a] ? 1 : form.nest.axes[a];
   while (wide > 64 && elements < high * wide * capabilities.processors)
     wide /= 2;  // a tile for everyone
-  const std::int64_t warps = std::clamp<std::int64_t>(high * wide / 128, 1, 8);
+  const int64_t warps = std::clamp<int64_t>(high * wide / 128, 1, 8);
   add_program(
       out, form,
       {"direct", {{"x", wide}, {"y", high}, {"lanes", 1}, {"unroll", 32}, {"warps", warps}}},

@@ -6,8 +6,11 @@
 namespace warploom::kernels::direct {
 // What the tile's sizes are about: axes of the nest, -1 where there is none.
 struct Roles {
-  int x = -1, y = -1, z = -1, lanes = -1;
-  std::int64_t window = 1;  // elements of all reduced axes but the longest
+  int x = -1;
+  int y = -1;
+  int z = -1;
+  int lanes = -1;
+  int64_t window = 1;  // elements of all reduced axes but the longest
 };
 
 struct Form {
@@ -23,10 +26,11 @@ struct Form {
   // along y and not x, and along x (and z) and not y. The first one's dimensions of the sum are
   // one.
   struct Product {
-    Access a, b;
-    std::array<std::size_t, 2> loads;  // of Nest::loads: these two
+    Access a;
+    Access b;
+    std::array<size_t, 2> loads;  // of Nest::loads: these two
     int k = -1;
-    std::int64_t taps = 1;
+    int64_t taps = 1;
     std::vector<Affine> bounds =
         {};  // of the contraction, and the part of its terms that lies within them
     double part = 1;
@@ -38,11 +42,11 @@ struct Form {
   bool in_turn(const Schedule& s) const { return field(s, "rows") == 1 && roles.y >= 0; }
 
   // Whether a block goes along the axis from tile to tile.
-  bool walked(std::size_t axis) const { return reduced[axis] || static_cast<int>(axis) == scanned; }
+  bool walked(size_t axis) const { return reduced[axis] || static_cast<int>(axis) == scanned; }
 };
 
 // How many elements apart in memory neighbours along an axis are.
-inline std::int64_t stride_along(const Access& access, int axis) {
+inline int64_t stride_along(const Access& access, int axis) {
   return axis < 0 ? 0 : std::abs(access.stride(at(axis)));
 }
 
@@ -50,15 +54,15 @@ inline std::int64_t stride_along(const Access& access, int axis) {
 int fastest(const Access& access);
 
 // How many elements a tile may have along x and the axes outside it.
-std::int64_t widest(const Form& form);
+int64_t widest(const Form& form);
 // The extents of a tile along all axes of a nest.
-std::vector<std::int64_t> tile_of(const Form& form, const Schedule& s);
+std::vector<int64_t> tile_of(const Form& form, const Schedule& s);
 
 // The program of a legal schedule.
 void add_program(Family::Programs& out, const Form& form, const Schedule& s,
                  const target::Capabilities& capabilities, const std::string& name);
 // On a GPU that of a nest with at most one level of reductions, for what other families compute
 // around their kernels: by tiles of about y · x elements.
-void add_program(Family::Programs& out, const std::string& name, Nest nest, std::int64_t y,
-                 std::int64_t x, const target::Capabilities& capabilities);
+void add_program(Family::Programs& out, const std::string& name, Nest nest, int64_t y, int64_t x,
+                 const target::Capabilities& capabilities);
 }  // namespace warploom::kernels::direct

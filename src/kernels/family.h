@@ -35,7 +35,7 @@ class Region {
 
 struct Schedule {
   std::string family;
-  std::map<std::string, std::int64_t> fields;
+  std::map<std::string, int64_t> fields;
   std::string text()
       const;  // "matmul_wgmma block_m=128 block_n=256 stages=3 …": stable, the key of archives
   friend bool operator==(const Schedule&, const Schedule&) = default;
@@ -43,18 +43,18 @@ struct Schedule {
 
 nlohmann::json to_json(const Schedule& schedule);
 Result<Schedule> schedule_from_json(const nlohmann::json& json);
-std::int64_t field(const Schedule& schedule, const std::string& name, std::int64_t otherwise = 0);
+int64_t field(const Schedule& schedule, const std::string& name, int64_t otherwise = 0);
 
 // What fields must not be together. The first rule that is broken is the answer, kScheduleIllegal.
 struct Rule {
   bool broken;
   const char* expected;
-  std::int64_t found;
+  int64_t found;
 };
 
 Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules);
 
-using Values = std::vector<std::int64_t>;
+using Values = std::vector<int64_t>;
 
 struct Field {
   std::string name;
@@ -65,12 +65,12 @@ struct Field {
 struct Space {
   std::string family;
   std::vector<Field> fields;
-  std::int64_t size() const;  // number of combinations, legal or not; at most INT64_MAX
+  int64_t size() const;  // number of combinations, legal or not; at most INT64_MAX
 };
 
 // How well a family suits what it covers: it keeps the target's fastest units busy, it is made for
 // such regions, or it covers nearly everything.
-enum class Suit : std::uint8_t { fastest = 0, made = 1, general = 3 };
+enum class Suit : uint8_t { fastest = 0, made = 1, general = 3 };
 
 class Family {
  public:
@@ -109,7 +109,7 @@ class Family {
  protected:
   // ok, or kResourceLimit where a block's shared memory, or on a CPU a core's L2 cache, does not
   // hold so many bytes.
-  Status fits(const Schedule& schedule, std::int64_t bytes) const;
+  Status fits(const Schedule& schedule, int64_t bytes) const;
   target::Capabilities capabilities_;
 
  private:
@@ -148,7 +148,8 @@ Result<double> predicted_us(const Region& region, const Schedule& schedule,
 // What the region must do at the least: floating-point operations and bytes of inputs and outputs,
 // each moved once.
 struct Work {
-  double flops = 0, bytes = 0;
+  double flops = 0;
+  double bytes = 0;
 };
 
 Work work_of(const Region& region);

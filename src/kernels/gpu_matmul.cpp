@@ -15,13 +15,13 @@ std::optional<Precision> precision_of(Dtype a, Dtype b, Track track, bool halves
   return std::nullopt;
 }
 
-bool fuses_rows(const Contraction& c, const Precision& precision, std::int64_t columns,
+bool fuses_rows(const Contraction& c, const Precision& precision, int64_t columns,
                 const Capabilities& capabilities) {
-  constexpr std::int64_t kMostTerms = 2048;
+  constexpr int64_t kMostTerms = 2048;
   const NestTile one(c.nest);
-  const std::int64_t width = c.nest.axes[c.column], rows = one.count(c.nest, c.batch) *
-                                                           one.count(c.nest, c.m) *
-                                                           one.count(c.nest, c.n) / width;
+  const int64_t width = c.nest.axes[c.column];
+  const int64_t rows =
+      one.count(c.nest, c.batch) * one.count(c.nest, c.m) * one.count(c.nest, c.n) / width;
   return precision.accumulator() == Dtype::f32 && width <= columns &&
          one.count(c.nest, c.k) * precision.terms <= kMostTerms &&
          rows / 64 * ceil_div(width, 64) >= capabilities.processors / 4;
@@ -29,12 +29,13 @@ bool fuses_rows(const Contraction& c, const Precision& precision, std::int64_t c
 
 NestTile TileOrder::at(const Index& number) const {
   // The divisor of tiles_m nearest to `group`, so that every group is whole.
-  std::int64_t width = 1;
-  const auto distance = [&](std::int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
-  for (std::int64_t w = 1; w <= tiles_m; ++w)
+  int64_t width = 1;
+  const auto distance = [&](int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
+  for (int64_t w = 1; w <= tiles_m; ++w)
     if (tiles_m % w == 0 && distance(w) < distance(width)) width = w;
   const Index in_batch = batch > 1 ? number % (tiles_m * tiles_n) : number;
-  const Index first = in_batch / (width * tiles_n) * width, within = in_batch % (width * tiles_n);
+  const Index first = in_batch / (width * tiles_n) * width;
+  const Index within = in_batch % (width * tiles_n);
   const Index m = first + within % width;
   NestTile placed = tile;
   placed.place(c.nest, c.m, cluster > 1 ? m * cluster + tile::cluster_rank() : m);
@@ -44,8 +45,9 @@ NestTile TileOrder::at(const Index& number) const {
   return placed;
 }
 
-Index from_both_ends(const Index& turn, std::int64_t count, std::int64_t workers) {
-  const Index round = turn / workers, front = turn - (round + 1) / 2 * workers;
+Index from_both_ends(const Index& turn, int64_t count, int64_t workers) {
+  const Index round = turn / workers;
+  const Index front = turn - (round + 1) / 2 * workers;
   return front + round % 2 * (Index(count - 1) - front * 2);
 }
 
@@ -66,19 +68,18 @@ bool stores_whole(const Contraction& c) {
                              [&](int operand) { return fits(c.nest.loads[at(operand)]); });
 }
 
-std::vector<std::size_t> slot_axes(const Contraction& c) {
+std::vector<size_t> slot_axes(const Contraction& c) {
   if (!c.scales.empty()) return c.k;
-  std::vector<std::size_t> axes;
+  std::vector<size_t> axes;
   if (c.channel) axes.push_back(*c.channel);
   std::ranges::copy_if(c.k, std::back_inserter(axes),
-                       [&](std::size_t axis) { return axis != c.channel; });
+                       [&](size_t axis) { return axis != c.channel; });
   return axes;
 }
 
-Prepared Preparation::written(const std::vector<std::int64_t>& axes,
-                              const std::vector<std::size_t>& over, const Access& from,
-                              const Access& made, std::int64_t elements,
-                              std::int64_t across) const {
+Prepared Preparation::written(const std::vector<int64_t>& axes, const std::vector<size_t>& over,
+                              const Access& from, const Access& made, int64_t elements,
+                              int64_t across) const {
   const auto workspace = [&](const std::string& suffix) {
     Access access = made;
     access.name = name + suffix;
@@ -114,48 +115,48 @@ Prepared Preparation::written(const std::vector<std::int64_t>& axes,
   return prepared;
 }
 
-Prepared Preparation::relaid(const Access& from, const std::vector<std::int64_t>& begin,
-                             const std::vector<std::size_t>& over, const Access& made,
-                             std::int64_t elements) const {
+Prepared Preparation::relaid(const Access& from, const std::vector<int64_t>& begin,
+                             const std::vector<size_t>& over, const Access& made,
+                             int64_t elements) const {
   // An axis for each dimension, the one along which new neighbours lie last, before it the old
   // one's.
-  const std::size_t rank = made.shape.size();
-  std::vector<std::size_t> dims(rank);
-  std::iota(dims.begin(), dims.end(), std::size_t{0});
+  const size_t rank = made.shape.size();
+  std::vector<size_t> dims(rank);
+  std::iota(dims.begin(), dims.end(), size_t{0});
   const auto closest = [&](const graph::Shape& strides) {
     return at(std::ranges::min_element(strides) - strides.begin());
   };
-  const std::size_t fast = closest(made.strides), slow = closest(from.strides);
-  std::ranges::stable_sort(dims, {}, [&](std::size_t d) {
-    return d == fast ? 2 : d == slow ? 1 : 0;
-  });
-  std::vector<std::int64_t> axes;
-  std::vector<std::size_t> over_axes;
+  const size_t fast = closest(made.strides);
+  const size_t slow = closest(from.strides);
+  std::ranges::stable_sort(dims, {}, [&](size_t d) { return d == fast ? 2 : d == slow ? 1 : 0; });
+  std::vector<int64_t> axes;
+  std::vector<size_t> over_axes;
   std::vector<Affine> rows;  // the dimensions of a number a row
-  Access source = from, target = made;
-  for (const std::size_t d : dims) {
+  Access source = from;
+  Access target = made;
+  for (const size_t d : dims) {
     if (std::ranges::count(over, d) > 0)
       over_axes.push_back(axes.size());
     else
       rows.push_back(made.at[d]);
-    target.at[d] = along(axes.size(), rank), axes.push_back(made.shape[d]);
+    target.at[d] = along(axes.size(), rank);
+    axes.push_back(made.shape[d]);
   }
   source.at = target.at;
-  for (std::size_t d = 0; d < rank; ++d) {
+  for (size_t d = 0; d < rank; ++d) {
     source.at[d].begin = begin[d];
     source.inside = source.inside && begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
   }
   const bool turns = fast != slow;
-  const std::int64_t across =
-      turns ? std::clamp<std::int64_t>(power_of_two_above(made.shape[fast]), 4, 64) : 128;
+  const int64_t across =
+      turns ? std::clamp<int64_t>(power_of_two_above(made.shape[fast]), 4, 64) : 128;
   Prepared prepared = written(axes, over_axes, source, target, elements, across);
   for (Access* access : {&prepared.high, &prepared.low}) access->at = made.at;
   prepared.most.at = std::move(rows);
   return prepared;
 }
 
-Prepared Preparation::laid_anew(const Access& from, std::size_t row, std::size_t k,
-                                bool along_k) const {
+Prepared Preparation::laid_anew(const Access& from, size_t row, size_t k, bool along_k) const {
   const auto fast =
       at(std::ranges::find_if(from.at,
                               [&](const Affine& c) { return c.steps[along_k ? k : row] != 0; }) -
@@ -164,74 +165,77 @@ Prepared Preparation::laid_anew(const Access& from, std::size_t row, std::size_t
   made.strides[fast] = 1;
   // The copy engine wants rows in steps of 16 bytes, and a box of 128 that begins within a line of
   // the cache reads two.
-  const std::int64_t line = 128 / bytes_of(precision.operand), length = from.shape[fast];
-  std::int64_t next = round_up(length, length < line ? line / 8 : line);
-  for (std::size_t d = from.at.size(); d-- > 0;)
-    if (d != fast) made.strides[d] = next, next *= from.shape[d];
-  std::vector<std::size_t> over;
-  for (std::size_t d = 0; d < from.at.size(); ++d)
+  const int64_t line = 128 / bytes_of(precision.operand);
+  const int64_t length = from.shape[fast];
+  int64_t next = round_up(length, length < line ? line / 8 : line);
+  for (size_t d = from.at.size(); d-- > 0;)
+    if (d != fast) {
+      made.strides[d] = next;
+      next *= from.shape[d];
+    }
+  std::vector<size_t> over;
+  for (size_t d = 0; d < from.at.size(); ++d)
     if (from.at[d].steps[k] != 0) over.push_back(d);
-  return relaid(from, std::vector<std::int64_t>(from.at.size()), over, made, next);
+  return relaid(from, std::vector<int64_t>(from.at.size()), over, made, next);
 }
 
-Prepared Preparation::for_copies(const Access& from, std::size_t row, std::size_t k) const {
+Prepared Preparation::for_copies(const Access& from, size_t row, size_t k) const {
   const bool along_k =
       bytes_of(precision.operand) != 2 || from.stride(row) != 1 || from.stride(k) == 1;
-  const std::size_t fast = along_k ? k : row;
+  const size_t fast = along_k ? k : row;
   // The copy engine reads neighbours along one axis, all else in steps of 16 bytes.
   bool readable = precision.terms == 1 && from.stride(fast) == 1;
-  for (std::size_t d = 0; d < from.at.size(); ++d)
+  for (size_t d = 0; d < from.at.size(); ++d)
     readable &= from.at[d].steps[fast] != 0 || from.strides[d] * bytes_of(from.dtype) % 16 == 0;
   return readable ? Prepared{from, {}} : laid_anew(from, row, k, along_k);
 }
 
 namespace {
 template <class Uses>
-std::vector<std::int64_t> shape_of(const NestTile& tile, const std::vector<std::size_t>& axes,
-                                   std::size_t rows, const Uses& uses) {
-  std::vector<std::int64_t> shape = {1, 1};
-  for (std::size_t i = 0; i < axes.size(); ++i)
+std::vector<int64_t> shape_of(const NestTile& tile, const std::vector<size_t>& axes, size_t rows,
+                              const Uses& uses) {
+  std::vector<int64_t> shape = {1, 1};
+  for (size_t i = 0; i < axes.size(); ++i)
     shape[i < rows ? 0 : 1] *= uses(axes[i]) ? tile.extent[axes[i]] : 1;
   return shape;
 }
 
 // What a tile of the result takes of a tensor, in registers.
 TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name,
-                     const Access& access, const NestTile& tile,
-                     const std::vector<std::size_t>& axes, std::size_t rows,
-                     const std::string& set = "") {
+                     const Access& access, const NestTile& tile, const std::vector<size_t>& axes,
+                     size_t rows, const std::string& set = "") {
   std::string global = name;
   global[0] = static_cast<char>(std::toupper(name[0]));
   const TensorId x =
       draft.reg(name + set, access.dtype,
-                shape_of(tile, axes, rows, [&](std::size_t axis) { return access.uses(axis); }));
+                shape_of(tile, axes, rows, [&](size_t axis) { return access.uses(axis); }));
   draft.b.copy(Boxes(draft, global, c.nest, access, axes).at(tile), draft.b.all(x), access.fill);
   return x;
 }
 }  // namespace
 
 std::vector<TensorId> load_scales(Draft& draft, const Contraction& c, const NestTile& slot,
-                                  const std::vector<std::size_t>& axes, std::size_t rows,
+                                  const std::vector<size_t>& axes, size_t rows,
                                   const std::string& set) {
   std::vector<TensorId> out;
-  for (const std::size_t scale : c.scales)
+  for (const size_t scale : c.scales)
     out.push_back(load_beside(draft, c, fmt::format("s{}", out.size()), c.nest.loads[scale], slot,
                               axes, rows, set));
   return out;
 }
 
 Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales) {
-  const Value before = draft.b.value(acc), added = draft.b.value(part);
+  const Value before = draft.b.value(acc);
+  const Value added = draft.b.value(part);
   if (scales.empty()) return before + added;
   Value scale = draft.b.value(scales[0]);
-  for (std::size_t i = 1; i < scales.size(); ++i)
-    scale = std::move(scale) * draft.b.value(scales[i]);
+  for (size_t i = 1; i < scales.size(); ++i) scale = std::move(scale) * draft.b.value(scales[i]);
   return tile::apply(ValueOp::fma, {added, std::move(scale), before});
 }
 
 void scale_back(Draft& draft, const Contraction& c, TensorId acc,
                 std::initializer_list<const Access*> most, const NestTile& tile,
-                const std::vector<std::size_t>& axes, std::size_t rows) {
+                const std::vector<size_t>& axes, size_t rows) {
   std::optional<Value> by;  // the two first: a sum times one of them may overflow
   for (int number = 0; const Access* const each : most) {
     const TensorId back =
@@ -253,7 +257,7 @@ Contraction filled(Family::Programs& out, Contraction c, const Capabilities& cap
                          {.kind = Kind::apply, .op = ValueOp::less, .operands = {2, 0}},
                          {.kind = Kind::apply, .op = ValueOp::where, .operands = {3, 0, 1}}},
               .outputs = {}};
-    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+    for (size_t a = 0; a < nest.axes.size(); ++a)
       if (!load.uses(a)) nest.axes[a] = 1;
     load.name = number == c.a ? "a_filled" : "b_filled";
     nest.outputs = {{4, load}};
@@ -265,19 +269,18 @@ Contraction filled(Family::Programs& out, Contraction c, const Capabilities& cap
 }
 
 void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile,
-           const std::vector<std::size_t>& axes, std::size_t rows, TensorId staging,
-           std::int64_t blocks) {
+           const std::vector<size_t>& axes, size_t rows, TensorId staging, int64_t blocks) {
   auto& t = draft.b;
   const Nest& nest = c.nest;
   const Nest::Output& output = nest.outputs[0];
   std::map<int, TensorId> loaded;
   for (const int operand : epilogue_of(c).value_or(std::vector<int>{})) {
-    const std::size_t number = loaded.size();
+    const size_t number = loaded.size();
     loaded[operand] = load_beside(draft, c, fmt::format("e{}", number), nest.loads[at(operand)],
                                   tile, axes, rows);
   }
-  const auto all = [](std::size_t) { return true; };
-  const auto of_row = [&](std::size_t axis) { return axis != c.column; };
+  const auto all = [](size_t) { return true; };
+  const auto of_row = [&](size_t axis) { return axis != c.column; };
   std::map<int, TensorId> made = {{static_cast<int>(c.sum), acc}};
   const std::function<Value(int)> value_of = [&](int id) {
     const auto known = [&](int v) -> std::optional<Value> {
@@ -291,7 +294,8 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
       const auto number = [&](const std::string& name, const Value& one) {
         const TensorId to =
             draft.reg(fmt::format("{}{}", name, v), Dtype::f32, shape_of(tile, axes, rows, of_row));
-        return t.map(to, one), to;
+        t.map(to, one);
+        return to;
       };
       if (value.op == ValueOp::div && varies(v) && !varies(value.operands[1]))
         return value_of(value.operands[0]) *
@@ -308,8 +312,7 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
     const NestValue& reduction = nest.values[step.reduction];
     const auto op = *reduce_op(reduction.op);
     Value kept = value_of(step.kept);
-    if (const std::int64_t width = nest.axes[c.column];
-        width % (tile.extent[c.column] * blocks) != 0) {
+    if (const int64_t width = nest.axes[c.column]; width % (tile.extent[c.column] * blocks) != 0) {
       const Value inside =
           less(tile::coordinate(1, tile.origin[c.column] - width), tile::constant(0));
       kept = where(inside, std::move(kept), tile::constant(identity_of(reduction.op)));
@@ -329,9 +332,9 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
   }
   TensorId result = acc;
   if (!c.reductions.empty() || at(output.value) != c.sum || t.dtype_of(acc) != output.place.dtype) {
-    result = draft.reg(
-        "result", output.place.dtype,
-        shape_of(tile, axes, rows, [&](std::size_t axis) { return output.place.uses(axis); }));
+    result =
+        draft.reg("result", output.place.dtype,
+                  shape_of(tile, axes, rows, [&](size_t axis) { return output.place.uses(axis); }));
     t.map(result, value_of(output.value));
   }
   const tile::Tile destination = Boxes(draft, "C", nest, output.place, axes, true).at(tile);

@@ -27,7 +27,7 @@ std::optional<Precision> precision_of(Dtype a, Dtype b, Track track, bool halves
 // at most `columns`: where there are enough of them for a good part of the GPU, and the sums are
 // short. Going over the result once more takes as long as some 400 terms of the sum do (measured on
 // an H200), and tiles that hold rows whole multiply a sixth slower.
-bool fuses_rows(const Contraction& contraction, const Precision& precision, std::int64_t columns,
+bool fuses_rows(const Contraction& contraction, const Precision& precision, int64_t columns,
                 const Capabilities& capabilities);
 
 // The order in which the tiles of a contraction's result are computed. Tiles of `group`
@@ -37,12 +37,14 @@ bool fuses_rows(const Contraction& contraction, const Precision& precision, std:
 struct TileOrder {
   const Contraction& c;
   NestTile tile;
-  std::int64_t group, cluster = 1, beside = 1;
-  const std::int64_t tiles_m = ceil_div(tile.count(c.nest, c.m), cluster),
-                     tiles_n = tile.count(c.nest, c.n) / beside,
-                     batch = tile.count(c.nest, c.batch);
+  int64_t group;
+  int64_t cluster = 1;
+  int64_t beside = 1;
+  const int64_t tiles_m = ceil_div(tile.count(c.nest, c.m), cluster);
+  const int64_t tiles_n = tile.count(c.nest, c.n) / beside;
+  const int64_t batch = tile.count(c.nest, c.batch);
 
-  std::int64_t count() const { return tiles_m * tiles_n * batch; }
+  int64_t count() const { return tiles_m * tiles_n * batch; }
 
   NestTile at(const Index& number) const;  // the tile where it lies
 };
@@ -51,11 +53,11 @@ struct TileOrder {
 // `workers`-th turn: in one turn from the front of the order, in its next as far from the back, the
 // same tile mirrored at the middle of the result. Of a triangle both have as much to sum as any
 // other two.
-Index from_both_ends(const Index& turn, std::int64_t count, std::int64_t workers);
+Index from_both_ends(const Index& turn, int64_t count, int64_t workers);
 
 // The axes of the sum in the order in which slots take its terms, slowest first: through the window
 // at one set of channels after another.
-std::vector<std::size_t> slot_axes(const Contraction& contraction);
+std::vector<size_t> slot_axes(const Contraction& contraction);
 
 // Whether it is read or written from the first element of its tensor on, each dimension along an
 // axis.
@@ -67,7 +69,9 @@ bool stores_whole(const Contraction& contraction);
 // tf32, `low` being what rounding lost where there are three terms. Halves: `most`, the largest
 // magnitude of each row, is measured before.
 struct Prepared {
-  Access high, low, most = {};
+  Access high;
+  Access low;
+  Access most = {};
 };
 
 struct Preparation {
@@ -78,26 +82,24 @@ struct Preparation {
 
   // Element i along the new tensor's dimensions is the one at i + begin of `from`, a coordinate
   // each, 0 where that has none. Elements of a row lie along the dimensions `over`.
-  Prepared relaid(const Access& from, const std::vector<std::int64_t>& begin,
-                  const std::vector<std::size_t>& over, const Access& made,
-                  std::int64_t elements) const;
+  Prepared relaid(const Access& from, const std::vector<int64_t>& begin,
+                  const std::vector<size_t>& over, const Access& made, int64_t elements) const;
   // The same by an access of `from` and one of the new tensor, in a nest of these axes; `across` of
   // a tile's elements along the last.
-  Prepared written(const std::vector<std::int64_t>& axes, const std::vector<std::size_t>& over,
-                   const Access& from, const Access& made, std::int64_t elements,
-                   std::int64_t across) const;
+  Prepared written(const std::vector<int64_t>& axes, const std::vector<size_t>& over,
+                   const Access& from, const Access& made, int64_t elements, int64_t across) const;
   // One element after another along k, or for types of 16 bits along rows where it is so already,
   // all else in steps of 16 bytes.
-  Prepared laid_anew(const Access& from, std::size_t row, std::size_t k, bool along_k) const;
+  Prepared laid_anew(const Access& from, size_t row, size_t k, bool along_k) const;
   // The same for a kernel fed by the copy engine: where that can read the operand as it is, nothing
   // is written.
-  Prepared for_copies(const Access& from, std::size_t row, std::size_t k) const;
+  Prepared for_copies(const Access& from, size_t row, size_t k) const;
 };
 
 // Divides the sums of halves by the units of their rows and columns; axes and rows as below.
 void scale_back(Draft& draft, const Contraction& contraction, TensorId acc,
                 std::initializer_list<const Access*> most, const NestTile& tile,
-                const std::vector<std::size_t>& axes, std::size_t rows = 1);
+                const std::vector<size_t>& axes, size_t rows = 1);
 
 // The contraction with zeros written, by programs of their own, where factors count as 0.
 Contraction filled(Family::Programs& out, Contraction contraction,
@@ -105,8 +107,8 @@ Contraction filled(Family::Programs& out, Contraction contraction,
 // Loads the scales of the blocks that a slot's products are of. `axes` and `rows` as below; sets of
 // registers differ by their name.
 std::vector<TensorId> load_scales(Draft& draft, const Contraction& contraction,
-                                  const NestTile& slot, const std::vector<std::size_t>& axes,
-                                  std::size_t rows = 1, const std::string& set = "");
+                                  const NestTile& slot, const std::vector<size_t>& axes,
+                                  size_t rows = 1, const std::string& set = "");
 // `acc` with the sum of a slot's products added, times their scales.
 Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales);
 
@@ -115,6 +117,6 @@ Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<Tens
 // tensor, where there is one. What reduces rows finds them whole in the tile, or in those of the
 // `blocks` of a cluster.
 void store(Draft& draft, const Contraction& contraction, TensorId acc, const NestTile& tile,
-           const std::vector<std::size_t>& axes, std::size_t rows = 1, TensorId staging = -1,
-           std::int64_t blocks = 1);
+           const std::vector<size_t>& axes, size_t rows = 1, TensorId staging = -1,
+           int64_t blocks = 1);
 }  // namespace warploom::kernels

@@ -3,7 +3,9 @@
 
 namespace warploom::kernels::halves {
 namespace {
-constexpr std::int64_t kElements = 8192, kWarps = 8;  // of a tile
+// of a tile
+constexpr int64_t kElements = 8192;
+constexpr int64_t kWarps = 8;
 }  // namespace
 
 int add_unit(Nest& nest, int load) {
@@ -14,61 +16,66 @@ int add_unit(Nest& nest, int load) {
   const auto apply = [&](ValueOp op, std::vector<int> operands) {
     return add({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
   };
-  const int most = add({.kind = Kind::load, .load = load}), least = add({.value = kLeast}),
-            largest = add({.value = kLargest});
+  const int most = add({.kind = Kind::load, .load = load});
+  const int least = add({.value = kLeast});
+  const int largest = add({.value = kLargest});
   return apply(ValueOp::mul,
                {apply(ValueOp::inverse_binade, {apply(ValueOp::max, {most, least})}), largest});
 }
 
-Access measured(Family::Programs& out, const std::string& name,
-                const std::vector<std::int64_t>& axes, const Access& read,
-                const std::vector<std::size_t>& over, const Capabilities& capabilities) {
+Access measured(Family::Programs& out, const std::string& name, const std::vector<int64_t>& axes,
+                const Access& read, const std::vector<size_t>& over,
+                const Capabilities& capabilities) {
   const Nest nest{.axes = axes, .loads = {}, .values = {}, .outputs = {}};
   Access from = read;
   for (Affine& place :
        from.at)  // no box goes backwards, and the largest is the same from either end
-    for (const std::size_t a : over)
-      if (std::int64_t& step = place.steps[a]; step < 0)
-        place.begin += step * (axes[a] - 1), step = -step;
-  const auto is_over = [&](std::size_t a) { return std::ranges::count(over, a) > 0; };
-  std::vector<std::size_t> all(axes.size()), rest;
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  std::ranges::copy_if(all, std::back_inserter(rest), [&](std::size_t a) { return !is_over(a); });
+    for (const size_t a : over)
+      if (int64_t& step = place.steps[a]; step < 0) {
+        place.begin += step * (axes[a] - 1);
+        step = -step;
+      }
+  const auto is_over = [&](size_t a) { return std::ranges::count(over, a) > 0; };
+  std::vector<size_t> all(axes.size());
+  std::vector<size_t> rest;
+  std::iota(all.begin(), all.end(), size_t{0});
+  std::ranges::copy_if(all, std::back_inserter(rest), [&](size_t a) { return !is_over(a); });
   // Tiles of neighbours in memory, and of the longest axis of the other kind.
-  const std::size_t fast = std::ranges::min(all, {}, [&](std::size_t a) {
+  const size_t fast = std::ranges::min(all, {}, [&](size_t a) {
     return std::pair(axes[a] > 1 && from.stride(a) != 0 ? std::abs(from.stride(a)) : INT64_MAX,
                      -axes[a]);
   });
-  std::optional<std::size_t> other;
-  for (const std::size_t a : all)
+  std::optional<size_t> other;
+  for (const size_t a : all)
     if (is_over(a) != is_over(fast) && (!other || axes[a] > axes[*other])) other = a;
   NestTile tile(nest);
-  tile.extent[fast] =
-      std::min<std::int64_t>(power_of_two_above(axes[fast]), other ? 256 : kElements);
+  tile.extent[fast] = std::min<int64_t>(power_of_two_above(axes[fast]), other ? 256 : kElements);
   if (other)
     tile.extent[*other] = std::min(power_of_two_above(axes[*other]), kElements / tile.extent[fast]);
-  const std::vector<std::size_t> tiled = axes_of({other, fast});
+  const std::vector<size_t> tiled = axes_of({other, fast});
 
   Draft draft("measure_" + name);
   auto& t = draft.b;
   const Boxes X(draft, "X", nest, from, tiled);
   Access most{.name = name + "_most", .dtype = Dtype::f32};
-  for (const std::size_t a : rest)
-    most.shape.push_back(axes[a]), most.at.push_back(along(a, axes.size()));
+  for (const size_t a : rest) {
+    most.shape.push_back(axes[a]);
+    most.at.push_back(along(a, axes.size()));
+  }
   most.strides = graph::strides_of(most.shape);
   out.workspaces.push_back({most.name, Dtype::f32, {graph::element_count(most.shape)}});
   const Boxes M(draft, "M", nest, most, tiled, true);
   t.zeroed(draft.named.at("M"));
   // As many blocks as fill the GPU several times, each over a part of every row that it measures.
-  const std::int64_t lines = tile.count(nest, rest), turns = tile.count(nest, over),
-                     parts =
-                         std::clamp<std::int64_t>(8 * capabilities.processors / lines, 1, turns),
-                     each = ceil_div(turns, parts);
+  const int64_t lines = tile.count(nest, rest);
+  const int64_t turns = tile.count(nest, over);
+  const int64_t parts = std::clamp<int64_t>(8 * capabilities.processors / lines, 1, turns);
+  const int64_t each = ceil_div(turns, parts);
   t.grid(lines * ceil_div(turns, each)).warps(kWarps);
-  std::vector<std::int64_t> shape;
-  for (const std::size_t a : tiled) shape.push_back(tile.extent[a]);
-  const TensorId x = draft.reg("x", from.dtype, shape),
-                 found = draft.reg("found", Dtype::f32, shape);
+  std::vector<int64_t> shape;
+  for (const size_t a : tiled) shape.push_back(tile.extent[a]);
+  const TensorId x = draft.reg("x", from.dtype, shape);
+  const TensorId found = draft.reg("found", Dtype::f32, shape);
   tile.place(nest, rest, tile::block(0) % lines);
   const Index first = tile::block(0) / lines * each;
   t.fill(found, 0);
@@ -78,7 +85,7 @@ Access measured(Family::Programs& out, const std::string& name,
     t.map(found, tile::max(t.value(found), tile::apply(ValueOp::abs, {t.value(x)})));
   });
   TensorId whole = found;
-  for (std::size_t d = 0; d < tiled.size(); ++d) {
+  for (size_t d = 0; d < tiled.size(); ++d) {
     if (!is_over(tiled[d])) continue;
     shape[d] = 1;
     const TensorId less = draft.reg(fmt::format("most{}", d), Dtype::f32, shape);

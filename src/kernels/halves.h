@@ -15,9 +15,9 @@
 #include "kernels/nest_tiles.h"
 
 namespace warploom::kernels::halves {
-inline constexpr double
-    kLeast = 0x1p-96,
-    kLargest = 0x1p13;  // of what a row's elements count as at least; what they are scaled to
+inline constexpr double kLeast = 0x1p-96;
+inline constexpr double kLargest =
+    0x1p13;  // of what a row's elements count as at least; what they are scaled to
 
 // The unit of a row whose largest element is `most`, and its reciprocal.
 inline Value unit_of(Value most) {
@@ -36,7 +36,7 @@ int add_unit(Nest& nest, int load);
 
 // A program that writes the largest magnitude of each row to a workspace of that name: over the
 // axes `over` of a nest with `axes`, where `read` reads. How it is read, along the other axes.
-Access measured(Family::Programs& out, const std::string& name,
-                const std::vector<std::int64_t>& axes, const Access& read,
-                const std::vector<std::size_t>& over, const Capabilities& capabilities);
+Access measured(Family::Programs& out, const std::string& name, const std::vector<int64_t>& axes,
+                const Access& read, const std::vector<size_t>& over,
+                const Capabilities& capabilities);
 }  // namespace warploom::kernels::halves

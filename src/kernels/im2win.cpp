@@ -18,8 +18,8 @@
 
 namespace warploom::kernels {
 namespace {
-constexpr std::int64_t kGroup = 8;       // rows of tiles taken together
-constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
+constexpr int64_t kGroup = 8;       // rows of tiles taken together
+constexpr int64_t kMostRows = 256;  // of a box of the copy engine
 
 class Im2win : public Family {
  public:
@@ -34,7 +34,8 @@ class Im2win : public Family {
   // Whether the copy engine can fetch patches: pixels are neighbours in memory, all else lies at
   // multiples of 16 bytes.
   bool reads() const {
-    const Access &from = input(), &weights = c_.nest.loads[c_.b];
+    const Access& from = input();
+    const Access& weights = c_.nest.loads[c_.b];
     const auto plane = from.dim_of(*c_.channel);
     if (!x_ || !plane || plane == x_ || plane == y_ || x_ == y_ || (down_ && !y_) ||
         from.at.size() > 5)
@@ -43,9 +44,9 @@ class Im2win : public Family {
       return false;
     if (from.strides[*x_] != 1 || from.at[*x_].steps[c_.row] < 1 || from.at[*plane].begin != 0)
       return false;
-    for (std::size_t d = 0; d < from.at.size(); ++d) {
+    for (size_t d = 0; d < from.at.size(); ++d) {
       const auto& steps = from.at[d].steps;
-      const auto moves = std::ranges::count_if(steps, [](std::int64_t step) { return step != 0; });
+      const auto moves = std::ranges::count_if(steps, [](int64_t step) { return step != 0; });
       if (std::ranges::min(steps) < 0 || (d != *x_ && from.strides[d] % 4 != 0) ||
           moves > (d == x_ || d == y_ ? 2 : 1))
         return false;
@@ -54,25 +55,30 @@ class Im2win : public Family {
   }
 
   Space space() const override {
-    const std::int64_t columns = size(c_.row), rows = second_ ? size(second_) : 1,
-                       channels = size(c_.channel), down = size(down_),
-                       all = round_up(size(c_.column), 8);
+    const int64_t columns = size(c_.row);
+    const int64_t rows = second_ ? size(second_) : 1;
+    const int64_t channels = size(c_.channel);
+    const int64_t down = size(down_);
+    const int64_t all = round_up(size(c_.column), 8);
     const bool halves = precision_.halves();
-    Values across, deep, taps = {down}, wide, ys = {2, 4, 3, 6, 8, 12, 16, 1};
-    for (const std::int64_t x : {64, 32, 16, 8})  // the widest that adds few pixels
+    Values across;
+    Values deep;
+    Values taps = {down};
+    Values wide;
+    Values ys = {2, 4, 3, 6, 8, 12, 16, 1};
+    for (const int64_t x : {64, 32, 16, 8})  // the widest that adds few pixels
       if (x == 8 || round_up(columns, x) * 4 <= columns * 5) across.push_back(x);
-    const std::int64_t neighbours = halves ? 16 : 8;  // channels of an instruction
-    for (const std::int64_t each : {16, 32, 8, 1, 2, 4})
+    const int64_t neighbours = halves ? 16 : 8;  // channels of an instruction
+    for (const int64_t each : {16, 32, 8, 1, 2, 4})
       if (channels % each == 0 && (each >= neighbours || channels % neighbours != 0))
         deep.push_back(each);
-    for (std::int64_t parts = 2; parts <= down; ++parts)
+    for (int64_t parts = 2; parts <= down; ++parts)
       if (const auto part = ceil_div(down, parts); part < taps.back()) taps.push_back(part);
-    for (std::int64_t part = round_up(down, 4); halves && part > 0; part -= 4)
+    for (int64_t part = round_up(down, 4); halves && part > 0; part -= 4)
       if (std::ranges::count(taps, part) == 0) taps.push_back(part);
-    for (const std::int64_t n : {all, std::int64_t{128}, std::int64_t{64}, std::int64_t{32}})
-      if (n <= std::min<std::int64_t>(all, 256) && std::ranges::count(wide, n) == 0)
-        wide.push_back(n);
-    std::erase_if(ys, [&](std::int64_t y) { return y > 1 && y >= 2 * rows; });
+    for (const int64_t n : {all, int64_t{128}, int64_t{64}, int64_t{32}})
+      if (n <= std::min<int64_t>(all, 256) && std::ranges::count(wide, n) == 0) wide.push_back(n);
+    std::erase_if(ys, [&](int64_t y) { return y > 1 && y >= 2 * rows; });
     return {
         name(),
         {{"x", across,
@@ -97,10 +103,13 @@ class Im2win : public Family {
 
   Status legal(const Schedule& s) const override {
     const Slot slot(*this, s);
-    const auto consumers = field(s, "consumers"), m = slot.x * slot.y, own = slot.tiles,
-               n = field(s, "block_n"), cluster = field(s, "cluster", 1),
-               accumulators = m * n * own / (128 * consumers),
-               held = m * slot.depth * own / (128 * consumers);
+    const auto consumers = field(s, "consumers");
+    const auto m = slot.x * slot.y;
+    const auto own = slot.tiles;
+    const auto n = field(s, "block_n");
+    const auto cluster = field(s, "cluster", 1);
+    const auto accumulators = m * n * own / (128 * consumers);
+    const auto held = m * slot.depth * own / (128 * consumers);
     const bool split = precision_.terms > 1;
     WARPLOOM_CHECK(first_broken(
         s,
@@ -127,12 +136,12 @@ class Im2win : public Family {
           "16 planes, or 4 rows of the window, in a slot of halves", slot.taps},
          {slot.depth % (split ? 16 : 8) != 0 || n % 8 != 0,
           "slots of whole instructions of the sum, and 8 columns", slot.depth}}));
-    const std::int64_t stay = field(s, "stay"), stages = field(s, "stages"),
-                       patch = own * round_up(slot.planes * slot.rows * slot.width * 4, 128),
-                       weights = round_up(n * slot.depth * bytes_of(precision_.operand) *
-                                              (stay ? slot.count() : 1),
-                                          1024) *
-                                 (split ? 2 : 1);
+    const int64_t stay = field(s, "stay");
+    const int64_t stages = field(s, "stages");
+    const int64_t patch = own * round_up(slot.planes * slot.rows * slot.width * 4, 128);
+    const int64_t weights =
+        round_up(n * slot.depth * bytes_of(precision_.operand) * (stay ? slot.count() : 1), 1024) *
+        (split ? 2 : 1);
     return fits(s, patch * stages + weights * (stay ? 1 : stages) +
                        (field(s, "through_shared") ? m * n * own * 4 : 0) + 512);
   }
@@ -142,15 +151,16 @@ class Im2win : public Family {
     Programs out;
     const Prepared laid = lay_weights(out, slot);
     const bool split = precision_.terms > 1;
-    const std::int64_t consumers = field(s, "consumers"), m = slot.x * slot.y,
-                       n = field(s, "block_n");
-    const NestTile whole(c_.nest, {{c_.row, slot.x}, {second_, slot.y}, {c_.column, n}}),
-        taken(c_.nest, {{c_.channel, slot.planes}, {down_, slot.taps}});
+    const int64_t consumers = field(s, "consumers");
+    const int64_t m = slot.x * slot.y;
+    const int64_t n = field(s, "block_n");
+    const NestTile whole(c_.nest, {{c_.row, slot.x}, {second_, slot.y}, {c_.column, n}});
+    const NestTile taken(c_.nest, {{c_.channel, slot.planes}, {down_, slot.taps}});
     const TileOrder order{c_, whole, kGroup};
-    const std::int64_t own = slot.tiles, cluster = field(s, "cluster", 1),
-                       turns = ceil_div(order.count(), own * cluster),
-                       workers = std::clamp<std::int64_t>(capabilities_.clusters_at_once(cluster),
-                                                          1, turns);
+    const int64_t own = slot.tiles;
+    const int64_t cluster = field(s, "cluster", 1);
+    const int64_t turns = ceil_div(order.count(), own * cluster);
+    const int64_t workers = std::clamp<int64_t>(capabilities_.clusters_at_once(cluster), 1, turns);
 
     Draft draft("convolution");
     auto& t = draft.b;
@@ -163,19 +173,24 @@ class Im2win : public Family {
       tile.extent = taken.extent;
       tile.place(c_.nest, axes_of({c_.channel, down_}), k);
       tile::Tile box = A.at(tile);
-      box.extent.back() = slot.width, box.step.clear();
+      box.extent.back() = slot.width;
+      box.step.clear();
       if (y_) box.extent.end()[-2] = slot.rows;
       return box;
     };
-    std::vector<TensorId> patches, windows;  // of the tiles that a slot serves
-    for (std::int64_t i = 0; i < own; ++i)
+    // of the tiles that a slot serves
+    std::vector<TensorId> patches;
+    std::vector<TensorId> windows;
+    for (int64_t i = 0; i < own; ++i)
       patches.push_back(
           t.shared(draft.name("patch", i), Dtype::f32, {slot.planes * slot.rows, slot.width}));
     // The weights of a slot, or all of them in a slot of their own that stays.
     const bool stay = field(s, "stay") != 0;
-    const std::int64_t rows = stay ? slot.count() * n : n, columns = size(c_.column);
+    const int64_t rows = stay ? slot.count() * n : n;
+    const int64_t columns = size(c_.column);
     const int stages = static_cast<int>(field(s, "stages"));
-    std::vector<TensorId> from, weights;
+    std::vector<TensorId> from;
+    std::vector<TensorId> weights;
     for (const Access& access : {laid.high, laid.low}) {
       if (access.name.empty()) continue;
       const std::string name = from.empty() ? "B" : "B_rest";
@@ -185,17 +200,17 @@ class Im2win : public Family {
           t.shared(weights.empty() ? "b" : "b_rest", precision_.operand, {rows, slot.depth}));
     }
     std::vector<tile::PipelineId> rings;
-    for (std::int64_t i = 0; i < own; ++i)
+    for (int64_t i = 0; i < own; ++i)
       rings.push_back(t.pipeline(draft.name("ring", i), stages, {patches[at(i)]}));
     const auto beside = t.pipeline("beside", stay ? 1 : stages, weights);
     const auto fetch = [&](const Index& row) {
       t.produce(beside, [&] {
-        for (std::size_t i = 0; i < from.size(); ++i)
+        for (size_t i = 0; i < from.size(); ++i)
           t.multicast(t.tile(from[i], {row, 0}, {rows, slot.depth}), t.all(weights[i]),
                       cluster > 1 && !stay ? "x" : "");
       });
     };
-    for (std::int64_t i = 0; i < own; ++i)
+    for (int64_t i = 0; i < own; ++i)
       windows.push_back(slot.windows(t, patches[at(i)], draft.name("windows", i)));
 
     // The first tile of a turn's.
@@ -206,13 +221,13 @@ class Im2win : public Family {
       t.for_("turn", tile::block(0) / cluster, turns, workers, body);
     };
     // How many slots of the first consumer come before the first one of another.
-    const auto late = [&](std::int64_t number) {
+    const auto late = [&](int64_t number) {
       return field(s, "apart", 0) ? slot.count() * number / own : 0;
     };
     t.roles([&] {
       t.role("producer", 4, consumers > 1 ? 32 : 0, [&] {
         if (stay) fetch(0);
-        const auto produce = [&](std::int64_t i, const Index& first, const Index& k) {
+        const auto produce = [&](int64_t i, const Index& first, const Index& k) {
           t.produce(rings[at(i)],
                     [&] { t.copy(patch_of(order.at(first + i), k), t.all(patches[at(i)])); });
         };
@@ -220,7 +235,7 @@ class Im2win : public Family {
           const Index mine =
               (Index(turns + workers - 1) - tile::block(0) / cluster) / workers * slot.count();
           return t.for_("number", 0, mine + late(own - 1), 1, [&](const Index& number) {
-            for (std::int64_t i = 0; i < own; ++i) {
+            for (int64_t i = 0; i < own; ++i) {
               const Index of = number - late(i);
               const auto begun = [&] {
                 produce(i, first_of(tile::block(0) / cluster + of / slot.count() * workers),
@@ -236,31 +251,31 @@ class Im2win : public Family {
         all_turns([&](const Index& turn) {
           const Index first = first_of(turn);
           t.for_("k", 0, slot.count(), 1, [&](const Index& k) {
-            for (std::int64_t i = 0; i < own; ++i) produce(i, first, k);
+            for (int64_t i = 0; i < own; ++i) produce(i, first, k);
             if (!stay)
               fetch(k * columns + (n < columns ? order.at(first).origin[c_.column] : Index(0)));
           });
         });
       });
-      const auto consume = [&](std::int64_t number) {  // of the tiles that a slot serves
-        const std::vector<std::int64_t> operand = {m, slot.depth};
+      const auto consume = [&](int64_t number) {  // of the tiles that a slot serves
+        const std::vector<int64_t> operand = {m, slot.depth};
         const TensorId staging = field(s, "through_shared")
                                      ? t.shared(draft.name("staging", number), Dtype::f32, {m, n})
                                      : -1;
         draft.role = number;
-        const TensorId acc = draft.reg("acc", Dtype::f32, {m, n}),
-                       part = split ? draft.reg("part", Dtype::f32, {m, n}) : acc,
-                       seen = draft.reg("seen", Dtype::f32, operand);
-        const auto reg = [&](const char* stem, Dtype dtype, std::int64_t wide) {
+        const TensorId acc = draft.reg("acc", Dtype::f32, {m, n});
+        const TensorId part = split ? draft.reg("part", Dtype::f32, {m, n}) : acc;
+        const TensorId seen = draft.reg("seen", Dtype::f32, operand);
+        const auto reg = [&](const char* stem, Dtype dtype, int64_t wide) {
           return draft.reg(stem, dtype, {m, wide});
         };
         const TensorId a = reg("a", precision_.operand, slot.depth);
         const TensorId rest = split ? reg("a_rest", precision_.operand, slot.depth) : a;
         // What a row's windows are multiplied by, and its products then: of the slot that is read,
         // and of the one that is multiplied.
-        const TensorId unit = split ? reg("unit", Dtype::f32, 1) : a,
-                       next_back = split ? reg("next_back", Dtype::f32, 1) : a,
-                       back = split ? reg("back", Dtype::f32, 1) : a;
+        const TensorId unit = split ? reg("unit", Dtype::f32, 1) : a;
+        const TensorId next_back = split ? reg("next_back", Dtype::f32, 1) : a;
+        const TensorId back = split ? reg("back", Dtype::f32, 1) : a;
         // A slot's windows are read while those of the one before are multiplied, a tile's first
         // beside the last of the tile before.
         const auto look = [&] {
@@ -278,16 +293,22 @@ class Im2win : public Family {
           t.map(acc, tile::apply(ValueOp::fma, {t.value(part), t.value(back), t.value(acc)}));
         };
         const auto multiply = [&](const Index& turn, const Index& k) {
-          const auto add = [&](TensorId x, std::size_t which) {
+          const auto add = [&](TensorId x, size_t which) {
             t.mma(part, t.all(x), t.tile(weights[which], {stay ? k * n : 0, 0}, {n, slot.depth}),
                   false, true);
           };
           const auto add_all =
               [&] {  // the small products first: the matrix unit truncates as it adds
-                if (split) add(rest, 0), add(a, 1);
+                if (split) {
+                  add(rest, 0);
+                  add(a, 1);
+                }
                 add(a, 0);
               };
-          if (split) t.map(seen, t.value(seen) * t.value(unit)), t.map(back, t.value(next_back));
+          if (split) {
+            t.map(seen, t.value(seen) * t.value(unit));
+            t.map(back, t.value(next_back));
+          }
           t.map(a, t.value(seen));
           if (split) t.map(rest, t.value(seen) - t.value(a));
           stay ? add_all() : t.consume(beside, 1, add_all);
@@ -299,9 +320,15 @@ class Im2win : public Family {
           all_turns([&](const Index& turn) {
             const Index tile = first_of(turn) + number;
             t.fill(acc, 0);
-            if (split) t.fill(part, 0), t.fill(back, 0);
+            if (split) {
+              t.fill(part, 0);
+              t.fill(back, 0);
+            }
             t.for_("sum", 0, slot.count(), 1, [&](const Index& k) {
-              if (split) add_up(), t.fill(part, 0);
+              if (split) {
+                add_up();
+                t.fill(part, 0);
+              }
               multiply(turn, k);
             });
             if (split) add_up();
@@ -319,7 +346,7 @@ class Im2win : public Family {
         };
         stay ? t.consume(beside, 0, multiply_all) : multiply_all();
       };
-      for (std::int64_t i = 0; i < own; ++i)
+      for (int64_t i = 0; i < own; ++i)
         t.role(draft.name("consumer", i), static_cast<int>(4 * consumers / own),
                consumers > 1 ? registers(consumers) : 0, [&] { consume(i); });
     });
@@ -328,20 +355,18 @@ class Im2win : public Family {
   }
 
  private:
-  std::int64_t size(std::optional<std::size_t> axis) const {
-    return axis ? c_.nest.axes[*axis] : 1;
-  }
+  int64_t size(std::optional<size_t> axis) const { return axis ? c_.nest.axes[*axis] : 1; }
 
   const Access& input() const { return c_.nest.loads[c_.a]; }
 
-  static int registers(std::int64_t consumers) {
+  static int registers(int64_t consumers) {
     return consumers == 1 ? 255 : consumers == 2 ? 232 : 160;
   }
 
   // The window's slower axis.
-  std::optional<std::size_t> other_window() const {
+  std::optional<size_t> other_window() const {
     const auto other = std::ranges::find_if(
-        c_.k, [&](std::size_t axis) { return axis != c_.channel && axis != c_.window; });
+        c_.k, [&](size_t axis) { return axis != c_.channel && axis != c_.window; });
     return other == c_.k.end() ? std::nullopt : std::optional(*other);
   }
 
@@ -352,79 +377,100 @@ class Im2win : public Family {
       if (y > 1 && move_y == 0)
         rows = kMostRows + 1;  // rows of pixels that are not those of one plane
       // Pixels beyond a row's end read on into the next row, which the last one needs too.
-      const std::int64_t pixels = (down ? std::min(x, of.size(of.c_.row)) : x) - 1,
-                         needed = round_up(first + pixels * move_x + (across - 1) * apart_x + 1, 4);
+      const int64_t pixels = (down ? std::min(x, of.size(of.c_.row)) : x) - 1;
+      const int64_t needed = round_up(first + pixels * move_x + (across - 1) * apart_x + 1, 4);
       for (bool inside = false; !inside; rows += inside ? 0 : 1) {
         width = needed;
         int least = conflicts(needed);
-        for (std::int64_t wider = needed + 4; least > 1 && wider < needed + 32; wider += 4)
-          if (const int ways = conflicts(wider); ways < least) width = wider, least = ways;
+        for (int64_t wider = needed + 4; least > 1 && wider < needed + 32; wider += 4)
+          if (const int ways = conflicts(wider); ways < least) {
+            width = wider;
+            least = ways;
+          }
         inside = first + (x - 1) * move_x + (across - 1) * apart_x +
                      ((y - 1) * move_y + (taps - 1) * apart_y) * width <
                  rows * width;
         if (inside && least > 1 && planes_first && rows % 2 == 0)
           inside = false;  // planes of whole lines of banks
       }
-      const Term plane{of.c_.channel, planes, rows * width}, tap{of.down_, taps, apart_y * width},
-          element{of.c_.window, across, apart_x};
-      const auto add = [&](const Term& term, std::int64_t extent, std::int64_t every = 1) {
+      const Term plane{of.c_.channel, planes, rows * width};
+      const Term tap{of.down_, taps, apart_y * width};
+      const Term element{of.c_.window, across, apart_x};
+      const auto add = [&](const Term& term, int64_t extent, int64_t every = 1) {
         terms.push_back({term.axis, extent, term.apart * every, every});
       };
       if (!of.precision_.halves())
         terms = planes_first ? std::vector{tap, element, plane} : std::vector{plane, tap, element};
-      else if (planes_first)
-        add(tap, taps), add(element, across), add(plane, planes / 8, 8), add(plane, 4),
-            add(plane, 2, 4);
-      else
-        add(plane, planes), add(element, across / 4, 4), add(tap, taps / 2, 2), add(element, 4),
-            add(tap, 2);
+      else if (planes_first) {
+        add(tap, taps);
+        add(element, across);
+        add(plane, planes / 8, 8);
+        add(plane, 4);
+        add(plane, 2, 4);
+      } else {
+        add(plane, planes);
+        add(element, across / 4, 4);
+        add(tap, taps / 2, 2);
+        add(element, 4);
+        add(tap, 2);
+      }
     }
 
-    std::int64_t count() const { return groups * parts; }
+    int64_t count() const { return groups * parts; }
 
     // How many words of one bank the 8 pixels and 4 elements of the sum that a warp reads at once
     // want.
-    int conflicts(std::int64_t wide) const {
-      const std::int64_t next = planes_first ? rows * wide : apart_x;
+    int conflicts(int64_t wide) const {
+      const int64_t next = planes_first ? rows * wide : apart_x;
       return layout::bank_conflict_ways({{8, 4}, {{4, {0, 1}}, {8, {1, 0}}}, {}},
                                         {{{{8, move_x}}, {{4, next}}}, {}, 32}, 4);
     }
 
     TensorId windows(tile::Builder& t, TensorId patch, const std::string& name) const {
-      std::vector<std::int64_t> shape = {y, x}, strides = {move_y * width, move_x};
-      for (const Term& term : terms) shape.push_back(term.extent), strides.push_back(term.apart);
+      std::vector<int64_t> shape = {y, x};
+      std::vector<int64_t> strides = {move_y * width, move_x};
+      for (const Term& term : terms) {
+        shape.push_back(term.extent);
+        strides.push_back(term.apart);
+      }
       return t.windows(name, patch, static_cast<int>(first), shape, strides);
     }
 
     const Im2win& of;
     const Schedule& s;
-    std::int64_t x = field(s, "x"), y = field(s, "y");  // pixels of a tile
-    std::int64_t planes = field(s, "channels"),
-                 taps = field(s, "taps");  // channels, rows of the window
+    // pixels of a tile
+    int64_t x = field(s, "x");
+    int64_t y = field(s, "y");
+    int64_t planes = field(s, "channels");
+    int64_t taps = field(s, "taps");  // channels, rows of the window
     // Of tiles that it serves: one a consumer where they have 64 pixels, so that few lie beyond the
     // image.
-    std::int64_t tiles = x * y == 64 ? field(s, "consumers") : 1;
+    int64_t tiles = x * y == 64 ? field(s, "consumers") : 1;
     bool planes_first = planes % (of.precision_.halves() ? 16 : 8) ==
                         0;  // of the elements of the sum, channels are neighbours
-    std::int64_t groups = of.size(of.c_.channel) / planes,
-                 parts = ceil_div(of.size(of.down_), taps);  // of the window's rows
-    std::int64_t across = planes_first ? of.size(of.c_.window)
-                                       : round_up(of.size(of.c_.window), 4);  // elements of one
-    std::int64_t depth = planes * taps * across;
-    const Affine &along = of.input().at[*of.x_], *down = of.y_ ? &of.input().at[*of.y_] : nullptr;
-    std::int64_t move_x = along.steps[of.c_.row],
-                 move_y = down && of.second_ ? down->steps[*of.second_] : 0;  // from pixel to pixel
-    std::int64_t apart_x = along.steps[*of.c_.window],
-                 apart_y = down ? down->steps[*of.down_] : 0;  // between the window's elements
-    std::int64_t first = along.begin & 3,
-                 begin = along.begin -
-                         first;  // the first window's place in a row, where the patch begins
-    std::int64_t rows = 1, width = 1;
+    int64_t groups = of.size(of.c_.channel) / planes;
+    int64_t parts = ceil_div(of.size(of.down_), taps);  // of the window's rows
+    int64_t across = planes_first ? of.size(of.c_.window)
+                                  : round_up(of.size(of.c_.window), 4);  // elements of one
+    int64_t depth = planes * taps * across;
+    const Affine& along = of.input().at[*of.x_];
+    const Affine* down = of.y_ ? &of.input().at[*of.y_] : nullptr;
+    int64_t move_x = along.steps[of.c_.row];
+    int64_t move_y = down && of.second_ ? down->steps[*of.second_] : 0;  // from pixel to pixel
+    int64_t apart_x = along.steps[*of.c_.window];
+    int64_t apart_y = down ? down->steps[*of.down_] : 0;  // between the window's elements
+    int64_t first = along.begin & 3;
+    int64_t begin =
+        along.begin - first;  // the first window's place in a row, where the patch begins
+    int64_t rows = 1;
+    int64_t width = 1;
 
     struct Term {
-      std::optional<std::size_t> axis;
-      std::int64_t extent, apart;  // in the patch
-      std::int64_t every = 1;      // along the axis
+      std::optional<size_t> axis;
+      // in the patch
+      int64_t extent;
+      int64_t apart;
+      int64_t every = 1;  // along the axis
     };
 
     // Of the sum, slowest first. Lanes that read at once take 4 neighbours; of halves each has a
@@ -437,23 +483,24 @@ class Im2win : public Family {
     const Access& from = c_.nest.loads[c_.b];
     graph::Shape axes = {slot.groups, slot.parts, size(c_.column)};
     for (const auto& term : slot.terms) axes.push_back(term.extent);
-    Access source = from, made = {.shape = axes, .strides = graph::strides_of(axes)};
+    Access source = from;
+    Access made = {.shape = axes, .strides = graph::strides_of(axes)};
     for (Affine& place : source.at) {
-      const std::vector<std::int64_t> steps =
-          std::exchange(place.steps, std::vector<std::int64_t>(axes.size()));
-      const auto follow = [&](std::optional<std::size_t> old, std::size_t axis,
-                              std::int64_t times = 1) {
+      const std::vector<int64_t> steps =
+          std::exchange(place.steps, std::vector<int64_t>(axes.size()));
+      const auto follow = [&](std::optional<size_t> old, size_t axis, int64_t times = 1) {
         if (old) place.steps[axis] += steps[*old] * times;
       };
-      follow(c_.channel, 0, slot.planes), follow(down_, 1, slot.taps), follow(c_.column, 2);
-      for (std::size_t i = 0; i < slot.terms.size(); ++i)
+      follow(c_.channel, 0, slot.planes);
+      follow(down_, 1, slot.taps);
+      follow(c_.column, 2);
+      for (size_t i = 0; i < slot.terms.size(); ++i)
         follow(slot.terms[i].axis, 3 + i, slot.terms[i].every);
     }
     source.inside = false;
-    for (std::size_t axis = 0; axis < axes.size(); ++axis)
-      made.at.push_back(along(axis, axes.size()));
-    std::vector<std::size_t> over = {0, 1};
-    for (std::size_t axis = 3; axis < axes.size(); ++axis) over.push_back(axis);
+    for (size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
+    std::vector<size_t> over = {0, 1};
+    for (size_t axis = 3; axis < axes.size(); ++axis) over.push_back(axis);
     Prepared laid = Preparation{out, "b", precision_, capabilities_}.written(
         axes, over, source, made, graph::element_count(axes), 128);
     laid.most.at = {along(c_.column, c_.nest.axes.size())};
@@ -462,10 +509,10 @@ class Im2win : public Family {
 
   Contraction c_;
   Precision precision_;
-  std::optional<std::size_t> second_,
-      down_ = other_window();  // the slower axes of pixels and of the window
-  std::optional<std::size_t> x_ = input().dim_of(*c_.window);  // dimensions of the input
-  std::optional<std::size_t> y_ = down_ ? input().dim_of(*down_) : std::nullopt;
+  std::optional<size_t> second_;
+  std::optional<size_t> down_ = other_window();  // the slower axes of pixels and of the window
+  std::optional<size_t> x_ = input().dim_of(*c_.window);  // dimensions of the input
+  std::optional<size_t> y_ = down_ ? input().dim_of(*down_) : std::nullopt;
 };
 }  // namespace
 
@@ -475,7 +522,8 @@ FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) 
                      : std::nullopt;
   if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty())
     return nullptr;
-  const Access &input = c->nest.loads[c->b], &weights = c->nest.loads[c->a];
+  const Access& input = c->nest.loads[c->b];
+  const Access& weights = c->nest.loads[c->a];
   const auto precision = precision_of(weights.dtype, input.dtype, region.track, true);
   if (!precision || weights.dtype != Dtype::f32 || !stores_whole(*c)) return nullptr;
   auto family = std::make_shared<Im2win>(*c, *precision, capabilities);

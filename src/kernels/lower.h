@@ -18,9 +18,9 @@ struct Lowered {
   LaunchList list;
   std::vector<synth::Solution> solutions;  // the best few, cheapest predicted first; the list is of
                                            // number `which`, of 0 where there are fewer
-  std::size_t which = 0;
+  size_t which = 0;
 };
 
 Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities,
-                      std::size_t which = 0);
+                      size_t which = 0);
 }  // namespace warploom::kernels

@@ -13,10 +13,10 @@
 namespace warploom::kernels {
 namespace {
 // Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
-std::int64_t outside(const Contraction& c) {
-  std::int64_t far = 1;
+int64_t outside(const Contraction& c) {
+  int64_t far = 1;
   for (const Access* access : {&c.nest.loads[c.a], &c.nest.loads[c.b]})
-    for (std::size_t d = 0; d < access->at.size(); ++d)
+    for (size_t d = 0; d < access->at.size(); ++d)
       far = std::max(far, 2 * (access->shape[d] + std::abs(access->at[d].begin)));
   return far;
 }
@@ -33,7 +33,8 @@ class MatmulThreads final : public Family {
   static FamilyPtr bind(const Region& region, bool tensor_cores, const Capabilities& capabilities) {
     auto c = capabilities.gpu ? contraction_of(region.nests(), tensor_cores) : std::nullopt;
     if (!c || !epilogue_of(*c) || !computes(*c)) return nullptr;
-    const Dtype a = c->nest.loads[c->a].dtype, b = c->nest.loads[c->b].dtype;
+    const Dtype a = c->nest.loads[c->a].dtype;
+    const Dtype b = c->nest.loads[c->b].dtype;
     auto p = precision_of(a, b, region.track);
     if (!tensor_cores)
       p = a == Dtype::f32 && b == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1})
@@ -48,19 +49,27 @@ class MatmulThreads final : public Family {
   Space space() const override {
     const Contraction& c = c_;
     const bool plain = c.channel && (c.k.size() == 1 || in_blocks_) && !second_;  // a matmul
-    const std::int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1,
-                       taps = c.window ? c.nest.axes[*c.window] : 1;
-    Values ys = {1}, tap_counts = {1},
-           depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
-    for (std::int64_t y = 2; y <= 32 && second_ && y < 2 * c.nest.axes[*second_]; y *= 2)
+    const int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1;
+    const int64_t taps = c.window ? c.nest.axes[*c.window] : 1;
+    Values ys = {1};
+    Values tap_counts = {1};
+    Values depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
+    for (int64_t y = 2; y <= 32 && second_ && y < 2 * c.nest.axes[*second_]; y *= 2)
       ys.insert(ys.begin() + (y > 8), y);
     if (!plain) depths = {16, 32, 8, 64, 4, 2, 1};
     if (!plain) std::erase_if(depths, [&](auto n) { return n >= 2 * channels; });
-    for (std::int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
+    for (int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
     if (channels < 8) std::ranges::reverse(tap_counts);
-    Values rows = {128, 64, 32}, columns = rows;
-    if (tensor_cores_) rows = {128, 64, 256, 32, 16}, columns = {128, 64, 256, 32};
-    if (!plain) rows = {64, 128, 32, 16, 256}, columns = {16, 32, 8, 64, 128};
+    Values rows = {128, 64, 32};
+    Values columns = rows;
+    if (tensor_cores_) {
+      rows = {128, 64, 256, 32, 16};
+      columns = {128, 64, 256, 32};
+    }
+    if (!plain) {
+      rows = {64, 128, 32, 16, 256};
+      columns = {16, 32, 8, 64, 128};
+    }
     Space space{
         name(),
         {{"block_m", rows, "rows of an output tile"},
@@ -82,8 +91,10 @@ class MatmulThreads final : public Family {
   }
 
   Status legal(const Schedule& s) const override {
-    const auto m = field(s, "block_m"), n = field(s, "block_n") * field(s, "y", 1),
-               threads = field(s, "warps") * 32, k = field(s, "block_k") * field(s, "taps", 1);
+    const auto m = field(s, "block_m");
+    const auto n = field(s, "block_n") * field(s, "y", 1);
+    const auto threads = field(s, "warps") * 32;
+    const auto k = field(s, "block_k") * field(s, "taps", 1);
     const int deepest =
         p_.terms > 1
             ? 32
@@ -110,14 +121,18 @@ class MatmulThreads final : public Family {
               .laid_anew(a, c_.row, *c_.channel, true)
               .high;
     const Nest& nest = c.nest;
-    const auto bm = field(s, "block_m"), channels = field(s, "block_k"), taps = field(s, "taps", 1),
-               bk = channels * taps, bn = field(s, "block_n") * field(s, "y", 1),
-               step = static_cast<std::int64_t>(k_step());
+    const auto bm = field(s, "block_m");
+    const auto channels = field(s, "block_k");
+    const auto taps = field(s, "taps", 1);
+    const auto bk = channels * taps;
+    const auto bn = field(s, "block_n") * field(s, "y", 1);
+    const auto step = static_cast<int64_t>(k_step());
     const int stages = static_cast<int>(field(s, "stages"));
     // The axes that a block has several elements of, in the order of the matrices' rows and
     // columns.
-    const auto result = axes_of({c.row, second_, c.column}), a_axes = axes_of({c.row, c.channel}),
-               b_axes = axes_of({c.channel, second_, c.column});
+    const auto result = axes_of({c.row, second_, c.column});
+    const auto a_axes = axes_of({c.row, c.channel});
+    const auto b_axes = axes_of({c.channel, second_, c.column});
     NestTile tile(nest, {{c.row, bm},
                          {c.column, field(s, "block_n")},
                          {second_, field(s, "y", 1)},
@@ -130,25 +145,29 @@ class MatmulThreads final : public Family {
     t.grid(order.count()).warps(static_cast<int>(field(s, "warps")));
 
     const Access& b = nest.loads[c.b];
-    const Boxes A(draft, "A", nest, a, a_axes), B(draft, "B", nest, b, b_axes);
-    const TensorId sa = t.shared("a", a.dtype, {bm, bk}), sb = t.shared("b", b.dtype, {bk, bn});
+    const Boxes A(draft, "A", nest, a, a_axes);
+    const Boxes B(draft, "B", nest, b, b_axes);
+    const TensorId sa = t.shared("a", a.dtype, {bm, bk});
+    const TensorId sb = t.shared("b", b.dtype, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
     const TensorId acc = t.reg("acc", in_blocks_ ? Dtype::f32 : p_.accumulator(), {bm, bn});
     const TensorId part = promotes() ? t.reg("part", p_.accumulator(), {bm, bn}) : acc;
-    const TensorId fa = t.reg("fa", a.dtype, {bm, step}), fb = t.reg("fb", b.dtype, {step, bn});
+    const TensorId fa = t.reg("fa", a.dtype, {bm, step});
+    const TensorId fb = t.reg("fb", b.dtype, {step, bn});
 
     // Slots go through the window, taps of its last axis together, at one set of channels after
     // another.
-    const std::vector<std::size_t> summed = slot_axes(c);
+    const std::vector<size_t> summed = slot_axes(c);
     NestTile slot = tile;
     if (c.window) slot.extent[*c.window] = taps;
-    const std::int64_t slots = slot.count(nest, summed), far = outside(c);
+    const int64_t slots = slot.count(nest, summed);
+    const int64_t far = outside(c);
     const auto produce = [&](const Index& k) {
       slot.place(nest, summed, k);
       tile.origin = slot.origin;
       t.produce(ring, [&] {
         const Index first = c.window ? tile.origin[*c.window] : Index(0);
-        for (std::int64_t tap = 0; tap < taps; ++tap) {
+        for (int64_t tap = 0; tap < taps; ++tap) {
           if (c.window) {
             const Index place = first + tap;
             const bool over = nest.axes[*c.window] % taps !=
@@ -169,7 +188,7 @@ class MatmulThreads final : public Family {
       const std::vector<TensorId> scales = load_scales(draft, c, here, result);
       if (promotes()) t.fill(part, 0);
       t.consume(ring, 0, [&] {
-        for (std::int64_t inner = 0; inner < bk; inner += step) {
+        for (int64_t inner = 0; inner < bk; inner += step) {
           t.copy(t.tile(sa, {0, inner}, {bm, step}), t.all(fa));
           t.copy(t.tile(sb, {inner, 0}, {step, bn}), t.all(fb));
           // part += fa · fb: as they are, rounded to tf32, or as three products of two-part splits.
@@ -177,13 +196,13 @@ class MatmulThreads final : public Family {
             t.mma(part, t.all(fa), t.all(fb));
             continue;
           }
-          const TensorId ra = draft.reg("fa_tf32", Dtype::tf32, {bm, step}),
-                         rb = draft.reg("fb_tf32", Dtype::tf32, {step, bn});
+          const TensorId ra = draft.reg("fa_tf32", Dtype::tf32, {bm, step});
+          const TensorId rb = draft.reg("fb_tf32", Dtype::tf32, {step, bn});
           t.copy(t.all(fa), t.all(ra));
           t.copy(t.all(fb), t.all(rb));
           if (p_.terms > 1) {
-            const TensorId a_rest = draft.reg("fa_rest", Dtype::tf32, {bm, step}),
-                           b_rest = draft.reg("fb_rest", Dtype::tf32, {step, bn});
+            const TensorId a_rest = draft.reg("fa_rest", Dtype::tf32, {bm, step});
+            const TensorId b_rest = draft.reg("fb_rest", Dtype::tf32, {step, bn});
             t.map(a_rest, t.value(fa) - t.value(ra));
             t.map(b_rest, t.value(fb) - t.value(rb));
             t.mma(part, t.all(a_rest), t.all(rb));
@@ -208,17 +227,17 @@ class MatmulThreads final : public Family {
   // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to
   // compute with; factors of 8 bits where nothing is outside.
   static bool computes(const Contraction& c) {
-    for (std::size_t i = 0; i < c.nest.loads.size(); ++i) {
+    for (size_t i = 0; i < c.nest.loads.size(); ++i) {
       const Access& load = c.nest.loads[i];
-      const bool factor = i == c.a || i == c.b,
-                 narrow = factor && load.inside && bits_of(load.dtype) == 8;
+      const bool factor = i == c.a || i == c.b;
+      const bool narrow = factor && load.inside && bits_of(load.dtype) == 8;
       if (load.lookup_dim >= 0 || (factor && load.fill != 0) ||
           !(narrow || is_computed_float(load.dtype)))
         return false;
       for (const Affine& dim : load.at) {
         const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
-        const bool channels = c.channel && dim.steps[*c.channel] != 0,
-                   both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
+        const bool channels = c.channel && dim.steps[*c.channel] != 0;
+        const bool both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
         if (both || (channels && !alone && c.scales.empty()) || std::ranges::min(dim.steps) < 0)
           return false;
       }
@@ -228,8 +247,9 @@ class MatmulThreads final : public Family {
 
   Contraction c_;
   Precision p_;
-  bool tensor_cores_, in_blocks_ = !c_.scales.empty();
-  std::optional<std::size_t> second_ =
+  bool tensor_cores_;
+  bool in_blocks_ = !c_.scales.empty();
+  std::optional<size_t> second_ =
       in_blocks_ || !c_.reductions.empty() ? std::nullopt : second_column(c_);
 };
 }  // namespace

@@ -27,8 +27,8 @@ namespace warploom::kernels {
 namespace {
 // Between the rows of an operand that is read across, so that the 8 rows and 4 depths that a warp
 // reads at once lie in 32 banks.
-constexpr std::int64_t kApart = 8;
-constexpr std::int64_t kMostBeside = 8;  // blocks of a cluster that any sm_90a GPU runs
+constexpr int64_t kApart = 8;
+constexpr int64_t kMostBeside = 8;  // blocks of a cluster that any sm_90a GPU runs
 
 class MatmulWgmma : public Family {
  public:
@@ -41,48 +41,50 @@ class MatmulWgmma : public Family {
 
   bool reduces_rows() const {
     return !windows_ &&
-           fuses_rows(c_, p_, kMostBeside * std::min<std::int64_t>(256, 2 * accumulators_of(false)),
+           fuses_rows(c_, p_, kMostBeside * std::min<int64_t>(256, 2 * accumulators_of(false)),
                       capabilities_);
   }
 
   Space space() const override {
     const Contraction& c = c_;
     const int bytes = bytes_of(p_.operand);
-    const std::int64_t m = c.nest.axes[c.row], n = c.nest.axes[c.column],
-                       run = c.nest.axes[*c.channel], steps = slots_of(c, 128 / bytes);
+    const int64_t m = c.nest.axes[c.row];
+    const int64_t n = c.nest.axes[c.column];
+    const int64_t run = c.nest.axes[*c.channel];
+    const int64_t steps = slots_of(c, 128 / bytes);
     // Few rows: weights on the matrix unit's 64-row side, rows on its narrow side.
-    const bool skinny = m < 128 && m < n, narrow = bytes_of(c.nest.outputs[0].place.dtype) == 2;
+    const bool skinny = m < 128 && m < n;
+    const bool narrow = bytes_of(c.nest.outputs[0].place.dtype) == 2;
     Values splits = {1};
-    const std::int64_t rows = second_ ? c.nest.axes[*second_] : 1,
-                       tiles = ceil_div(m, 128) * ceil_div(n * rows, 128) * others_of(c).second;
-    for (std::int64_t s = 2;
-         s <= 32 && s * 4 <= steps && is_float(p_.operand) && c.reductions.empty(); s *= 2)
+    const int64_t rows = second_ ? c.nest.axes[*second_] : 1;
+    const int64_t tiles = ceil_div(m, 128) * ceil_div(n * rows, 128) * others_of(c).second;
+    for (int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(p_.operand) && c.reductions.empty();
+         s *= 2)
       if (s * tiles <= 2 * capabilities_.processors) splits.push_back(s);
     Values columns =
-               skinny ? Values{16, 32, 64, 128, 8, 256} : Values{256, 128, 192, 64, 32, 160, 96},
-           depths = p_.halves()  ? Values{64, 32}
+        skinny ? Values{16, 32, 64, 128, 8, 256} : Values{256, 128, 192, 64, 32, 160, 96};
+    Values depths = p_.halves()  ? Values{64, 32}
                     : bytes == 2 ? Values{64, 128}
-                                 : Values{128 / bytes},
-           ys = {8, 16, 4, 1, 2, 32};
-    const auto once = [](Values& values, std::int64_t value) {
+                                 : Values{128 / bytes};
+    Values ys = {8, 16, 4, 1, 2, 32};
+    const auto once = [](Values& values, int64_t value) {
       if (std::ranges::count(values, value) == 0) values.push_back(value);
     };
     if (!windows_ && !skinny) {  // and one whose tiles leave the fewest multiprocessors without
                                  // work in the last wave
-      const auto work =
-          [&](std::int64_t width) {  // a tile is some 24 columns' time besides its own
-            return ceil_div(ceil_div(m, 128) * ceil_div(n, width) * others_of(c).second,
-                            capabilities_.processors) *
-                   (width + 24);
-          };
-      std::int64_t best = promotes() ? 192 : 256;
-      for (std::int64_t width = best; width >= 96; width -= 16)
+      const auto work = [&](int64_t width) {  // a tile is some 24 columns' time besides its own
+        return ceil_div(ceil_div(m, 128) * ceil_div(n, width) * others_of(c).second,
+                        capabilities_.processors) *
+               (width + 24);
+      };
+      int64_t best = promotes() ? 192 : 256;
+      for (int64_t width = best; width >= 96; width -= 16)
         best = work(width) < work(best) ? width : best;
       once(columns, best);
     }
     if (!c.reductions.empty()) {  // parts of a row, one a block of a cluster
       columns.clear();
-      for (std::int64_t blocks = 1; blocks <= kMostBeside; ++blocks)
+      for (int64_t blocks = 1; blocks <= kMostBeside; ++blocks)
         if (const auto width = round_up(ceil_div(n, blocks), 16);
             width <= 256 && (width >= 64 || blocks == 1))
           once(columns, width);
@@ -92,17 +94,17 @@ class MatmulWgmma : public Family {
       if (m % 8 == 0 && m <= 256) once(columns, m);
       depths = {128 / bytes, 64 / bytes, 32 / bytes};
       if (run * bytes <= 512) once(depths, round_up(run, 32 / bytes));
-      std::ranges::stable_sort(depths, {}, [&](std::int64_t depth) {
+      std::ranges::stable_sort(depths, {}, [&](int64_t depth) {
         return round_up(run, depth) * 64 + ceil_div(run, depth);
       });
-      depths.resize(std::min<std::size_t>(depths.size(), 3));
-      std::erase_if(ys, [&](std::int64_t y) { return y > 1 && y >= 2 * rows; });
-      for (const std::int64_t part : {1, 2, 4})
+      depths.resize(std::min<size_t>(depths.size(), 3));
+      std::erase_if(ys, [&](int64_t y) { return y > 1 && y >= 2 * rows; });
+      for (const int64_t part : {1, 2, 4})
         if (rows % part == 0 && rows / part <= 32) once(ys, rows / part);
     }
     if (!c.scales.empty())
-      depths = {std::clamp<std::int64_t>(power_of_two_above(run), 32 / bytes,
-                                         128 / bytes)};  // within a block
+      depths = {
+          std::clamp<int64_t>(power_of_two_above(run), 32 / bytes, 128 / bytes)};  // within a block
     const bool exchange = c.reductions.empty() &&
                           (skinny || (windows_ && m < 128) || (across(exchanged_) && !across(c_)));
     Space space{
@@ -147,20 +149,28 @@ class MatmulWgmma : public Family {
   Status legal(const Schedule& s) const override {
     const Contraction& c = field(s, "exchange") ? exchanged_ : c_;
     const Access& b = c.nest.loads[c.b];
-    const auto m = field(s, "block_m"), n = field(s, "block_n"), k = field(s, "block_k"),
-               consumers = field(s, "consumers"), y = field(s, "y", 1),
-               along = (field(s, "exchange") ? m : n) / std::max<std::int64_t>(y, 1),
-               split = field(s, "split", 1), cluster = field(s, "cluster", 1),
-               resident = field(s, "resident", 1), across = field(s, "across"),
-               accumulators = m * n / (128 * consumers), steps = slots_of(c, k),
-               run = field(s, "run", 1), turns = turns_of(s),
-               tiles = ceil_div(c.nest.axes[c.row], m), beside = beside_of(s);
-    const std::int64_t most = accumulators_of(turns > 1);
+    const auto m = field(s, "block_m");
+    const auto n = field(s, "block_n");
+    const auto k = field(s, "block_k");
+    const auto consumers = field(s, "consumers");
+    const auto y = field(s, "y", 1);
+    const auto along = (field(s, "exchange") ? m : n) / std::max<int64_t>(y, 1);
+    const auto split = field(s, "split", 1);
+    const auto cluster = field(s, "cluster", 1);
+    const auto resident = field(s, "resident", 1);
+    const auto across = field(s, "across");
+    const auto accumulators = m * n / (128 * consumers);
+    const auto steps = slots_of(c, k);
+    const auto run = field(s, "run", 1);
+    const auto turns = turns_of(s);
+    const auto tiles = ceil_div(c.nest.axes[c.row], m);
+    const auto beside = beside_of(s);
+    const int64_t most = accumulators_of(turns > 1);
     const Precision precision = this->precision(s);
-    const int bytes = bytes_of(precision.operand),
-              stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
-    const bool through_shared = field(s, "through_shared") != 0,
-               along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
+    const int bytes = bytes_of(precision.operand);
+    const int stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
+    const bool through_shared = field(s, "through_shared") != 0;
+    const bool along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
     WARPLOOM_CHECK(first_broken(
         s,
         {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
@@ -196,36 +206,37 @@ class MatmulWgmma : public Family {
           "through_shared=0 for narrow tiles", n},
          {through_shared && windows_ && (field(s, "exchange") || !std::has_single_bit(at(n))),
           "through_shared=0 where columns are no power of two", n}}));
-    const std::int64_t count = TileOrder{c, tile_of(c, s), 1}.count(), stream = field(s, "stream");
+    const int64_t count = TileOrder{c, tile_of(c, s), 1}.count();
+    const int64_t stream = field(s, "stream");
     WARPLOOM_CHECK(first_broken(
         s, {{stream && (split > 1 || cluster > 1 || resident > 1),
              "split=1 cluster=1 resident=1 with stream", split},
             {stream && !c.bounds.empty(), "stream=0 where a triangle bounds the sum", stream},
             {stream && (count < capabilities_.processors || count % capabilities_.processors == 0),
              "stream=0 where tiles fill every wave, or not even the first", count}}));
-    const auto whole = [&](std::int64_t rows) {
+    const auto whole = [&](int64_t rows) {
       return round_up(rows * k * bytes, 1024);
     };  // patterns repeat every 1024 bytes
-    const auto slot = (whole(m + across * kApart) + whole(n)) * (p_.terms > 1 ? 2 : 1),
-               staging = through_shared ? m * n * stored : 0,
-               met = beside > 1 ? std::ssize(c.reductions) * 8 * beside * m
-                                : 0;  // that a cluster's blocks send
+    const auto slot = (whole(m + across * kApart) + whole(n)) * (p_.terms > 1 ? 2 : 1);
+    const auto staging = through_shared ? m * n * stored : 0;
+    const auto met =
+        beside > 1 ? std::ssize(c.reductions) * 8 * beside * m : 0;  // that a cluster's blocks send
     return fits(s, resident * (slot * field(s, "stages") + staging + met + 1024));
   }
 
   Result<Programs> programs(const Schedule& s) const override {
     Programs out;
     const Contraction c = filled(out, field(s, "exchange") ? exchanged_ : c_, capabilities_);
-    const std::size_t k = *c.channel;
-    const auto operand = [&](const char* name, const Access& from, std::size_t row) {
+    const size_t k = *c.channel;
+    const auto operand = [&](const char* name, const Access& from, size_t row) {
       const bool is_a = row == c_.row;  // before they were exchanged
       if (windows_)
         return (is_a ? windows_->a : windows_->b).lay({out, is_a ? "a" : "b", p_, capabilities_});
       return Preparation{out, name, precision(s), capabilities_}.for_copies(from, row, k);
     };
     const Access& first = c.nest.loads[c.a];
-    const Prepared a = field(s, "across") ? Prepared{first, {}} : operand("a", first, c.row),
-                   b = operand("b", c.nest.loads[c.b], c.column);
+    const Prepared a = field(s, "across") ? Prepared{first, {}} : operand("a", first, c.row);
+    const Prepared b = operand("b", c.nest.loads[c.b], c.column);
     const auto split = field(s, "split", 1);
     if (split == 1) {
       multiply(out, c, a, b, s);
@@ -235,20 +246,19 @@ class MatmulWgmma : public Family {
     // is computed.
     const auto [others, batch] = others_of(c_);
     Access parts{.name = "parts", .shape = {split * batch}};
-    const std::vector<std::size_t> tiled = axes_of({second_, c_.row, c_.column});
-    for (const std::size_t axis : tiled) parts.shape.push_back(c_.nest.axes[axis]);
+    const std::vector<size_t> tiled = axes_of({second_, c_.row, c_.column});
+    for (const size_t axis : tiled) parts.shape.push_back(c_.nest.axes[axis]);
     graph::Shape padded = parts.shape;
     padded.back() = round_up(padded.back(), 4);
     parts.strides = graph::strides_of(padded);
     out.workspaces.push_back({"parts", Dtype::f32, {parts.shape[0] * parts.strides[0]}});
-    const auto parts_along = [&, &elsewhere = others, &count = batch](std::size_t part) {
-      const std::size_t axes = c.nest.axes.size() + 1;
+    const auto parts_along = [&, &elsewhere = others, &count = batch](size_t part) {
+      const size_t axes = c.nest.axes.size() + 1;
       Access made = parts;
       made.at = {along(part, axes, count)};
-      std::int64_t below = count;
-      for (const std::size_t other : elsewhere)
-        made.at[0].steps[other] = below /= c.nest.axes[other];
-      for (const std::size_t axis : tiled) made.at.push_back(along(axis, axes));
+      int64_t below = count;
+      for (const size_t other : elsewhere) made.at[0].steps[other] = below /= c.nest.axes[other];
+      for (const size_t axis : tiled) made.at.push_back(along(axis, axes));
       return made;
     };
     Contraction part = c;
@@ -257,7 +267,7 @@ class MatmulWgmma : public Family {
     multiply(out, part, a, b, s);
     // The same nest with parts in the place of products and of k, in a fixed order.
     Nest sum = c_.nest;
-    for (const std::size_t axis : c_.k) sum.axes[axis] = axis == k ? split : 1;
+    for (const size_t axis : c_.k) sum.axes[axis] = axis == k ? split : 1;
     sum.values[at(sum.values[c_.sum].operands[0])] = {.kind = NestValue::Kind::load,
                                                       .load = static_cast<int>(sum.loads.size())};
     sum.loads.push_back(parts_along(k));
@@ -273,16 +283,18 @@ class MatmulWgmma : public Family {
   // Whether multiplying takes longer than measuring the operands' rows before, some 10 µs.
   bool enough_for_halves() const {
     double flops = 2;
-    for (const std::int64_t size : c_.nest.axes) flops *= static_cast<double>(size);
+    for (const int64_t size : c_.nest.axes) flops *= static_cast<double>(size);
     return flops > 2e9;
   }
 
   // The axes of the result that no tile has several elements of, and how many there are along them.
-  std::pair<std::vector<std::size_t>, std::int64_t> others_of(const Contraction& c) const {
-    std::pair<std::vector<std::size_t>, std::int64_t> out{{}, 1};
-    for (std::size_t a = 0; a < c.nest.axes.size(); ++a)
-      if (a != c.row && a != c.column && a != second_ && std::ranges::count(c.k, a) == 0)
-        out.first.push_back(a), out.second *= c.nest.axes[a];
+  std::pair<std::vector<size_t>, int64_t> others_of(const Contraction& c) const {
+    std::pair<std::vector<size_t>, int64_t> out{{}, 1};
+    for (size_t a = 0; a < c.nest.axes.size(); ++a)
+      if (a != c.row && a != c.column && a != second_ && std::ranges::count(c.k, a) == 0) {
+        out.first.push_back(a);
+        out.second *= c.nest.axes[a];
+      }
     return out;
   }
 
@@ -291,7 +303,7 @@ class MatmulWgmma : public Family {
     const Access& a = c.nest.loads[c.a];
     bool readable = !windows_ && p_.operand == Dtype::tf32 && p_.terms == 1 &&
                     a.stride(c.row) == 1 && a.stride(*c.channel) != 1;
-    for (std::size_t d = 0; d < a.at.size(); ++d)
+    for (size_t d = 0; d < a.at.size(); ++d)
       readable &= a.at[d].steps[c.row] != 0 || a.strides[d] % 4 == 0;
     return readable;
   }
@@ -308,56 +320,61 @@ class MatmulWgmma : public Family {
   }
 
   // The most accumulators a thread: of one set beside others.
-  std::int64_t accumulators_of(bool turns) const {
+  int64_t accumulators_of(bool turns) const {
     return (promotes() && turns) || sets_ > 1 ? 64 : promotes() ? 96 : 128;
   }
 
   // Blocks that hold a row of the result together.
-  std::int64_t beside_of(const Schedule& s) const {
+  int64_t beside_of(const Schedule& s) const {
     return c_.reductions.empty() ? 1 : ceil_div(c_.nest.axes[c_.column], field(s, "block_n"));
   }
 
   // Slots of k that a round of a consumer's loop multiplies.
-  static std::int64_t turns_of(const Schedule& s) {
+  static int64_t turns_of(const Schedule& s) {
     return std::max(1 + field(s, "across"), field(s, "run", 1));
   }
 
   bool promotes() const { return p_.promotes() || !c_.scales.empty(); }
 
   // Slots of a sum.
-  static std::int64_t slots_of(const Contraction& c, std::int64_t depth) {
+  static int64_t slots_of(const Contraction& c, int64_t depth) {
     return NestTile(c.nest, {{c.channel, depth}}).count(c.nest, c.k);
   }
 
   void multiply(Programs& out, const Contraction& c, const Prepared& a, const Prepared& b,
                 const Schedule& s) const {
     const Nest& nest = c.nest;
-    const auto bm = field(s, "block_m"), bn = field(s, "block_n"), bk = field(s, "block_k"),
-               cluster = field(s, "cluster", 1);
+    const auto bm = field(s, "block_m");
+    const auto bn = field(s, "block_n");
+    const auto bk = field(s, "block_k");
+    const auto cluster = field(s, "cluster", 1);
     const int consumers = static_cast<int>(field(s, "consumers"));
-    const bool split = p_.terms > 1, across = field(s, "across") != 0;
+    const bool split = p_.terms > 1;
+    const bool across = field(s, "across") != 0;
     const NestTile whole = tile_of(c, s);
     // Where pixels are of two axes, they are so on the side that they take.
-    const AxisIfAny above = c.row == c_.column ? second_ : std::nullopt,
-                    beside = above ? std::nullopt : second_;
-    const auto result = axes_of({above, c.row, beside, c.column}),
-               a_axes = axes_of({above, c.row, c.channel}),
-               b_axes = axes_of({beside, c.column, c.channel});
-    const std::vector<std::size_t> summed = slot_axes(c);
-    const std::size_t row_axes = above ? 2 : 1;
+    const AxisIfAny above = c.row == c_.column ? second_ : std::nullopt;
+    const AxisIfAny beside = above ? std::nullopt : second_;
+    const auto result = axes_of({above, c.row, beside, c.column});
+    const auto a_axes = axes_of({above, c.row, c.channel});
+    const auto b_axes = axes_of({beside, c.column, c.channel});
+    const std::vector<size_t> summed = slot_axes(c);
+    const size_t row_axes = above ? 2 : 1;
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
-    const std::int64_t parts = field(s, "split", 1), row_blocks = beside_of(s),
-                       blocks = cluster * row_blocks;  // of a cluster
+    const int64_t parts = field(s, "split", 1);
+    const int64_t row_blocks = beside_of(s);
+    const int64_t blocks = cluster * row_blocks;  // of a cluster
     const TileOrder order{c, whole, field(s, "group"), cluster, row_blocks};
     NestTile together =
         whole;  // what the blocks of a cluster compute: all of them go through the same slots
     together.extent[c.row] *= cluster;
     const TileOrder clusters{c, together, field(s, "group"), 1, row_blocks};
-    const std::int64_t turns = turns_of(s), steps = round_up(whole.count(nest, summed), turns),
-                       part_steps = round_up(ceil_div(steps, parts), turns),
-                       count = order.count() * parts,
-                       at_once = capabilities_.clusters_at_once(blocks, field(s, "resident", 1)),
-                       workers = std::clamp<std::int64_t>(at_once, 1, count);
+    const int64_t turns = turns_of(s);
+    const int64_t steps = round_up(whole.count(nest, summed), turns);
+    const int64_t part_steps = round_up(ceil_div(steps, parts), turns);
+    const int64_t count = order.count() * parts;
+    const int64_t at_once = capabilities_.clusters_at_once(blocks, field(s, "resident", 1));
+    const int64_t workers = std::clamp<int64_t>(at_once, 1, count);
 
     Draft draft("matmul");
     auto& t = draft.b;
@@ -366,7 +383,7 @@ class MatmulWgmma : public Family {
     std::vector<Boxes> from;
     std::vector<TensorId> slots;
     const auto add_operand = [&](const char* name, const char* slot, const Access& access,
-                                 const std::vector<std::size_t>& axes, std::int64_t rows) {
+                                 const std::vector<size_t>& axes, int64_t rows) {
       from.emplace_back(draft, name, nest, access, axes);
       slots.push_back(t.shared(slot, precision(s).operand, {rows, bk}));
     };
@@ -377,15 +394,19 @@ class MatmulWgmma : public Family {
       add_operand("A", "a", a.high, a_axes, bm);
     }
     add_operand("B", "b", b.high, b_axes, bn);
-    if (split)
-      add_operand("A_rest", "a_rest", a.low, a_axes, bm),
-          add_operand("B_rest", "b_rest", b.low, b_axes, bn);
+    if (split) {
+      add_operand("A_rest", "a_rest", a.low, a_axes, bm);
+      add_operand("B_rest", "b_rest", b.low, b_axes, bn);
+    }
     const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots);
     const TensorId lines =
         across ? t.windows("lines", slots[0], 0, {bm, bk}, {1, bm + kApart}) : -1;
-    const auto box_of = [&](std::size_t i, const NestTile& tile) {
+    const auto box_of = [&](size_t i, const NestTile& tile) {
       tile::Tile box = from[i].at(tile);
-      if (across && i == 0) box.extent.back() += kApart, box.step.clear();
+      if (across && i == 0) {
+        box.extent.back() += kApart;
+        box.step.clear();
+      }
       return box;
     };
     const TensorId staging = field(s, "through_shared")
@@ -396,7 +417,8 @@ class MatmulWgmma : public Family {
     const bool stream = field(s, "stream") != 0;
     const Dtype sums = c.scales.empty() ? p_.accumulator() : Dtype::f32;
     const Index worker = tile::block(0);
-    TensorId left = -1, flags = -1;
+    TensorId left = -1;
+    TensorId flags = -1;
     if (stream) {
       left = draft.workspace("Left", "left_sums", sums, {workers, bm, bn});
       flags = t.zeroed(draft.workspace("flags", "left_flags", Dtype::i32, {workers}));
@@ -405,14 +427,16 @@ class MatmulWgmma : public Family {
 
     // Tile after tile; with parts of k, all tiles of one part, then of the next. `shared`: of a
     // tile that is of two blocks.
-    const std::int64_t alone = stream ? (count / workers - 1) * workers : count,
-                       of_tile = steps / turns, rest = (count - alone) * of_tile;
+    const int64_t alone = stream ? (count / workers - 1) * workers : count;
+    const int64_t of_tile = steps / turns;
+    const int64_t rest = (count - alone) * of_tile;
     const auto tiles = [&](const std::function<void(NestTile, const Index& begin, const Index& end,
                                                     bool shared)>& body) {
       const auto compute = [&](const Index& linear) {
-        const Index number = parts == 1 ? linear : linear % order.count(),
-                    part = parts == 1 ? Index(0) : linear / order.count(),
-                    begin = part * part_steps, end = tile::min(begin + part_steps, Index(steps));
+        const Index number = parts == 1 ? linear : linear % order.count();
+        const Index part = parts == 1 ? Index(0) : linear / order.count();
+        const Index begin = part * part_steps;
+        const Index end = tile::min(begin + part_steps, Index(steps));
         const auto [first, last] =
             clusters.at(number).slots_within(c.bounds, *c.channel, begin, end, turns);
         NestTile tile = order.at(number);
@@ -430,11 +454,13 @@ class MatmulWgmma : public Family {
       const auto start = [&](const Index& block) {
         return block * (rest / workers) + tile::min(block, Index(rest % workers));
       };
-      const Index low = start(worker), high = start(worker + 1);
+      const Index low = start(worker);
+      const Index high = start(worker + 1);
       t.for_("back", 0, 3, 1, [&](const Index& back) {
-        const Index number = (high - 1) / of_tile - back, first = number * of_tile,
-                    begin = tile::max(low - first, Index(0)) * turns,
-                    end = tile::min(high - first, Index(of_tile)) * turns;
+        const Index number = (high - 1) / of_tile - back;
+        const Index first = number * of_tile;
+        const Index begin = tile::max(low - first, Index(0)) * turns;
+        const Index end = tile::min(high - first, Index(of_tile)) * turns;
         t.if_less(begin, end, [&] { body(order.at(number + alone), begin, end, true); });
       });
     };
@@ -444,8 +470,7 @@ class MatmulWgmma : public Family {
           t.for_("k", begin, end, 1, [&](const Index& k) {
             tile.place(nest, summed, k);
             t.produce(ring, [&] {
-              for (std::size_t i = 0; i < slots.size();
-                   ++i)  // those of b serve all blocks of a cluster
+              for (size_t i = 0; i < slots.size(); ++i)  // those of b serve all blocks of a cluster
                 if (cluster > 1 && i % 2 == 1)
                   t.multicast(box_of(i, tile), t.all(slots[i]), "x");
                 else
@@ -474,16 +499,19 @@ class MatmulWgmma : public Family {
           t.map(acc, promoted(draft, acc, set.part, set.scales));
         };
         const auto multiply_slot = [&](const NestTile& slot, Set& set) {
-          const auto add = [&](TensorId x, std::size_t y) {
+          const auto add = [&](TensorId x, size_t y) {
             t.mma(set.part, t.all(x), t.all(slots[y]), false, true);
           };
           set.scales = load_scales(draft, c, slot, result, row_axes, set.name);
           if (promotes) t.fill(set.part, 0);
           t.consume(ring, promotes && !meanwhile ? 0 : 1, [&] {
-            if (split) add(slots[2], 1), add(slots[0], 3);
+            if (split) {
+              add(slots[2], 1);
+              add(slots[0], 3);
+            }
             if (!across) return add(slots[0], 1);
-            const TensorId seen = draft.reg("seen", Dtype::f32, {bm, bk}),
-                           x = draft.reg("x" + set.name, Dtype::tf32, {bm, bk});
+            const TensorId seen = draft.reg("seen", Dtype::f32, {bm, bk});
+            const TensorId x = draft.reg("x" + set.name, Dtype::tf32, {bm, bk});
             t.copy(t.all(lines), t.all(seen));
             t.map(x, t.value(seen));
             add(x, 1);
@@ -503,7 +531,7 @@ class MatmulWgmma : public Family {
           // beyond k holds zeros. None are under way from one round to the next: there ptxas would
           // wait for them before they are read.
           t.for_("k", begin, end, turns, [&, slot = tile](const Index& k) mutable {
-            for (std::int64_t i = 0; i < turns; ++i) {
+            for (int64_t i = 0; i < turns; ++i) {
               slot.place(nest, summed, k + i);
               multiply_slot(slot, sets[at(i) % sets.size()]);
               if (promotes && meanwhile == (i > 0))
@@ -529,11 +557,12 @@ class MatmulWgmma : public Family {
   }
 
   std::optional<WindowOrder> windows_;
-  Contraction c_, exchanged_ = exchanged(c_);
+  Contraction c_;
+  Contraction exchanged_ = exchanged(c_);
   Precision p_;
-  std::size_t sets_ =
+  size_t sets_ =
       c_.reductions.empty() ? 1 : std::ranges::max(row_steps(c_), {}, &RowStep::set).set + 1;
-  std::optional<std::size_t> second_ =
+  std::optional<size_t> second_ =
       windows_ ? second_column(c_) : std::nullopt;  // of pixels, the slower axis of a patch
 };
 }  // namespace
@@ -543,9 +572,10 @@ FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabili
                ? contraction_of(region.nests(), true)
                : std::nullopt;
   if (!c || !c->channel) return nullptr;
-  const Access &a = c->nest.loads[c->a], &b = c->nest.loads[c->b];
-  const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1,
-             runs = (c->k.size() > 1 && c->scales.empty()) || strided;
+  const Access& a = c->nest.loads[c->a];
+  const Access& b = c->nest.loads[c->b];
+  const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1;
+  const bool runs = (c->k.size() > 1 && c->scales.empty()) || strided;
   auto windows = runs ? window_order_of(*c) : std::nullopt;
   const auto precision = precision_of(a.dtype, b.dtype, region.track, !windows);
   if (!precision || !stores_whole(*c)) return nullptr;

@@ -20,20 +20,21 @@ using Value = std::optional<int>;
 
 // to += from · factor, without trailing zeros, so that equal coordinates compare equal while axes
 // are still added.
-void add(Affine& to, const Affine& from, std::int64_t factor = 1) {
+void add(Affine& to, const Affine& from, int64_t factor = 1) {
   to.begin += from.begin * factor;
   to.steps.resize(std::max(to.steps.size(), from.steps.size()));
-  for (std::size_t a = 0; a < from.steps.size(); ++a) to.steps[a] += from.steps[a] * factor;
+  for (size_t a = 0; a < from.steps.size(); ++a) to.steps[a] += from.steps[a] * factor;
   while (!to.steps.empty() && to.steps.back() == 0) to.steps.pop_back();
 }
 
 // Where reading ends. Kernels know nests of a few reductions, and regions have at most 64 nodes:
 // none that one covers comes near.
-constexpr std::size_t kMostAxes = 128;
+constexpr size_t kMostAxes = 128;
 constexpr int kMostDepth = 1024;  // of readings within readings: each is a part of the stack
 
-std::int64_t most_places(const Graph& graph) {
-  constexpr std::int64_t kAlways = 8192, kEach = 16;
+int64_t most_places(const Graph& graph) {
+  constexpr int64_t kAlways = 8192;
+  constexpr int64_t kEach = 16;
   return kAlways + kEach * std::ssize(graph.nodes);
 }
 
@@ -46,7 +47,7 @@ class Reader {
         work_(work),
         makers_(graph.tensors.size(), -1),
         depth_(graph.tensors.size(), 0) {
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
       for (const TensorId id : graph.nodes[n].outputs)
         if (id != graph::kAbsent) makers_[at(id)] = static_cast<int>(n);
     for (const Node& node : graph.nodes) {
@@ -63,14 +64,14 @@ class Reader {
   // long along every axis.
   bool read(const std::vector<TensorId>& outputs, const Shape& begin, const Shape& size) {
     Map coordinates;
-    for (std::size_t d = 0; d < size.size(); ++d) {
+    for (size_t d = 0; d < size.size(); ++d) {
       coordinates.push_back(new_axis(size[d]));
       coordinates.back().begin += begin[d];
     }
     for (const TensorId id : outputs) {
       Map place = coordinates;
       const Shape& shape = graph_.tensor(id).shape;
-      for (std::size_t d = 0; d < shape.size(); ++d)
+      for (size_t d = 0; d < shape.size(); ++d)
         if (shape[d] == 1) place[d] = {};
       const Value value = read(id, place);
       if (!value) return false;
@@ -89,15 +90,15 @@ class Reader {
   std::vector<int> makers_;  // the node that makes a tensor, -1 for inputs and constants
   std::vector<int> depth_;   // how many reductions a tensor is made by, one after another
   int asked_ = 0;
-  std::vector<std::pair<int, std::size_t>>
+  std::vector<std::pair<int, size_t>>
       origin_;  // of every axis: which one asked for, which part of it
   std::map<std::pair<TensorId, Map>, int> known_;
-  std::map<std::tuple<TensorId, Map, std::uint64_t>, int> padded_;  // by the fill's bits
+  std::map<std::tuple<TensorId, Map, uint64_t>, int> padded_;  // by the fill's bits
   std::map<TensorId, std::vector<Map>> demanded_;
-  std::unordered_multimap<std::size_t, int> numbered_;  // nest.values, by their hashes
-  int within_ = 0;                                      // so many readings
+  std::unordered_multimap<size_t, int> numbered_;  // nest.values, by their hashes
+  int within_ = 0;                                 // so many readings
 
-  Affine new_axis(std::int64_t size) {
+  Affine new_axis(int64_t size) {
     const int logical = asked_++;
     Affine out;
     if (size <= 1) return out;
@@ -105,12 +106,12 @@ class Reader {
       work_.too_large = true;
       return out;
     }
-    if (const auto inner = std::min<std::int64_t>(size & -size, 1 << 20);
+    if (const auto inner = std::min<int64_t>(size & -size, 1 << 20);
         size > kLongestAxis && inner > 1)
       splits_.try_emplace(logical, Shape{size / inner, inner});
     const Shape sizes = splits_.contains(logical) ? splits_.at(logical) : Shape{size};
-    std::int64_t step = size;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
+    int64_t step = size;
+    for (size_t i = 0; i < sizes.size(); ++i) {
       origin_.emplace_back(logical, i);
       nest.axes.push_back(sizes[i]);
       add(out, along(nest.axes.size() - 1, nest.axes.size(), step /= sizes[i]));
@@ -118,12 +119,12 @@ class Reader {
     return out;
   }
 
-  void split(std::size_t axis, std::int64_t inner) {
+  void split(size_t axis, int64_t inner) {
     const auto [logical, position] = origin_[axis];
     Shape& sizes = splits_[logical];
     if (sizes.empty()) sizes = {nest.axes[axis]};
     sizes[position] /= inner;
-    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(position) + 1, inner);
+    sizes.insert(sizes.begin() + static_cast<ptrdiff_t>(position) + 1, inner);
     to_split = true;
   }
 
@@ -131,7 +132,7 @@ class Reader {
   std::vector<int> axes_of(std::span<const Affine> coordinates) const {
     std::vector<int> out;
     for (const Affine& c : coordinates)
-      for (std::size_t a = 0; a < c.steps.size(); ++a)
+      for (size_t a = 0; a < c.steps.size(); ++a)
         if (c.steps[a] != 0) out.push_back(static_cast<int>(a));
     return out;
   }
@@ -140,23 +141,23 @@ class Reader {
     return axes_of(std::span(&coordinate, 1));
   }
 
-  bool lies_in(const Affine& affine, std::int64_t begin, std::int64_t end) const {
+  bool lies_in(const Affine& affine, int64_t begin, int64_t end) const {
     const auto [low, high] = nest.range(affine);
     return low >= begin && high < end;
   }
 
   bool inside(const Map& map, const Shape& shape) const {
-    for (std::size_t d = 0; d < map.size(); ++d)
+    for (size_t d = 0; d < map.size(); ++d)
       if (!lies_in(map[d], 0, shape[d])) return false;
     return true;
   }
 
   // Whether it takes every value below `size` exactly once.
-  bool whole(const Affine& affine, std::int64_t size) const {
+  bool whole(const Affine& affine, int64_t size) const {
     std::vector<int> axes = axes_of(affine);
     std::ranges::sort(axes,
                       [&](int x, int y) { return affine.steps[at(x)] < affine.steps[at(y)]; });
-    std::int64_t step = 1;
+    int64_t step = 1;
     for (const int axis : axes) {
       if (affine.steps[at(axis)] != step) return false;
       step *= nest.axes[at(axis)];
@@ -166,7 +167,7 @@ class Reader {
 
   // Equal values are one.
   int push(NestValue value) {
-    const std::size_t hash = value.hash();
+    const size_t hash = value.hash();
     const auto [first, last] = numbered_.equal_range(hash);
     const auto same = std::find_if(
         first, last, [&](const auto& old) { return nest.values[at(old.second)].same(value); });
@@ -181,7 +182,7 @@ class Reader {
 
   int apply(ValueOp op, std::vector<int> operands) {
     std::array<double, 3> known{};
-    for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (size_t i = 0; i < operands.size(); ++i) {
       const NestValue& operand = nest.values[at(operands[i])];
       if (operand.kind != Kind::constant)
         return push({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
@@ -204,15 +205,15 @@ class Reader {
 
   // An operation on whole numbers; of constants alone a constant, where that holds the result.
   int apply_whole(ValueOp op, std::vector<int> operands) {
-    std::array<std::int64_t, 3> known{};
+    std::array<int64_t, 3> known{};
     bool all_known = true;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (size_t i = 0; i < operands.size(); ++i) {
       const NestValue& operand = nest.values[at(operands[i])];
       all_known = all_known && operand.kind == Kind::constant;
       known[i] = saturated_integer(Dtype::i64, operand.value);
     }
     if (all_known) {
-      const std::int64_t result = apply_integers(op, known[0], known[1], known[2]);
+      const int64_t result = apply_integers(op, known[0], known[1], known[2]);
       if (std::abs(static_cast<double>(result)) <= 0x1p53)
         return number(static_cast<double>(result));
     }
@@ -294,8 +295,8 @@ class Reader {
   bool is_of(Dtype dtype, int v, std::set<int>& seen) const {
     if (!seen.insert(v).second) return true;
     const NestValue& of = nest.values[at(v)];
-    const auto operands = [&](std::size_t from) {
-      return std::all_of(of.operands.begin() + static_cast<std::ptrdiff_t>(from), of.operands.end(),
+    const auto operands = [&](size_t from) {
+      return std::all_of(of.operands.begin() + static_cast<ptrdiff_t>(from), of.operands.end(),
                          [&](int operand) { return is_of(dtype, operand, seen); });
     };
     const bool chooses = of.op == ValueOp::max || of.op == ValueOp::min;
@@ -339,23 +340,22 @@ class Reader {
     const graph::Tensor& table = graph_.tensor(id);
     if (!table.constant || !is_integer(table.dtype) || table.dtype == Dtype::boolean)
       return std::nullopt;
-    const auto element = [&](std::int64_t i) {
+    const auto element = [&](int64_t i) {
       return load_integer(table.dtype, table.constant->data(), i);
     };
-    const auto is_place = [](std::int64_t value) { return std::abs(value) <= kLongestAxis; };
+    const auto is_place = [](int64_t value) { return std::abs(value) <= kLongestAxis; };
     if (!is_place(element(0)) || !is_place(element(graph::element_count(table.shape) - 1)))
       return std::nullopt;
     const Shape strides = graph::strides_of(table.shape);
     Affine place{element(0), {}};
     Shape steps;
-    for (std::size_t d = 0; d < map.size(); ++d) {
+    for (size_t d = 0; d < map.size(); ++d) {
       steps.push_back(table.shape[d] > 1 ? element(strides[d]) - element(0) : 0);
       add(place, map[d], steps[d]);
     }
-    for (std::int64_t i = 0; i < graph::element_count(table.shape); ++i) {
-      std::int64_t even = element(0);
-      for (std::size_t d = 0; d < map.size(); ++d)
-        even += i / strides[d] % table.shape[d] * steps[d];
+    for (int64_t i = 0; i < graph::element_count(table.shape); ++i) {
+      int64_t even = element(0);
+      for (size_t d = 0; d < map.size(); ++d) even += i / strides[d] % table.shape[d] * steps[d];
       if (element(i) != even) return std::nullopt;
     }
     return place;
@@ -371,7 +371,7 @@ class Reader {
     const Shape& shape = graph_.tensor(id).shape;
     const Value value = read(id, map);
     if (!value || inside(map, shape)) return value;
-    const auto key = std::tuple(id, map, std::bit_cast<std::uint64_t>(fill));
+    const auto key = std::tuple(id, map, std::bit_cast<uint64_t>(fill));
     if (const auto found = padded_.find(key); found != padded_.end()) return found->second;
     int result = *value;
     const auto fills = [&](const Access& load) {  // a fill is of the type that is loaded
@@ -392,8 +392,8 @@ class Reader {
   bool leaves_alike(const Access& load, const Map& map, const Shape& shape) const {
     if (load.lookup_dim >= 0) return false;
     const auto leaving = [&](const Map& where, const Shape& from) {
-      std::set<std::pair<Affine, std::int64_t>> out;
-      for (std::size_t d = 0; d < where.size(); ++d)
+      std::set<std::pair<Affine, int64_t>> out;
+      for (size_t d = 0; d < where.size(); ++d)
         if (!lies_in(where[d], 0, from[d])) out.emplace(where[d], from[d]);
       return out;
     };
@@ -417,7 +417,7 @@ class Reader {
     if (of.kind == Kind::constant) return of.value;
     if (of.kind != Kind::apply || of.integers) return std::nullopt;
     std::array<double, 3> inputs{};
-    for (std::size_t i = 0; i < of.operands.size(); ++i) {
+    for (size_t i = 0; i < of.operands.size(); ++i) {
       const auto one = outside(of.operands[i], map, shape, known);
       if (!one) return std::nullopt;
       inputs[i] = *one;
@@ -427,7 +427,7 @@ class Reader {
 
   int where_inside(int value, const Map& map, const Shape& shape, int fill, Dtype dtype) {
     std::optional<int> all;
-    for (std::size_t d = 0; d < map.size(); ++d) {
+    for (size_t d = 0; d < map.size(); ++d) {
       if (lies_in(map[d], 0, shape[d])) continue;
       const int c = push({.kind = Kind::index, .at = map[d]});
       const int both =
@@ -455,20 +455,23 @@ class Reader {
   // Where input `i` is read, by the operator's access rule. `combined` gives the coordinate along a
   // dimension that is combined whole, or by which a window moves along one, and its size; nothing
   // where there is such a dimension and nobody to say.
-  using Combined = std::function<Affine(std::size_t dim, std::int64_t size)>;
+  using Combined = std::function<Affine(size_t dim, int64_t size)>;
 
-  std::optional<Map> source(const Node& node, std::size_t i, const Map& map,
+  std::optional<Map> source(const Node& node, size_t i, const Map& map,
                             const Combined& combined = {}) const {
     const auto rule = access_of(graph_, node, i);
     if (!rule) return std::nullopt;
     const Shape& shape = graph_.tensor(node.inputs[i]).shape;
     Map out(shape.size());
-    for (std::size_t d = 0; d < shape.size(); ++d) {
+    for (size_t d = 0; d < shape.size(); ++d) {
       const graph::AxisSource& from = (*rule)[d];
       const bool whole = from.axis == graph::AxisSource::kWhole;
       if (whole && shape[d] == 1) continue;
       if ((whole || from.taps > 1) && !combined) return std::nullopt;
-      if (!whole) add(out[d], map[at(from.axis)], from.step), out[d].begin += from.begin;
+      if (!whole) {
+        add(out[d], map[at(from.axis)], from.step);
+        out[d].begin += from.begin;
+      }
       if (whole || from.taps > 1)
         add(out[d], combined(d, whole ? shape[d] : from.taps), from.dilation);
     }
@@ -495,17 +498,19 @@ class Reader {
 
   // Of a tensor that is stored, by indices that are.
   Value gathered(const Node& node, const Map& map) {
-    const TensorId data = node.inputs[0], indices = node.inputs[1];
+    const TensorId data = node.inputs[0];
+    const TensorId indices = node.inputs[1];
     const graph::Question q{graph_, node};
-    const std::size_t rank = q.in(0).shape.size(), axis = q.axis(rank);
+    const size_t rank = q.in(0).shape.size();
+    const size_t axis = q.axis(rank);
     const auto place = source(node, 1, map);
     if (!stored(data) || !stored(indices) || !place || !inside(*place, q.in(1).shape))
       return std::nullopt;
     Access load = access(data, Map(rank));
     const Shape steps = graph::strides_of(q.in(1).shape);
-    for (std::size_t d = 0; d < rank; ++d)
+    for (size_t d = 0; d < rank; ++d)
       if (d != axis) load.at[d] = map[d < axis ? d : d + q.in(1).shape.size() - 1];
-    for (std::size_t d = 0; d < steps.size(); ++d) add(load.at[axis], (*place)[d], steps[d]);
+    for (size_t d = 0; d < steps.size(); ++d) add(load.at[axis], (*place)[d], steps[d]);
     load.lookup = {q.in(1).name, q.in(1).dtype, {graph::element_count(q.in(1).shape)}};
     load.lookup_dim = static_cast<int>(axis);
     load.inside = false;
@@ -513,19 +518,19 @@ class Reader {
   }
 
   Value pointwise(const Node& node, TensorId id, const Map& map) {
-    const Dtype to = graph_.tensor(id).dtype, from = graph_.tensor(node.inputs[0]).dtype;
+    const Dtype to = graph_.tensor(id).dtype;
+    const Dtype from = graph_.tensor(node.inputs[0]).dtype;
     const bool same = node.op == OpKind::Cast || node.op == OpKind::Identity;
     const auto expression = graph::expression_of(graph_, node);
     if (!expression) return std::nullopt;
-    std::vector<std::size_t>
-        order;  // fewest reductions first: one then finds its axis already there
-    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    std::vector<size_t> order;  // fewest reductions first: one then finds its axis already there
+    for (size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i] != graph::kAbsent) order.push_back(i);
-    std::ranges::stable_sort(order, [&](std::size_t x, std::size_t y) {
+    std::ranges::stable_sort(order, [&](size_t x, size_t y) {
       return depth_[at(node.inputs[x])] < depth_[at(node.inputs[y])];
     });
     std::vector<int> operands(node.inputs.size(), -1);
-    for (const std::size_t i : order) {
+    for (const size_t i : order) {
       const auto place = source(node, i, map);
       const Value operand = place ? read(node.inputs[i], *place) : std::nullopt;
       if (!operand) return std::nullopt;
@@ -534,7 +539,7 @@ class Reader {
     for (int& operand : operands)
       if (operand < 0) operand = operands[order[0]];  // absent: not in the expression
     if (needs_integers(node, *expression, operands, to)) {
-      for (std::size_t i = 0; i < operands.size(); ++i)
+      for (size_t i = 0; i < operands.size(); ++i)
         if (node.inputs[i] != graph::kAbsent)
           operands[i] = whole(operands[i], graph_.tensor(node.inputs[i]).dtype);
       return wrapped(made_of_terms(*expression, operands, true), to);
@@ -582,19 +587,20 @@ class Reader {
   std::optional<Map> digits(const Affine& flat, const Shape& sizes) {
     Map out(sizes.size());
     const Shape steps = graph::strides_of(sizes);
-    std::int64_t rest = flat.begin;
-    for (std::size_t d = 0; d < sizes.size(); ++d) {
+    int64_t rest = flat.begin;
+    for (size_t d = 0; d < sizes.size(); ++d) {
       out[d].begin = rest / steps[d];
       rest %= steps[d];
     }
     for (const int axis : axes_of(flat)) {
-      const std::int64_t step = flat.steps[at(axis)], pace = std::abs(step);
-      std::size_t d = 0;
+      const int64_t step = flat.steps[at(axis)];
+      const int64_t pace = std::abs(step);
+      size_t d = 0;
       while (d + 1 < sizes.size() && (steps[d] > pace || pace % steps[d] != 0)) ++d;
       if (pace % steps[d] != 0) return std::nullopt;
       if (d > 0 && pace * nest.axes[at(axis)] > steps[d - 1] &&
           steps[d - 1] % pace == 0) {  // it runs on into the next digit
-        const std::int64_t inner = steps[d - 1] / pace;
+        const int64_t inner = steps[d - 1] / pace;
         if (inner > 1 && nest.axes[at(axis)] % inner == 0) split(at(axis), inner);
         return std::nullopt;
       }
@@ -605,12 +611,14 @@ class Reader {
 
   // Dimensions of both shapes are matched in groups of equal product.
   Value view(const Node& node, const Map& map) {
-    const Shape &from = graph_.tensor(node.inputs[0]).shape,
-                &to = graph_.tensor(node.outputs[0]).shape;
+    const Shape& from = graph_.tensor(node.inputs[0]).shape;
+    const Shape& to = graph_.tensor(node.outputs[0]).shape;
     Map out(from.size());
-    for (std::size_t i = 0, o = 0; i < from.size() || o < to.size();) {
-      std::size_t i_end = i, o_end = o;
-      std::int64_t in = 1, have = 1;
+    for (size_t i = 0, o = 0; i < from.size() || o < to.size();) {
+      size_t i_end = i;
+      size_t o_end = o;
+      int64_t in = 1;
+      int64_t have = 1;
       if (i < from.size()) in = from[i_end++];
       if (o < to.size()) have = to[o_end++];
       while (in != have) (in < have ? in *= from[i_end++] : have *= to[o_end++]);
@@ -618,9 +626,9 @@ class Reader {
         out[i] = map[o];
       } else if (in != 1) {
         Affine flat;
-        const Shape sizes(from.begin() + static_cast<std::ptrdiff_t>(i),
-                          from.begin() + static_cast<std::ptrdiff_t>(i_end));
-        for (std::size_t d = o; d < o_end; ++d) {
+        const Shape sizes(from.begin() + static_cast<ptrdiff_t>(i),
+                          from.begin() + static_cast<ptrdiff_t>(i_end));
+        for (size_t d = o; d < o_end; ++d) {
           if (!lies_in(map[d], 0, to[d])) return std::nullopt;
           Affine scaled;
           add(scaled, flat, to[d]);
@@ -631,14 +639,17 @@ class Reader {
         if (!parts && !to_split &&
             stored(node.inputs[0])) {  // it cuts axes unevenly: the same memory under another shape
           Access seen = access(node.inputs[0], Map(from.size()));
-          seen.shape = to, seen.strides = graph::strides_of(to), seen.at = map,
+          seen.shape = to;
+          seen.strides = graph::strides_of(to);
+          seen.at = map;
           seen.inside = inside(map, to);
           return load(std::move(seen));
         }
         if (!parts) return std::nullopt;
-        std::copy(parts->begin(), parts->end(), out.begin() + static_cast<std::ptrdiff_t>(i));
+        std::copy(parts->begin(), parts->end(), out.begin() + static_cast<ptrdiff_t>(i));
       }
-      i = i_end, o = o_end;
+      i = i_end;
+      o = o_end;
     }
     return read(node.inputs[0], out);
   }
@@ -646,11 +657,11 @@ class Reader {
   // The pieces that may be meant, each 0 outside itself, added up.
   Value concat(const Node& node, const Map& map) {
     Value sum;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
       const auto from = source(node, i, map);
       const Shape& shape = graph_.tensor(node.inputs[i]).shape;
       bool apart = graph::element_count(shape) == 0;
-      for (std::size_t d = 0; d < from->size(); ++d) {
+      for (size_t d = 0; d < from->size(); ++d) {
         const auto [low, high] = nest.range((*from)[d]);
         apart |= high < 0 || low >= shape[d];
       }
@@ -678,7 +689,7 @@ class Reader {
           return std::ranges::count(used, axis) == 1;
         };  // in one dimension
         bool fits = true;
-        for (std::size_t d = 0; d < map.size() && fits; ++d)
+        for (size_t d = 0; d < map.size() && fits; ++d)
           fits = gone[d] ? whole(map[d], shape[d]) && std::ranges::all_of(axes_of(map[d]), alone)
                          : map[d] == partial[d];
         if (fits) return map;
@@ -699,17 +710,19 @@ class Reader {
                                                          {OpKind::ReduceProd, ValueOp::mul}};
     const Shape& shape = graph_.tensor(node.inputs[0]).shape;
     std::vector<bool> gone(shape.size(), false);
-    auto from =
-        source(node, 0, map, [&](std::size_t d, std::int64_t) { return gone[d] = true, Affine{}; });
+    auto from = source(node, 0, map, [&](size_t d, int64_t) {
+      gone[d] = true;
+      return Affine{};
+    });
     if (!from) return std::nullopt;
     std::set<TensorId> seen;
     if (const auto known = demanded(node.inputs[0], *from, gone, seen))
       from = known;
     else
-      for (std::size_t d = 0; d < shape.size(); ++d)
+      for (size_t d = 0; d < shape.size(); ++d)
         if (gone[d]) (*from)[d] = new_axis(shape[d]);
     const Value operand = read(node.inputs[0], *from);
-    for (std::size_t d = 0; d < shape.size(); ++d)
+    for (size_t d = 0; d < shape.size(); ++d)
       if (!gone[d]) (*from)[d] = {};
     return operand ? reduced(operations.at(node.op), *operand, axes_of(*from),
                              graph_.tensor(node.outputs[0]).dtype)
@@ -741,10 +754,12 @@ class Reader {
   // turns the dimension round.
   Value scan(const Node& node, const Map& map) {
     const bool reverse = node.integer("reverse") != 0;
-    std::size_t dim = 0;
-    std::int64_t size = 1;
-    const auto from = source(node, 0, map, [&](std::size_t d, std::int64_t whole) {
-      return dim = d, size = whole, map[d];
+    size_t dim = 0;
+    int64_t size = 1;
+    const auto from = source(node, 0, map, [&](size_t d, int64_t whole) {
+      dim = d;
+      size = whole;
+      return map[d];
     });
     const Dtype dtype = graph_.tensor(node.outputs[0]).dtype;
     const Value operand = from ? read(node.inputs[0], *from) : std::nullopt;
@@ -753,7 +768,7 @@ class Reader {
     const auto [low, high] = nest.range(map[dim]);
     if (axes.size() != 1 || low < 0 || high >= size || (reverse ? high + 1 != size : low != 0))
       return std::nullopt;
-    const std::int64_t step = map[dim].steps[at(axes[0])];
+    const int64_t step = map[dim].steps[at(axes[0])];
     if (std::ranges::count(axes_of(map), axes[0]) != 1 || std::abs(step) != 1) return std::nullopt;
     const bool integers = is_integer(dtype);
     const int scanned = push({.kind = Kind::scan,
@@ -768,9 +783,8 @@ class Reader {
   Value window(const Node& node, const Map& map) {
     const ValueOp op = node.op == OpKind::MaxPool ? ValueOp::max : ValueOp::add;
     Map taps;
-    const auto from = source(node, 0, map, [&](std::size_t, std::int64_t size) {
-      return taps.emplace_back(new_axis(size));
-    });
+    const auto from = source(
+        node, 0, map, [&](size_t, int64_t size) { return taps.emplace_back(new_axis(size)); });
     const Value operand = from ? padded(node.inputs[0], *from, identity_of(op)) : std::nullopt;
     return operand ? reduced(op, *operand, axes_of(taps), graph_.tensor(node.outputs[0]).dtype)
                    : operand;
@@ -778,17 +792,19 @@ class Reader {
 
   Value convolution(const Node& node, const Map& map) {
     const Shape& filter = graph_.tensor(node.inputs[1]).shape;
-    const std::int64_t groups = node.integer("group", 1);
+    const int64_t groups = node.integer("group", 1);
     const auto parts = digits(map[1], {groups, filter[0] / groups});
     Map weight(filter.size());
-    weight[0] = map[1], weight[1] = new_axis(filter[1]);
-    auto from = source(node, 0, map, [&](std::size_t d, std::int64_t size) {
+    weight[0] = map[1];
+    weight[1] = new_axis(filter[1]);
+    auto from = source(node, 0, map, [&](size_t d, int64_t size) {
       return d == 1 ? Affine{} : weight[d] = new_axis(size);  // channels are those of the group
     });
     if (!parts || !from || node.inputs.size() > 2) return std::nullopt;
     (*from)[1] = weight[1];
     add((*from)[1], (*parts)[0], filter[1]);
-    const Value x = padded(node.inputs[0], *from, 0), w = x ? read(node.inputs[1], weight) : x;
+    const Value x = padded(node.inputs[0], *from, 0);
+    const Value w = x ? read(node.inputs[1], weight) : x;
     return w ? Value(reduce(ValueOp::add, product(*x, *w), axes_of(std::span(weight).subspan(1))))
              : w;
   }
@@ -796,10 +812,9 @@ class Reader {
   Value contraction(const Node& node, const Map& map) {
     std::optional<Affine> k;
     std::vector<int> factors;
-    for (std::size_t i = 0; i < 2; ++i) {
-      const auto from = source(node, i, map, [&](std::size_t, std::int64_t size) {
-        return k ? *k : k.emplace(new_axis(size));
-      });
+    for (size_t i = 0; i < 2; ++i) {
+      const auto from = source(
+          node, i, map, [&](size_t, int64_t size) { return k ? *k : k.emplace(new_axis(size)); });
       const Value factor = from ? read(node.inputs[i], *from) : std::nullopt;
       if (!factor) return std::nullopt;
       factors.push_back(*factor);
@@ -849,7 +864,7 @@ std::vector<Nest> nests_of(const Graph& graph, ReadWork* asked) {
     const auto fits = [&](const std::vector<TensorId>& group) {
       return std::ranges::equal(
           shape, graph.tensor(group[0]).shape,
-          [](std::int64_t own, std::int64_t large) { return own == large || own == 1; });
+          [](int64_t own, int64_t large) { return own == large || own == 1; });
     };
     const auto group = std::ranges::find_if(groups, fits);
     if (group == groups.end())
@@ -859,17 +874,18 @@ std::vector<Nest> nests_of(const Graph& graph, ReadWork* asked) {
   }
   std::vector<Nest> nests;
   for (const auto& group : groups) {
-    Shape size = graph.tensor(group[0]).shape, begin(size.size(), 0);
-    std::vector<std::int64_t> pieces = {size.empty() ? 1 : size[0]};
-    std::size_t axis = 0;
+    Shape size = graph.tensor(group[0]).shape;
+    Shape begin(size.size(), 0);
+    std::vector<int64_t> pieces = {size.empty() ? 1 : size[0]};
+    size_t axis = 0;
     std::set<TensorId> seen;
     if (const Node* concat = group.size() == 1 ? concat_behind(graph, group[0], seen) : nullptr) {
       const graph::Question q{graph, *concat};
       axis = q.axis(size.size());
       pieces.clear();
-      for (std::size_t i = 0; i < concat->inputs.size(); ++i) pieces.push_back(q.in(i).shape[axis]);
+      for (size_t i = 0; i < concat->inputs.size(); ++i) pieces.push_back(q.in(i).shape[axis]);
     }
-    for (const std::int64_t piece : pieces) {
+    for (const int64_t piece : pieces) {
       if (piece == 0) continue;
       if (!size.empty()) size[axis] = piece;
       auto nest = part(graph, group, begin, size, work);

@@ -29,29 +29,29 @@
 #include "tile/program.h"
 
 namespace warploom::kernels {
-inline std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
+inline size_t at(int64_t index) {
+  return static_cast<size_t>(index);
 }
 
 // Axes are not merged beyond this, and longer ones cut where a power of two divides them:
 // coordinates on a GPU are of 32 bits, and tiles go beyond the end.
-inline constexpr std::int64_t kLongestAxis = (std::int64_t{1} << 31) - (std::int64_t{1} << 25);
+inline constexpr int64_t kLongestAxis = (int64_t{1} << 31) - (int64_t{1} << 25);
 
 // A coordinate: begin + Σ steps[a] · (index along axis a). Steps may be negative.
 struct Affine {
-  std::int64_t begin = 0;
-  std::vector<std::int64_t> steps;  // one an axis of the nest
+  int64_t begin = 0;
+  std::vector<int64_t> steps;  // one an axis of the nest
   friend auto operator<=>(const Affine&, const Affine&) = default;
 };
 
 inline bool steps_along(const Affine& coordinate,
-                        const std::vector<std::size_t>& axes) {  // one of them
-  return std::ranges::any_of(axes, [&](std::size_t axis) { return coordinate.steps[axis] != 0; });
+                        const std::vector<size_t>& axes) {  // one of them
+  return std::ranges::any_of(axes, [&](size_t axis) { return coordinate.steps[axis] != 0; });
 }
 
 // That which is `step` times the index along an axis, in a nest of so many.
-inline Affine along(std::size_t axis, std::size_t axes, std::int64_t step = 1) {
-  Affine out{0, std::vector<std::int64_t>(axes)};
+inline Affine along(size_t axis, size_t axes, int64_t step = 1) {
+  Affine out{0, std::vector<int64_t>(axes)};
   out.steps[axis] = step;
   return out;
 }
@@ -64,26 +64,27 @@ struct Access {
   graph::TensorId tensor = graph::kAbsent;
   std::string name;
   Dtype dtype = Dtype::f32;
-  graph::Shape shape, strides;  // elements
-  std::vector<Affine> at;       // one a dimension
-  double fill = 0;              // of a load: what an element outside counts as
-  bool inside = true;           // no coordinate ever leaves the shape
+  // elements
+  graph::Shape shape;
+  graph::Shape strides;
+  std::vector<Affine> at;  // one a dimension
+  double fill = 0;         // of a load: what an element outside counts as
+  bool inside = true;      // no coordinate ever leaves the shape
   // Gathered along dimension lookup_dim: its coordinate is what `lookup`, a tensor of integers,
   // holds at (flat) place at[lookup_dim], below 0 counted from the end. An index outside the
   // dimension counts as outside.
   graph::TensorInfo lookup = {};
   int lookup_dim = -1;
 
-  bool uses(std::size_t axis) const;  // whether a coordinate steps along it
-  std::int64_t stride(
-      std::size_t axis) const;  // how many elements further the next one along it lies
-  void erase(std::size_t dim);  // as if the tensor lacked the dimension
+  bool uses(size_t axis) const;       // whether a coordinate steps along it
+  int64_t stride(size_t axis) const;  // how many elements further the next one along it lies
+  void erase(size_t dim);             // as if the tensor lacked the dimension
   // The dimension that steps along an axis; nothing where none does, or several do.
-  std::optional<std::size_t> dim_of(std::size_t axis) const;
+  std::optional<size_t> dim_of(size_t axis) const;
 };
 
 struct NestValue {
-  enum class Kind : std::uint8_t {
+  enum class Kind : uint8_t {
     constant,
     load,
     index,
@@ -108,14 +109,14 @@ struct NestValue {
   std::vector<bool> varies;  // along which axes of the nest the value varies
 
   bool same(const NestValue& other) const;  // but for what it varies along
-  std::size_t hash() const;                 // equal for those that are the same
+  size_t hash() const;                      // equal for those that are the same
 };
 
 using Kind = NestValue::Kind;
 inline constexpr int kLargestCopy = 12;  // operations: what programs rather compute again than keep
 
 struct Nest {
-  std::vector<std::int64_t>
+  std::vector<int64_t>
       axes;  // sizes, above 1; those of the outputs first, in the first output's order
   std::vector<Access> loads;
   std::vector<NestValue> values;  // operands before users
@@ -129,7 +130,7 @@ struct Nest {
 
   std::vector<bool> reduced() const;  // which axes some reduction goes over
   const NestValue* scan() const;      // the first one; null where there is none
-  std::pair<std::int64_t, std::int64_t> range(
+  std::pair<int64_t, int64_t> range(
       const Affine& coordinate) const;  // the least and the greatest it is
   double most(int value)
       const;  // the largest magnitude of an integer; infinite where nothing is known of it
@@ -139,7 +140,7 @@ struct Nest {
   // Whether a load should leave a GPU's L1 cache alone: its elements are used once, and the nest
   // hardly writes or all that it moves fits in the L2. Beside as many writes DRAM serves loads by
   // way of the L1 faster, by 5 % (measured: docs/performance.md).
-  bool passes_by(const Access& load, std::int64_t l2_bytes) const;
+  bool passes_by(const Access& load, int64_t l2_bytes) const;
 };
 
 // Of a nest whose affine coordinates may lack trailing steps and whose values do not know along
@@ -168,7 +169,7 @@ T made_of(const Nest& nest, int id, const Known& known, const Constant& constant
 // their first x at 2^10 places, and a kernel of all ten would compute it there. A graph that comes
 // to the limit has no nests; asking costs no more than the limit, which grows with the nodes alone.
 struct ReadWork {
-  std::int64_t places = 0;
+  int64_t places = 0;
   bool too_large = false;
 };
 

@@ -4,12 +4,12 @@
 namespace warploom::kernels {
 namespace {
 void complete(Nest& nest) {
-  const std::size_t rank = nest.axes.size();
+  const size_t rank = nest.axes.size();
   const auto squeeze = [&](Access& access) {
-    for (std::size_t d = access.shape.size(); d-- > 0;) {
+    for (size_t d = access.shape.size(); d-- > 0;) {
       access.at[d].steps.resize(rank);
       if (access.lookup_dim == static_cast<int>(d)) continue;
-      if (access.shape[d] == 1 && access.at[d] == Affine{0, std::vector<std::int64_t>(rank)})
+      if (access.shape[d] == 1 && access.at[d] == Affine{0, std::vector<int64_t>(rank)})
         access.erase(d);
     }
   };
@@ -18,7 +18,7 @@ void complete(Nest& nest) {
   for (NestValue& value : nest.values) {
     value.at.steps.resize(rank);
     value.varies.assign(rank, false);
-    for (std::size_t a = 0; a < rank; ++a) {
+    for (size_t a = 0; a < rank; ++a) {
       if (value.kind == Kind::load) value.varies[a] = nest.loads[at(value.load)].uses(a);
       if (value.kind == Kind::index) value.varies[a] = value.at.steps[a] != 0;
       for (const int operand : value.operands)
@@ -31,13 +31,13 @@ void complete(Nest& nest) {
 void drop_unused(Nest& nest) {
   std::vector<bool> needed(nest.values.size(), false);
   for (const auto& output : nest.outputs) needed[at(output.value)] = true;
-  for (std::size_t v = nest.values.size(); v-- > 0;)
+  for (size_t v = nest.values.size(); v-- > 0;)
     if (needed[v])
       for (const int operand : nest.values[v].operands) needed[at(operand)] = true;
   std::vector<int> renamed(nest.values.size());
   std::vector<Access> loads;
   std::vector<NestValue> values;
-  for (std::size_t v = 0; v < nest.values.size(); ++v) {
+  for (size_t v = 0; v < nest.values.size(); ++v) {
     if (!needed[v]) continue;
     NestValue& value = nest.values[v];
     renamed[v] = static_cast<int>(values.size());
@@ -53,43 +53,46 @@ void drop_unused(Nest& nest) {
   nest.values = std::move(values);
 }
 
-void erase_axis(Affine& affine, std::size_t a) {
-  affine.steps.erase(affine.steps.begin() + static_cast<std::ptrdiff_t>(a));
+void erase_axis(Affine& affine, size_t a) {
+  affine.steps.erase(affine.steps.begin() + static_cast<ptrdiff_t>(a));
 }
 
 // Whether a coordinate steps along axes a and a + 1, the inner one so long, as along one.
-bool one_axis(const Affine& c, std::size_t a, std::int64_t inner) {
+bool one_axis(const Affine& c, size_t a, int64_t inner) {
   return c.steps[a] == c.steps[a + 1] * inner;
 }
 
 // The dimension of an access that is an axis of this size, -1 where there is none.
-int own_dimension(const Access& access, std::size_t a, std::int64_t size) {
-  for (std::size_t d = 0; d < access.at.size(); ++d)
+int own_dimension(const Access& access, size_t a, int64_t size) {
+  for (size_t d = 0; d < access.at.size(); ++d)
     if (access.shape[d] == size && access.lookup_dim != static_cast<int>(d) &&
         access.at[d] == along(a, access.at[d].steps.size()))
       return static_cast<int>(d);
   return -1;
 }
 
-bool can_merge(const Access& access, std::size_t a, const std::vector<std::int64_t>& axes) {
-  const int outer = own_dimension(access, a, axes[a]),
-            inner = own_dimension(access, a + 1, axes[a + 1]);
+bool can_merge(const Access& access, size_t a, const std::vector<int64_t>& axes) {
+  const int outer = own_dimension(access, a, axes[a]);
+  const int inner = own_dimension(access, a + 1, axes[a + 1]);
   for (int d = 0; d < static_cast<int>(access.at.size()); ++d)
     if (d != outer && d != inner && !one_axis(access.at[at(d)], a, axes[a + 1])) return false;
   if (outer < 0 || inner < 0) return outer == inner;
   return access.strides[at(outer)] == access.strides[at(inner)] * axes[a + 1];
 }
 
-void merge(Access& access, std::size_t a, const std::vector<std::int64_t>& axes) {
-  const int outer = own_dimension(access, a, axes[a]),
-            inner = own_dimension(access, a + 1, axes[a + 1]);
-  if (outer >= 0) access.shape[at(inner)] *= axes[a], access.erase(at(outer));
+void merge(Access& access, size_t a, const std::vector<int64_t>& axes) {
+  const int outer = own_dimension(access, a, axes[a]);
+  const int inner = own_dimension(access, a + 1, axes[a + 1]);
+  if (outer >= 0) {
+    access.shape[at(inner)] *= axes[a];
+    access.erase(at(outer));
+  }
   for (Affine& c : access.at) erase_axis(c, a);
 }
 
-bool merge_axes(Nest& nest, std::size_t a) {
-  const std::int64_t inner = nest.axes[a + 1];
-  if (nest.axes[a] > kLongestAxis / std::max<std::int64_t>(inner, 1)) return false;
+bool merge_axes(Nest& nest, size_t a) {
+  const int64_t inner = nest.axes[a + 1];
+  if (nest.axes[a] > kLongestAxis / std::max<int64_t>(inner, 1)) return false;
   const int outer_axis = static_cast<int>(a);
   for (const Access& load : nest.loads)
     if (!can_merge(load, a, nest.axes)) return false;
@@ -107,27 +110,29 @@ bool merge_axes(Nest& nest, std::size_t a) {
   for (auto& output : nest.outputs) merge(output.place, a, nest.axes);
   for (NestValue& value : nest.values) {
     erase_axis(value.at, a);
-    value.varies.erase(value.varies.begin() + static_cast<std::ptrdiff_t>(a));
+    value.varies.erase(value.varies.begin() + static_cast<ptrdiff_t>(a));
     std::erase(value.axes, outer_axis);
     for (int& axis : value.axes) axis -= axis > outer_axis;
   }
   nest.axes[a + 1] *= nest.axes[a];
-  nest.axes.erase(nest.axes.begin() + static_cast<std::ptrdiff_t>(a));
+  nest.axes.erase(nest.axes.begin() + static_cast<ptrdiff_t>(a));
   return true;
 }
 
 // Dimensions that are never left become one for each axis that they step along, and a first one of
 // two elements where they do not begin at 0.
 void one_dimension_an_axis(Access& access, const Nest& nest, bool output) {
-  const std::vector<std::int64_t>& axes = nest.axes;
+  const std::vector<int64_t>& axes = nest.axes;
   Access plain = access;
-  plain.shape.clear(), plain.strides.clear(), plain.at.clear();
-  std::int64_t begin = 0;
-  std::vector<std::int64_t> strides(axes.size(), 0);
-  std::vector<std::size_t> others;
-  for (std::size_t d = 0; d < access.at.size(); ++d) {
+  plain.shape.clear();
+  plain.strides.clear();
+  plain.at.clear();
+  int64_t begin = 0;
+  std::vector<int64_t> strides(axes.size(), 0);
+  std::vector<size_t> others;
+  for (size_t d = 0; d < access.at.size(); ++d) {
     const Affine& c = access.at[d];
-    const bool forwards = std::ranges::all_of(c.steps, [](std::int64_t step) { return step >= 0; });
+    const bool forwards = std::ranges::all_of(c.steps, [](int64_t step) { return step >= 0; });
     const bool left = !forwards || c.begin < 0 || nest.range(c).second >= access.shape[d] ||
                       access.lookup_dim == static_cast<int>(d);
     if (left || (output && c.begin != 0)) {
@@ -135,15 +140,17 @@ void one_dimension_an_axis(Access& access, const Nest& nest, bool output) {
       continue;
     }
     begin += c.begin * access.strides[d];
-    for (std::size_t a = 0; a < axes.size(); ++a) strides[a] += c.steps[a] * access.strides[d];
+    for (size_t a = 0; a < axes.size(); ++a) strides[a] += c.steps[a] * access.strides[d];
   }
-  const auto add = [&](std::int64_t size, std::int64_t stride, const Affine& c) {
-    plain.shape.push_back(size), plain.strides.push_back(stride), plain.at.push_back(c);
+  const auto add = [&](int64_t size, int64_t stride, const Affine& c) {
+    plain.shape.push_back(size);
+    plain.strides.push_back(stride);
+    plain.at.push_back(c);
   };
-  if (begin != 0) add(2, begin, {1, std::vector<std::int64_t>(axes.size())});
-  for (std::size_t a = 0; a < axes.size(); ++a)
+  if (begin != 0) add(2, begin, {1, std::vector<int64_t>(axes.size())});
+  for (size_t a = 0; a < axes.size(); ++a)
     if (strides[a] != 0) add(axes[a], strides[a], along(a, axes.size()));
-  for (const std::size_t d : others) {
+  for (const size_t d : others) {
     if (access.lookup_dim == static_cast<int>(d))
       plain.lookup_dim = static_cast<int>(plain.at.size());
     add(access.shape[d], access.strides[d], access.at[d]);
@@ -157,7 +164,7 @@ Nest normal_form(Nest nest) {
   drop_unused(nest);
   for (Access& load : nest.loads) one_dimension_an_axis(load, nest, false);
   for (auto& output : nest.outputs) one_dimension_an_axis(output.place, nest, true);
-  for (std::size_t a = nest.axes.size(); a-- > 1;) merge_axes(nest, a - 1);
+  for (size_t a = nest.axes.size(); a-- > 1;) merge_axes(nest, a - 1);
   return nest;
 }
 
@@ -165,11 +172,11 @@ bool NestValue::same(const NestValue& other) const {
   return std::tie(kind, load, at, op, dtype, operands, axes, reverse, integers) ==
              std::tie(other.kind, other.load, other.at, other.op, other.dtype, other.operands,
                       other.axes, other.reverse, other.integers) &&
-         std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
+         std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(other.value);
 }
 
-std::size_t NestValue::hash() const {
-  std::size_t hash = 0;
+size_t NestValue::hash() const {
+  size_t hash = 0;
   const auto add = [&](auto number) {
     hash = (hash ^ std::hash<decltype(number)>()(number)) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 32;
@@ -178,33 +185,33 @@ std::size_t NestValue::hash() const {
   add(load);
   add(static_cast<int>(op));
   add(static_cast<int>(dtype));
-  add(std::bit_cast<std::uint64_t>(value));
+  add(std::bit_cast<uint64_t>(value));
   add(at.begin);
-  for (const std::int64_t step : at.steps) add(step);
+  for (const int64_t step : at.steps) add(step);
   for (const int operand : operands) add(operand);
   for (const int axis : axes) add(axis);
   add(reverse);
   return hash;
 }
 
-bool Access::uses(std::size_t axis) const {
+bool Access::uses(size_t axis) const {
   return std::ranges::any_of(at, [&](const Affine& c) { return c.steps[axis] != 0; });
 }
 
-std::optional<std::size_t> Access::dim_of(std::size_t axis) const {
+std::optional<size_t> Access::dim_of(size_t axis) const {
   const auto steps = [&](const Affine& c) { return c.steps[axis] != 0; };
   if (std::ranges::count_if(at, steps) != 1) return std::nullopt;
-  return static_cast<std::size_t>(std::ranges::find_if(at, steps) - at.begin());
+  return static_cast<size_t>(std::ranges::find_if(at, steps) - at.begin());
 }
 
-std::int64_t Access::stride(std::size_t axis) const {
-  std::int64_t sum = 0;
-  for (std::size_t d = 0; d < at.size(); ++d) sum += at[d].steps[axis] * strides[d];
+int64_t Access::stride(size_t axis) const {
+  int64_t sum = 0;
+  for (size_t d = 0; d < at.size(); ++d) sum += at[d].steps[axis] * strides[d];
   return sum;
 }
 
-void Access::erase(std::size_t dim) {
-  const auto where = static_cast<std::ptrdiff_t>(dim);
+void Access::erase(size_t dim) {
+  const auto where = static_cast<ptrdiff_t>(dim);
   shape.erase(shape.begin() + where);
   strides.erase(strides.begin() + where);
   at.erase(at.begin() + where);
@@ -223,18 +230,20 @@ const NestValue* Nest::scan() const {
   return found == values.end() ? nullptr : &*found;
 }
 
-std::pair<std::int64_t, std::int64_t> Nest::range(const Affine& coordinate) const {
-  std::int64_t low = coordinate.begin, high = coordinate.begin;
-  for (std::size_t a = 0; a < coordinate.steps.size(); ++a)
+std::pair<int64_t, int64_t> Nest::range(const Affine& coordinate) const {
+  int64_t low = coordinate.begin;
+  int64_t high = coordinate.begin;
+  for (size_t a = 0; a < coordinate.steps.size(); ++a)
     (coordinate.steps[a] < 0 ? low : high) += coordinate.steps[a] * (axes[a] - 1);
   return {low, high};
 }
 
-bool Nest::passes_by(const Access& load, std::int64_t l2_bytes) const {
+bool Nest::passes_by(const Access& load, int64_t l2_bytes) const {
   const auto bytes = [](const Access& access) {
     return graph::element_count(access.shape) * bytes_of(access.dtype);
   };
-  std::int64_t read = 0, written = 0;
+  int64_t read = 0;
+  int64_t written = 0;
   for (const Access& each : loads) read += bytes(each);
   for (const Output& output : outputs) written += bytes(output.place);
   return graph::element_count(load.shape) >= graph::element_count(axes) &&
@@ -255,7 +264,7 @@ bool Nest::has_integers() const {
 namespace {
 // Nest::most of one value by those of its operands.
 double most_by(const Nest& nest, const NestValue& of, const std::vector<double>& known) {
-  const auto operand = [&](std::size_t i) { return known[at(of.operands[i])]; };
+  const auto operand = [&](size_t i) { return known[at(of.operands[i])]; };
   double bound = HUGE_VAL;
   switch (of.kind) {
     case Kind::constant: bound = std::abs(of.value); break;

@@ -3,22 +3,22 @@
 namespace warploom::kernels {
 namespace {
 // The dimensions of a tensor, those that follow `axes` last and in their order.
-std::vector<std::size_t> order(const Access& access, const std::vector<std::size_t>& axes) {
-  const auto place = [&](std::size_t d) {
+std::vector<size_t> order(const Access& access, const std::vector<size_t>& axes) {
+  const auto place = [&](size_t d) {
     const auto& steps = access.at[d].steps;
-    std::size_t last = 0;
-    for (std::size_t i = 0; i < axes.size(); ++i)
+    size_t last = 0;
+    for (size_t i = 0; i < axes.size(); ++i)
       if (axes[i] < steps.size() && steps[axes[i]] != 0) last = i + 1;
     return last;
   };
-  std::vector<std::size_t> dims(access.at.size());
-  std::iota(dims.begin(), dims.end(), std::size_t{0});
+  std::vector<size_t> dims(access.at.size());
+  std::iota(dims.begin(), dims.end(), size_t{0});
   std::ranges::stable_sort(dims, {}, place);
   return dims;
 }
 }  // namespace
 
-TensorId Draft::reg(const std::string& stem, Dtype dtype, const std::vector<std::int64_t>& shape) {
+TensorId Draft::reg(const std::string& stem, Dtype dtype, const std::vector<int64_t>& shape) {
   const std::string own = name(stem, role);
   const auto [found, added] = named.try_emplace(own);
   if (added) found->second = b.reg(own, dtype, shape);
@@ -26,7 +26,7 @@ TensorId Draft::reg(const std::string& stem, Dtype dtype, const std::vector<std:
 }
 
 TensorId Draft::workspace(const std::string& name, const std::string& buffer, Dtype dtype,
-                          const std::vector<std::int64_t>& shape) {
+                          const std::vector<int64_t>& shape) {
   workspaces.push_back({buffer, dtype, shape});
   buffers[name] = buffer;
   return b.output(name, dtype, shape);
@@ -38,30 +38,29 @@ void Draft::finish(Family::Programs& out) {
   out.workspaces.insert(out.workspaces.end(), workspaces.begin(), workspaces.end());
 }
 
-std::vector<std::size_t> axes_of(std::initializer_list<AxisIfAny> axes) {
-  std::vector<std::size_t> out;
+std::vector<size_t> axes_of(std::initializer_list<AxisIfAny> axes) {
+  std::vector<size_t> out;
   for (const AxisIfAny axis : axes)
     if (axis) out.push_back(*axis);
   return out;
 }
 
-NestTile::NestTile(const Nest& nest,
-                   std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents)
+NestTile::NestTile(const Nest& nest, std::initializer_list<std::pair<AxisIfAny, int64_t>> extents)
     : origin(nest.axes.size(), Index(0)), extent(nest.axes.size(), 1) {
   for (const auto& [axis, own] : extents)
     if (axis) extent[*axis] = own;
 }
 
-std::int64_t NestTile::count(const Nest& nest, const std::vector<std::size_t>& axes) const {
-  std::int64_t product = 1;
-  for (const std::size_t axis : axes) product *= ceil_div(nest.axes[axis], extent[axis]);
+int64_t NestTile::count(const Nest& nest, const std::vector<size_t>& axes) const {
+  int64_t product = 1;
+  for (const size_t axis : axes) product *= ceil_div(nest.axes[axis], extent[axis]);
   return product;
 }
 
-void NestTile::place(const Nest& nest, const std::vector<std::size_t>& axes, const Index& number) {
-  std::int64_t below = 1;
-  for (std::size_t i = axes.size(); i-- > 0;) {
-    const std::int64_t tiles = ceil_div(nest.axes[axes[i]], extent[axes[i]]);
+void NestTile::place(const Nest& nest, const std::vector<size_t>& axes, const Index& number) {
+  int64_t below = 1;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const int64_t tiles = ceil_div(nest.axes[axes[i]], extent[axes[i]]);
     if (tiles > 1)
       origin[axes[i]] = (i == 0 ? number / below : number / below % tiles) * extent[axes[i]];
     below *= tiles;
@@ -70,19 +69,19 @@ void NestTile::place(const Nest& nest, const std::vector<std::size_t>& axes, con
 
 Index NestTile::first(const Affine& coordinate) const {
   Index sum = coordinate.begin;
-  for (std::size_t a = 0; a < coordinate.steps.size(); ++a)
-    sum = sum + origin[a] * coordinate.steps[a];
+  for (size_t a = 0; a < coordinate.steps.size(); ++a) sum = sum + origin[a] * coordinate.steps[a];
   return sum;
 }
 
-std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds, std::size_t k,
-                                               Index begin, Index end, std::int64_t turns) const {
+std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds, size_t k,
+                                               Index begin, Index end, int64_t turns) const {
   for (const Affine& bound : bounds) {
     Index most = bound.begin;
-    for (std::size_t a = 0; a < bound.steps.size(); ++a)
+    for (size_t a = 0; a < bound.steps.size(); ++a)
       if (const auto step = bound.steps[a]; step != 0 && a != k)
         most = most + (step < 0 ? origin[a] : origin[a] + (extent[a] - 1)) * step;
-    const std::int64_t step = bound.steps[k], deep = std::abs(step) * extent[k] * turns;
+    const int64_t step = bound.steps[k];
+    const int64_t deep = std::abs(step) * extent[k] * turns;
     if (step == 0)
       begin = begin + end * tile::max(tile::min(Index(0) - most, 1),
                                       0);  // behind all where even the most is below 0
@@ -92,13 +91,13 @@ std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds
   return {begin, end};
 }
 
-Value NestTile::value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const {
+Value NestTile::value_at(const Affine& coordinate, const std::vector<size_t>& axes) const {
   const Index start = first(coordinate);
   const auto number = [](const Index& index) {
     return tile::coordinate(0, index) - tile::coordinate(0);
   };
   std::optional<Value> sum;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i = 0; i < axes.size(); ++i) {
     const auto step = static_cast<double>(coordinate.steps[axes[i]]);
     if (step == 0) continue;
     const Value own = tile::coordinate(static_cast<int>(i), sum || step != 1 ? Index(0) : start);
@@ -110,10 +109,11 @@ Value NestTile::value_at(const Affine& coordinate, const std::vector<std::size_t
 }
 
 Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
-             const std::vector<std::size_t>& axes, bool output)
+             const std::vector<size_t>& axes, bool output)
     : draft_(&draft), access_(access), dims_(order(access, axes)) {
-  std::vector<std::int64_t> shape, strides;
-  for (const std::size_t d : dims_) {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  for (const size_t d : dims_) {
     shape.push_back(output ? nest.range(access.at[d]).second + 1
                            : access.shape[d]);  // beyond that lies what others write
     strides.push_back(access.strides[d]);
@@ -135,20 +135,28 @@ Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Acce
 
 tile::Tile Boxes::at(const NestTile& where) const {
   std::vector<Index> offset;
-  std::vector<std::int64_t> size, step;
-  for (const std::size_t d : dims_) {
+  std::vector<int64_t> size;
+  std::vector<int64_t> step;
+  for (const size_t d : dims_) {
     const Affine& c = access_.at[d];
-    offset.push_back(where.first(c)), size.push_back(1), step.push_back(1);
-    for (std::size_t a = 0; a < c.steps.size(); ++a)
-      if (c.steps[a] != 0 && where.extent[a] > 1)
-        size.back() = where.extent[a], step.back() = c.steps[a];
+    offset.push_back(where.first(c));
+    size.push_back(1);
+    step.push_back(1);
+    for (size_t a = 0; a < c.steps.size(); ++a)
+      if (c.steps[a] != 0 && where.extent[a] > 1) {
+        size.back() = where.extent[a];
+        step.back() = c.steps[a];
+      }
   }
-  if (offset.empty()) offset = {0}, size = step = {1};
+  if (offset.empty()) {
+    offset = {0};
+    size = step = {1};
+  }
   tile::Tile tile = draft_->b.stepped(draft_->b.tile(tensor_, std::move(offset), std::move(size)),
                                       std::move(step));
   if (access_.lookup_dim < 0) return tile;
   const auto dim =
-      std::ranges::find(dims_, static_cast<std::size_t>(access_.lookup_dim)) - dims_.begin();
+      std::ranges::find(dims_, static_cast<size_t>(access_.lookup_dim)) - dims_.begin();
   return draft_->b.gathered(std::move(tile), static_cast<int>(dim),
                             draft_->lookups.at(access_.lookup.name));
 }

@@ -13,8 +13,8 @@
 namespace warploom::kernels {
 using tile::Index, tile::TensorId, tile::Value;  // programs are made of them throughout
 
-inline std::int64_t power_of_two_above(std::int64_t a) {
-  return static_cast<std::int64_t>(std::bit_ceil(at(a)));
+inline int64_t power_of_two_above(int64_t a) {
+  return static_cast<int64_t>(std::bit_ceil(at(a)));
 }
 
 // A program under construction with the record of which buffer each of its global tensors is.
@@ -26,41 +26,41 @@ struct Draft {
   std::map<std::string, TensorId> named;    // tensors that several pieces share
   std::map<std::string, TensorId> lookups;  // indices of gathers, by the graph's names
   std::vector<BufferSpec> workspaces;
-  std::int64_t role = 0;  // of several that compute alike, each in registers of its own
+  int64_t role = 0;  // of several that compute alike, each in registers of its own
 
-  static std::string name(const std::string& stem, std::int64_t role) {
+  static std::string name(const std::string& stem, int64_t role) {
     return role ? fmt::format("{}{}", stem, role) : stem;
   }
 
   TensorId reg(const std::string& stem, Dtype dtype,
-               const std::vector<std::int64_t>& shape);  // the role's of that name
+               const std::vector<int64_t>& shape);  // the role's of that name
   TensorId workspace(const std::string& name, const std::string& buffer, Dtype dtype,
-                     const std::vector<std::int64_t>& shape);
+                     const std::vector<int64_t>& shape);
   void finish(Family::Programs& out);
 };
 
-using AxisIfAny = std::optional<std::size_t>;
+using AxisIfAny = std::optional<size_t>;
 // Those of them that there are.
-std::vector<std::size_t> axes_of(std::initializer_list<AxisIfAny> axes);
+std::vector<size_t> axes_of(std::initializer_list<AxisIfAny> axes);
 
 struct NestTile {
-  std::vector<Index> origin;         // one an axis of the nest
-  std::vector<std::int64_t> extent;  // likewise: 1 unless given
+  std::vector<Index> origin;    // one an axis of the nest
+  std::vector<int64_t> extent;  // likewise: 1 unless given
 
   explicit NestTile(const Nest& nest,
-                    std::initializer_list<std::pair<AxisIfAny, std::int64_t>> extents = {});
-  std::int64_t count(const Nest& nest,
-                     const std::vector<std::size_t>& axes) const;  // of tiles along them
-  void place(const Nest& nest, const std::vector<std::size_t>& axes,
+                    std::initializer_list<std::pair<AxisIfAny, int64_t>> extents = {});
+  int64_t count(const Nest& nest,
+                const std::vector<size_t>& axes) const;  // of tiles along them
+  void place(const Nest& nest, const std::vector<size_t>& axes,
              const Index& number);              // the last axis fastest
   Index first(const Affine& coordinate) const;  // what it is at the origin
   // Of the slots from begin to end along axis k, taken `turns` at a time, those with terms at which
   // none of the bounds is below 0; none where the first is not before the last.
-  std::pair<Index, Index> slots_within(const std::vector<Affine>& bounds, std::size_t k,
-                                       Index begin, Index end, std::int64_t turns = 1) const;
+  std::pair<Index, Index> slots_within(const std::vector<Affine>& bounds, size_t k, Index begin,
+                                       Index end, int64_t turns = 1) const;
   // A coordinate as a number, over the elements of a register tensor with a dimension for each of
   // these axes.
-  Value value_at(const Affine& coordinate, const std::vector<std::size_t>& axes) const;
+  Value value_at(const Affine& coordinate, const std::vector<size_t>& axes) const;
 };
 
 // An access as a global tensor of a program, declared when the first of its name is made (what it
@@ -68,13 +68,13 @@ struct NestTile {
 class Boxes {
  public:
   Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
-        const std::vector<std::size_t>& axes, bool output = false);
+        const std::vector<size_t>& axes, bool output = false);
   tile::Tile at(const NestTile& where) const;
 
  private:
   Draft* draft_;
   Access access_;
-  std::vector<std::size_t> dims_;  // of the access, in the order of the tensor's
+  std::vector<size_t> dims_;  // of the access, in the order of the tensor's
   TensorId tensor_;
 };
 }  // namespace warploom::kernels

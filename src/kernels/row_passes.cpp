@@ -11,8 +11,8 @@ struct Passes {
   const bool stays;  // what a pass holds
   const Rows& rows = p.rows;
   tile::Builder& b = p.b;
-  const std::size_t last = rows.passes.size() - 1;
-  const std::int64_t part = p.tiles(rows.row) * p.at.extent[rows.row.back()];
+  const size_t last = rows.passes.size() - 1;
+  const int64_t part = p.tiles(rows.row) * p.at.extent[rows.row.back()];
   // A block's own mean will do for its squared differences: how far it lies from the row's is added
   // when blocks meet, once for both.
   const bool spread = rows.spread && stays && p.cluster > 1 && p.cluster* part == rows.row_size();
@@ -23,11 +23,14 @@ struct Passes {
   void run() {
     p.settle(0);
     for (int slot = 0; stays && slot < rows.slots(); ++slot) p.whole(p.slot_name(slot));
-    std::size_t done = 0;
-    if (!stays && rows.joint && !p.compensated)
-      online_softmax(), done = 2;
-    else if (!stays && rows.first_place >= 0)
-      online_place(), done = 2;
+    size_t done = 0;
+    if (!stays && rows.joint && !p.compensated) {
+      online_softmax();
+      done = 2;
+    } else if (!stays && rows.first_place >= 0) {
+      online_place();
+      done = 2;
+    }
     for (; done < last; ++done) reduce(done);
     p.settle(last);
     if (ahead) p.go_ahead(last);
@@ -71,7 +74,9 @@ struct Passes {
       return tile::apply(rows.term(operand(second())).op, {std::move(v)});
     };
     declare_element();
-    const TensorId highest = p.whole("highest"), higher = p.whole("higher"), sums = p.whole("sums");
+    const TensorId highest = p.whole("highest");
+    const TensorId higher = p.whole("higher");
+    const TensorId sums = p.whole("sums");
     b.fill(
         highest,
         std::numeric_limits<float>::lowest());  // finite: the difference of infinities is no number
@@ -92,33 +97,37 @@ struct Passes {
   void online_place() {
     const ValueOp op = rows.term(first()).op;
     declare_element();
-    const TensorId best = p.whole("best"), places = p.whole("places");
+    const TensorId best = p.whole("best");
+    const TensorId places = p.whole("places");
     p.go_along(0);
     b.fill(best, identity_of(op));
     b.map(places, p.at.value_at(rows.term(rows.first_place).at,
                                 rows.dims));  // what all of a lane may be equal to
     p.walk([&](const Index&) {
-      const Value v = element(), old = b.value(best);
+      const Value v = element();
+      const Value old = b.value(best);
       const Value beyond =
-                      op == ValueOp::max ? less(old, v) : less(v, old),  // a number equals itself
-          better = where(beyond, tile::constant(1),
-                         where(equal(v, v), tile::constant(0), equal(old, old)));
+          op == ValueOp::max ? less(old, v) : less(v, old);  // a number equals itself
+      const Value better =
+          where(beyond, tile::constant(1), where(equal(v, v), tile::constant(0), equal(old, old)));
       b.map(places, where(better, p.compute(rows.first_place), b.value(places)));
       b.map(best, tile::apply(op, {old, v}));
     });
     p.reduce(first(), best);
     const auto outside = p.bound;
-    p.bound[operand(first())] = b.value(best), p.bound[rows.first_place] = b.value(places);
+    p.bound[operand(first())] = b.value(best);
+    p.bound[rows.first_place] = b.value(places);
     b.map(places, p.compute(operand(second())));
     p.bound = outside;
     p.reduce(second(), places);
   }
 
-  void reduce(std::size_t pass) {
+  void reduce(size_t pass) {
     const bool own_mean = spread && pass == 1;
     if (!own_mean) p.settle(pass);
     const auto& reduces = rows.passes[pass].reduces;
-    std::vector<TensorId> lanes, lost;
+    std::vector<TensorId> lanes;
+    std::vector<TensorId> lost;
     for (const int id : reduces) {
       const bool exact = p.compensated && rows.term(id).op == ValueOp::add;
       lost.push_back(exact ? p.whole(fmt::format("lost{}", lost.size())) : -1);
@@ -129,7 +138,7 @@ struct Passes {
     p.walk([&](const Index&) {
       if (stays && pass > 0) p.take(pass - 1);
       if (stays && !own_mean) hold(pass);
-      for (std::size_t i = 0; i < lanes.size(); ++i)
+      for (size_t i = 0; i < lanes.size(); ++i)
         add(reduces[i], lanes[i], lost[i],
             own_mean ? off_own_mean() : p.masked(reduces[i], p.compute(operand(reduces[i]))));
     });
@@ -139,7 +148,7 @@ struct Passes {
       p.meanwhile.insert(p.meanwhile.begin(), load_first);
     else if (pass + 1 == last)
       load_first();
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
+    for (size_t i = 0; i < lanes.size(); ++i) {
       if (lost[i] >= 0) b.map(lanes[i], b.value(lanes[i]) + tile::finite_or_0(b.value(lost[i])));
       p.reduce(reduces[i], lanes[i], spread || ahead);
     }
@@ -152,7 +161,7 @@ struct Passes {
   }
 
   // What the pass holds, of which what the pass before did not goes where it stays.
-  void hold(std::size_t pass) {
+  void hold(size_t pass) {
     p.hold(pass, false);
     for (const auto& [id, slot] : rows.passes[pass].held)
       if (!p.in_pieces && (pass == 0 || !rows.passes[pass - 1].held.contains(id)))
@@ -162,7 +171,8 @@ struct Passes {
   void add(int reduction, TensorId lane, TensorId lost, const Value& each) {
     const Value all = b.value(lane);
     if (lost < 0) return b.map(lane, tile::apply(rows.term(reduction).op, {all, each}));
-    const TensorId term = p.whole("term"), total = p.whole("total");
+    const TensorId term = p.whole("term");
+    const TensorId total = p.whole("total");
     b.map(term, each);
     b.map(total, all + b.value(term));
     b.map(lost, b.value(lost) + (b.value(term) - (b.value(total) - all)));
@@ -176,7 +186,8 @@ struct Passes {
 
   // Σ (x - M)² over the row = Σ over blocks of their own + part · (own mean - M)².
   void join_spreads() {
-    const TensorId sum = p.bound.at(first()).tensor, squares = p.bound.at(second()).tensor;
+    const TensorId sum = p.bound.at(first()).tensor;
+    const TensorId squares = p.bound.at(second()).tensor;
     std::vector<TensorId> all = {p.number("middle"), squares};
     if (p.in_memory) {
       all = p.meet({sum, squares});
@@ -196,9 +207,9 @@ struct Passes {
 
   // For the last pass: the first piece before blocks meet, each next before the one before it is
   // stored.
-  void load_ahead(std::int64_t piece) {
+  void load_ahead(int64_t piece) {
     if (!p.in_pieces || piece == p.tiles(rows.row)) return;
-    const std::int64_t here = std::exchange(p.piece, piece);
+    const int64_t here = std::exchange(p.piece, piece);
     p.go_along(piece);
     ready.clear();
     for (const int id : p.last_loads(spread ? 0 : last - 1)) {

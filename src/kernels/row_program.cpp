@@ -4,28 +4,28 @@ namespace warploom::kernels {
 using tile::ReduceOp;
 
 namespace {
-constexpr std::int64_t kRegisterBytes =
-    160;  // a thread, of what a row holds and of what comes early
+constexpr int64_t kRegisterBytes = 160;  // a thread, of what a row holds and of what comes early
 }  // namespace
 
-RowProgram::RowProgram(const Rows& all, std::vector<std::int64_t> extents, std::int64_t blocks)
+RowProgram::RowProgram(const Rows& all, std::vector<int64_t> extents, int64_t blocks)
     : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
-  at.origin = start, at.extent = std::move(extents);
-  for (std::size_t i = 0; i < rows.nest.loads.size(); ++i)
+  at.origin = start;
+  at.extent = std::move(extents);
+  for (size_t i = 0; i < rows.nest.loads.size(); ++i)
     in.emplace_back(draft, fmt::format("X{}", i), rows.nest, rows.nest.loads[i], rows.dims);
-  for (std::size_t i = 0; i < rows.nest.outputs.size(); ++i)
+  for (size_t i = 0; i < rows.nest.outputs.size(); ++i)
     out.emplace_back(draft, i == 0 ? "Y" : fmt::format("Y{}", i), rows.nest,
                      rows.nest.outputs[i].place, rows.dims, true);
 }
 
-std::int64_t RowProgram::tiles(std::size_t axis) const {
+int64_t RowProgram::tiles(size_t axis) const {
   const bool split = axis == rows.row.back();
   return ceil_div(rows.size(axis), at.extent[axis] * (split ? cluster : 1));
 }
 
-std::int64_t RowProgram::tiles(const std::vector<std::size_t>& axes) const {
-  std::int64_t count = 1;
-  for (const std::size_t axis : axes) count *= tiles(axis);
+int64_t RowProgram::tiles(const std::vector<size_t>& axes) const {
+  int64_t count = 1;
+  for (const size_t axis : axes) count *= tiles(axis);
   return count;
 }
 
@@ -33,20 +33,20 @@ void RowProgram::go_to(const Index& rows_of_tile) {
   group = rows_of_tile;
   at.origin.assign(start.size(), 0);
   at.place(rows.nest, rows.outer, group);
-  const std::size_t last = rows.row.back();
+  const size_t last = rows.row.back();
   if (cluster > 1) at.origin[last] = rank() * (tiles(last) * at.extent[last]);
   start = at.origin;
 }
 
 void RowProgram::go_along(const Index& number) {
   at.place(rows.nest, rows.row, number);
-  const std::size_t last = rows.row.back();
+  const size_t last = rows.row.back();
   if (cluster > 1) at.origin[last] = start[last] + at.origin[last];
 }
 
 TensorId RowProgram::reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype) {
-  std::vector<std::int64_t> shape;
-  for (const std::size_t axis : rows.dims) {
+  std::vector<int64_t> shape;
+  for (const size_t axis : rows.dims) {
     const bool large = axis < varies.size() ? varies[axis] : axis == rows.across;
     shape.push_back(large ? at.extent[axis] : 1);
   }
@@ -74,7 +74,8 @@ Value RowProgram::compute(int id) {
   }
   std::vector<Value> operands;
   for (const int arg : term.operands) operands.push_back(compute(arg));
-  const bool rounds = term.kind == Kind::round, shared = term.uses > 1 && term.nodes > kLargestCopy;
+  const bool rounds = term.kind == Kind::round;
+  const bool shared = term.uses > 1 && term.nodes > kLargestCopy;
   const Value value = rounds ? operands[0] : tile::apply(term.op, std::move(operands));
   if (!rounds && !shared) return value;
   const std::vector<bool> varies(term.along ? start.size() : 0, true);
@@ -85,21 +86,21 @@ Value RowProgram::compute(int id) {
 
 void RowProgram::read(const RowTerm& load, TensorId to) {
   if (fetch && rows.fills_tile(load.varies)) return fetch(to);
-  const std::size_t which = kernels::at(load.load);
+  const size_t which = kernels::at(load.load);
   const auto stays = same.find(load.load);
   if (stays == same.end() || piece >= same_tiles)
     return b.copy(in[which].at(at), b.all(to), rows.fills[which],
                   rows.nest.passes_by(rows.nest.loads[which], l2_bytes));
-  const std::int64_t extent = at.extent[rows.row.back()];
+  const int64_t extent = at.extent[rows.row.back()];
   b.copy(b.tile(stays->second, {0, piece * extent}, {1, extent}), b.all(to));
 }
 
-void RowProgram::stay(const std::set<int>& loads, std::int64_t count) {
+void RowProgram::stay(const std::set<int>& loads, int64_t count) {
   if (count < 1) return;
   NestTile part = at;
   part.extent[rows.row.back()] *= same_tiles = count;
   for (const int load : loads) {
-    const std::size_t which = kernels::at(load);
+    const size_t which = kernels::at(load);
     same[load] = b.shared(fmt::format("same{}", load), rows.nest.loads[which].dtype,
                           {1, part.extent[rows.row.back()]});
     b.copy(in[which].at(part), b.all(same[load]));
@@ -118,7 +119,7 @@ TensorId RowProgram::put(int id, const std::string& name) {
   return to;
 }
 
-void RowProgram::settle(std::size_t pass) {
+void RowProgram::settle(size_t pass) {
   std::set<int> seen;
   const auto visit = [&](const auto& self, int id) -> void {
     if (!seen.insert(id).second) return;
@@ -135,7 +136,7 @@ void RowProgram::settle(std::size_t pass) {
   for (const int root : rows.passes[pass].roots(rows)) visit(visit, root);
 }
 
-void RowProgram::hold(std::size_t pass, bool operands) {
+void RowProgram::hold(size_t pass, bool operands) {
   std::map<int, std::string> names;
   for (const int root : rows.passes[pass].roots(rows))
     if (operands) names[root] = fmt::format("e{}", names.size());
@@ -155,7 +156,7 @@ void RowProgram::reduce(int id, TensorId from, bool alone) {
                                                                : "low",
                                          id));
   std::vector<bool> varies(start.size(), true);
-  for (std::size_t i = rows.row.size(); i-- > 0;) {
+  for (size_t i = rows.row.size(); i-- > 0;) {
     varies[rows.row[i]] = false;
     const TensorId part = i == 0 ? to : reg(fmt::format("part{}", i), varies);
     b.reduce(part, from,
@@ -172,10 +173,12 @@ void RowProgram::reduce(int id, TensorId from, bool alone) {
 // In memory each block leaves its parts and waits until all have. Every meeting has its own place
 // and flag, so that none waits for the readers of the one before.
 std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
-  const std::int64_t each = std::ranges::count(rows.terms, Kind::reduce, &RowTerm::kind),
-                     meetings = each * tiles(rows.outer);
-  std::vector<std::int64_t> part = {1}, all = {1}, shape = {meetings};
-  for (const std::size_t axis : rows.dims) {
+  const int64_t each = std::ranges::count(rows.terms, Kind::reduce, &RowTerm::kind);
+  const int64_t meetings = each * tiles(rows.outer);
+  std::vector<int64_t> part = {1};
+  std::vector<int64_t> all = {1};
+  std::vector<int64_t> shape = {meetings};
+  for (const size_t axis : rows.dims) {
     part.push_back(axis == rows.across ? at.extent[axis] : 1);
     all.push_back(axis == rows.row.back() ? cluster : part.back());
     shape.push_back(all.back());
@@ -184,19 +187,19 @@ std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
     met_parts = draft.workspace("parts", "row_parts", Dtype::f32, shape);
     met_flags = b.zeroed(draft.workspace("flags", "row_flags", Dtype::i32, {meetings}));
   }
-  const auto place = [&](std::size_t i, const Index& block,
-                         const std::vector<std::int64_t>& extent) {
+  const auto place = [&](size_t i, const Index& block, const std::vector<int64_t>& extent) {
     std::vector<Index> offset(extent.size(), 0);
-    offset[0] = group * each + (met + static_cast<std::int64_t>(i)), offset[row_dim() + 1] = block;
+    offset[0] = group * each + (met + static_cast<int64_t>(i));
+    offset[row_dim() + 1] = block;
     return b.tile(met_parts, std::move(offset), extent);
   };
   const tile::Tile flag = b.tile(met_flags, {group * each + met}, {1});
-  for (std::size_t i = 0; i < own.size(); ++i) b.copy(b.all(own[i]), place(i, rank(), part));
+  for (size_t i = 0; i < own.size(); ++i) b.copy(b.all(own[i]), place(i, rank(), part));
   b.add(tile::Signal{flag, 1});
   for (const auto& work : std::exchange(meanwhile, {})) work();
   b.add(tile::Wait{flag, cluster});
   std::vector<TensorId> others;
-  for (std::size_t i = 0; i < own.size(); ++i) {
+  for (size_t i = 0; i < own.size(); ++i) {
     others.push_back(draft.reg(fmt::format("met{}", i), Dtype::f32, {all.begin() + 1, all.end()}));
     b.copy(place(i, 0, all), b.all(others.back()));
   }
@@ -216,22 +219,24 @@ bool RowProgram::ahead() const {
 
 std::optional<std::pair<int, int>> RowProgram::share() const {
   const int e = rows.term(rows.passes[1].reduces[0]).operands[0];
-  for (std::size_t t = 0; t < rows.terms.size(); ++t)
+  for (size_t t = 0; t < rows.terms.size(); ++t)
     if (const RowTerm& term = rows.terms[t]; term.kind == Kind::apply && term.op == ValueOp::mul)
-      for (const std::size_t i : {0, 1})
+      for (const size_t i : {0, 1})
         if (term.operands[i] == e && !rows.term(term.operands[1 - i]).along)
           return std::pair(static_cast<int>(t), term.operands[1 - i]);
   return std::nullopt;
 }
 
-void RowProgram::go_ahead(std::size_t pass) {
+void RowProgram::go_ahead(size_t pass) {
   if (pass == 2) {
     if (const auto product = share())
       b.map(number("share"), b.value(number("factor")) * compute(product->second));
     return;
   }
-  const int id = rows.passes[pass].reduces[0], top = rows.passes[0].reduces[0];
-  const TensorId made = bound.at(id).tensor, factor = number("factor");
+  const int id = rows.passes[pass].reduces[0];
+  const int top = rows.passes[0].reduces[0];
+  const TensorId made = bound.at(id).tensor;
+  const TensorId factor = number("factor");
   if (pass == 0) {
     own_top = number("own");
     // Not -infinity, whose difference to itself is no number; the row's may be.
@@ -257,9 +262,10 @@ void RowProgram::catch_up() {
 
 Value RowProgram::masked(int id, Value value) const {
   const RowTerm& term = rows.term(id);
-  for (std::size_t d = 0; d < rows.dims.size() && term.masked; ++d) {
-    const std::size_t axis = rows.dims[d];
-    const std::int64_t size = rows.size(axis), blocks = axis == rows.row.back() ? cluster : 1;
+  for (size_t d = 0; d < rows.dims.size() && term.masked; ++d) {
+    const size_t axis = rows.dims[d];
+    const int64_t size = rows.size(axis);
+    const int64_t blocks = axis == rows.row.back() ? cluster : 1;
     if (axis == rows.across || tiles(axis) * at.extent[axis] * blocks == size) continue;
     // Near the end, where it matters, the difference is exact in fp32, however long the row.
     const Value inside =
@@ -270,7 +276,7 @@ Value RowProgram::masked(int id, Value value) const {
 }
 
 void RowProgram::store(bool along) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
+  for (size_t i = 0; i < out.size(); ++i) {
     const Access& access = rows.nest.outputs[i].place;
     if (rows.along(access) != along) continue;
     const auto emit = [&] {
@@ -287,7 +293,7 @@ void RowProgram::store(bool along) {
   }
 }
 
-std::vector<int> RowProgram::last_loads(std::size_t held_by) const {
+std::vector<int> RowProgram::last_loads(size_t held_by) const {
   std::vector<int> loads;
   std::set<int> seen;
   const auto visit = [&](const auto& self, int id) -> void {
@@ -302,25 +308,25 @@ std::vector<int> RowProgram::last_loads(std::size_t held_by) const {
 
 void RowProgram::in_registers() {
   at.origin = start;
-  const std::size_t last = rows.passes.size() - 1;
+  const size_t last = rows.passes.size() - 1;
   // What the last pass alone loads comes while rows are reduced, where registers are left for it.
   std::map<int, Value> ready;
   const auto load_last = [&] {
     const std::vector<int> loads = last_loads(last - 1);
     const auto bytes = [&](const std::vector<bool>& varies, Dtype dtype) {
-      std::int64_t elements = bytes_of(dtype);
-      for (const std::size_t axis : rows.dims)
+      int64_t elements = bytes_of(dtype);
+      for (const size_t axis : rows.dims)
         elements *= axis >= varies.size() || varies[axis] ? at.extent[axis] : 1;
       return elements;
     };
-    std::int64_t taken = rows.slots() * bytes({}, Dtype::f32);
+    int64_t taken = rows.slots() * bytes({}, Dtype::f32);
     for (const int id : loads)
       taken += bytes(rows.term(id).varies, rows.loaded(rows.term(id)).dtype);
     if (taken > kRegisterBytes * threads) return;
     for (const int id : loads)
       if (!bound.contains(id)) ready[id] = compute(id);
   };
-  for (std::size_t p = 0; p < last; ++p) {
+  for (size_t p = 0; p < last; ++p) {
     settle(p);
     hold(p, true);
     fetch = {};
@@ -338,7 +344,10 @@ void RowProgram::in_registers() {
   }
   bound.insert(ready.begin(), ready.end());
   settle(last);
-  if (ahead()) go_ahead(last), catch_up();
+  if (ahead()) {
+    go_ahead(last);
+    catch_up();
+  }
   store(true);
   store(false);
 }
@@ -356,9 +365,10 @@ void RowProgram::walk(const std::function<void(const Index&)>& body) {
 
 tile::Tile RowProgram::keep(int slot) {
   const auto [found, added] = kept.try_emplace(slot);
-  std::vector<std::int64_t> shape, extents;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> extents;
   std::vector<Index> offset;
-  for (const std::size_t axis : rows.dims) {
+  for (const size_t axis : rows.dims) {
     const bool across = axis == rows.across;
     extents.push_back(at.extent[axis]);
     shape.push_back(at.extent[axis] * (across ? 1 : tiles(axis)));
@@ -369,7 +379,7 @@ tile::Tile RowProgram::keep(int slot) {
   return b.tile(found->second, offset, extents);
 }
 
-void RowProgram::take(std::size_t pass) {
+void RowProgram::take(size_t pass) {
   for (const auto& [id, slot] : rows.passes[pass].held) {
     const TensorId to = whole(slot_name(slot));
     if (!in_pieces) b.copy(keep(slot), b.all(to));

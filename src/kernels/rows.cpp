@@ -18,10 +18,10 @@ class Reader {
  private:
   // Of a type to compute with, and each dimension a step of one along an axis of its own.
   static bool plain(const Access& access) {
-    std::set<std::size_t> axes;
+    std::set<size_t> axes;
     for (const Affine& dim : access.at) {
       const auto others = dim.steps.size() - at(static_cast<int>(std::ranges::count(dim.steps, 0)));
-      for (std::size_t i = 0; i < dim.steps.size(); ++i)
+      for (size_t i = 0; i < dim.steps.size(); ++i)
         if (dim.steps[i] != 0 && (dim.steps[i] != 1 || others > 1 || !axes.insert(i).second))
           return false;
     }
@@ -31,7 +31,7 @@ class Reader {
   bool find_axes() {
     Nest& nest = rows_.nest;
     const std::vector<bool> reduced = nest.reduced();
-    for (std::size_t i = 0; i < nest.axes.size(); ++i)
+    for (size_t i = 0; i < nest.axes.size(); ++i)
       (reduced[i] ? rows_.row : rows_.outer).push_back(i);
     if (nest.scan() || nest.has_integers() || rows_.row.empty() || std::ranges::count(nest.axes, 0))
       return false;
@@ -42,10 +42,11 @@ class Reader {
     for (const Access& load : nest.loads)
       if (!plain(load)) return false;
     const auto used = [](const Access& access,
-                         const std::vector<std::size_t>& axes) {  // how many of them
-      return std::ranges::count_if(axes, [&](std::size_t axis) { return access.uses(axis); });
+                         const std::vector<size_t>& axes) {  // how many of them
+      return std::ranges::count_if(axes, [&](size_t axis) { return access.uses(axis); });
     };
-    const auto outer = std::ssize(rows_.outer), row = std::ssize(rows_.row);
+    const auto outer = std::ssize(rows_.outer);
+    const auto row = std::ssize(rows_.row);
     for (const auto& [value, place] : nest.outputs)
       if (!plain(place) || used(place, rows_.outer) != outer ||
           used(place, rows_.row) != (rows_.along(place) ? row : 0))
@@ -57,11 +58,14 @@ class Reader {
       return used(load, rows_.outer) + used(load, rows_.row) == outer + row;
     });
     if (all == nest.loads.end()) return false;
-    const auto stride = [&, all = *all](std::size_t axis) { return all.stride(axis); };
+    const auto stride = [&, all = *all](size_t axis) { return all.stride(axis); };
     std::ranges::stable_sort(rows_.row, [&](auto a, auto b) { return stride(a) > stride(b); });
     rows_.across = rows_.outer.empty() ? nest.axes.size() : rows_.outer.back();
-    for (const std::size_t axis : rows_.outer)
-      if (stride(axis) == 1) rows_.across = axis, rows_.lanes_outside = true;
+    for (const size_t axis : rows_.outer)
+      if (stride(axis) == 1) {
+        rows_.across = axis;
+        rows_.lanes_outside = true;
+      }
     rows_.dims = rows_.row;
     rows_.dims.insert(rows_.lanes_outside ? rows_.dims.end() : rows_.dims.begin(), rows_.across);
     return true;
@@ -79,19 +83,20 @@ class Reader {
       if (term.kind == Kind::apply) term.nodes = std::min(term.nodes + from.nodes, 1 << 20);
     }
     term.phase += term.kind == Kind::reduce;
-    for (const std::size_t axis : rows_.row) term.along = term.along || term.varies[axis];
+    for (const size_t axis : rows_.row) term.along = term.along || term.varies[axis];
     rows_.terms.push_back(std::move(term));
     return static_cast<int>(rows_.terms.size()) - 1;
   }
 
   bool find_terms() {
-    std::vector<int> of, users(rows_.nest.values.size());
+    std::vector<int> of;
+    std::vector<int> users(rows_.nest.values.size());
     for (const NestValue& value : rows_.nest.values)
       for (const int operand : value.operands) ++users[at(operand)];
-    for (std::size_t v = 0; v < rows_.nest.values.size(); ++v) {
+    for (size_t v = 0; v < rows_.nest.values.size(); ++v) {
       NestValue value = rows_.nest.values[v];
       for (int& operand : value.operands) operand = of[at(operand)];
-      for (std::size_t i = 0; value.kind == Kind::index && i < value.at.steps.size(); ++i)
+      for (size_t i = 0; value.kind == Kind::index && i < value.at.steps.size(); ++i)
         if (value.at.steps[i] != 0 && std::ranges::count(rows_.dims, i) == 0) return false;
       if (value.kind == Kind::apply && value.op == ValueOp::div &&
           rows_.term(value.operands[0]).along) {
@@ -102,7 +107,10 @@ class Reader {
                           .varies = divisor.varies};
         if (divisor.kind == Kind::constant)
           inverse = {.value = 1 / divisor.value, .varies = divisor.varies};
-        if (!divisor.along) value.op = ValueOp::mul, value.operands[1] = add(std::move(inverse));
+        if (!divisor.along) {
+          value.op = ValueOp::mul;
+          value.operands[1] = add(std::move(inverse));
+        }
       }
       // What is rounded last, is when it is stored.
       of.push_back(value.kind == Kind::round && users[v] == 0 ? value.operands[0]
@@ -128,15 +136,15 @@ class Reader {
   void find_passes() {
     for (int t = 0; t < static_cast<int>(rows_.terms.size()); ++t)
       if (rows_.term(t).kind == Kind::reduce) {
-        const std::size_t pass = at(rows_.term(t).phase) - 1;
+        const size_t pass = at(rows_.term(t).phase) - 1;
         rows_.passes.resize(std::max(rows_.passes.size(), pass + 1));
         rows_.passes[pass].reduces.push_back(t);
       }
     rows_.passes.emplace_back();
 
-    constexpr std::size_t kNever = 1000;
-    std::vector<std::size_t> first(rows_.terms.size(), kNever);  // the pass that computes a term
-    for (std::size_t p = 0; p < rows_.passes.size(); ++p) {
+    constexpr size_t kNever = 1000;
+    std::vector<size_t> first(rows_.terms.size(), kNever);  // the pass that computes a term
+    for (size_t p = 0; p < rows_.passes.size(); ++p) {
       const auto mark = [&](const auto& self, int t) -> void {
         if (!rows_.term(t).along || first[at(t)] <= p) return;
         first[at(t)] = p;
@@ -145,7 +153,7 @@ class Reader {
       for (const int root : rows_.passes[p].roots(rows_)) mark(mark, root);
     }
     std::map<int, int> before;  // held by the pass before
-    for (std::size_t p = 0; p + 1 < rows_.passes.size(); ++p) {
+    for (size_t p = 0; p + 1 < rows_.passes.size(); ++p) {
       std::map<int, int> held;
       std::set<int> seen;
       const auto stop = [&](const auto& self, int t) -> void {
@@ -156,7 +164,7 @@ class Reader {
         else
           for (const int arg : rows_.term(t).operands) self(self, arg);
       };
-      for (std::size_t q = p + 1; q < rows_.passes.size(); ++q)
+      for (size_t q = p + 1; q < rows_.passes.size(); ++q)
         for (const int root : rows_.passes[q].roots(rows_)) stop(stop, root);
       // A slot: the one that it had; else a new one or that of a term which nobody reads any more,
       // but perhaps it.
@@ -202,8 +210,9 @@ class Reader {
     if (term.kind == Kind::round) return past(term.operands[0], fill, asked);
     if (term.kind != Kind::apply) return kSome;
     std::array<double, 3> args = {0, 0, 0};
-    bool known = true, infinite = false;
-    for (std::size_t i = 0; i < term.operands.size(); ++i) {
+    bool known = true;
+    bool infinite = false;
+    for (size_t i = 0; i < term.operands.size(); ++i) {
       const auto arg = past(term.operands[i], fill, asked);
       if (!arg) return std::nullopt;
       args[i] = *arg;
@@ -224,12 +233,12 @@ class Reader {
   // Whether what tiles read past the row's end lies outside the tensor.
   bool ends_outside(const Access& load) const {
     return load.inside &&
-           std::ranges::all_of(rows_.row, [&](std::size_t axis) { return load.uses(axis); });
+           std::ranges::all_of(rows_.row, [&](size_t axis) { return load.uses(axis); });
   }
 
   void choose_fills() {
     double chosen = 0;
-    std::ptrdiff_t fewest = std::ssize(rows_.terms) + 1;
+    ptrdiff_t fewest = std::ssize(rows_.terms) + 1;
     const auto needs_mask = [&](const RowTerm& term, double fill) {
       Past known;
       return term.kind == Kind::reduce &&
@@ -238,7 +247,10 @@ class Reader {
     for (const double fill : {0.0, -HUGE_VAL, HUGE_VAL}) {
       const auto masks =
           std::ranges::count_if(rows_.terms, [&](const auto& t) { return needs_mask(t, fill); });
-      if (masks < fewest) fewest = masks, chosen = fill;
+      if (masks < fewest) {
+        fewest = masks;
+        chosen = fill;
+      }
     }
     for (RowTerm& term : rows_.terms) term.masked = needs_mask(term, chosen);
     for (const Access& load : rows_.nest.loads)
@@ -284,8 +296,9 @@ class Reader {
     const auto& passes = rows_.passes;
     if (passes.size() < 3 || passes[0].reduces.size() != 1 || passes[1].reduces.size() != 1) return;
     const int number = passes[0].reduces[0];
-    const RowTerm &first = rows_.term(number), &second = rows_.term(passes[1].reduces[0]),
-                  &made = rows_.term(second.operands[0]);
+    const RowTerm& first = rows_.term(number);
+    const RowTerm& second = rows_.term(passes[1].reduces[0]);
+    const RowTerm& made = rows_.term(second.operands[0]);
     rows_.first_place = first_place(first, number, second);
     if (second.op != ValueOp::add || made.kind != Kind::apply) return;
     const RowTerm& off = rows_.term(made.operands[0]);
@@ -308,17 +321,17 @@ class Reader {
 std::vector<int> RowPass::roots(const Rows& rows) const {
   std::vector<int> out;
   for (const int reduce : reduces) out.push_back(rows.term(reduce).operands[0]);
-  for (std::size_t i = 0; reduces.empty() && i < rows.results.size(); ++i)
+  for (size_t i = 0; reduces.empty() && i < rows.results.size(); ++i)
     if (rows.along(rows.nest.outputs[i].place)) out.push_back(rows.results[i]);
   return out;
 }
 
-std::int64_t Rows::count(const std::vector<std::size_t>& axes) const {
-  return std::accumulate(axes.begin(), axes.end(), std::int64_t{1},
+int64_t Rows::count(const std::vector<size_t>& axes) const {
+  return std::accumulate(axes.begin(), axes.end(), int64_t{1},
                          [&](auto n, auto axis) { return n * size(axis); });
 }
 
-std::int64_t Rows::slots() const {
+int64_t Rows::slots() const {
   int count = 0;
   for (const RowPass& pass : passes)
     for (const auto& [id, slot] : pass.held) count = std::max(count, slot + 1);
@@ -326,8 +339,8 @@ std::int64_t Rows::slots() const {
 }
 
 bool Rows::fills_tile(const std::vector<bool>& varies) const {
-  return std::ranges::all_of(
-      dims, [&](std::size_t axis) { return axis >= varies.size() || varies[axis]; });
+  return std::ranges::all_of(dims,
+                             [&](size_t axis) { return axis >= varies.size() || varies[axis]; });
 }
 
 std::optional<Rows> read_rows(const std::vector<Nest>& nests) {

@@ -20,7 +20,9 @@ struct RowTerm : NestValue {  // its operands are earlier terms
   bool along = false;         // whether it varies along the row
   int phase = 0;              // passes that are over when it can be computed
   bool masked = false;        // reduce: see above
-  int uses = 0, nodes = 1;  // how many terms read it; how many operations it is without sharing any
+  // how many terms read it; how many operations it is without sharing any
+  int uses = 0;
+  int nodes = 1;
 };
 
 struct RowPass {
@@ -32,16 +34,16 @@ struct RowPass {
 };
 
 struct Rows {
-  Nest nest;                       // every dimension of an access steps along one axis at most
-  std::vector<std::size_t> outer;  // axes of no reduction, slowest first
-  std::vector<std::size_t> row;    // axes of the reductions, slowest first
+  Nest nest;                  // every dimension of an access steps along one axis at most
+  std::vector<size_t> outer;  // axes of no reduction, slowest first
+  std::vector<size_t> row;    // axes of the reductions, slowest first
   // The outer axis of which a tile may take several indices: the one whose neighbours are
   // neighbours in memory, if that is none of the row's (`lanes_outside`); else the last;
   // axes.size() where there is none.
-  std::size_t across = 0;
+  size_t across = 0;
   bool lanes_outside = false;
-  std::vector<std::size_t> dims;  // of tiles: `across` and the row's axes, as memory has them
-  std::vector<RowTerm> terms;     // arguments before users
+  std::vector<size_t> dims;    // of tiles: `across` and the row's axes, as memory has them
+  std::vector<RowTerm> terms;  // arguments before users
   std::vector<RowPass> passes;
   std::vector<int> results;   // the term of each output
   std::vector<double> fills;  // by load
@@ -59,17 +61,15 @@ struct Rows {
 
   const Access& loaded(const RowTerm& load) const { return nest.loads[at(load.load)]; }
 
-  std::int64_t size(std::size_t axis) const {
-    return axis < nest.axes.size() ? nest.axes[axis] : 1;
-  }
+  int64_t size(size_t axis) const { return axis < nest.axes.size() ? nest.axes[axis] : 1; }
 
-  std::int64_t count(const std::vector<std::size_t>& axes) const;
+  int64_t count(const std::vector<size_t>& axes) const;
 
-  std::int64_t row_size() const { return count(row); }  // elements
+  int64_t row_size() const { return count(row); }  // elements
 
-  std::int64_t row_count() const { return count(outer); }  // rows
+  int64_t row_count() const { return count(outer); }  // rows
 
-  std::int64_t slots() const;  // that held terms take
+  int64_t slots() const;  // that held terms take
 
   bool along(const Access& output) const {
     return output.uses(row[0]);

@@ -12,7 +12,7 @@ namespace warploom::kernels {
 namespace {
 constexpr double kLowest =
     -3.0e38;  // a maximum of nothing whose difference to -infinity is still a number
-constexpr std::int64_t kLongestChunk =
+constexpr int64_t kLongestChunk =
     2048;  // elements: what a register tile may be and still sit in the L1 cache
 
 // Rows of many chunks whose maximum and sum of exponentials are found in one walk: the running
@@ -31,10 +31,13 @@ class Joint {
 
   void row() {
     p_.settle(0);
-    b_.fill(high_, kLowest), b_.fill(all_, 0), b_.fill(lost_, 0);
+    b_.fill(high_, kLowest);
+    b_.fill(all_, 0);
+    b_.fill(lost_, 0);
     p_.walk([&](const Index& chunk) { read(chunk); });
     b_.map(all_, b_.value(all_) + b_.value(lost_));
-    p_.bound[top_] = b_.value(high_), p_.bound[sum_] = b_.value(all_);
+    p_.bound[top_] = b_.value(high_);
+    p_.bound[sum_] = b_.value(all_);
     p_.settle(2);
     if (!p_.rows.passes[2].roots(p_.rows).empty())
       p_.walk([&](const Index& chunk) { write(chunk); });
@@ -44,8 +47,11 @@ class Joint {
 
  private:
   void read(const Index& chunk) {
-    const TensorId x = p_.put(x_, "x"), each = p_.whole(keeps_exponentials_ ? "x" : "e"),
-                   next = p_.number("next"), scale = p_.number("scale"), total = p_.number("total");
+    const TensorId x = p_.put(x_, "x");
+    const TensorId each = p_.whole(keeps_exponentials_ ? "x" : "e");
+    const TensorId next = p_.number("next");
+    const TensorId scale = p_.number("scale");
+    const TensorId total = p_.number("total");
     if (const Value v = p_.masked(top_, b_.value(x)); v.kind == Value::Kind::op) b_.map(x, v);
     if (resident_ && !keeps_exponentials_) b_.copy(b_.all(x), p_.keep(0));
     p_.reduce(top_, x);
@@ -66,7 +72,8 @@ class Joint {
 
   void write(const Index& chunk) {
     if (keeps_exponentials_) {
-      const TensorId factor = p_.number("factor"), kept = p_.whole("x");
+      const TensorId factor = p_.number("factor");
+      const TensorId kept = p_.whole("x");
       b_.copy(b_.tile(highs_, {0, chunk}, {1, 1}), b_.all(factor));
       b_.map(factor, exp(b_.value(factor) - p_.bound.at(top_)));
       b_.copy(p_.keep(0), b_.all(kept));
@@ -80,11 +87,16 @@ class Joint {
 
   RowProgram& p_;
   tile::Builder& b_ = p_.b;
-  bool resident_, keeps_exponentials_ = false;
-  int top_ = p_.rows.passes[0].reduces[0], sum_ = p_.rows.passes[1].reduces[0];
-  int x_ = p_.rows.term(top_).operands[0], e_ = p_.rows.term(sum_).operands[0];
-  TensorId high_ = p_.number("high"), all_ = p_.number("all"), lost_ = p_.number("lost"),
-           highs_ = -1;
+  bool resident_;
+  bool keeps_exponentials_ = false;
+  int top_ = p_.rows.passes[0].reduces[0];
+  int sum_ = p_.rows.passes[1].reduces[0];
+  int x_ = p_.rows.term(top_).operands[0];
+  int e_ = p_.rows.term(sum_).operands[0];
+  TensorId high_ = p_.number("high");
+  TensorId all_ = p_.number("all");
+  TensorId lost_ = p_.number("lost");
+  TensorId highs_ = -1;
 };
 
 class RowwiseCpu final : public Family {
@@ -93,24 +105,28 @@ class RowwiseCpu final : public Family {
       : Family("cpu_rowwise", capabilities, Suit::general), rows_(std::move(rows)) {}
 
   Space space() const override {
-    const std::int64_t lanes = capabilities_.lanes(), size = rows_.size(rows_.row.back()),
-                       across = rows_.size(rows_.across);
-    Values chunks, tasks, resident, streaming = {0};
+    const int64_t lanes = capabilities_.lanes();
+    const int64_t size = rows_.size(rows_.row.back());
+    const int64_t across = rows_.size(rows_.across);
+    Values chunks;
+    Values tasks;
+    Values resident;
+    Values streaming = {0};
     // A row of moderate length whole, in as many vectors as it takes.
-    const std::int64_t whole = round_up(size, lanes);
-    for (const std::int64_t vectors : {64, 32, 16, 128, 8, 4, 1})
+    const int64_t whole = round_up(size, lanes);
+    for (const int64_t vectors : {64, 32, 16, 128, 8, 4, 1})
       if (vectors == 1 || vectors / 2 * lanes < size) chunks.push_back(vectors * lanes);
     if (whole <= kLongestChunk && std::ranges::find(chunks, whole) == chunks.end())
       chunks.insert(chunks.begin(), whole);
     if (rows_.lanes_outside) chunks = {1};
-    for (const std::int64_t count : {1, 4, 16, 64, 256, 1024})
+    for (const int64_t count : {1, 4, 16, 64, 256, 1024})
       if (!rows_.lanes_outside && rows_.row_count() % count == 0 &&
           count * rows_.row_size() <= 1 << 22)
         tasks.push_back(count);
-    for (const std::int64_t count : {512, 256, 1024, 128, 64, 32, 16, 8, 4})
+    for (const int64_t count : {512, 256, 1024, 128, 64, 32, 16, 8, 4})
       if (rows_.lanes_outside && (count <= across || count <= lanes)) tasks.push_back(count);
     std::stable_partition(tasks.begin(), tasks.end(),
-                          [&](std::int64_t count) { return across % count == 0; });
+                          [&](int64_t count) { return across % count == 0; });
     if (tasks.empty()) tasks = {1};
     if (rows_.slots() > 0 && scratch(tasks[0]) <= capabilities_.shared_bytes) resident = {1};
     if (resident.empty() || rows_.row_size() > 4096) resident.push_back(0);
@@ -124,8 +140,9 @@ class RowwiseCpu final : public Family {
   }
 
   Status legal(const Schedule& s) const override {
-    const std::int64_t chunk = field(s, "chunk"), count = field(s, "rows_per_task"),
-                       resident = field(s, "resident", -1);
+    const int64_t chunk = field(s, "chunk");
+    const int64_t count = field(s, "rows_per_task");
+    const int64_t resident = field(s, "resident", -1);
     WARPLOOM_CHECK(first_broken(
         s, {{chunk < 1 || count < 1 || resident < 0 || resident > 1,
              "chunk, rows_per_task, resident and streaming from the family's space", chunk},
@@ -137,11 +154,14 @@ class RowwiseCpu final : public Family {
   // Cycles an element: memory or L2 traffic and arithmetic, the overhead of chunks and rows, and
   // idle cores.
   double guess(const Schedule& schedule) const override {
-    const auto d = [](std::int64_t value) { return static_cast<double>(value); };
-    const std::int64_t chunk = field(schedule, "chunk"), count = field(schedule, "rows_per_task");
-    const double lanes = capabilities_.lanes(), last = d(rows_.size(rows_.row.back())),
-                 size = d(rows_.row_size());
-    const double chunks = std::ceil(last / d(chunk)) * size / last, padded = chunks * d(chunk);
+    const auto d = [](int64_t value) { return static_cast<double>(value); };
+    const int64_t chunk = field(schedule, "chunk");
+    const int64_t count = field(schedule, "rows_per_task");
+    const double lanes = capabilities_.lanes();
+    const double last = d(rows_.size(rows_.row.back()));
+    const double size = d(rows_.row_size());
+    const double chunks = std::ceil(last / d(chunk)) * size / last;
+    const double padded = chunks * d(chunk);
     const bool large = d(rows_.row_count()) * size * 8 > 32e6;
     const double passes = in_registers(chunk) ? 12 : field(schedule, "resident") == 1 ? 14 : 22;
     double row = padded / lanes * passes + chunks * 60 + 60;
@@ -154,21 +174,22 @@ class RowwiseCpu final : public Family {
   }
 
   Result<Programs> programs(const Schedule& schedule) const override {
-    const std::int64_t chunk = field(schedule, "chunk"), count = field(schedule, "rows_per_task");
-    std::vector<std::int64_t> extent(rows_.nest.axes.size() + 1, 1);
+    const int64_t chunk = field(schedule, "chunk");
+    const int64_t count = field(schedule, "rows_per_task");
+    std::vector<int64_t> extent(rows_.nest.axes.size() + 1, 1);
     extent[rows_.lanes_outside ? rows_.across : rows_.row.back()] =
         rows_.lanes_outside ? count : chunk;
     RowProgram p(rows_, extent);
     p.streaming = field(schedule, "streaming") == 1 && all_f32();
     p.compensated = p.tiles(rows_.row) > 256;
     const bool resident = field(schedule, "resident") == 1 && rows_.slots() > 0;
-    const std::int64_t groups = p.tiles(rows_.outer),
-                       together = rows_.lanes_outside ? 1 : std::min(count, groups);
+    const int64_t groups = p.tiles(rows_.outer);
+    const int64_t together = rows_.lanes_outside ? 1 : std::min(count, groups);
     p.b.grid(ceil_div(groups, together)).warps(1);
-    const Index first = tile::block(0) * together,
-                left = tile::min(together, Index(groups) - first);
-    const bool whole = in_registers(chunk),
-               jointly = !whole && !rows_.lanes_outside && Joint::serves(rows_);
+    const Index first = tile::block(0) * together;
+    const Index left = tile::min(together, Index(groups) - first);
+    const bool whole = in_registers(chunk);
+    const bool jointly = !whole && !rows_.lanes_outside && Joint::serves(rows_);
     const auto joint = jointly ? std::make_unique<Joint>(p, resident) : nullptr;
     const auto compute = [&](const Index& group) {
       p.go_to(group);
@@ -184,12 +205,12 @@ class RowwiseCpu final : public Family {
   }
 
  private:
-  bool in_registers(std::int64_t chunk) const {
+  bool in_registers(int64_t chunk) const {
     return !rows_.lanes_outside && rows_.row.size() == 1 && chunk >= rows_.row_size();
   }
 
-  std::int64_t scratch(
-      std::int64_t count) const {  // bytes for what rows of a task hold, and the maxima of chunks
+  int64_t scratch(
+      int64_t count) const {  // bytes for what rows of a task hold, and the maxima of chunks
     return rows_.slots() * rows_.row_size() * (rows_.lanes_outside ? count : 1) * 4 +
            rows_.row_size() / 4 + 8192;
   }

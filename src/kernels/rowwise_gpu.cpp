@@ -7,7 +7,7 @@
 
 namespace warploom::kernels {
 namespace {
-enum Place : std::int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
+enum Place : int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
 
 class RowwiseGpu final : public Family {
  public:
@@ -15,8 +15,9 @@ class RowwiseGpu final : public Family {
       : Family("rowwise", capabilities, Suit::general), rows_(std::move(rows)) {}
 
   Space space() const override {
-    Values clusters = {1}, together = {1, 2, 4, 8, 16};
-    for (std::int64_t c = 2; c <= capabilities_.processors; c *= 2) clusters.push_back(c);
+    Values clusters = {1};
+    Values together = {1, 2, 4, 8, 16};
+    for (int64_t c = 2; c <= capabilities_.processors; c *= 2) clusters.push_back(c);
     if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
     if (const auto most = power_of_two_above(rows_.size(rows_.across));
         rows_.lanes_outside && most < 8)
@@ -37,29 +38,33 @@ class RowwiseGpu final : public Family {
   }
 
   Status legal(const Schedule& s) const override {
-    const auto threads = field(s, "warps") * 32, together = field(s, "rows"),
-               cluster = field(s, "cluster"), place = field(s, "place"), chunk = field(s, "chunk"),
-               stages = field(s, "stages", 2), blocks = field(s, "blocks", 2);
-    const bool ring = place == kRing, registers = place == kRegisters || ring,
-               pieces = registers && chunk != 4;
+    const auto threads = field(s, "warps") * 32;
+    const auto together = field(s, "rows");
+    const auto cluster = field(s, "cluster");
+    const auto place = field(s, "place");
+    const auto chunk = field(s, "chunk");
+    const auto stages = field(s, "stages", 2);
+    const auto blocks = field(s, "blocks", 2);
+    const bool ring = place == kRing;
+    const bool registers = place == kRegisters || ring;
+    const bool pieces = registers && chunk != 4;
     const auto extent = extents(s);
-    std::int64_t part = 1,
-                 held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
-    for (const std::size_t axis : rows_.dims) {
+    int64_t part = 1;
+    int64_t held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
+    for (const size_t axis : rows_.dims) {
       part *= extent[axis];
       held *= axis == rows_.across
                   ? extent[axis]
                   : round_up(ceil_div(rows_.size(axis), axis == rows_.row.back() ? cluster : 1),
                              extent[axis]);
     }
-    const std::int64_t size = rows_.row_size(), slots = rows_.slots(),
-                       across = rows_.size(rows_.across),
-                       values = held / threads * std::max<std::int64_t>(1, slots),
-                       longest = power_of_two_above(size / cluster) * together;
+    const int64_t size = rows_.row_size();
+    const int64_t slots = rows_.slots();
+    const int64_t across = rows_.size(rows_.across);
+    const int64_t values = held / threads * std::max<int64_t>(1, slots);
+    const int64_t longest = power_of_two_above(size / cluster) * together;
     const bool outside = rows_.lanes_outside;
-    const std::int64_t most = threads <= 512                             ? 64
-                              : rows_.nest.loads.size() == 1 && !outside ? 32
-                                                                         : 16;
+    const int64_t most = threads <= 512 ? 64 : rows_.nest.loads.size() == 1 && !outside ? 32 : 16;
     WARPLOOM_CHECK(first_broken(
         s,
         {{in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors",
@@ -90,7 +95,7 @@ class RowwiseGpu final : public Family {
          {ring && (outside || rows_.row.size() > 1 || held * cluster != size ||
                    feeds_.size() != 1 || !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
           "a row that the tiles divide, of one tensor", size}}));
-    std::int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
+    int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
     if (ring)
       bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + kBeside) *
               blocks;
@@ -98,19 +103,20 @@ class RowwiseGpu final : public Family {
   }
 
   Result<Programs> programs(const Schedule& s) const override {
-    const std::int64_t cluster = field(s, "cluster");
+    const int64_t cluster = field(s, "cluster");
     RowProgram p(rows_, extents(s), cluster);
-    p.l2_bytes = capabilities_.l2_bytes, p.threads = field(s, "warps") * 32,
+    p.l2_bytes = capabilities_.l2_bytes;
+    p.threads = field(s, "warps") * 32;
     p.in_pieces = in_registers(s) && !whole(s);
     p.in_memory = p.streaming =
         in_memory(s);  // a row that large leaves what stays in the L2 no room
-    const bool ring = field(s, "place") == kRing,
-               turns = ring || p.in_memory;  // blocks take one row after another
-    const std::int64_t all = p.tiles(p.rows.outer),
-                       at_once = p.in_memory
-                                     ? capabilities_.processors / cluster
-                                     : capabilities_.clusters_at_once(cluster, field(s, "blocks")),
-                       workers = turns ? std::clamp<std::int64_t>(at_once, 1, all) : all;
+    const bool ring = field(s, "place") == kRing;
+    const bool turns = ring || p.in_memory;  // blocks take one row after another
+    const int64_t all = p.tiles(p.rows.outer);
+    const int64_t at_once = p.in_memory
+                                ? capabilities_.processors / cluster
+                                : capabilities_.clusters_at_once(cluster, field(s, "blocks"));
+    const int64_t workers = turns ? std::clamp<int64_t>(at_once, 1, all) : all;
     p.b.grid(workers * cluster).warps(static_cast<int>(p.threads / 32));
     if (p.in_memory)
       p.b.cooperative();
@@ -137,22 +143,21 @@ class RowwiseGpu final : public Family {
  private:
   // Of a tile: all of the row or of a block's part of it, in whole vectors a thread, where it is in
   // registers; else a chunk.
-  std::vector<std::int64_t> extents(const Schedule& s) const {
-    std::vector<std::int64_t> extent(rows_.nest.axes.size() + 1, 1);
+  std::vector<int64_t> extents(const Schedule& s) const {
+    std::vector<int64_t> extent(rows_.nest.axes.size() + 1, 1);
     extent[rows_.across] = field(s, "rows");
-    std::int64_t unit = std::max<std::int64_t>(
+    int64_t unit = std::max<int64_t>(
         1, field(s, "warps") * 32 * (whole(s) ? 1 : field(s, "chunk")) / field(s, "rows"));
-    for (std::size_t i = rows_.row.size(); i-- > 0;) {
+    for (size_t i = rows_.row.size(); i-- > 0;) {
       const bool fastest = i + 1 == rows_.row.size();
-      const std::int64_t part =
-          ceil_div(rows_.size(rows_.row[i]), fastest ? field(s, "cluster") : 1);
+      const int64_t part = ceil_div(rows_.size(rows_.row[i]), fastest ? field(s, "cluster") : 1);
       if (whole(s) && fastest && !rows_.lanes_outside && part >= unit * 4) unit *= 4;
-      std::int64_t& own = extent[rows_.row[i]];
+      int64_t& own = extent[rows_.row[i]];
       if (i > 0 && part < unit)
         own = power_of_two_above(part);
       else
         own = whole(s) ? round_up(part, unit) : unit;
-      unit = std::max<std::int64_t>(1, unit / own);
+      unit = std::max<int64_t>(1, unit / own);
     }
     return extent;
   }
@@ -172,22 +177,26 @@ class RowwiseGpu final : public Family {
   // Fills the ring before the first row. What a row loads first it takes from there, and fetches
   // another. Beside the ring stays what every row takes, as much of it as fits, where a block has
   // several.
-  void in_ring(RowProgram& p, const Schedule& s, const Index& first, std::int64_t workers) const {
+  void in_ring(RowProgram& p, const Schedule& s, const Index& first, int64_t workers) const {
     auto& b = p.b;
-    const std::size_t load = at(*feeds_.begin());
+    const size_t load = at(*feeds_.begin());
     const Access& access = p.rows.nest.loads[load];
-    const std::int64_t stages = field(s, "stages"), ahead = std::max<std::int64_t>(1, stages - 1);
-    const std::int64_t extent = p.at.extent[p.rows.row[0]], pieces = p.tiles(p.rows.row);
+    const int64_t stages = field(s, "stages");
+    const int64_t ahead = std::max<int64_t>(1, stages - 1);
+    const int64_t extent = p.at.extent[p.rows.row[0]];
+    const int64_t pieces = p.tiles(p.rows.row);
     const TensorId slot = b.shared("slot", access.dtype, {1, extent * pieces});
-    const std::int64_t slots = stages * extent * pieces * bytes_of(access.dtype);
+    const int64_t slots = stages * extent * pieces * bytes_of(access.dtype);
     std::set<int> same;
-    std::int64_t bytes = 0;  // of a tile of them
-    for (std::size_t i = 0; i < rows_.nest.loads.size(); ++i) {
+    int64_t bytes = 0;  // of a tile of them
+    for (size_t i = 0; i < rows_.nest.loads.size(); ++i) {
       const Access& each = rows_.nest.loads[i];
-      const auto used = [&](std::size_t axis) { return each.uses(axis); };
+      const auto used = [&](size_t axis) { return each.uses(axis); };
       if (each.inside && std::ranges::all_of(rows_.row, used) &&
-          std::ranges::none_of(rows_.outer, used))
-        same.insert(static_cast<int>(i)), bytes += extent * bytes_of(each.dtype);
+          std::ranges::none_of(rows_.outer, used)) {
+        same.insert(static_cast<int>(i));
+        bytes += extent * bytes_of(each.dtype);
+      }
     }
     p.go_to(first);
     if (!same.empty() && p.tiles(p.rows.outer) >= 4 * workers)
@@ -201,19 +210,22 @@ class RowwiseGpu final : public Family {
       row.extent[p.rows.row[0]] = extent * pieces;
       b.produce(ring, [&] { b.copy(p.in[load].at(row), b.all(slot), 0, p.in_memory); });
     };
-    for (std::int64_t i = 0; i < ahead; ++i) produce(first + i * workers);
+    for (int64_t i = 0; i < ahead; ++i) produce(first + i * workers);
     p.fetch = [=, &p, &b, dtype = access.dtype](TensorId to) {
-      const auto arrived = [&](std::int64_t i) {
+      const auto arrived = [&](int64_t i) {
         return pieces == 1 ? to
                            : p.reg(fmt::format("arrived{}", i),
                                    std::vector<bool>(p.start.size(), true), dtype);
       };
       if (p.piece > 0) return b.copy(b.all(arrived(p.piece)), b.all(to));
       b.consume(ring, 0, [&] {
-        for (std::int64_t i = 0; i < pieces; ++i)
+        for (int64_t i = 0; i < pieces; ++i)
           b.copy(b.tile(slot, {0, i * extent}, {1, extent}), b.all(arrived(i)));
       });
-      const auto refill = [=, &p, r = p.group] { produce(r + ahead * workers), p.go_to(r); };
+      const auto refill = [=, &p, r = p.group] {
+        produce(r + ahead * workers);
+        p.go_to(r);
+      };
       if (p.in_memory)
         p.meanwhile.push_back(refill);
       else
@@ -234,7 +246,7 @@ class RowwiseGpu final : public Family {
     return field(s, "cluster") > capabilities_.max_cluster;
   }
 
-  static constexpr std::int64_t kBeside = 1024;  // bytes for reductions, beside a ring
+  static constexpr int64_t kBeside = 1024;  // bytes for reductions, beside a ring
   Rows rows_;
   std::set<int> feeds_ = feeds(rows_);
 };

@@ -17,15 +17,19 @@
 namespace warploom::kernels {
 struct WindowOrder {
   struct Operand {
-    Access from, made, seen;  // before; after, dimension for dimension; as the kernel takes it
-    std::vector<std::int64_t> begin;                     // of `made` in `from`
-    std::int64_t elements = 0;                           // of memory
+    // before; after, dimension for dimension; as the kernel takes it
+    Access from;
+    Access made;
+    Access seen;
+    std::vector<int64_t> begin;                          // of `made` in `from`
+    int64_t elements = 0;                                // of memory
     Prepared lay(const Preparation& preparation) const;  // anew: how it is seen then
   };
 
   Contraction
       contraction;  // that is left: its channel axis is the run, its window axis is gone from k
-  Operand a, b;
+  Operand a;
+  Operand b;
 };
 
 // Nothing where a dimension of an operand is not a plain one of pixels, channels or places, or

@@ -4,23 +4,27 @@ namespace warploom::layout {
 namespace {
 struct Cell {
   std::string text = ".";
-  std::int64_t hue = -1;  // degrees on the colour wheel; -1 is white
+  int64_t hue = -1;  // degrees on the colour wheel; -1 is white
 };
 
 // Of the visible part of a tile, row by row; cell(c) is that of the element at coordinate c.
-Picture picture_of(const std::string& title, const std::vector<std::int64_t>& tile,
-                   std::int64_t most, const auto& cell) {
-  constexpr std::int64_t kWidth = 52, kHeight = 24, kTop = 34;
-  std::int64_t all_rows = 1, all_columns = 1;
-  for (std::size_t d = 0; d < tile.size(); ++d)
+Picture picture_of(const std::string& title, const std::vector<int64_t>& tile, int64_t most,
+                   const auto& cell) {
+  constexpr int64_t kWidth = 52;
+  constexpr int64_t kHeight = 24;
+  constexpr int64_t kTop = 34;
+  int64_t all_rows = 1;
+  int64_t all_columns = 1;
+  for (size_t d = 0; d < tile.size(); ++d)
     (d + 1 < tile.size() ? all_rows : all_columns) *= tile[d];
-  const std::int64_t rows = std::min(most, all_rows), columns = std::min(most, all_columns);
+  const int64_t rows = std::min(most, all_rows);
+  const int64_t columns = std::min(most, all_columns);
   std::vector<Cell> cells;
-  std::size_t width = 0;
-  for (std::int64_t i = 0; i < rows * columns; ++i) {
+  size_t width = 0;
+  for (int64_t i = 0; i < rows * columns; ++i) {
     Coord coord(tile.size(), i % columns);
-    std::int64_t row = i / columns;
-    for (std::size_t d = tile.size(); d-- > 1; row /= tile[d - 1]) coord[d - 1] = row % tile[d - 1];
+    int64_t row = i / columns;
+    for (size_t d = tile.size(); d-- > 1; row /= tile[d - 1]) coord[d - 1] = row % tile[d - 1];
     cells.push_back(cell(coord));
     width = std::max(width, cells.back().text.size());
   }
@@ -34,9 +38,10 @@ Picture picture_of(const std::string& title, const std::vector<std::int64_t>& ti
                           "<text x=\"10\" y=\"20\">{}</text>\n<text x=\"10\" y=\"{}\">{}</text>\n",
                           columns * kWidth + 20, rows * kHeight + kTop + 30, title,
                           rows * kHeight + kTop + 18, omitted)};
-  for (std::int64_t i = 0; i < rows * columns; ++i) {
+  for (int64_t i = 0; i < rows * columns; ++i) {
     const Cell& one = cells[i];
-    const std::int64_t x = 10 + i % columns * kWidth, y = kTop + i / columns * kHeight;
+    const int64_t x = 10 + i % columns * kWidth;
+    const int64_t y = kTop + i / columns * kHeight;
     out.text += fmt::format("{:>{}}{}", one.text, width, (i + 1) % columns ? " " : "\n");
     out.svg += fmt::format(
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"#666\"/>"
@@ -48,10 +53,10 @@ Picture picture_of(const std::string& title, const std::vector<std::int64_t>& ti
 }
 }  // namespace
 
-Picture draw(const TvLayout& layout, std::int64_t most) {
+Picture draw(const TvLayout& layout, int64_t most) {
   std::map<Coord, Cell> held;
-  for (std::int64_t t = 0; t < layout.threads(); ++t)
-    for (std::int64_t v = 0; v < layout.values(); ++v) {
+  for (int64_t t = 0; t < layout.threads(); ++t)
+    for (int64_t v = 0; v < layout.values(); ++v) {
       Cell& cell = held[layout.coord(t, v)];
       if (cell.hue >= 0)
         cell.text += cell.text.back() == '+' ? "" : "+";
@@ -62,8 +67,8 @@ Picture draw(const TvLayout& layout, std::int64_t most) {
                     [&](const Coord& coord) { return held[coord]; });
 }
 
-Picture draw(const MemoryLayout& layout, std::int64_t most) {
-  std::vector<std::int64_t> tile;
+Picture draw(const MemoryLayout& layout, int64_t most) {
+  std::vector<int64_t> tile;
   for (const auto& dim : layout.dims) {
     tile.push_back(1);
     for (const MemoryMode& mode : dim) tile.back() *= mode.extent;

@@ -3,26 +3,25 @@
 #include "base/dtype.h"
 
 namespace warploom::layout {
-std::int64_t MemoryLayout::elements() const {
-  std::int64_t last = 0;
+int64_t MemoryLayout::elements() const {
+  int64_t last = 0;
   for (const auto& dim : dims)
     for (const MemoryMode& mode : dim) last += (mode.extent - 1) * mode.stride;
   return last + 1;
 }
 
-std::int64_t MemoryLayout::bytes() const {
-  const std::int64_t plain = ceil_div(elements() * element_bits, 8);
+int64_t MemoryLayout::bytes() const {
+  const int64_t plain = ceil_div(elements() * element_bits, 8);
   // The swizzle moves bytes within aligned blocks of 2^(base + bits): the last block may be used up
   // to its end.
-  return swizzle.bits == 0 ? plain
-                           : round_up(plain, std::int64_t{1} << (swizzle.base + swizzle.bits));
+  return swizzle.bits == 0 ? plain : round_up(plain, int64_t{1} << (swizzle.base + swizzle.bits));
 }
 
-std::int64_t MemoryLayout::element_offset(const Coord& coord) const {
-  std::int64_t offset = 0;
-  for (std::size_t d = 0; d < std::min(dims.size(), coord.size()); ++d) {
-    std::int64_t rest = coord[d];
-    for (std::size_t i = 0; i < dims[d].size(); ++i) {
+int64_t MemoryLayout::element_offset(const Coord& coord) const {
+  int64_t offset = 0;
+  for (size_t d = 0; d < std::min(dims.size(), coord.size()); ++d) {
+    int64_t rest = coord[d];
+    for (size_t i = 0; i < dims[d].size(); ++i) {
       const bool last = i + 1 == dims[d].size();
       offset += (last ? rest : rest % dims[d][i].extent) * dims[d][i].stride;
       rest /= dims[d][i].extent;
@@ -31,15 +30,15 @@ std::int64_t MemoryLayout::element_offset(const Coord& coord) const {
   return offset;
 }
 
-std::int64_t MemoryLayout::byte_offset(const Coord& coord) const {
+int64_t MemoryLayout::byte_offset(const Coord& coord) const {
   return swizzle(element_offset(coord) * element_bits / 8);
 }
 
-MemoryLayout dense(const std::vector<std::int64_t>& extents, std::size_t c, int element_bits) {
+MemoryLayout dense(const std::vector<int64_t>& extents, size_t c, int element_bits) {
   MemoryLayout layout{std::vector<std::vector<MemoryMode>>(extents.size()), {}, element_bits};
   layout.dims[c] = {{extents[c], 1}};
-  std::int64_t stride = extents[c];
-  for (std::size_t d = extents.size(); d-- > 0;) {
+  int64_t stride = extents[c];
+  for (size_t d = extents.size(); d-- > 0;) {
     if (d == c) continue;
     layout.dims[d] = {{extents[d], stride}};
     stride *= extents[d];
@@ -47,9 +46,10 @@ MemoryLayout dense(const std::vector<std::int64_t>& extents, std::size_t c, int 
   return layout;
 }
 
-MemoryLayout panels(const std::vector<std::int64_t>& extents, std::size_t c, int panel_bytes,
+MemoryLayout panels(const std::vector<int64_t>& extents, size_t c, int panel_bytes,
                     int element_bits) {
-  const std::int64_t width = panel_bytes * 8 / element_bits, rows = extents[1 - c];
+  const int64_t width = panel_bytes * 8 / element_bits;
+  const int64_t rows = extents[1 - c];
   MemoryLayout layout;
   layout.dims.resize(2);
   layout.dims[c] = {{width, 1}};
@@ -63,7 +63,7 @@ MemoryLayout panels(const std::vector<std::int64_t>& extents, std::size_t c, int
 
 std::string to_string(const MemoryLayout& layout) {
   std::string out;
-  for (std::size_t d = 0; d < layout.dims.size(); ++d) {
+  for (size_t d = 0; d < layout.dims.size(); ++d) {
     if (d) out += ", ";
     for (const MemoryMode& mode : layout.dims[d])
       out += fmt::format("({}:{})", mode.extent, mode.stride);
@@ -75,39 +75,38 @@ std::string to_string(const MemoryLayout& layout) {
   return out;
 }
 
-std::uint64_t BitMatrix::operator()(std::uint64_t x) const {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < columns.size(); ++i)
+uint64_t BitMatrix::operator()(uint64_t x) const {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < columns.size(); ++i)
     if (x >> i & 1) sum ^= columns[i];
   return sum;
 }
 
 std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayout& memory) {
-  const std::size_t rank = std::min(registers.tile.size(), memory.dims.size());
+  const size_t rank = std::min(registers.tile.size(), memory.dims.size());
   bool linear = true;
   BitMatrix result;
   Coord reached(rank, 0);  // the coordinate bits that some index bit sets; none may be set twice
   for (const auto* modes : {&registers.thread, &registers.value})
     for (const TvMode& mode : *modes) {
-      linear = linear && std::has_single_bit(static_cast<std::uint64_t>(mode.extent));
+      linear = linear && std::has_single_bit(static_cast<uint64_t>(mode.extent));
       Coord step = mode.step;
-      for (std::int64_t left = mode.extent; linear && left > 1; left /= 2) {
-        const std::int64_t bit = memory.element_offset(step) * memory.element_bits;
-        result.columns.push_back(
-            static_cast<std::uint64_t>(memory.swizzle(bit >> 3) << 3 | (bit & 7)));
-        for (std::size_t d = 0; d < rank; ++d) {
+      for (int64_t left = mode.extent; linear && left > 1; left /= 2) {
+        const int64_t bit = memory.element_offset(step) * memory.element_bits;
+        result.columns.push_back(static_cast<uint64_t>(memory.swizzle(bit >> 3) << 3 | (bit & 7)));
+        for (size_t d = 0; d < rank; ++d) {
           linear = linear && step[d] >= 0 && (reached[d] & step[d]) == 0;
           reached[d] |= step[d];
           step[d] *= 2;
         }
       }
     }
-  std::int64_t taken = 0;  // the offset bits that some coordinate bit sets; none may be set twice
-  for (std::size_t d = 0; linear && d < rank; ++d) {
-    for (std::size_t i = 0; i + 1 < memory.dims[d].size(); ++i)
-      linear = linear && std::has_single_bit(static_cast<std::uint64_t>(memory.dims[d][i].extent));
+  int64_t taken = 0;  // the offset bits that some coordinate bit sets; none may be set twice
+  for (size_t d = 0; linear && d < rank; ++d) {
+    for (size_t i = 0; i + 1 < memory.dims[d].size(); ++i)
+      linear = linear && std::has_single_bit(static_cast<uint64_t>(memory.dims[d][i].extent));
     for (Coord unit(rank, 0); linear && (unit[d] = unit[d] ? unit[d] * 2 : 1) <= reached[d];) {
-      const std::int64_t column = memory.element_offset(unit) * memory.element_bits;
+      const int64_t column = memory.element_offset(unit) * memory.element_bits;
       linear = (taken & column) == 0;
       taken |= column;
     }
@@ -117,25 +116,27 @@ std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayou
 
 // Vectors and banks: common_vector, bank_conflict_ways, choose_swizzle.
 namespace {
-constexpr int kBanks = 32, kWordBytes = 4, kWarp = 32, kPhaseBytes = 128;
+constexpr int kBanks = 32;
+constexpr int kWordBytes = 4;
+constexpr int kWarp = 32;
+constexpr int kPhaseBytes = 128;
 constexpr int kBankPeriodBits = 7;      // 32 banks of 4 bytes repeat every 2^7 bytes
 constexpr int kLargestPeriodBits = 13;  // beyond it a swizzle of an enumerated layout is not tried
 
-int bit_length(std::int64_t n) {
-  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n)));
+int bit_length(int64_t n) {
+  return static_cast<int>(std::bit_width(static_cast<uint64_t>(n)));
 }
 
 // What one phase touches: the bit offset of each element before the swizzle, thread by thread.
-using Phase = std::vector<std::int64_t>;
+using Phase = std::vector<int64_t>;
 
 // The coordinates that all indices of modes add, one after another.
-std::vector<std::int64_t> spread(const std::vector<TvMode>& modes, std::size_t rank) {
-  std::vector<std::int64_t> all(rank);
+std::vector<int64_t> spread(const std::vector<TvMode>& modes, size_t rank) {
+  std::vector<int64_t> all(rank);
   for (const TvMode& mode : modes)
-    for (std::size_t digit = 1, before = all.size(); digit < static_cast<std::size_t>(mode.extent);
-         ++digit)
-      for (std::size_t i = 0; i < before; ++i)
-        all.push_back(all[i] + static_cast<std::int64_t>(digit) * mode.step[i % rank]);
+    for (size_t digit = 1, before = all.size(); digit < static_cast<size_t>(mode.extent); ++digit)
+      for (size_t i = 0; i < before; ++i)
+        all.push_back(all[i] + static_cast<int64_t>(digit) * mode.step[i % rank]);
   return all;
 }
 
@@ -143,14 +144,13 @@ std::vector<std::int64_t> spread(const std::vector<TvMode>& modes, std::size_t r
 // a value's. Of a map that is linear over bits the threads 0, 1, 2, 4, … stand for all.
 Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory, bool linear = false) {
   Phase offsets;
-  const std::size_t rank = registers.tile.size();
-  const std::vector<std::int64_t> of_thread = spread(registers.thread, rank),
-                                  of_value = spread(registers.value, rank);
+  const size_t rank = registers.tile.size();
+  const std::vector<int64_t> of_thread = spread(registers.thread, rank);
+  const std::vector<int64_t> of_value = spread(registers.value, rank);
   Coord coord(rank);
-  for (std::size_t t = 0; t < of_thread.size();
-       t += rank * (linear ? std::max<std::size_t>(t / rank, 1) : 1))
-    for (std::size_t v = 0; v < of_value.size(); v += rank) {
-      for (std::size_t d = 0; d < rank; ++d) coord[d] = of_thread[t + d] + of_value[v + d];
+  for (size_t t = 0; t < of_thread.size(); t += rank * (linear ? std::max<size_t>(t / rank, 1) : 1))
+    for (size_t v = 0; v < of_value.size(); v += rank) {
+      for (size_t d = 0; d < rank; ++d) coord[d] = of_thread[t + d] + of_value[v + d];
       offsets.push_back(memory.element_offset(coord) * memory.element_bits);
     }
   return offsets;
@@ -160,26 +160,25 @@ Phase all_offsets(const TvLayout& registers, const MemoryLayout& memory, bool li
 // comparison of swizzles: they are linear over XOR. Where the map is, too, one phase stands for
 // all.
 std::set<Phase> phases_of(const TvLayout& registers, MemoryLayout memory, int access_bytes) {
-  const std::int64_t threads = registers.threads(), values = registers.values();
-  const std::int64_t vector =
-      std::clamp<std::int64_t>(access_bytes * 8 / memory.element_bits, 1, values);
-  const std::int64_t lanes =
-      std::clamp<std::int64_t>(kPhaseBytes / std::max(access_bytes, 1), 1, kWarp);
+  const int64_t threads = registers.threads();
+  const int64_t values = registers.values();
+  const int64_t vector = std::clamp<int64_t>(access_bytes * 8 / memory.element_bits, 1, values);
+  const int64_t lanes = std::clamp<int64_t>(kPhaseBytes / std::max(access_bytes, 1), 1, kWarp);
   memory.swizzle = {};
   const auto map = bit_matrix(registers, memory);
   const bool linear = map && values % vector == 0;
   const Phase offsets = linear ? Phase() : all_offsets(registers, memory);
   std::set<Phase> seen;
-  for (std::int64_t first = 0; first < (linear ? 1 : threads); first += lanes)
-    for (std::int64_t step = 0; step < (linear ? 1 : values); step += vector) {
+  for (int64_t first = 0; first < (linear ? 1 : threads); first += lanes)
+    for (int64_t step = 0; step < (linear ? 1 : values); step += vector) {
       Phase phase;
-      for (std::int64_t t = first; t < std::min(threads, first + lanes); ++t)
-        for (std::int64_t v = step; v < std::min(values, step + vector); ++v)
-          phase.push_back(linear ? static_cast<std::int64_t>(
-                                       (*map)(static_cast<std::uint64_t>(t + v * threads)))
-                                 : offsets[t * values + v]);
-      const std::int64_t origin = phase.front();
-      for (std::int64_t& offset : phase) offset ^= origin;
+      for (int64_t t = first; t < std::min(threads, first + lanes); ++t)
+        for (int64_t v = step; v < std::min(values, step + vector); ++v)
+          phase.push_back(linear
+                              ? static_cast<int64_t>((*map)(static_cast<uint64_t>(t + v * threads)))
+                              : offsets[t * values + v]);
+      const int64_t origin = phase.front();
+      for (int64_t& offset : phase) offset ^= origin;
       seen.insert(std::move(phase));
     }
   return seen;
@@ -189,20 +188,20 @@ std::set<Phase> phases_of(const TvLayout& registers, MemoryLayout memory, int ac
 // know no more.
 int ways_of(const std::set<Phase>& phases, int element_bits, const Swizzle& swizzle,
             int enough = kWarp * kPhaseBytes) {
-  const std::int64_t element_bytes = std::max(1, element_bits / 8);
+  const int64_t element_bytes = std::max(1, element_bits / 8);
   int worst = 1;
-  std::vector<std::int64_t> words;
+  std::vector<int64_t> words;
   for (const Phase& phase : phases) {
     words.clear();
-    for (const std::int64_t bit : phase) {
-      const std::int64_t byte = swizzle(bit >> 3);
-      for (std::int64_t w = byte / kWordBytes; w <= (byte + element_bytes - 1) / kWordBytes; ++w)
+    for (const int64_t bit : phase) {
+      const int64_t byte = swizzle(bit >> 3);
+      for (int64_t w = byte / kWordBytes; w <= (byte + element_bytes - 1) / kWordBytes; ++w)
         words.push_back(w);
     }
     std::ranges::sort(words);
     words.erase(std::unique(words.begin(), words.end()), words.end());
     std::array<int, kBanks> load{};
-    for (const std::int64_t w : words) worst = std::max(worst, ++load[w % kBanks]);
+    for (const int64_t w : words) worst = std::max(worst, ++load[w % kBanks]);
     if (worst >= enough) break;
   }
   return worst;
@@ -222,18 +221,18 @@ std::vector<Swizzle> candidates(int lowest_base, int top) {
 }
 }  // namespace
 
-std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes) {
-  const std::int64_t bits = memory.element_bits, values = registers.values();
-  std::int64_t vector =
-      std::gcd(values, std::max<std::int64_t>(1, std::int64_t{8} * max_bytes / bits));
+int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes) {
+  const int64_t bits = memory.element_bits;
+  const int64_t values = registers.values();
+  int64_t vector = std::gcd(values, std::max<int64_t>(1, int64_t{8} * max_bytes / bits));
   if (vector == 1) return 1;
   const bool linear =
-      std::has_single_bit(static_cast<std::uint64_t>(bits)) && bit_matrix(registers, memory);
+      std::has_single_bit(static_cast<uint64_t>(bits)) && bit_matrix(registers, memory);
   Phase offsets = all_offsets(registers, memory, linear);
-  for (std::int64_t& bit : offsets) bit = memory.swizzle(bit >> 3) << 3 | (bit & 7);
-  const auto holds = [&](std::int64_t v) {
-    for (std::size_t i = 0; i < offsets.size(); ++i) {
-      const auto within = static_cast<std::int64_t>(i) % v;
+  for (int64_t& bit : offsets) bit = memory.swizzle(bit >> 3) << 3 | (bit & 7);
+  const auto holds = [&](int64_t v) {
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      const auto within = static_cast<int64_t>(i) % v;
       if (within == 0 ? offsets[i] % (v * bits) != 0 : offsets[i] != offsets[i - 1] + bits)
         return false;
     }

@@ -20,10 +20,13 @@
 
 namespace warploom::layout {
 struct Swizzle {
-  int bits = 0, base = 4, shift = 3;  // bits 0: none
+  // bits 0: none
+  int bits = 0;
+  int base = 4;
+  int shift = 3;
 
-  std::int64_t operator()(std::int64_t byte) const {
-    const std::int64_t mask = ((std::int64_t{1} << bits) - 1) << (base + shift);
+  int64_t operator()(int64_t byte) const {
+    const int64_t mask = ((int64_t{1} << bits) - 1) << (base + shift);
     return byte ^ ((byte & mask) >> shift);
   }
 
@@ -31,7 +34,9 @@ struct Swizzle {
 };
 
 struct MemoryMode {
-  std::int64_t extent = 1, stride = 0;  // stride in elements
+  // stride in elements
+  int64_t extent = 1;
+  int64_t stride = 0;
   friend bool operator==(const MemoryMode&, const MemoryMode&) = default;
 };
 
@@ -40,28 +45,27 @@ struct MemoryLayout {
   Swizzle swizzle;
   int element_bits = 32;
 
-  std::int64_t elements() const;  // one past the largest offset, in elements
-  std::int64_t bytes() const;     // to allocate: with a swizzle, its last block is used to the end
-  std::int64_t element_offset(const Coord& coord) const;  // before the swizzle, in elements
-  std::int64_t byte_offset(const Coord& coord) const;     // after the swizzle
+  int64_t elements() const;  // one past the largest offset, in elements
+  int64_t bytes() const;     // to allocate: with a swizzle, its last block is used to the end
+  int64_t element_offset(const Coord& coord) const;  // before the swizzle, in elements
+  int64_t byte_offset(const Coord& coord) const;     // after the swizzle
   friend bool operator==(const MemoryLayout&, const MemoryLayout&) = default;
 };
 
 // Dense, one dimension contiguous (fastest), then the others, the last of them first.
-MemoryLayout dense(const std::vector<std::int64_t>& extents, std::size_t contiguous,
-                   int element_bits);
+MemoryLayout dense(const std::vector<int64_t>& extents, size_t contiguous, int element_bits);
 
 // The panel form that the tensor copy engine writes and wgmma reads: dimension `contiguous` cut
 // into panels of `panel_bytes` (32, 64 or 128), each panel a dense block of rows along the other
 // (single) dimension, swizzled by the mode of that width. The contiguous extent is a multiple of
 // the panel's elements.
-MemoryLayout panels(const std::vector<std::int64_t>& extents, std::size_t contiguous,
-                    int panel_bytes, int element_bits);
+MemoryLayout panels(const std::vector<int64_t>& extents, size_t contiguous, int panel_bytes,
+                    int element_bits);
 
 // The widest access in elements that every thread can make along its leading value modes: the
 // largest power of two v (at most max_bytes wide) such that values [k·v, (k+1)·v) of each thread
 // are v consecutive, v-aligned elements of memory and are not torn apart by the swizzle.
-std::int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes);
+int64_t common_vector(const TvLayout& registers, const MemoryLayout& memory, int max_bytes);
 
 // Shared memory has 32 banks of 4 bytes; one access of `access_bytes` a thread is served in phases
 // of 128 / access_bytes threads. The largest number of distinct 4-byte words that one bank must
@@ -98,9 +102,9 @@ std::string to_string(const MemoryLayout& layout);
 // dimension r = rank(word rows), the banks one of dimension b = rank(bank rows), and each bank that
 // is hit serves 2^(r - b) words. The access is free of conflicts exactly if r = b.
 struct BitMatrix {
-  std::vector<std::uint64_t> columns;  // the image of each input bit; at most 64
+  std::vector<uint64_t> columns;  // the image of each input bit; at most 64
 
-  std::uint64_t operator()(std::uint64_t x) const;  // XOR of the columns of x's set bits
+  uint64_t operator()(uint64_t x) const;  // XOR of the columns of x's set bits
 };
 
 // (thread bits, then value bits) → bits of the offset in memory after the swizzle, counted in BITS
@@ -121,9 +125,10 @@ std::optional<BitMatrix> bit_matrix(const TvLayout& registers, const MemoryLayou
 // byte. In SVG a colour stands for a thread, or for a bank. Of rows and columns beyond `most` the
 // last line says that they are left out.
 struct Picture {
-  std::string text, svg;
+  std::string text;
+  std::string svg;
 };
 
-Picture draw(const TvLayout& layout, std::int64_t most = 64);
-Picture draw(const MemoryLayout& layout, std::int64_t most = 64);
+Picture draw(const TvLayout& layout, int64_t most = 64);
+Picture draw(const MemoryLayout& layout, int64_t most = 64);
 }  // namespace warploom::layout

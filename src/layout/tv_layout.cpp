@@ -2,20 +2,20 @@
 
 namespace warploom::layout {
 namespace {
-std::int64_t product(const std::vector<TvMode>& modes) {
-  return std::transform_reduce(modes.begin(), modes.end(), std::int64_t{1}, std::multiplies(),
+int64_t product(const std::vector<TvMode>& modes) {
+  return std::transform_reduce(modes.begin(), modes.end(), int64_t{1}, std::multiplies(),
                                std::mem_fn(&TvMode::extent));
 }
 
-void add_digits(const std::vector<TvMode>& modes, std::int64_t index, Coord& coord) {
+void add_digits(const std::vector<TvMode>& modes, int64_t index, Coord& coord) {
   for (const TvMode& mode : modes) {
-    const std::int64_t digit = index % mode.extent;
+    const int64_t digit = index % mode.extent;
     index /= mode.extent;
-    for (std::size_t d = 0; d < coord.size(); ++d) coord[d] += digit * mode.step[d];
+    for (size_t d = 0; d < coord.size(); ++d) coord[d] += digit * mode.step[d];
   }
 }
 
-TvMode along(std::size_t rank, std::size_t dimension, std::int64_t extent, std::int64_t step) {
+TvMode along(size_t rank, size_t dimension, int64_t extent, int64_t step) {
   TvMode mode{extent, Coord(rank, 0)};
   mode.step[dimension] = step;
   return mode;
@@ -30,7 +30,7 @@ std::vector<TvMode> coalesced_modes(const std::vector<TvMode>& modes) {
   for (const TvMode& mode : modes) {
     if (mode.extent == 1) continue;
     bool joins = !out.empty();
-    for (std::size_t d = 0; joins && d < mode.step.size(); ++d)
+    for (size_t d = 0; joins && d < mode.step.size(); ++d)
       joins = mode.step[d] == out.back().extent * out.back().step[d];
     if (joins)
       out.back().extent *= mode.extent;
@@ -45,15 +45,15 @@ bool TvMode::moves() const {
   return std::ranges::count(step, 0) < std::ssize(step);
 }
 
-std::int64_t TvLayout::threads() const {
+int64_t TvLayout::threads() const {
   return product(thread);
 }
 
-std::int64_t TvLayout::values() const {
+int64_t TvLayout::values() const {
   return product(value);
 }
 
-Coord TvLayout::coord(std::int64_t thread_index, std::int64_t value_index) const {
+Coord TvLayout::coord(int64_t thread_index, int64_t value_index) const {
   Coord result(tile.size(), 0);
   add_digits(thread, thread_index, result);
   add_digits(value, value_index, result);
@@ -61,34 +61,32 @@ Coord TvLayout::coord(std::int64_t thread_index, std::int64_t value_index) const
 }
 
 bool TvLayout::is_exact() const {
-  std::vector<std::int64_t> hits(
-      std::reduce(tile.begin(), tile.end(), std::int64_t{1}, std::multiplies()));
+  std::vector<int64_t> hits(std::reduce(tile.begin(), tile.end(), int64_t{1}, std::multiplies()));
   std::vector<Coord> of_values;
-  for (std::int64_t v = 0; v < values(); ++v) of_values.push_back(coord(0, v));
-  for (std::int64_t t = 0; t < threads(); ++t) {
+  for (int64_t v = 0; v < values(); ++v) of_values.push_back(coord(0, v));
+  for (int64_t t = 0; t < threads(); ++t) {
     const Coord of_thread = coord(t, 0);
     for (const Coord& of_value : of_values) {
-      std::int64_t at = 0;  // in the tile, row by row
-      for (std::size_t d = 0; d < tile.size(); at = at * tile[d] + of_thread[d] + of_value[d], ++d)
+      int64_t at = 0;  // in the tile, row by row
+      for (size_t d = 0; d < tile.size(); at = at * tile[d] + of_thread[d] + of_value[d], ++d)
         if (of_thread[d] + of_value[d] < 0 || of_thread[d] + of_value[d] >= tile[d]) return false;
       ++hits[at];
     }
   }
-  return std::ranges::all_of(hits,
-                             [&](std::int64_t count) { return count > 0 && count == hits[0]; });
+  return std::ranges::all_of(hits, [&](int64_t count) { return count > 0 && count == hits[0]; });
 }
 
 std::vector<ThreadDigit> thread_digits(const TvLayout& layout, bool cut) {
   std::vector<ThreadDigit> digits;
-  for (std::int64_t below = 1; const TvMode& mode : layout.thread) {
+  for (int64_t below = 1; const TvMode& mode : layout.thread) {
     ThreadDigit digit{mode, below};
     below *= mode.extent;
-    const std::int64_t inside =
+    const int64_t inside =
         cut && digit.of_lane() ? std::min(mode.extent, 32 / digit.below) : mode.extent;
-    for (const std::int64_t extent : {inside, mode.extent / inside}) {
+    for (const int64_t extent : {inside, mode.extent / inside}) {
       digit.extent = extent;
       if (extent > 1) digits.push_back(digit);
-      for (std::int64_t& step : digit.step) step *= extent;
+      for (int64_t& step : digit.step) step *= extent;
       digit.below *= extent;
     }
   }
@@ -99,9 +97,9 @@ TvLayout coalesce(const TvLayout& layout) {
   return {layout.tile, coalesced_modes(layout.thread), coalesced_modes(layout.value)};
 }
 
-Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t first,
-                           std::int64_t vector, std::int64_t threads) {
-  const std::size_t rank = tile.size();
+Result<TvLayout> coalesced(const std::vector<int64_t>& tile, size_t first, int64_t vector,
+                           int64_t threads) {
+  const size_t rank = tile.size();
   const auto refused = [&](std::string message) {
     return fail({ErrorCode::kLayout, std::move(message), "",
                  "threads and a vector whose factors divide the tile's extents",
@@ -114,14 +112,15 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t fi
   TvLayout result{tile, {}, {}};
   if (vector > 1) result.value.push_back(along(rank, first, vector, 1));
 
-  std::vector<std::size_t> order = {first};
-  for (std::size_t d = rank; d-- > 0;)
+  std::vector<size_t> order = {first};
+  for (size_t d = rank; d-- > 0;)
     if (d != first) order.push_back(d);
-  std::int64_t left = threads, vectors = 1;
-  for (const std::size_t d : order) {
-    const std::int64_t unit = d == first ? vector : 1;
-    const std::int64_t extent = tile[d] / unit;
-    const std::int64_t taken = std::gcd(left, extent);
+  int64_t left = threads;
+  int64_t vectors = 1;
+  for (const size_t d : order) {
+    const int64_t unit = d == first ? vector : 1;
+    const int64_t extent = tile[d] / unit;
+    const int64_t taken = std::gcd(left, extent);
     if (taken > 1) result.thread.push_back(along(rank, d, taken, unit));
     if (extent > taken) result.value.push_back(along(rank, d, extent / taken, unit * taken));
     left /= taken;
@@ -135,7 +134,7 @@ Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t fi
 }
 
 Result<TvLayout> reduce(const TvLayout& layout, int axis) {
-  const auto a = static_cast<std::size_t>(axis);
+  const auto a = static_cast<size_t>(axis);
   for (const auto* modes : {&layout.thread, &layout.value})
     for (const TvMode& mode : *modes) {
       TvMode rest = mode;
@@ -152,12 +151,11 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis) {
   return result;
 }
 
-TvLayout broadcast_operand(const TvLayout& layout,
-                           const std::vector<std::int64_t>& operand_extents) {
+TvLayout broadcast_operand(const TvLayout& layout, const std::vector<int64_t>& operand_extents) {
   TvLayout result{operand_extents, layout.thread, layout.value};
   for (auto* modes : {&result.thread, &result.value})
     for (TvMode& mode : *modes)
-      for (std::size_t d = 0; d < operand_extents.size(); ++d)
+      for (size_t d = 0; d < operand_extents.size(); ++d)
         if (operand_extents[d] == 1) mode.step[d] = 0;
   std::erase_if(result.value, std::not_fn(&TvMode::moves));
   return result;

@@ -23,10 +23,10 @@
 #include "base/error.h"
 
 namespace warploom::layout {
-using Coord = std::vector<std::int64_t>;
+using Coord = std::vector<int64_t>;
 
 struct TvMode {
-  std::int64_t extent = 1;
+  int64_t extent = 1;
   Coord step;  // one entry a tile dimension
   bool moves()
       const;  // from element to element; else its threads hold replicas, or its values repeat
@@ -34,13 +34,13 @@ struct TvMode {
 };
 
 struct TvLayout {
-  std::vector<std::int64_t> tile;  // extents of the tile
-  std::vector<TvMode> thread, value;
+  std::vector<int64_t> tile;  // extents of the tile
+  std::vector<TvMode> thread;
+  std::vector<TvMode> value;
 
-  std::int64_t threads() const;  // product of the thread extents, replicas included
-  std::int64_t values()
-      const;  // product of the value extents: registers a thread holds, in elements
-  Coord coord(std::int64_t thread_index, std::int64_t value_index) const;
+  int64_t threads() const;  // product of the thread extents, replicas included
+  int64_t values() const;   // product of the value extents: registers a thread holds, in elements
+  Coord coord(int64_t thread_index, int64_t value_index) const;
   bool is_exact() const;
 
   friend bool operator==(const TvLayout&, const TvLayout&) = default;
@@ -49,7 +49,7 @@ struct TvLayout {
 // The digits of a thread's number that a layout names: t / below % extent, none of extent 1. `cut`:
 // those that cross the edge of a warp of 32 lanes are two.
 struct ThreadDigit : TvMode {
-  std::int64_t below = 1;
+  int64_t below = 1;
 
   bool of_lane() const { return below < 32; }
 };
@@ -65,8 +65,8 @@ TvLayout coalesce(const TvLayout& layout);
 // the other dimensions, then values. Threads left over when the tile is smaller than threads ×
 // vector replicate (step 0). Fails with kLayout when `vector` does not divide the extent or the
 // threads cannot be spread evenly.
-Result<TvLayout> coalesced(const std::vector<std::int64_t>& tile, std::size_t contiguous,
-                           std::int64_t vector, std::int64_t threads);
+Result<TvLayout> coalesced(const std::vector<int64_t>& tile, size_t contiguous, int64_t vector,
+                           int64_t threads);
 
 // The layout of a reduction over `axis`: extent 1 in the tile, steps along it dropped. Thread modes
 // along the axis become replicas; value modes along the axis disappear. Fails with kLayout when a
@@ -76,8 +76,7 @@ Result<TvLayout> reduce(const TvLayout& layout, int axis);
 // The layout of an operand that is broadcast along every dimension where its own extent is 1 and
 // the tile's is not: the same threads; value modes that step only along broadcast dimensions are
 // dropped.
-TvLayout broadcast_operand(const TvLayout& layout,
-                           const std::vector<std::int64_t>& operand_extents);
+TvLayout broadcast_operand(const TvLayout& layout, const std::vector<int64_t>& operand_extents);
 
 // "tile 16x8 thread [4:(0,2)] [8:(1,0)] value [2:(0,1)] [2:(8,0)]"
 std::string to_string(const TvLayout& layout);

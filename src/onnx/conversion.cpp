@@ -9,8 +9,8 @@
 
 namespace warploom::onnx_import {
 namespace {
-constexpr std::int64_t kPresent = 13;  // the operator set that converted nodes are of
-constexpr std::int64_t kHelper = 21;   // and the nodes put beside them
+constexpr int64_t kPresent = 13;  // the operator set that converted nodes are of
+constexpr int64_t kHelper = 21;   // and the nodes put beside them
 
 class Rewriting {
  public:
@@ -20,7 +20,8 @@ class Rewriting {
 
   onnx::NodeProto node;
   std::string place;
-  std::vector<VersionedNode> before, behind;
+  std::vector<VersionedNode> before;
+  std::vector<VersionedNode> behind;
 
   // The attribute, which the node then lacks.
   std::optional<onnx::AttributeProto> take(std::string_view name) {
@@ -91,7 +92,7 @@ class Rewriting {
   const std::function<std::string(const std::string&)>& fresh_;
 };
 
-onnx::AttributeProto integer(const std::string& name, std::int64_t value) {
+onnx::AttributeProto integer(const std::string& name, int64_t value) {
   onnx::AttributeProto attribute;
   attribute.set_name(name);
   attribute.set_type(onnx::AttributeProto::INT);
@@ -112,7 +113,7 @@ Status flatten_rows(Rewriting& w) {
   const auto axis = w.take("axis");
   if (w.node.input_size() < 1 || w.node.output_size() < 1) return ok();  // refused by and by
   const std::string x = w.node.input(0);
-  const std::int64_t first = axis ? axis->i() : 1;
+  const int64_t first = axis ? axis->i() : 1;
   *w.node.add_attribute() = integer("axis", -1);
   if (first == -1) return ok();
   w.node.set_input(0, w.make("Flatten", {x}, "rows", {integer("axis", first)}));
@@ -189,7 +190,7 @@ Status without_ratio(Rewriting& w) {
 
 struct Change {
   std::string_view op;
-  std::int64_t until;  // the last operator set that has the form
+  int64_t until;  // the last operator set that has the form
   Status (*rewrite)(Rewriting&);
 };
 

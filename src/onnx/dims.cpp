@@ -53,20 +53,20 @@ std::vector<std::string> open_dims(const onnx::GraphProto& graph) {
   return names;
 }
 
-void set_named(onnx::ValueInfoProto& value, const std::string& name, std::int64_t size) {
+void set_named(onnx::ValueInfoProto& value, const std::string& name, int64_t size) {
   if (!value.type().has_tensor_type() || !value.type().tensor_type().has_shape()) return;
   for (Dim& dim : *value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
     if (dim.dim_param() == name && is_open(dim)) dim.set_dim_value(size);
 }
 
-void set_everywhere(onnx::GraphProto& graph, const std::string& name, std::int64_t size) {
+void set_everywhere(onnx::GraphProto& graph, const std::string& name, int64_t size) {
   for (auto* values : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
     for (onnx::ValueInfoProto& value : *values) set_named(value, name, size);
   for (onnx::NodeProto& node : *graph.mutable_node())
     for_subgraphs(node, [&](onnx::GraphProto& inner) { set_everywhere(inner, name, size); });
 }
 
-void set_at(onnx::GraphProto& graph, const std::string& name, std::int64_t size) {
+void set_at(onnx::GraphProto& graph, const std::string& name, int64_t size) {
   for (onnx::ValueInfoProto& input : *graph.mutable_input()) {
     auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
     for (int axis = 0; axis < shape.dim_size(); ++axis)
@@ -95,11 +95,11 @@ std::string flags_for(const std::vector<std::string>& names) {
 
 struct Binding {
   std::string name;
-  std::int64_t size = 0;
+  int64_t size = 0;
 };
 
 Result<Binding> binding_of(const std::string& said) {
-  const std::size_t sign = said.rfind('=');
+  const size_t sign = said.rfind('=');
   Binding binding{said.substr(0, sign), -1};
   const std::string digits = sign == std::string::npos ? "" : said.substr(sign + 1);
   const char* const end = digits.data() + digits.size();
@@ -140,7 +140,7 @@ Status bind_dims(onnx::ModelProto& model, const std::vector<std::string>& sizes)
     for (int axis = 0; axis < shape.dim_size(); ++axis)
       if (is_open(shape.dim(axis))) named.emplace(place_name(*input, axis), name_of(*input, axis));
   }
-  std::map<std::string, std::int64_t> bound;
+  std::map<std::string, int64_t> bound;
   for (const std::string& said : sizes) {
     WARPLOOM_TRY(const Binding binding, binding_of(said));
     const auto place = named.find(binding.name);

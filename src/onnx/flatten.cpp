@@ -3,13 +3,15 @@
 
 namespace warploom::onnx_import {
 namespace {
-constexpr std::size_t kMostNodes = 1 << 18;
-constexpr std::size_t kDeepestCalls = 200;
+constexpr size_t kMostNodes = 1 << 18;
+constexpr size_t kDeepestCalls = 200;
 
 using Names = std::map<std::string, std::string>;
 
 struct FunctionKey {
-  std::string domain, name, overload;
+  std::string domain;
+  std::string name;
+  std::string overload;
   friend auto operator<=>(const FunctionKey&, const FunctionKey&) = default;
 
   std::string text() const {
@@ -92,8 +94,7 @@ const onnx::AttributeProto* attribute_of(const onnx::NodeProto& node, std::strin
 
 class Flattener {
  public:
-  Flattener(const onnx::ModelProto& model, std::int64_t opset, const Source& source,
-            const Known& known)
+  Flattener(const onnx::ModelProto& model, int64_t opset, const Source& source, const Known& known)
       : model_(model), opset_(opset), source_(source), known_(known) {
     for (const auto& function : model.functions())
       functions_.emplace(
@@ -113,7 +114,7 @@ class Flattener {
   }
 
   Result<FlatModel> run() {
-    if (functions_.size() < static_cast<std::size_t>(model_.functions_size()))
+    if (functions_.size() < static_cast<size_t>(model_.functions_size()))
       return fail({ErrorCode::kOnnxName, "two functions have one name", source_.place,
                    "one function of each domain, name and overload"});
     for (const auto& node : model_.graph().node()) WARPLOOM_CHECK(add({node, opset_}));
@@ -166,7 +167,7 @@ class Flattener {
     return attributes;
   }
 
-  Result<std::int64_t> opset_of(const onnx::FunctionProto& function) const {
+  Result<int64_t> opset_of(const onnx::FunctionProto& function) const {
     for (const auto& import : function.opset_import()) {
       if (!is_default_domain(import.domain())) continue;
       WARPLOOM_CHECK(
@@ -189,7 +190,7 @@ class Flattener {
                                function.output_size()),
                    fmt::format("{} and {}", node.input_size(), node.output_size())});
     WARPLOOM_TRY(const auto attributes, attributes_of(node, function));
-    WARPLOOM_TRY(const std::int64_t opset, opset_of(function));
+    WARPLOOM_TRY(const int64_t opset, opset_of(function));
     const std::string prefix = name_of(node);
     Renaming how{{}, &attributes};
     for (int i = 0; i < function.input_size(); ++i)
@@ -278,7 +279,7 @@ class Flattener {
   }
 
   const onnx::ModelProto& model_;
-  std::int64_t opset_;
+  int64_t opset_;
   const Source& source_;
   const Known& known_;
   std::map<FunctionKey, const onnx::FunctionProto*> functions_;
@@ -288,7 +289,7 @@ class Flattener {
 };
 }  // namespace
 
-Result<FlatModel> flattened(const onnx::ModelProto& model, std::int64_t opset, const Source& source,
+Result<FlatModel> flattened(const onnx::ModelProto& model, int64_t opset, const Source& source,
                             const Known& known) {
   return Flattener(model, opset, source, known).run();
 }

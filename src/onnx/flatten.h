@@ -22,7 +22,7 @@
 namespace warploom::onnx_import {
 struct VersionedNode {
   onnx::NodeProto proto;
-  std::int64_t opset = 0;  // of the default domain, that the node is of
+  int64_t opset = 0;  // of the default domain, that the node is of
 };
 
 struct FlatModel {
@@ -35,7 +35,7 @@ struct FlatModel {
 using Known =
     std::function<Result<std::optional<bool>>(const FlatModel& before, const std::string& name)>;
 
-Result<FlatModel> flattened(const onnx::ModelProto& model, std::int64_t opset, const Source& source,
+Result<FlatModel> flattened(const onnx::ModelProto& model, int64_t opset, const Source& source,
                             const Known& known);
 
 // A node of an operator set before 13 as those from 13 on say the same, with the nodes that it

@@ -60,12 +60,12 @@ Result<onnx::ModelProto> parse_text(std::string_view content, const Source& sour
 
 Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& source) {
   onnx::ModelProto model;
-  google::protobuf::io::CodedInputStream stream(
-      reinterpret_cast<const std::uint8_t*>(content.data()), static_cast<int>(content.size()));
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(content.data()),
+                                                static_cast<int>(content.size()));
   stream.SetRecursionLimit(kMaxNesting);
   const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed && model.has_graph()) return model;
-  const bool at_end = static_cast<std::size_t>(stream.CurrentPosition()) == content.size();
+  const bool at_end = static_cast<size_t>(stream.CurrentPosition()) == content.size();
   if (!parsed && model.has_ir_version() && model.opset_import_size() + model.has_graph() > 0 &&
       at_end)
     return fail({ErrorCode::kOnnxTruncated, "the model ends before its own lengths say",
@@ -102,9 +102,9 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
                    std::move(expected), assumption,
                    "name an input and what its matrices are: --assume A=lower"});
     };
-    const std::size_t sign = assumption.rfind('=');
-    const std::string name = assumption.substr(0, sign),
-                      form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
+    const size_t sign = assumption.rfind('=');
+    const std::string name = assumption.substr(0, sign);
+    const std::string form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
     if (form != "lower" && form != "upper")
       return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
     if (!contains(graph.input(), name, &onnx::ValueInfoProto::name))
@@ -222,7 +222,7 @@ Result<OpenModel> open_onnx(const std::filesystem::path& path, const ModelOption
   WARPLOOM_TRY(const onnx::ModelProto model, message_of(file.content, file.source, options));
   // Some operators want single numbers to be constants.
   Result<OpenModel> opened;
-  for (const std::int64_t least_elements : {1, 2}) {
+  for (const int64_t least_elements : {1, 2}) {
     onnx::ModelProto open = model;
     WARPLOOM_TRY(auto weights, onnx_import::take_weights(open, file.source, least_elements));
     Result<graph::Graph> inferred = to_graph(open, file.source, false);

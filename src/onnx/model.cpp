@@ -6,8 +6,8 @@
 namespace warploom::onnx_import {
 namespace {
 using graph::Graph, graph::Node, graph::OpKind, graph::Tensor, graph::TensorId;
-constexpr std::int64_t kFirstOpset = 7;
-constexpr std::int64_t kLastOpset = 28;
+constexpr int64_t kFirstOpset = 7;
+constexpr int64_t kLastOpset = 28;
 
 // A fixed shape, or the reason why it is none.
 Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std::string& place) {
@@ -141,7 +141,7 @@ class Importer {
       case onnx::AttributeProto::FLOAT: return static_cast<double>(proto.f());
       case onnx::AttributeProto::STRING: return proto.s();
       case onnx::AttributeProto::INTS:
-        return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
+        return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
       default:
         return fail({ErrorCode::kOnnxAttribute,
                      fmt::format("attribute {} is of the wrong type", proto.name()), place,
@@ -274,7 +274,7 @@ class Importer {
     std::vector<std::string> sizes;
     for (const auto& dim : type.shape().dim())
       sizes.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
-    const auto fits = [](const std::string& said, std::int64_t size) {
+    const auto fits = [](const std::string& said, int64_t size) {
       return said == "?" || said == std::to_string(size);
     };
     if (!std::ranges::equal(sizes, tensor.shape, fits))
@@ -291,8 +291,8 @@ class Importer {
   std::map<std::string, TensorId, std::less<>> ids_;
 };
 
-Result<std::int64_t> opset_of(const onnx::ModelProto& model, const Source& source) {
-  std::int64_t opset = 0;
+Result<int64_t> opset_of(const onnx::ModelProto& model, const Source& source) {
+  int64_t opset = 0;
   for (const auto& import : model.opset_import()) {
     if (!is_default_domain(import.domain())) continue;  // refused where a node uses it
     if (opset != 0 && opset != import.version())
@@ -334,7 +334,7 @@ Result<std::optional<bool>> truth_of(const onnx::ModelProto& model, const Source
 }
 }  // namespace
 
-Status checked_opset(std::int64_t version, const std::string& place) {
+Status checked_opset(int64_t version, const std::string& place) {
   if (version >= kFirstOpset && version <= kLastOpset) return ok();
   return fail({ErrorCode::kOnnxOpset, "the model's operator set is not supported", place,
                fmt::format("opset {} to {}", kFirstOpset, kLastOpset),
@@ -343,7 +343,7 @@ Status checked_opset(std::int64_t version, const std::string& place) {
 }
 
 Result<Graph> to_graph(const onnx::ModelProto& model, const Source& source, bool simplified) {
-  WARPLOOM_TRY(const std::int64_t opset, opset_of(model, source));
+  WARPLOOM_TRY(const int64_t opset, opset_of(model, source));
   WARPLOOM_CHECK(all_dims_known(model, source));
   const Known known = [&](const FlatModel& before, const std::string& name) {
     return truth_of(model, source, before, name);

@@ -24,7 +24,7 @@ struct Source {
 std::string place_of(const Source& source, std::string_view kind, std::string_view name);
 
 // onnx-opset where the version of the default domain's operator set is none that is read.
-Status checked_opset(std::int64_t version, const std::string& place);
+Status checked_opset(int64_t version, const std::string& place);
 
 // Sizes for the dimensions that a model's inputs leave open, "NAME=SIZE" or "INPUT.AXIS=SIZE".
 // Errors: usage, flags-contradict. (dims.cpp)

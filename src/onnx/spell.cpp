@@ -48,9 +48,9 @@ class Speller {
   }
 
   Result<Value> assigned(const Statement& statement, Scope& scope) {
-    const std::size_t count = std::max<std::size_t>(1, statement.names.size());
+    const size_t count = std::max<size_t>(1, statement.names.size());
     WARPLOOM_TRY(std::vector<Value> values, evaluated(statement.value, scope, count));
-    for (std::size_t i = 0; i < statement.names.size(); ++i) {
+    for (size_t i = 0; i < statement.names.size(); ++i) {
       const Name& name = statement.names[i];
       if (scope.values.contains(name.text) || inputs_.contains(name.text))
         return context_.wrong(name.place, "a name is given twice", "another name", name.text);
@@ -81,7 +81,7 @@ class Speller {
                            : "y",
                        end.value.place});
     }
-    for (std::size_t i = 0; i < names.size(); ++i) {
+    for (size_t i = 0; i < names.size(); ++i) {
       const auto* const tensor = std::get_if<TensorValue>(&values[i]);
       if (tensor == nullptr)
         return context_.wrong(names[i].place, "the model's output is no tensor", "a tensor",
@@ -93,8 +93,7 @@ class Speller {
   }
 
   // So many values: one, but of a call of an operator with several outputs.
-  Result<std::vector<Value>> evaluated(const Expression& expression, Scope& scope,
-                                       std::size_t count) {
+  Result<std::vector<Value>> evaluated(const Expression& expression, Scope& scope, size_t count) {
     using Kind = Expression::Kind;
     if (expression.kind == Kind::call) return called(expression, scope, count);
     if (count != 1)
@@ -159,7 +158,7 @@ class Speller {
       if (!is_whole(size) || size < 0)
         return context_.wrong(expression.place, "a size of an input is none",
                               "whole numbers of 0 or more", described(size));
-      shape.push_back(static_cast<std::int64_t>(size));
+      shape.push_back(static_cast<int64_t>(size));
     }
     Dtype dtype = context_.dtype;
     if (!expression.dtype.empty()) {
@@ -172,7 +171,7 @@ class Speller {
     return TensorValue{id};
   }
 
-  Result<std::vector<Value>> called(const Expression& call, Scope& scope, std::size_t count) {
+  Result<std::vector<Value>> called(const Expression& call, Scope& scope, size_t count) {
     const std::string name = folded(call.name);
     std::vector<const Function*> functions = functions_named(name);
     // Within a function its own name is the operator's.

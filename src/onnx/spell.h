@@ -29,8 +29,10 @@
 
 namespace warploom {
 struct SpelledModel {
-  std::string binary, text;  // a ModelProto in protobuf's two forms
-  graph::Graph graph;        // as load_onnx() would give it
+  // a ModelProto in protobuf's two forms
+  std::string binary;
+  std::string text;
+  graph::Graph graph;  // as load_onnx() would give it
 };
 
 // usage where the text cannot be read, and the codes of infer() (graph/graph.h) where operators and

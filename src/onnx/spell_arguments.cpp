@@ -14,7 +14,7 @@ std::optional<double> computed(const std::string& function, double a, double b) 
 }
 
 // A function's parameter for an argument: nothing where there is none.
-const Parameter* parameter_of(const Function& function, const Given& given, std::size_t order) {
+const Parameter* parameter_of(const Function& function, const Given& given, size_t order) {
   if (given.name.empty())
     return order < function.parameters.size() ? &function.parameters[order] : nullptr;
   const auto found = std::ranges::find(function.parameters, given.name, &Parameter::name);
@@ -39,7 +39,7 @@ bool takes(const Parameter& parameter, const Value& value) {
 
 bool fits(const Function& function, const std::vector<Given>& given) {
   std::set<std::string> there;
-  for (std::size_t i = 0; i < given.size(); ++i) {
+  for (size_t i = 0; i < given.size(); ++i) {
     const Parameter* const parameter = parameter_of(function, given[i], i);
     if (parameter == nullptr || !takes(*parameter, given[i].value)) return false;
     if (!there.insert(parameter->name).second) return false;
@@ -57,7 +57,7 @@ tl::unexpected<Error> misfit(const Context& context, const Function& function, P
   const std::string form = fmt::format("{}({})", function.shown.name, function.shown.arguments);
   std::vector<std::string> names;
   for (const Parameter& parameter : function.parameters) names.push_back(parameter.name);
-  for (std::size_t i = 0; i < given.size(); ++i) {
+  for (size_t i = 0; i < given.size(); ++i) {
     const Parameter* const parameter = parameter_of(function, given[i], i);
     if (parameter == nullptr && !given[i].name.empty())
       return context.wrong(given[i].place, "the function has no argument of this name", form,
@@ -78,7 +78,7 @@ tl::unexpected<Error> misfit(const Context& context, const Function& function, P
 Result<std::map<std::string, Value>> bound(const Context& context, const Function& function,
                                            const std::vector<Given>& given) {
   std::map<std::string, Value> out;
-  for (std::size_t i = 0; i < given.size(); ++i) {
+  for (size_t i = 0; i < given.size(); ++i) {
     const Parameter& parameter = *parameter_of(function, given[i], i);
     Value value = given[i].value;
     if (is_number(value) && parameter.takes == Takes::list) value = List{std::get<double>(value)};

@@ -6,7 +6,7 @@ using graph::OpKind, graph::TensorId;
 
 namespace {
 constexpr double kLargestSize = 1e15;
-constexpr std::size_t kMostOperators = 100'000;
+constexpr size_t kMostOperators = 100'000;
 
 // Operators whose attributes name something of every spatial axis.
 bool slides(OpKind op) {
@@ -34,19 +34,18 @@ Dtype type_for_numbers(const Context& context, OpKind op, const std::vector<Give
 
 // A list as an attribute has it. What slides takes one number for all its axes, and pads of
 // beginnings for the ends as well.
-std::optional<std::vector<std::int64_t>> sizes_of(const Context& context, OpKind op,
-                                                  const Given& given,
-                                                  const std::vector<TensorId>& inputs) {
+std::optional<std::vector<int64_t>> sizes_of(const Context& context, OpKind op, const Given& given,
+                                             const std::vector<TensorId>& inputs) {
   List list;
   if (const auto* number = std::get_if<double>(&given.value)) list.push_back(*number);
   if (const auto* held = std::get_if<List>(&given.value)) list = *held;
   const bool none = !is_number(given.value) && !std::holds_alternative<List>(given.value);
   if (none || !std::ranges::all_of(list, is_whole)) return std::nullopt;
-  std::vector<std::int64_t> out;
-  for (const double value : list) out.push_back(static_cast<std::int64_t>(value));
+  std::vector<int64_t> out;
+  for (const double value : list) out.push_back(static_cast<int64_t>(value));
   if (!slides(op) || inputs.empty() || inputs[0] == graph::kAbsent) return out;
-  const std::size_t rank = context.writer.tensor(inputs[0]).shape.size();
-  const std::size_t axes = rank > 2 ? rank - 2 : 0;
+  const size_t rank = context.writer.tensor(inputs[0]).shape.size();
+  const size_t axes = rank > 2 ? rank - 2 : 0;
   if (is_number(given.value)) out.assign(axes, out[0]);
   if (given.name == "pads" && out.size() == axes) out.insert(out.end(), out.begin(), out.end());
   return out;
@@ -71,10 +70,10 @@ Result<graph::Attribute> attribute(const Context& context, OpKind op, const Give
   if (row->kind == AttributeKind::real && number != nullptr) return *number;
   if (row->kind == AttributeKind::text && text != nullptr) return *text;
   if (row->kind == AttributeKind::integer && number != nullptr && is_whole(*number))
-    return static_cast<std::int64_t>(*number);
+    return static_cast<int64_t>(*number);
   if (row->kind == AttributeKind::integer && text != nullptr) {  // "to=bf16"
     WARPLOOM_TRY(const Dtype dtype, context.type_of(*text, given.place));
-    return std::int64_t{onnx_type_of(dtype)};
+    return int64_t{onnx_type_of(dtype)};
   }
   if (row->kind == AttributeKind::integers)
     if (auto sizes = sizes_of(context, op, given, inputs)) return *std::move(sizes);
@@ -164,7 +163,7 @@ bool fits(OpKind op, const std::vector<Given>& given) {
 }
 
 Result<std::vector<Value>> call_operator(Context& context, OpKind op, Place place,
-                                         const std::vector<Given>& given, std::size_t count) {
+                                         const std::vector<Given>& given, size_t count) {
   std::vector<TensorId> inputs;
   Attributes attributes;
   const Dtype dtype = type_for_numbers(context, op, given);
@@ -192,15 +191,15 @@ bool is_built_in(const std::string& name) {
 
 Result<Value> call_built_in(Context& context, const std::string& name, Place place,
                             const std::vector<Given>& given) {
-  const std::size_t wanted = name == "rank" ? 1 : name == "extent" ? 2 : 3;
+  const size_t wanted = name == "rank" ? 1 : name == "extent" ? 2 : 3;
   const auto* const tensor = given.empty() ? nullptr : std::get_if<TensorValue>(&given[0].value);
   if (tensor == nullptr || given.size() != wanted)
     return context.wrong(place, "wrong operands", fmt::format("a tensor and {} axes", wanted - 1),
                          fmt::format("{} operands", given.size()));
   const auto rank = context.writer.tensor(tensor->id).shape.size();
   if (name == "rank") return static_cast<double>(rank);
-  std::vector<std::size_t> axes;
-  for (std::size_t i = 1; i < wanted; ++i) {
+  std::vector<size_t> axes;
+  for (size_t i = 1; i < wanted; ++i) {
     const double axis = is_number(given[i].value) ? std::get<double>(given[i].value) : HUGE_VAL;
     const double counted = axis < 0 ? axis + static_cast<double>(rank) : axis;
     if (!is_whole(axis) || counted < 0 || counted >= static_cast<double>(rank))
@@ -208,12 +207,12 @@ Result<Value> call_built_in(Context& context, const std::string& name, Place pla
           given[i].place, "the tensor has no such axis",
           fmt::format("an axis of {}", graph::to_text(context.writer.tensor(tensor->id).shape)),
           described(given[i].value));
-    axes.push_back(static_cast<std::size_t>(counted));
+    axes.push_back(static_cast<size_t>(counted));
   }
   if (name == "extent")
     return static_cast<double>(context.writer.tensor(tensor->id).shape[axes[0]]);
-  std::vector<std::int64_t> order(rank);
-  for (std::size_t i = 0; i < rank; ++i) order[i] = static_cast<std::int64_t>(i);
+  std::vector<int64_t> order(rank);
+  for (size_t i = 0; i < rank; ++i) order[i] = static_cast<int64_t>(i);
   std::swap(order[axes[0]], order[axes[1]]);
   return added(context, OpKind::Transpose, place, {tensor->id}, {{"perm", order}});
 }
@@ -230,8 +229,7 @@ Result<Value> convert(Context& context, const std::string& type, Place place,
   if (const auto* list = std::get_if<List>(&value))
     return TensorValue{context.writer.constant(to, *list, false)};
   if (const auto* tensor = std::get_if<TensorValue>(&value))
-    return added(context, OpKind::Cast, place, {tensor->id},
-                 {{"to", std::int64_t{onnx_type_of(to)}}});
+    return added(context, OpKind::Cast, place, {tensor->id}, {{"to", int64_t{onnx_type_of(to)}}});
   return context.wrong(place, "a cast has a tensor, a number or a list", "", described(value));
 }
 

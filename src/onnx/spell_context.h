@@ -36,7 +36,7 @@ struct Context {
   Dtype dtype;  // of inputs and numbers that say nothing else
   Writer writer;
   std::vector<Call> within = {};  // functions whose bodies are written, outermost first
-  std::size_t operators = 0;      // that were called
+  size_t operators = 0;           // that were called
 
   // usage, and an error of another code, at a place of the text, or at the outermost call of a
   // function: within it places are of its own body.
@@ -50,7 +50,7 @@ struct Context {
 bool fits(graph::OpKind op, const std::vector<Given>& given);
 // Adds an operator's node; so many outputs.
 Result<std::vector<Value>> call_operator(Context& context, graph::OpKind op, Place place,
-                                         const std::vector<Given>& given, std::size_t outputs);
+                                         const std::vector<Given>& given, size_t outputs);
 // extent, rank and swapaxes, which ask for a tensor's shape.
 bool is_built_in(const std::string& name);
 Result<Value> call_built_in(Context& context, const std::string& name, Place place,

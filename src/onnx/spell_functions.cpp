@@ -6,7 +6,7 @@
 
 namespace warploom::spell {
 namespace {
-constexpr std::int64_t kOpset = 23;
+constexpr int64_t kOpset = 23;
 
 struct TakesRow {
   std::string_view name;
@@ -30,7 +30,7 @@ std::string lines(const nlohmann::ordered_json& text) {
 }
 
 std::string trimmed(const std::string& text) {
-  const std::size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
+  const size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
   return text.substr(begin, text.find_last_not_of(" \n") + 1 - begin);
 }
 
@@ -41,8 +41,8 @@ Expression read_default(const std::string& text) {
 // "x", "b=_", "strides:sizes=1", "x:4": a name, what it takes or how many axes, its default.
 Parameter read_parameter(const std::string& text) {
   Parameter out;
-  const std::size_t equals = std::min(text.find('='), text.size());
-  const std::size_t colon = std::min(text.find(':'), equals);
+  const size_t equals = std::min(text.find('='), text.size());
+  const size_t colon = std::min(text.find(':'), equals);
   out.name = text.substr(0, colon);
   if (colon < equals) {
     const std::string kind = text.substr(colon + 1, equals - colon - 1);
@@ -67,7 +67,7 @@ Function read_function(const std::string& group, const nlohmann::ordered_json& r
   for (std::string one; std::getline(parameters, one, ',');) {
     one = trimmed(one);
     out.parameters.push_back(read_parameter(one));
-    const std::size_t equals = std::min(one.find('='), one.size());
+    const size_t equals = std::min(one.find('='), one.size());
     out.shown.arguments += out.shown.arguments.empty() ? "" : ", ";
     out.shown.arguments += out.parameters.back().name + one.substr(equals);
   }

@@ -17,7 +17,7 @@ enum class Takes {
 struct Parameter {
   std::string name;
   Takes takes = Takes::tensor;
-  std::int64_t rank = 0;              // the axes a tensor must have; 0: any
+  int64_t rank = 0;                   // the axes a tensor must have; 0: any
   std::vector<Expression> otherwise;  // its value where none is given; none: it is required
 };
 

@@ -7,9 +7,9 @@
 namespace warploom::spell {
 namespace {
 constexpr int kDeepest = 200;
-constexpr std::size_t kLongestText = 1 << 20;
-constexpr std::size_t kShownBefore = 50;  // characters of a long line, before the place and
-constexpr std::size_t kShownBehind = 50;  // behind it
+constexpr size_t kLongestText = 1 << 20;
+constexpr size_t kShownBefore = 50;  // characters of a long line, before the place and
+constexpr size_t kShownBehind = 50;  // behind it
 
 enum class TokenKind { number, word, text, symbol, separator, end };
 
@@ -61,13 +61,13 @@ class Lexer {
  private:
   char next() const { return at_ + 1 < text_.size() ? text_[at_ + 1] : '\0'; }
 
-  std::size_t length_of(bool (*belongs)(char)) const {
-    std::size_t length = 0;
+  size_t length_of(bool (*belongs)(char)) const {
+    size_t length = 0;
     while (at_ + length < text_.size() && belongs(text_[at_ + length])) ++length;
     return length;
   }
 
-  void take(TokenKind kind, std::size_t length) {
+  void take(TokenKind kind, size_t length) {
     tokens_.push_back({kind, std::string(text_.substr(at_, length)), {at_, length}});
     at_ += length;
     const std::string& text = tokens_.back().text;
@@ -87,11 +87,11 @@ class Lexer {
     double value = 0;
     const char* const begin = text_.data() + at_;
     const auto read = std::from_chars(begin, text_.data() + text_.size(), value);
-    take(TokenKind::number, static_cast<std::size_t>(read.ptr - begin));
+    take(TokenKind::number, static_cast<size_t>(read.ptr - begin));
   }
 
   Status quoted(char quote) {
-    const std::size_t end = text_.find(quote, at_ + 1);
+    const size_t end = text_.find(quote, at_ + 1);
     if (end == text_.npos)
       return fail(error_at(text_, {at_, 1},
                            {ErrorCode::kUsage, "a quoted text does not end", "",
@@ -102,23 +102,24 @@ class Lexer {
     return ok();
   }
 
-  std::size_t symbol_length() const {
+  size_t symbol_length() const {
     for (const std::string_view symbol : {"->", "**", "<=", ">=", "=="})
       if (text_.substr(at_).starts_with(symbol)) return symbol.size();
-    std::size_t length = 1;  // a character of several bytes is one symbol
+    size_t length = 1;  // a character of several bytes is one symbol
     while (at_ + length < text_.size() && (text_[at_ + length] & 0xc0) == 0x80) ++length;
     return length;
   }
 
   std::string_view text_;
-  std::size_t at_ = 0;
+  size_t at_ = 0;
   int depth_ = 0;  // of brackets
   std::vector<Token> tokens_;
 };
 
 // What stands between two operands: the weakest first. Powers group from the right.
 struct Infix {
-  std::string_view symbol, function;
+  std::string_view symbol;
+  std::string_view function;
   int strength;
 };
 
@@ -165,9 +166,7 @@ class Parser {
  private:
   const Token& now() const { return tokens_[at_]; }
 
-  const Token& ahead(std::size_t by) const {
-    return tokens_[std::min(at_ + by, tokens_.size() - 1)];
-  }
+  const Token& ahead(size_t by) const { return tokens_[std::min(at_ + by, tokens_.size() - 1)]; }
 
   bool is(std::string_view symbol) const {
     return now().kind == TokenKind::symbol && now().text == symbol;
@@ -186,7 +185,7 @@ class Parser {
                           "see `warploom new --list` for what can be written"}));
   }
 
-  bool assigns(std::size_t equals) const {
+  bool assigns(size_t equals) const {
     return ahead(equals).kind == TokenKind::symbol && ahead(equals).text == "=";
   }
 
@@ -202,7 +201,7 @@ class Parser {
 
   Result<Statement> statement() {
     Statement out;
-    std::size_t behind = 1;  // of the names
+    size_t behind = 1;  // of the names
     while (ahead(behind).text == "," && ahead(behind + 1).kind == TokenKind::word) behind += 2;
     if (now().kind == TokenKind::word && assigns(behind)) {
       WARPLOOM_TRY(out.names, names());
@@ -322,13 +321,13 @@ class Parser {
 
   std::string_view text_;
   std::vector<Token> tokens_;
-  std::size_t at_ = 0;
+  size_t at_ = 0;
   int depth_ = 0;
 };
 
 // Characters, not bytes: UTF-8's further bytes do not count.
-std::size_t columns(std::string_view text) {
-  return static_cast<std::size_t>(
+size_t columns(std::string_view text) {
+  return static_cast<size_t>(
       std::ranges::count_if(text, [](char byte) { return (byte & 0xc0) != 0x80; }));
 }
 }  // namespace
@@ -344,18 +343,18 @@ Result<Text> parse(std::string_view text) {
 
 Error error_at(std::string_view text, Place place, Error error) {
   place.at = std::min(place.at, text.size());
-  const std::size_t before = place.at == 0 ? text.npos : text.rfind('\n', place.at - 1);
-  const std::size_t begin = before == text.npos ? 0 : before + 1;
-  const std::size_t end = std::min(text.find('\n', place.at), text.size());
-  std::size_t from = place.at - begin > kShownBefore ? place.at - kShownBefore : begin;
-  std::size_t to = std::min(end, place.at + std::max(place.length, kShownBehind));
+  const size_t before = place.at == 0 ? text.npos : text.rfind('\n', place.at - 1);
+  const size_t begin = before == text.npos ? 0 : before + 1;
+  const size_t end = std::min(text.find('\n', place.at), text.size());
+  size_t from = place.at - begin > kShownBefore ? place.at - kShownBefore : begin;
+  size_t to = std::min(end, place.at + std::max(place.length, kShownBehind));
   while (from > begin && (text[from] & 0xc0) == 0x80) --from;
   while (to < end && (text[to] & 0xc0) == 0x80) ++to;
   std::string shown(text.substr(from, to - from));
   std::ranges::replace(shown, '\t', ' ');
   const std::string ahead = from > begin ? "… " : "";
-  const std::size_t indent = columns(ahead) + columns(text.substr(from, place.at - from));
-  const std::size_t marked = std::clamp<std::size_t>(
+  const size_t indent = columns(ahead) + columns(text.substr(from, place.at - from));
+  const size_t marked = std::clamp<size_t>(
       columns(text.substr(place.at, std::min(place.length, to - place.at))), 1, kShownBehind);
   const auto line = std::ranges::count(text.substr(0, begin), '\n') + 1;
   const bool several = text.find('\n') != text.npos;

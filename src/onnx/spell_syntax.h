@@ -7,7 +7,8 @@
 namespace warploom::spell {
 // A part of the text, in bytes.
 struct Place {
-  std::size_t at = 0, length = 1;
+  size_t at = 0;
+  size_t length = 1;
 };
 
 struct Expression;

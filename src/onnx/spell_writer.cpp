@@ -10,11 +10,11 @@ void declare(onnx::ValueInfoProto& info, const graph::Tensor& tensor) {
   auto& type = *info.mutable_type()->mutable_tensor_type();
   type.set_elem_type(onnx_type_of(tensor.dtype));
   type.mutable_shape();
-  for (const std::int64_t size : tensor.shape) type.mutable_shape()->add_dim()->set_dim_value(size);
+  for (const int64_t size : tensor.shape) type.mutable_shape()->add_dim()->set_dim_value(size);
 }
 
 // One overload an alternative of graph::Attribute.
-void store(onnx::AttributeProto& to, std::int64_t value) {
+void store(onnx::AttributeProto& to, int64_t value) {
   to.set_type(onnx::AttributeProto::INT);
   to.set_i(value);
 }
@@ -29,7 +29,7 @@ void store(onnx::AttributeProto& to, const std::string& value) {
   to.set_s(value);
 }
 
-void store(onnx::AttributeProto& to, const std::vector<std::int64_t>& values) {
+void store(onnx::AttributeProto& to, const std::vector<int64_t>& values) {
   to.set_type(onnx::AttributeProto::INTS);
   to.mutable_ints()->Add(values.begin(), values.end());
 }
@@ -61,10 +61,9 @@ graph::TensorId Writer::constant(Dtype dtype, const std::vector<double>& values,
   const std::string what = fmt::format("{} {} {}", name_of(dtype), scalar, fmt::join(values, ","));
   if (const auto found = known_.find(what); found != known_.end()) return found->second[0];
   graph::Shape shape;
-  if (!scalar) shape.push_back(static_cast<std::int64_t>(values.size()));
-  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(dtype)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    store_from_double(dtype, bytes.data(), i, values[i]);
+  if (!scalar) shape.push_back(static_cast<int64_t>(values.size()));
+  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(dtype)));
+  for (size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
   const std::string name = fresh("c", constants_.size() + 1);
   constants_.push_back(graph_.add_tensor({{name, dtype, shape}, std::move(bytes)}));
   known_[what] = {constants_.back()};
@@ -73,8 +72,7 @@ graph::TensorId Writer::constant(Dtype dtype, const std::vector<double>& values,
 
 Result<std::vector<graph::TensorId>> Writer::node(graph::OpKind op,
                                                   std::vector<graph::TensorId> inputs,
-                                                  const Attributes& attributes,
-                                                  std::size_t outputs) {
+                                                  const Attributes& attributes, size_t outputs) {
   while (!inputs.empty() && inputs.back() == graph::kAbsent) inputs.pop_back();
   WARPLOOM_CHECK(check_arity(op, inputs));
   std::string what = fmt::format("{}({})", graph::name_of(op), fmt::join(inputs, ","));
@@ -82,10 +80,10 @@ Result<std::vector<graph::TensorId>> Writer::node(graph::OpKind op,
   if (const auto found = known_.find(what);
       found != known_.end() && found->second.size() == outputs)
     return found->second;
-  const std::size_t tensors = graph_.tensors.size();
+  const size_t tensors = graph_.tensors.size();
   graph::Node node{op, "", inputs, {}, attributes};
-  std::size_t number = nodes_.size() + 1;
-  for (std::size_t i = 0; i < outputs; ++i) {
+  size_t number = nodes_.size() + 1;
+  for (size_t i = 0; i < outputs; ++i) {
     std::string name = fresh("t", number);
     if (outputs > 1) name += fmt::format("_{}", i + 1);
     node.outputs.push_back(graph_.add_tensor({{name, Dtype::f32, {}}, std::nullopt}));
@@ -109,7 +107,7 @@ Status Writer::output(graph::TensorId id, const std::string& name) {
   Writer::name(id, name);
   if (graph_.tensor(id).name != name || contains(inputs_, id)) {
     // A second name of a tensor is another tensor.
-    const std::size_t tensors = graph_.tensors.size();
+    const size_t tensors = graph_.tensors.size();
     WARPLOOM_TRY(const auto copies, node(graph::OpKind::Identity, {id}, {}));
     const bool again = graph_.tensors.size() == tensors;
     if (again || !named_.insert(copies[0]).second)
@@ -122,7 +120,7 @@ Status Writer::output(graph::TensorId id, const std::string& name) {
   return ok();
 }
 
-std::string Writer::fresh(std::string_view prefix, std::size_t number) const {
+std::string Writer::fresh(std::string_view prefix, size_t number) const {
   std::string name = fmt::format("{}{}", prefix, number);
   while (reserved_.contains(name)) name += "_";
   return name;
@@ -141,7 +139,7 @@ onnx::ModelProto Writer::model(std::string_view name) const {
     onnx::TensorProto& to = *graph.add_initializer();
     to.set_name(tensor.name);
     to.set_data_type(onnx_type_of(tensor.dtype));
-    for (const std::int64_t size : tensor.shape) to.add_dims(size);
+    for (const int64_t size : tensor.shape) to.add_dims(size);
     to.set_raw_data(tensor.constant->data(), tensor.constant->size());
   }
   for (const Made& made : nodes_) {

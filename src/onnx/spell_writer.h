@@ -21,14 +21,14 @@ class Writer {
   graph::TensorId constant(Dtype dtype, const std::vector<double>& values, bool scalar);
   // The outputs of a node, so many. The codes of infer() where it does not fit.
   Result<std::vector<graph::TensorId>> node(graph::OpKind op, std::vector<graph::TensorId> inputs,
-                                            const Attributes& attributes, std::size_t outputs = 1);
+                                            const Attributes& attributes, size_t outputs = 1);
 
   // Gives what a node made a name of the text's, where it has none yet.
   void name(graph::TensorId id, const std::string& name);
   // What the model gives, in order; each under this name.
   Status output(graph::TensorId id, const std::string& name);
   // A name of the model's own: "t3".
-  std::string fresh(std::string_view prefix, std::size_t number) const;
+  std::string fresh(std::string_view prefix, size_t number) const;
 
   bool empty() const { return nodes_.empty(); }
 
@@ -37,13 +37,16 @@ class Writer {
  private:
   struct Made {
     graph::OpKind op;
-    std::vector<graph::TensorId> inputs, outputs;
+    std::vector<graph::TensorId> inputs;
+    std::vector<graph::TensorId> outputs;
     Attributes attributes;  // those that were given
   };
 
   graph::Graph graph_;  // tensors alone
   std::vector<Made> nodes_;
-  std::vector<graph::TensorId> inputs_, constants_, outputs_;
+  std::vector<graph::TensorId> inputs_;
+  std::vector<graph::TensorId> constants_;
+  std::vector<graph::TensorId> outputs_;
   std::set<std::string> reserved_;
   std::set<graph::TensorId> named_;  // by the text
   std::map<std::string, std::vector<graph::TensorId>>

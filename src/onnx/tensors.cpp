@@ -77,14 +77,14 @@ bool is_lfs_pointer(const fs::path& file) {
   return stream.read(begin.data(), std::ssize(begin)) && begin == kLfsPointer;
 }
 
-Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source,
-                            std::int64_t bytes) {
+Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source, int64_t bytes) {
   std::string location;
-  std::int64_t offset = 0, length = bytes;
+  int64_t offset = 0;
+  int64_t length = bytes;
   for (const auto& entry : proto.external_data()) {
-    std::int64_t* number = entry.key() == "offset"   ? &offset
-                           : entry.key() == "length" ? &length
-                                                     : nullptr;
+    int64_t* number = entry.key() == "offset"   ? &offset
+                      : entry.key() == "length" ? &length
+                                                : nullptr;
     if (entry.key() == "location") location = entry.value();
     if (number == nullptr) continue;
     const char* end = entry.value().data() + entry.value().size();
@@ -99,7 +99,7 @@ Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source
                  place_of(source, "tensor", proto.name()), "the data itself", file.string(),
                  "fetch it with `git lfs pull` where the model was cloned"});
   std::error_code error;
-  const auto size = static_cast<std::int64_t>(fs::file_size(file, error));
+  const auto size = static_cast<int64_t>(fs::file_size(file, error));
   if (error || length != bytes || offset > size || size - offset < bytes)
     return external_error(
         proto, source, "external data has another length than the tensor",
@@ -123,11 +123,11 @@ Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {
   switch (dtype) {
     case Dtype::f32: return narrowed<float>(proto.float_data());
     case Dtype::f64: return narrowed<double>(proto.double_data());
-    case Dtype::i64: return narrowed<std::int64_t>(proto.int64_data());
-    case Dtype::i32: return narrowed<std::int32_t>(proto.int32_data());
+    case Dtype::i64: return narrowed<int64_t>(proto.int64_data());
+    case Dtype::i32: return narrowed<int32_t>(proto.int32_data());
     default:  // everything narrower lies in int32_data, floats as their bits
-      return bits_of(dtype) == 16 ? narrowed<std::uint16_t>(proto.int32_data())
-                                  : narrowed<std::uint8_t>(proto.int32_data());
+      return bits_of(dtype) == 16 ? narrowed<uint16_t>(proto.int32_data())
+                                  : narrowed<uint8_t>(proto.int32_data());
   }
 }
 }  // namespace
@@ -141,7 +141,7 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
   graph::Tensor tensor{
       {proto.name(), dtype, graph::Shape(proto.dims().begin(), proto.dims().end())}, std::nullopt};
   WARPLOOM_CHECK(graph::checked_element_count(tensor.shape, place));
-  const std::int64_t bytes = graph::byte_count(tensor);
+  const int64_t bytes = graph::byte_count(tensor);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     WARPLOOM_TRY(tensor.constant, read_external(proto, source, bytes));
     return tensor;
@@ -153,7 +153,7 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
   } else {
     data = typed_bytes(proto, dtype);
   }
-  const auto given = static_cast<std::int64_t>(data.size());
+  const auto given = static_cast<int64_t>(data.size());
   if (given != bytes)
     return fail(
         {given < bytes ? ErrorCode::kOnnxTooLarge : ErrorCode::kOnnxShape,

@@ -5,7 +5,8 @@
 namespace warploom::onnx_import {
 namespace {
 struct Advice {
-  std::string_view op, remedy;
+  std::string_view op;
+  std::string_view remedy;
 };
 
 constexpr std::string_view kUnrolled =

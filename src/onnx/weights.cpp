@@ -9,7 +9,7 @@ onnx::TensorProto* value_of(onnx::NodeProto& node) {
   return is_constant ? node.mutable_attribute(0)->mutable_t() : nullptr;
 }
 
-std::int64_t elements_of(const onnx::TensorProto& proto) {
+int64_t elements_of(const onnx::TensorProto& proto) {
   return graph::element_count(graph::Shape(proto.dims().begin(), proto.dims().end()));
 }
 
@@ -25,7 +25,7 @@ void declare(onnx::GraphProto& graph, const onnx::TensorProto& proto) {
   onnx::TypeProto::Tensor& type = *input.mutable_type()->mutable_tensor_type();
   type.set_elem_type(proto.data_type());
   onnx::TensorShapeProto& shape = *type.mutable_shape();
-  for (const std::int64_t size : proto.dims()) shape.add_dim()->set_dim_value(size);
+  for (const int64_t size : proto.dims()) shape.add_dim()->set_dim_value(size);
 }
 
 template <class Field, class Gone> void remove_if(Field& field, const Gone& gone) {
@@ -70,13 +70,13 @@ void separate_merged(onnx::ModelProto& model) {
   };
   std::vector<bool> gone;
   for (const onnx::NodeProto& node : graph.node()) gone.push_back(is_copy(node));
-  std::size_t at = 0;
+  size_t at = 0;
   remove_if(*graph.mutable_node(), [&](const onnx::NodeProto&) { return gone[at++]; });
 }
 
 Result<std::map<std::string, graph::Tensor>> take_weights(onnx::ModelProto& model,
                                                           const Source& source,
-                                                          std::int64_t least_elements) {
+                                                          int64_t least_elements) {
   onnx::GraphProto& graph = *model.mutable_graph();
   std::map<std::string, graph::Tensor> taken;
   const auto take = [&](const onnx::TensorProto& proto) -> Status {

@@ -13,7 +13,7 @@ void separate_merged(onnx::ModelProto& model);
 // of floating-point numbers with at least so many elements, and Constants of more than one.
 Result<std::map<std::string, graph::Tensor>> take_weights(onnx::ModelProto& model,
                                                           const Source& source,
-                                                          std::int64_t least_elements);
+                                                          int64_t least_elements);
 
 // The model without the bytes of the tensors `carried`, and without what only people read. Data of
 // other files move into it.

@@ -14,7 +14,8 @@ constexpr double kWideInterval = 0.1;    // ± so much
 constexpr double kFarFromBound = 0.4;
 
 struct Advice {
-  std::string title, text;
+  std::string title;
+  std::string text;
 };
 
 using Rule = std::optional<Advice> (*)(const json& history);

@@ -87,7 +87,7 @@ std::string spread_text(double share) {
 
 std::string bytes_text(double bytes) {
   static constexpr std::array kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
+  size_t unit = 0;
   while (bytes >= 1024 && unit + 1 < kUnits.size()) {
     bytes /= 1024;
     ++unit;

@@ -23,9 +23,9 @@ std::vector<std::optional<double>> seconds_of(const archive::Moments& moments,
     return out;
   }
   std::vector<double> when = moments.candidates;
-  for (std::size_t i = when.size(); i-- > 1;) when[i - 1] = std::min(when[i - 1], when[i]);
+  for (size_t i = when.size(); i-- > 1;) when[i - 1] = std::min(when[i - 1], when[i]);
   double searched = 0;  // by the runs before this one
-  std::size_t run = 0;
+  size_t run = 0;
   double last = 0;  // of this run
   for (const double at : when) {
     while (run + 1 < runs.size() && at >= moments.runs[run + 1]) {
@@ -40,7 +40,7 @@ std::vector<std::optional<double>> seconds_of(const archive::Moments& moments,
 }
 
 // A candidate's record as the page and its script read it.
-json shown(const archive::Candidate& candidate, std::size_t number, std::optional<double> seconds) {
+json shown(const archive::Candidate& candidate, size_t number, std::optional<double> seconds) {
   json one = candidate;
   one["n"] = number;
   one["seconds"] = json_of(seconds);
@@ -116,7 +116,7 @@ Result<json> history_of(archive::Archive& from, const archive::Problem& problem)
               {"candidates", json::array()},
               {"runs", runs},
               {"best", best ? json(*best) : json()}};
-  for (std::size_t i = 0; i < candidates.size(); ++i)
+  for (size_t i = 0; i < candidates.size(); ++i)
     out["candidates"].push_back(
         shown(candidates[i], i + 1, i < seconds.size() ? seconds[i] : std::nullopt));
   for (json& run : out["runs"]) {

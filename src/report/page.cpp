@@ -173,12 +173,12 @@ std::string data_of(const Facts& facts) {
     one.erase("tables");
   }
   std::string data = seen.dump(-1, ' ', false, json::error_handler_t::replace);
-  for (std::size_t at = 0; (at = data.find('<', at)) != data.npos;) data.replace(at, 1, "\\u003c");
+  for (size_t at = 0; (at = data.find('<', at)) != data.npos;) data.replace(at, 1, "\\u003c");
   return data;
 }
 
 // A problem's history as the template reads it.
-json problem_of(const json& history, std::size_t index) {
+json problem_of(const json& history, size_t index) {
   const auto best = positive_at(history, "/best/median_us");
   const std::string judged = number_text(figure_at(history, "/judged").value_or(0));
   json out = {{"index", index},
@@ -216,7 +216,7 @@ std::string page_of(Facts facts) {
                  {"plans", json::array()},
                  {"problems", json::array()}};
   if (facts.plan.is_object()) record["plans"].push_back(plan_of(facts.plan));
-  for (std::size_t i = 0; i < facts.histories.size(); ++i)
+  for (size_t i = 0; i < facts.histories.size(); ++i)
     record["problems"].push_back(problem_of(facts.histories[i], i));
   record["regions"] = table("regions", facts.regions);
   record["data"] = data_of(facts);

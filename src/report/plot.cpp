@@ -39,7 +39,7 @@ class Axis {
     std::vector<double> out = log_ ? log_ticks() : linear_ticks();
     while (out.size() > 2 * kTicks) {
       std::vector<double> fewer;
-      for (std::size_t i = 0; i < out.size(); i += 2) fewer.push_back(out[i]);
+      for (size_t i = 0; i < out.size(); i += 2) fewer.push_back(out[i]);
       out = std::move(fewer);
     }
     return out;
@@ -72,8 +72,10 @@ class Axis {
   }
 
   bool log_;
-  double from_, to_;
-  double low_ = HUGE_VAL, high_ = -HUGE_VAL;
+  double from_;
+  double to_;
+  double low_ = HUGE_VAL;
+  double high_ = -HUGE_VAL;
 };
 
 nlohmann::json label(double x, double y, const char* anchor, const std::string& text) {

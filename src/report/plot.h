@@ -11,9 +11,14 @@ namespace warploom::report {
 // Classes are those of resources/report/style/pictures.css.
 struct Plot {
   struct Mark {
-    double x, y;
-    std::string css, text;  // the text shows where the pointer rests
-    std::optional<double> low = std::nullopt, high = std::nullopt;  // of the interval of y
+    double x;
+    double y;
+    // the text shows where the pointer rests
+    std::string css;
+    std::string text;
+    // of the interval of y
+    std::optional<double> low = std::nullopt;
+    std::optional<double> high = std::nullopt;
   };
 
   struct Line {
@@ -21,8 +26,13 @@ struct Plot {
     std::vector<std::pair<double, double>> corners;
   };
 
-  std::string css, title, note;  // of the figure
-  std::string x, y;              // what the axes are of; y's is logarithmic
+  // of the figure
+  std::string css;
+  std::string title;
+  std::string note;
+  // what the axes are of; y's is logarithmic
+  std::string x;
+  std::string y;
   bool log_x = false;
   bool times = false;  // y is microseconds
   std::vector<Mark> marks = {};

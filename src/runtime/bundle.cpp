@@ -60,7 +60,7 @@ Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
 
 Result<Call> Bundle::bind(std::span<void* const> addresses) const {
   Bindings buffers = kept_;
-  for (std::size_t i = 0; i < addresses.size(); ++i)
+  for (size_t i = 0; i < addresses.size(); ++i)
     buffers[tensors[i]->name] = Buffer(nullptr, addresses[i], tensors[i]->bytes());
   return kernels_.bind(buffers);
 }

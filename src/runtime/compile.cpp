@@ -64,8 +64,9 @@ Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv,
     return cache.store(key, made.image, source, made.log);
   }
   const ScratchFolder scratch("compile");
-  const fs::path folder = scratch.path(), text = folder / ("kernels" + suffix),
-                 image = folder / "image";
+  const fs::path folder = scratch.path();
+  const fs::path text = folder / ("kernels" + suffix);
+  const fs::path image = folder / "image";
   for (const EmbeddedFile& file : headers) std::ofstream(folder / file.path) << file.text;
   if (Status written = write_file(text, source); !written) {
     written.error().remedy = "name a folder that can be written, with room in it, in TMPDIR";
@@ -93,17 +94,19 @@ Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv,
   return cache.store(key, bytes, source, done.out + done.err);
 }
 
-constexpr const char *kImage = ".image", *kSource = ".txt", *kLog = ".log";
+constexpr const char* kImage = ".image";
+constexpr const char* kSource = ".txt";
+constexpr const char* kLog = ".log";
 
 // Bytes stored by this process since it last looked through the folder.
-std::atomic<std::int64_t> unseen_bytes{-1};
+std::atomic<int64_t> unseen_bytes{-1};
 
 void shrink(const DiskCache& cache) {
   std::vector<std::pair<fs::file_time_type, fs::path>> images;
-  std::int64_t total = 0;
+  int64_t total = 0;
   std::error_code error;  // another process may be shrinking it as well
   for (const auto& file : fs::directory_iterator(cache.folder, error)) {
-    total += static_cast<std::int64_t>(file.file_size(error));
+    total += static_cast<int64_t>(file.file_size(error));
     if (file.path().extension() == kImage)
       images.emplace_back(file.last_write_time(error), file.path());
   }
@@ -114,7 +117,7 @@ void shrink(const DiskCache& cache) {
   for (auto& [used, file] : images) {
     if (total <= cache.cap_bytes - cache.cap_bytes / 10) break;
     for (const char* part : {kImage, kSource, kLog}) {
-      total -= static_cast<std::int64_t>(fs::file_size(file.replace_extension(part), error));
+      total -= static_cast<int64_t>(fs::file_size(file.replace_extension(part), error));
       fs::remove(file, error);
     }
   }
@@ -122,7 +125,7 @@ void shrink(const DiskCache& cache) {
 }  // namespace
 
 DiskCache image_cache() {
-  constexpr std::int64_t kDefault = std::int64_t{2} << 30;
+  constexpr int64_t kDefault = int64_t{2} << 30;
   const char* const text = std::getenv("WARPLOOM_CACHE_BYTES");
   char* end = nullptr;
   const long long cap = text ? std::strtoll(text, &end, 10) : -1;
@@ -149,8 +152,8 @@ Result<Image> DiskCache::store(const std::string& key, std::string_view image,
     written.error().remedy = "free some space, or name another folder in XDG_CACHE_HOME";
     return tl::unexpected(written.error());
   }
-  const auto bytes = static_cast<std::int64_t>(image.size() + source.size() + log.size());
-  const std::int64_t before = unseen_bytes.fetch_add(bytes);
+  const auto bytes = static_cast<int64_t>(image.size() + source.size() + log.size());
+  const int64_t before = unseen_bytes.fetch_add(bytes);
   if (before < 0 || before + bytes >= cap_bytes / 64) {
     unseen_bytes = 0;
     shrink(*this);
@@ -169,11 +172,10 @@ std::vector<EmbeddedFile> headers_of(const std::string& device) {
 
 namespace {
 // work(0) to work(count - 1), in this thread and in as many others as there are turns free.
-void at_once(std::size_t count, const CompileOptions& options,
-             const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
+void at_once(size_t count, const CompileOptions& options, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
   const auto all = [&] {
-    for (std::size_t i = next++; i < count; i = next++) work(i);
+    for (size_t i = next++; i < count; i = next++) work(i);
   };
   const auto beside = [&] {
     end_processes_with(options.ended);
@@ -202,7 +204,7 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   const std::vector<Unit> units = units_of(list);
   std::vector<Result<Image>> images(units.size(), Image{});
   std::atomic<bool> refused = false;  // then no other compiler is started
-  at_once(units.size(), options, [&](std::size_t i) {
+  at_once(units.size(), options, [&](size_t i) {
     if (refused) return;
     const auto time = options.time * std::min(units[i].texts, kMostTimes);
     images[i] = cpu ? compile_shared_object(units[i].text, cpu_flags, "cpu", time)
@@ -212,8 +214,8 @@ Result<Binary> compile(const LaunchList& list, const CompileOptions& options) {
   for (const Result<Image>& image : images)
     if (!image) return fail(image.error());
   Binary binary{compiler.name, std::vector<std::string>(list.kernels.size())};
-  for (std::size_t i = 0; i < units.size(); ++i)
-    for (const std::size_t k : units[i].kernels) {
+  for (size_t i = 0; i < units.size(); ++i)
+    for (const size_t k : units[i].kernels) {
       if (!cpu) WARPLOOM_CHECK(judge(parse_ptxas(images[i]->log), options, list.kernels[k].name));
       binary.images[k] = images[i]->path.string();
     }

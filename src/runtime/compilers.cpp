@@ -49,9 +49,9 @@ struct Nvrtc {
                 const char* const* texts, const char* const* names) = library["nvrtcCreateProgram"];
   int (*destroy)(Program*) = library["nvrtcDestroyProgram"];
   int (*compile)(Program, int options, const char* const* texts) = library["nvrtcCompileProgram"];
-  int (*log_size)(Program, std::size_t*) = library["nvrtcGetProgramLogSize"];
+  int (*log_size)(Program, size_t*) = library["nvrtcGetProgramLogSize"];
   int (*log)(Program, char*) = library["nvrtcGetProgramLog"];
-  int (*cubin_size)(Program, std::size_t*) = library["nvrtcGetCUBINSize"];
+  int (*cubin_size)(Program, size_t*) = library["nvrtcGetCUBINSize"];
   int (*cubin)(Program, char*) = library["nvrtcGetCUBIN"];
   const char* (*words)(int code) = library["nvrtcGetErrorString"];
   bool ready = library.complete();
@@ -65,15 +65,16 @@ const Nvrtc& nvrtc() {
 
 Result<Compiler> look_for_compiler() {
   if (nvrtc().ready) {
-    int major = 0, minor = 0;
+    int major = 0;
+    int minor = 0;
     nvrtc().version(&major, &minor);
     return Compiler{fmt::format("NVRTC {}.{}", major, minor), nvrtc().library.name(), true};
   }
   for (const std::string& name : {environment("CUDA_HOME") + "/bin/nvcc", std::string("nvcc"),
                                   std::string("/usr/local/cuda/bin/nvcc")}) {
-    const std::string path = find_program(name).string(),
-                      words = path.empty() ? "" : answer_of({path, "--version"});
-    if (const std::size_t at = words.find("release "); at != std::string::npos)
+    const std::string path = find_program(name).string();
+    const std::string words = path.empty() ? "" : answer_of({path, "--version"});
+    if (const size_t at = words.find("release "); at != std::string::npos)
       return Compiler{"nvcc " + words.substr(at + 8, words.find(',', at) - at - 8), path};
   }
   return fail({ErrorCode::kNoNvrtc, "no NVRTC was found", "libnvrtc.so.13, libnvrtc.so.12",
@@ -132,7 +133,8 @@ Result<Compiler> find_cpu_compiler() {
 
 Result<Output> compile_cuda_in_process(const std::string& source, const std::string& arch) {
   const Nvrtc& n = nvrtc();
-  std::vector<const char*> texts, names;
+  std::vector<const char*> texts;
+  std::vector<const char*> names;
   const std::vector<EmbeddedFile> headers = headers_of("ptx");
   for (const EmbeddedFile& file : headers) {
     texts.push_back(file.text.c_str());
@@ -146,7 +148,7 @@ Result<Output> compile_cuda_in_process(const std::string& source, const std::str
   Output made;
   if (code == 0) {
     code = n.compile(program, static_cast<int>(std::size(options)), options);
-    std::size_t bytes = 0;
+    size_t bytes = 0;
     if (n.log_size(program, &bytes) == 0 && bytes > 1) {
       made.log.resize(bytes);
       n.log(program, made.log.data());
@@ -181,7 +183,7 @@ PtxasReport parse_ptxas(std::string_view log) {
   std::cregex_iterator found(log.data(), log.data() + log.size(), words);
   for (; found != std::cregex_iterator(); ++found) {
     const std::cmatch& match = *found;
-    const auto number = [&](std::size_t group) {
+    const auto number = [&](size_t group) {
       return match[group].matched ? std::stoi(match[group]) : 0;
     };
     if (match[1].matched)

@@ -39,7 +39,7 @@ struct Image {
 // cap (2 GiB, or $WARPLOOM_CACHE_BYTES), the entries not used for longest go.
 struct DiskCache {
   std::filesystem::path folder;  // made when first written to
-  std::int64_t cap_bytes = 0;
+  int64_t cap_bytes = 0;
   std::optional<Image> find(const std::string& key) const;  // marks it as used
   Result<Image> store(const std::string& key, std::string_view image, std::string_view source,
                       std::string_view log) const;
@@ -60,7 +60,8 @@ inline const std::vector<std::string> kCpuCompileFlags = {
 
 // What a compiler made, not in the cache yet.
 struct Output {
-  std::string image, log;
+  std::string image;
+  std::string log;
 };
 
 // In this process, through NVRTC, which is here: may crash or hang with it.
@@ -72,7 +73,7 @@ struct KernelFigures {
   std::string name;
   int registers = 0;    // a thread
   int spill_bytes = 0;  // stores and loads added
-  std::int64_t static_shared = 0;
+  int64_t static_shared = 0;
 };
 
 struct PtxasReport {

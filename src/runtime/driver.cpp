@@ -4,7 +4,8 @@
 namespace warploom::runtime {
 namespace {
 // Driver codes (CUresult) that mean something other than "a call failed".
-constexpr CUresult kStubLibrary = 34, kNoDevice = 100;
+constexpr CUresult kStubLibrary = 34;
+constexpr CUresult kNoDevice = 100;
 constexpr int kOldestMajor = 8;
 
 struct Meaning {

@@ -24,7 +24,7 @@ using CUgraph = struct CUgraph_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 
 struct alignas(64) CUtensorMap {
-  std::uint64_t opaque[16];
+  uint64_t opaque[16];
 };
 
 struct CUlaunchAttribute {
@@ -35,7 +35,9 @@ struct CUlaunchAttribute {
     char bytes[64];
 
     struct {
-      unsigned x, y, z;
+      unsigned x;
+      unsigned y;
+      unsigned z;
     } cluster;
 
     int enabled;
@@ -43,7 +45,8 @@ struct CUlaunchAttribute {
 };
 
 struct CUlaunchConfig {
-  unsigned grid[3], block[3];
+  unsigned grid[3];
+  unsigned block[3];
   unsigned shared_bytes = 0;
   CUstream stream = nullptr;
   CUlaunchAttribute* attributes = nullptr;

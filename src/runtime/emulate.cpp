@@ -6,7 +6,7 @@
 
 namespace warploom::runtime {
 namespace {
-constexpr std::int64_t kMostTogether = 1 << 14;  // threads
+constexpr int64_t kMostTogether = 1 << 14;  // threads
 
 wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   wl::TensorMap map{};
@@ -27,7 +27,8 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
 
 struct Space {  // a buffer, and what the kernels have done with it
   std::span<std::byte> bytes;
-  bool initialised = false, writable = false;
+  bool initialised = false;
+  bool writable = false;
 };
 
 Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
@@ -58,10 +59,11 @@ Status run_kernel(const Kernel& kernel, std::map<std::string, Space>& spaces,
                  fmt::format("{} blocks of {}", blocks, kernel.threads),
                  "check a smaller problem"});
 
-  std::vector<void*> pointers(kernel.args.size()), args(kernel.args.size());
+  std::vector<void*> pointers(kernel.args.size());
+  std::vector<void*> args(kernel.args.size());
   std::vector<wl::TensorMap> maps(kernel.args.size());
   std::set<std::string> seen;
-  for (std::size_t i = 0; i < kernel.args.size(); ++i) {
+  for (size_t i = 0; i < kernel.args.size(); ++i) {
     const Argument& arg = kernel.args[i];
     Space& space = spaces.at(arg.buffer);
     pointers[i] = space.bytes.data();

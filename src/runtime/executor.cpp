@@ -25,8 +25,8 @@ Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
                "bind every input and output"});
 }
 
-Result<Buffer> host_buffer(std::int64_t bytes, std::int64_t room,
-                           const std::function<std::shared_ptr<void>(std::int64_t)>& allocate) {
+Result<Buffer> host_buffer(int64_t bytes, int64_t room,
+                           const std::function<std::shared_ptr<void>(int64_t)>& allocate) {
   auto memory = bytes <= room ? allocate(bytes) : nullptr;
   void* const address = memory.get();
   if (address) return Buffer(std::move(memory), address, bytes);
@@ -44,17 +44,16 @@ Result<CpuKernel> cpu_kernel(const std::string& image, const std::string& name) 
                "clear the cache folder and compile again"});
 }
 
-Result<std::shared_ptr<void>> Executor::host_memory(std::int64_t bytes) {
+Result<std::shared_ptr<void>> Executor::host_memory(int64_t bytes) {
   return std::shared_ptr<std::byte[]>(new std::byte[bytes]);
 }
 
-Status Executor::upload(const Buffer& to, const void* from, std::int64_t bytes,
-                        std::int64_t offset) {
+Status Executor::upload(const Buffer& to, const void* from, int64_t bytes, int64_t offset) {
   std::memcpy(static_cast<char*>(to.address()) + offset, from, bytes);
   return ok();
 }
 
-Status Executor::download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) {
+Status Executor::download(const Buffer& from, void* to, int64_t bytes, int64_t offset) {
   std::memcpy(to, static_cast<const char*>(from.address()) + offset, bytes);
   return ok();
 }
@@ -68,13 +67,15 @@ Result<DeviceInfo> Executor::describe(Engine engine) {
 }
 
 Status Executor::flush_caches() {
-  constexpr std::int64_t kMore = 16 << 20, kMost = 256 << 20;
+  constexpr int64_t kMore = 16 << 20;
+  constexpr int64_t kMost = 256 << 20;
   if (!flush_) WARPLOOM_TRY(flush_, allocate(std::min(2 * info_.cache_bytes + kMore, kMost)));
   return fill(flush_, ++flush_word_);
 }
 
 Status Executor::clocks_agree() {
-  const int samples = std::exchange(samples_, 0), agreeing = std::exchange(agreeing_, 0);
+  const int samples = std::exchange(samples_, 0);
+  const int agreeing = std::exchange(agreeing_, 0);
   if (4 * agreeing >= quarters_ * samples) return ok();
   return fail({ErrorCode::kCandidateClock,
                "the clock beside a candidate contradicts the one outside", "",
@@ -96,7 +97,7 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
                      "inputs row by row", arg.buffer,
                      "lay it out before, and name it as an input without `packed`"});
   std::vector<LoadedKernel> kernels;
-  for (std::size_t i = 0; i < binary.images.size(); ++i)
+  for (size_t i = 0; i < binary.images.size(); ++i)
     WARPLOOM_TRY(kernels.emplace_back(), load_kernel(list->kernels[i], binary.images[i]));
   // Workspaces that are not given belong to the call.
   const auto bind = [this, list, kernels](const Bindings& bound) -> Result<Call> {
@@ -109,7 +110,7 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
       WARPLOOM_CHECK(fill(buffers[spec.name], kPoison));
     }
     std::vector<Call> calls;
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
+    for (size_t i = 0; i < kernels.size(); ++i) {
       std::vector<void*> addresses;
       for (const Argument& argument : list->kernels[i].args) {
         const Buffer& buffer = buffers.at(argument.buffer);
@@ -125,9 +126,9 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
 
 std::string proc_value(const char* path, const char* field) {
   const auto text = read_file(path);
-  const std::size_t at = text ? text->find(field) : std::string::npos;
+  const size_t at = text ? text->find(field) : std::string::npos;
   if (at == std::string::npos) return "";
-  const std::size_t begin = text->find_first_not_of(" \t:", at + std::strlen(field));
+  const size_t begin = text->find_first_not_of(" \t:", at + std::strlen(field));
   return text->substr(begin, text->find('\n', begin) - begin);
 }
 
@@ -136,24 +137,25 @@ class CpuExecutor final : public Executor {
  public:
   explicit CpuExecutor(DeviceInfo info) : Executor(Engine::cpu, std::move(info)) {}
 
-  Result<std::int64_t> free_memory() override {
+  Result<int64_t> free_memory() override {
     const std::string kilobytes = proc_value("/proc/meminfo", "MemAvailable:");
     return kilobytes.empty() ? info_.memory_bytes : std::atoll(kilobytes.c_str()) * 1024;
   }
 
-  Result<Buffer> allocate(std::int64_t bytes) override {
-    WARPLOOM_TRY(const std::int64_t room, free_memory());
+  Result<Buffer> allocate(int64_t bytes) override {
+    WARPLOOM_TRY(const int64_t room, free_memory());
     // malloc promises more than there is; the kernel would kill the process at the first touch.
     return host_buffer(bytes, room, wl::allocate_pages);
   }
 
-  Status fill(const Buffer& buffer, std::uint32_t word) override {
-    constexpr std::int64_t kPiece = 1 << 18;
+  Status fill(const Buffer& buffer, uint32_t word) override {
+    constexpr int64_t kPiece = 1 << 18;
     auto* bytes = static_cast<char*>(buffer.address());
-    const std::int64_t size = buffer.bytes();
-    pool_.run(ceil_div(size, kPiece), [&](std::int64_t piece, int) {
-      const std::int64_t begin = piece * kPiece, end = std::min(begin + kPiece, size);
-      std::fill_n(reinterpret_cast<std::uint32_t*>(bytes + begin), (end - begin) / 4, word);
+    const int64_t size = buffer.bytes();
+    pool_.run(ceil_div(size, kPiece), [&](int64_t piece, int) {
+      const int64_t begin = piece * kPiece;
+      const int64_t end = std::min(begin + kPiece, size);
+      std::fill_n(reinterpret_cast<uint32_t*>(bytes + begin), (end - begin) / 4, word);
       std::memcpy(bytes + end - (end - begin) % 4, &word, (end - begin) % 4);
     });
     return ok();
@@ -163,7 +165,7 @@ class CpuExecutor final : public Executor {
     WARPLOOM_TRY(const CpuKernel function, cpu_kernel(image, kernel.name));
     return [this, &kernel, function](const std::vector<void*>& addresses) -> Result<Call> {
       return [this, &kernel, function, addresses]() -> Status {
-        const std::int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+        const int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
         if (wl::run_blocks(pool_, function, addresses.data(), blocks, kernel.shared_bytes))
           return ok();
         return fail({ErrorCode::kOutOfMemory, "no memory for a kernel's scratch", kernel.name,
@@ -195,10 +197,8 @@ Result<DeviceInfo> cpu_info() {
   if (info.name.empty()) info.name = "CPU";
   info.arch = capabilities.arch;
   info.processors = static_cast<int>(wl::allowed_cores().size());
-  info.memory_bytes =
-      static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-  info.cache_bytes =
-      std::max<std::int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), std::int64_t{8} << 20);
+  info.memory_bytes = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  info.cache_bytes = std::max<int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), int64_t{8} << 20);
   return info;
 }
 

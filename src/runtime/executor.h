@@ -28,31 +28,31 @@ class Buffer {
  public:
   Buffer() = default;
 
-  Buffer(std::shared_ptr<void> owner, void* address, std::int64_t bytes)
+  Buffer(std::shared_ptr<void> owner, void* address, int64_t bytes)
       : owner_(std::move(owner)), address_(address), bytes_(bytes) {}
 
   void* address() const { return address_; }  // of the device; on the CPU an ordinary pointer
 
-  std::int64_t bytes() const { return bytes_; }
+  int64_t bytes() const { return bytes_; }
 
   explicit operator bool() const { return address_ != nullptr; }
 
   // Bytes [begin, begin + length): to put guard bytes round a tensor.
-  Buffer slice(std::int64_t begin, std::int64_t length) const {
+  Buffer slice(int64_t begin, int64_t length) const {
     return {owner_, static_cast<char*>(address_) + begin, length};
   }
 
  private:
   std::shared_ptr<void> owner_;
   void* address_ = nullptr;
-  std::int64_t bytes_ = 0;
+  int64_t bytes_ = 0;
 };
 
 using Bindings = std::map<std::string, Buffer>;
 
 // What a buffer holds that no kernel has written yet: a quiet NaN in every floating-point type, so
 // that who reads it is seen, and an element that still holds it was not written.
-inline constexpr std::uint32_t kPoison = 0xffedffedu;
+inline constexpr uint32_t kPoison = 0xffedffedu;
 
 // Launches that are ready to be made, again and again, on buffers which the call keeps.
 using Call = std::function<Status()>;
@@ -74,10 +74,10 @@ struct DeviceInfo {
   std::string name;    // "NVIDIA H200", "Intel(R) Xeon(R) …"
   std::string arch;    // "sm_90a", "sm_80"; "x86-64-v4", "x86-64-v3"
   int processors = 1;  // multiprocessors, or the cores this process may use
-  std::int64_t memory_bytes = 0;
-  std::int64_t cache_bytes = 0;   // GPU: L2; CPU: last level
-  std::int64_t shared_bytes = 0;  // GPU: most shared memory a block can have
-  std::string driver;             // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
+  int64_t memory_bytes = 0;
+  int64_t cache_bytes = 0;   // GPU: L2; CPU: last level
+  int64_t shared_bytes = 0;  // GPU: most shared memory a block can have
+  std::string driver;        // "580.65 / CUDA 13.0"; the C++ compiler is not part of it
 };
 
 class Executor {
@@ -92,22 +92,20 @@ class Executor {
 
   const DeviceInfo& info() const { return info_; }
 
-  virtual Result<std::int64_t> free_memory() = 0;  // bytes
+  virtual Result<int64_t> free_memory() = 0;  // bytes
 
   // At least `bytes` (0 gives a buffer of 0 bytes at a valid address), aligned to 4096, contents
   // undefined.
-  virtual Result<Buffer> allocate(std::int64_t bytes) = 0;
+  virtual Result<Buffer> allocate(int64_t bytes) = 0;
   // Host memory that the device copies to and from at its full rate.
-  virtual Result<std::shared_ptr<void>> host_memory(std::int64_t bytes);
+  virtual Result<std::shared_ptr<void>> host_memory(int64_t bytes);
   // Copies between host and device, here of memory that is the host's; both wait for the launches
   // before them.
-  virtual Status upload(const Buffer& to, const void* from, std::int64_t bytes,
-                        std::int64_t offset = 0);
-  virtual Status download(const Buffer& from, void* to, std::int64_t bytes,
-                          std::int64_t offset = 0);
+  virtual Status upload(const Buffer& to, const void* from, int64_t bytes, int64_t offset = 0);
+  virtual Status download(const Buffer& from, void* to, int64_t bytes, int64_t offset = 0);
   // Repeats the 32-bit word over the buffer, which begins at a multiple of 4, to its last byte, in
   // launch order.
-  virtual Status fill(const Buffer& buffer, std::uint32_t word) = 0;
+  virtual Status fill(const Buffer& buffer, uint32_t word) = 0;
 
   // Takes images of compile(list); `list` is copied. Fails with resource-limit where the device
   // cannot hold a kernel.
@@ -141,9 +139,9 @@ class Executor {
   Engine engine_;
   DeviceInfo info_;
   Buffer flush_;
-  std::uint32_t flush_word_ = 0;
-  int samples_ = 0,
-      agreeing_ = 0;  // with a second clock: so many times, and how often it said the same
+  uint32_t flush_word_ = 0;
+  int samples_ = 0;
+  int agreeing_ = 0;  // with a second clock: so many times, and how often it said the same
   int quarters_ = 1;  // of the samples that must
 };
 
@@ -154,8 +152,8 @@ Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec);
 
 // A buffer of the host's memory, which `allocate` gives; out-of-memory where it gives none or
 // `room` is less.
-Result<Buffer> host_buffer(std::int64_t bytes, std::int64_t room,
-                           const std::function<std::shared_ptr<void>(std::int64_t)>& allocate);
+Result<Buffer> host_buffer(int64_t bytes, int64_t room,
+                           const std::function<std::shared_ptr<void>(int64_t)>& allocate);
 
 // The function of a compiled CPU kernel, which stays loaded: a closed image would pull the code
 // from under others. compile-failed.

@@ -9,7 +9,7 @@ constexpr int kPortableCluster = 8;
 constexpr std::array<int, 4> kSwizzles = {0, 32, 64, 128};  // bytes, by the driver's number
 constexpr int kPromoteTo128 = 2;
 
-unsigned size(std::int64_t value) {
+unsigned size(int64_t value) {
   return static_cast<unsigned>(value);
 }
 
@@ -17,7 +17,7 @@ unsigned size(std::int64_t value) {
 // Object Management".
 Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& map, void* address,
                                       const std::string& place) {
-  const std::size_t rank = map.dims.size();
+  const size_t rank = map.dims.size();
   const std::string text =
       fmt::format("{} dims [{}] strides [{}] box [{}] swizzle {}", name_of(map.dtype),
                   fmt::join(map.dims, ", "), fmt::join(map.strides_bytes, ", "),
@@ -28,18 +28,19 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
     return fail({ErrorCode::kPlanInvalid, "a tensor map's fields do not fit each other", place,
                  "1 to 5 dims, a stride less, as many box sizes, swizzle 0, 32, 64 or 128", text,
                  "check the launch list"});
-  std::array<std::uint64_t, 5> dims{}, strides{};
-  std::array<std::uint32_t, 5> box{}, steps{1, 1, 1, 1, 1};
+  std::array<uint64_t, 5> dims{};
+  std::array<uint64_t, 5> strides{};
+  std::array<uint32_t, 5> box{};
+  std::array<uint32_t, 5> steps{1, 1, 1, 1, 1};
   std::ranges::copy(map.dims, dims.begin());
   std::ranges::copy(map.strides_bytes, strides.begin());
   std::ranges::transform(map.box, box.begin(), size);
   CUtensorMap encoded;
-  auto done =
-      cuda.check(cuda.cuTensorMapEncodeTiled(&encoded, codes_of(map.dtype).tensor_map,
-                                             static_cast<std::uint32_t>(rank), address, dims.data(),
-                                             strides.data(), box.data(), steps.data(), 0,
-                                             static_cast<int>(swizzle), kPromoteTo128, 0),
-                 "cuTensorMapEncodeTiled");
+  auto done = cuda.check(cuda.cuTensorMapEncodeTiled(
+                             &encoded, codes_of(map.dtype).tensor_map, static_cast<uint32_t>(rank),
+                             address, dims.data(), strides.data(), box.data(), steps.data(), 0,
+                             static_cast<int>(swizzle), kPromoteTo128, 0),
+                         "cuTensorMapEncodeTiled");
   if (done) return encoded;
   done.error().place = place;
   done.error().expected =
@@ -49,17 +50,18 @@ Result<CUtensorMap> encode_tensor_map(const Driver& cuda, const TensorMapSpec& m
   return fail(std::move(done.error()));
 }
 
-CUdeviceptr pointer(const Buffer& buffer, std::int64_t offset = 0) {
+CUdeviceptr pointer(const Buffer& buffer, int64_t offset = 0) {
   return reinterpret_cast<CUdeviceptr>(buffer.address()) + static_cast<CUdeviceptr>(offset);
 }
 
-std::int64_t cluster_size(const Kernel& kernel) {
+int64_t cluster_size(const Kernel& kernel) {
   return kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2];
 }
 
 // What a kernel is handed: for each argument the address of its address, or of its tensor map.
 struct Parameters {
-  std::vector<void*> addresses, values;
+  std::vector<void*> addresses;
+  std::vector<void*> values;
   std::vector<CUtensorMap> maps;
 };
 
@@ -97,17 +99,17 @@ class GpuExecutor final : public Executor {
 
   void use_stream(void* stream) override { stream_ = static_cast<CUstream>(stream); }
 
-  Result<std::int64_t> free_memory() override {
-    std::size_t free = 0, total = 0;
+  Result<int64_t> free_memory() override {
+    size_t free = 0;
+    size_t total = 0;
     WARPLOOM_CUDA(cuda_, cuMemGetInfo, &free, &total);
-    return static_cast<std::int64_t>(free);
+    return static_cast<int64_t>(free);
   }
 
-  Result<Buffer> allocate(std::int64_t bytes) override {
-    constexpr std::size_t kAlignment = 4096;  // cuMemAlloc alone promises 256
+  Result<Buffer> allocate(int64_t bytes) override {
+    constexpr size_t kAlignment = 4096;  // cuMemAlloc alone promises 256
     CUdeviceptr address = 0;
-    const std::size_t wanted =
-        static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)) + kAlignment;
+    const size_t wanted = static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kAlignment;
     if (auto done = cuda_.check(cuda_.cuMemAlloc(&address, wanted), "cuMemAlloc"); !done) {
       done.error().expected = fmt::format("{} bytes", bytes);
       return fail(std::move(done.error()));
@@ -119,28 +121,28 @@ class GpuExecutor final : public Executor {
     return Buffer(std::move(owner), reinterpret_cast<void*>(aligned), bytes);
   }
 
-  Result<std::shared_ptr<void>> host_memory(std::int64_t bytes) override {
+  Result<std::shared_ptr<void>> host_memory(int64_t bytes) override {
     void* address = nullptr;
     WARPLOOM_CUDA(cuda_, cuMemHostAlloc, &address, bytes, 0);
     return std::shared_ptr<void>(address, [this](void* p) { cuda_.cuMemFreeHost(p); });
   }
 
-  Status upload(const Buffer& to, const void* from, std::int64_t bytes,
-                std::int64_t offset) override {
+  Status upload(const Buffer& to, const void* from, int64_t bytes, int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
     if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyHtoD, pointer(to, offset), from, bytes);
     return ok();
   }
 
-  Status download(const Buffer& from, void* to, std::int64_t bytes, std::int64_t offset) override {
+  Status download(const Buffer& from, void* to, int64_t bytes, int64_t offset) override {
     WARPLOOM_CHECK(synchronize());
     if (bytes > 0) WARPLOOM_CUDA(cuda_, cuMemcpyDtoH, to, pointer(from, offset), bytes);
     return ok();
   }
 
-  Status fill(const Buffer& buffer, std::uint32_t word) override {
+  Status fill(const Buffer& buffer, uint32_t word) override {
     const CUdeviceptr at = pointer(buffer);
-    const auto bytes = static_cast<CUdeviceptr>(buffer.bytes()), words = bytes / 4;
+    const auto bytes = static_cast<CUdeviceptr>(buffer.bytes());
+    const auto words = bytes / 4;
     if (words > 0) WARPLOOM_CUDA(cuda_, cuMemsetD32Async, at, word, words, stream_);
     for (CUdeviceptr i = words * 4; i < bytes; ++i)
       WARPLOOM_CUDA(cuda_, cuMemsetD8Async, at + i, static_cast<unsigned char>(word >> 8 * (i % 4)),
@@ -167,10 +169,10 @@ class GpuExecutor final : public Executor {
     if (cluster_size(kernel) > kPortableCluster)
       WARPLOOM_CUDA(cuda_, cuFuncSetAttribute, function, kFunctionNonPortableCluster, 1);
     return [this, &kernel, module, function](const std::vector<void*>& addresses) -> Result<Call> {
-      const std::size_t count = addresses.size();
+      const size_t count = addresses.size();
       auto made = std::make_shared<Parameters>(
           Parameters{addresses, std::vector<void*>(count), std::vector<CUtensorMap>(count)});
-      for (std::size_t i = 0; i < count; ++i) {
+      for (size_t i = 0; i < count; ++i) {
         const Argument& argument = kernel.args[i];
         made->values[i] =
             argument.tensor_map ? static_cast<void*>(&made->maps[i]) : &made->addresses[i];
@@ -198,12 +200,15 @@ class GpuExecutor final : public Executor {
     WARPLOOM_CUDA(cuda_, cuCtxSynchronize);  // of the whole device, whatever stream work was put on
     float milliseconds = 0;
     WARPLOOM_CUDA(cuda_, cuEventElapsedTime, &milliseconds, events_[0], events_[1]);
-    constexpr double kBefore = 5000, kGrain = 10;  // us
+    // us
+    constexpr double kBefore = 5000;
+    constexpr double kGrain = 10;
     const std::chrono::duration<double, std::micro> outside =
         std::chrono::steady_clock::now() - start;
     const double inside = static_cast<double>(milliseconds) * 1000.0;
-    ++samples_, agreeing_ += inside <= 1.02 * outside.count() + kGrain &&
-                             outside.count() <= 2 * inside + kBefore;
+    ++samples_;
+    agreeing_ +=
+        inside <= 1.02 * outside.count() + kGrain && outside.count() <= 2 * inside + kBefore;
     return inside / times;
   }
 
@@ -250,7 +255,8 @@ class GpuExecutor final : public Executor {
   const Driver& cuda_;
   CUdevice gpu_ = 0;
   bool retained_ = false;
-  CUstream own_stream_ = nullptr, stream_ = nullptr;
+  CUstream own_stream_ = nullptr;
+  CUstream stream_ = nullptr;
   std::array<CUevent, 2> events_{};
 };
 }  // namespace
@@ -260,12 +266,12 @@ Result<DeviceInfo> gpu_info() {
   DeviceInfo info;
   CUdevice gpu = 0;
   std::array<char, 256> text{};
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   WARPLOOM_CUDA(*cuda, cuDeviceGet, &gpu, 0);
   WARPLOOM_CUDA(*cuda, cuDeviceGetName, text.data(), static_cast<int>(text.size()), gpu);
   WARPLOOM_CUDA(*cuda, cuDeviceTotalMem, &bytes, gpu);
   info.name = text.data();
-  info.memory_bytes = static_cast<std::int64_t>(bytes);
+  info.memory_bytes = static_cast<int64_t>(bytes);
   WARPLOOM_TRY(info.arch, cuda->arch());
   WARPLOOM_TRY(info.processors, cuda->attribute(kAttributeProcessors));
   WARPLOOM_TRY(info.cache_bytes, cuda->attribute(kAttributeL2Bytes));

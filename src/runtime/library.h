@@ -69,7 +69,8 @@ class Library {
 
  private:
   void* handle_ = nullptr;
-  std::string name_, why_not_;
+  std::string name_;
+  std::string why_not_;
   mutable std::string missing_;
 };
 }  // namespace warploom::runtime

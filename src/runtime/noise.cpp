@@ -57,9 +57,9 @@ std::vector<double> numbers_after(const std::string& line) {
 
 // Of the cores that this process may use: user, nice, system, idle, iowait, irq, softirq, steal.
 void read_cores(NoiseWatch::Counters& into) {
-  constexpr std::size_t kIdle = 3;
-  constexpr std::size_t kWaiting = 4;
-  constexpr std::size_t kSteal = 7;
+  constexpr size_t kIdle = 3;
+  constexpr size_t kWaiting = 4;
+  constexpr size_t kSteal = 7;
   std::set<std::string> names;
   for (const int core : wl::allowed_cores()) names.insert(fmt::format("cpu{}", core));
   std::ifstream file("/proc/stat");
@@ -70,7 +70,7 @@ void read_cores(NoiseWatch::Counters& into) {
     if (ticks.size() <= kSteal) continue;
     into.stolen = into.stolen.value_or(0) + tick * ticks[kSteal];
     double busy = 0;
-    for (std::size_t i = 0; i < kSteal; ++i)
+    for (size_t i = 0; i < kSteal; ++i)
       if (i != kIdle && i != kWaiting) busy += tick * ticks[i];
     into.busy = into.busy.value_or(0) + busy;
   }
@@ -176,7 +176,7 @@ double quantile_of(std::span<const double> samples, double share) {
   std::vector<double> sorted(samples.begin(), samples.end());
   std::ranges::sort(sorted);
   if (sorted.empty()) return 0;
-  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+  return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
 }
 
 std::optional<double> spread_of(std::span<const double> samples) {

@@ -66,10 +66,14 @@ class NoiseWatch {
 
   // What is read, all in seconds since their own beginnings; unknown where a file is missing.
   struct Counters {
-    std::optional<double> busy, stolen;  // of the cores that may be used, from /proc/stat
-    std::optional<double> ran, waited;   // of the watched threads, from schedstat
-    std::optional<double> throttled;     // by a quota, from cpu.stat
-    std::optional<double> switches;      // a number: involuntary, of the watched threads
+    // of the cores that may be used, from /proc/stat
+    std::optional<double> busy;
+    std::optional<double> stolen;
+    // of the watched threads, from schedstat
+    std::optional<double> ran;
+    std::optional<double> waited;
+    std::optional<double> throttled;  // by a quota, from cpu.stat
+    std::optional<double> switches;   // a number: involuntary, of the watched threads
     std::chrono::steady_clock::time_point at;
   };
 

@@ -17,7 +17,7 @@ int depth_of(std::string_view text) {
   int depth = 0;
   int deepest = 0;
   bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted && c == '\\')
       ++i;
@@ -93,7 +93,7 @@ Status check_seal(const json& plan, const fs::path& folder) {
 }
 
 Result<std::string> read_beside(const json& plan, const fs::path& folder, const std::string& name,
-                                std::int64_t bytes) {
+                                int64_t bytes) {
   const fs::path relative = fs::path(name).lexically_normal();
   if (name.empty() || name.find('\0') != name.npos || relative.is_absolute() ||
       *relative.begin() == "..")

@@ -30,5 +30,5 @@ Status check_seal(const nlohmann::json& plan, const std::filesystem::path& folde
 // A file that a plan names by its path from the folder: inside it, no link out of it, plain, of so
 // many bytes where that is known, and with the hash that the plan has of it.
 Result<std::string> read_beside(const nlohmann::json& plan, const std::filesystem::path& folder,
-                                const std::string& name, std::int64_t bytes = -1);
+                                const std::string& name, int64_t bytes = -1);
 }  // namespace warploom::runtime

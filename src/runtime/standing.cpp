@@ -28,6 +28,6 @@ Standing standing_of(const Ratio& ratio, const Noise& noise) {
 }
 
 std::string_view name_of(Standing standing) {
-  return kNames[static_cast<std::size_t>(standing)];
+  return kNames[static_cast<size_t>(standing)];
 }
 }  // namespace warploom::runtime

@@ -13,7 +13,7 @@
 #include "runtime/timing.h"
 
 namespace warploom::runtime {
-enum class Standing : std::uint8_t { unknown, undecided, slower, faster };
+enum class Standing : uint8_t { unknown, undecided, slower, faster };
 
 Standing standing_of(const Ratio& ratio, const Noise& noise);
 std::string_view name_of(Standing standing);  // "unknown", "undecided", "slower", "faster"

@@ -3,15 +3,14 @@
 #include "runtime/noise.h"
 
 namespace warploom::runtime {
-Interval median_interval(std::span<const double> values, std::uint64_t seed) {
+Interval median_interval(std::span<const double> values, uint64_t seed) {
   const wl::Interval interval = wl::median_interval(values.data(), values.size(), seed);
   return {interval.median, interval.low, interval.high};
 }
 
-Ratio ratio_of(std::span<const double> ours, std::span<const double> reference,
-               std::uint64_t seed) {
+Ratio ratio_of(std::span<const double> ours, std::span<const double> reference, uint64_t seed) {
   std::vector<double> ratios;
-  for (std::size_t lap = 0; lap < std::min(ours.size(), reference.size()); ++lap)
+  for (size_t lap = 0; lap < std::min(ours.size(), reference.size()); ++lap)
     if (ours[lap] > 0 && reference[lap] > 0) ratios.push_back(reference[lap] / ours[lap]);
   const wl::Interval interval = wl::median_interval(ratios.data(), ratios.size(), seed);
   return {interval.median, interval.low, interval.high, static_cast<int>(ratios.size())};
@@ -47,17 +46,17 @@ Result<std::vector<Samples>> measure(Executor& device,
   std::vector<Call> works;
   int times = 1;
   double shortest = 1e30;
-  const auto sample = [&](std::size_t i, int calls) -> Result<double> {
-    if (options.around) WARPLOOM_CHECK(options.around(i, static_cast<std::size_t>(calls), false));
+  const auto sample = [&](size_t i, int calls) -> Result<double> {
+    if (options.around) WARPLOOM_CHECK(options.around(i, static_cast<size_t>(calls), false));
     if (shortest < options.warm_us) {
       WARPLOOM_CHECK(works[i]());
       WARPLOOM_CHECK(device.synchronize());
-      if (options.around) WARPLOOM_CHECK(options.around(i, static_cast<std::size_t>(calls), false));
+      if (options.around) WARPLOOM_CHECK(options.around(i, static_cast<size_t>(calls), false));
     }
     // A CPU's caches are as large as most problems, and users find them warm.
     if (device.engine() == Engine::cuda) WARPLOOM_CHECK(device.flush_caches());
     WARPLOOM_TRY(const double us, device.time_us(works[i], times));
-    if (options.around) WARPLOOM_CHECK(options.around(i, static_cast<std::size_t>(calls), true));
+    if (options.around) WARPLOOM_CHECK(options.around(i, static_cast<size_t>(calls), true));
     return us / calls;
   };
   std::vector<Samples> all(alternatives.size());
@@ -70,7 +69,7 @@ Result<std::vector<Samples>> measure(Executor& device,
   }
   // All in series or none: the two ways of timing differ by a bias, which must not fall on one
   // alternative alone.
-  for (std::size_t i = 0; series && shortest < options.short_us && i < works.size(); ++i) {
+  for (size_t i = 0; series && shortest < options.short_us && i < works.size(); ++i) {
     WARPLOOM_TRY(works[i], device.record(in_order(alternatives[i])));
     all[i].calls_per_sample = static_cast<int>(alternatives[i].size());
     WARPLOOM_CHECK(sample(i, all[i].calls_per_sample));
@@ -92,8 +91,8 @@ Result<std::vector<Samples>> measure(Executor& device,
     const double spent = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     if (spent > 5 * options.budget_ms && lap > 0) break;
     if (spent > options.budget_ms && lap >= options.min_samples) break;
-    for (std::size_t turn = 0; turn < works.size(); ++turn) {
-      const std::size_t i = (static_cast<std::size_t>(lap) + turn) % works.size();
+    for (size_t turn = 0; turn < works.size(); ++turn) {
+      const size_t i = (static_cast<size_t>(lap) + turn) % works.size();
       WARPLOOM_TRY(const double us, sample(i, all[i].calls_per_sample));
       all[i].us.push_back(us);
       shortest = std::min(shortest, us);

@@ -31,18 +31,20 @@ struct MeasureOptions {
   int most_times = 400;  // but no more often than this
   double warm_us = 0;    // before each sample of calls shorter than this one runs untimed, since
                          // `around` cools the caches
-  std::uint64_t seed = 1;  // of the bootstrap
+  uint64_t seed = 1;     // of the bootstrap
   // Called before and after every sample, outside its time, with its alternative's number and how
   // many of its calls are made.
-  std::function<Status(std::size_t alternative, std::size_t calls, bool after)> around;
+  std::function<Status(size_t alternative, size_t calls, bool after)> around;
 };
 
 // A median with the 95 % interval of 1000 bootstrap medians.
 struct Interval {
-  double median_us = 0, low_us = 0, high_us = 0;
+  double median_us = 0;
+  double low_us = 0;
+  double high_us = 0;
 };
 
-Interval median_interval(std::span<const double> values, std::uint64_t seed = 1);
+Interval median_interval(std::span<const double> values, uint64_t seed = 1);
 
 // How many times as fast as a reference something is, with its 95 % interval; zeros: not known.
 struct Ratio {
@@ -55,8 +57,7 @@ struct Ratio {
 // Of pairs: each lap's sample of the reference over the same lap's of ours. What disturbs a lap
 // disturbs both, so the ratio is known better than either time; a ratio of two medians would not
 // know that.
-Ratio ratio_of(std::span<const double> ours, std::span<const double> reference,
-               std::uint64_t seed = 1);
+Ratio ratio_of(std::span<const double> ours, std::span<const double> reference, uint64_t seed = 1);
 
 // What is known beside a reference's samples; zeros: nothing.
 struct Known {

@@ -4,19 +4,21 @@
 
 namespace warploom::runtime {
 namespace {
-constexpr std::size_t kUnitBytes = 32 << 10;  // of text; a longer text is a unit by itself
+constexpr size_t kUnitBytes = 32 << 10;  // of text; a longer text is a unit by itself
 
 // A text of a list, and which kernels have it.
 struct Text {
   std::string source;
-  std::vector<std::size_t> kernels = {};
+  std::vector<size_t> kernels = {};
   std::set<std::string> names = {};
-  std::string head = {}, body = {};  // its directives at the beginning, and the rest
+  // its directives at the beginning, and the rest
+  std::string head = {};
+  std::string body = {};
   bool alone = false;
 };
 
 bool is_blank_or_comment(const std::string& line) {
-  const std::size_t first = line.find_first_not_of(" \t");
+  const size_t first = line.find_first_not_of(" \t");
   return first == std::string::npos || line.compare(first, 2, "//") == 0;
 }
 
@@ -36,8 +38,8 @@ void take_apart(Text& text) {
 
 std::vector<Text> texts_of(const LaunchList& list) {
   std::vector<Text> texts;
-  std::map<std::string, std::size_t> known;
-  for (std::size_t k = 0; k < list.kernels.size(); ++k) {
+  std::map<std::string, size_t> known;
+  for (size_t k = 0; k < list.kernels.size(); ++k) {
     const Kernel& kernel = list.kernels[k];
     const auto [place, fresh] = known.try_emplace(kernel.source, texts.size());
     if (fresh) texts.push_back({kernel.source});
@@ -63,7 +65,7 @@ Unit unit_of(const std::vector<const Text*>& texts) {
     return unit;
   }
   unit.text = texts[0]->head;
-  for (std::size_t i = 0; i < texts.size(); ++i)
+  for (size_t i = 0; i < texts.size(); ++i)
     unit.text +=
         fmt::format("\nnamespace part_{0} {{\n{1}}}  // namespace part_{0}\n", i, texts[i]->body);
   return unit;
@@ -71,12 +73,12 @@ Unit unit_of(const std::vector<const Text*>& texts) {
 
 // Texts of one head in as many units as their length asks for, of about the same length.
 void add_units(std::vector<Unit>& units, const std::vector<const Text*>& texts) {
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   for (const Text* text : texts) bytes += text->body.size();
-  const std::size_t count = bytes / kUnitBytes + 1;
-  const std::size_t each = bytes / count + 1;
+  const size_t count = bytes / kUnitBytes + 1;
+  const size_t each = bytes / count + 1;
   std::vector<const Text*> part;
-  std::size_t length = 0;
+  size_t length = 0;
   for (const Text* text : texts) {
     if (!part.empty() && length + text->body.size() > each) {
       units.push_back(unit_of(part));

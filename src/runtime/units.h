@@ -23,8 +23,8 @@
 namespace warploom::runtime {
 struct Unit {
   std::string text;
-  int texts = 1;                     // that it was made of
-  std::vector<std::size_t> kernels;  // of the list, those that it defines
+  int texts = 1;                // that it was made of
+  std::vector<size_t> kernels;  // of the list, those that it defines
 };
 
 // In the order of the first kernels of each; every kernel is in one.

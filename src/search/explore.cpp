@@ -11,8 +11,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kFinalists = 4;  // measured again with more repeats, beside the reference
-constexpr std::size_t kKept = 100;     // of the right ones, at least the fastest so many
+constexpr size_t kFinalists = 4;  // measured again with more repeats, beside the reference
+constexpr size_t kKept = 100;     // of the right ones, at least the fastest so many
 
 // Which build of this program this is: another one may emit other source for the same schedule.
 std::string build_stamp() {
@@ -59,7 +59,7 @@ class CompileAhead {
         {Clock::now(), std::async(compiles ? std::launch::async : std::launch::deferred, work)});
   }
 
-  std::size_t pending() const { return entries_.size(); }  // put and not taken
+  size_t pending() const { return entries_.size(); }  // put and not taken
 
   // The first one put, once it is ready; after `patience` any that is ready; nothing when `wait`
   // has passed.
@@ -271,7 +271,7 @@ class Explorer {
     const bool again = !runs.empty() && runs.back().status != "done" && same(runs.back());
     run_.known = again ? runs.back().known : rows.size();
     run_.known_best = again ? runs.back().known_best : best ? best->schedule : "";
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (size_t i = 0; i < rows.size(); ++i) {
       const archive::Candidate& row = rows[i];
       const auto schedule = kernels::schedule_from_json(row.fields);
       if (!schedule || schedule->text() != row.schedule) continue;
@@ -281,7 +281,8 @@ class Explorer {
         continue;  // of an older program
       double us = row.screened_us.value_or(0);
       if (us <= 0 && row.stage != archive::Stage::refused) us = row.median_us.value_or(0);
-      const bool right = us > 0, ours = row.environment.ends_with(stamp_);
+      const bool right = us > 0;
+      const bool ours = row.environment.ends_with(stamp_);
       Entry entry{*schedule,   {},    {.accepted = right, .median_us = us},
                   row.parents, {},    ours && i >= run_.known,
                   false,       false, us};
@@ -290,7 +291,10 @@ class Explorer {
         continue;
       }
       if (ours) proposer_->skip(*schedule);
-      if (right) proposer_->learn(*schedule, us), entries_.push_back(std::move(entry));
+      if (right) {
+        proposer_->learn(*schedule, us);
+        entries_.push_back(std::move(entry));
+      }
       if (row.schedule == run_.known_best) proposer_->suggest(*schedule);
     }
     return ok();
@@ -312,7 +316,7 @@ class Explorer {
   Status search() {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const int threads = options_.jobs > 0 ? options_.jobs : cores;
-    const auto lookahead = static_cast<std::size_t>(threads) + 2;
+    const auto lookahead = static_cast<size_t>(threads) + 2;
     const auto limit =
         std::clamp(milliseconds(static_cast<long long>(options_.budget_seconds * 500)),
                    milliseconds(10'000), milliseconds(60'000));
@@ -324,9 +328,10 @@ class Explorer {
     int put = 0;
     while (!interrupted() && run_.candidates < most) {
       while (!exhausted && compile_->pending() < lookahead && put < most) {
-        if (const auto schedule = proposer_->next())
-          ++put, compile_->put(*schedule, !answered_.contains(schedule->text()));
-        else
+        if (const auto schedule = proposer_->next()) {
+          ++put;
+          compile_->put(*schedule, !answered_.contains(schedule->text()));
+        } else
           exhausted = true;
       }
       if (compile_->pending() == 0) break;
@@ -364,14 +369,19 @@ class Explorer {
     }
     if (const double us = entry.verdict.median_us; entry.verdict.accepted) {
       proposer_->learn(entry.schedule, us);
-      if (best_us_ == 0 || us < best_us_) best_us_ = us, run_.best = text;
+      if (best_us_ == 0 || us < best_us_) {
+        best_us_ = us;
+        run_.best = text;
+      }
       std::erase_if(entries_, [&](const Entry& e) { return e.schedule == entry.schedule; });
       entry.list =
           {};  // made again for the few that are asked for again: there may be a hundred thousand
       entry.verdict.evidence = {};
       entries_.push_back(std::move(entry));
-      if (entries_.size() > 2 * kKept)
-        sort_entries(), entries_.erase(entries_.begin() + kKept, entries_.end());
+      if (entries_.size() > 2 * kKept) {
+        sort_entries();
+        entries_.erase(entries_.begin() + kKept, entries_.end());
+      }
     } else {
       proposer_->refuse(entry.schedule);
     }
@@ -486,8 +496,8 @@ class Explorer {
     enter("measuring the best few again");
     sort_entries();
     const double last_round = 1.2 * start_seconds_ + 2 * judge_seconds_;
-    const std::size_t finalists = std::min(entries_.size(), kFinalists);
-    for (std::size_t i = 0; finalists > 1 && i < finalists && left() > last_round + judge_seconds_;
+    const size_t finalists = std::min(entries_.size(), kFinalists);
+    for (size_t i = 0; finalists > 1 && i < finalists && left() > last_round + judge_seconds_;
          ++i) {
       if (interrupted()) return ok();
       verify::Request request = quick_request();
@@ -605,7 +615,7 @@ class Explorer {
   std::unique_ptr<CompileAhead> compile_;
   verify::Ready ready_;
   archive::Run run_;  // its figures so far
-  std::int64_t run_id_ = 0;
+  int64_t run_id_ = 0;
   const std::string stamp_ = build_stamp();
   std::string first_refusal_;
   std::string phase_;
@@ -614,8 +624,11 @@ class Explorer {
       answered_;  // by their schedules' texts: what the search recorded before it was stopped
   std::map<std::string, int> refused_by_code_;
   bool recalled_ = false;
-  int refused_ = 0, judge_calls_ = 0;
-  double start_seconds_ = 0, judge_seconds_ = 0, best_us_ = 0;
+  int refused_ = 0;
+  int judge_calls_ = 0;
+  double start_seconds_ = 0;
+  double judge_seconds_ = 0;
+  double best_us_ = 0;
   double reference_known_us_ = 0;  // its best median on this machine; 0: none is known
 };
 }  // namespace

@@ -34,7 +34,7 @@ Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities
 // made, and what is not predicted comes last.
 class Proposer {
  public:
-  Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed, Limits limits = {});
+  Proposer(const Catalogue& catalogue, Strategy strategy, uint64_t seed, Limits limits = {});
   // A schedule not proposed before; nothing when none is left.
   std::optional<kernels::Schedule> next();
   // Puts a schedule first, if it is new.
@@ -73,14 +73,14 @@ class Proposer {
   Limits limits_;  // of ranking; the time of later rounds is the search's to keep
   Random random_;
   std::vector<kernels::Schedule> order_;  // of first proposals; beam: the rest, to fall back on
-  std::size_t used_ = 0;
+  size_t used_ = 0;
   std::vector<kernels::Schedule> queue_;
   std::set<std::string> proposed_;
   std::map<std::string, std::vector<std::string>> parents_;
   std::map<std::string, double> predicted_;        // microseconds, by schedule
   std::multimap<double, kernels::Schedule> best_;  // by time
   // How many were refused and how many right, of those with a value in a family's field
-  std::map<std::tuple<std::string, std::string, std::int64_t>, std::array<int, 2>> fates_;
+  std::map<std::tuple<std::string, std::string, int64_t>, std::array<int, 2>> fates_;
   int rounds_ = 0;
 };
 
@@ -95,7 +95,7 @@ struct Problem {
       recorded = {};
 };
 
-inline constexpr std::uint64_t kFreshSeed =
+inline constexpr uint64_t kFreshSeed =
     0x5eed5eed5eed5eedull;  // promotion judges on other inputs than the search
 
 // What asks for a judgement of the whole in about so many seconds, of which no launch may take more
@@ -104,7 +104,7 @@ verify::Request whole_request(const LaunchList& list, double seconds, double lim
 
 // A problem but for how to search it, which takes time for a whole network, and its reference.
 Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities,
-                   std::uint64_t seed);
+                   uint64_t seed);
 
 // An error that no other candidate would escape.
 bool is_fatal(ErrorCode code);

@@ -73,7 +73,7 @@ std::string libraries_of(const std::string& reference) {
   static const std::regex called(" \\([^)]*\\)");
   std::string rest = std::regex_replace(reference, called, "") + " + ";
   std::vector<std::string> libraries;
-  for (std::size_t end; (end = rest.find(" + ")) != rest.npos; rest.erase(0, end + 3))
+  for (size_t end; (end = rest.find(" + ")) != rest.npos; rest.erase(0, end + 3))
     if (!contains(libraries, rest.substr(0, end))) libraries.push_back(rest.substr(0, end));
   return listed(libraries, {}, " + ");
 }

@@ -8,7 +8,7 @@ std::set<std::string> results_of(const Region& region) {
   std::set<std::string> made;
   for (const graph::Node& node : region.graph.nodes)
     for (const graph::TensorId output : node.outputs)
-      made.insert(region.tensors[static_cast<std::size_t>(output)]);
+      made.insert(region.tensors[static_cast<size_t>(output)]);
   return made;
 }
 }  // namespace

@@ -49,7 +49,7 @@ Result<graph::Graph> planned(graph::Graph given, const target::Capabilities& cap
   // On a GPU blocks look back at each other instead, along lines whose elements 32 bits count.
   const auto is_long = [](const graph::Tensor& tensor) {
     return std::ranges::any_of(tensor.shape,
-                               [](std::int64_t size) { return size > kernels::kLongestAxis; });
+                               [](int64_t size) { return size > kernels::kLongestAxis; });
   };
   if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
   return graph::spread_scans(std::move(graph), capabilities.processors);
@@ -67,7 +67,7 @@ Result<Partition> regions_of(const graph::Graph& graph, Track track,
 }
 
 Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities,
-                   std::uint64_t seed) {
+                   uint64_t seed) {
   const kernels::Work work = kernels::work_of(region);
   return {
       .setup = {.graph = region.graph,
@@ -148,12 +148,12 @@ class Planner {
     std::ranges::stable_sort(order, {}, [](const Task* task) { return task->weight(); });
     // Half in equal parts, half by the time that each takes at best: a region's among those from
     // number `first` on.
-    const auto share_of = [&](std::size_t i, std::size_t first) {
+    const auto share_of = [&](size_t i, size_t first) {
       double weights = 0;
-      for (std::size_t j = first; j < order.size(); ++j) weights += order[j]->weight();
+      for (size_t j = first; j < order.size(); ++j) weights += order[j]->weight();
       return 0.5 / static_cast<double>(order.size() - first) + 0.5 * order[i]->weight() / weights;
     };
-    for (std::size_t i = 0; i < order.size(); ++i) {
+    for (size_t i = 0; i < order.size(); ++i) {
       const double share = share_of(i, i);
       Options options = options_;
       options.asked_seconds = share_of(i, 0) * options_.budget_seconds;
@@ -200,8 +200,8 @@ class Planner {
   // What libraries make of the whole model at once, where what they pass on has room.
   std::optional<vendor::Problem> whole_reference(const graph::Graph& given,
                                                  const graph::Graph& primitive) const {
-    constexpr std::int64_t kMostPassedOn = std::int64_t{4} << 30;
-    std::int64_t bytes = 0;
+    constexpr int64_t kMostPassedOn = int64_t{4} << 30;
+    int64_t bytes = 0;
     for (const graph::Tensor& tensor : given.tensors) bytes += graph::byte_count(tensor);
     if (bytes > kMostPassedOn) return std::nullopt;
     return vendor::match_region(primitive, given, options_.track);
@@ -214,7 +214,7 @@ class Planner {
       Outcome& named = out.regions[task_of_.at(region.identity)];
       if (!named.output.empty()) continue;
       named.label = label_of(given, whole, region);
-      named.output = region.tensors[static_cast<std::size_t>(region.graph.outputs[0])];
+      named.output = region.tensors[static_cast<size_t>(region.graph.outputs[0])];
     }
     for (const Outcome& region : out.regions)
       if (region.reference.empty() || region.verdict.reference_us <= 0)
@@ -264,8 +264,8 @@ class Planner {
   const Clock::time_point start_ = Clock::now();
   Partition partition_;
   Problem whole_;
-  std::vector<Task> tasks_;                     // one a different region
-  std::map<std::string, std::size_t> task_of_;  // by the region's identity
+  std::vector<Task> tasks_;                // one a different region
+  std::map<std::string, size_t> task_of_;  // by the region's identity
 };
 }  // namespace
 

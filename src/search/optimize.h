@@ -14,16 +14,21 @@
 
 namespace warploom::search {
 // automatic: enumerate small spaces, else beam
-enum class Strategy : std::uint8_t { automatic, enumerate, random, beam };
+enum class Strategy : uint8_t { automatic, enumerate, random, beam };
 inline constexpr const char* kStrategyNames[] = {"automatic", "enumerate", "random", "beam"};
 
 struct Progress {
-  double seconds = 0, budget_seconds = 0;
-  int candidates = 0, refused = 0;  // judged so far; of these refused
-  double best_us = 0;               // 0: none yet
+  double seconds = 0;
+  double budget_seconds = 0;
+  // judged so far; of these refused
+  int candidates = 0;
+  int refused = 0;
+  double best_us = 0;  // 0: none yet
   double reference_us = 0;
-  std::string best;             // the best schedule's text
-  int region = 1, regions = 1;  // which of the different regions is searched
+  std::string best;  // the best schedule's text
+  // which of the different regions is searched
+  int region = 1;
+  int regions = 1;
   std::string region_name = {};
   std::string phase = {};  // what it is busy with, where that is not trying candidates
 };
@@ -36,7 +41,7 @@ struct Options {
       0;  // a region's share of its network's budget, whatever others left; 0: the budget
   double patience_seconds = 0;  // how much longer a search may take that has found nothing right
   int max_candidates = 0;       // of a region; 0: no limit but the budget
-  std::uint64_t seed = 1;
+  uint64_t seed = 1;
   Strategy strategy = Strategy::automatic;
   int jobs = 0;         // compilations at once; 0: one a core
   std::string archive;  // empty: cache_folder()/archive.sqlite
@@ -70,9 +75,11 @@ struct Outcome {
   bool proven = false;                         // judged whole in a fresh process
   double roofline_fraction = 0;                // the bound over best; above 1 where data is cached
   verify::Bound bound = {};                    // by datasheet rates
-  int candidates = 0, refused = 0;  // judged; of these refused, which the archive says more of
+  // judged; of these refused, which the archive says more of
+  int candidates = 0;
+  int refused = 0;
   double seconds = 0;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   bool interrupted = false;
   bool recalled = false;       // from the archive alone; of several regions all
   kernels::Schedule schedule;  // of the only region

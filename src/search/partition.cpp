@@ -6,16 +6,16 @@ namespace warploom::search {
 namespace {
 using graph::Graph, graph::Node, graph::OpClass, graph::TensorId;
 
-constexpr std::int64_t kMostKept =
+constexpr int64_t kMostKept =
     1 << 16;  // elements of a constant that stays one if it is no floating-point data
-constexpr std::size_t kMostNodes = 64,
-                      kMostReads =
-                          32;  // of a region of several: families are not asked about larger ones
+constexpr size_t kMostNodes = 64;
+constexpr size_t kMostReads =
+    32;  // of a region of several: families are not asked about larger ones
 
 // 0, 1, 2 ..: of such a table kernels load nothing, however long it is.
 bool are_places(const graph::Tensor& tensor) {
-  for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-    if (load_as_double(tensor.dtype, tensor.constant->data(), static_cast<std::size_t>(i)) !=
+  for (int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
+    if (load_as_double(tensor.dtype, tensor.constant->data(), static_cast<size_t>(i)) !=
         static_cast<double>(i))
       return false;
   return true;
@@ -35,14 +35,14 @@ bool is_learned(const Graph& graph, TensorId id) {
 bool is_weight(const Graph& graph, TensorId id) {
   const graph::Tensor& tensor = graph.tensor(id);
   if (!tensor.constant) return false;
-  const std::int64_t count = graph::element_count(tensor.shape);
+  const int64_t count = graph::element_count(tensor.shape);
   if (!is_float(tensor.dtype)) return count > kMostKept && !are_places(tensor);
   return count > 1 || (count == 1 && is_learned(graph, id));
 }
 
 // "MatMul+Add+Gelu", the first few of long chains.
 std::string name_of(const std::vector<Node>& nodes) {
-  constexpr std::size_t kNamed = 6;
+  constexpr size_t kNamed = 6;
   const auto first = std::span(nodes).first(std::min(nodes.size(), kNamed));
   return listed(
              first, [](const Node& node) { return graph::name_of(node.op); }, "+") +
@@ -66,7 +66,7 @@ class Partitioner {
  public:
   Partitioner(const Graph& graph, const Rank& rank, const Limits& limits)
       : graph_(graph), rank_(rank), limits_(limits), ranges_(graph::ranges_of(graph)) {
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const int number = static_cast<int>(n);
       maker_[graph.nodes[n].outputs[0]] = number;
       for (const TensorId id : graph.nodes[n].inputs) uses_[id].push_back(number);
@@ -144,7 +144,7 @@ class Partitioner {
 
   bool is_free(int root, const Nodes& nodes) const {
     if (!all(nodes, {OpClass::view, OpClass::movement, OpClass::pointwise})) return false;
-    std::int64_t bytes = 0;
+    int64_t bytes = 0;
     for (const TensorId id : reads(nodes)) bytes += graph::byte_count(graph_.tensor(id));
     return bytes <= graph::byte_count(graph_.tensor(stored(root)));
   }
@@ -154,7 +154,9 @@ class Partitioner {
     region.nodes.assign(nodes.begin(), nodes.end());
     Graph& made = region.graph;
     std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};
-    int inputs = 0, constants = 0, between = 0;
+    int inputs = 0;
+    int constants = 0;
+    int between = 0;
     const auto add = [&](TensorId id, bool inside) {
       const auto [place, fresh] = known.try_emplace(id, static_cast<TensorId>(made.tensors.size()));
       if (!fresh) return place->second;
@@ -192,8 +194,7 @@ class Partitioner {
     const graph::Ranges own = graph::ranges_of(region.graph);
     for (const TensorId id : region.graph.inputs) {
       const std::string& name = region.graph.tensor(id).name;
-      const graph::Range range =
-          graph::range_in(ranges_, region.tensors[static_cast<std::size_t>(id)]);
+      const graph::Range range = graph::range_in(ranges_, region.tensors[static_cast<size_t>(id)]);
       if (range == graph::range_in(own, name)) continue;
       region.ranges[name] = range;
       region.identity += fmt::format("{}: {}\n", name, graph::to_text(range));
@@ -248,7 +249,7 @@ class Partitioner {
     }
     // The phases that they leave are laid side by side by one for products, or by a program of
     // their own.
-    constexpr std::int64_t kFew = 8;
+    constexpr int64_t kFew = 8;
     const auto interleaves = [&](int n) {
       return node(n).op == graph::OpKind::Transpose &&
              graph_.tensor(stored(n)).shape.back() <= kFew;
@@ -266,8 +267,10 @@ class Partitioner {
       return false;
     for (const int root : from) {
       const Nodes nodes = std::move(groups_.extract(root).mapped());
-      for (const int n : nodes)
-        holders_[n].erase(root), holders_[n].insert(takers.begin(), takers.end());
+      for (const int n : nodes) {
+        holders_[n].erase(root);
+        holders_[n].insert(takers.begin(), takers.end());
+      }
       for (const int taker : takers) groups_.at(taker).insert(nodes.begin(), nodes.end());
     }
     return true;
@@ -355,19 +358,19 @@ namespace {
 // free when it is first named. One that is cleared keeps memory of its own: clearing a larger one
 // costs time.
 void share_workspaces(LaunchList& list) {
-  std::map<std::string, std::size_t> last;  // kernel that needs each
-  for (std::size_t i = 0; i < list.kernels.size(); ++i)
+  std::map<std::string, size_t> last;  // kernel that needs each
+  for (size_t i = 0; i < list.kernels.size(); ++i)
     for (const Argument& arg : list.kernels[i].args)
       last[arg.buffer] = std::max(last[arg.buffer], arg.zeroed ? list.kernels.size() : i);
 
   struct Place {
     BufferSpec spec;
-    std::size_t busy_until;
+    size_t busy_until;
   };
 
   std::vector<Place> places;
-  std::map<std::string, std::size_t> place_of;
-  for (std::size_t i = 0; i < list.kernels.size(); ++i)
+  std::map<std::string, size_t> place_of;
+  for (size_t i = 0; i < list.kernels.size(); ++i)
     for (Argument& arg : list.kernels[i].args) {
       const auto spec = std::ranges::find(list.workspaces, arg.buffer, &BufferSpec::name);
       if (spec == list.workspaces.end() || last.at(arg.buffer) == list.kernels.size()) continue;
@@ -375,7 +378,7 @@ void share_workspaces(LaunchList& list) {
       if (fresh) {
         const auto free =
             std::ranges::find_if(places, [&](const Place& place) { return place.busy_until < i; });
-        known->second = static_cast<std::size_t>(free - places.begin());
+        known->second = static_cast<size_t>(free - places.begin());
         if (free == places.end())
           places.push_back({{fmt::format("workspace/{}", places.size()), Dtype::u8, {0}}, 0});
         Place& place = places[known->second];
@@ -402,11 +405,11 @@ LaunchList join(const graph::Graph& whole, const Partition& partition,
   std::set<std::string> taken;
   std::map<std::string, std::pair<std::string, std::string>>
       named;  // name and text of each kernel, by the text as it was
-  for (std::size_t i = 0; i < lists.size(); ++i) {
+  for (size_t i = 0; i < lists.size(); ++i) {
     if (!lists[i]) continue;
     const Region& region = partition.regions[i];
     std::map<std::string, std::string> buffers;
-    for (std::size_t t = 0; t < region.tensors.size(); ++t) {
+    for (size_t t = 0; t < region.tensors.size(); ++t) {
       const std::string& memory = buffers[region.graph.tensors[t].name] =
           partition.storage.at(region.tensors[t]);
       const auto id = *whole.tensor_named(memory);

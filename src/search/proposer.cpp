@@ -3,14 +3,14 @@
 
 namespace warploom::search {
 namespace {
-constexpr std::size_t kWalk = 100'000;  // spaces up to this size are walked whole
-constexpr std::size_t kLooks = 20'000;  // random looks into larger ones
+constexpr size_t kWalk = 100'000;  // spaces up to this size are walked whole
+constexpr size_t kLooks = 20'000;  // random looks into larger ones
 
 // The `index`-th of a space's combinations, or one at random.
-kernels::Schedule at(const kernels::Space& space, std::size_t index, Random* random = nullptr) {
+kernels::Schedule at(const kernels::Space& space, size_t index, Random* random = nullptr) {
   kernels::Schedule schedule{space.family, {}};
   for (const auto& field : space.fields) {
-    const std::size_t count = field.values.size();
+    const size_t count = field.values.size();
     schedule.fields[field.name] = field.values[random ? random->below(count) : index % count];
     index /= count;
   }
@@ -24,9 +24,9 @@ std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels:
   const kernels::Space space = family.space();
   std::vector<std::pair<double, kernels::Schedule>> found;
   std::set<std::string> seen;
-  const auto combinations = static_cast<std::size_t>(space.size());
+  const auto combinations = static_cast<size_t>(space.size());
   const bool walk = combinations <= kWalk;
-  for (std::size_t i = 0; i < (walk ? combinations : kLooks) && !limits.ended(); ++i) {
+  for (size_t i = 0; i < (walk ? combinations : kLooks) && !limits.ended(); ++i) {
     kernels::Schedule schedule = at(space, i, walk ? nullptr : &random);
     if (!walk && !seen.insert(schedule.text()).second) continue;
     if (!family.legal(schedule)) continue;
@@ -48,7 +48,7 @@ std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue,
   std::vector<kernels::Schedule> out;
   if (family == catalogue.families.end()) return out;
   for (const auto& field : (*family)->space().fields) {
-    for (const std::int64_t value : field.values) {
+    for (const int64_t value : field.values) {
       kernels::Schedule changed = schedule;
       const auto place = changed.fields.find(field.name);
       if (place == changed.fields.end() || place->second == value) continue;
@@ -59,16 +59,18 @@ std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue,
   return out;
 }
 
-constexpr std::size_t kSmallSpace = 96;  // automatic: spaces up to this size are enumerated
-constexpr std::size_t kFirstGuesses = 6, kFirstRandom = 2;  // beam, each family
-constexpr std::size_t kWidth = 5;                           // the best few that are changed
-constexpr std::size_t kChanges = 3;                         // of each, a round
-constexpr std::size_t kModelled = 64;  // guesses, and random looks, that the model is asked about
-constexpr std::size_t kAhead = 24;  // how far down the queue another is looked for than the first
+constexpr size_t kSmallSpace = 96;  // automatic: spaces up to this size are enumerated
+// beam, each family
+constexpr size_t kFirstGuesses = 6;
+constexpr size_t kFirstRandom = 2;
+constexpr size_t kWidth = 5;      // the best few that are changed
+constexpr size_t kChanges = 3;    // of each, a round
+constexpr size_t kModelled = 64;  // guesses, and random looks, that the model is asked about
+constexpr size_t kAhead = 24;     // how far down the queue another is looked for than the first
 constexpr double kPlaces =
     8;  // of the queue, that a field's value is worth which was always refused
-constexpr std::size_t kClimbers = 8,
-                      kClimbs = 6;  // the best few whose neighbours it sees, and how often
+constexpr size_t kClimbers = 8;
+constexpr size_t kClimbs = 6;  // the best few whose neighbours it sees, and how often
 }  // namespace
 
 Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities) {
@@ -81,10 +83,11 @@ Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities
           }};
 }
 
-Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t seed, Limits limits)
+Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, uint64_t seed, Limits limits)
     : catalogue_(&catalogue), strategy_(strategy), limits_(limits), random_(seed, "proposer") {
   std::vector<std::vector<kernels::Schedule>> families;
-  std::size_t total = 0, longest = 0;
+  size_t total = 0;
+  size_t longest = 0;
   for (const kernels::FamilyPtr& family : catalogue.families) {
     families.push_back(ranked(catalogue, *family, random_, limits_));
     total += families.back().size();
@@ -92,21 +95,22 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, std::uint64_t 
   }
   if (strategy_ == Strategy::automatic)
     strategy_ = total <= kSmallSpace ? Strategy::enumerate : Strategy::beam;
-  for (std::size_t rank = 0; rank < longest;
-       ++rank)  // families in turn: their guesses need not compare
+  for (size_t rank = 0; rank < longest; ++rank)  // families in turn: their guesses need not compare
     for (const auto& family : families)
       if (rank < family.size()) order_.push_back(family[rank]);
   if (strategy_ == Strategy::random) random_.shuffle(order_);
   if (strategy_ != Strategy::beam) return;
   std::vector<kernels::Schedule> starts;
   for (const auto& family : families)
-    for (std::size_t i = 0; i < std::min(kModelled, family.size()); ++i)
-      starts.push_back(family[i]), starts.push_back(family[random_.below(family.size())]);
+    for (size_t i = 0; i < std::min(kModelled, family.size()); ++i) {
+      starts.push_back(family[i]);
+      starts.push_back(family[random_.below(family.size())]);
+    }
   climb(std::move(starts));
-  for (std::size_t i = 0; i < std::min(order_.size(), kFirstGuesses * families.size()); ++i)
+  for (size_t i = 0; i < std::min(order_.size(), kFirstGuesses * families.size()); ++i)
     offer(order_[i], "");
   for (const auto& family : families)
-    for (std::size_t i = 0; i < kFirstRandom && !family.empty(); ++i)
+    for (size_t i = 0; i < kFirstRandom && !family.empty(); ++i)
       offer(family[random_.below(family.size())], "");
   limits_.until.reset();
 }
@@ -127,13 +131,13 @@ void Proposer::suggest(const kernels::Schedule& schedule) {
 
 void Proposer::mutate() {
   ++rounds_;
-  std::size_t width = 0;
+  size_t width = 0;
   for (const auto& [us, good] : best_) {
     if (++width > kWidth) break;
     std::vector<kernels::Schedule> changed = neighbours(*catalogue_, good);
     random_.shuffle(changed);
     if (random_.below(3)) by_prediction(changed);
-    std::size_t taken = 0;
+    size_t taken = 0;
     for (const auto& schedule : changed)
       if (taken < kChanges && offer(schedule, good.text())) ++taken;
   }
@@ -147,12 +151,12 @@ bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
   for (const auto& schedule : schedules)
     if (predicted_.emplace(schedule.text(), HUGE_VAL).second) fresh.push_back(&schedule);
   std::vector<double> us(fresh.size());
-  graph::parallel_for(static_cast<std::int64_t>(fresh.size()), 0, [&](std::int64_t i) {
+  graph::parallel_for(static_cast<int64_t>(fresh.size()), 0, [&](int64_t i) {
     const bool over = limits_.ended() || limits_.late();
     const double predicted = over ? 0 : catalogue_->predict(*fresh[i]).value_or(0);
     us[i] = predicted > 0 ? predicted : HUGE_VAL;
   });
-  for (std::size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
+  for (size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
   std::ranges::stable_sort(schedules, [&](const auto& a, const auto& b) {
     return predicted_[a.text()] < predicted_[b.text()];
   });
@@ -162,17 +166,16 @@ bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
 void Proposer::climb(std::vector<kernels::Schedule> from) {
   if (!by_prediction(from)) return;
   std::set<std::string> seen;
-  for (std::size_t round = 0; round < kClimbs && !limits_.ended() && !limits_.late(); ++round) {
+  for (size_t round = 0; round < kClimbs && !limits_.ended() && !limits_.late(); ++round) {
     std::vector<kernels::Schedule> next;
-    for (std::size_t i = 0; i < from.size() && seen.size() < kClimbers * (round + 1); ++i)
+    for (size_t i = 0; i < from.size() && seen.size() < kClimbers * (round + 1); ++i)
       if (seen.insert(from[i].text()).second)
         for (auto& near : neighbours(*catalogue_, from[i])) next.push_back(std::move(near));
     for (auto& schedule : next)
       if (!contains(from, schedule)) from.push_back(std::move(schedule));
     by_prediction(from);
   }
-  for (std::size_t i = 0; i < std::min<std::size_t>(from.size(), 3 * kFirstGuesses); ++i)
-    offer(from[i], "");
+  for (size_t i = 0; i < std::min<size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
 }
 
 void Proposer::remember(const kernels::Schedule& schedule, bool right) {
@@ -193,13 +196,13 @@ std::optional<kernels::Schedule> Proposer::next() {
   // Nothing to start from, or no neighbour left: the next in the ranked order.
   while (queue_.empty() && used_ < order_.size()) offer(order_[used_++], "");
   if (queue_.empty()) return std::nullopt;
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < queue_.size() && i < kAhead; ++i)
+  size_t best = 0;
+  for (size_t i = 1; i < queue_.size() && i < kAhead; ++i)
     if (kPlaces * (doubt(queue_[i]) - doubt(queue_[best])) <
         static_cast<double>(best) - static_cast<double>(i))
       best = i;
   kernels::Schedule out = std::move(queue_[best]);
-  queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(best));
+  queue_.erase(queue_.begin() + static_cast<ptrdiff_t>(best));
   return out;
 }
 }  // namespace warploom::search

@@ -22,14 +22,21 @@ namespace {
 constexpr double kOverlap =
     0.1;  // of the lesser of both, that a block's work and DRAM do not hide of each other
 
-using Environment = std::map<std::string, std::int64_t>;
+using Environment = std::map<std::string, int64_t>;
 
 struct Work {  // of one block
-  double tensor = 0, issue = 0, shared = 0, l2_bytes = 0, chain = 0;
+  double tensor = 0;
+  double issue = 0;
+  double shared = 0;
+  double l2_bytes = 0;
+  double chain = 0;
 
   void add(const Work& other, double times = 1) {
-    tensor += times * other.tensor, issue += times * other.issue, shared += times * other.shared;
-    l2_bytes += times * other.l2_bytes, chain += times * other.chain;
+    tensor += times * other.tensor;
+    issue += times * other.issue;
+    shared += times * other.shared;
+    l2_bytes += times * other.l2_bytes;
+    chain += times * other.chain;
   }
 };
 
@@ -40,28 +47,27 @@ struct Loop {
 
 // Blocks that run at the same time, the first of them first: every variable's value in each.
 struct Wave {
-  std::size_t blocks = 0;
-  std::map<std::string, std::vector<std::int64_t>> columns = {};
+  size_t blocks = 0;
+  std::map<std::string, std::vector<int64_t>> columns = {};
 
-  std::vector<std::int64_t> values(const Index& index) const {
+  std::vector<int64_t> values(const Index& index) const {
     if (const auto known = index.constant()) return std::vector(blocks, *known);
     if (index.op() == tile::IndexOp::variable) {
       const auto found = columns.find(index.name());
-      return found == columns.end() ? std::vector<std::int64_t>(blocks) : found->second;
+      return found == columns.end() ? std::vector<int64_t>(blocks) : found->second;
     }
-    std::vector<std::int64_t> all = values(index.left());
+    std::vector<int64_t> all = values(index.left());
     const auto known = index.right().constant();
-    const std::vector<std::int64_t> other =
-        known ? std::vector<std::int64_t>() : values(index.right());
-    for (std::size_t i = 0; i < blocks; ++i)
+    const std::vector<int64_t> other = known ? std::vector<int64_t>() : values(index.right());
+    for (size_t i = 0; i < blocks; ++i)
       all[i] = tile::compute(index.op(), all[i], known ? *known : other[i]);
     return all;
   }
 };
 
 // Below `count`, without a pattern.
-std::int64_t scattered(std::size_t i, std::int64_t count) {
-  return static_cast<std::int64_t>(i * 0x9E3779B1u >> 8) % count;
+int64_t scattered(size_t i, int64_t count) {
+  return static_cast<int64_t>(i * 0x9E3779B1u >> 8) % count;
 }
 
 double elements_of(const Tile& tile) {
@@ -77,21 +83,25 @@ class Model : Question {
     Cost cost;
     cost.resident = resident_blocks();
     const double processors =
-                     static_cast<double>(capabilities.cluster_processors(cluster_size(program))),
-                 running = std::min(blocks_, processors), at_once = processors * cost.resident,
-                 whole = std::floor(blocks_ / at_once);
-    wave_.blocks = static_cast<std::size_t>(std::clamp(std::min(blocks_, at_once), 1.0, 256.0));
-    for (std::size_t block = 0; block < wave_.blocks; ++block) {
+        static_cast<double>(capabilities.cluster_processors(cluster_size(program)));
+    const double running = std::min(blocks_, processors);
+    const double at_once = processors * cost.resident;
+    const double whole = std::floor(blocks_ / at_once);
+    wave_.blocks = static_cast<size_t>(std::clamp(std::min(blocks_, at_once), 1.0, 256.0));
+    for (size_t block = 0; block < wave_.blocks; ++block) {
       Environment at;
-      bind_block(at, static_cast<std::int64_t>(block));
+      bind_block(at, static_cast<int64_t>(block));
       for (const auto& [name, value] : at) wave_.columns[name].push_back(value);
       if (block == 0) first_ = at;
     }
-    const auto all = static_cast<std::int64_t>(blocks_), spread = std::min<std::int64_t>(all, 64);
-    for (std::int64_t i = 0; i < spread; ++i)
+    const auto all = static_cast<int64_t>(blocks_);
+    const auto spread = std::min<int64_t>(all, 64);
+    for (int64_t i = 0; i < spread; ++i)
       bind_block(spread_.emplace_back(), (i * all + scattered(i, all)) / spread);
     const Work block = walk(program.body, program.warps * 32);
-    cost.tensor = block.tensor, cost.issue = block.issue / 4, cost.shared = block.shared;
+    cost.tensor = block.tensor;
+    cost.issue = block.issue / 4;
+    cost.shared = block.shared;
     cost.l2 = block.l2_bytes / std::min(rates_.l2_bytes, rates_.l2_total_bytes / running);
     cost.chain = block.chain + rates_.block_cycles;
     const double units = std::max({cost.tensor, cost.issue, cost.shared, cost.l2});
@@ -112,7 +122,7 @@ class Model : Question {
     return elements_of(tile) * bits_of(program.tensor(tile.tensor).dtype) / 8;
   }
 
-  void bind_block(Environment& at, std::int64_t block) const {
+  void bind_block(Environment& at, int64_t block) const {
     at["cluster_rank"] = block % cluster_size(program);
     for (int d = 0; d < 3; block /= program.grid[d++])
       at[tile::block(d).name()] = block % program.grid[d];
@@ -127,7 +137,9 @@ class Model : Question {
 
   // What a thread holds at once: accumulators, and the most that any one statement names.
   int resident_blocks() const {
-    std::map<int, double> kept, most;  // by role
+    // by role
+    std::map<int, double> kept;
+    std::map<int, double> most;
     std::set<TensorId> accumulators;
     for (const Site& site : sites)
       if (const auto* mma = site.statement->as<Mma>(); mma && accumulators.insert(mma->acc).second)
@@ -159,16 +171,15 @@ class Model : Question {
   // 32-byte sectors that the lanes of one warp touch in one access.
   double sectors(const Tile& global, const TvLayout& lanes, int vector) const {
     const Tensor& tensor = program.tensor(global.tensor);
-    std::set<std::int64_t> touched;
-    for (std::int64_t lane = 0; lane < std::min<std::int64_t>(32, lanes.threads()); ++lane) {
+    std::set<int64_t> touched;
+    for (int64_t lane = 0; lane < std::min<int64_t>(32, lanes.threads()); ++lane) {
       const auto at = lanes.coord(lane, 0);
-      std::int64_t element =
-          tensor.packed ? solution_.packed.at(global.tensor).element_offset(at) : 0;
-      for (std::size_t d = 0; d < at.size() && !tensor.packed; ++d)
+      int64_t element = tensor.packed ? solution_.packed.at(global.tensor).element_offset(at) : 0;
+      for (size_t d = 0; d < at.size() && !tensor.packed; ++d)
         element += at[d] * global.step_along(d) * tensor.strides[d];
-      const std::int64_t first = element * bits_of(tensor.dtype) / 8,
-                         last = first + bytes_of(tensor.dtype, vector) - 1;
-      for (std::int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
+      const int64_t first = element * bits_of(tensor.dtype) / 8;
+      const int64_t last = first + bytes_of(tensor.dtype, vector) - 1;
+      for (int64_t sector = first / 32; sector <= last / 32; ++sector) touched.insert(sector);
     }
     return static_cast<double>(touched.size());
   }
@@ -177,12 +188,13 @@ class Model : Question {
   template <class Starts> double inside(const Tile& global, const Starts& start_along) const {
     const Tensor& tensor = program.tensor(global.tensor);
     double part = 1;
-    for (std::size_t d = 0; d < global.extent.size(); ++d) {
+    for (size_t d = 0; d < global.extent.size(); ++d) {
       if (global.gathered_along(d)) continue;
-      const std::int64_t start = start_along(d), step = global.step_along(d),
-                         end = std::clamp<std::int64_t>((tensor.shape[d] - start + step - 1) / step,
-                                                        0, global.extent[d]),
-                         kept = end - std::clamp<std::int64_t>((step - 1 - start) / step, 0, end);
+      const int64_t start = start_along(d);
+      const int64_t step = global.step_along(d);
+      const int64_t end =
+          std::clamp<int64_t>((tensor.shape[d] - start + step - 1) / step, 0, global.extent[d]);
+      const int64_t kept = end - std::clamp<int64_t>((step - 1 - start) / step, 0, end);
       part *= static_cast<double>(kept) / static_cast<double>(global.extent[d]);
     }
     return part;
@@ -211,16 +223,18 @@ class Model : Question {
   Work walk(const Body& body, int threads) {
     Work work;
     Transfers under_way;
-    double arrives = 0, runs_on = 0, alike = 0;
+    double arrives = 0;
+    double runs_on = 0;
+    double alike = 0;
     std::set<TensorId> sums;
-    for (std::size_t i = 0; i < body.size(); ++i) {
+    for (size_t i = 0; i < body.size(); ++i) {
       Work one = body[i].visit([&](const auto& node) { return cost_of(body[i], node, threads); });
       const auto is_load = [&](const Statement& s) {
         const auto* copy = s.as<Copy>();
         return copy && program.tensor(copy->src.tensor).scope == Scope::global;
       };
       const auto next =
-          std::find_if_not(body.begin() + static_cast<std::ptrdiff_t>(i), body.end(),
+          std::find_if_not(body.begin() + static_cast<ptrdiff_t>(i), body.end(),
                            [&](const Statement& s) { return is_load(s) || s.is<Fill>(); });
       if (is_load(body[i]) && next != body.end() && next->is<Consume>())
         arrives = std::max(arrives, std::exchange(one.chain, 0));
@@ -234,9 +248,10 @@ class Model : Question {
         const double latency = is_load(body[i]) ? rates_.memory_latency : rates_.store_latency;
         under_way.free = std::max({under_way.free, work.chain, until}) + one.chain - latency;
         under_way.arrive.erase(copy->dst.tensor);
-        if (is_load(body[i]))
-          under_way.arrive[copy->dst.tensor] = under_way.free + latency, one.chain = one.issue / 4;
-        else
+        if (is_load(body[i])) {
+          under_way.arrive[copy->dst.tensor] = under_way.free + latency;
+          one.chain = one.issue / 4;
+        } else
           one.chain -= latency;
       }
       one.chain += std::max(0.0, until - work.chain);
@@ -248,12 +263,15 @@ class Model : Question {
         if (sums.empty() || !is_between_roles(sites, consume->pipeline)) runs_on = 0;
         alike = 1 - 128.0 / std::max(128, threads);
       } else if (const auto* meeting = body[i].as<ClusterReduce>()) {
-        runs_on = rates_.cluster_cycles, alike = 0, sums = {meeting->dst};
+        runs_on = rates_.cluster_cycles;
+        alike = 0;
+        sums = {meeting->dst};
       } else {
         const bool needs = std::ranges::any_of(
             uses, [&](const TensorUse& use) { return sums.count(use.tensor) > 0; });
         const double hidden = std::min(one.chain, runs_on);
-        one.chain -= hidden * (needs ? alike : 1), runs_on -= hidden;
+        one.chain -= hidden * (needs ? alike : 1);
+        runs_on -= hidden;
       }
       work.add(one);
     }
@@ -269,7 +287,7 @@ class Model : Question {
   }
 
   Work cost_of(const Statement&, const For& node, int threads) {
-    const std::int64_t step = node.step.evaluate(first_);
+    const int64_t step = node.step.evaluate(first_);
     const double trips = trips_of(node);
     if (step < 1 || trips <= 0) return {};
     // A few rounds that a condition keeps apart are followed one by one.
@@ -281,10 +299,10 @@ class Model : Question {
     loops_.push_back({node.variable, apart ? 1 : trips});
     Work work;
     const auto spread = spread_;
-    for (std::int64_t round = 0; round < (apart ? std::llround(trips) : 1); ++round) {
+    for (int64_t round = 0; round < (apart ? std::llround(trips) : 1); ++round) {
       first_[node.variable] = node.begin.evaluate(first_) + round * step;
-      std::vector<std::int64_t> begins = wave_.values(node.begin);
-      for (std::int64_t& begin : begins) begin += round * step;
+      std::vector<int64_t> begins = wave_.values(node.begin);
+      for (int64_t& begin : begins) begin += round * step;
       wave_.columns[node.variable] = std::move(begins);
       if (apart) spread_ = {first_};
       work.add(walk(node.body, threads), loops_.back().trips);
@@ -299,11 +317,10 @@ class Model : Question {
   double trips_of(const For& node) {
     std::vector<double> trips;
     for (Environment& at : spread_) {
-      const std::int64_t begin = node.begin.evaluate(at),
-                         step = std::max<std::int64_t>(1, node.step.evaluate(at)),
-                         count = ceil_div(std::max<std::int64_t>(0, node.end.evaluate(at) - begin),
-                                          step);
-      at[node.variable] = begin + scattered(trips.size(), std::max<std::int64_t>(1, count)) * step;
+      const int64_t begin = node.begin.evaluate(at);
+      const int64_t step = std::max<int64_t>(1, node.step.evaluate(at));
+      const int64_t count = ceil_div(std::max<int64_t>(0, node.end.evaluate(at) - begin), step);
+      at[node.variable] = begin + scattered(trips.size(), std::max<int64_t>(1, count)) * step;
       trips.push_back(static_cast<double>(count));
     }
     const auto [least, most] = std::ranges::minmax(trips);
@@ -314,9 +331,10 @@ class Model : Question {
 
   Work cost_of(const Statement&, const If& node, int threads) {
     Work work;
-    const auto left = wave_.values(node.left), right = wave_.values(node.right);
+    const auto left = wave_.values(node.left);
+    const auto right = wave_.values(node.right);
     double holds = 0;
-    for (std::size_t i = 0; i < wave_.blocks; ++i) holds += left[i] < right[i] ? 1 : 0;
+    for (size_t i = 0; i < wave_.blocks; ++i) holds += left[i] < right[i] ? 1 : 0;
     const bool exact =
         !loops_.empty() && loops_.back().trips == 1;  // the round is known, not the first of many
     const double part = exact                ? holds / static_cast<double>(wave_.blocks)
@@ -354,7 +372,9 @@ class Model : Question {
   }
 
   Work cost_of(const Statement&, const Consume& node, int threads) {
-    Work matrix, work;  // matrix instructions that are not waited for here, and all
+    // matrix instructions that are not waited for here, and all
+    Work matrix;
+    Work work;
     for (const Statement& statement : node.body) {
       const Work one =
           statement.visit([&](const auto& each) { return cost_of(statement, each, threads); });
@@ -362,7 +382,8 @@ class Model : Question {
       if (node.lag > 0 && statement.is<Mma>()) matrix.add(one);
     }
     // While one warpgroup's are under way, another fills the registers that its own will read.
-    const double others = work.chain - matrix.chain, groups = std::max(1.0, threads / 128.0);
+    const double others = work.chain - matrix.chain;
+    const double groups = std::max(1.0, threads / 128.0);
     work.chain = std::max(matrix.chain, matrix.chain / groups + others);
     const bool roles = is_between_roles(sites, node.pipeline);
     const double slots = program.pipeline(node.pipeline).stages - (roles ? node.lag : 1);
@@ -401,12 +422,14 @@ class Model : Question {
 
   Work cost_of(const Statement&, const Reduce& node, int threads) {
     const TvLayout& source = solution_.registers.at(node.src);
-    const auto axis = static_cast<std::size_t>(node.axis);
-    std::int64_t lanes = 1, warps = 1;
+    const auto axis = static_cast<size_t>(node.axis);
+    int64_t lanes = 1;
+    int64_t warps = 1;
     for (const layout::ThreadDigit& digit : thread_digits(source, true))
       if (digit.step[axis] != 0) (digit.of_lane() ? lanes : warps) *= digit.extent;
     Work work = compute(values(node.src), threads);
-    const double results = values(node.dst), steps = std::log2(static_cast<double>(lanes));
+    const double results = values(node.dst);
+    const double steps = std::log2(static_cast<double>(lanes));
     work.issue += 3 * results * steps * threads / 32;
     work.chain += results * steps * rates_.shuffle_cycles / std::min(results, 4.0);
     if (warps > 1)
@@ -454,13 +477,14 @@ class Model : Question {
     const Instruction& row = *solution_.choices.at(&statement).instruction;
     const auto& acc = program.tensor(node.acc).shape;
     const double k = elements_of(node.a) / static_cast<double>(acc[0]);
-    const double m = static_cast<double>(acc[0]), n = static_cast<double>(acc[1]);
+    const double m = static_cast<double>(acc[0]);
+    const double n = static_cast<double>(acc[1]);
     if (row.method == Method::warpgroup) {
-      const double groups = threads / 128.0,
-                   calls = m / row.m / groups * (k / row.k);       // of one warpgroup
+      const double groups = threads / 128.0;
+      const double calls = m / row.m / groups * (k / row.k);       // of one warpgroup
       const double bytes = 32 * (n + (row.a_shared ? row.m : 0));  // of operands, a call
-      const double tensor = calls * groups * row.cycles * n / 256,
-                   shared = calls * groups * bytes / rates_.shared_bytes;
+      const double tensor = calls * groups * row.cycles * n / 256;
+      const double shared = calls * groups * bytes / rates_.shared_bytes;
       return {.tensor = tensor,
               .issue = calls * groups * 4 * 4,
               .shared = shared,
@@ -468,8 +492,8 @@ class Model : Question {
     }
     const double calls = m / row.m * (n / std::max(1, row.n)) * (k / row.k) /
                          (threads / static_cast<double>(row.threads));
-    const double warps = threads / 32.0,
-                 cycles = row.method == Method::warp ? rates_.warp_matrix_cycles : 1.1;
+    const double warps = threads / 32.0;
+    const double cycles = row.method == Method::warp ? rates_.warp_matrix_cycles : 1.1;
     return {.tensor = row.method == Method::warp ? calls * cycles * warps / 4 : 0,
             .issue = calls * warps * (row.method == Method::warp ? 1 : 1.1),
             .chain = calls * cycles * std::max(1.0, warps / 4)};
@@ -484,16 +508,14 @@ class Model : Question {
     }
     const Choice& choice = solution_.choices.at(&statement);
     const Tile& memory = sides.global ? *sides.global : *sides.shared;
-    const double warps = threads / 32.0,
-                 part =
-                     sides.global
-                         ? inside(memory,
-                                  [&](std::size_t d) { return memory.offset[d].evaluate(first_); })
-                         : 1;
+    const double warps = threads / 32.0;
+    const double part =
+        sides.global ? inside(memory, [&](size_t d) { return memory.offset[d].evaluate(first_); })
+                     : 1;
     Work work;
     if (choice.by(Method::tensor_copy)) {
       work.l2_bytes = bytes_in(memory) * part;
-      for (std::size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
+      for (size_t d = 0; d < 3; ++d)  // one fetch serves the blocks that share it
         if (node.multicast.find("xyz"[d]) != std::string::npos)
           work.l2_bytes /= static_cast<double>(program.cluster[d]);
       work.shared = bytes_in(memory) / rates_.shared_bytes;
@@ -507,8 +529,8 @@ class Model : Question {
         sides.registers ? solution_.registers.at(sides.registers->tensor) : choice.mapping;
     const TvLayout lanes = seen_from(tv, memory.extent);
     if (sides.global) {
-      const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector),
-                   touched = sectors(memory, lanes, choice.vector);
+      const double accesses = std::max(1.0, static_cast<double>(tv.values()) / choice.vector);
+      const double touched = sectors(memory, lanes, choice.vector);
       work.issue = accesses * warps * rates_.access_issue;
       work.l2_bytes = accesses * warps * touched * 32 * part;
       work.shared = accesses * warps * std::max(1.0, touched * 32 / rates_.shared_bytes);
@@ -519,8 +541,8 @@ class Model : Question {
     }
     const layout::MemoryLayout& shared = solution_.shared.at(memory.tensor);
     const bool matrix = choice.by(Method::matrix);
-    const double bytes = shared.element_bits / 8.0,
-                 width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
+    const double bytes = shared.element_bits / 8.0;
+    const double width = matrix ? 4 * choice.vector : choice.vector * bytes;  // a lane, an access
     const double accesses = std::max(1.0, static_cast<double>(lanes.values()) * bytes / width);
     const double ways =
         matrix ? 1
@@ -538,7 +560,8 @@ class Model : Question {
       const Tensor& tensor = program.tensor(id);
       return static_cast<double>(span_of(tensor.shape, tensor.strides)) * bits_of(tensor.dtype) / 8;
     };
-    double total = 0, held = 0;
+    double total = 0;
+    double held = 0;
     for (const auto& [id, read] : traffic_) held += std::min(read, size_of(id));
     const bool fits = held < 0.7 * static_cast<double>(capabilities.l2_bytes);
     for (const auto& [id, read] : traffic_) total += fits ? std::min(read, size_of(id)) : read;
@@ -546,18 +569,18 @@ class Model : Question {
   }
 
   void count_boxes(const Tile& tile) {
-    std::vector<std::vector<std::int64_t>> starts;  // along each dimension
+    std::vector<std::vector<int64_t>> starts;  // along each dimension
     for (const Index& offset : tile.offset) starts.push_back(wave_.values(offset));
-    const auto before = [&](std::size_t a, std::size_t b) {
+    const auto before = [&](size_t a, size_t b) {
       const auto differs = [&](const auto& along) { return along[a] != along[b]; };
       const auto along = std::ranges::find_if(starts, differs);
       return along != starts.end() && (*along)[a] < (*along)[b];
     };
-    std::set<std::size_t, decltype(before)> boxes(before);  // one block of each
+    std::set<size_t, decltype(before)> boxes(before);  // one block of each
     double part = 0;
-    for (std::size_t block = 0; block < wave_.blocks; ++block)
+    for (size_t block = 0; block < wave_.blocks; ++block)
       if (boxes.insert(block).second)
-        part += inside(tile, [&](std::size_t d) { return starts[d][block]; });
+        part += inside(tile, [&](size_t d) { return starts[d][block]; });
     double bytes = part * bytes_in(tile) * (blocks_ / static_cast<double>(wave_.blocks));
     for (const Loop& loop : loops_)
       if (std::ranges::any_of(tile.offset,

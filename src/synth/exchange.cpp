@@ -3,7 +3,9 @@
 
 namespace warploom::synth {
 namespace {
-constexpr int kLaneBits = 5, kMostBits = 32;  // of a warp's lanes; that one shuffle moves
+// of a warp's lanes; that one shuffle moves
+constexpr int kLaneBits = 5;
+constexpr int kMostBits = 32;
 
 // (thread bits, then value bits) → bits of the element's number in the tile.
 std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
@@ -11,66 +13,68 @@ std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
 }
 }  // namespace
 
-std::vector<std::int64_t> Exchange::picks() const {
-  std::vector<std::int64_t> basis;
-  for (std::int64_t column : pick_of_thread) {
-    for (const std::int64_t b : basis) column = std::min(column, column ^ b);
+std::vector<int64_t> Exchange::picks() const {
+  std::vector<int64_t> basis;
+  for (int64_t column : pick_of_thread) {
+    for (const int64_t b : basis) column = std::min(column, column ^ b);
     if (column) basis.push_back(column);
   }
   return basis;
 }
 
-std::int64_t Exchange::shuffles() const {
-  bool same = std::ranges::all_of(lane_of_unit, [](std::int64_t lane) {
-    return lane == 0;
-  });  // no lane wants what another holds
-  for (std::size_t b = 0; b < lane_of_thread.size(); ++b)
-    same &= lane_of_thread[b] == (b < kLaneBits ? std::int64_t{1} << b : 0);
-  return same && picks().empty() ? 0 : std::int64_t{units} << picks().size();
+int64_t Exchange::shuffles() const {
+  bool same = std::ranges::all_of(
+      lane_of_unit, [](int64_t lane) { return lane == 0; });  // no lane wants what another holds
+  for (size_t b = 0; b < lane_of_thread.size(); ++b)
+    same &= lane_of_thread[b] == (b < kLaneBits ? int64_t{1} << b : 0);
+  return same && picks().empty() ? 0 : int64_t{units} << picks().size();
 }
 
 std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, int element_bits) {
-  const auto have = elements_of(from), want = elements_of(to);
+  const auto have = elements_of(from);
+  const auto want = elements_of(to);
   if (!have || !want || from.threads() != to.threads()) return std::nullopt;
-  const auto threads = static_cast<std::uint64_t>(from.threads());
-  const auto thread_bits = static_cast<std::size_t>(std::countr_zero(threads));
-  std::vector<std::uint64_t>
+  const auto threads = static_cast<uint64_t>(from.threads());
+  const auto thread_bits = static_cast<size_t>(std::countr_zero(threads));
+  std::vector<uint64_t>
       source;  // of each thread bit and value bit wanted: bits of a thread and value that has it
-  for (std::size_t b = 0; b < want->columns.size(); ++b) {
+  for (size_t b = 0; b < want->columns.size(); ++b) {
     const bool of_thread = b < thread_bits;
-    std::uint64_t bits = 0;
+    uint64_t bits = 0;
     if (want->columns[b]) {
       const auto found = std::ranges::find(have->columns, want->columns[b]);
       if (found == have->columns.end()) return std::nullopt;
-      bits = std::uint64_t{1} << (found - have->columns.begin());
+      bits = uint64_t{1} << (found - have->columns.begin());
     }
-    if (of_thread && !have->columns[b]) bits |= std::uint64_t{1} << b;  // of replicas the nearest
-    const std::uint64_t moved = (bits & (threads - 1)) ^ (of_thread ? std::uint64_t{1} << b : 0);
+    if (of_thread && !have->columns[b]) bits |= uint64_t{1} << b;  // of replicas the nearest
+    const uint64_t moved = (bits & (threads - 1)) ^ (of_thread ? uint64_t{1} << b : 0);
     if (moved >> kLaneBits) return std::nullopt;
     source.push_back(bits);
   }
   // The low value bits that stay what they are move together.
-  const auto value = [&](std::size_t b) { return source[b] >> thread_bits; };
-  std::size_t low = 0;
+  const auto value = [&](size_t b) { return source[b] >> thread_bits; };
+  size_t low = 0;
   while (thread_bits + low < source.size() && element_bits << (low + 1) <= kMostBits &&
-         source[thread_bits + low] == std::uint64_t{1} << (thread_bits + low))
+         source[thread_bits + low] == uint64_t{1} << (thread_bits + low))
     ++low;
-  for (std::size_t b = 0; b < source.size(); ++b)
+  for (size_t b = 0; b < source.size(); ++b)
     while (low > 0 && (b < thread_bits || b >= thread_bits + low) &&
-           value(b) & ((std::uint64_t{1} << low) - 1))
+           value(b) & ((uint64_t{1} << low) - 1))
       --low;
   if (element_bits << low < 8 || element_bits > kMostBits) return std::nullopt;
   Exchange out;
   out.unit = 1 << low;
   out.units = static_cast<int>(to.values()) >> low;
-  for (std::size_t b = 0; b < source.size(); ++b) {
-    const auto lane =
-        static_cast<std::int64_t>(source[b] & (threads - 1) & ((1u << kLaneBits) - 1));
-    const auto pick = static_cast<std::int64_t>(value(b) >> low);
-    if (b < thread_bits)
-      out.lane_of_thread.push_back(lane), out.pick_of_thread.push_back(pick);
-    else if (b >= thread_bits + low)
-      out.lane_of_unit.push_back(lane), out.pick_of_unit.push_back(pick);
+  for (size_t b = 0; b < source.size(); ++b) {
+    const auto lane = static_cast<int64_t>(source[b] & (threads - 1) & ((1u << kLaneBits) - 1));
+    const auto pick = static_cast<int64_t>(value(b) >> low);
+    if (b < thread_bits) {
+      out.lane_of_thread.push_back(lane);
+      out.pick_of_thread.push_back(pick);
+    } else if (b >= thread_bits + low) {
+      out.lane_of_unit.push_back(lane);
+      out.pick_of_unit.push_back(pick);
+    }
   }
   return out;
 }

@@ -6,14 +6,17 @@
 namespace warploom::synth {
 namespace {
 struct Problem {
-  std::int64_t m, n, k;
-  bool transpose_a, transpose_b;
+  int64_t m;
+  int64_t n;
+  int64_t k;
+  bool transpose_a;
+  bool transpose_b;
 };
 
 // What an operand over two of (m, n, k) sees of a spread over all three, the threads and values
 // beyond those of the row's own layouts: threads that step along the third alone hold copies,
 // values that do are none of its own.
-TvLayout seen(const TvLayout& atom, const TvLayout& spread, std::size_t down, std::size_t across) {
+TvLayout seen(const TvLayout& atom, const TvLayout& spread, size_t down, size_t across) {
   TvLayout layout{{spread.tile[down], spread.tile[across]}, atom.thread, atom.value};
   for (const auto& [extent, step] : spread.thread)
     if (extent > 1) layout.thread.push_back({extent, {step[down], step[across]}});
@@ -34,11 +37,14 @@ MatrixTiling tiling_of(const Instruction& row, const Problem& p, const TvLayout&
 // Warps in rows and columns; warpgroups one below the other.
 void unit_tilings(const Instruction& row, const Problem& p, int threads,
                   std::vector<MatrixTiling>& out) {
-  const int units = threads / row.threads, columns = row.n ? row.n : 8;
+  const int units = threads / row.threads;
+  const int columns = row.n ? row.n : 8;
   for (int wm = row.method == Method::warpgroup ? units : 1; wm <= units; ++wm) {
     const int wn = units / wm;
     if (units % wm || p.m % (row.m * wm) || p.n % (columns * wn) || p.k % row.k) continue;
-    const std::int64_t m = p.m / wm, n = p.n / wn;  // of one
+    // of one
+    const int64_t m = p.m / wm;
+    const int64_t n = p.n / wn;
     const TvLayout spread{
         {p.m, p.n, p.k},
         {{wm, {m, 0, 0}}, {wn, {0, n, 0}}},
@@ -53,9 +59,12 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads,
   for (int tm = 1; tm <= threads; tm *= 2) {
     const int tn = threads / tm;
     if (tm * tn != threads || p.m % tm || p.n % tn) continue;
-    const std::int64_t m = p.m / tm, n = p.n / tn;  // of one thread
+    // of one thread
+    const int64_t m = p.m / tm;
+    const int64_t n = p.n / tn;
     if (m * n > 128) continue;
-    const std::int64_t vm = m % 4 == 0 ? 4 : 1, vn = n % 4 == 0 ? 4 : 1;
+    const int64_t vm = m % 4 == 0 ? 4 : 1;
+    const int64_t vn = n % 4 == 0 ? 4 : 1;
     const TvLayout spread{{p.m, p.n, p.k},
                           {{tn, {0, vn, 0}}, {tm, {vm, 0, 0}}},
                           {{vn, {0, 1, 0}},
@@ -71,10 +80,10 @@ void simt_tilings(const Instruction& row, const Problem& p, int threads,
 // Where the instruction cannot take its operand: registers are whole, shared tiles begin where the
 // swizzle repeats.
 std::string unreached(const Instruction& row, const Program& program, const Tile& tile,
-                      std::size_t k_dim) {
+                      size_t k_dim) {
   const Tensor& tensor = program.tensor(tile.tensor);
   if (tensor.scope != Scope::shared) return "";
-  constexpr std::int64_t step = 8;  // contiguous along k; else solve_panels asks for more
+  constexpr int64_t step = 8;  // contiguous along k; else solve_panels asks for more
   if (tile.extent.size() != 2) return fmt::format("two dimensions of '{}'", tensor.name);
   if (tile.offset[k_dim].known_divisor() % row.k == 0 &&
       tile.offset[1 - k_dim].known_divisor() % step == 0)
@@ -89,8 +98,8 @@ std::string misfit(const Instruction& row, const Problem& p, int first, int thre
                    const std::string& acc, const std::string& a) {
   const int groups = threads / 128;
   const bool warpgroup = row.method == Method::warpgroup;
-  const std::int64_t m = warpgroup ? std::int64_t{row.m} * groups : row.m;
-  const std::int64_t n = !warpgroup ? row.n : p.n > 24 ? row.n_step : 8;
+  const int64_t m = warpgroup ? int64_t{row.m} * groups : row.m;
+  const int64_t n = !warpgroup ? row.n : p.n > 24 ? row.n_step : 8;
   if (warpgroup && (threads % 128 || first % 128))
     return "a multiple of 4 warps, and as many before them";
   if (p.m % m) return fmt::format("m, dimension 0 of '{}', in multiples of {}", acc, m);
@@ -105,10 +114,12 @@ std::string misfit(const Instruction& row, const Problem& p, int first, int thre
 
 MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, int threads,
                              const target::Capabilities& capabilities) {
-  const Tensor &acc = program.tensor(mma.acc), &a = program.tensor(mma.a.tensor),
-               &b = program.tensor(mma.b.tensor);
-  const std::int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
-  const bool a_shared = a.scope == Scope::shared, b_shared = b.scope == Scope::shared;
+  const Tensor& acc = program.tensor(mma.acc);
+  const Tensor& a = program.tensor(mma.a.tensor);
+  const Tensor& b = program.tensor(mma.b.tensor);
+  const int64_t k = matrix_extent(mma.a.extent)[mma.transpose_a ? 0 : 1];
+  const bool a_shared = a.scope == Scope::shared;
+  const bool b_shared = b.scope == Scope::shared;
   const auto place = [](bool shared) { return shared ? "shared memory" : "registers"; };
   const Problem problem{acc.shape[0], acc.shape[1], k, mma.transpose_a, mma.transpose_b};
   MatrixTilings out;
@@ -124,7 +135,7 @@ MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, 
     if (lacks.empty()) lacks = unreached(row, program, mma.a, mma.transpose_a ? 0 : 1);
     if (lacks.empty()) lacks = unreached(row, program, mma.b, mma.transpose_b ? 1 : 0);
     if (lacks.empty()) lacks = misfit(row, problem, first, threads, acc.name, a.name);
-    const std::size_t before = out.found.size();
+    const size_t before = out.found.size();
     if (lacks.empty() && acc.dtype == row.accumulator && acc.shape.size() == 2)
       (row.method == Method::simt ? simt_tilings : unit_tilings)(row, problem, threads, out.found);
     if (out.found.size() > before) continue;

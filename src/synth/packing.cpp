@@ -19,28 +19,32 @@ using layout::Coord, layout::MemoryLayout, layout::TvMode;
 // Row by row where the registers hold some elements more often than others: else their digits are
 // those of the coordinates.
 MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor) {
-  const std::size_t rank = seen.tile.size();
-  std::int64_t next = 1, room = 128 / bits_of(tensor.dtype);
-  std::vector<TvMode> order,
-      later;  // digits, fastest first; those of values after the first access
+  const size_t rank = seen.tile.size();
+  int64_t next = 1;
+  int64_t room = 128 / bits_of(tensor.dtype);
+  std::vector<TvMode> order;
+  std::vector<TvMode> later;  // digits, fastest first; those of values after the first access
   for (TvMode mode : seen.value) {
-    const std::int64_t first = std::gcd(mode.extent, room);
+    const int64_t first = std::gcd(mode.extent, room);
     room = first < mode.extent ? 1 : room / first;
     order.push_back({first, mode.step});
-    for (std::int64_t& step : mode.step) step *= first;
+    for (int64_t& step : mode.step) step *= first;
     later.push_back({mode.extent / first, mode.step});
   }
   order.insert(order.end(), seen.thread.begin(), seen.thread.end());
   order.insert(order.end(), later.begin(), later.end());
-  std::vector<std::map<std::int64_t, layout::MemoryMode>> digits(
+  std::vector<std::map<int64_t, layout::MemoryMode>> digits(
       rank);  // of each dimension, by their steps along it
   const bool exact = seen.is_exact();
   for (const auto& [extent, step] : order)
-    for (std::size_t d = 0; d < rank; ++d)
-      if (exact && extent > 1 && step[d] != 0) digits[d][step[d]] = {extent, next}, next *= extent;
+    for (size_t d = 0; d < rank; ++d)
+      if (exact && extent > 1 && step[d] != 0) {
+        digits[d][step[d]] = {extent, next};
+        next *= extent;
+      }
   MemoryLayout out = layout::dense(seen.tile, rank - 1, bits_of(tensor.dtype));
   next = element_count(seen.tile);
-  for (std::size_t d = rank; d-- > 0; next *= tensor.shape[d] / seen.tile[d]) {
+  for (size_t d = rank; d-- > 0; next *= tensor.shape[d] / seen.tile[d]) {
     if (exact) out.dims[d].clear();
     for (const auto& digit : digits[d]) out.dims[d].push_back(digit.second);
     if (tensor.shape[d] > seen.tile[d])
@@ -67,7 +71,8 @@ void solve_packed(const Question& question, Solution& solution) {
         accesses += static_cast<double>(reader.second.values()) /
                     static_cast<double>(common_vector(reader.second, packed, 16));
       if (accesses >= fewest) continue;
-      fewest = accesses, solution.packed[id] = packed;
+      fewest = accesses;
+      solution.packed[id] = packed;
       solution.reasons[id] = {
           by, fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
                           text_of(wanted.tile),

@@ -6,16 +6,17 @@ namespace {
 // The layout of the same bits as elements of another width, along the last dimension; nothing where
 // an element would be torn apart.
 std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to,
-                                 const std::vector<std::int64_t>& tile) {
+                                 const std::vector<int64_t>& tile) {
   TvLayout out = coalesce(layout);
   out.tile = tile;
   layout::Coord unit(tile.size(), 0);
   unit.back() = 1;
-  const std::int64_t ratio = std::max(from, to) / std::min(from, to);
+  const int64_t ratio = std::max(from, to) / std::min(from, to);
   if (from < to) {
     if (out.value.empty() || out.value[0].step != unit || out.value[0].extent % ratio)
       return std::nullopt;
-    out.value[0].extent /= ratio, out.value[0].step.back() = ratio;
+    out.value[0].extent /= ratio;
+    out.value[0].step.back() = ratio;
   }
   for (auto* modes : {&out.thread, &out.value})
     for (layout::TvMode& mode : *modes) {
@@ -75,7 +76,8 @@ class Solver : Question {
   // as a link the other way checks.
   struct Link {
     const Statement* by;
-    TensorId from, to;
+    TensorId from;
+    TensorId to;
     std::function<Result<TvLayout>(const TvLayout&)> follow;
     bool back = false;
   };
@@ -112,7 +114,8 @@ class Solver : Question {
     } else if (const auto* node = by.as<Reinterpret>()) {
       both(node->src, node->dst,
            [this](const TvLayout& layout, TensorId from, TensorId to) -> Result<TvLayout> {
-             const Tensor &have = program.tensor(from), &wanted = program.tensor(to);
+             const Tensor& have = program.tensor(from);
+             const Tensor& wanted = program.tensor(to);
              if (auto other =
                      rescaled(layout, bits_of(have.dtype), bits_of(wanted.dtype), wanted.shape))
                return std::move(*other);
@@ -194,7 +197,7 @@ class Solver : Question {
   // then with the most elements.
   const Site* widest_open_copy(const Solution& state) const {
     const Site* best = nullptr;
-    std::pair<bool, std::int64_t> most;
+    std::pair<bool, int64_t> most;
     for (const Site& site : sites)
       if (const auto* copy = site.statement->as<Copy>()) {
         const Sides sides = sides_of(program, *copy);
@@ -203,18 +206,21 @@ class Solver : Question {
           continue;
         const std::pair of{sides.global && !program.tensor(sides.global->tensor).packed,
                            elements_of(site)};
-        if (of > most) best = &site, most = of;
+        if (of > most) {
+          best = &site;
+          most = of;
+        }
       }
     return best;
   }
 
-  std::int64_t elements_of(const Site& copy) const {
+  int64_t elements_of(const Site& copy) const {
     return element_count(sides_of(program, std::get<Copy>(copy.statement->node)).registers->extent);
   }
 
   // Where one side of a rearrangement, larger than what is open besides, is known: the layout with
   // which it moves nothing.
-  bool lead_on_from_rearrange(const Solution& state, std::int64_t open) {
+  bool lead_on_from_rearrange(const Solution& state, int64_t open) {
     for (const Site& site : sites) {
       const auto* node = site.statement->as<Rearrange>();
       if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
@@ -230,10 +236,10 @@ class Solver : Question {
   void try_vectors(const Solution& state, const Site& site) {
     const auto& copy = std::get<Copy>(site.statement->node);
     const Sides sides = sides_of(program, copy);
-    const Tile *side = sides.registers,
-               *global = program.tensor(copy.src.tensor).packed ? nullptr : sides.global;
+    const Tile* side = sides.registers;
+    const Tile* global = program.tensor(copy.src.tensor).packed ? nullptr : sides.global;
     const auto wide = wide_dims(side->extent);
-    std::size_t contiguous = wide.empty() ? 0 : wide.back();
+    size_t contiguous = wide.empty() ? 0 : wide.back();
     if (global)
       contiguous = met_by(*side, *global, contiguous_dim(program.tensor(global->tensor)))
                        .value_or(contiguous);
@@ -251,7 +257,7 @@ class Solver : Question {
 
   // Whether something was found where the tensor has this layout.
   bool leads_on(Solution state, TensorId tensor, const TvLayout& layout, const Statement& by) {
-    const std::size_t before = found_.size();
+    const size_t before = found_.size();
     if (want(state, tensor, layout, by)) search(std::move(state));
     return found_.size() > before;
   }

@@ -6,7 +6,7 @@ namespace {
 using layout::Coord, layout::MemoryLayout, layout::SharedAccess, layout::TvMode;
 
 // The widest panel that divides rows of so many bytes; 0 where none does.
-std::int64_t panel_of(std::int64_t bytes) {
+int64_t panel_of(int64_t bytes) {
   return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 0;
 }
 
@@ -14,18 +14,17 @@ std::int64_t panel_of(std::int64_t bytes) {
 // layout (1, 2 or 4), 0 when it does not have the shape. Plain form: lane%4 holds 4 bytes along the
 // contiguous dimension, lane/4 the row. Transposed (2-byte elements only): lane%4 holds two rows,
 // lane/4 the column.
-int matrix_count(const TvLayout& registers, const MemoryLayout& memory, std::size_t c,
-                 bool transpose) {
+int matrix_count(const TvLayout& registers, const MemoryLayout& memory, size_t c, bool transpose) {
   const int bytes = memory.element_bits / 8;
   if (registers.tile.size() != 2 || bytes < 1 || bytes > 4 || (transpose && bytes != 2) ||
       registers.thread.size() < 2)
     return 0;
-  const std::size_t o = 1 - c;
-  const auto is = [&](const TvMode& mode, std::int64_t extent, std::size_t dim, std::int64_t step) {
+  const size_t o = 1 - c;
+  const auto is = [&](const TvMode& mode, int64_t extent, size_t dim, int64_t step) {
     return mode.extent == extent && mode.step[dim] == step && mode.step[1 - dim] == 0;
   };
-  const std::int64_t unit = 4 / bytes;  // elements in 32 bits
-  const std::size_t pair = unit > 1 ? 1 : 0;
+  const int64_t unit = 4 / bytes;  // elements in 32 bits
+  const size_t pair = unit > 1 ? 1 : 0;
   if (pair && (registers.value.empty() || !is(registers.value[0], unit, transpose ? o : c, 1)))
     return 0;
   if (!is(registers.thread[0], 4, transpose ? o : c, unit) ||
@@ -33,17 +32,16 @@ int matrix_count(const TvLayout& registers, const MemoryLayout& memory, std::siz
     return 0;
   // Rows of 16 bytes must stay whole: nothing else may step along the contiguous dimension by less
   // than a row.
-  const std::int64_t row = 16 / bytes;
+  const int64_t row = 16 / bytes;
   if (memory.dims[c].empty() || memory.dims[c][0].stride != 1 || memory.dims[c][0].extent % row)
     return 0;
   if (memory.swizzle.bits && memory.swizzle.base < 4) return 0;
-  for (std::size_t i = pair; i < registers.value.size(); ++i)
+  for (size_t i = pair; i < registers.value.size(); ++i)
     if (registers.value[i].step[c] % row) return 0;
-  for (std::size_t i = 2; i < registers.thread.size(); ++i)
+  for (size_t i = 2; i < registers.thread.size(); ++i)
     if (registers.thread[i].step[c] % row) return 0;
-  const std::int64_t first = registers.value.size() > pair ? registers.value[pair].extent : 1;
-  const std::int64_t second =
-      registers.value.size() > pair + 1 ? registers.value[pair + 1].extent : 1;
+  const int64_t first = registers.value.size() > pair ? registers.value[pair].extent : 1;
+  const int64_t second = registers.value.size() > pair + 1 ? registers.value[pair + 1].extent : 1;
   if (first % 4 == 0 || (first == 2 && second % 2 == 0)) return 4;
   return first % 2 == 0 ? 2 : 1;
 }
@@ -54,7 +52,7 @@ struct Use {
   const Tile* shared;           // the box of the shared tensor
   const Tile* other = nullptr;  // copies: the other side
   const Mma* mma = nullptr;
-  std::size_t k_dim = 0;  // mma: which dimension of the shared tensor is k
+  size_t k_dim = 0;  // mma: which dimension of the shared tensor is k
 };
 
 class SharedSolver : Question {
@@ -107,15 +105,18 @@ class SharedSolver : Question {
   // strides, base and the box's start in its row in multiples of 16 bytes, fills with zeros alone,
   // and all of a shared matrix, whose panels begin where their swizzle does.
   struct Lack {
-    std::string expected, found;
+    std::string expected;
+    std::string found;
   };
 
   std::optional<Lack> engine_lacks(const Site& site, const Copy& copy) const {
     const Sides sides = sides_of(program, copy);
-    const Tile &global = *sides.global, &slot = *sides.shared;
-    const Tensor &tensor = program.tensor(global.tensor), &shared = program.tensor(slot.tensor);
-    const bool load = sides.load,
-               converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
+    const Tile& global = *sides.global;
+    const Tile& slot = *sides.shared;
+    const Tensor& tensor = program.tensor(global.tensor);
+    const Tensor& shared = program.tensor(slot.tensor);
+    const bool load = sides.load;
+    const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
     const auto contiguous = contiguous_dim(tensor);
     if (!capabilities.tensor_copy) return Lack{"a target that has one", capabilities.arch};
     if (global.lookup >= 0)
@@ -136,10 +137,10 @@ class SharedSolver : Question {
     if (load && (site.producing < 0 || !is_between_roles(sites, site.producing)))
       return Lack{"a pipeline between roles", "one thread of control"};
     int rank = 0;
-    for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
       if (tensor.shape[d] == 1 && !bounds.may_exceed(program, global, d)) continue;
       ++rank;
-      const std::int64_t stride = bytes_of(tensor.dtype, tensor.strides[d]);
+      const int64_t stride = bytes_of(tensor.dtype, tensor.strides[d]);
       if (d != *contiguous && stride % 16)
         return Lack{
             fmt::format("dimension {} of '{}' in steps of a multiple of 16 bytes", d, tensor.name),
@@ -148,7 +149,7 @@ class SharedSolver : Question {
     if (rank > 5)
       return Lack{fmt::format("at most 5 dimensions of '{}'", tensor.name),
                   fmt::format("{} dimensions", rank)};
-    const std::size_t inner = *contiguous;
+    const size_t inner = *contiguous;
     const auto extent = bytes_of(tensor.dtype, global.extent[inner]);
     const auto start = bytes_of(tensor.dtype, global.offset[inner].known_divisor());
     const bool windows =
@@ -174,10 +175,10 @@ class SharedSolver : Question {
     if (shared.shape[*met] != global.extent[inner])
       return Lack{fmt::format("rows of '{}' of one dimension of '{}'", shared.name, tensor.name),
                   fmt::format("{} of {}", global.extent[inner], shared.shape[*met])};
-    const std::int64_t rows = shared.shape[1 - *met];
-    std::int64_t above = INT64_MAX;  // rows of several dimensions: one box, slower dimensions first
-    for (const std::size_t d : wide_dims(global.extent)) {
-      const std::int64_t stride = d == inner ? above : tensor.strides[d];
+    const int64_t rows = shared.shape[1 - *met];
+    int64_t above = INT64_MAX;  // rows of several dimensions: one box, slower dimensions first
+    for (const size_t d : wide_dims(global.extent)) {
+      const int64_t stride = d == inner ? above : tensor.strides[d];
       if (wide_dims(global.extent).size() > 2 &&
           (stride > above || rows > 256 || !copy.multicast.empty()))
         return Lack{
@@ -194,7 +195,7 @@ class SharedSolver : Question {
   }
 
   // The dimension of the shared tensor that meets the other side's contiguous dimension.
-  std::optional<std::size_t> met_contiguous(const Use& use) const {
+  std::optional<size_t> met_contiguous(const Use& use) const {
     return met_by(*use.shared, *use.other, contiguous_dim(program.tensor(use.other->tensor)));
   }
 
@@ -210,7 +211,7 @@ class SharedSolver : Question {
     if (has_windows(id) || tensor.windows_of >= 0) {
       MemoryLayout& layout = solution_.shared[id] = {{}, {}, bits_of(tensor.dtype)};
       const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
-      for (std::size_t d = 0; d < strides.size(); ++d)
+      for (size_t d = 0; d < strides.size(); ++d)
         layout.dims.push_back({{tensor.shape[d], strides[d]}});
       solution_.reasons[id] = {uses.empty() ? nullptr : uses.front().site->statement,
                                "row by row, as windows count"};
@@ -242,10 +243,10 @@ class SharedSolver : Question {
 
   Status solve_panels(TensorId id, const Tensor& tensor, const std::vector<Use>& uses,
                       const Use* engine, const Use* matrix) {
-    const std::size_t contiguous = engine ? *met_contiguous(*engine) : matrix->k_dim;
+    const size_t contiguous = engine ? *met_contiguous(*engine) : matrix->k_dim;
     const Use& first = engine ? *engine : *matrix;  // that wants this dimension contiguous
-    constexpr std::int64_t kPattern = 64;  // elements of 16 bits that a pattern goes on for, in a
-                                           // matrix that is not contiguous along k
+    constexpr int64_t kPattern = 64;  // elements of 16 bits that a pattern goes on for, in a
+                                      // matrix that is not contiguous along k
     for (const Use& use : uses) {
       if (!use.mma || use.k_dim == contiguous) continue;
       if (use.shared->offset[contiguous].known_divisor() % kPattern != 0)
@@ -270,7 +271,7 @@ class SharedSolver : Question {
              "transpose the global operand first (a prepare or transpose program), or use a 16-bit "
              "type"});
     }
-    const std::int64_t bytes = bytes_of(tensor.dtype, tensor.shape[contiguous]);
+    const int64_t bytes = bytes_of(tensor.dtype, tensor.shape[contiguous]);
     if (const auto panel = static_cast<int>(panel_of(bytes))) {
       solution_.shared[id] = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
       const Use& by = matrix ? *matrix : *engine;
@@ -292,8 +293,8 @@ class SharedSolver : Question {
   // for each; keep the cheapest.
   Status solve_free(TensorId id, const Tensor& tensor, const std::vector<Use>& uses) {
     double best_cost = -1;
-    const std::size_t rank = tensor.shape.size();
-    for (std::size_t contiguous = rank; contiguous-- > 0;) {
+    const size_t rank = tensor.shape.size();
+    for (size_t contiguous = rank; contiguous-- > 0;) {
       if (tensor.shape[contiguous] % per_byte(tensor.dtype)) continue;
       MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits_of(tensor.dtype));
       double cost = 0;
@@ -304,7 +305,8 @@ class SharedSolver : Question {
                 bits_of(tensor.dtype) / 8 / access.access_bytes *
                 bank_conflict_ways(access.registers, layout, access.access_bytes);
       if (best_cost >= 0 && cost >= best_cost) continue;
-      best_cost = cost, solution_.shared[id] = layout;
+      best_cost = cost;
+      solution_.shared[id] = layout;
       solution_.reasons[id] = {
           uses.empty() ? nullptr : uses.front().site->statement,
           fmt::format("the cheapest order and swizzle for its {} uses", uses.size())};
@@ -315,12 +317,12 @@ class SharedSolver : Question {
   // Adds to `cost` that of the global side where threads copy: narrower accesses when the
   // contiguous dimensions differ.
   std::vector<SharedAccess> accesses_of(const std::vector<Use>& uses, const MemoryLayout& layout,
-                                        std::size_t contiguous, double& cost) const {
+                                        size_t contiguous, double& cost) const {
     std::vector<SharedAccess> accesses;
     for (const Use& use : uses) {
       if (scope_of(*use.other) == Scope::global) {
-        const std::size_t along = met_contiguous(use).value_or(use.shared->extent.size() -
-                                                               1);  // as choose_between() takes it
+        const size_t along = met_contiguous(use).value_or(use.shared->extent.size() -
+                                                          1);  // as choose_between() takes it
         const int vector = along == contiguous ? vector_limit(program, bounds, *use.other) : 1;
         cost += 2 * static_cast<double>(element_count(use.shared->extent)) / vector;
         const auto mapping =
@@ -335,7 +337,8 @@ class SharedSolver : Question {
           matrix_row(std::get<Copy>(use.site->statement->node), tv, layout, contiguous).first !=
           nullptr;
       if (matrix) {  // 8 rows of 16 bytes: one phase of a matrix access
-        Coord down(tv.tile.size(), 0), along = down;
+        Coord down(tv.tile.size(), 0);
+        Coord along = down;
         down[1 - contiguous] = along[contiguous] = 1;
         accesses.push_back({{tv.tile, {{8, down}}, {{128 / layout.element_bits, along}}}, 16});
       }
@@ -350,7 +353,7 @@ class SharedSolver : Question {
   // where none does.
   std::pair<const Instruction*, int> matrix_row(const Copy& copy, const TvLayout& tv,
                                                 const MemoryLayout& layout,
-                                                std::size_t contiguous) const {
+                                                size_t contiguous) const {
     const bool one_type =
         program.tensor(copy.src.tensor).dtype == program.tensor(copy.dst.tensor).dtype;
     for (const bool transpose : {false, true})
@@ -377,24 +380,26 @@ class SharedSolver : Question {
 
   // Between registers and memory.
   void choose_vectors(const Copy& copy, const Sides& sides, Choice& choice) const {
-    const Tile &memory = sides.global ? *sides.global : *sides.shared, &side = *sides.registers;
-    const Tensor &tensor = program.tensor(memory.tensor), &other = program.tensor(side.tensor);
+    const Tile& memory = sides.global ? *sides.global : *sides.shared;
+    const Tile& side = *sides.registers;
+    const Tensor& tensor = program.tensor(memory.tensor);
+    const Tensor& other = program.tensor(side.tensor);
     const TvLayout tv = seen_from(solution_.registers.at(side.tensor), memory.extent);
     choice.instruction = row_of(Method::plain, copy);
     if (sides.global) {
       MemoryLayout view;  // the box as memory, to find common vectors
       view.element_bits = bits_of(tensor.dtype);
-      for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+      for (size_t d = 0; d < tensor.shape.size(); ++d)
         view.dims.push_back({{memory.extent[d], tensor.strides[d] * memory.step_along(d)}});
       if (tensor.packed) view = solution_.packed.at(memory.tensor);
-      const std::int64_t limit =
+      const int64_t limit =
           tensor.packed ? element_count(memory.extent) : vector_limit(program, bounds, memory);
       choice.vector = static_cast<int>(std::min(limit, common_vector(tv, view, 16)));
       choice.why = "the widest vectors that lanes, strides and edges allow";
       return;
     }
     const MemoryLayout& layout = solution_.shared.at(memory.tensor);
-    const std::size_t contiguous = contiguous_dim(layout, tensor);
+    const size_t contiguous = contiguous_dim(layout, tensor);
     if (const auto [row, count] = matrix_row(copy, tv, layout, contiguous); row) {
       choice = {row, count, {}, "fragments that are matrices of 8 rows of 16 bytes"};
       return;
@@ -425,7 +430,8 @@ class SharedSolver : Question {
 
   Status choose_between(const Site& site, const Copy& copy, const Sides& sides,
                         Choice& choice) const {
-    const Tile &global = *sides.global, &shared = *sides.shared;
+    const Tile& global = *sides.global;
+    const Tile& shared = *sides.shared;
     const Tensor& tensor = program.tensor(global.tensor);
     const MemoryLayout& layout = solution_.shared.at(shared.tensor);
     const auto met = met_by(shared, global, contiguous_dim(tensor));
@@ -487,7 +493,7 @@ class SharedSolver : Question {
                               solution_.registers.at(node.dst)};
     Choice& choice = solution_.choices[site.statement];
     double best = -1;
-    for (std::size_t contiguous = tensor.shape.size(); contiguous-- > 0;) {
+    for (size_t contiguous = tensor.shape.size(); contiguous-- > 0;) {
       MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits);
       std::vector<SharedAccess> accesses;
       for (const TvLayout& side : sides)
@@ -499,13 +505,17 @@ class SharedSolver : Question {
       for (const auto& [side, bytes] : accesses)
         cost += static_cast<double>(side.values() * bits) / std::min(32, bytes * 8) *
                 bank_conflict_ways(side, layout, bytes);
-      if (best < 0 || cost < best)
-        best = cost, choice.scratch = layout, choice.vector = accesses[1].access_bytes * 8 / bits;
+      if (best < 0 || cost < best) {
+        best = cost;
+        choice.scratch = layout;
+        choice.vector = accesses[1].access_bytes * 8 / bits;
+      }
     }
     const auto exchange = exchange_of(sides[0], sides[1], bits);
-    if (exchange && (best < 0 || static_cast<double>(exchange->shuffles()) <= best))
-      choice.scratch = {}, choice.vector = exchange->unit;
-    else if (best < 0)
+    if (exchange && (best < 0 || static_cast<double>(exchange->shuffles()) <= best)) {
+      choice.scratch = {};
+      choice.vector = exchange->unit;
+    } else if (best < 0)
       choice.vector = 0;
     choice.why = choice.scratch.dims.empty()
                      ? "no element changes warps, and lanes exchange few"
@@ -521,35 +531,36 @@ Status solve_shared(const Question& question, Solution& solution) {
   return SharedSolver(question, solution).run();
 }
 
-std::size_t contiguous_dim(const MemoryLayout& layout, const Tensor& tensor) {
-  std::size_t contiguous = 0;
-  for (std::size_t d = 0; d < layout.dims.size(); ++d)
+size_t contiguous_dim(const MemoryLayout& layout, const Tensor& tensor) {
+  size_t contiguous = 0;
+  for (size_t d = 0; d < layout.dims.size(); ++d)
     if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1)
       contiguous = d;
   return contiguous;
 }
 
-TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& other_extent) {
+TvLayout seen_from(const TvLayout& registers, const std::vector<int64_t>& other_extent) {
   TvLayout out{other_extent, {}, {}};
   const auto met = meetings(registers.tile, other_extent).value_or(std::vector<Meeting>());
   const auto mode_seen = [&](TvMode mode, std::vector<TvMode>& to) {
     Coord step(other_extent.size(), 0);
     for (const Meeting& m : met) {
-      std::int64_t left = 0;  // in row-major order of what meets
-      for (const std::size_t d : m.a) left = left * registers.tile[d] + mode.step[d];
+      int64_t left = 0;  // in row-major order of what meets
+      for (const size_t d : m.a) left = left * registers.tile[d] + mode.step[d];
       // Where it meets several dimensions the mode's digits fall into them, the fastest first.
-      for (std::size_t i = m.b.size(); left > 0 && i-- > 0;) {
-        const std::int64_t room = other_extent[m.b[i]];
+      for (size_t i = m.b.size(); left > 0 && i-- > 0;) {
+        const int64_t room = other_extent[m.b[i]];
         if (i > 0 && left % room == 0) {
           left /= room;
           continue;
         }
         step[m.b[i]] = left;
-        const std::int64_t here = ceil_div(room, left);
+        const int64_t here = ceil_div(room, left);
         if (i == 0 || mode.extent <= here) break;
         to.push_back({here, step});
         step.assign(step.size(), 0);
-        mode.extent /= here, left = 1;
+        mode.extent /= here;
+        left = 1;
       }
     }
     to.push_back({mode.extent, std::move(step)});
@@ -563,7 +574,7 @@ TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& o
   return out;
 }
 
-bool meets_whole(const TvLayout& registers, const std::vector<std::int64_t>& other_extent) {
+bool meets_whole(const TvLayout& registers, const std::vector<int64_t>& other_extent) {
   const bool alike = wide_dims(registers.tile).size() == wide_dims(other_extent).size();
   return alike || seen_from(registers, other_extent).is_exact();
 }

@@ -21,11 +21,11 @@ void collect(const Body& body, const Site& here, std::vector<Site>& sites) {
 }
 
 // Far beyond any address and still safe to add and multiply by small numbers.
-constexpr std::int64_t kFar = std::int64_t{1} << 60;
+constexpr int64_t kFar = int64_t{1} << 60;
 
 // Of an operation that takes its extremes where both sides take theirs.
-std::int64_t extreme(IndexOp op, std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
+int64_t extreme(IndexOp op, int64_t a, int64_t b) {
+  int64_t product = 0;
   if (op == IndexOp::mul && __builtin_mul_overflow(a, b, &product))
     return (a < 0) == (b < 0) ? kFar : -kFar;
   return std::clamp(compute(op, a, b), -kFar, kFar);
@@ -41,7 +41,8 @@ std::vector<Site> sites_of(const Program& program) {
 }
 
 bool is_between_roles(const std::vector<Site>& sites, PipelineId pipeline) {
-  int producer = -2, consumer = -2;
+  int producer = -2;
+  int consumer = -2;
   for (const Site& site : sites) {
     if (const auto* node = site.statement->as<Produce>(); node && node->pipeline == pipeline)
       producer = site.role;
@@ -70,11 +71,10 @@ const Statement* first_use(const std::vector<Site>& sites, TensorId tensor) {
   return nullptr;
 }
 
-tl::unexpected<Error> too_much(const Program& program,
-                               const std::map<TensorId, std::int64_t>& bytes, std::string message,
-                               std::int64_t most, std::int64_t all, std::string remedy) {
+tl::unexpected<Error> too_much(const Program& program, const std::map<TensorId, int64_t>& bytes,
+                               std::string message, int64_t most, int64_t all, std::string remedy) {
   std::string found;
-  std::pair<TensorId, std::int64_t> largest = {-1, 0};
+  std::pair<TensorId, int64_t> largest = {-1, 0};
   for (const auto& [id, taken] : bytes) {
     const Tensor& tensor = program.tensor(id);
     const std::string slots =
@@ -89,17 +89,16 @@ tl::unexpected<Error> too_much(const Program& program,
                fmt::format("{} bytes: {}", all, found), std::move(remedy)});
 }
 
-std::optional<std::size_t> met_by(const Tile& mine, const Tile& other,
-                                  std::optional<std::size_t> dim) {
+std::optional<size_t> met_by(const Tile& mine, const Tile& other, std::optional<size_t> dim) {
   const auto met = meetings(mine.extent, other.extent);
-  for (std::size_t i = 0; met && dim && i < met->size(); ++i)
+  for (size_t i = 0; met && dim && i < met->size(); ++i)
     if ((*met)[i].b.back() == *dim) return (*met)[i].a.back();
   return std::nullopt;
 }
 
-std::optional<std::size_t> contiguous_dim(const Tensor& tensor) {
-  std::optional<std::size_t> found;
-  for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+std::optional<size_t> contiguous_dim(const Tensor& tensor) {
+  std::optional<size_t> found;
+  for (size_t d = 0; d < tensor.shape.size(); ++d)
     if (tensor.strides[d] == 1 && (tensor.shape[d] > 1 || !found)) found = d;
   return found;
 }
@@ -107,11 +106,11 @@ std::optional<std::size_t> contiguous_dim(const Tensor& tensor) {
 int vector_limit(const Program& program, const Bounds& bounds, const Tile& tile) {
   const Tensor& tensor = program.tensor(tile.tensor);
   const auto contiguous = contiguous_dim(tensor);
-  const std::size_t c = contiguous.value_or(0);
+  const size_t c = contiguous.value_or(0);
   if (!contiguous || tile.step_along(c) != 1 || tile.gathered_along(c)) return 1;
-  std::int64_t common = std::gcd(tile.extent[c], tile.offset[c].known_divisor());
+  int64_t common = std::gcd(tile.extent[c], tile.offset[c].known_divisor());
   if (bounds.may_exceed(program, tile, c)) common = std::gcd(common, tensor.shape[c]);
-  for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+  for (size_t d = 0; d < tensor.shape.size(); ++d)
     if (d != c && tensor.shape[d] > 1) common = std::gcd(common, tensor.strides[d]);
   return static_cast<int>(std::gcd(common, 128 / bits_of(tensor.dtype)));
 }
@@ -123,8 +122,9 @@ IndexRanges::IndexRanges(const Program& program) {
 }
 
 void IndexRanges::enter(const For& loop) {
-  const Range begin = of(loop.begin), end = of(loop.end);
-  std::int64_t last = end.high - 1;
+  const Range begin = of(loop.begin);
+  const Range end = of(loop.end);
+  int64_t last = end.high - 1;
   if (const auto step = loop.step.constant();
       step && *step > 0 && loop.begin.constant() && loop.end.constant())
     last -= (last - begin.low) % *step;
@@ -137,21 +137,22 @@ Range IndexRanges::of(const Index& index) const {
     const auto found = loops_.find(index.name());
     return found == loops_.end() ? Range{-kFar, kFar} : found->second.range;
   }
-  const Range a = of(index.left()), b = of(index.right());
+  const Range a = of(index.left());
+  const Range b = of(index.right());
   const bool modulo = index.op() == IndexOp::mod;
   if ((modulo || index.op() == IndexOp::div) && b.low <= 0) return {-kFar, kFar};
   if (modulo && a.low >= 0 && a.high < b.low) return a;
   if (modulo) return {0, a.low < 0 ? b.high - 1 : std::min(a.high, b.high - 1)};
   Range out{kFar, -kFar};
-  for (const std::int64_t left : {a.low, a.high})
-    for (const std::int64_t right : {b.low, b.high}) {
-      const std::int64_t value = extreme(index.op(), left, right);
+  for (const int64_t left : {a.low, a.high})
+    for (const int64_t right : {b.low, b.high}) {
+      const int64_t value = extreme(index.op(), left, right);
       out = {std::min(out.low, value), std::max(out.high, value)};
     }
   return out;
 }
 
-bool IndexRanges::divisible(const Index& index, std::int64_t by) const {
+bool IndexRanges::divisible(const Index& index, int64_t by) const {
   return index.is_multiple(by, [&](const std::string& name) {
     const auto found = loops_.find(name);
     if (found == loops_.end()) return false;
@@ -172,13 +173,13 @@ Bounds::Bounds(const Program& program) : IndexRanges(program) {
     }
 }
 
-bool Bounds::may_exceed(const Program& program, const Tile& tile, std::size_t dim) const {
+bool Bounds::may_exceed(const Program& program, const Tile& tile, size_t dim) const {
   if (tile.gathered_along(dim)) return true;
   const Range reach = of(tile.offset[dim]);
   // Interval arithmetic overestimates (i*4 + 4 with i < n/4 is exact, i*4 + j is not); whole tiles
   // on whole multiples cannot straddle the edge, but may lie outside altogether, so only a bound
   // rules them out: round the largest offset down.
-  const std::int64_t divisor = tile.offset[dim].known_divisor();
+  const int64_t divisor = tile.offset[dim].known_divisor();
   return reach.low < 0 ||
          reach.high / divisor * divisor + tile.reach(dim) > program.tensor(tile.tensor).shape[dim];
 }

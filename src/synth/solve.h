@@ -19,14 +19,17 @@ struct Question {
 // within the search's node budget, at most kMostSolutions; every tiling of the matrix statements,
 // each with the widest vectors that fit. Fails when there is none. Of a solution it fills
 // registers, their reasons, and the choices of matrix statements.
-inline constexpr std::size_t kMostSolutions = 24;
+inline constexpr size_t kMostSolutions = 24;
 Result<std::vector<Solution>> solve_registers(const Question& question);
 
 // The ways to spread one matrix statement over `threads` threads from `first` on, cheapest first;
 // where there are none, what the statement lacks for each row of its operands' type.
 struct MatrixTiling {
   const Instruction* instruction = nullptr;
-  TvLayout acc, a, b;  // a and b only where they live in registers
+  // a and b only where they live in registers
+  TvLayout acc;
+  TvLayout a;
+  TvLayout b;
   double cost = 0;
 };
 
@@ -49,15 +52,15 @@ Status solve_shared(const Question& question, Solution& solution);
 void solve_packed(const Question& question, Solution& solution);
 
 // The dimension of a shared tensor whose elements are neighbours.
-std::size_t contiguous_dim(const layout::MemoryLayout& layout, const Tensor& tensor);
+size_t contiguous_dim(const layout::MemoryLayout& layout, const Tensor& tensor);
 
 // A register layout seen over the dimensions of another tensor that it meets in a copy: wide
 // dimensions correspond in order.
-TvLayout seen_from(const TvLayout& registers, const std::vector<std::int64_t>& other_extent);
+TvLayout seen_from(const TvLayout& registers, const std::vector<int64_t>& other_extent);
 
 // Whether every element is seen as often as any other: not so where threads or values straddle
 // dimensions that meet one together.
-bool meets_whole(const TvLayout& registers, const std::vector<std::int64_t>& other_extent);
+bool meets_whole(const TvLayout& registers, const std::vector<int64_t>& other_extent);
 
 // The predicted time of a program under a solution, so that solutions and schedules can be ordered
 // without running them.
@@ -74,11 +77,16 @@ Cost predict(const Question& question, const Solution& solution);
 // Worked example: a thread holds columns 2t, 2t + 1 of a row and wants columns t, t + 4: value 0 of
 // lane t is value t % 2 of lane t / 2, two shuffles.
 struct Exchange {
-  int unit = 1, units = 1;  // elements that move together, at most 4 bytes; units a thread holds
+  // elements that move together, at most 4 bytes; units a thread holds
+  int unit = 1;
+  int units = 1;
   // Columns, by bits of the thread's number and of the unit wanted.
-  std::vector<std::int64_t> lane_of_thread, lane_of_unit, pick_of_thread, pick_of_unit;
-  std::vector<std::int64_t> picks() const;  // a basis of pick(thread)
-  std::int64_t shuffles() const;
+  std::vector<int64_t> lane_of_thread;
+  std::vector<int64_t> lane_of_unit;
+  std::vector<int64_t> pick_of_thread;
+  std::vector<int64_t> pick_of_unit;
+  std::vector<int64_t> picks() const;  // a basis of pick(thread)
+  int64_t shuffles() const;
 };
 
 // nullopt where elements change warps, or the layouts are no bit matrices.

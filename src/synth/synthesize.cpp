@@ -5,7 +5,9 @@
 namespace warploom::synth {
 namespace {
 constexpr int kMostRegisters = 255;  // of a thread
-constexpr int kLeastBudget = 24, kMostBudget = 256, kBudgetStep = 8;
+constexpr int kLeastBudget = 24;
+constexpr int kMostBudget = 256;
+constexpr int kBudgetStep = 8;
 
 // Registers a thread has when the kernel begins, if all of the multiprocessor's go to one block.
 int fair_share(const Question& question) {
@@ -14,7 +16,7 @@ int fair_share(const Question& question) {
 }
 
 Status check_cluster(const Question& question) {
-  const std::int64_t blocks = cluster_size(question.program);
+  const int64_t blocks = cluster_size(question.program);
   if (blocks <= question.capabilities.max_cluster) return ok();
   const auto reduce = std::ranges::find_if(
       question.sites, [](const Site& site) { return site.statement->is<ClusterReduce>(); });
@@ -29,7 +31,7 @@ Status check_cluster(const Question& question) {
 }
 
 Status check_budgets(const Question& question, const Site& site, const Roles& roles) {
-  std::int64_t total = 0;
+  int64_t total = 0;
   std::string found;
   const auto refuse = [&](std::string expected) {
     return fail({ErrorCode::kResourceLimit,
@@ -38,8 +40,8 @@ Status check_budgets(const Question& question, const Site& site, const Roles& ro
                  "change the roles' registers or warps"});
   };
   for (const Role& role : roles.roles) {
-    const int each = role.registers ? role.registers : fair_share(question),
-              threads = role.warps * 32;
+    const int each = role.registers ? role.registers : fair_share(question);
+    const int threads = role.warps * 32;
     found += fmt::format("{}role '{}' {} x {} registers", found.empty() ? "" : ", ", role.name,
                          threads, each);
     if (role.registers && !question.capabilities.warpgroup_mma)
@@ -104,7 +106,7 @@ Status check_registers(const Question& question, const Solution& solution) {
                "change the extents, or copy row by row"});
     const Role* role = roles && site.role >= 0 ? &roles->roles[site.role] : nullptr;
     const int budget = role && role->registers ? role->registers : fair_share(question);
-    const std::int64_t most = std::min(budget, kMostRegisters);
+    const int64_t most = std::min(budget, kMostRegisters);
     for (const TensorUse& use : uses_of(*site.statement)) {
       const auto layout = solution.registers.find(use.tensor);
       if (layout == solution.registers.end()) continue;
@@ -116,7 +118,7 @@ Status check_registers(const Question& question, const Solution& solution) {
                      fmt::format("{} elements, or a multiple", per_byte(tensor.dtype)),
                      to_string(coalesce(layout->second)),
                      "use a larger tile or fewer warps, or a wider type"});
-      const std::int64_t taken = ceil_div(layout->second.values() * bits_of(tensor.dtype), 32);
+      const int64_t taken = ceil_div(layout->second.values() * bits_of(tensor.dtype), 32);
       if (taken <= most) continue;
       return fail({ErrorCode::kResourceLimit,
                    fmt::format("register tensor '{}' alone takes more registers than a thread has",
@@ -133,12 +135,12 @@ Status check_registers(const Question& question, const Solution& solution) {
   return ok();
 }
 
-constexpr std::int64_t kAlignment = 1024;  // of the widest swizzle's repeat
+constexpr int64_t kAlignment = 1024;  // of the widest swizzle's repeat
 
 // One tensor behind another; a pipeline's tensor takes `stages` slots. The rearrangements of a role
 // share one piece.
 void allocate(const Program& program, const std::vector<Site>& sites, Solution& solution) {
-  std::int64_t next = 0;
+  int64_t next = 0;
   for (TensorId id = 0; id < static_cast<TensorId>(program.tensors.size()); ++id) {
     const Tensor& tensor = program.tensor(id);
     if (tensor.scope != Scope::shared) continue;
@@ -149,8 +151,8 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
       solution.stage_bytes[id] = solution.stage_bytes.at(base);
       continue;
     }
-    const std::int64_t alignment = layout.swizzle.bits ? kAlignment : 128;
-    const std::int64_t stage = round_up(layout.bytes(), alignment);
+    const int64_t alignment = layout.swizzle.bits ? kAlignment : 128;
+    const int64_t stage = round_up(layout.bytes(), alignment);
     next = round_up(next, alignment);
     solution.shared_offset[id] = next;
     solution.stage_bytes[id] = stage;
@@ -163,9 +165,11 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
       scratch[site.role].push_back(&choice->second);
   for (const auto& [role, choices] : scratch) {
     next = round_up(next, kAlignment);
-    std::int64_t bytes = 0;
-    for (Choice* choice : choices)
-      choice->scratch_offset = next, bytes = std::max(bytes, choice->scratch.bytes());
+    int64_t bytes = 0;
+    for (Choice* choice : choices) {
+      choice->scratch_offset = next;
+      bytes = std::max(bytes, choice->scratch.bytes());
+    }
     next += bytes;
   }
   solution.shared_bytes = next;
@@ -174,7 +178,7 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
 
 Result<std::vector<Solution>> synthesize_best(const Program& program,
                                               const target::Capabilities& capabilities,
-                                              std::size_t most) {
+                                              size_t most) {
   const Question question{program, capabilities};
   WARPLOOM_CHECK(check_limits(question));
   WARPLOOM_TRY(std::vector<Solution> found, solve_registers(question));
@@ -182,7 +186,10 @@ Result<std::vector<Solution>> synthesize_best(const Program& program,
   std::optional<Error> first_error;
   for (Solution& solution : found) {
     Status fits = check_registers(question, solution);
-    if (fits) solve_packed(question, solution), fits = solve_shared(question, solution);
+    if (fits) {
+      solve_packed(question, solution);
+      fits = solve_shared(question, solution);
+    }
     if (!fits && !first_error) first_error = fits.error();
     if (!fits) continue;
     allocate(program, question.sites, solution);

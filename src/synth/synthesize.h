@@ -25,7 +25,7 @@ struct Choice {
   std::string why = {};  // in words
   layout::MemoryLayout scratch =
       {};  // rearrangements through shared memory; without dimensions: within warps
-  std::int64_t scratch_offset = 0;  // bytes from the start of the block's shared memory
+  int64_t scratch_offset = 0;  // bytes from the start of the block's shared memory
 
   bool by(target::Method method) const { return instruction && instruction->method == method; }
 };
@@ -40,7 +40,11 @@ struct Reason {
 // one block on each unit.
 struct Cost {
   double us = 0;
-  double tensor = 0, issue = 0, shared = 0, l2 = 0, chain = 0;
+  double tensor = 0;
+  double issue = 0;
+  double shared = 0;
+  double l2 = 0;
+  double chain = 0;
   double dram_us = 0;
   int resident = 1;  // blocks that a multiprocessor holds
   std::string_view bound()
@@ -52,11 +56,11 @@ struct Solution {
   std::map<tile::TensorId, layout::MemoryLayout> shared;
   std::map<tile::TensorId, layout::MemoryLayout>
       packed;  // how packed tensors must lie in global memory, over their whole shapes
-  std::map<tile::TensorId, std::int64_t>
+  std::map<tile::TensorId, int64_t>
       shared_offset;  // bytes from the start of the block's shared memory, one stage's
-  std::map<tile::TensorId, std::int64_t>
-      stage_bytes;                // distance between two slots of a pipeline's tensor
-  std::int64_t shared_bytes = 0;  // all of it, barriers and scratch included
+  std::map<tile::TensorId, int64_t>
+      stage_bytes;           // distance between two slots of a pipeline's tensor
+  int64_t shared_bytes = 0;  // all of it, barriers and scratch included
   std::map<const tile::Statement*, Choice> choices;  // by statement of the program that was given
   std::map<tile::TensorId, Reason> reasons;
   Cost cost;
@@ -65,5 +69,5 @@ struct Solution {
 // The best `most` solutions, cheapest predicted first; at least one.
 Result<std::vector<Solution>> synthesize_best(const tile::Program& program,
                                               const target::Capabilities& capabilities,
-                                              std::size_t most);
+                                              size_t most);
 }  // namespace warploom::synth

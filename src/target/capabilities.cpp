@@ -8,7 +8,8 @@ namespace warploom::target {
 namespace {
 // Datasheet figures of the part each architecture is planned for: H200 SXM, L40S, A100 80 GB SXM.
 const std::vector<Capabilities>& gpus() {
-  constexpr std::int64_t kKiB = 1 << 10, kMiB = 1 << 20;
+  constexpr int64_t kKiB = 1 << 10;
+  constexpr int64_t kMiB = 1 << 20;
   // clang-format off
   static const std::vector<Capabilities> all = {
       {.arch = "sm_90a", .gpu = true, .processors = 132, .shared_bytes = 227 * kKiB,
@@ -36,7 +37,8 @@ Capabilities this_cpu() {
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   // Bounds no core of today exceeds: 5 GHz with two fused multiply-adds a cycle; 50 GB/s of memory
   // a core, 800 in all.
   const double lanes = avx512 ? 16 : avx2 ? 8 : 4;
@@ -65,7 +67,9 @@ using tile::Scope;
 Instruction copy(const std::string& name, Method method, Scope from, Scope to,
                  bool transpose = false) {
   Instruction row{name + (transpose ? "_trans" : ""), method, "wl::" + name};
-  row.from = from, row.to = to, row.transpose = transpose;
+  row.from = from;
+  row.to = to;
+  row.transpose = transpose;
   return row;
 }
 
@@ -94,12 +98,18 @@ Dtype accumulator_of(Dtype operand) {
 Instruction warp_mma(Dtype operand) {
   const int e = 4 / bytes_of(operand);
   Instruction row;
-  row.call = fmt::format("wl::mma_m16n8k{}", 8 * e),
+  row.call = fmt::format("wl::mma_m16n8k{}", 8 * e);
   row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
   row.method = Method::warp;
-  row.m = 16, row.n = 8, row.k = 8 * e, row.threads = 32;
-  row.operand = operand, row.accumulator = accumulator_of(operand);
-  row.a = fragment_a(e, 1), row.b = fragment_b(e), row.c = fragment_c(1);
+  row.m = 16;
+  row.n = 8;
+  row.k = 8 * e;
+  row.threads = 32;
+  row.operand = operand;
+  row.accumulator = accumulator_of(operand);
+  row.a = fragment_a(e, 1);
+  row.b = fragment_b(e);
+  row.c = fragment_c(1);
   return row;
 }
 
@@ -109,15 +119,21 @@ Instruction warp_mma(Dtype operand) {
 Instruction wgmma(Dtype operand, bool a_in_registers) {
   const int e = 4 / bytes_of(operand);
   Instruction row;
-  row.call = a_in_registers ? "wl::wgmma_rs" : "wl::wgmma",
+  row.call = a_in_registers ? "wl::wgmma_rs" : "wl::wgmma";
   row.name = row.call.substr(4) + "_" + std::string(name_of(operand));
   row.method = Method::warpgroup;
-  row.m = 64, row.k = 8 * e, row.threads = 128, row.cycles = 128;
+  row.m = 64;
+  row.k = 8 * e;
+  row.threads = 128;
+  row.cycles = 128;
   if (operand == Dtype::i8) row.n_step = 16;
-  row.operand = operand, row.accumulator = accumulator_of(operand);
+  row.operand = operand;
+  row.accumulator = accumulator_of(operand);
   if (a_in_registers) row.a = fragment_a(e, 4);
   row.c = fragment_c(4);
-  row.a_shared = !a_in_registers, row.b_shared = true, row.transposable = bytes_of(operand) == 2;
+  row.a_shared = !a_in_registers;
+  row.b_shared = true;
+  row.transposable = bytes_of(operand) == 2;
   return row;
 }
 
@@ -138,7 +154,10 @@ std::vector<Instruction> rows_up_to(int sm) {
   for (const Dtype operand : {Dtype::bf16, Dtype::f16, Dtype::tf32, Dtype::i8})
     rows.push_back(warp_mma(operand));
   Instruction& fma = rows.emplace_back();
-  fma.name = "fma_f32", fma.call = "wl::fma", fma.method = Method::simt, fma.m = fma.n = fma.k = 1;
+  fma.name = "fma_f32";
+  fma.call = "wl::fma";
+  fma.method = Method::simt;
+  fma.m = fma.n = fma.k = 1;
   fma.a = fma.b = fma.c = {{1, 1}, {}, {}};
   rows.insert(rows.end(), {copy("cp_async", Method::async, Scope::global, Scope::shared),
                            copy("ldmatrix", Method::matrix, Scope::shared, Scope::reg),

@@ -33,19 +33,19 @@ struct Capabilities {
   std::string arch;  // "sm_90a", "sm_89", "sm_80", "x86-64-v4", "x86-64-v3"
   bool gpu = false;
   // GPU limits
-  int processors = 1;             // multiprocessors, or CPU cores
-  std::int64_t shared_bytes = 0;  // a block may use; on the CPU what fits in a core's L2 cache
-  int registers = 0;              // 32-bit registers a multiprocessor; on the CPU vector registers
-  int max_cluster = 1;            // blocks a cluster, non-portable sizes included
+  int processors = 1;        // multiprocessors, or CPU cores
+  int64_t shared_bytes = 0;  // a block may use; on the CPU what fits in a core's L2 cache
+  int registers = 0;         // 32-bit registers a multiprocessor; on the CPU vector registers
+  int max_cluster = 1;       // blocks a cluster, non-portable sizes included
 
   // Multiprocessors that clusters of `size` blocks can use at once, a block each: a cluster stays
   // within one group of multiprocessors, and the groups are of unequal sizes (asked of an H200:
   // 132, 120, 120, 112 for clusters of 2, 4, 8, 16).
-  std::int64_t cluster_processors(std::int64_t size) const {
+  int64_t cluster_processors(int64_t size) const {
     return size <= 2 ? processors : processors * 10 / 11 / size * size;
   }
 
-  std::int64_t clusters_at_once(std::int64_t size, std::int64_t resident = 1) const {
+  int64_t clusters_at_once(int64_t size, int64_t resident = 1) const {
     return cluster_processors(size) * resident / size;
   }
 
@@ -59,8 +59,11 @@ struct Capabilities {
 
   // Rates, for floors and rooflines: datasheet figures
   double dram_gbs = 0;  // 10^9 bytes a second
-  std::int64_t l2_bytes = 0;
-  double fp32_tflops = 0, tf32_tflops = 0, half_tflops = 0, fp8_tflops = 0;
+  int64_t l2_bytes = 0;
+  double fp32_tflops = 0;
+  double tf32_tflops = 0;
+  double half_tflops = 0;
+  double fp8_tflops = 0;
   Rates rates = {};
 };
 

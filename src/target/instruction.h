@@ -15,7 +15,7 @@
 #include "tile/program.h"
 
 namespace warploom::target {
-enum class Method : std::uint8_t {
+enum class Method : uint8_t {
   plain,        // each thread moves vectors of its own
   async,        // each thread starts copies that land in shared memory later (cp.async)
   matrix,       // a warp moves 8×8 matrices of 16-bit elements (ldmatrix, stmatrix)
@@ -31,17 +31,24 @@ struct Instruction {
   Method method;
   std::string call;  // the device interface's function
   // Matrix rows
-  int m = 0, n = 0, k = 0;  // n 0: any multiple of 8 up to 256, above 24 of n_step
+  // n 0: any multiple of 8 up to 256, above 24 of n_step
+  int m = 0;
+  int n = 0;
+  int k = 0;
   int n_step = 8;
-  Dtype operand = Dtype::f32, accumulator = Dtype::f32;
+  Dtype operand = Dtype::f32;
+  Dtype accumulator = Dtype::f32;
   int threads = 1;
   layout::TvLayout a = {};  // empty where the operand is read from shared memory
   layout::TvLayout b = {};
   layout::TvLayout c = {};
-  bool a_shared = false, b_shared = false;  // read from shared memory by descriptor
+  // read from shared memory by descriptor
+  bool a_shared = false;
+  bool b_shared = false;
   bool transposable = false;  // shared operands may be contiguous along m or n as well as along k
   // Copy rows
-  tile::Scope from = tile::Scope::global, to = tile::Scope::global;
+  tile::Scope from = tile::Scope::global;
+  tile::Scope to = tile::Scope::global;
   bool transpose = false;  // matrix: the transposed form
   double cycles = 1;       // warpgroup: of 256 columns, for the cost model
 };

@@ -84,65 +84,78 @@ class Builder {
  public:
   explicit Builder(std::string name) { program_.name = std::move(name); }
 
-  Builder& grid(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) {
-    return program_.grid = {x, y, z}, *this;
+  Builder& grid(int64_t x, int64_t y = 1, int64_t z = 1) {
+    program_.grid = {x, y, z};
+    return *this;
   }
 
-  Builder& cluster(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) {
-    return program_.cluster = {x, y, z}, *this;
+  Builder& cluster(int64_t x, int64_t y = 1, int64_t z = 1) {
+    program_.cluster = {x, y, z};
+    return *this;
   }
 
-  Builder& warps(int count) { return program_.warps = count, *this; }
+  Builder& warps(int count) {
+    program_.warps = count;
+    return *this;
+  }
 
-  Builder& cooperative() { return program_.cooperative = true, *this; }
+  Builder& cooperative() {
+    program_.cooperative = true;
+    return *this;
+  }
 
-  TensorId global(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
-                  std::vector<std::int64_t> strides = {}) {
+  TensorId global(std::string name, Dtype dtype, std::vector<int64_t> shape,
+                  std::vector<int64_t> strides = {}) {
     if (strides.empty()) strides = dense_strides(shape);
     return declare({std::move(name), dtype, Scope::global, std::move(shape), std::move(strides)});
   }
 
-  TensorId output(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
-                  std::vector<std::int64_t> strides = {}) {
+  TensorId output(std::string name, Dtype dtype, std::vector<int64_t> shape,
+                  std::vector<int64_t> strides = {}) {
     const TensorId id = global(std::move(name), dtype, std::move(shape), std::move(strides));
     program_.tensors.back().writable = true;
     return id;
   }
 
   TensorId zeroed(TensorId output) {  // it holds zeros when the program begins
-    return program_.tensors[output].zeroed = true, output;
+    program_.tensors[output].zeroed = true;
+    return output;
   }
 
   TensorId packed(TensorId input) {  // it lies in the order that synthesis chooses
-    return program_.tensors[input].packed = true, input;
+    program_.tensors[input].packed = true;
+    return input;
   }
 
-  TensorId shared(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
+  TensorId shared(std::string name, Dtype dtype, std::vector<int64_t> shape) {
     return declare({std::move(name), dtype, Scope::shared, std::move(shape), {}});
   }
 
   // The windows of a pipeline's tensor: the elements at from + Σ coordinate · stride, counted row
   // by row.
-  TensorId windows(std::string name, TensorId of, int from, std::vector<std::int64_t> shape,
-                   std::vector<std::int64_t> strides) {
+  TensorId windows(std::string name, TensorId of, int from, std::vector<int64_t> shape,
+                   std::vector<int64_t> strides) {
     const Dtype dtype = program_.tensor(of).dtype;
     const TensorId id =
         declare({std::move(name), dtype, Scope::shared, std::move(shape), std::move(strides)});
-    program_.tensors.back().windows_of = of, program_.tensors.back().from = from;
-    return own_slots(program_), id;
+    program_.tensors.back().windows_of = of;
+    program_.tensors.back().from = from;
+    own_slots(program_);
+    return id;
   }
 
-  TensorId reg(std::string name, Dtype dtype, std::vector<std::int64_t> shape) {
+  TensorId reg(std::string name, Dtype dtype, std::vector<int64_t> shape) {
     return declare({std::move(name), dtype, Scope::reg, std::move(shape), {}});
   }
 
   // Makes the given shared tensors the slots of a ring.
   PipelineId pipeline(std::string name, int stages, std::vector<TensorId> tensors) {
     program_.pipelines.push_back({std::move(name), stages, std::move(tensors)});
-    return own_slots(program_), static_cast<PipelineId>(program_.pipelines.size()) - 1;
+    own_slots(program_);
+    return static_cast<PipelineId>(program_.pipelines.size()) - 1;
   }
 
-  Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<std::int64_t> extent) const {
+  Tile tile(TensorId tensor, std::vector<Index> offset, std::vector<int64_t> extent) const {
     return {tensor, std::move(offset), std::move(extent)};
   }
 
@@ -150,12 +163,14 @@ class Builder {
 
   // The offset along dim counts in lookup's elements.
   Tile gathered(Tile tile, int dim, TensorId lookup) const {
-    return tile.lookup_dim = dim, tile.lookup = lookup, tile;
+    tile.lookup_dim = dim;
+    tile.lookup = lookup;
+    return tile;
   }
 
   // Every step[d]-th element along dimension d of a global tensor: the windows of a strided
   // convolution.
-  Tile stepped(Tile tile, std::vector<std::int64_t> step) const {
+  Tile stepped(Tile tile, std::vector<int64_t> step) const {
     if (std::ranges::any_of(step, [](auto every) { return every != 1; }))
       tile.step = std::move(step);
     return tile;
@@ -253,7 +268,10 @@ class Builder {
       add(Roles{{std::move(declared)}});
   }
 
-  Program finish() { return count_warps(program_), program_; }
+  Program finish() {
+    count_warps(program_);
+    return program_;
+  }
 
  private:
   Program program_;

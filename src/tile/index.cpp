@@ -3,16 +3,16 @@
 
 namespace warploom::tile {
 namespace {
-constexpr std::int64_t kLargestDivisor = std::int64_t{1} << 20;
+constexpr int64_t kLargestDivisor = int64_t{1} << 20;
 
-std::uint64_t bits(std::int64_t a) {
-  return static_cast<std::uint64_t>(a);
+uint64_t bits(int64_t a) {
+  return static_cast<uint64_t>(a);
 }
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) return 0;
   if (b == -1) return compute(IndexOp::sub, 0, a);
-  const std::int64_t quotient = a / b;
+  const int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
@@ -52,7 +52,7 @@ std::optional<Index> fold_mul(const Index& a, const Index& b) {
 }
 
 std::optional<Index> fold_div(const Index& a, const Index& b) {
-  const std::int64_t by = b.constant().value_or(0);
+  const int64_t by = b.constant().value_or(0);
   if (by <= 0) return std::nullopt;
   if (by == 1) return a;
   const auto divides = [by](const Index& factor) { return factor.value() % by == 0; };
@@ -66,7 +66,7 @@ std::optional<Index> fold_div(const Index& a, const Index& b) {
 }
 
 std::optional<Index> fold_mod(const Index& a, const Index& b) {
-  const std::int64_t by = b.constant().value_or(0);
+  const int64_t by = b.constant().value_or(0);
   if (by <= 0) return std::nullopt;
   if (by == 1) return Index(0);
   if (has_constant(a, IndexOp::mul) && a.right().value() % by == 0) return Index(0);
@@ -83,13 +83,13 @@ std::optional<Index> fold(IndexOp op, const Index& a, const Index& b) {
   constexpr std::array kFolds = {fold_add, fold_sub,  fold_mul, fold_div,
                                  fold_mod, fold_same, fold_same};
   if (!a.constant() || !b.constant())
-    return kFolds[static_cast<std::size_t>(op) - static_cast<std::size_t>(IndexOp::add)](a, b);
+    return kFolds[static_cast<size_t>(op) - static_cast<size_t>(IndexOp::add)](a, b);
   if ((op == IndexOp::div || op == IndexOp::mod) && *b.constant() == 0) return std::nullopt;
   return Index(compute(op, *a.constant(), *b.constant()));
 }
 
 const IndexWord& word_of(IndexOp op) {
-  return kIndexWords[static_cast<std::size_t>(op)];
+  return kIndexWords[static_cast<size_t>(op)];
 }
 
 std::string text_within(const Index& index, int precedence) {
@@ -98,20 +98,20 @@ std::string text_within(const Index& index, int precedence) {
 }
 }  // namespace
 
-std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b) {
+int64_t compute(IndexOp op, int64_t a, int64_t b) {
   switch (op) {
-    case IndexOp::add: return static_cast<std::int64_t>(bits(a) + bits(b));
-    case IndexOp::sub: return static_cast<std::int64_t>(bits(a) - bits(b));
-    case IndexOp::mul: return static_cast<std::int64_t>(bits(a) * bits(b));
+    case IndexOp::add: return static_cast<int64_t>(bits(a) + bits(b));
+    case IndexOp::sub: return static_cast<int64_t>(bits(a) - bits(b));
+    case IndexOp::mul: return static_cast<int64_t>(bits(a) * bits(b));
     case IndexOp::div: return floor_div(a, b);
-    case IndexOp::mod: return static_cast<std::int64_t>(bits(a) - bits(floor_div(a, b)) * bits(b));
+    case IndexOp::mod: return static_cast<int64_t>(bits(a) - bits(floor_div(a, b)) * bits(b));
     case IndexOp::min: return std::min(a, b);
     case IndexOp::max: return std::max(a, b);
     default: return 0;
   }
 }
 
-Index::Index(std::int64_t value)
+Index::Index(int64_t value)
     : node_(std::make_shared<const Node>(Node{IndexOp::constant, value, {}, {}, {}})) {}
 
 Index Index::variable(std::string name) {
@@ -124,11 +124,11 @@ Index Index::make(IndexOp op, const Index& a, const Index& b) {
       Node{op, 0, {}, std::make_shared<const Index>(a), std::make_shared<const Index>(b)}));
 }
 
-std::optional<std::int64_t> Index::constant() const {
+std::optional<int64_t> Index::constant() const {
   return op() == IndexOp::constant ? std::optional(node_->value) : std::nullopt;
 }
 
-std::int64_t Index::evaluate(const std::map<std::string, std::int64_t>& variables) const {
+int64_t Index::evaluate(const std::map<std::string, int64_t>& variables) const {
   if (op() == IndexOp::constant) return node_->value;
   if (op() == IndexOp::variable) {
     const auto found = variables.find(node_->name);
@@ -143,22 +143,24 @@ bool Index::depends_on(const std::string& variable) const {
   return left().depends_on(variable) || right().depends_on(variable);
 }
 
-std::int64_t Index::known_divisor() const {
+int64_t Index::known_divisor() const {
   if (op() == IndexOp::constant)
-    return static_cast<std::int64_t>(std::gcd(bits(node_->value), bits(kLargestDivisor)));
+    return static_cast<int64_t>(std::gcd(bits(node_->value), bits(kLargestDivisor)));
   if (op() == IndexOp::variable) return 1;
-  const std::int64_t a = left().known_divisor(), b = right().known_divisor();
+  const int64_t a = left().known_divisor();
+  const int64_t b = right().known_divisor();
   if (op() == IndexOp::mul) return std::min(a * b, kLargestDivisor);
   if (op() == IndexOp::div)  // exact only by a power of two that is known to divide
     return right().constant() == b && a >= b ? a / b : 1;
   return std::min(a, b);
 }
 
-bool Index::is_multiple(std::int64_t of, const std::function<bool(const std::string&)>& is) const {
+bool Index::is_multiple(int64_t of, const std::function<bool(const std::string&)>& is) const {
   if (of == 1) return true;
   if (op() == IndexOp::constant) return node_->value % of == 0;
   if (op() == IndexOp::variable) return is(node_->name);
-  const bool a = left().is_multiple(of, is), b = right().is_multiple(of, is);
+  const bool a = left().is_multiple(of, is);
+  const bool b = right().is_multiple(of, is);
   return op() == IndexOp::mul ? a || b : a && b && op() != IndexOp::div && op() != IndexOp::mod;
 }
 

@@ -17,23 +17,23 @@
 #include <string>
 
 namespace warploom::tile {
-enum class IndexOp : std::uint8_t { constant, variable, add, sub, mul, div, mod, min, max };
+enum class IndexOp : uint8_t { constant, variable, add, sub, mul, div, mod, min, max };
 
 // Of two numbers, in two's complement without undefined overflow; a division by 0 gives 0.
-std::int64_t compute(IndexOp op, std::int64_t a, std::int64_t b);
+int64_t compute(IndexOp op, int64_t a, int64_t b);
 
 class Index {
  public:
-  Index(std::int64_t value = 0);  // NOLINT: constants convert by design
+  Index(int64_t value = 0);  // NOLINT: constants convert by design
 
-  Index(int value) : Index(static_cast<std::int64_t>(value)) {}
+  Index(int value) : Index(static_cast<int64_t>(value)) {}
 
   static Index variable(std::string name);
   static Index make(IndexOp op, const Index& a, const Index& b);
 
   IndexOp op() const { return node_->op; }
 
-  std::int64_t value() const { return node_->value; }  // of a constant
+  int64_t value() const { return node_->value; }  // of a constant
 
   const std::string& name() const { return node_->name; }  // of a variable
 
@@ -41,22 +41,23 @@ class Index {
 
   const Index& right() const { return *node_->right; }
 
-  std::optional<std::int64_t> constant() const;
-  std::int64_t evaluate(const std::map<std::string, std::int64_t>& variables) const;
+  std::optional<int64_t> constant() const;
+  int64_t evaluate(const std::map<std::string, int64_t>& variables) const;
   bool depends_on(const std::string& variable) const;
   // The largest power of two (≤ 2^20) known to divide the value whatever the variables hold.
-  std::int64_t known_divisor() const;
+  int64_t known_divisor() const;
   // Whether it is known to be a multiple, where variables are of which `is` says so.
-  bool is_multiple(std::int64_t of, const std::function<bool(const std::string&)>& is) const;
+  bool is_multiple(int64_t of, const std::function<bool(const std::string&)>& is) const;
   std::string text() const;  // C syntax, as few parentheses as needed: "k / 2 * 16 + m"
   bool same(const Index& other) const;
 
  private:
   struct Node {
     IndexOp op;
-    std::int64_t value = 0;
+    int64_t value = 0;
     std::string name;
-    std::shared_ptr<const Index> left, right;
+    std::shared_ptr<const Index> left;
+    std::shared_ptr<const Index> right;
   };
 
   explicit Index(std::shared_ptr<const Node> node) : node_(std::move(node)) {}

@@ -15,40 +15,40 @@
 namespace warploom::tile {
 namespace {
 // Of shared and register tensors, all blocks that run together.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 27;
-constexpr std::size_t kStack = 1 << 20;
+constexpr int64_t kMostElements = int64_t{1} << 27;
+constexpr size_t kStack = 1 << 20;
 
 using Number = long double;
 static_assert(std::numeric_limits<Number>::digits >= 64, "every integer of 64 bits");
 using Values = std::vector<Number>;
 using Storage = std::shared_ptr<std::vector<std::optional<Number>>>;  // null: never written
 
-Number load_number(Dtype dtype, const void* data, std::size_t place) {
+Number load_number(Dtype dtype, const void* data, size_t place) {
   if (!is_integer(dtype)) return load_as_double(dtype, data, place);
-  return static_cast<Number>(load_integer(dtype, data, static_cast<std::int64_t>(place)));
+  return static_cast<Number>(load_integer(dtype, data, static_cast<int64_t>(place)));
 }
 
 // As the type holds it: a whole number of a tensor of integers wraps, any other is rounded.
 Number stored_number(Dtype dtype, Number value, bool whole) {
   if (!is_integer(dtype)) return rounded(dtype, static_cast<double>(value));
   const auto number = static_cast<double>(value);
-  return static_cast<Number>(whole ? wrapped_integer(dtype, static_cast<std::int64_t>(value))
+  return static_cast<Number>(whole ? wrapped_integer(dtype, static_cast<int64_t>(value))
                                    : saturated_integer(dtype, number));
 }
 
-void store_number(Dtype dtype, void* data, std::size_t place, Number value) {
+void store_number(Dtype dtype, void* data, size_t place, Number value) {
   if (is_integer(dtype))
-    store_integer(dtype, data, static_cast<std::int64_t>(place), static_cast<std::int64_t>(value));
+    store_integer(dtype, data, static_cast<int64_t>(place), static_cast<int64_t>(value));
   else
     store_from_double(dtype, data, place, static_cast<double>(value));
 }
 
 struct Queue {
   std::vector<std::vector<Storage>> slots;  // [slot][tensor of the pipeline]
-  std::map<int, std::size_t> taken;         // slots consumed so far, by role (-1: no roles)
+  std::map<int, size_t> taken;              // slots consumed so far, by role (-1: no roles)
 };
 
-bool divides_by_zero(const Index& index, const std::map<std::string, std::int64_t>& variables) {
+bool divides_by_zero(const Index& index, const std::map<std::string, int64_t>& variables) {
   if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return false;
   if (divides_by_zero(index.left(), variables) || divides_by_zero(index.right(), variables))
     return true;
@@ -68,24 +68,24 @@ Number accumulate(Dtype type, Number acc, Number a, Number b) {
     return std::fma(static_cast<double>(a), static_cast<double>(b), static_cast<double>(acc));
   if (type == Dtype::f32)
     return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
-  return static_cast<std::int32_t>(static_cast<std::int64_t>(acc) +
-                                   static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b));
+  return static_cast<int32_t>(static_cast<int64_t>(acc) +
+                              static_cast<int64_t>(a) * static_cast<int64_t>(b));
 }
 
 struct Turns {
   std::function<void()> others;  // returns when it is one's turn again
-  std::int64_t events = 0;       // that somebody may wait for, so far
+  int64_t events = 0;            // that somebody may wait for, so far
   bool stuck = true;             // there will be no other
 };
 
 class Block {
  public:
   Block(const Program& program, const Buffers& buffers, Turns& turns, std::deque<Block>& cluster,
-        const std::array<std::int64_t, 3>& first)
+        const std::array<int64_t, 3>& first)
       : program_(program), buffers_(buffers), turns_(turns), cluster_(cluster) {
-    auto rank = static_cast<std::int64_t>(cluster.size());
+    auto rank = static_cast<int64_t>(cluster.size());
     variables_["cluster_rank"] = rank;
-    for (std::size_t i = 0; i < 3; rank /= program.cluster[i++])
+    for (size_t i = 0; i < 3; rank /= program.cluster[i++])
       variables_[tile::block(static_cast<int>(i)).name()] = first[i] + rank % program.cluster[i];
   }
 
@@ -94,10 +94,10 @@ class Block {
     // A slot that another role filled and nobody frees is a fault of the roles' counting. Within
     // one thread of control a software pipeline may run ahead of its loop's end, into tiles that
     // lie outside their tensors.
-    for (std::size_t id = 0; id < queues_.size(); ++id) {
+    for (size_t id = 0; id < queues_.size(); ++id) {
       const Queue& queue = queues_[id];
       if (queue.taken.count(-1)) continue;
-      std::size_t least = queue.taken.empty() ? 0 : queue.slots.size();
+      size_t least = queue.taken.empty() ? 0 : queue.slots.size();
       for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
       if (least != queue.slots.size())
         return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed",
@@ -120,7 +120,7 @@ class Block {
                  std::move(found), "follow the statements that should have made the value"});
   }
 
-  Result<std::int64_t> value_of(const Index& index) const {
+  Result<int64_t> value_of(const Index& index) const {
     if (!divides_by_zero(index, variables_)) return index.evaluate(variables_);
     return undefined(fmt::format("'{}' divides by a number below 1", index.text()));
   }
@@ -130,34 +130,34 @@ class Block {
   Status for_elements(const Tile& tile, const auto& visit) const {
     const Tensor& tensor = program_.tensor(tile.tensor);
     const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
-    std::vector<std::int64_t> start, element(tile.extent.size(), 0), at = element;
+    std::vector<int64_t> start;
+    std::vector<int64_t> element(tile.extent.size(), 0);
+    std::vector<int64_t> at = element;
     for (const Index& offset : tile.offset) {
       WARPLOOM_TRY(start.emplace_back(), value_of(offset));
     }
     const Tensor* lookup = tile.lookup < 0 ? nullptr : &program_.tensor(tile.lookup);
-    const auto looked_up = [&](std::int64_t i, std::int64_t size) -> std::int64_t {
+    const auto looked_up = [&](int64_t i, int64_t size) -> int64_t {
       if (i < 0 || i >= lookup->shape[0]) return -1;
-      const auto place = static_cast<std::size_t>(i * lookup->strides[0]);
-      const auto found = static_cast<std::int64_t>(
+      const auto place = static_cast<size_t>(i * lookup->strides[0]);
+      const auto found = static_cast<int64_t>(
           load_as_double(lookup->dtype, buffers_.at(lookup->name).data(), place));
       return found < 0 ? found + size : found;
     };
-    for (std::int64_t left = element_count(tile.extent); left > 0; --left) {
-      std::optional<std::size_t> place = static_cast<std::size_t>(tensor.from);
-      for (std::size_t i = 0; i < at.size(); ++i) {
+    for (int64_t left = element_count(tile.extent); left > 0; --left) {
+      std::optional<size_t> place = static_cast<size_t>(tensor.from);
+      for (size_t i = 0; i < at.size(); ++i) {
         // Unsigned, so that a nonsensical offset wraps to somewhere outside.
-        at[i] =
-            static_cast<std::int64_t>(static_cast<std::uint64_t>(start[i]) +
-                                      static_cast<std::uint64_t>(element[i] * tile.step_along(i)));
+        at[i] = static_cast<int64_t>(static_cast<uint64_t>(start[i]) +
+                                     static_cast<uint64_t>(element[i] * tile.step_along(i)));
         if (tile.gathered_along(i)) at[i] = looked_up(at[i], tensor.shape[i]);
         if (at[i] < 0 || at[i] >= tensor.shape[i])
           place.reset();
         else if (place)
-          *place += static_cast<std::size_t>(at[i] * strides[i]);
+          *place += static_cast<size_t>(at[i] * strides[i]);
       }
       WARPLOOM_CHECK(visit(place, at));
-      for (std::size_t i = element.size(); i-- > 0 && ++element[i] == tile.extent[i];)
-        element[i] = 0;
+      for (size_t i = element.size(); i-- > 0 && ++element[i] == tile.extent[i];) element[i] = 0;
     }
     return ok();
   }
@@ -170,16 +170,15 @@ class Block {
     const Storage& storage =
         holder.tensors_[tensor.windows_of < 0 ? tile.tensor : tensor.windows_of];
     Values values;
-    WARPLOOM_CHECK(
-        for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
-          if (!bytes && !(place && storage && (*storage)[*place]))
-            return undefined(fmt::format("{}[{}] is read {}", tensor.name, fmt::join(at, ", "),
-                                         place ? "and was never written" : "outside the tensor"));
-          values.push_back(!place  ? Number{fill}
-                           : bytes ? load_number(tensor.dtype, bytes, *place)
-                                   : *(*storage)[*place]);
-          return ok();
-        }));
+    WARPLOOM_CHECK(for_elements(tile, [&](std::optional<size_t> place, const auto& at) -> Status {
+      if (!bytes && !(place && storage && (*storage)[*place]))
+        return undefined(fmt::format("{}[{}] is read {}", tensor.name, fmt::join(at, ", "),
+                                     place ? "and was never written" : "outside the tensor"));
+      values.push_back(!place  ? Number{fill}
+                       : bytes ? load_number(tensor.dtype, bytes, *place)
+                               : *(*storage)[*place]);
+      return ok();
+    }));
     return values;
   }
 
@@ -196,7 +195,7 @@ class Block {
     if (!bytes && !storage)
       storage = std::make_shared<Storage::element_type>(element_count(tensor.shape));
     auto value = values.begin();
-    return for_elements(tile, [&](std::optional<std::size_t> place, const auto& at) -> Status {
+    return for_elements(tile, [&](std::optional<size_t> place, const auto& at) -> Status {
       Number stored = *value++;
       if (combine && place)
         stored = apply(reduction_of(*combine).combine, load_as_double(tensor.dtype, bytes, *place),
@@ -219,36 +218,34 @@ class Block {
   bool holds_integers(TensorId tensor) const { return is_integer(program_.tensor(tensor).dtype); }
 
   // A value at each element of a shape in row-major order.
-  Result<std::vector<float>> evaluate(const Value& value,
-                                      const std::vector<std::int64_t>& shape) const {
-    const std::vector<std::int64_t> strides = dense_strides(shape);
+  Result<std::vector<float>> evaluate(const Value& value, const std::vector<int64_t>& shape) const {
+    const std::vector<int64_t> strides = dense_strides(shape);
     std::vector<float> out(element_count(shape), static_cast<float>(value.constant));
     const auto fill = [&](const auto& at) {
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(at(i));
+      for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(at(i));
     };
-    const auto along = [&](std::size_t i, std::size_t d) {
-      return static_cast<std::int64_t>(i) / strides[d] % shape[d];
+    const auto along = [&](size_t i, size_t d) {
+      return static_cast<int64_t>(i) / strides[d] % shape[d];
     };
     if (value.kind == Value::Kind::tensor) {
-      const std::vector<std::int64_t>& own = program_.tensor(value.tensor).shape;
-      const std::vector<std::int64_t> steps = dense_strides(own);
+      const std::vector<int64_t>& own = program_.tensor(value.tensor).shape;
+      const std::vector<int64_t> steps = dense_strides(own);
       WARPLOOM_TRY(const Values held, read(value.tensor));
-      fill([&](std::size_t i) {
-        std::int64_t place = 0;
-        for (std::size_t d = 0; d < own.size(); ++d)
-          place += own[d] == 1 ? 0 : along(i, d) * steps[d];
+      fill([&](size_t i) {
+        int64_t place = 0;
+        for (size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
         return static_cast<float>(held[place]);
       });
     } else if (value.kind == Value::Kind::coordinate) {
-      WARPLOOM_TRY(const std::int64_t shift, value_of(value.shift));
-      fill([&](std::size_t i) { return along(i, value.axis) + shift; });
+      WARPLOOM_TRY(const int64_t shift, value_of(value.shift));
+      fill([&](size_t i) { return along(i, value.axis) + shift; });
     } else if (value.kind == Value::Kind::op) {
       std::array<std::vector<float>, 3> in = {out, out, out};  // 0 where the operation has fewer
-      for (std::size_t j = 0; j < value.operands.size() && j < 3; ++j) {
+      for (size_t j = 0; j < value.operands.size() && j < 3; ++j) {
         WARPLOOM_TRY(in[j], evaluate(value.operands[j], shape));
       }
       // For + - * / and square roots, rounding the fp64 result gives what fp32 arithmetic gives.
-      fill([&](std::size_t i) {
+      fill([&](size_t i) {
         return value.op == ValueOp::fma ? std::fma(in[0][i], in[1][i], in[2][i])
                                         : apply(value.op, in[0][i], in[1][i], in[2][i]);
       });
@@ -257,33 +254,31 @@ class Block {
   }
 
   // The same on whole numbers.
-  Result<std::vector<std::int64_t>> evaluate_whole(const Value& value,
-                                                   const std::vector<std::int64_t>& shape) const {
-    const std::vector<std::int64_t> strides = dense_strides(shape);
-    std::vector<std::int64_t> out(element_count(shape),
-                                  saturated_integer(Dtype::i64, value.constant));
-    const auto along = [&](std::size_t i, std::size_t d) {
-      return static_cast<std::int64_t>(i) / strides[d] % shape[d];
+  Result<std::vector<int64_t>> evaluate_whole(const Value& value,
+                                              const std::vector<int64_t>& shape) const {
+    const std::vector<int64_t> strides = dense_strides(shape);
+    std::vector<int64_t> out(element_count(shape), saturated_integer(Dtype::i64, value.constant));
+    const auto along = [&](size_t i, size_t d) {
+      return static_cast<int64_t>(i) / strides[d] % shape[d];
     };
     if (value.kind == Value::Kind::tensor) {
-      const std::vector<std::int64_t>& own = program_.tensor(value.tensor).shape;
-      const std::vector<std::int64_t> steps = dense_strides(own);
+      const std::vector<int64_t>& own = program_.tensor(value.tensor).shape;
+      const std::vector<int64_t> steps = dense_strides(own);
       WARPLOOM_TRY(const Values held, read(value.tensor));
-      for (std::size_t i = 0; i < out.size(); ++i) {
-        std::int64_t place = 0;
-        for (std::size_t d = 0; d < own.size(); ++d)
-          place += own[d] == 1 ? 0 : along(i, d) * steps[d];
-        out[i] = static_cast<std::int64_t>(held[place]);
+      for (size_t i = 0; i < out.size(); ++i) {
+        int64_t place = 0;
+        for (size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
+        out[i] = static_cast<int64_t>(held[place]);
       }
     } else if (value.kind == Value::Kind::coordinate) {
-      WARPLOOM_TRY(const std::int64_t shift, value_of(value.shift));
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] = along(i, value.axis) + shift;
+      WARPLOOM_TRY(const int64_t shift, value_of(value.shift));
+      for (size_t i = 0; i < out.size(); ++i) out[i] = along(i, value.axis) + shift;
     } else if (value.kind == Value::Kind::op) {
-      std::array<std::vector<std::int64_t>, 3> in = {out, out, out};
-      for (std::size_t j = 0; j < value.operands.size() && j < 3; ++j) {
+      std::array<std::vector<int64_t>, 3> in = {out, out, out};
+      for (size_t j = 0; j < value.operands.size() && j < 3; ++j) {
         WARPLOOM_TRY(in[j], evaluate_whole(value.operands[j], shape));
       }
-      for (std::size_t i = 0; i < out.size(); ++i)
+      for (size_t i = 0; i < out.size(); ++i)
         out[i] = apply_integers(value.op, in[0][i], in[1][i], in[2][i]);
     }
     return out;
@@ -300,7 +295,7 @@ class Block {
   Status run(const Copy& copy) {
     const Block* holder = this;
     if (copy.peer) {
-      WARPLOOM_TRY(const std::int64_t rank, value_of(*copy.peer));
+      WARPLOOM_TRY(const int64_t rank, value_of(*copy.peer));
       if (rank < 0 || rank >= cluster_size(program_))
         return undefined("a copy from a peer that the cluster does not have",
                          fmt::format("a rank of 0 to {}", cluster_size(program_) - 1),
@@ -313,13 +308,13 @@ class Block {
 
   Status run(const Signal& signal) {
     WARPLOOM_TRY(const Values flag, read(signal.flag));
-    WARPLOOM_TRY(const std::int64_t by, value_of(signal.by));
+    WARPLOOM_TRY(const int64_t by, value_of(signal.by));
     ++turns_.events;
     return write(signal.flag, {flag[0] + static_cast<Number>(by)});
   }
 
   Status run(const Wait& wait) {
-    WARPLOOM_TRY(const std::int64_t least, value_of(wait.least));
+    WARPLOOM_TRY(const int64_t least, value_of(wait.least));
     for (;; turns_.others()) {
       WARPLOOM_TRY(const Values flag, read(wait.flag));
       if (flag[0] >= static_cast<Number>(least)) return ok();
@@ -337,7 +332,7 @@ class Block {
 
   Status run(const Map& map) {
     if (map.integers) {
-      WARPLOOM_TRY(const std::vector<std::int64_t> results,
+      WARPLOOM_TRY(const std::vector<int64_t> results,
                    evaluate_whole(map.value, program_.tensor(map.dst).shape));
       return write(map.dst, Values(results.begin(), results.end()), true);
     }
@@ -352,11 +347,12 @@ class Block {
     WARPLOOM_TRY(Values acc, read(mma.acc));
     const Dtype type = program_.tensor(mma.acc).dtype;
     const auto extent = matrix_extent(program_.tensor(mma.acc).shape);
-    const auto rows = static_cast<std::size_t>(extent[0]),
-               columns = static_cast<std::size_t>(extent[1]), depth = a.size() / rows;
-    for (std::size_t m = 0; m < rows; ++m)
-      for (std::size_t k = 0; k < depth; ++k)
-        for (std::size_t n = 0; n < columns; ++n) {
+    const auto rows = static_cast<size_t>(extent[0]);
+    const auto columns = static_cast<size_t>(extent[1]);
+    const auto depth = a.size() / rows;
+    for (size_t m = 0; m < rows; ++m)
+      for (size_t k = 0; k < depth; ++k)
+        for (size_t n = 0; n < columns; ++n) {
           Number& sum = acc[m * columns + n];
           sum = accumulate(type, sum, a[mma.transpose_a ? k * rows + m : m * depth + k],
                            b[mma.transpose_b ? n * depth + k : k * columns + n]);
@@ -366,10 +362,10 @@ class Block {
 
   // A Scan's values; of a Reduce the last ones along the axis.
   Status run(const Of<Reduce, Scan> auto& node) {
-    const std::vector<std::int64_t>& shape = program_.tensor(node.src).shape;
-    const auto axis = static_cast<std::size_t>(node.axis),
-               length = static_cast<std::size_t>(shape[axis]);
-    const auto inner = static_cast<std::size_t>(dense_strides(shape)[axis]);
+    const std::vector<int64_t>& shape = program_.tensor(node.src).shape;
+    const auto axis = static_cast<size_t>(node.axis);
+    const auto length = static_cast<size_t>(shape[axis]);
+    const auto inner = static_cast<size_t>(dense_strides(shape)[axis]);
     WARPLOOM_TRY(Values values, read(node.src));
     bool reverse = false;
     if constexpr (requires { node.reverse; }) reverse = node.reverse;
@@ -378,12 +374,12 @@ class Block {
     const auto both = [&](Number a, Number b) {
       if (!whole_numbers) return Number{combined(node.op, a, b)};
       return static_cast<Number>(apply_integers(reduction_of(node.op).combine,
-                                                static_cast<std::int64_t>(a),
-                                                static_cast<std::int64_t>(b)));
+                                                static_cast<int64_t>(a), static_cast<int64_t>(b)));
     };
     Values last;
-    for (std::size_t n = 0; n < values.size(); ++n) {
-      const std::size_t i = reverse ? values.size() - 1 - n : n, k = n / inner % length;
+    for (size_t n = 0; n < values.size(); ++n) {
+      const size_t i = reverse ? values.size() - 1 - n : n;
+      const size_t k = n / inner % length;
       const Number before = k == 0 ? 0 : values[reverse ? i + inner : i - inner];
       if (k != 0)
         values[i] = both(before, values[i]);
@@ -397,29 +393,31 @@ class Block {
   Status run(const Rearrange& rearrange) {
     WARPLOOM_TRY(const Values values, read(rearrange.src));
     const auto columns =
-        rearrange.transpose ? static_cast<std::size_t>(program_.tensor(rearrange.src).shape[1]) : 1;
-    const std::size_t rows = values.size() / columns;
+        rearrange.transpose ? static_cast<size_t>(program_.tensor(rearrange.src).shape[1]) : 1;
+    const size_t rows = values.size() / columns;
     Values turned;
-    for (std::size_t i = 0; i < values.size(); ++i)
+    for (size_t i = 0; i < values.size(); ++i)
       turned.push_back(values[i % rows * columns + i / rows]);
     return write(rearrange.dst, turned, holds_integers(rearrange.src));
   }
 
   Status run(const Reinterpret& reinterpret) {
     WARPLOOM_TRY(Values values, read(reinterpret.src));
-    const Tensor &src = program_.tensor(reinterpret.src), &dst = program_.tensor(reinterpret.dst);
+    const Tensor& src = program_.tensor(reinterpret.src);
+    const Tensor& dst = program_.tensor(reinterpret.dst);
     std::vector<std::byte> bytes(values.size());  // at most a byte each
-    for (std::size_t i = 0; i < values.size(); ++i)
+    for (size_t i = 0; i < values.size(); ++i)
       store_from_double(src.dtype, bytes.data(), i, static_cast<double>(values[i]));
     values.resize(element_count(dst.shape));
-    for (std::size_t i = 0; i < values.size(); ++i)
+    for (size_t i = 0; i < values.size(); ++i)
       values[i] = load_as_double(dst.dtype, bytes.data(), i);
     return write(reinterpret.dst, values);
   }
 
   // Goes on when all blocks of the cluster are here.
   Status meet(std::string_view statement) {
-    ++meetings_, ++turns_.events;
+    ++meetings_;
+    ++turns_.events;
     const auto here = [&](const Block& block) { return block.meetings_ >= meetings_; };
     for (; !std::ranges::all_of(cluster_, here); turns_.others())
       if (turns_.stuck)
@@ -431,22 +429,22 @@ class Block {
 
   Status run(const ClusterReduce& s) {
     WARPLOOM_TRY(left_[meetings_ % 2], read(s.dst));
-    const std::size_t round = meetings_ % 2;
+    const size_t round = meetings_ % 2;
     WARPLOOM_CHECK(meet("cluster_reduce"));
     Values total = cluster_[0].left_[round];
-    for (std::size_t other = 1; other < cluster_.size(); ++other)
-      for (std::size_t i = 0; i < total.size(); ++i)
+    for (size_t other = 1; other < cluster_.size(); ++other)
+      for (size_t i = 0; i < total.size(); ++i)
         total[i] = combined(s.op, total[i], cluster_[other].left_[round][i]);
     return write(s.dst, total);
   }
 
   Status run(const For& s) {
-    WARPLOOM_TRY(const std::int64_t begin, value_of(s.begin));
+    WARPLOOM_TRY(const int64_t begin, value_of(s.begin));
     WARPLOOM_CHECK(value_of(s.end));
-    WARPLOOM_TRY(const std::int64_t step, value_of(s.step));
+    WARPLOOM_TRY(const int64_t step, value_of(s.step));
     if (step < 1)
       return undefined("a loop's step is below 1", "a positive step", std::to_string(step));
-    std::int64_t& at = variables_[s.variable] = begin;
+    int64_t& at = variables_[s.variable] = begin;
     while (at < s.end.evaluate(variables_)) {
       WARPLOOM_CHECK(body(s.body));
       if (__builtin_add_overflow(at, s.step.evaluate(variables_), &at)) break;
@@ -455,8 +453,8 @@ class Block {
   }
 
   Status run(const If& s) {
-    WARPLOOM_TRY(const std::int64_t left, value_of(s.left));
-    WARPLOOM_TRY(const std::int64_t right, value_of(s.right));
+    WARPLOOM_TRY(const int64_t left, value_of(s.left));
+    WARPLOOM_TRY(const int64_t right, value_of(s.right));
     return left < right ? body(s.body) : ok();
   }
 
@@ -465,11 +463,11 @@ class Block {
   Status run(const Produce& s) {
     const Pipeline& pipeline = program_.pipeline(s.pipeline);
     Queue& queue = queues_[s.pipeline];
-    const std::size_t full =
+    const size_t full =
         queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
     // One thread of control that waits for itself waits forever; different roles wait for each
     // other.
-    if (role_ < 0 && full >= static_cast<std::size_t>(pipeline.stages))
+    if (role_ < 0 && full >= static_cast<size_t>(pipeline.stages))
       return undefined(
           fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
           fmt::format("at most {} slots produced ahead", pipeline.stages));
@@ -484,12 +482,12 @@ class Block {
   Status run(const Consume& s) {
     const Pipeline& pipeline = program_.pipeline(s.pipeline);
     Queue& queue = queues_[s.pipeline];
-    std::size_t& taken = queue.taken[role_];
+    size_t& taken = queue.taken[role_];
     if (taken >= queue.slots.size())
       return undefined(fmt::format("'{}' is consumed and has no slot left", pipeline.name),
                        fmt::format("more than {} slots produced", queue.slots.size()));
     std::vector<Storage>& slot = queue.slots[taken++];
-    for (std::size_t i = 0; i < slot.size(); ++i) tensors_[pipeline.tensors[i]] = slot[i];
+    for (size_t i = 0; i < slot.size(); ++i) tensors_[pipeline.tensors[i]] = slot[i];
     if (role_ < 0) slot.clear();  // nobody else will read it
     WARPLOOM_CHECK(body(s.body));
     for (const TensorId tensor : pipeline.tensors) tensors_[tensor].reset();
@@ -509,29 +507,28 @@ class Block {
   const Buffers& buffers_;
   Turns& turns_;
   const std::deque<Block>& cluster_;
-  std::map<std::string, std::int64_t> variables_;
+  std::map<std::string, int64_t> variables_;
   std::vector<Storage> tensors_ =
       std::vector<Storage>(program_.tensors.size());  // null where global, too
   std::vector<Queue> queues_ = std::vector<Queue>(program_.pipelines.size());
   std::array<Values, 2> left_;  // for the others of the cluster, at this meeting and the one before
-  std::size_t meetings_ = 0;
+  size_t meetings_ = 0;
   int role_ = -1;
   const Location* last_ = nullptr;  // of the statement that ran last
 };
 
 Status check_memory(const Program& program, const Buffers& buffers) {
-  const std::int64_t together =
+  const int64_t together =
       program.cooperative ? element_count(program.grid) : cluster_size(program);
-  std::int64_t elements =
+  int64_t elements =
       0;  // each tensor has at most 2^48 of them and there are fewer than 2^14 tensors
   for (const Tensor& tensor : program.tensors) {
     const std::string place = fmt::format("{}: tensor '{}'", place_of(program), tensor.name);
     const bool global = tensor.scope == Scope::global;
     const auto found = buffers.find(tensor.name);
-    const std::int64_t needed = global
-                                    ? bytes_of(tensor.dtype, span_of(tensor.shape, tensor.strides))
-                                    : 0,
-                       given = found == buffers.end() ? 0 : std::ssize(found->second);
+    const int64_t needed =
+        global ? bytes_of(tensor.dtype, span_of(tensor.shape, tensor.strides)) : 0;
+    const int64_t given = found == buffers.end() ? 0 : std::ssize(found->second);
     if (given < needed)
       return fail({ErrorCode::kTileRuntime,
                    "a global tensor has no buffer, or one that is too small", place,
@@ -563,7 +560,7 @@ Status run(std::list<std::deque<Block>>& clusters, Turns& turns) {
                              return std::move(main);
                            });
   for (turns.stuck = false; status && !running.empty();) {
-    const std::int64_t before = turns.events;
+    const int64_t before = turns.events;
     for (auto one = running.begin(); status && one != running.end(); ++one)
       *one = std::move(*one).resume();
     turns.stuck = std::erase_if(running, [](const fiber& one) { return !one; }) == 0 &&
@@ -580,12 +577,12 @@ Status interpret(const Program& program, const Buffers& buffers) {
     if (tensor.zeroed) std::ranges::fill(buffers.at(tensor.name), std::byte{0});
   Turns turns;
   std::list<std::deque<Block>> running;  // by clusters
-  for (std::int64_t z = 0; z < program.grid[2]; z += program.cluster[2])
-    for (std::int64_t y = 0; y < program.grid[1]; y += program.cluster[1])
-      for (std::int64_t x = 0; x < program.grid[0]; x += program.cluster[0]) {
+  for (int64_t z = 0; z < program.grid[2]; z += program.cluster[2])
+    for (int64_t y = 0; y < program.grid[1]; y += program.cluster[1])
+      for (int64_t x = 0; x < program.grid[0]; x += program.cluster[0]) {
         std::deque<Block>& cluster = running.emplace_back();
-        const std::array<std::int64_t, 3> first = {x, y, z};
-        for (std::int64_t i = 0; i < cluster_size(program); ++i)
+        const std::array<int64_t, 3> first = {x, y, z};
+        for (int64_t i = 0; i < cluster_size(program); ++i)
           cluster.emplace_back(program, buffers, turns, cluster, first);
         if (program.cooperative) continue;
         WARPLOOM_CHECK(run(running, turns));

@@ -11,12 +11,12 @@
 #include "base/error.h"
 
 namespace warploom::tile {
-inline constexpr std::size_t kMostBytes = std::size_t{8} << 20;
-inline constexpr std::size_t kMostNumbers = 16;  // a list of extents
+inline constexpr size_t kMostBytes = size_t{8} << 20;
+inline constexpr size_t kMostNumbers = 16;  // a list of extents
 inline constexpr std::array<std::string_view, 5> kPairs = {"->", "..", "+=", "^T", ">="};
 inline constexpr std::string_view kSigns = "[](){},:+-*/%<=";
 
-enum class TokenKind : std::uint8_t {
+enum class TokenKind : uint8_t {
   word,
   integer,
   real,
@@ -57,7 +57,7 @@ inline Token number_token(std::string_view text) {
 }
 
 inline Token word_token(std::string_view text) {
-  std::size_t end = text.substr(0, 4) == "wl::" ? 4 : 0;  // as emitted source spells min and max
+  size_t end = text.substr(0, 4) == "wl::" ? 4 : 0;  // as emitted source spells min and max
   while (end < text.size() && (is_letter(text[end]) || is_digit(text[end]))) ++end;
   return {TokenKind::word, text.substr(0, end)};
 }
@@ -96,7 +96,7 @@ inline Result<std::vector<Line>> split_lines(std::string_view text, std::string_
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (token_at(line).kind == TokenKind::end) continue;
-    const std::size_t blanks = line.find_first_not_of(' ');
+    const size_t blanks = line.find_first_not_of(' ');
     if (blanks % 2 != 0)
       return syntax(file, number, "the indentation is odd", "two spaces a level");
     lines.push_back({number, static_cast<int>(blanks / 2), line.substr(blanks)});
@@ -112,11 +112,11 @@ class Cursor {
 
   const Line& line() const { return line_; }
 
-  bool is(std::string_view text, std::size_t ahead = 0) const { return peek(ahead).text == text; }
+  bool is(std::string_view text, size_t ahead = 0) const { return peek(ahead).text == text; }
 
   const Status& status() const { return status_; }
 
-  Token peek(std::size_t ahead = 0) const {
+  Token peek(size_t ahead = 0) const {
     std::string_view rest = rest_;
     for (; ahead > 0; --ahead) rest = behind(rest);
     return status_ ? token_at(rest) : Token();
@@ -150,18 +150,18 @@ class Cursor {
   }
 
   // With an optional minus.
-  std::int64_t integer() {
+  int64_t integer() {
     const bool negative = accept("-");
     if (peek().kind != TokenKind::integer) fail("a number is missing", "an integer");
-    const auto value = number<std::int64_t>("the number does not fit in 64 bits");
+    const auto value = number<int64_t>("the number does not fit in 64 bits");
     return negative ? -value : value;
   }
 
   // 0 to 2^20.
   int small(std::string_view meaning) {
-    const std::int64_t value = integer();
+    const int64_t value = integer();
     if (value < 0 || value > 1 << 20) fail("the number is out of range", std::string(meaning));
-    return static_cast<int>(std::clamp<std::int64_t>(value, 0, 1 << 20));
+    return static_cast<int>(std::clamp<int64_t>(value, 0, 1 << 20));
   }
 
   // Also inf and nan, with an optional minus.
@@ -175,9 +175,9 @@ class Cursor {
   }
 
   // "[1, 2]"
-  std::vector<std::int64_t> integers(std::string_view open, std::string_view close) {
+  std::vector<int64_t> integers(std::string_view open, std::string_view close) {
     expect(open);
-    std::vector<std::int64_t> values;
+    std::vector<int64_t> values;
     do {
       values.push_back(integer());
       if (values.size() > kMostNumbers) fail("the list is too long");

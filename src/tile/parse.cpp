@@ -4,15 +4,15 @@
 
 namespace warploom::tile {
 namespace {
-constexpr int kDeepest = 64;                        // statements inside each other
-constexpr int kDeepestTerm = 100;                   // parentheses and calls inside each other
-constexpr int kMostTerms = 1000;                    // operators in one index
-constexpr std::size_t kMostDeclarations = 1 << 12;  // tensors; pipelines
+constexpr int kDeepest = 64;                   // statements inside each other
+constexpr int kDeepestTerm = 100;              // parentheses and calls inside each other
+constexpr int kMostTerms = 1000;               // operators in one index
+constexpr size_t kMostDeclarations = 1 << 12;  // tensors; pipelines
 
 // The operation that a sign, or with precedence 3 a function, stands for.
 std::optional<IndexOp> find(std::string_view sign, int precedence) {
   if (precedence == 3 && sign.starts_with("wl::")) sign.remove_prefix(4);
-  for (auto i = static_cast<std::size_t>(IndexOp::add); i < kIndexWords.size(); ++i)
+  for (auto i = static_cast<size_t>(IndexOp::add); i < kIndexWords.size(); ++i)
     if (kIndexWords[i].text == sign && kIndexWords[i].precedence == precedence)
       return static_cast<IndexOp>(i);
   return std::nullopt;
@@ -42,7 +42,7 @@ class Reader : public Cursor {
 
   void item(double& to) { to = real(); }
 
-  void item(std::vector<std::int64_t>& shape) { shape = integers("[", "]"); }
+  void item(std::vector<int64_t>& shape) { shape = integers("[", "]"); }
 
   template <class T> void item(std::optional<T>& to) { item(to.emplace()); }
 
@@ -69,13 +69,16 @@ class Reader : public Cursor {
 
   void keyword(Tensor& tensor) {
     for (const TensorWord& row : kTensorWords)
-      if (is(row.word)) tensor.scope = row.scope, tensor.writable = row.writable;
+      if (is(row.word)) {
+        tensor.scope = row.scope;
+        tensor.writable = row.writable;
+      }
     take();
   }
 
   void item(Named<int> to) {
     const auto look = [&](const auto& list, std::string_view kind) {
-      for (std::size_t i = 0; i < list.size(); ++i)
+      for (size_t i = 0; i < list.size(); ++i)
         if (accept(list[i].name)) return static_cast<int>(i);
       fail(fmt::format("no {} has this name", kind),
            fmt::format("the name of a {} declared above", kind));
@@ -85,7 +88,7 @@ class Reader : public Cursor {
         to.is_pipeline ? look(program_.pipelines, "pipeline") : look(program_.tensors, "tensor");
   }
 
-  void item(Extents<std::vector<std::int64_t>> to) {
+  void item(Extents<std::vector<int64_t>> to) {
     to.list = integers("(", ")");
     if (to.list.size() > 3) fail("a grid has at most three extents");
     to.list.resize(3, 1);
@@ -104,7 +107,8 @@ class Reader : public Cursor {
       if (gathered && to.lookup >= 0) fail("a tile is gathered along one dimension at most");
       if (gathered) {
         to.lookup_dim = static_cast<int>(to.offset.size());
-        take(), expect("(");
+        take();
+        expect("(");
         item(Named<int>{to.lookup});
         expect(",");
       }
@@ -112,7 +116,10 @@ class Reader : public Cursor {
       if (gathered) expect(")");
       expect("+");
       to.extent.push_back(integer());
-      if (accept("by")) to.step.resize(to.extent.size(), 1), to.step.back() = integer();
+      if (accept("by")) {
+        to.step.resize(to.extent.size(), 1);
+        to.step.back() = integer();
+      }
     } while (accept(","));
     in_tile_ = false;
     if (!to.step.empty()) to.step.resize(to.extent.size(), 1);
@@ -156,7 +163,10 @@ class Reader : public Cursor {
     if (peek().kind == TokenKind::integer) return Index(integer());
     const bool word = peek().kind == TokenKind::word;
     if (word && !is("(", 1)) return Index::variable(std::string(take().text));
-    if (++depth_ > kDeepestTerm) return fail("the expression is nested too deeply"), Index();
+    if (++depth_ > kDeepestTerm) {
+      fail("the expression is nested too deeply");
+      return Index();
+    }
     Index inner;
     if (word) {
       inner = call();
@@ -215,12 +225,13 @@ class Reader : public Cursor {
 
   const Program& program_;
   bool in_tile_ = false;  // the last "+ integer" of an offset is the extent, not a term
-  int depth_ = 0, terms_ = 0;
+  int depth_ = 0;
+  int terms_ = 0;
 };
 
 using Node = decltype(Statement::node);
 
-template <std::size_t... I> Node node_of(std::size_t index, std::index_sequence<I...>) {
+template <size_t... I> Node node_of(size_t index, std::index_sequence<I...>) {
   return std::array<Node, sizeof...(I)>{Node(std::in_place_index<I>)...}[index];
 }
 
@@ -240,7 +251,10 @@ class Parser {
     WARPLOOM_CHECK(header.status());
     WARPLOOM_CHECK(body(0, program_.body));
     if (at_ < lines_.size()) return refused("the line is indented and nothing above it is a block");
-    if (program_.warps == kNotGiven) program_.warps = Program().warps, count_warps(program_);
+    if (program_.warps == kNotGiven) {
+      program_.warps = Program().warps;
+      count_warps(program_);
+    }
     return std::move(program_);
   }
 
@@ -268,7 +282,7 @@ class Parser {
         WARPLOOM_CHECK(declare(io, program_.pipelines, "pipeline"));
       } else if (word != kStatementWords.end()) {
         io.take();
-        const auto kind = static_cast<std::size_t>(word - kStatementWords.begin());
+        const auto kind = static_cast<size_t>(word - kStatementWords.begin());
         Statement read{node_of(kind, std::make_index_sequence<std::variant_size_v<Node>>()),
                        {file_, io.line().number}};
         WARPLOOM_CHECK(std::visit([&](auto& node) { return statement(io, node); }, read.node));
@@ -311,12 +325,13 @@ class Parser {
       if (declared.scope == Scope::global && declared.strides.empty())
         declared.strides = dense_strides(declared.shape);
     list.push_back(std::move(declared));
-    return own_slots(program_), ok();
+    own_slots(program_);
+    return ok();
   }
 
   std::vector<Line> lines_;
   std::string file_;
-  std::size_t at_ = 0;  // the next line
+  size_t at_ = 0;  // the next line
   Program program_;
 };
 }  // namespace

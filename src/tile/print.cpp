@@ -18,7 +18,7 @@ class Writer {
 
   void item(double value) { out += std::isnan(value) ? "nan" : fmt::format("{}", value); }
 
-  void item(const std::vector<std::int64_t>& shape) {
+  void item(const std::vector<int64_t>& shape) {
     out += fmt::format("[{}]", fmt::join(shape, ", "));
   }
 
@@ -30,7 +30,7 @@ class Writer {
 
   template <class T> void item(const std::optional<T>& there) { item(*there); }
 
-  void item(Extents<const std::vector<std::int64_t>> extents) {
+  void item(Extents<const std::vector<int64_t>> extents) {
     out += fmt::format("({})", fmt::join(extents.list, ", "));
   }
 
@@ -49,13 +49,13 @@ class Writer {
   }
 
   void item(const std::vector<TensorId>& tensors) {
-    for (std::size_t i = 0; i < tensors.size(); ++i) all(*this, i ? ", " : "", Named{tensors[i]});
+    for (size_t i = 0; i < tensors.size(); ++i) all(*this, i ? ", " : "", Named{tensors[i]});
   }
 
   void item(const Tile& tile) {
     item(Named{tile.tensor});
     if (covers(tile)) return;
-    for (std::size_t i = 0; i < tile.offset.size() && i < tile.extent.size(); ++i) {
+    for (size_t i = 0; i < tile.offset.size() && i < tile.extent.size(); ++i) {
       if (const std::string at = tile.offset[i].text(); tile.gathered_along(i))
         all(*this, i ? ", gather(" : "[gather(", Named{tile.lookup},
             fmt::format(", {}) +{}", at, tile.extent[i]));
@@ -73,7 +73,7 @@ class Writer {
       return all(*this, "index(", value.axis,
                  Optional{", ", value.shift.constant() != 0, value.shift}, ")");
     out += name_of(value.op);
-    for (std::size_t i = 0; i < value.operands.size(); ++i)
+    for (size_t i = 0; i < value.operands.size(); ++i)
       all(*this, i ? ", " : "(", value.operands[i]);
     out += value.operands.empty() ? "()" : ")";
   }
@@ -105,7 +105,7 @@ class Writer {
 
  private:
   static bool exists(const auto& list, int id) {
-    return id >= 0 && static_cast<std::size_t>(id) < list.size();
+    return id >= 0 && static_cast<size_t>(id) < list.size();
   }
 
   bool covers(const Tile& tile) const {
@@ -113,7 +113,7 @@ class Writer {
       return false;
     for (const Index& offset : tile.offset)
       if (offset.constant() != 0) return false;
-    const std::vector<std::int64_t>& shape = program_.tensor(tile.tensor).shape;
+    const std::vector<int64_t>& shape = program_.tensor(tile.tensor).shape;
     return tile.offset.size() == shape.size() && tile.extent == shape;
   }
 

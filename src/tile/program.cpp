@@ -2,15 +2,15 @@
 
 namespace warploom::tile {
 void own_slots(Program& program) {
-  for (std::size_t id = 0; id < program.pipelines.size(); ++id)
-    for (std::size_t t = 0; t < program.tensors.size(); ++t)
+  for (size_t id = 0; id < program.pipelines.size(); ++id)
+    for (size_t t = 0; t < program.tensors.size(); ++t)
       for (const TensorId slot : program.pipelines[id].tensors)
         if (slot == static_cast<TensorId>(t) || slot == program.tensors[t].windows_of)
           program.tensors[t].pipeline = static_cast<PipelineId>(id);
 }
 
 Tile whole(const Program& program, TensorId id) {
-  const std::vector<std::int64_t>& shape = program.tensor(id).shape;
+  const std::vector<int64_t>& shape = program.tensor(id).shape;
   return Tile{id, std::vector<Index>(shape.size(), Index(0)), shape};
 }
 
@@ -45,8 +45,11 @@ std::vector<TensorUse> uses_of(const Statement& statement) {
     if constexpr (requires { node.src; }) add(node.src, true, false);
     if constexpr (requires { node.dst; }) add(node.dst, Of<decltype(node), ClusterReduce>, true);
     if constexpr (requires { node.flag; }) add(node.flag, true, Of<decltype(node), Signal>);
-    if constexpr (requires { node.acc; })
-      add(node.acc, true, true), add(node.a, true, false), add(node.b, true, false);
+    if constexpr (requires { node.acc; }) {
+      add(node.acc, true, true);
+      add(node.a, true, false);
+      add(node.b, true, false);
+    }
     if constexpr (requires { node.value.operands; })
       for (const TensorId id : tensors_of(node.value)) add(id, true, false);
   });
@@ -63,25 +66,26 @@ const Roles* roles_of(const Program& program) {
 void count_warps(Program& program) {
   const Roles* roles = roles_of(program);
   if (roles) program.warps = 0;
-  for (std::size_t i = 0; roles && i < roles->roles.size(); ++i)
+  for (size_t i = 0; roles && i < roles->roles.size(); ++i)
     program.warps = std::min(program.warps + roles->roles[i].warps,
                              1 << 20);  // text may hold any number of them
 }
 
-std::vector<std::size_t> wide_dims(const std::vector<std::int64_t>& extent) {
-  std::vector<std::size_t> dims;
-  for (std::size_t d = 0; d < extent.size(); ++d)
+std::vector<size_t> wide_dims(const std::vector<int64_t>& extent) {
+  std::vector<size_t> dims;
+  for (size_t d = 0; d < extent.size(); ++d)
     if (extent[d] > 1) dims.push_back(d);
   return dims;
 }
 
-std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
-                                             const std::vector<std::int64_t>& b) {
+std::optional<std::vector<Meeting>> meetings(const std::vector<int64_t>& a,
+                                             const std::vector<int64_t>& b) {
   std::vector<Meeting> found;
-  const auto in_a = wide_dims(a), in_b = wide_dims(b);
-  for (std::size_t i = 0, j = 0; i < in_a.size() || j < in_b.size();) {
+  const auto in_a = wide_dims(a);
+  const auto in_b = wide_dims(b);
+  for (size_t i = 0, j = 0; i < in_a.size() || j < in_b.size();) {
     Meeting& here = found.emplace_back();
-    for (std::int64_t left = 1, right = 1; left != right || here.a.empty();) {
+    for (int64_t left = 1, right = 1; left != right || here.a.empty();) {
       const bool from_a = left < right || here.a.empty();
       if (from_a ? i == in_a.size() : j == in_b.size()) return std::nullopt;
       if (from_a)
@@ -94,44 +98,43 @@ std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
   return found;
 }
 
-std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent) {
+std::vector<int64_t> matrix_extent(std::vector<int64_t> extent) {
   for (auto one = extent.begin();
        extent.size() > 2 && (one = std::ranges::find(extent, 1)) != extent.end();)
     extent.erase(one);
   return extent;
 }
 
-std::int64_t element_count(const std::vector<std::int64_t>& extent) {
-  std::int64_t count = 1;
-  for (const std::int64_t e : extent) {
+int64_t element_count(const std::vector<int64_t>& extent) {
+  int64_t count = 1;
+  for (const int64_t e : extent) {
     if (e < 1) return 0;
     if (__builtin_mul_overflow(count, e, &count)) return -1;
   }
   return count;
 }
 
-std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size());
-  std::uint64_t stride = 1;  // unsigned: a nonsensical shape may wrap, and verify() refuses it
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    strides[i] = static_cast<std::int64_t>(stride);
-    stride *= static_cast<std::uint64_t>(shape[i]);
+std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size());
+  uint64_t stride = 1;  // unsigned: a nonsensical shape may wrap, and verify() refuses it
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(shape[i]);
   }
   return strides;
 }
 
-std::int64_t span_of(const std::vector<std::int64_t>& shape,
-                     const std::vector<std::int64_t>& strides) {
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
+int64_t span_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+  int64_t last = 0;
+  for (size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
   return last + 1;
 }
 
-std::int64_t cluster_size(const Program& program) {
+int64_t cluster_size(const Program& program) {
   return element_count(program.cluster);
 }
 
-std::string text_of(const std::vector<std::int64_t>& extent) {
+std::string text_of(const std::vector<int64_t>& extent) {
   return fmt::format("[{}]", fmt::join(extent, ", "));
 }
 

@@ -57,18 +57,18 @@ namespace warploom::tile {
 using TensorId = int;
 using PipelineId = int;
 
-enum class Scope : std::uint8_t { global, shared, reg };
+enum class Scope : uint8_t { global, shared, reg };
 
 struct Tensor {
   std::string name;
   Dtype dtype = Dtype::f32;
   Scope scope = Scope::global;
-  std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;  // of global tensors and windows, in elements; dense row-major
-                                      // when the builder is given none
-  bool writable = false;              // global only: an output of the kernel
-  PipelineId pipeline = -1;           // shared only: slots of this pipeline
-  bool zeroed = false;                // an output that holds zeros when the program begins
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;  // of global tensors and windows, in elements; dense row-major
+                                 // when the builder is given none
+  bool writable = false;         // global only: an output of the kernel
+  PipelineId pipeline = -1;      // shared only: slots of this pipeline
+  bool zeroed = false;           // an output that holds zeros when the program begins
   // An input whose elements' order in memory is free: synthesis chooses it, and who owns the tensor
   // lays it so before the launch.
   bool packed = false;
@@ -81,29 +81,29 @@ struct Tensor {
 struct Tile {
   TensorId tensor = -1;
   std::vector<Index> offset;
-  std::vector<std::int64_t> extent;  // one entry a dimension of the tensor
+  std::vector<int64_t> extent;  // one entry a dimension of the tensor
   // Gathered along lookup_dim: element e has the coordinate that `lookup`, a global tensor of
   // integers, holds at offset + e, below 0 from the end. Outside either tensor is outside.
   TensorId lookup = -1;
   int lookup_dim = -1;
-  std::vector<std::int64_t> step =
+  std::vector<int64_t> step =
       {};  // of a global tile, one a dimension: element e has coordinate offset + step·e; empty: 1
 
-  bool gathered_along(std::size_t dim) const {
+  bool gathered_along(size_t dim) const {
     return lookup >= 0 && lookup_dim == static_cast<int>(dim);
   }
 
-  std::int64_t step_along(std::size_t dim) const { return step.empty() ? 1 : step[dim]; }
+  int64_t step_along(size_t dim) const { return step.empty() ? 1 : step[dim]; }
 
   // How many coordinates lie between the first and the last element along a dimension, both
   // counted.
-  std::int64_t reach(std::size_t dim) const { return (extent[dim] - 1) * step_along(dim) + 1; }
+  int64_t reach(size_t dim) const { return (extent[dim] - 1) * step_along(dim) + 1; }
 };
 
 // A value computed from elements of register tensors, point by point. Tensors of equal rank; extent
 // 1 broadcasts.
 struct Value {
-  enum class Kind : std::uint8_t { constant, tensor, coordinate, op } kind = Kind::constant;
+  enum class Kind : uint8_t { constant, tensor, coordinate, op } kind = Kind::constant;
   double constant = 0;
   TensorId tensor = -1;
   int axis = 0;     // coordinate: the element's own along this axis of the destination,
@@ -112,7 +112,7 @@ struct Value {
   std::vector<Value> operands;
 };
 
-enum class ReduceOp : std::uint8_t { sum, max, min };
+enum class ReduceOp : uint8_t { sum, max, min };
 
 struct Reduction {
   std::string_view name;
@@ -126,7 +126,7 @@ inline constexpr std::array<Reduction, 3> kReductions = {
      {"min", ValueOp::min, HUGE_VAL}}};  // in the order of ReduceOp
 
 constexpr const Reduction& reduction_of(ReduceOp op) {
-  return kReductions[static_cast<std::size_t>(op)];
+  return kReductions[static_cast<size_t>(op)];
 }
 
 struct Statement;
@@ -134,7 +134,8 @@ using Body = std::vector<Statement>;
 
 // dst ← src, between any two scopes. Registers to registers is a change of layout and type.
 struct Copy {
-  Tile src, dst;
+  Tile src;
+  Tile dst;
   double fill = 0;         // what elements outside a global source count as
   bool streaming = false;  // global side: used once, keep it out of the caches
   // Dimensions of the cluster ("x", "y", "xy") along which all blocks produce this same tile: one
@@ -164,13 +165,16 @@ struct Map {
 // operands' layouts, is synthesis's choice.
 struct Mma {
   TensorId acc = -1;
-  Tile a, b;
-  bool transpose_a = false, transpose_b = false;
+  Tile a;
+  Tile b;
+  bool transpose_a = false;
+  bool transpose_b = false;
 };
 
 // dst ← op over `axis` of src, keeping the axis with extent 1.
 struct Reduce {
-  TensorId dst = -1, src = -1;
+  TensorId dst = -1;
+  TensorId src = -1;
   int axis = 0;
   ReduceOp op = ReduceOp::sum;
 };
@@ -178,7 +182,8 @@ struct Reduce {
 // dst[.., i, ..] ← op over elements 0 to i of src along `axis`, or in reverse over those from i to
 // the last.
 struct Scan {
-  TensorId dst = -1, src = -1;
+  TensorId dst = -1;
+  TensorId src = -1;
   int axis = 0;
   ReduceOp op = ReduceOp::sum;
   bool reverse = false;
@@ -187,14 +192,16 @@ struct Scan {
 // dst ← src, or src transposed, in a layout of its own: what the two tensors' statements ask of
 // their layouts stays apart.
 struct Rearrange {
-  TensorId dst = -1, src = -1;
+  TensorId dst = -1;
+  TensorId src = -1;
   bool transpose = false;
 };
 
 // dst ← the bits of src as elements of dst's type, the last extent scaled; integers of at most a
 // byte.
 struct Reinterpret {
-  TensorId dst = -1, src = -1;
+  TensorId dst = -1;
+  TensorId src = -1;
 };
 
 // dst ← op of dst over all blocks of the cluster; every block gets the result.
@@ -222,13 +229,16 @@ struct ClusterSync {};
 
 struct For {
   std::string variable;
-  Index begin, end, step = 1;
+  Index begin;
+  Index end;
+  Index step = 1;
   bool unroll = false;
   Body body;
 };
 
 struct If {  // body runs where left < right
-  Index left, right;
+  Index left;
+  Index right;
   Body body;
 };
 
@@ -283,10 +293,10 @@ struct Pipeline {
 
 struct Program {
   std::string name;
-  std::vector<std::int64_t> grid = {1, 1, 1};     // blocks
-  std::vector<std::int64_t> cluster = {1, 1, 1};  // blocks a cluster
-  int warps = 4;                                  // of 32 threads; with Roles, the sum of theirs
-  bool cooperative = false;                       // all blocks run at the same time
+  std::vector<int64_t> grid = {1, 1, 1};     // blocks
+  std::vector<int64_t> cluster = {1, 1, 1};  // blocks a cluster
+  int warps = 4;                             // of 32 threads; with Roles, the sum of theirs
+  bool cooperative = false;                  // all blocks run at the same time
   std::vector<Tensor> tensors;
   std::vector<Pipeline> pipelines;
   Body body;
@@ -318,8 +328,10 @@ std::vector<TensorId> tensors_of(const Value& value);  // those that it names, w
 // names one, or what it gathers.
 struct TensorUse {
   TensorId tensor = -1;
-  bool read = false, written = false;
-  const Tile *tile = nullptr, *gathers = nullptr;
+  bool read = false;
+  bool written = false;
+  const Tile* tile = nullptr;
+  const Tile* gathers = nullptr;
 };
 
 std::vector<TensorUse> uses_of(const Statement& statement);
@@ -353,29 +365,28 @@ void for_statements(const Statement& statement, const auto& f) {
 
 // The rows and columns that an Mma sees in a tile: extents of 1 are dropped, from the front, until
 // two are left. The result has two entries exactly where the tile is a matrix.
-std::vector<std::int64_t> matrix_extent(std::vector<std::int64_t> extent);
+std::vector<int64_t> matrix_extent(std::vector<int64_t> extent);
 
 // The dimensions of extent above 1, in order.
-std::vector<std::size_t> wide_dims(const std::vector<std::int64_t>& extent);
+std::vector<size_t> wide_dims(const std::vector<int64_t>& extent);
 
 // Which dimensions of two tiles meet in a copy: one with one, or one with several neighbours of the
 // same product, in order; nothing where the shapes do not fit.   {1, 16, 8, 4} and {16, 32}  →  {1}
 // with {0}, {2, 3} with {1}
 struct Meeting {
-  std::vector<std::size_t> a, b;
+  std::vector<size_t> a;
+  std::vector<size_t> b;
 };
 
-std::optional<std::vector<Meeting>> meetings(const std::vector<std::int64_t>& a,
-                                             const std::vector<std::int64_t>& b);
+std::optional<std::vector<Meeting>> meetings(const std::vector<int64_t>& a,
+                                             const std::vector<int64_t>& b);
 
 // The number of elements; 0 where an extent is below 1, -1 where the product overflows.
-std::int64_t element_count(const std::vector<std::int64_t>& extent);
+int64_t element_count(const std::vector<int64_t>& extent);
 
-std::vector<std::int64_t> dense_strides(
-    const std::vector<std::int64_t>& shape);  // row-major, in elements
+std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape);  // row-major, in elements
 // Elements from the first to the last that a tensor with strides names.
-std::int64_t span_of(const std::vector<std::int64_t>& shape,
-                     const std::vector<std::int64_t>& strides);
-std::int64_t cluster_size(const Program& program);             // blocks a cluster
-std::string text_of(const std::vector<std::int64_t>& extent);  // "[64, 32]"
+int64_t span_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides);
+int64_t cluster_size(const Program& program);             // blocks a cluster
+std::string text_of(const std::vector<int64_t>& extent);  // "[64, 32]"
 }  // namespace warploom::tile

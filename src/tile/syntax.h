@@ -72,7 +72,7 @@ void all(auto& io, auto&&... items) {
 }
 
 void line(auto& io, Of<Program> auto& p) {
-  const bool clusters = p.cluster != std::vector<std::int64_t>{1, 1, 1};
+  const bool clusters = p.cluster != std::vector<int64_t>{1, 1, 1};
   all(io, "program ", p.name, " grid", Extents{p.grid},
       Optional{" cluster", clusters, Extents{p.cluster}}, Optional{" warps ", true, p.warps},
       Flag{" cooperative", p.cooperative});

@@ -7,7 +7,7 @@
 
 namespace warploom::tile {
 namespace {
-constexpr std::int64_t kLargestTensor = std::int64_t{1} << 48;  // elements
+constexpr int64_t kLargestTensor = int64_t{1} << 48;  // elements
 constexpr int kMostWarps = 32;
 
 // Words of C++ and CUDA, and those that the printed form of a value needs.
@@ -42,10 +42,11 @@ struct Declaration {
   }
 
   Status check_grid() const {
-    const auto &grid = program.grid, &cluster = program.cluster;
+    const auto& grid = program.grid;
+    const auto& cluster = program.cluster;
     if (grid.size() != 3 || cluster.size() != 3)
       return refuse("grid and cluster have three extents each");
-    for (std::size_t i = 0; i < 3; ++i) {
+    for (size_t i = 0; i < 3; ++i) {
       if (grid[i] < 1 || cluster[i] < 1) return refuse("an extent of grid or cluster is below 1");
       if (grid[i] % cluster[i] != 0)
         return refuse(fmt::format("grid [{}] is no multiple of cluster [{}]", fmt::join(grid, ", "),
@@ -58,7 +59,7 @@ struct Declaration {
   Status check(const Tensor& tensor) const {
     const bool global = tensor.scope == Scope::global;
     if (tensor.shape.empty()) return refuse("the tensor has no dimension");
-    const std::int64_t count = element_count(tensor.shape);
+    const int64_t count = element_count(tensor.shape);
     if (count < 1 || count > kLargestTensor)
       return refuse("an extent is below 1, or the tensor is too large");
     if (tensor.writable && !global) return refuse("only a global tensor is an output");
@@ -72,9 +73,9 @@ struct Declaration {
       return refuse("only a global tensor and windows have strides");
     if ((global || windows) && tensor.strides.size() != tensor.shape.size())
       return refuse("a global tensor needs one stride a dimension, and so do windows");
-    std::int64_t last = 0;
-    for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
-      std::int64_t reach = 0;
+    int64_t last = 0;
+    for (size_t i = 0; i < tensor.strides.size(); ++i) {
+      int64_t reach = 0;
       if (tensor.strides[i] < 0 ||
           __builtin_mul_overflow(tensor.strides[i], tensor.shape[i] - 1, &reach) ||
           __builtin_add_overflow(last, reach, &last) || last > kLargestTensor)
@@ -85,8 +86,8 @@ struct Declaration {
     return windows ? check_windows(tensor, last) : check_packing(tensor);
   }
 
-  Status check_windows(const Tensor& tensor, std::int64_t last) const {
-    const auto base = static_cast<std::size_t>(tensor.windows_of);
+  Status check_windows(const Tensor& tensor, int64_t last) const {
+    const auto base = static_cast<size_t>(tensor.windows_of);
     if (tensor.scope != Scope::shared || base >= program.tensors.size() ||
         program.tensors[base].windows_of >= 0 || program.tensors[base].pipeline < 0 ||
         program.tensors[base].dtype != tensor.dtype || per_byte(tensor.dtype) > 1)
@@ -98,13 +99,13 @@ struct Declaration {
 
   // Elements of less than a byte: rows in memory begin and end with a byte.
   Status check_packing(const Tensor& tensor) const {
-    const std::int64_t per = per_byte(tensor.dtype);
+    const int64_t per = per_byte(tensor.dtype);
     if (tensor.packed) return ok();  // its tiles are whole bytes
     bool whole = tensor.scope == Scope::shared && tensor.shape.back() % per == 0;
     if (tensor.scope == Scope::reg) whole = element_count(tensor.shape) % per == 0;
-    for (std::size_t i = 0; i < tensor.strides.size() && per > 1; ++i)
+    for (size_t i = 0; i < tensor.strides.size() && per > 1; ++i)
       if (tensor.strides[i] == 1 && tensor.shape[i] > 1) whole = tensor.shape[i] % per == 0;
-    for (std::size_t i = 0; i < tensor.strides.size(); ++i)
+    for (size_t i = 0; i < tensor.strides.size(); ++i)
       if (tensor.strides[i] != 1 && tensor.shape[i] > 1) whole &= tensor.strides[i] % per == 0;
     if (whole || per == 1) return ok();
     return refuse(fmt::format("rows of {} are no whole bytes: {} elements make one",
@@ -116,7 +117,7 @@ struct Declaration {
     if (pipeline.stages < 1) return refuse("a pipeline has at least one stage");
     if (pipeline.tensors.empty()) return refuse("a pipeline has at least one tensor");
     for (const TensorId tensor : pipeline.tensors) {
-      const auto at = static_cast<std::size_t>(tensor);
+      const auto at = static_cast<size_t>(tensor);
       if (tensor < 0 || at >= owner.size() || program.tensor(tensor).scope != Scope::shared)
         return refuse("a pipeline holds shared tensors only");
       if (owner[at] >= 0)
@@ -132,7 +133,8 @@ Status verify_declarations(const Program& program) {
   const auto declared = [&](std::string_view kind, const std::string& name) {
     return Declaration{program, fmt::format("{} '{}'", kind, name)};
   };
-  std::set<std::string> program_name, taken;
+  std::set<std::string> program_name;
+  std::set<std::string> taken;
   WARPLOOM_CHECK(Declaration{program, "its name"}.check_name(program.name, program_name));
   for (const Tensor& t : program.tensors)
     WARPLOOM_CHECK(declared("tensor", t.name).check_name(t.name, taken));
@@ -147,13 +149,13 @@ Status verify_declarations(const Program& program) {
         fmt::format("{} warps a block; 1 to {} can be", program.warps, kMostWarps));
   for (const Tensor& t : program.tensors) WARPLOOM_CHECK(declared("tensor", t.name).check(t));
   std::vector<PipelineId> owner(program.tensors.size(), -1);
-  for (std::size_t i = 0; i < program.pipelines.size(); ++i) {
+  for (size_t i = 0; i < program.pipelines.size(); ++i) {
     const Pipeline& p = program.pipelines[i];
     WARPLOOM_CHECK(declared("pipeline", p.name).check(p, static_cast<PipelineId>(i), owner));
   }
-  for (std::size_t i = 0; i < owner.size(); ++i)
+  for (size_t i = 0; i < owner.size(); ++i)
     if (const TensorId base = program.tensors[i].windows_of; base >= 0) owner[i] = owner[base];
-  for (std::size_t i = 0; i < owner.size(); ++i)
+  for (size_t i = 0; i < owner.size(); ++i)
     if (program.tensors[i].pipeline != owner[i])
       return declared("tensor", program.tensors[i].name)
           .refuse("the tensor and the pipelines disagree on whose slot it is");
@@ -168,7 +170,9 @@ Status verify_declarations(const Program& program) {
 constexpr int kEveryone = -1;
 
 struct Uses {
-  std::set<int> readers, writers;  // places
+  // places
+  std::set<int> readers;
+  std::set<int> writers;
   const Location* last = nullptr;  // of a use, for the message
 };
 
@@ -245,16 +249,15 @@ Status check_tensor(const Sharing& sharing, const Tensor& tensor, const Uses& us
 }
 
 Status verify_sharing(const Program& program) {
-  for (std::size_t i = 0; i + 1 < program.body.size();
-       ++i)  // roles are the only ones of their kind
+  for (size_t i = 0; i + 1 < program.body.size(); ++i)  // roles are the only ones of their kind
     if (program.body[i].is<Roles>())
       return invalid(program, &program.body[i + 1].location, "a statement follows the roles",
                      "roles as the program's last statement");
   Sharing sharing{program};
   sharing.collect(program.body, kEveryone);
-  for (std::size_t i = 0; i < program.pipelines.size(); ++i)
+  for (size_t i = 0; i < program.pipelines.size(); ++i)
     WARPLOOM_CHECK(check_pipeline(sharing, program.pipelines[i].name, sharing.pipelines[i]));
-  for (std::size_t i = 0; i < program.tensors.size(); ++i)
+  for (size_t i = 0; i < program.tensors.size(); ++i)
     if (program.tensors[i].pipeline < 0)
       WARPLOOM_CHECK(check_tensor(sharing, program.tensors[i], sharing.tensors[i]));
   return ok();

@@ -109,7 +109,7 @@ class Verifier {
   // A tensor of a pipeline has a meaning only inside a Produce or Consume of that pipeline;
   // consumers do not write it.
   Status use(TensorId id, bool written) const {
-    if (id < 0 || static_cast<std::size_t>(id) >= program_.tensors.size())
+    if (id < 0 || static_cast<size_t>(id) >= program_.tensors.size())
       return refuse(fmt::format("no tensor has the number {}", id));
     const PipelineId ring = program_.tensor(id).pipeline;
     if (ring < 0 || contains(producing_, ring)) return ok();
@@ -164,8 +164,8 @@ class Verifier {
                     fmt::format("{} offsets, {} extents", tile.offset.size(), tile.extent.size()));
     for (const Index& offset : tile.offset) WARPLOOM_CHECK(check(offset));
     if (!tile.step.empty()) WARPLOOM_CHECK(check_step(tile));
-    for (std::size_t i = 0;
-         i < tile.extent.size() && tensor.scope == Scope::global && !tensor.packed; ++i)
+    for (size_t i = 0; i < tile.extent.size() && tensor.scope == Scope::global && !tensor.packed;
+         ++i)
       if (const int per = per_byte(tensor.dtype);
           tensor.shape[i] > 1 && tensor.strides[i] == 1 && per > 1 &&
           (tile.extent[i] % per || tile.offset[i].known_divisor() % per ||
@@ -177,9 +177,9 @@ class Verifier {
     if (element_count(tile.extent) < 1)
       return refuse(fmt::format("a tile of '{}' has an extent below 1", tensor.name),
                     "extents of at least 1", text_of(tile.extent));
-    for (std::size_t i = 0; i < tile.extent.size() && tensor.scope != Scope::global; ++i) {
-      const std::int64_t room = tensor.shape[i] - tile.extent[i],
-                         offset = tile.offset[i].constant().value_or(0);
+    for (size_t i = 0; i < tile.extent.size() && tensor.scope != Scope::global; ++i) {
+      const int64_t room = tensor.shape[i] - tile.extent[i];
+      const int64_t offset = tile.offset[i].constant().value_or(0);
       if (room < 0 || offset < 0 || offset > room)
         return refuse(fmt::format("a tile reaches outside '{}' in dimension {}", tensor.name, i),
                       "a tile inside " + text_of(tensor.shape),
@@ -192,8 +192,8 @@ class Verifier {
     const Tensor& tensor = program_.tensor(tile.tensor);
     bool good = tensor.scope == Scope::global && tile.step.size() == tile.extent.size() &&
                 per_byte(tensor.dtype) == 1;
-    for (std::size_t i = 0; good && i < tile.step.size(); ++i)
-      good = tile.step[i] >= 1 && tile.step[i] < std::int64_t{1} << 32 &&
+    for (size_t i = 0; good && i < tile.step.size(); ++i)
+      good = tile.step[i] >= 1 && tile.step[i] < int64_t{1} << 32 &&
              (tile.step[i] == 1 || tile.lookup_dim != static_cast<int>(i));
     if (good) return ok();
     return refuse(
@@ -206,7 +206,7 @@ class Verifier {
     const Tensor& lookup = program_.tensor(tile.lookup);
     const bool integers = lookup.dtype == Dtype::i32 || lookup.dtype == Dtype::i64;
     if (program_.tensor(tile.tensor).scope != Scope::global || tile.lookup_dim < 0 ||
-        static_cast<std::size_t>(tile.lookup_dim) >= tile.offset.size())
+        static_cast<size_t>(tile.lookup_dim) >= tile.offset.size())
       return refuse(fmt::format("a tile of '{}' cannot be gathered", name(tile.tensor)),
                     "a dimension of a global tensor");
     if (lookup.scope == Scope::global && lookup.shape.size() == 1 && integers && !lookup.writable)
@@ -216,7 +216,8 @@ class Verifier {
   }
 
   Status check(const Copy& copy) const {
-    const Tensor &src = program_.tensor(copy.src.tensor), &dst = program_.tensor(copy.dst.tensor);
+    const Tensor& src = program_.tensor(copy.src.tensor);
+    const Tensor& dst = program_.tensor(copy.dst.tensor);
     if (src.scope == Scope::global && dst.scope == Scope::global)
       return refuse("a copy goes from global to global", "shared or register on one side");
     if (src.packed) WARPLOOM_CHECK(check_packed(copy.src, src, dst));
@@ -245,7 +246,7 @@ class Verifier {
           fmt::format("'{}' is packed, and not read tile by tile into registers", src.name),
           "a register tensor, and a tile that is neither gathered nor takes steps", dst.name);
     bool one_grid = element_count(tile.extent) % per_byte(src.dtype) == 0;
-    for (std::size_t d = 0; d < tile.extent.size(); ++d)
+    for (size_t d = 0; d < tile.extent.size(); ++d)
       one_grid &= src.shape[d] % tile.extent[d] == 0 && multiple(tile.offset[d], tile.extent[d]);
     for (const Statement& statement : program_.body)
       for_statements(statement, [&](const Statement& one) {
@@ -261,7 +262,7 @@ class Verifier {
         fmt::format("{} of {}", text_of(tile.extent), text_of(src.shape)));
   }
 
-  bool multiple(const Index& index, std::int64_t of) const {
+  bool multiple(const Index& index, int64_t of) const {
     return index.is_multiple(of, [&](const std::string& name) {
       const auto loop = loops_.find(name);
       return loop != loops_.end() && multiple(loop->second->begin, of) &&
@@ -365,12 +366,12 @@ class Verifier {
   Status check(const Value& value, const Tensor& dst) const {
     if (value.kind == Value::Kind::constant) return ok();
     if (value.kind == Value::Kind::coordinate) {
-      if (value.axis >= 0 && static_cast<std::size_t>(value.axis) < dst.shape.size())
+      if (value.axis >= 0 && static_cast<size_t>(value.axis) < dst.shape.size())
         return check(value.shift);
       return refuse(fmt::format("'{}' has no axis {}", dst.name, value.axis));
     }
     if (value.kind == Value::Kind::op) {
-      if (value.operands.size() != static_cast<std::size_t>(arity_of(value.op)))
+      if (value.operands.size() != static_cast<size_t>(arity_of(value.op)))
         return refuse(fmt::format("'{}' has the wrong number of operands", name_of(value.op)),
                       std::to_string(arity_of(value.op)), std::to_string(value.operands.size()));
       for (const Value& operand : value.operands) WARPLOOM_CHECK(check(operand, dst));
@@ -378,7 +379,7 @@ class Verifier {
     }
     const Tensor& tensor = program_.tensor(value.tensor);
     if (std::equal(tensor.shape.begin(), tensor.shape.end(), dst.shape.begin(), dst.shape.end(),
-                   [](std::int64_t own, std::int64_t wanted) { return own == wanted || own == 1; }))
+                   [](int64_t own, int64_t wanted) { return own == wanted || own == 1; }))
       return ok();
     return refuse(fmt::format("'{}' does not broadcast to '{}'", tensor.name, dst.name),
                   "the same rank, each extent equal or 1: " + text_of(dst.shape),
@@ -393,8 +394,8 @@ class Verifier {
             "a register or shared tile");
     if (mma.acc == mma.a.tensor || mma.acc == mma.b.tensor)
       return refuse("an mma's accumulator is one of its operands");
-    const Dtype a_type = program_.tensor(mma.a.tensor).dtype,
-                b_type = program_.tensor(mma.b.tensor).dtype;
+    const Dtype a_type = program_.tensor(mma.a.tensor).dtype;
+    const Dtype b_type = program_.tensor(mma.b.tensor).dtype;
     const Dtype acc_type = program_.tensor(mma.acc).dtype;
     if (a_type != b_type)
       return refuse("the operands of an mma differ in type", text_of(a_type), text_of(b_type));
@@ -402,7 +403,8 @@ class Verifier {
       return refuse(
           fmt::format("an mma cannot accumulate {} in {}", name_of(a_type), name_of(acc_type)),
           "f32 for floats, f64 for f64, i32 for i8 and u8", text_of(acc_type));
-    auto a = matrix_extent(mma.a.extent), b = matrix_extent(mma.b.extent);
+    auto a = matrix_extent(mma.a.extent);
+    auto b = matrix_extent(mma.b.extent);
     const auto acc = matrix_extent(program_.tensor(mma.acc).shape);
     if (mma.transpose_a) std::ranges::reverse(a);
     if (mma.transpose_b) std::ranges::reverse(b);
@@ -415,8 +417,8 @@ class Verifier {
 
   Status check(const Of<Reduce, Scan> auto& node) const {
     constexpr bool kKeeps = Of<decltype(node), Scan>;
-    std::vector<std::int64_t> shape = program_.tensor(node.src).shape;
-    if (node.axis < 0 || static_cast<std::size_t>(node.axis) >= shape.size())
+    std::vector<int64_t> shape = program_.tensor(node.src).shape;
+    if (node.axis < 0 || static_cast<size_t>(node.axis) >= shape.size())
       return refuse(fmt::format("'{}' has no axis {}", name(node.src), node.axis));
     if (!kKeeps) shape[node.axis] = 1;
     if (program_.tensor(node.dst).shape == shape) return ok();
@@ -425,8 +427,9 @@ class Verifier {
   }
 
   Status check(const Rearrange& node) const {
-    const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
-    std::vector<std::int64_t> shape = src.shape;
+    const Tensor& src = program_.tensor(node.src);
+    const Tensor& dst = program_.tensor(node.dst);
+    std::vector<int64_t> shape = src.shape;
     if (node.transpose) std::ranges::reverse(shape);
     const bool fits = src.dtype == dst.dtype && shape == dst.shape && node.src != node.dst;
     if (node.transpose && shape.size() != 2) return unlike("rearrange", src, dst, "two dimensions");
@@ -436,9 +439,12 @@ class Verifier {
   }
 
   Status check(const Reinterpret& node) const {
-    const Tensor &src = program_.tensor(node.src), &dst = program_.tensor(node.dst);
-    auto bits = src.shape, wanted = dst.shape;
-    bits.back() *= bits_of(src.dtype), wanted.back() *= bits_of(dst.dtype);
+    const Tensor& src = program_.tensor(node.src);
+    const Tensor& dst = program_.tensor(node.dst);
+    auto bits = src.shape;
+    auto wanted = dst.shape;
+    bits.back() *= bits_of(src.dtype);
+    wanted.back() *= bits_of(dst.dtype);
     const auto small = [](Dtype d) {
       return !is_float(d) && d != Dtype::boolean && bits_of(d) <= 8;
     };
@@ -494,7 +500,7 @@ class Verifier {
   }
 
   Status opens(PipelineId id) const {
-    if (id < 0 || static_cast<std::size_t>(id) >= program_.pipelines.size())
+    if (id < 0 || static_cast<size_t>(id) >= program_.pipelines.size())
       return refuse(fmt::format("no pipeline has the number {}", id));
     if (contains(producing_, id) || contains(consuming_, id))
       return refuse(fmt::format("'{}' is produced or consumed inside itself", pipeline(id)));
@@ -529,12 +535,14 @@ class Verifier {
   }
 
   const Program& program_;
-  const Location* location_ = nullptr;             // of the innermost statement
-  std::map<std::string, const For*> loops_;        // in scope, by their variables
-  std::vector<PipelineId> producing_, consuming_;  // Produce and Consume around, outermost first
+  const Location* location_ = nullptr;       // of the innermost statement
+  std::map<std::string, const For*> loops_;  // in scope, by their variables
+  // Produce and Consume around, outermost first
+  std::vector<PipelineId> producing_;
+  std::vector<PipelineId> consuming_;
   bool in_role_ = false;
-  std::ptrdiff_t meeting_roles_ = 0;  // that have reductions over the cluster
-  bool divergent_ = false;            // blocks of one cluster may disagree on whether they get here
+  ptrdiff_t meeting_roles_ = 0;  // that have reductions over the cluster
+  bool divergent_ = false;       // blocks of one cluster may disagree on whether they get here
 };
 }  // namespace
 

@@ -15,12 +15,12 @@ namespace {
 using runtime::Bindings, runtime::Buffer, runtime::Executor, runtime::Maker, runtime::Samples;
 
 struct LtAlgorithm {
-  std::uint64_t data[8] = {};
+  uint64_t data[8] = {};
 };
 
 struct LtHeuristic {
   LtAlgorithm algorithm;
-  std::size_t workspace_bytes = 0;
+  size_t workspace_bytes = 0;
   int state = 0;
   float waves = 0;
   int reserved[4] = {};
@@ -30,15 +30,15 @@ using Object = std::shared_ptr<void>;  // a descriptor, a layout, a preference
 using Raw = void*;
 
 struct CublasLt {
-  using Set = int(Raw, int attribute, const void* value, std::size_t bytes);
+  using Set = int(Raw, int attribute, const void* value, size_t bytes);
   const runtime::Library library{cublaslt_names()};
   int (*create)(Raw*) = library["cublasLtCreate"];
-  std::size_t (*version)() = library["cublasLtGetVersion"];
+  size_t (*version)() = library["cublasLtGetVersion"];
   // Of the types of sums and scales; of a type, rows, columns and the leading dimension.
   Maker<int, int> desc{library["cublasLtMatmulDescCreate"], library["cublasLtMatmulDescDestroy"]};
   Set* desc_set = library["cublasLtMatmulDescSetAttribute"];
-  Maker<int, std::uint64_t, std::uint64_t, std::int64_t> layout{
-      library["cublasLtMatrixLayoutCreate"], library["cublasLtMatrixLayoutDestroy"]};
+  Maker<int, uint64_t, uint64_t, int64_t> layout{library["cublasLtMatrixLayoutCreate"],
+                                                 library["cublasLtMatrixLayoutDestroy"]};
   Set* layout_set = library["cublasLtMatrixLayoutSetAttribute"];
   Maker<> preference{library["cublasLtMatmulPreferenceCreate"],
                      library["cublasLtMatmulPreferenceDestroy"]};
@@ -47,7 +47,7 @@ struct CublasLt {
                    LtHeuristic* results, int* found) = library["cublasLtMatmulAlgoGetHeuristic"];
   int (*matmul)(Raw, Raw desc, const void* alpha, const void* a, Raw a_layout, const void* b,
                 Raw b_layout, const void* beta, const void* c, Raw c_layout, void* d, Raw d_layout,
-                const LtAlgorithm*, void* workspace, std::size_t workspace_bytes,
+                const LtAlgorithm*, void* workspace, size_t workspace_bytes,
                 void* stream) = library["cublasLtMatmul"];
   Raw handle = nullptr;
   bool ready = library.complete() && create(&handle) == 0;
@@ -63,14 +63,21 @@ bool set(CublasLt::Set* function, const Object& object, int attribute, const T& 
   return object && function(object.get(), attribute, &value, sizeof value) == 0;
 }
 
-constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBiasPointer = 8,
-              kDescBiasType = 26;
-constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;
+constexpr int kDescTransA = 3;
+constexpr int kDescTransB = 4;
+constexpr int kDescEpilogue = 7;
+constexpr int kDescBiasPointer = 8;
+constexpr int kDescBiasType = 26;
+constexpr int kLayoutBatchCount = 5;
+constexpr int kLayoutBatchStride = 6;
 constexpr int kPreferWorkspace = 1;
-constexpr int kCompute32F = 68, kComputeFastTf32 = 77, kScale32F = 0;
-constexpr int kEpilogueDefault = 1, kEpilogueBias = 4;
+constexpr int kCompute32F = 68;
+constexpr int kComputeFastTf32 = 77;
+constexpr int kScale32F = 0;
+constexpr int kEpilogueDefault = 1;
+constexpr int kEpilogueBias = 4;
 constexpr int kAlgorithms = 8;
-constexpr std::size_t kWorkspaceBytes = 64 << 20;
+constexpr size_t kWorkspaceBytes = 64 << 20;
 
 // The fastest on these operands of the algorithms that run, alone.
 Status choose(Executor& device, std::vector<LtAlgorithm>& algorithms,
@@ -89,17 +96,21 @@ Status choose(Executor& device, std::vector<LtAlgorithm>& algorithms,
 
 // An operand of a batch as cuBLAS sees it.
 struct Matrix {
-  std::int64_t rows = 1, columns = 1;  // of the column-major one
-  std::int64_t line = 1;               // from one of its columns to the next
-  std::int64_t batch_stride = 0;
+  // of the column-major one
+  int64_t rows = 1;
+  int64_t columns = 1;
+  int64_t line = 1;  // from one of its columns to the next
+  int64_t batch_stride = 0;
   bool transposed = false;
 };
 
 // A row-major [r, c] matrix is a column-major one of c rows and r columns.
 std::optional<Matrix> matrix_of(const Place& place) {
-  const std::int64_t rows = place.shape[1], columns = place.shape[2];
-  const std::int64_t down = place.strides[1], along = place.strides[2];
-  const std::int64_t batch_stride = place.shape[0] == 1 ? 0 : place.strides[0];
+  const int64_t rows = place.shape[1];
+  const int64_t columns = place.shape[2];
+  const int64_t down = place.strides[1];
+  const int64_t along = place.strides[2];
+  const int64_t batch_stride = place.shape[0] == 1 ? 0 : place.strides[0];
   if (columns == 1 || along == 1)
     return Matrix{columns, rows, std::max(rows == 1 ? columns : down, columns), batch_stride,
                   false};
@@ -110,8 +121,9 @@ std::optional<Matrix> matrix_of(const Place& place) {
 
 // With one axis of batches: [.., r, c] as [batch, r, c].
 std::optional<Place> batched(const Place& place) {
-  const std::size_t rank = place.shape.size();
-  const std::int64_t rows = place.shape[rank - 2], columns = place.shape[rank - 1];
+  const size_t rank = place.shape.size();
+  const int64_t rows = place.shape[rank - 2];
+  const int64_t columns = place.shape[rank - 1];
   if (rank == 2) return of_rank(place, 3);
   return reshaped(place, {elements_of(place) / (rows * columns), rows, columns});
 }
@@ -122,7 +134,7 @@ struct Epilogue {
   int activation = kEpilogueDefault;
 };
 
-std::optional<Epilogue> epilogue_of(const std::vector<After>& after, std::int64_t columns) {
+std::optional<Epilogue> epilogue_of(const std::vector<After>& after, int64_t columns) {
   Epilogue out;
   for (const After& each : after) {
     if (each.other) {
@@ -147,7 +159,7 @@ class CublasLtLibrary : public Library {
   explicit CublasLtLibrary(Executor& device) : device_(device) {}
 
   std::string name() const override {
-    const std::size_t version = CublasLt::get().version();
+    const size_t version = CublasLt::get().version();
     return fmt::format("cuBLASLt {}.{}", version / 10000, version % 10000 / 100);
   }
 
@@ -172,14 +184,13 @@ class CublasLtLibrary : public Library {
   }
 
  private:
-  Object layout_of(const Matrix& matrix, int type, std::int64_t batch) const {
+  Object layout_of(const Matrix& matrix, int type, int64_t batch) const {
     const CublasLt& lt = CublasLt::get();
-    Object made = lt.layout(type, static_cast<std::uint64_t>(matrix.rows),
-                            static_cast<std::uint64_t>(matrix.columns), matrix.line);
+    Object made = lt.layout(type, static_cast<uint64_t>(matrix.rows),
+                            static_cast<uint64_t>(matrix.columns), matrix.line);
     const bool good =
-        batch == 1 ||
-        (set(lt.layout_set, made, kLayoutBatchCount, static_cast<std::int32_t>(batch)) &&
-         set(lt.layout_set, made, kLayoutBatchStride, matrix.batch_stride));
+        batch == 1 || (set(lt.layout_set, made, kLayoutBatchCount, static_cast<int32_t>(batch)) &&
+                       set(lt.layout_set, made, kLayoutBatchStride, matrix.batch_stride));
     return good ? made : nullptr;
   }
 
@@ -193,7 +204,7 @@ class CublasLtLibrary : public Library {
     const int type_c = runtime::codes_of(call.dst.dtype).cuda;
     if (!a || !b || !c || c->transposed || type_a < 0 || type_b < 0 || type_c < 0)
       return not_served(name(), "its layout or element types");
-    const std::int64_t batch = call.dst.shape[0];
+    const int64_t batch = call.dst.shape[0];
     const Object layout_a = layout_of(*a, type_a, batch);
     const Object layout_b = layout_of(*b, type_b, batch);
     const Object layout_c = layout_of(*c, type_c, batch);
@@ -204,8 +215,8 @@ class CublasLtLibrary : public Library {
     const int code =
         biased ? (epilogue.activation & ~kEpilogueDefault) | kEpilogueBias : epilogue.activation;
     if (!layout_a || !layout_b || !layout_c ||
-        !set(lt.desc_set, desc, kDescTransA, std::int32_t{b->transposed}) ||
-        !set(lt.desc_set, desc, kDescTransB, std::int32_t{a->transposed}) ||
+        !set(lt.desc_set, desc, kDescTransA, int32_t{b->transposed}) ||
+        !set(lt.desc_set, desc, kDescTransB, int32_t{a->transposed}) ||
         !set(lt.desc_set, desc, kDescEpilogue, code) ||
         (biased &&
          !set(lt.desc_set, desc, kDescBiasType, runtime::codes_of(epilogue.bias->dtype).cuda)) ||
@@ -235,7 +246,9 @@ class CublasLtLibrary : public Library {
       void* const to = address_of(z, call.dst);
       const auto run = [=, &device](const LtAlgorithm& algorithm) -> Status {
         const CublasLt& cublas = CublasLt::get();
-        const float one = 1, zero = 0;  // the factors of A B and of C
+        // the factors of A B and of C
+        const float one = 1;
+        const float zero = 0;
         if (bias) set(cublas.desc_set, desc, kDescBiasPointer, bias);
         const int status = cublas.matmul(cublas.handle, desc.get(), &one, address_of(y, call.b),
                                          layout_b.get(), address_of(x, call.a), layout_a.get(),

@@ -4,14 +4,14 @@ namespace warploom::vendor {
 using runtime::Bindings, runtime::Buffer, runtime::Executor;
 
 namespace {
-constexpr std::size_t kLeastRank = 4;  // of a tensor descriptor
-constexpr std::size_t kMostRank = 8;
+constexpr size_t kLeastRank = 4;  // of a tensor descriptor
+constexpr size_t kMostRank = 8;
 
 // Strides of a tensor whose channels, axis 1, lie next to each other.
 Shape channels_last(const Shape& shape) {
   Shape strides(shape.size(), 1);
-  std::int64_t step = shape[1];
-  for (std::size_t d = shape.size(); d-- > 2;) {
+  int64_t step = shape[1];
+  for (size_t d = shape.size(); d-- > 2;) {
     strides[d] = step;
     step *= shape[d];
   }
@@ -26,9 +26,9 @@ const Cudnn& Cudnn::get() {
 }
 
 std::string Cudnn::name() const {
-  const std::size_t number = version();
+  const size_t number = version();
   // 90501 is 9.5.1; before the ninth version 8907 was 8.9.7.
-  const std::size_t unit = number >= 10000 ? 10000 : 1000;
+  const size_t unit = number >= 10000 ? 10000 : 1000;
   return fmt::format("cuDNN {}.{}.{}", number / unit, number % unit / 100, number % 100);
 }
 
@@ -83,10 +83,10 @@ Object CudnnLibrary::tensor_of(const Place& place) const {
     padded.strides.push_back(1);
   }
   // Axes of size 1 may have any stride; cuDNN wants none of 0.
-  for (std::size_t d = 0; d < padded.shape.size(); ++d)
+  for (size_t d = 0; d < padded.shape.size(); ++d)
     if (padded.shape[d] == 1) padded.strides[d] = 1;
   const int type = type_of(place.dtype);
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (type < 0 || padded.shape.size() > kMostRank || reach_of(place) > kMost) return nullptr;
   Object made = d_.tensor();
   const bool good =
@@ -98,9 +98,9 @@ Object CudnnLibrary::tensor_of(const Place& place) const {
 // Buffers of zeros for one call, and the program's filled scratch as it will be.
 Result<Bindings> CudnnLibrary::trial(const std::vector<Place>& places,
                                      const std::vector<Filled>& filled, const Program& program) {
-  std::map<std::string, std::int64_t> bytes;
+  std::map<std::string, int64_t> bytes;
   for (const Place& place : places) {
-    std::int64_t& most = bytes[place.buffer];
+    int64_t& most = bytes[place.buffer];
     most = std::max(most, reach_of(place));
     const auto scratch = program.scratch.find(place.buffer);
     if (scratch != program.scratch.end()) most = std::max(most, scratch->second);
@@ -194,7 +194,7 @@ Result<Place> CudnnLibrary::read(const Place& place, Program& program) {
 Place CudnnLibrary::scratch_like(const Place& place, Shape shape, bool last,
                                  Program& program) const {
   Shape strides = last ? channels_last(shape) : graph::strides_of(shape);
-  const std::int64_t bytes = bytes_of(place.dtype, graph::element_count(shape));
+  const int64_t bytes = bytes_of(place.dtype, graph::element_count(shape));
   return {program.add_scratch(place.buffer, bytes), place.dtype, std::move(shape),
           std::move(strides), 0};
 }
@@ -216,13 +216,13 @@ Status CudnnLibrary::settle(const Place& place, const Place& written, Program& p
 // The source as it is where its padding is the same on both sides (cuDNN has one number an axis),
 // else in the middle of a larger tensor, which then needs no padding.
 Result<Place> CudnnLibrary::padded(const Place& src, const Window& window, const Shape& wanted,
-                                   std::uint32_t border, Program& program) {
+                                   uint32_t border, Program& program) {
   bool even = true;
   Shape larger = src.shape;
   Place middle = src;
-  for (std::size_t d = 0; d < window.kernel.size(); ++d) {
-    const std::int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
-    const std::int64_t size = src.shape[d + 2] + 2 * window.begins[d] - reach;
+  for (size_t d = 0; d < window.kernel.size(); ++d) {
+    const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
+    const int64_t size = src.shape[d + 2] + 2 * window.begins[d] - reach;
     even = even && size >= 0 && size / window.strides[d] + 1 == wanted[d + 2];
     larger[d + 2] = std::max((wanted[d + 2] - 1) * window.strides[d] + reach,
                              src.shape[d + 2] + window.begins[d]);
@@ -231,7 +231,7 @@ Result<Place> CudnnLibrary::padded(const Place& src, const Window& window, const
   Place whole = scratch_like(src, larger, own_now_, program);
   middle = whole;
   middle.shape = src.shape;
-  for (std::size_t d = 0; d < window.kernel.size(); ++d)
+  for (size_t d = 0; d < window.kernel.size(); ++d)
     middle.offset += window.begins[d] * middle.strides[d + 2];
   const Object x = tensor_of(src);
   const Object y = tensor_of(middle);

@@ -19,7 +19,7 @@ struct CudnnPerformance {
   int algorithm = 0;
   int status = 0;
   float milliseconds = 0;
-  std::size_t workspace_bytes = 0;
+  size_t workspace_bytes = 0;
   int deterministic = 0;
   int math_type = 0;
   int reserved[3] = {};
@@ -28,10 +28,10 @@ struct CudnnPerformance {
 struct Cudnn {
   using Search = int(Handle, Handle, const void*, Handle, const void*, Handle, Handle, void*,
                      int wanted, int* found, CudnnPerformance*, void* workspace,
-                     std::size_t workspace_bytes);
+                     size_t workspace_bytes);
   const runtime::Library library{cudnn_names()};
   int (*create)(Handle*) = library["cudnnCreate"];
-  std::size_t (*version)() = library["cudnnGetVersion"];
+  size_t (*version)() = library["cudnnGetVersion"];
   int (*set_stream)(Handle, void*) = library["cudnnSetStream"];
   runtime::Maker<> tensor{library["cudnnCreateTensorDescriptor"],
                           library["cudnnDestroyTensorDescriptor"]};
@@ -51,11 +51,11 @@ struct Cudnn {
   Search* find_forward = library["cudnnFindConvolutionForwardAlgorithmEx"];
   Search* find_backward = library["cudnnFindConvolutionBackwardDataAlgorithmEx"];
   int (*forward)(Handle, const void* alpha, Handle, const void* x, Handle, const void* w, Handle,
-                 int algorithm, void* workspace, std::size_t bytes, const void* beta, Handle,
+                 int algorithm, void* workspace, size_t bytes, const void* beta, Handle,
                  void* y) = library["cudnnConvolutionForward"];
   decltype(forward) backward = library["cudnnConvolutionBackwardData"];
   int (*fused)(Handle, const void* alpha, Handle, const void* x, Handle, const void* w, Handle,
-               int algorithm, void* workspace, std::size_t bytes, const void* alpha_z, Handle,
+               int algorithm, void* workspace, size_t bytes, const void* alpha_z, Handle,
                const void* z, Handle, const void* bias, Handle activation, Handle,
                void* y) = library["cudnnConvolutionBiasActivationForward"];
   runtime::Maker<> activation{library["cudnnCreateActivationDescriptor"],
@@ -85,9 +85,9 @@ struct Cudnn {
   int (*reduction_set)(Handle, int op, int type, int nan, int indices,
                        int index_type) = library["cudnnSetReduceTensorDescriptor"];
   int (*reduction_workspace)(Handle, Handle, Handle, Handle,
-                             std::size_t*) = library["cudnnGetReductionWorkspaceSize"];
-  int (*reduce)(Handle, Handle, void* indices, std::size_t, void* workspace, std::size_t,
-                const void* alpha, Handle, const void* x, const void* beta, Handle,
+                             size_t*) = library["cudnnGetReductionWorkspaceSize"];
+  int (*reduce)(Handle, Handle, void* indices, size_t, void* workspace, size_t, const void* alpha,
+                Handle, const void* x, const void* beta, Handle,
                 void* y) = library["cudnnReduceTensor"];
   runtime::Maker<> combination{library["cudnnCreateOpTensorDescriptor"],
                                library["cudnnDestroyOpTensorDescriptor"]};
@@ -129,7 +129,7 @@ class CudnnLibrary : public Library {
   // What a scratch buffer holds before the first call, and keeps where nothing is written.
   struct Filled {
     std::string buffer;
-    std::uint32_t word = 0;
+    uint32_t word = 0;
   };
 
   Status attempt(const std::vector<Place>& places, const Work& work, std::string_view what,
@@ -147,8 +147,8 @@ class CudnnLibrary : public Library {
   Place to_write(const Place& place, Program& program) const;
   Status settle(const Place& place, const Place& written, Program& program);
   Place scratch_like(const Place& place, Shape shape, bool channels_last, Program& program) const;
-  Result<Place> padded(const Place& src, const Window& window, const Shape& wanted,
-                       std::uint32_t border, Program& program);
+  Result<Place> padded(const Place& src, const Window& window, const Shape& wanted, uint32_t border,
+                       Program& program);
 
   Status make(const Convolution& call, const Step& step, Program& program);
   Status make(const Deconvolution& call, const Step& step, Program& program);
@@ -167,7 +167,7 @@ class CudnnLibrary : public Library {
 
   // cudnn_convolution.cpp
   struct Convolving;
-  Result<Convolving> convolving(const Place& weights, const Window& window, std::int64_t groups,
+  Result<Convolving> convolving(const Place& weights, const Window& window, int64_t groups,
                                 Program& program);
   Result<std::vector<CudnnPerformance>> search(Cudnn::Search* find, const Convolving& with,
                                                const std::vector<Place>& places, Handle first,

@@ -4,11 +4,16 @@
 namespace warploom::vendor {
 namespace {
 constexpr int kCrossCorrelation = 1;
-constexpr int kTensorOp = 1, kFma = 3;  // cudnnMathType_t
-constexpr int kRowsFormat = 0, kChannelsLastFormat = 1;
-constexpr int kIdentity = 5, kRelu = 1;  // cudnnActivationMode_t
+// cudnnMathType_t
+constexpr int kTensorOp = 1;
+constexpr int kFma = 3;
+constexpr int kRowsFormat = 0;
+constexpr int kChannelsLastFormat = 1;
+// cudnnActivationMode_t
+constexpr int kIdentity = 5;
+constexpr int kRelu = 1;
 constexpr int kMostAlgorithms = 8;
-constexpr std::int64_t kWorkspaceBytes = std::int64_t{256} << 20;
+constexpr int64_t kWorkspaceBytes = int64_t{256} << 20;
 
 // bias, a tensor to add, and relu, in this order, as far as they are there.
 struct Fused {
@@ -42,13 +47,14 @@ std::optional<Fused> fused_of(const std::vector<After>& after, const Place& dst)
 
 struct CudnnLibrary::Convolving {
   Place weights;  // as the filter's format wants them
-  Object filter, convolution;
+  Object filter;
+  Object convolution;
   Place workspace;
 };
 
 // The filter and the convolution; weights are laid out for them.
 Result<CudnnLibrary::Convolving> CudnnLibrary::convolving(const Place& weights,
-                                                          const Window& window, std::int64_t groups,
+                                                          const Window& window, int64_t groups,
                                                           Program& program) {
   Convolving out;
   WARPLOOM_TRY(out.weights, read(spatial(weights), program));
@@ -96,9 +102,9 @@ Result<std::vector<CudnnPerformance>> CudnnLibrary::search(Cudnn::Search* find,
   WARPLOOM_CHECK(device_.synchronize());
   const bool strict = with.weights.dtype == Dtype::f32 && track_ == Track::fp32;
   std::vector<CudnnPerformance> out;
-  for (const CudnnPerformance& each : std::span(tried).first(static_cast<std::size_t>(found))) {
+  for (const CudnnPerformance& each : std::span(tried).first(static_cast<size_t>(found))) {
     const bool allowed = !strict || (each.math_type != kTensorOp && each.math_type != 2);
-    const bool fits = each.workspace_bytes <= static_cast<std::size_t>(kWorkspaceBytes);
+    const bool fits = each.workspace_bytes <= static_cast<size_t>(kWorkspaceBytes);
     if (each.status == 0 && allowed && fits) out.push_back(each);
   }
   if (out.empty()) return refused("any algorithm");
@@ -125,7 +131,7 @@ Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& pr
   const std::vector<Place> places = {src, with.weights, dst, with.workspace};
   WARPLOOM_TRY(const std::vector<CudnnPerformance> algorithms,
                search(d_.find_forward, with, places, x.get(), with.filter.get(), y.get(), program));
-  const auto bytes = static_cast<std::size_t>(kWorkspaceBytes);
+  const auto bytes = static_cast<size_t>(kWorkspaceBytes);
   if (step.after.empty()) {
     Status done = refused("any algorithm");
     for (const CudnnPerformance& algorithm : algorithms) {
@@ -185,9 +191,9 @@ Status CudnnLibrary::make(const Deconvolution& call, const Step& step, Program& 
   const Window window = spatial(call.window);
   const Place wanted = spatial(call.dst);
   WARPLOOM_TRY(const Place src, read(spatial(call.src), program));
-  for (std::size_t d = 0; d < window.kernel.size(); ++d) {
-    const std::int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
-    const std::int64_t size = wanted.shape[d + 2] + 2 * window.begins[d] - reach;
+  for (size_t d = 0; d < window.kernel.size(); ++d) {
+    const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
+    const int64_t size = wanted.shape[d + 2] + 2 * window.begins[d] - reach;
     if (size < 0 || size / window.strides[d] + 1 != src.shape[d + 2])
       return refused("uneven padding of a transposed convolution");
   }
@@ -207,7 +213,7 @@ Status CudnnLibrary::make(const Deconvolution& call, const Step& step, Program& 
         [&d = d_, x, y, with, code = algorithm.algorithm](const std::vector<void*>& at) {
           return d.backward(d.handle, &kOne, with.filter.get(), at[0], x.get(), at[1],
                             with.convolution.get(), code, at[3],
-                            static_cast<std::size_t>(kWorkspaceBytes), &kZero, y.get(), at[2]);
+                            static_cast<size_t>(kWorkspaceBytes), &kZero, y.get(), at[2]);
         },
         "the transposed convolution", program);
     if (done) return settle(wanted, dst, program);

@@ -3,16 +3,22 @@
 
 namespace warploom::vendor {
 namespace {
-constexpr int kSpatial = 1;                                     // cudnnBatchNormMode_t
-constexpr int kAccurate = 1, kLog = 2;                          // cudnnSoftmaxAlgorithm_t
+constexpr int kSpatial = 1;  // cudnnBatchNormMode_t
+// cudnnSoftmaxAlgorithm_t
+constexpr int kAccurate = 1;
+constexpr int kLog = 2;
 constexpr int kChannel = 1;                                     // cudnnSoftmaxMode_t
 constexpr std::array kPoolCodes = {0, 1, 2};                    // by PoolKind
 constexpr std::array kReduceCodes = {0, 5, 3, 2, 1, 6, 7, -1};  // by Reduce, -1: none
-constexpr int kAddCode = 0, kMulCode = 1, kMinCode = 2, kMaxCode = 3, kSqrtCode = 4;
-constexpr std::uint32_t kOneBits = 0x3f800000u;
+constexpr int kAddCode = 0;
+constexpr int kMulCode = 1;
+constexpr int kMinCode = 2;
+constexpr int kMaxCode = 3;
+constexpr int kSqrtCode = 4;
+constexpr uint32_t kOneBits = 0x3f800000u;
 
 // What is below any number in the type, twice where two fit.
-std::uint32_t lowest(Dtype dtype) {
+uint32_t lowest(Dtype dtype) {
   if (dtype == Dtype::bf16) return 0xff80ff80u;
   return dtype == Dtype::f16 ? 0xfc00fc00u : 0xff800000u;
 }
@@ -21,10 +27,10 @@ std::uint32_t lowest(Dtype dtype) {
 Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& program) {
   if (!step.after.empty()) return refused("a pooling with what comes after");
   const Window window = spatial(given.window);
-  if (std::ranges::any_of(window.dilations, [](std::int64_t size) { return size != 1; }))
+  if (std::ranges::any_of(window.dilations, [](int64_t size) { return size != 1; }))
     return refused("a dilated pooling");
   WARPLOOM_TRY(Place src, read(spatial(given.src), program));
-  const std::uint32_t border = given.how == PoolKind::max ? lowest(src.dtype) : 0u;
+  const uint32_t border = given.how == PoolKind::max ? lowest(src.dtype) : 0u;
   const std::string before = src.buffer;
   WARPLOOM_TRY(src, padded(src, window, spatial(given.dst).shape, border, program));
   const bool enlarged = src.buffer != before;
@@ -36,7 +42,7 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
   const Object y = tensor_of(dst);
   const Object pooling = d_.pooling();
   if (!x || !y || !pooling ||
-      d_.pooling_set(pooling.get(), kPoolCodes[static_cast<std::size_t>(given.how)], kPropagateNan,
+      d_.pooling_set(pooling.get(), kPoolCodes[static_cast<size_t>(given.how)], kPropagateNan,
                      static_cast<int>(pads.size()), integers(window.kernel).data(),
                      integers(pads).data(), integers(window.strides).data()) != 0)
     return refused("the window");
@@ -52,11 +58,11 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
 Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& program) {
   own_now_ = false;
   if (!step.after.empty()) return refused("a softmax with what comes after");
-  const auto axis = static_cast<std::size_t>(call.axis);
+  const auto axis = static_cast<size_t>(call.axis);
   const Shape& shape = call.src.shape;
-  std::int64_t outer = 1;
-  std::int64_t inner = 1;
-  for (std::size_t d = 0; d < shape.size(); ++d) (d < axis ? outer : inner) *= shape[d];
+  int64_t outer = 1;
+  int64_t inner = 1;
+  for (size_t d = 0; d < shape.size(); ++d) (d < axis ? outer : inner) *= shape[d];
   inner /= shape[axis];
   WARPLOOM_TRY(const Place given, rows(call.src, program));
   const auto src = reshaped(given, {outer, shape[axis], inner, 1});
@@ -82,7 +88,7 @@ Status CudnnLibrary::make(const BatchNorm& call, const Step& step, Program& prog
     if (each->dtype != Dtype::f32) return refused("statistics but in f32");
   WARPLOOM_TRY(const Place src, read(spatial(call.src), program));
   const Place dst = to_write(spatial(call.dst), program);
-  Shape channels(std::max<std::size_t>(src.shape.size(), 4), 1);
+  Shape channels(std::max<size_t>(src.shape.size(), 4), 1);
   channels[1] = src.shape[1];
   const Object x = tensor_of(src);
   const Object y = tensor_of(dst);
@@ -106,7 +112,7 @@ Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& prog
   own_now_ = false;
   if (!step.after.empty()) return refused("a normalisation of rows with what comes after");
   if (call.src.dtype != Dtype::f32) return refused("a normalisation of rows but in f32");
-  const std::int64_t count = elements_of(call.src) / call.size;
+  const int64_t count = elements_of(call.src) / call.size;
   WARPLOOM_TRY(const Place given, rows(call.src, program));
   const auto src = reshaped(given, {1, count, call.size, 1});
   const auto dst = reshaped(call.dst, {1, count, call.size, 1});
@@ -139,19 +145,19 @@ Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& prog
 
 Status CudnnLibrary::make(const Reduction& call, const Step& step, Program& program) {
   own_now_ = false;
-  const int code = kReduceCodes[static_cast<std::size_t>(call.how)];
+  const int code = kReduceCodes[static_cast<size_t>(call.how)];
   if (!step.after.empty() || code < 0) return refused("the reduction");
   WARPLOOM_TRY(const Place src, rows(call.src, program));
   const Object x = tensor_of(src);
   const Object y = tensor_of(call.dst);
   const Object reduction = d_.reduction();
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   if (!x || !y || !reduction ||
       d_.reduction_set(reduction.get(), code, kFloat, kPropagateNan, 0, 0) != 0 ||
       d_.reduction_workspace(d_.handle, reduction.get(), x.get(), y.get(), &bytes) != 0)
     return refused("the reduction");
   const Place workspace = scratch_like(packed_place("reduction", Dtype::f32, {1}),
-                                       {static_cast<std::int64_t>(bytes / 4 + 1)}, false, program);
+                                       {static_cast<int64_t>(bytes / 4 + 1)}, false, program);
   kept_.erase(call.dst.buffer);
   return attempt(
       {src, call.dst, workspace},
@@ -254,7 +260,7 @@ Status CudnnLibrary::combination(const After& after, const Place& src, const Pla
                                                           {-1, 0.0f},
                                                           {kMaxCode, 1.0f},
                                                           {kMinCode, 1.0f}}};
-  const auto [code, sign] = kHow[static_cast<std::size_t>(after.combine)];
+  const auto [code, sign] = kHow[static_cast<size_t>(after.combine)];
   if (code < 0) return refused("a division");
   WARPLOOM_TRY(const Place given, rows(*after.other, program));
   const Place other = of_rank(given, src.shape.size());

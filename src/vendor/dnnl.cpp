@@ -7,7 +7,9 @@ using runtime::Bindings, runtime::Buffer;
 namespace {
 constexpr int kAnyTag = 1;
 constexpr int kQueryName = 8;
-constexpr int kQuerySrc = 129, kQueryWeights = 131, kQueryDst = 133;
+constexpr int kQuerySrc = 129;
+constexpr int kQueryWeights = 131;
+constexpr int kQueryDst = 133;
 
 // By Combine.
 constexpr std::array kBinaryCodes = {0x1fff0, 0x1fff5, 0x1fff1, 0x1fff4, 0x1fff2, 0x1fff3};
@@ -21,7 +23,7 @@ std::pair<int, int> query_of(int number) {
 }  // namespace
 
 int binary_code(Combine combine) {
-  return kBinaryCodes[static_cast<std::size_t>(combine)];
+  return kBinaryCodes[static_cast<size_t>(combine)];
 }
 
 const Dnnl& Dnnl::get() {
@@ -49,14 +51,14 @@ Result<MemoryDesc> DnnlLibrary::described(const Place& place) const {
   MemoryDesc out;
   Dnnl::Dims dims{};
   Dnnl::Dims strides{};
-  const std::size_t rank = std::max<std::size_t>(place.shape.size(), 1);
+  const size_t rank = std::max<size_t>(place.shape.size(), 1);
   if (rank > dims.size()) return refused("so many axes");
   dims[0] = strides[0] = 1;
   std::ranges::copy(place.shape, dims.begin());
   std::ranges::copy(place.strides, strides.begin());
   // Axes of size 1 may have any stride; oneDNN wants one that no other axis would contradict.
-  std::int64_t packed = 1;
-  for (std::size_t d = rank; d-- > 0;) {
+  int64_t packed = 1;
+  for (size_t d = rank; d-- > 0;) {
     if (dims[d] == 1) strides[d] = packed;
     packed = std::max(packed, strides[d] * dims[d]);
   }
@@ -155,7 +157,7 @@ Status DnnlLibrary::release(const std::string& buffer, Program& program) {
 
 Status DnnlLibrary::add_post_ops(const Making& making, const Object& post_ops,
                                  std::vector<Operand>& operands, Program& program) {
-  for (std::size_t i = 0; i < making.after.size(); ++i) {
+  for (size_t i = 0; i < making.after.size(); ++i) {
     const After& after = making.after[i];
     if (!after.other) {
       if (d_.append_eltwise(post_ops.get(), 1, row_of(after.function).dnnl,
@@ -202,7 +204,7 @@ Status DnnlLibrary::finish(Making making, Program& program) {
       WARPLOOM_TRY(held, written(operand, wanted, program));
       result = held;
     } else if (chosen && !d_.equal(&held.desc, &wanted)) {
-      const auto bytes = static_cast<std::int64_t>(d_.size_of(&wanted));
+      const auto bytes = static_cast<int64_t>(d_.size_of(&wanted));
       const Held moved{wanted, program.add_scratch(held.buffer, bytes), 0, bytes};
       WARPLOOM_CHECK(reorder(held, moved, program));
       held = moved;
@@ -217,7 +219,7 @@ Status DnnlLibrary::finish(Making making, Program& program) {
 Result<DnnlLibrary::Held> DnnlLibrary::written(const Operand& to, const MemoryDesc& desc,
                                                Program& program) {
   if (d_.equal(&to.held.desc, &desc)) return to.held;
-  const auto bytes = static_cast<std::int64_t>(d_.size_of(&desc));
+  const auto bytes = static_cast<int64_t>(d_.size_of(&desc));
   return Held{desc, program.add_scratch(to.place.buffer, bytes), 0, bytes};
 }
 

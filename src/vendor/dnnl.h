@@ -17,7 +17,7 @@ struct alignas(64) MemoryDesc {
   std::array<std::byte, 1024> bytes{};
 };
 
-constexpr std::size_t kMemoryDescBytes = 696;
+constexpr size_t kMemoryDescBytes = 696;
 
 struct alignas(64) OperationDesc {
   std::array<std::byte, 16384> bytes{};
@@ -25,7 +25,9 @@ struct alignas(64) OperationDesc {
 
 struct Dnnl {
   struct Version {
-    int major, minor, patch;
+    int major;
+    int minor;
+    int patch;
   };
 
   struct Argument {
@@ -33,18 +35,18 @@ struct Dnnl {
     Handle memory;
   };
 
-  using Dims = std::array<std::int64_t, 12>;  // as many as oneDNN reads
+  using Dims = std::array<int64_t, 12>;  // as many as oneDNN reads
   const runtime::Library library{dnnl_names()};
   const Version* (*version)() = library["dnnl_version"];
-  int (*engine_create)(Handle*, int kind, std::size_t index) = library["dnnl_engine_create"];
+  int (*engine_create)(Handle*, int kind, size_t index) = library["dnnl_engine_create"];
   int (*stream_create)(Handle*, Handle engine, unsigned flags) = library["dnnl_stream_create"];
   int (*stream_wait)(Handle) = library["dnnl_stream_wait"];
 
-  int (*by_strides)(void*, int rank, const std::int64_t*, int type,
-                    const std::int64_t*) = library["dnnl_memory_desc_init_by_strides"];
-  int (*by_tag)(void*, int rank, const std::int64_t*, int type,
+  int (*by_strides)(void*, int rank, const int64_t*, int type,
+                    const int64_t*) = library["dnnl_memory_desc_init_by_strides"];
+  int (*by_tag)(void*, int rank, const int64_t*, int type,
                 int tag) = library["dnnl_memory_desc_init_by_tag"];
-  std::size_t (*size_of)(const void*) = library["dnnl_memory_desc_get_size"];
+  size_t (*size_of)(const void*) = library["dnnl_memory_desc_get_size"];
   int (*equal)(const void*, const void*) = library["dnnl_memory_desc_equal"];
 
   // Of a descriptor, an engine and the data.
@@ -60,15 +62,14 @@ struct Dnnl {
                        const void* desc) = library["dnnl_post_ops_append_binary"];
 
   int (*convolution)(void*, int kind, int algorithm, const void* src, const void* weights,
-                     const void* bias, const void* dst, const std::int64_t* strides,
-                     const std::int64_t* dilations, const std::int64_t* before,
-                     const std::int64_t* after) =
-      library["dnnl_dilated_convolution_forward_desc_init"];
+                     const void* bias, const void* dst, const int64_t* strides,
+                     const int64_t* dilations, const int64_t* before,
+                     const int64_t* after) = library["dnnl_dilated_convolution_forward_desc_init"];
   decltype(convolution) deconvolution = library["dnnl_dilated_deconvolution_forward_desc_init"];
   int (*pooling)(void*, int kind, int algorithm, const void* src, const void* dst,
-                 const std::int64_t* strides, const std::int64_t* kernel,
-                 const std::int64_t* dilations, const std::int64_t* before,
-                 const std::int64_t* after) = library["dnnl_pooling_v2_forward_desc_init"];
+                 const int64_t* strides, const int64_t* kernel, const int64_t* dilations,
+                 const int64_t* before,
+                 const int64_t* after) = library["dnnl_pooling_v2_forward_desc_init"];
   int (*matmul)(void*, const void* src, const void* weights, const void* bias,
                 const void* dst) = library["dnnl_matmul_desc_init"];
   int (*softmax)(void*, int kind, int algorithm, const void* src, const void* dst,
@@ -79,7 +80,7 @@ struct Dnnl {
                     unsigned flags) = library["dnnl_layer_normalization_forward_desc_init"];
   int (*reduction)(void*, int algorithm, const void* src, const void* dst, float p,
                    float epsilon) = library["dnnl_reduction_desc_init"];
-  int (*lrn)(void*, int kind, int algorithm, const void* data, std::int64_t size, float alpha,
+  int (*lrn)(void*, int kind, int algorithm, const void* data, int64_t size, float alpha,
              float beta, float k) = library["dnnl_lrn_forward_desc_init"];
   int (*eltwise)(void*, int kind, int algorithm, const void* data, float alpha,
                  float beta) = library["dnnl_eltwise_forward_desc_init"];
@@ -109,8 +110,15 @@ struct Dnnl {
 };
 
 // Numbers of arguments.
-constexpr int kArgSrc = 1, kArgSecond = 2, kArgDst = 17, kArgWeights = 33, kArgBias = 41;
-constexpr int kArgMean = 49, kArgVariance = 50, kArgScale = 51, kArgShift = 52;
+constexpr int kArgSrc = 1;
+constexpr int kArgSecond = 2;
+constexpr int kArgDst = 17;
+constexpr int kArgWeights = 33;
+constexpr int kArgBias = 41;
+constexpr int kArgMean = 49;
+constexpr int kArgVariance = 50;
+constexpr int kArgScale = 51;
+constexpr int kArgShift = 52;
 constexpr int kArgPostOp = 16384;  // times its number from 1, with kArgSecond
 
 int binary_code(Combine combine);  // dnnl_alg_kind_t
@@ -129,8 +137,8 @@ class DnnlLibrary : public Library {
   struct Held {
     MemoryDesc desc;
     std::string buffer;
-    std::int64_t offset = 0;  // bytes
-    std::int64_t end = 0;     // bytes of the buffer that it reaches over
+    int64_t offset = 0;  // bytes
+    int64_t end = 0;     // bytes of the buffer that it reaches over
   };
 
   // An argument of a primitive. `open`: the primitive chooses the layout.

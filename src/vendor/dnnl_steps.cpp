@@ -7,7 +7,9 @@ constexpr int kInference = 96;  // dnnl_forward_inference
 constexpr int kConvolutionAuto = 3;
 constexpr int kDeconvolutionDirect = 0xa;
 constexpr int kLrnAcross = 0xaff;
-constexpr unsigned kGlobalStatistics = 1, kUseScale = 8, kUseShift = 16;
+constexpr unsigned kGlobalStatistics = 1;
+constexpr unsigned kUseScale = 8;
+constexpr unsigned kUseShift = 16;
 constexpr std::array kPoolCodes = {0x1ff, 0x2ff, 0x3ff};  // by PoolKind
 constexpr std::array kSoftmaxCodes = {0x30000, 0x30001};  // by Softmax::log
 constexpr double kHeavy = 2e7;  // multiplications above which unoptimized code is no reference
@@ -23,12 +25,12 @@ constexpr std::array kReduceCodes = {
     ReduceCode{0x2fff5, 0}, ReduceCode{0x2fffa, 1}, ReduceCode{0x2fff8, 2}, ReduceCode{0x2fffa, 2}};
 
 Shape less_one(Shape dilations) {
-  for (std::int64_t& each : dilations) --each;
+  for (int64_t& each : dilations) --each;
   return dilations;
 }
 
 // Weights with an axis of groups before them: [O, I, ..] as [G, O / G, I, ..].
-Place grouped(const Place& weights, std::int64_t groups) {
+Place grouped(const Place& weights, int64_t groups) {
   if (groups == 1) return weights;
   Place out = weights;
   out.shape[0] /= groups;
@@ -39,7 +41,7 @@ Place grouped(const Place& weights, std::int64_t groups) {
 
 // A transposed convolution's weights, which come as [I, O / G, ..], as [O, I, ..], with groups as
 // [G, O / G, I / G, ..].
-Place turned(const Place& weights, std::int64_t groups) {
+Place turned(const Place& weights, int64_t groups) {
   Place out = weights;
   std::swap(out.shape[0], out.shape[1]);
   std::swap(out.strides[0], out.strides[1]);
@@ -110,7 +112,7 @@ Status DnnlLibrary::make(const Pooling& call, const Step& step, Program& program
   if (own_now_) WARPLOOM_TRY(dst, any_layout(call.dst));
   const Window& window = call.window;
   const Shape dilations = less_one(window.dilations);
-  if (d_.pooling(&making.operation, kInference, kPoolCodes[static_cast<std::size_t>(call.how)],
+  if (d_.pooling(&making.operation, kInference, kPoolCodes[static_cast<size_t>(call.how)],
                  &making.operands[0].held.desc, &dst, window.strides.data(), window.kernel.data(),
                  dilations.data(), window.begins.data(), window.ends.data()) != 0)
     return refused("the window");
@@ -203,7 +205,7 @@ Status DnnlLibrary::make(const Reduction& call, const Step& step, Program& progr
   Making making{.after = step.after};
   WARPLOOM_CHECK(take(making, kArgSrc, call.src, false, program));
   WARPLOOM_CHECK(take(making, kArgDst, call.dst, false, program));
-  const ReduceCode& code = kReduceCodes[static_cast<std::size_t>(call.how)];
+  const ReduceCode& code = kReduceCodes[static_cast<size_t>(call.how)];
   if (d_.reduction(&making.operation, code.algorithm, &making.operands[0].held.desc,
                    &making.operands[1].held.desc, code.p, 0) != 0)
     return refused("the reduction");
@@ -227,7 +229,7 @@ Status DnnlLibrary::make(const Copy& call, const Step& step, Program& program) {
   WARPLOOM_TRY(const Held from, where(call.src, program));
   WARPLOOM_TRY(const MemoryDesc desc, described(call.dst));
   kept_.erase(call.dst.buffer);
-  const std::int64_t offset = bytes_of(call.dst.dtype, call.dst.offset);
+  const int64_t offset = bytes_of(call.dst.dtype, call.dst.offset);
   return reorder(from, {desc, call.dst.buffer, offset, reach_of(call.dst)}, program);
 }
 

@@ -5,7 +5,7 @@
 namespace warploom::vendor {
 using runtime::Bindings, runtime::Buffer, runtime::Executor, runtime::Runnable;
 
-std::string Program::add_scratch(const std::string& like, std::int64_t bytes) {
+std::string Program::add_scratch(const std::string& like, int64_t bytes) {
   std::string name = fmt::format("{}@{}", like, scratch.size());
   scratch[name] = bytes;
   return name;
@@ -62,7 +62,7 @@ Result<Bindings> constants_of(Executor& device, const Graph& graph) {
   Bindings out;
   for (const graph::Tensor& tensor : graph.tensors) {
     if (!tensor.constant) continue;
-    const auto bytes = static_cast<std::int64_t>(tensor.constant->size());
+    const auto bytes = static_cast<int64_t>(tensor.constant->size());
     WARPLOOM_TRY(out[tensor.name], device.allocate(bytes));
     WARPLOOM_CHECK(device.upload(out[tensor.name], tensor.constant->data(), bytes));
   }
@@ -100,7 +100,7 @@ class Assembly {
 
   Result<Runnable> run() {
     WARPLOOM_CHECK(passed_on());
-    for (std::size_t i = 0; i < problem_.steps.size(); ++i) {
+    for (size_t i = 0; i < problem_.steps.size(); ++i) {
       const Step& step = problem_.steps[i];
       // What plain kernels are still to make goes first.
       if (!std::holds_alternative<Unmatched>(step.operation)) WARPLOOM_CHECK(flush());
@@ -133,7 +133,7 @@ class Assembly {
 
   bool by_library(const Step& step) {
     if (std::holds_alternative<Unmatched>(step.operation)) return false;
-    for (std::size_t i = 0; i < libraries_.size(); ++i) {
+    for (size_t i = 0; i < libraries_.size(); ++i) {
       if (!added(i, step)) continue;
       served_[i].push_back(step);
       return true;
@@ -142,9 +142,9 @@ class Assembly {
   }
 
   // By one library, or its beginning by that and its last operation by any.
-  Status added(std::size_t library, const Step& step) {
+  Status added(size_t library, const Step& step) {
     for (const Place* place : sources(step))
-      for (std::size_t other = 0; other < libraries_.size(); ++other)
+      for (size_t other = 0; other < libraries_.size(); ++other)
         if (other != library) WARPLOOM_CHECK(libraries_[other]->release(place->buffer, program_));
     const Status whole = libraries_[library]->add(step, program_);
     const bool simple = std::holds_alternative<Elementwise>(step.operation);
@@ -154,7 +154,7 @@ class Assembly {
     WARPLOOM_CHECK(added(library, head));
     const Place& to = *destination(step.operation);
     const Step tail{Elementwise{to, to}, {step.after.back()}};
-    for (std::size_t any = 0; any < libraries_.size(); ++any)
+    for (size_t any = 0; any < libraries_.size(); ++any)
       if (added(any, tail)) return ok();
     return not_served(libraries_[library]->name(), "an operation after the step");
   }
@@ -168,11 +168,11 @@ class Assembly {
   Status flush() {
     if (plain_.empty()) return ok();
     std::vector<std::string> made;
-    for (const std::size_t i : plain_)
+    for (const size_t i : plain_)
       for (const std::string& name : written_by(problem_.steps[i]))
         if (!contains(made, name)) made.push_back(name);
     std::set<std::string> wanted(outside_.begin(), outside_.end());
-    for (std::size_t i = plain_.back() + 1; i < problem_.steps.size(); ++i) {
+    for (size_t i = plain_.back() + 1; i < problem_.steps.size(); ++i) {
       for (const Place* place : sources(problem_.steps[i])) wanted.insert(place->buffer);
       if (const auto* plain = std::get_if<Unmatched>(&problem_.steps[i].operation))
         wanted.insert(plain->reads.begin(), plain->reads.end());
@@ -194,7 +194,7 @@ class Assembly {
   Result<Runnable> finished() {
     WARPLOOM_TRY(Bindings constants, constants_of(device_, problem_.graph));
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < libraries_.size(); ++i)
+    for (size_t i = 0; i < libraries_.size(); ++i)
       if (!served_[i].empty())
         names.push_back(fmt::format("{} ({})", libraries_[i]->name(), words_of(served_[i])));
     if (has_plain_) names.push_back("plain");
@@ -218,9 +218,9 @@ class Assembly {
   std::vector<std::unique_ptr<Library>> libraries_;
   std::vector<std::vector<Step>> served_;  // by each library
   Program program_;
-  std::set<std::string> given_;     // tensors that are there, row by row or with a library
-  std::set<std::string> outside_;   // the problem's own
-  std::vector<std::size_t> plain_;  // steps that no library serves, up to here
+  std::set<std::string> given_;    // tensors that are there, row by row or with a library
+  std::set<std::string> outside_;  // the problem's own
+  std::vector<size_t> plain_;      // steps that no library serves, up to here
   bool has_plain_ = false;
 };
 

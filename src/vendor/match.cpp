@@ -5,12 +5,12 @@ Matcher::Matcher(Graph graph, Track track, Functions functions)
     : track_(track), functions_(functions) {
   problem_.graph = std::move(graph);
   consumers_.resize(this->graph().tensors.size());
-  for (std::size_t n = 0; n < this->graph().nodes.size(); ++n)
+  for (size_t n = 0; n < this->graph().nodes.size(); ++n)
     for (const TensorId id : this->graph().nodes[n].inputs)
       if (id != graph::kAbsent && !contains(consumers_[id], static_cast<int>(n)))
         consumers_[id].push_back(static_cast<int>(n));
   done_.resize(this->graph().nodes.size());
-  for (std::size_t i = 0; i < this->graph().tensors.size(); ++i) {
+  for (size_t i = 0; i < this->graph().tensors.size(); ++i) {
     const auto id = static_cast<TensorId>(i);
     if (tensor(id).constant || contains(this->graph().inputs, id)) places_[id] = own_place(id);
   }
@@ -84,7 +84,7 @@ Place Matcher::settled(TensorId id) {
   return place(id);
 }
 
-Place Matcher::along_channels(TensorId id, std::size_t rank) {
+Place Matcher::along_channels(TensorId id, size_t rank) {
   Shape shape(rank, 1);
   shape[1] = graph::element_count(tensor(id).shape);
   return *reshaped(settled(id), shape);
@@ -162,7 +162,7 @@ void Matcher::finish() {
 }
 
 Problem Matcher::run() {
-  for (std::size_t n = 0; n < graph().nodes.size(); ++n) {
+  for (size_t n = 0; n < graph().nodes.size(); ++n) {
     const Node& node = graph().nodes[n];
     if (done_[n]) continue;
     const auto row = std::ranges::find(rules(), node.op, &Row::op);

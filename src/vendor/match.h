@@ -17,7 +17,7 @@
 namespace warploom::vendor {
 // Whether functions of one tensor go into the step before them, or are steps of their own: where a
 // library has the step and not the function, plain kernels do the rest.
-enum class Functions : std::uint8_t { fused, apart };
+enum class Functions : uint8_t { fused, apart };
 
 // Never fails: what has no call is unmatched.
 Problem match(graph::Graph graph, Track track, Functions functions = Functions::fused);

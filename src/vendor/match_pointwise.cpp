@@ -5,13 +5,13 @@
 
 namespace warploom::vendor {
 namespace {
-constexpr std::size_t kMostTogether = 12;  // nodes that are tried as one function
+constexpr size_t kMostTogether = 12;  // nodes that are tried as one function
 constexpr int kPoints = 48;
 
 // The function that `values` are of `points`: two that agree there as closely as fp32 tells are the
 // same.
 std::optional<After> function_of(std::span<const double> points, std::span<const double> values) {
-  for (std::size_t i = 0; i < functions().size(); ++i) {
+  for (size_t i = 0; i < functions().size(); ++i) {
     const auto function = static_cast<Function>(i);
     const FunctionRow& row = functions()[i];
     const bool has_numbers =
@@ -19,7 +19,7 @@ std::optional<After> function_of(std::span<const double> points, std::span<const
     if (has_numbers) continue;
     const double alpha = function == Function::relu ? 0 : 1;
     bool same = true;
-    for (std::size_t p = 0; p < points.size() && same; ++p) {
+    for (size_t p = 0; p < points.size() && same; ++p) {
       const double wanted = row.value(points[p], alpha, 0);
       same = std::isfinite(wanted) ? std::abs(values[p] - wanted) <= 2e-6 * (1 + std::abs(wanted))
                                    : !std::isfinite(values[p]);
@@ -60,12 +60,12 @@ bool Matcher::recognized(const Node& node) {
     if (together.size() == kMostTogether) break;
   }
   if (!contains(together, number_of(node))) return false;
-  for (std::size_t last = together.size(); last-- > 0;) {
+  for (size_t last = together.size(); last-- > 0;) {
     // The nodes behind the last one's result.
     const TensorId result = graph().nodes[together[last]].outputs[0];
     std::set<TensorId> needed = {result};
     std::vector<int> nodes;
-    for (std::size_t i = last + 1; i-- > 0;) {
+    for (size_t i = last + 1; i-- > 0;) {
       const Node& each = graph().nodes[together[i]];
       if (!needed.contains(each.outputs[0])) continue;
       nodes.push_back(together[i]);
@@ -113,7 +113,7 @@ std::optional<After> Matcher::as_function(TensorId from, TensorId result,
     one.nodes.push_back(std::move(node));
   }
   one.outputs = {known[result]};
-  std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(dtype, kPoints)));
+  std::vector<std::byte> bytes(static_cast<size_t>(bytes_of(dtype, kPoints)));
   Random random(7, "function");
   std::vector<double> points;
   for (int p = 0; p < kPoints; ++p) {
@@ -138,7 +138,7 @@ void Matcher::apply(const std::vector<After>& after, TensorId from, TensorId to,
     push({Elementwise{place(from), own_place(to)}, after}, to);
     return;
   }
-  const std::size_t rank = destination(step->operation)->shape.size();
+  const size_t rank = destination(step->operation)->shape.size();
   for (After one : after) {
     if (one.other) one.other = of_rank(*one.other, rank);
     step->after.push_back(std::move(one));
@@ -149,7 +149,7 @@ void Matcher::apply(const std::vector<After>& after, TensorId from, TensorId to,
 }
 
 bool Matcher::unary(const Node& node) {
-  const auto number = [&](std::size_t i, double otherwise) -> std::optional<double> {
+  const auto number = [&](size_t i, double otherwise) -> std::optional<double> {
     if (node.inputs.size() <= i || node.inputs[i] == graph::kAbsent) return otherwise;
     return scalar(node.inputs[i]);
   };

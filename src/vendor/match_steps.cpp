@@ -4,7 +4,7 @@
 
 namespace warploom::vendor {
 namespace {
-constexpr std::size_t kMostSpatial = 3;
+constexpr size_t kMostSpatial = 3;
 
 std::optional<Window> window_of(const graph::Question& question) {
   const Result<graph::WindowSpec> spec = graph::window_spec(question);
@@ -12,11 +12,11 @@ std::optional<Window> window_of(const graph::Question& question) {
   return Window{spec->kernel, spec->strides, spec->dilations, spec->before, spec->after};
 }
 
-bool is_zero(std::int64_t pad) {
+bool is_zero(int64_t pad) {
   return pad == 0;
 }
 
-std::int64_t product(const Shape& shape) {
+int64_t product(const Shape& shape) {
   return graph::element_count(shape);
 }
 
@@ -47,16 +47,16 @@ bool Matcher::deconvolution(const Node& node) {
   const Result<graph::WindowSpec> spec = graph::transposed_spec({graph(), node});
   const Shape& weights = tensor(node.inputs[1]).shape;
   const Shape strides = node.integers("strides");
-  const std::size_t spatial = weights.size() - 2;
+  const size_t spatial = weights.size() - 2;
   if (!spec || spatial > kMostSpatial) return false;
   Window window;
-  for (std::size_t d = 0; d < spatial; ++d) {
-    const std::int64_t reach = spec->dilations[d] * (weights[d + 2] - 1);
+  for (size_t d = 0; d < spatial; ++d) {
+    const int64_t reach = spec->dilations[d] * (weights[d + 2] - 1);
     window.kernel.push_back(weights[d + 2]);
     window.strides.push_back(strides.empty() ? 1 : strides[d]);
     window.dilations.push_back(spec->dilations[d]);
     window.begins.push_back(reach - spec->before[d]);
-    window.ends.push_back(std::max<std::int64_t>(0, reach - spec->after[d]));
+    window.ends.push_back(std::max<int64_t>(0, reach - spec->after[d]));
     if (window.begins.back() < 0) return false;
   }
   const TensorId to = node.outputs[0];
@@ -113,9 +113,9 @@ bool Matcher::matmul(const Node& node) {
   Place b = place(node.inputs[1]);
   const TensorId to = node.outputs[0];
   Place c = own_place(to);
-  const auto insert_one = [](Place& at, std::size_t from_end) {
-    at.shape.insert(at.shape.end() - static_cast<std::ptrdiff_t>(from_end), 1);
-    at.strides.insert(at.strides.end() - static_cast<std::ptrdiff_t>(from_end), 0);
+  const auto insert_one = [](Place& at, size_t from_end) {
+    at.shape.insert(at.shape.end() - static_cast<ptrdiff_t>(from_end), 1);
+    at.strides.insert(at.strides.end() - static_cast<ptrdiff_t>(from_end), 0);
   };
   const bool row = a.shape.size() == 1;
   const bool column = b.shape.size() == 1;
@@ -123,7 +123,7 @@ bool Matcher::matmul(const Node& node) {
   if (column) insert_one(b, 0);
   if (column) insert_one(c, 0);
   if (row) insert_one(c, 1);
-  const std::size_t rank = std::max(a.shape.size(), b.shape.size());
+  const size_t rank = std::max(a.shape.size(), b.shape.size());
   const bool tf32 = a.dtype == Dtype::f32 && track_ != Track::fp32;
   push({Matmul{of_rank(a, rank), of_rank(b, rank), of_rank(c, rank), tf32}, {}}, to);
   return true;
@@ -135,7 +135,7 @@ bool Matcher::gemm(const Node& node) {
   const double beta = node.real("beta", 1);
   const bool biased = node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent && beta != 0;
   if (biased && beta != 1) return false;
-  const auto operand = [&](std::size_t i, std::string_view transposed) {
+  const auto operand = [&](size_t i, std::string_view transposed) {
     Place at = place(node.inputs[i]);
     if (node.integer(transposed) == 0) return at;
     std::swap(at.shape[0], at.shape[1]);
@@ -154,8 +154,8 @@ bool Matcher::gemm(const Node& node) {
 bool Matcher::softmax(const Node& node) {
   if (!floats(node)) return false;
   const graph::Question question{graph(), node};
-  const std::size_t axis = question.axis(tensor(node.inputs[0]).shape.size());
-  push({Softmax{place(node.inputs[0]), own_place(node.outputs[0]), static_cast<std::int64_t>(axis),
+  const size_t axis = question.axis(tensor(node.inputs[0]).shape.size());
+  push({Softmax{place(node.inputs[0]), own_place(node.outputs[0]), static_cast<int64_t>(axis),
                 node.op == OpKind::LogSoftmax},
         {}},
        node.outputs[0]);
@@ -164,9 +164,9 @@ bool Matcher::softmax(const Node& node) {
 
 bool Matcher::batch_norm(const Node& node) {
   if (!floats(node) || node.integer("training_mode") != 0) return false;
-  for (std::size_t i = 1; i < node.outputs.size(); ++i)
+  for (size_t i = 1; i < node.outputs.size(); ++i)
     if (node.outputs[i] != graph::kAbsent) return false;
-  const auto given = [&](std::size_t i) { return settled(node.inputs[i]); };
+  const auto given = [&](size_t i) { return settled(node.inputs[i]); };
   push({BatchNorm{settled(node.inputs[0]), own_place(node.outputs[0]), given(1), given(2), given(3),
                   given(4), node.real("epsilon", 1e-5)},
         {}},
@@ -176,16 +176,15 @@ bool Matcher::batch_norm(const Node& node) {
 
 bool Matcher::layer_norm(const Node& node) {
   if (!floats(node)) return false;
-  for (std::size_t i = 1; i < node.outputs.size(); ++i)
+  for (size_t i = 1; i < node.outputs.size(); ++i)
     if (node.outputs[i] != graph::kAbsent) return false;
   const graph::Question question{graph(), node};
   const Shape& shape = tensor(node.inputs[0]).shape;
-  const std::size_t axis = question.axis(shape.size());
-  const std::int64_t size =
-      product(Shape(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end()));
+  const size_t axis = question.axis(shape.size());
+  const int64_t size = product(Shape(shape.begin() + static_cast<ptrdiff_t>(axis), shape.end()));
   LayerNorm call{settled(node.inputs[0]),   own_place(node.outputs[0]), {}, {}, size,
                  node.real("epsilon", 1e-5)};
-  const auto factor = [&](std::size_t i) -> std::optional<Place> {
+  const auto factor = [&](size_t i) -> std::optional<Place> {
     if (node.inputs.size() <= i || node.inputs[i] == graph::kAbsent) return std::nullopt;
     return reshaped(settled(node.inputs[i]), {product(tensor(node.inputs[i]).shape)});
   };
@@ -202,10 +201,10 @@ bool Matcher::group_norm(const Node& node) {
   const Shape& shape = tensor(node.inputs[0]).shape;
   if (!floats(node) || shape.size() < 2) return false;
   const bool each = node.op == OpKind::InstanceNormalization;
-  const std::int64_t groups = each ? shape[1] : node.integer("num_groups", 1);
+  const int64_t groups = each ? shape[1] : node.integer("num_groups", 1);
   if (product(tensor(node.inputs[1]).shape) != shape[1]) return false;
   const TensorId to = node.outputs[0];
-  const std::int64_t size = product(shape) / (shape[0] * groups);
+  const int64_t size = product(shape) / (shape[0] * groups);
   Step step{
       LayerNorm{settled(node.inputs[0]), own_place(to), {}, {}, size, node.real("epsilon", 1e-5)},
       {}};
@@ -218,12 +217,12 @@ bool Matcher::group_norm(const Node& node) {
 
 bool Matcher::reduction(const Node& node) {
   if (!floats(node)) return false;
-  const Result<std::vector<std::int64_t>> axes = graph::reduced_axes({graph(), node});
+  const Result<std::vector<int64_t>> axes = graph::reduced_axes({graph(), node});
   const auto row = std::ranges::find(kReductions, node.op, &std::pair<OpKind, Reduce>::first);
   if (!axes || axes->empty() || row == std::end(kReductions)) return false;
   const TensorId to = node.outputs[0];
   Shape shape = tensor(node.inputs[0]).shape;
-  for (const std::int64_t axis : *axes) shape[axis] = 1;
+  for (const int64_t axis : *axes) shape[axis] = 1;
   const auto dst = reshaped(own_place(to), shape);
   if (!dst) return false;
   Step step{Reduction{place(node.inputs[0]), *dst, row->second}, {}};
@@ -233,7 +232,7 @@ bool Matcher::reduction(const Node& node) {
 }
 
 bool Matcher::lrn(const Node& node) {
-  const std::int64_t size = node.integer("size");
+  const int64_t size = node.integer("size");
   if (!floats(node) || size % 2 == 0) return false;
   push({Lrn{settled(node.inputs[0]), own_place(node.outputs[0]), size, node.real("alpha", 1e-4),
             node.real("beta", 0.75), node.real("bias", 1)},

@@ -5,7 +5,7 @@ namespace warploom::vendor {
 bool Matcher::alias(const Node& node) {
   const TensorId from = node.inputs[0];
   const TensorId to = node.outputs[0];
-  for (std::size_t i = 1; i < node.outputs.size(); ++i)
+  for (size_t i = 1; i < node.outputs.size(); ++i)
     if (node.outputs[i] != graph::kAbsent && !consumers_[node.outputs[i]].empty()) return false;
   auto seen = reshaped(place(from), tensor(to).shape);
   if (!seen) {
@@ -24,7 +24,7 @@ bool Matcher::movement(const Node& node) {
   const Place& from = place(node.inputs[0]);
   const Shape& shape = tensor(to).shape;
   Place out{from.buffer, from.dtype, shape, Shape(shape.size()), from.offset};
-  for (std::size_t d = 0; d < rule->size(); ++d) {
+  for (size_t d = 0; d < rule->size(); ++d) {
     const graph::AxisSource& source = (*rule)[d];
     if (source.taps != 1) return false;
     if (source.axis == graph::AxisSource::kWhole) {
@@ -35,7 +35,7 @@ bool Matcher::movement(const Node& node) {
     out.strides[source.axis] += source.step * from.strides[d];
   }
   // What runs backwards, or stretches, no library sees in place.
-  for (std::size_t d = 0; d < shape.size(); ++d)
+  for (size_t d = 0; d < shape.size(); ++d)
     if (out.strides[d] < 0 || (shape[d] > 1 && out.strides[d] == 0)) return false;
   places_[to] = std::move(out);
   return true;
@@ -44,8 +44,8 @@ bool Matcher::movement(const Node& node) {
 bool Matcher::split(const Node& node) {
   const Place from = place(node.inputs[0]);
   const graph::Question question{graph(), node};
-  const std::size_t axis = question.axis(from.shape.size());
-  std::int64_t begin = 0;
+  const size_t axis = question.axis(from.shape.size());
+  int64_t begin = 0;
   for (const TensorId id : node.outputs) {
     if (id == graph::kAbsent) return false;
     Place part = from;
@@ -60,12 +60,12 @@ bool Matcher::split(const Node& node) {
 bool Matcher::concat(const Node& node) {
   const TensorId to = node.outputs[0];
   const graph::Question question{graph(), node};
-  const std::size_t axis = question.axis(tensor(to).shape.size());
+  const size_t axis = question.axis(tensor(to).shape.size());
   Place part = own_place(to);
   for (const TensorId id : node.inputs) {
     Place from = place(id);
     part.shape = tensor(id).shape;
-    const std::int64_t length = part.shape[axis] * part.strides[axis];
+    const int64_t length = part.shape[axis] * part.strides[axis];
     if (elements_of(from) > 0) push({Copy{std::move(from), part}, {}}, to);
     part.offset += length;
   }

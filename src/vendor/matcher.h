@@ -70,8 +70,8 @@ class Matcher {
   bool is_settled(TensorId id) const;
   void settle(TensorId id);  // copies it there
   Place settled(TensorId id);
-  Place own_place(TensorId id) const;                   // where it would be
-  Place along_channels(TensorId id, std::size_t rank);  // [C] as [1, C, 1, ..]
+  Place own_place(TensorId id) const;              // where it would be
+  Place along_channels(TensorId id, size_t rank);  // [C] as [1, C, 1, ..]
   // The step that alone wrote what lies in `id`, and may do more to it: what nobody but `readers`
   // reads. `other` must have been there before.
   Step* host(TensorId id, const std::vector<int>& readers, const std::optional<Place>& other);

@@ -9,7 +9,8 @@ namespace {
 using runtime::Bindings, runtime::Buffer;
 
 constexpr int kRowMajor = 101;
-constexpr int kAsItIs = 111, kTransposed = 112;
+constexpr int kAsItIs = 111;
+constexpr int kTransposed = 112;
 
 struct OpenBlas {
   template <class T>
@@ -33,9 +34,11 @@ struct Side {
 };
 
 std::optional<Side> side_of(const Place& place) {
-  const std::size_t rank = place.shape.size();
-  const std::int64_t rows = place.shape[rank - 2], columns = place.shape[rank - 1];
-  const std::int64_t down = place.strides[rank - 2], along = place.strides[rank - 1];
+  const size_t rank = place.shape.size();
+  const int64_t rows = place.shape[rank - 2];
+  const int64_t columns = place.shape[rank - 1];
+  const int64_t down = place.strides[rank - 2];
+  const int64_t along = place.strides[rank - 1];
   if (columns == 1 || along == 1)
     return Side{kAsItIs, static_cast<int>(rows == 1 ? columns : std::max(down, columns))};
   if (rows == 1 || down == 1) return Side{kTransposed, static_cast<int>(std::max(along, rows))};
@@ -43,13 +46,13 @@ std::optional<Side> side_of(const Place& place) {
 }
 
 // The offsets of the matrices of a batch, in elements, as the product's result counts them.
-std::vector<std::int64_t> offsets_of(const Place& place, const Shape& batch) {
-  std::vector<std::int64_t> out = {0};
-  for (std::size_t d = 0; d < batch.size(); ++d) {
-    std::vector<std::int64_t> next;
-    const std::int64_t step = place.shape[d] == 1 ? 0 : place.strides[d];
-    for (const std::int64_t base : out)
-      for (std::int64_t i = 0; i < batch[d]; ++i) next.push_back(base + i * step);
+std::vector<int64_t> offsets_of(const Place& place, const Shape& batch) {
+  std::vector<int64_t> out = {0};
+  for (size_t d = 0; d < batch.size(); ++d) {
+    std::vector<int64_t> next;
+    const int64_t step = place.shape[d] == 1 ? 0 : place.strides[d];
+    for (const int64_t base : out)
+      for (int64_t i = 0; i < batch[d]; ++i) next.push_back(base + i * step);
     out = std::move(next);
   }
   return out;
@@ -57,7 +60,7 @@ std::vector<std::int64_t> offsets_of(const Place& place, const Shape& batch) {
 
 template <class T>
 Piece product(const Matmul& call, Side a, Side b, Side c, OpenBlas::Gemm<T> gemm) {
-  const std::size_t rank = call.dst.shape.size();
+  const size_t rank = call.dst.shape.size();
   const Shape batch(call.dst.shape.begin(), call.dst.shape.end() - 2);
   const auto m = static_cast<int>(call.dst.shape[rank - 2]);
   const auto n = static_cast<int>(call.dst.shape[rank - 1]);
@@ -74,7 +77,7 @@ Piece product(const Matmul& call, Side a, Side b, Side c, OpenBlas::Gemm<T> gemm
     const auto* y = static_cast<const T*>(address_of(kept[1], call.b));
     auto* z = static_cast<T*>(address_of(kept[2], call.dst));
     return [=]() -> Status {
-      for (std::size_t i = 0; i < in_c.size(); ++i)
+      for (size_t i = 0; i < in_c.size(); ++i)
         gemm(kRowMajor, a.transposed, b.transposed, m, n, k, T(1), x + in_a[i], a.line, y + in_b[i],
              b.line, T(0), z + in_c[i], c.line);
       return ok();
@@ -98,7 +101,7 @@ class OpenBlasLibrary : public Library {
     const auto a = side_of(call.a);
     const auto b = side_of(call.b);
     const auto c = side_of(call.dst);
-    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+    constexpr int64_t kMost = std::numeric_limits<int>::max();
     const bool small =
         elements_of(call.a) < kMost && elements_of(call.b) < kMost && elements_of(call.dst) < kMost;
     if (!a || !b || !c || c->transposed != kAsItIs || !small)

@@ -8,12 +8,12 @@ Place packed_place(std::string buffer, Dtype dtype, Shape shape) {
 
 bool is_packed(const Place& place) {
   const Shape strides = graph::strides_of(place.shape);
-  for (std::size_t d = 0; d < strides.size(); ++d)
+  for (size_t d = 0; d < strides.size(); ++d)
     if (place.shape[d] != 1 && place.strides[d] != strides[d]) return false;
   return true;
 }
 
-std::int64_t elements_of(const Place& place) {
+int64_t elements_of(const Place& place) {
   return graph::element_count(place.shape);
 }
 
@@ -21,16 +21,16 @@ std::optional<Place> reshaped(const Place& place, const Shape& shape) {
   Place out{place.buffer, place.dtype, shape, Shape(shape.size()), place.offset};
   if (graph::element_count(shape) != elements_of(place)) return std::nullopt;
   // Axes without those of size 1, neighbours that lie as one merged, from the last on.
-  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // size and stride, the last first
-  for (std::size_t d = place.shape.size(); d-- > 0;) {
+  std::vector<std::pair<int64_t, int64_t>> axes;  // size and stride, the last first
+  for (size_t d = place.shape.size(); d-- > 0;) {
     if (place.shape[d] == 1) continue;
     if (!axes.empty() && place.strides[d] == axes.back().first * axes.back().second)
       axes.back().first *= place.shape[d];
     else
       axes.emplace_back(place.shape[d], place.strides[d]);
   }
-  std::size_t at = 0;
-  for (std::size_t d = shape.size(); d-- > 0;) {
+  size_t at = 0;
+  for (size_t d = shape.size(); d-- > 0;) {
     if (shape[d] == 1) continue;
     while (at < axes.size() && axes[at].first == 1) ++at;
     if (at == axes.size() || axes[at].first % shape[d] != 0) return std::nullopt;
@@ -41,17 +41,16 @@ std::optional<Place> reshaped(const Place& place, const Shape& shape) {
   return out;
 }
 
-Place of_rank(Place place, std::size_t rank) {
-  const std::size_t more = rank - std::min(rank, place.shape.size());
+Place of_rank(Place place, size_t rank) {
+  const size_t more = rank - std::min(rank, place.shape.size());
   place.shape.insert(place.shape.begin(), more, 1);
   place.strides.insert(place.strides.begin(), more, 0);
   return place;
 }
 
-std::int64_t reach_of(const Place& place) {
-  std::int64_t last = place.offset;
-  for (std::size_t d = 0; d < place.shape.size(); ++d)
-    last += (place.shape[d] - 1) * place.strides[d];
+int64_t reach_of(const Place& place) {
+  int64_t last = place.offset;
+  for (size_t d = 0; d < place.shape.size(); ++d) last += (place.shape[d] - 1) * place.strides[d];
   return bytes_of(place.dtype, last + 1);
 }
 
@@ -68,12 +67,12 @@ void* address_of(const runtime::Buffer& buffer, const Place& place) {
 }
 
 std::optional<Matmul> flat(const Matmul& call, std::vector<After>& after) {
-  const std::size_t rank = call.a.shape.size();
+  const size_t rank = call.a.shape.size();
   if (rank < 3 || elements_of(call.b) != call.b.shape[rank - 1] * call.b.shape[rank - 2])
     return std::nullopt;
-  const std::int64_t k = call.a.shape.back();
-  const std::int64_t n = call.b.shape.back();
-  const std::int64_t rows = elements_of(call.dst) / n;
+  const int64_t k = call.a.shape.back();
+  const int64_t n = call.b.shape.back();
+  const int64_t rows = elements_of(call.dst) / n;
   const auto a = reshaped(call.a, {rows, k});
   const auto b = reshaped(call.b, {k, n});
   const auto dst = reshaped(call.dst, {rows, n});
@@ -81,7 +80,7 @@ std::optional<Matmul> flat(const Matmul& call, std::vector<After>& after) {
   std::vector<After> flattened = after;
   for (After& each : flattened) {
     if (!each.other) continue;
-    const std::int64_t count = elements_of(*each.other);
+    const int64_t count = elements_of(*each.other);
     const Shape shape = count == rows * n ? Shape{rows, n} : Shape{1, n};
     const bool along_columns = count == n && each.other->shape.back() == n;
     if (count != rows * n && !along_columns) return std::nullopt;

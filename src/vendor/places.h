@@ -11,17 +11,17 @@ namespace warploom::vendor {
 // Row-major and without gaps, from the buffer's first element on.
 Place packed_place(std::string buffer, Dtype dtype, Shape shape);
 bool is_packed(const Place& place);  // from its offset on
-std::int64_t elements_of(const Place& place);
+int64_t elements_of(const Place& place);
 
 // The same elements, in the same order, under another shape; nothing where strides cannot say it.
 std::optional<Place> reshaped(const Place& place, const Shape& shape);
 // With leading axes of size 1, up to so many in all.
-Place of_rank(Place place, std::size_t rank);
+Place of_rank(Place place, size_t rank);
 
 // The buffer of a place with enough room, or plan-invalid.
 Result<runtime::Buffer> buffer_of(const runtime::Bindings& buffers, const Place& place);
 // How many bytes of its buffer a place reaches over, from the buffer's beginning.
-std::int64_t reach_of(const Place& place);
+int64_t reach_of(const Place& place);
 // Where the first element lies.
 void* address_of(const runtime::Buffer& buffer, const Place& place);
 

@@ -8,8 +8,8 @@ namespace {
 using graph::Graph, graph::TensorId;
 using kernels::Nest, kernels::NestValue, kernels::Kind, kernels::at;
 
-constexpr std::size_t kMostNodes = 40;                     // of a graph that is read as a whole
-constexpr std::int64_t kMostKept = std::int64_t{1} << 27;  // elements of what is kept if dear
+constexpr size_t kMostNodes = 40;                // of a graph that is read as a whole
+constexpr int64_t kMostKept = int64_t{1} << 27;  // elements of what is kept if dear
 
 // Computing it takes much longer than reading it.
 bool is_dear(ValueOp op) {
@@ -96,7 +96,7 @@ class Lister {
               (is_integer(output.place.dtype) && bits_of(output.place.dtype) > 8);
     }
     const std::vector<bool> kept = kept_values(nest);
-    for (std::size_t v = 0; v < nest.values.size(); ++v) {
+    for (size_t v = 0; v < nest.values.size(); ++v) {
       if (!kept[v]) continue;
       const std::string name = fmt::format("plain_{}", list_.kernels.size());
       const Shape shape = stages.shape_of(static_cast<int>(v));
@@ -117,7 +117,7 @@ class Lister {
   static std::vector<bool> kept_values(const Nest& nest) {
     std::vector<bool> kept(nest.values.size());
     std::vector<bool> dear(nest.values.size());
-    for (std::size_t v = 0; v < nest.values.size(); ++v) {
+    for (size_t v = 0; v < nest.values.size(); ++v) {
       const NestValue& value = nest.values[v];
       kept[v] = value.kind == Kind::reduce || value.kind == Kind::scan;
       dear[v] = value.kind == Kind::apply && is_dear(value.op);
@@ -128,19 +128,19 @@ class Lister {
     return kept;
   }
 
-  static void keep_dear(const Nest& nest, std::size_t reduction, const std::vector<bool>& dear,
+  static void keep_dear(const Nest& nest, size_t reduction, const std::vector<bool>& dear,
                         std::vector<bool>& kept) {
     const NestValue& whole = nest.values[reduction];
     std::vector<bool> loops = whole.varies;
     for (const int axis : whole.axes) loops[at(axis)] = true;
     std::vector<int> todo = whole.operands;
     while (!todo.empty()) {
-      const std::size_t v = at(todo.back());
+      const size_t v = at(todo.back());
       todo.pop_back();
       if (kept[v] || !dear[v]) continue;
-      std::int64_t count = 1;
+      int64_t count = 1;
       bool fewer = false;
-      for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
+      for (size_t axis = 0; axis < nest.axes.size(); ++axis) {
         if (nest.values[v].varies[axis]) count *= nest.axes[axis];
         fewer = fewer || (loops[axis] && !nest.values[v].varies[axis]);
       }

@@ -7,12 +7,12 @@ using codegen::Writer;
 using kernels::Access, kernels::Affine, kernels::Kind, kernels::Nest, kernels::NestValue,
     kernels::at;
 
-constexpr std::int64_t kStrip = 64;  // neighbours that a CPU takes together
-constexpr std::int64_t kParts = 16;  // sums of one row on a CPU
-constexpr std::int64_t kMostTasks = 4096;
-constexpr int kThreads = 256;                   // of a block
-constexpr std::int64_t kFewElements = 1 << 14;  // of sums: below, a block takes one
-constexpr std::int64_t kLongSum = 256;
+constexpr int64_t kStrip = 64;  // neighbours that a CPU takes together
+constexpr int64_t kParts = 16;  // sums of one row on a CPU
+constexpr int64_t kMostTasks = 4096;
+constexpr int kThreads = 256;              // of a block
+constexpr int64_t kFewElements = 1 << 14;  // of sums: below, a block takes one
+constexpr int64_t kLongSum = 256;
 
 std::string_view type_of(Dtype dtype) {
   switch (dtype) {
@@ -34,7 +34,7 @@ std::string number_text(double value) {
 
 std::string affine_text(const Affine& affine) {
   std::string out = fmt::format("{}ll", affine.begin);
-  for (std::size_t axis = 0; axis < affine.steps.size(); ++axis)
+  for (size_t axis = 0; axis < affine.steps.size(); ++axis)
     if (affine.steps[axis] != 0) out += fmt::format(" + {}ll * i{}", affine.steps[axis], axis);
   return out;
 }
@@ -47,30 +47,30 @@ class StageWriter {
     const NestValue& value = nest_.values[at(stage.value)];
     reduces_ = !stage.place && value.kind == Kind::reduce;
     scans_ = !stage.place && value.kind == Kind::scan;
-    for (std::size_t axis = 0; axis < nest_.axes.size(); ++axis) {
+    for (size_t axis = 0; axis < nest_.axes.size(); ++axis) {
       const bool outer = stage.place ? stage.place->uses(axis) : bool(value.varies[axis]);
       if (outer && !(scans_ && value.axes[0] == static_cast<int>(axis))) outer_.push_back(axis);
     }
     if (reduces_ || scans_)
       for (const int axis : value.axes) inner_.push_back(at(axis));
-    for (const std::size_t axis : outer_) elements_ *= nest_.axes[axis];
-    for (const std::size_t axis : inner_) terms_ *= nest_.axes[axis];
+    for (const size_t axis : outer_) elements_ *= nest_.axes[axis];
+    for (const size_t axis : inner_) terms_ *= nest_.axes[axis];
     target_ = buffer(stage.to, stage.place ? type_of(stage.place->dtype) : "Real", false);
   }
 
   StageText cpu(const std::string& name) {
     const bool lanes = !scans_ && !outer_.empty() &&
                        (!reduces_ || strides_along(outer_.back()) >= strides_along(inner_.back()));
-    const std::int64_t last = lanes ? nest_.axes[outer_.back()] : 1;
-    const std::int64_t strips = ceil_div(last, kStrip);
-    const std::int64_t items = elements_ / last * strips;
-    const std::int64_t each = ceil_div(items, kMostTasks);
+    const int64_t last = lanes ? nest_.axes[outer_.back()] : 1;
+    const int64_t strips = ceil_div(last, kStrip);
+    const int64_t items = elements_ / last * strips;
+    const int64_t each = ceil_div(items, kMostTasks);
     Writer body;
     body.indent();
     body.open("for (long long item = task * {0}; item < task * {0} + {0} && item < {1}; ++item) {{",
               each, items);
     if (lanes) {
-      const std::size_t x = outer_.back();
+      const size_t x = outer_.back();
       body.line("const long long begin = item % {} * {};", strips, kStrip);
       body.line("const long long count = {0} - begin < {1} ? {0} - begin : {1};", last, kStrip);
       coordinates(body, fmt::format("item / {}", strips), {outer_.begin(), outer_.end() - 1});
@@ -91,7 +91,7 @@ class StageWriter {
     StageText out{.blocks = ceil_div(items, each)};
     out.text =
         fmt::format("extern \"C\" void {}(void* const* buffers, long long task, void*) {{\n", name);
-    for (std::size_t i = 0; i < buffers_.size(); ++i)
+    for (size_t i = 0; i < buffers_.size(); ++i)
       out.text += fmt::format("  {}{}* b{} = static_cast<{}{}*>(buffers[{}]);\n",
                               buffers_[i].read ? "const " : "", buffers_[i].type, i,
                               buffers_[i].read ? "const " : "", buffers_[i].type, i);
@@ -123,7 +123,7 @@ class StageWriter {
     StageText out{.blocks = together ? elements_ : ceil_div(elements_, kThreads),
                   .threads = kThreads};
     std::string parameters;
-    for (std::size_t i = 0; i < buffers_.size(); ++i)
+    for (size_t i = 0; i < buffers_.size(); ++i)
       parameters += fmt::format("{}{}{}* b{}", i ? ", " : "", buffers_[i].read ? "const " : "",
                                 buffers_[i].type, i);
     out.text = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n{}}}\n",
@@ -147,18 +147,18 @@ class StageWriter {
   }
 
   // How many loads of what is combined have neighbours along an axis, less those that jump.
-  int strides_along(std::size_t axis) const {
+  int strides_along(size_t axis) const {
     int out = 0;
     for (const Access& load : nest_.loads) {
-      const std::int64_t stride = load.stride(axis);
+      const int64_t stride = load.stride(axis);
       out += std::abs(stride) == 1 ? 1 : stride == 0 ? 0 : -1;
     }
     return out;
   }
 
-  void coordinates(Writer& out, const std::string& number, const std::vector<std::size_t>& axes) {
-    std::int64_t step = 1;
-    for (std::size_t i = axes.size(); i-- > 0;) {
+  void coordinates(Writer& out, const std::string& number, const std::vector<size_t>& axes) {
+    int64_t step = 1;
+    for (size_t i = axes.size(); i-- > 0;) {
       const std::string rest =
           step == 1 ? fmt::format("({})", number) : fmt::format("({}) / {}", number, step);
       if (i == 0)
@@ -172,7 +172,7 @@ class StageWriter {
   // The index in a buffer that holds what a value varies along.
   std::string place_of(int value) const {
     std::string out = "0";
-    for (std::size_t axis = 0; axis < nest_.axes.size(); ++axis)
+    for (size_t axis = 0; axis < nest_.axes.size(); ++axis)
       if (nest_.values[at(value)].varies[axis])
         out = out == "0" ? fmt::format("i{}", axis)
                          : fmt::format("({}) * {} + i{}", out, nest_.axes[axis], axis);
@@ -182,7 +182,7 @@ class StageWriter {
   std::string target_place() const {
     if (!stage_.place) return place_of(stage_.value);
     std::string out = "0";
-    for (std::size_t d = 0; d < stage_.place->at.size(); ++d)
+    for (size_t d = 0; d < stage_.place->at.size(); ++d)
       out +=
           fmt::format(" + ({}) * {}ll", affine_text(stage_.place->at[d]), stage_.place->strides[d]);
     return out;
@@ -222,7 +222,7 @@ class StageWriter {
     const std::string from = buffer(load.name, type_of(load.dtype), true);
     std::string place = "0";
     std::vector<std::string> checks;
-    for (std::size_t d = 0; d < load.at.size(); ++d) {
+    for (size_t d = 0; d < load.at.size(); ++d) {
       std::string coordinate = fmt::format("({})", affine_text(load.at[d]));
       const bool looked_up = static_cast<int>(d) == load.lookup_dim;
       if (looked_up) {
@@ -258,13 +258,13 @@ class StageWriter {
   }
 
   // Loops over reduced axes but the last `but`.
-  Writer::Block loops(Writer& out, std::size_t but) {
-    for (std::size_t i = 0; i + but < inner_.size(); ++i)
+  Writer::Block loops(Writer& out, size_t but) {
+    for (size_t i = 0; i + but < inner_.size(); ++i)
       out.open("for (long long i{0} = 0; i{0} < {1}; ++i{0}) {{", inner_[i], nest_.axes[inner_[i]]);
     return {out, inner_.size() - but};
   }
 
-  void lanes_of_elements(Writer& out, std::size_t x) {
+  void lanes_of_elements(Writer& out, size_t x) {
     const auto block = out.block("for (long long l = 0; l < count; ++l) {{");
     out.line("const long long i{} = begin + l;", x);
     single(out);
@@ -275,7 +275,7 @@ class StageWriter {
     out.line("store({} + ({}), {});", target_, target_place(), made);
   }
 
-  void lanes_of_reduction(Writer& out, std::size_t x) {
+  void lanes_of_reduction(Writer& out, size_t x) {
     out.line("Real sum[{}];", kStrip);
     out.line("for (long long l = 0; l < {}; ++l) sum[l] = {};", kStrip, identity());
     {
@@ -291,8 +291,8 @@ class StageWriter {
   }
 
   void parts_of_reduction(Writer& out) {
-    const std::size_t last = inner_.back();
-    const std::int64_t size = nest_.axes[last];
+    const size_t last = inner_.back();
+    const int64_t size = nest_.axes[last];
     out.line("Real sum[{}];", kParts);
     out.line("for (int l = 0; l < {}; ++l) sum[l] = {};", kParts, identity());
     {
@@ -335,8 +335,8 @@ class StageWriter {
   }
 
   void scan(Writer& out) {
-    const std::size_t axis = inner_[0];
-    const std::int64_t size = nest_.axes[axis];
+    const size_t axis = inner_[0];
+    const int64_t size = nest_.axes[axis];
     out.line("Real sum = {};", identity());
     out.open("for (long long step = 0; step < {}; ++step) {{", size);
     if (nest_.values[at(stage_.value)].reverse)
@@ -355,10 +355,10 @@ class StageWriter {
   bool gpu_;
   bool reduces_ = false;
   bool scans_ = false;
-  std::vector<std::size_t> outer_;
-  std::vector<std::size_t> inner_;
-  std::int64_t elements_ = 1;
-  std::int64_t terms_ = 1;
+  std::vector<size_t> outer_;
+  std::vector<size_t> inner_;
+  int64_t elements_ = 1;
+  int64_t terms_ = 1;
   std::string target_;
   std::vector<Used> buffers_;
 };
@@ -366,7 +366,7 @@ class StageWriter {
 
 Shape Stages::shape_of(int value) const {
   Shape out;
-  for (std::size_t axis = 0; axis < nest.axes.size(); ++axis)
+  for (size_t axis = 0; axis < nest.axes.size(); ++axis)
     if (nest.values[at(value)].varies[axis]) out.push_back(nest.axes[axis]);
   return out;
 }

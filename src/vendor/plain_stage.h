@@ -23,7 +23,7 @@ struct Stages {
 struct StageText {
   std::string text;
   std::vector<std::string> buffers;  // in the order of the kernel's arguments
-  std::int64_t blocks = 1;
+  int64_t blocks = 1;
   int threads = 1;
 };
 

@@ -36,7 +36,7 @@ std::span<const FunctionRow> functions() {
 }
 
 const FunctionRow& row_of(Function function) {
-  return kFunctions[static_cast<std::size_t>(function)];
+  return kFunctions[static_cast<size_t>(function)];
 }
 
 std::string_view name_of(const Operation& operation) {
@@ -79,13 +79,13 @@ std::vector<const Place*> sources(const Step& step) {
 namespace {
 // An addend that varies along one axis at most is called a bias.
 bool is_bias(const After& after) {
-  const auto varies = [](std::int64_t size) { return size > 1; };
+  const auto varies = [](int64_t size) { return size > 1; };
   return after.combine == Combine::add && std::ranges::count_if(after.other->shape, varies) <= 1;
 }
 
 std::string_view word_of(const After& after) {
   if (!after.other) return row_of(after.function).name;
-  return is_bias(after) ? "bias" : kCombineNames[static_cast<std::size_t>(after.combine)];
+  return is_bias(after) ? "bias" : kCombineNames[static_cast<size_t>(after.combine)];
 }
 }  // namespace
 

@@ -28,11 +28,11 @@ struct Place {
   Dtype dtype = Dtype::f32;
   Shape shape;
   Shape strides;
-  std::int64_t offset = 0;
+  int64_t offset = 0;
 };
 
 // Elementwise functions that libraries have, with up to two numbers (functions.def).
-enum class Function : std::uint8_t {
+enum class Function : uint8_t {
 #define WARPLOOM_FUNCTION(name, ...) name,
 #include "vendor/functions.def"
 };
@@ -48,7 +48,7 @@ struct FunctionRow {
 std::span<const FunctionRow> functions();  // by their numbers
 const FunctionRow& row_of(Function function);
 
-enum class Combine : std::uint8_t { add, sub, mul, div, max, min };
+enum class Combine : uint8_t { add, sub, mul, div, max, min };
 
 // One elementwise operation: a function of the value, or the value combined with another tensor
 // that stretches to it.
@@ -62,76 +62,104 @@ struct After {
 
 // Windows over the spatial axes, one entry each.
 struct Window {
-  Shape kernel, strides, dilations, begins, ends;
+  Shape kernel;
+  Shape strides;
+  Shape dilations;
+  Shape begins;
+  Shape ends;
 };
 
 // The kinds. `src` is read, `dst` written.
 struct Convolution {  // src [N, C, ..], weights [O, C / groups, ..], dst [N, O, ..]
-  Place src, weights, dst;
+  Place src;
+  Place weights;
+  Place dst;
   Window window;
-  std::int64_t groups = 1;
+  int64_t groups = 1;
 };
 
 struct Deconvolution {  // src [N, C, ..], weights [C, O / groups, ..], dst [N, O, ..]
-  Place src, weights, dst;
+  Place src;
+  Place weights;
+  Place dst;
   Window window;
-  std::int64_t groups = 1;
+  int64_t groups = 1;
 };
 
-enum class PoolKind : std::uint8_t { max, mean_of_window, mean_of_inside };
+enum class PoolKind : uint8_t { max, mean_of_window, mean_of_inside };
 
 struct Pooling {  // src [N, C, ..]
-  Place src, dst;
+  Place src;
+  Place dst;
   Window window;
   PoolKind how = PoolKind::max;
 };
 
 struct Matmul {  // dst [.., m, n] = a [.., m, k] · b [.., k, n]; leading sizes of 1 stretch
-  Place a, b, dst;
+  Place a;
+  Place b;
+  Place dst;
   bool tf32 = false;  // operands of f32 may be rounded to tf32
 };
 
 struct Softmax {
-  Place src, dst;
-  std::int64_t axis = 0;
+  Place src;
+  Place dst;
+  int64_t axis = 0;
   bool log = false;
 };
 
 struct BatchNorm {  // of given statistics, one an index of axis 1
-  Place src, dst, scale, shift, mean, variance;
+  Place src;
+  Place dst;
+  Place scale;
+  Place shift;
+  Place mean;
+  Place variance;
   double epsilon = 0;
 };
 
 struct LayerNorm {  // src and dst packed: so many rows of `size` elements
-  Place src, dst;
-  std::optional<Place> scale, shift;  // [size]
-  std::int64_t size = 1;
+  Place src;
+  Place dst;
+  // [size]
+  std::optional<Place> scale;
+  std::optional<Place> shift;
+  int64_t size = 1;
   double epsilon = 0;
 };
 
-enum class Reduce : std::uint8_t { sum, mean, max, min, product, norm1, norm2, squares };
+enum class Reduce : uint8_t { sum, mean, max, min, product, norm1, norm2, squares };
 
 struct Reduction {  // dst has size 1 where src is reduced
-  Place src, dst;
+  Place src;
+  Place dst;
   Reduce how = Reduce::sum;
 };
 
 struct Lrn {  // x / (bias + alpha / size · Σ x² of `size` channels)^beta
-  Place src, dst;
-  std::int64_t size = 1;
-  double alpha = 0, beta = 0, bias = 0;
+  Place src;
+  Place dst;
+  int64_t size = 1;
+  double alpha = 0;
+  double beta = 0;
+  double bias = 0;
 };
 
 struct Copy {  // to another order, into a part of another tensor, or to another type
-  Place src, dst;
+  Place src;
+  Place dst;
 };
 
 struct Elementwise {  // all it does stands in Step::after
-  Place src, dst;
+  Place src;
+  Place dst;
 };
 
 struct Unmatched {
-  std::vector<std::string> reads, writes;  // tensors
+  // tensors
+  std::vector<std::string> reads;
+  std::vector<std::string> writes;
 };
 
 using Operation = std::variant<Convolution, Deconvolution, Pooling, Matmul, Softmax, BatchNorm,

@@ -7,11 +7,11 @@ namespace warploom::vendor {
 using Piece = std::function<Result<runtime::Call>(const runtime::Bindings& buffers)>;
 
 struct Program {
-  std::map<std::string, std::int64_t> scratch;  // bytes of each
-  std::vector<Piece> pieces;                    // run in order
+  std::map<std::string, int64_t> scratch;  // bytes of each
+  std::vector<Piece> pieces;               // run in order
 
   // A new one.
-  std::string add_scratch(const std::string& like, std::int64_t bytes);
+  std::string add_scratch(const std::string& like, int64_t bytes);
 };
 
 // A library that was found on this machine, at work on one program.
@@ -31,7 +31,7 @@ class Library {
 tl::unexpected<Error> not_served(const std::string& library, std::string_view what);
 
 // The libraries, null where one is not on this machine.
-enum class Layouts : std::uint8_t { rows, own };  // tensors as they come, or as the library likes
+enum class Layouts : uint8_t { rows, own };  // tensors as they come, or as the library likes
 
 std::unique_ptr<Library> dnnl_library(Layouts layouts, const Problem& problem);
 std::unique_ptr<Library> openblas_library();

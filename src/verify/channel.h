@@ -38,8 +38,8 @@ class Channel {
 
   // Of no effect when the other side is gone, which shows when an answer is waited for.
   void send(const nlohmann::json& message) {
-    std::vector<std::uint8_t> body = nlohmann::json::to_cbor(message);
-    std::uint64_t size = body.size();
+    std::vector<uint8_t> body = nlohmann::json::to_cbor(message);
+    uint64_t size = body.size();
     if (passed(::send, &size, sizeof size)) passed(::send, body.data(), size);
   }
 
@@ -49,8 +49,8 @@ class Channel {
     pollfd polled{fd_, POLLIN, 0};
     if (::poll(&polled, 1, ms) <= 0)
       return std::nullopt;  // also when a signal came: the caller looks and waits again
-    std::uint64_t size = 0;
-    std::vector<std::uint8_t> body;
+    uint64_t size = 0;
+    std::vector<uint8_t> body;
     closed_ = !passed(::recv, &size, sizeof size) || size > kMost ||
               (body.resize(size), !passed(::recv, body.data(), size));
     auto message = nlohmann::json::from_cbor(body, true, false);
@@ -60,15 +60,16 @@ class Channel {
   bool closed() const { return closed_; }
 
  private:
-  static constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+  static constexpr uint64_t kMost = uint64_t{1} << 40;
 
   // Whether all bytes went through.
-  bool passed(auto transfer, void* bytes, std::size_t size) {
+  bool passed(auto transfer, void* bytes, size_t size) {
     for (auto* at = static_cast<char*>(bytes); size > 0;) {
       const ssize_t done = transfer(fd_, at, size, MSG_NOSIGNAL);
       if (done < 0 && errno == EINTR) continue;
       if (done <= 0) return false;
-      at += done, size -= static_cast<std::size_t>(done);
+      at += done;
+      size -= static_cast<size_t>(done);
     }
     return true;
   }

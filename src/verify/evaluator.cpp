@@ -50,7 +50,10 @@ struct Evaluator::State {
     WARPLOOM_TRY(const json message, next(kOwnLimitMs));
     if (message.is_null() && worker.channel->closed())
       return lost(how(worker.end(false), "while it was starting"));
-    if (message.is_null()) return worker.end(true), lost("it did not become ready in time");
+    if (message.is_null()) {
+      worker.end(true);
+      return lost("it did not become ready in time");
+    }
     WARPLOOM_TRY(ready,
                  record_from<Ready>(message.value("ready", json()), "the evaluator's greeting"));
     return ok();
@@ -60,13 +63,16 @@ struct Evaluator::State {
   Result<json> next(double limit_ms) {
     const auto start = std::chrono::steady_clock::now();
     while (true) {
-      if (options.interrupted && options.interrupted->load())
-        return worker.end(true),
-               fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "",
+      if (options.interrupted && options.interrupted->load()) {
+        worker.end(true);
+        return fail({ErrorCode::kInterrupted, "interrupted while a candidate was judged", "", "",
                      "", "run again to go on"});
+      }
       auto message = worker.channel->receive(100);
-      if (message && message->contains("error"))
-        return worker.end(true), fail(error_from_json(message->at("error")));
+      if (message && message->contains("error")) {
+        worker.end(true);
+        return fail(error_from_json(message->at("error")));
+      }
       if (message) return std::move(*message);
       if (worker.channel->closed() || ms_since(start) > limit_ms) return json();
     }
@@ -97,7 +103,9 @@ Result<Verdict> Evaluator::judge(const Request& request) {
   for (int tries = 0; tries < kTries; ++tries) {
     WARPLOOM_CHECK(state_->ensure());
     worker.channel->send(to_json(request));
-    bool running = false, ran = false;  // the candidate
+    // the candidate
+    bool running = false;
+    bool ran = false;
     double limit_ms = kOwnLimitMs;
     json message;
     while (true) {

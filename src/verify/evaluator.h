@@ -25,15 +25,15 @@ namespace warploom::verify {
 // What one input family showed.
 struct Evidence {
   InputFamily family = InputFamily::normal;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   double error = 0;             // relative Frobenius against FP64
   double max_error = 0;         // largest absolute error over the largest absolute reference
   double bound = 0;             // the Frobenius error that was allowed
   double worst_ratio = 0;       // the worst element's error over its bound
   double reference_error = -1;  // the vendor's Frobenius error on the same inputs; -1: no vendor
-  std::int64_t rows_checked = 0,
-               rows = 0;  // against FP64; fewer than all where the whole was not affordable
-  std::int64_t sums_checked =
+  int64_t rows_checked = 0;
+  int64_t rows = 0;  // against FP64; fewer than all where the whole was not affordable
+  int64_t sums_checked =
       0;  // of all the output's lines with random signs, where that stands in for the whole
 };
 
@@ -46,10 +46,17 @@ struct Evidence {
 struct Verdict {
   bool accepted = false;
   Error error_found = {ErrorCode::kInternal, {}};  // why not
-  double error = 0, max_error = 0;                 // the worst family's
+  // the worst family's
+  double error = 0;
+  double max_error = 0;
   double reference_error = -1;
-  double median_us = 0, low_us = 0, high_us = 0;  // 95 % interval of the median
-  double reference_us = 0, reference_low_us = 0, reference_high_us = 0;
+  // 95 % interval of the median
+  double median_us = 0;
+  double low_us = 0;
+  double high_us = 0;
+  double reference_us = 0;
+  double reference_low_us = 0;
+  double reference_high_us = 0;
   runtime::Ratio speedup;         // of each lap's pair: the reference's time over the candidate's
   std::string reference_dropped;  // why the reference's times could not be believed
   int samples = 0;                // of each of the two
@@ -79,13 +86,16 @@ struct Request {
       false;  // not our own code generation's text: on the CPU it gets a process to itself
   bool beside_reference = true;   // the vendor's kernel takes turns with it
   double reference_known_us = 0;  // its best median on this machine so far; 0: none is known
-  int min_samples = 5, max_samples = 40;
+  int min_samples = 5;
+  int max_samples = 40;
   double timing_ms = 200;
   double candidate_limit_ms = 10'000;  // one launch may not take longer
 };
 
 struct Ready {
-  std::string device, arch, environment;
+  std::string device;
+  std::string arch;
+  std::string environment;
   std::string reference;    // its name; empty: none
   double reference_us = 0;  // a first, quick figure
   double reference_error = -1;

@@ -5,39 +5,49 @@
 
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kMostWords = std::int64_t{1} << 30;  // of a problem
-constexpr double kLeastPerWord = 32;      // multiply-adds for each word that is copied
-constexpr std::int64_t kPiece = 1 << 16;  // elements that are converted together
+constexpr int64_t kMostWords = int64_t{1} << 30;  // of a problem
+constexpr double kLeastPerWord = 32;              // multiply-adds for each word that is copied
+constexpr int64_t kPiece = 1 << 16;               // elements that are converted together
 
 // Where in its memory a problem's parts begin: what it begins with itself, as the kernel reads it.
 struct Side {
-  std::int64_t offsets, lines, depths, data;
+  int64_t offsets;
+  int64_t lines;
+  int64_t depths;
+  int64_t data;
 };
 
 struct Problem {
-  std::int64_t m, n, k, batch;
-  Side a, b;
-  std::int64_t value, magnitude;
+  int64_t m;
+  int64_t n;
+  int64_t k;
+  int64_t batch;
+  Side a;
+  Side b;
+  int64_t value;
+  int64_t magnitude;
 };
 
 // What an operand reads of its tensor over a whole batch, and where products begin in that.
 struct Reads {
-  std::int64_t begin = 0, size = 0;
-  std::vector<std::int64_t> offsets;
+  int64_t begin = 0;
+  int64_t size = 0;
+  std::vector<int64_t> offsets;
 };
 
-Reads reads_of(const graph::Product& p, const graph::Operand& of, std::int64_t lines,
-               std::int64_t graph::Offsets::* offset) {
+Reads reads_of(const graph::Product& p, const graph::Operand& of, int64_t lines,
+               int64_t graph::Offsets::* offset) {
   Reads reads;
   for (const graph::Offsets& at : p.batch) reads.offsets.push_back(at.*offset);
-  std::int64_t last = 0;
-  const std::span<const std::int64_t> tables[] = {
+  int64_t last = 0;
+  const std::span<const int64_t> tables[] = {
       {of.lines, of.lines + lines}, {of.depths, of.depths + p.k}, reads.offsets};
   for (const auto& table : tables) {
     const auto [low, high] = std::ranges::minmax(table);
-    reads.begin += low, last += high;
+    reads.begin += low;
+    last += high;
   }
-  for (std::int64_t& at : reads.offsets) at -= reads.begin;
+  for (int64_t& at : reads.offsets) at -= reads.begin;
   reads.size = last - reads.begin + 1;
   return reads;
 }
@@ -49,14 +59,15 @@ struct Multiplier {
   bool given_up = false;
 
   bool multiply(const graph::Product& p, double* value, double* magnitude) {
-    const auto batch = std::ssize(p.batch), results = batch * p.m * p.n;
+    const auto batch = std::ssize(p.batch);
+    const auto results = batch * p.m * p.n;
     const double work = static_cast<double>(results) * static_cast<double>(p.k);
     if (given_up || work < std::max(options.least, 1.0)) return false;
-    const Reads a = reads_of(p, p.a, p.m, &graph::Offsets::a),
-                b = reads_of(p, p.b, p.n, &graph::Offsets::b);
-    std::int64_t words = sizeof(Problem) / 8;
-    const std::int64_t all = words + 2 * (batch + p.k + results) + p.m + p.n + a.size + b.size;
-    const std::int64_t free_words =
+    const Reads a = reads_of(p, p.a, p.m, &graph::Offsets::a);
+    const Reads b = reads_of(p, p.b, p.n, &graph::Offsets::b);
+    int64_t words = sizeof(Problem) / 8;
+    const int64_t all = words + 2 * (batch + p.k + results) + p.m + p.n + a.size + b.size;
+    const int64_t free_words =
         128 * std::atoll(runtime::proc_value("/proc/meminfo", "MemAvailable:").c_str());
     if (all > std::min(kMostWords, free_words / 4)) return false;
     if (options.least > 0 && work < kLeastPerWord * static_cast<double>(all)) return false;
@@ -65,19 +76,20 @@ struct Multiplier {
       given_up = !memory || !process.start(options.program, kMultiplyCommand, memory->file());
       if (given_up) return false;
     }
-    auto* const base = reinterpret_cast<std::int64_t*>(memory->base());
+    auto* const base = reinterpret_cast<int64_t*>(memory->base());
     auto* const numbers = reinterpret_cast<double*>(base);
-    const auto place = [&](std::int64_t size) { return std::exchange(words, words + size); };
-    const auto table = [&](const std::int64_t* of, std::int64_t size) {
-      const std::int64_t at = place(size);
+    const auto place = [&](int64_t size) { return std::exchange(words, words + size); };
+    const auto table = [&](const int64_t* of, int64_t size) {
+      const int64_t at = place(size);
       std::copy_n(of, size, base + at);
       return at;
     };
-    const auto side = [&](const graph::Operand& of, std::int64_t lines, const Reads& reads) {
+    const auto side = [&](const graph::Operand& of, int64_t lines, const Reads& reads) {
       const Side made = {table(reads.offsets.data(), batch), table(of.lines, lines),
                          table(of.depths, p.k), place(reads.size)};
-      graph::parallel_for(ceil_div(reads.size, kPiece), 0, [&](std::int64_t piece) {
-        const std::int64_t first = piece * kPiece, count = std::min(kPiece, reads.size - first);
+      graph::parallel_for(ceil_div(reads.size, kPiece), 0, [&](int64_t piece) {
+        const int64_t first = piece * kPiece;
+        const int64_t count = std::min(kPiece, reads.size - first);
         load_run(of.dtype, of.data, reads.begin + first, 1, count, numbers + made.data + first);
       });
       return made;
@@ -87,10 +99,13 @@ struct Multiplier {
     std::memcpy(base, &problem, sizeof problem);
     process.channel->send({{"words", words}, {"results", problem.value}});
     given_up = !process.channel->receive(options.limit_ms);
-    if (given_up) return process.end(true), false;
-    graph::parallel_for(batch * p.m, 0, [&](std::int64_t row) {
-      const std::int64_t at = p.batch[row / p.m].c + row % p.m * p.n;
-      for (std::int64_t i = 0; i < p.n; ++i) {
+    if (given_up) {
+      process.end(true);
+      return false;
+    }
+    graph::parallel_for(batch * p.m, 0, [&](int64_t row) {
+      const int64_t at = p.batch[row / p.m].c + row % p.m * p.n;
+      for (int64_t i = 0; i < p.n; ++i) {
         if (value) value[at + i] += numbers[problem.value + row * p.n + i];
         if (magnitude) magnitude[at + i] += numbers[problem.magnitude + row * p.n + i];
       }
@@ -102,14 +117,14 @@ struct Multiplier {
 // Answers until the other side is gone, or something fails: the end of this process tells.
 Status serve(Channel& channel, char* memory) {
   WARPLOOM_TRY(const auto gpu, runtime::Executor::open(Engine::cuda));
-  constexpr std::int64_t kBlocks = 8;  // for each multiprocessor: they go over the tiles by turns
+  constexpr int64_t kBlocks = 8;  // for each multiprocessor: they go over the tiles by turns
   const LaunchList list = product_list(gpu->info().arch, kBlocks * gpu->info().processors);
   WARPLOOM_TRY(const runtime::Binary binary,
                runtime::compile(list, {.most_spills = runtime::kAnySpills}));
   WARPLOOM_TRY(const runtime::Runnable kernel, gpu->load(list, binary));
   while (const auto message = channel.receive(-1)) {
-    const std::int64_t all = 8 * message->at("words").get<std::int64_t>(),
-                       given = 8 * message->at("results").get<std::int64_t>();
+    const int64_t all = 8 * message->at("words").get<int64_t>();
+    const int64_t given = 8 * message->at("results").get<int64_t>();
     WARPLOOM_TRY(const runtime::Buffer problem, gpu->allocate(all));
     WARPLOOM_CHECK(gpu->upload(problem, memory, given));
     WARPLOOM_TRY(const runtime::Call call, kernel.bind({{"problem", problem}}));
@@ -129,11 +144,12 @@ graph::ProductEngine gpu_products(const GpuProductOptions& options) {
   };
 }
 
-LaunchList product_list(const std::string& arch, std::int64_t blocks) {
+LaunchList product_list(const std::string& arch, int64_t blocks) {
   LaunchList list{.arch = arch, .outputs = {{"problem", Dtype::i64, {sizeof(Problem) / 8}}}};
   Kernel& kernel = list.kernels.emplace_back(
       Kernel{"oracle_product", resource("plain/product.cu"), {blocks, 1, 1}});
-  kernel.threads = 256, kernel.args = {{.buffer = "problem"}};
+  kernel.threads = 256;
+  kernel.args = {{.buffer = "problem"}};
   return list;
 }
 

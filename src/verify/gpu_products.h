@@ -28,7 +28,7 @@ struct GpuProductOptions {
 // one thread at a time.
 graph::ProductEngine gpu_products(const GpuProductOptions& options = {});
 
-LaunchList product_list(const std::string& arch, std::int64_t blocks);
+LaunchList product_list(const std::string& arch, int64_t blocks);
 
 // The process's own side, to its end: its exit status.
 int multiply_for(Channel& channel, char* memory);

@@ -23,10 +23,9 @@ bool is_allowed(std::string_view name) {
 }
 
 // `count` records at `offset` of the file; fewer where it ends before.
-template <class T>
-std::vector<T> table(std::string_view file, std::uint64_t offset, std::uint64_t count) {
+template <class T> std::vector<T> table(std::string_view file, uint64_t offset, uint64_t count) {
   if (offset > file.size()) return {};
-  std::vector<T> out(std::min<std::uint64_t>(count, (file.size() - offset) / sizeof(T)));
+  std::vector<T> out(std::min<uint64_t>(count, (file.size() - offset) / sizeof(T)));
   if (!out.empty()) std::memcpy(out.data(), file.data() + offset, out.size() * sizeof(T));
   return out;
 }
@@ -35,9 +34,9 @@ template <class T> std::vector<T> contents(std::string_view file, const Elf64_Sh
   return table<T>(file, section.sh_offset, section.sh_size / sizeof(T));
 }
 
-std::string name_at(const std::vector<char>& names, std::uint64_t offset) {
+std::string name_at(const std::vector<char>& names, uint64_t offset) {
   const auto begin =
-      names.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(offset, names.size()));
+      names.begin() + static_cast<ptrdiff_t>(std::min<uint64_t>(offset, names.size()));
   return {begin, std::find(begin, names.end(), '\0')};
 }
 }  // namespace
@@ -58,7 +57,7 @@ Status check_image(const std::string& image, const std::string& place) {
   const Elf64_Ehdr& header = headers[0];
   const bool gpu = header.e_machine == EM_CUDA;
   const auto sections = table<Elf64_Shdr>(image, header.e_shoff, header.e_shnum);
-  const auto names_of = [&](std::uint64_t section) {
+  const auto names_of = [&](uint64_t section) {
     return section < sections.size() ? contents<char>(image, sections[section])
                                      : std::vector<char>();
   };
@@ -97,8 +96,8 @@ Status check_image(const std::string& image, const std::string& place) {
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type == PT_TLS) return lasts("variables of a thread");
     if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_W) || segment.p_memsz == 0) continue;
-    const std::uint64_t end = segment.p_vaddr + segment.p_memsz,
-                        sealed_end = sealed.p_vaddr + sealed.p_memsz;
+    const uint64_t end = segment.p_vaddr + segment.p_memsz;
+    const uint64_t sealed_end = sealed.p_vaddr + sealed.p_memsz;
     if (segment.p_vaddr < sealed.p_vaddr || end > sealed_end)
       return lasts(fmt::format("{} bytes of writable variables",
                                end - std::max(segment.p_vaddr, sealed_end)));

@@ -15,14 +15,16 @@ namespace warploom::verify {
 namespace {
 // Elements are numbered within blocks; a block's keys come from a 64-bit mixer, its elements from
 // 32-bit ones that vectorise.
-constexpr std::int64_t kBlock = std::int64_t{1} << 20;
-constexpr std::int64_t kChunk = 4096;
+constexpr int64_t kBlock = int64_t{1} << 20;
+constexpr int64_t kChunk = 4096;
 
 struct Keys {
-  std::uint32_t first, second, third;
+  uint32_t first;
+  uint32_t second;
+  uint32_t third;
 };
 
-inline std::uint32_t scramble(std::uint32_t x) {
+inline uint32_t scramble(uint32_t x) {
   x ^= x >> 16;
   x *= 0x7feb352du;
   x ^= x >> 15;
@@ -32,15 +34,15 @@ inline std::uint32_t scramble(std::uint32_t x) {
 }
 
 constexpr float kBellScale = 1.0f / 37837.227f;  // the deviation of a sum of four 16-bit uniforms
-constexpr std::int32_t kBellMiddle = 131070;     // its mean
-constexpr std::int32_t kBellFive = 189186;       // five deviations
+constexpr int32_t kBellMiddle = 131070;          // its mean
+constexpr int32_t kBellFive = 189186;            // five deviations
 
-enum class Shape : std::uint8_t { bell, outliers, unit, signs, ends };
+enum class Shape : uint8_t { bell, outliers, unit, signs, ends };
 
 struct Row {
   std::string_view name;
   Shape shape;
-  std::int32_t shift;
+  int32_t shift;
   float scale;
 };
 
@@ -51,85 +53,84 @@ constexpr std::array kRows = {
 
 // No sum follows a product in these loops, so that no compiler fuses them into one rounding on one
 // machine and two on another.
-WARPLOOM_CLONES void bell(float* out, std::int64_t begin, std::int64_t count, Keys keys,
-                          std::int32_t shift, float scale, std::int32_t outlier) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
-    const std::uint32_t a = scramble(n + keys.first), b = scramble(n ^ keys.second);
-    std::int32_t sum =
-        static_cast<std::int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) -
-        kBellMiddle + shift;
+WARPLOOM_CLONES void bell(float* out, int64_t begin, int64_t count, Keys keys, int32_t shift,
+                          float scale, int32_t outlier) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const uint32_t a = scramble(n + keys.first);
+    const uint32_t b = scramble(n ^ keys.second);
+    int32_t sum = static_cast<int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) -
+                  kBellMiddle + shift;
     sum *= ((a + b) & 0x3ff) == (keys.third & 0x3ff) ? outlier : 1;
     out[i] = static_cast<float>(sum) * scale;
   }
 }
 
-WARPLOOM_CLONES void unit(float* out, std::int64_t begin, std::int64_t count, Keys keys) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
-    out[i] =
-        static_cast<float>(static_cast<std::int32_t>(scramble(n + keys.first) >> 8)) * 0x1p-24f;
+WARPLOOM_CLONES void unit(float* out, int64_t begin, int64_t count, Keys keys) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    out[i] = static_cast<float>(static_cast<int32_t>(scramble(n + keys.first) >> 8)) * 0x1p-24f;
   }
 }
 
-WARPLOOM_CLONES void to_bf16(std::uint16_t* out, const float* values, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {  // all finite; nearest, ties to even
-    const auto bits = std::bit_cast<std::uint32_t>(values[i]);
-    out[i] = static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+WARPLOOM_CLONES void to_bf16(uint16_t* out, const float* values, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {  // all finite; nearest, ties to even
+    const auto bits = std::bit_cast<uint32_t>(values[i]);
+    out[i] = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
   }
 }
 
 #if defined(__FLT16_MANT_DIG__)
-WARPLOOM_CLONES void to_f16(_Float16* out, const float* values, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<_Float16>(values[i]);
+WARPLOOM_CLONES void to_f16(_Float16* out, const float* values, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<_Float16>(values[i]);
 }
 #endif
 
-Keys keys_of(const Stream& stream, std::int64_t block) {
-  Random random(stream.seed ^ (static_cast<std::uint64_t>(block) * 0xd1342543de82ef95ull) ^
-                    (static_cast<std::uint64_t>(stream.tensor) << 48),
+Keys keys_of(const Stream& stream, int64_t block) {
+  Random random(stream.seed ^ (static_cast<uint64_t>(block) * 0xd1342543de82ef95ull) ^
+                    (static_cast<uint64_t>(stream.tensor) << 48),
                 name_of(stream.family));
-  const std::uint64_t a = random.next(), b = random.next();
-  return {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32),
-          static_cast<std::uint32_t>(b)};
+  const uint64_t a = random.next();
+  const uint64_t b = random.next();
+  return {static_cast<uint32_t>(a), static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b)};
 }
 
-std::int32_t big_of(Dtype dtype) {
+int32_t big_of(Dtype dtype) {
   return bits_of(dtype) < 32 ? 30 : 1000;
 }  // times an outlier
 
 // By two hashes of an element's number: half of them are ends, a quarter numbers of every magnitude
 // that the type has, the rest a bell.
-void at_ends(const Stream& stream, float* out, std::int64_t begin, std::int64_t count, Keys keys) {
+void at_ends(const Stream& stream, float* out, int64_t begin, int64_t count, Keys keys) {
   bell(out, begin, count, keys, 0, kBellScale, 1);
   const bool narrow = stream.dtype == Dtype::f16;
-  const std::uint32_t least = narrow ? 127 - 20 : 127 - 100;
-  const std::uint32_t most = narrow ? 127 + 15 : 127 + 100;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
-    const std::uint32_t choice = scramble(n + keys.third);
-    const std::uint32_t kind = choice & 3;
+  const uint32_t least = narrow ? 127 - 20 : 127 - 100;
+  const uint32_t most = narrow ? 127 + 15 : 127 + 100;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const uint32_t choice = scramble(n + keys.third);
+    const uint32_t kind = choice & 3;
     if (kind < 2 && !stream.ends.empty()) {
       out[i] = stream.ends[(choice >> 2) % stream.ends.size()];
     } else if (kind == 2) {
-      const std::uint32_t digits = scramble(n ^ keys.first);
-      const std::uint32_t exponent = least + (choice >> 2) % (most - least);
+      const uint32_t digits = scramble(n ^ keys.first);
+      const uint32_t exponent = least + (choice >> 2) % (most - least);
       out[i] = std::bit_cast<float>((digits & 0x80000000u) | exponent << 23 | (digits & 0x7fffffu));
     }
   }
 }
 
 // Uniform on a lattice; at the ends of ranges every other one lies at an end, or beside it or 0.
-void on_lattice(const Stream& stream, const Lattice& from, float* out, std::int64_t begin,
-                std::int64_t count, Keys keys) {
+void on_lattice(const Stream& stream, const Lattice& from, float* out, int64_t begin, int64_t count,
+                Keys keys) {
   const double high = from.high();
   const double ends[] = {from.low, high, from.low + from.step, high - from.step, 0, -1, 1};
   const bool to_ends = stream.family == InputFamily::ends;
   unit(out, begin, count, keys);
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     double value = from.low + std::floor(static_cast<double>(out[i]) * from.count) * from.step;
-    const auto n = static_cast<std::uint32_t>(begin + i) * 0x9e3779b1u;
-    const std::uint32_t choice = to_ends ? scramble(n + keys.third) : 0;
+    const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
+    const uint32_t choice = to_ends ? scramble(n + keys.third) : 0;
     const double end = ends[(choice >> 1) % std::size(ends)];
     if ((choice & 1) != 0 && end >= from.low && end <= high) value = end;
     if (stream.range.nonzero && value == 0) value = high >= from.step ? from.step : -from.step;
@@ -140,20 +141,19 @@ void on_lattice(const Stream& stream, const Lattice& from, float* out, std::int6
 }
 
 // What lies outside of the one end that there is comes to lie as far inside.
-void fold(const graph::Range& range, float* out, std::int64_t count) {
+void fold(const graph::Range& range, float* out, int64_t count) {
   const auto low = static_cast<float>(range.low);
   const auto high = static_cast<float>(range.high);
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     if (std::isfinite(low) && out[i] < low) out[i] = low + (low - out[i]);
     if (std::isfinite(high) && out[i] > high) out[i] = high - (out[i] - high);
   }
 }
 
-void make_values(const Stream& stream, float* out, std::int64_t begin, std::int64_t count,
-                 Keys keys) {
+void make_values(const Stream& stream, float* out, int64_t begin, int64_t count, Keys keys) {
   const Lattice lattice = lattice_of(stream.dtype, stream.range);
   if (lattice.count > 0) return on_lattice(stream, lattice, out, begin, count, keys);
-  const Row& row = kRows[static_cast<std::size_t>(stream.family)];
+  const Row& row = kRows[static_cast<size_t>(stream.family)];
   const auto scale = static_cast<float>(stream.scale);
   switch (row.shape) {
     case Shape::ends: at_ends(stream, out, begin, count, keys); break;
@@ -165,7 +165,7 @@ void make_values(const Stream& stream, float* out, std::int64_t begin, std::int6
     case Shape::unit:
     case Shape::signs:
       unit(out, begin, count, keys);
-      for (std::int64_t i = 0; i < count; ++i) {
+      for (int64_t i = 0; i < count; ++i) {
         const float sign = out[i] < 0.5f ? 1.0f : -1.0f;
         out[i] = scale * (row.shape == Shape::signs ? sign : out[i]);
       }
@@ -174,23 +174,23 @@ void make_values(const Stream& stream, float* out, std::int64_t begin, std::int6
   fold(stream.range, out, count);
 }
 
-void store_values(Dtype dtype, std::byte* out, const float* values, std::int64_t count) {
+void store_values(Dtype dtype, std::byte* out, const float* values, int64_t count) {
   switch (dtype) {
-    case Dtype::f32: std::memcpy(out, values, static_cast<std::size_t>(count) * 4); return;
-    case Dtype::bf16: to_bf16(reinterpret_cast<std::uint16_t*>(out), values, count); return;
+    case Dtype::f32: std::memcpy(out, values, static_cast<size_t>(count) * 4); return;
+    case Dtype::bf16: to_bf16(reinterpret_cast<uint16_t*>(out), values, count); return;
 #if defined(__FLT16_MANT_DIG__)
     case Dtype::f16: to_f16(reinterpret_cast<_Float16*>(out), values, count); return;
 #endif
     default:
-      for (std::int64_t i = 0; i < count; ++i)
-        store_from_double(dtype, out, static_cast<std::size_t>(i), static_cast<double>(values[i]));
+      for (int64_t i = 0; i < count; ++i)
+        store_from_double(dtype, out, static_cast<size_t>(i), static_cast<double>(values[i]));
   }
 }
 
 }  // namespace
 
 std::string_view name_of(InputFamily family) {
-  return kRows[static_cast<std::size_t>(family)].name;
+  return kRows[static_cast<size_t>(family)].name;
 }
 
 const std::vector<InputFamily>& input_families() {
@@ -236,13 +236,14 @@ Lattice lattice_of(Dtype dtype, const graph::Range& range) {
   return {low, 1, std::max(high - low + 1, 1.0)};
 }
 
-void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads) {
-  constexpr std::int64_t kPart = 1 << 18;
-  graph::parallel_for(ceil_div(count, kPart), threads, [&](std::int64_t part) {
+void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int threads) {
+  constexpr int64_t kPart = 1 << 18;
+  graph::parallel_for(ceil_div(count, kPart), threads, [&](int64_t part) {
     std::array<float, kChunk> values;
-    const std::int64_t end = begin + std::min((part + 1) * kPart, count);
-    for (std::int64_t at = begin + part * kPart, some = 0; at < end; at += some) {
-      const std::int64_t block = at / kBlock, within = at % kBlock;
+    const int64_t end = begin + std::min((part + 1) * kPart, count);
+    for (int64_t at = begin + part * kPart, some = 0; at < end; at += some) {
+      const int64_t block = at / kBlock;
+      const int64_t within = at % kBlock;
       some = std::min({kChunk, end - at, kBlock - within});
       make_values(stream, values.data(), within, some, keys_of(stream, block));
       store_values(stream.dtype,
@@ -252,28 +253,29 @@ void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t coun
   });
 }
 
-double weight_scale(std::int64_t terms, double mean, double deviation, Dtype dtype) {
+double weight_scale(int64_t terms, double mean, double deviation, Dtype dtype) {
   if (terms <= 1 || !is_float(dtype) || bits_of(dtype) < 16) return 1;
   const auto k = static_cast<double>(terms);
   return std::exp2(-std::round(std::log2(std::sqrt(k) * deviation + k * std::fabs(mean))));
 }
 
-std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, std::uint64_t seed,
+std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, uint64_t seed,
                                const graph::Ranges& known) {
-  const Row& row = kRows[static_cast<std::size_t>(family)];
+  const Row& row = kRows[static_cast<size_t>(family)];
   const std::vector<graph::InputRole> roles = graph::input_roles(graph);
   const graph::Ranges ranges = graph::ranges_of(graph, known);
   std::vector<Stream> streams;
-  for (std::size_t i = 0; i < roles.size(); ++i) {
+  for (size_t i = 0; i < roles.size(); ++i) {
     const graph::Tensor& input = graph.tensor(graph.inputs[i]);
     const Dtype dtype = input.dtype;
     // One in 1024 is so much larger; most of the short sums have none.
-    const double some = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024)),
-                 many = big_of(dtype) / 32.0 * some;
+    const double some = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024));
+    const double many = big_of(dtype) / 32.0 * some;
     const double outliers = row.shape == Shape::outliers ? std::hypot(1, many) : 1;
     const bool unit = row.shape == Shape::unit;
-    const double size = row.scale, mean = unit ? 0.5 : row.shift * size,
-                 deviation = unit ? 0.29 : outliers * size;
+    const double size = row.scale;
+    const double mean = unit ? 0.5 : row.shift * size;
+    const double deviation = unit ? 0.29 : outliers * size;
     const double scale = weight_scale(roles[i].terms, mean, deviation, dtype);
     graph::Range range = graph::range_in(ranges, input.name);
     if (roles[i].variance) range = graph::meet(range, {0, HUGE_VAL});

@@ -17,7 +17,7 @@
 #include "graph/ranges.h"
 
 namespace warploom::verify {
-enum class InputFamily : std::uint8_t {
+enum class InputFamily : uint8_t {
 #define WARPLOOM_INPUT_FAMILY(name, ...) name,
 #include "verify/input_families.def"
 };
@@ -27,7 +27,7 @@ const std::vector<InputFamily>& input_families();
 std::vector<InputFamily> families_for(const graph::Graph& graph);
 
 struct Stream {
-  std::uint64_t seed = 1;
+  uint64_t seed = 1;
   int tensor = 0;  // its place among the inputs
   InputFamily family = InputFamily::normal;
   Dtype dtype = Dtype::f32;
@@ -37,12 +37,12 @@ struct Stream {
 };
 
 // Writes elements [begin, begin + count) to `out` on `threads` threads (0: one a core).
-void fill(const Stream& stream, void* out, std::int64_t begin, std::int64_t count, int threads = 0);
+void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int threads = 0);
 
 // The power of two nearest to what makes a product of `terms` such weights as large as what they
 // are multiplied with: 1/(√terms·deviation
 // + terms·|mean|); 1 for one term, and for types of too few digits to be scaled.
-double weight_scale(std::int64_t terms, double mean, double deviation, Dtype dtype);
+double weight_scale(int64_t terms, double mean, double deviation, Dtype dtype);
 
 // The numbers that an input of a range is drawn from, where these are so many: low, low + step, ..
 struct Lattice {
@@ -58,6 +58,6 @@ Lattice lattice_of(Dtype dtype, const graph::Range& range);
 // The streams of the graph's inputs, by their roles and by their ranges, of which `known` says what
 // the graph does not. Weights of networks are drawn to their scale: else what becomes of them
 // leaves the type's range some layers down, where no kernel can be right.
-std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, std::uint64_t seed,
+std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, uint64_t seed,
                                const graph::Ranges& known = {});
 }  // namespace warploom::verify

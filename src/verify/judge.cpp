@@ -9,24 +9,24 @@ using Clock = std::chrono::steady_clock;
 
 // As fp32 some 1e16, as bf16 pairs the like: who reads beyond an end gets a result that is visibly
 // wrong.
-std::vector<std::uint32_t> guard(std::uint32_t word) {
-  return std::vector<std::uint32_t>(static_cast<std::size_t>(kGuardBytes) / 4, word);
+std::vector<uint32_t> guard(uint32_t word) {
+  return std::vector<uint32_t>(static_cast<size_t>(kGuardBytes) / 4, word);
 }
 }  // namespace
 
-Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes) {
+Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes) {
   WARPLOOM_TRY(runtime::Buffer whole, device.allocate(bytes + 2 * kGuardBytes));
   // Neighbours differ: who copies one element too far must not leave a guard as it was.
-  static std::atomic<std::uint32_t> made = 0;
+  static std::atomic<uint32_t> made = 0;
   Guarded out{whole, whole.slice(kGuardBytes, bytes), 0x5a005a00u | 0x10001u * (++made % 0xff + 1)};
-  for (const std::int64_t from : {std::int64_t{0}, kGuardBytes + bytes})
+  for (const int64_t from : {int64_t{0}, kGuardBytes + bytes})
     WARPLOOM_CHECK(device.upload(whole, guard(out.word).data(), kGuardBytes, from));
   return out;
 }
 
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name) {
-  const std::vector<std::uint32_t> expected = guard(buffer.word);
-  std::vector<std::uint32_t> found(expected.size());
+  const std::vector<uint32_t> expected = guard(buffer.word);
+  std::vector<uint32_t> found(expected.size());
   for (const bool after : {false, true}) {
     WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes,
                                    after ? kGuardBytes + buffer.data.bytes() : 0));
@@ -38,14 +38,17 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
   return ok();
 }
 
-Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory,
-                             std::int64_t wanted, std::chrono::milliseconds pause) {
-  WARPLOOM_TRY(std::int64_t free, free_memory());
-  std::int64_t most = free;
+Result<int64_t> settled(const std::function<Result<int64_t>()>& free_memory, int64_t wanted,
+                        std::chrono::milliseconds pause) {
+  WARPLOOM_TRY(int64_t free, free_memory());
+  int64_t most = free;
   for (int quiet = 0; free < wanted && quiet < 60; ++quiet) {
     std::this_thread::sleep_for(pause);
     WARPLOOM_TRY(free, free_memory());
-    if (free > most + wanted / 100) most = free, quiet = 0;
+    if (free > most + wanted / 100) {
+      most = free;
+      quiet = 0;
+    }
   }
   return free;
 }
@@ -60,11 +63,11 @@ Result<Ready> Judge::prepare() {
     device_ = std::move(runner);
   }
   given_ = graph.inputs;
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+  for (size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant) given_.push_back(static_cast<graph::TensorId>(i));
   for (const auto id : given_) input_bytes_ += graph::byte_count(graph.tensor(id));
   for (const auto id : graph.outputs) output_bytes_ += graph::byte_count(graph.tensor(id));
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
     tolerances_.push_back(tolerance_of(graph, setup_.track, static_cast<int>(i)));
     const bool wide =
         bits_of(output(i).dtype) >= 16;  // the few values of narrower types are clamped to
@@ -77,9 +80,9 @@ Result<Ready> Judge::prepare() {
   if (!here_ && std::ranges::any_of(graph.nodes, multiplies)) means_.products = gpu_products();
   constexpr double kShare =
       0.7;  // of the memory, for inputs and outputs of the candidate's and of the reference's
-  const std::int64_t need = input_bytes_ + output_bytes_;
-  const auto wanted = static_cast<std::int64_t>(static_cast<double>(need + output_bytes_) / kShare);
-  WARPLOOM_TRY(const std::int64_t free, settled([this] { return device_->free_memory(); }, wanted));
+  const int64_t need = input_bytes_ + output_bytes_;
+  const auto wanted = static_cast<int64_t>(static_cast<double>(need + output_bytes_) / kShare);
+  WARPLOOM_TRY(const int64_t free, settled([this] { return device_->free_memory(); }, wanted));
   if (need > free)
     return fail({ErrorCode::kOutOfMemory, "the problem's tensors do not fit in memory", graph.name,
                  fmt::format("{:.1f} GB", static_cast<double>(need) / 1e9),
@@ -104,7 +107,7 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   Contender made;
   LaunchList list = request.list;
   WARPLOOM_TRY(const runtime::Binary binary, runtime::compile(list));
-  for (std::size_t i = 0; i < binary.images.size(); ++i) {
+  for (size_t i = 0; i < binary.images.size(); ++i) {
     WARPLOOM_TRY(const std::string image, read_file(binary.images[i]));
     WARPLOOM_CHECK(check_image(image, list.kernels[i].name));
   }
@@ -132,8 +135,9 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
   if (request.whole) families = families_for(setup_.graph);
   const auto start = Clock::now();
   double dearest = 0;  // of the families so far, beyond its share, ms
-  for (std::size_t i = 0; i < families.size(); ++i) {
-    const double begun = ms_since(start), left = request.check_ms - begun;
+  for (size_t i = 0; i < families.size(); ++i) {
+    const double begun = ms_since(start);
+    const double left = request.check_ms - begun;
     // When the time is up, families whose making alone is dear are left out and do not appear in
     // the evidence, but never the first (three, or two of large ones). Cheap ones are judged on a
     // few rows.

@@ -12,23 +12,22 @@
 
 namespace warploom::verify {
 // Buffers with guard bytes round them.
-inline constexpr std::int64_t kGuardBytes = 64 << 10;
+inline constexpr int64_t kGuardBytes = 64 << 10;
 
 struct Guarded {
-  runtime::Buffer whole,
-      data;                // data starts kGuardBytes into whole and ends kGuardBytes before its end
-  std::uint32_t word = 0;  // what the guard bytes repeat
+  runtime::Buffer whole;
+  runtime::Buffer data;  // data starts kGuardBytes into whole and ends kGuardBytes before its end
+  uint32_t word = 0;     // what the guard bytes repeat
 };
 
-Result<Guarded> allocate_guarded(runtime::Executor& device, std::int64_t bytes);
+Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
 
 // What is free once it is as much as wanted, or no more comes for 60 pauses: what an ended process
 // had comes back in seconds.
-Result<std::int64_t> settled(const std::function<Result<std::int64_t>()>& free_memory,
-                             std::int64_t wanted,
-                             std::chrono::milliseconds pause = std::chrono::milliseconds(50));
+Result<int64_t> settled(const std::function<Result<int64_t>()>& free_memory, int64_t wanted,
+                        std::chrono::milliseconds pause = std::chrono::milliseconds(50));
 
 // Told before the candidate's own code runs (with how long that should take at most, beyond one
 // launch) and again when it is done: the parent's clock differs between the two.
@@ -36,11 +35,11 @@ using Announce = std::function<void(bool candidate, double expected_ms)>;
 
 // Input families of a screening: the first is also the one timed.
 inline constexpr std::array kScreening = {InputFamily::normal, InputFamily::shifted};
-inline constexpr std::int64_t kKeepBytes =
-    1LL << 30;  // inputs of several families stay resident up to this
-inline constexpr std::int64_t kPiece = 8LL << 20;  // bytes of an input that are hashed together
+inline constexpr int64_t kKeepBytes = 1LL
+                                      << 30;  // inputs of several families stay resident up to this
+inline constexpr int64_t kPiece = 8LL << 20;  // bytes of an input that are hashed together
 inline constexpr double kMostSums = 1e9;  // operations that sums of a product may take: a second
-inline constexpr std::int64_t kScanBytes =
+inline constexpr int64_t kScanBytes =
     256LL << 20;  // outputs that are downloaded and scanned whole in a screening
 
 // The five files judge*.cpp: setting up and judging; inputs, and what runs on them; the reference;
@@ -64,7 +63,7 @@ class Judge {
     std::vector<std::vector<std::byte>>
         host;  // GPU only; on the CPU the tensors themselves are read
     std::vector<graph::Bytes> bytes;
-    std::vector<std::vector<std::uint64_t>> hashes;  // of each tensor's pieces
+    std::vector<std::vector<uint64_t>> hashes;  // of each tensor's pieces
     Truth truth;
     double vendor_error = -1;
     int variant = 0;                // of the contents, now
@@ -73,8 +72,9 @@ class Judge {
 
   // Words of an input that have traded places, by their offsets in bytes.
   struct Trade {
-    std::size_t input;
-    std::int64_t a, b;
+    size_t input;
+    int64_t a;
+    int64_t b;
   };
 
   // What runs: the candidate or the vendor's kernel.
@@ -87,7 +87,9 @@ class Judge {
   // that no cache holds.
   struct Set {
     std::shared_ptr<Inputs> inputs;
-    Tensors outputs, vendor_outputs;  // the vendor's are the candidate's where memory is scarce
+    // the vendor's are the candidate's where memory is scarce
+    Tensors outputs;
+    Tensors vendor_outputs;
   };
 
   // The fastest of what else computes the graph, and why others are not it (judge_reference.cpp).
@@ -99,7 +101,7 @@ class Judge {
 
   bool is_candidate(const Contender& who) const { return &who != &vendor_; }
 
-  const graph::Tensor& output(std::size_t i) const {
+  const graph::Tensor& output(size_t i) const {
     return setup_.graph.tensor(setup_.graph.outputs[i]);
   }
 
@@ -111,7 +113,7 @@ class Judge {
   Status judge_into(const Request& request, Verdict& verdict);
 
   Result<Tensors> make_outputs(runtime::Executor& device);
-  Status fill_inputs(Inputs& made, std::uint64_t seed);
+  Status fill_inputs(Inputs& made, uint64_t seed);
   Result<Set> set_of(InputFamily family, double check_ms);
   Result<runtime::Call> bind(const Contender& who, const Set& set);
   Status run(const Contender& who, const Set& set);
@@ -120,23 +122,23 @@ class Judge {
   // than filling it.
   struct HostCopy {
     std::shared_ptr<void> memory;
-    std::int64_t bytes = 0;
+    int64_t bytes = 0;
   };
 
   // `bytes` of a buffer from `from` on, on the host: without a copy where they lie there anyway,
   // else in `copy`.
-  Result<const std::byte*> on_host(const runtime::Buffer& data, std::int64_t from,
-                                   std::int64_t bytes, HostCopy& copy);
+  Result<const std::byte*> on_host(const runtime::Buffer& data, int64_t from, int64_t bytes,
+                                   HostCopy& copy);
   Status check_run(const Contender& candidate, const Set& set, bool whole);
   Result<Evidence> check_family(const Contender& candidate, const Set& set, const Request& request,
                                 double check_ms);
   // What of the outputs the blocks tell the truth of.
   Status compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs,
                         std::span<const Block> blocks, InputFamily family);
-  Status scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data);
+  Status scan_output(Comparison& sum, size_t n, const runtime::Buffer& data);
   Status against_vendor(const Set& set);
   Result<std::vector<std::vector<double>>> sums_of(const Inputs& inputs);
-  Result<bool> check_sums(std::size_t n, const runtime::Buffer& data, const Inputs& inputs,
+  Result<bool> check_sums(size_t n, const runtime::Buffer& data, const Inputs& inputs,
                           const Truth& truth, const Comparison& seen, const std::string& place);
 
   // Timed calls, each on contents of its own (judge_timing.cpp).
@@ -147,15 +149,13 @@ class Judge {
 
   // Which call of a series is on new contents, and looked at: no candidate can know. All are at the
   // end.
-  std::size_t chosen(std::size_t calls) const {
-    return Random(setup_.seed + sample_, "chosen").below(calls);
-  }
+  size_t chosen(size_t calls) const { return Random(setup_.seed + sample_, "chosen").below(calls); }
 
   runtime::Buffer part_of(const runtime::Buffer& whole) const;
-  Status before_sample(const Contender& who, const std::vector<Set>& sets, std::size_t calls);
+  Status before_sample(const Contender& who, const std::vector<Set>& sets, size_t calls);
   Status after_sample(const Contender& candidate, const Request& request,
-                      const std::vector<Set>& sets, std::size_t calls);
-  Result<std::uint64_t> hash_of(const Tensors& outputs);
+                      const std::vector<Set>& sets, size_t calls);
+  Result<uint64_t> hash_of(const Tensors& outputs);
 
   // What takes turns, and how.
   struct Contest {
@@ -179,8 +179,11 @@ class Judge {
   std::unique_ptr<runtime::Executor> here_;    // the CPU's cores within this process
   std::unique_ptr<runtime::Executor> device_;  // where candidates run: the GPU, or the runner
   Runner* runner_ = nullptr;                   // the same, where it is one
-  Tensors outputs_, vendor_outputs_;           // of every set but a series'
-  HostCopy copy_, vendors_copy_;
+  // of every set but a series'
+  Tensors outputs_;
+  Tensors vendor_outputs_;
+  HostCopy copy_;
+  HostCopy vendors_copy_;
   Contender vendor_;  // without a kernel where there is none
   bool by_libraries_ =
       false;  // alone: then its error is a standard, and its output is compared with
@@ -191,12 +194,18 @@ class Judge {
       projections_;     // likewise: of those that are linear in a product's operand
   graph::Means means_;  // of the FP64 truth
   std::vector<Set> series_;
-  std::uint64_t sample_ = 0, first_sample_ = 0,
-                first_hash_ = 0;  // samples so far; the measurement's first; of the first outputs
-  int turn_ = 0;                  // the variant before
-  double variants_ms_ = 0, sums_ms_ = 0;  // spent on their truth; and on the last sums
-  double calls_ms_ = 0;                   // and on calls, of the candidate and the vendor
-  std::int64_t input_bytes_ = 0, output_bytes_ = 0;
-  bool shared_outputs_ = false, foreign_ = false;  // foreign_: the last candidate's text
+  uint64_t sample_ = 0;
+  uint64_t first_sample_ = 0;
+  uint64_t first_hash_ = 0;  // samples so far; the measurement's first; of the first outputs
+  int turn_ = 0;             // the variant before
+  // spent on their truth; and on the last sums
+  double variants_ms_ = 0;
+  double sums_ms_ = 0;
+  double calls_ms_ = 0;  // and on calls, of the candidate and the vendor
+  int64_t input_bytes_ = 0;
+  int64_t output_bytes_ = 0;
+  // foreign_: the last candidate's text
+  bool shared_outputs_ = false;
+  bool foreign_ = false;
 };
 }  // namespace warploom::verify

@@ -1,8 +1,8 @@
 #include "verify/judge.h"
 
 namespace warploom::verify {
-Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, std::int64_t from,
-                                        std::int64_t bytes, HostCopy& copy) {
+Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, int64_t from, int64_t bytes,
+                                        HostCopy& copy) {
   if (device_->engine() == Engine::cpu) return static_cast<const std::byte*>(data.address()) + from;
   if (copy.bytes < bytes) {
     copy = {};
@@ -15,24 +15,24 @@ Result<const std::byte*> Judge::on_host(const runtime::Buffer& data, std::int64_
 
 // Guards and inputs, after a launch. Large inputs are looked at in places only, unless `whole`.
 Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) {
-  for (std::size_t i = 0; i < set.outputs.size(); ++i)
+  for (size_t i = 0; i < set.outputs.size(); ++i)
     WARPLOOM_CHECK(check_guards(*device_, set.outputs[i], output(i).name));
   for (const auto& [name, workspace] : candidate.workspaces)
     WARPLOOM_CHECK(check_guards(*device_, workspace, name));
-  for (std::size_t i = 0; i < given_.size(); ++i) {
+  for (size_t i = 0; i < given_.size(); ++i) {
     const std::string& name = setup_.graph.tensor(given_[i]).name;
     WARPLOOM_CHECK(check_guards(*device_, set.inputs->tensors[i], name));
     const runtime::Buffer& data = set.inputs->tensors[i].data;
-    const std::vector<std::uint64_t>& hashes = set.inputs->hashes[i];
+    const std::vector<uint64_t>& hashes = set.inputs->hashes[i];
     const bool all = whole || data.bytes() <= (setup_.engine == Engine::cpu ? kScanBytes : kPiece);
     Random random(setup_.seed, "pieces");
     bool same = true;
-    for (std::size_t n = 0; n < (all ? hashes.size() : 4) && same; ++n) {
-      const std::size_t piece = all ? n : random.below(hashes.size());
-      const std::int64_t from = static_cast<std::int64_t>(piece) * kPiece,
-                         bytes = std::min(kPiece, data.bytes() - from);
+    for (size_t n = 0; n < (all ? hashes.size() : 4) && same; ++n) {
+      const size_t piece = all ? n : random.below(hashes.size());
+      const int64_t from = static_cast<int64_t>(piece) * kPiece;
+      const int64_t bytes = std::min(kPiece, data.bytes() - from);
       WARPLOOM_TRY(const std::byte* const found, on_host(data, from, bytes, copy_));
-      same = hash64({reinterpret_cast<const char*>(found), static_cast<std::size_t>(bytes)}) ==
+      same = hash64({reinterpret_cast<const char*>(found), static_cast<size_t>(bytes)}) ==
              hashes[piece];
     }
     if (!same)
@@ -46,10 +46,10 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
                              std::span<const Block> blocks, InputFamily family) {
   seen.resize(outputs.size());
   for (const Block& block : blocks) {
-    const auto n = static_cast<std::size_t>(block.rows.output);
+    const auto n = static_cast<size_t>(block.rows.output);
     const Dtype dtype = output(n).dtype;
-    const std::int64_t size = bytes_of(dtype),
-                       count = static_cast<std::int64_t>(block.value.size());
+    const int64_t size = bytes_of(dtype);
+    const int64_t count = static_cast<int64_t>(block.value.size());
     WARPLOOM_TRY(const std::byte* const found,
                  on_host(outputs[n].data, block.first_element * size, count * size, copy_));
     if (block.silent(family)) {
@@ -60,7 +60,7 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
     std::vector<double> either;  // at the ends of ranges: without NaN where the kernel is so
     if (family == InputFamily::ends && !block.without_nan.empty()) {
       either = block.value;
-      for (std::size_t i = 0; i < either.size(); ++i)
+      for (size_t i = 0; i < either.size(); ++i)
         if (std::isnan(either[i]) && !std::isnan(load_as_double(dtype, found, i)))
           either[i] = block.without_nan[i];
     }
@@ -73,11 +73,12 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
 }
 
 // Looks for what is unwritten, in pieces.
-Status Judge::scan_output(Comparison& sum, std::size_t n, const runtime::Buffer& data) {
-  constexpr std::int64_t kBytes = 32 << 20;
+Status Judge::scan_output(Comparison& sum, size_t n, const runtime::Buffer& data) {
+  constexpr int64_t kBytes = 32 << 20;
   const Dtype dtype = output(n).dtype;
-  for (std::int64_t from = 0; from < data.bytes(); from += kBytes) {
-    const std::int64_t bytes = std::min(kBytes, data.bytes() - from), size = bytes_of(dtype);
+  for (int64_t from = 0; from < data.bytes(); from += kBytes) {
+    const int64_t bytes = std::min(kBytes, data.bytes() - from);
+    const int64_t size = bytes_of(dtype);
     WARPLOOM_TRY(const std::byte* const found, on_host(data, from, bytes, copy_));
     scan(sum, dtype, found, from / size, bytes / size);
   }
@@ -89,29 +90,40 @@ Status Judge::scan_output(Comparison& sum, std::size_t n, const runtime::Buffer&
 Status Judge::against_vendor(const Set& set) {
   if (!by_libraries_ || output_bytes_ > kScanBytes) return ok();
   WARPLOOM_CHECK(run(vendor_, set));
-  constexpr std::int64_t kRun =
+  constexpr int64_t kRun =
       4096;  // elements whose errors are added up before they are compared with their bound
-  for (std::size_t n = 0; n < set.outputs.size(); ++n) {
+  for (size_t n = 0; n < set.outputs.size(); ++n) {
     const graph::Tensor& tensor = output(n);
     // Both are within their bounds of the truth; a run of few elements may be several times worse
     // than the whole.
     const double bound = 16 * std::max({tolerances_[n].frobenius, set.inputs->vendor_error, 1e-6});
     if (!is_float(tensor.dtype) || !std::isfinite(bound)) continue;
-    const runtime::Buffer &ours = set.outputs[n].data, &vendors = set.vendor_outputs[n].data;
+    const runtime::Buffer& ours = set.outputs[n].data;
+    const runtime::Buffer& vendors = set.vendor_outputs[n].data;
     WARPLOOM_TRY(const std::byte* const mine, on_host(ours, 0, ours.bytes(), copy_));
     WARPLOOM_TRY(const std::byte* const theirs,
                  on_host(vendors, 0, vendors.bytes(), vendors_copy_));
-    const std::int64_t count = graph::element_count(tensor.shape), runs = (count + kRun - 1) / kRun;
-    std::vector<double> errors(runs), squares(errors.size());  // of each run, squared
-    graph::parallel_for(runs, 0, [&](std::int64_t run) {
-      std::array<double, kRun> c, v;
-      const std::int64_t length = std::min(kRun, count - run * kRun);
+    const int64_t count = graph::element_count(tensor.shape);
+    const int64_t runs = (count + kRun - 1) / kRun;
+    // of each run, squared
+    std::vector<double> errors(runs);
+    std::vector<double> squares(errors.size());
+    graph::parallel_for(runs, 0, [&](int64_t run) {
+      std::array<double, kRun> c;
+      std::array<double, kRun> v;
+      const int64_t length = std::min(kRun, count - run * kRun);
       load_run(tensor.dtype, mine, run * kRun, 1, length, c.data());
       load_run(tensor.dtype, theirs, run * kRun, 1, length, v.data());
-      double error = 0, square = 0;  // apart from what other threads write nearby
-      for (std::size_t i = 0; i < static_cast<std::size_t>(length); ++i)
-        if (std::isfinite(v[i])) error += (c[i] - v[i]) * (c[i] - v[i]), square += v[i] * v[i];
-      errors[run] = error, squares[run] = square;
+      // apart from what other threads write nearby
+      double error = 0;
+      double square = 0;
+      for (size_t i = 0; i < static_cast<size_t>(length); ++i)
+        if (std::isfinite(v[i])) {
+          error += (c[i] - v[i]) * (c[i] - v[i]);
+          square += v[i] * v[i];
+        }
+      errors[run] = error;
+      squares[run] = square;
     });
     // A run's error against the typical size of a run.
     const double typical =
@@ -131,7 +143,7 @@ Status Judge::against_vendor(const Set& set) {
 Result<std::vector<std::vector<double>>> Judge::sums_of(const Inputs& inputs) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::vector<double>> sums(projections_.size());
-  for (std::size_t n = 0; n < sums.size(); ++n) {
+  for (size_t n = 0; n < sums.size(); ++n) {
     if (!projections_[n] || projections_[n]->cost > kMostSums) continue;
     WARPLOOM_TRY(auto made, graph::evaluate(projections_[n]->graph, inputs.bytes, means_));
     sums[n] = std::move(made[0]);
@@ -142,19 +154,19 @@ Result<std::vector<std::vector<double>>> Judge::sums_of(const Inputs& inputs) {
 
 // Whether they were: outputs too large for a screening, and those of which some elements may be too
 // large for their type, have none.
-Result<bool> Judge::check_sums(std::size_t n, const runtime::Buffer& data, const Inputs& inputs,
+Result<bool> Judge::check_sums(size_t n, const runtime::Buffer& data, const Inputs& inputs,
                                const Truth& truth, const Comparison& seen,
                                const std::string& place) {
   const double allowed = frobenius_bound(seen, tolerances_[n], inputs.vendor_error);
   const bool none = truth.sums.empty() || truth.sums[n].empty() || !std::isfinite(allowed);
   if (none || data.bytes() > kScanBytes || may_overflow(seen, output(n).dtype)) return false;
-  constexpr std::int64_t kBytes = 32 << 20;
+  constexpr int64_t kBytes = 32 << 20;
   const graph::Projection& by = *projections_[n];
-  const std::int64_t slab = by.extent * by.after * bytes_of(output(n).dtype),
-                     piece = std::max<std::int64_t>(1, kBytes / slab);
+  const int64_t slab = by.extent * by.after * bytes_of(output(n).dtype);
+  const int64_t piece = std::max<int64_t>(1, kBytes / slab);
   std::vector<Line> lines(truth.sums[n].size());
-  for (std::int64_t from = 0; from < by.before; from += piece) {
-    const std::int64_t count = std::min(piece, by.before - from);
+  for (int64_t from = 0; from < by.before; from += piece) {
+    const int64_t count = std::min(piece, by.before - from);
     WARPLOOM_TRY(const std::byte* const found, on_host(data, from * slab, count * slab, copy_));
     sum_lines(lines, by, output(n).dtype, found, from, count);
   }
@@ -174,12 +186,13 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
                     .seed = setup_.seed,
                     .reference_error = inputs.vendor_error,
                     .rows = inputs.truth.rows};
-  std::int64_t held = 0;
+  int64_t held = 0;
   std::vector<Comparison> seen;
   const auto compared = [&](std::span<const Block> blocks) -> Status {
     for (const Block& block : blocks) {
-      const std::int64_t rows = block.rows.end - block.rows.begin;
-      held += rows, evidence.rows_checked += block.silent(inputs.family) ? 0 : rows;
+      const int64_t rows = block.rows.end - block.rows.begin;
+      held += rows;
+      evidence.rows_checked += block.silent(inputs.family) ? 0 : rows;
     }
     return compare_blocks(seen, set.outputs, blocks, inputs.family);
   };
@@ -191,7 +204,7 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   }
   const bool everything = held >= evidence.rows;
   const std::string place = fmt::format("{} inputs, seed {}", name_of(inputs.family), setup_.seed);
-  for (std::size_t output = 0; output < seen.size(); ++output) {
+  for (size_t output = 0; output < seen.size(); ++output) {
     const runtime::Buffer& data = set.outputs[output].data;
     if (!everything && (request.whole || data.bytes() <= kScanBytes))
       WARPLOOM_CHECK(scan_output(seen[output], output, data));

@@ -11,11 +11,11 @@ Result<Judge::Tensors> Judge::make_outputs(runtime::Executor& device) {
 
 // The graph's inputs and constants, where they are not made yet with buffers, and the hashes of
 // what they hold: on the CPU in the buffers themselves, else on the host as well.
-Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
+Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
   made.tensors.resize(given_.size());
   made.host.resize(given_.size());
   const std::vector<Stream> streams = streams_of(setup_.graph, made.family, seed, setup_.ranges);
-  for (std::size_t i = 0; i < given_.size(); ++i) {
+  for (size_t i = 0; i < given_.size(); ++i) {
     const graph::Tensor& tensor = setup_.graph.tensor(given_[i]);
     runtime::Buffer& data = made.tensors[i].data;
     if (!data) WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, graph::byte_count(tensor)));
@@ -30,8 +30,8 @@ Status Judge::fill_inputs(Inputs& made, std::uint64_t seed) {
     const graph::Bytes bytes(to, data.bytes());
     if (i < setup_.graph.inputs.size()) made.bytes.push_back(bytes);
     auto& hashes = made.hashes.emplace_back();
-    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
-      const auto piece = bytes.subspan(at, std::min<std::size_t>(kPiece, bytes.size() - at));
+    for (size_t at = 0; at < bytes.size(); at += kPiece) {
+      const auto piece = bytes.subspan(at, std::min<size_t>(kPiece, bytes.size() - at));
       hashes.push_back(hash64({reinterpret_cast<const char*>(piece.data()), piece.size()}));
     }
   }
@@ -46,7 +46,7 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   const graph::Graph& graph = setup_.graph;
   auto made = std::make_shared<Inputs>();
   made->family = family;
-  if (!kept_.empty() && static_cast<std::int64_t>(kept_.size() + 1) * input_bytes_ > kKeepBytes) {
+  if (!kept_.empty() && static_cast<int64_t>(kept_.size() + 1) * input_bytes_ > kKeepBytes) {
     made->tensors = std::move(kept_.back()->tensors);
     made->host = std::move(kept_.back()->host);
     kept_.pop_back();
@@ -66,11 +66,12 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
 }
 
 Result<runtime::Call> Judge::bind(const Contender& who, const Set& set) {
-  const Tensors &inputs = set.inputs->tensors, &outputs = outputs_of(who, set);
+  const Tensors& inputs = set.inputs->tensors;
+  const Tensors& outputs = outputs_of(who, set);
   runtime::Bindings tensors;
-  for (std::size_t i = 0; i < given_.size(); ++i)
+  for (size_t i = 0; i < given_.size(); ++i)
     tensors[setup_.graph.tensor(given_[i]).name] = inputs[i].data;
-  for (std::size_t i = 0; i < outputs.size(); ++i) tensors[output(i).name] = outputs[i].data;
+  for (size_t i = 0; i < outputs.size(); ++i) tensors[output(i).name] = outputs[i].data;
   for (const auto& [name, workspace] : who.workspaces) tensors[name] = workspace.data;
   return who.kernel.bind(tensors);
 }

@@ -12,7 +12,7 @@ constexpr double kClearly = 0.9;
 constexpr double kPlainCpuRate = 3e8;
 constexpr double kPlainGpuRate = 3e10;
 constexpr double kMostPlainSeconds = 20;
-constexpr std::size_t kFewSteps = 12;
+constexpr size_t kFewSteps = 12;
 
 // A product or a softmax alone is held to the letter of the fp32 track. Of others plain evaluation
 // may stand in, too: a library's chain of calls may well round less in some places than any kernel.
@@ -42,7 +42,7 @@ Result<std::string> Judge::fault_of_reference(const Set& set) {
   WARPLOOM_CHECK(run(vendor_, set));
   WARPLOOM_CHECK(
       compare_blocks(seen, vendor_outputs_, set.inputs->truth.blocks, set.inputs->family));
-  for (std::size_t n = 0; n < seen.size(); ++n) {
+  for (size_t n = 0; n < seen.size(); ++n) {
     const Comparison& output = seen[n];
     if (output.unwritten.count > 0)
       return fmt::format("leaves {} elements unwritten", output.unwritten.count);
@@ -90,7 +90,7 @@ Status Judge::choose_reference(Ready& ready) {
   for (const vendor::Candidate& candidate : offered) {
     const bool served = best && best->kernel.name.find("plain") == std::string::npos;
     // Plain kernels compete with a few calls of libraries, not with one, nor with a network.
-    const std::size_t steps = problem.steps.size();
+    const size_t steps = problem.steps.size();
     if (candidate.plain && served && (steps == 1 || steps > kFewSteps)) continue;
     if (candidate.plain && long_if_plain) {
       note(candidate, "would take too long");

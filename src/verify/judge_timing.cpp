@@ -10,31 +10,30 @@
 
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kSeriesBytes =
+constexpr int64_t kSeriesBytes =
     16 << 20;  // problems up to this size may be short enough for a series
-constexpr std::int64_t kMostSets = 16;
-constexpr int kVariants = 40;               // at most; more than a screening has samples
-constexpr double kCheapSumsMs = 4;          // what sums of a variant may take
-constexpr double kVariantsMs = 150;         // for their truth, until when no more are begun
-constexpr double kDearRow = 3e8;            // operations of a row that is too dear for any
-constexpr double kCheapWhole = 1e6;         // and of an output whose rows are all looked at
-constexpr std::int64_t kRowElements = 256;  // at least, of what is looked at at one place
-constexpr std::int64_t kPartBytes =
+constexpr int64_t kMostSets = 16;
+constexpr int kVariants = 40;          // at most; more than a screening has samples
+constexpr double kCheapSumsMs = 4;     // what sums of a variant may take
+constexpr double kVariantsMs = 150;    // for their truth, until when no more are begun
+constexpr double kDearRow = 3e8;       // operations of a row that is too dear for any
+constexpr double kCheapWhole = 1e6;    // and of an output whose rows are all looked at
+constexpr int64_t kRowElements = 256;  // at least, of what is looked at at one place
+constexpr int64_t kPartBytes =
     4 << 20;  // of a larger output so much is poisoned and scanned, at another place each time
-constexpr std::int64_t kGpuPartBytes = 256 << 10;  // and where it must be copied for that
+constexpr int64_t kGpuPartBytes = 256 << 10;  // and where it must be copied for that
 }  // namespace
 
 std::vector<Judge::Trade> Judge::trades_of(int variant) const {
   std::vector<Trade> trades;
-  const std::int64_t most =
-      setup_.engine == Engine::cpu ? 64 : 2;  // each is two transfers to a GPU
-  Random random(setup_.seed + static_cast<std::uint64_t>(variant), "variant");
-  for (std::size_t i = 0; variant > 0 && i < setup_.graph.inputs.size(); ++i) {
-    const std::int64_t words = graph::byte_count(setup_.graph.tensor(given_[i])) / 8;
+  const int64_t most = setup_.engine == Engine::cpu ? 64 : 2;  // each is two transfers to a GPU
+  Random random(setup_.seed + static_cast<uint64_t>(variant), "variant");
+  for (size_t i = 0; variant > 0 && i < setup_.graph.inputs.size(); ++i) {
+    const int64_t words = graph::byte_count(setup_.graph.tensor(given_[i])) / 8;
     const auto word = [&] {
-      return 8 * static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(words)));
+      return 8 * static_cast<int64_t>(random.below(static_cast<uint64_t>(words)));
     };
-    for (std::int64_t n = 0; words > 1 && n < std::clamp<std::int64_t>(words / 64, 1, most); ++n)
+    for (int64_t n = 0; words > 1 && n < std::clamp<int64_t>(words / 64, 1, most); ++n)
       trades.push_back({i, word(), word()});
   }
   return trades;
@@ -47,7 +46,7 @@ Status Judge::vary(Inputs& inputs, int variant) {
   for (const Trade& trade : trades) {
     auto* const data = const_cast<std::byte*>(inputs.bytes[trade.input].data());
     std::swap_ranges(data + trade.a, data + trade.a + 8, data + trade.b);
-    for (const std::int64_t at : {trade.a, trade.b})
+    for (const int64_t at : {trade.a, trade.b})
       if (setup_.engine == Engine::cuda)
         WARPLOOM_CHECK(device_->upload(inputs.tensors[trade.input].data, data + at, 8, at));
   }
@@ -61,10 +60,9 @@ int Judge::next_variant(const Inputs& inputs) {
   if (setup_.flops / static_cast<double>(rows.independent ? rows.count : 1) > kDearRow) return 0;
   ++turn_;
   if (variants_ms_ < kVariantsMs) return turn_ % (1 + kVariants);
-  const auto known = static_cast<std::size_t>(turn_) % (1 + inputs.variants.size());
-  return known == 0
-             ? 0
-             : std::next(inputs.variants.begin(), static_cast<std::ptrdiff_t>(known) - 1)->first;
+  const auto known = static_cast<size_t>(turn_) % (1 + inputs.variants.size());
+  return known == 0 ? 0
+                    : std::next(inputs.variants.begin(), static_cast<ptrdiff_t>(known) - 1)->first;
 }
 
 // Rows of what the outputs should be for what the inputs hold now.
@@ -75,21 +73,20 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
   if (!blocks.empty()) return &truth;
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Trade> trades = trades_of(inputs.variant);
-  Random random(setup_.seed + static_cast<std::uint64_t>(inputs.variant), "looked at");
+  Random random(setup_.seed + static_cast<uint64_t>(inputs.variant), "looked at");
   for (int output = 0; output < static_cast<int>(outputs_.size()); ++output) {
     const graph::Rows rows = graph::rows_of(setup_.graph, output);
-    const std::int64_t some = setup_.flops <= kCheapWhole
-                                  ? rows.count
-                                  : std::max<std::int64_t>(1, kRowElements / rows.elements);
+    const int64_t some = setup_.flops <= kCheapWhole
+                             ? rows.count
+                             : std::max<int64_t>(1, kRowElements / rows.elements);
     double traded = random.uniform();
     if (!trades.empty()) {
       const Trade& one = trades[random.below(trades.size())];
       traded = static_cast<double>(one.a) / static_cast<double>(inputs.bytes[one.input].size());
     }
     for (const double place : {traded, random.uniform()}) {
-      const auto row = static_cast<std::int64_t>(place * static_cast<double>(rows.count));
-      const std::int64_t begin =
-          std::clamp<std::int64_t>(row, 0, std::max<std::int64_t>(0, rows.count - some));
+      const auto row = static_cast<int64_t>(place * static_cast<double>(rows.count));
+      const int64_t begin = std::clamp<int64_t>(row, 0, std::max<int64_t>(0, rows.count - some));
       WARPLOOM_TRY(blocks.emplace_back(),
                    evaluate_block(setup_.graph, inputs.bytes,
                                   {output, begin, std::min(rows.count, begin + some)}, means_));
@@ -103,27 +100,27 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
 
 // What is poisoned before a sample and scanned after it.
 runtime::Buffer Judge::part_of(const runtime::Buffer& whole) const {
-  const std::int64_t part = setup_.engine == Engine::cpu ? kPartBytes : kGpuPartBytes;
+  const int64_t part = setup_.engine == Engine::cpu ? kPartBytes : kGpuPartBytes;
   if (whole.bytes() <= part) return whole;
-  const auto pages = static_cast<std::uint64_t>((whole.bytes() - part) / 4096 + 1);
+  const auto pages = static_cast<uint64_t>((whole.bytes() - part) / 4096 + 1);
   return whole.slice(
-      4096 * static_cast<std::int64_t>(Random(setup_.seed + sample_, "part").below(pages)), part);
+      4096 * static_cast<int64_t>(Random(setup_.seed + sample_, "part").below(pages)), part);
 }
 
-Result<std::uint64_t> Judge::hash_of(const Tensors& outputs) {
-  std::uint64_t hash = 0;
+Result<uint64_t> Judge::hash_of(const Tensors& outputs) {
+  uint64_t hash = 0;
   for (const Guarded& output : outputs) {
     if (output.data.bytes() > kScanBytes) continue;
     WARPLOOM_TRY(const std::byte* const found, on_host(output.data, 0, output.data.bytes(), copy_));
-    hash = 3 * hash + hash64({reinterpret_cast<const char*>(found),
-                              static_cast<std::size_t>(output.data.bytes())});
+    hash = 3 * hash +
+           hash64({reinterpret_cast<const char*>(found), static_cast<size_t>(output.data.bytes())});
   }
   return hash;
 }
 
-Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, std::size_t calls) {
+Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, size_t calls) {
   ++sample_;
-  for (std::size_t i = 0; i < calls; ++i) {
+  for (size_t i = 0; i < calls; ++i) {
     for (const Guarded& output : outputs_of(who, sets[i]))
       WARPLOOM_CHECK(device_->fill(part_of(output.data), kPoison));
     if (is_candidate(who) && i == chosen(calls))
@@ -135,12 +132,12 @@ Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, 
 }
 
 Status Judge::after_sample(const Contender& candidate, const Request& request,
-                           const std::vector<Set>& sets, std::size_t calls) {
+                           const std::vector<Set>& sets, size_t calls) {
   const Set& set = sets[chosen(calls)];
   WARPLOOM_TRY(const Truth* const truth, truth_of(*set.inputs));
   std::vector<Comparison> seen;
   WARPLOOM_CHECK(compare_blocks(seen, set.outputs, truth->blocks, set.inputs->family));
-  for (std::size_t output = 0; output < seen.size(); ++output) {
+  for (size_t output = 0; output < seen.size(); ++output) {
     const runtime::Buffer& data = set.outputs[output].data;
     WARPLOOM_CHECK(scan_output(seen[output], output, part_of(data)));
     Tolerance tolerance = tolerances_[output];
@@ -158,7 +155,7 @@ Status Judge::after_sample(const Contender& candidate, const Request& request,
   Inputs& inputs = *sets[0].inputs;
   const bool first = sample_ == first_sample_;
   if (inputs.variant == 0 && calls == 1 && !atomic && (first || setup_.engine == Engine::cpu)) {
-    WARPLOOM_TRY(const std::uint64_t hash, hash_of(outputs_));
+    WARPLOOM_TRY(const uint64_t hash, hash_of(outputs_));
     if (hash != first_hash_)
       return fail({ErrorCode::kCandidateUnstable,
                    "a candidate's output differs between two runs on the same inputs", "",
@@ -171,15 +168,16 @@ Status Judge::after_sample(const Contender& candidate, const Request& request,
 }
 
 Status Judge::make_series() {
-  const std::int64_t bytes = input_bytes_ + output_bytes_, cache = device_->info().cache_bytes;
+  const int64_t bytes = input_bytes_ + output_bytes_;
+  const int64_t cache = device_->info().cache_bytes;
   if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
-  const std::int64_t sets =
-      std::clamp<std::int64_t>(2 * cache / std::max<std::int64_t>(bytes, 1) + 1, 2, kMostSets);
-  for (std::int64_t set = 1; set < sets; ++set) {
+  const int64_t sets =
+      std::clamp<int64_t>(2 * cache / std::max<int64_t>(bytes, 1) + 1, 2, kMostSets);
+  for (int64_t set = 1; set < sets; ++set) {
     Set made{std::make_shared<Inputs>(), {}, {}};
     made.inputs->family = kScreening[0];
     WARPLOOM_CHECK(
-        fill_inputs(*made.inputs, setup_.seed + 0x9e3779b9u * static_cast<std::uint64_t>(set)));
+        fill_inputs(*made.inputs, setup_.seed + 0x9e3779b9u * static_cast<uint64_t>(set)));
     WARPLOOM_TRY(made.outputs, make_outputs(*device_));
     if (vendor_.kernel.bind) WARPLOOM_TRY(made.vendor_outputs, make_outputs(here()));
     series_.push_back(std::move(made));
@@ -191,7 +189,7 @@ Status Judge::make_series() {
 // there is one.
 Status Judge::check_series(const std::vector<Set>& sets) {
   for (const Set& set : sets) {
-    for (std::size_t i = 0; i < set.outputs.size(); ++i) {
+    for (size_t i = 0; i < set.outputs.size(); ++i) {
       WARPLOOM_CHECK(check_guards(*device_, set.outputs[i], output(i).name));
       Comparison seen;
       if (set.outputs[i].data.bytes() > kScanBytes) continue;
@@ -204,8 +202,9 @@ Status Judge::check_series(const std::vector<Set>& sets) {
 }
 
 Result<Turns> Judge::take_turns(const Contest& contest, const Set& set) {
-  std::vector<runtime::Buffer> inputs, outputs;
-  for (std::size_t i = 0; i < setup_.graph.inputs.size(); ++i)
+  std::vector<runtime::Buffer> inputs;
+  std::vector<runtime::Buffer> outputs;
+  for (size_t i = 0; i < setup_.graph.inputs.size(); ++i)
     inputs.push_back(set.inputs->tensors[i].data);
   for (const Guarded& output : outputs_) outputs.push_back(output.data);
   turn_ = -1;  // the first sample is of variant 0
@@ -261,7 +260,7 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
                      .least_us = setup_.engine == Engine::cpu ? runtime::kCpuSampleUs : 0.0,
                      .warm_us = setup_.engine == Engine::cpu ? 5000.0 : 0.0,
                      .seed = setup_.seed};
-  contest.options.around = [&](std::size_t which, std::size_t of, bool after) -> Status {
+  contest.options.around = [&](size_t which, size_t of, bool after) -> Status {
     if (!after) return before_sample(which == 0 ? candidate : vendor_, sets, of);
     return which == 0 ? after_sample(candidate, request, sets, of) : ok();
   };

@@ -3,26 +3,25 @@
 
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kBlockElements = 1 << 21;  // of a block, unless one row is longer
-constexpr std::int64_t kProductsElements =
+constexpr int64_t kBlockElements = 1 << 21;  // of a block, unless one row is longer
+constexpr int64_t kProductsElements =
     1 << 24;  // and where others do its products, who get their operands for each
-constexpr std::int64_t kWholeElements =
+constexpr int64_t kWholeElements =
     1 << 23;  // outputs up to this size are kept whole where that is affordable
 
 // Rows that go into one block.
-std::int64_t block_rows(const graph::Rows& rows, const graph::Means& means) {
-  const std::int64_t elements = means.products ? kProductsElements : kBlockElements;
-  return std::clamp<std::int64_t>(elements / std::max<std::int64_t>(1, rows.elements), 1,
-                                  rows.count);
+int64_t block_rows(const graph::Rows& rows, const graph::Means& means) {
+  const int64_t elements = means.products ? kProductsElements : kBlockElements;
+  return std::clamp<int64_t>(elements / std::max<int64_t>(1, rows.elements), 1, rows.count);
 }
 
 // The first and the last row, where tails go wrong, then others at random.
-std::vector<std::int64_t> scattered(std::int64_t count, std::size_t wanted, Random& random) {
-  std::vector<std::int64_t> order = {0};
-  std::set<std::int64_t> seen = {0};
+std::vector<int64_t> scattered(int64_t count, size_t wanted, Random& random) {
+  std::vector<int64_t> order = {0};
+  std::set<int64_t> seen = {0};
   if (count > 1 && seen.insert(count - 1).second) order.push_back(count - 1);
-  for (std::size_t tries = 0; order.size() < wanted && tries < 4 * wanted; ++tries) {
-    const auto row = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
+  for (size_t tries = 0; order.size() < wanted && tries < 4 * wanted; ++tries) {
+    const auto row = static_cast<int64_t>(random.below(static_cast<uint64_t>(count)));
     if (seen.insert(row).second) order.push_back(row);
   }
   return order;
@@ -58,7 +57,7 @@ Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::B
 }
 
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                           std::uint64_t seed, double flops, double budget_ms,
+                           uint64_t seed, double flops, double budget_ms,
                            const graph::Means& means) {
   const auto start = std::chrono::steady_clock::now();
   const int outputs = static_cast<int>(graph.outputs.size());
@@ -71,14 +70,15 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
                 (rows.independent || rows.count <= block_rows(rows, means));
   }
   Truth truth;
-  Random random(seed, "rows"), order(seed, "order");
+  Random random(seed, "rows");
+  Random order(seed, "order");
   for (int output = 0; output < outputs; ++output) {
     const graph::Rows rows = graph::rows_of(graph, output);
     const double share = budget_ms * (output + 1) / outputs;
-    std::set<std::int64_t> held;
-    for (const std::int64_t row :
-         complete ? std::vector<std::int64_t>() : scattered(rows.count, 32, random)) {
-      const std::int64_t elements = static_cast<std::int64_t>(held.size()) * rows.elements;
+    std::set<int64_t> held;
+    for (const int64_t row :
+         complete ? std::vector<int64_t>() : scattered(rows.count, 32, random)) {
+      const int64_t elements = static_cast<int64_t>(held.size()) * rows.elements;
       if (held.size() >= 2 && (ms_since(start) > share || elements > kWholeElements)) break;
       WARPLOOM_TRY(truth.blocks.emplace_back(),
                    evaluate_block(graph, inputs, {output, row, row + 1}, means));
@@ -86,9 +86,9 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
     }
     truth.rows += rows.count;
     held.insert(rows.count);
-    std::int64_t row = 0;
-    for (const std::int64_t stop : held) {  // between the rows that are held
-      for (std::int64_t end; row < stop; row = end) {
+    int64_t row = 0;
+    for (const int64_t stop : held) {  // between the rows that are held
+      for (int64_t end; row < stop; row = end) {
         end = std::min(stop, row + block_rows(rows, means));
         truth.missing.push_back({output, row, end});
       }

@@ -17,12 +17,13 @@ inline double ms_since(std::chrono::steady_clock::time_point start) {
 
 struct RowRange {
   int output = 0;
-  std::int64_t begin = 0, end = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
 };
 
 struct Block : graph::ValueAndMagnitude {
   RowRange rows;
-  std::int64_t first_element = 0;  // in the whole output
+  int64_t first_element = 0;  // in the whole output
   // The values where maxima, minima and ReLUs take a number rather than a NaN, as C's fmax does,
   // and CUDA's; empty where that makes no difference. ONNX says nothing of it: either is right.
   std::vector<double> without_nan = {};
@@ -42,7 +43,7 @@ struct Truth {
   std::vector<Block> blocks;
   std::vector<RowRange> missing;  // what the blocks lack, to be made by evaluate_block, in an order
                                   // scattered over the outputs
-  std::int64_t rows = 0;          // of all outputs
+  int64_t rows = 0;               // of all outputs
   std::vector<std::vector<double>>
       sums;  // of each output's projection; empty where there is none, or all is held
 };
@@ -50,6 +51,6 @@ struct Truth {
 // All of it if that is little and `flops` of work are cheap, else scattered rows until `budget_ms`
 // are spent.
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                           std::uint64_t seed, double flops, double budget_ms,
+                           uint64_t seed, double flops, double budget_ms,
                            const graph::Means& means);
 }  // namespace warploom::verify

@@ -7,7 +7,7 @@
 
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kMostElements =
+constexpr int64_t kMostElements =
     1 << 20;  // of a tensor: a matmul of 1024³ takes the interpreter seconds
 
 using Storage = std::map<std::string, std::vector<std::byte>>;
@@ -19,8 +19,8 @@ tile::Buffers views_of(Storage& storage) {
 }
 
 // The extents that a tensor's elements are coordinates in: 0 where nothing is gathered by it.
-std::int64_t gathered_by(const tile::Program& program, const std::string& lookup) {
-  std::int64_t extent = 0;
+int64_t gathered_by(const tile::Program& program, const std::string& lookup) {
+  int64_t extent = 0;
   for (const synth::Site& site : synth::sites_of(program))
     if (const auto* copy = std::get_if<tile::Copy>(&site.statement->node))
       for (const tile::Tile* tile : {&copy->src, &copy->dst})
@@ -31,12 +31,11 @@ std::int64_t gathered_by(const tile::Program& program, const std::string& lookup
 
 // Element i of an input. Coordinates are of distinct places, so that no two elements are scattered
 // to one, half of them counted from the end; and some lie outside.
-double random_element(Dtype dtype, Random& random, std::int64_t i, std::int64_t elements,
-                      std::int64_t extent) {
+double random_element(Dtype dtype, Random& random, int64_t i, int64_t elements, int64_t extent) {
   if (is_float(dtype)) return random.normal();
   if (extent == 0) return static_cast<double>(random.below(16)) - (is_signed(dtype) ? 8 : 0);
-  const auto range = std::bit_ceil(static_cast<std::uint64_t>(std::max(elements, extent)) + 1);
-  const auto place = static_cast<double>((static_cast<std::uint64_t>(i) * 0x9e3779b1u + 5) % range);
+  const auto range = std::bit_ceil(static_cast<uint64_t>(std::max(elements, extent)) + 1);
+  const auto place = static_cast<double>((static_cast<uint64_t>(i) * 0x9e3779b1u + 5) % range);
   const auto size = static_cast<double>(extent);
   if (std::fmod(place, 2) == 0) return place;
   return place < size ? place - size : -place - 1;
@@ -44,7 +43,7 @@ double random_element(Dtype dtype, Random& random, std::int64_t i, std::int64_t 
 }  // namespace
 
 Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list,
-                                     std::uint64_t seed) {
+                                     uint64_t seed) {
   Storage meant;
   for (const auto* specs : {&list.inputs, &list.outputs})
     for (const BufferSpec& spec : *specs) {
@@ -55,9 +54,9 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
       auto& bytes = meant[spec.name];
       bytes.assign(spec.bytes(), std::byte{0xff});  // outputs: poison
       Random random(seed, spec.name);
-      const std::int64_t extent = specs == &list.inputs ? gathered_by(program, spec.name) : 0;
+      const int64_t extent = specs == &list.inputs ? gathered_by(program, spec.name) : 0;
       if (specs == &list.inputs)
-        for (std::int64_t i = 0; i < spec.elements(); ++i)
+        for (int64_t i = 0; i < spec.elements(); ++i)
           store_from_double(spec.dtype, bytes.data(), i,
                             random_element(spec.dtype, random, i, spec.elements(), extent));
     }
@@ -67,8 +66,10 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
   ProgramVerdict verdict;
   WARPLOOM_TRY(verdict.banks,
                runtime::emulate(list, views_of(made), {.seed = seed, .banks = true}));
-  for (const auto& use : verdict.banks)
-    verdict.wavefronts += use.wavefronts, verdict.wavefronts_least += use.least;
+  for (const auto& use : verdict.banks) {
+    verdict.wavefronts += use.wavefronts;
+    verdict.wavefronts_least += use.least;
+  }
   verdict.agrees = true;
   for (const BufferSpec& spec : list.outputs) {
     std::vector<double> want(spec.elements());

@@ -16,13 +16,14 @@
 namespace warploom::verify {
 struct ProgramVerdict {
   bool agrees = false;
-  double error = 0, bound = 0;
-  std::int64_t wavefronts = 0,
-               wavefronts_least = 0;    // of shared memory: taken, and without bank conflicts
+  double error = 0;
+  double bound = 0;
+  int64_t wavefronts = 0;
+  int64_t wavefronts_least = 0;         // of shared memory: taken, and without bank conflicts
   std::vector<runtime::BankUse> banks;  // the same by line of the kernel's text
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProgramVerdict, agrees, error, bound, wavefronts,
                                    wavefronts_least, banks)
 Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchList& list,
-                                     std::uint64_t seed);
+                                     uint64_t seed);
 }  // namespace warploom::verify

@@ -93,13 +93,13 @@ bool is_judged_at_ends(const graph::Graph& given) {
                             graph.tensor(node.outputs[0]).dtype != Dtype::boolean;
     if (to_integer) return false;
     const bool all = std::ranges::all_of(node.inputs, [&](graph::TensorId id) {
-      return id == graph::kAbsent || exact[static_cast<std::size_t>(id)];
+      return id == graph::kAbsent || exact[static_cast<size_t>(id)];
     });
     const bool step = is_step(graph, node);
     if (step && !all) return false;
     const bool keeps = moves || step || std::ranges::find(kExact, node.op) != std::end(kExact);
     for (const graph::TensorId id : node.outputs)
-      if (id != graph::kAbsent) exact[static_cast<std::size_t>(id)] = keeps && all;
+      if (id != graph::kAbsent) exact[static_cast<size_t>(id)] = keeps && all;
   }
   return floats;
 }

@@ -9,7 +9,8 @@ namespace warploom::verify {
 using nlohmann::json, runtime::Buffer, runtime::Call;
 
 namespace {
-constexpr std::int64_t kPage = 4096, kHuge = std::int64_t{2} << 20;
+constexpr int64_t kPage = 4096;
+constexpr int64_t kHuge = int64_t{2} << 20;
 #if !defined(MADV_COLLAPSE)
 constexpr int MADV_COLLAPSE =
     25;  // Linux 6.1: huge pages now, whatever the setting for shared memory
@@ -19,7 +20,7 @@ constexpr int MADV_COLLAPSE =
 char* SharedMemory::map(int file) {
   struct stat facts{};
   ::fstat(file, &facts);
-  const auto size = static_cast<std::size_t>(facts.st_size);
+  const auto size = static_cast<size_t>(facts.st_size);
   void* room =
       ::mmap(nullptr, size + kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return nullptr;
@@ -30,7 +31,7 @@ char* SharedMemory::map(int file) {
   return made == MAP_FAILED ? nullptr : base;
 }
 
-std::shared_ptr<SharedMemory> SharedMemory::make(std::int64_t bytes) {
+std::shared_ptr<SharedMemory> SharedMemory::make(int64_t bytes) {
   auto made = std::make_shared<SharedMemory>();
   made->bytes_ = round_up(bytes, kHuge);
   made->file_ = ::memfd_create("warploom", MFD_CLOEXEC);
@@ -44,14 +45,15 @@ SharedMemory::~SharedMemory() {
   if (file_ >= 0) ::close(file_);
 }
 
-std::shared_ptr<void> SharedMemory::allocate(std::int64_t bytes) {
-  const std::int64_t pages = round_up(std::max<std::int64_t>(bytes, 1), kPage),
-                     alignment = pages >= 2 * kHuge ? kHuge : kPage;
-  const std::int64_t wanted = round_up(pages, alignment);
-  std::int64_t at = round_up(used_, alignment);
-  if (auto& free = free_[wanted]; !free.empty())
-    at = free.back(), free.pop_back();
-  else if (at + wanted <= bytes_)
+std::shared_ptr<void> SharedMemory::allocate(int64_t bytes) {
+  const int64_t pages = round_up(std::max<int64_t>(bytes, 1), kPage);
+  const int64_t alignment = pages >= 2 * kHuge ? kHuge : kPage;
+  const int64_t wanted = round_up(pages, alignment);
+  int64_t at = round_up(used_, alignment);
+  if (auto& free = free_[wanted]; !free.empty()) {
+    at = free.back();
+    free.pop_back();
+  } else if (at + wanted <= bytes_)
     used_ = at + wanted;
   else
     return nullptr;
@@ -79,10 +81,10 @@ bool peer_main(const char* command, int words, int argc, char** argv, int* statu
 }
 
 Result<std::unique_ptr<Runner>> Runner::open(runtime::Executor& here) {
-  constexpr std::int64_t kAddresses =
+  constexpr int64_t kAddresses =
       8;  // for each byte that is free now: buffers come and go in many sizes
   std::unique_ptr<Runner> made(new Runner(here));
-  WARPLOOM_TRY(const std::int64_t room, here.free_memory());
+  WARPLOOM_TRY(const int64_t room, here.free_memory());
   made->memory_ = SharedMemory::make(kAddresses * room);
   if (!made->memory_)
     return fail({ErrorCode::kOutOfMemory, "no memory can be shared with a candidate's process", "",
@@ -113,31 +115,33 @@ Result<json> Runner::ask(const json& message) {
   ::_exit(1);
 }
 
-Result<Buffer> Runner::allocate(std::int64_t bytes) {
-  WARPLOOM_TRY(const std::int64_t room, here_.free_memory());
-  return runtime::host_buffer(bytes, room,
-                              [&](std::int64_t size) { return memory_->allocate(size); });
+Result<Buffer> Runner::allocate(int64_t bytes) {
+  WARPLOOM_TRY(const int64_t room, here_.free_memory());
+  return runtime::host_buffer(bytes, room, [&](int64_t size) { return memory_->allocate(size); });
 }
 
-Status Runner::fill(const Buffer& buffer, std::uint32_t word) {
+Status Runner::fill(const Buffer& buffer, uint32_t word) {
   if (!recording_ && waiting_.empty()) return here_.fill(buffer, word);
   waiting_.push_back(
-      {kFill, memory_->offset(buffer.address()), buffer.bytes(), static_cast<std::int64_t>(word)});
+      {kFill, memory_->offset(buffer.address()), buffer.bytes(), static_cast<int64_t>(word)});
   return ok();
 }
 
 Result<runtime::LoadedKernel> Runner::load_kernel(const Kernel& kernel, const std::string& image) {
   untimed_ = 0;
-  const std::int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+  const int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
   WARPLOOM_TRY(const json loaded, ask({{"load", image},
                                        {"name", kernel.name},
                                        {"blocks", blocks},
                                        {"scratch", kernel.shared_bytes}}));
-  return [this, id = loaded.value("kernel", std::int64_t{0})](
+  return [this, id = loaded.value("kernel", int64_t{0})](
              const std::vector<void*>& addresses) -> Result<Call> {
     Step step = {id};
     for (const void* address : addresses) step.push_back(memory_->offset(address));
-    return [this, step] { return waiting_.push_back(step), ok(); };
+    return [this, step] {
+      waiting_.push_back(step);
+      return ok();
+    };
   };
 }
 
@@ -155,8 +159,8 @@ Status Runner::synchronize() {
 }
 
 void Runner::disturb(const std::vector<Buffer>& inputs, const std::vector<Buffer>& outputs,
-                     std::uint64_t seed) {
-  const auto words = [&](const std::vector<Buffer>& buffers, std::int64_t size) {
+                     uint64_t seed) {
+  const auto words = [&](const std::vector<Buffer>& buffers, int64_t size) {
     std::vector<Words> all;
     for (const Buffer& buffer : buffers)
       if (buffer.bytes() >= size)
@@ -180,16 +184,20 @@ Result<double> Runner::time_us(const Call& work, int times) {
   // What a message and the disturbances take without the work, by both clocks; no more is granted
   // than they can take.
   WARPLOOM_TRY(const double disturbed_us, carry_out({}, times));
-  const double idle_ms = std::min(ms_since(start), 0.3 + 1e-3 * times), from_ms = ms_since(start);
+  const double idle_ms = std::min(ms_since(start), 0.3 + 1e-3 * times);
+  const double from_ms = ms_since(start);
   WARPLOOM_TRY(const double us, carry_out(steps, times));
   const double inside = std::max(0.0, us - std::min<double>(disturbed_us, times));
   const double outside = 1e3 * (ms_since(start) - from_ms - idle_ms);
-  constexpr double kWay = 50,
-                   kShare = 0.1;  // what may lie between the clocks: of a message, us; of the work
+  constexpr double kWay = 50;
+  constexpr double kShare = 0.1;  // what may lie between the clocks: of a message, us; of the work
   const bool agree = outside <= (1 + kShare) * inside + kWay;
   // A short one that disagrees tells nothing. One that agrees counts, or of short calls those alone
   // would that were disturbed.
-  if (agree || outside > 10 * kWay) ++samples_, agreeing_ += agree;
+  if (agree || outside > 10 * kWay) {
+    ++samples_;
+    agreeing_ += agree;
+  }
   return (agree ? inside : outside) / times;
 }
 }  // namespace warploom::verify

@@ -34,10 +34,10 @@
 namespace warploom::verify {
 // One thing to do: {kernel, addresses…} or {kFill, address, bytes, word}, which repeats the word.
 // Addresses are in the memory.
-using Step = std::vector<std::int64_t>;
-inline constexpr std::int64_t kFill = -1;
-using Words = std::pair<std::int64_t,
-                        std::int64_t>;  // where, and how many of 8 bytes (4 where they are poked)
+using Step = std::vector<int64_t>;
+inline constexpr int64_t kFill = -1;
+using Words = std::pair<int64_t,
+                        int64_t>;  // where, and how many of 8 bytes (4 where they are poked)
 
 inline constexpr const char* kRunCommand = "__run";
 
@@ -46,15 +46,13 @@ inline constexpr const char* kRunCommand = "__run";
 class SharedMemory {
  public:
   static std::shared_ptr<SharedMemory> make(
-      std::int64_t bytes);  // of address space; null where there is none
+      int64_t bytes);  // of address space; null where there is none
   ~SharedMemory();
-  std::shared_ptr<void> allocate(std::int64_t bytes);  // null when it is used up
+  std::shared_ptr<void> allocate(int64_t bytes);  // null when it is used up
 
   char* base() const { return base_; }
 
-  std::int64_t offset(const void* address) const {
-    return static_cast<const char*>(address) - base_;
-  }
+  int64_t offset(const void* address) const { return static_cast<const char*>(address) - base_; }
 
   int file() const { return file_; }
 
@@ -64,8 +62,9 @@ class SharedMemory {
  private:
   int file_ = -1;
   char* base_ = nullptr;
-  std::int64_t bytes_ = 0, used_ = 0;
-  std::map<std::int64_t, std::vector<std::int64_t>> free_;  // beginnings, by bytes
+  int64_t bytes_ = 0;
+  int64_t used_ = 0;
+  std::map<int64_t, std::vector<int64_t>> free_;  // beginnings, by bytes
 };
 
 // What Peer::start() started: true when `argv` is `command` and of so many words. `work` has then
@@ -87,13 +86,13 @@ class Runner final : public runtime::Executor {
   Status renew();  // a process, or another one: what was loaded is gone
   // What repeated calls are disturbed by: their inputs and outputs.
   void disturb(const std::vector<runtime::Buffer>& inputs,
-               const std::vector<runtime::Buffer>& outputs, std::uint64_t seed);
+               const std::vector<runtime::Buffer>& outputs, uint64_t seed);
 
-  Result<std::int64_t> free_memory() override { return here_.free_memory(); }
+  Result<int64_t> free_memory() override { return here_.free_memory(); }
 
-  Result<runtime::Buffer> allocate(std::int64_t bytes) override;
+  Result<runtime::Buffer> allocate(int64_t bytes) override;
   Status fill(const runtime::Buffer& buffer,
-              std::uint32_t word) override;  // here, unless launches wait or are recorded
+              uint32_t word) override;  // here, unless launches wait or are recorded
   Status synchronize() override;
   Result<double> time_us(const runtime::Call& work, int times) override;
 
@@ -116,7 +115,7 @@ class Runner final : public runtime::Executor {
                      // timed ones with the first
   nlohmann::json disturbances_ =
       nlohmann::json::object();  // of the measurement: "swapped", "poked"
-  std::uint64_t seed_ = 0;
+  uint64_t seed_ = 0;
 };
 
 // The runner's own side, to its end.

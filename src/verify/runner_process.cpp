@@ -40,7 +40,9 @@ constexpr bool kSanitized = false;
 
 // landlock_ruleset_attr, with what later versions of the interface added.
 struct Ruleset {
-  std::uint64_t files = 0, network = 0, scopes = 0;
+  uint64_t files = 0;
+  uint64_t network = 0;
+  uint64_t scopes = 0;
 };
 
 // Rights that the kernel's version of the interface knows: 13 from the first on, then one more in
@@ -50,7 +52,7 @@ bool landlock(const std::filesystem::path& readable) {
   if (version < 1) return false;
   const int rights = 13 + (version >= 2) + (version >= 3) + (version >= 5);
   const Ruleset ruleset{(1ull << rights) - 1, version >= 4 ? 3ull : 0, version >= 6 ? 3ull : 0};
-  const std::size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
+  const size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
   const auto rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &ruleset, size, 0));
   const landlock_path_beneath_attr images{LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE,
                                           ::open(readable.c_str(), O_PATH | O_CLOEXEC)};
@@ -64,7 +66,7 @@ bool landlock(const std::filesystem::path& readable) {
   return done;
 }
 
-bool limit(int which, std::uint64_t most) {
+bool limit(int which, uint64_t most) {
   const rlimit bound{most, most};
   return ::setrlimit(static_cast<__rlimit_resource>(which), &bound) == 0;
 }
@@ -107,10 +109,12 @@ std::vector<std::string> shut_in() {
   std::error_code ignored;
   const std::filesystem::path images = runtime::image_cache().folder;
   std::filesystem::create_directories(images, ignored);
-  constexpr std::uint64_t kMemory = 8ull << 30, kFiles = 64;  // memory beyond what is mapped now
-  std::uint64_t mapped = 0;                                   // pages
+  // memory beyond what is mapped now
+  constexpr uint64_t kMemory = 8ull << 30;
+  constexpr uint64_t kFiles = 64;
+  uint64_t mapped = 0;  // pages
   std::ifstream("/proc/self/statm") >> mapped;
-  const std::uint64_t memory = mapped * ::sysconf(_SC_PAGESIZE) + kMemory;
+  const uint64_t memory = mapped * ::sysconf(_SC_PAGESIZE) + kMemory;
   if (limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, kFiles) &&
       (kSanitized || limit(RLIMIT_AS, memory)))
     held.push_back("rlimits");
@@ -121,7 +125,8 @@ std::vector<std::string> shut_in() {
 
 struct Loaded {
   CpuKernel function;
-  std::int64_t blocks, scratch;
+  int64_t blocks;
+  int64_t scratch;
 };
 
 struct Work {
@@ -141,7 +146,7 @@ struct Work {
   void wake() {
     std::atomic<int> awake = 0;
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
-    pool.run(pool.threads(), [&](std::int64_t, int) {
+    pool.run(pool.threads(), [&](int64_t, int) {
       for (++awake; awake < pool.threads() && std::chrono::steady_clock::now() < until;)
         __builtin_ia32_pause();
     });
@@ -151,21 +156,21 @@ struct Work {
     backwards = message.value("backwards", false);
     const int times = message.value("times", 1);
     const auto steps = message.value("steps", std::vector<Step>());
-    const auto swapped = message.value("swapped", std::vector<Words>()),
-               poked = message.value("poked", std::vector<Words>());
-    Random random(message.value("seed", std::uint64_t{0}), "disturbances");
+    const auto swapped = message.value("swapped", std::vector<Words>());
+    const auto poked = message.value("poked", std::vector<Words>());
+    Random random(message.value("seed", uint64_t{0}), "disturbances");
     wake();
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < times; ++i) {
       std::vector<std::pair<char*, char*>> traded;
       for (const auto& [offset, words] : i + 1 < times ? swapped : std::vector<Words>()) {
         const auto word = [&, at = offset, of = words] {
-          return memory + at + 8 * static_cast<std::int64_t>(random.below(of));
+          return memory + at + 8 * static_cast<int64_t>(random.below(of));
         };
         traded.emplace_back(word(), word());
       }
       for (const auto& [offset, words] : i > 0 ? poked : std::vector<Words>())
-        std::memcpy(memory + offset + 4 * static_cast<std::int64_t>(random.below(words)), &kPoison,
+        std::memcpy(memory + offset + 4 * static_cast<int64_t>(random.below(words)), &kPoison,
                     sizeof kPoison);
       for (const auto& [a, b] : traded) std::swap_ranges(a, a + 8, b);
       for (const Step& step : steps)
@@ -181,17 +186,16 @@ struct Work {
   }
 
   bool fill(const Step& step) {
-    const auto word = static_cast<std::uint32_t>(step[3]);
-    for (std::int64_t at = 0; at < step[2]; at += 4)
-      std::memcpy(memory + step[1] + at, &word, std::min<std::int64_t>(4, step[2] - at));
+    const auto word = static_cast<uint32_t>(step[3]);
+    for (int64_t at = 0; at < step[2]; at += 4)
+      std::memcpy(memory + step[1] + at, &word, std::min<int64_t>(4, step[2] - at));
     return true;
   }
 
   bool launch(const Step& step) {
     const Loaded& kernel = kernels[step[0]];
     std::vector<void*> addresses;
-    for (const std::int64_t offset : std::span(step).subspan(1))
-      addresses.push_back(memory + offset);
+    for (const int64_t offset : std::span(step).subspan(1)) addresses.push_back(memory + offset);
     return wl::run_blocks(pool, kernel.function, addresses.data(), kernel.blocks, kernel.scratch,
                           backwards);
   }

@@ -18,7 +18,7 @@ struct Setup {
   std::optional<vendor::Problem> reference;
   double floor_us = 0;         // the physical floor (floor_us below)
   double flops = 0;            // of the graph: how dear FP64 evaluation is
-  std::uint64_t seed = 1;      // of the inputs
+  uint64_t seed = 1;           // of the inputs
   bool time_reference = true;  // for Ready; judgements time it beside the candidate anyway
   graph::Ranges ranges = {};   // of inputs, as the model says from which the graph was cut
 };

@@ -34,7 +34,8 @@ constexpr double kU8Sums = 0x1p-14;  // of 8-bit floats: tensor cores keep about
 // below 2^-126 on the way, and be scaled up to 2^10 times after that.
 struct Limits {
   Dtype dtype;
-  double largest, step;
+  double largest;
+  double step;
 };
 
 constexpr Limits kLimits[] = {{Dtype::f64, std::numeric_limits<double>::max(), 0},
@@ -55,9 +56,9 @@ constexpr std::optional<Dtype> kTrackTypes[] = {std::nullopt, Dtype::tf32, Dtype
                                                 Dtype::f16,   Dtype::e4m3, std::nullopt};
 
 // One byte of poison may be a legitimate value, so 8-bit outputs rely on the comparison alone.
-bool poisoned(Dtype dtype, const void* found, std::int64_t index) {
-  constexpr std::uint32_t kTwice[] = {kPoison, kPoison};
-  const std::int64_t bytes = bytes_of(dtype);
+bool poisoned(Dtype dtype, const void* found, int64_t index) {
+  constexpr uint32_t kTwice[] = {kPoison, kPoison};
+  const int64_t bytes = bytes_of(dtype);
   return bytes > 1 &&
          std::memcmp(static_cast<const std::byte*>(found) + index * bytes, kTwice, bytes) == 0;
 }
@@ -72,10 +73,10 @@ double for_few(const Comparison& seen) {
 }
 
 // The longest sum in the graph: a contraction's k, a softmax's row.
-std::int64_t longest_sum(const graph::Graph& given) {
+int64_t longest_sum(const graph::Graph& given) {
   const auto primitive = graph::decompose(given);
   const graph::Graph& graph = primitive ? *primitive : given;
-  std::int64_t longest = 1;
+  int64_t longest = 1;
   for (const auto& node : graph.nodes) longest = std::max(longest, graph::terms_of(graph, node));
   return longest;
 }
@@ -100,7 +101,7 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
   }
   const double rounded = std::max(1, rounding) * std::max(unit_roundoff(out), kU32);
   const bool narrow_out = unit_roundoff(out) > kU32;
-  const std::optional<Dtype> type = kTrackTypes[static_cast<std::size_t>(track)];
+  const std::optional<Dtype> type = kTrackTypes[static_cast<size_t>(track)];
   if (!type && !narrow_out) return {kFp32Floor, sum, 0, t.absolute, true};  // strict fp32
   double u_in = 0;
   if (type && contracts) {
@@ -110,10 +111,13 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output) {
     });
     // Operands that are stored in 8 bits are exact in the product; what is lost is lost as the
     // tensor core adds.
-    bool narrow = false, inexact = false;
+    bool narrow = false;
+    bool inexact = false;
     for (const graph::Node& node : graph.nodes)
-      if (graph::is_scaling(node.op))
-        narrow = true, inexact |= is_float(graph.tensor(node.inputs[0]).dtype);
+      if (graph::is_scaling(node.op)) {
+        narrow = true;
+        inexact |= is_float(graph.tensor(node.inputs[0]).dtype);
+      }
     if (inexact) sum *= kU8Sums / kU32;
     if (wide && !narrow) u_in = unit_roundoff(*type);
   }
@@ -151,16 +155,16 @@ double Comparison::max_error() const {
 }
 
 void compare(Comparison& all, const Tolerance& tolerance, Dtype dtype, const void* found,
-             const double* value, const double* magnitude, std::int64_t begin, std::int64_t count,
+             const double* value, const double* magnitude, int64_t begin, int64_t count,
              bool marked) {
-  const auto work = [=](Comparison& part, std::int64_t from, std::int64_t to) {
+  const auto work = [=](Comparison& part, int64_t from, int64_t to) {
     Comparison sum;  // of its own, which the compiler keeps in registers
     const auto [_, largest, step] = limits_of(dtype);
     const bool floating = is_float(dtype);
-    for (std::int64_t i = from; i < to; ++i) {
+    for (int64_t i = from; i < to; ++i) {
       const double c = dtype == Dtype::f32 ? static_cast<const float*>(found)[i]
-                                           : load_as_double(dtype, found, i),
-                   r = value[i];
+                                           : load_as_double(dtype, found, i);
+      const double r = value[i];
       const bool held =
           std::abs(r) <=
           largest;  // else the type cannot hold it: infinity or NaN is right, a plain number is not
@@ -182,10 +186,11 @@ void compare(Comparison& all, const Tolerance& tolerance, Dtype dtype, const voi
         sum.nonfinite.add({1, begin + i});
       else if (std::isnan(r))
         sum.lost_nan.add({1, begin + i});
-      const double given = magnitude ? magnitude[i] : std::abs(r),
-                   e = held && !std::isfinite(given) ? std::abs(r) : given;
+      const double given = magnitude ? magnitude[i] : std::abs(r);
+      const double e = held && !std::isfinite(given) ? std::abs(r) : given;
       if (std::isnan(r) || std::isnan(c) || (held ? std::isinf(c) : std::isnan(e))) continue;
-      const double nearest = std::clamp(r, -largest, largest), error = std::abs(c - nearest);
+      const double nearest = std::clamp(r, -largest, largest);
+      const double error = std::abs(c - nearest);
       const double bound =
           tolerance.per_magnitude * e + tolerance.relative * std::abs(nearest) + tolerance.absolute;
       if (error > sum.worst.ratio * bound)
@@ -207,16 +212,16 @@ void compare(Comparison& all, const Tolerance& tolerance, Dtype dtype, const voi
   for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) all.add(part);
 }
 
-void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, std::int64_t count) {
-  const auto work = [&](Comparison& part, std::int64_t from, std::int64_t to) {
+void scan(Comparison& sum, Dtype dtype, const void* found, int64_t begin, int64_t count) {
+  const auto work = [&](Comparison& part, int64_t from, int64_t to) {
     const auto mark = [&](auto poison) {
       const auto* words = static_cast<const decltype(poison)*>(found);
-      for (std::int64_t i = from; i < to; ++i)
+      for (int64_t i = from; i < to; ++i)
         if (words[i] == poison) part.unwritten.add({1, begin + i});
     };
-    constexpr std::uint64_t kTwice = std::uint64_t{kPoison} << 32 | kPoison;
-    if (bytes_of(dtype) == 2) mark(static_cast<std::uint16_t>(kTwice));
-    if (bytes_of(dtype) == 4) mark(static_cast<std::uint32_t>(kTwice));
+    constexpr uint64_t kTwice = uint64_t{kPoison} << 32 | kPoison;
+    if (bytes_of(dtype) == 2) mark(static_cast<uint16_t>(kTwice));
+    if (bytes_of(dtype) == 4) mark(static_cast<uint32_t>(kTwice));
     if (bytes_of(dtype) == 8) mark(kTwice);
   };
   for (const auto& part : graph::in_parallel<Comparison>(count, 1 << 16, work)) sum.add(part);
@@ -285,23 +290,25 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
 }
 
 void sum_lines(std::span<Line> lines, const graph::Projection& by, Dtype dtype, const void* found,
-               std::int64_t first, std::int64_t count) {
-  constexpr std::int64_t kRun = 4096;  // elements that are loaded together
-  const std::int64_t runs = ceil_div(by.after, kRun),
-                     most = std::max<std::int64_t>(1, kRun / by.after);  // rows of short lines
-  graph::parallel_for(count * runs, 0, [&](std::int64_t task) {
+               int64_t first, int64_t count) {
+  constexpr int64_t kRun = 4096;  // elements that are loaded together
+  const int64_t runs = ceil_div(by.after, kRun);
+  const int64_t most = std::max<int64_t>(1, kRun / by.after);  // rows of short lines
+  graph::parallel_for(count * runs, 0, [&](int64_t task) {
     std::array<double, kRun> values;
-    const std::int64_t slab = task / runs, begin = task % runs * kRun,
-                       length = std::min(kRun, by.after - begin);
+    const int64_t slab = task / runs;
+    const int64_t begin = task % runs * kRun;
+    const int64_t length = std::min(kRun, by.after - begin);
     std::vector<Line> own(length);
-    for (std::int64_t k = 0; k < by.extent; k += most) {
-      const std::int64_t rows = std::min(most, by.extent - k);
+    for (int64_t k = 0; k < by.extent; k += most) {
+      const int64_t rows = std::min(most, by.extent - k);
       load_run(dtype, found, (slab * by.extent + k) * by.after + begin, 1, rows * length,
                values.data());
-      for (std::int64_t row = 0; row < rows; ++row)
-        for (std::int64_t i = 0; i < length; ++i) {
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t i = 0; i < length; ++i) {
           const double value = values[row * length + i];
-          own[i].sum += by.signs[k + row] * value, own[i].square += value * value;
+          own[i].sum += by.signs[k + row] * value;
+          own[i].square += value * value;
         }
     }
     std::ranges::copy(own, lines.begin() + (first + slab) * by.after + begin);
@@ -316,26 +323,30 @@ Bounds bounds_of(double allowed, double shown, InputFamily family) {
 
 Status accept_sums(std::span<const Line> lines, std::span<const double> truth, const Bounds& bounds,
                    const std::string& place) {
-  double squares = 0, truths = 0, errors = 0;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
+  double squares = 0;
+  double truths = 0;
+  double errors = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
     if (!std::isfinite(truth[i])) continue;  // infinity or NaN is right somewhere in it
     if (!std::isfinite(lines[i].square))
       return fail({ErrorCode::kCandidateNonFinite,
                    "the output has NaN or infinity where the reference has none", place,
                    "finite values", fmt::format("some in line {} of {}", i, lines.size())});
-    squares += lines[i].square, truths += truth[i] * truth[i];
+    squares += lines[i].square;
+    truths += truth[i] * truth[i];
   }
-  const double all = std::max(squares, truths), average = all / static_cast<double>(lines.size());
+  const double all = std::max(squares, truths);
+  const double average = all / static_cast<double>(lines.size());
   const auto refused = [&](const std::string& what, double allowed, double found) {
     return fail(
         {ErrorCode::kCandidateWrong,
          "the output's sums with random signs differ from FP64's by more than the track allows",
          place, fmt::format("{} within {:.3g}", what, allowed), fmt::format("{:.3g}", found)});
   };
-  for (std::size_t i = 0; i < lines.size(); ++i) {
+  for (size_t i = 0; i < lines.size(); ++i) {
     if (!std::isfinite(truth[i])) continue;
-    const double error = std::abs(lines[i].sum - truth[i]),
-                 allowed = bounds.line * std::sqrt(std::max(lines[i].square, average));
+    const double error = std::abs(lines[i].sum - truth[i]);
+    const double allowed = bounds.line * std::sqrt(std::max(lines[i].square, average));
     if (!(error <= allowed))
       return refused(fmt::format("line {} of {}", i, lines.size()), allowed, error);
     errors += error * error;

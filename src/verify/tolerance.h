@@ -43,26 +43,35 @@ Tolerance tolerance_of(const graph::Graph& graph, Track track, int output);
 
 // What a comparison of outputs with FP64 saw, added up block by block.
 struct Comparison {
-  double error_squares = 0, reference_squares = 0, reference_fourths = 0, magnitude_squares = 0,
-         magnitude_fourths = 0;
-  double largest_error = 0, largest_reference = 0;
-  std::int64_t compared = 0;  // elements of those sums
+  double error_squares = 0;
+  double reference_squares = 0;
+  double reference_fourths = 0;
+  double magnitude_squares = 0;
+  double magnitude_fourths = 0;
+  double largest_error = 0;
+  double largest_reference = 0;
+  int64_t compared = 0;  // elements of those sums
 
   struct {
-    double ratio = 0;         // |c - r| over its bound; above 1: refused
-    std::int64_t index = -1;  // in the whole output
-    double found = 0, expected = 0;
+    double ratio = 0;    // |c - r| over its bound; above 1: refused
+    int64_t index = -1;  // in the whole output
+    double found = 0;
+    double expected = 0;
   } worst;  // the element with the largest ratio
 
   struct Marks {
-    std::int64_t count = 0, first = -1;
+    int64_t count = 0;
+    int64_t first = -1;
 
-    void add(const Marks& more) { first = count == 0 ? more.first : first, count += more.count; }
+    void add(const Marks& more) {
+      first = count == 0 ? more.first : first;
+      count += more.count;
+    }
   } nonfinite, unwritten, lost_nan;  // the last: a number where the reference has NaN
 
-  bool all_zero = true,
-       zero_expected =
-           true;  // of what was compared; no reference is larger than the type's smallest step
+  bool all_zero = true;
+  bool zero_expected =
+      true;  // of what was compared; no reference is larger than the type's smallest step
   bool beyond = false;  // finite references that the type cannot hold
 
   void add(const Comparison& part);
@@ -76,10 +85,10 @@ using runtime::kPoison;  // what outputs are filled with before every call
 // with FP64. `marked`: one with a magnitude of NaN comes of a number that overflowed, and must be
 // written, no more.
 void compare(Comparison& sum, const Tolerance& tolerance, Dtype dtype, const void* found,
-             const double* value, const double* magnitude, std::int64_t begin, std::int64_t count,
+             const double* value, const double* magnitude, int64_t begin, int64_t count,
              bool marked = false);
 // Only looks for poison and non-finite values, for parts whose reference is not at hand.
-void scan(Comparison& sum, Dtype dtype, const void* found, std::int64_t begin, std::int64_t count);
+void scan(Comparison& sum, Dtype dtype, const void* found, int64_t begin, int64_t count);
 
 // What plain fp32 evaluation is expected to reach on these values, as above: 0.6 u32 ‖E‖/‖r‖ · (1 +
 // 3 / √n); 0 where r is 0.
@@ -98,12 +107,14 @@ Status accept(const Comparison& seen, const Tolerance& tolerance, double vendor_
 // Sums: a whole output against FP64 by its lines' sums with random signs (graph/projection.h), as
 // cheap as reading it.
 struct Line {  // all elements that differ in the projected axis alone
-  double sum = 0, square = 0;
+  double sum = 0;
+  double square = 0;
 };
 
 // What sums may be off by, relative to the norm of what is summed.
 struct Bounds {
-  double line, all;
+  double line;
+  double all;
 };
 
 // An honest kernel's errors with random signs sum up to about their norm, and never to six times
@@ -117,7 +128,7 @@ Bounds bounds_of(double allowed, double shown, InputFamily family);
 // Sums `count` slabs of the output, extent·after elements each, from number `first` on, which
 // `found` holds.
 void sum_lines(std::span<Line> lines, const graph::Projection& by, Dtype dtype, const void* found,
-               std::int64_t first, std::int64_t count);
+               int64_t first, int64_t count);
 
 // ok, candidate-wrong or candidate-non-finite. A line is measured against its own norm or an
 // average line's, whichever is larger.

@@ -41,7 +41,7 @@ Result<Turns> believable_turns(const std::function<Result<Turns>()>& take, Refer
   return kept;
 }
 
-void take_figures(Verdict& verdict, const Turns& turns, std::uint64_t seed) {
+void take_figures(Verdict& verdict, const Turns& turns, uint64_t seed) {
   const runtime::Samples& ours = turns.samples.front();
   verdict.median_us = ours.median_us;
   verdict.low_us = ours.low_us;

@@ -26,5 +26,5 @@ struct ReferenceKnown {
 Result<Turns> believable_turns(const std::function<Result<Turns>()>& take, ReferenceKnown& known);
 
 // Times, intervals, the ratio of pairs and the state of the machine.
-void take_figures(Verdict& verdict, const Turns& turns, std::uint64_t seed);
+void take_figures(Verdict& verdict, const Turns& turns, uint64_t seed);
 }  // namespace warploom::verify

@@ -20,7 +20,8 @@ constexpr std::array kFaults = {ErrorCode::kCandidateCrashed, ErrorCode::kCandid
 int serve(Channel& channel) {
   Result<Setup> setup = setup_from_json(channel.receive(-1).value_or(json()));
   const auto refuse = [&](const Error& error) {
-    return channel.send({{"error", to_json(error)}}), 1;
+    channel.send({{"error", to_json(error)}});
+    return 1;
   };
   if (!setup) return refuse(setup.error());
   const auto announce = [&](bool candidate, double expected_ms) {

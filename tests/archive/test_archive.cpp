@@ -39,10 +39,10 @@ class ArchiveTest : public testing::Test {
     return std::move(*archive);
   }
 
-  void corrupt(std::int64_t from, std::size_t bytes) {
+  void corrupt(int64_t from, size_t bytes) {
     std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(from);
-    for (std::size_t i = 0; i < bytes; ++i) file.put(static_cast<char>(0xa5));
+    for (size_t i = 0; i < bytes; ++i) file.put(static_cast<char>(0xa5));
   }
 
   void fill(int count) {
@@ -56,7 +56,7 @@ TEST_F(ArchiveTest, KeepsWhatItWasGiven) {
     Archive archive = opened();
     Candidate written = candidate(1, 12.5, Stage::promoted);
     written.parents = {"fake n=0"};
-    written.seed = ~std::uint64_t{0};
+    written.seed = ~uint64_t{0};
     written.verdict = {{"error", 1e-7}};
     ASSERT_TRUE(archive.record(written));
   }
@@ -65,7 +65,7 @@ TEST_F(ArchiveTest, KeepsWhatItWasGiven) {
   ASSERT_TRUE(found);
   ASSERT_EQ(found->size(), 1u);
   EXPECT_EQ((*found)[0].parents, std::vector<std::string>{"fake n=0"});
-  EXPECT_EQ((*found)[0].seed, ~std::uint64_t{0});
+  EXPECT_EQ((*found)[0].seed, ~uint64_t{0});
   EXPECT_EQ((*found)[0].stage, Stage::promoted);
   EXPECT_EQ((*found)[0].fields.at("n"), 1);
   EXPECT_EQ((*found)[0].verdict.at("error"), 1e-7);
@@ -273,7 +273,7 @@ TEST_F(ArchiveTest, AStoredArchiveOfAnEarlierProgramIsRead) {
   fs::copy_file(kept, path_);
   auto archive = Archive::open(path_);
   ASSERT_TRUE(archive) << describe(archive.error());
-  std::size_t promoted = 0;
+  size_t promoted = 0;
   const auto problems = archive->problems();
   ASSERT_TRUE(problems) << describe(problems.error());
   for (const Problem& problem : *problems) {
@@ -490,7 +490,8 @@ TEST_F(ArchiveTest, AFullDiskKeepsWhatWasAcknowledged) {
     }
     ::_exit(2);
   }
-  int status = 0, written = 0;
+  int status = 0;
+  int written = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   ASSERT_EQ(::read(ends[0], &written, sizeof written), static_cast<ssize_t>(sizeof written));

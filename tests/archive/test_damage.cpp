@@ -40,7 +40,7 @@ Candidate candidate(int number) {
   out.stage = number % 3 ? Stage::screened : Stage::refused;
   const int eighth = number / 8;
   out.median_us = out.stage == Stage::refused ? 0 : 1e4 / (1 + eighth) + number % 8;
-  out.environment = std::string(static_cast<std::size_t>(500 + number % 7 * 400),
+  out.environment = std::string(static_cast<size_t>(500 + number % 7 * 400),
                                 static_cast<char>('a' + number % 26));
   return out;
 }
@@ -80,7 +80,7 @@ TEST(Damage, IsDetectedAndMovedAsideOrChangesNothingThatIsRead) {
     if (cut)
       damaged.resize(random.below(bytes.size()));
     else
-      for (std::uint64_t flips = 1 + random.below(4); flips > 0; --flips)
+      for (uint64_t flips = 1 + random.below(4); flips > 0; --flips)
         damaged[random.below(bytes.size())] ^= static_cast<char>(1 << random.below(8));
     { std::ofstream(path, std::ios::binary) << damaged; }
     std::string outcome;
@@ -128,13 +128,13 @@ class Disk {
   void unplug() { sqlite3_vfs_unregister(&vfs_); }
 
   // After so many more operations, the power goes.
-  void arm(std::int64_t operations) {
+  void arm(int64_t operations) {
     left_ = operations;
     done_ = 0;
     unsynced_.clear();
   }
 
-  std::int64_t operations() const { return done_; }
+  int64_t operations() const { return done_; }
 
   // What the disk holds when the power is back: from the newest write back, those that did not
   // arrive are undone.
@@ -145,11 +145,11 @@ class Disk {
       std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
       if (!file) continue;
       for (auto write = writes.rbegin(); write != writes.rend(); ++write) {
-        const std::uint64_t fate = random.below(4);
+        const uint64_t fate = random.below(4);
         if (fate < 2) continue;
         ++undone;
-        const std::size_t kept = fate == 2 ? write->before.size() / 2 : 0;
-        file.seekp(static_cast<std::streamoff>(write->offset + static_cast<std::int64_t>(kept)));
+        const size_t kept = fate == 2 ? write->before.size() / 2 : 0;
+        file.seekp(static_cast<std::streamoff>(write->offset + static_cast<int64_t>(kept)));
         file.write(write->before.data() + kept,
                    static_cast<std::streamsize>(write->before.size() - kept));
       }
@@ -161,7 +161,7 @@ class Disk {
  private:
   // What a write replaced: zeros beyond the old end.
   struct Write {
-    std::int64_t offset;
+    int64_t offset;
     std::string before;
   };
 
@@ -241,8 +241,8 @@ class Disk {
     return left_ < 0 || done_ <= left_;
   }
 
-  void remember(sqlite3_file* file, int size, std::int64_t at) {
-    std::string before(static_cast<std::size_t>(size), '\0');
+  void remember(sqlite3_file* file, int size, int64_t at) {
+    std::string before(static_cast<size_t>(size), '\0');
     of(file)->pMethods->xRead(of(file), before.data(), size, at);
     unsynced_[reinterpret_cast<File*>(file)->path].push_back({at, std::move(before)});
   }
@@ -250,7 +250,8 @@ class Disk {
   sqlite3_vfs* under_;
   sqlite3_vfs vfs_;
   sqlite3_io_methods methods_{};
-  std::int64_t left_ = -1, done_ = 0;
+  int64_t left_ = -1;
+  int64_t done_ = 0;
   std::map<std::string, std::vector<Write>> unsynced_;
 };
 
@@ -268,22 +269,24 @@ TEST(PowerLoss, KeepsEveryAcknowledgedRecord) {
       if (!archive->record(candidate(acknowledged))) break;
     return acknowledged;
   };
-  std::int64_t operations = 0;
+  int64_t operations = 0;
   {
     const ScratchFolder folder("power");
-    disk.arm(std::int64_t{1} << 40);
+    disk.arm(int64_t{1} << 40);
     ASSERT_EQ(search(folder.path() / "archive.sqlite"), kRecords);
     operations = disk.operations();
   }
   const int cuts = times("WARPLOOM_POWER_CUTS", 60);
-  int undone = 0, lost = 0, worse = 0, unreadable = 0;
-  std::int64_t acknowledged_in_all = 0;
+  int undone = 0;
+  int lost = 0;
+  int worse = 0;
+  int unreadable = 0;
+  int64_t acknowledged_in_all = 0;
   for (int i = 0; i < cuts; ++i) {
     const ScratchFolder folder("power");
     const fs::path path = folder.path() / "archive.sqlite";
     // Every third cut within the first records, where files and tables are made.
-    disk.arm(static_cast<std::int64_t>(
-        random.below(i % 3 ? static_cast<std::uint64_t>(operations) : 120)));
+    disk.arm(static_cast<int64_t>(random.below(i % 3 ? static_cast<uint64_t>(operations) : 120)));
     const int acknowledged = search(path);
     undone += disk.settle(random);
     fs::remove(path.string() + "-shm");  // memory, not disk
@@ -299,8 +302,8 @@ TEST(PowerLoss, KeepsEveryAcknowledgedRecord) {
     double best_us = HUGE_VAL;
     for (int n = 0; n < acknowledged; ++n) {
       const Candidate wanted = candidate(n);
-      lost += static_cast<std::size_t>(n) >= kept->size() ||
-              json((*kept)[static_cast<std::size_t>(n)]) != json(wanted);
+      lost += static_cast<size_t>(n) >= kept->size() ||
+              json((*kept)[static_cast<size_t>(n)]) != json(wanted);
       if (wanted.median_us > 0) best_us = std::min(best_us, *wanted.median_us);
     }
     const auto best = archive->best("p");

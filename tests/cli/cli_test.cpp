@@ -33,7 +33,8 @@ std::string matmul_model(int type = 1, int size = 64) {
 struct Ran {
   int status = -1;
   json out;  // discarded where standard output is not one JSON object
-  std::string text, err;
+  std::string text;
+  std::string err;
 
   std::string code() const {
     return out.is_object() && out.contains("error") ? out["error"].value("code", "") : "";
@@ -117,9 +118,11 @@ TEST_F(Cli, WhatWasMeantIsSuggested) {
   const std::string show = "$W show mm.textproto --target cpu ";
 
   const struct {
-    std::string line, code;
+    std::string line;
+    std::string code;
     int status;
-    std::string found, meant;
+    std::string found;
+    std::string meant;
   } cases[] = {
       {"$W optimise mm.textproto", "usage", 2, "optimise", "optimize"},
       {"$W optimise mm.textproto --budget 3s", "usage", 2, "optimise", "optimize"},
@@ -153,8 +156,8 @@ TEST_F(Cli, AMisspeltFieldOfAScheduleIsNamedWithTheOneThatWasMeant) {
   const Ran first = shell(show);
   ASSERT_TRUE(first.out.contains("schedule")) << first.text;
   std::string schedule = first.out["schedule"].get<std::string>();
-  const std::size_t equals = schedule.find('=');
-  const std::size_t begin = schedule.rfind(' ', equals) + 1;
+  const size_t equals = schedule.find('=');
+  const size_t begin = schedule.rfind(' ', equals) + 1;
   const std::string field = schedule.substr(begin, equals - begin);
   schedule.insert(begin + 1, "q");
   const Ran run = shell(show + " --schedule '" + schedule + "'");
@@ -355,8 +358,10 @@ std::string network_model(bool constants) {
     x = "a" + layer;
     if (layer == "3")
       node("Softmax", x, "", "y");
-    else
-      node("Gelu", x, "", "g" + layer), x = "g" + layer;
+    else {
+      node("Gelu", x, "", "g" + layer);
+      x = "g" + layer;
+    }
     for (const auto& [name, rows] : {std::pair("w" + layer, 32), std::pair("b" + layer, 1)}) {
       if (!constants)
         text += tensor("input", name, 1, rows, 32);

@@ -142,7 +142,8 @@ TEST_F(Compile, RandomLayoutsAreScannedRearrangedAndPackedAlike) {
   using Words = std::vector<std::string>;
   const auto any = [&](const Words& of) { return of[random.below(of.size())]; };
   for (int i = 0; i < 8; ++i) {
-    const std::string columns = any({"16", "32", "48", "64"}), small = any({"u4", "u2", "u1"});
+    const std::string columns = any({"16", "32", "48", "64"});
+    const std::string small = any({"u4", "u2", "u1"});
     const int bytes = std::stoi(columns) * (small[1] - '0') / 8;
     const std::pair<std::string, Words> choices[] = {{"@w", {any({"1", "2", "4"})}},
                                                      {"@r", {any({"64", "128"})}},
@@ -156,7 +157,7 @@ TEST_F(Compile, RandomLayoutsAreScannedRearrangedAndPackedAlike) {
                                                      {"@axis", {"0", "1"}}};
     std::string text(kExchanges);
     for (const auto& [word, of] : choices)
-      for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
+      for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
         text.replace(at, word.size(), any(of));
     const json out = compile_text(text, {"--check", "--target", any({"sm_80", "sm_90a"})});
     EXPECT_TRUE(out.contains("verdict")) << out.dump(1) << text;

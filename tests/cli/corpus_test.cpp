@@ -34,7 +34,7 @@ std::map<std::string, std::string> head_of(const fs::path& path) {
   std::string key;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line) && line.starts_with("// ");) {
-    const std::size_t colon = line.find(": ");
+    const size_t colon = line.find(": ");
     if (line.starts_with("//   "))
       head[key] += line.substr(4);
     else if (colon != line.npos)
@@ -52,7 +52,9 @@ std::vector<Candidate> candidates(const std::string& ending) {
 }
 
 struct Judged {
-  std::string code = "nothing", by, device;
+  std::string code = "nothing";
+  std::string by;
+  std::string device;
   double us = 0;
 };
 
@@ -67,8 +69,9 @@ Judged judged(const Candidate& candidate, const std::string& target, const fs::p
   if (!out.is_object()) return {.by = ran ? ran->err : "not started"};
   if (!out["error"].is_object())
     return {"accepted", "", out.value("device", ""), out.value("median_us", 0.0)};
-  std::string by = out["error"].value("message", ""), place = out["error"].value("place", "");
-  if (const std::size_t at = place.find(" inputs, seed"); at != place.npos)
+  std::string by = out["error"].value("message", "");
+  std::string place = out["error"].value("place", "");
+  if (const size_t at = place.find(" inputs, seed"); at != place.npos)
     by += " (" + place.substr(0, at) + " inputs)";
   return {out["error"].value("code", ""), by, ""};
 }
@@ -88,7 +91,7 @@ void renew(const std::vector<Candidate>& all, const std::vector<Judged>& found,
   if (!out) return;
   json results = json::parse(read_file(kFolder / "results.json").value_or("{}"), nullptr, false);
   json rows = json::object();
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (size_t i = 0; i < all.size(); ++i) {
     if (!found[i].device.empty()) results["devices"][column] = found[i].device;
     rows[all[i].name()] = {{"code", found[i].code}, {"by", found[i].by}};
   }
@@ -98,10 +101,11 @@ void renew(const std::vector<Candidate>& all, const std::vector<Judged>& found,
 
 void expect_each_its_code(const std::vector<Candidate>& all, const std::vector<Judged>& found) {
   std::map<std::string, double> times;
-  for (std::size_t i = 0; i < all.size(); ++i) times[all[i].name()] = found[i].us;
+  for (size_t i = 0; i < all.size(); ++i) times[all[i].name()] = found[i].us;
   int pending = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::string control = all[i].said("no faster than"), expected = all[i].said("expect");
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string control = all[i].said("no faster than");
+    const std::string expected = all[i].said("expect");
     const bool right =
         found[i].code == expected && (control.empty() || found[i].us > kNoFaster * times[control]);
     const bool waits = all[i].head.contains("pending");
@@ -118,7 +122,8 @@ void expect_each_its_code(const std::vector<Candidate>& all, const std::vector<J
 }
 
 TEST(Corpus, EveryHeadSaysWhatItIs) {
-  int wrong = 0, controls = 0;
+  int wrong = 0;
+  int controls = 0;
   for (const std::string ending : {".cpp", ".cu"})
     for (const Candidate& one : candidates(ending)) {
       EXPECT_FALSE(one.said("expect").empty() || one.said("problem").empty()) << one.name();

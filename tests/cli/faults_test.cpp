@@ -44,7 +44,8 @@ const std::string kModel =
 struct Ran {
   int status = -1;
   json out;
-  std::string text, err;
+  std::string text;
+  std::string err;
 
   std::string code() const {
     return out.is_object() && out.contains("error") ? out["error"].value("code", "") : "";
@@ -58,7 +59,8 @@ struct Ran {
 class CliFaults : public testing::Test {
  protected:
   ScratchFolder scratch{"cli-faults"};
-  const fs::path home = scratch.path(), archive_path = home / "kept.sqlite";
+  const fs::path home = scratch.path();
+  const fs::path archive_path = home / "kept.sqlite";
 
   void SetUp() override {
     ASSERT_TRUE(write_file(home / "mm.textproto", kModel));
@@ -144,9 +146,14 @@ class CliFaults : public testing::Test {
 TEST_F(CliFaults, AKilledSearchLosesNoVerdictHoweverOften) {
   const char* const wanted = std::getenv("WARPLOOM_KILLS");
   const int most = wanted ? std::atoi(wanted) : 6;
-  constexpr std::size_t kCandidates = 24;
+  constexpr size_t kCandidates = 24;
   Random random(5, "kills");
-  int kills = 0, searches = 0, verdicts = 0, lost = 0, changed = 0, worse = 0;
+  int kills = 0;
+  int searches = 0;
+  int verdicts = 0;
+  int lost = 0;
+  int changed = 0;
+  int worse = 0;
   double longest_orphan = 0;
   while (kills < most) {
     const fs::path kept = home / fmt::format("kept-{}.sqlite", searches);
@@ -188,7 +195,8 @@ TEST_F(CliFaults, AKilledSearchLosesNoVerdictHoweverOften) {
       const auto after = records(kept);
       const bool screening =
           after.size() < kCandidates;  // the last rounds measure the fastest few again
-      double best_before = HUGE_VAL, best_after = HUGE_VAL;
+      double best_before = HUGE_VAL;
+      double best_after = HUGE_VAL;
       for (const auto& [schedule, row] : before) {
         const auto found = after.find(schedule);
         lost += found == after.end();

@@ -44,7 +44,7 @@ TEST_F(Fixtures, AnEarlierArchiveKeepsItsProblemsAndCandidates) {
     EXPECT_GT(problem["best_us"].get<double>(), 0) << problem;
     const std::string key = problem["key"];
     const json one = warploom({"archive", "--archive", archive.string(), "--problem", key});
-    EXPECT_EQ(one["candidates"].size(), problem["candidates"].get<std::size_t>());
+    EXPECT_EQ(one["candidates"].size(), problem["candidates"].get<size_t>());
     EXPECT_FALSE(one["runs"].empty());
   }
 }

@@ -140,10 +140,10 @@ class Browser : public Report {
         {.time = std::chrono::seconds(100), .output_bytes = 64 << 20});
     EXPECT_TRUE(ran && ran->succeeded()) << ran->err;
     const std::string begin = "data-said=\"";
-    const std::size_t from = ran->out.find(begin);
+    const size_t from = ran->out.find(begin);
     EXPECT_NE(from, ran->out.npos) << ran->err << "a script of the page failed";
     if (from == ran->out.npos) return {};
-    const std::size_t first = from + begin.size();
+    const size_t first = from + begin.size();
     return json::parse(decoded(ran->out.substr(first, ran->out.find('"', first) - first)));
   }
 
@@ -195,7 +195,7 @@ class Browser : public Report {
  private:
   static std::string decoded(const std::string& said) {
     std::string out;
-    for (std::size_t i = 0; i < said.size(); ++i) {
+    for (size_t i = 0; i < said.size(); ++i) {
       if (said[i] != '%') {
         out += said[i];
         continue;

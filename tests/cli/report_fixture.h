@@ -16,14 +16,14 @@ inline const std::string kHostile = "a < b && \"c\" </script><!--<script> é";
 
 inline int count(const std::string& text, const std::string& part) {
   int found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
   return found;
 }
 
 // What the page gives its script.
 inline json data_of(const std::string& page) {
   const std::string begin = "id=\"data\">";
-  const std::size_t from = page.find(begin) + begin.size();
+  const size_t from = page.find(begin) + begin.size();
   return json::parse(page.substr(from, page.find("</script>", from) - from), nullptr, false);
 }
 

@@ -33,7 +33,8 @@ std::string model_of(const std::string& x, const std::string& y) {
 
 struct Ran {
   int status = -1;
-  std::string out, err;
+  std::string out;
+  std::string err;
   json object;  // of standard output, where it is one
 
   std::string code() const {

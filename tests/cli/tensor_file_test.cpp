@@ -9,9 +9,10 @@ class TensorFile : public testing::Test {
   ScratchFolder scratch{"tensor-file"};
 
   // As numpy.save would write it, with the given keys.
-  std::filesystem::path npy(const std::string& header, std::size_t bytes) {
+  std::filesystem::path npy(const std::string& header, size_t bytes) {
     std::string text = std::string("\x93NUMPY\x01\0", 8);
-    text += static_cast<char>(header.size()), text += '\0';
+    text += static_cast<char>(header.size());
+    text += '\0';
     const auto path = scratch.path() / "t.npy";
     EXPECT_TRUE(write_file(path, text + header + std::string(bytes, 'x')));
     return path;
@@ -28,9 +29,9 @@ class TensorFile : public testing::Test {
 TEST_F(TensorFile, EveryTypeIsReadBackAsItWasWritten) {
   for (const Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::e4m3,
                             Dtype::i64, Dtype::u8, Dtype::boolean})
-    for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{}, {7}, {2, 3}}) {
+    for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, {7}, {2, 3}}) {
       const BufferSpec tensor{"a/b", dtype, shape};
-      const std::string bytes(static_cast<std::size_t>(tensor.bytes()), 'q');
+      const std::string bytes(static_cast<size_t>(tensor.bytes()), 'q');
       const bool known_to_numpy = dtype != Dtype::bf16 && dtype != Dtype::e4m3;
       const std::filesystem::path path = scratch.path() / (known_to_numpy ? "t.npy" : "t.bin");
       const Status written = write_tensor(path, tensor, bytes);

@@ -30,17 +30,17 @@ std::ostream& operator<<(std::ostream& out, const Trial& trial) {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-Numbers counted(std::int64_t count) {  // 0, 1, 2 ..
-  Numbers out(static_cast<std::size_t>(count));
+Numbers counted(int64_t count) {  // 0, 1, 2 ..
+  Numbers out(static_cast<size_t>(count));
   std::iota(out.begin(), out.end(), 0.0);
   return out;
 }
 
 // Of a table that holds 0, 1, 2 .. in rows of `width`.
-Numbers rows(std::int64_t width, const std::vector<std::int64_t>& numbers) {
+Numbers rows(int64_t width, const std::vector<int64_t>& numbers) {
   Numbers out;
-  for (const std::int64_t row : numbers)
-    for (std::int64_t column = 0; column < width; ++column)
+  for (const int64_t row : numbers)
+    for (int64_t column = 0; column < width; ++column)
       out.push_back(static_cast<double>(row * width + column));
   return out;
 }
@@ -130,8 +130,8 @@ graph::Graph graph_of(const Trial& trial) {
 }
 
 std::vector<std::byte> stored(const BufferSpec& spec, const Numbers& numbers) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(spec.bytes()), std::byte{0xff});
-  for (std::size_t i = 0; i < numbers.size(); ++i)
+  std::vector<std::byte> bytes(static_cast<size_t>(spec.bytes()), std::byte{0xff});
+  for (size_t i = 0; i < numbers.size(); ++i)
     store_from_double(spec.dtype, bytes.data(), i, numbers[i]);
   return bytes;
 }
@@ -155,8 +155,8 @@ Tensors tensors_of(const Trial& trial, const graph::Graph& graph, const LaunchLi
 
 void expect_numbers(const Trial& trial, const BufferSpec& spec,
                     const std::vector<std::byte>& found) {
-  ASSERT_EQ(static_cast<std::size_t>(spec.elements()), trial.expected.size());
-  for (std::size_t i = 0; i < trial.expected.size(); ++i) {
+  ASSERT_EQ(static_cast<size_t>(spec.elements()), trial.expected.size());
+  for (size_t i = 0; i < trial.expected.size(); ++i) {
     const double wanted = trial.expected[i];
     const double got = load_as_double(spec.dtype, found.data(), i);
     const bool beyond = std::fabs(wanted) > static_cast<double>(std::numeric_limits<float>::max());
@@ -194,7 +194,7 @@ Result<LaunchList> some_plan(const graph::Graph& given, const target::Capabiliti
   std::vector<LaunchList> made(parts.regions.size());
   std::vector<const LaunchList*> lists;
   Random random(7, given.name);
-  for (std::size_t i = 0; i < made.size(); ++i) {
+  for (size_t i = 0; i < made.size(); ++i) {
     lists.push_back(parts.regions[i].alias ? nullptr : &made[i]);
     if (parts.regions[i].alias) continue;
     const kernels::Region region{parts.regions[i].graph, Track::fp32};

@@ -28,7 +28,8 @@ target::Capabilities machine(int vector_bytes = 0) {
 struct Case {
   Program program;
   Kernel kernel;
-  std::map<std::string, std::vector<std::byte>> meant, got;
+  std::map<std::string, std::vector<std::byte>> meant;
+  std::map<std::string, std::vector<std::byte>> got;
 
   Case(Program made, int number, const target::Capabilities& capabilities)
       : program(std::move(made)) {
@@ -38,15 +39,15 @@ struct Case {
     auto emitted = codegen::emit_cpu(program, capabilities);
     EXPECT_TRUE(emitted.has_value()) << (emitted ? "" : describe(emitted.error()));
     if (emitted) kernel = *emitted;
-    Random random(static_cast<std::uint64_t>(number) + 1);
+    Random random(static_cast<uint64_t>(number) + 1);
     for (const auto& tensor : program.tensors) {
       if (tensor.scope != tile::Scope::global) continue;
-      std::int64_t last = 0;
-      for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+      int64_t last = 0;
+      for (size_t i = 0; i < tensor.shape.size(); ++i)
         last += (tensor.shape[i] - 1) * tensor.strides[i];
-      std::vector<std::byte> bytes(static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype)));
-      for (std::int64_t i = 0; i <= last; ++i)
-        store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), random.normal());
+      std::vector<std::byte> bytes(static_cast<size_t>((last + 1) * bytes_of(tensor.dtype)));
+      for (int64_t i = 0; i <= last; ++i)
+        store_from_double(tensor.dtype, bytes.data(), static_cast<size_t>(i), random.normal());
       meant[tensor.name] = got[tensor.name] = bytes;
     }
   }
@@ -61,10 +62,9 @@ struct Case {
     library.run(kernel, pointers);
     for (const auto& tensor : program.tensors) {
       if (tensor.scope != tile::Scope::global || !tensor.writable) continue;
-      const std::size_t count =
-          meant[tensor.name].size() / static_cast<std::size_t>(bytes_of(tensor.dtype));
+      const size_t count = meant[tensor.name].size() / static_cast<size_t>(bytes_of(tensor.dtype));
       double worst = 0;
-      for (std::size_t i = 0; i < count; ++i) {
+      for (size_t i = 0; i < count; ++i) {
         const double want = load_as_double(tensor.dtype, meant[tensor.name].data(), i);
         const double have = load_as_double(tensor.dtype, got[tensor.name].data(), i);
         worst = std::max(
@@ -78,19 +78,21 @@ struct Case {
 
 // Tiles of a tensor that reach over all its edges, through shared memory and registers, scaled by a
 // column and a row.
-Program scaled(std::int64_t rows, std::int64_t cols, Dtype dtype, bool transposed, bool streaming) {
+Program scaled(int64_t rows, int64_t cols, Dtype dtype, bool transposed, bool streaming) {
   Builder b("scaled");
   b.grid((cols + 23) / 24 + 1, (rows + 6) / 7 + 1).warps(1);
-  std::vector<std::int64_t> strides = {cols, 1};
+  std::vector<int64_t> strides = {cols, 1};
   if (transposed) strides = {1, rows};
   const auto x = b.global("X", dtype, {rows, cols}, strides);
-  const auto by_row = b.global("R", Dtype::f32, {rows, 1}),
-             by_col = b.global("S", Dtype::f32, {1, cols});
+  const auto by_row = b.global("R", Dtype::f32, {rows, 1});
+  const auto by_col = b.global("S", Dtype::f32, {1, cols});
   const auto y = b.output("Y", dtype, {rows, cols});
   const auto s = b.shared("s", Dtype::f32, {7, 24});
-  const auto t = b.reg("t", Dtype::f32, {7, 24}), r = b.reg("r", Dtype::f32, {7, 1}),
-             c = b.reg("c", Dtype::f32, {1, 24});
-  const Index row = tile::block(1) * 7 - 3, col = tile::block(0) * 24 - 5;
+  const auto t = b.reg("t", Dtype::f32, {7, 24});
+  const auto r = b.reg("r", Dtype::f32, {7, 1});
+  const auto c = b.reg("c", Dtype::f32, {1, 24});
+  const Index row = tile::block(1) * 7 - 3;
+  const Index col = tile::block(0) * 24 - 5;
   b.copy(b.tile(x, {row, col}, {7, 24}), b.all(s), 2.5);
   b.copy(b.all(s), b.all(t));
   b.copy(b.tile(by_row, {row, 0}, {7, 1}), b.all(r));
@@ -101,15 +103,16 @@ Program scaled(std::int64_t rows, std::int64_t cols, Dtype dtype, bool transpose
 }
 
 // Sums, maxima and minima of a [rows, cols] tile over each axis, and of the column of sums.
-Program reductions(std::int64_t rows, std::int64_t cols) {
+Program reductions(int64_t rows, int64_t cols) {
   Builder b("reductions");
   b.warps(1);
   const auto x = b.global("X", Dtype::f32, {rows, cols});
-  const auto over_cols = b.output("P", Dtype::f32, {rows, 1}),
-             over_rows = b.output("Q", Dtype::f32, {1, cols});
+  const auto over_cols = b.output("P", Dtype::f32, {rows, 1});
+  const auto over_rows = b.output("Q", Dtype::f32, {1, cols});
   const auto all = b.output("A", Dtype::f32, {1, 1});
-  const auto t = b.reg("t", Dtype::f32, {rows, cols}), p = b.reg("p", Dtype::f32, {rows, 1}),
-             q = b.reg("q", Dtype::f32, {1, cols});
+  const auto t = b.reg("t", Dtype::f32, {rows, cols});
+  const auto p = b.reg("p", Dtype::f32, {rows, 1});
+  const auto q = b.reg("q", Dtype::f32, {1, cols});
   const auto a = b.reg("a", Dtype::f32, {1, 1});
   b.copy(b.all(x), b.all(t));
   b.reduce(p, t, 1, tile::ReduceOp::max);
@@ -122,7 +125,7 @@ Program reductions(std::int64_t rows, std::int64_t cols) {
 }
 
 // Matrix products of tiles of every orientation, more than one register block of rows and columns.
-Program product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, bool panels) {
+Program product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool panels) {
   Builder b("product");
   b.warps(1);
   const auto A = b.global("A", Dtype::f32, ta ? std::vector{k, m} : std::vector{m, k});
@@ -130,7 +133,7 @@ Program product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb
   const auto C = b.output("C", Dtype::f32, {m, n});
   const auto a = b.shared("a", Dtype::f32, ta ? std::vector{k, m} : std::vector{m, k});
   const auto w = b.shared("b", Dtype::f32, tb ? std::vector{n, k} : std::vector{k, n});
-  const std::int64_t part = panels ? 16 : n;
+  const int64_t part = panels ? 16 : n;
   const auto acc = b.reg("acc", Dtype::f32, {m, part});
   b.copy(b.all(A), b.all(a));
   b.copy(b.all(B), b.all(w));
@@ -146,9 +149,11 @@ Program product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb
 Program functions() {
   Builder b("functions");
   b.warps(1);
-  const auto x = b.global("X", Dtype::f32, {1, 100}), y = b.global("Y", Dtype::f32, {1, 100});
-  const auto u = b.reg("u", Dtype::f32, {1, 100}), v = b.reg("v", Dtype::f32, {1, 100}),
-             r = b.reg("r", Dtype::f32, {1, 100});
+  const auto x = b.global("X", Dtype::f32, {1, 100});
+  const auto y = b.global("Y", Dtype::f32, {1, 100});
+  const auto u = b.reg("u", Dtype::f32, {1, 100});
+  const auto v = b.reg("v", Dtype::f32, {1, 100});
+  const auto r = b.reg("r", Dtype::f32, {1, 100});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(y), b.all(v));
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved)                                          \
@@ -174,10 +179,13 @@ Program functions() {
 Program normalised(Dtype dtype) {
   Builder b("normalised");
   b.warps(1);
-  const auto x = b.global("X", dtype, {4, 256}), y = b.output("Y", dtype, {4, 256}),
-             z = b.output("Z", Dtype::f32, {1, 256});
-  const auto t = b.reg("t", dtype, {1, 256}), sums = b.reg("sums", Dtype::f32, {1, 256});
-  const auto high = b.reg("high", Dtype::f32, {1, 1}), total = b.reg("total", Dtype::f32, {1, 1});
+  const auto x = b.global("X", dtype, {4, 256});
+  const auto y = b.output("Y", dtype, {4, 256});
+  const auto z = b.output("Z", Dtype::f32, {1, 256});
+  const auto t = b.reg("t", dtype, {1, 256});
+  const auto sums = b.reg("sums", Dtype::f32, {1, 256});
+  const auto high = b.reg("high", Dtype::f32, {1, 1});
+  const auto total = b.reg("total", Dtype::f32, {1, 1});
   b.fill(sums, 0);
   b.for_("i", 0, 4, 1, [&](const Index& i) {
     b.copy(b.tile(x, {i, 0}, {1, 256}), b.all(t));
@@ -196,10 +204,12 @@ Program normalised(Dtype dtype) {
 Program overwritten() {
   Builder b("overwritten");
   b.warps(1);
-  const auto x = b.global("X", Dtype::f32, {1, 64}), y = b.output("Y", Dtype::f32, {1, 64});
+  const auto x = b.global("X", Dtype::f32, {1, 64});
+  const auto y = b.output("Y", Dtype::f32, {1, 64});
   const auto s = b.shared("s", Dtype::f32, {1, 64});
-  const auto t = b.reg("t", Dtype::f32, {1, 64}), u = b.reg("u", Dtype::f32, {1, 64}),
-             m = b.reg("m", Dtype::f32, {1, 1});
+  const auto t = b.reg("t", Dtype::f32, {1, 64});
+  const auto u = b.reg("u", Dtype::f32, {1, 64});
+  const auto m = b.reg("m", Dtype::f32, {1, 1});
   b.copy(b.all(x), b.all(u));
   b.copy(b.all(u), b.all(s));
   b.copy(b.all(s), b.all(t));
@@ -212,15 +222,18 @@ Program overwritten() {
 }
 
 // Rows gathered, masked beside a diagonal, scanned over each axis, transposed, scattered.
-Program moved_about(std::int64_t rows, std::int64_t cols) {
+Program moved_about(int64_t rows, int64_t cols) {
   Builder b("moved");
   b.warps(1);
-  const auto x = b.global("X", Dtype::f32, {2, cols}), from = b.global("I", Dtype::i32, {rows}),
-             to = b.global("J", Dtype::i64, {rows}, {2});
-  const auto y = b.output("Y", Dtype::f32, {rows, cols}),
-             t = b.output("T", Dtype::f32, {cols, rows}), z = b.output("Z", Dtype::bf16, {2, cols});
-  const auto u = b.reg("u", Dtype::f32, {rows, cols}), v = b.reg("v", Dtype::f32, {rows, cols}),
-             w = b.reg("w", Dtype::f32, {cols, rows});
+  const auto x = b.global("X", Dtype::f32, {2, cols});
+  const auto from = b.global("I", Dtype::i32, {rows});
+  const auto to = b.global("J", Dtype::i64, {rows}, {2});
+  const auto y = b.output("Y", Dtype::f32, {rows, cols});
+  const auto t = b.output("T", Dtype::f32, {cols, rows});
+  const auto z = b.output("Z", Dtype::bf16, {2, cols});
+  const auto u = b.reg("u", Dtype::f32, {rows, cols});
+  const auto v = b.reg("v", Dtype::f32, {rows, cols});
+  const auto w = b.reg("w", Dtype::f32, {cols, rows});
   b.copy(b.gathered(b.tile(x, {0, 0}, {rows, cols}), 0, from), b.all(u), 0.5);
   const tile::Value below =
       tile::apply(ValueOp::less, {tile::coordinate(0), tile::coordinate(1, Index(-2))});
@@ -287,17 +300,18 @@ std::string text_of(const Program& program) {
   return codegen::emit_cpu(program, machine())->source;
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++found;
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
   return found;
 }
 
 TEST(CpuFusion, StatementsOverOneExtentAreOneLoopWithoutArrays) {
   Builder b("one");
-  const auto x = b.global("X", Dtype::f32, {256}), y = b.output("Y", Dtype::f32, {256});
-  const auto t = b.reg("t", Dtype::f32, {256}), u = b.reg("u", Dtype::f32, {256});
+  const auto x = b.global("X", Dtype::f32, {256});
+  const auto y = b.output("Y", Dtype::f32, {256});
+  const auto t = b.reg("t", Dtype::f32, {256});
+  const auto u = b.reg("u", Dtype::f32, {256});
   b.copy(b.all(x), b.all(t));
   b.map(u, b.value(t) * b.value(t));
   b.map(t, b.value(u) + b.value(t));
@@ -309,7 +323,8 @@ TEST(CpuFusion, StatementsOverOneExtentAreOneLoopWithoutArrays) {
 
 TEST(CpuFusion, AnExtentThatIsNoMultipleOfAVectorEndsInAPartOfOne) {
   Builder b("ragged");
-  const auto x = b.global("X", Dtype::f32, {250}), y = b.output("Y", Dtype::f32, {250});
+  const auto x = b.global("X", Dtype::f32, {250});
+  const auto y = b.output("Y", Dtype::f32, {250});
   const auto t = b.reg("t", Dtype::f32, {250});
   b.copy(b.all(x), b.all(t));
   b.copy(b.all(t), b.all(y));
@@ -321,8 +336,10 @@ TEST(CpuFusion, AnExtentThatIsNoMultipleOfAVectorEndsInAPartOfOne) {
 
 TEST(CpuFusion, RowsThatAreApartOrPartlyOutsideShareTheLoop) {
   Builder b("window");
-  const auto x = b.global("X", Dtype::f32, {128}), y = b.output("Y", Dtype::f32, {64});
-  const auto t = b.reg("t", Dtype::f32, {64}), u = b.reg("u", Dtype::f32, {64});
+  const auto x = b.global("X", Dtype::f32, {128});
+  const auto y = b.output("Y", Dtype::f32, {64});
+  const auto t = b.reg("t", Dtype::f32, {64});
+  const auto u = b.reg("u", Dtype::f32, {64});
   b.copy(b.stepped(b.tile(x, {-1}, {64}), {2}), b.all(t));
   b.copy(b.stepped(b.tile(x, {0}, {64}), {2}), b.all(u));
   b.map(t, b.value(t) + b.value(u));
@@ -334,9 +351,11 @@ TEST(CpuFusion, RowsThatAreApartOrPartlyOutsideShareTheLoop) {
 
 TEST(CpuFusion, RowsOfATileShareTheLoopsUpToTheirSums) {
   Builder b("rows");
-  const auto x = b.global("X", Dtype::f32, {6, 40}), y = b.output("Y", Dtype::f32, {6, 40});
-  const auto t = b.reg("t", Dtype::f32, {6, 40}), u = b.reg("u", Dtype::f32, {6, 40}),
-             sums = b.reg("sums", Dtype::f32, {6, 1});
+  const auto x = b.global("X", Dtype::f32, {6, 40});
+  const auto y = b.output("Y", Dtype::f32, {6, 40});
+  const auto t = b.reg("t", Dtype::f32, {6, 40});
+  const auto u = b.reg("u", Dtype::f32, {6, 40});
+  const auto sums = b.reg("sums", Dtype::f32, {6, 1});
   b.copy(b.all(x), b.all(t));
   b.map(u, b.value(t) * b.value(t));
   b.reduce(sums, u, 1, tile::ReduceOp::sum);
@@ -402,7 +421,8 @@ TEST(CpuEmit, DoublesHaveNoInstruction) {
 
 TEST(CpuEmit, OneOperandInTwoOrientationsHasNoLayout) {
   Builder b("orientations");
-  const auto a = b.shared("a", Dtype::f32, {16, 16}), w = b.shared("w", Dtype::f32, {16, 16});
+  const auto a = b.shared("a", Dtype::f32, {16, 16});
+  const auto w = b.shared("w", Dtype::f32, {16, 16});
   const auto acc = b.reg("acc", Dtype::f32, {16, 16});
   b.mma(acc, b.all(a), b.all(w));
   b.mma(acc, b.all(a), b.all(w), false, true);

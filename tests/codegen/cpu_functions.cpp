@@ -9,7 +9,7 @@
 
 namespace warploom {
 namespace {
-constexpr std::int64_t kCount = 1 << 18;
+constexpr int64_t kCount = 1 << 18;
 
 double units_in_the_last_place(float got, double want) {
   const auto nearest = static_cast<float>(want);
@@ -40,16 +40,20 @@ void within(double bound, const std::vector<std::string>& flags) {
     kernels.push_back(kernel);
   }
   if (!library.compile(flags)) return;
-  std::vector<float> x(kCount), y(kCount);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 16381));
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
+  std::vector<float> x(kCount);
+  std::vector<float> y(kCount);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = std::bit_cast<float>(static_cast<uint32_t>(i * 16381));
+  for (size_t i = 0; i < kernels.size(); ++i) {
     library.run(kernels[i], {x.data(), y.data()});
     double worst = 0;
-    std::size_t where = 0;
-    for (std::size_t j = 0; j < x.size(); ++j) {
+    size_t where = 0;
+    for (size_t j = 0; j < x.size(); ++j) {
       const double error = units_in_the_last_place(y[j], apply(ops[i], static_cast<double>(x[j])));
-      if (error > worst) worst = error, where = j;
+      if (error > worst) {
+        worst = error;
+        where = j;
+      }
     }
     EXPECT_LE(worst, bound) << name_of(ops[i]) << " of " << x[where] << " gave " << y[where];
   }
@@ -57,7 +61,7 @@ void within(double bound, const std::vector<std::string>& flags) {
 
 // Even where the compiler knows how many, and that the other lanes are never used.
 TEST(CpuFunctions, SomeElementsAreReadWithoutThoseBehindThem) {
-  constexpr std::size_t kPage = 4096;
+  constexpr size_t kPage = 4096;
   void* const pages = ::mmap(nullptr, 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);
   ASSERT_EQ(::mprotect(pages, kPage, PROT_READ | PROT_WRITE), 0);
@@ -77,7 +81,8 @@ TEST(CpuFunctions, SomeElementsAreReadWithoutThoseBehindThem) {
   ASSERT_TRUE(library.compile({"-march=native", "-O3", "-mprefer-vector-width=512"}));
   float found[56] = {};
   const auto run = [&] {
-    library.run(kernel, {last, found}), std::exit(found[0] == 1 && found[49] == 1 ? 0 : 1);
+    library.run(kernel, {last, found});
+    std::exit(found[0] == 1 && found[49] == 1 ? 0 : 1);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
   ::munmap(pages, 2 * kPage);

@@ -16,7 +16,8 @@ class CpuLibrary {
 
   // False, with a test failure, when the compiler refuses.
   bool compile(const std::vector<std::string>& flags = {}) {
-    const auto file = folder_.path() / "kernels.cpp", object = folder_.path() / "kernels.so";
+    const auto file = folder_.path() / "kernels.cpp";
+    const auto object = folder_.path() / "kernels.so";
     if (!write_file(file, source_)) return false;
     std::vector<std::string> argv = {"g++",
                                      "-O1",
@@ -44,7 +45,7 @@ class CpuLibrary {
   void run(const Kernel& kernel, const std::vector<void*>& buffers) {
     auto* function = reinterpret_cast<CpuKernel>(dlsym(library_, kernel.name.c_str()));
     ASSERT_NE(function, nullptr) << kernel.name;
-    const auto bytes = static_cast<std::size_t>((kernel.shared_bytes + 8191) / 4096 * 4096);
+    const auto bytes = static_cast<size_t>((kernel.shared_bytes + 8191) / 4096 * 4096);
     const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(4096, bytes),
                                                          std::free);
     auto* floats = static_cast<float*>(scratch.get());

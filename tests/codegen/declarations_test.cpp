@@ -21,14 +21,15 @@ TEST(Declarations, KernelsWorkspacesAndWhatIsLeftOut) {
   ASSERT_EQ(list->workspaces.size(), 1u);
   EXPECT_EQ(list->workspaces[0].bytes(), 32);
   ASSERT_EQ(list->kernels.size(), 2u);
-  const Kernel &rows = list->kernels[0], &finish = list->kernels[1];
+  const Kernel& rows = list->kernels[0];
+  const Kernel& finish = list->kernels[1];
   EXPECT_EQ(rows.name, "rows");
-  EXPECT_EQ(rows.grid, (std::array<std::int64_t, 3>{8, 2, 3}));
+  EXPECT_EQ(rows.grid, (std::array<int64_t, 3>{8, 2, 3}));
   EXPECT_EQ(rows.threads, 256);
   EXPECT_EQ(rows.shared_bytes, 4096);
   EXPECT_EQ(rows.args[2].buffer, "partial");
   EXPECT_FALSE(rows.args[2].zeroed);
-  EXPECT_EQ(finish.grid, (std::array<std::int64_t, 3>{1, 1, 1}));
+  EXPECT_EQ(finish.grid, (std::array<int64_t, 3>{1, 1, 1}));
   EXPECT_EQ(finish.threads, 128);
   EXPECT_TRUE(finish.args[0].zeroed && finish.args[1].zeroed);
   EXPECT_NE(finish.source.find("text"), std::string::npos);

@@ -13,7 +13,7 @@ Bytes bytes_of(std::initializer_list<int> list) {
   return out;
 }
 
-LaunchList list_with(Dtype dtype, std::vector<std::int64_t> shape,
+LaunchList list_with(Dtype dtype, std::vector<int64_t> shape,
                      std::vector<std::vector<layout::MemoryMode>> order) {
   LaunchList list{Engine::cuda, "sm_80", {{"W", dtype, std::move(shape)}}, {}, {}, {}};
   list.kernels.push_back({.name = "k", .args = {{.buffer = "W", .packed = std::move(order)}}});

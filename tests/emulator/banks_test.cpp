@@ -7,7 +7,8 @@ namespace {
 struct Access {
   const char* name;
   const char* call;  // at shared address s + …, by lane t
-  std::int64_t wavefronts, least;
+  int64_t wavefronts;
+  int64_t least;
 };
 
 const Access kAccesses[] = {

@@ -9,7 +9,12 @@
 namespace warploom::emulator::testing {
 struct MapShape {  // a row-major matrix of 16-bit elements inside the words, `offset` words from
                    // their start
-  int offset = 0, rows = 1, cols = 8, box_rows = 1, box_cols = 8, swizzle = 0;
+  int offset = 0;
+  int rows = 1;
+  int cols = 8;
+  int box_rows = 1;
+  int box_cols = 8;
+  int swizzle = 0;
 };
 
 struct Conformance {
@@ -19,13 +24,15 @@ struct Conformance {
   int cluster = 1;  // blocks, along x
   bool cooperative = false;
   int shared_bytes = 0;
-  MapShape map_in, map_out;
-  std::vector<std::uint32_t> in, want;
+  MapShape map_in;
+  MapShape map_out;
+  std::vector<uint32_t> in;
+  std::vector<uint32_t> want;
   double tolerance = -1;  // negative: words equal; else floats within that relative error
 };
 
 std::vector<Conformance> conformance_cases();
 
 // "" if got answers the case, else the first difference.
-std::string compare(const Conformance& c, const std::vector<std::uint32_t>& got);
+std::string compare(const Conformance& c, const std::vector<uint32_t>& got);
 }  // namespace warploom::emulator::testing

@@ -22,22 +22,22 @@ std::string cubin() {
 }
 
 std::string run_on(Gpu& gpu, const std::string& code, const Conformance& c) {
-  const std::vector<std::uint32_t> zeros(c.want.size());
-  const Gpu::Buffer in = gpu.upload(c.in.data(), c.in.size() * 4),
-                    out = gpu.upload(zeros.data(), zeros.size() * 4);
+  const std::vector<uint32_t> zeros(c.want.size());
+  const Gpu::Buffer in = gpu.upload(c.in.data(), c.in.size() * 4);
+  const Gpu::Buffer out = gpu.upload(zeros.data(), zeros.size() * 4);
   const auto map = [](const MapShape& m) {
     return matrix_map(nullptr, 2, m.rows, m.cols, m.cols, m.box_rows, m.box_cols, m.swizzle);
   };
-  Gpu::Map map_in{}, map_out{};
+  Gpu::Map map_in{};
+  Gpu::Map map_out{};
   std::string wrong =
-      gpu.encode(map(c.map_in), in, static_cast<std::size_t>(c.map_in.offset) * 4, &map_in);
+      gpu.encode(map(c.map_in), in, static_cast<size_t>(c.map_in.offset) * 4, &map_in);
   if (wrong.empty())
-    wrong =
-        gpu.encode(map(c.map_out), out, static_cast<std::size_t>(c.map_out.offset) * 4, &map_out);
-  void* args[] = {&map_in, &map_out, const_cast<std::uint64_t*>(&in.address),
-                  const_cast<std::uint64_t*>(&out.address)};
+    wrong = gpu.encode(map(c.map_out), out, static_cast<size_t>(c.map_out.offset) * 4, &map_out);
+  void* args[] = {&map_in, &map_out, const_cast<uint64_t*>(&in.address),
+                  const_cast<uint64_t*>(&out.address)};
   if (wrong.empty()) wrong = gpu.launch(code, c.kernel, c.grid, c.threads, c.shared_bytes, args);
-  std::vector<std::uint32_t> got(c.want.size());
+  std::vector<uint32_t> got(c.want.size());
   gpu.download(out, got.data());
   gpu.release(in);
   gpu.release(out);

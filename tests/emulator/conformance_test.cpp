@@ -5,12 +5,14 @@
 namespace warploom::emulator::testing {
 namespace {
 std::string run_case(const Library& lib, const Conformance& c, Options options) {
-  std::vector<std::uint32_t> in = c.in, out(c.want.size());
-  const auto map = [](std::vector<std::uint32_t>& data, const MapShape& m) {
+  std::vector<uint32_t> in = c.in;
+  std::vector<uint32_t> out(c.want.size());
+  const auto map = [](std::vector<uint32_t>& data, const MapShape& m) {
     return matrix_map(data.data() + m.offset, 2, m.rows, m.cols, m.cols, m.box_rows, m.box_cols,
                       m.swizzle);
   };
-  wl::TensorMap map_in = map(in, c.map_in), map_out = map(out, c.map_out);
+  wl::TensorMap map_in = map(in, c.map_in);
+  wl::TensorMap map_out = map(out, c.map_out);
   const void* pin = in.data();
   void* pout = out.data();
   void* args[] = {&map_in, &map_out, &pin, &pout};
@@ -34,18 +36,18 @@ std::string run_case(const Library& lib, const Conformance& c, Options options) 
 TEST(Conformance, EveryFunctionAnswersAsItsTableSays) {
   const Library lib({read_kernel("conformance")});
   for (const Conformance& c : conformance_cases())
-    for (std::uint64_t seed = 0; seed < 3; ++seed)
+    for (uint64_t seed = 0; seed < 3; ++seed)
       EXPECT_EQ(run_case(lib, c, {.seed = seed, .timing = static_cast<Timing>(seed)}), "");
 }
 
 TEST(Conformance, EveryKernelOfTheTextHasACase) {
   const std::string text = read_kernel("conformance");
-  std::size_t exports = 0;
-  for (std::size_t at = text.find("\nWL_EXPORT("); at != std::string::npos;
+  size_t exports = 0;
+  for (size_t at = text.find("\nWL_EXPORT("); at != std::string::npos;
        at = text.find("\nWL_EXPORT(", at + 1))
     ++exports;
   for (const char* macro : {"\nMULTIPLY_CASE(", "\nWGMMA_CASE(", "\nWGMMA_RS_CASE("})
-    for (std::size_t at = text.find(macro); at != std::string::npos; at = text.find(macro, at + 1))
+    for (size_t at = text.find(macro); at != std::string::npos; at = text.find(macro, at + 1))
       ++exports;
   EXPECT_EQ(conformance_cases().size(), exports);
 }

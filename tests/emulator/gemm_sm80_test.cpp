@@ -4,14 +4,17 @@
 namespace warploom::emulator::testing {
 namespace {
 struct Gemm {
-  int m, n, k;
-  std::vector<std::uint16_t> a, b;
+  int m;
+  int n;
+  int k;
+  std::vector<uint16_t> a;
+  std::vector<uint16_t> b;
   std::vector<float> c;
 
   Gemm(int m_, int n_, int k_) : m(m_), n(n_), k(k_) {
-    a = random_bf16(static_cast<std::size_t>(m * k), 3);
-    b = random_bf16(static_cast<std::size_t>(k * n), 4);
-    c.assign(static_cast<std::size_t>(m * n), NAN);
+    a = random_bf16(static_cast<size_t>(m * k), 3);
+    b = random_bf16(static_cast<size_t>(k * n), 4);
+    c.assign(static_cast<size_t>(m * n), NAN);
   }
 
   Report run(Entry entry, Options options) {
@@ -35,14 +38,15 @@ struct Gemm {
 
   double error() const {
     return matmul_error(m, n, k, a, k, b, n,
-                        [&](int i, int j) { return c[static_cast<std::size_t>(i * n + j)]; });
+                        [&](int i, int j) { return c[static_cast<size_t>(i * n + j)]; });
   }
 };
 
 TEST(GemmSm80, IsRightWheneverCopiesLand) {
   const Library lib({read_kernel("gemm_sm80")});
   for (Timing timing : {Timing::early, Timing::late, Timing::random}) {
-    Gemm g(128, 128, 128), ragged(100, 72, 88);
+    Gemm g(128, 128, 128);
+    Gemm ragged(100, 72, 88);
     Report r = g.run(lib.entry("gemm_sm80"), {.timing = timing});
     EXPECT_TRUE(r.clean()) << r.text();
     EXPECT_LT(g.error(), 1e-5);
@@ -54,7 +58,7 @@ TEST(GemmSm80, IsRightWheneverCopiesLand) {
 
 TEST(GemmSm80, GivesNoFalseAlarmOverSeeds) {
   const Library lib({read_kernel("gemm_sm80")});
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
     Gemm g(64, 64, 160);
     const Report r = g.run(lib.entry("gemm_sm80"), {.seed = seed});
     ASSERT_TRUE(r.clean()) << "seed " << seed << "\n" << r.text();

@@ -6,17 +6,21 @@ namespace {
 constexpr int kShared = 3 * 32768 + 32768 + 64;
 
 struct Gemm {
-  int m, n, k;
-  std::vector<std::uint16_t> a, b, c;
+  int m;
+  int n;
+  int k;
+  std::vector<uint16_t> a;
+  std::vector<uint16_t> b;
+  std::vector<uint16_t> c;
   bool a_written = true;
 
   Gemm(int m_, int n_, int k_) : m(m_), n(n_), k(k_) {
-    a = random_bf16(static_cast<std::size_t>(m) * pitch(k), 1);
-    b = random_bf16(static_cast<std::size_t>(k) * pitch(n), 2);
-    c.assign(static_cast<std::size_t>(m) * pitch(n), 0x7fc0);
+    a = random_bf16(static_cast<size_t>(m) * pitch(k), 1);
+    b = random_bf16(static_cast<size_t>(k) * pitch(n), 2);
+    c.assign(static_cast<size_t>(m) * pitch(n), 0x7fc0);
   }
 
-  static std::size_t pitch(int x) { return static_cast<std::size_t>((x + 7) / 8 * 8); }
+  static size_t pitch(int x) { return static_cast<size_t>((x + 7) / 8 * 8); }
 
   Report run(Entry entry, Options options) {
     wl::TensorMap ma = matrix_map(a.data(), 2, m, k, int(pitch(k)), 128, 64, 1);
@@ -39,7 +43,7 @@ struct Gemm {
 
   double error() const {
     return matmul_error(m, n, k, a, int(pitch(k)), b, int(pitch(n)), [&](int i, int j) {
-      return from_bf16(c[static_cast<std::size_t>(i) * pitch(n) + static_cast<std::size_t>(j)]);
+      return from_bf16(c[static_cast<size_t>(i) * pitch(n) + static_cast<size_t>(j)]);
     });
   }
 };
@@ -64,7 +68,7 @@ TEST(GemmSm90, IsRightOnRaggedEdges) {
 
 TEST(GemmSm90, GivesNoFalseAlarmOverSeeds) {
   const Library lib({read_kernel("gemm_sm90")});
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
     Gemm g(128, 128, 320);
     const Report r = g.run(lib.entry("gemm_sm90"), {.seed = seed});
     ASSERT_TRUE(r.clean()) << "seed " << seed << "\n" << r.text();

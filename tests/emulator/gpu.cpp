@@ -14,16 +14,16 @@ struct Gpu::Api {
   int (*current)(void*);
   int (*load)(void**, const void*);
   int (*function)(void**, void*, const char*);
-  int (*alloc)(std::uint64_t*, std::size_t);
-  int (*release)(std::uint64_t);
-  int (*to_device)(std::uint64_t, const void*, std::size_t);
-  int (*to_host)(void*, std::uint64_t, std::size_t);
+  int (*alloc)(uint64_t*, size_t);
+  int (*release)(uint64_t);
+  int (*to_device)(uint64_t, const void*, size_t);
+  int (*to_host)(void*, uint64_t, size_t);
   int (*attribute)(void*, int, int);
   int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                 void**, void**);
   int (*synchronize)();
-  int (*encode)(void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,
-                const std::uint32_t*, const std::uint32_t*, int, int, int, int);
+  int (*encode)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
+                const uint32_t*, int, int, int, int);
   int (*error)(int, const char**);
   std::map<std::string, void*> modules;
 
@@ -71,7 +71,7 @@ Gpu* Gpu::find() {
   return gpu;
 }
 
-Gpu::Buffer Gpu::upload(const void* data, std::size_t bytes) {
+Gpu::Buffer Gpu::upload(const void* data, size_t bytes) {
   Buffer b{0, bytes};
   api_->alloc(&b.address, bytes);
   api_->to_device(b.address, data, bytes);
@@ -86,18 +86,20 @@ void Gpu::release(const Buffer& b) {
   api_->release(b.address);
 }
 
-std::string Gpu::encode(const wl::TensorMap& m, const Buffer& b, std::size_t offset, Map* map) {
-  std::uint64_t dims[5], strides[5];
-  std::uint32_t box[5], ones[5] = {1, 1, 1, 1, 1};
+std::string Gpu::encode(const wl::TensorMap& m, const Buffer& b, size_t offset, Map* map) {
+  uint64_t dims[5];
+  uint64_t strides[5];
+  uint32_t box[5];
+  uint32_t ones[5] = {1, 1, 1, 1, 1};
   for (int d = 0; d < m.rank; ++d) {
-    dims[d] = static_cast<std::uint64_t>(m.dims[d]);
-    box[d] = static_cast<std::uint32_t>(m.box[d]);
-    if (d) strides[d - 1] = static_cast<std::uint64_t>(m.strides[d]);
+    dims[d] = static_cast<uint64_t>(m.dims[d]);
+    box[d] = static_cast<uint32_t>(m.box[d]);
+    if (d) strides[d - 1] = static_cast<uint64_t>(m.strides[d]);
   }
   constexpr int kBfloat16 = 9;
   const int swizzle =
       m.swizzle ? 4 - m.swizzle : 0;  // the driver counts 32, 64, 128 bytes as 1, 2, 3
-  const int code = api_->encode(map, kBfloat16, static_cast<std::uint32_t>(m.rank),
+  const int code = api_->encode(map, kBfloat16, static_cast<uint32_t>(m.rank),
                                 reinterpret_cast<void*>(b.address + offset), dims, strides, box,
                                 ones, 0, swizzle, 0, 0);
   return code ? "cuTensorMapEncodeTiled: " + api_->name(code) : "";

@@ -13,11 +13,11 @@ class Gpu {
   static Gpu* find();  // null without a driver or a device
 
   struct Buffer {
-    std::uint64_t address = 0;
-    std::size_t bytes = 0;
+    uint64_t address = 0;
+    size_t bytes = 0;
   };
 
-  Buffer upload(const void* data, std::size_t bytes);
+  Buffer upload(const void* data, size_t bytes);
   void download(const Buffer& from, void* to);
   void release(const Buffer& b);
 
@@ -27,7 +27,7 @@ class Gpu {
     unsigned char bytes[128];
   };
 
-  std::string encode(const wl::TensorMap& m, const Buffer& b, std::size_t offset, Map* map);
+  std::string encode(const wl::TensorMap& m, const Buffer& b, size_t offset, Map* map);
 
   // "" or what went wrong. cubin: file contents. Clusters come from the kernel's own attribute.
   std::string launch(const std::string& cubin, const std::string& kernel, const int grid[3],

@@ -31,7 +31,7 @@ std::string output_of(const std::string& command, int* status) {
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   if (!pipe) return "popen failed";
   char buffer[4096];
-  while (std::size_t n = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, n);
+  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, n);
   *status = pclose(pipe);
   return out;
 }
@@ -63,7 +63,7 @@ Library::Library(const std::vector<std::string>& texts) {
     << "#define WL_JOIN2(a, b, c) a##b##c\n#define WL_JOIN(a, b, c) WL_JOIN2(a, b, c)\n"
     << "#define WL_EXPORT(name) extern \"C\" void WL_JOIN(name, _entry_, WL_TEXT)(void** args) "
        "{ ::wl::emu::call_with(&name, args); }\n";
-  for (std::size_t i = 0; i < texts.size(); ++i)
+  for (size_t i = 0; i < texts.size(); ++i)
     f << "#define WL_TEXT " << i << "\nnamespace text" << i << " {\n#line 1 \"text" << i << "\"\n"
       << texts[i] << "\n}\n#undef WL_TEXT\n";
   f.close();
@@ -90,7 +90,7 @@ Entry Library::entry(const std::string& kernel, int text) const {
 
 std::string replaced(const std::string& text, const std::string& from, const std::string& to,
                      int occurrence) {
-  std::size_t at = text.find(from);
+  size_t at = text.find(from);
   while (occurrence-- > 0 && at != std::string::npos) at = text.find(from, at + 1);
   EXPECT_NE(at, std::string::npos) << from;
   if (at == std::string::npos) return text;
@@ -103,47 +103,47 @@ void expect_every_one_caught(const std::string& kernel, const std::vector<Mutant
   std::vector<std::string> texts;
   for (const Mutant& m : mutants) texts.push_back(replaced(text, m.from, m.to, m.occurrence));
   const Library lib(texts);
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    for (std::uint64_t seed = 0; seed < 5; ++seed)
+  for (size_t i = 0; i < texts.size(); ++i)
+    for (uint64_t seed = 0; seed < 5; ++seed)
       EXPECT_TRUE(run(lib.entry(kernel, static_cast<int>(i)),
                       {.seed = seed, .timing = static_cast<Timing>(seed % 3)}))
           << mutants[i].name << ", seed " << seed;
 }
 
-double matmul_error(int m, int n, int k, const std::vector<std::uint16_t>& a, int pitch_a,
-                    const std::vector<std::uint16_t>& b, int pitch_b,
+double matmul_error(int m, int n, int k, const std::vector<uint16_t>& a, int pitch_a,
+                    const std::vector<uint16_t>& b, int pitch_b,
                     const std::function<double(int, int)>& c) {
   double worst = 0;
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
       double want = 0;
       for (int q = 0; q < k; ++q)
-        want += double(from_bf16(a[static_cast<std::size_t>(i * pitch_a + q)])) *
-                double(from_bf16(b[static_cast<std::size_t>(q * pitch_b + j)]));
+        want += double(from_bf16(a[static_cast<size_t>(i * pitch_a + q)])) *
+                double(from_bf16(b[static_cast<size_t>(q * pitch_b + j)]));
       const double got = c(i, j);
       worst = std::max(worst, got == got ? std::abs(got - want) / (1 + std::abs(want)) : 1e9);
     }
   return worst;
 }
 
-std::uint16_t to_bf16(float x) {
-  const auto u = std::bit_cast<std::uint32_t>(x);
-  return static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+uint16_t to_bf16(float x) {
+  const auto u = std::bit_cast<uint32_t>(x);
+  return static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-float from_bf16(std::uint16_t x) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16);
+float from_bf16(uint16_t x) {
+  return std::bit_cast<float>(static_cast<uint32_t>(x) << 16);
 }
 
-std::vector<std::uint16_t> random_bf16(std::size_t n, std::uint64_t seed) {
-  std::uint64_t state = seed;
+std::vector<uint16_t> random_bf16(size_t n, uint64_t seed) {
+  uint64_t state = seed;
   auto uniform = [&state] {
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15ull);
+    uint64_t z = (state += 0x9e3779b97f4a7c15ull);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
   };
-  std::vector<std::uint16_t> v(n);
+  std::vector<uint16_t> v(n);
   for (auto& x : v) x = to_bf16(static_cast<float>(uniform() * 2 - 1));
   return v;
 }

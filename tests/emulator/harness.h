@@ -44,13 +44,13 @@ void expect_every_one_caught(const std::string& kernel, const std::vector<Mutant
 
 // The largest error of a row-major C[m][n] = A[m][k] B[k][n] of bf16 numbers, relative to 1 + |C|;
 // NaN counts as 1e9.
-double matmul_error(int m, int n, int k, const std::vector<std::uint16_t>& a, int pitch_a,
-                    const std::vector<std::uint16_t>& b, int pitch_b,
+double matmul_error(int m, int n, int k, const std::vector<uint16_t>& a, int pitch_a,
+                    const std::vector<uint16_t>& b, int pitch_b,
                     const std::function<double(int, int)>& c);
 
-std::uint16_t to_bf16(float x);
-float from_bf16(std::uint16_t x);
-std::vector<std::uint16_t> random_bf16(std::size_t n, std::uint64_t seed);
+uint16_t to_bf16(float x);
+float from_bf16(uint16_t x);
+std::vector<uint16_t> random_bf16(size_t n, uint64_t seed);
 
 // A row-major [rows][cols] matrix with row pitch `pitch` elements.
 wl::TensorMap matrix_map(void* base, int element_bytes, int rows, int cols, int pitch, int box_rows,

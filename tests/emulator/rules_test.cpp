@@ -398,13 +398,17 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
         "int t = wl::thread();" +
         std::string(r.body) + "}\nWL_EXPORT(rule)\n");
   const Library lib(texts);
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+  for (size_t i = 0; i < texts.size(); ++i)
+    for (uint64_t seed = 0; seed < 3; ++seed) {
       const Rule& rule = kRules[i];
-      std::vector<float> in(64, 1.0f), out(64), sums(128);
+      std::vector<float> in(64, 1.0f);
+      std::vector<float> out(64);
+      std::vector<float> sums(128);
       std::vector<int> flags(4);
       const void* pin = in.data();
-      void *pout = out.data(), *psums = sums.data(), *pflags = flags.data();
+      void* pout = out.data();
+      void* psums = sums.data();
+      void* pflags = flags.data();
       void* args[] = {&pin, &pout, &psums, &pflags};
       Launch l;
       l.entry = lib.entry("rule", static_cast<int>(i));
@@ -437,11 +441,9 @@ TEST(Rules, EachKernelGetsTheVerdictItDeserves) {
 // Sixteen bytes share what is known of them until an access is to a part. So whatever the accesses,
 // each whole or in pieces of at most `piece` bytes on one line, the same hazards must come as
 // often.
-std::string random_accesses(std::uint64_t seed, int piece) {
+std::string random_accesses(uint64_t seed, int piece) {
   std::mt19937_64 random(seed);
-  const auto below = [&](int n) {
-    return static_cast<int>(random() % static_cast<std::uint64_t>(n));
-  };
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
   std::string text =
       "WL_KERNEL(mixed, 64, 1)(float* out) {\n  const unsigned s = WL_SHARED_BASE(); const int t = "
       "wl::thread();\n"
@@ -455,8 +457,10 @@ std::string random_accesses(std::uint64_t seed, int piece) {
     constexpr int kSizes[] = {2, 4, 8, 16, 16, 16};
     constexpr const char* kCalls[] = {"ld_shared", "st_shared", "ld_global", "st_global",
                                       "cp_async"};
-    const int call = below(5), bytes = call == 4 ? 4 << 2 * below(2) : kSizes[below(6)],
-              begin = below(48 / bytes) * bytes, first = below(most);
+    const int call = below(5);
+    const int bytes = call == 4 ? 4 << 2 * below(2) : kSizes[below(6)];
+    const int begin = below(48 / bytes) * bytes;
+    const int first = below(most);
     text +=
         fmt::format("  if (t >= {} && t < {}) {{", first, first + 1 + (below(4) ? 0 : below(8)));
     for (int at = 0; at < bytes; at += piece) {
@@ -485,13 +489,13 @@ TEST(Rules, AnAccessOfSixteenBytesIsFourOfFour) {
   std::vector<std::string> texts;
   for (int i = 0; i < kPrograms; ++i)
     for (const int piece : {16, 4})
-      texts.push_back(random_accesses(static_cast<std::uint64_t>(i), piece));
+      texts.push_back(random_accesses(static_cast<uint64_t>(i), piece));
   const Library lib(texts);
   std::set<std::string> kinds;
-  for (std::size_t i = 0; i < texts.size(); i += 2)
+  for (size_t i = 0; i < texts.size(); i += 2)
     for (const Timing timing : {Timing::early, Timing::late}) {
       std::multiset<std::string> found[2];  // their order is that of the pieces
-      for (std::size_t piece = 0; piece < 2; ++piece) {
+      for (size_t piece = 0; piece < 2; ++piece) {
         std::vector<float> out(12);
         void* pout = out.data();
         void* args[] = {&pout};

@@ -4,12 +4,14 @@
 namespace warploom::emulator::testing {
 namespace {
 struct Softmax {
-  int rows = 2, n;
-  std::vector<float> x, y;
+  int rows = 2;
+  int n;
+  std::vector<float> x;
+  std::vector<float> y;
 
-  explicit Softmax(int n_) : n(n_), x(static_cast<std::size_t>(2 * n_)), y(x.size(), NAN) {
+  explicit Softmax(int n_) : n(n_), x(static_cast<size_t>(2 * n_)), y(x.size(), NAN) {
     const auto bits = random_bf16(x.size(), 9);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 4 * from_bf16(bits[i]);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 4 * from_bf16(bits[i]);
   }
 
   Report run(Entry entry, Options options) {
@@ -32,9 +34,9 @@ struct Softmax {
     double worst = 0;
     for (int r = 0; r < rows; ++r) {
       double sum = 0;
-      for (int i = 0; i < n; ++i) sum += std::exp(double(x[static_cast<std::size_t>(r * n + i)]));
+      for (int i = 0; i < n; ++i) sum += std::exp(double(x[static_cast<size_t>(r * n + i)]));
       for (int i = 0; i < n; ++i) {
-        const auto at = static_cast<std::size_t>(r * n + i);
+        const auto at = static_cast<size_t>(r * n + i);
         worst = std::max(worst, std::abs(double(y[at]) * sum / std::exp(double(x[at])) - 1));
       }
     }
@@ -44,7 +46,7 @@ struct Softmax {
 
 TEST(SoftmaxCluster, IsRightAndCleanOverSeeds) {
   const Library lib({read_kernel("softmax_cluster")});
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
     Softmax s(seed % 2 ? 4096 : 1024);
     const Report r = s.run(lib.entry("softmax_cluster"), {.seed = seed});
     ASSERT_TRUE(r.clean()) << r.text();

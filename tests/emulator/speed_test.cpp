@@ -7,7 +7,9 @@
 namespace warploom::emulator::testing {
 namespace {
 double milliseconds(Entry entry, int k) {
-  std::vector<std::uint16_t> a(static_cast<std::size_t>(128 * k)), b(a.size()), c(128 * 128);
+  std::vector<uint16_t> a(static_cast<size_t>(128 * k));
+  std::vector<uint16_t> b(a.size());
+  std::vector<uint16_t> c(128 * 128);
   wl::TensorMap ma = matrix_map(a.data(), 2, 128, k, k, 128, 64, 1);
   wl::TensorMap mb = matrix_map(b.data(), 2, k, 128, 128, 64, 64, 1);
   wl::TensorMap mc = matrix_map(c.data(), 2, 128, 128, 128, 64, 64, 1);
@@ -32,7 +34,8 @@ double milliseconds(Entry entry, int k) {
 TEST(Speed, AStepOfAMatmulTileTakesAboutAMillisecond) {
   const Library lib({read_kernel("gemm_sm90")});
   const Entry e = lib.entry("gemm_sm90");
-  const double few = milliseconds(e, 256), many = milliseconds(e, 256 + 32 * 64);
+  const double few = milliseconds(e, 256);
+  const double many = milliseconds(e, 256 + 32 * 64);
   const double step = (many - few) / 32;
   printf("%.3f ms a K-step, %.2f ms for 4 steps\n", step, few);
   EXPECT_LT(step, 10);

@@ -75,7 +75,7 @@ struct Negation {
   LaunchList list;
 };
 
-Negation negation(Dtype dtype, std::int64_t rows, std::int64_t columns) {
+Negation negation(Dtype dtype, int64_t rows, int64_t columns) {
   graph::Builder builder("neg");
   builder.output(builder.add(OpKind::Neg, {builder.input("x", dtype, {rows, columns})}));
   const auto graph = builder.finish();

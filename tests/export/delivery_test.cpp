@@ -231,7 +231,7 @@ TEST_F(Delivery, OfABundleWithEveryOddNameIsBuiltAndRight) {
     kernel.args.push_back({name});
   }
   graph::TensorId sum = ids[0];
-  for (std::size_t i = 1; i < ids.size(); ++i) sum = builder.add(graph::OpKind::Add, {sum, ids[i]});
+  for (size_t i = 1; i < ids.size(); ++i) sum = builder.add(graph::OpKind::Add, {sum, ids[i]});
   builder.output(sum);
   const auto graph = builder.finish();
   ASSERT_TRUE(graph) << describe(graph.error());

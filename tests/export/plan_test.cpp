@@ -42,13 +42,13 @@ class Plan : public testing::Test {
   static Status run(const fs::path& folder, std::vector<float>& y) {
     WARPLOOM_TRY(const auto bundle, runtime::Bundle::load(folder));
     std::vector<float> x(32);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
     WARPLOOM_TRY(const runtime::Call call, bundle->bind(std::vector<void*>{x.data(), y.data()}));
     return call();
   }
 
   static bool right(const std::vector<float>& y) {
-    for (std::size_t i = 0; i < y.size(); ++i)
+    for (size_t i = 0; i < y.size(); ++i)
       if (y[i] != -static_cast<float>(i)) return false;
     return true;
   }
@@ -63,19 +63,19 @@ TEST_F(Plan, OfNumbersThatNoLaunchHasIsRefused) {
            {"/launch_list/kernels", json::array()},
            {"/launch_list/outputs", json::array()},
            {kernel + "/name", "a;b"},
-           {kernel + "/grid", {std::int64_t{1} << 62, 1, 1}},
+           {kernel + "/grid", {int64_t{1} << 62, 1, 1}},
            {kernel + "/grid", {-1, 1, 1}},
            {kernel + "/grid", {0, 1, 1}},
            {kernel + "/grid", {1.5, 1, 1}},
            {kernel + "/grid", {1e30, 1, 1}},
-           {kernel + "/grid", {std::uint64_t{1} << 63, 1, 1}},
-           {kernel + "/grid", {std::int64_t{1} << 21, std::int64_t{1} << 21, 1}},
+           {kernel + "/grid", {uint64_t{1} << 63, 1, 1}},
+           {kernel + "/grid", {int64_t{1} << 21, int64_t{1} << 21, 1}},
            {kernel + "/grid", {1}},
            {kernel + "/cluster", {2, 1, 1}},
            {kernel + "/threads", 0},
-           {kernel + "/threads", (std::int64_t{1} << 32) + 1},
+           {kernel + "/threads", (int64_t{1} << 32) + 1},
            {kernel + "/shared_bytes", -1},
-           {kernel + "/shared_bytes", std::int64_t{1} << 50},
+           {kernel + "/shared_bytes", int64_t{1} << 50},
            {kernel + "/args/0/buffer", "nobody"},
            {kernel + "/args/0/packed", {{{4, 1 << 30}}}},
            {kernel + "/args/0/packed", {{{0, 1}}}},
@@ -95,7 +95,7 @@ TEST_F(Plan, OfNumbersThatNoLaunchHasIsRefused) {
 }
 
 TEST_F(Plan, OfMoreMemoryThanThereIsIsRefused) {
-  const std::int64_t large = std::int64_t{1} << 40;
+  const int64_t large = int64_t{1} << 40;
   EXPECT_EQ(code_of("/launch_list/inputs/0/shape", {large, large}), "plan-too-large");
   EXPECT_EQ(code_of("/launch_list/inputs/0/shape", {large, large, large, large}), "plan-too-large");
 }
@@ -115,7 +115,7 @@ TEST_F(Plan, OfTensorMapsOutsideTheirBuffersIsRefused) {
   EXPECT_EQ(code({Dtype::f32, {4, 8}, {16}, {4, 257}, 0}), "plan-invalid");
   EXPECT_EQ(code({Dtype::f32, {4, 8}, {16}, {4, 8}, 7}), "plan-invalid");
   EXPECT_EQ(code({Dtype::f32, {4, 8}, {}, {4, 8}, 0}), "plan-invalid");
-  EXPECT_EQ(code({Dtype::f32, {std::int64_t{1} << 61, 8}, {16}, {4, 8}, 0}), "plan-invalid");
+  EXPECT_EQ(code({Dtype::f32, {int64_t{1} << 61, 8}, {16}, {4, 8}, 0}), "plan-invalid");
 }
 
 TEST_F(Plan, OfFilesOutsideItsFolderIsRefused) {
@@ -174,7 +174,7 @@ json mutated(json plan, Random& random) {
                          0,
                          1,
                          3,
-                         std::int64_t{1} << 62,
+                         int64_t{1} << 62,
                          1e30,
                          true,
                          nullptr,

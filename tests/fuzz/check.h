@@ -15,8 +15,9 @@
 
 namespace warploom::fuzz {
 struct Outcome {
-  std::uint64_t seed = 0;
-  std::string kind, target;
+  uint64_t seed = 0;
+  std::string kind;
+  std::string target;
   std::string code;  // "agrees", "wrong", "crash", "hang", or an error's code
   std::string detail;
   bool is_bug() const;
@@ -31,19 +32,21 @@ std::vector<Outcome> check_cases(
     const std::vector<Case>& cases, const WorkingOn& working_on = [](int) {});
 std::vector<Outcome> check_case(const Case& one);
 // Of `count` seeds from `first` on.
-std::vector<Outcome> check_programs(std::uint64_t first, int count, const WorkingOn& working_on);
+std::vector<Outcome> check_programs(uint64_t first, int count, const WorkingOn& working_on);
 
 struct Run {
-  std::uint64_t first = 1;
+  uint64_t first = 1;
   int count = 100;
   int workers = 2;
-  int batch = 40;                                    // programs a text
-  int seconds_a_program = 40, seconds_a_text = 300;  // before a worker hangs
+  int batch = 40;  // programs a text
+  // before a worker hangs
+  int seconds_a_program = 40;
+  int seconds_a_text = 300;
 };
 
 // In child processes, so that a program that crashes or hangs costs itself alone. `check` is
 // check_programs, or what takes its place.
-using Check = std::function<std::vector<Outcome>(std::uint64_t first, int count, const WorkingOn&)>;
+using Check = std::function<std::vector<Outcome>(uint64_t first, int count, const WorkingOn&)>;
 std::vector<Outcome> run(const Run& run, const Check& check = check_programs);
 
 nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds);

@@ -119,7 +119,7 @@ void Generator::add_reduce() {
   });
   if (!from) return;
   Register src = *from;
-  std::size_t axis = random_.below(src.shape.size());
+  size_t axis = random_.below(src.shape.size());
   while (src.shape[axis] == 1) axis = (axis + 1) % src.shape.size();
   const Dtype dtype = chance(0.85) ? Dtype::f32 : any_dtype();
   const ReduceOp op = pick({ReduceOp::sum, ReduceOp::max, ReduceOp::min});
@@ -158,14 +158,14 @@ void Generator::add_store(const Register& from) {
 // Out to a shared tensor and back in another box, which starts a family of registers of its own.
 void Generator::add_through_shared(const Register& from) {
   Shape larger = from.shape;
-  if (chance(0.2)) larger.back() += pick<std::int64_t>({8, 16, 1});
+  if (chance(0.2)) larger.back() += pick<int64_t>({8, 16, 1});
   const TensorId s = b_.shared(fresh("s"), from.dtype, larger);
   std::vector<Index> origin(larger.size(), 0);
   const bool whole = larger == from.shape;
   b_.copy(b_.all(from.id), whole ? b_.all(s) : b_.tile(s, origin, from.shape));
   Shape part = from.shape;
   if (chance(0.5)) {
-    const std::size_t d = random_.below(part.size());
+    const size_t d = random_.below(part.size());
     if (part[d] % 2 == 0) {
       part[d] /= 2;
       if (chance(0.5))
@@ -236,14 +236,14 @@ void Generator::elementwise() {
   make_grid(true);
   warps_ = chance(0.08) ? pick({3, 5, 6}) : pick({1, 2, 4, 4, 8});
   b_.warps(warps_);
-  const std::int64_t threads = warps_ * 32;
+  const int64_t threads = warps_ * 32;
   Shape shape;
-  const std::int64_t rows = pick({1, 2, 4, 8, 16}),
-                     columns = pick({8, 16, 32, 64, 128}) * (chance(0.1) ? 3 : 1);
+  const int64_t rows = pick({1, 2, 4, 8, 16});
+  const int64_t columns = pick({8, 16, 32, 64, 128}) * (chance(0.1) ? 3 : 1);
   switch (between(0, 5)) {
     case 0: shape = {rows * columns}; break;
     case 1: shape = {pick({1, 2, 4}), rows, columns}; break;
-    case 2: shape = {rows, pick<std::int64_t>({1, 2, 4}) * threads}; break;
+    case 2: shape = {rows, pick<int64_t>({1, 2, 4}) * threads}; break;
     default: shape = {rows, columns};
   }
   if (chance(0.05)) shape.back() = pick({1, 3, 7, 33});
@@ -251,10 +251,10 @@ void Generator::elementwise() {
   add_load(shape);
   // Something that persists: a block takes tile after tile.
   if (chance(0.15) && cluster_ == 1) {
-    const std::int64_t tiles = between(2, 5);
+    const int64_t tiles = between(2, 5);
     const auto around = vars_;
     if (!vars_.empty() && vars_[0].index.depends_on("block_x")) {
-      const std::int64_t blocks = vars_[0].count;
+      const int64_t blocks = vars_[0].count;
       vars_.erase(vars_.begin());
       b_.for_(fresh("tile"), block(0), tiles, blocks, [&](const Index& t) {
         vars_.push_back({t, tiles, 1});

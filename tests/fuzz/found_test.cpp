@@ -204,12 +204,12 @@ TEST(Found, PanelsOfFewerRowsThanASwizzleHas) {
 
 TEST(Found, ThreadsFeedWarpgroupMatrixInstructions) {
   const std::string head =
-                        "program p grid(1) warps 4\nglobal A bf16 [64, 128]\nglobal B bf16 [128, "
-                        "32]\noutput C f32 "
-                        "[64, 32]\nshared a bf16 [64, 64]\n"
-                        "shared b bf16 [64, 32]\nregister acc f32 [64, 32]\n",
-                    copies = "copy A[0 +64, k * 64 +64] -> a\n",
-                    more = "copy B[k * 64 +64, 0 +32] -> b\n";
+      "program p grid(1) warps 4\nglobal A bf16 [64, 128]\nglobal B bf16 [128, "
+      "32]\noutput C f32 "
+      "[64, 32]\nshared a bf16 [64, 64]\n"
+      "shared b bf16 [64, 32]\nregister acc f32 [64, 32]\n";
+  const std::string copies = "copy A[0 +64, k * 64 +64] -> a\n";
+  const std::string more = "copy B[k * 64 +64, 0 +32] -> b\n";
   EXPECT_EQ(outcome(head + "fill acc 0\nfor k in 0 .. 2:\n  " + copies + "  " + more +
                         "  mma acc += a * b\ncopy acc -> C\n",
                     "sm_90a"),

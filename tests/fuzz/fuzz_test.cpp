@@ -15,7 +15,7 @@
 
 namespace warploom {
 namespace {
-std::uint64_t number(const char* name, std::uint64_t otherwise) {
+uint64_t number(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
@@ -28,7 +28,7 @@ TEST(Fuzz, RandomProgramsMeanTheSameEverywhere) {
   const auto outcomes = fuzz::run(run);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::size_t refused = 0;
+  size_t refused = 0;
   for (const auto& o : outcomes) {
     refused += !o.is_bug() && !o.agrees();
     EXPECT_FALSE(o.is_bug()) << "seed " << o.seed << " (" << o.kind << ", " << o.target
@@ -40,7 +40,7 @@ TEST(Fuzz, RandomProgramsMeanTheSameEverywhere) {
     ASSERT_TRUE(fuzz::write_figures(out, figures));
   }
   std::cout << figures.dump(1) << "\n";
-  EXPECT_GE(outcomes.size(), static_cast<std::size_t>(run.count));
+  EXPECT_GE(outcomes.size(), static_cast<size_t>(run.count));
   EXPECT_LT(static_cast<double>(refused),
             (sample ? 0.25 : 0.15) * static_cast<double>(outcomes.size()))
       << "too few programs reach the end";

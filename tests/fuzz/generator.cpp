@@ -10,9 +10,9 @@ using namespace tile;
 // Now and then a name that emitted source would like for itself.
 std::string Generator::fresh(const std::string& stem) {
   if (!odd_names_.empty() && chance(0.15)) {
-    const std::size_t at = random_.below(odd_names_.size());
+    const size_t at = random_.below(odd_names_.size());
     const std::string name = odd_names_[at];
-    odd_names_.erase(odd_names_.begin() + static_cast<std::ptrdiff_t>(at));
+    odd_names_.erase(odd_names_.begin() + static_cast<ptrdiff_t>(at));
     return name;
   }
   return stem + std::to_string(++fresh_);
@@ -42,7 +42,7 @@ Dtype Generator::any_dtype() {
 
 void Generator::make_grid(bool clusters) {
   const Shape grid = {pick({1, 2, 2, 3, 4}), pick({1, 1, 2}), pick({1, 1, 1, 2})};
-  std::int64_t x = grid[0];
+  int64_t x = grid[0];
   if (clusters && target_ == "sm_90a" && chance(0.5)) {
     cluster_ = pick({2, 2, 4});
     x = cluster_ * pick({1, 2});
@@ -56,7 +56,7 @@ void Generator::make_grid(bool clusters) {
     if (v.count > 1 || chance(0.1)) vars_.push_back(v);
 }
 
-void Generator::loop(std::int64_t turns, const std::function<void(const Variable&)>& body) {
+void Generator::loop(int64_t turns, const std::function<void(const Variable&)>& body) {
   Variable v{0, turns, 1};
   const std::string name = fresh("j");
   const auto made = [&](const Index& i) {
@@ -65,12 +65,12 @@ void Generator::loop(std::int64_t turns, const std::function<void(const Variable
     body(v);
     vars_.pop_back();
   };
-  const std::int64_t scale = pick({1, 1, 1, 4, 16});
+  const int64_t scale = pick({1, 1, 1, 4, 16});
   if (scale > 1) {
     v.scale = scale;
     b_.for_(name, 0, turns * scale, scale, made, chance(0.1));
   } else {
-    const std::int64_t begin = chance(0.2) ? between(1, 3) : 0;
+    const int64_t begin = chance(0.2) ? between(1, 3) : 0;
     b_.for_(name, begin, begin + turns, 1, [&](const Index& i) { made(i - begin); }, chance(0.1));
   }
 }
@@ -89,14 +89,15 @@ Tile Generator::packed_box(const Shape& extent, Dtype dtype) {
   std::vector<Index> at(extent.size(), 0);
   Shape tiles(extent.size(), 1);
   for (const Variable& v : vars_) {
-    const std::size_t d = packs_.below(extent.size());
-    at[d] = at[d] * v.count + at_same(v), tiles[d] *= v.count;
+    const size_t d = packs_.below(extent.size());
+    at[d] = at[d] * v.count + at_same(v);
+    tiles[d] *= v.count;
   }
   Shape shape;
-  for (std::size_t d = 0; d < extent.size(); ++d) {
-    if (packs_.below(6) == 0) at[d] = at[d] + (static_cast<std::int64_t>(packs_.below(4)) - 1);
-    if (packs_.below(3) == 0) tiles[d] += static_cast<std::int64_t>(packs_.below(4)) - 1;
-    shape.push_back(std::max<std::int64_t>(tiles[d], 1) * extent[d]);
+  for (size_t d = 0; d < extent.size(); ++d) {
+    if (packs_.below(6) == 0) at[d] = at[d] + (static_cast<int64_t>(packs_.below(4)) - 1);
+    if (packs_.below(3) == 0) tiles[d] += static_cast<int64_t>(packs_.below(4)) - 1;
+    shape.push_back(std::max<int64_t>(tiles[d], 1) * extent[d]);
     at[d] = at[d] * extent[d];
   }
   return b_.tile(b_.packed(b_.global(fresh("X"), dtype, shape)), at, extent);
@@ -104,10 +105,10 @@ Tile Generator::packed_box(const Shape& extent, Dtype dtype) {
 
 Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
   if (o.packs && packs_.below(4) == 0) return packed_box(extent, dtype);
-  const std::int64_t vector = std::max<std::int64_t>(1, 16 / bytes_of(dtype));
-  const std::size_t rank = extent.size();
+  const int64_t vector = std::max<int64_t>(1, 16 / bytes_of(dtype));
+  const size_t rank = extent.size();
   const bool swapped = rank >= 2 && (o.transposed || (!o.aligned && !o.dense && chance(0.15)));
-  const std::size_t contiguous = rank - (swapped ? 2 : 1);
+  const size_t contiguous = rank - (swapped ? 2 : 1);
   // Which variables move which dimension; those that are left become dimensions of their own, in
   // front.
   std::vector<std::vector<Variable>> moved(rank);
@@ -119,32 +120,42 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
     else if (o.output || u < 0.85)
       outer.push_back(v);
   }
-  Shape shape, full, steps;  // of the tensor, and of the box with the dimensions in front
+  // of the tensor, and of the box with the dimensions in front
+  Shape shape;
+  Shape full;
+  Shape steps;
   std::vector<Index> offset;
   for (const Variable& v : outer) {
     shape.push_back(v.count);
     full.push_back(1);
     offset.push_back(at_same(v));
   }
-  if (!o.aligned && chance(0.1)) shape.push_back(1), full.push_back(1), offset.push_back(0);
-  for (std::size_t d = 0; d < rank; ++d) {
-    std::int64_t count = 1, scale = 1;
+  if (!o.aligned && chance(0.1)) {
+    shape.push_back(1);
+    full.push_back(1);
+    offset.push_back(0);
+  }
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t count = 1;
+    int64_t scale = 1;
     Index at = 0;
     for (const Variable& v : moved[d]) {
-      if (moved[d].size() == 1 && v.scale > 1 && extent[d] % v.scale == 0)
-        at = v.index * (extent[d] / v.scale), scale = 0;
-      else
+      if (moved[d].size() == 1 && v.scale > 1 && extent[d] % v.scale == 0) {
+        at = v.index * (extent[d] / v.scale);
+        scale = 0;
+      } else
         at = at * v.count + at_same(v);
       count *= v.count;
     }
     if (scale) at = at * extent[d];
-    std::int64_t size = count * extent[d];
-    const std::int64_t step = o.aligned && d == contiguous ? vector : 1;
+    int64_t size = count * extent[d];
+    const int64_t step = o.aligned && d == contiguous ? vector : 1;
     if (chance(0.15)) {
-      const std::int64_t shift = step * pick({1, 2, 4, 8});
-      at = at + shift, size += shift;
+      const int64_t shift = step * pick({1, 2, 4, 8});
+      at = at + shift;
+      size += shift;
     } else if (chance(0.06)) {
-      const std::int64_t shift = step * pick({1, 2, 4});
+      const int64_t shift = step * pick({1, 2, 4});
       at = at - shift;
     }
     if (chance(0.3))
@@ -152,25 +163,30 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
     else if (chance(0.2))
       size += pick({1, 3, 8, 64});
     if (o.aligned) size = (size + vector - 1) / vector * vector;
-    const std::int64_t every = !o.aligned && !o.dense && chance(0.06) ? pick({2, 3, 5}) : 1;
-    if (every > 1) at = at * every + pick({0, 1, -1}), size = size * every - pick({0, 1, 2});
-    steps.resize(full.size(), 1), steps.push_back(every);
-    shape.push_back(std::max<std::int64_t>(1, size)), full.push_back(extent[d]),
-        offset.push_back(at);
+    const int64_t every = !o.aligned && !o.dense && chance(0.06) ? pick({2, 3, 5}) : 1;
+    if (every > 1) {
+      at = at * every + pick({0, 1, -1});
+      size = size * every - pick({0, 1, 2});
+    }
+    steps.resize(full.size(), 1);
+    steps.push_back(every);
+    shape.push_back(std::max<int64_t>(1, size));
+    full.push_back(extent[d]);
+    offset.push_back(at);
   }
   // Strides: an order of the dimensions, and room between rows.
-  std::vector<std::size_t> order(shape.size());
+  std::vector<size_t> order(shape.size());
   std::iota(order.rbegin(), order.rend(), 0);  // fastest first
-  const std::size_t n = order.size();
+  const size_t n = order.size();
   if (swapped) std::swap(order[0], order[1]);
   if (n > 2 && !o.dense && chance(0.1)) std::swap(order[n - 1], order[n - 2]);
   Shape strides(n, 0);
-  std::int64_t next = 1;
-  for (std::size_t i = 0; i < n; ++i) {
+  int64_t next = 1;
+  for (size_t i = 0; i < n; ++i) {
     strides[order[i]] = next;
     next *= shape[order[i]];
     if (o.aligned) next = (next + vector - 1) / vector * vector;
-    if (!o.dense && chance(0.12)) next += o.aligned ? vector : pick<std::int64_t>({1, 3, 8, 16});
+    if (!o.dense && chance(0.12)) next += o.aligned ? vector : pick<int64_t>({1, 3, 8, 16});
   }
   if (!o.output && !o.aligned && !o.dense && rank >= 2 && chance(0.04)) strides[n - 2] = 0;
   const std::string name = fresh(o.output ? "Y" : "X");
@@ -218,15 +234,14 @@ std::optional<Case> with_program(const Case& like, Program program) {
   return Case{like.seed, like.kind, like.targets, std::move(program), like.data, std::move(*known)};
 }
 
-Case make_case(std::uint64_t seed) {
+Case make_case(uint64_t seed) {
   // What the analysis refuses is made anew from the next stream of the same seed.
   for (int attempt = 0;; ++attempt) {
-    Random random(seed * 1000 + static_cast<std::uint64_t>(attempt), "case");
+    Random random(seed * 1000 + static_cast<uint64_t>(attempt), "case");
     Case c{.seed = seed};
-    std::uint64_t at = random.below(100);
+    uint64_t at = random.below(100);
     const Kind* kind = kKinds;
-    while (at >= static_cast<std::uint64_t>(kind->weight))
-      at -= static_cast<std::uint64_t>((kind++)->weight);
+    while (at >= static_cast<uint64_t>(kind->weight)) at -= static_cast<uint64_t>((kind++)->weight);
     c.kind = kind->name;
     const bool moves = c.kind == "moves";
     c.data = moves             ? (random.below(4) ? Data::raw : Data::small)
@@ -235,12 +250,13 @@ Case make_case(std::uint64_t seed) {
     static constexpr const char* kGpus[] = {"sm_80", "sm_89", "sm_90a", "sm_90a"};
     const std::string gpu = c.kind == "ring" ? "sm_90a" : kGpus[random.below(4)];
     const std::string target = c.kind != "ring" && random.below(10) < 3 ? "cpu" : gpu;
-    Generator generator(seed * 1000 + static_cast<std::uint64_t>(attempt), target, c.data);
+    Generator generator(seed * 1000 + static_cast<uint64_t>(attempt), target, c.data);
     (generator.*kind->make)();
     c.program = generator.finish();
     c.program.name = "fuzz_" + std::to_string(seed);
     c.targets = {target};
-    const bool fits = fits_cpu(c.program), product = c.kind == "matmul";
+    const bool fits = fits_cpu(c.program);
+    const bool product = c.kind == "matmul";
     if (fits && !product)
       c.targets = {gpu, "cpu"};
     else if (target == "cpu" && !fits)

@@ -15,17 +15,17 @@
 namespace warploom::fuzz {
 using tile::Index;
 using tile::TensorId;
-using Shape = std::vector<std::int64_t>;
+using Shape = std::vector<int64_t>;
 
 struct Variable {
   Index index;
-  std::int64_t count = 1;  // values 0, scale, 2·scale …
-  std::int64_t scale = 1;
+  int64_t count = 1;  // values 0, scale, 2·scale …
+  int64_t scale = 1;
 };
 
 class Generator {
  public:
-  Generator(std::uint64_t seed, std::string target, Data data)
+  Generator(uint64_t seed, std::string target, Data data)
       : random_(seed, "program"),
         packs_(seed, "packed"),
         b_("fuzz_" + std::to_string(seed)),
@@ -44,9 +44,8 @@ class Generator {
   // Choices
   bool chance(double p) { return random_.uniform() < p; }
 
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return low +
-           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_.below(static_cast<uint64_t>(high - low + 1)));
   }
 
   template <class T> T pick(std::initializer_list<T> list) {
@@ -66,7 +65,7 @@ class Generator {
   // The grid, with its variables in vars_; clusters where the target has them.
   void make_grid(bool clusters);
 
-  std::int64_t cluster_size() const { return cluster_; }
+  int64_t cluster_size() const { return cluster_; }
 
   struct BoxOptions {
     bool output = false;
@@ -86,7 +85,7 @@ class Generator {
   }
 
   // A loop whose variable stands in vars_ while its body is made.
-  void loop(std::int64_t turns, const std::function<void(const Variable&)>& body);
+  void loop(int64_t turns, const std::function<void(const Variable&)>& body);
 
   // elementwise.cpp: register tensors and the statements on them
   struct Register {
@@ -118,15 +117,18 @@ class Generator {
   void product_in_one_thread(Product& p);
   void product_in_threads(Product& p, bool ring);
 
-  Random random_, packs_;  // of what is packed: a stream of its own
+  // of what is packed: a stream of its own
+  Random random_;
+  Random packs_;
   tile::Builder b_;
   std::string target_;
   Data data_;
-  int fresh_ = 0, warps_ = 4;
+  int fresh_ = 0;
+  int warps_ = 4;
   std::vector<std::string> odd_names_ = {
       "t",     "i",    "i0",   "i1",   "w",     "m",      "n",   "p",   "kk",  "smem",   "moved",
       "other", "peer", "slot", "done", "total", "a_desc", "i0_", "x_1", "v_1", "t_div4", "task"};
-  std::int64_t cluster_ = 1;
+  int64_t cluster_ = 1;
   std::vector<Variable> vars_;  // around the statement being made
   std::vector<Register> registers_;
   bool persistent_ = false;  // a product inside a loop

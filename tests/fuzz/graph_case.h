@@ -10,14 +10,14 @@
 
 namespace warploom::fuzz {
 struct GraphCase {
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   graph::Graph graph;  // composites as a model has them, constants folded
   Track track = Track::fp32;
   std::vector<std::vector<std::byte>> inputs;
   std::vector<std::string> targets;  // the CPU, and the GPUs in turn
 };
 
-GraphCase make_graph_case(std::uint64_t seed);
+GraphCase make_graph_case(uint64_t seed);
 
 std::vector<graph::Bytes> bytes_of(const GraphCase& c);
 

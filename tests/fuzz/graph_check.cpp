@@ -49,12 +49,12 @@ bool is_refusal(ErrorCode code) {
 // The legal schedule of the space that comes first, where chance finds none: few may be.
 std::optional<kernels::Schedule> first_legal(const Family& family) {
   const kernels::Space space = family.space();
-  for (std::int64_t at = 0; at < space.size(); ++at) {
+  for (int64_t at = 0; at < space.size(); ++at) {
     kernels::Schedule schedule{family.name(), {}};
-    std::int64_t rest = at;
+    int64_t rest = at;
     for (const kernels::Field& field : space.fields) {
       const auto values = std::ssize(field.values);
-      schedule.fields[field.name] = field.values[static_cast<std::size_t>(rest % values)];
+      schedule.fields[field.name] = field.values[static_cast<size_t>(rest % values)];
       rest /= values;
     }
     if (family.legal(schedule)) return schedule;
@@ -63,7 +63,7 @@ std::optional<kernels::Schedule> first_legal(const Family& family) {
 }
 
 Result<Drawn> draw_schedule(const search::Region& from, Track track,
-                            const target::Capabilities& capabilities, std::uint64_t seed,
+                            const target::Capabilities& capabilities, uint64_t seed,
                             std::vector<Outcome>& drawn, const Outcome& about) {
   const kernels::Region region{from.graph, track};
   const auto families = kernels::families_for(region, capabilities);
@@ -92,7 +92,7 @@ Result<Drawn> draw_schedule(const search::Region& from, Track track,
 
 // "" or how the outputs differ from FP64.
 std::string difference(const GraphCase& c, const Expected& expected, const Storage& made) {
-  for (std::size_t o = 0; o < expected.outputs.size(); ++o) {
+  for (size_t o = 0; o < expected.outputs.size(); ++o) {
     const graph::Tensor& tensor = c.graph.tensor(c.graph.outputs[o]);
     const auto& [value, magnitude, integers, overflowed, marked] = expected.outputs[o];
     if (overflowed || marked) continue;
@@ -114,17 +114,17 @@ std::string difference(const GraphCase& c, const Expected& expected, const Stora
   return "";
 }
 
-void poison(std::vector<std::byte>& bytes, std::int64_t size) {
-  bytes.resize(static_cast<std::size_t>(size + 3));
-  for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4)
+void poison(std::vector<std::byte>& bytes, int64_t size) {
+  bytes.resize(static_cast<size_t>(size + 3));
+  for (size_t i = 0; i + 4 <= bytes.size(); i += 4)
     std::memcpy(bytes.data() + i, &verify::kPoison, 4);
-  bytes.resize(static_cast<std::size_t>(size));
+  bytes.resize(static_cast<size_t>(size));
 }
 
 // The inputs, and every constant that is data.
 Storage given(const GraphCase& c, const graph::Graph& whole) {
   Storage storage;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i)
+  for (size_t i = 0; i < c.inputs.size(); ++i)
     storage[c.graph.tensor(c.graph.inputs[i]).name] = c.inputs[i];
   for (const graph::Tensor& tensor : whole.tensors)
     if (tensor.constant) storage[tensor.name] = *tensor.constant;
@@ -135,18 +135,17 @@ Status interpret(const search::Partition& parts, const std::vector<std::optional
                  const graph::Graph& whole, Storage& storage) {
   for (const graph::Tensor& tensor : whole.tensors)
     if (!storage.contains(tensor.name)) poison(storage[tensor.name], graph::byte_count(tensor));
-  for (std::size_t r = 0; r < drawn.size(); ++r) {
+  for (size_t r = 0; r < drawn.size(); ++r) {
     if (!drawn[r]) continue;
     Storage own;
     for (const BufferSpec& w : drawn[r]->programs.workspaces) poison(own[w.name], w.bytes());
     const search::Region& region = parts.regions[r];
-    for (std::size_t i = 0; i < drawn[r]->programs.programs.size(); ++i) {
+    for (size_t i = 0; i < drawn[r]->programs.programs.size(); ++i) {
       tile::Buffers buffers;
       for (const auto& [name, buffer] : drawn[r]->programs.buffers[i]) {
         const auto id = region.graph.tensor_named(buffer);
-        buffers[name] =
-            id ? storage.at(parts.storage.at(region.tensors[static_cast<std::size_t>(*id)]))
-               : own.at(buffer);
+        buffers[name] = id ? storage.at(parts.storage.at(region.tensors[static_cast<size_t>(*id)]))
+                           : own.at(buffer);
       }
       WARPLOOM_CHECK(tile::interpret(drawn[r]->programs.programs[i], buffers));
     }
@@ -168,15 +167,21 @@ void rename(LaunchList& list, const std::string& suffix) {
 }
 
 // Up to the launch list, and the interpreter; a job with an outcome has come to its end.
-Job prepared(const GraphCase& c, const std::string& target, const Expected& expected,
-             std::uint64_t draw, std::vector<Outcome>& schedules) {
+Job prepared(const GraphCase& c, const std::string& target, const Expected& expected, uint64_t draw,
+             std::vector<Outcome>& schedules) {
   Job job{&c, {}, {}, {c.seed, "graph", target}};
   const auto capabilities = *target::capabilities_of(target);
   auto whole = graph::decompose(c.graph);
-  if (!whole) return set(job.outcome, whole.error()), job;
+  if (!whole) {
+    set(job.outcome, whole.error());
+    return job;
+  }
   job.whole = std::move(*whole);
   const auto parts = search::regions_of(job.whole, c.track, capabilities);
-  if (!parts) return set(job.outcome, parts.error()), job;
+  if (!parts) {
+    set(job.outcome, parts.error());
+    return job;
+  }
   std::vector<std::optional<Drawn>> drawn;
   std::vector<const LaunchList*> lists;
   for (const search::Region& region : parts->regions) {
@@ -194,8 +199,10 @@ Job prepared(const GraphCase& c, const std::string& target, const Expected& expe
   for (const auto& one : drawn) lists.push_back(one ? &one->list : nullptr);
   job.list = search::join(job.whole, *parts, lists);
   Storage storage = given(c, job.whole);
-  if (const auto done = interpret(*parts, drawn, job.whole, storage); !done)
-    return set(job.outcome, done.error()), job;
+  if (const auto done = interpret(*parts, drawn, job.whole, storage); !done) {
+    set(job.outcome, done.error());
+    return job;
+  }
   Storage outputs;
   for (const graph::TensorId id : job.whole.outputs) {
     const std::string& name = job.whole.tensor(id).name;
@@ -207,12 +214,13 @@ Job prepared(const GraphCase& c, const std::string& target, const Expected& expe
 }
 
 void finish(Job& job, const Expected& expected, const runtime::Binary* binary) {
-  Storage storage = given(*job.made, job.whole), bound;
+  Storage storage = given(*job.made, job.whole);
+  Storage bound;
   for (const BufferSpec& spec : job.list.inputs) bound[spec.name] = storage.at(spec.name);
   for (const BufferSpec& spec : job.list.outputs) poison(bound[spec.name], spec.bytes());
   if (binary)
     for (const BufferSpec& spec : job.list.workspaces) poison(bound[spec.name], spec.bytes());
-  const std::uint64_t seed = job.made->seed;
+  const uint64_t seed = job.made->seed;
   const auto ran = binary ? run_on_cpu(job.list, *binary, bound) : [&]() -> Status {
     WARPLOOM_TRY(
         [[maybe_unused]] const auto emulation,
@@ -236,14 +244,14 @@ std::string operators_of(const graph::Graph& graph) {
 }  // namespace
 
 std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const WorkingOn& working_on,
-                                  std::uint64_t draw) {
+                                  uint64_t draw) {
   std::vector<Outcome> outcomes;
   std::vector<Expected> expected(cases.size());
   std::vector<Job> jobs;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
+  for (size_t i = 0; i < cases.size(); ++i) {
     working_on(static_cast<int>(i));
     const GraphCase& c = cases[i];
-    for (std::size_t o = 0; o < c.graph.outputs.size(); ++o) {
+    for (size_t o = 0; o < c.graph.outputs.size(); ++o) {
       const auto output = static_cast<int>(o);
       expected[i].outputs.push_back(*graph::evaluate_magnitude_rows(
           c.graph, bytes_of(c), output, 0, graph::rows_of(c.graph, output).count, 1));
@@ -252,7 +260,7 @@ std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const Workin
       jobs.push_back(prepared(c, target, expected[i], draw, outcomes));
   }
   const auto number_of = [&](const Job& job) {
-    return static_cast<std::size_t>(job.made - cases.data());
+    return static_cast<size_t>(job.made - cases.data());
   };
   for (const bool gpu : {true, false}) {
     std::vector<Job*> mine;
@@ -270,7 +278,7 @@ std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const Workin
     const std::string text = texts.size() == 1 ? texts[0] : joined(texts);
     for (Job* job : mine)
       for (Kernel& kernel : job->list.kernels) kernel.source = text;
-    for (std::size_t at = 0; at < mine.size(); ++at) {
+    for (size_t at = 0; at < mine.size(); ++at) {
       Job& job = *mine[at];
       working_on(
           at == 0 ? -1
@@ -303,12 +311,11 @@ std::vector<Outcome> check_graphs(std::span<const GraphCase> cases, const Workin
   return outcomes;
 }
 
-std::vector<Outcome> check_graph_seeds(std::uint64_t first, int count,
-                                       const WorkingOn& working_on) {
+std::vector<Outcome> check_graph_seeds(uint64_t first, int count, const WorkingOn& working_on) {
   std::vector<GraphCase> cases;
   for (int i = 0; i < count; ++i) {
     working_on(i);
-    cases.push_back(make_graph_case(first + static_cast<std::uint64_t>(i)));
+    cases.push_back(make_graph_case(first + static_cast<uint64_t>(i)));
   }
   return check_graphs(cases, working_on);
 }
@@ -324,16 +331,18 @@ GraphCase smaller(const GraphCase& failing, const std::string& target, const std
     for (const graph::TensorId id : node.outputs)
       if (id != graph::kAbsent) open.outputs.push_back(id);
   const auto values = *graph::evaluate(open, bytes_of(failing), 1);
-  const std::size_t all = failing.graph.nodes.size();
-  for (std::size_t length = 1; length <= all; ++length)
-    for (std::size_t begin = 0; begin + length <= all; ++begin) {
+  const size_t all = failing.graph.nodes.size();
+  for (size_t length = 1; length <= all; ++length)
+    for (size_t begin = 0; begin + length <= all; ++begin) {
       GraphCase part = failing;
       part.targets = {target};
-      part.graph.nodes.assign(
-          failing.graph.nodes.begin() + static_cast<std::ptrdiff_t>(begin),
-          failing.graph.nodes.begin() + static_cast<std::ptrdiff_t>(begin + length));
-      part.graph.inputs.clear(), part.graph.outputs.clear(), part.inputs.clear();
-      std::set<graph::TensorId> made, read;
+      part.graph.nodes.assign(failing.graph.nodes.begin() + static_cast<ptrdiff_t>(begin),
+                              failing.graph.nodes.begin() + static_cast<ptrdiff_t>(begin + length));
+      part.graph.inputs.clear();
+      part.graph.outputs.clear();
+      part.inputs.clear();
+      std::set<graph::TensorId> made;
+      std::set<graph::TensorId> read;
       for (const graph::Node& node : part.graph.nodes) {
         for (const graph::TensorId id : node.inputs) {
           if (id == graph::kAbsent || part.graph.tensor(id).constant || made.contains(id) ||
@@ -344,29 +353,31 @@ GraphCase smaller(const GraphCase& failing, const std::string& target, const std
           const auto between = std::ranges::find(open.outputs, id);
           if (input != failing.graph.inputs.end()) {
             part.inputs.push_back(
-                failing.inputs[static_cast<std::size_t>(input - failing.graph.inputs.begin())]);
+                failing.inputs[static_cast<size_t>(input - failing.graph.inputs.begin())]);
             continue;
           }
           const graph::Tensor& tensor = part.graph.tensor(id);
-          const auto& list = values[static_cast<std::size_t>(between - open.outputs.begin())];
-          auto& bytes =
-              part.inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
-          for (std::size_t i = 0; i < list.size(); ++i)
+          const auto& list = values[static_cast<size_t>(between - open.outputs.begin())];
+          auto& bytes = part.inputs.emplace_back(static_cast<size_t>(graph::byte_count(tensor)));
+          for (size_t i = 0; i < list.size(); ++i)
             store_from_double(tensor.dtype, bytes.data(), i, list[i]);
         }
         for (const graph::TensorId id : node.outputs) made.insert(id);
       }
       part.graph.outputs = {part.graph.nodes.back().outputs[0]};
-      for (std::uint64_t draw = 0; draw < 4; ++draw)
+      for (uint64_t draw = 0; draw < 4; ++draw)
         if (check_graphs(std::span(&part, 1), [](int) {}, draw).back().code == code) return part;
     }
   return failing;
 }
 
 nlohmann::json graph_figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds) {
-  std::map<std::string, std::map<std::string, int>> by_target, schedules;
-  std::map<std::string, int> operators, refusals;
-  std::set<std::uint64_t> refused, faulty;
+  std::map<std::string, std::map<std::string, int>> by_target;
+  std::map<std::string, std::map<std::string, int>> schedules;
+  std::map<std::string, int> operators;
+  std::map<std::string, int> refusals;
+  std::set<uint64_t> refused;
+  std::set<uint64_t> faulty;
   for (const Outcome& o : outcomes) {
     if (o.kind == "schedule") {
       ++schedules[o.target][o.code];
@@ -378,13 +389,13 @@ nlohmann::json graph_figures(const Run& run, const std::vector<Outcome>& outcome
         refused.insert(o.seed);
     }
     if (o.agrees() && o.target == "cpu")
-      for (std::size_t at = 0; at < o.detail.size();) {
-        const std::size_t end = std::min(o.detail.find(' ', at), o.detail.size());
+      for (size_t at = 0; at < o.detail.size();) {
+        const size_t end = std::min(o.detail.find(' ', at), o.detail.size());
         ++operators[o.detail.substr(at, end - at)];
         at = end + 1;
       }
     if (!o.agrees() && o.code != "built") {
-      const std::size_t at = std::min(o.detail.find("error["), o.detail.size());
+      const size_t at = std::min(o.detail.find("error["), o.detail.size());
       std::smatch place;  // the operator that no family covers
       const bool named =
           std::regex_search(o.detail, place, std::regex("at: +node '[^']*' \\((\\w+)\\)"));

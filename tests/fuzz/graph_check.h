@@ -15,9 +15,8 @@ inline constexpr int kDraws = 8;
 
 // `draw`: another one, other schedules. Schedules follow from it and the region alone.
 std::vector<Outcome> check_graphs(
-    std::span<const GraphCase> cases, const WorkingOn& working_on = [](int) {},
-    std::uint64_t draw = 0);
-std::vector<Outcome> check_graph_seeds(std::uint64_t first, int count, const WorkingOn& working_on);
+    std::span<const GraphCase> cases, const WorkingOn& working_on = [](int) {}, uint64_t draw = 0);
+std::vector<Outcome> check_graph_seeds(uint64_t first, int count, const WorkingOn& working_on);
 
 // One without a fault: nothing wrong, or refused by name.
 bool is_fine(const std::vector<Outcome>& outcomes);

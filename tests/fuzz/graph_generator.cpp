@@ -9,32 +9,31 @@ Shape first_shape(Maker& m) {
   switch (m.below(8)) {
     case 0: return {m.size(), m.size()};
     case 1: return {m.size(), m.size()};
-    case 2: return {1 + m.below(3), m.any<std::int64_t>({5, 8, 12, 16, 20}), m.size()};
-    case 3: return {1 + m.below(3), m.any<std::int64_t>({1, 2, 3, 4, 6, 8}), 4 + m.below(40)};
+    case 2: return {1 + m.below(3), m.any<int64_t>({5, 8, 12, 16, 20}), m.size()};
+    case 3: return {1 + m.below(3), m.any<int64_t>({1, 2, 3, 4, 6, 8}), 4 + m.below(40)};
     case 4:
-      return {1 + m.below(2), m.any<std::int64_t>({1, 2, 3, 4, 6}), 3 + m.below(5), 3 + m.below(5),
+      return {1 + m.below(2), m.any<int64_t>({1, 2, 3, 4, 6}), 3 + m.below(5), 3 + m.below(5),
               3 + m.below(5)};
     case 5:
-      return m.chance(50) ? Shape{m.size() * m.any<std::int64_t>({1, 3, 20})}
+      return m.chance(50) ? Shape{m.size() * m.any<int64_t>({1, 3, 20})}
                           : Shape{2, 2, m.size(), m.size()};
     default:
-      return {1 + m.below(3), m.any<std::int64_t>({1, 2, 3, 4, 6, 8, 12, 16}), 4 + m.below(12),
+      return {1 + m.below(3), m.any<int64_t>({1, 2, 3, 4, 6, 8, 12, 16}), 4 + m.below(12),
               4 + m.below(12)};
   }
 }
 
-void fill(GraphCase& c, const Maker& m, std::uint64_t attempt) {
+void fill(GraphCase& c, const Maker& m, uint64_t attempt) {
   for (const TensorId id : m.graph.inputs) {
     const graph::Tensor& tensor = m.graph.tensor(id);
     const Fill how = m.fills.at(id);
     Random random(c.seed + (attempt << 40), tensor.name);
-    auto& bytes = c.inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
-    for (std::size_t i = 0; i < static_cast<std::size_t>(graph::element_count(tensor.shape)); ++i) {
-      const double value =
-          how.kind == Fill::whole
-              ? static_cast<double>(random.below(static_cast<std::uint64_t>(how.scale)))
-          : how.kind == Fill::positive ? how.scale * (0.5 + 1.5 * random.uniform())
-                                       : how.scale * random.normal();
+    auto& bytes = c.inputs.emplace_back(static_cast<size_t>(graph::byte_count(tensor)));
+    for (size_t i = 0; i < static_cast<size_t>(graph::element_count(tensor.shape)); ++i) {
+      const double value = how.kind == Fill::whole
+                               ? static_cast<double>(random.below(static_cast<uint64_t>(how.scale)))
+                           : how.kind == Fill::positive ? how.scale * (0.5 + 1.5 * random.uniform())
+                                                        : how.scale * random.normal();
       store_from_double(tensor.dtype, bytes.data(), i, value);
     }
   }
@@ -56,12 +55,12 @@ bool has_contraction(const graph::Graph& graph) {
   });
 }
 
-std::optional<GraphCase> attempt_at(std::uint64_t seed, std::uint64_t attempt) {
+std::optional<GraphCase> attempt_at(uint64_t seed, uint64_t attempt) {
   Random random(seed + (attempt << 40), "graph");
   static constexpr Dtype kTypes[] = {Dtype::f32, Dtype::f32, Dtype::f32, Dtype::f32, Dtype::f32,
                                      Dtype::f32, Dtype::f32, Dtype::f32, Dtype::f16, Dtype::bf16};
   Maker maker(random, kTypes[random.below(std::size(kTypes))]);
-  const std::size_t nodes = 1 + random.below(6);
+  const size_t nodes = 1 + random.below(6);
   maker.values.push_back(maker.input(maker.dtype, first_shape(maker),
                                      {maker.chance(15) ? Fill::positive : Fill::normal, 1}));
   for (int i = 0; i < 200 && maker.graph.nodes.size() < nodes; ++i) maker.step(nodes);
@@ -93,8 +92,8 @@ bool jumps(const graph::Graph& graph, const graph::Node& node) {
 }
 }  // namespace
 
-GraphCase make_graph_case(std::uint64_t seed) {
-  for (std::uint64_t attempt = 0;; ++attempt)
+GraphCase make_graph_case(uint64_t seed) {
+  for (uint64_t attempt = 0;; ++attempt)
     if (auto c = attempt_at(seed, attempt)) return std::move(*c);
 }
 
@@ -109,7 +108,10 @@ bool is_sound(const GraphCase& c) {
   std::vector<bool> discrete;
   for (const graph::Node& node : open.nodes)
     for (const TensorId id : node.outputs)
-      if (id != graph::kAbsent) open.outputs.push_back(id), discrete.push_back(jumps(open, node));
+      if (id != graph::kAbsent) {
+        open.outputs.push_back(id);
+        discrete.push_back(jumps(open, node));
+      }
   const auto values = graph::evaluate(open, bytes_of(c), 1);
   if (!values) return false;
   for (const auto& list : *values)
@@ -118,27 +120,28 @@ bool is_sound(const GraphCase& c) {
   if (!narrow && std::ranges::find(discrete, true) != discrete.end()) {
     GraphCase near = c;
     Random random(c.seed, "near");
-    for (std::size_t i = 0; i < near.inputs.size(); ++i)
+    for (size_t i = 0; i < near.inputs.size(); ++i)
       if (c.graph.tensor(c.graph.inputs[i]).dtype == Dtype::f32)
-        for (std::size_t at = 0; at < near.inputs[i].size() / 4; ++at) {
+        for (size_t at = 0; at < near.inputs[i].size() / 4; ++at) {
           const double value = load_as_double(Dtype::f32, near.inputs[i].data(), at);
           store_from_double(Dtype::f32, near.inputs[i].data(), at,
                             value * (1 + 4e-5 * (random.uniform() - 0.5)));
         }
     const auto others = graph::evaluate(open, bytes_of(near), 1);
     if (!others) return false;
-    for (std::size_t o = 0; o < discrete.size(); ++o)
-      for (std::size_t i = 0; discrete[o] && i < (*values)[o].size(); ++i)
+    for (size_t o = 0; o < discrete.size(); ++o)
+      for (size_t i = 0; discrete[o] && i < (*values)[o].size(); ++i)
         if (const double v = (*values)[o][i];
             std::fabs(v - (*others)[o][i]) > 1e-3 * (std::fabs(v) + 0.1))
           return false;
   }
-  for (std::size_t o = 0; o < c.graph.outputs.size(); ++o) {
+  for (size_t o = 0; o < c.graph.outputs.size(); ++o) {
     const auto output = static_cast<int>(o);
     const auto known = graph::evaluate_magnitude_rows(c.graph, bytes_of(c), output, 0,
                                                       graph::rows_of(c.graph, output).count, 1);
     if (!known) return false;
-    double values_squared = 0, magnitudes_squared = 0;
+    double values_squared = 0;
+    double magnitudes_squared = 0;
     for (const double v : known->value) values_squared += v * v;
     for (const double m : known->magnitude) magnitudes_squared += m * m;
     if (!(magnitudes_squared <= (narrow ? 1e4 : 1e6) * values_squared)) return false;

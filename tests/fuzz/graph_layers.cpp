@@ -5,9 +5,9 @@
 
 namespace warploom::fuzz {
 namespace {
-Integers all_axes_from(std::size_t begin, std::size_t end) {
+Integers all_axes_from(size_t begin, size_t end) {
   Integers axes(end - begin);
-  std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(begin));
+  std::iota(axes.begin(), axes.end(), static_cast<int64_t>(begin));
   return axes;
 }
 }  // namespace
@@ -15,21 +15,23 @@ Integers all_axes_from(std::size_t begin, std::size_t end) {
 void Maker::convolution(TensorId x) {
   const Shape s = shape(x);
   if (s.size() < 3 || s.size() > 5) return give_up();
-  const std::int64_t channels = s[1], group = chance(70) ? 1 : any<std::int64_t>({channels, 2, 3});
+  const int64_t channels = s[1];
+  const int64_t group = chance(70) ? 1 : any<int64_t>({channels, 2, 3});
   if (channels % group != 0) return give_up();
   const bool turned = chance(8);
-  const std::int64_t features = group * any<std::int64_t>({1, 2, 3, 4, 8});
+  const int64_t features = group * any<int64_t>({1, 2, 3, 4, 8});
   Shape weights = turned ? Shape{channels, features / group} : Shape{features, channels / group};
-  Integers strides, dilations, pads;
+  Integers strides;
+  Integers dilations;
+  Integers pads;
   double taps = 1;
-  for (std::size_t d = 2; d < s.size(); ++d) {
-    weights.push_back(any<std::int64_t>({1, 2, 3, 3, 5}));
+  for (size_t d = 2; d < s.size(); ++d) {
+    weights.push_back(any<int64_t>({1, 2, 3, 3, 5}));
     taps *= static_cast<double>(weights.back());
-    strides.push_back(any<std::int64_t>({1, 1, 1, 2, 3}));
-    dilations.push_back(any<std::int64_t>({1, 1, 1, 2}));
+    strides.push_back(any<int64_t>({1, 1, 1, 2, 3}));
+    dilations.push_back(any<int64_t>({1, 1, 1, 2}));
   }
-  for (std::size_t d = 0; d < 2 * (s.size() - 2); ++d)
-    pads.push_back(any<std::int64_t>({0, 0, 1, 1, 2}));
+  for (size_t d = 0; d < 2 * (s.size() - 2); ++d) pads.push_back(any<int64_t>({0, 0, 1, 1, 2}));
   Attributes attributes = {{"group", group}, {"strides", strides}};
   if (chance(50)) attributes["dilations"] = dilations;
   if (chance(15) && !turned)
@@ -49,17 +51,20 @@ void Maker::pool(TensorId x) {
   if (chance(25)) return keep(add(any({OpKind::GlobalAveragePool, OpKind::GlobalMaxPool}), {x}));
   const OpKind op = any(
       {OpKind::MaxPool, OpKind::MaxPool, OpKind::AveragePool, OpKind::AveragePool, OpKind::LpPool});
-  Integers kernel, strides, pads(2 * (s.size() - 2)), dilations;
-  for (std::size_t d = 2; d < s.size(); ++d) {
-    kernel.push_back(any<std::int64_t>({1, 2, 2, 3, 3}));
-    strides.push_back(any<std::int64_t>({1, 2, 2, 3}));
-    dilations.push_back(any<std::int64_t>({1, 1, 2}));
+  Integers kernel;
+  Integers strides;
+  Integers pads(2 * (s.size() - 2));
+  Integers dilations;
+  for (size_t d = 2; d < s.size(); ++d) {
+    kernel.push_back(any<int64_t>({1, 2, 2, 3, 3}));
+    strides.push_back(any<int64_t>({1, 2, 2, 3}));
+    dilations.push_back(any<int64_t>({1, 1, 2}));
   }
-  for (std::size_t d = 0; d < pads.size(); ++d) pads[d] = below(kernel[d % kernel.size()]);
+  for (size_t d = 0; d < pads.size(); ++d) pads[d] = below(kernel[d % kernel.size()]);
   Attributes attributes = {{"kernel_shape", kernel}, {"strides", strides}};
   if (chance(50)) attributes["pads"] = pads;
-  if (chance(20)) attributes["ceil_mode"] = std::int64_t{1};
-  if (op == OpKind::AveragePool && chance(50)) attributes["count_include_pad"] = std::int64_t{1};
+  if (chance(20)) attributes["ceil_mode"] = int64_t{1};
+  if (op == OpKind::AveragePool && chance(50)) attributes["count_include_pad"] = int64_t{1};
   if (op == OpKind::MaxPool && chance(25)) attributes["dilations"] = dilations;
   keep(add(op, {x}, attributes));
 }
@@ -79,7 +84,7 @@ void Maker::channel_norm(TensorId x) {
     default:
       return s.size() < 3 ? give_up()
                           : keep(add(OpKind::GroupNormalization, {x, scale(), operand(line)},
-                                     {{"num_groups", any<std::int64_t>({1, 2, 3, 4})}}));
+                                     {{"num_groups", any<int64_t>({1, 2, 3, 4})}}));
   }
 }
 
@@ -94,11 +99,11 @@ void Maker::matmul(TensorId x) {
                     {x, chance(50) ? other : add(OpKind::Transpose, {other}, {{"perm", turn}})}));
   }
   const bool left = chance(75) || s.size() < 2;
-  const std::int64_t k = left ? s.back() : s[s.size() - 2];
+  const int64_t k = left ? s.back() : s[s.size() - 2];
   Shape other;
   if (chance(40))
-    other.assign(s.begin(), s.end() - std::min<std::ptrdiff_t>(2, std::ssize(s)));  // a matrix each
-  for (std::int64_t& d : other)
+    other.assign(s.begin(), s.end() - std::min<ptrdiff_t>(2, std::ssize(s)));  // a matrix each
+  for (int64_t& d : other)
     if (chance(20)) d = 1;
   if (left) other.push_back(k);
   other.push_back(size());
@@ -110,14 +115,20 @@ void Maker::matmul(TensorId x) {
 void Maker::gemm(TensorId x) {
   const Shape s = shape(x);
   if (s.size() != 2) return give_up();
-  const bool ta = chance(30), tb = chance(50);
-  const std::int64_t m = s[ta ? 1 : 0], k = s[ta ? 0 : 1], n = size();
+  const bool ta = chance(30);
+  const bool tb = chance(50);
+  const int64_t m = s[ta ? 1 : 0];
+  const int64_t k = s[ta ? 0 : 1];
+  const int64_t n = size();
   std::vector<TensorId> inputs = {x,
                                   operand(tb ? Shape{n, k} : Shape{k, n},
                                           {Fill::normal, 1 / std::sqrt(static_cast<double>(k))})};
   if (chance(70)) inputs.push_back(operand(any<Shape>({{n}, {1, n}, {m, 1}, {m, n}, {}})));
-  Attributes attributes = {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}};
-  if (chance(30)) attributes["alpha"] = 0.5, attributes["beta"] = chance(30) ? 0.0 : 2.0;
+  Attributes attributes = {{"transA", int64_t{ta}}, {"transB", int64_t{tb}}};
+  if (chance(30)) {
+    attributes["alpha"] = 0.5;
+    attributes["beta"] = chance(30) ? 0.0 : 2.0;
+  }
   keep(add(OpKind::Gemm, inputs, attributes));
 }
 
@@ -202,12 +213,14 @@ void Maker::through_type(TensorId x) {
 }
 
 void Maker::reduction(TensorId x) {
-  const auto rank = static_cast<std::int64_t>(shape(x).size());
+  const auto rank = static_cast<int64_t>(shape(x).size());
   Integers axes;
-  std::int64_t terms = 1;
-  for (std::int64_t d = 0; d < rank; ++d)
-    if (chance(45))
-      axes.push_back(chance(25) ? d - rank : d), terms *= shape(x)[static_cast<std::size_t>(d)];
+  int64_t terms = 1;
+  for (int64_t d = 0; d < rank; ++d)
+    if (chance(45)) {
+      axes.push_back(chance(25) ? d - rank : d);
+      terms *= shape(x)[static_cast<size_t>(d)];
+    }
   if (axes.empty()) return give_up();
   const OpKind op = any({OpKind::ReduceSum, OpKind::ReduceMean, OpKind::ReduceMean,
                          OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceL1, OpKind::ReduceL2,
@@ -240,14 +253,14 @@ void Maker::softmax(TensorId x) {
   if (shape(x).empty()) return give_up();
   const OpKind op =
       any({OpKind::Softmax, OpKind::Softmax, OpKind::LogSoftmax, OpKind::LpNormalization});
-  Attributes attributes = {{"axis", chance(60) ? std::int64_t{-1} : axis(x)}};
+  Attributes attributes = {{"axis", chance(60) ? int64_t{-1} : axis(x)}};
   keep(add(op, {x}, attributes));
 }
 
 void Maker::row_norm(TensorId x) {
   const Shape s = shape(x);
   if (s.empty()) return give_up();
-  const std::int64_t at = chance(75) ? std::ssize(s) - 1 : axis(x);
+  const int64_t at = chance(75) ? std::ssize(s) - 1 : axis(x);
   const Shape line(s.begin() + at, s.end());
   std::vector<TensorId> inputs = {x, operand(line, {Fill::positive, 1})};
   const bool rms = chance(35);

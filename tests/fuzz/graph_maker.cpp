@@ -3,9 +3,9 @@
 
 namespace warploom::fuzz {
 namespace {
-constexpr std::int64_t kMostElements = 6000;  // of a tensor
-constexpr std::int64_t kMostProducts =
-    1 << 20;  // of a contraction or convolution: interpreters are slow
+constexpr int64_t kMostElements = 6000;  // of a tensor
+constexpr int64_t kMostProducts = 1
+                                  << 20;  // of a contraction or convolution: interpreters are slow
 
 struct Step {
   int weight;
@@ -34,8 +34,8 @@ TensorId Maker::input(Dtype type, Shape shape, Fill fill) {
 }
 
 TensorId Maker::constant(Dtype type, Shape shape, const std::vector<double>& list) {
-  std::vector<std::byte> bytes(list.size() * static_cast<std::size_t>(warploom::bytes_of(type)));
-  for (std::size_t i = 0; i < list.size(); ++i) store_from_double(type, bytes.data(), i, list[i]);
+  std::vector<std::byte> bytes(list.size() * static_cast<size_t>(warploom::bytes_of(type)));
+  for (size_t i = 0; i < list.size(); ++i) store_from_double(type, bytes.data(), i, list[i]);
   return graph.add_tensor(
       {{fmt::format("c{}", graph.tensors.size()), type, std::move(shape)}, std::move(bytes)});
 }
@@ -46,7 +46,7 @@ TensorId Maker::integers(const Integers& list) {
 
 TensorId Maker::operand(Shape shape, Fill fill) {
   if (!chance(35)) return input(dtype, std::move(shape), fill);
-  std::vector<double> list(static_cast<std::size_t>(graph::element_count(shape)));
+  std::vector<double> list(static_cast<size_t>(graph::element_count(shape)));
   for (double& value : list)
     value =
         fill.scale * (fill.kind == Fill::positive ? 0.5 + 1.5 * random.uniform() : random.normal());
@@ -60,24 +60,24 @@ TensorId Maker::beside(TensorId x, Fill fill) {
   Shape s = shape(x);
   if (chance(50)) {
     s.erase(s.begin(), s.begin() + below(std::ssize(s) + 1));
-    for (std::int64_t& d : s)
+    for (int64_t& d : s)
       if (chance(25)) d = 1;
   }
   return operand(s, fill);
 }
 
 std::vector<TensorId> Maker::add_many(OpKind op, std::vector<TensorId> inputs,
-                                      Attributes attributes, std::size_t outputs) {
+                                      Attributes attributes, size_t outputs) {
   std::vector<TensorId> made(outputs, graph::kAbsent);
   if (failed_) return made;
   const std::string name = fmt::format("{}_{}", graph::name_of(op), graph.nodes.size());
   graph::Graph next = graph;
-  for (std::size_t i = 0; i < outputs; ++i)
+  for (size_t i = 0; i < outputs; ++i)
     made[i] = next.add_tensor({{fmt::format("{}_{}", name, i), dtype, {}}, std::nullopt});
   next.nodes.push_back({op, name, std::move(inputs), made, std::move(attributes)});
   auto inferred = graph::infer(std::move(next));
   const auto fits = [&](TensorId id) {
-    const std::int64_t count = graph::element_count(inferred->tensor(id).shape);
+    const int64_t count = graph::element_count(inferred->tensor(id).shape);
     return count > 0 && count <= kMostElements && inferred->tensor(id).shape.size() <= 6;
   };
   failed_ = !inferred || !std::ranges::all_of(made, fits);
@@ -97,10 +97,10 @@ TensorId Maker::add(OpKind op, std::vector<TensorId> inputs, Attributes attribut
 }
 
 TensorId Maker::cast(TensorId x, Dtype to) {
-  return add(OpKind::Cast, {x}, {{"to", std::int64_t{onnx_type_of(to)}}});
+  return add(OpKind::Cast, {x}, {{"to", int64_t{onnx_type_of(to)}}});
 }
 
-bool Maker::step(std::size_t most_nodes) {
+bool Maker::step(size_t most_nodes) {
   const auto before = std::tuple(graph, fills, values);
   const TensorId x = chance(70) ? values.back() : values[random.below(values.size())];
   int total = 0;

@@ -11,11 +11,11 @@ using graph::OpKind;
 using graph::Shape;
 using graph::TensorId;
 using Attributes = std::map<std::string, graph::Attribute>;
-using Integers = std::vector<std::int64_t>;
+using Integers = std::vector<int64_t>;
 
 // How an input, or a constant in its place, is filled.
 struct Fill {
-  enum Kind : std::uint8_t {
+  enum Kind : uint8_t {
     normal,
     positive,
     whole
@@ -30,7 +30,7 @@ class Maker {
 
   // One operator, or the few that make sense only together; false where chance chose what does not
   // fit.
-  bool step(std::size_t most_nodes);
+  bool step(size_t most_nodes);
 
   Random& random;
   Dtype dtype;  // of nearly everything
@@ -38,8 +38,8 @@ class Maker {
   std::map<TensorId, Fill> fills;  // of inputs
   std::vector<TensorId> values;    // of `dtype`, that operators may read
 
-  std::int64_t below(std::int64_t bound) {
-    return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound)));
+  int64_t below(int64_t bound) {
+    return static_cast<int64_t>(random.below(static_cast<uint64_t>(bound)));
   }
 
   bool chance(int percent) { return below(100) < percent; }
@@ -48,9 +48,7 @@ class Maker {
     return *(list.begin() + random.below(list.size()));
   }
 
-  std::int64_t size() {
-    return any<std::int64_t>({1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 32, 33, 40, 64});
-  }
+  int64_t size() { return any<int64_t>({1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 32, 33, 40, 64}); }
 
   TensorId input(Dtype type, Shape shape, Fill fill);
   TensorId operand(Shape shape, Fill fill = {});  // an input or a constant
@@ -65,7 +63,7 @@ class Maker {
   TensorId add(OpKind op, std::vector<TensorId> inputs,
                Attributes attributes = {});  // kAbsent, from then on, where it fails
   std::vector<TensorId> add_many(OpKind op, std::vector<TensorId> inputs, Attributes attributes,
-                                 std::size_t outputs);
+                                 size_t outputs);
   TensorId cast(TensorId x, Dtype to);
 
   void keep(TensorId x) {  // for later operators
@@ -76,7 +74,7 @@ class Maker {
 
   const Shape& shape(TensorId id) const { return graph.tensor(id).shape; }
 
-  std::int64_t axis(TensorId x) { return below(static_cast<std::int64_t>(shape(x).size())); }
+  int64_t axis(TensorId x) { return below(static_cast<int64_t>(shape(x).size())); }
 
   bool is_given(TensorId id) const { return fills.contains(id); }
 

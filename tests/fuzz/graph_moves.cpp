@@ -13,15 +13,15 @@ void Maker::transpose(TensorId x) {
 void Maker::reshape(TensorId x) {
   Shape to = shape(x);
   for (int i = 0; i < 3; ++i) {
-    const std::size_t at = random.below(to.size() + 1);
+    const size_t at = random.below(to.size() + 1);
     if (chance(50) && at + 1 < to.size()) {  // two axes as one
       to[at] *= to[at + 1];
-      to.erase(to.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+      to.erase(to.begin() + static_cast<ptrdiff_t>(at) + 1);
     } else if (at < to.size() && to.size() < 5) {  // one as two
-      const auto part = any<std::int64_t>({1, 2, 3, 4, to[at]});
+      const auto part = any<int64_t>({1, 2, 3, 4, to[at]});
       if (part == 0 || to[at] % part != 0) continue;
       to[at] /= part;
-      to.insert(to.begin() + static_cast<std::ptrdiff_t>(at) + below(2), part);
+      to.insert(to.begin() + static_cast<ptrdiff_t>(at) + below(2), part);
     }
   }
   if (!to.empty() && chance(25)) to[random.below(to.size())] = -1;
@@ -36,12 +36,18 @@ void Maker::view(TensorId x) {
 }
 
 void Maker::slice(TensorId x) {
-  Integers begins, ends, axes, steps;
-  for (std::int64_t d = 0; d < std::ssize(shape(x)); ++d) {
-    const std::int64_t n = shape(x)[static_cast<std::size_t>(d)];
+  Integers begins;
+  Integers ends;
+  Integers axes;
+  Integers steps;
+  for (int64_t d = 0; d < std::ssize(shape(x)); ++d) {
+    const int64_t n = shape(x)[static_cast<size_t>(d)];
     if (n < 2 || chance(50)) continue;
-    const std::int64_t begin = below(n), step = any<std::int64_t>({1, 1, 2, 3, -1, -2});
-    axes.push_back(d), begins.push_back(chance(25) ? begin - n : begin), steps.push_back(step);
+    const int64_t begin = below(n);
+    const int64_t step = any<int64_t>({1, 1, 2, 3, -1, -2});
+    axes.push_back(d);
+    begins.push_back(chance(25) ? begin - n : begin);
+    steps.push_back(step);
     ends.push_back(step > 0 ? begin + 1 + below(n - begin)
                             : begin - 1 - below(begin + 1) - (chance(50) ? n : 0));
     if (step < 0 && ends.back() >= -n && ends.back() < 0)
@@ -53,11 +59,11 @@ void Maker::slice(TensorId x) {
 
 void Maker::concat(TensorId x) {
   if (shape(x).empty()) return give_up();
-  const std::int64_t along = axis(x);
+  const int64_t along = axis(x);
   std::vector<TensorId> parts = {x};
-  for (std::int64_t i = 1 + below(2); i > 0; --i) {
+  for (int64_t i = 1 + below(2); i > 0; --i) {
     Shape other = shape(x);
-    other[static_cast<std::size_t>(along)] = 1 + below(8);
+    other[static_cast<size_t>(along)] = 1 + below(8);
     parts.push_back(chance(40) ? values[random.below(values.size())] : operand(other));
   }
   random.shuffle(parts);
@@ -66,8 +72,8 @@ void Maker::concat(TensorId x) {
 
 void Maker::pad(TensorId x) {
   Integers pads;
-  for (std::size_t d = 0; d < 2 * shape(x).size(); ++d)
-    pads.push_back(any<std::int64_t>({0, 0, 1, 2, 3, -1}));
+  for (size_t d = 0; d < 2 * shape(x).size(); ++d)
+    pads.push_back(any<int64_t>({0, 0, 1, 2, 3, -1}));
   std::vector<TensorId> inputs = {x, integers(pads)};
   if (chance(50)) inputs.push_back(scalar(any({0.0, 1.5, -2.0})));
   keep(add(OpKind::Pad, inputs));
@@ -75,10 +81,11 @@ void Maker::pad(TensorId x) {
 
 void Maker::gather(TensorId x) {
   if (shape(x).empty()) return give_up();
-  const std::int64_t along = axis(x), bound = shape(x)[static_cast<std::size_t>(along)];
+  const int64_t along = axis(x);
+  const int64_t bound = shape(x)[static_cast<size_t>(along)];
   const Shape places = any<Shape>({{}, {1}, {5}, {9}, {2, 3}});
   if (chance(50)) {
-    std::vector<double> list(static_cast<std::size_t>(graph::element_count(places)));
+    std::vector<double> list(static_cast<size_t>(graph::element_count(places)));
     for (double& place : list) place = static_cast<double>(below(bound) - (chance(20) ? bound : 0));
     return keep(add(OpKind::Gather, {x, constant(Dtype::i64, places, list)}, {{"axis", along}}));
   }
@@ -90,10 +97,10 @@ void Maker::gather(TensorId x) {
 void Maker::repeat(TensorId x) {
   Shape to = shape(x);
   if (chance(50)) {
-    for (std::int64_t& d : to) d = any<std::int64_t>({1, 1, 2, 3});
+    for (int64_t& d : to) d = any<int64_t>({1, 1, 2, 3});
     return keep(add(OpKind::Tile, {x, integers(to)}));
   }
-  for (std::int64_t& d : to)
+  for (int64_t& d : to)
     if (d == 1) d = 1 + below(6);
   if (chance(50)) to.insert(to.begin(), 1 + below(3));
   keep(add(OpKind::Expand, {x, integers(to)}));
@@ -101,14 +108,15 @@ void Maker::repeat(TensorId x) {
 
 void Maker::split(TensorId x) {
   if (shape(x).empty()) return give_up();
-  const std::int64_t along = axis(x), n = shape(x)[static_cast<std::size_t>(along)];
+  const int64_t along = axis(x);
+  const int64_t n = shape(x)[static_cast<size_t>(along)];
   if (n < 2) return give_up();
   std::vector<TensorId> parts;
   if (chance(50) || n < 3) {
-    const std::int64_t first = 1 + below(n - 1);
+    const int64_t first = 1 + below(n - 1);
     parts = add_many(OpKind::Split, {x, integers({first, n - first})}, {{"axis", along}}, 2);
   } else {
-    parts = add_many(OpKind::Split, {x}, {{"axis", along}, {"num_outputs", std::int64_t{3}}}, 3);
+    parts = add_many(OpKind::Split, {x}, {{"axis", along}, {"num_outputs", int64_t{3}}}, 3);
   }
   for (const TensorId part : parts) keep(part);
 }
@@ -116,7 +124,6 @@ void Maker::split(TensorId x) {
 void Maker::blocks(TensorId x) {
   const Shape& s = shape(x);
   if (s.size() >= 2 && chance(25)) return keep(add(OpKind::Trilu, {x}, {{"upper", below(2)}}));
-  keep(add(any({OpKind::DepthToSpace, OpKind::SpaceToDepth}), {x},
-           {{"blocksize", std::int64_t{2}}}));
+  keep(add(any({OpKind::DepthToSpace, OpKind::SpaceToDepth}), {x}, {{"blocksize", int64_t{2}}}));
 }
 }  // namespace warploom::fuzz

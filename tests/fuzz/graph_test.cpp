@@ -18,7 +18,7 @@
 
 namespace warploom {
 namespace {
-std::uint64_t number(const char* name, std::uint64_t otherwise) {
+uint64_t number(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
@@ -83,9 +83,9 @@ graph::Graph doubled(const graph::Graph& given) {
 // The law of merging, of composites and of primitives: the same function, bit by bit, and of what
 // is there twice no more than a copy of each output.
 TEST(FuzzGraphs, MergingCommonSubexpressionsChangesNoValue) {
-  std::size_t before = 0;  // nodes
-  std::size_t after = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  size_t before = 0;  // nodes
+  size_t after = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
     const fuzz::GraphCase c = fuzz::make_graph_case(seed);
     const graph::Graph twice = doubled(c.graph);
     const auto merged = graph::merge_common(twice);
@@ -106,8 +106,8 @@ TEST(FuzzGraphs, MergingCommonSubexpressionsChangesNoValue) {
       const auto found = graph::evaluate(made, fuzz::bytes_of(c), 1);
       ASSERT_TRUE(found) << describe(found.error());
       ASSERT_EQ(found->size(), expected->size());
-      for (std::size_t i = 0; i < found->size(); ++i) {
-        const std::size_t bytes = expected->at(i).size() * sizeof(double);
+      for (size_t i = 0; i < found->size(); ++i) {
+        const size_t bytes = expected->at(i).size() * sizeof(double);
         EXPECT_EQ(std::memcmp(found->at(i).data(), expected->at(i).data(), bytes), 0)
             << "seed " << seed << "\n"
             << shown(c) << graph::to_text(made);

@@ -51,23 +51,27 @@ Known stored(Dtype dtype, Known k) {
                        : dtype == Dtype::boolean ? 1
                                                  : 127;
     demand(k.size() <= top && (k.low >= 0 || (dtype != Dtype::u8 && dtype != Dtype::boolean)));
-    k.low = std::trunc(k.low), k.high = std::trunc(k.high);
+    k.low = std::trunc(k.low);
+    k.high = std::trunc(k.high);
     k.unit = std::max(1.0, k.unit);
     if (k.error > 0) k.error += 1;
     return k;
   }
-  const double spacing = 2 * unit_roundoff(dtype), top = dtype == Dtype::e4m3   ? 448
-                                                         : dtype == Dtype::e5m2 ? 57344
-                                                         : dtype == Dtype::f16  ? 65504
-                                                                                : 0x1p60;
+  const double spacing = 2 * unit_roundoff(dtype);
+  const double top = dtype == Dtype::e4m3   ? 448
+                     : dtype == Dtype::e5m2 ? 57344
+                     : dtype == Dtype::f16  ? 65504
+                                            : 0x1p60;
   const double least = dtype == Dtype::e4m3   ? 0x1p-9
                        : dtype == Dtype::e5m2 ? 0x1p-16
                        : dtype == Dtype::f16  ? 0x1p-24
                                               : kTiny;
   const double size = k.size();
   if (k.error > 0) k.error += spacing * size + least;
-  if (dtype != Dtype::f32 && dtype != Dtype::f64 && size / k.unit > 1 / unit_roundoff(dtype))
-    k.low -= spacing * size, k.high += spacing * size;
+  if (dtype != Dtype::f32 && dtype != Dtype::f64 && size / k.unit > 1 / unit_roundoff(dtype)) {
+    k.low -= spacing * size;
+    k.high += spacing * size;
+  }
   demand(k.size() + k.error <= top);
   return k;
 }
@@ -94,8 +98,12 @@ Known function(const Known& a, double at_low, double at_high, double slope) {
 }
 
 Known applied(ValueOp op, const std::array<Known, 3>& x) {
-  const Known &a = x[0], &b = x[1], &c = x[2];
-  const double low = a.low - a.error, high = a.high + a.error;  // what a target may hand in
+  const Known& a = x[0];
+  const Known& b = x[1];
+  const Known& c = x[2];
+  // what a target may hand in
+  const double low = a.low - a.error;
+  const double high = a.high + a.error;
   switch (op) {
     case ValueOp::add: return in_fp32(added(a, b));
     case ValueOp::sub: return in_fp32(added(a, {-b.high, -b.low, b.error, b.unit}));
@@ -110,16 +118,18 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
               std::min(a.unit, b.unit)};
     case ValueOp::abs: return {std::max({0.0, a.low, -a.high}), a.size(), a.error, a.unit};
     case ValueOp::relu: return {std::max(0.0, a.low), std::max(0.0, a.high), a.error, a.unit};
-    case ValueOp::where: return demand(a.error == 0), hull(b, c);
+    case ValueOp::where: demand(a.error == 0); return hull(b, c);
     case ValueOp::less:
-    case ValueOp::equal: return demand(a.error == 0 && b.error == 0), Known{0, 1, 0, 1};
+    case ValueOp::equal: demand(a.error == 0 && b.error == 0); return Known{0, 1, 0, 1};
     case ValueOp::floor:
-      return demand(a.error == 0 && a.size() < 0x1p30),
-             Known{std::floor(a.low), std::floor(a.high), 0, std::max(1.0, a.unit)};
-    case ValueOp::round_tf32: return demand(a.size() < 0x1p30), stored(Dtype::tf32, a);
+      demand(a.error == 0 && a.size() < 0x1p30);
+      return Known{std::floor(a.low), std::floor(a.high), 0, std::max(1.0, a.unit)};
+    case ValueOp::round_tf32: demand(a.size() < 0x1p30); return stored(Dtype::tf32, a);
     case ValueOp::binade:
     case ValueOp::inverse_binade:
-    case ValueOp::fmod: return demand(false), a;  // jumps: no program of the generator has it
+    case ValueOp::fmod:  // jumps: no program of the generator has it
+      demand(false);
+      return a;
     case ValueOp::div: {
       const double least = b.low > 0 ? b.low - b.error : b.high < 0 ? -b.high - b.error : 0;
       demand(least > 0.01);
@@ -131,16 +141,18 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
     case ValueOp::atan: return function(a, std::atan(a.low), std::atan(a.high), 1);
     case ValueOp::exp2: return function(a, std::exp2(a.low), std::exp2(a.high), std::exp2(high));
     case ValueOp::log:
-      return demand(low > 0.01), function(a, std::log(a.low), std::log(a.high), 1 / low);
+      demand(low > 0.01);
+      return function(a, std::log(a.low), std::log(a.high), 1 / low);
     case ValueOp::sqrt:
       demand(low > 0.01 || (a.low >= 0 && a.error == 0));
       return function(a, std::sqrt(a.low), std::sqrt(a.high),
                       a.error == 0 ? 0 : 0.5 / std::sqrt(low));
     case ValueOp::rsqrt:
-      return demand(low > 0.01),
-             function(a, 1 / std::sqrt(a.low), 1 / std::sqrt(a.high), 0.5 * std::pow(low, -1.5));
+      demand(low > 0.01);
+      return function(a, 1 / std::sqrt(a.low), 1 / std::sqrt(a.high), 0.5 * std::pow(low, -1.5));
     case ValueOp::reciprocal:
-      return demand(low > 0.01), function(a, 1 / a.low, 1 / a.high, 1 / (low * low));
+      demand(low > 0.01);
+      return function(a, 1 / a.low, 1 / a.high, 1 / (low * low));
     case ValueOp::tanh: return function(a, std::tanh(a.low), std::tanh(a.high), 1);
     case ValueOp::sin:
     case ValueOp::cos: return function(a, -1, 1, 1);
@@ -168,12 +180,12 @@ class Follower {
 
   std::map<std::string, Known> run() {
     for (int round = 0; round < 6; ++round) {
-      const std::size_t before = met_.size();
+      const size_t before = met_.size();
       const auto known = met_;
       outputs_ = inputs_;
-      for (std::int64_t z = 0; z < program_.grid[2]; ++z)
-        for (std::int64_t y = 0; y < program_.grid[1]; ++y)
-          for (std::int64_t x = 0; x < program_.grid[0]; ++x) block(x, y, z);
+      for (int64_t z = 0; z < program_.grid[2]; ++z)
+        for (int64_t y = 0; y < program_.grid[1]; ++y)
+          for (int64_t x = 0; x < program_.grid[0]; ++x) block(x, y, z);
       const bool stable =
           before == met_.size() &&
           std::equal(met_.begin(), met_.end(), known.begin(), [](const auto& a, const auto& b) {
@@ -186,7 +198,7 @@ class Follower {
   }
 
  private:
-  void block(std::int64_t x, std::int64_t y, std::int64_t z) {
+  void block(int64_t x, int64_t y, int64_t z) {
     const auto& c = program_.cluster;
     variables_ = {{"block_x", x},
                   {"block_y", y},
@@ -227,8 +239,8 @@ class Follower {
 
   bool inside(const Tile& tile) const {
     const Tensor& t = program_.tensor(tile.tensor);
-    for (std::size_t d = 0; d < tile.extent.size(); ++d) {
-      const std::int64_t at = tile.offset[d].evaluate(variables_);
+    for (size_t d = 0; d < tile.extent.size(); ++d) {
+      const int64_t at = tile.offset[d].evaluate(variables_);
       if (at < 0 || at + tile.extent[d] > t.shape[d]) return false;
     }
     return true;
@@ -245,12 +257,12 @@ class Follower {
   void visit(const Map& s) { write(s.dst, value(s.value, program_.tensor(s.dst).shape), true); }
 
   void visit(const Reduce& s) {
-    const auto length = program_.tensor(s.src).shape[static_cast<std::size_t>(s.axis)];
+    const auto length = program_.tensor(s.src).shape[static_cast<size_t>(s.axis)];
     write(s.dst, reduced(s.op, read(s.src), static_cast<double>(length)), true);
   }
 
   void visit(const Scan& s) {
-    const auto length = program_.tensor(s.src).shape[static_cast<std::size_t>(s.axis)];
+    const auto length = program_.tensor(s.src).shape[static_cast<size_t>(s.axis)];
     write(s.dst, reduced(s.op, read(s.src), static_cast<double>(length)), true);
   }
 
@@ -266,18 +278,23 @@ class Follower {
   }
 
   void visit(const Mma& s) {
-    const Known a = read(s.a.tensor), b = read(s.b.tensor), acc = read(s.acc);
+    const Known a = read(s.a.tensor);
+    const Known b = read(s.b.tensor);
+    const Known acc = read(s.acc);
     const auto extent = matrix_extent(s.a.extent);
     const auto k = static_cast<double>(extent[s.transpose_a ? 0 : 1]);
     Known p = product(a, b);
-    p.low = k * std::min(0.0, p.low), p.high = k * std::max(0.0, p.high), p.error *= k;
+    p.low = k * std::min(0.0, p.low);
+    p.high = k * std::max(0.0, p.high);
+    p.error *= k;
     const Known sum = added(acc, p);
     write(s.acc, program_.tensor(s.acc).dtype == Dtype::i32 ? sum : in_fp32(sum, k), true);
   }
 
   void visit(const For& s) {
-    const std::int64_t end = s.end.evaluate(variables_), step = s.step.evaluate(variables_);
-    for (std::int64_t i = s.begin.evaluate(variables_); i < end; i += step) {
+    const int64_t end = s.end.evaluate(variables_);
+    const int64_t step = s.step.evaluate(variables_);
+    for (int64_t i = s.begin.evaluate(variables_); i < end; i += step) {
       variables_[s.variable] = i;
       body(s.body);
     }
@@ -295,23 +312,22 @@ class Follower {
     for (const Role& role : s.roles) body(role.body);
   }
 
-  Known value(const Value& v, const std::vector<std::int64_t>& shape) const {
+  Known value(const Value& v, const std::vector<int64_t>& shape) const {
     if (v.kind == Value::Kind::constant)
       return constant_of(static_cast<double>(static_cast<float>(v.constant)));
     if (v.kind == Value::Kind::tensor) return in_fp32(read(v.tensor), 0);
     if (v.kind == Value::Kind::coordinate) {
       const auto first = static_cast<double>(v.shift.evaluate(variables_));
-      return {first, first + static_cast<double>(shape[static_cast<std::size_t>(v.axis)] - 1), 0,
-              1};
+      return {first, first + static_cast<double>(shape[static_cast<size_t>(v.axis)] - 1), 0, 1};
     }
     std::array<Known, 3> x;
-    for (std::size_t i = 0; i < v.operands.size(); ++i) x[i] = value(v.operands[i], shape);
+    for (size_t i = 0; i < v.operands.size(); ++i) x[i] = value(v.operands[i], shape);
     return applied(v.op, x);
   }
 
   const Program& program_;
   const std::map<std::string, Known>& inputs_;
-  std::map<std::string, std::int64_t> variables_;
+  std::map<std::string, int64_t> variables_;
   std::map<TensorId, Known> tensors_;
   std::map<std::string, Known> outputs_;
   std::map<const ClusterReduce*, Known> met_;

@@ -15,7 +15,9 @@
 
 namespace warploom::fuzz {
 struct Known {
-  double low = 0, high = 0;  // infinite where the data is arbitrary
+  // infinite where the data is arbitrary
+  double low = 0;
+  double high = 0;
   double error = 0;
   double unit = 1;
   double size() const;  // the largest magnitude

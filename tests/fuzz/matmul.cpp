@@ -8,14 +8,27 @@ namespace warploom::fuzz {
 using namespace tile;
 
 struct Generator::Product {
-  Dtype global = Dtype::bf16, operand = Dtype::bf16, acc_dtype = Dtype::f32;
-  std::int64_t m = 64, n = 64, k = 32, steps = 1;
-  bool transpose_a = false, transpose_b = false;
-  bool a_in_registers = false, b_in_registers = false, loop_inside = false;
-  std::int64_t inner = 1;      // parts of k that are taken into registers one after another
+  Dtype global = Dtype::bf16;
+  Dtype operand = Dtype::bf16;
+  Dtype acc_dtype = Dtype::f32;
+  int64_t m = 64;
+  int64_t n = 64;
+  int64_t k = 32;
+  int64_t steps = 1;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool a_in_registers = false;
+  bool b_in_registers = false;
+  bool loop_inside = false;
+  int64_t inner = 1;           // parts of k that are taken into registers one after another
   bool through_shared = true;  // operands in registers come from shared memory, else from global
-  TensorId acc = -1, sa = -1, sb = -1, fa = -1, fb = -1;
-  Tile a,
+  TensorId acc = -1;
+  TensorId sa = -1;
+  TensorId sb = -1;
+  TensorId fa = -1;
+  TensorId fb = -1;
+  Tile a;
+  Tile
       b;  // boxes of the global operands; offsets in terms of the step, which load_operands puts in
   bool either_major = true;  // shared operands may be contiguous along m or n
 
@@ -50,7 +63,7 @@ void Generator::load_operands(const Product& p, const Index& step) {
 
 void Generator::multiply(const Product& p) {
   if (p.inner > 1) {  // fragments of a part of k at a time
-    const std::int64_t part = p.k / p.inner;
+    const int64_t part = p.k / p.inner;
     const auto piece = [&](const Index& i) {
       const auto of_a = p.transpose_a ? b_.tile(p.sa, {i * part, 0}, {part, p.m})
                                       : b_.tile(p.sa, {0, i * part}, {p.m, part});
@@ -61,7 +74,7 @@ void Generator::multiply(const Product& p) {
       b_.mma(p.acc, b_.all(p.fa), b_.all(p.fb), p.transpose_a, p.transpose_b);
     };
     if (p.loop_inside) return b_.for_("inside", 0, p.inner, 1, piece, true);
-    for (std::int64_t i = 0; i < p.inner; ++i) piece(i);
+    for (int64_t i = 0; i < p.inner; ++i) piece(i);
     return;
   }
   if (p.sa >= 0 && p.fa >= 0) b_.copy(b_.all(p.sa), b_.all(p.fa));
@@ -107,11 +120,12 @@ void Generator::epilogue(TensorId acc, const Shape& shape, Dtype dtype) {
 void Generator::product_in_one_thread(Product& p) {
   const int stages = static_cast<int>(between(1, 4));
   const PipelineId ring = b_.pipeline(fresh("ring"), stages, {p.sa, p.sb});
-  const std::int64_t ahead = stages > 1 && chance(0.8) ? stages - 1 : between(1, stages);
+  const int64_t ahead = stages > 1 && chance(0.8) ? stages - 1 : between(1, stages);
   const auto produce = [&](const Index& k) { b_.produce(ring, [&] { load_operands(p, k); }); };
   const bool past_the_end =
       !persistent_ && chance(0.5);  // slots outside the tensors rather than a branch
-  const std::string first = fresh("p"), k = fresh("k");
+  const std::string first = fresh("p");
+  const std::string k = fresh("k");
   b_.for_(first, 0, past_the_end ? Index(ahead) : min(ahead, p.steps), 1, produce, chance(0.5));
   b_.for_(k, 0, p.steps, 1, [&](const Index& step) {
     b_.consume(ring, 0, [&] { multiply(p); });
@@ -127,13 +141,14 @@ void Generator::product_in_roles(Product& p) {
   const int stages = static_cast<int>(between(2, 4));
   const int consumers = p.a_in_registers || p.m % 128 ? 1 : static_cast<int>(between(1, 2));
   const PipelineId ring = b_.pipeline(fresh("ring"), stages, {p.sa, p.sb});
-  const int producer_warps = chance(0.1) ? 1 : 4,
-            lag = p.a_in_registers ? 0 : static_cast<int>(between(0, 1));
+  const int producer_warps = chance(0.1) ? 1 : 4;
+  const int lag = p.a_in_registers ? 0 : static_cast<int>(between(0, 1));
   const bool budgets = producer_warps == 4 && chance(0.5);
   const int tiles =
       chance(0.3) ? static_cast<int>(between(2, 3)) : 1;  // a persistent loop in every role
   const auto around = vars_;
-  const std::string tile_name = fresh("tile"), k = fresh("k");
+  const std::string tile_name = fresh("tile");
+  const std::string k = fresh("k");
   const auto each_tile = [&](const std::function<void()>& body) {
     if (tiles == 1) return body();
     b_.for_(tile_name, 0, tiles, 1, [&](const Index&) { body(); });
@@ -160,7 +175,7 @@ void Generator::product_in_roles(Product& p) {
       });
     });
     for (int c = 0; c < consumers; ++c) {
-      const std::int64_t rows = p.m / consumers;
+      const int64_t rows = p.m / consumers;
       b_.role("consumer" + std::to_string(c), 4, budgets ? 232 : 0, [&] {
         const TensorId acc = b_.reg(fresh("acc"), p.acc_dtype, {rows, p.n});
         Product mine = p;
@@ -192,7 +207,9 @@ void Generator::matmul() {
   const bool cpu = !on_gpu();
 
   struct Types {
-    Dtype global, operand, acc;
+    Dtype global;
+    Dtype operand;
+    Dtype acc;
   };
 
   const std::vector<Types> halves = {{Dtype::bf16, Dtype::bf16, Dtype::f32},
@@ -208,24 +225,32 @@ void Generator::matmul() {
     types = bytes[0];
   if (cpu) types = pick({halves[0], halves[1], others[0]});
   if (data_ == Data::real && !is_float(types.operand)) types = halves[0];
-  p.global = types.global, p.operand = types.operand, p.acc_dtype = types.acc;
+  p.global = types.global;
+  p.operand = types.operand;
+  p.acc_dtype = types.acc;
   const bool simt = p.operand == Dtype::f32;
   p.steps = between(1, 5);
-  p.transpose_a = chance(0.3), p.transpose_b = chance(0.5);
-  const std::int64_t atom = simt ? 4 : 32 / bytes_of(p.operand);  // of k
+  p.transpose_a = chance(0.3);
+  p.transpose_b = chance(0.5);
+  const int64_t atom = simt ? 4 : 32 / bytes_of(p.operand);  // of k
   const bool warpgroups = target_ == "sm_90a" && !simt && chance(0.65);
   if (p.operand == Dtype::tf32 && chance(warpgroups ? 0.7 : 0.1))
     p.global = Dtype::f32;  // the copy engine rounds
   registers_.clear();
   if (warpgroups) {
-    p.m = pick({64, 64, 128}), p.n = pick({8, 16, 32, 64, 96});
+    p.m = pick({64, 64, 128});
+    p.n = pick({8, 16, 32, 64, 96});
     p.k = atom * pick({1, 2, 4});
     if (p.k * bytes_of(p.operand) < 32) p.k = 32 / bytes_of(p.operand);
-    if (bits_of(p.operand) != 16) p.transpose_a = false, p.transpose_b = chance(0.9);
+    if (bits_of(p.operand) != 16) {
+      p.transpose_a = false;
+      p.transpose_b = chance(0.9);
+    }
     if (p.transpose_b && p.n < 32) p.n = 32;
     p.a_in_registers = chance(0.3);
     if (p.a_in_registers) p.transpose_a = false;
-    p.sa = b_.shared("sa", p.operand, p.a_shape()), p.sb = b_.shared("sb", p.operand, p.b_shape());
+    p.sa = b_.shared("sa", p.operand, p.a_shape());
+    p.sb = b_.shared("sb", p.operand, p.b_shape());
     p.either_major = bits_of(p.operand) == 16 || chance(0.05);
     if (chance(0.7)) return product_in_roles(p);
     warps_ = p.m % 128 == 0 && chance(0.5)
@@ -236,13 +261,21 @@ void Generator::matmul() {
     return product_in_threads(p, chance(0.5));
   }
   warps_ = pick({1, 2, 4, 4, 8});
-  const std::int64_t wm = pick({1, 2}), wn = std::max<std::int64_t>(1, warps_ / wm);
-  if (simt)
-    p.m = pick({16, 32, 64}), p.n = pick({32, 64}), p.k = pick({4, 8, 16});
-  else
-    p.m = 16 * wm * pick({1, 2}), p.n = 8 * wn * pick({1, 2}), p.k = atom * pick({1, 2});
+  const int64_t wm = pick({1, 2});
+  const int64_t wn = std::max<int64_t>(1, warps_ / wm);
+  if (simt) {
+    p.m = pick({16, 32, 64});
+    p.n = pick({32, 64});
+    p.k = pick({4, 8, 16});
+  } else {
+    p.m = 16 * wm * pick({1, 2});
+    p.n = 8 * wn * pick({1, 2});
+    p.k = atom * pick({1, 2});
+  }
   if (cpu) {
-    p.m = between(1, 40), p.n = pick({8, 16, 17, 48, 64}), p.k = between(1, 40);
+    p.m = between(1, 40);
+    p.n = pick({8, 16, 17, 48, 64});
+    p.k = between(1, 40);
     warps_ = 1;
   }
   b_.warps(warps_);
@@ -250,12 +283,18 @@ void Generator::matmul() {
   if (cpu && p.b_in_registers && chance(0.9)) p.transpose_b = false;
   p.through_shared = cpu ? !p.a_in_registers : chance(0.8);
   const bool ring = p.through_shared && !cpu && chance(0.6);
-  if (p.through_shared && p.a_in_registers && !simt && chance(0.3))
-    p.inner = p.k / atom, p.loop_inside = chance(0.5);
-  if (p.through_shared)
-    p.sa = b_.shared("sa", p.operand, p.a_shape()), p.sb = b_.shared("sb", p.operand, p.b_shape());
-  if (p.a_in_registers)
-    p.fa = b_.reg("fa", p.operand, p.a_part()), p.fb = b_.reg("fb", p.operand, p.b_part());
+  if (p.through_shared && p.a_in_registers && !simt && chance(0.3)) {
+    p.inner = p.k / atom;
+    p.loop_inside = chance(0.5);
+  }
+  if (p.through_shared) {
+    p.sa = b_.shared("sa", p.operand, p.a_shape());
+    p.sb = b_.shared("sb", p.operand, p.b_shape());
+  }
+  if (p.a_in_registers) {
+    p.fa = b_.reg("fa", p.operand, p.a_part());
+    p.fb = b_.reg("fb", p.operand, p.b_part());
+  }
   product_in_threads(p, ring);
 }
 
@@ -290,12 +329,13 @@ void Generator::product_in_threads(Product& p, bool ring) {
 // Slots that a role fills for one or two others, which take them into registers.
 void Generator::ring() {
   make_grid(true);
-  const int stages = static_cast<int>(between(1, 4)), consumers = static_cast<int>(between(1, 2));
+  const int stages = static_cast<int>(between(1, 4));
+  const int consumers = static_cast<int>(between(1, 2));
   const Dtype dtype = pick({Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::f32});
   Shape shape = {pick({8, 16, 32}), pick({32, 64, 128})};
   if (chance(0.3)) shape = {pick({1, 2, 4}), 128 / bytes_of(dtype)};  // one panel
   if (chance(0.05)) shape = {pick({1, 2, 4}), 256};
-  const std::int64_t turns = between(1, 6);
+  const int64_t turns = between(1, 6);
   const TensorId slot = b_.shared(fresh("ring_slot"), dtype, shape);
   const PipelineId ring = b_.pipeline("ring", stages, {slot});
   std::vector<PipelineId> rings = {ring};
@@ -306,8 +346,7 @@ void Generator::ring() {
   }
   vars_.push_back({kStep, turns, 1});
   std::vector<Tile> from;
-  for (std::size_t i = 0; i < rings.size(); ++i)
-    from.push_back(box(shape, dtype, {.aligned = true}));
+  for (size_t i = 0; i < rings.size(); ++i) from.push_back(box(shape, dtype, {.aligned = true}));
   const int warps = pick({1, 4});
   const int consumer_warps = pick({1, 2, 4});
   vars_.pop_back();
@@ -316,7 +355,7 @@ void Generator::ring() {
   b_.roles([&] {
     b_.role("producer", warps, 0, [&] {
       b_.for_(k, 0, turns, 1, [&](const Index& step) {
-        for (std::size_t i = 0; i < rings.size(); ++i)
+        for (size_t i = 0; i < rings.size(); ++i)
           b_.produce(rings[i], [&] {
             Tile tile = from[i];
             for (Index& at : tile.offset) at = with_step(at, step);

@@ -20,7 +20,7 @@ struct Ran {
 
 Result<Ran> ran(runtime::Executor& device, const GraphCase& c, const runtime::Runnable& reference) {
   runtime::Bindings buffers;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
     runtime::Buffer& buffer = buffers[c.graph.tensor(c.graph.inputs[i]).name];
     const auto bytes = std::ssize(c.inputs[i]);
     WARPLOOM_TRY(buffer, device.allocate(bytes));
@@ -33,10 +33,11 @@ Result<Ran> ran(runtime::Executor& device, const GraphCase& c, const runtime::Ru
   WARPLOOM_CHECK(call());
   WARPLOOM_TRY(const auto truth, graph::evaluate(c.graph, bytes_of(c)));
   Ran out;
-  for (std::size_t o = 0; o < truth.size(); ++o) {
+  for (size_t o = 0; o < truth.size(); ++o) {
     const graph::Tensor& tensor = c.graph.tensor(c.graph.outputs[o]);
-    double error = 0, norm = 0;
-    for (std::size_t i = 0; i < truth[o].size(); ++i) {
+    double error = 0;
+    double norm = 0;
+    for (size_t i = 0; i < truth[o].size(); ++i) {
       const double got = load_as_double(tensor.dtype, buffers[tensor.name].address(), i);
       error += (got - truth[o][i]) * (got - truth[o][i]);
       norm += truth[o][i] * truth[o][i];
@@ -49,8 +50,10 @@ Result<Ran> ran(runtime::Executor& device, const GraphCase& c, const runtime::Ru
 TEST(References, OfRandomGraphsAgreeWithFp64) {
   if (!runtime::find_cpu_compiler()) GTEST_SKIP() << "no C++ compiler here";
   const auto device = *runtime::Executor::open(Engine::cpu);
-  int graphs = 0, made = 0, libraries = 0;
-  for (std::uint64_t seed = 1; graphs < graphs_asked() && seed < 2000; ++seed) {
+  int graphs = 0;
+  int made = 0;
+  int libraries = 0;
+  for (uint64_t seed = 1; graphs < graphs_asked() && seed < 2000; ++seed) {
     const GraphCase c = make_graph_case(seed);
     if (!is_sound(c)) continue;
     ++graphs;

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Batch {
-  std::uint64_t first = 0;
+  uint64_t first = 0;
   int count = 0;
 };
 
@@ -45,10 +45,10 @@ Outcome outcome_of(const nlohmann::json& j) {
 }
 
 void say(int pipe, const std::string& text) {
-  for (std::size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size();) {
     const ssize_t n = ::write(pipe, text.data() + at, text.size() - at);
     if (n <= 0) ::_exit(1);
-    at += static_cast<std::size_t>(n);
+    at += static_cast<size_t>(n);
   }
 }
 
@@ -63,7 +63,7 @@ void say(int pipe, const std::string& text) {
 
 // What the worker said it works on last: a program's number, or -1.
 int working_on(const std::string& said) {
-  const std::size_t at = said.rfind("at ");
+  const size_t at = said.rfind("at ");
   return at == std::string::npos ? -1 : std::atoi(said.c_str() + at + 3);
 }
 
@@ -83,8 +83,7 @@ Worker start(const Batch& batch, const Check& check) {
 std::vector<Outcome> run(const Run& run, const Check& check) {
   std::deque<Batch> waiting;
   for (int at = 0; at < run.count; at += run.batch)
-    waiting.push_back(
-        {run.first + static_cast<std::uint64_t>(at), std::min(run.batch, run.count - at)});
+    waiting.push_back({run.first + static_cast<uint64_t>(at), std::min(run.batch, run.count - at)});
   std::vector<Worker> working;
   std::vector<Outcome> outcomes;
   while (!waiting.empty() || !working.empty()) {
@@ -95,13 +94,17 @@ std::vector<Outcome> run(const Run& run, const Check& check) {
     std::vector<pollfd> polled;
     for (const Worker& w : working) polled.push_back({w.pipe, POLLIN, 0});
     ::poll(polled.data(), polled.size(), 1000);
-    for (std::size_t i = working.size(); i-- > 0;) {
+    for (size_t i = working.size(); i-- > 0;) {
       Worker& w = working[i];
-      bool ended = false, hangs = false;
+      bool ended = false;
+      bool hangs = false;
       if (polled[i].revents) {
         char buffer[1 << 16];
         const ssize_t n = ::read(w.pipe, buffer, sizeof buffer);
-        if (n > 0) w.said.append(buffer, static_cast<std::size_t>(n)), w.spoke = Clock::now();
+        if (n > 0) {
+          w.said.append(buffer, static_cast<size_t>(n));
+          w.spoke = Clock::now();
+        }
         ended = n <= 0;
       }
       const int patience = working_on(w.said) < 0 ? run.seconds_a_text : run.seconds_a_program;
@@ -115,20 +118,18 @@ std::vector<Outcome> run(const Run& run, const Check& check) {
       ::waitpid(w.process, &status, 0);
       const Batch batch = w.batch;
       const std::string said = std::move(w.said);
-      working.erase(working.begin() + static_cast<std::ptrdiff_t>(i));
+      working.erase(working.begin() + static_cast<ptrdiff_t>(i));
       if (said.ends_with("done\n")) {
-        for (std::size_t at = 0, end = 0; (end = said.find('\n', at)) != std::string::npos;
-             at = end + 1)
+        for (size_t at = 0, end = 0; (end = said.find('\n', at)) != std::string::npos; at = end + 1)
           if (said[at] == '{')
             outcomes.push_back(outcome_of(nlohmann::json::parse(said.substr(at, end - at))));
       } else {
         const int culprit = batch.count == 1 ? 0 : working_on(said);
         const auto again = [&](int from, int to) {  // the others
-          if (from < to)
-            waiting.push_front({batch.first + static_cast<std::uint64_t>(from), to - from});
+          if (from < to) waiting.push_front({batch.first + static_cast<uint64_t>(from), to - from});
         };
         if (culprit >= 0)
-          outcomes.push_back({batch.first + static_cast<std::uint64_t>(culprit), "", "",
+          outcomes.push_back({batch.first + static_cast<uint64_t>(culprit), "", "",
                               hangs ? "hang" : "crash",
                               fmt::format("signal {}", WTERMSIG(status))});
         again(culprit >= 0 ? culprit + 1 : batch.count / 2, batch.count);
@@ -143,13 +144,17 @@ std::vector<Outcome> run(const Run& run, const Check& check) {
 }
 
 nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, double seconds) {
-  std::map<std::string, std::map<std::string, int>> by_target, by_kind;
-  int refused = 0, bugs = 0;
+  std::map<std::string, std::map<std::string, int>> by_target;
+  std::map<std::string, std::map<std::string, int>> by_kind;
+  int refused = 0;
+  int bugs = 0;
   std::map<std::string, int>
       refusals;  // by the first line of what was said, numbers and names aside
   for (const Outcome& o : outcomes) {
-    ++by_target[o.target][o.code], ++by_kind[o.kind][o.code];
-    bugs += o.is_bug(), refused += !o.is_bug() && !o.agrees();
+    ++by_target[o.target][o.code];
+    ++by_kind[o.kind][o.code];
+    bugs += o.is_bug();
+    refused += !o.is_bug() && !o.agrees();
     if (!o.agrees())
       ++refusals[std::regex_replace(o.detail.substr(0, o.detail.find('\n')),
                                     std::regex("'[^']*'|[0-9]+"), "…")];

@@ -13,7 +13,7 @@ namespace {
 class Guarded {
  public:
   explicit Guarded(const std::vector<std::byte>& bytes) : bytes_(bytes.size()) {
-    const std::size_t body = (bytes.size() + 63) / 64 * 64;
+    const size_t body = (bytes.size() + 63) / 64 * 64;
     mapped_ = (body + 4095) / 4096 * 4096 + 2 * 4096;
     base_ = static_cast<std::byte*>(
         ::mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -36,8 +36,10 @@ class Guarded {
   }
 
  private:
-  std::byte *base_ = nullptr, *data_ = nullptr;
-  std::size_t bytes_ = 0, mapped_ = 0;
+  std::byte* base_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+  size_t mapped_ = 0;
 };
 
 Status run_kernel(const Kernel& kernel, const std::string& image, Storage& storage) {
@@ -53,7 +55,7 @@ Status run_kernel(const Kernel& kernel, const std::string& image, Storage& stora
     if (!buffer) buffer = std::make_unique<Guarded>(storage.at(argument.buffer));
     pointers.push_back(buffer->data());
   }
-  const auto bytes = static_cast<std::size_t>((kernel.shared_bytes + 8191) / 4096 * 4096);
+  const auto bytes = static_cast<size_t>((kernel.shared_bytes + 8191) / 4096 * 4096);
   const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(4096, bytes), std::free);
   std::fill_n(static_cast<float*>(scratch.get()), bytes / 4, __builtin_nanf(""));
   for (long long task = 0; task < kernel.grid[0] * kernel.grid[1] * kernel.grid[2]; ++task)
@@ -69,9 +71,10 @@ Status run_kernel(const Kernel& kernel, const std::string& image, Storage& stora
 }  // namespace
 
 std::string joined(const std::vector<std::string>& texts) {
-  std::string head, body;
+  std::string head;
+  std::string body;
   std::set<std::string> seen;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
+  for (size_t i = 0; i < texts.size(); ++i) {
     body += fmt::format("namespace part_{} {{\n", i);
     std::istringstream lines(texts[i]);
     for (std::string line; std::getline(lines, line);)
@@ -85,7 +88,7 @@ std::string joined(const std::vector<std::string>& texts) {
 }
 
 Status run_on_cpu(const LaunchList& list, const runtime::Binary& binary, Storage& storage) {
-  for (std::size_t i = 0; i < list.kernels.size(); ++i)
+  for (size_t i = 0; i < list.kernels.size(); ++i)
     WARPLOOM_CHECK(run_kernel(list.kernels[i], binary.images[i], storage));
   return ok();
 }

@@ -4,15 +4,15 @@
 
 namespace warploom::fuzz {
 namespace {
-std::size_t indent_of(const std::string& line) {
+size_t indent_of(const std::string& line) {
   return line.find_first_not_of(' ');
 }
 
-std::vector<std::string> without(const std::vector<std::string>& lines, std::size_t at) {
-  std::vector<std::string> out(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(at));
-  std::size_t next = at + 1;
+std::vector<std::string> without(const std::vector<std::string>& lines, size_t at) {
+  std::vector<std::string> out(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(at));
+  size_t next = at + 1;
   while (next < lines.size() && indent_of(lines[next]) > indent_of(lines[at])) ++next;
-  out.insert(out.end(), lines.begin() + static_cast<std::ptrdiff_t>(next), lines.end());
+  out.insert(out.end(), lines.begin() + static_cast<ptrdiff_t>(next), lines.end());
   return out;
 }
 }  // namespace
@@ -25,7 +25,7 @@ Case shrunk(const Case& failing, const std::string& target, const std::string& c
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   for (bool smaller = true; smaller;) {
     smaller = false;
-    for (std::size_t at = lines.size();
+    for (size_t at = lines.size();
          at-- > 1;) {  // the last first: they use what the ones before declare
       const std::vector<std::string> fewer = without(lines, at);
       std::string joined;
@@ -33,7 +33,9 @@ Case shrunk(const Case& failing, const std::string& target, const std::string& c
       auto program = tile::parse(joined);
       const auto next = program ? with_program(best, std::move(*program)) : std::nullopt;
       if (!next || check_case(*next)[0].code != code) continue;
-      best = *next, lines = fewer, smaller = true;
+      best = *next;
+      lines = fewer;
+      smaller = true;
       at = std::min(at, lines.size());
     }
   }

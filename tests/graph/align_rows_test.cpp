@@ -8,23 +8,27 @@
 
 namespace warploom::graph {
 namespace {
-using List = std::vector<std::int64_t>;
+using List = std::vector<int64_t>;
 
 struct Pooled {
-  std::int64_t width = 31, kernel = 3, stride = 2;  // of the convolution's rows, and of the pool
-  List pads = {0, 0, 0, 0};                         // of the pool
-  OpKind pool = OpKind::MaxPool, beside = OpKind::Identity;
+  // of the convolution's rows, and of the pool
+  int64_t width = 31;
+  int64_t kernel = 3;
+  int64_t stride = 2;
+  List pads = {0, 0, 0, 0};  // of the pool
+  OpKind pool = OpKind::MaxPool;
+  OpKind beside = OpKind::Identity;
   bool kept = false;  // the convolution is an output, too
-  std::int64_t bias = 1;
+  int64_t bias = 1;
 
   Graph graph() const {
     Builder b("t");
-    const TensorId x = b.input("x", Dtype::f32, {1, 2, 9, 2 * width + 1}),
-                   w = b.input("w", Dtype::f32, {3, 2, 3, 3}),
-                   a = b.input("a", Dtype::f32, {3, 1, bias});
-    const TensorId conv = b.add(OpKind::Conv, {x, w}, {{"strides", List{2, 2}}}),
-                   sum = b.add(OpKind::Add, {a, conv}),
-                   y = b.add(OpKind::Mul, {sum, b.add(OpKind::Sigmoid, {sum})});
+    const TensorId x = b.input("x", Dtype::f32, {1, 2, 9, 2 * width + 1});
+    const TensorId w = b.input("w", Dtype::f32, {3, 2, 3, 3});
+    const TensorId a = b.input("a", Dtype::f32, {3, 1, bias});
+    const TensorId conv = b.add(OpKind::Conv, {x, w}, {{"strides", List{2, 2}}});
+    const TensorId sum = b.add(OpKind::Add, {a, conv});
+    const TensorId y = b.add(OpKind::Mul, {sum, b.add(OpKind::Sigmoid, {sum})});
     b.output(b.add(pool, {y},
                    {{"kernel_shape", List{kernel, kernel}},
                     {"strides", List{stride, stride}},
@@ -34,7 +38,7 @@ struct Pooled {
   }
 };
 
-std::int64_t row_of(const Graph& graph) {  // of the convolution
+int64_t row_of(const Graph& graph) {  // of the convolution
   for (const Node& node : graph.nodes)
     if (node.op == OpKind::Conv) return graph.tensor(node.outputs[0]).shape.back();
   return 0;
@@ -53,11 +57,12 @@ TEST(AlignRows, GivesTheSameNumbersInLongerRows) {
     std::vector<std::vector<float>> values;
     std::vector<Bytes> inputs;
     for (const TensorId id : given.inputs) {
-      values.emplace_back(static_cast<std::size_t>(element_count(given.tensor(id).shape)));
+      values.emplace_back(static_cast<size_t>(element_count(given.tensor(id).shape)));
       for (float& value : values.back()) value = static_cast<float>(random.uniform() - 0.5);
     }
     for (const auto& each : values) inputs.push_back(std::as_bytes(std::span(each)));
-    const auto expected = evaluate(given, inputs), found = evaluate(*aligned, inputs);
+    const auto expected = evaluate(given, inputs);
+    const auto found = evaluate(*aligned, inputs);
     ASSERT_TRUE(expected && found);
     EXPECT_EQ((*found)[0], (*expected)[0]);
   }

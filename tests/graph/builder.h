@@ -14,7 +14,7 @@ class Builder {
 
   TensorId input(std::string name, Dtype dtype, Shape shape);
   TensorId constant(std::string name, Dtype dtype, Shape shape, std::span<const double> values);
-  TensorId integers(std::string name, std::span<const std::int64_t> values);  // 1-D, i64
+  TensorId integers(std::string name, std::span<const int64_t> values);  // 1-D, i64
   TensorId add(OpKind op, std::vector<TensorId> inputs,
                std::map<std::string, Attribute> attributes = {});
 
@@ -34,17 +34,15 @@ inline TensorId Builder::input(std::string name, Dtype dtype, Shape shape) {
 
 inline TensorId Builder::constant(std::string name, Dtype dtype, Shape shape,
                                   std::span<const double> values) {
-  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(dtype)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    store_from_double(dtype, bytes.data(), i, values[i]);
+  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(dtype)));
+  for (size_t i = 0; i < values.size(); ++i) store_from_double(dtype, bytes.data(), i, values[i]);
   return graph_.add_tensor({{std::move(name), dtype, std::move(shape)}, std::move(bytes)});
 }
 
-inline TensorId Builder::integers(std::string name, std::span<const std::int64_t> values) {
+inline TensorId Builder::integers(std::string name, std::span<const int64_t> values) {
   const auto bytes = std::as_bytes(values);
-  return graph_.add_tensor(
-      {{std::move(name), Dtype::i64, {static_cast<std::int64_t>(values.size())}},
-       std::vector<std::byte>(bytes.begin(), bytes.end())});
+  return graph_.add_tensor({{std::move(name), Dtype::i64, {static_cast<int64_t>(values.size())}},
+                            std::vector<std::byte>(bytes.begin(), bytes.end())});
 }
 
 inline TensorId Builder::add(OpKind op, std::vector<TensorId> inputs,

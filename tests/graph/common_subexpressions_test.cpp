@@ -8,18 +8,18 @@ namespace warploom::graph {
 namespace {
 using Values = std::vector<std::vector<double>>;
 
-std::int64_t count(const Graph& graph, OpKind op) {
+int64_t count(const Graph& graph, OpKind op) {
   return std::ranges::count(graph.nodes, op, &Node::op);
 }
 
-Values evaluated(const Graph& graph, std::uint64_t seed) {
+Values evaluated(const Graph& graph, uint64_t seed) {
   Random random(seed, "inputs");
   std::vector<std::vector<std::byte>> inputs;
   for (const TensorId id : graph.inputs) {
     const Tensor& tensor = graph.tensor(id);
-    auto& bytes = inputs.emplace_back(static_cast<std::size_t>(byte_count(tensor)));
-    for (std::int64_t i = 0; i < element_count(tensor.shape); ++i)
-      store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), random.normal());
+    auto& bytes = inputs.emplace_back(static_cast<size_t>(byte_count(tensor)));
+    for (int64_t i = 0; i < element_count(tensor.shape); ++i)
+      store_from_double(tensor.dtype, bytes.data(), static_cast<size_t>(i), random.normal());
   }
   std::vector<Bytes> views(inputs.begin(), inputs.end());
   const auto found = evaluate(graph, views, 1);
@@ -34,7 +34,7 @@ std::vector<std::string> output_names(const Graph& graph) {
 }
 
 // Random graphs of a few operators over few tensors, so that much of them is equal.
-Graph random_graph(std::uint64_t seed, bool twice) {
+Graph random_graph(uint64_t seed, bool twice) {
   Random random(seed, "common");
   Builder b("random");
   std::vector<TensorId> values;
@@ -44,7 +44,7 @@ Graph random_graph(std::uint64_t seed, bool twice) {
     values.push_back(b.constant(name, Dtype::f64, {3, 3}, table));
   for (const std::string name : {"half", "same_as_half"})
     values.push_back(b.constant(name, Dtype::f64, {}, std::vector{0.5}));
-  const std::size_t given = values.size();
+  const size_t given = values.size();
   for (int n = 0; n < 16; ++n) {
     const auto pick = [&] { return values[random.below(values.size())]; };
     constexpr std::array kUnary = {OpKind::Tanh, OpKind::Neg};
@@ -54,7 +54,7 @@ Graph random_graph(std::uint64_t seed, bool twice) {
     const std::vector<TensorId> from = unary ? std::vector{pick()} : std::vector{pick(), pick()};
     for (int copy = 0; copy < (twice ? 2 : 1); ++copy) values.push_back(b.add(op, from));
   }
-  for (std::size_t i = given; i < values.size(); ++i)
+  for (size_t i = given; i < values.size(); ++i)
     if (i + 1 == values.size() || random.below(3) == 0) b.output(values[i]);
   return *simplify(*b.finish());
 }
@@ -62,7 +62,7 @@ Graph random_graph(std::uint64_t seed, bool twice) {
 class CommonSubexpressions : public testing::TestWithParam<int> {};
 
 TEST_P(CommonSubexpressions, MergedComputeWhatTheyDid) {
-  const auto seed = static_cast<std::uint64_t>(GetParam());
+  const auto seed = static_cast<uint64_t>(GetParam());
   for (const bool twice : {false, true}) {
     const Graph graph = random_graph(seed, twice);
     const auto merged = merge_common(graph);
@@ -83,9 +83,11 @@ INSTANTIATE_TEST_SUITE_P(OfRandomGraphs, CommonSubexpressions, testing::Range(0,
 
 TEST(MergeCommon, WholeExpressionsBecomeOne) {
   Builder b("twice");
-  const TensorId x = b.input("x", Dtype::f32, {4, 8}), w = b.input("w", Dtype::f32, {8, 2});
+  const TensorId x = b.input("x", Dtype::f32, {4, 8});
+  const TensorId w = b.input("w", Dtype::f32, {8, 2});
   const auto half = [&] { return b.add(OpKind::Relu, {b.add(OpKind::MatMul, {x, w})}); };
-  const TensorId one = half(), other = half();
+  const TensorId one = half();
+  const TensorId other = half();
   b.output(b.add(OpKind::Mul, {one, b.add(OpKind::Sigmoid, {other})}));
   const Graph merged = *merge_common(*b.finish());
   EXPECT_EQ(merged.nodes.size(), 4U) << to_text(merged);
@@ -95,7 +97,8 @@ TEST(MergeCommon, WholeExpressionsBecomeOne) {
 TEST(MergeCommon, SumsAndProductsAreEqualEitherWayRoundAndDifferencesAreNot) {
   for (const auto& [op, nodes] : {std::pair(OpKind::Add, 2U), std::pair(OpKind::Sub, 3U)}) {
     Builder b("round");
-    const TensorId x = b.input("x", Dtype::f32, {4}), y = b.input("y", Dtype::f32, {4});
+    const TensorId x = b.input("x", Dtype::f32, {4});
+    const TensorId y = b.input("y", Dtype::f32, {4});
     b.output(b.add(OpKind::Div, {b.add(op, {x, y}), b.add(op, {y, x})}));
     EXPECT_EQ(merge_common(*b.finish())->nodes.size(), nodes);
   }
@@ -104,9 +107,9 @@ TEST(MergeCommon, SumsAndProductsAreEqualEitherWayRoundAndDifferencesAreNot) {
 TEST(MergeCommon, OtherAttributesAreOtherNodes) {
   Builder b("attributes");
   const TensorId x = b.input("x", Dtype::f32, {4, 4});
-  const auto sum = [&](std::int64_t axis) {
+  const auto sum = [&](int64_t axis) {
     return b.add(OpKind::ReduceSum, {x},
-                 {{"axes", std::vector<std::int64_t>{axis}}, {"keepdims", std::int64_t{1}}});
+                 {{"axes", std::vector<int64_t>{axis}}, {"keepdims", int64_t{1}}});
   };
   b.output(b.add(OpKind::Add, {sum(0), sum(1)}));
   EXPECT_EQ(count(*merge_common(*b.finish()), OpKind::ReduceSum), 2);
@@ -115,10 +118,12 @@ TEST(MergeCommon, OtherAttributesAreOtherNodes) {
 TEST(MergeCommon, EqualOutputsAreBothDelivered) {
   Builder b("outputs");
   const TensorId x = b.input("x", Dtype::f32, {4});
-  const TensorId one = b.add(OpKind::Tanh, {x}), other = b.add(OpKind::Tanh, {x});
+  const TensorId one = b.add(OpKind::Tanh, {x});
+  const TensorId other = b.add(OpKind::Tanh, {x});
   b.output(one);
   b.output(other);
-  const Graph graph = *b.finish(), merged = *merge_common(graph);
+  const Graph graph = *b.finish();
+  const Graph merged = *merge_common(graph);
   EXPECT_EQ(output_names(merged), output_names(graph));
   EXPECT_EQ(count(merged, OpKind::Tanh), 1);
   EXPECT_EQ(count(merged, OpKind::Identity), 1);
@@ -128,10 +133,12 @@ TEST(MergeCommon, EqualOutputsAreBothDelivered) {
 TEST(MergeCommon, AnOutputThatIsReadElsewhereKeepsItsName) {
   Builder b("late");
   const TensorId x = b.input("x", Dtype::f32, {4});
-  const TensorId one = b.add(OpKind::Tanh, {x}), other = b.add(OpKind::Tanh, {x});
+  const TensorId one = b.add(OpKind::Tanh, {x});
+  const TensorId other = b.add(OpKind::Tanh, {x});
   b.output(other);
   b.output(b.add(OpKind::Abs, {one}));
-  const Graph graph = *b.finish(), merged = *merge_common(graph);
+  const Graph graph = *b.finish();
+  const Graph merged = *merge_common(graph);
   EXPECT_EQ(output_names(merged), output_names(graph));
   EXPECT_EQ(merged.nodes.size(), 2U) << to_text(merged);
 }
@@ -163,7 +170,8 @@ TEST(MergeCommon, ReductionsOfTwoNormalisationsOfOneInputAreOne) {
   for (const std::string name : {"one", "other"})
     b.output(b.add(OpKind::LayerNormalization,
                    {x, b.input(name, Dtype::f32, {8}), b.input(name + "_bias", Dtype::f32, {8})}));
-  const Graph primitive = *decompose(*b.finish()), merged = *merge_common(primitive);
+  const Graph primitive = *decompose(*b.finish());
+  const Graph merged = *merge_common(primitive);
   EXPECT_EQ(2 * count(merged, OpKind::ReduceSum), count(primitive, OpKind::ReduceSum));
   EXPECT_EQ(evaluated(merged, 1), evaluated(primitive, 1));
 }

@@ -7,23 +7,30 @@
 
 namespace warploom::graph {
 namespace {
-using Ints = std::vector<std::int64_t>;
+using Ints = std::vector<int64_t>;
 
 struct Geometry {  // of two axes
-  std::int64_t groups = 1;
-  Ints size, kernel, strides, dilations, before, after, added;
+  int64_t groups = 1;
+  Ints size;
+  Ints kernel;
+  Ints strides;
+  Ints dilations;
+  Ints before;
+  Ints after;
+  Ints added;
 };
 
 Geometry random_geometry(Random& random) {
-  const auto below = [&](std::uint64_t count) {
-    return static_cast<std::int64_t>(random.below(count));
-  };
+  const auto below = [&](uint64_t count) { return static_cast<int64_t>(random.below(count)); };
   Geometry g{.groups = 1 + below(2)};
   for (int axis = 0; axis < 2; ++axis) {
-    g.size.push_back(1 + below(5)), g.kernel.push_back(1 + below(5)),
-        g.strides.push_back(1 + below(4));
-    g.dilations.push_back(1 + below(3)), g.before.push_back(below(4)), g.after.push_back(below(4));
-    g.added.push_back(below(static_cast<std::uint64_t>(g.strides.back())));
+    g.size.push_back(1 + below(5));
+    g.kernel.push_back(1 + below(5));
+    g.strides.push_back(1 + below(4));
+    g.dilations.push_back(1 + below(3));
+    g.before.push_back(below(4));
+    g.after.push_back(below(4));
+    g.added.push_back(below(static_cast<uint64_t>(g.strides.back())));
   }
   return g;
 }
@@ -33,11 +40,15 @@ TEST(ConvTranspose, ScattersItsInputInEveryGeometry) {
   int judged = 0;
   for (int round = 0; round < 400; ++round) {
     const Geometry g = random_geometry(random);
-    const std::int64_t n = 2, in = 2 * g.groups, out = 3;  // out: of a group
+    // out: of a group
+    const int64_t n = 2;
+    const int64_t in = 2 * g.groups;
+    const int64_t out = 3;
     Builder b("net");
-    const Shape x_shape = {n, in, g.size[0], g.size[1]},
-                w_shape = {in, out, g.kernel[0], g.kernel[1]};
-    const TensorId x = b.input("x", Dtype::f64, x_shape), w = b.input("w", Dtype::f64, w_shape);
+    const Shape x_shape = {n, in, g.size[0], g.size[1]};
+    const Shape w_shape = {in, out, g.kernel[0], g.kernel[1]};
+    const TensorId x = b.input("x", Dtype::f64, x_shape);
+    const TensorId w = b.input("w", Dtype::f64, w_shape);
     b.output(b.add(OpKind::ConvTranspose, {x, w},
                    {{"strides", g.strides},
                     {"dilations", g.dilations},
@@ -45,7 +56,7 @@ TEST(ConvTranspose, ScattersItsInputInEveryGeometry) {
                     {"output_padding", g.added},
                     {"group", g.groups}}));
     Shape y_shape = {n, out * g.groups};
-    for (std::size_t a = 0; a < 2; ++a)
+    for (size_t a = 0; a < 2; ++a)
       y_shape.push_back((g.size[a] - 1) * g.strides[a] + (g.kernel[a] - 1) * g.dilations[a] + 1 +
                         g.added[a] - g.before[a] - g.after[a]);
     const auto graph = b.finish();
@@ -57,24 +68,24 @@ TEST(ConvTranspose, ScattersItsInputInEveryGeometry) {
 
     std::vector<std::vector<double>> values;
     for (const Shape& shape : {x_shape, w_shape}) {
-      values.emplace_back(static_cast<std::size_t>(element_count(shape)));
+      values.emplace_back(static_cast<size_t>(element_count(shape)));
       for (double& element : values.back()) element = static_cast<double>(random.below(9)) - 4;
     }
-    const auto flat = [](const Shape& shape, std::int64_t i0, std::int64_t i1, std::int64_t i2,
-                         std::int64_t i3) {
-      return static_cast<std::size_t>(((i0 * shape[1] + i1) * shape[2] + i2) * shape[3] + i3);
+    const auto flat = [](const Shape& shape, int64_t i0, int64_t i1, int64_t i2, int64_t i3) {
+      return static_cast<size_t>(((i0 * shape[1] + i1) * shape[2] + i2) * shape[3] + i3);
     };
-    std::vector<double> want(static_cast<std::size_t>(element_count(y_shape)));
-    for (std::int64_t i = 0; i < n * in; ++i)
-      for (std::int64_t m = 0; m < out; ++m)
-        for (std::int64_t place = 0; place < g.size[0] * g.size[1] * g.kernel[0] * g.kernel[1];
+    std::vector<double> want(static_cast<size_t>(element_count(y_shape)));
+    for (int64_t i = 0; i < n * in; ++i)
+      for (int64_t m = 0; m < out; ++m)
+        for (int64_t place = 0; place < g.size[0] * g.size[1] * g.kernel[0] * g.kernel[1];
              ++place) {
-          const std::int64_t q = place % g.size[1], p = place / g.size[1] % g.size[0],
-                             kw = place / g.size[1] / g.size[0] % g.kernel[1],
-                             kh = place / g.size[1] / g.size[0] / g.kernel[1];
-          const std::int64_t row = p * g.strides[0] + kh * g.dilations[0] - g.before[0],
-                             column = q * g.strides[1] + kw * g.dilations[1] - g.before[1],
-                             c = i % in;
+          const int64_t q = place % g.size[1];
+          const int64_t p = place / g.size[1] % g.size[0];
+          const int64_t kw = place / g.size[1] / g.size[0] % g.kernel[1];
+          const int64_t kh = place / g.size[1] / g.size[0] / g.kernel[1];
+          const int64_t row = p * g.strides[0] + kh * g.dilations[0] - g.before[0];
+          const int64_t column = q * g.strides[1] + kw * g.dilations[1] - g.before[1];
+          const int64_t c = i % in;
           if (row < 0 || row >= y_shape[2] || column < 0 || column >= y_shape[3]) continue;
           want[flat(y_shape, i / in, c / 2 * out + m, row, column)] +=
               values[0][flat(x_shape, i / in, c, p, q)] * values[1][flat(w_shape, c, m, kh, kw)];

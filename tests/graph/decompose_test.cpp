@@ -7,7 +7,7 @@
 
 namespace warploom::graph {
 namespace {
-using I = std::int64_t;
+using I = int64_t;
 using Attributes = std::map<std::string, Attribute>;
 
 // y = op(x, ...) with f32 inputs of these shapes.
@@ -15,7 +15,7 @@ Result<Graph> graph_of(OpKind op, const std::vector<Shape>& shapes,
                        const Attributes& attributes = {}, Dtype dtype = Dtype::f32) {
   Builder b("t");
   std::vector<TensorId> ids;
-  for (std::size_t i = 0; i < shapes.size(); ++i)
+  for (size_t i = 0; i < shapes.size(); ++i)
     ids.push_back(b.input(fmt::format("x{}", i), dtype, shapes[i]));
   b.output(b.add(op, ids, attributes));
   return b.finish();
@@ -44,8 +44,8 @@ TEST(Decompose, SoftmaxIsMaxExpSumAndAProduct) {
 }
 
 TEST(Decompose, APrimitiveGraphComesBackAsItIs) {
-  const auto once = *decompose(*graph_of(OpKind::LayerNormalization, {{4, 8}, {8}, {8}})),
-             twice = *decompose(once);
+  const auto once = *decompose(*graph_of(OpKind::LayerNormalization, {{4, 8}, {8}, {8}}));
+  const auto twice = *decompose(once);
   EXPECT_TRUE(is_primitive(once));
   EXPECT_EQ(to_text(once), to_text(twice));
   const auto again = infer(once);
@@ -100,7 +100,8 @@ TEST(Decompose, StatisticsOfALayerNormalizationAreOutputs) {
   g.outputs = {2, 4};
   g.nodes = {{OpKind::LayerNormalization, "norm", {0, 1}, {2, 3, 4}, {}}};
   const auto graph = simplify(*infer(g));
-  const std::vector<float> x = {1, 2, 3, 4, 0, 0, 0, 8}, s = {1, 1, 1, 1};
+  const std::vector<float> x = {1, 2, 3, 4, 0, 0, 0, 8};
+  const std::vector<float> s = {1, 1, 1, 1};
   const auto values = evaluate(
       *graph, std::vector<Bytes>{std::as_bytes(std::span(x)), std::as_bytes(std::span(s))});
   ASSERT_TRUE(values) << describe(values.error());
@@ -110,12 +111,11 @@ TEST(Decompose, StatisticsOfALayerNormalizationAreOutputs) {
 
 TEST(Decompose, TheLargestIntegerSurvivesACastToItsOwnType) {
   Builder b("slice");
-  const auto number = [&](const char* name, std::int64_t value) {
+  const auto number = [&](const char* name, int64_t value) {
     return b.integers(name, std::array{value});
   };
-  const TensorId end =
-      b.add(OpKind::Cast, {number("most", std::numeric_limits<std::int64_t>::max())},
-            {{"to", std::int64_t{7}}});
+  const TensorId end = b.add(OpKind::Cast, {number("most", std::numeric_limits<int64_t>::max())},
+                             {{"to", int64_t{7}}});
   b.output(b.add(OpKind::Slice,
                  {b.input("x", Dtype::f32, {5}), number("begin", 1), end, number("axis", 0)}));
   const auto graph = b.finish();
@@ -140,7 +140,8 @@ TEST(Decompose, SplitsOfConstantsAreFolded) {
 
 TEST(Decompose, InfinitiesPassThroughALogOfSumsOfPowers) {
   const auto graph = *graph_of(OpKind::ReduceLogSumExp, {{2, 2}}, {{"axes", std::vector<I>{1}}});
-  const float inf = INFINITY, x[] = {-inf, -inf, inf, 1};
+  const float inf = INFINITY;
+  const float x[] = {-inf, -inf, inf, 1};
   const auto values = *evaluate(graph, std::vector<Bytes>{std::as_bytes(std::span(x))});
   EXPECT_EQ(values[0], (std::vector<double>{-INFINITY, INFINITY}));
 }
@@ -259,9 +260,8 @@ TEST(Refused, MovementThatDoesNotFit) {
 
 TEST(Refused, TypesThatAnOperatorDoesNotTake) {
   const auto code = [](OpKind op, Dtype dtype, int count = 1, Attributes attributes = {}) {
-    const auto graph =
-        graph_of(op, std::vector<Shape>(static_cast<std::size_t>(count), Shape{1, 2, 3, 3}),
-                 attributes, dtype);
+    const auto graph = graph_of(
+        op, std::vector<Shape>(static_cast<size_t>(count), Shape{1, 2, 3, 3}), attributes, dtype);
     return graph ? ErrorCode::kInternal : graph.error().code;
   };
   EXPECT_EQ(code(OpKind::BitwiseNot, Dtype::f32), ErrorCode::kOnnxType);

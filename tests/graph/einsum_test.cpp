@@ -24,27 +24,31 @@ Result<Graph> einsum(const std::string& equation, const std::vector<Shape>& shap
 
 // The sum over all labels that the result lacks of the operands' products.
 std::vector<double> by_loops(const Case& c, const std::vector<std::vector<double>>& x) {
-  std::map<char, std::int64_t> sizes;
-  for (std::size_t i = 0; i < c.shapes.size(); ++i)
-    for (std::size_t d = 0; d < c.shapes[i].size(); ++d) sizes[c.labels[i][d]] = c.shapes[i][d];
-  std::int64_t all = 1, results = 1;
+  std::map<char, int64_t> sizes;
+  for (size_t i = 0; i < c.shapes.size(); ++i)
+    for (size_t d = 0; d < c.shapes[i].size(); ++d) sizes[c.labels[i][d]] = c.shapes[i][d];
+  int64_t all = 1;
+  int64_t results = 1;
   for (const auto& [label, size] : sizes) all *= size;
   for (const char label : c.labels.back()) results *= sizes[label];
-  std::vector<double> out(static_cast<std::size_t>(results));
-  for (std::int64_t n = 0; n < all; ++n) {
-    std::map<char, std::int64_t> at;
-    std::int64_t rest = n;
-    for (const auto& [label, size] : sizes) at[label] = rest % size, rest /= size;
-    double product = 1;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      std::int64_t place = 0;
-      for (std::size_t d = 0; d < c.shapes[i].size(); ++d)
-        place = place * c.shapes[i][d] + at[c.labels[i][d]];
-      product *= x[i][static_cast<std::size_t>(place)];
+  std::vector<double> out(static_cast<size_t>(results));
+  for (int64_t n = 0; n < all; ++n) {
+    std::map<char, int64_t> at;
+    int64_t rest = n;
+    for (const auto& [label, size] : sizes) {
+      at[label] = rest % size;
+      rest /= size;
     }
-    std::int64_t place = 0;
+    double product = 1;
+    for (size_t i = 0; i < x.size(); ++i) {
+      int64_t place = 0;
+      for (size_t d = 0; d < c.shapes[i].size(); ++d)
+        place = place * c.shapes[i][d] + at[c.labels[i][d]];
+      product *= x[i][static_cast<size_t>(place)];
+    }
+    int64_t place = 0;
     for (const char label : c.labels.back()) place = place * sizes[label] + at[label];
-    out[static_cast<std::size_t>(place)] += product;
+    out[static_cast<size_t>(place)] += product;
   }
   return out;
 }
@@ -59,7 +63,7 @@ TEST_P(EinsumOf, IsTheSumOfProducts) {
   std::vector<Bytes> views;
   Random random(1, c.equation);
   for (const Shape& shape : c.shapes) {
-    x.emplace_back(static_cast<std::size_t>(element_count(shape)));
+    x.emplace_back(static_cast<size_t>(element_count(shape)));
     for (double& element : x.back()) element = random.normal();
   }
   for (const auto& one : x) views.push_back(std::as_bytes(std::span(one)));
@@ -69,7 +73,7 @@ TEST_P(EinsumOf, IsTheSumOfProducts) {
   ASSERT_TRUE(found) << describe(found.error());
   const auto wanted = by_loops(c, x);
   ASSERT_EQ((*found)[0].size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i)
+  for (size_t i = 0; i < wanted.size(); ++i)
     EXPECT_NEAR((*found)[0][i], wanted[i], 1e-12) << "element " << i;
 }
 
@@ -94,8 +98,7 @@ TEST(Einsum, EquationsThatDoNotFitAreRefused) {
                                         {"ijk,jk->ij", 2},
                                         {"i..,jk->ij", 2},
                                         {"", 1}}) {
-    const auto graph =
-        einsum(equation, std::vector<Shape>(static_cast<std::size_t>(count), square));
+    const auto graph = einsum(equation, std::vector<Shape>(static_cast<size_t>(count), square));
     ASSERT_FALSE(graph) << equation;
     EXPECT_EQ(graph.error().code, ErrorCode::kOnnxAttribute) << equation;
   }

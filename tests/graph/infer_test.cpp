@@ -7,10 +7,10 @@ namespace warploom::graph {
 namespace {
 Result<Shape> shape_after(OpKind op, std::vector<Shape> shapes,
                           std::map<std::string, Attribute> attributes = {},
-                          std::vector<std::int64_t> list = {}) {
+                          std::vector<int64_t> list = {}) {
   Builder b("t");
   std::vector<TensorId> ids;
-  for (std::size_t i = 0; i < shapes.size(); ++i)
+  for (size_t i = 0; i < shapes.size(); ++i)
     ids.push_back(b.input(fmt::format("x{}", i), Dtype::f32, shapes[i]));
   if (!list.empty()) ids.push_back(b.integers("list", list));
   const TensorId out = b.add(op, ids, attributes);
@@ -21,12 +21,12 @@ Result<Shape> shape_after(OpKind op, std::vector<Shape> shapes,
 
 ErrorCode code_after(OpKind op, std::vector<Shape> shapes,
                      std::map<std::string, Attribute> attributes = {},
-                     std::vector<std::int64_t> list = {}) {
+                     std::vector<int64_t> list = {}) {
   const auto shape = shape_after(op, shapes, attributes, list);
   return shape ? ErrorCode::kInternal : shape.error().code;
 }
 
-using I = std::int64_t;
+using I = int64_t;
 
 TEST(Infer, MatMulBroadcastsBatches) {
   EXPECT_EQ(*shape_after(OpKind::MatMul, {{4, 8}, {8, 2}}), (Shape{4, 2}));
@@ -268,14 +268,16 @@ TEST(Simplify, ASecondResultThatOthersReadTooBecomesTheOutput) {
   Graph given;
   for (const char* name : {"x", "a", "b", "y", "z"})
     given.add_tensor({{name, Dtype::f32, {6}}, std::nullopt});
-  given.inputs = {0}, given.outputs = {3, 4};
-  given.nodes = {{OpKind::Split, "split", {0}, {1, 2}, {{"axis", std::int64_t{0}}}},
+  given.inputs = {0};
+  given.outputs = {3, 4};
+  given.nodes = {{OpKind::Split, "split", {0}, {1, 2}, {{"axis", int64_t{0}}}},
                  {OpKind::Identity, "same", {2}, {3}, {}},
                  {OpKind::Add, "sum", {1, 2}, {4}, {}}};
   const auto graph = simplify(*infer(given));
   ASSERT_TRUE(graph);
   ASSERT_EQ(graph->nodes.size(), 2u);
-  const Node &split = graph->nodes[0], &sum = graph->nodes[1];
+  const Node& split = graph->nodes[0];
+  const Node& sum = graph->nodes[1];
   EXPECT_EQ(split.outputs, (std::vector{sum.inputs[0], graph->outputs[0]}));
   EXPECT_EQ(sum.inputs[1], graph->outputs[0]);
   EXPECT_EQ(graph->tensor(graph->outputs[0]).name, "y");
@@ -293,7 +295,8 @@ TEST(Simplify, PartsOfASplitThatNobodyReadsStillCount) {
   Graph given;
   for (const char* name : {"x", "y", "z"})
     given.add_tensor({{name, Dtype::f32, {6}}, std::nullopt});
-  given.inputs = {0}, given.outputs = {1};
+  given.inputs = {0};
+  given.outputs = {1};
   for (const bool said : {true, false}) {
     given.nodes = {{OpKind::Split, "split", {0}, {1, 2}, {{"axis", I{0}}}}};
     if (said) given.nodes[0].attributes["num_outputs"] = I{2};
@@ -305,13 +308,15 @@ TEST(Simplify, PartsOfASplitThatNobodyReadsStillCount) {
 
 TEST(Simplify, AnOutputThatIsKnownIsWrittenFromAConstant) {
   Builder b("t");
-  const TensorId x = b.input("x", Dtype::f32, {6}), six = b.add(OpKind::Shape, {x});
+  const TensorId x = b.input("x", Dtype::f32, {6});
+  const TensorId six = b.add(OpKind::Shape, {x});
   b.output(six);
   b.output(b.add(OpKind::Reshape, {x, six}));
   const auto once = simplify(*b.finish());
   for (const Graph& graph : {*once, *decompose(*once)}) {
     ASSERT_EQ(graph.nodes.size(), 2u) << to_text(graph);
-    const Node &view = graph.nodes[0], &known = graph.nodes[1];
+    const Node& view = graph.nodes[0];
+    const Node& known = graph.nodes[1];
     EXPECT_EQ(known.op, OpKind::Identity);
     EXPECT_EQ(known.outputs[0], graph.outputs[0]);
     EXPECT_FALSE(graph.tensor(graph.outputs[0]).constant);

@@ -25,11 +25,10 @@ inline double element_of(const ScalarFunction& f, Values x) {
 }
 
 // The flat index into `shape` of the element that broadcasting puts at `coordinates`.
-inline std::int64_t broadcast_index(const Shape& shape,
-                                    const std::vector<std::int64_t>& coordinates) {
-  const std::size_t skipped = coordinates.size() - shape.size();
-  std::int64_t flat = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i)
+inline int64_t broadcast_index(const Shape& shape, const std::vector<int64_t>& coordinates) {
+  const size_t skipped = coordinates.size() - shape.size();
+  int64_t flat = 0;
+  for (size_t i = 0; i < shape.size(); ++i)
     flat = flat * shape[i] + (shape[i] == 1 ? 0 : coordinates[skipped + i]);
   return flat;
 }
@@ -38,26 +37,26 @@ inline std::int64_t broadcast_index(const Shape& shape,
 // access rules. What a Pad adds comes from its third input, or from nowhere, which is 0.
 class Origins {
  public:
-  static constexpr std::size_t kNowhere = ~std::size_t{0};
+  static constexpr size_t kNowhere = ~size_t{0};
 
   struct Origin {
-    std::size_t input;
+    size_t input;
     Shape at;
   };
 
   explicit Origins(const Question& question);
   // `index` reads an element of Gather's second input; it is not called for other operators.
-  Origin operator()(const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const;
+  Origin operator()(const Shape& out, const std::function<int64_t(const Shape&)>& index) const;
 
  private:
-  std::vector<std::size_t> inputs_;  // those that are read
+  std::vector<size_t> inputs_;  // those that are read
   std::vector<Access> access_;
   std::vector<Shape> shapes_;
   bool gathers_;
 };
 
 inline Origins::Origins(const Question& q) : gathers_(q.node.op == OpKind::Gather) {
-  for (std::size_t i = 0; i < q.node.inputs.size(); ++i)
+  for (size_t i = 0; i < q.node.inputs.size(); ++i)
     if (auto access = q.has(i) ? access_of(q.graph, q.node, i) : std::nullopt) {
       inputs_.push_back(i);
       access_.push_back(std::move(*access));
@@ -66,28 +65,28 @@ inline Origins::Origins(const Question& q) : gathers_(q.node.op == OpKind::Gathe
 }
 
 inline Origins::Origin Origins::operator()(
-    const Shape& out, const std::function<std::int64_t(const Shape&)>& index) const {
-  const auto read = [&](std::size_t input, std::int64_t chosen) {
+    const Shape& out, const std::function<int64_t(const Shape&)>& index) const {
+  const auto read = [&](size_t input, int64_t chosen) {
     Shape at;
     for (const AxisSource& source : access_[input])
       at.push_back(source.axis == AxisSource::kWhole
                        ? chosen
-                       : source.begin + source.step * out[static_cast<std::size_t>(source.axis)]);
+                       : source.begin + source.step * out[static_cast<size_t>(source.axis)]);
     return at;
   };
-  std::int64_t chosen = 0;
+  int64_t chosen = 0;
   if (gathers_) {
     const auto axis =
         std::find_if(access_[0].begin(), access_[0].end(),
                      [](const AxisSource& source) { return source.axis == AxisSource::kWhole; });
-    const std::int64_t size = shapes_[0][static_cast<std::size_t>(axis - access_[0].begin())];
+    const int64_t size = shapes_[0][static_cast<size_t>(axis - access_[0].begin())];
     chosen = index(read(1, 0));
-    chosen = std::clamp<std::int64_t>(chosen < 0 ? chosen + size : chosen, 0,
-                                      size - 1);  // outside: undefined
+    chosen = std::clamp<int64_t>(chosen < 0 ? chosen + size : chosen, 0,
+                                 size - 1);  // outside: undefined
   }
-  for (std::size_t i = 0; i < access_.size(); ++i) {
+  for (size_t i = 0; i < access_.size(); ++i) {
     Shape at = read(i, chosen);
-    const auto inside = [](std::int64_t x, std::int64_t size) { return x >= 0 && x < size; };
+    const auto inside = [](int64_t x, int64_t size) { return x >= 0 && x < size; };
     if (gathers_ || std::equal(at.begin(), at.end(), shapes_[i].begin(), inside))
       return {inputs_[i], at};
   }
@@ -95,20 +94,20 @@ inline Origins::Origin Origins::operator()(
 }
 
 inline Values read(Dtype dtype, Bytes bytes) {
-  Values values(bytes.size() / static_cast<std::size_t>(bytes_of(dtype)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = load_as_double(dtype, bytes.data(), i);
+  Values values(bytes.size() / static_cast<size_t>(bytes_of(dtype)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = load_as_double(dtype, bytes.data(), i);
   return values;
 }
 
 // Element [coordinates] of a tensor, broadcasting over leading axes.
 inline double at(const Values& values, const Shape& shape, const Shape& coordinates) {
-  return values[static_cast<std::size_t>(broadcast_index(shape, coordinates))];
+  return values[static_cast<size_t>(broadcast_index(shape, coordinates))];
 }
 
 inline double product_element(const Graph& graph, const Node& node, const Values& a,
                               const Values& b, Shape where) {
-  Shape as = graph.tensor(node.inputs[0]).shape, bs = graph.tensor(node.inputs[1]).shape;
+  Shape as = graph.tensor(node.inputs[0]).shape;
+  Shape bs = graph.tensor(node.inputs[1]).shape;
   if (as.size() == 1) {
     as.insert(as.begin(), 1);
     where.insert(bs.size() == 1 ? where.end() : where.end() - 1, 0);
@@ -117,11 +116,13 @@ inline double product_element(const Graph& graph, const Node& node, const Values
     bs.push_back(1);
     where.push_back(0);
   }
-  const std::size_t row = where.size() - 2, column = where.size() - 1;
-  const std::int64_t depth = as.back();
+  const size_t row = where.size() - 2;
+  const size_t column = where.size() - 1;
+  const int64_t depth = as.back();
   double sum = 0;
-  for (std::int64_t k = 0; k < depth; ++k) {
-    Shape left = where, right = where;
+  for (int64_t k = 0; k < depth; ++k) {
+    Shape left = where;
+    Shape right = where;
     left[column] = k;
     right[row] = k;
     sum += at(a, as, left) * at(b, bs, right);
@@ -131,9 +132,9 @@ inline double product_element(const Graph& graph, const Node& node, const Values
 
 inline double softmax_element(const Node& node, const Values& x, const Shape& shape,
                               const Shape& where) {
-  const auto axis =
-      static_cast<std::size_t>(*normalized_axis(node.integer("axis"), shape.size(), ""));
-  double top = -INFINITY, sum = 0;
+  const auto axis = static_cast<size_t>(*normalized_axis(node.integer("axis"), shape.size(), ""));
+  double top = -INFINITY;
+  double sum = 0;
   Shape other = where;
   for (int pass = 0; pass < 2; ++pass)
     for (other[axis] = 0; other[axis] < shape[axis]; ++other[axis]) {
@@ -152,15 +153,15 @@ inline double softmax_element(const Node& node, const Values& x, const Shape& sh
 inline double reduced_element(const Graph& graph, const Node& node, const Values& x,
                               const Values& w, const Shape& where) {
   const Shape& in = graph.tensor(node.inputs[0]).shape;
-  Shape size(in.size(), 1), begin(in.size(), 0),
-      step(in.size(), 1);  // what is looked at, by axis of the input
+  Shape size(in.size(), 1);
+  Shape begin(in.size(), 0);
+  Shape step(in.size(), 1);  // what is looked at, by axis of the input
   const bool conv = node.op == OpKind::Conv;
   if (class_of(node.op) == OpClass::reduction) {
     const auto over = node.integers("axes");
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      const bool gone =
-          std::find(over.begin(), over.end(), static_cast<std::int64_t>(i)) != over.end();
+    size_t kept = 0;
+    for (size_t i = 0; i < in.size(); ++i) {
+      const bool gone = std::find(over.begin(), over.end(), static_cast<int64_t>(i)) != over.end();
       if (gone)
         size[i] = in[i];
       else
@@ -169,7 +170,7 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
     }
   } else {
     begin = where;
-    for (std::size_t i = 2; i < in.size(); ++i) {
+    for (size_t i = 2; i < in.size(); ++i) {
       begin[i] = where[i] * node.integers("strides")[i - 2] - node.integers("pads")[i - 2];
       step[i] = node.integers("dilations")[i - 2];
       size[i] = node.integers("kernel_shape")[i - 2];
@@ -180,7 +181,8 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
           where[1] / (graph.tensor(node.inputs[1]).shape[0] / node.integer("group")) * size[1];
     }
   }
-  const bool product = node.op == OpKind::ReduceProd, least = node.op == OpKind::ReduceMin;
+  const bool product = node.op == OpKind::ReduceProd;
+  const bool least = node.op == OpKind::ReduceMin;
   const bool most = node.op == OpKind::ReduceMax || node.op == OpKind::MaxPool;
   double value = product ? 1 : least ? INFINITY : most ? -INFINITY : 0;
   const Dtype dtype = graph.tensor(node.outputs[0]).dtype;
@@ -188,10 +190,11 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
     value = least || product ? 1 : 0;
   else if (!is_float(dtype))
     value = rounded(dtype, value);
-  for (std::int64_t i = 0; i < element_count(size); ++i) {
-    Shape tap = coordinates_of(size, i), from = begin;
+  for (int64_t i = 0; i < element_count(size); ++i) {
+    Shape tap = coordinates_of(size, i);
+    Shape from = begin;
     bool inside = true;
-    for (std::size_t k = 0; k < in.size(); ++k) {
+    for (size_t k = 0; k < in.size(); ++k) {
       from[k] += tap[k] * step[k];
       inside = inside && from[k] >= 0 && from[k] < in[k];
     }
@@ -215,7 +218,7 @@ inline double prefix_element(const Graph& graph, const Node& node, const Values&
                              const Shape& where) {
   const Shape& shape = graph.tensor(node.inputs[0]).shape;
   const Dtype dtype = graph.tensor(node.outputs[0]).dtype;
-  const auto axis = static_cast<std::size_t>(
+  const auto axis = static_cast<size_t>(
       *normalized_axis((*constant_integers(graph, node.inputs[1]))[0], shape.size(), ""));
   const bool reverse = node.integer("reverse") != 0;
   double sum = 0;
@@ -239,24 +242,22 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
   if (inputs.size() != graph.inputs.size())
     return fail({ErrorCode::kInternal, "wrong number of inputs for the reference", graph.name});
   std::vector<Values> values(graph.tensors.size());
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+  for (size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant)
       values[i] = read(graph.tensors[i].dtype, *graph.tensors[i].constant);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    values[static_cast<std::size_t>(graph.inputs[i])] =
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values[static_cast<size_t>(graph.inputs[i])] =
         read(graph.tensor(graph.inputs[i]).dtype, inputs[i]);
   for (const Node& node : graph.nodes) {
     const Tensor& out = graph.tensor(node.outputs[0]);
     if (out.constant) continue;
-    const auto in = [&](std::size_t k) -> const Values& {
-      return values[static_cast<std::size_t>(node.inputs[k])];
+    const auto in = [&](size_t k) -> const Values& {
+      return values[static_cast<size_t>(node.inputs[k])];
     };
-    const auto shape = [&](std::size_t k) -> const Shape& {
-      return graph.tensor(node.inputs[k]).shape;
-    };
-    Values result(static_cast<std::size_t>(element_count(out.shape)));
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      const Shape where = coordinates_of(out.shape, static_cast<std::int64_t>(i));
+    const auto shape = [&](size_t k) -> const Shape& { return graph.tensor(node.inputs[k]).shape; };
+    Values result(static_cast<size_t>(element_count(out.shape)));
+    for (size_t i = 0; i < result.size(); ++i) {
+      const Shape where = coordinates_of(out.shape, static_cast<int64_t>(i));
       switch (class_of(node.op)) {
         case OpClass::contraction: {
           const double value = product_element(graph, node, in(0), in(1), where);
@@ -274,7 +275,7 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
         case OpClass::pointwise: {
           Values arguments(node.inputs.size());
           const bool one = node.op == OpKind::CastLike || node.op == OpKind::Dropout;
-          for (std::size_t k = 0; k < (one ? 1 : arguments.size()); ++k)
+          for (size_t k = 0; k < (one ? 1 : arguments.size()); ++k)
             if (node.inputs[k] != kAbsent) arguments[k] = at(in(k), shape(k), where);
           result[i] = element_of(scalar_function(graph, node), arguments);
           break;
@@ -285,17 +286,17 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
             break;
           }
           const auto index = [&](const Shape& entry) {
-            return static_cast<std::int64_t>(at(in(1), shape(1), entry));
+            return static_cast<int64_t>(at(in(1), shape(1), entry));
           };
           const auto [input, from] = Origins({graph, node})(where, index);
           if (input != Origins::kNowhere) result[i] = at(in(input), shape(input), from);
         }
       }
     }
-    values[static_cast<std::size_t>(node.outputs[0])] = std::move(result);
+    values[static_cast<size_t>(node.outputs[0])] = std::move(result);
   }
   std::vector<Values> outputs;
-  for (TensorId id : graph.outputs) outputs.push_back(values[static_cast<std::size_t>(id)]);
+  for (TensorId id : graph.outputs) outputs.push_back(values[static_cast<size_t>(id)]);
   return outputs;
 }
 }  // namespace warploom::graph

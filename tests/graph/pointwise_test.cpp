@@ -94,7 +94,7 @@ TEST(Pointwise, ExpressionsAgreeWithTheReferenceFunctions) {
     const auto op = static_cast<OpKind>(i);
     if (class_of(op) != OpClass::pointwise) continue;
     std::map<std::string, Attribute> attributes;
-    if (op == OpKind::Cast) attributes["to"] = std::int64_t{1};
+    if (op == OpKind::Cast) attributes["to"] = int64_t{1};
     const auto c = make(op, Dtype::f32, attributes);
     ASSERT_TRUE(c) << name_of(op);
     ++operators;
@@ -159,7 +159,7 @@ TEST(Pointwise, IntegersTruncate) {
   const auto divide = make(OpKind::Div, Dtype::i32);
   for (double x : {7.0, -7.0, 8.0})
     for (double y : {2.0, -2.0, 3.0}) expect_same(*divide, {x, y}, 0);
-  const auto cast = make(OpKind::Cast, Dtype::f32, {{"to", std::int64_t{6}}});
+  const auto cast = make(OpKind::Cast, Dtype::f32, {{"to", int64_t{6}}});
   for (double x : {1.9, -1.9, 0.2, -0.2}) expect_same(*cast, {x}, 0);
 }
 
@@ -167,9 +167,7 @@ TEST(Pointwise, IntegersTruncate) {
 double in_fp32(const Expression& expression, double x) {
   std::vector<double> v;
   for (const Term& t : expression.terms) {
-    const auto arg = [&](int k) {
-      return v[static_cast<std::size_t>(t.args[static_cast<std::size_t>(k)])];
-    };
+    const auto arg = [&](int k) { return v[static_cast<size_t>(t.args[static_cast<size_t>(k)])]; };
     const double exact = t.kind == Term::Kind::input      ? x
                          : t.kind == Term::Kind::constant ? t.value
                                                           : apply(t.op, arg(0), arg(1), arg(2));

@@ -5,9 +5,9 @@
 
 namespace warploom::graph {
 namespace {
-using Ints = std::vector<std::int64_t>;
+using Ints = std::vector<int64_t>;
 
-constexpr std::int64_t kRows = 100;
+constexpr int64_t kRows = 100;
 
 Range range_of(const Graph& graph, std::string_view name) {
   return range_in(ranges_of(graph), name);
@@ -35,7 +35,7 @@ void expect_ids(const Graph& graph, double low, double high) {
 }
 
 TensorId cast(Builder& b, TensorId x, Dtype to) {
-  return b.add(OpKind::Cast, {x}, {{"to", std::int64_t{onnx_type_of(to)}}});
+  return b.add(OpKind::Cast, {x}, {{"to", int64_t{onnx_type_of(to)}}});
 }
 
 TensorId number(Builder& b, double value, Dtype dtype = Dtype::i64) {
@@ -58,7 +58,7 @@ TEST(Ranges, AnIndexIsOneAlsoBehindViewsAndMoves) {
                const TensorId rows = b.add(OpKind::Reshape, {part, b.integers("rows", Ints{4, 2})});
                const TensorId turned = b.add(OpKind::Transpose, {rows});
                const TensorId more = b.add(OpKind::Unsqueeze, {turned, b.integers("ax", Ints{0})});
-               return b.add(OpKind::Concat, {more, more}, {{"axis", std::int64_t{0}}});
+               return b.add(OpKind::Concat, {more, more}, {{"axis", int64_t{0}}});
              }),
              -100, 99);
 }
@@ -123,7 +123,7 @@ TEST(Ranges, PositionsFromAMaskMakeItsSumsIndices) {
 TEST(Ranges, OfTwoTablesTheShorterOneCounts) {
   Builder b("tables");
   const TensorId ids = b.input("ids", Dtype::i64, {5});
-  const auto look = [&](const char* name, std::int64_t rows) {
+  const auto look = [&](const char* name, int64_t rows) {
     b.output(b.add(OpKind::Gather, {b.input(name, Dtype::f32, {rows, 3}), ids}));
   };
   look("long", 50);
@@ -148,7 +148,7 @@ TEST(Ranges, GatherElementsAndGatherNdTakeIndicesFromEitherEnd) {
   elements.output(elements.add(
       OpKind::GatherElements,
       {elements.input("x", Dtype::f32, {64, 32}), elements.input("ids", Dtype::i64, {16, 32})},
-      {{"axis", std::int64_t{0}}}));
+      {{"axis", int64_t{0}}}));
   expect_ids(*elements.finish(), -64, 63);
   Builder places("places");
   places.output(places.add(OpKind::GatherND, {places.input("x", Dtype::f32, {9, 6, 2}),
@@ -179,7 +179,7 @@ TEST(Ranges, ClassesAreThoseThatThereAre) {
 TEST(Ranges, WhatIsMadeInsideIsKnownToo) {
   Builder b("best");
   const TensorId best = b.add(OpKind::ArgMax, {b.input("x", Dtype::f32, {4, 30})},
-                              {{"axis", std::int64_t{1}}, {"keepdims", std::int64_t{0}}});
+                              {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
   b.output(b.add(OpKind::Gather, {b.input("table", Dtype::f32, {kRows, 3}), best}));
   const Graph graph = *b.finish();
   const Range found = range_of(graph, graph.tensor(graph.nodes[0].outputs[0]).name);

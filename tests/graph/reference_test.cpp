@@ -9,23 +9,23 @@
 
 namespace warploom::graph {
 namespace {
-using I = std::int64_t;
+using I = int64_t;
 
 struct Data {
   std::vector<std::vector<std::byte>> bytes;
   std::vector<Bytes> spans;
 };
 
-Data random_inputs(const Graph& graph, std::uint64_t seed = 1) {
+Data random_inputs(const Graph& graph, uint64_t seed = 1) {
   Data data;
   Random random(seed);
   for (TensorId id : graph.inputs) {
     const Tensor& tensor = graph.tensor(id);
-    data.bytes.emplace_back(static_cast<std::size_t>(byte_count(tensor)));
+    data.bytes.emplace_back(static_cast<size_t>(byte_count(tensor)));
     for (I i = 0; i < element_count(tensor.shape); ++i) {
       const double value =
           is_float(tensor.dtype) ? 4 * random.uniform() - 2 : static_cast<double>(random.below(2));
-      store_from_double(tensor.dtype, data.bytes.back().data(), static_cast<std::size_t>(i), value);
+      store_from_double(tensor.dtype, data.bytes.back().data(), static_cast<size_t>(i), value);
     }
   }
   for (const auto& bytes : data.bytes) data.spans.emplace_back(bytes);
@@ -35,7 +35,7 @@ Data random_inputs(const Graph& graph, std::uint64_t seed = 1) {
 void expect_close(const std::vector<double>& a, const std::vector<double>& b,
                   const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;
-  for (std::size_t i = 0; i < a.size(); ++i)
+  for (size_t i = 0; i < a.size(); ++i)
     ASSERT_NEAR(a[i], b[i], 1e-12 * (1 + std::fabs(b[i]))) << what << " at " << i;
 }
 
@@ -47,9 +47,10 @@ void check(Builder& b) {
   const Data data = random_inputs(*graph);
   Means values;
   values.magnitudes = false;
-  const auto naive = evaluate_naive(*graph, data.spans), fast = evaluate(*graph, data.spans);
+  const auto naive = evaluate_naive(*graph, data.spans);
+  const auto fast = evaluate(*graph, data.spans);
   ASSERT_TRUE(naive && fast) << text;
-  for (std::size_t o = 0; o < naive->size(); ++o) {
+  for (size_t o = 0; o < naive->size(); ++o) {
     expect_close((*fast)[o], (*naive)[o], text);
     const Rows rows = rows_of(*graph, static_cast<int>(o));
     ASSERT_EQ(rows.count * rows.elements, static_cast<I>((*naive)[o].size())) << text;
@@ -195,7 +196,7 @@ TEST(Reference, CastsRoundAndIntegersWrap) {
 TEST(Store, WhatAnIntegerCannotHoldSaturates) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto stored = [](Dtype dtype, double value) {
-    std::int64_t bytes = 0;
+    int64_t bytes = 0;
     store_from_double(dtype, &bytes, 0, value);
     return load_as_double(dtype, &bytes, 0);
   };
@@ -265,8 +266,11 @@ std::map<std::string, Attribute> window(std::vector<I> kernel, std::vector<I> st
 
 TEST(Reference, ConvolutionsOfEveryGeometry) {
   struct Geometry {
-    Shape in, weights;
-    std::vector<I> strides, pads, dilations;
+    Shape in;
+    Shape weights;
+    std::vector<I> strides;
+    std::vector<I> pads;
+    std::vector<I> dilations;
     I group;
   };
 
@@ -284,8 +288,12 @@ TEST(Reference, ConvolutionsOfEveryGeometry) {
       auto attributes =
           window(Shape(g.weights.begin() + 2, g.weights.end()), g.strides, g.pads, g.dilations);
       attributes["group"] = g.group;
-      TensorId x = b.input("x", Dtype::f32, g.in), w = b.input("w", Dtype::f32, g.weights);
-      if (inner) x = b.add(OpKind::Exp, {x}), w = b.add(OpKind::Relu, {w});
+      TensorId x = b.input("x", Dtype::f32, g.in);
+      TensorId w = b.input("w", Dtype::f32, g.weights);
+      if (inner) {
+        x = b.add(OpKind::Exp, {x});
+        w = b.add(OpKind::Relu, {w});
+      }
       b.output(b.add(OpKind::Conv, {x, w, b.input("b", Dtype::f32, {g.weights[0]})}, attributes));
       check(b);
     }
@@ -293,14 +301,15 @@ TEST(Reference, ConvolutionsOfEveryGeometry) {
 
 TEST(Reference, ConvolutionsOfImagesTooLargeToBePaddedTogether) {
   constexpr I kPlaces = 9'000'000;
-  std::vector<float> x(3 * kPlaces), w = {2};
-  for (std::size_t image = 0; image < 3; ++image) {
+  std::vector<float> x(3 * kPlaces);
+  std::vector<float> w = {2};
+  for (size_t image = 0; image < 3; ++image) {
     x[image * kPlaces] = static_cast<float>(image + 1);
     x[(image + 1) * kPlaces - 1] = static_cast<float>(10 * (image + 1));
   }
   Builder b("large");
-  const TensorId images = b.input("x", Dtype::f32, {3, 1, kPlaces}),
-                 weights = b.input("w", Dtype::f32, {1, 1, 1});
+  const TensorId images = b.input("x", Dtype::f32, {3, 1, kPlaces});
+  const TensorId weights = b.input("w", Dtype::f32, {1, 1, 1});
   b.output(b.add(OpKind::Conv, {images, weights}, window({1}, {kPlaces - 1}, {0, 0}, {1})));
   const auto values = evaluate(
       *b.finish(), std::vector<Bytes>{std::as_bytes(std::span(x)), std::as_bytes(std::span(w))});
@@ -428,7 +437,7 @@ TEST(Magnitude, OfACumulativeSumIsThatOfAbsoluteValues) {
   const auto graph = b.finish();
   const Data data = random_inputs(*graph);
   const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 3);
-  for (std::size_t i = 0, k = 0; i < 3; ++i)
+  for (size_t i = 0, k = 0; i < 3; ++i)
     for (double sum = 0; k < 50 * (i + 1); ++k) {  // a negation may round, too: |x| each
       sum += 2 * std::fabs(load_as_double(Dtype::f32, data.bytes[0].data(), k));
       EXPECT_NEAR(both->magnitude[k], sum, 1e-9);
@@ -443,7 +452,7 @@ TEST(Magnitude, OfAMatMulIsTheProductOfAbsoluteValues) {
   Data data = random_inputs(*graph);
   const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 17);
   for (auto& bytes : data.bytes)
-    for (std::size_t i = 0; i < bytes.size() / 4; ++i)
+    for (size_t i = 0; i < bytes.size() / 4; ++i)
       store_from_double(Dtype::f32, bytes.data(), i,
                         std::fabs(load_as_double(Dtype::f32, bytes.data(), i)));
   expect_close(both->magnitude, (*evaluate_naive(*graph, data.spans))[0], "|A||B|");
@@ -463,7 +472,7 @@ TEST(Magnitude, OfAConvolutionAndASumIsThatOfAbsoluteValues) {
     Data data = random_inputs(*graph);
     const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, rows_of(*graph).count);
     for (auto& bytes : data.bytes)
-      for (std::size_t i = 0; i < bytes.size() / 4; ++i)
+      for (size_t i = 0; i < bytes.size() / 4; ++i)
         store_from_double(Dtype::f32, bytes.data(), i,
                           std::fabs(load_as_double(Dtype::f32, bytes.data(), i)));
     expect_close(both->magnitude, (*evaluate_naive(*graph, data.spans))[0], "|x||w|");
@@ -485,7 +494,7 @@ TEST(Magnitude, OfWhatAMaskOfInfinityHidesIsNone) {
   for (const int output : {0, 1}) {
     const auto both = evaluate_magnitude_rows(*graph, data.spans, output, 0, 4);
     ASSERT_TRUE(both) << describe(both.error());
-    for (std::size_t i = 0; i < both->value.size(); ++i) {
+    for (size_t i = 0; i < both->value.size(); ++i) {
       const bool seen = i % 6 != 2 && i % 6 != 4;
       EXPECT_EQ(both->value[i] > 0, seen) << i;
       EXPECT_EQ(both->magnitude[i] > 0, seen) << i;
@@ -498,7 +507,8 @@ TEST(Magnitude, OfWhatAMaskOfInfinityHidesIsNone) {
 // bound.
 TEST(Magnitude, OfWhatWinsOverInfinityIsItsOwn) {
   Builder b("floored");
-  const auto x = b.input("x", Dtype::f32, {8, 8}), y = b.input("y", Dtype::f32, {8, 8});
+  const auto x = b.input("x", Dtype::f32, {8, 8});
+  const auto y = b.input("y", Dtype::f32, {8, 8});
   const auto far = b.add(OpKind::Log, {b.add(OpKind::Relu, {x})});
   b.output(b.add(OpKind::Max, {far, y}));
   b.output(b.add(OpKind::Relu, {far}));
@@ -509,7 +519,7 @@ TEST(Magnitude, OfWhatWinsOverInfinityIsItsOwn) {
   for (const int output : {0, 1, 2}) {
     const auto both = evaluate_magnitude_rows(*graph, data.spans, output, 0, 8);
     ASSERT_TRUE(both) << describe(both.error());
-    for (std::size_t i = 0; i < both->value.size(); ++i)
+    for (size_t i = 0; i < both->value.size(); ++i)
       EXPECT_LT(both->magnitude[i], 100) << output << " " << i;
   }
 }
@@ -528,11 +538,14 @@ TEST(Magnitude, BoundsWhatFp32Loses) {
   const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 8);
   ASSERT_TRUE(both);
   const auto in = [&](int i, int k) {
-    return static_cast<float>(load_as_double(
-        Dtype::f32, data.bytes[static_cast<std::size_t>(i)].data(), static_cast<std::size_t>(k)));
+    return static_cast<float>(load_as_double(Dtype::f32, data.bytes[static_cast<size_t>(i)].data(),
+                                             static_cast<size_t>(k)));
   };
   for (int r = 0; r < 8; ++r) {
-    float hidden[32], y[10], top = -INFINITY, sum = 0;
+    float hidden[32];
+    float y[10];
+    float top = -INFINITY;
+    float sum = 0;
     for (int j = 0; j < 32; ++j) {
       float s = 0;
       for (int k = 0; k < 64; ++k) s += in(0, r * 64 + k) * in(1, k * 32 + j);
@@ -546,7 +559,7 @@ TEST(Magnitude, BoundsWhatFp32Loses) {
     }
     for (float& value : y) sum += value = std::exp(value - top);
     for (int j = 0; j < 10; ++j) {
-      const auto at = static_cast<std::size_t>(r * 10 + j);
+      const auto at = static_cast<size_t>(r * 10 + j);
       const double error = std::fabs(static_cast<double>(y[j] / sum) - both->value[at]);
       EXPECT_LE(error, 64 * 0x1p-24 * both->magnitude[at] + 0x1p-126);
       EXPECT_LT(both->magnitude[at], 2e4);
@@ -558,7 +571,7 @@ TEST(Reference, OverflowOnTheWayIsSeenAndAtTheEndIsNot) {
   const auto overflowed = [](float x, Dtype dtype, bool twice) {
     Builder b("t");
     TensorId y = b.add(OpKind::Exp, {b.add(OpKind::Cast, {b.input("x", Dtype::f32, {1})},
-                                           {{"to", std::int64_t{onnx_type_of(dtype)}}})});
+                                           {{"to", int64_t{onnx_type_of(dtype)}}})});
     b.output(twice ? b.add(OpKind::Log, {y}) : y);
     const auto bytes = std::as_bytes(std::span(&x, 1));
     return evaluate_magnitude_rows(*b.finish(), std::vector<Bytes>{bytes}, 0, 0, 1)->overflowed;

@@ -8,35 +8,35 @@
 
 namespace warploom::graph {
 namespace {
-Graph scan_of(const Shape& shape, std::int64_t axis, std::int64_t reverse,
-              Dtype dtype = Dtype::f32) {
+Graph scan_of(const Shape& shape, int64_t axis, int64_t reverse, Dtype dtype = Dtype::f32) {
   Builder b("t");
-  const TensorId x = b.input("x", dtype, shape),
-                 along = b.integers("axis", std::vector<std::int64_t>{axis});
+  const TensorId x = b.input("x", dtype, shape);
+  const TensorId along = b.integers("axis", std::vector<int64_t>{axis});
   b.output(b.add(OpKind::CumSum, {x, along}, {{"reverse", reverse}}));
   return *decompose(*b.finish());
 }
 
-std::size_t scans(const Graph& graph) {
-  return static_cast<std::size_t>(std::ranges::count(graph.nodes, OpKind::CumSum, &Node::op));
+size_t scans(const Graph& graph) {
+  return static_cast<size_t>(std::ranges::count(graph.nodes, OpKind::CumSum, &Node::op));
 }
 
 TEST(SpreadScans, GiveTheSameNumbers) {
   Random random(11);
-  const std::vector<std::pair<Shape, std::int64_t>> cases = {
+  const std::vector<std::pair<Shape, int64_t>> cases = {
       {{1, 16384}, 1}, {{2, 40961}, 1}, {{12288, 3}, 0}, {{2, 4099, 5}, 1}, {{3, 1, 20000}, -1}};
   for (const auto& [shape, axis] : cases)
-    for (const std::int64_t reverse : {0, 1}) {
+    for (const int64_t reverse : {0, 1}) {
       const Graph whole = scan_of(shape, axis, reverse);
       const auto spread = spread_scans(whole, 132);
       ASSERT_TRUE(spread) << describe(spread.error());
       EXPECT_EQ(scans(*spread), 2u) << to_text(shape);
-      std::vector<float> x(static_cast<std::size_t>(element_count(shape)));
+      std::vector<float> x(static_cast<size_t>(element_count(shape)));
       for (float& value : x) value = static_cast<float>(random.uniform() - 0.5);
       const std::vector<Bytes> inputs = {std::as_bytes(std::span(x))};
-      const auto expected = evaluate(whole, inputs), found = evaluate(*spread, inputs);
+      const auto expected = evaluate(whole, inputs);
+      const auto found = evaluate(*spread, inputs);
       ASSERT_TRUE(expected && found);
-      for (std::size_t i = 0; i < x.size(); ++i)
+      for (size_t i = 0; i < x.size(); ++i)
         ASSERT_NEAR((*found)[0][i], (*expected)[0][i], 1e-9) << to_text(shape) << " at " << i;
     }
 }

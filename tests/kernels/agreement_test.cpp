@@ -24,25 +24,30 @@ constexpr int kSampled = 200;  // of them in CI
 using Tensors = std::map<std::string, std::vector<std::byte>>;
 
 Region random_region(Random& random) {
-  auto any = [&](std::initializer_list<std::int64_t> values) {
+  auto any = [&](std::initializer_list<int64_t> values) {
     return *(values.begin() + random.below(values.size()));
   };
   if (random.below(3) == 0) {
     const Dtype dtype = random.below(3) ? Dtype::f32 : Dtype::bf16;
     const auto columns = random.below(2) ? any({32, 64, 128, 512, 1024})
-                                         : static_cast<std::int64_t>(1 + random.below(1500));
-    return {test::softmax_graph(static_cast<std::int64_t>(1 + random.below(6)), columns, dtype,
+                                         : static_cast<int64_t>(1 + random.below(1500));
+    return {test::softmax_graph(static_cast<int64_t>(1 + random.below(6)), columns, dtype,
                                 random.below(4) == 0),
             dtype == Dtype::f32 ? Track::fp32 : Track::bf16};
   }
-  test::MatmulShape shape{static_cast<std::int64_t>(2 + random.below(140)),
-                          static_cast<std::int64_t>(2 + random.below(140)),
-                          static_cast<std::int64_t>(2 + random.below(150))};
-  if (random.below(2))
-    shape.m = any({64, 128}), shape.n = any({64, 128, 136}), shape.k = any({32, 64, 128});
-  if (random.below(5) == 0) shape.batch = {static_cast<std::int64_t>(1 + random.below(3))};
-  shape.transpose_a = random.below(3) == 0, shape.transpose_b = random.below(3) == 0;
-  shape.bias = random.below(2), shape.gelu = random.below(3) == 0;
+  test::MatmulShape shape{static_cast<int64_t>(2 + random.below(140)),
+                          static_cast<int64_t>(2 + random.below(140)),
+                          static_cast<int64_t>(2 + random.below(150))};
+  if (random.below(2)) {
+    shape.m = any({64, 128});
+    shape.n = any({64, 128, 136});
+    shape.k = any({32, 64, 128});
+  }
+  if (random.below(5) == 0) shape.batch = {static_cast<int64_t>(1 + random.below(3))};
+  shape.transpose_a = random.below(3) == 0;
+  shape.transpose_b = random.below(3) == 0;
+  shape.bias = random.below(2);
+  shape.gelu = random.below(3) == 0;
   static constexpr std::pair<Dtype, Track> kTypes[] = {
       {Dtype::f32, Track::fp32}, {Dtype::f32, Track::tf32}, {Dtype::bf16, Track::bf16},
       {Dtype::f16, Track::fp16}, {Dtype::e4m3, Track::fp8}, {Dtype::e5m2, Track::fp8},
@@ -50,8 +55,10 @@ Region random_region(Random& random) {
   const auto [dtype, track] = kTypes[random.below(std::size(kTypes))];
   if (bits_of(dtype) == 8 && random.below(2)) {
     shape.batch.clear();
-    shape.block = any({32, 64, 128}), shape.k = shape.block * any({1, 2, 3});
-    shape.columns = any({1, 1, 32, 128}), shape.n = shape.columns * any({2, 3});
+    shape.block = any({32, 64, 128});
+    shape.k = shape.block * any({1, 2, 3});
+    shape.columns = any({1, 1, 32, 128});
+    shape.n = shape.columns * any({2, 3});
   }
   return {test::matmul_graph(shape, dtype), track};
 }
@@ -59,15 +66,13 @@ Region random_region(Random& random) {
 // Prefix sums along one of three axes, between pointwise operators.
 Region random_prefixes(Random& random) {
   graph::Builder b("prefixes");
-  const auto size = [&](std::uint64_t most) {
-    return static_cast<std::int64_t>(1 + random.below(most));
-  };
+  const auto size = [&](uint64_t most) { return static_cast<int64_t>(1 + random.below(most)); };
   const bool narrow = random.below(4) == 0;
-  const std::int64_t axis = size(3) - 1;
+  const int64_t axis = size(3) - 1;
   auto x = b.input("x", narrow ? Dtype::bf16 : Dtype::f32,
                    {size(4), size(40), size(random.below(2) ? 40 : 900)});
   if (random.below(2)) x = b.add(graph::OpKind::Tanh, {x});
-  const auto choice = [&] { return static_cast<std::int64_t>(random.below(2)); };
+  const auto choice = [&] { return static_cast<int64_t>(random.below(2)); };
   x = b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::array{axis})},
             {{"reverse", choice()}, {"exclusive", choice()}});
   if (random.below(2)) x = b.add(graph::OpKind::Relu, {x});
@@ -99,10 +104,12 @@ std::optional<std::pair<kernels::FamilyPtr, Schedule>> random_schedule(
 }
 
 double error_of(const std::vector<std::byte>& got, Dtype dtype, const std::vector<double>& want) {
-  double difference = 0, size = 1e-30;
-  for (std::size_t i = 0; i < want.size(); ++i) {
+  double difference = 0;
+  double size = 1e-30;
+  for (size_t i = 0; i < want.size(); ++i) {
     const double d = load_as_double(dtype, got.data(), i) - want[i];
-    difference += d * d, size += want[i] * want[i];
+    difference += d * d;
+    size += want[i] * want[i];
   }
   return std::sqrt(difference / size);
 }
@@ -110,12 +117,12 @@ double error_of(const std::vector<std::byte>& got, Dtype dtype, const std::vecto
 Tensors poisoned(const Region& region, const std::vector<std::vector<std::byte>>& inputs,
                  const std::vector<BufferSpec>& workspaces) {
   Tensors tensors;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i)
     tensors[region.graph.tensor(region.graph.inputs[i]).name] = inputs[i];
   const auto& out = region.graph.tensor(region.graph.outputs[0]);
-  tensors[out.name].assign(static_cast<std::size_t>(graph::byte_count(out)), std::byte{0xff});
+  tensors[out.name].assign(static_cast<size_t>(graph::byte_count(out)), std::byte{0xff});
   for (const auto& w : workspaces)
-    tensors[w.name].assign(static_cast<std::size_t>(w.bytes()), std::byte{0xff});
+    tensors[w.name].assign(static_cast<size_t>(w.bytes()), std::byte{0xff});
   return tensors;
 }
 
@@ -124,7 +131,7 @@ Status interpret_all(const Region& region, const Family& family, const Schedule&
                      std::vector<std::byte>& out) {
   WARPLOOM_TRY(const Family::Programs made, family.programs(schedule));
   Tensors tensors = poisoned(region, inputs, made.workspaces);
-  for (std::size_t i = 0; i < made.programs.size(); ++i) {
+  for (size_t i = 0; i < made.programs.size(); ++i) {
     tile::Buffers buffers;
     for (const auto& [name, buffer] : made.buffers[i]) buffers[name] = tensors[buffer];
     WARPLOOM_CHECK(tile::interpret(made.programs[i], buffers));
@@ -134,7 +141,7 @@ Status interpret_all(const Region& region, const Family& family, const Schedule&
 }
 
 Status emulate_all(const Region& region, const Schedule& schedule,
-                   const target::Capabilities& capabilities, std::uint64_t seed,
+                   const target::Capabilities& capabilities, uint64_t seed,
                    const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
   Tensors tensors = poisoned(region, inputs, {});
@@ -154,14 +161,14 @@ Status run_on_cpu(const Region& region, const Schedule& schedule,
   WARPLOOM_TRY(const auto loaded, device->load(list, binary));
   runtime::Bindings bindings;
   for (const auto& [name, bytes] : poisoned(region, inputs, {})) {
-    WARPLOOM_TRY(bindings[name], device->allocate(static_cast<std::int64_t>(bytes.size())));
+    WARPLOOM_TRY(bindings[name], device->allocate(static_cast<int64_t>(bytes.size())));
     WARPLOOM_CHECK(
-        device->upload(bindings[name], bytes.data(), static_cast<std::int64_t>(bytes.size())));
+        device->upload(bindings[name], bytes.data(), static_cast<int64_t>(bytes.size())));
   }
   WARPLOOM_TRY(const runtime::Call call, loaded.bind(bindings));
   WARPLOOM_CHECK(call());
   WARPLOOM_CHECK(device->synchronize());
-  out.resize(static_cast<std::size_t>(list.outputs[0].bytes()));
+  out.resize(static_cast<size_t>(list.outputs[0].bytes()));
   return device->download(bindings[list.outputs[0].name], out.data(), list.outputs[0].bytes());
 }
 
@@ -183,9 +190,9 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
   if (GetParam() == 0) test::note_sample("random problems that agree", problems, kProblems);
   for (int i = GetParam(); i < problems; i += kShards) {
     const int problem = (first + i) % kProblems;
-    Random random(static_cast<std::uint64_t>(problem), "agreement");
+    Random random(static_cast<uint64_t>(problem), "agreement");
     const Region region = problem % 10 == 7 ? random_prefixes(random) : random_region(random);
-    const auto inputs = test::random_inputs(region.graph, static_cast<std::uint64_t>(problem));
+    const auto inputs = test::random_inputs(region.graph, static_cast<uint64_t>(problem));
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want.has_value()) << describe(want.error());
@@ -209,8 +216,8 @@ TEST_P(Agreement, InterpreterEmulatorCpuAndFp64) {
             got);
       if (capabilities.gpu) {
         check("emulator", schedule.text(),
-              emulate_all(region, schedule, capabilities, static_cast<std::uint64_t>(problem),
-                          inputs, got),
+              emulate_all(region, schedule, capabilities, static_cast<uint64_t>(problem), inputs,
+                          got),
               got);
       } else {
         check("cpu", schedule.text(), run_on_cpu(region, schedule, capabilities, inputs, got), got);

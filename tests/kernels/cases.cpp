@@ -5,10 +5,13 @@
 namespace warploom::test {
 namespace {
 using kernels::Schedule;
-using Fields = std::map<std::string, std::int64_t>;
+using Fields = std::map<std::string, int64_t>;
 
-constexpr Track bf16 = Track::bf16, fp16 = Track::fp16, tf32 = Track::tf32, fp32 = Track::fp32,
-                fp8 = Track::fp8;
+constexpr Track bf16 = Track::bf16;
+constexpr Track fp16 = Track::fp16;
+constexpr Track tf32 = Track::tf32;
+constexpr Track fp32 = Track::fp32;
+constexpr Track fp8 = Track::fp8;
 
 double tolerance_of(Track track, const std::string& family) {
   if (track == bf16 || track == fp16) return 4e-3;
@@ -34,8 +37,8 @@ Case matmul(const std::string& name, const std::string& target, Track track,
   return matmul(name, target, dtype, track, shape, std::move(schedule), more);
 }
 
-Schedule wgmma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
-               std::int64_t consumers, std::int64_t through_shared) {
+Schedule wgmma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t consumers,
+               int64_t through_shared) {
   return {"matmul_wgmma",
           {{"block_m", m},
            {"block_n", n},
@@ -52,8 +55,8 @@ Case stream(Case c) {
   return c;
 }
 
-Schedule im2win(std::int64_t x, std::int64_t y, std::int64_t n, std::int64_t channels,
-                std::int64_t taps, std::int64_t stages, std::int64_t consumers) {
+Schedule im2win(int64_t x, int64_t y, int64_t n, int64_t channels, int64_t taps, int64_t stages,
+                int64_t consumers) {
   return {"im2win",
           {{"x", x},
            {"y", y},
@@ -64,19 +67,17 @@ Schedule im2win(std::int64_t x, std::int64_t y, std::int64_t n, std::int64_t cha
            {"consumers", consumers}}};
 }
 
-Schedule threads(const std::string& family, std::int64_t m, std::int64_t n, std::int64_t k,
-                 std::int64_t stages, std::int64_t warps) {
+Schedule threads(const std::string& family, int64_t m, int64_t n, int64_t k, int64_t stages,
+                 int64_t warps) {
   return {family,
           {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}}};
 }
 
-Schedule mma(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
-             std::int64_t warps) {
+Schedule mma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t warps) {
   return threads("matmul_mma", m, n, k, stages, warps);
 }
 
-Schedule simt(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t stages,
-              std::int64_t warps) {
+Schedule simt(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t warps) {
   return threads("matmul_simt", m, n, k, stages, warps);
 }
 
@@ -99,8 +100,15 @@ Case convolution(const std::string& name, const std::string& target, Track track
 }
 
 struct Softmax {
-  std::int64_t rows, columns, place, cluster, warps, together = 1, chunk = 4, stages = 2,
-                                                     blocks = 2;
+  int64_t rows;
+  int64_t columns;
+  int64_t place;
+  int64_t cluster;
+  int64_t warps;
+  int64_t together = 1;
+  int64_t chunk = 4;
+  int64_t stages = 2;
+  int64_t blocks = 2;
   Dtype dtype = Dtype::f32;
   bool log = false;
 };
@@ -123,7 +131,7 @@ Case softmax(const std::string& name, const std::string& target, const Softmax& 
 }
 
 Case prefixes(const std::string& name, const std::string& target, const graph::Shape& shape,
-              std::int64_t axis, std::int64_t reverse, Fields fields) {
+              int64_t axis, int64_t reverse, Fields fields) {
   Net net;
   const auto y =
       net.add(graph::OpKind::CumSum, {net.x(shape), net.ints({axis})}, {{"reverse", reverse}});
@@ -147,7 +155,7 @@ Case rows_of(graph::OpKind op, const std::string& name, const std::string& targe
     y = net.add(op, {y, net.x({s.n}, dtype), net.x({s.n}, dtype)});
   else if (op == OpKind::ReduceLogSumExp)
     y = net.add(op, {net.add(OpKind::Mul, {y, net.number(0.25)}), net.ints({1})},
-                {{"keepdims", std::int64_t{0}}});
+                {{"keepdims", int64_t{0}}});
   else
     y = net.add(op, {net.add(OpKind::Add, {y, net.x({s.n}, dtype)})});
   const double tolerance = tolerance_of(track, schedule.family);
@@ -156,11 +164,11 @@ Case rows_of(graph::OpKind op, const std::string& name, const std::string& targe
   return {name, target, {net.with({y}), track}, std::move(schedule), tolerance, 4};
 }
 
-enum class Kept : std::uint8_t { a, b, product };
+enum class Kept : uint8_t { a, b, product };
 
 // The product, of which, or of a factor of which, a triangle is kept.
 Case triangle(const std::string& name, const std::string& target, Track track, const MatmulShape& s,
-              std::int64_t upper, std::int64_t diagonal, Schedule schedule, const Fields& more = {},
+              int64_t upper, int64_t diagonal, Schedule schedule, const Fields& more = {},
               Kept kept = Kept::product) {
   const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
   Net net;
@@ -169,7 +177,8 @@ Case triangle(const std::string& name, const std::string& target, Track track, c
     return net.add(graph::OpKind::Trilu, {x, net.reshape(net.ints({diagonal}), {})},
                    {{"upper", upper}});
   };
-  const auto a = of(Kept::a, net.x({s.m, s.k}, dtype)), b = of(Kept::b, net.x({s.k, s.n}, dtype));
+  const auto a = of(Kept::a, net.x({s.m, s.k}, dtype));
+  const auto b = of(Kept::b, net.x({s.k, s.n}, dtype));
   const auto y = of(Kept::product, net.add(graph::OpKind::MatMul, {a, b}));
   const double tolerance = tolerance_of(track, schedule.family);
   schedule.fields["group"] = 2;
@@ -178,13 +187,15 @@ Case triangle(const std::string& name, const std::string& target, Track track, c
 }
 
 MatmulShape turned(MatmulShape shape, bool a, bool b) {
-  shape.transpose_a = a, shape.transpose_b = b;
+  shape.transpose_a = a;
+  shape.transpose_b = b;
   return shape;
 }
 
-MatmulShape scaled(MatmulShape shape, std::int64_t block, std::int64_t columns,
-                   Dtype result = Dtype::f32) {
-  shape.block = block, shape.columns = columns, shape.result = result;
+MatmulShape scaled(MatmulShape shape, int64_t block, int64_t columns, Dtype result = Dtype::f32) {
+  shape.block = block;
+  shape.columns = columns;
+  shape.result = result;
   return shape;
 }
 
@@ -320,136 +331,135 @@ std::vector<Case> mutated_cases() {
 }
 
 std::vector<Case> all_cases() {
-  const MatmulShape ragged{200, 136, 104}, odd{130, 77, 51}, skinny{5, 256, 320};
-  std::vector<Case>
-      all = mutated_cases(),
-      more = {
-          convolution("mma_bf16_windows", "sm_80", bf16, {1, 16, 10, 16}, {32, 16, 3, 3},
-                      {{"pads", Ints{1, 1, 1, 1}}}, mma(32, 16, 16, 3, 4),
-                      {{"y", 4}, {"taps", 1}, {"pack", 1}}),
-          triangle("wgmma_bf16_upper_triangle_cluster", "sm_90a", bf16, {330, 200, 104}, 1, 17,
-                   wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}}),
-          triangle("wgmma_bf16_lower_triangle_exchanged_split_k", "sm_90a", bf16, {136, 200, 328},
-                   0, -30, wgmma(64, 64, 64, 3, 1, 0), {{"exchange", 1}, {"split", 2}}),
-          triangle("wgmma_tf32_lower_triangle_across", "sm_90a", tf32, {200, 136, 104}, 0, 3,
-                   wgmma(64, 64, 32, 2, 1, 0), {{"across", 1}, {"exchange", 1}}),
-          triangle("mma_fp32_upper_triangle", "sm_80", fp32, {90, 200, 44}, 1, 50,
-                   mma(64, 64, 16, 3, 8)),
-          triangle("wgmma_fp32_upper_triangle_run", "sm_90a", fp32, {136, 200, 300}, 1, 5,
-                   wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}}),
-          triangle("wgmma_fp32_lower_triangle_times_run_split_k", "sm_90a", fp32, {130, 72, 700}, 0,
-                   150, wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}, {"split", 2}}, Kept::a),
-          triangle("wgmma_bf16_lower_triangle_times", "sm_90a", bf16, {131, 77, 333}, 0, 100,
-                   wgmma(64, 64, 64, 3, 1, 1), {}, Kept::a),
-          triangle("wgmma_bf16_times_lower_triangle_cluster", "sm_90a", bf16, {330, 200, 328}, 0,
-                   -30, wgmma(64, 64, 64, 3, 1, 1), {{"cluster", 2}}, Kept::b),
-          triangle("wgmma_tf32_times_upper_triangle", "sm_90a", tf32, {70, 137, 133}, 1, 3,
-                   wgmma(64, 64, 32, 2, 1, 0), {}, Kept::b),
-          triangle("wgmma_tf32_upper_triangle_times_exchanged", "sm_90a", tf32, {200, 136, 104}, 1,
-                   -20, wgmma(64, 64, 32, 2, 1, 0), {{"exchange", 1}}, Kept::a),
-          triangle("mma_bf16_times_lower_triangle", "sm_80", bf16, {70, 131, 133}, 0, 0,
-                   mma(64, 64, 32, 3, 4), {}, Kept::b),
-          triangle("mma_bf16_upper_triangle_times", "sm_89", bf16, {133, 77, 131}, 1, 2,
-                   mma(64, 64, 32, 2, 4), {}, Kept::a),
-          triangle("mma_fp32_odd_upper_triangle", "sm_80", fp32, {90, 197, 45}, 1, 50,
-                   mma(32, 32, 16, 3, 4)),
-          matmul("mma_fp32_odd", "sm_80", fp32, {90, 197, 45}, mma(32, 32, 16, 3, 4)),
-          triangle("simt_fp32_lower_triangle_times", "sm_80", fp32, {131, 70, 133}, 0, 0,
-                   simt(32, 32, 8, 3, 4), {}, Kept::a),
-          triangle("simt_fp32_times_upper_triangle", "sm_80", fp32, {70, 133, 129}, 1, 1,
-                   simt(32, 32, 8, 2, 4), {}, Kept::b),
-          triangle("simt_fp32_upper_triangle", "sm_80", fp32, {130, 150, 41}, 1, -1,
-                   simt(32, 32, 8, 2, 4)),
-          triangle("simt_fp32_lower_triangle_of_one_slot", "sm_89", fp32, {130, 129, 8}, 0, 0,
-                   simt(32, 32, 8, 3, 4)),
-          matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
-          matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
-          matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}),
-                 wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}, {"exchange", 1}}),
-          matmul("wgmma_fp32_split_cluster", "sm_90a", fp32, ragged, wgmma(64, 64, 32, 3, 1, 0),
-                 {{"cluster", 2}}),
-          matmul("wgmma_fp32_halves_odd", "sm_90a", fp32, {130, 77, 139},
-                 wgmma(64, 64, 64, 3, 1, 0), {{"halves", 1}}),
-          matmul("wgmma_fp32_halves_along_rows_split_k", "sm_90a", fp32,
-                 turned({136, 72, 500}, true, true), wgmma(128, 64, 32, 3, 2, 0),
-                 {{"halves", 1}, {"split", 2}}),
-          matmul("wgmma_fp32_halves_exchanged_cluster_bias_gelu", "sm_90a", fp32,
-                 fused({260, 136, 200}), wgmma(64, 64, 64, 2, 1, 1),
-                 {{"halves", 1}, {"cluster", 2}, {"exchange", 1}}),
-          matmul("wgmma_fp32_halves_batched_run", "sm_90a", fp32, {40, 64, 700, {3}},
-                 wgmma(64, 64, 64, 2, 1, 0), {{"halves", 1}, {"run", 4}}),
-          triangle("wgmma_fp32_halves_lower_triangle_times", "sm_90a", fp32, {130, 72, 300}, 0, 150,
-                   wgmma(64, 64, 64, 2, 1, 0), {{"halves", 1}}, Kept::a),
-          matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000},
-                 wgmma(64, 64, 64, 3, 1, 0), {{"split", 3}}),
-          matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-                 wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
-          matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
-                 {{"exchange", 1}, {"split", 2}}),
-          matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-                 wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
-          matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}},
-                 wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
-          matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
-          matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0),
-                 {{"exchange", 1}}),
-          matmul("wgmma_tf32_across_exchanged", "sm_90a", tf32, ragged, wgmma(64, 64, 32, 2, 1, 0),
-                 {{"across", 1}, {"exchange", 1}}),
-          matmul("wgmma_tf32_across_split_k", "sm_90a", tf32, turned({136, 64, 500}, true, false),
-                 wgmma(128, 64, 32, 3, 2, 0), {{"across", 1}, {"split", 3}}),
-          matmul("wgmma_tf32_across_cluster", "sm_90a", tf32, turned({260, 136, 72}, true, true),
-                 wgmma(64, 64, 32, 3, 1, 0), {{"across", 1}, {"cluster", 2}}),
-          matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged),
-                 wgmma(128, 64, 32, 2, 2, 0)),
-          matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
-          matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
-          matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
-          matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true),
-                 wgmma(128, 64, 64, 3, 2, 0)),
-          matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged),
-                 wgmma(128, 64, 64, 3, 2, 0)),
-          matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true),
-                 wgmma(128, 64, 64, 3, 2, 0)),
-          stream(matmul("wgmma_bf16_stream_through_shared", "sm_90a", bf16, {320, 192, 448},
-                        wgmma(64, 64, 64, 3, 1, 1))),
-          stream(matmul("wgmma_e4m3_stream_blocks", "sm_90a", Dtype::e4m3, fp8,
-                        fused(scaled({300, 192, 384}, 128, 64)), wgmma(64, 64, 128, 2, 1, 0))),
-          stream(matmul("wgmma_i8_stream", "sm_90a", Dtype::i8, fp8,
-                        turned({1100, 70, 224}, false, true), wgmma(128, 64, 64, 3, 2, 0))),
-          stream(matmul("wgmma_tf32_stream_across", "sm_90a", tf32,
-                        turned({300, 72, 160}, true, true), wgmma(64, 32, 32, 3, 1, 0),
-                        {{"across", 1}})),
-          matmul("wgmma_fp32_run_split_k", "sm_90a", fp32, {130, 72, 700},
-                 wgmma(128, 64, 32, 2, 2, 0), {{"run", 4}, {"split", 2}}),
-          stream(matmul("wgmma_e4m3_run_stream_blocks", "sm_90a", Dtype::e4m3, fp8,
-                        fused(scaled({300, 192, 640}, 128, 64)), wgmma(64, 64, 128, 2, 1, 0),
-                        {{"run", 4}})),
-          matmul("wgmma_e4m3_blocks", "sm_90a", Dtype::e4m3, fp8,
-                 scaled({200, 256, 512}, 128, 128, Dtype::bf16), wgmma(128, 128, 128, 2, 2, 1)),
-          matmul("wgmma_e4m3_blocks_of_columns", "sm_90a", Dtype::e4m3, fp8,
-                 fused(scaled({72, 136, 384}, 64, 1)), wgmma(64, 64, 64, 3, 1, 0)),
-          matmul("wgmma_e5m2_blocks_exchanged", "sm_90a", Dtype::e5m2, fp8,
-                 scaled({72, 128, 384}, 96, 64), wgmma(64, 32, 32, 3, 1, 0), {{"exchange", 1}}),
-          matmul("wgmma_i8_blocks_split_k", "sm_90a", Dtype::i8, fp8,
-                 scaled({72, 128, 512}, 128, 32), wgmma(64, 32, 64, 3, 1, 1), {{"split", 2}}),
-          matmul("mma_e4m3_blocks", "sm_89", Dtype::e4m3, fp8, scaled({72, 128, 384}, 128, 64),
-                 mma(64, 64, 64, 3, 4)),
-          matmul("mma_i8_blocks", "sm_80", Dtype::i8, fp8, scaled({40, 96, 192}, 64, 1),
-                 mma(64, 32, 32, 3, 4)),
-          matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true),
-                 mma(64, 64, 64, 3, 4)),
-          matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true),
-                 mma(64, 64, 64, 3, 4)),
-          prefixes("prefixes_of_a_line_together_from_the_end", "sm_80", {2048}, 0, 1,
-                   {{"x", 128}, {"y", 1}, {"warps", 1}, {"together", 8}}),
-          prefixes("prefixes_of_columns_together", "sm_90a", {500, 40}, 0, 0,
-                   {{"x", 32}, {"y", 16}, {"warps", 2}, {"together", 4}}),
-          softmax("softmax_shared_in_memory", "sm_90a", {2, 32768, 1, 32, 1, 1, 8}),
-          softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
-          softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
-          softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),
-          softmax("log_softmax_bf16", "sm_90a", {3, 1024, 0, 1, 4, 1, 4, 2, 2, Dtype::bf16, true}),
-      };
+  const MatmulShape ragged{200, 136, 104};
+  const MatmulShape odd{130, 77, 51};
+  const MatmulShape skinny{5, 256, 320};
+  std::vector<Case> all = mutated_cases();
+  std::vector<Case> more = {
+      convolution("mma_bf16_windows", "sm_80", bf16, {1, 16, 10, 16}, {32, 16, 3, 3},
+                  {{"pads", Ints{1, 1, 1, 1}}}, mma(32, 16, 16, 3, 4),
+                  {{"y", 4}, {"taps", 1}, {"pack", 1}}),
+      triangle("wgmma_bf16_upper_triangle_cluster", "sm_90a", bf16, {330, 200, 104}, 1, 17,
+               wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}}),
+      triangle("wgmma_bf16_lower_triangle_exchanged_split_k", "sm_90a", bf16, {136, 200, 328}, 0,
+               -30, wgmma(64, 64, 64, 3, 1, 0), {{"exchange", 1}, {"split", 2}}),
+      triangle("wgmma_tf32_lower_triangle_across", "sm_90a", tf32, {200, 136, 104}, 0, 3,
+               wgmma(64, 64, 32, 2, 1, 0), {{"across", 1}, {"exchange", 1}}),
+      triangle("mma_fp32_upper_triangle", "sm_80", fp32, {90, 200, 44}, 1, 50,
+               mma(64, 64, 16, 3, 8)),
+      triangle("wgmma_fp32_upper_triangle_run", "sm_90a", fp32, {136, 200, 300}, 1, 5,
+               wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}}),
+      triangle("wgmma_fp32_lower_triangle_times_run_split_k", "sm_90a", fp32, {130, 72, 700}, 0,
+               150, wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}, {"split", 2}}, Kept::a),
+      triangle("wgmma_bf16_lower_triangle_times", "sm_90a", bf16, {131, 77, 333}, 0, 100,
+               wgmma(64, 64, 64, 3, 1, 1), {}, Kept::a),
+      triangle("wgmma_bf16_times_lower_triangle_cluster", "sm_90a", bf16, {330, 200, 328}, 0, -30,
+               wgmma(64, 64, 64, 3, 1, 1), {{"cluster", 2}}, Kept::b),
+      triangle("wgmma_tf32_times_upper_triangle", "sm_90a", tf32, {70, 137, 133}, 1, 3,
+               wgmma(64, 64, 32, 2, 1, 0), {}, Kept::b),
+      triangle("wgmma_tf32_upper_triangle_times_exchanged", "sm_90a", tf32, {200, 136, 104}, 1, -20,
+               wgmma(64, 64, 32, 2, 1, 0), {{"exchange", 1}}, Kept::a),
+      triangle("mma_bf16_times_lower_triangle", "sm_80", bf16, {70, 131, 133}, 0, 0,
+               mma(64, 64, 32, 3, 4), {}, Kept::b),
+      triangle("mma_bf16_upper_triangle_times", "sm_89", bf16, {133, 77, 131}, 1, 2,
+               mma(64, 64, 32, 2, 4), {}, Kept::a),
+      triangle("mma_fp32_odd_upper_triangle", "sm_80", fp32, {90, 197, 45}, 1, 50,
+               mma(32, 32, 16, 3, 4)),
+      matmul("mma_fp32_odd", "sm_80", fp32, {90, 197, 45}, mma(32, 32, 16, 3, 4)),
+      triangle("simt_fp32_lower_triangle_times", "sm_80", fp32, {131, 70, 133}, 0, 0,
+               simt(32, 32, 8, 3, 4), {}, Kept::a),
+      triangle("simt_fp32_times_upper_triangle", "sm_80", fp32, {70, 133, 129}, 1, 1,
+               simt(32, 32, 8, 2, 4), {}, Kept::b),
+      triangle("simt_fp32_upper_triangle", "sm_80", fp32, {130, 150, 41}, 1, -1,
+               simt(32, 32, 8, 2, 4)),
+      triangle("simt_fp32_lower_triangle_of_one_slot", "sm_89", fp32, {130, 129, 8}, 0, 0,
+               simt(32, 32, 8, 3, 4)),
+      matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
+      matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
+      matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}),
+             wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}, {"exchange", 1}}),
+      matmul("wgmma_fp32_split_cluster", "sm_90a", fp32, ragged, wgmma(64, 64, 32, 3, 1, 0),
+             {{"cluster", 2}}),
+      matmul("wgmma_fp32_halves_odd", "sm_90a", fp32, {130, 77, 139}, wgmma(64, 64, 64, 3, 1, 0),
+             {{"halves", 1}}),
+      matmul("wgmma_fp32_halves_along_rows_split_k", "sm_90a", fp32,
+             turned({136, 72, 500}, true, true), wgmma(128, 64, 32, 3, 2, 0),
+             {{"halves", 1}, {"split", 2}}),
+      matmul("wgmma_fp32_halves_exchanged_cluster_bias_gelu", "sm_90a", fp32,
+             fused({260, 136, 200}), wgmma(64, 64, 64, 2, 1, 1),
+             {{"halves", 1}, {"cluster", 2}, {"exchange", 1}}),
+      matmul("wgmma_fp32_halves_batched_run", "sm_90a", fp32, {40, 64, 700, {3}},
+             wgmma(64, 64, 64, 2, 1, 0), {{"halves", 1}, {"run", 4}}),
+      triangle("wgmma_fp32_halves_lower_triangle_times", "sm_90a", fp32, {130, 72, 300}, 0, 150,
+               wgmma(64, 64, 64, 2, 1, 0), {{"halves", 1}}, Kept::a),
+      matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000},
+             wgmma(64, 64, 64, 3, 1, 0), {{"split", 3}}),
+      matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+             wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
+      matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
+             {{"exchange", 1}, {"split", 2}}),
+      matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
+             wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
+      matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}},
+             wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
+      matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
+      matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0),
+             {{"exchange", 1}}),
+      matmul("wgmma_tf32_across_exchanged", "sm_90a", tf32, ragged, wgmma(64, 64, 32, 2, 1, 0),
+             {{"across", 1}, {"exchange", 1}}),
+      matmul("wgmma_tf32_across_split_k", "sm_90a", tf32, turned({136, 64, 500}, true, false),
+             wgmma(128, 64, 32, 3, 2, 0), {{"across", 1}, {"split", 3}}),
+      matmul("wgmma_tf32_across_cluster", "sm_90a", tf32, turned({260, 136, 72}, true, true),
+             wgmma(64, 64, 32, 3, 1, 0), {{"across", 1}, {"cluster", 2}}),
+      matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged),
+             wgmma(128, 64, 32, 2, 2, 0)),
+      matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
+      matmul("mma_fp16_ragged_bias_gelu", "sm_80", fp16, fused(ragged), mma(64, 64, 32, 4, 4)),
+      matmul("mma_fp32_split_bias_gelu", "sm_80", fp32, fused(ragged), mma(64, 64, 16, 3, 8)),
+      matmul("wgmma_e4m3", "sm_90a", Dtype::e4m3, fp8, turned(ragged, false, true),
+             wgmma(128, 64, 64, 3, 2, 0)),
+      matmul("wgmma_e5m2_bias_gelu", "sm_90a", Dtype::e5m2, fp8, fused(ragged),
+             wgmma(128, 64, 64, 3, 2, 0)),
+      matmul("wgmma_i8", "sm_90a", Dtype::i8, fp8, turned(ragged, false, true),
+             wgmma(128, 64, 64, 3, 2, 0)),
+      stream(matmul("wgmma_bf16_stream_through_shared", "sm_90a", bf16, {320, 192, 448},
+                    wgmma(64, 64, 64, 3, 1, 1))),
+      stream(matmul("wgmma_e4m3_stream_blocks", "sm_90a", Dtype::e4m3, fp8,
+                    fused(scaled({300, 192, 384}, 128, 64)), wgmma(64, 64, 128, 2, 1, 0))),
+      stream(matmul("wgmma_i8_stream", "sm_90a", Dtype::i8, fp8,
+                    turned({1100, 70, 224}, false, true), wgmma(128, 64, 64, 3, 2, 0))),
+      stream(matmul("wgmma_tf32_stream_across", "sm_90a", tf32, turned({300, 72, 160}, true, true),
+                    wgmma(64, 32, 32, 3, 1, 0), {{"across", 1}})),
+      matmul("wgmma_fp32_run_split_k", "sm_90a", fp32, {130, 72, 700}, wgmma(128, 64, 32, 2, 2, 0),
+             {{"run", 4}, {"split", 2}}),
+      stream(matmul("wgmma_e4m3_run_stream_blocks", "sm_90a", Dtype::e4m3, fp8,
+                    fused(scaled({300, 192, 640}, 128, 64)), wgmma(64, 64, 128, 2, 1, 0),
+                    {{"run", 4}})),
+      matmul("wgmma_e4m3_blocks", "sm_90a", Dtype::e4m3, fp8,
+             scaled({200, 256, 512}, 128, 128, Dtype::bf16), wgmma(128, 128, 128, 2, 2, 1)),
+      matmul("wgmma_e4m3_blocks_of_columns", "sm_90a", Dtype::e4m3, fp8,
+             fused(scaled({72, 136, 384}, 64, 1)), wgmma(64, 64, 64, 3, 1, 0)),
+      matmul("wgmma_e5m2_blocks_exchanged", "sm_90a", Dtype::e5m2, fp8,
+             scaled({72, 128, 384}, 96, 64), wgmma(64, 32, 32, 3, 1, 0), {{"exchange", 1}}),
+      matmul("wgmma_i8_blocks_split_k", "sm_90a", Dtype::i8, fp8, scaled({72, 128, 512}, 128, 32),
+             wgmma(64, 32, 64, 3, 1, 1), {{"split", 2}}),
+      matmul("mma_e4m3_blocks", "sm_89", Dtype::e4m3, fp8, scaled({72, 128, 384}, 128, 64),
+             mma(64, 64, 64, 3, 4)),
+      matmul("mma_i8_blocks", "sm_80", Dtype::i8, fp8, scaled({40, 96, 192}, 64, 1),
+             mma(64, 32, 32, 3, 4)),
+      matmul("mma_e4m3", "sm_89", Dtype::e4m3, fp8, turned(ragged, false, true),
+             mma(64, 64, 64, 3, 4)),
+      matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
+      prefixes("prefixes_of_a_line_together_from_the_end", "sm_80", {2048}, 0, 1,
+               {{"x", 128}, {"y", 1}, {"warps", 1}, {"together", 8}}),
+      prefixes("prefixes_of_columns_together", "sm_90a", {500, 40}, 0, 0,
+               {{"x", 32}, {"y", 16}, {"warps", 2}, {"together", 4}}),
+      softmax("softmax_shared_in_memory", "sm_90a", {2, 32768, 1, 32, 1, 1, 8}),
+      softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
+      softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),
+      softmax("softmax_ring_cluster_of_many_rows", "sm_90a", {140, 2048, 3, 2, 4, 1, 4, 3, 1}),
+      softmax("log_softmax_bf16", "sm_90a", {3, 1024, 0, 1, 4, 1, 4, 2, 2, Dtype::bf16, true}),
+  };
   std::move(more.begin(), more.end(), std::back_inserter(all));
   return all;
 }

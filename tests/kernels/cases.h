@@ -9,7 +9,8 @@
 
 namespace warploom::test {
 struct Case {
-  std::string name, target;
+  std::string name;
+  std::string target;
   kernels::Region region;
   kernels::Schedule schedule;
   double tolerance = 0;  // relative Frobenius error against FP64

@@ -16,17 +16,18 @@ using test::Net;
 
 struct Case {
   std::string name;
-  graph::Shape x, w;
+  graph::Shape x;
+  graph::Shape w;
   Attributes attributes = {};
   Dtype dtype = Dtype::f32;
-  bool behind = false;      // bias, a residual and a relu follow
-  std::int64_t phases = 1;  // along both axes, laid between one another first
+  bool behind = false;  // bias, a residual and a relu follow
+  int64_t phases = 1;   // along both axes, laid between one another first
 
   graph::Graph graph() const {
     Net n;
     auto y = n.add(OpKind::Conv, {n.x(x, dtype), n.x(w, dtype)}, attributes);
-    const std::int64_t channels = w[0] / (phases * phases * (x.size() == 5 ? phases : 1));
-    if (const std::int64_t p = phases; p > 1 && x.size() == 4) {  // of "same" pads
+    const int64_t channels = w[0] / (phases * phases * (x.size() == 5 ? phases : 1));
+    if (const int64_t p = phases; p > 1 && x.size() == 4) {  // of "same" pads
       y = n.transpose(n.reshape(y, {x[0], channels, p, p, x[2], x[3]}), {0, 1, 4, 2, 5, 3});
       y = n.reshape(y, {x[0], channels, x[2] * p, x[3] * p});
     } else if (p > 1) {
@@ -42,7 +43,8 @@ struct Case {
   }
 };
 
-const Ints kOne{1, 1, 1, 1}, kTwo{2, 2};
+const Ints kOne{1, 1, 1, 1};
+const Ints kTwo{2, 2};
 
 void PrintTo(const Case& one, std::ostream* to) {
   *to << one.name;
@@ -63,7 +65,7 @@ const Case kCases[] = {
     {"apart", {1, 8, 12, 24}, {16, 8, 3, 3}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", kTwo}}},
     {"dilated", {1, 8, 12, 14}, {16, 8, 3, 3}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", kTwo}}},
     {"first_layer", {1, 3, 23, 35}, {16, 3, 7, 7}, {{"pads", Ints{2, 2, 2, 2}}, {"strides", kTwo}}},
-    {"grouped", {1, 32, 8, 10}, {32, 16, 3, 3}, {{"pads", kOne}, {"group", std::int64_t{2}}}},
+    {"grouped", {1, 32, 8, 10}, {32, 16, 3, 3}, {{"pads", kOne}, {"group", int64_t{2}}}},
     {"points", {2, 16, 7, 9}, {32, 16, 1, 1}},
     {"points_strided", {1, 16, 9, 9}, {16, 16, 1, 1}, {{"strides", kTwo}}},
     {"half", {1, 16, 9, 20}, {16, 16, 3, 3}, {{"pads", kOne}}, Dtype::f16},
@@ -92,8 +94,8 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
   for (const std::string target : {"sm_80", "sm_90a"}) {
     auto capabilities = *target::capabilities_of(target);
     capabilities.processors = 16;  // blocks that wait for each other are emulated together
-    const FamilyPtr wgmma = matmul_wgmma_family(region, capabilities),
-                    windows = im2win_family(region, capabilities);
+    const FamilyPtr wgmma = matmul_wgmma_family(region, capabilities);
+    const FamilyPtr windows = im2win_family(region, capabilities);
     for (const FamilyPtr& family :
          {matmul_mma_family(region, capabilities), matmul_simt_family(region, capabilities), wgmma,
           wgmma, wgmma, windows, windows, windows}) {
@@ -105,9 +107,8 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
       ASSERT_TRUE(list) << schedule->text() << describe(list.error());
       auto inputs = test::random_inputs(region.graph, 1);
       runtime::EmulatedBuffers buffers;
-      for (std::size_t b = 0; b < inputs.size(); ++b) buffers[list->inputs[b].name] = inputs[b];
-      std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()),
-                                    std::byte{0xff});
+      for (size_t b = 0; b < inputs.size(); ++b) buffers[list->inputs[b].name] = inputs[b];
+      std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()), std::byte{0xff});
       buffers[list->outputs[0].name] = output;
       const auto ran = runtime::emulate(*list, buffers);
       ASSERT_TRUE(ran) << schedule->text() << describe(ran.error()) << list->kernels.back().source;
@@ -142,9 +143,8 @@ TEST(Im2win, MeasuresWeightsThatAreReadBackwards) {
   const auto list = build(region, *schedule, capabilities);
   ASSERT_TRUE(list) << schedule->text() << describe(list.error());
   runtime::EmulatedBuffers buffers;
-  for (std::size_t b = 0; b < inputs.size(); ++b) buffers[list->inputs[b].name] = inputs[b];
-  std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()),
-                                std::byte{0xff});
+  for (size_t b = 0; b < inputs.size(); ++b) buffers[list->inputs[b].name] = inputs[b];
+  std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()), std::byte{0xff});
   buffers[list->outputs[0].name] = output;
   const auto ran = runtime::emulate(*list, buffers);
   ASSERT_TRUE(ran) << schedule->text() << describe(ran.error());

@@ -55,16 +55,16 @@ struct Trial {
     if (emitted) kernel = *emitted;
     for (const auto id : region.graph.inputs) {
       const auto& tensor = region.graph.tensor(id);
-      inputs.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
-      for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-        store_from_double(tensor.dtype, inputs.back().data(), static_cast<std::size_t>(i),
+      inputs.emplace_back(static_cast<size_t>(graph::byte_count(tensor)));
+      for (int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
+        store_from_double(tensor.dtype, inputs.back().data(), static_cast<size_t>(i),
                           random.normal());
     }
   }
 
   void* buffer(const std::string& name, std::vector<std::byte>& output) {
     const std::string& wanted = programs.buffers[0].at(name);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
+    for (size_t i = 0; i < inputs.size(); ++i)
       if (region.graph.tensor(region.graph.inputs[i]).name == wanted) return inputs[i].data();
     return output.data();
   }
@@ -74,9 +74,11 @@ struct Trial {
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want.has_value()) << describe(want.error());
     const Dtype dtype = region.graph.tensor(region.graph.outputs[0]).dtype;
-    double worst = 0, largest = 1e-30;
-    for (std::size_t i = 0; i < (*want)[0].size(); ++i) {
-      const double have = load_as_double(dtype, output.data(), i), meant = (*want)[0][i];
+    double worst = 0;
+    double largest = 1e-30;
+    for (size_t i = 0; i < (*want)[0].size(); ++i) {
+      const double have = load_as_double(dtype, output.data(), i);
+      const double meant = (*want)[0][i];
       worst = std::max(worst, std::isnan(have) ? HUGE_VAL : std::abs(have - meant));
       largest = std::max(largest, std::abs(meant));
     }
@@ -87,7 +89,7 @@ struct Trial {
 
   void run(CpuLibrary& library, bool interpreted) {
     const auto bytes =
-        static_cast<std::size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
+        static_cast<size_t>(graph::byte_count(region.graph.tensor(region.graph.outputs[0])));
     std::vector<std::byte> output(bytes, std::byte{0xff});
     std::vector<void*> pointers;
     for (const auto& arg : kernel.args) pointers.push_back(buffer(arg.buffer, output));
@@ -98,11 +100,11 @@ struct Trial {
     tile::Buffers buffers;
     for (const auto& tensor : programs.programs[0].tensors) {
       if (tensor.scope != tile::Scope::global) continue;
-      std::int64_t last = 0;
-      for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+      int64_t last = 0;
+      for (size_t i = 0; i < tensor.shape.size(); ++i)
         last += (tensor.shape[i] - 1) * tensor.strides[i];
       buffers[tensor.name] = {static_cast<std::byte*>(buffer(tensor.name, meant)),
-                              static_cast<std::size_t>((last + 1) * bytes_of(tensor.dtype))};
+                              static_cast<size_t>((last + 1) * bytes_of(tensor.dtype))};
     }
     const auto status = tile::interpret(programs.programs[0], buffers);
     ASSERT_TRUE(status.has_value()) << schedule.text() << describe(status.error());
@@ -110,14 +112,14 @@ struct Trial {
   }
 };
 
-graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, int epilogue,
+graph::Graph matmul(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int epilogue,
                     Dtype dtype = Dtype::f32) {
   graph::Builder b("matmul");
   const auto x = b.input("x", dtype, ta ? graph::Shape{k, m} : graph::Shape{m, k});
   const auto w = b.input("w", dtype, tb ? graph::Shape{n, k} : graph::Shape{k, n});
-  graph::TensorId y = b.add(
-      OpKind::Gemm, {x, w},
-      {{"transA", std::int64_t{ta}}, {"transB", std::int64_t{tb}}, {"alpha", 1.0}, {"beta", 1.0}});
+  graph::TensorId y =
+      b.add(OpKind::Gemm, {x, w},
+            {{"transA", int64_t{ta}}, {"transB", int64_t{tb}}, {"alpha", 1.0}, {"beta", 1.0}});
   if (epilogue > 0)
     y = b.add(OpKind::Add,
               {y, b.input("bias", dtype, epilogue == 2 ? graph::Shape{m, 1} : graph::Shape{n})});
@@ -131,15 +133,15 @@ graph::Graph batched(const graph::Shape& a, const graph::Shape& w, bool transpos
   graph::Builder b("batched");
   const auto x = b.input("x", Dtype::f32, a);
   auto y = b.input("w", Dtype::f32, w);
-  std::vector<std::int64_t> order(w.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+  std::vector<int64_t> order(w.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
   std::swap(order[order.size() - 1], order[order.size() - 2]);
   if (transposed) y = b.add(OpKind::Transpose, {y}, {{"perm", order}});
   b.output(b.add(OpKind::MatMul, {x, y}));
   return *b.finish();
 }
 
-graph::Graph softmax(const graph::Shape& shape, std::int64_t axis, bool log, bool around,
+graph::Graph softmax(const graph::Shape& shape, int64_t axis, bool log, bool around,
                      Dtype dtype = Dtype::f32) {
   graph::Builder b("softmax");
   auto x = b.input("x", dtype, shape);
@@ -168,9 +170,7 @@ TEST(CpuFamilies, MatmulsAgreeWithTheReference) {
                                              static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 14; ++i) {
-    const auto size = [&] {
-      return static_cast<std::int64_t>(2 + random.below(i % 3 == 0 ? 20 : 150));
-    };
+    const auto size = [&] { return static_cast<int64_t>(2 + random.below(i % 3 == 0 ? 20 : 150)); };
     add(matmul(size(), size(), size(), (i & 1) != 0, (i & 2) != 0,
                static_cast<int>(random.below(4)),
                i == 12   ? Dtype::bf16
@@ -196,8 +196,8 @@ TEST(CpuFamilies, SoftmaxesAgreeWithTheReference) {
                                              static_cast<int>(trials.size())));
   };
   for (int i = 0; i < 10; ++i) {
-    const auto size = static_cast<std::int64_t>(1 + random.below(i % 2 ? 9000 : 300));
-    add(softmax({static_cast<std::int64_t>(1 + random.below(5)), size}, -1, i % 3 == 0, false,
+    const auto size = static_cast<int64_t>(1 + random.below(i % 2 ? 9000 : 300));
+    add(softmax({static_cast<int64_t>(1 + random.below(5)), size}, -1, i % 3 == 0, false,
                 i == 9 ? Dtype::bf16 : Dtype::f32));
   }
   add(softmax({2, 3, 60}, 2, false, true));
@@ -259,7 +259,7 @@ TEST(Contractions, ScalesOf8BitOperandsFollowTheSum) {
   const auto x = b.add(OpKind::DequantizeLinear, {b.input("x", Dtype::i8, {4, 6}), half});
   const auto w = b.add(OpKind::DequantizeLinear,
                        {b.input("w", Dtype::i8, {6, 8}), b.input("s", Dtype::f32, {8})},
-                       {{"axis", std::int64_t{1}}});
+                       {{"axis", int64_t{1}}});
   b.output(b.add(OpKind::MatMul, {x, w}));
   const auto c = contraction_of(nests_of(*graph::decompose(*b.finish())));
   ASSERT_TRUE(c);
@@ -287,17 +287,17 @@ TEST(Contractions, BlocksOfScalesAreFactorsAlongOneOfTwoAxes) {
   EXPECT_FALSE(contraction_of(nests)) << "for families that know of none";
   const auto c = contraction_of(nests, true);
   ASSERT_TRUE(c);
-  const auto extents = [&](const std::vector<std::size_t>& axes) {
-    std::vector<std::int64_t> out;
-    for (const std::size_t axis : axes) out.push_back(c->nest.axes[axis]);
+  const auto extents = [&](const std::vector<size_t>& axes) {
+    std::vector<int64_t> out;
+    for (const size_t axis : axes) out.push_back(c->nest.axes[axis]);
     return out;
   };
-  EXPECT_EQ(extents(c->m), (std::vector<std::int64_t>{4}));
-  EXPECT_EQ(extents(c->n), (std::vector<std::int64_t>{4, 2}));
-  EXPECT_EQ(extents(c->k), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(extents(c->m), (std::vector<int64_t>{4}));
+  EXPECT_EQ(extents(c->n), (std::vector<int64_t>{4, 2}));
+  EXPECT_EQ(extents(c->k), (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(c->channel, c->k[1]);
   ASSERT_EQ(c->scales.size(), 2u);
-  for (const std::size_t load : c->scales) EXPECT_EQ(c->nest.loads[load].dtype, Dtype::f32);
+  for (const size_t load : c->scales) EXPECT_EQ(c->nest.loads[load].dtype, Dtype::f32);
   EXPECT_TRUE(epilogue_of(*c)) << "the result is rounded as it is stored";
 }
 

@@ -60,9 +60,9 @@ std::vector<Named> nets() {
   });
   add("rounds_in_between", [](Net& n) {
     const auto y = n.add(OpKind::Cast, {n.add(OpKind::Exp, {n.x({5, 33})})},
-                         {{"to", std::int64_t{onnx_type_of(Dtype::bf16)}}});
+                         {{"to", int64_t{onnx_type_of(Dtype::bf16)}}});
     return n.add(OpKind::Neg,
-                 {n.add(OpKind::Cast, {y}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}})});
+                 {n.add(OpKind::Cast, {y}, {{"to", int64_t{onnx_type_of(Dtype::f32)}}})});
   });
   add("transpose", [](Net& n) { return n.transpose(n.x({70, 45}), {1, 0}); });
   add("transpose_of_three",
@@ -71,7 +71,7 @@ std::vector<Named> nets() {
       [](Net& n) { return n.slice(n.slice(n.x({6, 40}), 1, 38, 2, -3), 0, 1, 5); });
   add("concat", [](Net& n) {
     const auto both =
-        n.add(OpKind::Concat, {n.x({4, 3, 10}), n.x({4, 5, 10})}, {{"axis", std::int64_t{1}}});
+        n.add(OpKind::Concat, {n.x({4, 3, 10}), n.x({4, 5, 10})}, {{"axis", int64_t{1}}});
     return n.add(OpKind::Relu, {both});
   });
   add("gather", [](Net& n) {
@@ -84,8 +84,8 @@ std::vector<Named> nets() {
     return n.add(OpKind::Pad, {n.add(OpKind::Exp, {n.x({5, 20})}), n.ints({1, 3, 0, 2})});
   });
   add("pad_of_bytes_by_a_fraction", [](Net& n) {
-    const auto x = n.add(OpKind::Cast, {n.x({5, 20}, Dtype::i8)},
-                         {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}});
+    const auto x =
+        n.add(OpKind::Cast, {n.x({5, 20}, Dtype::i8)}, {{"to", int64_t{onnx_type_of(Dtype::f32)}}});
     return n.add(OpKind::Pad, {x, n.ints({1, 3, 0, 2}), n.number(99.5)});
   });
   add("sum_of_columns",
@@ -109,7 +109,7 @@ std::vector<Named> nets() {
     return n.add(OpKind::AveragePool, {n.x({2, 3, 10, 20})},
                  Attributes{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
   });
-  const auto triangle = [](Net& n, TensorId x, std::int64_t upper, std::int64_t diagonal) {
+  const auto triangle = [](Net& n, TensorId x, int64_t upper, int64_t diagonal) {
     return n.add(OpKind::Trilu, {x, n.reshape(n.ints({diagonal}), {})}, {{"upper", upper}});
   };
   add("upper_triangle_of_a_product", [&](Net& n) {
@@ -121,8 +121,8 @@ std::vector<Named> nets() {
   add("product_with_a_lower_triangle", [&](Net& n) {
     return n.add(OpKind::MatMul, {n.x({45, 131}), triangle(n, n.x({131, 141}), 0, 0)});
   });
-  const auto cum_sum = [](Net& n, TensorId x, std::int64_t axis, std::int64_t reverse = 0,
-                          std::int64_t exclusive = 0) {
+  const auto cum_sum = [](Net& n, TensorId x, int64_t axis, int64_t reverse = 0,
+                          int64_t exclusive = 0) {
     return n.add(OpKind::CumSum, {x, n.ints({axis})},
                  {{"reverse", reverse}, {"exclusive", exclusive}});
   };
@@ -162,7 +162,7 @@ std::vector<Named> nets() {
   });
   add("prefixes_behind_others", [&](Net& n) {
     return n.add(OpKind::Concat, {n.x({6, 1}), cum_sum(n, n.slice(n.x({6, 310}), 1, 0, -1), 1)},
-                 {{"axis", std::int64_t{1}}});
+                 {{"axis", int64_t{1}}});
   });
   add("pairs_turned_round", [&](Net& n) { return n.slice(n.x({3, 41, 20, 2}), 3, -1, -1000, -1); });
   add("squares_gathered_in_channels", [&](Net& n) {
@@ -173,15 +173,14 @@ std::vector<Named> nets() {
   conv("conv", {1, 5, 9, 20}, {7, 5, 3, 3}, padded);
   conv("conv_strided", {1, 4, 9, 21}, {6, 4, 3, 3},
        {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
-  conv("conv_grouped", {2, 6, 5, 8}, {4, 3, 3, 1}, {{"group", std::int64_t{2}}});
+  conv("conv_grouped", {2, 6, 5, 8}, {4, 3, 3, 1}, {{"group", int64_t{2}}});
   conv("conv_by_channel", {1, 6, 9, 18}, {6, 1, 3, 3},
-       {{"pads", Ints{1, 1, 1, 1}}, {"group", std::int64_t{6}}});
+       {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{6}}});
   conv("conv_of_points", {1, 8, 6, 6}, {16, 8, 1, 1}, {});
   conv("conv_of_bf16", {1, 4, 6, 16}, {8, 4, 3, 3}, padded, Dtype::bf16);
   add("matmul", [](Net& n) { return n.add(OpKind::MatMul, {n.x({2, 9, 30}), n.x({30, 40})}); });
   add("gemm_of_transposed", [](Net& n) {
-    return n.add(OpKind::Gemm, {n.x({19, 30}), n.x({12, 30}), n.x({12})},
-                 {{"transB", std::int64_t{1}}});
+    return n.add(OpKind::Gemm, {n.x({19, 30}), n.x({12, 30}), n.x({12})}, {{"transB", int64_t{1}}});
   });
   return all;
 }
@@ -203,10 +202,10 @@ std::optional<Schedule> random_schedule(const Family& family, Random& random) {
 // Normal numbers, and indices below 11.
 std::vector<std::vector<std::byte>> inputs_of(const graph::Graph& graph) {
   auto inputs = test::random_inputs(graph, 1);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i)
     if (const auto& tensor = graph.tensor(graph.inputs[i]); tensor.dtype == Dtype::i64)
-      for (std::int64_t e = 0; e < graph::element_count(tensor.shape); ++e)
-        store_from_double(tensor.dtype, inputs[i].data(), static_cast<std::size_t>(e),
+      for (int64_t e = 0; e < graph::element_count(tensor.shape); ++e)
+        store_from_double(tensor.dtype, inputs[i].data(), static_cast<size_t>(e),
                           static_cast<double>(e * 7 % 11 - (e % 2 ? 11 : 0)));  // from either end
   return inputs;
 }
@@ -214,11 +213,11 @@ std::vector<std::vector<std::byte>> inputs_of(const graph::Graph& graph) {
 // Long rows, of one sign and of large values among small ones: within the fp32 track's bound
 // however the row is cut.
 TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
-  constexpr std::int64_t kSize = 1 << 15;
+  constexpr int64_t kSize = 1 << 15;
   Net n;
   const Region region{n.with({n.add(OpKind::CumSum, {n.x({3, kSize}), n.ints({1})})}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 5);
-  for (std::size_t i = 0; i < 3 * kSize; ++i) {
+  for (size_t i = 0; i < 3 * kSize; ++i) {
     const double value = load_as_double(Dtype::f32, inputs[0].data(), i);
     const double offset[] = {0, 1000 + value, i % kSize < 64 ? 3e6 : 0.1 + 1e-3 * value};
     store_from_double(Dtype::f32, inputs[0].data(), i, offset[i / kSize] + (i < kSize ? value : 0));
@@ -227,7 +226,7 @@ TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
   const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0, 3, 1);
   ASSERT_TRUE(want) << describe(want.error());
   for (const std::string target : {"cpu", "sm_90a"})
-    for (const std::int64_t x : {16, 512}) {
+    for (const int64_t x : {16, 512}) {
       const FamilyPtr family = direct_family(region, *target::capabilities_of(target));
       const Schedule schedule{
           "direct",
@@ -237,11 +236,14 @@ TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
       std::vector<std::byte> output(3 * kSize * 4);
       const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y0", output}});
       ASSERT_TRUE(status) << describe(status.error());
-      for (std::size_t row = 0; row < 3; ++row) {
-        double error = 0, size = 0, magnitude = 0;
-        for (std::size_t i = row * kSize; i < (row + 1) * kSize; ++i) {
+      for (size_t row = 0; row < 3; ++row) {
+        double error = 0;
+        double size = 0;
+        double magnitude = 0;
+        for (size_t i = row * kSize; i < (row + 1) * kSize; ++i) {
           error += std::pow(load_as_double(Dtype::f32, output.data(), i) - want->value[i], 2);
-          size += std::pow(want->value[i], 2), magnitude += std::pow(want->magnitude[i], 2);
+          size += std::pow(want->value[i], 2);
+          magnitude += std::pow(want->magnitude[i], 2);
         }
         EXPECT_LT(std::sqrt(error / size),
                   0x1p-24 * std::max(8.0, 0.6 * std::sqrt(magnitude / size)))
@@ -251,10 +253,11 @@ TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
 }
 
 TEST(Direct, PrefixesThatOverflowStayInfinite) {
-  constexpr std::size_t kSize = 2048;
+  constexpr size_t kSize = 2048;
   Net n;
   const Region region{n.with({n.add(OpKind::CumSum, {n.x({1, kSize}), n.ints({1})})}), Track::fp32};
-  std::vector<float> x(kSize, 0x1p118f), y(kSize);
+  std::vector<float> x(kSize, 0x1p118f);
+  std::vector<float> y(kSize);
   for (const std::string target : {"cpu", "sm_90a"}) {
     const Schedule schedule{
         "direct",
@@ -266,7 +269,7 @@ TEST(Direct, PrefixesThatOverflowStayInfinite) {
                                             {"Y0", std::as_writable_bytes(std::span(y))}});
     ASSERT_TRUE(status) << describe(status.error());
     EXPECT_EQ(y[1022], 1023 * 0x1p118f) << target;
-    for (std::size_t i = 1023; i < kSize; ++i) ASSERT_EQ(y[i], HUGE_VALF) << target << " " << i;
+    for (size_t i = 1023; i < kSize; ++i) ASSERT_EQ(y[i], HUGE_VALF) << target << " " << i;
   }
 }
 
@@ -294,7 +297,7 @@ TEST(Direct, CoversNoScansAlongTwoAxes) {
 
 TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {
   const auto cpu = *target::capabilities_of("cpu");
-  const auto text_of = [&](std::int64_t rows, std::int64_t streaming) {
+  const auto text_of = [&](int64_t rows, int64_t streaming) {
     Net n;
     const Region region{n.with({n.add(OpKind::Add, {n.x({rows, 1024}), n.x({1024})})}),
                         Track::fp32};
@@ -355,14 +358,13 @@ TEST(Direct, OnACpuAgreesWithTheReference) {
     const auto want = graph::evaluate(trial.region.graph, views, 1);
     ASSERT_TRUE(want) << describe(want.error());
     const auto& tensor = trial.region.graph.tensor(trial.region.graph.outputs[0]);
-    std::vector<std::byte> output(static_cast<std::size_t>(graph::byte_count(tensor)),
-                                  std::byte{0xff});
-    for (std::size_t k = 0; k < trial.kernels.size(); ++k) {
+    std::vector<std::byte> output(static_cast<size_t>(graph::byte_count(tensor)), std::byte{0xff});
+    for (size_t k = 0; k < trial.kernels.size(); ++k) {
       std::vector<void*> pointers;
       for (const Argument& arg : trial.kernels[k].args) {
         const std::string& name = trial.made.buffers[k].at(arg.buffer);
         pointers.push_back(output.data());
-        for (std::size_t i = 0; i < inputs.size(); ++i)
+        for (size_t i = 0; i < inputs.size(); ++i)
           if (trial.region.graph.tensor(trial.region.graph.inputs[i]).name == name)
             pointers.back() = inputs[i].data();
       }
@@ -387,9 +389,8 @@ TEST_P(DirectEmulated, AgreesWithFp64AndHasNoHazard) {
     ASSERT_TRUE(list) << schedule->text() << describe(list.error());
     auto inputs = inputs_of(region.graph);
     runtime::EmulatedBuffers buffers;
-    for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
-    std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()),
-                                  std::byte{0xff});
+    for (size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()), std::byte{0xff});
     buffers[list->outputs[0].name] = output;
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << schedule->text() << describe(done.error()) << list->kernels[0].source;
@@ -409,7 +410,7 @@ INSTANTIATE_TEST_SUITE_P(Nets, DirectEmulated, testing::ValuesIn(nets()),
 TEST(DirectEmulated8Bits, AreDequantizedInBlocksWhereTheTargetConvertsThem) {
   Net n;
   const auto y = n.add(OpKind::DequantizeLinear, {n.x({12, 40}, Dtype::e4m3), n.x({12, 5})},
-                       {{"axis", std::int64_t{1}}, {"block_size", std::int64_t{8}}});
+                       {{"axis", int64_t{1}}, {"block_size", int64_t{8}}});
   const Region region{n.with({y}), Track::fp32};
   EXPECT_FALSE(direct_family(region, *target::capabilities_of("sm_80")));
   EXPECT_TRUE(direct_family(region, *target::capabilities_of("cpu")));
@@ -426,10 +427,9 @@ TEST(DirectEmulated8Bits, AreDequantizedInBlocksWhereTheTargetConvertsThem) {
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     const auto want = graph::evaluate(region.graph, views, 1);
     ASSERT_TRUE(want) << describe(want.error());
-    std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()),
-                                  std::byte{0xff});
+    std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()), std::byte{0xff});
     runtime::EmulatedBuffers buffers{{list->outputs[0].name, output}};
-    for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << describe(done.error());
     EXPECT_LT(test::error_of((*want)[0], Dtype::f32, output), test::allowed(Dtype::f32));

@@ -14,18 +14,18 @@ using kernels::Region;
 using test::Case;
 
 // Relative Frobenius error of the emulated launch list, or the error's code in a failed Result.
-Result<double> emulated_error(const Case& c, std::uint64_t seed,
+Result<double> emulated_error(const Case& c, uint64_t seed,
                               std::vector<runtime::BankUse>* banks = nullptr) {
   const Region& region = c.region;
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, c.schedule, test::capabilities_of(c)));
   auto inputs = test::random_inputs(region.graph, seed);
   runtime::EmulatedBuffers buffers;
   std::vector<graph::Bytes> views;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
     buffers[list.inputs[i].name] = inputs[i];
     views.emplace_back(inputs[i]);
   }
-  std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()),
+  std::vector<std::byte> output(static_cast<size_t>(list.outputs[0].bytes()),
                                 std::byte{0xff});  // poison: NaN
   buffers[list.outputs[0].name] = output;
   runtime::EmulateOptions options;
@@ -34,8 +34,9 @@ Result<double> emulated_error(const Case& c, std::uint64_t seed,
   WARPLOOM_TRY(auto used, runtime::emulate(list, buffers, options));
   if (banks) *banks = std::move(used);
   WARPLOOM_TRY(const auto expected, graph::evaluate(region.graph, views, 1));
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < expected[0].size(); ++i) {
+  double difference = 0;
+  double size = 0;
+  for (size_t i = 0; i < expected[0].size(); ++i) {
     const double got = load_as_double(list.outputs[0].dtype, output.data(), i);
     difference += (got - expected[0][i]) * (got - expected[0][i]);
     size += expected[0][i] * expected[0][i];
@@ -47,7 +48,7 @@ class Emulated : public testing::TestWithParam<Case> {};
 
 TEST_P(Emulated, AgreesWithFp64AndHasNoHazard) {
   const Case& c = GetParam();
-  for (const std::uint64_t seed : {1, 2}) {
+  for (const uint64_t seed : {1, 2}) {
     const auto error = emulated_error(c, seed);
     ASSERT_TRUE(error.has_value()) << describe(error.error());
     EXPECT_LE(*error, c.tolerance);
@@ -57,8 +58,9 @@ TEST_P(Emulated, AgreesWithFp64AndHasNoHazard) {
 // Bank conflicts that are known: lines with this text, of cases whose names begin so, take this
 // many times the least wavefronts.
 struct Conflict {
-  const char *cases, *text;
-  std::int64_t times;
+  const char* cases;
+  const char* text;
+  int64_t times;
   const char* why;
 };
 

@@ -20,24 +20,24 @@ bool has(const std::string& line, const char* part) {
   return line.find(part) != std::string::npos;
 }
 
-std::size_t indent(const std::string& line) {
+size_t indent(const std::string& line) {
   return line.find_first_not_of(' ');
 }
 
-std::size_t at(const Mutant& m) {
-  return static_cast<std::size_t>(m.line);
+size_t at(const Mutant& m) {
+  return static_cast<size_t>(m.line);
 }
 
 // The first line of the block that holds line i.
-std::size_t head_of(const Lines& lines, std::size_t i) {
-  std::size_t head = i;
+size_t head_of(const Lines& lines, size_t i) {
+  size_t head = i;
   do --head;
   while (head > 0 && (lines[head].empty() || indent(lines[head]) >= indent(lines[i])));
   return head;
 }
 
 bool in_thread_zero(const Lines& lines, const Mutant& m) {
-  for (std::size_t i = at(m); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
+  for (size_t i = at(m); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
     if (has(lines[i], "if (t == 0) {")) return true;
   return false;
 }
@@ -55,8 +55,8 @@ std::function<bool(const std::string&)> uses_of_its_tensor(const Mutant& m) {
 // wgmma_fence_regs again.
 bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
   const auto used = uses_of_its_tensor(m);
-  const std::size_t head = head_of(lines, at(m));
-  auto pinned = [&](std::size_t i) {
+  const size_t head = head_of(lines, at(m));
+  auto pinned = [&](size_t i) {
     while (i < lines.size() && !used(lines[i])) ++i;
     return i < lines.size() && i != at(m) && has(lines[i], "wgmma_fence_regs");
   };
@@ -65,7 +65,7 @@ bool next_use_is_pinned(const Lines& lines, const Mutant& m) {
 
 // The last use of the accumulators before it, in the same block, is a wgmma_fence_regs too.
 bool pinned_already(const Lines& lines, const Mutant& m) {
-  std::size_t i = at(m) - 1;
+  size_t i = at(m) - 1;
   while (i > head_of(lines, at(m)) && !uses_of_its_tensor(m)(lines[i])) --i;
   return i > head_of(lines, at(m)) && has(lines[i], "wgmma_fence_regs");
 }
@@ -74,23 +74,23 @@ bool pinned_already(const Lines& lines, const Mutant& m) {
 // its turns end with a wgmma_fence_regs.
 bool first_used_here(const Lines& lines, const Mutant& m) {
   const auto used = uses_of_its_tensor(m);
-  const std::size_t head = head_of(lines, at(m));
-  std::size_t end = at(m);
+  const size_t head = head_of(lines, at(m));
+  size_t end = at(m);
   while (end < lines.size() && (lines[end].empty() || indent(lines[end]) > indent(lines[head])))
     ++end;
   while (!used(lines[--end])) {}
   bool loops = false;
-  for (std::size_t i = head_of(lines, head); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
+  for (size_t i = head_of(lines, head); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
     loops |= has(lines[i], "for (");
   return !loops && has(lines[end], "wgmma_fence_regs") &&
-         std::none_of(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(head),
+         std::none_of(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(head),
                       [&](const std::string& line) { return used(line) && !has(line, "WL_REG("); });
 }
 
 // The next use of the accumulators, in the same block, is a wgmma_fence_regs again.
 bool pinned_next(const Lines& lines, const Mutant& m) {
   const auto used = uses_of_its_tensor(m);
-  std::size_t i = at(m) + 1;
+  size_t i = at(m) + 1;
   while (i < lines.size() && !lines[i].empty() && indent(lines[i]) >= indent(lines[at(m)]) &&
          !used(lines[i]))
     ++i;
@@ -101,7 +101,7 @@ bool pinned_next(const Lines& lines, const Mutant& m) {
 // Earlier in this round all groups before this round's were waited for.
 bool waited_this_round(const Lines& lines, const Mutant& m) {
   int commits = 0;
-  for (std::size_t i = at(m) - 1; i > head_of(lines, at(m)); --i) {
+  for (size_t i = at(m) - 1; i > head_of(lines, at(m)); --i) {
     commits += has(lines[i], "wgmma_commit");
     if (indent(lines[i]) == indent(lines[at(m)]) && has(lines[i], "wgmma_wait<0>"))
       return commits <= 1;
@@ -111,9 +111,9 @@ bool waited_this_round(const Lines& lines, const Mutant& m) {
 
 // A slot is handed back when the next one has been read, behind a sync_warp of that one's.
 bool synced_with_the_next_slot(const Lines& lines, const Mutant& m) {
-  const std::size_t head = head_of(lines, at(m));
+  const size_t head = head_of(lines, at(m));
   int others = 0;
-  for (std::size_t i = head + 1;
+  for (size_t i = head + 1;
        i < lines.size() && (lines[i].empty() || indent(lines[i]) > indent(lines[head])); ++i)
     others += i != at(m) && has(lines[i], "wl::sync_warp()");
   return others > 0 && has(lines[at(m) + 1], "_pending) {");
@@ -121,21 +121,20 @@ bool synced_with_the_next_slot(const Lines& lines, const Mutant& m) {
 
 // The first slot of its ring, outside loops.
 bool first_slot(const Lines& lines, const Mutant& m) {
-  for (std::size_t i = at(m); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
+  for (size_t i = at(m); i > 0 && indent(lines[i]) > 0; i = head_of(lines, i))
     if (has(lines[i], "for (")) return false;
-  std::size_t consume = at(m);
+  size_t consume = at(m);
   while (consume > 0 && !has(lines[consume], "// consume ")) --consume;
-  std::size_t role = consume;
+  size_t role = consume;
   while (role > 0 && !has(lines[role], "{  // ")) --role;
   return role > 0 &&
-         std::count(lines.begin() + static_cast<std::ptrdiff_t>(role),
-                    lines.begin() + static_cast<std::ptrdiff_t>(consume), lines[consume]) == 0;
+         std::count(lines.begin() + static_cast<ptrdiff_t>(role),
+                    lines.begin() + static_cast<ptrdiff_t>(consume), lines[consume]) == 0;
 }
 
 // So that no slot before it is handed back.
 bool none_pending(const Lines& lines, const Mutant& m) {
-  const std::size_t pending =
-      has(lines[at(m) + 2], "_pending) {") ? at(m) + 2 : head_of(lines, at(m));
+  const size_t pending = has(lines[at(m) + 2], "_pending) {") ? at(m) + 2 : head_of(lines, at(m));
   return has(lines[pending], "_pending) {") && first_slot(lines, m);
 }
 
@@ -152,9 +151,9 @@ bool no_copies(const Lines& lines, const Mutant&) {
 }
 
 // Turns of the loop over i0 that is next around line i; 1 where there is none.
-long turns_of(const Lines& lines, std::size_t i) {
+long turns_of(const Lines& lines, size_t i) {
   static const std::regex loop(R"(for \(int i0 = 0; i0 < (\d+); \+\+i0\))");
-  for (std::size_t head = head_of(lines, i); head > 0 && indent(lines[head]) > 0;
+  for (size_t head = head_of(lines, i); head > 0 && indent(lines[head]) > 0;
        head = head_of(lines, head)) {
     std::smatch found;
     if (std::regex_search(lines[head], found, loop)) return std::stol(found[1]);
@@ -168,14 +167,17 @@ bool slots_of_one_thread(const Lines& lines, const Mutant&) {
   static const std::regex access(R"(\bslot_? \+ (?:ring_(?:write|read) \* \d+)?([^,;]*))");
   static const std::regex piece(R"((.* i0 \* (\d+))(?: \+ (\d+))?)");
   std::set<std::string> addresses;
-  long copied = 0, used = 0;  // bytes from the address on
-  for (std::size_t i = 1; i < lines.size(); ++i) {
+  // bytes from the address on
+  long copied = 0;
+  long used = 0;
+  for (size_t i = 1; i < lines.size(); ++i) {
     std::smatch found;
     if (!has(lines[i], "wl::") || !std::regex_search(lines[i], found, access)) continue;
     std::string address = found[1].str();
     if (has(lines[i], "ld_shared")) address = address.substr(0, address.rfind(')'));
     if (std::smatch steps; std::regex_match(address, steps, piece)) {
-      const long step = std::stol(steps[2]), offset = steps[3].matched ? std::stol(steps[3]) : 0;
+      const long step = std::stol(steps[2]);
+      const long offset = steps[3].matched ? std::stol(steps[3]) : 0;
       long& end = has(lines[i], "cp_async") && offset == 0 ? copied : used;
       if (offset % step == 0) {
         end = std::max(end, offset + step * turns_of(lines, i));
@@ -194,7 +196,7 @@ bool words_of_one_thread(const Lines& lines, const Mutant& m) {
   std::smatch found;
   for (const std::string& line : lines)
     if (has(line, "_shared<") && std::regex_search(line, found, access)) addresses.insert(found[1]);
-  std::size_t next = at(m) + 1;
+  size_t next = at(m) + 1;
   while (next < lines.size() && !has(lines[next], "_shared")) ++next;
   return addresses.size() == 1 && next < lines.size() && has(lines[next], "kept");
 }
@@ -202,8 +204,8 @@ bool words_of_one_thread(const Lines& lines, const Mutant& m) {
 // Another cluster barrier is passed between the kernel's begin and its first access to another
 // block.
 bool another_cluster_barrier(const Lines& lines, const Mutant& m) {
-  std::size_t barriers = 0;
-  for (std::size_t i = 1; i < lines.size() && !has(lines[i], "wl::mapa"); ++i)
+  size_t barriers = 0;
+  for (size_t i = 1; i < lines.size() && !has(lines[i], "wl::mapa"); ++i)
     barriers += i != at(m) && has(lines[i], "wl::cluster_sync");
   return has(m.text, "has started") && barriers > 0;
 }
@@ -216,7 +218,7 @@ bool waits_for_one(const Lines& lines, const Mutant&) {
              lines, [&](const std::string& line) { return !waits(line) || has(line, ", 1);"); });
 }
 
-std::size_t next_line(const Lines& lines, std::size_t from, const char* part) {
+size_t next_line(const Lines& lines, size_t from, const char* part) {
   while (from < lines.size() && !has(lines[from], part)) ++from;
   return from;
 }
@@ -229,8 +231,8 @@ bool committed_later(const Lines& lines, const Mutant& m) {
 
 // Between the last commit and the end of the text stands another wait for all of it.
 bool waited_before(const Lines& lines, const Mutant& m) {
-  std::size_t wait = 0;
-  for (std::size_t i = 1; i < lines.size(); ++i) {
+  size_t wait = 0;
+  for (size_t i = 1; i < lines.size(); ++i) {
     if (has(lines[i], "wl::bulk_commit")) wait = 0;
     if (i != at(m) && has(lines[i], "wl::bulk_wait<0>")) wait = i;
   }
@@ -249,7 +251,7 @@ bool signals_its_own_stores(const Lines& lines, const Mutant& m) {
   };
   std::set<std::string> loaded;
   for (const std::string& line : lines) loaded.insert(buffer(line, "wl::ld_global"));
-  for (std::size_t i = 1; i < lines.size(); ++i)
+  for (size_t i = 1; i < lines.size(); ++i)
     if (has(lines[i], "wl::st_global<") && loaded.contains(buffer(lines[i], "wl::st_global")) &&
         !has(lines[i - 1], "if (t == 0)"))
       return false;
@@ -268,15 +270,17 @@ bool lacks_the_bit(const Lines& lines, const Mutant& m) {
   std::smatch found;
   if (!std::regex_search(m.text, found, call)) return false;
   const long bit = std::stol(found[1]) + std::stol(found[2]) + std::stol(found[3]) - 1;
-  long most = 0, threads = 1024;
+  long most = 0;
+  long threads = 1024;
   for (const std::string& line : lines)
     if (std::smatch kernel;
         std::regex_search(line, kernel, std::regex(R"(^WL_KERNEL\w*\(\w+, (\d+),)")))
       threads = std::stol(kernel[1]);
   std::string rest = found[4].str() + " + ";
-  for (std::size_t end = rest.find(" + "); end != rest.npos;
+  for (size_t end = rest.find(" + "); end != rest.npos;
        rest = rest.substr(end + 3), end = rest.find(" + ")) {
-    const std::string part = rest.substr(0, end), name = part.substr(0, part.find(" * "));
+    const std::string part = rest.substr(0, end);
+    const std::string name = part.substr(0, part.find(" * "));
     const long times = has(part, " * ") ? std::stol(part.substr(part.find(" * ") + 3)) : 1;
     std::smatch digit;
     long greatest = -1;
@@ -287,8 +291,8 @@ bool lacks_the_bit(const Lines& lines, const Mutant& m) {
     else if (std::regex_search(name, digit, std::regex(R"(^t_div(\d+)$)")))
       greatest = threads / std::stol(digit[1]) - 1;
     const std::regex loop("for \\(int " + name + " = 0; " + name + R"( < (\d+);)");
-    for (std::size_t head = head_of(lines, at(m));
-         greatest < 0 && head > 0 && indent(lines[head]) > 0; head = head_of(lines, head))
+    for (size_t head = head_of(lines, at(m)); greatest < 0 && head > 0 && indent(lines[head]) > 0;
+         head = head_of(lines, head))
       if (std::regex_search(lines[head], digit, loop)) greatest = std::stol(digit[1]) - 1;
     if (greatest < 0) return false;
     most += greatest * times;
@@ -297,7 +301,9 @@ bool lacks_the_bit(const Lines& lines, const Mutant& m) {
 }
 
 struct Equivalent {
-  const char *call, *change;  // a call that begins so; a change, or "" any
+  // a call that begins so; a change, or "" any
+  const char* call;
+  const char* change;
   bool (*proof)(const Lines&, const Mutant&);
   const char* reason;
 };

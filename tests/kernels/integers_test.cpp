@@ -32,7 +32,7 @@ std::ostream& operator<<(std::ostream& out, const Named& net) {
 }
 
 TensorId cast(Net& n, TensorId x, Dtype to) {
-  return n.add(OpKind::Cast, {x}, {{"to", std::int64_t{onnx_type_of(to)}}});
+  return n.add(OpKind::Cast, {x}, {{"to", int64_t{onnx_type_of(to)}}});
 }
 
 const Dtype kTypes[] = {Dtype::i64, Dtype::i32, Dtype::i8, Dtype::u8};
@@ -75,12 +75,12 @@ std::vector<Named> nets() {
     const std::string name(name_of(type));
     for (const OpKind op :
          {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
-      for (const std::int64_t axis : {0, 1})
+      for (const int64_t axis : {0, 1})
         add(fmt::format("{}_{}_over_{}", name, graph::name_of(op), axis), [=](Net& n) {
           return n.add(op, {n.x({9, 37}, type)},
-                       {{"axes", std::vector<std::int64_t>{axis}}, {"keepdims", std::int64_t{0}}});
+                       {{"axes", std::vector<int64_t>{axis}}, {"keepdims", int64_t{0}}});
         });
-    for (const std::int64_t reverse : {0, 1})
+    for (const int64_t reverse : {0, 1})
       for (const double axis : {0.0, 1.0})
         add(
             fmt::format("{}_prefixes_{}_{}", name, axis, reverse),
@@ -94,8 +94,8 @@ std::vector<Named> nets() {
     add(name + "_product",
         [=](Net& n) { return n.add(OpKind::MatMul, {n.x({7, 11}, type), n.x({11, 5}, type)}); });
     add(name + "_joined_and_added", [=](Net& n) {
-      const TensorId joined = n.add(OpKind::Concat, {n.x({3, 5}, type), n.x({3, 4}, type)},
-                                    {{"axis", std::int64_t{1}}});
+      const TensorId joined =
+          n.add(OpKind::Concat, {n.x({3, 5}, type), n.x({3, 4}, type)}, {{"axis", int64_t{1}}});
       return n.add(OpKind::Add, {joined, n.x({9}, type)});
     });
   }
@@ -106,7 +106,7 @@ struct Data {
   std::vector<std::vector<std::byte>> inputs;
   graph::ValueAndMagnitude want;
 
-  explicit Data(const graph::Graph& graph, std::uint64_t seed)
+  explicit Data(const graph::Graph& graph, uint64_t seed)
       : inputs(test::large_inputs(graph, seed)) {
     const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
     auto made = graph::evaluate_exactly(graph, views, 1);
@@ -121,8 +121,8 @@ void expect_equal(const graph::ValueAndMagnitude& want, Dtype dtype,
     EXPECT_LT(test::error_of(want.value, dtype, have), 1e-6) << what;
     return;
   }
-  for (std::size_t i = 0; i < want.integers.size(); ++i) {
-    const std::int64_t found = load_integer(dtype, have.data(), static_cast<std::int64_t>(i));
+  for (size_t i = 0; i < want.integers.size(); ++i) {
+    const int64_t found = load_integer(dtype, have.data(), static_cast<int64_t>(i));
     ASSERT_EQ(found, want.integers[i]) << "element " << i << " of " << what;
   }
 }
@@ -152,16 +152,16 @@ struct Trial {
   void expect_agreement(CpuLibrary& library) {
     Data data(net.graph, 7);
     const auto& tensor = net.graph.tensor(net.graph.outputs[0]);
-    std::vector<std::byte> output(static_cast<std::size_t>(graph::byte_count(tensor)));
+    std::vector<std::byte> output(static_cast<size_t>(graph::byte_count(tensor)));
     std::vector<std::byte> meant = output;
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
+    for (size_t k = 0; k < kernels.size(); ++k) {
       std::vector<void*> pointers;
       tile::Buffers buffers;
       for (const Argument& arg : kernels[k].args) {
         const std::string& name = made.buffers[k].at(arg.buffer);
         pointers.push_back(output.data());
         buffers[arg.buffer] = meant;
-        for (std::size_t i = 0; i < data.inputs.size(); ++i)
+        for (size_t i = 0; i < data.inputs.size(); ++i)
           if (net.graph.tensor(net.graph.inputs[i]).name == name) {
             pointers.back() = data.inputs[i].data();
             buffers[arg.buffer] = data.inputs[i];
@@ -205,7 +205,7 @@ TEST(Integers, ArePaddedRightUnderTheFlagsOfKernels) {
   CpuLibrary library;
   for (const Named& net : all) {
     if (!net.name.ends_with("_padded")) continue;
-    for (const std::int64_t rows : {0, 1}) {
+    for (const int64_t rows : {0, 1}) {
       trials.push_back(
           {net, {"direct", {{"x", 7}, {"y", 5}, {"lanes", 1}, {"unroll", 1}, {"rows", rows}}}});
       ASSERT_NO_FATAL_FAILURE(trials.back().emit(fmt::format("{}_{}", net.name, rows), library));
@@ -231,9 +231,8 @@ TEST_P(IntegersEmulated, AreThoseOfTheReference) {
   ASSERT_TRUE(list) << schedule->text() << describe(list.error());
   Data data(region.graph, 7);
   runtime::EmulatedBuffers buffers;
-  for (std::size_t i = 0; i < data.inputs.size(); ++i)
-    buffers[list->inputs[i].name] = data.inputs[i];
-  std::vector<std::byte> output(static_cast<std::size_t>(list->outputs[0].bytes()));
+  for (size_t i = 0; i < data.inputs.size(); ++i) buffers[list->inputs[i].name] = data.inputs[i];
+  std::vector<std::byte> output(static_cast<size_t>(list->outputs[0].bytes()));
   buffers[list->outputs[0].name] = output;
   const auto done = runtime::emulate(*list, buffers);
   ASSERT_TRUE(done) << schedule->text() << describe(done.error()) << list->kernels[0].source;

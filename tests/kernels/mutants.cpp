@@ -104,8 +104,11 @@ const Move kMoves[] = {
 };
 
 struct Call {
-  std::size_t end = 0;            // behind the closing parenthesis
-  std::string name, first, rest;  // template arguments: the first, the others
+  size_t end = 0;  // behind the closing parenthesis
+  // template arguments: the first, the others
+  std::string name;
+  std::string first;
+  std::string rest;
   std::vector<std::string> args;
 };
 
@@ -115,9 +118,9 @@ bool in_name(char c) {
 
 // Splits text[at…] at the commas of its bracket, which opens at `at`; returns the place behind the
 // bracket's end.
-std::size_t split(const std::string& text, std::size_t at, std::vector<std::string>& parts) {
-  const std::string_view open = text[at] == '<' ? "<([" : "([",
-                         close = text[at] == '<' ? ">)]" : ")]";
+size_t split(const std::string& text, size_t at, std::vector<std::string>& parts) {
+  const std::string_view open = text[at] == '<' ? "<([" : "([";
+  const std::string_view close = text[at] == '<' ? ">)]" : ")]";
   int depth = 0;
   std::string part;
   for (; at < text.size(); ++at) {
@@ -136,17 +139,17 @@ std::size_t split(const std::string& text, std::size_t at, std::vector<std::stri
   return at + 1;
 }
 
-Call call_at(const std::string& text, std::size_t at) {
+Call call_at(const std::string& text, size_t at) {
   Call call;
-  std::size_t end = at + 4;
+  size_t end = at + 4;
   while (in_name(text[end])) ++end;
   call.name = text.substr(at + 4, end - at - 4);
   if (text[end] == '<') {
     std::vector<std::string> parts;
-    const std::size_t begin = end;
+    const size_t begin = end;
     end = split(text, end, parts);
     call.first = parts[0];
-    const std::size_t comma = text.find(',', begin);
+    const size_t comma = text.find(',', begin);
     if (comma < end) call.rest = text.substr(comma + 1, end - comma - 2);
   }
   call.end = text[end] == '(' ? split(text, end, call.args) : end;
@@ -155,7 +158,7 @@ Call call_at(const std::string& text, std::size_t at) {
 
 std::string filled(std::string_view pattern, const Call& call, const std::string& whole) {
   std::string out;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
+  for (size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] != '$') {
       out += pattern[i];
       continue;
@@ -172,7 +175,7 @@ std::string filled(std::string_view pattern, const Call& call, const std::string
     else if (c == '+')
       out += fmt::format("{}", fmt::join(call.args.begin() + 4, call.args.end(), ","));
     else
-      out += call.args[static_cast<std::size_t>(c - '1')];
+      out += call.args[static_cast<size_t>(c - '1')];
   }
   return out;
 }
@@ -185,8 +188,8 @@ class Planter {
   std::string planted() {
     const std::string& text = kernel_.source;
     std::string out;
-    std::size_t at = 0;
-    for (std::size_t next; (next = text.find("wl::", at)) != std::string::npos;) {
+    size_t at = 0;
+    for (size_t next; (next = text.find("wl::", at)) != std::string::npos;) {
       out += text.substr(at, next - at);
       const Call call = call_at(text, next);
       const std::string whole = text.substr(next, call.end - next);
@@ -221,7 +224,7 @@ class Planter {
   }
 
  private:
-  std::size_t next_call(const std::string& name, std::size_t from) const {
+  size_t next_call(const std::string& name, size_t from) const {
     const std::string& text = kernel_.source;
     do from = text.find("wl::" + name, from + 1);
     while (from != std::string::npos && in_name(text[from + 4 + name.size()]));
@@ -233,10 +236,10 @@ class Planter {
   std::string flips(const std::string& text) {
     constexpr std::string_view kFlip = "_phase ^= 1";
     std::string out;
-    std::size_t at = 0;
-    for (std::size_t next; (next = text.find(kFlip, at)) != std::string::npos;
+    size_t at = 0;
+    for (size_t next; (next = text.find(kFlip, at)) != std::string::npos;
          at = next + kFlip.size()) {
-      const std::size_t here = kernel_.source.find(kFlip, flip_);
+      const size_t here = kernel_.source.find(kFlip, flip_);
       flip_ = here + 1;
       out += text.substr(at, next - at) +
              fmt::format("_phase ^= wl_mutant != {}", add(here, "phase", "never flips"));
@@ -251,11 +254,10 @@ class Planter {
     return text;
   }
 
-  int add(std::size_t at, const char* call, const char* change) {
+  int add(size_t at, const char* call, const char* change) {
     const std::string& text = kernel_.source;
-    const auto line =
-        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    const std::size_t begin = text.find_first_not_of(' ', text.rfind('\n', at) + 1);
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n');
+    const size_t begin = text.find_first_not_of(' ', text.rfind('\n', at) + 1);
     mutants_.push_back({static_cast<int>(mutants_.size()) + 1, kernel_.name, static_cast<int>(line),
                         call, change, text.substr(begin, text.find('\n', at) - begin)});
     return mutants_.back().number;
@@ -263,13 +265,14 @@ class Planter {
 
   struct Moved {
     int number;
-    std::string behind, call;
+    std::string behind;
+    std::string call;
   };
 
   const Kernel& kernel_;
   std::vector<Mutant>& mutants_;
   std::vector<Moved> moved_;  // calls that wait for the place they come again
-  std::size_t flip_ = 0;
+  size_t flip_ = 0;
 };
 }  // namespace
 

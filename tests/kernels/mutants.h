@@ -18,8 +18,10 @@ struct Mutant {
   int number = 0;  // of wl_mutant, from 1 in each launch list
   std::string kernel;
   int line = 0;
-  std::string call, change;  // "cp_async_wait", "one group more may be under way"
-  std::string text;          // of the line
+  // "cp_async_wait", "one group more may be under way"
+  std::string call;
+  std::string change;
+  std::string text;  // of the line
 };
 
 // Rewrites the kernels' sources; the mutants they now hold.

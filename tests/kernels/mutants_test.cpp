@@ -50,26 +50,28 @@ struct Planted {
   std::string caught(int mutant, int timing) {
     wl_mutant = mutant;
     runtime::EmulatedBuffers buffers;
-    for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list.inputs[i].name] = inputs[i];
-    std::vector<std::byte> output(static_cast<std::size_t>(list.outputs[0].bytes()),
+    for (size_t i = 0; i < inputs.size(); ++i) buffers[list.inputs[i].name] = inputs[i];
+    std::vector<std::byte> output(static_cast<size_t>(list.outputs[0].bytes()),
                                   std::byte{0xff});  // NaN
     buffers[list.outputs[0].name] = output;
     runtime::EmulateOptions options;
-    options.seed = static_cast<std::uint64_t>(mutant);
+    options.seed = static_cast<uint64_t>(mutant);
     options.timing = static_cast<emulator::Timing>(timing);
     const auto ran = runtime::emulate(list, buffers, options);
     wl_mutant = 0;
     if (!ran && ran.error().code == ErrorCode::kEmulatorDeadlock) return "deadlock";
     if (!ran && ran.error().code == ErrorCode::kEmulatorHazard) {
       const std::string& found = ran.error().found;  // "line 12: race: …"
-      const std::size_t kind = found.find(": ") + 2;
+      const size_t kind = found.find(": ") + 2;
       return found.substr(kind, found.find(':', kind) - kind);
     }
     if (!ran) return "error " + describe(ran.error());
-    double difference = 0, size = 0;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
+    double difference = 0;
+    double size = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
       const double d = load_as_double(list.outputs[0].dtype, output.data(), i) - expected[i];
-      difference += d * d, size += expected[i] * expected[i];
+      difference += d * d;
+      size += expected[i] * expected[i];
     }
     return std::sqrt(difference / size) <= tolerance ? "" : "numbers";
   }
@@ -127,18 +129,18 @@ void judge_mutants(const Case& c) {
   }
 }
 
-constexpr std::size_t kShards = 8;  // so that they run beside each other
+constexpr size_t kShards = 8;  // so that they run beside each other
 
-class Mutants : public testing::TestWithParam<std::size_t> {};
+class Mutants : public testing::TestWithParam<size_t> {};
 
 TEST_P(Mutants, NoneGoesUnnoticed) {
-  for (std::size_t i = GetParam(); i < chosen().size(); i += kShards) {
+  for (size_t i = GetParam(); i < chosen().size(); i += kShards) {
     judge_mutants(chosen()[i]);
     if (HasFatalFailure()) return;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shards, Mutants, testing::Range<std::size_t>(0, kShards));
+INSTANTIATE_TEST_SUITE_P(Shards, Mutants, testing::Range<size_t>(0, kShards));
 
 TEST(MutantsSample, HasEveryFamilyAndEveryKindOfMutation) {
   std::set<std::string> every;

@@ -16,7 +16,7 @@ using graph::TensorId;
 using test::Attributes;
 using test::Ints;
 using test::Net;
-using At = std::vector<std::int64_t>;
+using At = std::vector<int64_t>;
 
 // The only nest of a graph, where it is one and gathers nothing.
 std::optional<Nest> nest_of(const graph::Graph& graph) {
@@ -31,7 +31,7 @@ std::optional<Nest> nest_of(const graph::Graph& graph) {
 std::string to_text(const Nest& nest) {
   const auto coordinate = [](const Affine& c) {
     std::string text;
-    for (std::size_t a = 0; a < c.steps.size(); ++a)
+    for (size_t a = 0; a < c.steps.size(); ++a)
       if (c.steps[a] != 0)
         text += fmt::format("{}{}i{}", text.empty() ? "" : " + ",
                             c.steps[a] == 1 ? "" : fmt::format("{}·", c.steps[a]), a);
@@ -47,11 +47,11 @@ std::string to_text(const Nest& nest) {
                        access.inside ? "" : fmt::format(", fill {}", access.fill));
   };
   std::string out = fmt::format("axes {{{}}}\n", fmt::join(nest.axes, ", "));
-  for (std::size_t v = 0; v < nest.values.size(); ++v) {
+  for (size_t v = 0; v < nest.values.size(); ++v) {
     const NestValue& value = nest.values[v];
     out += fmt::format("{} ", v);
     if (value.kind == NestValue::Kind::load)
-      out += "load " + place(nest.loads[static_cast<std::size_t>(value.load)]);
+      out += "load " + place(nest.loads[static_cast<size_t>(value.load)]);
     if (value.kind == NestValue::Kind::index) out += "index " + coordinate(value.at);
     if (value.kind == NestValue::Kind::reduce)
       out += fmt::format("reduce {} of {} over {{{}}}", name_of(value.op), value.operands[0],
@@ -74,11 +74,11 @@ std::string to_text(const Nest& nest) {
 // A value as both sorts of operations take it.
 struct Number {
   double real = 0;
-  std::int64_t whole = 0;
+  int64_t whole = 0;
 
   static Number of(double real) { return {real, saturated_integer(Dtype::i64, real)}; }
 
-  static Number of_whole(std::int64_t whole) { return {static_cast<double>(whole), whole}; }
+  static Number of_whole(int64_t whole) { return {static_cast<double>(whole), whole}; }
 };
 
 // The meaning of a nest: every value at every index, without any thought of speed.
@@ -91,7 +91,7 @@ class Plain {
       const auto& constant = graph.tensor(id).constant;
       const auto found = std::find(graph.inputs.begin(), graph.inputs.end(), id);
       return constant ? constant->data()
-                      : inputs[static_cast<std::size_t>(found - graph.inputs.begin())].data();
+                      : inputs[static_cast<size_t>(found - graph.inputs.begin())].data();
     };
     for (const Access& load : nest.loads) {
       data_.push_back(data_of(load.tensor));
@@ -101,58 +101,57 @@ class Plain {
   }
 
   // Writes what the nest writes of output number `o`.
-  void write(std::size_t o, std::vector<Number>& to) {
+  void write(size_t o, std::vector<Number>& to) {
     const auto& [value, place] = nest_.outputs[o];
-    std::vector<std::int64_t> sizes(nest_.axes.size(), 1);
-    for (std::size_t a = 0; a < sizes.size(); ++a)
+    std::vector<int64_t> sizes(nest_.axes.size(), 1);
+    for (size_t a = 0; a < sizes.size(); ++a)
       if (place.uses(a)) sizes[a] = nest_.axes[a];
     each(sizes, [&](const At& at) {
-      std::int64_t offset = 0;
-      for (std::size_t d = 0; d < place.at.size(); ++d)
+      int64_t offset = 0;
+      for (size_t d = 0; d < place.at.size(); ++d)
         offset += coordinate(place.at[d], at) * place.strides[d];
-      to[static_cast<std::size_t>(offset)] = result(value, at);
+      to[static_cast<size_t>(offset)] = result(value, at);
     });
   }
 
  private:
   const Nest& nest_;
-  std::vector<const std::byte*> data_, lookups_;
+  std::vector<const std::byte*> data_;
+  std::vector<const std::byte*> lookups_;
   std::map<std::pair<int, At>, Number> known_;
 
-  static std::int64_t coordinate(const Affine& c, const At& at) {
-    std::int64_t sum = c.begin;
-    for (std::size_t a = 0; a < at.size(); ++a) sum += c.steps[a] * at[a];
+  static int64_t coordinate(const Affine& c, const At& at) {
+    int64_t sum = c.begin;
+    for (size_t a = 0; a < at.size(); ++a) sum += c.steps[a] * at[a];
     return sum;
   }
 
-  static void each(const std::vector<std::int64_t>& sizes,
-                   const std::function<void(const At&)>& body) {
+  static void each(const std::vector<int64_t>& sizes, const std::function<void(const At&)>& body) {
     At at(sizes.size(), 0);
     for (;;) {
       body(at);
-      std::size_t a = sizes.size();
+      size_t a = sizes.size();
       while (a > 0 && ++at[a - 1] == sizes[a - 1]) at[--a] = 0;
       if (a == 0) return;
     }
   }
 
   Number result(int id, At at) {
-    const NestValue& value = nest_.values[static_cast<std::size_t>(id)];
-    for (std::size_t a = 0; a < at.size(); ++a)
+    const NestValue& value = nest_.values[static_cast<size_t>(id)];
+    for (size_t a = 0; a < at.size(); ++a)
       if (!value.varies[a]) at[a] = 0;
     const auto found = known_.find({id, at});
     return found != known_.end() ? found->second : known_[{id, at}] = compute(value, at);
   }
 
   Number load(const NestValue& value, const At& at) {
-    const Access& load = nest_.loads[static_cast<std::size_t>(value.load)];
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < load.at.size(); ++d) {
-      std::int64_t c = coordinate(load.at[d], at);
+    const Access& load = nest_.loads[static_cast<size_t>(value.load)];
+    int64_t offset = 0;
+    for (size_t d = 0; d < load.at.size(); ++d) {
+      int64_t c = coordinate(load.at[d], at);
       if (static_cast<int>(d) == load.lookup_dim) {
-        c = static_cast<std::int64_t>(load_as_double(load.lookup.dtype,
-                                                     lookups_[static_cast<std::size_t>(value.load)],
-                                                     static_cast<std::size_t>(c)));
+        c = static_cast<int64_t>(load_as_double(
+            load.lookup.dtype, lookups_[static_cast<size_t>(value.load)], static_cast<size_t>(c)));
         if (c < 0) c += load.shape[d];
       }
       if (c < 0 || c >= load.shape[d]) {
@@ -161,10 +160,10 @@ class Plain {
       }
       offset += c * load.strides[d];
     }
-    const std::byte* const data = data_[static_cast<std::size_t>(value.load)];
+    const std::byte* const data = data_[static_cast<size_t>(value.load)];
     return is_integer(load.dtype)
                ? Number::of_whole(load_integer(load.dtype, data, offset))
-               : Number::of(load_as_double(load.dtype, data, static_cast<std::size_t>(offset)));
+               : Number::of(load_as_double(load.dtype, data, static_cast<size_t>(offset)));
   }
 
   // One step of a value: on whole numbers or on floats.
@@ -177,7 +176,7 @@ class Plain {
   Number compute(const NestValue& value, const At& at) {
     switch (value.kind) {
       case NestValue::Kind::scan: {
-        const auto axis = static_cast<std::size_t>(value.axes[0]);
+        const auto axis = static_cast<size_t>(value.axes[0]);
         Number sum;
         At other = at;
         for (other[axis] = 0; other[axis] < nest_.axes[axis]; ++other[axis])
@@ -195,18 +194,18 @@ class Plain {
       }
       case NestValue::Kind::apply: {
         std::array<Number, 3> inputs{};
-        for (std::size_t i = 0; i < value.operands.size(); ++i)
+        for (size_t i = 0; i < value.operands.size(); ++i)
           inputs[i] = result(value.operands[i], at);
         return step(value, value.op, inputs[0], inputs[1], inputs[2]);
       }
       case NestValue::Kind::reduce: break;
     }
-    std::vector<std::int64_t> sizes(at.size(), 1);
+    std::vector<int64_t> sizes(at.size(), 1);
     for (const int axis : value.axes)
-      sizes[static_cast<std::size_t>(axis)] = nest_.axes[static_cast<std::size_t>(axis)];
+      sizes[static_cast<size_t>(axis)] = nest_.axes[static_cast<size_t>(axis)];
     Number sum = Number::of(identity_of(value.op));
     each(sizes, [&](At inner) {
-      for (std::size_t a = 0; a < at.size(); ++a)
+      for (size_t a = 0; a < at.size(); ++a)
         if (sizes[a] == 1) inner[a] = at[a];
       sum = step(value, value.op, sum, result(value.operands[0], inner));
     });
@@ -222,15 +221,15 @@ void expect_agreement(const graph::Graph& graph,
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate_exactly(graph, views, 1);
   ASSERT_TRUE(want.has_value()) << describe(want.error());
-  for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
+  for (size_t o = 0; o < graph.outputs.size(); ++o) {
     const graph::Tensor& tensor = graph.tensor(graph.outputs[o]);
-    const auto count = static_cast<std::size_t>(graph::element_count(tensor.shape));
-    std::vector<Number> have(count, Number{NAN, std::numeric_limits<std::int64_t>::min()});
+    const auto count = static_cast<size_t>(graph::element_count(tensor.shape));
+    std::vector<Number> have(count, Number{NAN, std::numeric_limits<int64_t>::min()});
     for (const Nest& nest : nests)
-      for (std::size_t i = 0; i < nest.outputs.size(); ++i)
+      for (size_t i = 0; i < nest.outputs.size(); ++i)
         if (nest.outputs[i].place.tensor == graph.outputs[o])
           Plain(nest, graph, inputs).write(i, have);
-    for (std::size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       const std::string where = fmt::format("{}{}element {}", to_text(graph), to_text(nests[0]), i);
       if (is_integer(tensor.dtype)) {
         ASSERT_EQ(have[i].whole, (*want)[o].integers[i]) << where;
@@ -253,7 +252,9 @@ void expect_exact(const graph::Graph& graph) {
 
 TEST(Nest, OfPointwiseOperatorsWithBroadcasts) {
   Net n;
-  const auto x = n.x({2, 3, 4}), b = n.x({3, 1}), s = n.x({4});
+  const auto x = n.x({2, 3, 4});
+  const auto b = n.x({3, 1});
+  const auto s = n.x({4});
   const auto y = n.add(OpKind::Add, {x, b});
   expect_agreement(n.with(
       {n.add(OpKind::Gelu, {n.add(OpKind::Mul, {y, s})}, {{"approximate", std::string("tanh")}})}));
@@ -261,7 +262,8 @@ TEST(Nest, OfPointwiseOperatorsWithBroadcasts) {
 
 TEST(Nest, OfAChainHasOneAxis) {
   Net n;
-  const auto x = n.x({2, 3, 4}), y = n.x({2, 3, 4});
+  const auto x = n.x({2, 3, 4});
+  const auto y = n.x({2, 3, 4});
   const auto nest =
       nest_of(n.with({n.add(OpKind::Relu, {n.add(OpKind::Sub, {n.add(OpKind::Exp, {x}), y})})}));
   ASSERT_TRUE(nest);
@@ -290,7 +292,8 @@ TEST(Nest, SplitsAnAxisWhereAReshapeMeetsATranspose) {
 
 TEST(Nest, SeesAnInputUnderAnotherShape) {
   Net n;
-  const auto x = n.x({4, 6}), turned = n.reshape(x, {6, 4});
+  const auto x = n.x({4, 6});
+  const auto turned = n.reshape(x, {6, 4});
   expect_agreement(n.with({n.transpose(n.add(OpKind::Mul, {turned, n.x({6, 4})}), {1, 0})}));
 }
 
@@ -307,7 +310,7 @@ TEST(Nest, OfAShuffleOfChannels) {
 
 TEST(Nest, OfAConcatWritesPieceByPiece) {
   Net n;
-  const auto both = n.add(OpKind::Concat, {n.x({2, 3}), n.x({2, 4})}, {{"axis", std::int64_t{1}}});
+  const auto both = n.add(OpKind::Concat, {n.x({2, 3}), n.x({2, 4})}, {{"axis", int64_t{1}}});
   const auto graph = n.with({n.add(OpKind::Mul, {both, n.x({7})})});
   EXPECT_EQ(nests_of(graph).size(), 2U);
   expect_agreement(graph);
@@ -316,7 +319,7 @@ TEST(Nest, OfAConcatWritesPieceByPiece) {
 TEST(Nest, OfAConcatInTheMiddleAddsUpItsPieces) {
   Net n;
   const auto both = n.add(OpKind::Concat, {n.x({2, 3}), n.add(OpKind::Exp, {n.x({2, 4})})},
-                          {{"axis", std::int64_t{1}}});
+                          {{"axis", int64_t{1}}});
   expect_agreement(n.with({n.transpose(both, {1, 0})}));
 }
 
@@ -329,8 +332,8 @@ TEST(Nest, OfSeveralOutputs) {
 TEST(Nest, RoundsWhereACastNarrowsInAChain) {
   Net n;
   const auto y = n.add(OpKind::Cast, {n.add(OpKind::Exp, {n.x({3, 5})})},
-                       {{"to", std::int64_t{onnx_type_of(Dtype::bf16)}}});
-  const auto z = n.add(OpKind::Cast, {y}, {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}});
+                       {{"to", int64_t{onnx_type_of(Dtype::bf16)}}});
+  const auto z = n.add(OpKind::Cast, {y}, {{"to", int64_t{onnx_type_of(Dtype::f32)}}});
   expect_agreement(n.with({n.add(OpKind::Exp, {z})}));
 }
 
@@ -342,20 +345,21 @@ TEST(Nest, OfProductsWithEverySortOfOperand) {
                                                                  {{4, 5}, {5}},
                                                                  {{5}, {5}}}) {
     Net n;
-    const auto x = n.x(a), y = n.x(b);
+    const auto x = n.x(a);
+    const auto y = n.x(b);
     expect_agreement(n.with({n.add(OpKind::Relu, {n.add(OpKind::MatMul, {x, y})})}));
   }
 }
 
 TEST(Nest, OfAScaledProductOfTransposedMatricesAndAnAddend) {
   Net n;
-  expect_agreement(n.with({n.add(
-      OpKind::Gemm, {n.x({5, 4}), n.x({3, 5}), n.x({3})},
-      {{"alpha", 0.5}, {"beta", 2.0}, {"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}})}));
+  expect_agreement(n.with(
+      {n.add(OpKind::Gemm, {n.x({5, 4}), n.x({3, 5}), n.x({3})},
+             {{"alpha", 0.5}, {"beta", 2.0}, {"transA", int64_t{1}}, {"transB", int64_t{1}}})}));
 }
 
 TEST(Nest, OfASoftmaxHasOneAxisForItsRows) {
-  for (const std::int64_t axis : {0, 1, 2}) {
+  for (const int64_t axis : {0, 1, 2}) {
     Net n;
     const auto graph = n.with({n.add(
         OpKind::Softmax, {n.add(OpKind::Mul, {n.x({3, 4, 5}), n.x({5})})}, {{"axis", axis}})});
@@ -380,9 +384,9 @@ TEST(Nest, OfALayerNormalizationReadsItsRowOnce) {
 
 TEST(Nest, OfAGroupNormalizationSplitsTheChannels) {
   Net n;
-  const auto x = n.x({2, 6, 3, 4}), grouped = n.reshape(x, {2, 3, -1});
-  const auto mean =
-      n.add(OpKind::ReduceMean, {grouped, n.ints({2})}, {{"keepdims", std::int64_t{1}}});
+  const auto x = n.x({2, 6, 3, 4});
+  const auto grouped = n.reshape(x, {2, 3, -1});
+  const auto mean = n.add(OpKind::ReduceMean, {grouped, n.ints({2})}, {{"keepdims", int64_t{1}}});
   const auto centred = n.add(OpKind::Sub, {grouped, mean});
   const auto graph =
       n.with({n.add(OpKind::Mul, {n.reshape(centred, {2, 6, 3, 4}), n.x({1, 6, 1, 1})})});
@@ -395,9 +399,9 @@ TEST(Nest, OfAGroupNormalizationSplitsTheChannels) {
 TEST(Nest, OfReductionsWithAndWithoutTheirAxes) {
   for (const OpKind op :
        {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
-    for (const std::int64_t keep : {0, 1})
-      for (const std::vector<std::int64_t>& axes :
-           {std::vector<std::int64_t>{0}, {1}, {0, 2}, {-1, 1}, {0, 1, 2}}) {
+    for (const int64_t keep : {0, 1})
+      for (const std::vector<int64_t>& axes :
+           {std::vector<int64_t>{0}, {1}, {0, 2}, {-1, 1}, {0, 1, 2}}) {
         Net n;
         const auto x = n.add(OpKind::Add, {n.x({3, 4, 5}), n.x({4, 1})});
         expect_agreement(
@@ -406,16 +410,15 @@ TEST(Nest, OfReductionsWithAndWithoutTheirAxes) {
 }
 
 TEST(Nest, OfPrefixesHasOneAxisForTheLines) {
-  for (const std::int64_t axis : {0, 1, 2})
-    for (const std::int64_t reverse : {0, 1}) {
+  for (const int64_t axis : {0, 1, 2})
+    for (const int64_t reverse : {0, 1}) {
       Net n;
       const auto y = n.add(OpKind::CumSum, {n.add(OpKind::Exp, {n.x({3, 4, 5})}), n.ints({axis})},
                            {{"reverse", reverse}, {"exclusive", reverse}});
       const auto graph = n.with({n.add(OpKind::Mul, {y, n.x({5})})});
       const auto nest = nest_of(graph);
       ASSERT_TRUE(nest && nest->scan());
-      EXPECT_EQ(nest->axes[static_cast<std::size_t>(nest->scan()->axes[0])], 3 + axis)
-          << to_text(*nest);
+      EXPECT_EQ(nest->axes[static_cast<size_t>(nest->scan()->axes[0])], 3 + axis) << to_text(*nest);
       EXPECT_EQ(nest->scan()->reverse, reverse == 1) << to_text(*nest);
       expect_agreement(graph);
     }
@@ -433,7 +436,7 @@ TEST(Nest, OfPrefixesOfFlippedRowsTurnsTheScanRound) {
 }
 
 TEST(Nest, OfAPartOfPrefixesHasToBeginWithThem) {
-  const auto part = [](std::int64_t reverse, std::int64_t begin, std::int64_t end) {
+  const auto part = [](int64_t reverse, int64_t begin, int64_t end) {
     Net n;
     const auto y = n.add(OpKind::CumSum, {n.x({4, 9}), n.ints({1})}, {{"reverse", reverse}});
     return n.with({n.slice(y, 1, begin, end)});
@@ -459,9 +462,12 @@ TEST(Nest, OfWindowsWithPaddingAndStrides) {
 
 TEST(Nest, OfConvolutionsOfEverySort) {
   struct Sort {
-    Shape x, w;
-    Ints strides, pads, dilations;
-    std::int64_t group;
+    Shape x;
+    Shape w;
+    Ints strides;
+    Ints pads;
+    Ints dilations;
+    int64_t group;
   };
 
   for (const Sort& s :
@@ -513,7 +519,7 @@ TEST(Nest, OfASliceThatIsPaddedDoesNotShowWhatWasCutOff) {
 }
 
 TEST(Nest, OfAGatherReadsByIndices) {
-  for (const std::int64_t axis : {0, 1, 2}) {
+  for (const int64_t axis : {0, 1, 2}) {
     Net n;
     const auto indices = n.reshape(n.ints({2, 0, 1, 1, 2, 0}), {3, 2});
     const auto y = n.add(OpKind::Gather, {n.x({3, 4, 5}), indices}, {{"axis", axis}});
@@ -526,7 +532,7 @@ TEST(Nest, OfAGatherReadsByIndices) {
 TEST(Nest, OfATableOfPlacesLoadsNothing) {
   for (const OpKind op : {OpKind::ArgMax, OpKind::ArgMin}) {
     Net n;
-    const auto graph = n.with({n.add(op, {n.x({3, 7})}, {{"axis", std::int64_t{1}}})});
+    const auto graph = n.with({n.add(op, {n.x({3, 7})}, {{"axis", int64_t{1}}})});
     const auto nest = nest_of(graph);
     ASSERT_TRUE(nest);
     EXPECT_EQ(nest->loads.size(), 1u) << to_text(*nest);
@@ -535,7 +541,7 @@ TEST(Nest, OfATableOfPlacesLoadsNothing) {
 }
 
 TEST(Nest, OfATriangleComparesPlaces) {
-  for (const std::int64_t upper : {0, 1}) {
+  for (const int64_t upper : {0, 1}) {
     Net n;
     const auto y =
         n.add(OpKind::Trilu, {n.x({2, 150, 120}), n.reshape(n.ints({-3}), {})}, {{"upper", upper}});
@@ -550,25 +556,30 @@ TEST(Nest, OfATriangleComparesPlaces) {
 // fp32 holds no more integers than those below 2^24.
 TEST(Nest, ComputesOnLargeIntegersAsWholeNumbers) {
   for (const Dtype dtype : {Dtype::i32, Dtype::i64}) {
-    Net sum, total, cut;
+    Net sum;
+    Net total;
+    Net cut;
     expect_exact(sum.with({sum.add(OpKind::Add, {sum.x({40}, dtype), sum.x({40}, dtype)})}));
     expect_exact(
         total.with({total.add(OpKind::ReduceSum, {total.x({40}, dtype), total.ints({0})})}));
-    expect_exact(
-        cut.with({cut.add(OpKind::Cast, {cut.x({40}, dtype)}, {{"to", std::int64_t{3}}})}));
+    expect_exact(cut.with({cut.add(OpKind::Cast, {cut.x({40}, dtype)}, {{"to", int64_t{3}}})}));
   }
 }
 
 // Floats would stop at the ends of the type.
 TEST(Nest, WrapsArithmeticThatMayLeaveATypeOf8Bits) {
   for (const Dtype dtype : {Dtype::i8, Dtype::u8}) {
-    Net sum, product, total, turned, chosen;
+    Net sum;
+    Net product;
+    Net total;
+    Net turned;
+    Net chosen;
     expect_exact(sum.with({sum.add(OpKind::Add, {sum.x({40}, dtype), sum.x({40}, dtype)})}));
     expect_exact(product.with(
         {product.add(OpKind::MatMul, {product.x({4, 3}, dtype), product.x({3, 4}, dtype)})}));
     expect_exact(
         total.with({total.add(OpKind::ReduceSum, {total.x({40}, dtype), total.ints({0})})}));
-    const std::int64_t other = onnx_type_of(dtype == Dtype::i8 ? Dtype::u8 : Dtype::i8);
+    const int64_t other = onnx_type_of(dtype == Dtype::i8 ? Dtype::u8 : Dtype::i8);
     expect_exact(turned.with({turned.add(OpKind::Cast, {turned.x({40}, dtype)}, {{"to", other}})}));
     const auto least = chosen.add(OpKind::Min, {chosen.x({4, 3}, dtype), chosen.x({4, 3}, dtype)});
     expect_exact(chosen.with({chosen.add(OpKind::ReduceMax, {least, chosen.ints({1})})}));
@@ -576,7 +587,9 @@ TEST(Nest, WrapsArithmeticThatMayLeaveATypeOf8Bits) {
 }
 
 TEST(Nest, OfElementsOfNothingIsWhatTheyStartFrom) {
-  Net product, sum, padded;
+  Net product;
+  Net sum;
+  Net padded;
   expect_agreement(
       product.with({product.add(OpKind::MatMul, {product.x({2, 0}), product.x({0, 3})})}));
   expect_agreement(sum.with({sum.add(OpKind::ReduceSum, {sum.x({3, 0}), sum.ints({1})})}));
@@ -586,7 +599,7 @@ TEST(Nest, OfElementsOfNothingIsWhatTheyStartFrom) {
 
 TEST(Nest, OfSmallIntegersThatStaySmall) {
   Net n;
-  const auto as = [&](graph::TensorId id, std::int64_t type) {
+  const auto as = [&](graph::TensorId id, int64_t type) {
     return n.add(OpKind::Cast, {id}, {{"to", type}});
   };
   const auto wide =
@@ -596,7 +609,8 @@ TEST(Nest, OfSmallIntegersThatStaySmall) {
 }
 
 TEST(Nest, ComparesLargeIntegersExactly) {
-  Net small, large;
+  Net small;
+  Net large;
   expect_exact(
       small.with({small.add(OpKind::Equal, {small.x({4}, Dtype::i64), small.ints({0, 1, 2, 3})})}));
   expect_exact(large.with(
@@ -608,7 +622,7 @@ TEST(Nest, HasAxesWhoseElementsGpusCount) {
     Net n;
     return n.with({n.add(OpKind::Exp, {n.x(shape)})});
   };
-  constexpr std::int64_t kLong = std::int64_t{1} << 32;
+  constexpr int64_t kLong = int64_t{1} << 32;
   EXPECT_EQ(nest_of(exp({1 << 15, 1 << 15}))->axes, (At{1 << 30}));
   EXPECT_EQ(nest_of(exp({1 << 16, 1 << 16}))->axes, (At{1 << 16, 1 << 16}));
   EXPECT_EQ(nest_of(exp({kLong}))->axes, (At{1 << 12, 1 << 20}));
@@ -618,12 +632,13 @@ TEST(Nest, HasAxesWhoseElementsGpusCount) {
 }
 
 TEST(Work, OfAProductThatIsCutIsThatOfThePart) {
-  Net whole, cut;
+  Net whole;
+  Net cut;
   const auto product = [](Net& n) { return n.add(OpKind::MatMul, {n.x({64, 32}), n.x({32, 16})}); };
   const auto row =
       cut.add(OpKind::Slice, {product(cut), cut.ints({5}), cut.ints({6}), cut.ints({0})});
-  const Work all = work_of({whole.with({product(whole)}), Track::fp32}),
-             part = work_of({cut.with({row}), Track::fp32});
+  const Work all = work_of({whole.with({product(whole)}), Track::fp32});
+  const Work part = work_of({cut.with({row}), Track::fp32});
   EXPECT_EQ(all.flops, 2 * 64 * 32 * 16);
   EXPECT_EQ(part.flops, 2 * 32 * 16);
   EXPECT_EQ(all.bytes, 4 * (64 * 32 + 32 * 16 + 64 * 16));

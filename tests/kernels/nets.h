@@ -5,7 +5,7 @@
 
 namespace warploom::test {
 using Attributes = std::map<std::string, graph::Attribute>;
-using Ints = std::vector<std::int64_t>;
+using Ints = std::vector<int64_t>;
 
 struct Net : graph::Builder {
   Net() : Builder("net") {}
@@ -28,8 +28,8 @@ struct Net : graph::Builder {
     return add(graph::OpKind::Transpose, {id}, {{"perm", std::move(perm)}});
   }
 
-  graph::TensorId slice(graph::TensorId id, std::int64_t axis, std::int64_t begin, std::int64_t end,
-                        std::int64_t step = 1) {
+  graph::TensorId slice(graph::TensorId id, int64_t axis, int64_t begin, int64_t end,
+                        int64_t step = 1) {
     return add(graph::OpKind::Slice, {id, ints({begin}), ints({end}), ints({axis}), ints({step})});
   }
 

@@ -25,7 +25,10 @@ const char* const kRenew = "renew it:\n  WARPLOOM_RENEW_LOCK=1 " WARPLOOM_BINARY
 // Registers a thread, bytes of spill stores and loads, bytes of shared memory, C75xx warnings; "?"
 // until a compiler was there.
 struct Figures {
-  std::string registers = "?", spills = "?", shared = "?", serialised = "?";
+  std::string registers = "?";
+  std::string spills = "?";
+  std::string shared = "?";
+  std::string serialised = "?";
   friend bool operator==(const Figures&, const Figures&) = default;
 };
 
@@ -34,7 +37,9 @@ std::string to_text(const Figures& f) {
 }
 
 struct Row {
-  std::string target, text;  // of the text its hash
+  // of the text its hash
+  std::string target;
+  std::string text;
   Figures figures;
 };
 
@@ -46,7 +51,8 @@ struct Lock {
 };
 
 struct Golden {
-  std::string name, target;
+  std::string name;
+  std::string target;
   Kernel kernel;
 
   std::string hash() const { return hash_hex(kernel.source).substr(0, 16); }

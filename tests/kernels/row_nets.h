@@ -34,11 +34,12 @@ inline std::vector<RowNet> row_nets() {
     const auto outputs = build(n);
     all.push_back({name, n.with(outputs)});
   };
-  const auto over = [](OpKind op, std::int64_t axis) {
+  const auto over = [](OpKind op, int64_t axis) {
     return [=](Net& n, TensorId x) { return n.add(op, {x}, {{"axis", axis}}); };
   };
-  const auto softmax = over(OpKind::Softmax, -1), in_the_middle = over(OpKind::Softmax, 1);
-  const auto reduce = [](Net& n, OpKind op, TensorId x, const Ints& axes, std::int64_t keep = 1) {
+  const auto softmax = over(OpKind::Softmax, -1);
+  const auto in_the_middle = over(OpKind::Softmax, 1);
+  const auto reduce = [](Net& n, OpKind op, TensorId x, const Ints& axes, int64_t keep = 1) {
     return n.add(op, {x, n.ints(axes)}, {{"keepdims", keep}});
   };
   const auto scale = [](Net& n, TensorId x, const graph::Shape& shape) {
@@ -52,7 +53,7 @@ inline std::vector<RowNet> row_nets() {
       [&](Net& n) { return std::vector{softmax(n, n.x({4, 640}, Dtype::bf16))}; });
   add("softmax_of_bytes_ragged", [&](Net& n) {  // no fill of theirs is -infinity
     const auto x = n.add(OpKind::Cast, {n.x({5, 333}, Dtype::u8)},
-                         {{"to", std::int64_t{onnx_type_of(Dtype::f32)}}});
+                         {{"to", int64_t{onnx_type_of(Dtype::f32)}}});
     return std::vector{softmax(n, n.add(OpKind::Mul, {x, n.number(0.02)}))};
   });
   add("log_softmax",
@@ -89,7 +90,7 @@ inline std::vector<RowNet> row_nets() {
   });
   add("layer_norm", [&](Net& n) {
     return std::vector{n.add(OpKind::LayerNormalization, {n.x({6, 512}), n.x({512}), n.x({512})},
-                             {{"axis", std::int64_t{-1}}})};
+                             {{"axis", int64_t{-1}}})};
   });
   add("layer_norm_of_long_rows",
       [&](Net& n) { return std::vector{scale(n, normalized(n, n.x({3, 4200}), {1}), {4200})}; });
@@ -106,7 +107,7 @@ inline std::vector<RowNet> row_nets() {
   });
   add("rms_norm", [&](Net& n) {
     return std::vector{
-        n.add(OpKind::RMSNormalization, {n.x({5, 640}), n.x({640})}, {{"axis", std::int64_t{-1}}})};
+        n.add(OpKind::RMSNormalization, {n.x({5, 640}), n.x({640})}, {{"axis", int64_t{-1}}})};
   });
   add("rms_norm_in_the_middle", [&](Net& n) {
     const auto x = n.x({2, 30, 6, 8});
@@ -119,13 +120,13 @@ inline std::vector<RowNet> row_nets() {
   });
   add("group_norm", [&](Net& n) {
     return std::vector{n.add(OpKind::GroupNormalization, {n.x({2, 12, 6, 9}), n.x({12}), n.x({12})},
-                             {{"num_groups", std::int64_t{3}}})};
+                             {{"num_groups", int64_t{3}}})};
   });
   add("group_norm_of_bf16", [&](Net& n) {
     const auto parameters = [&] { return n.x({8}, Dtype::bf16); };
     return std::vector{n.add(OpKind::GroupNormalization,
                              {n.x({2, 8, 5, 20}, Dtype::bf16), parameters(), parameters()},
-                             {{"num_groups", std::int64_t{2}}})};
+                             {{"num_groups", int64_t{2}}})};
   });
   add("batch_norm_while_training", [&](Net& n) {
     return std::vector{scale(n, normalized(n, n.x({6, 4, 5, 7}), {0, 2, 3}), {4, 1, 1})};
@@ -133,8 +134,7 @@ inline std::vector<RowNet> row_nets() {
   add("l2_norm",
       [&](Net& n) { return std::vector{n.add(OpKind::LpNormalization, {n.x({6, 400})})}; });
   add("l2_norm_in_the_middle", [&](Net& n) {
-    return std::vector{
-        n.add(OpKind::LpNormalization, {n.x({6, 40, 32})}, {{"axis", std::int64_t{1}}})};
+    return std::vector{n.add(OpKind::LpNormalization, {n.x({6, 40, 32})}, {{"axis", int64_t{1}}})};
   });
   add("l1_of_rows",
       [&](Net& n) { return std::vector{n.add(OpKind::ReduceL1, {n.x({6, 400}), n.ints({1})})}; });
@@ -155,7 +155,8 @@ inline std::vector<RowNet> row_nets() {
         OpKind::Sub, {reduce(n, OpKind::ReduceMax, x, {1}), reduce(n, OpKind::ReduceMin, x, {1})})};
   });
   add("where_the_largest_is", [&](Net& n) {
-    const auto x = n.x({5, 300}), top = reduce(n, OpKind::ReduceMax, x, {1});
+    const auto x = n.x({5, 300});
+    const auto top = reduce(n, OpKind::ReduceMax, x, {1});
     const auto places =
         n.add(OpKind::Where, {n.add(OpKind::Equal, {x, top}), n.x({300}), n.number(1e9)});
     return std::vector{reduce(n, OpKind::ReduceMin, places, {1})};

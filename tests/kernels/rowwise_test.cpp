@@ -24,8 +24,7 @@ using Output = std::vector<std::byte>;
 std::vector<Output> poisoned(const graph::Graph& graph) {
   std::vector<Output> outputs;
   for (const auto id : graph.outputs)
-    outputs.emplace_back(static_cast<std::size_t>(graph::byte_count(graph.tensor(id))),
-                         std::byte{0xff});
+    outputs.emplace_back(static_cast<size_t>(graph::byte_count(graph.tensor(id))), std::byte{0xff});
   return outputs;
 }
 
@@ -34,7 +33,7 @@ void expect_agreement(const graph::Graph& graph, const std::vector<std::vector<s
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate(graph, views, 1);
   ASSERT_TRUE(want) << describe(want.error());
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
+  for (size_t o = 0; o < outputs.size(); ++o) {
     const Dtype dtype = graph.tensor(graph.outputs[o]).dtype;
     EXPECT_LT(test::error_of((*want)[o], dtype, outputs[o]), test::allowed(dtype))
         << "output " << o << " by " << who;
@@ -46,7 +45,7 @@ class Rowwise : public testing::TestWithParam<RowNet> {};
 TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
   const graph::Graph& graph = GetParam().graph;
   Random random(1, GetParam().name);
-  for (const std::int64_t place : {0, 1, 2, 3}) {
+  for (const int64_t place : {0, 1, 2, 3}) {
     const std::string target = random.below(2) ? "sm_90a" : "sm_80";
     const auto capabilities = *target::capabilities_of(target);
     const Region region{graph, Track::fp32};
@@ -61,8 +60,8 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
     auto inputs = test::random_inputs(graph, 1);
     auto outputs = poisoned(graph);
     runtime::EmulatedBuffers buffers;
-    for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
-    for (std::size_t i = 0; i < outputs.size(); ++i) buffers[list->outputs[i].name] = outputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    for (size_t i = 0; i < outputs.size(); ++i) buffers[list->outputs[i].name] = outputs[i];
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << schedule->text() << describe(done.error()) << list->kernels[0].source;
     expect_agreement(
@@ -80,8 +79,8 @@ TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
   const auto capabilities = *target::capabilities_of("sm_90a");
   for (const OpKind op : {OpKind::ArgMax, OpKind::ArgMin}) {
     Net n;
-    const std::int64_t columns = 700;
-    const Region region{n.with({n.add(op, {n.x({6, columns})}, {{"axis", std::int64_t{1}}})}),
+    const int64_t columns = 700;
+    const Region region{n.with({n.add(op, {n.x({6, columns})}, {{"axis", int64_t{1}}})}),
                         Track::fp32};
     const FamilyPtr family = rowwise_gpu_family(region, capabilities);
     Schedule schedule{"rowwise",
@@ -99,18 +98,21 @@ TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
     EXPECT_EQ(source.find("ld_global"), source.rfind("ld_global")) << source;
 
     std::vector<float> x(at(6 * columns));
-    const float nothing = std::numeric_limits<float>::quiet_NaN(),
-                least =
-                    std::numeric_limits<float>::infinity() * (op == OpKind::ArgMax ? -1.0f : 1.0f);
-    for (std::size_t i = 0; i < x.size(); ++i)
+    const float nothing = std::numeric_limits<float>::quiet_NaN();
+    const float least =
+        std::numeric_limits<float>::infinity() * (op == OpKind::ArgMax ? -1.0f : 1.0f);
+    for (size_t i = 0; i < x.size(); ++i)
       x[i] = static_cast<float>((i * 37) % 11);            // rows 0 and 1: ties
     std::fill_n(x.begin() + 2 * columns, columns, least);  // row 2: nothing better
-    x[at(3 * columns + 650)] = nothing,
-                       x[at(3 * columns + 651)] = nothing;  // row 3: behind all others
-    x[at(4 * columns + 3)] = nothing,
-                       x[at(4 * columns + 260)] = -least;  // row 4: before what is best
-    std::fill_n(x.begin() + 5 * columns, columns, least),
-        x[at(5 * columns + 699)] = 0;  // row 5: the last
+                                                           // row 3: behind all others
+    x[at(3 * columns + 650)] = nothing;
+    x[at(3 * columns + 651)] = nothing;
+    // row 4: before what is best
+    x[at(4 * columns + 3)] = nothing;
+    x[at(4 * columns + 260)] = -least;
+    // row 5: the last
+    std::fill_n(x.begin() + 5 * columns, columns, least);
+    x[at(5 * columns + 699)] = 0;
     std::vector<std::byte> bytes(x.size() * sizeof(float));
     std::memcpy(bytes.data(), x.data(), bytes.size());
     auto outputs = poisoned(region.graph);
@@ -118,12 +120,12 @@ TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
                                      {list->outputs[0].name, outputs[0]}};
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << describe(done.error());
-    const auto found = [&](std::size_t row) {
+    const auto found = [&](size_t row) {
       return load_as_double(list->outputs[0].dtype, outputs[0].data(), row);
     };
     const bool max = op == OpKind::ArgMax;
     const std::vector<double> first = {max ? 8.0 : 0.0, max ? 1.0 : 4.0, 0, 650, 3, 699};
-    for (std::size_t row = 0; row < first.size(); ++row)
+    for (size_t row = 0; row < first.size(); ++row)
       EXPECT_EQ(found(row), first[row]) << to_text(region.graph) << row;
   }
 }
@@ -136,9 +138,9 @@ TEST(RowwiseCovers, NoContraction) {
 
 TEST(RowwiseCovers, NoSmallShapeWithoutALegalSchedule) {
   const auto capabilities = *target::capabilities_of("sm_90a");
-  for (const std::int64_t rows : {2, 3, 33, 200})
-    for (const std::int64_t columns : {2, 3, 5, 8, 40})
-      for (const std::int64_t axis : {0, 1}) {
+  for (const int64_t rows : {2, 3, 33, 200})
+    for (const int64_t columns : {2, 3, 5, 8, 40})
+      for (const int64_t axis : {0, 1}) {
         Net n;
         const Region region{
             n.with({n.add(OpKind::Softmax, {n.x({rows, columns})}, {{"axis", axis}})}),
@@ -195,7 +197,7 @@ TEST(RowwiseCpu, AgreesWithFp64) {
     for (const Argument& arg : trial.kernel.args) {
       const auto id = *graph.tensor_named(trial.buffers.at(arg.buffer));
       const auto place = [&](const std::vector<graph::TensorId>& list) {
-        return static_cast<std::size_t>(std::find(list.begin(), list.end(), id) - list.begin());
+        return static_cast<size_t>(std::find(list.begin(), list.end(), id) - list.begin());
       };
       if (place(graph.inputs) < inputs.size())
         pointers.push_back(inputs[place(graph.inputs)].data());
@@ -215,7 +217,7 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
   const auto x = n.x({3, 900});
   const Region region{n.with({test::normalized(n, x, {1})}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 3, 0.1);
-  for (std::size_t i = 0; i < 2700; ++i)
+  for (size_t i = 0; i < 2700; ++i)
     store_from_double(Dtype::f32, inputs[0].data(), i,
                       1000 + load_as_double(Dtype::f32, inputs[0].data(), i));
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
@@ -235,7 +237,7 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
     auto outputs = poisoned(region.graph);
     const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});
     ASSERT_TRUE(status) << describe(status.error());
-    for (std::size_t i = 0; i < want->value.size(); ++i)
+    for (size_t i = 0; i < want->value.size(); ++i)
       ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i],
                   0x1p-24 * 8 * want->magnitude[i])
           << schedule->text();
@@ -248,15 +250,16 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
   const auto x = n.x({3, 4096});
   const Region region{n.with({test::normalized(n, x, {1})}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 3, 0.1);
-  for (std::size_t i = 0; i < 3 * 4096; ++i)
+  for (size_t i = 0; i < 3 * 4096; ++i)
     store_from_double(Dtype::f32, inputs[0].data(), i,
                       1000 + load_as_double(Dtype::f32, inputs[0].data(), i));
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate_magnitude_rows(region.graph, views, 0, 0, 3, 1);
   ASSERT_TRUE(want) << describe(want.error());
-  for (const std::int64_t place : {0, 1, 2, 3, 4, 5, 7})
-    for (const std::int64_t chunk : {4, 8}) {
-      const bool ring = place % 4 == 3, cluster = place > 3;
+  for (const int64_t place : {0, 1, 2, 3, 4, 5, 7})
+    for (const int64_t chunk : {4, 8}) {
+      const bool ring = place % 4 == 3;
+      const bool cluster = place > 3;
       const Schedule schedule{"rowwise",
                               {{"place", place % 4},
                                {"cluster", 4},
@@ -273,7 +276,7 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
       const auto done = runtime::emulate(
           *list, {{list->inputs[0].name, inputs[0]}, {list->outputs[0].name, outputs[0]}});
       ASSERT_TRUE(done) << schedule.text() << describe(done.error()) << list->kernels[0].source;
-      for (std::size_t i = 0; i < want->value.size(); ++i)
+      for (size_t i = 0; i < want->value.size(); ++i)
         ASSERT_NEAR(load_as_double(Dtype::f32, outputs[0].data(), i), want->value[i],
                     0x1p-24 * 8 * want->magnitude[i])
             << schedule.text();
@@ -285,12 +288,12 @@ TEST(RowwiseRings, KeepWhatEveryRowTakes) {
   Net n;
   const auto x = n.x({20, 8192});
   const auto y =
-      n.add(OpKind::LayerNormalization, {x, n.x({8192}), n.x({8192})}, {{"axis", std::int64_t{1}}});
+      n.add(OpKind::LayerNormalization, {x, n.x({8192}), n.x({8192})}, {{"axis", int64_t{1}}});
   const Region region{n.with({y}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 3);
   auto capabilities = *target::capabilities_of("sm_90a");
   capabilities.processors = 5;
-  for (const std::int64_t cluster : {1, 4}) {
+  for (const int64_t cluster : {1, 4}) {
     const Schedule schedule{"rowwise",
                             {{"place", 3},
                              {"cluster", cluster},
@@ -306,7 +309,7 @@ TEST(RowwiseRings, KeepWhatEveryRowTakes) {
     EXPECT_LT(source.rfind("ld_global"), source.find("for (int r")) << source;
     auto outputs = poisoned(region.graph);
     runtime::EmulatedBuffers buffers{{list->outputs[0].name, outputs[0]}};
-    for (std::size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
+    for (size_t i = 0; i < inputs.size(); ++i) buffers[list->inputs[i].name] = inputs[i];
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << schedule.text() << describe(done.error()) << source;
     expect_agreement(region.graph, inputs, outputs, schedule.text());
@@ -316,23 +319,26 @@ TEST(RowwiseRings, KeepWhatEveryRowTakes) {
 // Exponentials are of differences to a block's own maximum until the cluster's has arrived.
 TEST(RowwiseClusters, FindASoftmaxOfPartsThatAreFarApart) {
   Net n;
-  const std::int64_t columns = 4096, part = columns / 4;
-  const Region region{
-      n.with({n.add(OpKind::Softmax, {n.x({4, columns})}, {{"axis", std::int64_t{1}}})}),
-      Track::fp32};
+  const int64_t columns = 4096;
+  const int64_t part = columns / 4;
+  const Region region{n.with({n.add(OpKind::Softmax, {n.x({4, columns})}, {{"axis", int64_t{1}}})}),
+                      Track::fp32};
   auto inputs = test::random_inputs(region.graph, 5);
   const double infinity = std::numeric_limits<double>::infinity();
-  const auto put = [&](std::int64_t row, std::int64_t first, std::int64_t count, double value) {
-    for (std::int64_t i = first; i < first + count; ++i)
+  const auto put = [&](int64_t row, int64_t first, int64_t count, double value) {
+    for (int64_t i = first; i < first + count; ++i)
       store_from_double(Dtype::f32, inputs[0].data(), at(row * columns + i), value);
   };
-  put(0, 0, part, -infinity), put(0, part, part, -1e30), put(1, 0, columns, -infinity),
-      put(2, part, 1, 3e4), put(3, columns - 1, 1, infinity);
+  put(0, 0, part, -infinity);
+  put(0, part, part, -1e30);
+  put(1, 0, columns, -infinity);
+  put(2, part, 1, 3e4);
+  put(3, columns - 1, 1, infinity);
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate(region.graph, views, 1);
   ASSERT_TRUE(want) << describe(want.error());
-  for (const std::int64_t place : {0, 1, 3})
-    for (const std::int64_t chunk : {4, 8}) {
+  for (const int64_t place : {0, 1, 3})
+    for (const int64_t chunk : {4, 8}) {
       const Schedule schedule{"rowwise",
                               {{"place", place},
                                {"cluster", 4},
@@ -347,9 +353,9 @@ TEST(RowwiseClusters, FindASoftmaxOfPartsThatAreFarApart) {
       const auto done = runtime::emulate(
           *list, {{list->inputs[0].name, inputs[0]}, {list->outputs[0].name, outputs[0]}});
       ASSERT_TRUE(done) << schedule.text() << describe(done.error());
-      for (std::size_t i = 0; i < (*want)[0].size(); ++i) {
-        const double found = load_as_double(Dtype::f32, outputs[0].data(), i),
-                     expected = (*want)[0][i];
+      for (size_t i = 0; i < (*want)[0].size(); ++i) {
+        const double found = load_as_double(Dtype::f32, outputs[0].data(), i);
+        const double expected = (*want)[0][i];
         ASSERT_EQ(std::isnan(found), std::isnan(expected)) << schedule.text() << " " << i;
         if (!std::isnan(expected)) {
           ASSERT_NEAR(found, expected, 1e-6) << schedule.text() << " " << i;
@@ -361,20 +367,21 @@ TEST(RowwiseClusters, FindASoftmaxOfPartsThatAreFarApart) {
 // What a kernel may bend where all of a row is -infinity, is not what a graph stores.
 TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
   Net n;
-  const std::int64_t columns = 4096;
-  const auto x = n.x({2, columns}), top = n.add(OpKind::ReduceMax, {x, n.ints({1})});
-  const auto e = n.add(OpKind::Exp, {n.add(OpKind::Sub, {x, top})}),
-             half = n.add(OpKind::Mul, {e, n.number(0.5)});
+  const int64_t columns = 4096;
+  const auto x = n.x({2, columns});
+  const auto top = n.add(OpKind::ReduceMax, {x, n.ints({1})});
+  const auto e = n.add(OpKind::Exp, {n.add(OpKind::Sub, {x, top})});
+  const auto half = n.add(OpKind::Mul, {e, n.number(0.5)});
   const Region region{n.with({half, n.add(OpKind::ReduceSum, {e, n.ints({1})}), top}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 5);
   const double infinity = std::numeric_limits<double>::infinity();
   store_from_double(Dtype::f32, inputs[0].data(), 70, infinity);
-  for (std::int64_t i = columns; i < 2 * columns; ++i)
+  for (int64_t i = columns; i < 2 * columns; ++i)
     store_from_double(Dtype::f32, inputs[0].data(), at(i), -infinity);
   const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
   const auto want = graph::evaluate(region.graph, views, 1);
   ASSERT_TRUE(want) << describe(want.error());
-  for (const std::int64_t place : {0, 1}) {
+  for (const int64_t place : {0, 1}) {
     const Schedule schedule{"rowwise",
                             {{"place", place},
                              {"cluster", 4},
@@ -387,13 +394,13 @@ TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
     ASSERT_TRUE(list) << describe(list.error());
     auto outputs = poisoned(region.graph);
     runtime::EmulatedBuffers buffers{{list->inputs[0].name, inputs[0]}};
-    for (std::size_t o = 0; o < outputs.size(); ++o) buffers[list->outputs[o].name] = outputs[o];
+    for (size_t o = 0; o < outputs.size(); ++o) buffers[list->outputs[o].name] = outputs[o];
     const auto done = runtime::emulate(*list, buffers);
     ASSERT_TRUE(done) << schedule.text() << describe(done.error());
-    for (std::size_t o = 0; o < outputs.size(); ++o)
-      for (std::size_t i = 0; i < (*want)[o].size(); ++i) {
-        const double found = load_as_double(Dtype::f32, outputs[o].data(), i),
-                     expected = (*want)[o][i];
+    for (size_t o = 0; o < outputs.size(); ++o)
+      for (size_t i = 0; i < (*want)[o].size(); ++i) {
+        const double found = load_as_double(Dtype::f32, outputs[o].data(), i);
+        const double expected = (*want)[o][i];
         ASSERT_TRUE(found == expected || (std::isnan(found) && std::isnan(expected)) ||
                     std::abs(found - expected) < 1e-6)
             << schedule.text() << " output " << o << " at " << i << ": " << found << ", expected "
@@ -404,15 +411,15 @@ TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
 
 // A few values a million times larger than the rest: a plain sum of fp32 loses of each of those
 // what lies below the sum's last bit.
-void expect_exact_first_sum(const graph::Shape& shape, std::int64_t axis, std::int64_t chunk) {
-  const auto size = static_cast<std::size_t>(graph::element_count(shape)),
-             sums = size / static_cast<std::size_t>(shape[at(axis)]);
+void expect_exact_first_sum(const graph::Shape& shape, int64_t axis, int64_t chunk) {
+  const auto size = static_cast<size_t>(graph::element_count(shape));
+  const auto sums = size / static_cast<size_t>(shape[at(axis)]);
   Net n;
   const auto x = n.x(shape);
   const Region region{n.with({n.add(OpKind::ReduceSum, {x, n.ints({axis})})}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 5);
   double want = 0;
-  for (std::size_t i = 0; i < size; ++i) {
+  for (size_t i = 0; i < size; ++i) {
     const double value =
         i < 64 ? 3e6 : 0.1 + 1e-3 * std::abs(load_as_double(Dtype::f32, inputs[0].data(), i));
     store_from_double(Dtype::f32, inputs[0].data(), i, value);
@@ -444,10 +451,9 @@ TEST(RowwiseStatistics, SumsOfThousandsOfRowsKeepWhatRoundingLoses) {
 TEST(RowwiseStatistics, ExponentialsOfThousandsOfRowsKeepWhatRoundingLoses) {
   Net n;
   const auto x = n.x({1 << 16, 3});
-  const Region region{n.with({n.add(OpKind::Softmax, {x}, {{"axis", std::int64_t{0}}})}),
-                      Track::fp32};
+  const Region region{n.with({n.add(OpKind::Softmax, {x}, {{"axis", int64_t{0}}})}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 5);
-  for (std::size_t i = 0; i < 3 << 16; ++i)
+  for (size_t i = 0; i < 3 << 16; ++i)
     store_from_double(Dtype::f32, inputs[0].data(), i, i < 64 ? 0 : -18);
   const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
   const auto made = family->programs(

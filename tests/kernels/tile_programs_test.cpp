@@ -19,7 +19,9 @@ using test::Mutant;
 
 struct Made {
   LaunchList list;
-  std::map<std::string, std::vector<std::byte>> given, meant;  // buffers before and after
+  // buffers before and after
+  std::map<std::string, std::vector<std::byte>> given;
+  std::map<std::string, std::vector<std::byte>> meant;
 
   static Result<Made> make(const fs::path& file) {
     Made made;
@@ -31,11 +33,11 @@ struct Made {
     for (const auto* specs : {&made.list.inputs, &made.list.outputs})
       for (const BufferSpec& spec : *specs) {
         auto& bytes = made.given[spec.name];
-        bytes.assign(static_cast<std::size_t>(spec.bytes()), std::byte{0xff});
+        bytes.assign(static_cast<size_t>(spec.bytes()), std::byte{0xff});
         Random random(1, spec.name);
-        for (std::int64_t i = 0; specs == &made.list.inputs && i < spec.elements(); ++i)
+        for (int64_t i = 0; specs == &made.list.inputs && i < spec.elements(); ++i)
           store_from_double(
-              spec.dtype, bytes.data(), static_cast<std::size_t>(i),
+              spec.dtype, bytes.data(), static_cast<size_t>(i),
               is_float(spec.dtype) ? random.normal() : static_cast<double>(random.below(16)) - 8);
       }
     made.meant = made.given;
@@ -51,18 +53,18 @@ struct Made {
     auto bytes = given;
     runtime::EmulatedBuffers buffers;
     for (auto& [name, space] : bytes) buffers[name] = space;
-    const auto ran = runtime::emulate(list, buffers,
-                                      {.seed = static_cast<std::uint64_t>(mutant),
-                                       .timing = static_cast<emulator::Timing>(timing)});
+    const auto ran = runtime::emulate(
+        list, buffers,
+        {.seed = static_cast<uint64_t>(mutant), .timing = static_cast<emulator::Timing>(timing)});
     wl_mutant = 0;
     if (!ran) return describe(ran.error());
     for (const BufferSpec& spec : list.outputs) {
       double difference = 0, size = 0;
-      for (std::int64_t i = 0; i < spec.elements(); ++i) {
+      for (int64_t i = 0; i < spec.elements(); ++i) {
         const double want =
-            load_as_double(spec.dtype, meant.at(spec.name).data(), static_cast<std::size_t>(i));
+            load_as_double(spec.dtype, meant.at(spec.name).data(), static_cast<size_t>(i));
         const double got =
-            load_as_double(spec.dtype, bytes.at(spec.name).data(), static_cast<std::size_t>(i));
+            load_as_double(spec.dtype, bytes.at(spec.name).data(), static_cast<size_t>(i));
         if (std::isnan(want) && std::isnan(got)) continue;  // neither wrote it
         difference += (got - want) * (got - want), size += want * want;
       }
@@ -110,7 +112,8 @@ constexpr std::string_view kMoves =
 TEST(KernelsThatBeginEarly, TouchNothingUntilTheyHaveWaited) {
   auto list = *lowered(kMoves, "sm_90a");
   EXPECT_TRUE(list.kernels[0].overlaps);
-  std::vector<std::byte> x(1024), y(1024);
+  std::vector<std::byte> x(1024);
+  std::vector<std::byte> y(1024);
   const runtime::EmulatedBuffers buffers{{"X", x}, {"Y", y}};
   for (const Mutant& m : test::plant_mutants(list))
     if (m.call == "griddepcontrol_wait") wl_mutant = m.number;
@@ -126,9 +129,8 @@ TEST(KernelsThatBeginEarly, TouchNothingUntilTheyHaveWaited) {
 
 TEST(KernelsThatBeginEarly, ComeBesideManyBlocksThatPass) {
   std::string many(kMoves);
-  for (std::size_t at; (at = many.find("(2)")) != std::string::npos;) many.replace(at, 3, "(528)");
-  for (std::size_t at; (at = many.find("[2, ")) != std::string::npos;)
-    many.replace(at, 4, "[528, ");
+  for (size_t at; (at = many.find("(2)")) != std::string::npos;) many.replace(at, 3, "(528)");
+  for (size_t at; (at = many.find("[2, ")) != std::string::npos;) many.replace(at, 4, "[528, ");
   const auto calls = [](const std::string& text) {
     const auto list = lowered(text, "sm_90a");
     EXPECT_TRUE(list) << describe(list.error());

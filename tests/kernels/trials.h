@@ -7,8 +7,8 @@
 namespace warploom::test {
 // A legal one with these fields fixed; nothing where chance finds none.
 inline std::optional<kernels::Schedule> random_schedule(
-    const kernels::Family& family, Random& random,
-    const std::map<std::string, std::int64_t>& fixed = {}, int attempts = 20000) {
+    const kernels::Family& family, Random& random, const std::map<std::string, int64_t>& fixed = {},
+    int attempts = 20000) {
   const kernels::Space space = family.space();
   for (int attempt = 0; attempt < attempts; ++attempt) {
     kernels::Schedule schedule{family.name(), fixed};
@@ -23,8 +23,9 @@ inline std::optional<kernels::Schedule> random_schedule(
 // The largest difference over the largest value; infinite where something is no number.
 inline double error_of(const std::vector<double>& want, Dtype dtype,
                        const std::vector<std::byte>& have) {
-  double worst = 0, largest = 1e-30;
-  for (std::size_t i = 0; i < want.size(); ++i) {
+  double worst = 0;
+  double largest = 1e-30;
+  for (size_t i = 0; i < want.size(); ++i) {
     const double value = load_as_double(dtype, have.data(), i);
     worst = std::max(worst, std::isnan(value) ? HUGE_VAL : std::abs(value - want[i]));
     largest = std::max(largest, std::abs(want[i]));

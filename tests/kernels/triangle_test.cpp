@@ -14,34 +14,35 @@ namespace {
 using graph::OpKind, test::Net;
 
 struct Product {
-  std::int64_t m = 130, n = 140, k = 40;
-  std::vector<std::int64_t> batch = {};
+  int64_t m = 130;
+  int64_t n = 140;
+  int64_t k = 40;
+  std::vector<int64_t> batch = {};
 
-  graph::Shape shape(std::int64_t x, std::int64_t y) const {
+  graph::Shape shape(int64_t x, int64_t y) const {
     graph::Shape out = batch;
     out.insert(out.end(), {x, y});
     return out;
   }
 };
 
-graph::TensorId triangle(Net& net, graph::TensorId x, std::int64_t upper,
-                         std::int64_t diagonal = 0) {
+graph::TensorId triangle(Net& net, graph::TensorId x, int64_t upper, int64_t diagonal = 0) {
   return net.add(OpKind::Trilu, {x, net.reshape(net.ints({diagonal}), {})}, {{"upper", upper}});
 }
 
-graph::Graph kept(const Product& p, std::int64_t upper, std::int64_t diagonal,
-                  Dtype dtype = Dtype::f32) {
+graph::Graph kept(const Product& p, int64_t upper, int64_t diagonal, Dtype dtype = Dtype::f32) {
   Net net;
   const auto y =
       net.add(OpKind::MatMul, {net.x(p.shape(p.m, p.k), dtype), net.x(p.shape(p.k, p.n), dtype)});
   return net.with({triangle(net, y, upper, diagonal)});
 }
-enum class Side : std::uint8_t { a, b };
+enum class Side : uint8_t { a, b };
 
-graph::Graph times(const Product& p, Side side, std::int64_t upper, std::int64_t diagonal,
+graph::Graph times(const Product& p, Side side, int64_t upper, int64_t diagonal,
                    Dtype dtype = Dtype::f32) {
   Net net;
-  auto a = net.x(p.shape(p.m, p.k), dtype), b = net.x(p.shape(p.k, p.n), dtype);
+  auto a = net.x(p.shape(p.m, p.k), dtype);
+  auto b = net.x(p.shape(p.k, p.n), dtype);
   (side == Side::a ? a : b) = triangle(net, side == Side::a ? a : b, upper, diagonal);
   return net.with({net.add(OpKind::MatMul, {a, b})});
 }
@@ -53,19 +54,19 @@ Contraction found(const graph::Graph& graph) {
 }
 
 // Whether the bounds hold at these indices along the axes of row, column and k.
-bool within(const Contraction& c, std::int64_t row, std::int64_t column, std::int64_t k = 0) {
+bool within(const Contraction& c, int64_t row, int64_t column, int64_t k = 0) {
   return std::ranges::all_of(c.bounds, [&](const Affine& b) {
     return b.begin + b.steps[c.row] * row + b.steps[c.column] * column + b.steps[c.k[0]] * k >= 0;
   });
 }
 
 TEST(Triangle, OfAProductBoundsIt) {
-  for (const std::int64_t upper : {0, 1})
-    for (const std::int64_t diagonal : {-70, -1, 0, 1, 70}) {
+  for (const int64_t upper : {0, 1})
+    for (const int64_t diagonal : {-70, -1, 0, 1, 70}) {
       const Contraction c = found(kept({}, upper, diagonal));
       ASSERT_EQ(c.bounds.size(), 1u);
-      for (const std::int64_t row : {0, 1, 69, 70, 71, 129})
-        for (const std::int64_t column : {0, 1, 2, 69, 70, 71, 139})
+      for (const int64_t row : {0, 1, 69, 70, 71, 129})
+        for (const int64_t column : {0, 1, 2, 69, 70, 71, 139})
           EXPECT_EQ(within(c, row, column),
                     upper ? column - row >= diagonal : column - row <= diagonal);
     }
@@ -80,12 +81,15 @@ TEST(Triangle, OfABatchBoundsEveryMatrix) {
 TEST(Triangle, StrictComparisonsLeaveTheDiagonalOut) {
   for (const bool exchanged : {false, true}) {
     Net net;
-    std::vector<std::int64_t> rows(130), columns(140);
-    std::iota(rows.begin(), rows.end(), 0), std::iota(columns.begin(), columns.end(), 0);
-    const auto row = net.reshape(net.ints(rows), {130, 1}), column = net.ints(columns);
+    std::vector<int64_t> rows(130);
+    std::vector<int64_t> columns(140);
+    std::iota(rows.begin(), rows.end(), 0);
+    std::iota(columns.begin(), columns.end(), 0);
+    const auto row = net.reshape(net.ints(rows), {130, 1});
+    const auto column = net.ints(columns);
     const auto mask = net.add(OpKind::Less, {row, column});
-    const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})}),
-               zero = net.number(0);
+    const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
+    const auto zero = net.number(0);
     const auto chosen = net.add(OpKind::Where, {mask, exchanged ? zero : y, exchanged ? y : zero});
     const Contraction c = found(net.with({chosen}));
     ASSERT_EQ(c.bounds.size(), 1u);
@@ -110,7 +114,7 @@ TEST(Triangle, WithinATriangleIsABand) {
   const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
   const Contraction c = found(net.with({triangle(net, triangle(net, y, 1, -2), 0, 2)}));
   EXPECT_EQ(c.bounds.size(), 2u);
-  for (const std::int64_t d : {-3, -2, 0, 2, 3}) EXPECT_EQ(within(c, 50, 50 + d), std::abs(d) <= 2);
+  for (const int64_t d : {-3, -2, 0, 2, 3}) EXPECT_EQ(within(c, 50, 50 + d), std::abs(d) <= 2);
 }
 
 TEST(Triangle, BoundsNothingWhereTheProductIsNeededBesides) {
@@ -141,13 +145,13 @@ TEST(Triangle, OfRowsThatAreReducedBoundsThemOnlyBefore) {
 TEST(Triangle, AsAFactorBoundsTheSum) {
   const Product p{130, 140, 150};
   for (const Side side : {Side::a, Side::b})
-    for (const std::int64_t upper : {0, 1}) {
+    for (const int64_t upper : {0, 1}) {
       const Contraction c = found(times(p, side, upper, 4));
       ASSERT_EQ(c.bounds.size(), 1u);
       EXPECT_EQ(c.triangles.size(), 1u);
-      for (const std::int64_t at : {0, 50, 53, 54, 55, 129})
-        for (const std::int64_t k : {0, 46, 50, 54, 58, 149}) {
-          const std::int64_t above = side == Side::a ? k - at : at - k;
+      for (const int64_t at : {0, 50, 53, 54, 55, 129})
+        for (const int64_t k : {0, 46, 50, 54, 58, 149}) {
+          const int64_t above = side == Side::a ? k - at : at - k;
           EXPECT_EQ(within(c, side == Side::a ? at : 7, side == Side::a ? 7 : at, k),
                     upper ? above >= 4 : above <= 4);
         }
@@ -156,7 +160,7 @@ TEST(Triangle, AsAFactorBoundsTheSum) {
 
 TEST(Triangle, FilledWithAnotherNumberIsNoFactor) {
   Net net;
-  std::vector<std::int64_t> places(150);
+  std::vector<int64_t> places(150);
   std::iota(places.begin(), places.end(), 0);
   const auto mask =
       net.add(OpKind::Less, {net.ints(places), net.reshape(net.ints(places), {150, 1})});
@@ -169,36 +173,38 @@ TEST(Triangle, FilledWithAnotherNumberIsNoFactor) {
 // ragged tiles count as whole ones.
 TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
   Random random(1, "slots");
-  const auto any = [&](std::initializer_list<std::int64_t> values) {
+  const auto any = [&](std::initializer_list<int64_t> values) {
     return *(values.begin() + random.below(values.size()));
   };
   int bounded = 0;
   for (int trial = 0; trial < 300; ++trial) {
     const Product p{any({129, 150, 200, 256}), any({130, 160, 190, 256}), any({129, 144, 256})};
-    const std::int64_t upper = any({0, 1}),
-                       diagonal = static_cast<std::int64_t>(random.below(300)) - 150,
-                       kind = any({0, 1, 2});
+    const int64_t upper = any({0, 1});
+    const int64_t diagonal = static_cast<int64_t>(random.below(300)) - 150;
+    const int64_t kind = any({0, 1, 2});
     const Contraction c =
         found(kind == 0 ? kept(p, upper, diagonal)
                         : times(p, kind == 1 ? Side::a : Side::b, upper, diagonal));
     if (c.bounds.empty()) continue;  // all of it, or nothing
     ++bounded;
-    const std::int64_t bm = any({16, 32, 64, 128}), bn = any({24, 32, 64, 96}),
-                       bk = any({8, 32, 64});
+    const int64_t bm = any({16, 32, 64, 128});
+    const int64_t bn = any({24, 32, 64, 96});
+    const int64_t bk = any({8, 32, 64});
     NestTile tile(c.nest, {{c.row, bm}, {c.column, bn}, {c.k[0], bk}});
-    const std::int64_t slots = ceil_div(p.k, bk);
-    const auto holds = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-      for (std::int64_t i = m; i < m + bm; ++i)
-        for (std::int64_t j = n; j < n + bn; ++j)
-          for (const std::int64_t last : {k, k + bk - 1})
+    const int64_t slots = ceil_div(p.k, bk);
+    const auto holds = [&](int64_t m, int64_t n, int64_t k) {
+      for (int64_t i = m; i < m + bm; ++i)
+        for (int64_t j = n; j < n + bn; ++j)
+          for (const int64_t last : {k, k + bk - 1})
             if (within(c, i, j, last)) return true;
       return false;
     };
-    for (std::int64_t m = 0; m < p.m; m += bm)
-      for (std::int64_t n = 0; n < p.n; n += bn) {
-        tile.origin[c.row] = m, tile.origin[c.column] = n;
+    for (int64_t m = 0; m < p.m; m += bm)
+      for (int64_t n = 0; n < p.n; n += bn) {
+        tile.origin[c.row] = m;
+        tile.origin[c.column] = n;
         const auto [begin, end] = tile.slots_within(c.bounds, c.k[0], 0, slots);
-        for (std::int64_t slot = 0; slot < slots; ++slot)
+        for (int64_t slot = 0; slot < slots; ++slot)
           ASSERT_EQ(slot >= begin.constant().value_or(-1) && slot < end.constant().value_or(-1),
                     holds(m, n, slot * bk))
               << fmt::format(
@@ -212,12 +218,12 @@ TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
 }
 
 TEST(Triangle, PartWithinIsThatOfAllTiles) {
-  for (const std::int64_t upper : {0, 1})
-    for (const std::int64_t diagonal : {-40, 0, 25}) {
+  for (const int64_t upper : {0, 1})
+    for (const int64_t diagonal : {-40, 0, 25}) {
       const Contraction c = found(kept({}, upper, diagonal));
       double kept = 0;
-      for (std::int64_t i = 0; i < 130; ++i)
-        for (std::int64_t j = 0; j < 140; ++j) kept += within(c, i, j);
+      for (int64_t i = 0; i < 130; ++i)
+        for (int64_t j = 0; j < 140; ++j) kept += within(c, i, j);
       EXPECT_NEAR(part_within(c), kept / (130 * 140), 2e-3);
     }
 }
@@ -233,10 +239,10 @@ TEST(Triangle, NeedsHalfTheWorkOfTheWhole) {
 }
 
 TEST(Triangle, TurnsFromBothEndsTakeEveryTileOnce) {
-  for (std::int64_t count = 1; count < 200; count += 3)
-    for (const std::int64_t workers : {1, 2, 7, 66, 132}) {
+  for (int64_t count = 1; count < 200; count += 3)
+    for (const int64_t workers : {1, 2, 7, 66, 132}) {
       std::vector<bool> taken(at(count));
-      for (std::int64_t turn = 0; turn < count; ++turn) {
+      for (int64_t turn = 0; turn < count; ++turn) {
         const auto number = from_both_ends(turn, count, std::min(workers, count)).constant();
         ASSERT_TRUE(number && *number >= 0 && *number < count && !taken[at(*number)]);
         taken[at(*number)] = true;
@@ -246,11 +252,11 @@ TEST(Triangle, TurnsFromBothEndsTakeEveryTileOnce) {
 
 // 1056 of 2048 tiles among 132 blocks: 8 each.
 TEST(Triangle, IsSharedEvenlyByPersistentBlocks) {
-  for (const std::int64_t upper : {0, 1}) {
+  for (const int64_t upper : {0, 1}) {
     const Contraction c = found(kept({8192, 8192, 64}, upper, 0));
     const TileOrder order(c, NestTile(c.nest, {{c.row, 128}, {c.column, 256}}), 8);
     std::vector<int> work(132);
-    for (std::int64_t turn = 0; turn < order.count(); ++turn) {
+    for (int64_t turn = 0; turn < order.count(); ++turn) {
       const NestTile tile = order.at(from_both_ends(turn, order.count(), 132));
       work[at(turn % 132)] += tile.slots_within(c.bounds, c.k[0], 0, 1).first.constant() == 0;
     }
@@ -270,14 +276,14 @@ const Schedule kWgmma{"matmul_wgmma",
                        {"stages", 3},
                        {"consumers", 2},
                        {"through_shared", 1},
-                       {"group", 8}}},
-    kMma{"matmul_mma",
-         {{"block_m", 128},
-          {"block_n", 128},
-          {"block_k", 32},
-          {"stages", 3},
-          {"warps", 8},
-          {"group", 8}}};
+                       {"group", 8}}};
+const Schedule kMma{"matmul_mma",
+                    {{"block_m", 128},
+                     {"block_n", 128},
+                     {"block_k", 32},
+                     {"stages", 3},
+                     {"warps", 8},
+                     {"group", 8}}};
 
 TEST(Triangle, IsPredictedToTakeAboutHalfTheTime) {
   const Product p{4096, 4096, 4096};
@@ -328,23 +334,27 @@ TEST(Triangle, IsReadAsMuchLessAsThereIsLessOfIt) {
         {{"block_m", 32}, {"block_n", 32}, {"block_k", 32}, {"stages", 2}, {"warps", 4}}};
     const auto list = built(graph, "sm_80", Track::bf16, schedule);
     EXPECT_TRUE(list) << describe(list.error());
-    std::vector<std::byte> a(256 * 64 * 2), b(a), y(256 * 256 * 2);
+    std::vector<std::byte> a(256 * 64 * 2);
+    std::vector<std::byte> b(a);
+    std::vector<std::byte> y(256 * 256 * 2);
     runtime::EmulatedBuffers buffers = {
         {list->inputs[0].name, a}, {list->inputs[1].name, b}, {list->outputs[0].name, y}};
     runtime::EmulateOptions options;
     options.banks = true;
     const auto used = runtime::emulate(*list, buffers, options);
     EXPECT_TRUE(used) << describe(used.error());
-    std::int64_t instructions = 0;
+    int64_t instructions = 0;
     for (const auto& line : *used) instructions += line.instructions;
     return instructions;
   };
   Net net;
   const auto y =
       net.add(OpKind::MatMul, {net.x({256, 64}, Dtype::bf16), net.x({64, 256}, Dtype::bf16)});
-  const auto half = reads(kept(p, 1, 0, Dtype::bf16)),
-             whole = reads(net.with({net.add(OpKind::Relu, {y})}));
-  const std::int64_t tiles = 64, kept_tiles = 36;  // those on or above the diagonal
+  const auto half = reads(kept(p, 1, 0, Dtype::bf16));
+  const auto whole = reads(net.with({net.add(OpKind::Relu, {y})}));
+  // those on or above the diagonal
+  const int64_t tiles = 64;
+  const int64_t kept_tiles = 36;
   EXPECT_EQ(half, whole / tiles * kept_tiles + (tiles - kept_tiles) * 8);
 }
 }  // namespace

@@ -3,10 +3,9 @@
 
 namespace warploom::layout {
 namespace {
-std::size_t count(const std::string& text, std::string_view piece) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1))
-    ++n;
+size_t count(const std::string& text, std::string_view piece) {
+  size_t n = 0;
+  for (size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1)) ++n;
   return n;
 }
 

@@ -8,18 +8,18 @@ namespace warploom::layout {
 namespace {
 // The definitions of the header, word for word and slowly.
 int ways_by_enumeration(const TvLayout& l, const MemoryLayout& m, int access_bytes) {
-  const std::int64_t v = std::clamp<std::int64_t>(access_bytes * 8 / m.element_bits, 1, l.values());
-  const std::int64_t lanes = std::clamp<std::int64_t>(128 / access_bytes, 1, 32);
-  std::size_t worst = 1;
-  for (std::int64_t warp = 0; warp < l.threads(); warp += 32) {
-    for (std::int64_t first = warp; first < std::min(warp + 32, l.threads()); first += lanes) {
-      for (std::int64_t step = 0; step < l.values(); step += v) {
-        std::array<std::set<std::int64_t>, 32> words;
-        for (std::int64_t t = first; t < std::min({first + lanes, warp + 32, l.threads()}); ++t) {
-          for (std::int64_t k = step; k < std::min(step + v, l.values()); ++k) {
-            const std::int64_t byte = m.byte_offset(l.coord(t, k));
-            for (std::int64_t b = byte; b < byte + std::max(1, m.element_bits / 8); ++b) {
-              words[static_cast<std::size_t>(b / 4 % 32)].insert(b / 4);
+  const int64_t v = std::clamp<int64_t>(access_bytes * 8 / m.element_bits, 1, l.values());
+  const int64_t lanes = std::clamp<int64_t>(128 / access_bytes, 1, 32);
+  size_t worst = 1;
+  for (int64_t warp = 0; warp < l.threads(); warp += 32) {
+    for (int64_t first = warp; first < std::min(warp + 32, l.threads()); first += lanes) {
+      for (int64_t step = 0; step < l.values(); step += v) {
+        std::array<std::set<int64_t>, 32> words;
+        for (int64_t t = first; t < std::min({first + lanes, warp + 32, l.threads()}); ++t) {
+          for (int64_t k = step; k < std::min(step + v, l.values()); ++k) {
+            const int64_t byte = m.byte_offset(l.coord(t, k));
+            for (int64_t b = byte; b < byte + std::max(1, m.element_bits / 8); ++b) {
+              words[static_cast<size_t>(b / 4 % 32)].insert(b / 4);
             }
           }
         }
@@ -30,15 +30,15 @@ int ways_by_enumeration(const TvLayout& l, const MemoryLayout& m, int access_byt
   return static_cast<int>(worst);
 }
 
-std::int64_t vector_by_enumeration(const TvLayout& l, const MemoryLayout& m, int max_bytes) {
-  std::int64_t best = 1;
-  for (std::int64_t v = 2; v * m.element_bits <= 8 * max_bytes && l.values() % v == 0; v *= 2) {
+int64_t vector_by_enumeration(const TvLayout& l, const MemoryLayout& m, int max_bytes) {
+  int64_t best = 1;
+  for (int64_t v = 2; v * m.element_bits <= 8 * max_bytes && l.values() % v == 0; v *= 2) {
     bool whole = true;
-    for (std::int64_t t = 0; t < l.threads(); ++t) {
-      for (std::int64_t k = 0; k < l.values(); k += v) {
-        const std::int64_t start = m.byte_offset(l.coord(t, k));
+    for (int64_t t = 0; t < l.threads(); ++t) {
+      for (int64_t k = 0; k < l.values(); k += v) {
+        const int64_t start = m.byte_offset(l.coord(t, k));
         whole = whole && start % (v * m.element_bits / 8) == 0;
-        for (std::int64_t i = 0; i < v; ++i) {
+        for (int64_t i = 0; i < v; ++i) {
           whole = whole && m.byte_offset(l.coord(t, k + i)) == start + i * m.element_bits / 8;
         }
       }
@@ -55,25 +55,24 @@ Swizzle random_swizzle() {
 }
 
 // A tile of powers of two, dense or in panels or padded, any swizzle.
-MemoryLayout random_memory(const std::vector<std::int64_t>& extents, int bits) {
+MemoryLayout random_memory(const std::vector<int64_t>& extents, int bits) {
   const int contiguous = *rc::gen::inRange(0, 2);
   if (*rc::gen::inRange(0, 3) == 0) {
     const int bytes = *rc::gen::element(32, 64, 128);
     if (extents[contiguous] * bits % (bytes * 8) == 0)
       return panels(extents, contiguous, bytes, bits);
   }
-  return dense(extents, contiguous, bits, *rc::gen::element<std::int64_t>(0, 0, 1, 8),
-               random_swizzle());
+  return dense(extents, contiguous, bits, *rc::gen::element<int64_t>(0, 0, 1, 8), random_swizzle());
 }
 
-TvLayout random_register_layout(const std::vector<std::int64_t>& extents) {
+TvLayout random_register_layout(const std::vector<int64_t>& extents) {
   const int contiguous = *rc::gen::inRange(0, 2);
   for (;;) {
     auto l = *rc::gen::inRange(0, 2) == 0
                  ? Result<TvLayout>(
-                       tiled_accumulator(1, *rc::gen::element<std::int64_t>(1, 2), extents, true))
-                 : coalesced(extents, contiguous, *rc::gen::element<std::int64_t>(1, 2, 4),
-                             *rc::gen::element<std::int64_t>(8, 24, 32, 64));
+                       tiled_accumulator(1, *rc::gen::element<int64_t>(1, 2), extents, true))
+                 : coalesced(extents, contiguous, *rc::gen::element<int64_t>(1, 2, 4),
+                             *rc::gen::element<int64_t>(8, 24, 32, 64));
     if (l) return *l;
   }
 }
@@ -88,8 +87,8 @@ TEST(MemoryLayout, HeaderExampleHolds) {
 
 TEST(MemoryLayout, SwizzleIsItsOwnInverseAndStaysInItsBlock) {
   for (const Swizzle s : {Swizzle{3, 4, 3}, Swizzle{2, 4, 3}, Swizzle{1, 4, 3}, Swizzle{2, 2, 5}}) {
-    const std::int64_t block = std::int64_t{1} << (s.bits + s.base + s.shift);
-    for (std::int64_t x = 0; x < 4 * block; ++x) {
+    const int64_t block = int64_t{1} << (s.bits + s.base + s.shift);
+    for (int64_t x = 0; x < 4 * block; ++x) {
       ASSERT_EQ(s(s(x)), x);
       ASSERT_EQ(s(x) / block, x / block);
     }
@@ -104,8 +103,8 @@ TEST(MemoryLayout, DenseRunsAlongTheGivenDimensionThenTheLast) {
 
 TEST(MemoryLayout, BytesCoverEverySwizzledOffset) {
   const MemoryLayout m = dense({3, 5}, 1, 32, 0, {3, 4, 3});
-  for (std::int64_t i = 0; i < 3; ++i) {
-    for (std::int64_t j = 0; j < 5; ++j) EXPECT_LE(m.byte_offset({i, j}) + 4, m.bytes());
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t j = 0; j < 5; ++j) EXPECT_LE(m.byte_offset({i, j}) + 4, m.bytes());
   }
 }
 
@@ -152,8 +151,8 @@ TEST(MemoryLayout, SwizzleTearsVectorsAboveItsBase) {
 TEST(MemoryLayout, QuestionsAboutBigTilesAreAnsweredQuickly) {
   const TvLayout even = tiled_accumulator(2, 4, {128, 256}, false);
   const TvLayout odd = coalesced({96, 240}, 1, 2, 96).value();
-  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16),
-                     odd_memory = dense({96, 240}, 1, 16, 8);
+  const MemoryLayout even_memory = panels({128, 256}, 1, 128, 16);
+  const MemoryLayout odd_memory = dense({96, 240}, 1, 16, 8);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(common_vector(even, even_memory, 16), 2);
@@ -170,8 +169,8 @@ TEST(MemoryLayout, QuestionsAboutBigTilesAreAnsweredQuickly) {
 }
 
 RC_GTEST_PROP(MemoryLayoutProperty, VectorsAndConflictsByEnumeration, ()) {
-  const std::vector<std::int64_t> extents = {*rc::gen::element<std::int64_t>(16, 32, 48),
-                                             *rc::gen::element<std::int64_t>(16, 32, 64)};
+  const std::vector<int64_t> extents = {*rc::gen::element<int64_t>(16, 32, 48),
+                                        *rc::gen::element<int64_t>(16, 32, 64)};
   const TvLayout l = random_register_layout(extents);
   const int bits = *rc::gen::element(8, 16, 32, 64);
   const MemoryLayout m = random_memory(extents, bits);
@@ -183,10 +182,11 @@ RC_GTEST_PROP(MemoryLayoutProperty, VectorsAndConflictsByEnumeration, ()) {
 }
 
 RC_GTEST_PROP(MemoryLayoutProperty, ChosenSwizzleIsNoWorseThanAnyOfTheCopyEngine, ()) {
-  const std::vector<std::int64_t> extents = {*rc::gen::element<std::int64_t>(32, 48, 64),
-                                             *rc::gen::element<std::int64_t>(32, 64)};
-  const TvLayout a = random_register_layout(extents), b = random_register_layout(extents);
-  MemoryLayout m = dense(extents, 1, 16, *rc::gen::element<std::int64_t>(0, 8));
+  const std::vector<int64_t> extents = {*rc::gen::element<int64_t>(32, 48, 64),
+                                        *rc::gen::element<int64_t>(32, 64)};
+  const TvLayout a = random_register_layout(extents);
+  const TvLayout b = random_register_layout(extents);
+  MemoryLayout m = dense(extents, 1, 16, *rc::gen::element<int64_t>(0, 8));
   const auto sum = [&](Swizzle s) {
     m.swizzle = s;
     return ways_by_enumeration(a, m, 4) + ways_by_enumeration(b, m, 8);

@@ -10,8 +10,8 @@ TEST(TvLayout, MmaAccumulatorIsWhereThePtxManualSaysItIs) {
   const TvLayout l = mma_accumulator();
   EXPECT_EQ(l.threads(), 32);
   EXPECT_EQ(l.values(), 4);
-  for (std::int64_t t = 0; t < 32; ++t) {
-    for (std::int64_t v = 0; v < 4; ++v)
+  for (int64_t t = 0; t < 32; ++t) {
+    for (int64_t v = 0; v < 4; ++v)
       EXPECT_EQ(l.coord(t, v), (Coord{t / 4 + v / 2 * 8, t % 4 * 2 + v % 2}));
   }
 }
@@ -28,15 +28,14 @@ TEST(TvLayout, ExactMeansEachElementEquallyOften) {
 TEST(TvLayout, DigitsOfAThreadsNumberAreCutAtTheEdgeOfAWarp) {
   const TvLayout l{{256}, {{1, {7}}, {8, {1}}, {16, {8}}}, {}};
   const auto of = [](const std::vector<ThreadDigit>& digits) {
-    std::vector<std::array<std::int64_t, 3>> out;
+    std::vector<std::array<int64_t, 3>> out;
     for (const ThreadDigit& digit : digits)
       out.push_back({digit.below, digit.extent, digit.step[0]});
     return out;
   };
-  EXPECT_EQ(of(thread_digits(l)),
-            (std::vector<std::array<std::int64_t, 3>>{{1, 8, 1}, {8, 16, 8}}));
+  EXPECT_EQ(of(thread_digits(l)), (std::vector<std::array<int64_t, 3>>{{1, 8, 1}, {8, 16, 8}}));
   EXPECT_EQ(of(thread_digits(l, true)),
-            (std::vector<std::array<std::int64_t, 3>>{{1, 8, 1}, {8, 4, 8}, {32, 4, 32}}));
+            (std::vector<std::array<int64_t, 3>>{{1, 8, 1}, {8, 4, 8}, {32, 4, 32}}));
 }
 
 TEST(TvLayout, CoalesceExample) {
@@ -88,8 +87,8 @@ TEST(TvLayout, OperandOfTheTilesOwnShapeIsUnchanged) {
 // Brute force, by the definitions in the header.
 std::map<Coord, int> hits(const TvLayout& l) {
   std::map<Coord, int> out;
-  for (std::int64_t t = 0; t < l.threads(); ++t) {
-    for (std::int64_t v = 0; v < l.values(); ++v) ++out[l.coord(t, v)];
+  for (int64_t t = 0; t < l.threads(); ++t) {
+    for (int64_t v = 0; v < l.values(); ++v) ++out[l.coord(t, v)];
   }
   return out;
 }
@@ -97,7 +96,7 @@ std::map<Coord, int> hits(const TvLayout& l) {
 RC_GTEST_PROP(TvLayoutProperty, ExactByEnumeration, ()) {
   const TvLayout l = random_tv_layout();
   const auto all = hits(l);
-  bool equal = static_cast<std::int64_t>(all.size()) == l.tile[0] * l.tile[1];
+  bool equal = static_cast<int64_t>(all.size()) == l.tile[0] * l.tile[1];
   for (const auto& [c, n] : all)
     equal = equal && n == all.begin()->second && c[0] < l.tile[0] && c[1] < l.tile[1];
   RC_CLASSIFY(equal, "exact");
@@ -105,19 +104,20 @@ RC_GTEST_PROP(TvLayoutProperty, ExactByEnumeration, ()) {
 }
 
 RC_GTEST_PROP(TvLayoutProperty, CoalesceKeepsTheMap, ()) {
-  const TvLayout l = random_tv_layout(), c = coalesce(l);
+  const TvLayout l = random_tv_layout();
+  const TvLayout c = coalesce(l);
   RC_ASSERT(c.threads() == l.threads() && c.values() == l.values());
-  for (std::int64_t t = 0; t < l.threads(); ++t) {
-    for (std::int64_t v = 0; v < l.values(); ++v) RC_ASSERT(c.coord(t, v) == l.coord(t, v));
+  for (int64_t t = 0; t < l.threads(); ++t) {
+    for (int64_t v = 0; v < l.values(); ++v) RC_ASSERT(c.coord(t, v) == l.coord(t, v));
   }
 }
 
 RC_GTEST_PROP(TvLayoutProperty, CoalescedIsExactWheneverItExists, ()) {
-  const std::vector<std::int64_t> tile = {*rc::gen::inRange<std::int64_t>(1, 40),
-                                          *rc::gen::inRange<std::int64_t>(1, 40)};
+  const std::vector<int64_t> tile = {*rc::gen::inRange<int64_t>(1, 40),
+                                     *rc::gen::inRange<int64_t>(1, 40)};
   const int contiguous = *rc::gen::inRange(0, 2);
-  const auto vector = *rc::gen::element<std::int64_t>(1, 2, 4);
-  const auto threads = *rc::gen::element<std::int64_t>(1, 2, 8, 12, 32, 64);
+  const auto vector = *rc::gen::element<int64_t>(1, 2, 4);
+  const auto threads = *rc::gen::element<int64_t>(1, 2, 8, 12, 32, 64);
   const auto l = coalesced(tile, contiguous, vector, threads);
   RC_CLASSIFY(l.has_value());
   if (!l) return;
@@ -131,14 +131,15 @@ RC_GTEST_PROP(TvLayoutProperty, ReductionVisitsWhatItsInputVisits, ()) {
   const auto r = reduce(l, axis);
   RC_CLASSIFY(r.has_value());
   if (!r) return;
-  for (std::int64_t t = 0; t < l.threads(); ++t) {
-    std::set<Coord> want, got;
-    for (std::int64_t v = 0; v < l.values(); ++v) {
+  for (int64_t t = 0; t < l.threads(); ++t) {
+    std::set<Coord> want;
+    std::set<Coord> got;
+    for (int64_t v = 0; v < l.values(); ++v) {
       Coord c = l.coord(t, v);
-      c[static_cast<std::size_t>(axis)] = 0;
+      c[static_cast<size_t>(axis)] = 0;
       want.insert(c);
     }
-    for (std::int64_t v = 0; v < r->values(); ++v) got.insert(r->coord(t, v));
+    for (int64_t v = 0; v < r->values(); ++v) got.insert(r->coord(t, v));
     RC_ASSERT(want == got);
   }
 }

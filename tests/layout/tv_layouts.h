@@ -9,9 +9,9 @@
 
 namespace warploom::layout {
 // With `pad` elements behind each run of the contiguous dimension.
-inline MemoryLayout dense(std::vector<std::int64_t> extents, int contiguous, int element_bits,
-                          std::int64_t pad, Swizzle swizzle = {}) {
-  const auto c = static_cast<std::size_t>(contiguous);
+inline MemoryLayout dense(std::vector<int64_t> extents, int contiguous, int element_bits,
+                          int64_t pad, Swizzle swizzle = {}) {
+  const auto c = static_cast<size_t>(contiguous);
   extents[c] += pad;
   MemoryLayout layout = dense(extents, contiguous, element_bits);
   layout.dims[c][0].extent -= pad;
@@ -25,11 +25,12 @@ inline TvLayout mma_accumulator() {
 
 // The accumulator repeated over a tile: `rows` x `columns` of it over threads (rows fastest, or
 // columns), the rest over values.
-inline TvLayout tiled_accumulator(std::int64_t rows, std::int64_t columns, const Coord& tile,
+inline TvLayout tiled_accumulator(int64_t rows, int64_t columns, const Coord& tile,
                                   bool rows_first) {
   TvLayout l = mma_accumulator();
   l.tile = tile;
-  const TvMode down{rows, {16, 0}}, right{columns, {0, 8}};
+  const TvMode down{rows, {16, 0}};
+  const TvMode right{columns, {0, 8}};
   for (const TvMode& mode : {rows_first ? down : right, rows_first ? right : down})
     l.thread.push_back(mode);
   l.value.push_back({tile[0] / (16 * rows), {16 * rows, 0}});
@@ -39,13 +40,11 @@ inline TvLayout tiled_accumulator(std::int64_t rows, std::int64_t columns, const
 
 // Any two-dimensional layout, proper or not: small steps, so that overlaps and gaps are common.
 inline TvLayout random_tv_layout() {
-  TvLayout l{
-      {*rc::gen::inRange<std::int64_t>(1, 9), *rc::gen::inRange<std::int64_t>(1, 9)}, {}, {}};
+  TvLayout l{{*rc::gen::inRange<int64_t>(1, 9), *rc::gen::inRange<int64_t>(1, 9)}, {}, {}};
   for (auto* modes : {&l.thread, &l.value}) {
     for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
-      TvMode mode{*rc::gen::element<std::int64_t>(1, 2, 2, 3, 4), {0, 0}};
-      mode.step[*rc::gen::element<std::size_t>(0, 1)] =
-          *rc::gen::element<std::int64_t>(0, 1, 1, 2, 4);
+      TvMode mode{*rc::gen::element<int64_t>(1, 2, 2, 3, 4), {0, 0}};
+      mode.step[*rc::gen::element<size_t>(0, 1)] = *rc::gen::element<int64_t>(0, 1, 1, 2, 4);
       if (*rc::gen::inRange(0, 8) == 0) mode.step = {1, 1};
       modes->push_back(std::move(mode));
     }

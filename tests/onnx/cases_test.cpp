@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Counts {
-  int passed = 0, wrong = 0;
+  int passed = 0;
+  int wrong = 0;
   std::map<std::string, int> refused;    // by code
   std::map<std::string, int> why;        // refusals that name a supported operator: to be looked at
   std::map<std::string, int> operators;  // passed, by operator
@@ -42,7 +43,8 @@ Result<graph::Tensor> read_tensor(const fs::path& path, bool bf16) {
 }
 
 struct Allowed {  // as stored with a case
-  double relative = 0, absolute = 0;
+  double relative = 0;
+  double absolute = 0;
 };
 
 Allowed allowed_in(const fs::path& folder) {
@@ -126,20 +128,20 @@ void run_case(const fs::path& folder, Counts& counts) {
     auto& bytes = *given[graph->tensor(id).name].constant;
     if (folder.filename().string().starts_with(
             "test_castlike"))  // only the type matters; some cases store too few bytes
-      bytes.resize(static_cast<std::size_t>(byte_count(graph->tensor(id))));
+      bytes.resize(static_cast<size_t>(byte_count(graph->tensor(id))));
     inputs.emplace_back(bytes);
   }
   const auto outputs = graph::evaluate(*graph, inputs);
   ASSERT_TRUE(outputs) << folder << describe(outputs.error());
   bool right = true;
-  for (std::size_t o = 0; o < outputs->size(); ++o) {
+  for (size_t o = 0; o < outputs->size(); ++o) {
     const auto wanted = read_tensor(data / fmt::format("output_{}.pb", o),
                                     graph->tensor(graph->outputs[o]).dtype == Dtype::bf16);
     ASSERT_TRUE(wanted) << folder;
     right = right &&
-            (*outputs)[o].size() == static_cast<std::size_t>(graph::element_count(wanted->shape)) &&
+            (*outputs)[o].size() == static_cast<size_t>(graph::element_count(wanted->shape)) &&
             graph->tensor(graph->outputs[o]).shape == wanted->shape;
-    for (std::size_t i = 0; right && i < (*outputs)[o].size(); ++i) {
+    for (size_t i = 0; right && i < (*outputs)[o].size(); ++i) {
       const double stored = load_as_double(wanted->dtype, wanted->constant->data(), i);
       std::array<std::byte, 8> rounded{};
       if (is_float(wanted->dtype))
@@ -197,7 +199,7 @@ constexpr std::string_view kByHand =
 
 // The page with other tables: what is written by hand stays.
 std::string renewed(const std::string& page, const std::string& tables) {
-  const std::size_t at = page.find(kByHand);
+  const size_t at = page.find(kByHand);
   return tables + (at == page.npos ? std::string(kByHand) : page.substr(at));
 }
 
@@ -270,7 +272,8 @@ TEST(Cases, Table) {
 
 // The last row of a graph that is no great work; says whether it was.
 bool evaluate_small(const graph::Graph& graph) {
-  double work = 0, bytes = 0;
+  double work = 0;
+  double bytes = 0;
   for (const graph::Node& node : graph.nodes)
     work += static_cast<double>(graph::terms_of(graph, node) *
                                 graph::element_count(graph.tensor(node.outputs[0]).shape));
@@ -281,16 +284,15 @@ bool evaluate_small(const graph::Graph& graph) {
   Random random(7);
   for (graph::TensorId id : graph.inputs) {
     const graph::Tensor& tensor = graph.tensor(id);
-    data.emplace_back(static_cast<std::size_t>(byte_count(tensor)));
-    for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
-      store_from_double(tensor.dtype, data.back().data(), static_cast<std::size_t>(i),
-                        random.uniform());
+    data.emplace_back(static_cast<size_t>(byte_count(tensor)));
+    for (int64_t i = 0; i < graph::element_count(tensor.shape); ++i)
+      store_from_double(tensor.dtype, data.back().data(), static_cast<size_t>(i), random.uniform());
   }
-  const std::int64_t rows = graph::rows_of(graph).count;
+  const int64_t rows = graph::rows_of(graph).count;
   const auto last = graph::evaluate_magnitude_rows(
       graph, std::vector<graph::Bytes>(data.begin(), data.end()), 0, rows - 1, rows);
   EXPECT_TRUE(last) << graph.name << describe(last.error());
-  for (std::size_t i = 0; last && i < last->value.size(); ++i) {
+  for (size_t i = 0; last && i < last->value.size(); ++i) {
     const bool finite = std::isfinite(last->value[i]) && std::isfinite(last->magnitude[i]);
     EXPECT_TRUE(finite) << graph.name << " at " << i;
     if (!finite) break;
@@ -301,7 +303,9 @@ bool evaluate_small(const graph::Graph& graph) {
 TEST(Cases, EveryKernelBenchModelLoadsOrIsRefusedWithACode) {
   const fs::path folder = fs::path(WARPLOOM_SOURCE_DIR) / ".." / "shared" / "kernelbench";
   if (!fs::exists(folder)) GTEST_SKIP() << "no models";
-  int loaded = 0, refused = 0, evaluated = 0;
+  int loaded = 0;
+  int refused = 0;
+  int evaluated = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() != ".onnx") continue;
     const auto graph = load_onnx(entry.path());

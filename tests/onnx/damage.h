@@ -8,8 +8,9 @@ namespace warploom {
 // Every second one keeps its length, so that what surrounds the damage still reads.
 inline std::string damaged(std::string bytes, Random& random) {
   const bool same_length = random.below(2) == 0;
-  for (std::uint64_t edits = 1 + random.below(4); edits > 0 && !bytes.empty(); --edits) {
-    const std::size_t at = random.below(bytes.size()), from = random.below(bytes.size());
+  for (uint64_t edits = 1 + random.below(4); edits > 0 && !bytes.empty(); --edits) {
+    const size_t at = random.below(bytes.size());
+    const size_t from = random.below(bytes.size());
     switch (random.below(same_length ? 4 : 9)) {
       case 0:
       case 1: bytes[at] = static_cast<char>(random.below(256)); break;

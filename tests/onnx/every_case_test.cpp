@@ -28,7 +28,8 @@ constexpr bool kLimited = true;
 #endif
 
 struct Case {
-  std::string name, bytes;
+  std::string name;
+  std::string bytes;
 };
 
 std::vector<Case> installed() {
@@ -42,18 +43,22 @@ std::vector<Case> installed() {
   return cases;
 }
 
-std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
+uint64_t number_of(const char* variable, uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
 struct Counts {  // in memory that parent and child share
-  std::uint64_t next = 0, accepted = 0, refused = 0, without_memory = 0, faults = 0;
+  uint64_t next = 0;
+  uint64_t accepted = 0;
+  uint64_t refused = 0;
+  uint64_t without_memory = 0;
+  uint64_t faults = 0;
   double slowest = 0;
 };
 
 // What a child does: reads from mutant `next` on, until it is through or dies.
-[[noreturn]] void read_on(const std::vector<Case>& cases, std::uint64_t each, std::uint64_t seed,
+[[noreturn]] void read_on(const std::vector<Case>& cases, uint64_t each, uint64_t seed,
                           Counts& counts) {
   const rlimit memory{kMostBytes, kMostBytes};
   if (kLimited) setrlimit(RLIMIT_AS, &memory);
@@ -62,7 +67,8 @@ struct Counts {  // in memory that parent and child share
     Random random(seed, fmt::format("{} {}", of.name, counts.next % each));
     const std::string bytes = damaged(of.bytes, random);
     ++counts.next;
-    const itimerval second{{0, 0}, {1, 0}}, never{};
+    const itimerval second{{0, 0}, {1, 0}};
+    const itimerval never{};
     setitimer(ITIMER_REAL, &second, nullptr);  // SIGALRM ends the child
     const auto start = std::chrono::steady_clock::now();
     const auto graph = parse_onnx(bytes);
@@ -81,13 +87,14 @@ struct Counts {  // in memory that parent and child share
 TEST(Mutants, OfEveryInstalledCaseCostLittleAndCrashNothing) {
   const std::vector<Case> cases = installed();
   if (cases.empty()) GTEST_SKIP() << "no installed test data";
-  const std::uint64_t each = number_of("WARPLOOM_ONNX_MUTANTS", 20),
-                      seed = number_of("WARPLOOM_ONNX_MUTANTS_SEED", 2026);
+  const uint64_t each = number_of("WARPLOOM_ONNX_MUTANTS", 20);
+  const uint64_t seed = number_of("WARPLOOM_ONNX_MUTANTS_SEED", 2026);
   void* shared =
       mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
   auto& counts = *new (shared) Counts;
-  int crashed = 0, late = 0;
+  int crashed = 0;
+  int late = 0;
   long peak = 0;  // KiB
   while (counts.next < cases.size() * each) {
     const pid_t child = fork();

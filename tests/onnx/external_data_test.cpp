@@ -40,8 +40,8 @@ TEST_F(ExternalData, IsReadFromTheModelsFolder) {
 
 TEST_F(ExternalData, GoesAlongIntoTheText) {
   ASSERT_EQ(load("data/w.bin"), ErrorCode::kInternal);
-  const auto graph = load_onnx(inside / "m.textproto"),
-             again = parse_onnx(*onnx_text(inside / "m.textproto"));
+  const auto graph = load_onnx(inside / "m.textproto");
+  const auto again = parse_onnx(*onnx_text(inside / "m.textproto"));
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(to_text(*again), to_text(*graph));
   EXPECT_EQ(again->tensors[0].constant, graph->tensors[0].constant);
@@ -59,7 +59,8 @@ TEST_F(ExternalData, ElsewhereIsRefused) {
 
 // As the cache of Hugging Face lays models out.
 struct Linked : ExternalData {
-  fs::path blobs = folder.path() / "blobs", snapshot = folder.path() / "snapshots" / "1a2b";
+  fs::path blobs = folder.path() / "blobs";
+  fs::path snapshot = folder.path() / "snapshots" / "1a2b";
 
   void SetUp() override {
     ExternalData::SetUp();

@@ -127,7 +127,7 @@ TEST(Load, ForeignContent) {
 TEST(Load, TruncatedModels) {
   const std::string whole = binary(example("matmul_bias_gelu_small"));
   int truncated = 0;
-  for (std::size_t size = 3; size < whole.size(); ++size) {
+  for (size_t size = 3; size < whole.size(); ++size) {
     const ErrorCode got = code(std::string_view(whole).substr(0, size));
     EXPECT_TRUE(got == ErrorCode::kOnnxTruncated || got == ErrorCode::kOnnxNotOnnx ||
                 got == ErrorCode::kOnnxOpset)
@@ -360,7 +360,7 @@ TEST(Load, DeepNestingIsRefused) {
     std::string next;
     for (const char tag : {'\x32', '\x2a', '\x0a'}) {
       std::string length;
-      for (std::size_t n = bytes.size(); length.empty() || n > 0; n >>= 7)
+      for (size_t n = bytes.size(); length.empty() || n > 0; n >>= 7)
         length += static_cast<char>((n & 127) | (n > 127 ? 128 : 0));
       bytes = std::string(1, tag) + length + bytes;
     }
@@ -386,8 +386,8 @@ struct Assumed : testing::Test {
 };
 
 TEST_F(Assumed, TrianglesStandInFrontOfAllThatReadTheInput) {
-  const auto graph = load_onnx(file, {.assume = {"a=lower"}}),
-             other = load_onnx(file, {.assume = {"b=upper"}});
+  const auto graph = load_onnx(file, {.assume = {"a=lower"}});
+  const auto other = load_onnx(file, {.assume = {"b=upper"}});
   ASSERT_TRUE(graph && other);
   EXPECT_NE(to_text(*graph).find("Trilu(a) upper=0"), std::string::npos) << to_text(*graph);
   EXPECT_NE(to_text(*other).find("Trilu(b) upper=1"), std::string::npos) << to_text(*other);
@@ -395,15 +395,15 @@ TEST_F(Assumed, TrianglesStandInFrontOfAllThatReadTheInput) {
 }
 
 TEST_F(Assumed, GoAlongIntoTheText) {
-  const auto graph = load_onnx(file, {.assume = {"a=lower"}}),
-             again = parse_onnx(*onnx_text(file, {.assume = {"a=lower"}}));
+  const auto graph = load_onnx(file, {.assume = {"a=lower"}});
+  const auto again = parse_onnx(*onnx_text(file, {.assume = {"a=lower"}}));
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(to_text(*again), to_text(*graph));
 }
 
 TEST_F(Assumed, TwiceIsOnceAndBothTrianglesAreADiagonal) {
-  const auto once = load_onnx(file, {.assume = {"a=lower"}}),
-             twice = load_onnx(file, {.assume = {"a=lower", "a=lower"}});
+  const auto once = load_onnx(file, {.assume = {"a=lower"}});
+  const auto twice = load_onnx(file, {.assume = {"a=lower", "a=lower"}});
   ASSERT_TRUE(once && twice);
   EXPECT_EQ(to_text(*twice), to_text(*once));
   const auto both = load_onnx(file, {.assume = {"a=upper", "a=lower"}});
@@ -413,7 +413,7 @@ TEST_F(Assumed, TwiceIsOnceAndBothTrianglesAreADiagonal) {
 
 TEST_F(Assumed, OfAnOpsetWithoutTrianglesNameTheFlag) {
   std::string text = *onnx_text(file);
-  const std::size_t version = text.find(": 23");
+  const size_t version = text.find(": 23");
   ASSERT_NE(version, std::string::npos) << text;
   ASSERT_TRUE(write_file(file, text.replace(version, 4, ": 13")));
   const auto graph = load_onnx(file, {.assume = {"a=lower"}});

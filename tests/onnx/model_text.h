@@ -28,13 +28,13 @@ inline std::string node_text(const std::string& op, const std::vector<std::strin
   return text + more + " } ";
 }
 
-inline std::string integer_text(const std::string& name, std::int64_t value) {
+inline std::string integer_text(const std::string& name, int64_t value) {
   return fmt::format("attribute {{ name: \"{}\" type: INT i: {} }} ", name, value);
 }
 
-inline std::string integers_text(const std::string& name, const std::vector<std::int64_t>& values) {
+inline std::string integers_text(const std::string& name, const std::vector<int64_t>& values) {
   std::string text = fmt::format("attribute {{ name: \"{}\" type: INTS ", name);
-  for (const std::int64_t value : values) text += fmt::format("ints: {} ", value);
+  for (const int64_t value : values) text += fmt::format("ints: {} ", value);
   return text + "} ";
 }
 

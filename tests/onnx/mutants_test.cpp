@@ -61,22 +61,24 @@ std::vector<std::string> seeds() {
 
 // Small graphs that were accepted must evaluate without incident, both ways.
 void evaluate_small(const graph::Graph& graph) {
-  std::int64_t elements = 0;
+  int64_t elements = 0;
   for (const auto& tensor : graph.tensors) elements += graph::element_count(tensor.shape);
   if (elements > 20000) return;
   std::vector<std::vector<std::byte>> bytes;
   for (graph::TensorId id : graph.inputs)
-    bytes.emplace_back(static_cast<std::size_t>(byte_count(graph.tensor(id))));
+    bytes.emplace_back(static_cast<size_t>(byte_count(graph.tensor(id))));
   const std::vector<graph::Bytes> inputs(bytes.begin(), bytes.end());
-  const auto fast = graph::evaluate(graph, inputs, 1), naive = graph::evaluate_naive(graph, inputs);
+  const auto fast = graph::evaluate(graph, inputs, 1);
+  const auto naive = graph::evaluate_naive(graph, inputs);
   ASSERT_TRUE(fast && naive);
-  for (std::size_t i = 0; i < fast->size(); ++i) ASSERT_EQ((*fast)[i].size(), (*naive)[i].size());
+  for (size_t i = 0; i < fast->size(); ++i) ASSERT_EQ((*fast)[i].size(), (*naive)[i].size());
 }
 
 TEST(Mutants, NeverCrashAndAreQuick) {
   const auto models = seeds();
   Random random(2026);
-  int accepted = 0, refused = 0;
+  int accepted = 0;
+  int refused = 0;
   double slowest = 0;
   for (int i = 0; i < 6000; ++i) {
     const std::string& model = models[random.below(models.size())];

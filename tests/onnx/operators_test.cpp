@@ -8,11 +8,11 @@
 namespace warploom {
 namespace {
 using Numbers = std::vector<double>;
-using Wholes = std::vector<std::int64_t>;
+using Wholes = std::vector<int64_t>;
 
 void expect_near(const Numbers& found, const Numbers& wanted) {
   ASSERT_EQ(found.size(), wanted.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
+  for (size_t i = 0; i < found.size(); ++i) {
     if (std::isnan(wanted[i]))
       EXPECT_TRUE(std::isnan(found[i])) << i;
     else
@@ -31,7 +31,9 @@ Numbers made_by(const std::string& op, const std::vector<float>& x, const std::s
 
 TEST(Operators, InverseTrigonometryReachesItsEnds) {
   const std::vector<float> x = {-1, -0.5, 0, 1e-20F, 0.25, 1};
-  Numbers sines, cosines, tangents;
+  Numbers sines;
+  Numbers cosines;
+  Numbers tangents;
   for (const float one : x) {
     sines.push_back(std::asin(static_cast<double>(one)));
     cosines.push_back(std::acos(static_cast<double>(one)));
@@ -94,7 +96,7 @@ Wholes whole_of(const std::string& op, Dtype dtype, const std::vector<Wholes>& i
                 const std::vector<std::string>& further = {}) {
   std::vector<std::string> names;
   std::string text;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
     names.push_back(fmt::format("x{}", i));
     text += input_text(names.back(), {std::to_string(inputs[i].size())}, onnx_type_of(dtype));
   }
@@ -106,20 +108,20 @@ Wholes whole_of(const std::string& op, Dtype dtype, const std::vector<Wholes>& i
   }
   std::vector<std::vector<std::byte>> data;
   for (const Wholes& input : inputs) {
-    data.emplace_back(input.size() * static_cast<std::size_t>(bytes_of(dtype)));
-    for (std::size_t i = 0; i < input.size(); ++i)
-      store_integer(dtype, data.back().data(), static_cast<std::int64_t>(i), input[i]);
+    data.emplace_back(input.size() * static_cast<size_t>(bytes_of(dtype)));
+    for (size_t i = 0; i < input.size(); ++i)
+      store_integer(dtype, data.back().data(), static_cast<int64_t>(i), input[i]);
   }
   const auto made =
       graph::evaluate_exactly(*graph, std::vector<graph::Bytes>(data.begin(), data.end()));
   return made ? (*made)[0].integers : Wholes{};
 }
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 TEST(Integers, AreExactBeyondWhatADoubleHolds) {
-  const std::int64_t odd = (std::int64_t{1} << 53) + 1;
+  const int64_t odd = (int64_t{1} << 53) + 1;
   EXPECT_EQ(whole_of("Add", Dtype::i64, {{odd, kMost}, {0, 1}}), (Wholes{odd, kLeast}));
   EXPECT_EQ(whole_of("Mul", Dtype::i64, {{odd, 3037000500}, {3, 3037000500}}),
             (Wholes{3 * odd, -9223372036709301616}));
@@ -138,7 +140,8 @@ TEST(Integers, WrapAsTheirTypesDo) {
 }
 
 TEST(Integers, QuotientsAreCutAndRestsHaveTheirSigns) {
-  const Wholes a = {-7, 7, -7, 7, kLeast}, b = {2, -2, -2, 2, 3};
+  const Wholes a = {-7, 7, -7, 7, kLeast};
+  const Wholes b = {2, -2, -2, 2, 3};
   EXPECT_EQ(whole_of("Div", Dtype::i64, {a, b}), (Wholes{-3, -3, 3, 3, kLeast / 3}));
   EXPECT_EQ(whole_of("Mod", Dtype::i64, {a, b}), (Wholes{1, -1, -1, 1, 1}));
   EXPECT_EQ(whole_of("Mod", Dtype::i64, {a, b}, integer_text("fmod", 1)),
@@ -149,14 +152,14 @@ TEST(Integers, AreCastToEachOtherByWrapping) {
   const auto cast_to = [](Dtype to, Dtype from, const Wholes& x) {
     return whole_of("Cast", from, {x}, integer_text("to", onnx_type_of(to)));
   };
-  EXPECT_EQ(cast_to(Dtype::i32, Dtype::i64, {(std::int64_t{1} << 40) + 5, kMost}), (Wholes{5, -1}));
+  EXPECT_EQ(cast_to(Dtype::i32, Dtype::i64, {(int64_t{1} << 40) + 5, kMost}), (Wholes{5, -1}));
   EXPECT_EQ(cast_to(Dtype::i64, Dtype::i32, {-2147483648}), (Wholes{-2147483648}));
   EXPECT_EQ(cast_to(Dtype::u8, Dtype::i32, {-1, 256}), (Wholes{255, 0}));
   EXPECT_EQ(cast_to(Dtype::boolean, Dtype::i64, {0, 256}), (Wholes{0, 1}));
 }
 
 TEST(Integers, SumsAndExtremesAreExact) {
-  const std::int64_t big = std::int64_t{1} << 60;
+  const int64_t big = int64_t{1} << 60;
   EXPECT_EQ(whole_of("ReduceSum", Dtype::i64, {{big, 1, -big, 1}}), (Wholes{2}));
   EXPECT_EQ(whole_of("ReduceMin", Dtype::i64, {{kMost, kMost}}), (Wholes{kMost}));
   EXPECT_EQ(whole_of("ReduceMax", Dtype::i64, {{kLeast, kLeast}}), (Wholes{kLeast}));
@@ -169,14 +172,14 @@ TEST(Integers, OfTheModelAreFoldedExactly) {
   const std::string constants = fmt::format(
       "initializer {{ name: \"a\" data_type: 7 dims: 1 int64_data: {} }} "
       "initializer {{ name: \"b\" data_type: 7 dims: 1 int64_data: 1 }} ",
-      (std::int64_t{1} << 53) + 1);
+      (int64_t{1} << 53) + 1);
   const auto graph = parse_onnx(model_text(node_text("Add", {"a", "b"}, {"s"}) +
                                            node_text("Add", {"s", "x"}, {"y"}) + constants +
                                            input_text("x", {"1"}, 7)));
   ASSERT_TRUE(graph) << describe(graph.error());
   ASSERT_EQ(graph->nodes.size(), 1U);
   EXPECT_EQ(graph::constant_integers(*graph, graph->nodes[0].inputs[0]),
-            (Wholes{(std::int64_t{1} << 53) + 2}));
+            (Wholes{(int64_t{1} << 53) + 2}));
 }
 
 graph::Graph graph_of(const std::string& text) {

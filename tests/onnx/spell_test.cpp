@@ -20,7 +20,7 @@ std::string spelled(std::string_view expression, Dtype dtype = Dtype::f32) {
 
 int count(const std::string& text, const std::string& part) {
   int found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
   return found;
 }
 

@@ -20,10 +20,10 @@ graph::Graph trial(const std::string& name) {
 std::vector<double> made(const graph::Graph& graph,
                          const std::vector<std::vector<double>>& inputs) {
   std::vector<std::vector<std::byte>> data;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
     const graph::Tensor& tensor = graph.tensor(graph.inputs[i]);
-    data.emplace_back(static_cast<std::size_t>(graph::byte_count(tensor)));
-    for (std::size_t k = 0; k < inputs[i].size(); ++k)
+    data.emplace_back(static_cast<size_t>(graph::byte_count(tensor)));
+    for (size_t k = 0; k < inputs[i].size(); ++k)
       store_from_double(tensor.dtype, data[i].data(), k, inputs[i][k]);
   }
   const auto outputs = graph::evaluate(graph, std::vector<graph::Bytes>(data.begin(), data.end()));
@@ -33,11 +33,12 @@ std::vector<double> made(const graph::Graph& graph,
 
 TEST(Trials, IndicesOf32BitsAreCastAndGathered) {
   const graph::Graph graph = trial("int32_ids_cast");
-  std::vector<double> table(24), ids = {0, 5, 2, 1, 1, 3};
-  for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<double>(i);
+  std::vector<double> table(24);
+  std::vector<double> ids = {0, 5, 2, 1, 1, 3};
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<double>(i);
   const std::vector<double> rows = made(graph, {table, ids});
   ASSERT_EQ(rows.size(), 24U);
-  for (std::size_t i = 0; i < rows.size(); ++i)
+  for (size_t i = 0; i < rows.size(); ++i)
     EXPECT_EQ(rows[i], 4 * ids[i / 4] + static_cast<double>(i % 4));
 }
 
@@ -67,7 +68,7 @@ TEST(Trials, OthersLoadAndHaveNumbersForOutputs) {
     std::vector<std::vector<double>> inputs;
     for (const graph::TensorId id : graph.inputs) {
       const graph::Tensor& tensor = graph.tensor(id);
-      inputs.emplace_back(static_cast<std::size_t>(graph::element_count(tensor.shape)));
+      inputs.emplace_back(static_cast<size_t>(graph::element_count(tensor.shape)));
       for (double& one : inputs.back()) one = is_float(tensor.dtype) ? random.uniform() + 1 : 1;
     }
     const std::vector<double> y = made(graph, inputs);

@@ -11,7 +11,7 @@ using nlohmann::json;
 // The page less its style and script.
 std::string shown(Facts facts) {
   const std::string page = page_of(std::move(facts));
-  const std::size_t body = page.find("<body>");
+  const size_t body = page.find("<body>");
   return page.substr(body, page.find("<aside") - body);
 }
 

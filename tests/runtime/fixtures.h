@@ -61,10 +61,10 @@ inline LaunchList doubling_list(Engine engine, const std::string& arch) {
 }
 
 // Normal numbers of `dtype`, packed.
-inline std::vector<char> random_tensor(Dtype dtype, std::int64_t elements, std::uint64_t seed) {
-  std::vector<char> bytes(static_cast<std::size_t>(elements * bytes_of(dtype)));
+inline std::vector<char> random_tensor(Dtype dtype, int64_t elements, uint64_t seed) {
+  std::vector<char> bytes(static_cast<size_t>(elements * bytes_of(dtype)));
   Random random(seed);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i)
+  for (size_t i = 0; i < static_cast<size_t>(elements); ++i)
     store_from_double(dtype, bytes.data(), i, random.normal());
   return bytes;
 }
@@ -77,7 +77,7 @@ inline Status run(Executor& device, const Runnable& what, const Bindings& buffer
 }
 
 inline Result<Buffer> on_device(Executor& device, const std::vector<char>& bytes) {
-  const auto size = static_cast<std::int64_t>(bytes.size());
+  const auto size = static_cast<int64_t>(bytes.size());
   WARPLOOM_TRY(Buffer buffer, device.allocate(size));
   WARPLOOM_CHECK(device.upload(buffer, bytes.data(), size));
   return buffer;

@@ -26,13 +26,15 @@ TEST_F(CpuKernels, CompileAndRun) {
   ASSERT_OK(binary);
   auto kernels = device->load(doubling, *binary);
   ASSERT_OK(kernels);
-  std::vector<float> x(1000), y(1000);
+  std::vector<float> x(1000);
+  std::vector<float> y(1000);
   std::iota(x.begin(), x.end(), 0.0f);
-  const auto bx = device->allocate(4000), by = device->allocate(4000);
+  const auto bx = device->allocate(4000);
+  const auto by = device->allocate(4000);
   ASSERT_OK(device->upload(*bx, x.data(), 4000));
   ASSERT_OK(run(*device, *kernels, {{"x", *bx}, {"y", *by}}));
   ASSERT_OK(device->download(*by, y.data(), 4000));
-  for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], 2 * x[i]);
+  for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], 2 * x[i]);
 }
 
 TEST_F(CpuKernels, ComeFromTheCacheTheSecondTime) {
@@ -79,10 +81,11 @@ TEST_F(CpuKernels, GetScratchOfTheirOwn) {
   ASSERT_OK(binary);
   auto kernels = device->load(scratch, *binary);
   ASSERT_OK(kernels);
-  const auto bx = device->allocate(4000), by = device->allocate(4000);
+  const auto bx = device->allocate(4000);
+  const auto by = device->allocate(4000);
   ASSERT_OK(run(*device, *kernels, {{"x", *bx}, {"y", *by}}));
   const float* y = static_cast<const float*>(by->address());
-  for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], static_cast<float>(i / 250));
+  for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], static_cast<float>(i / 250));
 }
 
 TEST_F(CpuKernels, FindTheSharedDeviceHeaders) {
@@ -154,7 +157,8 @@ TEST_F(CpuKernels, RefuseABufferThatIsTooSmall) {
 }
 
 TEST(CpuCompiler, MissingIsAnErrorOfItsOwn) {
-  const WithVariable path("PATH", "/nonexistent"), cxx("CXX", "");
+  const WithVariable path("PATH", "/nonexistent");
+  const WithVariable cxx("CXX", "");
   const auto compiler = find_cpu_compiler();
   ASSERT_FALSE(compiler);
   EXPECT_EQ(compiler.error().code, ErrorCode::kNoCompiler);
@@ -183,7 +187,7 @@ TEST(CpuCompiler, NamedAndMissingIsNeverAnotherOne) {
 TEST(CpuExecutor, RefusesABufferLargerThanMemory) {
   auto device = Executor::open(Engine::cpu);
   ASSERT_OK(device);
-  const auto buffer = (*device)->allocate(std::int64_t{1} << 50);
+  const auto buffer = (*device)->allocate(int64_t{1} << 50);
   ASSERT_FALSE(buffer);
   EXPECT_EQ(buffer.error().code, ErrorCode::kOutOfMemory);
 }
@@ -194,7 +198,7 @@ TEST(CpuExecutor, FillsWithAWordToTheLastByte) {
   const auto buffer = (*device)->allocate(600001);
   ASSERT_OK((*device)->fill(*buffer, 0x04030201u));
   const auto* bytes = static_cast<const unsigned char*>(buffer->address());
-  for (std::size_t i = 0; i < 600001; ++i) ASSERT_EQ(bytes[i], i % 4 + 1);
+  for (size_t i = 0; i < 600001; ++i) ASSERT_EQ(bytes[i], i % 4 + 1);
 }
 
 TEST(CpuExecutor, DescribesTheMachine) {

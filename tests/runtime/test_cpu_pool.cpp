@@ -9,19 +9,19 @@ namespace warploom::runtime {
 namespace {
 TEST(Pool, RunsEveryTaskOnce) {
   wl::Pool pool(3);
-  for (const std::int64_t count : {0, 1, 2, 3, 100, 9999}) {
-    std::vector<std::atomic<int>> runs(static_cast<std::size_t>(count));
-    pool.run(count, [&](std::int64_t task, int) { ++runs[static_cast<std::size_t>(task)]; });
+  for (const int64_t count : {0, 1, 2, 3, 100, 9999}) {
+    std::vector<std::atomic<int>> runs(static_cast<size_t>(count));
+    pool.run(count, [&](int64_t task, int) { ++runs[static_cast<size_t>(task)]; });
     for (const auto& r : runs) ASSERT_EQ(r, 1);
   }
 }
 
 TEST(Pool, SurvivesManyShortRunsInARow) {
   wl::Pool pool(4);
-  std::int64_t total = 0;
+  int64_t total = 0;
   for (int run = 0; run < 5000; ++run) {
-    std::atomic<std::int64_t> sum{0};
-    pool.run(7, [&](std::int64_t task, int) { sum += task; });
+    std::atomic<int64_t> sum{0};
+    pool.run(7, [&](int64_t task, int) { sum += task; });
     total += sum;
   }
   EXPECT_EQ(total, 5000 * 21);
@@ -31,28 +31,28 @@ TEST(Pool, WakesSleepingWorkers) {
   wl::Pool pool(2);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::atomic<int> sum{0};
-  pool.run(64, [&](std::int64_t, int) { ++sum; });
+  pool.run(64, [&](int64_t, int) { ++sum; });
   EXPECT_EQ(sum, 64);
 }
 
 TEST(Pool, TellsWorkersApart) {
   wl::Pool pool(2);
   std::atomic<bool> good{true};
-  pool.run(100, [&](std::int64_t, int worker) { good = good && worker >= 0 && worker < 2; });
+  pool.run(100, [&](int64_t, int worker) { good = good && worker >= 0 && worker < 2; });
   EXPECT_TRUE(good);
 }
 
 TEST(Pool, GivesEachWorkerAlignedScratchThatStays) {
   wl::Pool pool(2);
   void* first = pool.scratch(0, 10000);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 4096, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 4096, 0u);
   EXPECT_NE(first, pool.scratch(1, 10000));
   EXPECT_EQ(first, pool.scratch(0, 5000));
 }
 
 TEST(Pool, AlignsBigBuffersForHugePages) {
-  const auto memory = wl::allocate_pages(std::int64_t{8} << 20);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.get()) % (2 << 20), 0u);
+  const auto memory = wl::allocate_pages(int64_t{8} << 20);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.get()) % (2 << 20), 0u);
 }
 
 // Two on one core would take up to twice as long, on a machine with nothing else to do.
@@ -69,7 +69,7 @@ TEST(Pool, AWorkerThatMeetsTheCallerOnItsCoreMakesWay) {
       std::atomic<int> elsewhere = -1;
       const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       while (elsewhere < 0 && std::chrono::steady_clock::now() < until)
-        pool.run(64, [&](std::int64_t, int worker) {
+        pool.run(64, [&](int64_t, int worker) {
           if (worker == 1) elsewhere = ::sched_getcpu();
         });
       EXPECT_EQ(elsewhere, own == cores[0] ? cores[1] : cores[0]);

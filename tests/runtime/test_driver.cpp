@@ -13,7 +13,8 @@ TEST(Driver, MissingIsAnErrorOfItsOwn) {
 }
 
 TEST(Driver, AnswersTheSameEveryTime) {
-  const auto first = Driver::get(), second = Driver::get();
+  const auto first = Driver::get();
+  const auto second = Driver::get();
   ASSERT_EQ(first.has_value(), second.has_value());
   if (first) {
     EXPECT_EQ(*first, *second);

@@ -14,7 +14,7 @@ class Gpu : public ::testing::Test {
     device = std::move(*opened);
   }
 
-  Buffer buffer(std::int64_t bytes) { return *device->allocate(bytes); }
+  Buffer buffer(int64_t bytes) { return *device->allocate(bytes); }
 
   std::unique_ptr<Executor> device;
 };
@@ -30,7 +30,8 @@ TEST_F(Gpu, DescribesItself) {
 }
 
 TEST_F(Gpu, CopiesThereAndBack) {
-  std::vector<char> out = random_tensor(Dtype::f32, 1001, 5), back(out.size());
+  std::vector<char> out = random_tensor(Dtype::f32, 1001, 5);
+  std::vector<char> back(out.size());
   const Buffer b = buffer(4004);
   ASSERT_OK(device->upload(b, out.data(), 4004));
   ASSERT_OK(device->download(b, back.data(), 4004));
@@ -43,7 +44,7 @@ TEST_F(Gpu, FillsSlicesToTheLastByte) {
   ASSERT_OK(device->fill(whole.slice(4, 21), 0x04030201u));
   std::vector<unsigned char> bytes(64);
   ASSERT_OK(device->download(whole, bytes.data(), 64));
-  for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(bytes[i], i >= 4 && i < 25 ? i % 4 + 1 : 0u) << i;
+  for (size_t i = 0; i < 64; ++i) ASSERT_EQ(bytes[i], i >= 4 && i < 25 ? i % 4 + 1 : 0u) << i;
 }
 
 TEST_F(Gpu, RunsAKernel) {
@@ -53,13 +54,15 @@ TEST_F(Gpu, RunsAKernel) {
   ASSERT_OK(binary);
   auto kernels = device->load(list, *binary);
   ASSERT_OK(kernels);
-  std::vector<float> x(1000), y(1000);
+  std::vector<float> x(1000);
+  std::vector<float> y(1000);
   std::iota(x.begin(), x.end(), 0.0f);
-  const Buffer bx = buffer(4000), by = buffer(4000);
+  const Buffer bx = buffer(4000);
+  const Buffer by = buffer(4000);
   ASSERT_OK(device->upload(bx, x.data(), 4000));
   ASSERT_OK(run(*device, *kernels, {{"x", bx}, {"y", by}}));
   ASSERT_OK(device->download(by, y.data(), 4000));
-  for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], 2 * x[i]);
+  for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(y[i], 2 * x[i]);
 }
 
 TEST_F(Gpu, CopiesBoxesByTensorMapInClusters) {
@@ -92,13 +95,13 @@ TEST_F(Gpu, RefusesMoreSharedMemoryThanABlockCanHave) {
 }
 
 TEST_F(Gpu, MoreMemoryThanThereIsIsAnErrorOfItsOwn) {
-  const auto b = device->allocate(std::int64_t{1} << 45);
+  const auto b = device->allocate(int64_t{1} << 45);
   ASSERT_FALSE(b);
   EXPECT_EQ(b.error().code, ErrorCode::kOutOfMemory);
 }
 
 // Doubling of so many elements, on so many sets of buffers.
-Result<std::vector<Samples>> time_doubling(Executor& device, std::int64_t elements, int sets) {
+Result<std::vector<Samples>> time_doubling(Executor& device, int64_t elements, int sets) {
   LaunchList list = doubling_list(Engine::cuda, device.info().arch);
   list.inputs[0].shape = list.outputs[0].shape = {elements};
   list.kernels[0].grid[0] = ceil_div(elements, 256);
@@ -129,7 +132,7 @@ TEST_F(Gpu, MeasuresShortKernelsInSeries) {
 }
 
 TEST_F(Gpu, ClocksAgreeOnShortAndLongCalls) {
-  for (const std::int64_t elements : {std::int64_t{1000}, std::int64_t{1} << 27}) {
+  for (const int64_t elements : {int64_t{1000}, int64_t{1} << 27}) {
     const auto samples = time_doubling(*device, elements, 8);
     if (!samples && samples.error().code == ErrorCode::kNoNvrtc) GTEST_SKIP() << "no NVRTC";
     ASSERT_OK(samples);
@@ -165,7 +168,7 @@ TEST_F(Gpu, WorkThatTheEventsDoNotSeeContradictsTheHostsClock) {
 
 TEST_F(Gpu, MeasuresAPlausibleCopyBandwidth) {
   LaunchList list = doubling_list(Engine::cuda, device->info().arch);
-  constexpr std::int64_t kElements = std::int64_t{256} << 20;
+  constexpr int64_t kElements = int64_t{256} << 20;
   list.inputs[0].shape = list.outputs[0].shape = {kElements};
   list.kernels[0].grid[0] = kElements / 1024;
   list.kernels[0].source =

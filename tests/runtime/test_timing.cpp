@@ -9,7 +9,7 @@ struct Timing : ::testing::Test {
   std::string order;
 
   // Calls that take a known time, and say in what order they were made.
-  std::vector<Call> sleeper(const std::string& name, int us, std::size_t calls = 1) {
+  std::vector<Call> sleeper(const std::string& name, int us, size_t calls = 1) {
     return std::vector<Call>(calls, [this, name, us]() -> Status {
       order += name;
       const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
@@ -75,7 +75,8 @@ TEST(MedianInterval, NarrowsWithMoreSamples) {
   Random random(7);
   std::vector<double> values;
   for (int i = 0; i < 1000; ++i) values.push_back(100 + random.normal());
-  const Interval few = median_interval(std::span(values).first(20)), many = median_interval(values);
+  const Interval few = median_interval(std::span(values).first(20));
+  const Interval many = median_interval(values);
   EXPECT_LT(many.high_us - many.low_us, few.high_us - few.low_us);
   EXPECT_LE(many.low_us, many.median_us);
   EXPECT_GE(many.high_us, many.median_us);

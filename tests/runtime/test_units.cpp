@@ -48,7 +48,7 @@ class CountedCompiler {
     variable_.emplace("CXX", path.string());
   }
 
-  std::ptrdiff_t runs() const {
+  ptrdiff_t runs() const {
     const auto text = read_file(log());
     return text ? std::ranges::count(*text, '\n') : 0;
   }
@@ -126,7 +126,7 @@ TEST(Units, AreAsLongAsOneAnother) {
   for (Kernel& kernel : list.kernels) kernel.source += "// " + std::string(10'000, 'x') + "\n";
   const std::vector<Unit> units = units_of(list);
   ASSERT_GT(units.size(), 1U);
-  std::vector<std::size_t> lengths;
+  std::vector<size_t> lengths;
   for (const Unit& unit : units) lengths.push_back(unit.text.size());
   EXPECT_LT(std::ranges::max(lengths), 2 * std::ranges::min(lengths));
 }
@@ -134,9 +134,9 @@ TEST(Units, AreAsLongAsOneAnother) {
 TEST(Units, HoldEveryKernelOnce) {
   LaunchList list = list_of(100);
   list.kernels.push_back(list.kernels[7]);  // one text, two launches
-  std::set<std::size_t> seen;
+  std::set<size_t> seen;
   for (const Unit& unit : units_of(list))
-    for (const std::size_t kernel : unit.kernels) EXPECT_TRUE(seen.insert(kernel).second);
+    for (const size_t kernel : unit.kernels) EXPECT_TRUE(seen.insert(kernel).second);
   EXPECT_EQ(seen.size(), list.kernels.size());
 }
 
@@ -146,7 +146,7 @@ TEST(Units, OfOneTextAreThatText) {
   const std::vector<Unit> units = units_of(list);
   ASSERT_EQ(units.size(), 1U);
   EXPECT_EQ(units[0].text, list.kernels[0].source);
-  EXPECT_EQ(units[0].kernels, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(units[0].kernels, (std::vector<size_t>{0, 1}));
 }
 
 TEST(Units, TextsThatCannotStandTogetherStandAlone) {

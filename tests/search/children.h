@@ -19,8 +19,7 @@ inline std::vector<Child> children() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const int process = std::atoi(entry.path().filename().c_str());
     const auto stat = process > 0 ? read_file(entry.path() / "stat") : Result<std::string>("");
-    const std::size_t name =
-        stat ? stat->rfind(") ") : std::string::npos;  // "12 (name) S PARENT …"
+    const size_t name = stat ? stat->rfind(") ") : std::string::npos;  // "12 (name) S PARENT …"
     if (name == std::string::npos || std::atoi(stat->c_str() + name + 4) != ::getpid()) continue;
     const auto line = read_file(entry.path() / "cmdline");
     out.push_back(

@@ -7,17 +7,16 @@ namespace warploom::search {
 // A family whose one field picks among hand-written kernels.
 class FakeFamily : public kernels::Family {
  public:
-  explicit FakeFamily(std::vector<std::string> bodies, std::int64_t variants = 1)
+  explicit FakeFamily(std::vector<std::string> bodies, int64_t variants = 1)
       : Family("fake", *target::capabilities_of("cpu"), kernels::Suit::made),
         bodies_(std::move(bodies)),
         variants_(variants) {}
 
   kernels::Space space() const override {
-    kernels::Field body{"body", {}, "which kernel"},
-        variant{"variant", {}, "changes the text alone"};
-    for (std::size_t i = 0; i < bodies_.size(); ++i)
-      body.values.push_back(static_cast<std::int64_t>(i));
-    for (std::int64_t i = 0; i < variants_; ++i) variant.values.push_back(i);
+    kernels::Field body{"body", {}, "which kernel"};
+    kernels::Field variant{"variant", {}, "changes the text alone"};
+    for (size_t i = 0; i < bodies_.size(); ++i) body.values.push_back(static_cast<int64_t>(i));
+    for (int64_t i = 0; i < variants_; ++i) variant.values.push_back(i);
     return {"fake", {body, variant}};
   }
 
@@ -32,15 +31,14 @@ class FakeFamily : public kernels::Family {
   }
 
   Result<LaunchList> build(const kernels::Schedule& schedule) const {
-    LaunchList list =
-        fake::matmul_list(bodies_[static_cast<std::size_t>(schedule.fields.at("body"))]);
+    LaunchList list = fake::matmul_list(bodies_[static_cast<size_t>(schedule.fields.at("body"))]);
     list.kernels[0].source += fmt::format("// variant {}\n", schedule.fields.at("variant"));
     return list;
   }
 
  private:
   std::vector<std::string> bodies_;
-  std::int64_t variants_;
+  int64_t variants_;
 };
 
 inline Problem problem_of(const FakeFamily& family) {

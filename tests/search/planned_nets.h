@@ -8,7 +8,7 @@ namespace warploom::search {
 inline graph::Graph residual_blocks(int blocks) {
   using graph::OpKind;
   graph::Builder b("residual");
-  const std::map<std::string, graph::Attribute> same = {{"pads", std::vector<std::int64_t>(4, 1)}};
+  const std::map<std::string, graph::Attribute> same = {{"pads", std::vector<int64_t>(4, 1)}};
   graph::TensorId x = b.input("x", Dtype::f32, {1, 4, 6, 6});
   for (int i = 0; i < blocks; ++i) {
     const graph::TensorId w = b.input(fmt::format("w{}", i), Dtype::f32, {4, 4, 3, 3});
@@ -43,7 +43,7 @@ inline graph::Graph dense_block(int layers) {
   for (int i = 0; i < layers; ++i) {
     const graph::TensorId w = b.input(fmt::format("w{}", i), Dtype::f32, {4, 4 * (i + 1), 1, 1});
     made.push_back(b.add(OpKind::Relu, {b.add(OpKind::Conv, {all, w})}));
-    all = b.add(OpKind::Concat, made, {{"axis", std::int64_t{1}}});
+    all = b.add(OpKind::Concat, made, {{"axis", int64_t{1}}});
   }
   b.output(all);
   return *graph::decompose(*b.finish());
@@ -63,8 +63,8 @@ inline graph::Graph doubling_chain(int steps, Dtype dtype = Dtype::f32) {
 inline graph::Graph centred_rows(int steps) {
   using graph::OpKind;
   graph::Builder b("rows");
-  const std::map<std::string, graph::Attribute> rows = {{"axes", std::vector<std::int64_t>{1}},
-                                                        {"keepdims", std::int64_t{1}}};
+  const std::map<std::string, graph::Attribute> rows = {{"axes", std::vector<int64_t>{1}},
+                                                        {"keepdims", int64_t{1}}};
   graph::TensorId x = b.input("x", Dtype::f32, {16, 64});
   for (int i = 0; i < steps; ++i) {
     const graph::TensorId square = b.add(OpKind::Mul, {x, x});

@@ -118,7 +118,8 @@ TEST_F(ExploreTest, TheArchiveAnswersForNoOtherMachineAndWithNoImpossibleTime) {
   const FakeFamily family({"right", "slow"});
   const auto first = explore(problem_of(family), options());
   ASSERT_TRUE(first) << describe(first.error());
-  Problem larger = problem_of(family), faster = problem_of(family);
+  Problem larger = problem_of(family);
+  Problem faster = problem_of(family);
   larger.catalogue.capabilities.processors += 4;
   EXPECT_FALSE(explore(larger, options())->recalled);
   faster.setup.floor_us = 2 * first->verdict.median_us;
@@ -131,7 +132,8 @@ TEST_F(ExploreTest, WhatWasInterruptedGoesOnThoughAnEarlierSearchWasDone) {
   ASSERT_TRUE(explore(problem_of(family), options()));
   std::atomic<bool> interrupted = false;
   Options onward = options();
-  onward.onward = true, onward.interrupted = &interrupted;
+  onward.onward = true;
+  onward.interrupted = &interrupted;
   onward.on_progress = [&](const Progress& progress) { interrupted = progress.candidates > 0; };
   (void)explore(problem_of(family), onward);
   EXPECT_FALSE(explore(problem_of(family), options())->recalled);
@@ -373,8 +375,8 @@ TEST(Proposer, WhatSharesAValueWithRefusedOnesComesLater) {
 // The first proposals are near the best of what the model says of many random schedules.
 TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
   graph::Builder b("mm");
-  const auto x = b.input("x", Dtype::bf16, {2048, 2048}),
-             w = b.input("w", Dtype::bf16, {2048, 2048});
+  const auto x = b.input("x", Dtype::bf16, {2048, 2048});
+  const auto w = b.input("w", Dtype::bf16, {2048, 2048});
   b.output(b.add(graph::OpKind::MatMul, {x, w}));
   Catalogue catalogue =
       catalogue_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
@@ -389,7 +391,8 @@ TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
         << s.text();
     return list ? list->predicted_us : HUGE_VAL;
   };
-  Proposer beam(catalogue, Strategy::beam, 1), random(catalogue, Strategy::random, 1);
+  Proposer beam(catalogue, Strategy::beam, 1);
+  Proposer random(catalogue, Strategy::random, 1);
   const int asked = built;
   double best_of_random = HUGE_VAL;
   for (int i = 0; i < 60; ++i) best_of_random = std::min(best_of_random, predicted(*random.next()));
@@ -400,8 +403,8 @@ TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
 
 TEST(DefaultTrack, GoesByTheWidestInput) {
   graph::Builder builder("t");
-  const auto x = builder.input("x", Dtype::bf16, {4, 4}),
-             w = builder.input("w", Dtype::bf16, {4, 4});
+  const auto x = builder.input("x", Dtype::bf16, {4, 4});
+  const auto w = builder.input("w", Dtype::bf16, {4, 4});
   builder.output(builder.add(graph::OpKind::MatMul, {x, w}));
   EXPECT_EQ(default_track(*builder.finish()), Track::bf16);
   EXPECT_EQ(default_track(fake::matmul_graph()), Track::fp32);

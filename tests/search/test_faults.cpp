@@ -102,7 +102,8 @@ TEST_F(Faults, AnEvaluatorKilledAtRandomMomentsCostsNoVerdictAndLittleTime) {
   EXPECT_EQ(static_cast<int>(recorded().size()), outcome->candidates);
   ASSERT_EQ(static_cast<int>(gaps.size()), kills);
   std::ranges::sort(gaps);
-  const double median = gaps[gaps.size() / 2], longest = gaps.back();
+  const double median = gaps[gaps.size() / 2];
+  const double longest = gaps.back();
   EXPECT_LT(median, 1);
   EXPECT_LT(longest, 10);  // several builds share the machine that tests run on
   keep_figures("WARPLOOM_EVALUATOR_KILLS_OUT",
@@ -141,14 +142,16 @@ TEST_F(Faults, ADamagedArchiveNeverMakesAWrongKernelWin) {
 
 // The largest growth of resident memory that is no growth. An evaluator grows with every image that
 // it loads, until it is replaced after 500 candidates: a short search sees none of that.
-constexpr double kMostGrowth = 0.05, kMostGrowthOfFew = 0.4;
+constexpr double kMostGrowth = 0.05;
+constexpr double kMostGrowthOfFew = 0.4;
 constexpr double kPageCache = 2 << 20;  // SQLite's, which fills once
 
 TEST_F(Faults, SoakGrowsNothingAndLeavesNothingBehind) {
   const int candidates = times("WARPLOOM_SOAK", 80);
 
   struct Sample {
-    double search = 0, evaluator = 0;
+    double search = 0;
+    double evaluator = 0;
     int files = 0;
   };
 
@@ -177,9 +180,9 @@ TEST_F(Faults, SoakGrowsNothingAndLeavesNothingBehind) {
     ASSERT_GE(static_cast<int>(samples.size()), candidates);
     // The most in the second half of the search over the most in the first.
     const auto growth = [&](double Sample::* what) {
-      const auto most = [&](std::size_t from, std::size_t to) {
+      const auto most = [&](size_t from, size_t to) {
         double out = 0;
-        for (std::size_t i = from; i < to; ++i) out = std::max(out, samples[i].*what);
+        for (size_t i = from; i < to; ++i) out = std::max(out, samples[i].*what);
         return out;
       };
       return most(samples.size() / 2, samples.size()) / most(0, samples.size() / 2) - 1;

@@ -42,7 +42,7 @@ struct Ending {
 // how many were acknowledged.
 struct Told {
   std::vector<std::string> asked;
-  std::size_t acknowledged = 0;
+  size_t acknowledged = 0;
   std::optional<Ending> ending;
 };
 
@@ -55,7 +55,7 @@ class Kills : public testing::Test {
 
   Problem problem() const { return problem_of(family_); }
 
-  Options options(std::uint64_t seed, const std::string& archive) const {
+  Options options(uint64_t seed, const std::string& archive) const {
     Options out;
     out.strategy = Strategy::beam;
     out.seed = seed;
@@ -116,9 +116,11 @@ class Kills : public testing::Test {
         if (!request.beside_reference) tell("?" + schedule.text());
         ::usleep(4'000);
         const auto known = recording.find(question(schedule, request));
-        if (known == recording.end())
-          tell("no " + question(schedule, request)),
-              ::_exit(1);  // a candidate that the untouched search did not try
+        if (known == recording.end()) {
+          // a candidate that the untouched search did not try
+          tell("no " + question(schedule, request));
+          ::_exit(1);
+        }
         return known->second;
       };
       Options running = given;
@@ -136,19 +138,21 @@ class Kills : public testing::Test {
     while (::waitpid(child, &status, WNOHANG) == 0)
       if (steady_clock::now() < until)
         ::usleep(500);
-      else
-        ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
+      else {
+        ::kill(-child, SIGKILL);
+        ::kill(child, SIGKILL);
+      }
     EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
     std::string text;
     std::array<char, 4096> piece;
     for (ssize_t got = 0; (got = ::read(ends[0], piece.data(), piece.size())) > 0;)
-      text.append(piece.data(), static_cast<std::size_t>(got));
+      text.append(piece.data(), static_cast<size_t>(got));
     ::close(ends[0]);
     Told told;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
       if (line[0] == '?') told.asked.push_back(line.substr(1));
-      if (line[0] == '!') told.acknowledged = static_cast<std::size_t>(std::stoi(line.substr(1)));
+      if (line[0] == '!') told.acknowledged = static_cast<size_t>(std::stoi(line.substr(1)));
       if (line[0] == 'n') ADD_FAILURE() << line;
       if (line[0] != '=') continue;
       const json ended = json::parse(line.substr(1));
@@ -162,15 +166,23 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
   const char* const wanted = std::getenv("WARPLOOM_KILLS");
   const int most = wanted ? std::atoi(wanted) : 20;
   Random random(7, "kills");
-  int kills = 0, searches = 0, verdicts = 0, begun_again = 0, in_final_rounds = 0;
-  int lost = 0, doubled = 0, worse = 0, out_of_order = 0, unlike = 0;
-  for (std::uint64_t seed = 1; kills < most; ++seed, ++searches) {
+  int kills = 0;
+  int searches = 0;
+  int verdicts = 0;
+  int begun_again = 0;
+  int in_final_rounds = 0;
+  int lost = 0;
+  int doubled = 0;
+  int worse = 0;
+  int out_of_order = 0;
+  int unlike = 0;
+  for (uint64_t seed = 1; kills < most; ++seed, ++searches) {
     Recording recording;
     std::vector<std::string> sequence;
     const Options alone = options(seed, fmt::format("alone-{}.sqlite", seed));
     const Options killed = options(seed, fmt::format("killed-{}.sqlite", seed));
     const Ending ending = untouched(alone, recording, sequence);
-    ASSERT_EQ(sequence.size(), static_cast<std::size_t>(kCandidates));
+    ASSERT_EQ(sequence.size(), static_cast<size_t>(kCandidates));
 
     std::vector<std::string> seen;  // acknowledged, in order
     double best_us = HUGE_VAL;
@@ -189,8 +201,8 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
       ASSERT_LE(told.acknowledged, told.asked.size());
       // What was begun and not acknowledged may be judged again. The order is that of the untouched
       // search.
-      const std::size_t before = seen.size();
-      for (std::size_t i = 0; i < told.asked.size(); ++i) {
+      const size_t before = seen.size();
+      for (size_t i = 0; i < told.asked.size(); ++i) {
         doubled += std::ranges::count(seen, told.asked[i]) > 0;
         out_of_order += before + i >= sequence.size() || told.asked[i] != sequence[before + i];
       }
@@ -198,7 +210,7 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
       const auto kept = rows(killed);
       begun_again += static_cast<int>(before + told.asked.size() - kept.size());
       seen.insert(seen.end(), told.asked.begin(),
-                  told.asked.begin() + static_cast<std::ptrdiff_t>(told.acknowledged));
+                  told.asked.begin() + static_cast<ptrdiff_t>(told.acknowledged));
       for (const std::string& schedule : seen) {
         const auto row = std::ranges::find(kept, schedule, &archive::Candidate::schedule);
         lost += row == kept.end() ||
@@ -217,9 +229,10 @@ TEST_F(Kills, LoseNothingAndChangeNothing) {
     }
     verdicts += static_cast<int>(seen.size());
     unlike += *found != ending;
-    const auto expected = rows(alone), kept = rows(killed);
+    const auto expected = rows(alone);
+    const auto kept = rows(killed);
     ASSERT_EQ(kept.size(), expected.size());
-    for (std::size_t i = 0; i < kept.size(); ++i) {
+    for (size_t i = 0; i < kept.size(); ++i) {
       const auto what = [](const archive::Candidate& row) {
         return std::tuple(row.schedule, row.stage, row.error_code, row.median_us, row.parents);
       };

@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::steady_clock;
 
-constexpr std::int64_t kMostBytes =
+constexpr int64_t kMostBytes =
     32
     << 20;  // beyond it memory is what takes the time: every byte is poisoned, hashed and compared
 
@@ -41,7 +41,7 @@ struct Place {
   const char* variable;  // of the environment: where figures go
 };
 
-graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool gelu = false) {
+graph::Graph matmul(int64_t m, int64_t n, int64_t k, bool gelu = false) {
   graph::Builder b("mm");
   auto y = b.add(graph::OpKind::MatMul,
                  {b.input("x", Dtype::f32, {m, k}), b.input("w", Dtype::f32, {k, n})});
@@ -51,7 +51,7 @@ graph::Graph matmul(std::int64_t m, std::int64_t n, std::int64_t k, bool gelu = 
   return *b.finish();
 }
 
-graph::Graph softmax(std::int64_t rows, std::int64_t columns) {
+graph::Graph softmax(int64_t rows, int64_t columns) {
   graph::Builder b("softmax");
   b.output(b.add(graph::OpKind::Softmax, {b.input("x", Dtype::f32, {rows, columns})}));
   return *b.finish();
@@ -86,7 +86,7 @@ void measure(const Place& place, const std::vector<Case>& problems) {
   auto archive = archive::Archive::open(folder.path() / "archive.sqlite");
   ASSERT_TRUE(archive);
   const char* const out = std::getenv(place.variable);
-  const std::size_t candidates = out ? 12 : 2;
+  const size_t candidates = out ? 12 : 2;
   json figures = {
       {"candidates_each", candidates}, {"bar_ms", place.most_ms}, {"problems", json::array()}};
   for (const Case& one : problems) {
@@ -105,7 +105,10 @@ void measure(const Place& place, const std::vector<Case>& problems) {
     figures["machine"] =
         fmt::format("{}, {} cores", evaluator->ready().device, std::thread::hardware_concurrency());
     Proposer proposer(catalogue, Strategy::beam, 1);
-    std::vector<double> added, judging, timed, recording;
+    std::vector<double> added;
+    std::vector<double> judging;
+    std::vector<double> timed;
+    std::vector<double> recording;
     while (added.size() < candidates) {
       const auto schedule = proposer.next();
       ASSERT_TRUE(schedule);

@@ -17,7 +17,7 @@ using graph::TensorId;
 
 // Random graphs in f64, whose evaluation rounds nowhere: what is stored between regions is what the
 // whole computes.
-Graph random_graph(std::uint64_t seed) {
+Graph random_graph(uint64_t seed) {
   Random random(seed, "partition");
   graph::Builder b("random");
 
@@ -43,25 +43,25 @@ Graph random_graph(std::uint64_t seed) {
   };
   for (int n = 0; n < 12; ++n) {
     const Value x = pick({});
-    const std::int64_t rows = x.shape[0], columns = x.shape[1];
+    const int64_t rows = x.shape[0];
+    const int64_t columns = x.shape[1];
     constexpr std::array kUnary = {OpKind::Tanh, OpKind::Abs, OpKind::Sigmoid, OpKind::Neg};
     constexpr std::array kBinary = {OpKind::Add, OpKind::Mul, OpKind::Sub};
     switch (random.below(6)) {
       case 0: values.push_back({b.add(kUnary[random.below(4)], {x.id}), x.shape}); break;
       case 1:
-        values.push_back(
-            {b.add(OpKind::Transpose, {x.id}, {{"perm", std::vector<std::int64_t>{1, 0}}}),
-             {columns, rows}});
+        values.push_back({b.add(OpKind::Transpose, {x.id}, {{"perm", std::vector<int64_t>{1, 0}}}),
+                          {columns, rows}});
         break;
       case 2: {
-        const std::array<std::int64_t, 2> to = {columns, rows};
+        const std::array<int64_t, 2> to = {columns, rows};
         values.push_back({b.add(OpKind::Reshape, {x.id, b.integers(fmt::format("shape{}", n), to)}),
                           {columns, rows}});
         break;
       }
       case 3: {
-        const std::map<std::string, graph::Attribute> over = {
-            {"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{1}}};
+        const std::map<std::string, graph::Attribute> over = {{"axes", std::vector<int64_t>{1}},
+                                                              {"keepdims", int64_t{1}}};
         const TensorId sum = b.add(OpKind::ReduceSum, {x.id}, over);
         values.push_back({b.add(OpKind::Sub, {x.id, sum}), x.shape});
         break;
@@ -79,9 +79,9 @@ Graph random_graph(std::uint64_t seed) {
 }
 
 // Families that cover any one node, and of the larger regions some at random.
-Rank random_rank(std::uint64_t seed) {
+Rank random_rank(uint64_t seed) {
   return [seed](const Graph& region) -> std::optional<int> {
-    const std::uint64_t hash = hash64(fmt::format("{} {}", seed, graph::to_text(region)));
+    const uint64_t hash = hash64(fmt::format("{} {}", seed, graph::to_text(region)));
     if (region.nodes.size() > 1 + seed % 9 || (region.nodes.size() > 1 && hash % 3 == 0))
       return std::nullopt;
     return region.nodes.size() == 1 ? 5 : static_cast<int>(hash % 7);
@@ -102,7 +102,7 @@ std::vector<std::vector<double>> evaluated(
 class Partitions : public testing::TestWithParam<int> {};
 
 TEST_P(Partitions, ComputeRegionByRegionWhatTheWholeComputes) {
-  const auto seed = static_cast<std::uint64_t>(GetParam());
+  const auto seed = static_cast<uint64_t>(GetParam());
   const Graph whole = random_graph(seed);
   const auto parts = partition(whole, random_rank(seed));
   ASSERT_TRUE(parts) << describe(parts.error()) << graph::to_text(whole);
@@ -126,14 +126,14 @@ TEST_P(Partitions, ComputeRegionByRegionWhatTheWholeComputes) {
   for (const Region& region : parts->regions) {
     nodes.insert(region.nodes.begin(), region.nodes.end());
     ASSERT_TRUE(graph::infer(region.graph)) << graph::to_text(region.graph);
-    const auto name = [&](TensorId id) { return region.tensors[static_cast<std::size_t>(id)]; };
+    const auto name = [&](TensorId id) { return region.tensors[static_cast<size_t>(id)]; };
     for (const TensorId id : region.graph.inputs)
       ASSERT_TRUE(known.contains(name(id))) << "read before it is made: " << name(id);
     known[name(region.graph.outputs[0])] =
         evaluated(region.graph, [&](TensorId id) { return known.at(name(id)); })[0];
   }
   EXPECT_EQ(nodes.size(), whole.nodes.size());
-  for (std::size_t i = 0; i < expected.size(); ++i)
+  for (size_t i = 0; i < expected.size(); ++i)
     EXPECT_EQ(known.at(whole.tensor(whole.outputs[i]).name), expected[i]);
 }
 
@@ -154,7 +154,8 @@ Graph network(bool constant_weights = false) {
   TensorId x = b.input("x", Dtype::f32, {8, 16});
   for (const int layer : {0, 1}) {
     const std::vector<double> zeros(256);
-    const std::string name = fmt::format("w{}", layer), bias = fmt::format("b{}", layer);
+    const std::string name = fmt::format("w{}", layer);
+    const std::string bias = fmt::format("b{}", layer);
     const TensorId w = constant_weights ? b.constant(name, Dtype::f32, {16, 16}, zeros)
                                         : b.input(name, Dtype::f32, {16, 16});
     const TensorId c = constant_weights
@@ -175,7 +176,7 @@ TEST(Partition, EveryMatmulTakesWhatFollowsIt) {
 }
 
 TEST(Partition, AProductTakesTheRowsBehindItWholeOrNotAtAll) {
-  for (const std::int64_t width : {256, 4096}) {
+  for (const int64_t width : {256, 4096}) {
     graph::Builder b("rows");
     const TensorId y = b.add(OpKind::MatMul, {b.input("x", Dtype::bf16, {2048, 128}),
                                               b.input("w", Dtype::bf16, {128, width})});
@@ -190,17 +191,17 @@ TEST(Partition, AProductTakesTheRowsBehindItWholeOrNotAtAll) {
 
 TEST(Partition, ConstantWeightsAreInputsOfTheirRegion) {
   const auto cpu = *target::capabilities_of("cpu");
-  const auto given = regions_of(network(), Track::fp32, cpu),
-             constant = regions_of(network(true), Track::fp32, cpu);
+  const auto given = regions_of(network(), Track::fp32, cpu);
+  const auto constant = regions_of(network(true), Track::fp32, cpu);
   ASSERT_TRUE(given && constant);
-  for (std::size_t i = 0; i < 3; ++i)
+  for (size_t i = 0; i < 3; ++i)
     EXPECT_EQ(given->regions[i].identity, constant->regions[i].identity);
 }
 
 TEST(Partition, BackwardWeightsOfTransposedConvolutionsAreLaidAnew) {
   graph::Builder b("transposed");
-  const TensorId x = b.input("x", Dtype::f32, {2, 32, 64, 64}),
-                 w = b.input("w", Dtype::f32, {32, 64, 3, 3});
+  const TensorId x = b.input("x", Dtype::f32, {2, 32, 64, 64});
+  const TensorId w = b.input("w", Dtype::f32, {32, 64, 3, 3});
   b.output(b.add(OpKind::Relu, {b.add(OpKind::ConvTranspose, {x, w})}));
   for (const std::string target : {"cpu", "sm_90a"}) {
     const auto capabilities = *target::capabilities_of(target);
@@ -219,7 +220,8 @@ TEST(Partition, BackwardWeightsOfTransposedConvolutionsAreLaidAnew) {
 
 TEST(Partition, AFallbackDoesNotTakeAMatmulFromItsFamilies) {
   graph::Builder b("prologue");
-  const TensorId x = b.input("x", Dtype::f32, {8, 16}), w = b.input("w", Dtype::f32, {16, 16});
+  const TensorId x = b.input("x", Dtype::f32, {8, 16});
+  const TensorId w = b.input("w", Dtype::f32, {16, 16});
   b.output(b.add(OpKind::MatMul, {b.add(OpKind::Gelu, {x}), w}));
   const auto matmuls_or_anything = [](const Graph& region) -> std::optional<int> {
     return region.nodes[0].op == OpKind::MatMul ? 0 : kLastRank;
@@ -233,10 +235,10 @@ TEST(Partition, AFallbackDoesNotTakeAMatmulFromItsFamilies) {
 // instructions alone do not.
 TEST(Partition, AProductKeepsTheFastestUnitsThatItHas) {
   graph::Builder b("least");
-  const TensorId x = b.input("x", Dtype::f32, {8, 64, 34, 34}),
-                 w = b.input("w", Dtype::f32, {128, 64, 3, 3});
-  b.output(b.add(OpKind::ReduceMin, {b.add(OpKind::Conv, {x, w})},
-                 {{"axes", std::vector<std::int64_t>{1}}}));
+  const TensorId x = b.input("x", Dtype::f32, {8, 64, 34, 34});
+  const TensorId w = b.input("w", Dtype::f32, {128, 64, 3, 3});
+  b.output(
+      b.add(OpKind::ReduceMin, {b.add(OpKind::Conv, {x, w})}, {{"axes", std::vector<int64_t>{1}}}));
   const Graph graph = *graph::decompose(*b.finish());
   for (const auto& [target, names] :
        {std::pair("sm_90a", Names{"Conv", "ReduceMin"}), {"sm_80", Names{"Conv+ReduceMin"}}}) {
@@ -250,9 +252,9 @@ TEST(Partition, AProductKeepsTheFastestUnitsThatItHas) {
 // product for it.
 TEST(Partition, ATransposedConvolutionIsOneOfItsPhases) {
   graph::Builder b("upward");
-  const TensorId x = b.input("x", Dtype::f32, {2, 32, 24, 24}),
-                 w = b.input("w", Dtype::f32, {32, 32, 4, 4});
-  const std::vector<std::int64_t> two = {2, 2};
+  const TensorId x = b.input("x", Dtype::f32, {2, 32, 24, 24});
+  const TensorId w = b.input("w", Dtype::f32, {32, 32, 4, 4});
+  const std::vector<int64_t> two = {2, 2};
   b.output(b.add(OpKind::ConvTranspose, {x, w}, {{"strides", two}}));
   const Graph graph = *graph::decompose(*b.finish());
   for (const auto& [target, fused] : {std::pair("sm_90a", true), {"cpu", false}}) {
@@ -266,7 +268,7 @@ TEST(Partition, ATransposedConvolutionIsOneOfItsPhases) {
 
 TEST(Partition, AViewThatNothingTakesInIsTheMemoryOfWhatItViews) {
   graph::Builder b("cut");
-  const std::array<std::int64_t, 2> shape = {6, 8};  // cuts the axes of [8, 6] unevenly
+  const std::array<int64_t, 2> shape = {6, 8};  // cuts the axes of [8, 6] unevenly
   b.output(b.add(OpKind::Reshape, {b.add(OpKind::Exp, {b.input("x", Dtype::f32, {8, 6})}),
                                    b.integers("shape", shape)}));
   const auto parts = regions_of(*b.finish(), Track::fp32, *target::capabilities_of("cpu"));
@@ -279,9 +281,10 @@ TEST(Partition, AViewThatNothingTakesInIsTheMemoryOfWhatItViews) {
 // operators.
 TEST(Partition, CheapOperatorsOfInputsAreComputedByEveryReader) {
   graph::Builder b("twice");
-  const TensorId x = b.input("x", Dtype::f32, {8, 8}), y = b.add(OpKind::Tanh, {x});
-  for (const std::int64_t axis : {0, 1})
-    b.output(b.add(OpKind::ReduceSum, {y}, {{"axes", std::vector<std::int64_t>{axis}}}));
+  const TensorId x = b.input("x", Dtype::f32, {8, 8});
+  const TensorId y = b.add(OpKind::Tanh, {x});
+  for (const int64_t axis : {0, 1})
+    b.output(b.add(OpKind::ReduceSum, {y}, {{"axes", std::vector<int64_t>{axis}}}));
   const auto parts = partition(*b.finish(), [](const Graph&) { return 0; });
   ASSERT_TRUE(parts) << describe(parts.error());
   EXPECT_EQ(names_of(*parts), (Names{"Tanh+ReduceSum", "Tanh+ReduceSum"}));
@@ -289,8 +292,7 @@ TEST(Partition, CheapOperatorsOfInputsAreComputedByEveryReader) {
 
 TEST(Partition, ThePlacesOfALongRowAreNoWeight) {
   graph::Builder b("vocabulary");
-  b.output(
-      b.add(OpKind::ArgMax, {b.input("x", Dtype::f32, {2, 128256})}, {{"axis", std::int64_t{1}}}));
+  b.output(b.add(OpKind::ArgMax, {b.input("x", Dtype::f32, {2, 128256})}, {{"axis", int64_t{1}}}));
   for (const std::string target : {"cpu", "sm_90a"}) {
     const auto capabilities = *target::capabilities_of(target);
     const auto parts = regions_of(*planned(*b.finish(), capabilities), Track::fp32, capabilities);
@@ -391,7 +393,7 @@ TEST(Join, WorkspacesWhoseLivesDoNotMeetAreOne) {
 TEST(Plan, SpreadsScansOnCpusAlone) {  // on a GPU blocks look back at each other
   graph::Builder b("lines");
   const TensorId x = b.input("x", Dtype::f32, {2, 1 << 18});
-  b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<std::int64_t>{1})}));
+  b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<int64_t>{1})}));
   const Graph given = *b.finish();
   const auto regions = [&](const char* target, int processors) {
     auto capabilities = *target::capabilities_of(target);
@@ -408,9 +410,9 @@ TEST(Plan, ScansLongLinesInParts) {
   const auto capabilities = *target::capabilities_of("sm_90a");
   graph::Builder b("lines");
   const TensorId x = b.input("x", Dtype::f32, {2, 6144});
-  b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<std::int64_t>{1})}));
-  const Graph given = *b.finish(),
-              graph = *graph::spread_scans(*graph::decompose(given), capabilities.processors);
+  b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<int64_t>{1})}));
+  const Graph given = *b.finish();
+  const Graph graph = *graph::spread_scans(*graph::decompose(given), capabilities.processors);
   const Partition parts = *regions_of(graph, Track::fp32, capabilities);
   EXPECT_GE(parts.regions.size(), 3u);
   std::deque<LaunchList> built;
@@ -423,15 +425,16 @@ TEST(Plan, ScansLongLinesInParts) {
     ASSERT_TRUE(list) << describe(list.error());
     lists.back() = &built.emplace_back(*list);
   }
-  std::vector<float> in(2 * 6144), out(in.size());
-  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % 7) - 2.5f;
+  std::vector<float> in(2 * 6144);
+  std::vector<float> out(in.size());
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % 7) - 2.5f;
   const auto expected = *graph::evaluate(given, std::vector{std::as_bytes(std::span(in))});
   const LaunchList list = join(graph, parts, lists);
   const auto ran =
       runtime::emulate(list, {{"x", std::as_writable_bytes(std::span(in))},
                               {list.outputs[0].name, std::as_writable_bytes(std::span(out))}});
   ASSERT_TRUE(ran) << describe(ran.error());
-  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[0][i], 1e-2) << i;
+  for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[0][i], 1e-2) << i;
 }
 
 TEST(Join, KernelsOfDifferentTextsHaveDifferentNames) {

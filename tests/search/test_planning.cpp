@@ -9,9 +9,9 @@ using graph::Graph;
 
 // What a partition asked families, by a rank that reads nests as families do.
 struct Asked {
-  std::int64_t nodes = 0;      // of all regions that were asked about
-  std::int64_t places = 0;     // read for their nests
-  std::int64_t too_large = 0;  // regions
+  int64_t nodes = 0;      // of all regions that were asked about
+  int64_t places = 0;     // read for their nests
+  int64_t too_large = 0;  // regions
 };
 
 Asked asked_for(const Graph& graph) {
@@ -30,7 +30,7 @@ Asked asked_for(const Graph& graph) {
 }
 
 // Regions have at most 64 nodes, and a node is asked about with those around it.
-constexpr std::int64_t kOfANode = 64 * 16;
+constexpr int64_t kOfANode = 64 * 16;
 
 TEST(Planning, ReadsNoMoreOfResidualBlocksThanOfTheirNodes) {
   for (const int blocks : {5, 8, 10, 12, 13, 24, 64}) {
@@ -115,9 +115,10 @@ TEST(Planning, OfNetworksThatReadValuesTwiceEndsInProposals) {
 
 TEST(Planning, CommonSubexpressionsArePlannedOnce) {
   graph::Builder b("silu");
-  const auto x = b.input("x", Dtype::f32, {1, 3, 32, 32}),
-             w = b.input("w", Dtype::f32, {8, 3, 3, 3});
-  const auto one = b.add(graph::OpKind::Conv, {x, w}), other = b.add(graph::OpKind::Conv, {x, w});
+  const auto x = b.input("x", Dtype::f32, {1, 3, 32, 32});
+  const auto w = b.input("w", Dtype::f32, {8, 3, 3, 3});
+  const auto one = b.add(graph::OpKind::Conv, {x, w});
+  const auto other = b.add(graph::OpKind::Conv, {x, w});
   b.output(b.add(graph::OpKind::Mul, {one, b.add(graph::OpKind::Sigmoid, {other})}));
   const auto capabilities = *target::capabilities_of("cpu");
   const auto parts = regions_of(*planned(*b.finish(), capabilities), Track::fp32, capabilities);

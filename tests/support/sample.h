@@ -15,7 +15,7 @@
 #include "base/random.h"
 
 namespace warploom::test {
-inline std::uint64_t sample_seed() {
+inline uint64_t sample_seed() {
   const char* text = std::getenv("WARPLOOM_SAMPLE_SEED");
   return text ? std::strtoull(text, nullptr, 10) : 0;
 }
@@ -24,7 +24,7 @@ inline bool whole() {
   return std::getenv("WARPLOOM_WHOLE") != nullptr;
 }
 
-inline void note_sample(const std::string& what, std::size_t taken, std::size_t all) {
+inline void note_sample(const std::string& what, size_t taken, size_t all) {
   if (const char* file = std::getenv("WARPLOOM_SAMPLES"))
     std::ofstream(file, std::ios::app) << what << ": " << taken << " of " << all << "\n";
 }
@@ -35,13 +35,13 @@ std::vector<Case> sampled(const std::string& what, double share, std::vector<Cas
   if (whole()) return cases;
   Random random(sample_seed(), what);
   random.shuffle(cases);
-  const auto wanted = static_cast<std::size_t>(share * static_cast<double>(cases.size()));
+  const auto wanted = static_cast<size_t>(share * static_cast<double>(cases.size()));
   std::set<std::string> met;
   std::vector<Case> taken;
   std::vector<Case> others;
   for (Case& one : cases) {
     const std::set<std::string> labels = labels_of(one);
-    const std::size_t before = met.size();
+    const size_t before = met.size();
     met.insert(labels.begin(), labels.end());
     (met.size() > before ? taken : others).push_back(std::move(one));
   }

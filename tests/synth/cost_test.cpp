@@ -13,10 +13,13 @@ double chain(bool ahead, bool stored_twice = false) {
   const target::Capabilities h200 = *target::capabilities_of("sm_90a");
   Builder b("sum");
   b.warps(4);
-  const TensorId A = b.global("A", Dtype::f32, {512}), B = b.global("B", Dtype::f32, {512}),
-                 Y = b.output("Y", Dtype::f32, {512}), Z = b.output("Z", Dtype::f32, {512});
-  const TensorId x = b.reg("x", Dtype::f32, {512}), z = b.reg("z", Dtype::f32, {512}),
-                 y = b.reg("y", Dtype::f32, {512});
+  const TensorId A = b.global("A", Dtype::f32, {512});
+  const TensorId B = b.global("B", Dtype::f32, {512});
+  const TensorId Y = b.output("Y", Dtype::f32, {512});
+  const TensorId Z = b.output("Z", Dtype::f32, {512});
+  const TensorId x = b.reg("x", Dtype::f32, {512});
+  const TensorId z = b.reg("z", Dtype::f32, {512});
+  const TensorId y = b.reg("y", Dtype::f32, {512});
   b.copy(b.all(A), b.all(x));
   if (ahead) b.copy(b.all(B), b.all(z));
   b.map(y, b.value(x) * tile::constant(2));

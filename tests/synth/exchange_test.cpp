@@ -6,21 +6,21 @@ namespace warploom::synth {
 namespace {
 using layout::TvLayout;
 
-std::int64_t applied(const std::vector<std::int64_t>& columns, std::int64_t x) {
-  std::int64_t sum = 0;
-  for (std::size_t b = 0; b < columns.size(); ++b)
+int64_t applied(const std::vector<int64_t>& columns, int64_t x) {
+  int64_t sum = 0;
+  for (size_t b = 0; b < columns.size(); ++b)
     if (x >> b & 1) sum ^= columns[b];
   return sum;
 }
 
 // Every thread finds in the lane and register named what its own layout asks for.
 void expect_right(const TvLayout& from, const TvLayout& to, const Exchange& exchange) {
-  for (std::int64_t t = 0; t < to.threads(); ++t)
-    for (std::int64_t v = 0; v < to.values(); ++v) {
-      const std::int64_t unit = v / exchange.unit;
-      const std::int64_t lane =
+  for (int64_t t = 0; t < to.threads(); ++t)
+    for (int64_t v = 0; v < to.values(); ++v) {
+      const int64_t unit = v / exchange.unit;
+      const int64_t lane =
           applied(exchange.lane_of_thread, t) ^ applied(exchange.lane_of_unit, unit);
-      const std::int64_t pick =
+      const int64_t pick =
           applied(exchange.pick_of_thread, t) ^ applied(exchange.pick_of_unit, unit);
       EXPECT_EQ(from.coord(t / 32 * 32 + lane, pick * exchange.unit + v % exchange.unit),
                 to.coord(t, v))
@@ -29,8 +29,8 @@ void expect_right(const TvLayout& from, const TvLayout& to, const Exchange& exch
 }
 
 TEST(Exchange, NeighboursBecomeStridedByTwoShufflesAValue) {
-  const TvLayout from{{1, 8}, {{4, {0, 2}}, {8, {0, 0}}}, {{2, {0, 1}}}},
-      to{{1, 8}, {{4, {0, 1}}, {8, {0, 0}}}, {{2, {0, 4}}}};
+  const TvLayout from{{1, 8}, {{4, {0, 2}}, {8, {0, 0}}}, {{2, {0, 1}}}};
+  const TvLayout to{{1, 8}, {{4, {0, 1}}, {8, {0, 0}}}, {{2, {0, 4}}}};
   const auto exchange = exchange_of(from, to, 32);
   ASSERT_TRUE(exchange.has_value());
   EXPECT_EQ(exchange->shuffles(), 4);
@@ -38,8 +38,8 @@ TEST(Exchange, NeighboursBecomeStridedByTwoShufflesAValue) {
 }
 
 TEST(Exchange, NarrowNeighboursMoveTogether) {
-  const TvLayout from{{8, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}}},
-      to{{8, 8}, {{8, {1, 0}}, {4, {0, 2}}}, {{2, {0, 1}}}};
+  const TvLayout from{{8, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}}};
+  const TvLayout to{{8, 8}, {{8, {1, 0}}, {4, {0, 2}}}, {{2, {0, 1}}}};
   const auto exchange = exchange_of(from, to, 16);
   ASSERT_TRUE(exchange.has_value());
   EXPECT_EQ(exchange->unit, 2);
@@ -58,8 +58,8 @@ TEST(Exchange, AnotherOrderOfAThreadsOwnValuesIsFree) {
 }
 
 TEST(Exchange, ElementsThatChangeWarpsHaveNone) {
-  const auto rows = layout::coalesced({64, 64}, 1, 4, 128),
-             columns = layout::coalesced({64, 64}, 0, 4, 128);
+  const auto rows = layout::coalesced({64, 64}, 1, 4, 128);
+  const auto columns = layout::coalesced({64, 64}, 0, 4, 128);
   EXPECT_FALSE(exchange_of(*rows, *columns, 32).has_value());
 }
 
@@ -82,12 +82,12 @@ TEST(Exchange, FragmentsAndVectorsOfAWarpReachEachOther) {
 }
 
 TEST(Exchange, OfReplicasTheNearestIsRead) {
-  const TvLayout from{{1, 4}, {{4, {0, 1}}, {8, {0, 0}}}, {}},
-      to{{1, 4}, {{32, {0, 0}}}, {{4, {0, 1}}}};
+  const TvLayout from{{1, 4}, {{4, {0, 1}}, {8, {0, 0}}}, {}};
+  const TvLayout to{{1, 4}, {{32, {0, 0}}}, {{4, {0, 1}}}};
   const auto exchange = exchange_of(from, to, 32);
   ASSERT_TRUE(exchange.has_value());
   expect_right(from, to, *exchange);
-  for (std::size_t bit = 2; bit < 5; ++bit) EXPECT_EQ(exchange->lane_of_thread[bit], 1 << bit);
+  for (size_t bit = 2; bit < 5; ++bit) EXPECT_EQ(exchange->lane_of_thread[bit], 1 << bit);
 }
 }  // namespace
 }  // namespace warploom::synth

@@ -18,14 +18,21 @@ Solution best(const tile::Program& program, const std::string& target = "sm_80")
 // acc += w * x on one warp or several, w packed and of codes that become f16.
 struct Weights {
   Builder b{"weights"};
-  TensorId W, codes, w, x, acc;
+  TensorId W;
+  TensorId codes;
+  TensorId w;
+  TensorId x;
+  TensorId acc;
 
-  Weights(Dtype dtype, std::int64_t m, std::int64_t k, int warps) {
+  Weights(Dtype dtype, int64_t m, int64_t k, int warps) {
     b.warps(warps);
     W = b.packed(b.global("W", dtype, {4 * m, 2 * k}));
-    const TensorId X = b.global("X", Dtype::f16, {k, 16}), C = b.output("C", Dtype::f32, {m, 16});
-    codes = b.reg("codes", dtype, {m, k}), w = b.reg("w", Dtype::f16, {m, k});
-    x = b.reg("x", Dtype::f16, {k, 16}), acc = b.reg("acc", Dtype::f32, {m, 16});
+    const TensorId X = b.global("X", Dtype::f16, {k, 16});
+    const TensorId C = b.output("C", Dtype::f32, {m, 16});
+    codes = b.reg("codes", dtype, {m, k});
+    w = b.reg("w", Dtype::f16, {m, k});
+    x = b.reg("x", Dtype::f16, {k, 16});
+    acc = b.reg("acc", Dtype::f32, {m, 16});
     b.copy(b.tile(W, {tile::block(0) * m, k}, {m, k}), b.all(codes));
     b.copy(b.all(codes), b.all(w));
     b.copy(b.all(X), b.all(x));
@@ -36,13 +43,13 @@ struct Weights {
 };
 
 // Elements' offsets in memory, by thread and value.
-std::vector<std::vector<std::int64_t>> offsets(const Solution& solution, TensorId packed,
-                                               TensorId registers) {
+std::vector<std::vector<int64_t>> offsets(const Solution& solution, TensorId packed,
+                                          TensorId registers) {
   const TvLayout& held = solution.registers.at(registers);
-  std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(held.threads()));
-  for (std::int64_t t = 0; t < held.threads(); ++t)
-    for (std::int64_t v = 0; v < held.values(); ++v)
-      out[static_cast<std::size_t>(t)].push_back(
+  std::vector<std::vector<int64_t>> out(static_cast<size_t>(held.threads()));
+  for (int64_t t = 0; t < held.threads(); ++t)
+    for (int64_t v = 0; v < held.values(); ++v)
+      out[static_cast<size_t>(t)].push_back(
           solution.packed.at(packed).element_offset(held.coord(t, v)));
   return out;
 }
@@ -66,13 +73,13 @@ TEST(Packing, AThreadReadsSixteenBytesAndNeighboursAreNextToItsOwn) {
       Weights p(dtype, 16 * warps, k, warps);
       const tile::Program program = p.b.finish();
       const Solution solution = best(program);
-      const std::int64_t vector = 128 / bits_of(dtype);
+      const int64_t vector = 128 / bits_of(dtype);
       EXPECT_EQ(solution.choices.at(&program.body[0]).vector, vector) << name_of(dtype);
       const auto at = offsets(solution, p.W, p.codes);
-      for (std::size_t t = 0; t < at.size(); ++t)
-        for (std::size_t v = 0; v < static_cast<std::size_t>(vector); ++v)
-          EXPECT_EQ(at[t][v], at[t / 32 * 32][0] + static_cast<std::int64_t>(t % 32) * vector +
-                                  static_cast<std::int64_t>(v));
+      for (size_t t = 0; t < at.size(); ++t)
+        for (size_t v = 0; v < static_cast<size_t>(vector); ++v)
+          EXPECT_EQ(at[t][v], at[t / 32 * 32][0] + static_cast<int64_t>(t % 32) * vector +
+                                  static_cast<int64_t>(v));
     }
 }
 
@@ -80,10 +87,10 @@ TEST(Packing, EveryElementHasAPlaceOfItsOwnAndTilesLieOneBehindAnother) {
   Weights p(Dtype::u4, 48, 32, 3);
   const Solution solution = best(p.b.finish());
   const layout::MemoryLayout& order = solution.packed.at(p.W);
-  std::set<std::int64_t> places;
-  for (std::int64_t i = 0; i < 192; ++i)
-    for (std::int64_t j = 0; j < 64; ++j) {
-      const std::int64_t place = order.element_offset({i, j});
+  std::set<int64_t> places;
+  for (int64_t i = 0; i < 192; ++i)
+    for (int64_t j = 0; j < 64; ++j) {
+      const int64_t place = order.element_offset({i, j});
       EXPECT_EQ(place / (48 * 32), i / 48 * 2 + j / 32);
       EXPECT_TRUE(places.insert(place).second);
     }
@@ -93,11 +100,14 @@ TEST(Packing, EveryElementHasAPlaceOfItsOwnAndTilesLieOneBehindAnother) {
 TEST(Packing, ThreadsThatHoldCopiesShareTheirPlace) {
   Builder b("scales");
   b.warps(1);
-  const TensorId S = b.packed(b.global("S", Dtype::f16, {64, 8})),
-                 W = b.packed(b.global("W", Dtype::f16, {64, 16}));
-  const TensorId X = b.global("X", Dtype::f16, {16, 8}), C = b.output("C", Dtype::f32, {64, 8});
-  const TensorId s = b.reg("s", Dtype::f16, {64, 1}), w = b.reg("w", Dtype::f16, {64, 16});
-  const TensorId x = b.reg("x", Dtype::f16, {16, 8}), acc = b.reg("acc", Dtype::f32, {64, 8});
+  const TensorId S = b.packed(b.global("S", Dtype::f16, {64, 8}));
+  const TensorId W = b.packed(b.global("W", Dtype::f16, {64, 16}));
+  const TensorId X = b.global("X", Dtype::f16, {16, 8});
+  const TensorId C = b.output("C", Dtype::f32, {64, 8});
+  const TensorId s = b.reg("s", Dtype::f16, {64, 1});
+  const TensorId w = b.reg("w", Dtype::f16, {64, 16});
+  const TensorId x = b.reg("x", Dtype::f16, {16, 8});
+  const TensorId acc = b.reg("acc", Dtype::f32, {64, 8});
   b.copy(b.tile(S, {0, tile::block(0)}, {64, 1}), b.all(s));
   b.copy(b.all(W), b.all(w));
   b.copy(b.all(X), b.all(x));
@@ -109,15 +119,15 @@ TEST(Packing, ThreadsThatHoldCopiesShareTheirPlace) {
   const Solution solution = best(program);
   EXPECT_EQ(solution.choices.at(&program.body[0]).vector, 8);  // rows of a lane, of 64 on 8 lanes
   const auto at = offsets(solution, S, s);
-  for (std::size_t t = 0; t < 32; ++t) EXPECT_EQ(at[t][0], static_cast<std::int64_t>(t / 4 * 8));
+  for (size_t t = 0; t < 32; ++t) EXPECT_EQ(at[t][0], static_cast<int64_t>(t / 4 * 8));
   EXPECT_EQ(solution.packed.at(S).elements(), 64 * 8);
 }
 
 TEST(Packing, ATensorThatNothingElseAsksOfIsReadInWholeVectors) {
   Builder b("moves");
   b.warps(4);
-  const TensorId W = b.packed(b.global("W", Dtype::u8, {64, 64})),
-                 r = b.reg("r", Dtype::u8, {64, 64});
+  const TensorId W = b.packed(b.global("W", Dtype::u8, {64, 64}));
+  const TensorId r = b.reg("r", Dtype::u8, {64, 64});
   const TensorId Y = b.output("Y", Dtype::u8, {64, 64}, {1, 64});
   b.copy(b.all(W), b.all(r));
   b.copy(b.all(r), b.all(Y));
@@ -132,11 +142,14 @@ TEST(Packing, ATensorThatNothingElseAsksOfIsReadInWholeVectors) {
 TEST(Packing, TheOrderIsChosenForAllThatRead) {
   Builder b("twice");
   b.warps(1);
-  const TensorId W = b.packed(b.global("W", Dtype::f16, {16, 16})),
-                 Y = b.output("Y", Dtype::f16, {16, 16});
-  const TensorId X = b.global("X", Dtype::f16, {16, 8}), C = b.output("C", Dtype::f32, {16, 8});
-  const TensorId w = b.reg("w", Dtype::f16, {16, 16}), r = b.reg("r", Dtype::f16, {16, 16});
-  const TensorId x = b.reg("x", Dtype::f16, {16, 8}), acc = b.reg("acc", Dtype::f32, {16, 8});
+  const TensorId W = b.packed(b.global("W", Dtype::f16, {16, 16}));
+  const TensorId Y = b.output("Y", Dtype::f16, {16, 16});
+  const TensorId X = b.global("X", Dtype::f16, {16, 8});
+  const TensorId C = b.output("C", Dtype::f32, {16, 8});
+  const TensorId w = b.reg("w", Dtype::f16, {16, 16});
+  const TensorId r = b.reg("r", Dtype::f16, {16, 16});
+  const TensorId x = b.reg("x", Dtype::f16, {16, 8});
+  const TensorId acc = b.reg("acc", Dtype::f32, {16, 8});
   b.copy(b.all(W), b.all(r));
   b.copy(b.all(r), b.all(Y));
   b.copy(b.all(W), b.all(w));
@@ -166,9 +179,10 @@ TEST(Packing, ReadsOfAPackedTensorArePredictedToTakeLessThanThoseOfRows) {
 TEST(Packing, AThreadThatHoldsHalfAByteIsRefused) {
   Builder b("half");
   b.warps(4);
-  const TensorId W = b.packed(b.global("W", Dtype::u4, {128})),
-                 Y = b.output("Y", Dtype::f32, {128}, {2});
-  const TensorId codes = b.reg("codes", Dtype::u4, {128}), y = b.reg("y", Dtype::f32, {128});
+  const TensorId W = b.packed(b.global("W", Dtype::u4, {128}));
+  const TensorId Y = b.output("Y", Dtype::f32, {128}, {2});
+  const TensorId codes = b.reg("codes", Dtype::u4, {128});
+  const TensorId y = b.reg("y", Dtype::f32, {128});
   b.copy(b.all(W), b.all(codes));
   b.map(y, b.value(codes) * tile::constant(2));
   b.copy(b.all(y), b.all(Y));

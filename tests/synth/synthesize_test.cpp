@@ -26,8 +26,8 @@ Result<Solution> synthesize(const tile::Program& program,
 }
 
 const Choice& choice_of(const tile::Program& program, const Solution& solution,
-                        std::size_t copy_number) {
-  std::size_t seen = 0;
+                        size_t copy_number) {
+  size_t seen = 0;
   for (const Site& site : sites_of(program))
     if (std::holds_alternative<tile::Copy>(site.statement->node) && seen++ == copy_number)
       return solution.choices.at(site.statement);
@@ -41,8 +41,9 @@ tile::Program ring_matmul(Dtype dtype, bool b_is_row_major_kn) {
   const TensorId B = b_is_row_major_kn ? b.global("B", dtype, {64, 256}, {1, 64})
                                        : b.global("B", dtype, {64, 256});
   const TensorId C = b.output("C", Dtype::f32, {64, 64});
-  const std::int64_t depth = 128 / bytes_of(dtype);
-  const TensorId sa = b.shared("a", dtype, {64, depth}), sb = b.shared("b", dtype, {64, depth});
+  const int64_t depth = 128 / bytes_of(dtype);
+  const TensorId sa = b.shared("a", dtype, {64, depth});
+  const TensorId sb = b.shared("b", dtype, {64, depth});
   const auto ring = b.pipeline("ring", 2, {sa, sb});
   b.roles([&] {
     b.role("producer", 4, 0, [&] {
@@ -83,8 +84,8 @@ TEST(Synthesis, SlotsOfTheCopyEngineAreSwizzledPanelsOnBoundariesOf1024Bytes) {
   for (const auto& [id, layout] : solution->shared) {
     EXPECT_EQ(layout.swizzle, (layout::Swizzle{3, 4, 3}));
     EXPECT_EQ(solution->shared_offset.at(id) % 1024, 0);
-    const std::vector<std::int64_t>& shape = program.tensor(id).shape;
-    std::set<std::int64_t> bytes;
+    const std::vector<int64_t>& shape = program.tensor(id).shape;
+    std::set<int64_t> bytes;
     for (layout::Coord c = {0, 0}; c[0] < shape[0]; ++c[0])
       for (c[1] = 0; c[1] < shape[1]; ++c[1])
         EXPECT_TRUE(bytes.insert(layout.byte_offset(c)).second);
@@ -111,7 +112,8 @@ TEST(Synthesis, NoWarpgroupInstructionBeforeSm90) {
 
 TEST(Synthesis, ARowWithOddLengthIsMovedElementByElement) {
   Builder b("rows");
-  const TensorId x = b.global("X", Dtype::f32, {8, 77}), y = b.output("Y", Dtype::f32, {8, 77});
+  const TensorId x = b.global("X", Dtype::f32, {8, 77});
+  const TensorId y = b.output("Y", Dtype::f32, {8, 77});
   const TensorId r = b.reg("r", Dtype::f32, {1, 128});
   b.grid(8).warps(1);
   b.copy(b.tile(x, {tile::block(0), 0}, {1, 128}), b.all(r));
@@ -124,7 +126,8 @@ TEST(Synthesis, ARowWithOddLengthIsMovedElementByElement) {
 
 TEST(Synthesis, AlignedRowsMoveIn16ByteVectors) {
   Builder b("rows");
-  const TensorId x = b.global("X", Dtype::f32, {8, 512}), y = b.output("Y", Dtype::f32, {8, 512});
+  const TensorId x = b.global("X", Dtype::f32, {8, 512});
+  const TensorId y = b.output("Y", Dtype::f32, {8, 512});
   const TensorId r = b.reg("r", Dtype::f32, {1, 512});
   b.grid(8).warps(4);
   b.copy(b.tile(x, {tile::block(0), 0}, {1, 512}), b.all(r));
@@ -140,14 +143,15 @@ TEST(Synthesis, AlignedRowsMoveIn16ByteVectors) {
 // share a bank.
 TEST(Synthesis, FragmentsAreLoadedAsMatricesWithoutBankConflicts) {
   Builder b("mm");
-  const TensorId A = b.global("A", Dtype::bf16, {128, 32}),
-                 B = b.global("B", Dtype::bf16, {32, 128});
+  const TensorId A = b.global("A", Dtype::bf16, {128, 32});
+  const TensorId B = b.global("B", Dtype::bf16, {32, 128});
   const TensorId C = b.output("C", Dtype::f32, {128, 128});
-  const TensorId sa = b.shared("a", Dtype::bf16, {128, 32}),
-                 sb = b.shared("b", Dtype::bf16, {32, 128});
+  const TensorId sa = b.shared("a", Dtype::bf16, {128, 32});
+  const TensorId sb = b.shared("b", Dtype::bf16, {32, 128});
   const auto ring = b.pipeline("ring", 2, {sa, sb});
   const TensorId acc = b.reg("acc", Dtype::f32, {128, 128});
-  const TensorId fa = b.reg("fa", Dtype::bf16, {128, 16}), fb = b.reg("fb", Dtype::bf16, {16, 128});
+  const TensorId fa = b.reg("fa", Dtype::bf16, {128, 16});
+  const TensorId fb = b.reg("fb", Dtype::bf16, {16, 128});
   b.warps(4);
   b.fill(acc, 0);
   b.produce(ring, [&] {
@@ -176,7 +180,8 @@ TEST(Synthesis, FragmentsAreLoadedAsMatricesWithoutBankConflicts) {
 
 TEST(Synthesis, TheSameProgramAlwaysGetsTheSameSolution) {
   const tile::Program program = ring_matmul(Dtype::bf16, true);
-  const auto one = synthesize(program, sm90a()), two = synthesize(program, sm90a());
+  const auto one = synthesize(program, sm90a());
+  const auto two = synthesize(program, sm90a());
   ASSERT_TRUE(one.has_value() && two.has_value());
   EXPECT_EQ(one->registers, two->registers);
   EXPECT_EQ(one->shared, two->shared);
@@ -186,7 +191,8 @@ TEST(Synthesis, TheSameProgramAlwaysGetsTheSameSolution) {
 TEST(Tilings, FragmentsOfEveryTilingCoverTheirTilesExactly) {
   Builder b("mm");
   const TensorId acc = b.reg("acc", Dtype::f32, {128, 64});
-  const TensorId fa = b.reg("fa", Dtype::bf16, {128, 32}), fb = b.reg("fb", Dtype::bf16, {64, 32});
+  const TensorId fa = b.reg("fa", Dtype::bf16, {128, 32});
+  const TensorId fb = b.reg("fb", Dtype::bf16, {64, 32});
   b.warps(8);
   b.mma(acc, b.all(fa), b.all(fb), false, true);
   const tile::Program program = b.finish();

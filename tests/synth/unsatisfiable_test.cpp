@@ -18,7 +18,10 @@
 namespace warploom::synth {
 namespace {
 struct Unsatisfiable {
-  std::string name, text, target, code;
+  std::string name;
+  std::string text;
+  std::string target;
+  std::string code;
   std::vector<std::string> words;
   int here = 0;
   std::vector<int> and_here;
@@ -39,7 +42,7 @@ Unsatisfiable read(const std::filesystem::path& path) {
     std::istringstream head(line.substr(2, line.find(": ") - 2));
     head >> u.target >> u.code;
     for (std::string rest = line.substr(line.find(": ") + 2); !rest.empty();) {
-      const std::size_t end = std::min(rest.find(" | "), rest.size());
+      const size_t end = std::min(rest.find(" | "), rest.size());
       u.words.push_back(rest.substr(0, end));
       rest.erase(0, end + 3);
     }

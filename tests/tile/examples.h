@@ -13,18 +13,17 @@ namespace warploom::tile {
 // Named arrays of elements for interpret(): filled at random, read back as doubles.
 class Arrays {
  public:
-  explicit Arrays(const Program& program, std::uint64_t seed = 1) {
+  explicit Arrays(const Program& program, uint64_t seed = 1) {
     Random random(seed, "arrays");
     for (const Tensor& tensor : program.tensors) {
       if (tensor.scope != Scope::global) continue;
-      std::int64_t last = 0;
-      for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+      int64_t last = 0;
+      for (size_t i = 0; i < tensor.shape.size(); ++i)
         last += (tensor.shape[i] - 1) * tensor.strides[i];
       Array& array = arrays_[tensor.name];
       array.dtype = tensor.dtype;
-      array.bytes.resize(static_cast<std::size_t>(bytes_of(tensor.dtype, last + 1)));
-      for (std::int64_t i = 0; i <= last; ++i)
-        set(tensor.name, static_cast<std::size_t>(i), random.normal());
+      array.bytes.resize(static_cast<size_t>(bytes_of(tensor.dtype, last + 1)));
+      for (int64_t i = 0; i <= last; ++i) set(tensor.name, static_cast<size_t>(i), random.normal());
     }
   }
 
@@ -34,12 +33,12 @@ class Arrays {
     return result;
   }
 
-  double get(const std::string& name, std::size_t i) const {
+  double get(const std::string& name, size_t i) const {
     const Array& array = arrays_.at(name);
     return load_as_double(array.dtype, array.bytes.data(), i);
   }
 
-  void set(const std::string& name, std::size_t i, double value) {
+  void set(const std::string& name, size_t i, double value) {
     store_from_double(arrays_.at(name).dtype, arrays_.at(name).bytes.data(), i, value);
   }
 
@@ -52,7 +51,7 @@ class Arrays {
   std::map<std::string, Array> arrays_;
 };
 
-inline Program rowwise_scale(std::int64_t rows, std::int64_t columns) {
+inline Program rowwise_scale(int64_t rows, int64_t columns) {
   Builder b("rowwise_scale");
   b.grid(rows);
   const auto x = b.global("X", Dtype::f32, {rows, columns});
@@ -65,22 +64,32 @@ inline Program rowwise_scale(std::int64_t rows, std::int64_t columns) {
 }
 
 struct MatmulShape {
-  std::int64_t m = 64, n = 48, k = 80;     // the problem
-  std::int64_t bm = 32, bn = 16, bk = 16;  // a block's tile
+  // the problem
+  int64_t m = 64;
+  int64_t n = 48;
+  int64_t k = 80;
+  // a block's tile
+  int64_t bm = 32;
+  int64_t bn = 16;
+  int64_t bk = 16;
   int stages = 3;
   Dtype dtype = Dtype::bf16;
   bool transpose_b = false;  // B stored [N, K]
 };
 
-inline Index tiles(std::int64_t extent, std::int64_t tile) {
+inline Index tiles(int64_t extent, int64_t tile) {
   return (extent + tile - 1) / tile;
 }
 
 // What the three matmul programs share: the tensors, and the tiles of A and B that a step of k
 // loads.
 struct MatmulParts {
-  TensorId a, b, c, slot_a, slot_b;
-  std::vector<std::int64_t> b_extent;
+  TensorId a;
+  TensorId b;
+  TensorId c;
+  TensorId slot_a;
+  TensorId slot_b;
+  std::vector<int64_t> b_extent;
 };
 
 inline MatmulParts matmul_parts(Builder& b, const MatmulShape& s) {
@@ -96,7 +105,8 @@ inline MatmulParts matmul_parts(Builder& b, const MatmulShape& s) {
 }
 
 inline void load_step(Builder& b, const MatmulShape& s, const MatmulParts& p, const Index& k) {
-  const Index row = block(0) * s.bm, column = block(1) * s.bn;
+  const Index row = block(0) * s.bm;
+  const Index column = block(1) * s.bn;
   b.copy(b.tile(p.a, {row, k * s.bk}, {s.bm, s.bk}), b.all(p.slot_a));
   b.copy(b.tile(p.b,
                 s.transpose_b ? std::vector<Index>{column, k * s.bk}
@@ -142,7 +152,8 @@ inline Program matmul_pipelined(const MatmulShape& s) {
   const MatmulParts p = matmul_parts(b, s);
   const auto acc = b.reg("acc", Dtype::f32, {s.bm, s.bn});
   const PipelineId ab = b.pipeline("ab", s.stages, {p.slot_a, p.slot_b});
-  const Index steps = tiles(s.k, s.bk), ahead = s.stages - 1;
+  const Index steps = tiles(s.k, s.bk);
+  const Index ahead = s.stages - 1;
   const auto produce = [&](const Index& k) { b.produce(ab, [&] { load_step(b, s, p, k); }); };
   b.fill(acc, 0);
   b.for_("p", 0, min(ahead, steps), 1, produce, true);
@@ -157,16 +168,18 @@ inline Program matmul_pipelined(const MatmulShape& s) {
 // The largest difference from a product in fp64, relative to the sum of the products' magnitudes.
 inline double matmul_error(const MatmulShape& s, const Arrays& arrays) {
   double worst = 0;
-  for (std::int64_t m = 0; m < s.m; ++m)
-    for (std::int64_t n = 0; n < s.n; ++n) {
-      double sum = 0, size = 0;
-      for (std::int64_t k = 0; k < s.k; ++k) {
+  for (int64_t m = 0; m < s.m; ++m)
+    for (int64_t n = 0; n < s.n; ++n) {
+      double sum = 0;
+      double size = 0;
+      for (int64_t k = 0; k < s.k; ++k) {
         const double product =
-            arrays.get("A", static_cast<std::size_t>(m * s.k + k)) *
-            arrays.get("B", static_cast<std::size_t>(s.transpose_b ? n * s.k + k : k * s.n + n));
-        sum += product, size += std::fabs(product);
+            arrays.get("A", static_cast<size_t>(m * s.k + k)) *
+            arrays.get("B", static_cast<size_t>(s.transpose_b ? n * s.k + k : k * s.n + n));
+        sum += product;
+        size += std::fabs(product);
       }
-      const double got = arrays.get("C", static_cast<std::size_t>(m * s.n + n));
+      const double got = arrays.get("C", static_cast<size_t>(m * s.n + n));
       if (!(std::fabs(got - sum) <= size)) return 1;  // NaN too
       worst = std::fmax(worst, std::fabs(got - sum) / size);
     }
@@ -174,16 +187,17 @@ inline double matmul_error(const MatmulShape& s, const Arrays& arrays) {
 }
 
 // Softmax of rows that are read in pieces: the running maximum and sum are rescaled as pieces come.
-inline Program online_softmax(std::int64_t rows, std::int64_t columns, std::int64_t piece) {
+inline Program online_softmax(int64_t rows, int64_t columns, int64_t piece) {
   Builder b("online_softmax");
   b.grid(rows);
   const auto x = b.global("X", Dtype::f32, {rows, columns});
   const auto y = b.output("Y", Dtype::f32, {rows, columns});
   const auto v = b.reg("v", Dtype::f32, {1, piece});
   const auto e = b.reg("e", Dtype::f32, {1, piece});
-  const auto top = b.reg("top", Dtype::f32, {1, 1}), sum = b.reg("sum", Dtype::f32, {1, 1});
-  const auto piece_top = b.reg("piece_top", Dtype::f32, {1, 1}),
-             piece_sum = b.reg("piece_sum", Dtype::f32, {1, 1});
+  const auto top = b.reg("top", Dtype::f32, {1, 1});
+  const auto sum = b.reg("sum", Dtype::f32, {1, 1});
+  const auto piece_top = b.reg("piece_top", Dtype::f32, {1, 1});
+  const auto piece_sum = b.reg("piece_sum", Dtype::f32, {1, 1});
   const auto exp = [](Value value) { return apply(ValueOp::exp, {std::move(value)}); };
   b.fill(top, -INFINITY);
   b.fill(sum, 0);
@@ -205,14 +219,15 @@ inline Program online_softmax(std::int64_t rows, std::int64_t columns, std::int6
 }
 
 // Softmax of rows that the blocks of a cluster share, each with its part of the columns.
-inline Program cluster_softmax(std::int64_t rows, std::int64_t columns, std::int64_t blocks) {
+inline Program cluster_softmax(int64_t rows, int64_t columns, int64_t blocks) {
   Builder b("cluster_softmax");
   b.grid(blocks, rows).cluster(blocks);
-  const std::int64_t part = columns / blocks;
+  const int64_t part = columns / blocks;
   const auto x = b.global("X", Dtype::f32, {rows, columns});
   const auto y = b.output("Y", Dtype::f32, {rows, columns});
   const auto v = b.reg("v", Dtype::f32, {1, part});
-  const auto top = b.reg("top", Dtype::f32, {1, 1}), sum = b.reg("sum", Dtype::f32, {1, 1});
+  const auto top = b.reg("top", Dtype::f32, {1, 1});
+  const auto sum = b.reg("sum", Dtype::f32, {1, 1});
   b.copy(b.tile(x, {block(1), cluster_rank() * part}, {1, part}), b.all(v));
   b.reduce(top, v, 1, ReduceOp::max);
   b.cluster_reduce(top, ReduceOp::max);
@@ -225,14 +240,15 @@ inline Program cluster_softmax(std::int64_t rows, std::int64_t columns, std::int
 }
 
 // The largest difference of Y from the softmax of X's rows in fp64.
-inline double softmax_error(std::int64_t rows, std::int64_t columns, const Arrays& arrays) {
+inline double softmax_error(int64_t rows, int64_t columns, const Arrays& arrays) {
   double worst = 0;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const auto at = [&](std::int64_t j) { return static_cast<std::size_t>(i * columns + j); };
-    double top = -INFINITY, sum = 0;
-    for (std::int64_t j = 0; j < columns; ++j) top = std::fmax(top, arrays.get("X", at(j)));
-    for (std::int64_t j = 0; j < columns; ++j) sum += std::exp(arrays.get("X", at(j)) - top);
-    for (std::int64_t j = 0; j < columns; ++j) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const auto at = [&](int64_t j) { return static_cast<size_t>(i * columns + j); };
+    double top = -INFINITY;
+    double sum = 0;
+    for (int64_t j = 0; j < columns; ++j) top = std::fmax(top, arrays.get("X", at(j)));
+    for (int64_t j = 0; j < columns; ++j) sum += std::exp(arrays.get("X", at(j)) - top);
+    for (int64_t j = 0; j < columns; ++j) {
       const double difference =
           std::fabs(arrays.get("Y", at(j)) - std::exp(arrays.get("X", at(j)) - top) / sum);
       if (!(difference <= 1)) return 1;  // NaN too

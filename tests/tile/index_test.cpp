@@ -5,7 +5,8 @@
 
 namespace warploom::tile {
 namespace {
-const Index k = Index::variable("k"), m = Index::variable("m");
+const Index k = Index::variable("k");
+const Index m = Index::variable("m");
 
 TEST(Index, ConstantsFold) {
   EXPECT_EQ((Index(4) * 16 + 0).constant(), 64);
@@ -63,23 +64,24 @@ TEST(Index, KnowsItsVariables) {
 // A random tree, beside its value by plain arithmetic without folding.
 struct Valued {
   Index index;
-  std::int64_t value;
+  int64_t value;
 };
 
 Valued random_index(Random& random, int depth) {
   if (depth == 0 || random.below(4) == 0) {
     if (random.below(2)) return random.below(2) ? Valued{k, 7} : Valued{m, 40};
-    const auto constant = static_cast<std::int64_t>(random.below(70)) - 5;
+    const auto constant = static_cast<int64_t>(random.below(70)) - 5;
     return {constant, constant};
   }
   const auto op = static_cast<IndexOp>(2 + random.below(7));
-  const auto divisor = static_cast<std::int64_t>(1 + random.below(16));
+  const auto divisor = static_cast<int64_t>(1 + random.below(16));
   const bool divides = op == IndexOp::div || op == IndexOp::mod;
   const Valued a = random_index(random, depth - 1);
   const Valued b = divides ? Valued{divisor, divisor} : random_index(random, depth - 1);
-  const std::int64_t x = a.value, y = b.value;
-  const auto floored = [](std::int64_t p, std::int64_t q) { return p / q - (p % q < 0 ? 1 : 0); };
-  std::int64_t value = 0;
+  const int64_t x = a.value;
+  const int64_t y = b.value;
+  const auto floored = [](int64_t p, int64_t q) { return p / q - (p % q < 0 ? 1 : 0); };
+  int64_t value = 0;
   switch (op) {
     case IndexOp::add: value = x + y; break;
     case IndexOp::sub: value = x - y; break;

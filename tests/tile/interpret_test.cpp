@@ -15,10 +15,10 @@ TEST(Interpret, RowwiseProgramScalesEveryRow) {
   Arrays arrays(program);
   const Status status = interpret(program, arrays.buffers());
   ASSERT_TRUE(status) << report(status);
-  for (std::size_t i = 0; i < 5 * 33; ++i) EXPECT_EQ(arrays.get("Y", i), 2 * arrays.get("X", i));
+  for (size_t i = 0; i < 5 * 33; ++i) EXPECT_EQ(arrays.get("Y", i), 2 * arrays.get("X", i));
 }
 
-double run_matmul(const Program& program, const MatmulShape& shape, std::uint64_t seed = 1) {
+double run_matmul(const Program& program, const MatmulShape& shape, uint64_t seed = 1) {
   Arrays arrays(program, seed);
   const Status status = interpret(program, arrays.buffers());
   EXPECT_TRUE(status) << report(status) << print(program);
@@ -66,7 +66,7 @@ TEST(Interpret, ClusterSoftmaxEqualsPlainLoops) {
 TEST(Interpret, TwoHundredRandomProgramsEqualPlainLoops) {
   Random random(7);
   const auto between = [&](int low, int high) {
-    return low + static_cast<int>(random.below(static_cast<std::uint64_t>(high - low + 1)));
+    return low + static_cast<int>(random.below(static_cast<uint64_t>(high - low + 1)));
   };
   for (int i = 0; i < 200; ++i) {
     if (i % 2 == 0) {
@@ -79,13 +79,14 @@ TEST(Interpret, TwoHundredRandomProgramsEqualPlainLoops) {
                                         shape.m, shape.n, shape.k, shape.bm, shape.bn, shape.bk,
                                         shape.stages + 1, shape.dtype, shape.transpose_b})
                                   : matmul_pipelined(shape);
-      ASSERT_LT(run_matmul(program, shape, static_cast<std::uint64_t>(i)), 1e-5) << i;
+      ASSERT_LT(run_matmul(program, shape, static_cast<uint64_t>(i)), 1e-5) << i;
     } else {
-      const std::int64_t rows = between(1, 4), blocks = between(2, 5),
-                         columns = blocks * between(1, 30);
+      const int64_t rows = between(1, 4);
+      const int64_t blocks = between(2, 5);
+      const int64_t columns = blocks * between(1, 30);
       const Program program = i % 4 == 1 ? online_softmax(rows, columns, between(1, 40))
                                          : cluster_softmax(rows, columns, blocks);
-      Arrays arrays(program, static_cast<std::uint64_t>(i));
+      Arrays arrays(program, static_cast<uint64_t>(i));
       const Status status = interpret(program, arrays.buffers());
       ASSERT_TRUE(status) << report(status);
       ASSERT_LT(softmax_error(rows, columns, arrays), 1e-6) << i;
@@ -95,10 +96,12 @@ TEST(Interpret, TwoHundredRandomProgramsEqualPlainLoops) {
 
 TEST(Interpret, AccumulationRoundsAtEachStep) {
   Builder b("steps");
-  const auto a = b.global("A", Dtype::f32, {1, 3}), w = b.global("B", Dtype::f32, {3, 1});
+  const auto a = b.global("A", Dtype::f32, {1, 3});
+  const auto w = b.global("B", Dtype::f32, {3, 1});
   const auto c = b.output("C", Dtype::f32, {1, 1});
-  const auto ra = b.reg("ra", Dtype::f32, {1, 3}), rb = b.reg("rb", Dtype::f32, {3, 1}),
-             acc = b.reg("acc", Dtype::f32, {1, 1});
+  const auto ra = b.reg("ra", Dtype::f32, {1, 3});
+  const auto rb = b.reg("rb", Dtype::f32, {3, 1});
+  const auto acc = b.reg("acc", Dtype::f32, {1, 1});
   b.copy(b.all(a), b.all(ra));
   b.copy(b.all(w), b.all(rb));
   b.fill(acc, 0x1p24);
@@ -106,7 +109,10 @@ TEST(Interpret, AccumulationRoundsAtEachStep) {
   b.copy(b.all(acc), b.all(c));
   const Program program = b.finish();
   Arrays arrays(program);
-  for (std::size_t i = 0; i < 3; ++i) arrays.set("A", i, 1), arrays.set("B", i, 1);
+  for (size_t i = 0; i < 3; ++i) {
+    arrays.set("A", i, 1);
+    arrays.set("B", i, 1);
+  }
   ASSERT_TRUE(interpret(program, arrays.buffers()));
   EXPECT_EQ(arrays.get("C", 0), 0x1p24);  // each 1 is lost by itself; their sum would not be
 }
@@ -120,7 +126,8 @@ TEST(Interpret, NarrowStoresRoundToNearestEven) {
   b.copy(b.all(r), b.all(y));
   const Program program = b.finish();
   Arrays arrays(program);
-  arrays.set("X", 0, 1 + 0x1p-8), arrays.set("X", 1, 1 + 3 * 0x1p-8);
+  arrays.set("X", 0, 1 + 0x1p-8);
+  arrays.set("X", 1, 1 + 3 * 0x1p-8);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
   EXPECT_EQ(arrays.get("Y", 0), 1.0);
   EXPECT_EQ(arrays.get("Y", 1), 1 + 0x1p-6);
@@ -137,8 +144,8 @@ TEST(Interpret, StridesAreTheCallers) {
   Arrays arrays(program);
   arrays.set("Y", 3, 42);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
-  for (std::size_t i = 0; i < 2; ++i)
-    for (std::size_t j = 0; j < 3; ++j)
+  for (size_t i = 0; i < 2; ++i)
+    for (size_t j = 0; j < 3; ++j)
       EXPECT_EQ(arrays.get("Y", 4 * i + j), arrays.get("X", i + 2 * j));
   EXPECT_EQ(arrays.get("Y", 3), 42);
 }
@@ -146,7 +153,8 @@ TEST(Interpret, StridesAreTheCallers) {
 TEST(Interpret, SteppedTilesTakeEverySoManyThElement) {
   Builder b("stepped");
   const auto x = b.global("X", Dtype::f32, {5, 7});
-  const auto y = b.output("Y", Dtype::f32, {2, 4}), z = b.output("Z", Dtype::f32, {8});
+  const auto y = b.output("Y", Dtype::f32, {2, 4});
+  const auto z = b.output("Z", Dtype::f32, {8});
   const auto r = b.reg("r", Dtype::f32, {2, 4});
   b.copy(b.stepped(b.tile(x, {1, -2}, {2, 4}), {2, 3}), b.all(r),
          7);  // rows 1 and 3, columns -2, 1, 4 and 7
@@ -158,7 +166,7 @@ TEST(Interpret, SteppedTilesTakeEverySoManyThElement) {
   ASSERT_TRUE(status) << report(status);
   const double expected[] = {7, arrays.get("X", 8),  arrays.get("X", 11), 7,
                              7, arrays.get("X", 22), arrays.get("X", 25), 7};
-  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), expected[i]) << i;
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), expected[i]) << i;
   EXPECT_EQ(arrays.get("Z", 1), expected[5]);
   EXPECT_EQ(arrays.get("Z", 5), expected[6]);
 }
@@ -174,7 +182,7 @@ TEST(Interpret, CoordinatesBelowZeroCountFromTheEnd) {
   const Program program = b.finish();
   Arrays arrays(program);
   const double indices[] = {-1, -4, -5};  // the last lies before the first row
-  for (std::size_t i = 0; i < 3; ++i) arrays.set("rows", i, indices[i]);
+  for (size_t i = 0; i < 3; ++i) arrays.set("rows", i, indices[i]);
   const Status status = interpret(program, arrays.buffers());
   ASSERT_TRUE(status) << report(status);
   EXPECT_EQ(arrays.get("Y", 0), arrays.get("X", 3));
@@ -186,7 +194,8 @@ TEST(Interpret, GatheredRowsAreReadWhereTheIndicesPointAndElseFilled) {
   Builder b("gather");
   const auto rows = b.global("rows", Dtype::i32, {3});
   const auto x = b.global("X", Dtype::f32, {4, 2});
-  const auto y = b.output("Y", Dtype::f32, {5, 2}), z = b.output("Z", Dtype::f32, {4, 2});
+  const auto y = b.output("Y", Dtype::f32, {5, 2});
+  const auto z = b.output("Z", Dtype::f32, {4, 2});
   const auto r = b.reg("r", Dtype::f32, {5, 2});
   b.copy(b.gathered(b.tile(x, {-1, 0}, {5, 2}), 0, rows), b.all(r), 7);
   b.copy(b.all(r), b.all(y));
@@ -194,7 +203,7 @@ TEST(Interpret, GatheredRowsAreReadWhereTheIndicesPointAndElseFilled) {
   const Program program = b.finish();
   Arrays arrays(program);
   const double indices[] = {3, 4, 1};  // rows -1 and 3 of `rows`, and row 4 of X, do not exist
-  for (std::size_t i = 0; i < 3; ++i) arrays.set("rows", i, indices[i]);
+  for (size_t i = 0; i < 3; ++i) arrays.set("rows", i, indices[i]);
   const double untouched = arrays.get("Z", 0);
   const Status status = interpret(program, arrays.buffers());
   ASSERT_TRUE(status) << report(status);
@@ -217,14 +226,16 @@ TEST(Interpret, AMaskComparesCoordinates) {
   const Program program = b.finish();
   Arrays arrays(program);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(arrays.get("Y", i), i / 3 < i % 3 ? 1 : 0) << i;
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(arrays.get("Y", i), i / 3 < i % 3 ? 1 : 0) << i;
 }
 
 TEST(Interpret, ScansInReverseBeginAtTheEnd) {
   Builder b("scan");
-  const auto x = b.global("X", Dtype::f32, {3, 4}), y = b.output("Y", Dtype::f32, {3, 4}),
-             z = b.output("Z", Dtype::f32, {3, 4});
-  const auto r = b.reg("r", Dtype::f32, {3, 4}), s = b.reg("s", Dtype::f32, {3, 4});
+  const auto x = b.global("X", Dtype::f32, {3, 4});
+  const auto y = b.output("Y", Dtype::f32, {3, 4});
+  const auto z = b.output("Z", Dtype::f32, {3, 4});
+  const auto r = b.reg("r", Dtype::f32, {3, 4});
+  const auto s = b.reg("s", Dtype::f32, {3, 4});
   b.copy(b.all(x), b.all(r));
   b.scan(s, r, 1, ReduceOp::sum, true);
   b.copy(b.all(s), b.all(y));
@@ -233,13 +244,13 @@ TEST(Interpret, ScansInReverseBeginAtTheEnd) {
   const Program program = b.finish();
   Arrays arrays(program);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
-  for (std::size_t i = 3; i-- > 0;) {
+  for (size_t i = 3; i-- > 0;) {
     float sum = 0;
-    for (std::size_t j = 4; j-- > 0;) {
+    for (size_t j = 4; j-- > 0;) {
       sum += static_cast<float>(arrays.get("X", 4 * i + j));
       EXPECT_EQ(arrays.get("Y", 4 * i + j), sum);
       double most = -HUGE_VAL;
-      for (std::size_t k = i; k < 3; ++k) most = std::fmax(most, arrays.get("X", 4 * k + j));
+      for (size_t k = i; k < 3; ++k) most = std::fmax(most, arrays.get("X", 4 * k + j));
       EXPECT_EQ(arrays.get("Z", 4 * i + j), most);
     }
   }
@@ -248,9 +259,11 @@ TEST(Interpret, ScansInReverseBeginAtTheEnd) {
 TEST(Interpret, ScansKeepEveryPrefix) {
   Builder b("scan");
   const auto x = b.global("X", Dtype::f32, {3, 4});
-  const auto y = b.output("Y", Dtype::f32, {3, 4}), z = b.output("Z", Dtype::f32, {4, 3});
-  const auto r = b.reg("r", Dtype::f32, {3, 4}), s = b.reg("s", Dtype::f32, {3, 4}),
-             t = b.reg("t", Dtype::f32, {4, 3});
+  const auto y = b.output("Y", Dtype::f32, {3, 4});
+  const auto z = b.output("Z", Dtype::f32, {4, 3});
+  const auto r = b.reg("r", Dtype::f32, {3, 4});
+  const auto s = b.reg("s", Dtype::f32, {3, 4});
+  const auto t = b.reg("t", Dtype::f32, {4, 3});
   b.copy(b.all(x), b.all(r));
   b.add(Scan{s, r, 1, ReduceOp::sum});
   b.copy(b.all(s), b.all(y));
@@ -260,13 +273,13 @@ TEST(Interpret, ScansKeepEveryPrefix) {
   const Program program = b.finish();
   Arrays arrays(program);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 3; ++i) {
     float sum = 0;
-    for (std::size_t j = 0; j < 4; ++j) {
+    for (size_t j = 0; j < 4; ++j) {
       sum += static_cast<float>(arrays.get("X", 4 * i + j));
       EXPECT_EQ(arrays.get("Y", 4 * i + j), sum);
       double least = HUGE_VAL;
-      for (std::size_t k = 0; k <= i; ++k) least = std::fmin(least, arrays.get("X", 4 * k + j));
+      for (size_t k = 0; k <= i; ++k) least = std::fmin(least, arrays.get("X", 4 * k + j));
       EXPECT_EQ(arrays.get("Z", 3 * j + i), least);
     }
   }
@@ -275,19 +288,22 @@ TEST(Interpret, ScansKeepEveryPrefix) {
 TEST(Interpret, ElementsOfLessThanAByteArePackedRoundedAndSaturated) {
   Builder b("packed");
   const auto x = b.global("X", Dtype::f32, {1, 8});
-  const auto y = b.output("Y", Dtype::u4, {1, 8}), z = b.output("Z", Dtype::u8, {1, 4});
-  const auto r = b.reg("r", Dtype::u4, {1, 8}), bytes = b.reg("bytes", Dtype::u8, {1, 4});
+  const auto y = b.output("Y", Dtype::u4, {1, 8});
+  const auto z = b.output("Z", Dtype::u8, {1, 4});
+  const auto r = b.reg("r", Dtype::u4, {1, 8});
+  const auto bytes = b.reg("bytes", Dtype::u8, {1, 4});
   b.copy(b.all(x), b.all(r));
   b.copy(b.all(r), b.all(y));
   b.add(Reinterpret{bytes, r});
   b.copy(b.all(bytes), b.all(z));
   const Program program = b.finish();
   Arrays arrays(program);
-  const double values[] = {0.5, 1.5, 14.5, 16, -3, NAN, 7, 8}, codes[] = {0, 2, 14, 15, 0, 0, 7, 8};
-  for (std::size_t i = 0; i < 8; ++i) arrays.set("X", i, values[i]);
+  const double values[] = {0.5, 1.5, 14.5, 16, -3, NAN, 7, 8};
+  const double codes[] = {0, 2, 14, 15, 0, 0, 7, 8};
+  for (size_t i = 0; i < 8; ++i) arrays.set("X", i, values[i]);
   ASSERT_TRUE(interpret(program, arrays.buffers()));
-  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), codes[i]) << i;
-  for (std::size_t i = 0; i < 4; ++i)
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(arrays.get("Y", i), codes[i]) << i;
+  for (size_t i = 0; i < 4; ++i)
     EXPECT_EQ(arrays.get("Z", i), codes[2 * i] + 16 * codes[2 * i + 1]) << i;
 }
 
@@ -386,8 +402,8 @@ TEST(Interpret, CombiningCopiesMeetInOneElement) {
   Builder b("sums");
   b.grid(4);
   const auto x = b.global("X", Dtype::f32, {4});
-  const auto sum = b.zeroed(b.output("sum", Dtype::f32, {1})),
-             most = b.zeroed(b.output("most", Dtype::i32, {1}));
+  const auto sum = b.zeroed(b.output("sum", Dtype::f32, {1}));
+  const auto most = b.zeroed(b.output("most", Dtype::i32, {1}));
   const auto r = b.reg("r", Dtype::f32, {1});
   const auto n = b.reg("n", Dtype::i32, {1});
   b.copy(b.tile(x, {block(0)}, {1}), b.all(r));
@@ -396,7 +412,7 @@ TEST(Interpret, CombiningCopiesMeetInOneElement) {
   b.add(Copy{.src = b.all(n), .dst = b.all(most), .combine = ReduceOp::max});
   const Program program = b.finish();
   Arrays arrays(program);
-  for (std::size_t i = 0; i < 4; ++i) arrays.set("X", i, 7 - static_cast<double>(i));
+  for (size_t i = 0; i < 4; ++i) arrays.set("X", i, 7 - static_cast<double>(i));
   ASSERT_TRUE(interpret(program, arrays.buffers()));
   EXPECT_EQ(arrays.get("sum", 0), 7 + 6 + 5 + 4);
   EXPECT_EQ(arrays.get("most", 0), 7);
@@ -436,8 +452,10 @@ TEST(Interpret, BlocksOfACooperativeProgramWaitForEachOther) {
     Builder b("meeting");
     b.grid(3).cooperative();
     const auto flag = b.zeroed(b.output("flag", Dtype::i32, {1}));
-    const auto parts = b.output("parts", Dtype::f32, {3}), sums = b.output("sums", Dtype::f32, {3});
-    const auto own = b.reg("own", Dtype::f32, {1}), all = b.reg("all", Dtype::f32, {3});
+    const auto parts = b.output("parts", Dtype::f32, {3});
+    const auto sums = b.output("sums", Dtype::f32, {3});
+    const auto own = b.reg("own", Dtype::f32, {1});
+    const auto all = b.reg("all", Dtype::f32, {3});
     b.map(own, coordinate(0, block(0) + 1));
     b.copy(b.all(own), b.tile(parts, {block(0)}, {1}));
     b.add(Signal{b.all(flag), 1});
@@ -449,7 +467,7 @@ TEST(Interpret, BlocksOfACooperativeProgramWaitForEachOther) {
     if (least > 3) expect_undefined(program, line, "no block ends");
     Arrays arrays(program);
     ASSERT_EQ(interpret(program, arrays.buffers()).has_value(), least == 3);
-    for (std::size_t i = 0; i < 3 && least == 3; ++i) EXPECT_EQ(arrays.get("sums", i), 6);
+    for (size_t i = 0; i < 3 && least == 3; ++i) EXPECT_EQ(arrays.get("sums", i), 6);
   }
 }
 

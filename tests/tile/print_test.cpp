@@ -80,7 +80,7 @@ TEST(Parse, CommentsBlankLinesAndDefaultsAreFree) {
       "# what it does\nprogram p grid(4)\n\nglobal X f32 [8]  // in\nregister r f32 [8]\n"
       "copy X -> r  # all of it\nif min(block_x, 3) < 2:\n  map r = add(r, -inf)\n");
   ASSERT_TRUE(program) << report(program);
-  EXPECT_EQ(program->grid, (std::vector<std::int64_t>{4, 1, 1}));
+  EXPECT_EQ(program->grid, (std::vector<int64_t>{4, 1, 1}));
   EXPECT_EQ(program->warps, 4);
   EXPECT_EQ(program->body[1].location.line, 7);
   EXPECT_TRUE(verify(*program));
@@ -134,7 +134,7 @@ TEST(Parse, ErrorsNameTheLine) {
 TEST(Parse, NestingHasALimit) {
   std::string text = "program p grid(1)\n";
   for (int i = 0; i < 100; ++i)
-    text += std::string(static_cast<std::size_t>(2 * i), ' ') + "if 0 < 1:\n";
+    text += std::string(static_cast<size_t>(2 * i), ' ') + "if 0 < 1:\n";
   EXPECT_EQ(parse(text).error().code, ErrorCode::kTileSyntax);
   const std::string open(100000, '(');
   EXPECT_EQ(parse("program p grid(1)\nif " + open + "\n").error().code, ErrorCode::kTileSyntax);
@@ -147,13 +147,13 @@ TEST(Parse, NestingHasALimit) {
 }
 
 TEST(Parse, SizeHasALimit) {
-  EXPECT_EQ(parse(std::string(std::size_t{9} << 20, ' ')).error().code, ErrorCode::kTileSyntax);
+  EXPECT_EQ(parse(std::string(size_t{9} << 20, ' ')).error().code, ErrorCode::kTileSyntax);
 }
 
 // A program of arbitrary statements: meaningless, but with names and numbers that exist.
 class Arbitrary {
  public:
-  explicit Arbitrary(std::uint64_t seed) : random_(seed) {}
+  explicit Arbitrary(uint64_t seed) : random_(seed) {}
 
   Program program() {
     Builder b("arbitrary");
@@ -162,12 +162,11 @@ class Arbitrary {
     for (int i = 0; i < 6; ++i) {
       const std::string name = fmt::format("t{}", i);
       const auto dtype = static_cast<Dtype>(below(16));
-      std::vector<std::int64_t> shape;
-      for (std::int64_t d = below(3); d >= 0; --d) shape.push_back(1 + below(200));
+      std::vector<int64_t> shape;
+      for (int64_t d = below(3); d >= 0; --d) shape.push_back(1 + below(200));
       ranks_.push_back(shape.size());
       if (i == 0) b.global(name, dtype, shape);
-      if (i == 1)
-        b.output(name, dtype, shape, std::vector<std::int64_t>(shape.size(), 1 + below(9)));
+      if (i == 1) b.output(name, dtype, shape, std::vector<int64_t>(shape.size(), 1 + below(9)));
       if (i == 2 || i == 3) b.shared(name, dtype, shape);
       if (i > 3) b.reg(name, dtype, shape);
     }
@@ -187,8 +186,8 @@ class Arbitrary {
   }
 
  private:
-  std::int64_t below(std::int64_t bound) {
-    return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(bound)));
+  int64_t below(int64_t bound) {
+    return static_cast<int64_t>(random_.below(static_cast<uint64_t>(bound)));
   }
 
   TensorId tensor() { return static_cast<TensorId>(below(6)); }
@@ -211,16 +210,15 @@ class Arbitrary {
     const TensorId id = tensor();
     if (below(3) == 0) return b.all(id);
     Tile result{id, {}, {}};
-    for (std::size_t i = 0; i < ranks_[static_cast<std::size_t>(id)]; ++i) {
+    for (size_t i = 0; i < ranks_[static_cast<size_t>(id)]; ++i) {
       result.offset.push_back(index(3));
       result.extent.push_back(1 + below(64));
     }
     if (below(8) == 0)
-      for (std::size_t i = 0; i < result.offset.size(); ++i)
-        result.step.push_back(i ? 1 + below(3) : 2);
+      for (size_t i = 0; i < result.offset.size(); ++i) result.step.push_back(i ? 1 + below(3) : 2);
     if (below(8) == 0)
-      return b.gathered(
-          result, static_cast<int>(below(static_cast<std::int64_t>(result.offset.size()))), 0);
+      return b.gathered(result, static_cast<int>(below(static_cast<int64_t>(result.offset.size()))),
+                        0);
     return result;
   }
 
@@ -238,7 +236,7 @@ class Arbitrary {
   }
 
   void statements(Builder& b, int depth) {
-    for (std::int64_t i = below(5); i > 0; --i) statement(b, depth);
+    for (int64_t i = below(5); i > 0; --i) statement(b, depth);
   }
 
   void statement(Builder& b, int depth) {
@@ -274,11 +272,11 @@ class Arbitrary {
   }
 
   Random random_;
-  std::vector<std::size_t> ranks_;
+  std::vector<size_t> ranks_;
 };
 
 TEST(Parse, ArbitraryProgramsComeBack) {
-  EXPECT_TRUE(rc::check("parse(print(p)) prints as p", [](std::uint64_t seed) {
+  EXPECT_TRUE(rc::check("parse(print(p)) prints as p", [](uint64_t seed) {
     const std::string text = print(Arbitrary(seed).program());
     const auto again = parse(text);
     RC_ASSERT(again.has_value());
@@ -290,8 +288,7 @@ TEST(Parse, RandomBytesAreRefusedWithoutHarm) {
   Random random(3);
   for (int i = 0; i < 3000; ++i) {
     std::string text;
-    for (std::uint64_t n = random.below(200); n > 0; --n)
-      text += static_cast<char>(random.below(256));
+    for (uint64_t n = random.below(200); n > 0; --n) text += static_cast<char>(random.below(256));
     const auto program = parse(text);
     ASSERT_FALSE(program);
     ASSERT_EQ(program.error().code, ErrorCode::kTileSyntax);
@@ -305,10 +302,11 @@ TEST(Parse, MutatedProgramsAreRefusedOrComeBack) {
                                 "*", "/",  "a",  "acc0", "ab", ":", "\n\n", "..", "->", "k"};
   for (int i = 0; i < 6000; ++i) {
     std::string text =
-        i % 2 ? std::string(kGemm) : print(Arbitrary(static_cast<std::uint64_t>(i)).program());
-    for (std::uint64_t n = 1 + random.below(4); n > 0; --n) {
-      const std::size_t at = random.below(text.size());
-      std::string front = text.substr(0, at), back = text.substr(at);
+        i % 2 ? std::string(kGemm) : print(Arbitrary(static_cast<uint64_t>(i)).program());
+    for (uint64_t n = 1 + random.below(4); n > 0; --n) {
+      const size_t at = random.below(text.size());
+      std::string front = text.substr(0, at);
+      std::string back = text.substr(at);
       switch (random.below(4)) {
         case 0: back = back.substr(std::min(back.size(), 1 + random.below(9))); break;
         case 1: front += pieces[random.below(std::size(pieces))]; break;

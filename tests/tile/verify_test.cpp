@@ -284,7 +284,8 @@ TEST_F(Verify, AcceptsAMulticastOfWhatBlocksAlongItShare) {
   b.grid(4, 4).cluster(2, 2);
   const auto p = ring();
   b.for_("tile", block(0) / 2, 8, 2, [&](const Index& tile) {
-    const Index row = tile * 2 + block(0) % 2, column = block(1) / 2;
+    const Index row = tile * 2 + block(0) % 2;
+    const Index column = block(1) / 2;
     b.produce(p, [&] {
       b.multicast(b.tile(x, {row * 16, 0}, {16, 16}), b.all(slot), "y");
       b.multicast(b.tile(x, {column * 16, block(1) * 16}, {16, 16}), b.all(slot), "x");
@@ -299,8 +300,8 @@ TEST_F(Verify, RefusesAMulticastOfWhatBlocksMayReadDifferently) {
   for (const Index& row : {block(0), cluster_rank(), block(0) / 3, block(0) % 2}) {
     Builder own("program");
     own.grid(12).cluster(2);
-    const auto a = own.global("A", Dtype::f32, {64, 64}),
-               to = own.shared("s", Dtype::f32, {16, 16});
+    const auto a = own.global("A", Dtype::f32, {64, 64});
+    const auto to = own.shared("s", Dtype::f32, {16, 16});
     int line = 0;
     own.produce(own.pipeline("p", 2, {to}), [&] {
       line = (own.multicast(own.tile(a, {row * 16, 0}, {16, 16}), own.all(to), "x"), __LINE__);
@@ -327,7 +328,8 @@ TEST_F(Verify, RefusesAMulticastOutsideAProduce) {
 TEST_F(Verify, RefusesAMulticastAlongNoDimension) {
   for (const char* along : {"w", "yx", "xx"}) {
     Builder own("program");
-    const auto a = own.global("A", Dtype::f32, {16}), to = own.shared("s", Dtype::f32, {16});
+    const auto a = own.global("A", Dtype::f32, {16});
+    const auto to = own.shared("s", Dtype::f32, {16});
     int line = 0;
     own.produce(own.pipeline("p", 2, {to}),
                 [&] { line = (own.multicast(own.all(a), own.all(to), along), __LINE__); });
@@ -350,7 +352,8 @@ TEST_F(Verify, RefusesATypeThatCannotCombine) {
 }
 
 TEST_F(Verify, RefusesAFlagThatIsNone) {
-  const auto flags = b.output("flags", Dtype::i32, {4}), given = b.global("given", Dtype::i32, {4});
+  const auto flags = b.output("flags", Dtype::i32, {4});
+  const auto given = b.global("given", Dtype::i32, {4});
   b.cooperative();
   b.add(Signal{b.tile(flags, {1}, {1}), 1});
   b.add(Wait{b.tile(given, {1}, {1}), 1});
@@ -424,7 +427,8 @@ TEST_F(Verify, AcceptsALoopVariableUsedAgainAfterItsLoop) {
 }
 
 TEST_F(Verify, AcceptsGatheredTilesScansAndRearrangements) {
-  const auto rows = b.global("rows", Dtype::i64, {40}), t = b.reg("t", Dtype::f32, {16, 16});
+  const auto rows = b.global("rows", Dtype::i64, {40});
+  const auto t = b.reg("t", Dtype::f32, {16, 16});
   b.copy(b.gathered(b.tile(x, {3, 0}, {16, 16}), 0, rows), b.all(r));
   b.copy(b.all(r), b.gathered(b.tile(y, {3, 0}, {16, 16}), 1, rows));
   b.add(Scan{r, r, 1, ReduceOp::max});
@@ -519,7 +523,8 @@ TEST_F(Verify, RefusesRegistersThatAreNoWholeBytes) {
 }
 
 TEST_F(Verify, RefusesATileThatMayBeginWithinAByte) {
-  const auto w = b.global("W", Dtype::u4, {16, 64}), c = b.reg("c", Dtype::u4, {16, 16});
+  const auto w = b.global("W", Dtype::u4, {16, 64});
+  const auto c = b.reg("c", Dtype::u4, {16, 16});
   const int line = (b.copy(b.tile(w, {0, block(0)}, {16, 16}), b.all(c)), __LINE__);
   expect_invalid(b.finish(), line, "byte");
 }
@@ -612,8 +617,8 @@ TEST_F(VerifyPacked, RefusesTilesOfTwoShapes) {
 }
 
 TEST_F(VerifyPacked, RefusesTilesThatAreNoWholeBytes) {
-  const auto odd = b.packed(b.global("odd", Dtype::u4, {3, 6})),
-             three = b.reg("three", Dtype::u4, {3, 2});
+  const auto odd = b.packed(b.global("odd", Dtype::u4, {3, 6}));
+  const auto three = b.reg("three", Dtype::u4, {3, 2});
   const int line = (b.copy(b.tile(odd, {0, 0}, {3, 1}), b.all(three)), __LINE__);
   expect_invalid(b.finish(), line, "no tile of the grid");
 }
@@ -689,7 +694,10 @@ TEST_F(Verify, RefusesRegistersOfAnUnevenRole) {
 }
 
 TEST_F(Verify, RefusesMoreWarpsThanABlockHolds) {
-  b.roles([&] { b.role("one", 20, 0, [] {}), b.role("two", 20, 0, [] {}); });
+  b.roles([&] {
+    b.role("one", 20, 0, [] {});
+    b.role("two", 20, 0, [] {});
+  });
   expect_invalid(b.finish(), "warps", "40");
 }
 
@@ -697,7 +705,10 @@ TEST_F(Verify, RefusesTwoProducingRoles) {
   const auto p = ring();
   int line = 0;
   b.roles([&] {
-    b.role("one", 4, 0, [&] { b.produce(p, [] {}), b.consume(p, 0, [] {}); });
+    b.role("one", 4, 0, [&] {
+      b.produce(p, [] {});
+      b.consume(p, 0, [] {});
+    });
     b.role("two", 4, 0, [&] { line = (b.produce(p, [] {}), __LINE__); });
   });
   expect_invalid(b.finish(), line, "more than one");
@@ -734,7 +745,10 @@ TEST_F(Verify, RefusesRolesThatMeetInSharedMemory) {
   const auto other = b.reg("other", Dtype::f32, {16, 16});
   int line = 0;
   b.roles([&] {
-    b.role("one", 4, 0, [&] { b.fill(r, 0), b.copy(b.all(r), b.all(s)); });
+    b.role("one", 4, 0, [&] {
+      b.fill(r, 0);
+      b.copy(b.all(r), b.all(s));
+    });
     b.role("two", 4, 0, [&] { line = (b.copy(b.all(s), b.all(other)), __LINE__); });
   });
   expect_invalid(b.finish(), line, "another reads");

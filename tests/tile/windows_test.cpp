@@ -45,11 +45,11 @@ TEST(Windows, ReadTheElementsAtTheSumsOfTheirStrides) {
   Arrays arrays(program);
   const Status status = interpret(program, arrays.buffers());
   ASSERT_TRUE(status) << describe(status.error());
-  std::size_t at = 0;
-  for (std::size_t y = 0; y < 3; ++y)
-    for (std::size_t x = 0; x < 4; ++x)
-      for (std::size_t i = 0; i < 2; ++i)
-        for (std::size_t j = 0; j < 3; ++j)
+  size_t at = 0;
+  for (size_t y = 0; y < 3; ++y)
+    for (size_t x = 0; x < 4; ++x)
+      for (size_t i = 0; i < 2; ++i)
+        for (size_t j = 0; j < 3; ++j)
           EXPECT_EQ(arrays.get("Y", at++), arrays.get("X", 1 + 16 * y + 3 * x + 32 * i + 2 * j));
 }
 

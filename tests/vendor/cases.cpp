@@ -4,7 +4,7 @@ namespace warploom::vendor {
 namespace {
 TensorId conv(Builder& b, TensorId x, graph::Shape weights,
               std::map<std::string, graph::Attribute> a, bool bias = false) {
-  const std::int64_t channels = weights[0];
+  const int64_t channels = weights[0];
   std::vector<TensorId> inputs = {x, b.input("w", Dtype::f32, std::move(weights))};
   if (bias) inputs.push_back(b.input("b", Dtype::f32, {channels}));
   return b.add(OpKind::Conv, std::move(inputs), std::move(a));
@@ -20,7 +20,7 @@ TensorId x_of(Builder& b, graph::Shape shape, Dtype dtype = Dtype::f32) {
   return b.input("x", dtype, std::move(shape));
 }
 
-TensorId reduce(Builder& b, OpKind op, TensorId x, Integers axes, std::int64_t keep = 1) {
+TensorId reduce(Builder& b, OpKind op, TensorId x, Integers axes, int64_t keep = 1) {
   return b.add(op, {x, b.integers("axes", axes)}, {{"keepdims", keep}});
 }
 
@@ -51,12 +51,12 @@ std::vector<Case> windows() {
        }},
       {"conv_groups", "convolution",
        [](Builder& b) {
-         return conv(b, x_of(b, {2, 8, 7, 7}), {12, 2, 3, 3}, {{"group", std::int64_t{4}}});
+         return conv(b, x_of(b, {2, 8, 7, 7}), {12, 2, 3, 3}, {{"group", int64_t{4}}});
        }},
       {"conv_depthwise", "convolution + bias",
        [](Builder& b) {
          return conv(b, x_of(b, {1, 24, 12, 12}), {24, 1, 3, 3},
-                     {{"group", std::int64_t{24}}, {"pads", Integers{1, 1, 1, 1}}}, true);
+                     {{"group", int64_t{24}}, {"pads", Integers{1, 1, 1, 1}}}, true);
        }},
       {"conv_pointwise", "convolution",
        [](Builder& b) { return conv(b, x_of(b, {1, 32, 8, 8}), {48, 32, 1, 1}, {}); }},
@@ -107,7 +107,7 @@ std::vector<Case> windows() {
       {"conv_transpose_groups", "transposed convolution",
        [](Builder& b) {
          return deconv(b, x_of(b, {2, 8, 5, 5}), {8, 3, 2, 2},
-                       {{"group", std::int64_t{4}}, {"strides", Integers{2, 1}}});
+                       {{"group", int64_t{4}}, {"strides", Integers{2, 1}}});
        }},
       {"conv_transpose_1d", "transposed convolution",
        [](Builder& b) {
@@ -126,7 +126,7 @@ std::vector<Case> windows() {
          return b.add(OpKind::MaxPool, {x_of(b, {1, 4, 10, 10})},
                       {{"kernel_shape", Integers{3, 3}},
                        {"strides", Integers{2, 2}},
-                       {"ceil_mode", std::int64_t{1}}});
+                       {"ceil_mode", int64_t{1}}});
        }},
       {"max_pool_dilated", "pooling",
        [](Builder& b) {
@@ -148,14 +148,14 @@ std::vector<Case> windows() {
          return b.add(OpKind::AveragePool, {x_of(b, {1, 6, 9, 9})},
                       {{"kernel_shape", Integers{3, 2}},
                        {"pads", Integers{1, 0, 1, 1}},
-                       {"count_include_pad", std::int64_t{1}}});
+                       {"count_include_pad", int64_t{1}}});
        }},
       {"average_pool_ceil", "pooling",
        [](Builder& b) {
          return b.add(OpKind::AveragePool, {x_of(b, {1, 3, 8, 8})},
                       {{"kernel_shape", Integers{3, 3}},
                        {"strides", Integers{2, 2}},
-                       {"ceil_mode", std::int64_t{1}}});
+                       {"ceil_mode", int64_t{1}}});
        }},
       {"average_pool_1d", "pooling",
        [](Builder& b) {
@@ -207,7 +207,7 @@ std::vector<Case> products() {
          return b.add(
              OpKind::Gemm,
              {x_of(b, {20, 9}), b.input("w", Dtype::f32, {14, 20}), b.input("c", Dtype::f32, {14})},
-             {{"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}});
+             {{"transA", int64_t{1}}, {"transB", int64_t{1}}});
        }},
       {"gemm_scaled", "matmul + linear",
        [](Builder& b) {
@@ -241,7 +241,7 @@ std::vector<Case> rows() {
        [](Builder& b) { return b.add(OpKind::Softmax, {x_of(b, {4, 5, 100})}); }},
       {"softmax_middle_axis", "softmax",
        [](Builder& b) {
-         return b.add(OpKind::Softmax, {x_of(b, {3, 20, 7})}, {{"axis", std::int64_t{1}}});
+         return b.add(OpKind::Softmax, {x_of(b, {3, 20, 7})}, {{"axis", int64_t{1}}});
        }},
       {"log_softmax", "softmax",
        [](Builder& b) { return b.add(OpKind::LogSoftmax, {x_of(b, {9, 33})}); }},
@@ -256,7 +256,7 @@ std::vector<Case> rows() {
          return b.add(OpKind::LayerNormalization,
                       {x_of(b, {6, 5, 8}), b.input("s", Dtype::f32, {5, 8}),
                        b.input("b", Dtype::f32, {5, 8})},
-                      {{"axis", std::int64_t{1}}});
+                      {{"axis", int64_t{1}}});
        }},
       {"batch_norm", "batch norm",
        [](Builder& b) {
@@ -284,12 +284,12 @@ std::vector<Case> rows() {
          return b.add(OpKind::GroupNormalization,
                       {x_of(b, {2, 12, 5, 5}), b.input("s", Dtype::f32, {12}),
                        b.input("b", Dtype::f32, {12})},
-                      {{"num_groups", std::int64_t{3}}});
+                      {{"num_groups", int64_t{3}}});
        }},
       {"lrn", "LRN",
        [](Builder& b) {
          return b.add(OpKind::LRN, {x_of(b, {1, 12, 5, 5})},
-                      {{"size", std::int64_t{5}}, {"alpha", 0.1}});
+                      {{"size", int64_t{5}}, {"alpha", 0.1}});
        }},
       {"reduce_sum", "reduction",
        [](Builder& b) { return reduce(b, OpKind::ReduceSum, x_of(b, {7, 9, 30}), {2}); }},
@@ -339,7 +339,7 @@ std::vector<Case> elementwise() {
       {"concat", "copy ×2",
        [](Builder& b) {
          return b.add(OpKind::Concat, {x_of(b, {3, 4, 5}), b.input("y", Dtype::f32, {3, 2, 5})},
-                      {{"axis", std::int64_t{1}}});
+                      {{"axis", int64_t{1}}});
        }},
       {"transpose", "copy",
        [](Builder& b) {

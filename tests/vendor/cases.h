@@ -10,7 +10,7 @@
 
 namespace warploom::vendor {
 using graph::Builder, graph::OpKind, graph::TensorId;
-using Integers = std::vector<std::int64_t>;
+using Integers = std::vector<int64_t>;
 
 struct Case {
   std::string name;
@@ -31,14 +31,14 @@ inline graph::Graph graph_of(const Case& one) {
 }
 
 // Normal numbers; of variances, and what is called "positive", from 0.5 to 2.
-inline std::vector<std::byte> filled(const graph::Tensor& tensor, std::uint64_t seed) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(graph::byte_count(tensor)));
+inline std::vector<std::byte> filled(const graph::Tensor& tensor, uint64_t seed) {
+  std::vector<std::byte> bytes(static_cast<size_t>(graph::byte_count(tensor)));
   Random random(seed, tensor.name);
   const bool positive = tensor.name.starts_with("positive");
-  for (std::int64_t i = 0; i < graph::element_count(tensor.shape); ++i) {
+  for (int64_t i = 0; i < graph::element_count(tensor.shape); ++i) {
     double value = positive ? 0.5 + 1.5 * random.uniform() : random.normal();
     if (!is_float(tensor.dtype)) value = static_cast<double>(random.below(3));
-    store_from_double(tensor.dtype, bytes.data(), static_cast<std::size_t>(i), value);
+    store_from_double(tensor.dtype, bytes.data(), static_cast<size_t>(i), value);
   }
   return bytes;
 }
@@ -50,8 +50,8 @@ inline std::optional<double> error_of(runtime::Executor& device, const graph::Gr
                                       const std::vector<std::vector<std::byte>>& inputs) {
   runtime::Bindings buffers;
   std::vector<graph::Bytes> bytes;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const auto size = static_cast<std::int64_t>(inputs[i].size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto size = static_cast<int64_t>(inputs[i].size());
     auto buffer = device.allocate(size);
     EXPECT_TRUE(buffer && device.upload(*buffer, inputs[i].data(), size));
     buffers[graph.tensor(graph.inputs[i]).name] = *buffer;
@@ -71,12 +71,13 @@ inline std::optional<double> error_of(runtime::Executor& device, const graph::Gr
   EXPECT_TRUE(ran && device.synchronize()) << describe(ran.error());
   if (!ran) return std::nullopt;
   double worst = 0;
-  for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
+  for (size_t o = 0; o < graph.outputs.size(); ++o) {
     const graph::Tensor& tensor = graph.tensor(graph.outputs[o]);
-    std::vector<std::byte> found(static_cast<std::size_t>(graph::byte_count(tensor)));
+    std::vector<std::byte> found(static_cast<size_t>(graph::byte_count(tensor)));
     EXPECT_TRUE(device.download(buffers[tensor.name], found.data(), std::ssize(found)));
-    double error = 0, norm = 0;
-    for (std::size_t i = 0; i < (*truth)[o].size(); ++i) {
+    double error = 0;
+    double norm = 0;
+    for (size_t i = 0; i < (*truth)[o].size(); ++i) {
       const double expected = (*truth)[o][i];
       const double got = load_as_double(tensor.dtype, found.data(), i);
       if (!std::isfinite(expected) && (got == expected || std::isnan(expected))) continue;

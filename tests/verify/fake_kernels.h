@@ -11,13 +11,15 @@
 
 namespace warploom::fake {
 struct Sizes {
-  std::int64_t m = 37, n = 53, k = 29;
+  int64_t m = 37;
+  int64_t n = 53;
+  int64_t k = 29;
 };
 
 inline graph::Graph matmul_graph(const Sizes& s = {}) {
   graph::Builder builder("mm");
-  const auto x = builder.input("x", Dtype::f32, {s.m, s.k}),
-             w = builder.input("w", Dtype::f32, {s.k, s.n});
+  const auto x = builder.input("x", Dtype::f32, {s.m, s.k});
+  const auto w = builder.input("w", Dtype::f32, {s.k, s.n});
   builder.output(builder.add(graph::OpKind::MatMul, {x, w}));
   auto graph = builder.finish();
   if (!graph) return {};

@@ -11,8 +11,10 @@ struct Place {
   unsigned x = 0;
 };
 
-thread_local Place threadIdx, blockIdx;
-constexpr Place gridDim = {2}, blockDim = {256};
+thread_local Place threadIdx;
+thread_local Place blockIdx;
+constexpr Place gridDim = {2};
+constexpr Place blockDim = {256};
 std::optional<std::barrier<>> barrier;
 }  // namespace
 

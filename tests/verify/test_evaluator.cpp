@@ -333,7 +333,7 @@ TEST(Setup, TravelsWhole) {
   before.graph.tensor(0).constant = std::vector<std::byte>(37 * 29 * 4, std::byte{0x5a});
   before.graph.nodes[0].attributes["alpha"] = 1.0;
   before.track = Track::tf32;
-  before.seed = ~std::uint64_t{0};
+  before.seed = ~uint64_t{0};
   const auto after =
       setup_from_json(nlohmann::json::from_cbor(nlohmann::json::to_cbor(to_json(before))));
   ASSERT_TRUE(after);
@@ -341,7 +341,7 @@ TEST(Setup, TravelsWhole) {
   EXPECT_EQ(after->graph.tensor(0).constant, before.graph.tensor(0).constant);
   EXPECT_EQ(after->graph.nodes[0].attributes, before.graph.nodes[0].attributes);
   EXPECT_EQ(after->track, Track::tf32);
-  EXPECT_EQ(after->seed, ~std::uint64_t{0});
+  EXPECT_EQ(after->seed, ~uint64_t{0});
 }
 
 TEST(Verdict, WhatIsNotKnownIsNullInItsJson) {

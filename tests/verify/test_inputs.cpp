@@ -7,15 +7,16 @@
 
 namespace warploom::verify {
 namespace {
-std::vector<float> values(InputFamily family, std::int64_t count, std::uint64_t seed = 3,
-                          int threads = 1) {
-  std::vector<float> out(static_cast<std::size_t>(count));
+std::vector<float> values(InputFamily family, int64_t count, uint64_t seed = 3, int threads = 1) {
+  std::vector<float> out(static_cast<size_t>(count));
   fill({seed, 0, family, Dtype::f32}, out.data(), 0, count, threads);
   return out;
 }
 
 struct Moments {
-  double mean = 0, deviation = 0, largest = 0;
+  double mean = 0;
+  double deviation = 0;
+  double largest = 0;
 };
 
 Moments moments(const std::vector<float>& list) {
@@ -36,10 +37,10 @@ TEST(Inputs, ASliceIsTheSameAsInTheWhole) {
   for (const InputFamily family : input_families()) {
     const auto whole = values(family, 3'000'000, 9, 3);
     std::vector<float> slice(100'000);
-    const std::int64_t begin = (1 << 20) - 777;  // across a block's edge
+    const int64_t begin = (1 << 20) - 777;  // across a block's edge
     fill({9, 0, family, Dtype::f32}, slice.data(), begin, 100'000, 2);
-    for (std::size_t i = 0; i < slice.size(); ++i)
-      ASSERT_EQ(slice[i], whole[static_cast<std::size_t>(begin) + i]);
+    for (size_t i = 0; i < slice.size(); ++i)
+      ASSERT_EQ(slice[i], whole[static_cast<size_t>(begin) + i]);
   }
 }
 
@@ -52,7 +53,7 @@ TEST(Inputs, SeedsTensorsAndFamiliesDiffer) {
 }
 
 TEST(Inputs, FamiliesHaveTheirMoments) {
-  const std::int64_t n = 1'000'000;
+  const int64_t n = 1'000'000;
   const Moments normal = moments(values(InputFamily::normal, n));
   EXPECT_NEAR(normal.mean, 0, 0.01);
   EXPECT_NEAR(normal.deviation, 1, 0.01);
@@ -71,10 +72,9 @@ TEST(Inputs, FamiliesHaveTheirMoments) {
 
 TEST(Inputs, NeighboursAreUncorrelated) {
   const auto list = values(InputFamily::normal, 1'000'000);
-  for (const std::size_t lag : {1, 2, 16, 64, 1024, 4096}) {
+  for (const size_t lag : {1, 2, 16, 64, 1024, 4096}) {
     double sum = 0;
-    for (std::size_t i = lag; i < list.size(); ++i)
-      sum += static_cast<double>(list[i]) * list[i - lag];
+    for (size_t i = lag; i < list.size(); ++i) sum += static_cast<double>(list[i]) * list[i - lag];
     EXPECT_NEAR(sum / static_cast<double>(list.size()), 0, 0.006) << "lag " << lag;
   }
 }
@@ -82,9 +82,9 @@ TEST(Inputs, NeighboursAreUncorrelated) {
 TEST(Inputs, NarrowTypesHoldTheRoundedValue) {
   const auto exact = values(InputFamily::normal, 5000);
   for (const Dtype dtype : {Dtype::bf16, Dtype::f16, Dtype::f64, Dtype::tf32}) {
-    std::vector<std::byte> narrow(5000 * static_cast<std::size_t>(bytes_of(dtype)));
+    std::vector<std::byte> narrow(5000 * static_cast<size_t>(bytes_of(dtype)));
     fill({3, 0, InputFamily::normal, dtype}, narrow.data(), 0, 5000);
-    for (std::size_t i = 0; i < exact.size(); ++i) {
+    for (size_t i = 0; i < exact.size(); ++i) {
       double once = 0;
       store_from_double(dtype, &once, 0, static_cast<double>(exact[i]));
       ASSERT_EQ(load_as_double(dtype, narrow.data(), i), load_as_double(dtype, &once, 0));
@@ -106,25 +106,25 @@ template <class T> void expect_ends(const std::vector<T>& list, double low, doub
 
 TEST(Inputs, IndicesAreAllThatTheirRangeHas) {
   for (const InputFamily family : {InputFamily::normal, InputFamily::ends}) {
-    expect_ends(in_range<std::int64_t>(Dtype::i64, {-7, 6, true}, family), -7, 6);
-    expect_ends(in_range<std::int32_t>(Dtype::i32, {0, 1, true}, family), 0, 1);
+    expect_ends(in_range<int64_t>(Dtype::i64, {-7, 6, true}, family), -7, 6);
+    expect_ends(in_range<int32_t>(Dtype::i32, {0, 1, true}, family), 0, 1);
     expect_ends(in_range<float>(Dtype::f32, {0, 31, true}, family), 0, 31);
   }
-  expect_ends(in_range<std::int64_t>(Dtype::i64, {}), -8, 7);
-  expect_ends(in_range<std::uint8_t>(Dtype::u8, {-5, 9, true}), 0, 9);
+  expect_ends(in_range<int64_t>(Dtype::i64, {}), -8, 7);
+  expect_ends(in_range<uint8_t>(Dtype::u8, {-5, 9, true}), 0, 9);
 }
 
 TEST(Inputs, IndicesOfVeryLongAxesStayInside) {
   const double most = 0x1p31 - 1;  // no float
   for (const InputFamily family : {InputFamily::normal, InputFamily::ends})
-    for (const std::int64_t index : in_range<std::int64_t>(Dtype::i64, {0, most, true}, family)) {
+    for (const int64_t index : in_range<int64_t>(Dtype::i64, {0, most, true}, family)) {
       EXPECT_GE(index, 0);
       EXPECT_LE(static_cast<double>(index), most);
     }
 }
 
 TEST(Inputs, DivisorsAreNotZero) {
-  const auto list = in_range<std::int32_t>(Dtype::i32, {-HUGE_VAL, HUGE_VAL, true, true});
+  const auto list = in_range<int32_t>(Dtype::i32, {-HUGE_VAL, HUGE_VAL, true, true});
   EXPECT_EQ(std::ranges::count(list, 0), 0);
   expect_ends(list, -8, 7);
 }
@@ -181,7 +181,7 @@ TEST(Inputs, EndsAreForGraphsThatWorkElementByElement) {
   EXPECT_FALSE(judged(*step.finish()));
   graph::Builder whole("integers");
   whole.output(whole.add(graph::OpKind::Cast, {whole.input("x", Dtype::f32, {64})},
-                         {{"to", std::int64_t{onnx_type_of(Dtype::i32)}}}));
+                         {{"to", int64_t{onnx_type_of(Dtype::i32)}}}));
   EXPECT_FALSE(judged(*whole.finish()));
 }
 
@@ -223,14 +223,17 @@ TEST(Inputs, WeightsOfANetworkNeitherGrowNorVanish) {
 
 TEST(Inputs, VariancesAreNotNegative) {
   graph::Builder b("norm");
-  const auto x = b.input("x", Dtype::f32, {2, 512, 3}), scale = b.input("s", Dtype::f32, {512}),
-             shift = b.input("b", Dtype::f32, {512});
+  const auto x = b.input("x", Dtype::f32, {2, 512, 3});
+  const auto scale = b.input("s", Dtype::f32, {512});
+  const auto shift = b.input("b", Dtype::f32, {512});
   b.output(b.add(
       graph::OpKind::BatchNormalization,
       {x, scale, shift, b.input("mean", Dtype::f32, {512}), b.input("var", Dtype::f32, {512})}));
   const auto streams = streams_of(*b.finish(), InputFamily::normal, 3);
-  std::vector<float> mean(512), variance(512);
-  fill(streams[3], mean.data(), 0, 512), fill(streams[4], variance.data(), 0, 512);
+  std::vector<float> mean(512);
+  std::vector<float> variance(512);
+  fill(streams[3], mean.data(), 0, 512);
+  fill(streams[4], variance.data(), 0, 512);
   EXPECT_LT(*std::ranges::min_element(mean), -1);
   EXPECT_GE(*std::ranges::min_element(variance), 0);
   EXPECT_GT(*std::ranges::max_element(variance), 1);

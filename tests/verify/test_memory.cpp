@@ -4,13 +4,13 @@
 
 namespace warploom::verify {
 namespace {
-constexpr std::int64_t kWanted = 12'000'000'000;
+constexpr int64_t kWanted = 12'000'000'000;
 
 // Free memory as a list of what each look finds, the last of it from then on.
-std::int64_t found(std::vector<std::int64_t> looks) {
-  std::size_t at = 0;
+int64_t found(std::vector<int64_t> looks) {
+  size_t at = 0;
   const auto settled_at = settled(
-      [&] { return Result<std::int64_t>(looks[std::min(at++, looks.size() - 1)]); }, kWanted, {});
+      [&] { return Result<int64_t>(looks[std::min(at++, looks.size() - 1)]); }, kWanted, {});
   return settled_at.value_or(-1);
 }
 }  // namespace

@@ -19,13 +19,19 @@ namespace {
 // Rows and columns of some tensor: so far apart, so many, `depth` apart along k.
 struct Side {
   Dtype dtype;
-  std::int64_t line, depth, batch;
+  int64_t line;
+  int64_t depth;
+  int64_t batch;
 };
 
 struct Case {
   const char* name;
-  std::int64_t m, n, k, batch;
-  Side a, b;
+  int64_t m;
+  int64_t n;
+  int64_t k;
+  int64_t batch;
+  Side a;
+  Side b;
 };
 
 constexpr Case kCases[] = {
@@ -53,50 +59,53 @@ constexpr Case kCases[] = {
 
 // Memory that a side reads, numbers between -8 and 8 in it, and its tables.
 struct Filled {
-  Filled(const Side& side, std::int64_t lines, std::int64_t depths, std::int64_t batch,
-         std::uint64_t seed)
+  Filled(const Side& side, int64_t lines, int64_t depths, int64_t batch, uint64_t seed)
       : dtype(side.dtype) {
-    const auto along = [](std::int64_t step, std::int64_t count, std::vector<std::int64_t>& to) {
-      for (std::int64_t i = 0; i < count; ++i) to.push_back(i * step);
+    const auto along = [](int64_t step, int64_t count, std::vector<int64_t>& to) {
+      for (int64_t i = 0; i < count; ++i) to.push_back(i * step);
       return step < 0 ? (count - 1) * -step : 0;
     };
     first = along(side.line, lines, line) + along(side.depth, depths, depth);
-    const std::int64_t size = first + std::max(line.back(), line[0]) +
-                              std::max(depth.back(), depth[0]) + (batch - 1) * side.batch + 1;
-    bytes.resize(static_cast<std::size_t>(bytes_of(dtype, size)));
+    const int64_t size = first + std::max(line.back(), line[0]) + std::max(depth.back(), depth[0]) +
+                         (batch - 1) * side.batch + 1;
+    bytes.resize(static_cast<size_t>(bytes_of(dtype, size)));
     Random random(seed, "operands");
-    for (std::int64_t i = 0; i < size; ++i)
-      store_from_double(dtype, bytes.data(), static_cast<std::size_t>(i),
-                        16 * random.uniform() - 8);
+    for (int64_t i = 0; i < size; ++i)
+      store_from_double(dtype, bytes.data(), static_cast<size_t>(i), 16 * random.uniform() - 8);
   }
 
   graph::Operand operand() const { return {bytes.data(), dtype, line.data(), depth.data()}; }
 
   Dtype dtype;
   std::vector<std::byte> bytes;
-  std::vector<std::int64_t> line, depth;
-  std::int64_t first = 0;
+  std::vector<int64_t> line;
+  std::vector<int64_t> depth;
+  int64_t first = 0;
 };
 
 struct Sums {
-  std::vector<double> value, magnitude;
+  std::vector<double> value;
+  std::vector<double> magnitude;
 };
 
 // What an engine adds must be what the CPU adds, but for the order of the sums.
 void expect_agreement(const graph::ProductEngine& engine) {
   for (const Case& c : kCases) {
-    const Filled a(c.a, c.m, c.k, c.batch, 1), b(c.b, c.n, c.k, c.batch, 2);
+    const Filled a(c.a, c.m, c.k, c.batch, 1);
+    const Filled b(c.b, c.n, c.k, c.batch, 2);
     graph::Product product{a.operand(), b.operand(), c.m, c.n, c.k};
-    for (std::int64_t i = 0; i < c.batch; ++i)  // the last product's results come first
+    for (int64_t i = 0; i < c.batch; ++i)  // the last product's results come first
       product.batch.push_back(
           {a.first + i * c.a.batch, b.first + i * c.b.batch, (c.batch - 1 - i) * c.m * c.n});
-    const std::vector<double> start(static_cast<std::size_t>(c.batch * c.m * c.n), 3.0);
-    Sums wanted{start, start}, found{start, start}, alone{start, start};
+    const std::vector<double> start(static_cast<size_t>(c.batch * c.m * c.n), 3.0);
+    Sums wanted{start, start};
+    Sums found{start, start};
+    Sums alone{start, start};
     graph::multiply_add(product, wanted.value.data(), wanted.magnitude.data(), 1);
     ASSERT_TRUE(engine(product, found.value.data(), found.magnitude.data())) << c.name;
     ASSERT_TRUE(engine(product, nullptr, alone.magnitude.data())) << c.name;
     EXPECT_EQ(alone.magnitude, found.magnitude) << c.name;
-    for (std::size_t i = 0; i < start.size(); ++i) {
+    for (size_t i = 0; i < start.size(); ++i) {
       ASSERT_NEAR(found.value[i], wanted.value[i], 1e-14 * wanted.magnitude[i])
           << c.name << ", " << i;
       ASSERT_NEAR(found.magnitude[i], wanted.magnitude[i], 1e-14 * wanted.magnitude[i])
@@ -106,13 +115,14 @@ void expect_agreement(const graph::ProductEngine& engine) {
 }
 
 // Whether an engine takes a product of n by n by k, which is right then.
-bool takes(const graph::ProductEngine& engine, std::int64_t n, std::int64_t k) {
-  const std::vector<float> ones(static_cast<std::size_t>(n * k), 1.0f);
-  std::vector<std::int64_t> lines(static_cast<std::size_t>(n)), depths(static_cast<std::size_t>(k));
-  for (std::size_t i = 0; i < lines.size(); ++i) lines[i] = static_cast<std::int64_t>(i) * k;
+bool takes(const graph::ProductEngine& engine, int64_t n, int64_t k) {
+  const std::vector<float> ones(static_cast<size_t>(n * k), 1.0f);
+  std::vector<int64_t> lines(static_cast<size_t>(n));
+  std::vector<int64_t> depths(static_cast<size_t>(k));
+  for (size_t i = 0; i < lines.size(); ++i) lines[i] = static_cast<int64_t>(i) * k;
   std::iota(depths.begin(), depths.end(), 0);
   const graph::Operand side = {ones.data(), Dtype::f32, lines.data(), depths.data()};
-  std::vector<double> sums(static_cast<std::size_t>(n * n));
+  std::vector<double> sums(static_cast<size_t>(n * n));
   const bool taken = engine({side, side, n, n, k, {{0, 0, 0}}}, sums.data(), nullptr);
   EXPECT_EQ(sums, std::vector<double>(sums.size(), taken ? static_cast<double>(k) : 0.0));
   return taken;
@@ -177,17 +187,17 @@ void expect_same_rows(const Result<graph::Graph>& graph, const graph::ProductEng
   std::vector<Filled> data;
   std::vector<graph::Bytes> inputs;
   for (const graph::TensorId id : graph->inputs) {
-    const std::int64_t elements = graph::element_count(graph->tensor(id).shape);
+    const int64_t elements = graph::element_count(graph->tensor(id).shape);
     data.emplace_back(Side{graph->tensor(id).dtype, 1, 0, 0}, elements, 1, 1, data.size());
   }
   for (const Filled& one : data) inputs.emplace_back(one.bytes);
   graph::Means means;
   means.products = engine;
-  const std::int64_t rows = graph::rows_of(*graph).count;
+  const int64_t rows = graph::rows_of(*graph).count;
   const auto wanted = graph::evaluate_magnitude_rows(*graph, inputs, 0, 1, rows);
   const auto found = graph::evaluate_magnitude_rows(*graph, inputs, 0, 1, rows, means);
   ASSERT_TRUE(wanted && found);
-  for (std::size_t i = 0; i < wanted->value.size(); ++i) {
+  for (size_t i = 0; i < wanted->value.size(); ++i) {
     ASSERT_NEAR(found->value[i], wanted->value[i], 1e-14 * wanted->magnitude[i]);
     ASSERT_NEAR(found->magnitude[i], wanted->magnitude[i], 1e-14 * wanted->magnitude[i]);
   }
@@ -196,8 +206,8 @@ void expect_same_rows(const Result<graph::Graph>& graph, const graph::ProductEng
 TEST_F(Products, OfMatricesWithErrorsOfTheirOwnAreTheSameByAnEngine) {
   ::setenv(kHostProducts, "1", 1);
   graph::Builder builder("mm");
-  const auto x = builder.input("x", Dtype::f32, {9, 40}),
-             w = builder.input("w", Dtype::f32, {40, 30});
+  const auto x = builder.input("x", Dtype::f32, {9, 40});
+  const auto w = builder.input("w", Dtype::f32, {40, 30});
   builder.output(builder.add(graph::OpKind::MatMul, {builder.add(graph::OpKind::Exp, {x}), w}));
   expect_same_rows(builder.finish(), gpu_products({.least = 0}));
 }
@@ -205,11 +215,10 @@ TEST_F(Products, OfMatricesWithErrorsOfTheirOwnAreTheSameByAnEngine) {
 TEST_F(Products, OfGroupsOfAConvolutionAreTheSameByAnEngine) {
   ::setenv(kHostProducts, "1", 1);
   graph::Builder builder("conv");
-  const auto x = builder.input("x", Dtype::bf16, {3, 4, 6, 7}),
-             w = builder.input("w", Dtype::bf16, {6, 2, 3, 3});
-  builder.output(
-      builder.add(graph::OpKind::Conv, {x, w},
-                  {{"group", std::int64_t{2}}, {"pads", std::vector<std::int64_t>(4, 1)}}));
+  const auto x = builder.input("x", Dtype::bf16, {3, 4, 6, 7});
+  const auto w = builder.input("w", Dtype::bf16, {6, 2, 3, 3});
+  builder.output(builder.add(graph::OpKind::Conv, {x, w},
+                             {{"group", int64_t{2}}, {"pads", std::vector<int64_t>(4, 1)}}));
   const auto graph = builder.finish();
   ASSERT_TRUE(graph) << describe(graph.error());
   expect_same_rows(graph::decompose(*graph), gpu_products({.least = 0}));
@@ -242,10 +251,10 @@ TEST_F(GpuProducts, OfManyOperationsTakeSeconds) {
 // 10^12 operations, every element of all families; and honest kernels do not contradict the host's
 // clock.
 TEST_F(GpuProducts, LetALargeProblemBeJudgedWhole) {
-  constexpr std::int64_t n = 8192;
+  constexpr int64_t n = 8192;
   graph::Builder builder("mm");
-  const auto a = builder.input("A", Dtype::bf16, {n, n}),
-             b = builder.input("B", Dtype::bf16, {n, n});
+  const auto a = builder.input("A", Dtype::bf16, {n, n});
+  const auto b = builder.input("B", Dtype::bf16, {n, n});
   builder.output(builder.add(graph::OpKind::MatMul, {a, b}));
   auto graph = builder.finish();
   ASSERT_TRUE(graph) << describe(graph.error());

@@ -8,14 +8,15 @@
 namespace warploom::verify {
 namespace {
 struct Sample {
-  Sample(Dtype of, std::int64_t before, std::int64_t extent, std::int64_t after, double scale = 1)
-      : dtype(of) {
+  Sample(Dtype of, int64_t before, int64_t extent, int64_t after, double scale = 1) : dtype(of) {
     Random random(5, "sample");
-    by.before = before, by.extent = extent, by.after = after;
-    for (std::int64_t k = 0; k < extent; ++k) by.signs.push_back(random.below(2) == 0 ? -1 : 1);
-    truth.resize(static_cast<std::size_t>(before * after));
-    found.resize(static_cast<std::size_t>(bytes_of(of, before * extent * after)));
-    for (std::int64_t i = 0; i < before * extent * after; ++i) {
+    by.before = before;
+    by.extent = extent;
+    by.after = after;
+    for (int64_t k = 0; k < extent; ++k) by.signs.push_back(random.below(2) == 0 ? -1 : 1);
+    truth.resize(static_cast<size_t>(before * after));
+    found.resize(static_cast<size_t>(bytes_of(of, before * extent * after)));
+    for (int64_t i = 0; i < before * extent * after; ++i) {
       const double value =
           is_float(of) ? scale * random.normal() : static_cast<double>(random.below(1000)) - 500;
       truth[i / (extent * after) * after + i % after] += by.signs[i / after % extent] * value;
@@ -23,19 +24,19 @@ struct Sample {
     }
   }
 
-  void set(std::int64_t i, double value) {
-    store_from_double(dtype, found.data(), static_cast<std::size_t>(i), value);
+  void set(int64_t i, double value) {
+    store_from_double(dtype, found.data(), static_cast<size_t>(i), value);
   }
 
-  double get(std::int64_t i) const {
-    return load_as_double(dtype, found.data(), static_cast<std::size_t>(i));
+  double get(int64_t i) const {
+    return load_as_double(dtype, found.data(), static_cast<size_t>(i));
   }
 
-  Status judged(double allowed, std::int64_t slabs_a_time = 3, double shown = 1,
+  Status judged(double allowed, int64_t slabs_a_time = 3, double shown = 1,
                 InputFamily family = InputFamily::normal) const {
     std::vector<Line> lines(truth.size());
-    const std::int64_t slab = bytes_of(dtype, by.extent * by.after);
-    for (std::int64_t from = 0; from < by.before; from += slabs_a_time)
+    const int64_t slab = bytes_of(dtype, by.extent * by.after);
+    for (int64_t from = 0; from < by.before; from += slabs_a_time)
       sum_lines(lines, by, dtype, found.data() + from * slab, from,
                 std::min(slabs_a_time, by.before - from));
     return accept_sums(lines, truth, bounds_of(allowed, shown, family), "here");
@@ -52,15 +53,15 @@ TEST(Sums, OfHonestlyRoundedOutputsPassAlongAnyAxis) {
   for (const auto& [dtype, bound] :
        {std::pair{Dtype::f32, 1e-7}, {Dtype::bf16, 0x1p-8}, {Dtype::f16, 0x1p-11}})
     for (const auto& [before, extent, after] :
-         {std::array<std::int64_t, 3>{50, 5000, 1}, {1, 300, 17}, {7, 33, 5000}})
+         {std::array<int64_t, 3>{50, 5000, 1}, {1, 300, 17}, {7, 33, 5000}})
       EXPECT_TRUE(Sample(dtype, before, extent, after).judged(bound))
           << name_of(dtype) << " " << before << " " << after;
 }
 
 TEST(Sums, AreOffWhereOneElementOfALineIs) {
-  for (const std::int64_t after : {1, 900}) {
+  for (const int64_t after : {1, 900}) {
     Sample sample(Dtype::f32, 20, 700, after);
-    const std::int64_t at = 13 * 700 * after + 5 * after + after / 2;
+    const int64_t at = 13 * 700 * after + 5 * after + after / 2;
     sample.set(at, sample.get(at) + 0.001);
     const Status status = sample.judged(1e-7);
     ASSERT_FALSE(status);
@@ -79,7 +80,8 @@ TEST(Sums, OfLinesThatAreInfiniteSayNothing) {
   EXPECT_EQ(refused.error().code, ErrorCode::kCandidateNonFinite);
   sample.truth[3] = -HUGE_VAL;
   EXPECT_TRUE(sample.judged(1e-7));
-  sample.truth[3] = std::nan(""), sample.set(700 * 3 + 1, std::nan(""));
+  sample.truth[3] = std::nan("");
+  sample.set(700 * 3 + 1, std::nan(""));
   EXPECT_TRUE(sample.judged(1e-7));
   sample.set(700 * 4 + 1, 50);
   EXPECT_FALSE(sample.judged(1e-7));
@@ -88,7 +90,7 @@ TEST(Sums, OfLinesThatAreInfiniteSayNothing) {
 TEST(Sums, AreOffOverAllLinesWhereEachIsALittle) {
   Sample sample(Dtype::f32, 400, 500, 1);
   Random random(9);
-  for (std::int64_t i = 0; i < 400 * 500; ++i)
+  for (int64_t i = 0; i < 400 * 500; ++i)
     sample.set(i, sample.get(i) * (1 + 4.5e-7 * random.normal()));
   const Status status = sample.judged(1e-7);
   ASSERT_FALSE(status);
@@ -96,9 +98,9 @@ TEST(Sums, AreOffOverAllLinesWhereEachIsALittle) {
 }
 
 TEST(Sums, AreHeldToWhatTheComparedRowsShowWhereThatIsLess) {
-  const Bounds wide = bounds_of(1e-3, 1, InputFamily::normal),
-               tight = bounds_of(1e-3, 2e-4, InputFamily::normal),
-               exact = bounds_of(1e-3, 0, InputFamily::normal);
+  const Bounds wide = bounds_of(1e-3, 1, InputFamily::normal);
+  const Bounds tight = bounds_of(1e-3, 2e-4, InputFamily::normal);
+  const Bounds exact = bounds_of(1e-3, 0, InputFamily::normal);
   EXPECT_EQ(std::pair(wide.line, wide.all), std::pair(16e-3, 4e-3));
   EXPECT_EQ(std::pair(tight.line, tight.all), std::pair(2e-3, 1e-3));
   EXPECT_EQ(std::pair(exact.line, exact.all), std::pair(1e-3, 1e-3));
@@ -112,28 +114,33 @@ TEST(Sums, AreHeldToWhatTheComparedRowsShowWhereThatIsLess) {
 // Large terms that cancel leave what was rounded while they stood; few elements have such, and none
 // of those that were compared.
 TEST(Sums, OfAnHonestProductOfOutliersPass) {
-  constexpr std::int64_t kM = 256, kN = 256, kK = 2048;
-  constexpr std::uint64_t kSeed =
-      20;  // one in which a line is off by more than other inputs may be
-  std::vector<float> a(kM * kK), b(kK * kN);
+  constexpr int64_t kM = 256;
+  constexpr int64_t kN = 256;
+  constexpr int64_t kK = 2048;
+  constexpr uint64_t kSeed = 20;  // one in which a line is off by more than other inputs may be
+  std::vector<float> a(kM * kK);
+  std::vector<float> b(kK * kN);
   fill({kSeed, 0, InputFamily::outliers}, a.data(), 0, kM * kK);
   fill({kSeed, 1, InputFamily::outliers}, b.data(), 0, kK * kN);
   Sample sample(Dtype::f32, kM, kN, 1);
   std::ranges::fill(sample.truth, 0.0);
-  double errors = 0, squares = 0;
-  for (std::int64_t m = 0; m < kM; ++m) {
+  double errors = 0;
+  double squares = 0;
+  for (int64_t m = 0; m < kM; ++m) {
     std::vector<float> sums(kN);
     std::vector<double> exact(kN);
-    for (std::int64_t k = 0; k < kK; ++k)
-      for (std::int64_t n = 0; n < kN; ++n) {
+    for (int64_t k = 0; k < kK; ++k)
+      for (int64_t n = 0; n < kN; ++n) {
         sums[n] += a[m * kK + k] * b[k * kN + n];
         exact[n] += static_cast<double>(a[m * kK + k]) * b[k * kN + n];
       }
-    for (std::int64_t n = 0; n < kN; ++n) {
+    for (int64_t n = 0; n < kN; ++n) {
       sample.set(m * kN + n, sums[n]);
       sample.truth[m] += sample.by.signs[n] * exact[n];
-      if (m < 8)
-        errors += (sums[n] - exact[n]) * (sums[n] - exact[n]), squares += exact[n] * exact[n];
+      if (m < 8) {
+        errors += (sums[n] - exact[n]) * (sums[n] - exact[n]);
+        squares += exact[n] * exact[n];
+      }
     }
   }
   const double shown = std::sqrt(errors / squares);

@@ -16,12 +16,14 @@ using fake::matmul_graph;
 struct Case {
   fake::Sizes sizes{8, 40, 512};
   graph::Graph graph = matmul_graph(sizes);
-  std::vector<float> x, w, found;
+  std::vector<float> x;
+  std::vector<float> w;
+  std::vector<float> found;
   graph::ValueAndMagnitude truth;
 
   explicit Case(InputFamily family) : x(8 * 512), w(512 * 40), found(8 * 40) {
-    fill(streams_of(graph, family, 5)[0], x.data(), 0, static_cast<std::int64_t>(x.size()));
-    fill(streams_of(graph, family, 5)[1], w.data(), 0, static_cast<std::int64_t>(w.size()));
+    fill(streams_of(graph, family, 5)[0], x.data(), 0, static_cast<int64_t>(x.size()));
+    fill(streams_of(graph, family, 5)[1], w.data(), 0, static_cast<int64_t>(w.size()));
     const std::array inputs = {std::as_bytes(std::span(x)), std::as_bytes(std::span(w))};
     auto made = graph::evaluate_magnitude_rows(graph, inputs, 0, 0, 8);
     EXPECT_TRUE(made);
@@ -29,13 +31,13 @@ struct Case {
   }
 
   template <class Round> void evaluate(Round round) {
-    for (std::int64_t i = 0; i < sizes.m; ++i)
-      for (std::int64_t j = 0; j < sizes.n; ++j) {
+    for (int64_t i = 0; i < sizes.m; ++i)
+      for (int64_t j = 0; j < sizes.n; ++j) {
         float sum = 0;
-        for (std::int64_t l = 0; l < sizes.k; ++l)
-          sum += round(x[static_cast<std::size_t>(i * sizes.k + l)]) *
-                 round(w[static_cast<std::size_t>(l * sizes.n + j)]);
-        found[static_cast<std::size_t>(i * sizes.n + j)] = sum;
+        for (int64_t l = 0; l < sizes.k; ++l)
+          sum += round(x[static_cast<size_t>(i * sizes.k + l)]) *
+                 round(w[static_cast<size_t>(l * sizes.n + j)]);
+        found[static_cast<size_t>(i * sizes.n + j)] = sum;
       }
   }
 
@@ -57,11 +59,11 @@ float to_tf32(float v) {
 }
 
 float cut_to_tf32(float v) {
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) & 0xffffe000u);
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(v) & 0xffffe000u);
 }
 
 float to_bf16(float v) {
-  std::uint16_t stored = 0;
+  uint16_t stored = 0;
   store_from_double(Dtype::bf16, &stored, 0, static_cast<double>(v));
   return static_cast<float>(load_as_double(Dtype::bf16, &stored, 0));
 }
@@ -159,8 +161,9 @@ TEST(Tolerance, ZerosAreWrong) {
 }
 
 TEST(Tolerance, OverflowOfANarrowOutputIsNotHeldAgainstIt) {
-  const std::array<double, 2> value = {70000, 1}, magnitude = {70000, 1};
-  std::array<std::uint16_t, 2> found{};
+  const std::array<double, 2> value = {70000, 1};
+  const std::array<double, 2> magnitude = {70000, 1};
+  std::array<uint16_t, 2> found{};
   store_from_double(Dtype::f16, found.data(), 0, HUGE_VAL);
   store_from_double(Dtype::f16, found.data(), 1, 1);
   Comparison seen;
@@ -173,10 +176,11 @@ TEST(Tolerance, ManyBlocksAddUpToTheWhole) {
   Case c(InputFamily::uniform);
   c.evaluate(to_tf32);
   const Tolerance tolerance = tolerance_of(c.graph, Track::fp32, 0);
-  Comparison whole, parts;
+  Comparison whole;
+  Comparison parts;
   compare(whole, tolerance, Dtype::f32, c.found.data(), c.truth.value.data(),
           c.truth.magnitude.data(), 0, 320);
-  for (std::int64_t from = 0; from < 320; from += 40)
+  for (int64_t from = 0; from < 320; from += 40)
     compare(parts, tolerance, Dtype::f32, c.found.data() + from, c.truth.value.data() + from,
             c.truth.magnitude.data() + from, from, 40);
   EXPECT_DOUBLE_EQ(whole.frobenius(), parts.frobenius());
@@ -191,7 +195,7 @@ TEST(Tolerance, ANormThatOneElementDominatesMayBeOffByMore) {
     std::vector<double> truth(4096, 1);
     if (dominated) truth[7] = 1e6;
     std::vector<float> found(truth.size());
-    for (std::size_t i = 0; i < truth.size(); ++i)
+    for (size_t i = 0; i < truth.size(); ++i)
       found[i] = static_cast<float>(truth[i] * (1 + 10 * 0x1p-24));
     Comparison seen;
     compare(seen, tolerance, Dtype::f32, found.data(), truth.data(), truth.data(), 0, 4096);
@@ -221,7 +225,8 @@ TEST(Tolerance, WhatWasFlushedOnTheWayMayBeScaled) {
   for (const auto& [lost, right] : {std::pair(-2.5e-37, true), {-1e-33, false}}) {
     std::vector<double> truth(64, 1);
     std::vector<float> found(64, 1);
-    truth[7] = lost, found[7] = -0.0f;
+    truth[7] = lost;
+    found[7] = -0.0f;
     Comparison seen;
     compare(seen, tolerance, Dtype::f32, found.data(), truth.data(), truth.data(), 0, 64);
     EXPECT_EQ(accept(seen, tolerance, -1, "test").has_value(), right) << lost;
@@ -230,9 +235,11 @@ TEST(Tolerance, WhatWasFlushedOnTheWayMayBeScaled) {
 
 TEST(Tolerance, AnInfiniteConditionAllowsNoOtherNumber) {
   const Tolerance tolerance = tolerance_of(matmul_graph({1, 64, 8}), Track::fp32, 0);
-  std::vector<double> truth(64, 1), magnitude(64, 1);
+  std::vector<double> truth(64, 1);
+  std::vector<double> magnitude(64, 1);
   std::vector<float> found(64, 1);
-  magnitude[7] = HUGE_VAL, magnitude[9] = std::nan("");
+  magnitude[7] = HUGE_VAL;
+  magnitude[9] = std::nan("");
   for (const auto& [element, value, right] :
        {std::tuple(7, 1.0f, true), {7, 3.0f, false}, {9, 3.0f, false}}) {
     std::vector<float> one = found;
@@ -259,7 +266,7 @@ TEST(Tolerance, ZerosAreRightWhereTheTypeHoldsNothingElse) {
   graph::Graph graph = matmul_graph({8, 8, 4});
   for (graph::Tensor& tensor : graph.tensors) tensor.dtype = Dtype::f16;
   const Tolerance tolerance = tolerance_of(graph, Track::fp16, 0);
-  const std::vector<std::uint16_t> zeros(64);
+  const std::vector<uint16_t> zeros(64);
   for (const auto& [size, right] : {std::pair(1e-9, true), {1e-3, false}}) {
     const std::vector<double> truth(64, size);
     Comparison seen;
@@ -273,15 +280,16 @@ TEST(Tolerance, ZerosAreRightWhereTheTypeHoldsNothingElse) {
 // exactly they are computed.
 TEST(Tolerance, ResultsTooSmallForTheirTypeMayBeRounded) {
   graph::Builder builder("mm");
-  const auto x = builder.input("x", Dtype::f16, {1, 8}),
-             w = builder.input("w", Dtype::f16, {8, 64});
+  const auto x = builder.input("x", Dtype::f16, {1, 8});
+  const auto w = builder.input("w", Dtype::f16, {8, 64});
   builder.output(builder.add(graph::OpKind::MatMul, {x, w}));
   const auto graph = builder.finish();
   ASSERT_TRUE(graph);
   const Tolerance tolerance = tolerance_of(*graph, Track::fp16, 0);
   std::vector<double> truth(64);
-  std::vector<std::uint16_t> rounded_to_step(64), two_steps_off(64);
-  for (std::size_t i = 0; i < truth.size(); ++i) {
+  std::vector<uint16_t> rounded_to_step(64);
+  std::vector<uint16_t> two_steps_off(64);
+  for (size_t i = 0; i < truth.size(); ++i) {
     truth[i] = 1e-6 + 3.1e-8 * static_cast<double>(i);
     store_from_double(Dtype::f16, rounded_to_step.data(), i, truth[i]);
     store_from_double(Dtype::f16, two_steps_off.data(), i, truth[i] + 0x1p-23);

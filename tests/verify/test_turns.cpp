@@ -32,7 +32,7 @@ runtime::Samples waiting() {
 struct Series {
   std::vector<Turns> runs;
   ReferenceKnown known{.flops = 5e5};
-  std::size_t taken = 0;
+  size_t taken = 0;
 
   Verdict verdict() {
     const auto turns = believable_turns(

@@ -93,7 +93,9 @@ WL_KERNEL(values, 64, 1) PARAMETERS {
   const int i = wl::block_x() * 64 + wl::thread();
   WL_REG(unsigned, word, 2);
   wl::ld_global<8>(wl::at(word, 0), in + 2 * i);
-  const float a = as_float(word[0]), b = as_float(word[1]), c = 0.75f;
+  const float a = as_float(word[0]);
+const float b = as_float(word[1]);
+const float c = 0.75f;
   unsigned* o = out + i * 30;
   put(o, wl::add(a, b));
   put(o + 1, wl::sub(a, b));

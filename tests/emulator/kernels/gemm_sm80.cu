@@ -9,10 +9,12 @@ constexpr int kStageBytes = kBytesA + 32 * 64 * 2;
 WL_FN void load_stage(unsigned stage, const wl::bf16* a, const wl::bf16* b, int m0, int n0, int k0, int m, int n, int k) {
   WL_UNROLL for (int i = 0; i < 2; ++i) {
     const int c = wl::thread() + 128 * i;
-    const int row_a = c / 4, col_a = c % 4 * 8;
+    const int row_a = c / 4;
+const int col_a = c % 4 * 8;
     const bool in_a = m0 + row_a < m && k0 + col_a < k;
     wl::cp_async<16>(stage + wl::swizzle<2, 4, 3>(c * 16), a + (in_a ? (m0 + row_a) * k + k0 + col_a : 0), in_a);
-    const int row_b = c / 8, col_b = c % 8 * 8;
+    const int row_b = c / 8;
+const int col_b = c % 8 * 8;
     const bool in_b = k0 + row_b < k && n0 + col_b < n;
     wl::cp_async<16>(stage + kBytesA + wl::swizzle<3, 4, 3>(c * 16), b + (in_b ? (k0 + row_b) * n + n0 + col_b : 0), in_b);
   }

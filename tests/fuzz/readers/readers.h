@@ -62,7 +62,7 @@ inline void read_archive(std::string_view bytes) {
 
 // Defines what libFuzzer calls.
 #define WARPLOOM_FUZZ_READER(function)                                                     \
-  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {      \
+  extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {                \
     warploom::fuzz::function(std::string_view(reinterpret_cast<const char*>(data), size)); \
     return 0;                                                                              \
   }

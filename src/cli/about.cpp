@@ -44,11 +44,11 @@ Result<std::string> temporary_found() {
 
 std::vector<Finding> examine() {
   const auto cpu_text = [](const target::Capabilities& c) {
-    return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.processors, c.vector_bytes);
+    return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.num_sms, c.vector_bytes);
   };
   const auto gpu_text = [](const auto& gpu) {
     return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", gpu->info().name,
-                       gpu->info().arch, gpu->info().processors,
+                       gpu->info().arch, gpu->info().num_sms,
                        static_cast<double>(gpu->info().memory_bytes) / 0x1p30);
   };
   const auto compiler_text = [](const runtime::Compiler& c) { return c.name + " at " + c.path; };

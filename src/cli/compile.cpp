@@ -27,7 +27,7 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution) {
   nlohmann::json rows = nlohmann::json::array();
   for (const auto& [statement, choice] : solution.choices) {
-    const bool exchanged = statement->is<tile::Rearrange>() && choice.scratch.dims.empty();
+    const bool exchanged = statement->is<tile::ConvertLayout>() && choice.scratch.dims.empty();
     const std::string otherwise = exchanged ? "shfl" : "ld and st";
     rows.push_back(
         {{"statement", tile::print(program, *statement)},

@@ -88,7 +88,7 @@ Status add_programs(Facts& facts, const kernels::Region& region, const kernels::
                     const target::Capabilities& capabilities) {
   const kernels::FamilyPtr family = kernels::family_for(region, schedule.family, capabilities);
   if (!family) return ok();
-  WARPLOOM_CHECK(family->admits(schedule));
+  WARPLOOM_CHECK(family->validate(schedule));
   WARPLOOM_TRY(const auto made, family->programs(schedule));
   const auto solution = static_cast<size_t>(kernels::field(schedule, "solution"));
   for (const tile::Program& written : made.programs) {
@@ -173,7 +173,7 @@ Status add_regions(Facts& facts) {
     if (one.alias || !seen.insert(one.identity).second) continue;
     const json row = seen.size() > planned.size() ? json() : planned[seen.size() - 1];
     if (report::text_at(row, "/name") != one.graph.name) {
-      // Made where there are more processors, or by another program.
+      // Made where there are more num_sms, or by another program.
       facts.notes.push_back("The plan has no figures of " + one.graph.name +
                             ", which this machine would make of its model.");
       continue;

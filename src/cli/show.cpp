@@ -54,7 +54,7 @@ Result<kernels::FamilyPtr> family_of(const kernels::Region& region,
                  names.empty() ? "no family covers it" : "one of " + listed(names), schedule.family,
                  did_you_mean(schedule.family, names, "take another family or target")});
   WARPLOOM_CHECK(fields_known(*chosen, schedule));
-  WARPLOOM_CHECK(chosen->admits(schedule));
+  WARPLOOM_CHECK(chosen->validate(schedule));
   return chosen;
 }
 
@@ -137,8 +137,8 @@ Result<Answer> show_profile(const Flags& flags) {
 // What a search would try first.
 Result<kernels::Schedule> default_schedule(const kernels::Region& region,
                                            const target::Capabilities& capabilities) {
-  const search::Catalogue catalogue = search::catalogue_of(region, capabilities);
-  search::Proposer proposer(catalogue, search::Strategy::beam, 1);
+  const search::SearchSpace catalogue = search::catalogue_of(region, capabilities);
+  search::SearchStrategy proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target",
                region.graph.name, "a region that a family knows", graph::to_text(region.graph),

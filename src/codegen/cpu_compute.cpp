@@ -115,7 +115,7 @@ void CpuEmitter::visit(const Scan& scan) {
   fold(scan);
 }
 
-void CpuEmitter::visit(const Rearrange& node) {
+void CpuEmitter::visit(const ConvertLayout& node) {
   if (!node.transpose) return visit(Copy{whole(program_, node.src), whole(program_, node.dst)});
   const auto& shape = tensor(node.src).shape;
   const auto from = strides_of(node.src);

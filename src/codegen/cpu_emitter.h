@@ -161,7 +161,7 @@ class CpuEmitter : Emitter {
   void visit(const Reduce& reduce);
   void visit(const tile::Scan& scan);
   template <class Node> void fold(const Node& node);
-  void visit(const Rearrange& node);
+  void visit(const ConvertLayout& node);
 
   std::vector<Loop> open_loops(const std::vector<int64_t>& shape, size_t skip, size_t also_skip);
   std::string element(TensorId id, const std::vector<Loop>& loops) const;

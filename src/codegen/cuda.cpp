@@ -19,12 +19,12 @@ int64_t blocks_of(const Program& program) {
 // Whether blocks are many and none stays: those of the next kernel that come early then find an
 // even share of room everywhere.
 bool blocks_pass(const Program& program, const target::Capabilities& capabilities) {
-  return program.pipelines.empty() && blocks_of(program) >= 4 * capabilities.processors;
+  return program.pipelines.empty() && blocks_of(program) >= 4 * capabilities.num_sms;
 }
 
 // The least that a multiprocessor must hold for all to run together, where they must.
 int64_t resident_blocks(const Program& program, const target::Capabilities& capabilities) {
-  return program.cooperative ? ceil_div(blocks_of(program), capabilities.processors) : 1;
+  return program.cooperative ? ceil_div(blocks_of(program), capabilities.num_sms) : 1;
 }
 }  // namespace
 
@@ -401,7 +401,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
   kernel.overlaps = set_up_early(program, capabilities);
   // An upper bound; registers may allow fewer, which the driver knows.
   const int64_t together =
-      capabilities.processors *
+      capabilities.num_sms *
       std::min(kMostThreads / kernel.threads,
                capabilities.shared_bytes / std::max<int64_t>(kernel.shared_bytes, 1));
   if (program.cooperative && element_count(program.grid) > together)

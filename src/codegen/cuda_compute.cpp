@@ -190,8 +190,8 @@ void CudaEmitter::emit(const Map& node) {
   });
 }
 
-void CudaEmitter::emit(const Rearrange& node) {
-  const Choice& choice = solution_.choices.at(at_);
+void CudaEmitter::emit(const ConvertLayout& node) {
+  const InstructionChoice& choice = solution_.choices.at(at_);
   const TvLayout from = synth::flipped(registers(node.src), node.transpose);
   const TvLayout& to = registers(node.dst);
   const Dtype dtype = tensor(node.dst).dtype;
@@ -232,7 +232,7 @@ void CudaEmitter::emit(const Rearrange& node) {
 }
 
 // Both arrays hold bytes, in the same order.
-void CudaEmitter::emit(const Reinterpret& node) {
+void CudaEmitter::emit(const Bitcast& node) {
   assign(name(node.dst), array_length(node.dst, registers(node.dst).values()),
          name(node.src) + "[i]");
 }

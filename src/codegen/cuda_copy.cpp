@@ -44,7 +44,7 @@ void CudaEmitter::emit(const Copy& node) {
              array == "wide" ? as_float(from) : from_float(dst.dtype, as_float(from)));
     });
   }
-  const Choice& choice = solution_.choices.at(at_);
+  const InstructionChoice& choice = solution_.choices.at(at_);
   const bool engine = choice.by(Method::tensor_copy);
   if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
     return refuse("no copy to or from memory changes the element type", "one type on both sides",
@@ -130,7 +130,8 @@ void CudaEmitter::move_shared(TensorId side, const Tile& memory, const TvLayout&
 }
 
 // ldmatrix and stmatrix: lane l gives the address of row l % 8 of matrix l / 8.
-void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice) {
+void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen,
+                                const InstructionChoice& choice) {
   const Tile& memory = *sides.shared;
   const auto& layout = solution_.shared.at(memory.tensor);
   const size_t contiguous = synth::contiguous_dim(layout, tensor(memory.tensor));
@@ -165,7 +166,8 @@ void CudaEmitter::copy_matrices(const Sides& sides, const TvLayout& seen, const 
 }
 
 // Between global and shared memory, a vector a thread: cp.async, or through a register.
-void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice) {
+void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides,
+                                  const InstructionChoice& choice) {
   const bool load = sides.load;
   const Tile& global = *sides.global;
   const Tile& shared = *sides.shared;
@@ -203,7 +205,8 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides, const Ch
 }
 
 // The copy engine: one thread, one call a panel of the shared layout (and at most 256 rows).
-void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides, const Choice& choice) {
+void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides,
+                                 const InstructionChoice& choice) {
   const bool load = sides.load;
   const Tile& global = *sides.global;
   const Tile& shared = *sides.shared;

@@ -8,8 +8,8 @@
 #include "codegen/terms.h"
 
 namespace warploom::codegen {
-using layout::ThreadDigit, layout::TvLayout, synth::Choice, synth::Sides, target::Instruction,
-    target::Method;
+using layout::ThreadDigit, layout::TvLayout, synth::InstructionChoice, synth::Sides,
+    target::Instruction, target::Method;
 
 // What the statements so far have left to be waited for.
 struct Pending {
@@ -128,9 +128,9 @@ class CudaEmitter : Emitter {
   template <class F>
   void move_vectors(TensorId side, const Tile& memory, const TvLayout& seen, int64_t vector,
                     bool load, const F& line);
-  void copy_matrices(const Sides& sides, const TvLayout& seen, const Choice& choice);
-  void copy_by_threads(const Copy& node, const Sides& sides, const Choice& choice);
-  void copy_by_engine(const Copy& node, const Sides& sides, const Choice& choice);
+  void copy_matrices(const Sides& sides, const TvLayout& seen, const InstructionChoice& choice);
+  void copy_by_threads(const Copy& node, const Sides& sides, const InstructionChoice& choice);
+  void copy_by_engine(const Copy& node, const Sides& sides, const InstructionChoice& choice);
 
   // cuda_compute.cpp
   void emit(const Fill& node);
@@ -147,8 +147,8 @@ class CudaEmitter : Emitter {
                          bool integers = false);
   void as_floats(TensorId id, bool own, const char* array,
                  const std::function<void(const std::string&)>& make);
-  void emit(const Rearrange& node);
-  void emit(const Reinterpret& node);
+  void emit(const ConvertLayout& node);
+  void emit(const Bitcast& node);
   void emit(const Mma& node);
   void mma_warpgroup(const Mma& node, const Instruction& row);
   void finish_matrix(int lag);

@@ -106,14 +106,14 @@ bool compiler_crashed(const ProcessResult& result) {
 }
 
 // What the Makefile has to be told, and what cannot be done here.
-struct Means {
+struct EvalOptions {
   std::vector<std::string> variables;
   bool build = true;
   bool run = true;
   std::string missing;
 };
 
-Means means_for(Engine engine) {
+EvalOptions means_for(Engine engine) {
   const auto named = [](const char* variable, const char* otherwise) {
     const char* value = std::getenv(variable);
     return std::string(value && *value ? value : otherwise);
@@ -213,7 +213,7 @@ Status may_deliver(const fs::path& named) {
 
 Result<Delivered> prove(const fs::path& folder, Engine engine) {
   Delivered done;
-  const Means means = means_for(engine);
+  const EvalOptions means = means_for(engine);
   if (!means.missing.empty()) done.notes.push_back("the bundle was " + means.missing);
   if (!means.build) return done;
   const fs::path build = folder / "build";

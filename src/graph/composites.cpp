@@ -23,20 +23,20 @@ Id scaled(Writer& w, Id y, Id scale, Id bias) {
   return bias != kAbsent ? w.add(y, bias, "y") : y;
 }
 
-Status check_power(const Question& q) {
+Status check_power(const NodeContext& q) {
   const int64_t p = q.node.integer("p", 2);
   const int64_t most = q.node.op == OpKind::LpNormalization ? 2 : 64;
   if (p >= 1 && p <= most) return ok();
   return q.error(kAttribute, "the norm's p is not supported", most == 2 ? "1 or 2" : "1 to 64", p);
 }
 
-Status check_channels(const Question& q) {
+Status check_channels(const NodeContext& q) {
   if (q.in(0).shape.size() >= 2) return ok();
   return q.error(kShape, "an input lacks its channels", "2 axes or more", q.in(0).shape);
 }
 
 // Layers: statistics over the axes from the attribute's on.
-Result<List> normalized_axes(const Question& q) {
+Result<List> normalized_axes(const NodeContext& q) {
   WARPLOOM_CHECK(same_type(q, true));
   WARPLOOM_TRY(const size_t axis, checked_axis(q));
   const Shape line = entries(q.in(0).shape, axis);
@@ -51,7 +51,7 @@ Result<List> normalized_axes(const Question& q) {
 }
 
 // Batches, instances and groups: scale, bias and statistics by channel, or by group.
-Status check_channel_norm(const Question& q, int64_t groups = 0) {
+Status check_channel_norm(const NodeContext& q, int64_t groups = 0) {
   WARPLOOM_CHECK(check_channels(q));
   const int64_t size = groups > 0 ? groups : q.in(0).shape[1];
   for (size_t i = 0; i < q.node.inputs.size(); ++i) {

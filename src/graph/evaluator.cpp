@@ -234,7 +234,7 @@ struct Fill {
 
 class Evaluator {
  public:
-  Evaluator(const Graph& graph, std::span<const Bytes> inputs, const Means& means)
+  Evaluator(const Graph& graph, std::span<const Bytes> inputs, const EvalOptions& means)
       : graph_(graph), views_(graph.tensors.size()), means_(means) {
     by_element_ = std::ranges::all_of(graph.nodes, [](const Node& node) {
       const OpClass kind = class_of(node.op);
@@ -713,7 +713,7 @@ class Evaluator {
     Storage& fresh = make(node, box);
     const View from = projected(node, 0, view(node.inputs[0]));
     const View chosen = projected(node, 1, view(node.inputs[1]));
-    const size_t axis = Question{graph_, node}.axis(shape(node.inputs[0]).size());
+    const size_t axis = NodeContext{graph_, node}.axis(shape(node.inputs[0]).size());
     const int64_t size = shape(node.inputs[0])[axis];
     const int64_t step = view(node.inputs[0]).strides[axis];
     const int64_t own = from.strides.empty() ? 0 : from.strides.back();
@@ -747,13 +747,13 @@ class Evaluator {
 
   const Graph& graph_;
   std::vector<View> views_;
-  const Means& means_;
+  const EvalOptions& means_;
   bool by_element_ = false;  // no operator combines elements of one tensor
 };
 }  // namespace
 
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id,
-               const Box& box, const Means& means, ValueAndMagnitude& to) {
+               const Box& box, const EvalOptions& means, ValueAndMagnitude& to) {
   return Evaluator(graph, inputs, means).run(demand, id, box, to);
 }
 }  // namespace warploom::graph

@@ -17,7 +17,7 @@ struct ScalarFunction {
   std::function<double(double)> settled = std::identity();
   bool rounds = false;     // to a float: another error
   bool integers = false;   // whole numbers of whole numbers: computed on these instead
-  bool drops_nan = false;  // Means' own
+  bool drops_nan = false;  // EvalOptions' own
 
   void operator()(int64_t count, std::span<const Column> inputs, const Column& to) const;
 };
@@ -61,5 +61,5 @@ double evaluation_cost(const Graph& graph, TensorId id);
 
 // Appends the box of tensor `id` in row-major order, `demand` holds the box and all that it needs.
 Status compute(const Graph& graph, std::span<const Bytes> inputs, const Demand& demand, TensorId id,
-               const Box& box, const Means& means, ValueAndMagnitude& to);
+               const Box& box, const EvalOptions& means, ValueAndMagnitude& to);
 }  // namespace warploom::graph

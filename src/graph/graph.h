@@ -172,9 +172,9 @@ std::optional<double> constant_scalar(const Graph& graph, TensorId id);
 // Negative axes counted from the end; onnx-attribute when outside the rank.
 Result<int> normalized_axis(int64_t axis, size_t rank, std::string_view place);
 
-// Primitives whose scans over fewer lines than would keep so many processors busy are written as
+// Primitives whose scans over fewer lines than would keep so many num_sms busy are written as
 // scans over more lines. Only of floats.
-Result<Graph> spread_scans(Graph graph, int64_t processors);
+Result<Graph> spread_scans(Graph graph, int64_t num_sms);
 // Primitives whose convolutions make rows of whole sectors of 32 bytes for the pools that alone
 // read them.
 Result<Graph> align_rows(Graph graph);

@@ -263,7 +263,7 @@ void count_from_front(Graph& graph, Node& node) {
   for (size_t i = 0; i < indices.size(); ++i)
     if (indices[i] < 0)
       store_integer(counted.dtype, counted.constant->data(), int64_t(i),
-                    indices[i] + from[Question{graph, node}.axis(from.size())]);
+                    indices[i] + from[NodeContext{graph, node}.axis(from.size())]);
   node.inputs[1] = graph.add_tensor(std::move(counted));
 }
 

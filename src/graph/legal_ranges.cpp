@@ -37,7 +37,7 @@ class Legal {
 
   bool fixed(TensorId id) const { return graph_.tensor(id).constant.has_value(); }
 
-  bool has(const Node& node, size_t i) const { return Question{graph_, node}.has(i); }
+  bool has(const Node& node, size_t i) const { return NodeContext{graph_, node}.has(i); }
 
   const Node* maker(TensorId id) const { return makers_[at(id)]; }
 
@@ -85,7 +85,7 @@ class Legal {
   }
 
   void asks_indices(const Node& node) {
-    const Question q{graph_, node};
+    const NodeContext q{graph_, node};
     const size_t rank = q.in(0).shape.size();
     const auto size = static_cast<double>(q.in(0).shape[q.axis(rank)]);
     restrict_input(node, 1, {-size, size - 1, true});
@@ -99,7 +99,7 @@ class Legal {
 
   // Each index along the last axis is of another axis: what all of these have.
   void asks_places(const Node& node) {
-    const Question q{graph_, node};
+    const NodeContext q{graph_, node};
     const auto first = static_cast<size_t>(node.integer("batch_dims"));
     const auto axes = static_cast<size_t>(q.in(1).shape.back());
     for (size_t d = first; d < first + axes; ++d) {
@@ -110,7 +110,7 @@ class Legal {
 
   // The class that is ignored is drawn where it lies beside the others.
   void asks_classes(const Node& node) {
-    const auto classes = static_cast<double>(Question{graph_, node}.in(0).shape[1]);
+    const auto classes = static_cast<double>(NodeContext{graph_, node}.in(0).shape[1]);
     const auto ignored = static_cast<double>(node.integer("ignore_index"));
     const Range asked = {ignored == -1 ? -1.0 : 0, ignored == classes ? classes : classes - 1,
                          true};

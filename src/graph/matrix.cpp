@@ -130,7 +130,7 @@ void add(const Product& p, double* c, bool absolute, int threads) {
 }
 }  // namespace
 
-void multiply_add(const Product& p, double* value, double* magnitude, const Means& means) {
+void multiply_add(const Product& p, double* value, double* magnitude, const EvalOptions& means) {
   if (means.products && means.products(p, value, magnitude)) return;
   if (value) add(p, value, false, means.threads);
   if (magnitude) add(p, magnitude, true, means.threads);

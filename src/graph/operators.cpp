@@ -168,7 +168,7 @@ const AttributeRow* attribute_named(OpKind op, std::string_view name) {
   return found == rows.end() ? nullptr : *found;
 }
 
-size_t Question::axis(size_t rank) const {
+size_t NodeContext::axis(size_t rank) const {
   return static_cast<size_t>(*normalized_axis(node.integer("axis"), rank, place));
 }
 
@@ -193,8 +193,8 @@ int64_t terms_of(const Graph& graph, const Node& node) {
   return terms;
 }
 
-tl::unexpected<Error> Question::error(ErrorCode code, std::string message, Words expected,
-                                      Words found, std::string remedy) const {
+tl::unexpected<Error> NodeContext::error(ErrorCode code, std::string message, Words expected,
+                                         Words found, std::string remedy) const {
   return fail(
       {code, std::move(message), place, std::move(expected), std::move(found), std::move(remedy)});
 }

@@ -32,7 +32,7 @@ inline Shape entries(const Shape& of, size_t begin, size_t end = kMaxRank) {
 }
 
 // A node with its inputs already inferred and its attributes complete.
-struct Question {
+struct NodeContext {
   const Graph& graph;
   const Node& node;
   std::string place = {};
@@ -80,7 +80,7 @@ struct Answer {
   std::vector<std::optional<Access>> reads = {};
 };
 
-using Rule = Result<Answer>(const Question&);
+using Rule = Result<Answer>(const NodeContext&);
 std::optional<Access> access_of(const Graph& graph, const Node& node,
                                 size_t input);  // of a node that infer() knows
 
@@ -140,14 +140,14 @@ struct WindowSpec {
   std::vector<int64_t> size;
 };
 
-Result<WindowSpec> window_spec(const Question& question);
+Result<WindowSpec> window_spec(const NodeContext& question);
 // Of ConvTranspose, as a convolution of the input with strides-1 zeros between its elements; less
 // than 0 crops.
-Result<WindowSpec> transposed_spec(const Question& question);
+Result<WindowSpec> transposed_spec(const NodeContext& question);
 
 // The axes a reduction goes over, ascending: from its attribute or its second input; none for a
 // reduction that does nothing.
-Result<std::vector<int64_t>> reduced_axes(const Question& question);
+Result<std::vector<int64_t>> reduced_axes(const NodeContext& question);
 
 bool is_zero(const Tensor& tensor);  // a constant of nothing but zeros
 

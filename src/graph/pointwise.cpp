@@ -77,7 +77,7 @@ Value operator==(const Value& a, const Value& b) {
 }
 
 // All inputs by one operation; the largest and the smallest pass a NaN on from either side.
-Value all(const Question& w, ValueOp op) {
+Value all(const NodeContext& w, ValueOp op) {
   Value value = input(0);
   for (int i = 1; i < static_cast<int>(w.node.inputs.size()); ++i)
     value = applied(op, {value, input(i)});
@@ -170,7 +170,7 @@ Value general_power(const Value& x, const Value& y) {
   return where(y == 0, 1, where(odd, signed_size, where(x < 0, of_negative, size)));
 }
 
-Value power(const Question& w) {
+Value power(const NodeContext& w) {
   const Value x = input(0);
   if (const auto exponent = constant_scalar(w.graph, w.node.inputs[1])) {
     const double e = *exponent;
@@ -192,7 +192,7 @@ Value power(const Question& w) {
 
 // Of integers the quotient is cut towards zero, by the operation itself or, of small ones in
 // floats, by truncate().
-Value modulo(const Question& w) {
+Value modulo(const NodeContext& w) {
   const Value x = input(0);
   const Value y = input(1);
   const bool real = is_float(w.in(0).dtype);
@@ -202,7 +202,7 @@ Value modulo(const Question& w) {
   return where(rest == 0, rest, where(same_side, rest, rest + y));
 }
 
-Value cast(const Question& w) {
+Value cast(const NodeContext& w) {
   const Value x = input(0);
   const Dtype to = w.graph.tensor(w.node.outputs[0]).dtype;
   if (to == Dtype::boolean) return where(x == 0, 0, 1);
@@ -214,7 +214,7 @@ Value gelu(const Value& x, bool by_tanh) {
   return 0.5 * x * (tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * (x * x * x))) + 1);
 }
 
-Value clip(const Question& w) {
+Value clip(const NodeContext& w) {
   Value value = input(0);
   if (w.has(1)) value = max(value, input(1));
   if (w.has(2)) value = min(value, input(2));
@@ -270,7 +270,7 @@ double magnitude_of(ValueOp op, int arity, const double* x, double v, const doub
 }  // namespace
 
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
-  const Question w{graph, node};
+  const NodeContext w{graph, node};
   const Value x = input(0);
   const Value y = input(1);
   const Value z = input(2);

@@ -119,7 +119,7 @@ class Possible {
       case OpKind::Trilu: return hull(in(node, 0), {0, 0, true});
       case OpKind::ArgMax:
       case OpKind::ArgMin: {
-        const Question q{graph_, node};
+        const NodeContext q{graph_, node};
         const size_t axis = q.axis(q.in(0).shape.size());
         return {0, static_cast<double>(q.in(0).shape[axis] - 1), true};
       }

@@ -64,7 +64,7 @@ Range times(const Range& a, double factor) {
 }
 
 double terms_in(const Graph& graph, const Node& node) {
-  const Question q{graph, node};
+  const NodeContext q{graph, node};
   const double from = static_cast<double>(element_count(q.in(0).shape));
   if (class_of(node.op) == OpClass::scan) {
     const auto axis = constant_scalar(graph, node.inputs[1]);

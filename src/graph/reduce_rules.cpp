@@ -7,12 +7,12 @@ namespace {
 constexpr int64_t kMaxTaps = int64_t{1} << 24;
 constexpr int64_t kMaxStep = int64_t{1} << 31;
 
-std::string auto_pad(const Question& q) {
+std::string auto_pad(const NodeContext& q) {
   return q.node.attribute<std::string>("auto_pad", "NOTSET");
 }
 
 // One entry a spatial axis, each of at least `least`; `otherwise` where the model says nothing.
-Result<List> spatial(const Question& q, std::string_view name, size_t count, int64_t least,
+Result<List> spatial(const NodeContext& q, std::string_view name, size_t count, int64_t least,
                      int64_t otherwise) {
   if (!q.node.attributes.contains(std::string(name))) return List(count, otherwise);
   const List values = q.node.integers(name);
@@ -24,12 +24,12 @@ Result<List> spatial(const Question& q, std::string_view name, size_t count, int
   return values;
 }
 
-bool convolves(const Question& q) {
+bool convolves(const NodeContext& q) {
   return q.node.op == OpKind::Conv || q.node.op == OpKind::ConvTranspose;
 }
 
 // Size, strides and dilations; as `before` and `after` what the model says of pads.
-Result<WindowSpec> declared_window(const Question& q) {
+Result<WindowSpec> declared_window(const NodeContext& q) {
   const Shape& in = q.in(0).shape;
   if (in.size() < 3) return q.error(kShape, "an input has no spatial axes", "3 axes or more", in);
   const size_t count = in.size() - 2;
@@ -62,7 +62,7 @@ Result<WindowSpec> declared_window(const Question& q) {
   return spec;
 }
 
-Answer windows(const Question& q, const WindowSpec& spec, int64_t channels) {
+Answer windows(const NodeContext& q, const WindowSpec& spec, int64_t channels) {
   Answer answer{q.in(0).dtype,
                 chained({q.in(0).shape[0], channels}, spec.size),
                 {Access(2 + spec.size.size())}};
@@ -80,7 +80,7 @@ bool is_zero(const Tensor& tensor) {
          std::ranges::all_of(*tensor.constant, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-Status check_vector(const Question& q, size_t i, int64_t size) {
+Status check_vector(const NodeContext& q, size_t i, int64_t size) {
   if (!q.has(i) || q.in(i).shape == Shape{size}) return ok();
   if (convolves(q) && is_zero(q.in(i)))
     return ok();  // exporters write zeros of other shapes for no bias
@@ -88,7 +88,7 @@ Status check_vector(const Question& q, size_t i, int64_t size) {
                  q.in(i).shape);
 }
 
-Status check_weights(const Question& q) {  // [M,C/g,..], turned round [C,M/g,..]
+Status check_weights(const NodeContext& q) {  // [M,C/g,..], turned round [C,M/g,..]
   WARPLOOM_CHECK(same_type(q, true));
   const Shape& in = q.in(0).shape;
   const Shape& weights = q.in(1).shape;
@@ -107,7 +107,7 @@ Status check_weights(const Question& q) {  // [M,C/g,..], turned round [C,M/g,..
   return check_vector(q, 2, turned ? weights[1] * groups : weights[0]);
 }
 
-Result<WindowSpec> window_spec(const Question& q) {
+Result<WindowSpec> window_spec(const NodeContext& q) {
   WARPLOOM_TRY(WindowSpec spec, declared_window(q));
   const Shape& in = q.in(0).shape;
   const std::string automatic = auto_pad(q);
@@ -137,7 +137,7 @@ Result<WindowSpec> window_spec(const Question& q) {
   return spec;
 }
 
-Result<WindowSpec> transposed_spec(const Question& q) {
+Result<WindowSpec> transposed_spec(const NodeContext& q) {
   WARPLOOM_TRY(WindowSpec spec, declared_window(q));
   const Shape& in = q.in(0).shape;
   const size_t count = spec.kernel.size();
@@ -165,7 +165,7 @@ Result<WindowSpec> transposed_spec(const Question& q) {
   return spec;
 }
 
-Result<std::vector<int64_t>> reduced_axes(const Question& q) {
+Result<std::vector<int64_t>> reduced_axes(const NodeContext& q) {
   if (q.node.attributes.contains("axis")) {  // ArgMax, ArgMin
     WARPLOOM_TRY(const size_t axis, checked_axis(q));
     return List{static_cast<int64_t>(axis)};
@@ -182,7 +182,7 @@ Result<std::vector<int64_t>> reduced_axes(const Question& q) {
 }
 
 namespace rules {
-Result<Answer> reduce(const Question& q) {
+Result<Answer> reduce(const NodeContext& q) {
   WARPLOOM_CHECK(
       check_number(q, 0, false, q.node.op == OpKind::ReduceMax || q.node.op == OpKind::ReduceMin));
   WARPLOOM_TRY(const List over, reduced_axes(q));
@@ -199,7 +199,7 @@ Result<Answer> reduce(const Question& q) {
 }
 
 // The scanned axis is the one that is read whole.
-Result<Answer> cum_sum(const Question& q) {
+Result<Answer> cum_sum(const NodeContext& q) {
   WARPLOOM_CHECK(check_number(q, 0));
   Access access = same_axes(q.in(0).shape.size());
   WARPLOOM_TRY(const List named, list(q, 1, "the axis", 1));
@@ -209,7 +209,7 @@ Result<Answer> cum_sum(const Question& q) {
   return Answer{q.in(0).dtype, q.in(0).shape, {access, std::nullopt}};
 }
 
-Result<Answer> pool(const Question& q) {
+Result<Answer> pool(const NodeContext& q) {
   WARPLOOM_CHECK(check_number(q, 0, q.node.op != OpKind::MaxPool));
   WARPLOOM_TRY(const WindowSpec spec, window_spec(q));
   Answer answer = windows(q, spec, q.in(0).shape[1]);
@@ -217,7 +217,7 @@ Result<Answer> pool(const Question& q) {
   return answer;
 }
 
-Result<Answer> conv(const Question& q) {
+Result<Answer> conv(const NodeContext& q) {
   WARPLOOM_CHECK(check_weights(q));
   WARPLOOM_TRY(const WindowSpec spec, window_spec(q));
   const Shape& weights = q.in(1).shape;

@@ -121,7 +121,7 @@ Demand demand_for(const Graph& graph, TensorId id, const Box& asked) {
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const auto& wanted = demand[node->outputs[0]];
     if (!wanted || graph.tensor(node->outputs[0]).constant) continue;
-    const Question q{graph, *node};
+    const NodeContext q{graph, *node};
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       if (!q.has(i)) continue;
       const auto access = access_of(graph, *node, i);
@@ -174,7 +174,7 @@ Rows rows_of(const Graph& graph, int output) {
 
 Result<std::vector<ValueAndMagnitude>> evaluate_exactly(const Graph& graph,
                                                         std::span<const Bytes> inputs,
-                                                        Means means) {
+                                                        EvalOptions means) {
   means.magnitudes = false;
   std::vector<ValueAndMagnitude> outputs(graph.outputs.size());
   Graph made;
@@ -188,7 +188,7 @@ Result<std::vector<ValueAndMagnitude>> evaluate_exactly(const Graph& graph,
 }
 
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
-                                                  Means means) {
+                                                  EvalOptions means) {
   WARPLOOM_TRY(std::vector<ValueAndMagnitude> all,
                evaluate_exactly(graph, inputs, std::move(means)));
   std::vector<std::vector<double>> outputs;
@@ -198,7 +198,7 @@ Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<
 
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& given, std::span<const Bytes> inputs,
                                                   int output, int64_t begin, int64_t end,
-                                                  const Means& means) {
+                                                  const EvalOptions& means) {
   const auto fits = [&](Bytes bytes, TensorId id) {
     return std::ssize(bytes) == byte_count(given.tensor(id));
   };

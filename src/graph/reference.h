@@ -68,9 +68,9 @@ struct Product {
 // not null; or leaves them as they are, and says false.
 using ProductEngine = std::function<bool(const Product& product, double* value, double* magnitude)>;
 
-struct Means {  // to evaluate with
+struct EvalOptions {  // to evaluate with
 
-  Means(int own = 0) : threads(own) {}
+  EvalOptions(int own = 0) : threads(own) {}
 
   int threads;             // 0: one a core
   ProductEngine products;  // asked first, where there is one
@@ -81,7 +81,8 @@ struct Means {  // to evaluate with
 // By the engine or else here: blocked, packed into panels for the widest vectors the processor has,
 // on several threads. Every element is summed in the same order whatever the number of threads:
 // blocks of 256 along k, in sequence.
-void multiply_add(const Product& product, double* value, double* magnitude, const Means& means);
+void multiply_add(const Product& product, double* value, double* magnitude,
+                  const EvalOptions& means);
 
 struct Rows {
   int64_t count = 1;        // rows of the output
@@ -104,15 +105,15 @@ struct ValueAndMagnitude {
 // Every output whole, without magnitudes.
 Result<std::vector<ValueAndMagnitude>> evaluate_exactly(const Graph& graph,
                                                         std::span<const Bytes> inputs,
-                                                        Means means = {});
+                                                        EvalOptions means = {});
 
 // The values of that. `inputs[i]` holds the bytes of graph.inputs[i].
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
-                                                  Means means = {});
+                                                  EvalOptions means = {});
 
 // Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles; of magnitudes none
 // where they are not wanted.
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs,
                                                   int output, int64_t begin, int64_t end,
-                                                  const Means& means = {});
+                                                  const EvalOptions& means = {});
 }  // namespace warploom::graph

@@ -11,7 +11,7 @@ inline constexpr ErrorCode kType = ErrorCode::kOnnxType;
 inline constexpr ErrorCode kShape = ErrorCode::kOnnxShape;
 inline constexpr ErrorCode kAttribute = ErrorCode::kOnnxAttribute;
 
-inline auto type_error(const Question& q, Words expected, Words found) {
+inline auto type_error(const NodeContext& q, Words expected, Words found) {
   return q.error(kType, "an input's element type does not fit the operator", std::move(expected),
                  std::move(found));
 }
@@ -21,9 +21,10 @@ inline bool is_wide_float(Dtype dtype) {
 }
 
 // An input to calculate with: of 16 bits or more if floating-point; booleans only where `booleans`.
-Status check_number(const Question& q, size_t i, bool floats_only = false, bool booleans = false);
+Status check_number(const NodeContext& q, size_t i, bool floats_only = false,
+                    bool booleans = false);
 // Every input of one such type.
-Status same_type(const Question& q, bool floats_only, bool booleans = false);
+Status same_type(const NodeContext& q, bool floats_only, bool booleans = false);
 
 // How an input of shape `in` is read that broadcasting aligns at the last axes of an output of
 // `rank` axes.
@@ -32,29 +33,29 @@ Access aligned(const Shape& in, size_t rank);
 Access same_axes(size_t rank);
 
 // An input that must be a constant list of integers, because the output's shape depends on it.
-Result<List> list(const Question& q, size_t i, std::string_view what, size_t most = kMaxRank);
+Result<List> list(const NodeContext& q, size_t i, std::string_view what, size_t most = kMaxRank);
 
 // The attribute axis, counted from the front.
-inline Result<size_t> checked_axis(const Question& q) {
+inline Result<size_t> checked_axis(const NodeContext& q) {
   WARPLOOM_TRY(const int axis,
                normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
   return static_cast<size_t>(axis);
 }
 
 // Distinct normalised axes, ascending.
-Result<List> axes(const Question& q, const List& wanted, size_t rank);
-Status check_vector(const Question& q, size_t i,
-                    int64_t size);        // an input of so many elements, if it is there
-Status check_indices(const Question& q);  // the second input, of whole numbers
-Status check_weights(const Question& q);  // a convolution's, and its bias
+Result<List> axes(const NodeContext& q, const List& wanted, size_t rank);
+Status check_vector(const NodeContext& q, size_t i,
+                    int64_t size);           // an input of so many elements, if it is there
+Status check_indices(const NodeContext& q);  // the second input, of whole numbers
+Status check_weights(const NodeContext& q);  // a convolution's, and its bias
 
 // Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and
 // is folded where it is known.
-class Writer : public Question {
+class Writer : public NodeContext {
  public:
   // `dry`: for the types and shapes of the outputs alone. Nothing is folded and tables stay empty.
   Writer(Graph& of, const Node& on, std::set<std::string>& names, bool dry)
-      : Question{of, on},
+      : NodeContext{of, on},
         graph_(of),
         prefix_(on.name.empty() ? of.tensor(on.outputs[0]).name : on.name),
         names_(names),

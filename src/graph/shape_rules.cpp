@@ -3,7 +3,7 @@
 #include "graph/rules.h"
 
 namespace warploom::graph {
-Status check_number(const Question& q, size_t i, bool floats_only, bool booleans) {
+Status check_number(const NodeContext& q, size_t i, bool floats_only, bool booleans) {
   const Dtype dtype = q.in(i).dtype;
   if (is_float(dtype) ? is_wide_float(dtype)
                       : !floats_only && (booleans || dtype != Dtype::boolean))
@@ -11,7 +11,7 @@ Status check_number(const Question& q, size_t i, bool floats_only, bool booleans
   return type_error(q, floats_only ? "f64, f32, bf16 or f16" : "a number", dtype);
 }
 
-Status same_type(const Question& q, bool floats_only, bool booleans) {
+Status same_type(const NodeContext& q, bool floats_only, bool booleans) {
   const Dtype dtype = q.in(0).dtype;
   for (size_t i = 1; i < q.node.inputs.size(); ++i)
     if (q.has(i) && q.in(i).dtype != dtype)
@@ -29,7 +29,7 @@ Access aligned(const Shape& in, size_t rank) {
 
 namespace {
 // Every input aligned.
-Answer elementwise(const Question& q, Dtype dtype, const Shape& shape) {
+Answer elementwise(const NodeContext& q, Dtype dtype, const Shape& shape) {
   Answer answer{dtype, shape};
   for (size_t i = 0; i < q.node.inputs.size(); ++i)
     answer.reads.push_back(q.has(i) ? std::optional(aligned(q.in(i).shape, shape.size()))
@@ -37,7 +37,7 @@ Answer elementwise(const Question& q, Dtype dtype, const Shape& shape) {
   return answer;
 }
 
-Result<Answer> broadcast_all(const Question& q, Dtype dtype) {
+Result<Answer> broadcast_all(const NodeContext& q, Dtype dtype) {
   Shape shape;
   for (size_t i = 0; i < q.node.inputs.size(); ++i)
     if (q.has(i)) {
@@ -48,11 +48,11 @@ Result<Answer> broadcast_all(const Question& q, Dtype dtype) {
 }  // namespace
 
 namespace rules {
-Result<Answer> none(const Question& q) {
+Result<Answer> none(const NodeContext& q) {
   return q.error(ErrorCode::kInternal, "what is no primitive is asked for its rule");
 }
 
-Result<Answer> matmul(const Question& q) {
+Result<Answer> matmul(const NodeContext& q) {
   WARPLOOM_CHECK(same_type(q, false));
   const Shape& a = q.in(0).shape;
   const Shape& b = q.in(1).shape;
@@ -83,18 +83,18 @@ Result<Answer> matmul(const Question& q) {
   return answer;
 }
 
-Result<Answer> pointwise(const Question& q) {
+Result<Answer> pointwise(const NodeContext& q) {
   if (q.node.op != OpKind::Identity) WARPLOOM_CHECK(same_type(q, false));
   return broadcast_all(q, q.in(0).dtype);
 }
 
-Result<Answer> whole_numbers(const Question& q) {
+Result<Answer> whole_numbers(const NodeContext& q) {
   WARPLOOM_CHECK(same_type(q, false));
   if (is_float(q.in(0).dtype)) return type_error(q, "integers", q.in(0).dtype);
   return broadcast_all(q, q.in(0).dtype);
 }
 
-Result<Answer> pointwise_float(const Question& q) {
+Result<Answer> pointwise_float(const NodeContext& q) {
   WARPLOOM_CHECK(same_type(q, true));
   WARPLOOM_TRY(Answer answer, broadcast_all(q, q.in(0).dtype));
   if (q.node.op == OpKind::PRelu && answer.shape != q.in(0).shape)
@@ -102,12 +102,12 @@ Result<Answer> pointwise_float(const Question& q) {
   return answer;
 }
 
-Result<Answer> power(const Question& q) {
+Result<Answer> power(const NodeContext& q) {
   for (size_t i : {0u, 1u}) WARPLOOM_CHECK(check_number(q, i));
   return broadcast_all(q, q.in(0).dtype);
 }
 
-Result<Answer> clip(const Question& q) {
+Result<Answer> clip(const NodeContext& q) {
   WARPLOOM_CHECK(same_type(q, false));
   for (size_t i : {1u, 2u})
     if (q.has(i) && element_count(q.in(i).shape) != 1)
@@ -115,7 +115,7 @@ Result<Answer> clip(const Question& q) {
   return elementwise(q, q.in(0).dtype, q.in(0).shape);
 }
 
-Result<Answer> where(const Question& q) {
+Result<Answer> where(const NodeContext& q) {
   if (q.in(0).dtype != Dtype::boolean) return type_error(q, "a boolean condition", q.in(0).dtype);
   if (q.in(1).dtype != q.in(2).dtype)
     return type_error(q, "two choices of one type",
@@ -123,7 +123,7 @@ Result<Answer> where(const Question& q) {
   return broadcast_all(q, q.in(1).dtype);
 }
 
-Result<Answer> comparison(const Question& q) {
+Result<Answer> comparison(const NodeContext& q) {
   constexpr std::array kLogic = {OpKind::And, OpKind::Or, OpKind::Xor, OpKind::Not};
   const bool logic = contains(kLogic, q.node.op);
   WARPLOOM_CHECK(same_type(q, q.node.op == OpKind::IsNaN || q.node.op == OpKind::IsInf,
@@ -132,7 +132,7 @@ Result<Answer> comparison(const Question& q) {
   return broadcast_all(q, Dtype::boolean);
 }
 
-Result<Answer> cast(const Question& q) {
+Result<Answer> cast(const NodeContext& q) {
   if (!q.node.attributes.contains("to"))
     return q.error(kAttribute, "Cast lacks its target type", "attribute to");
   WARPLOOM_TRY(const Dtype dtype,
@@ -140,7 +140,7 @@ Result<Answer> cast(const Question& q) {
   return elementwise(q, dtype, q.in(0).shape);
 }
 
-Result<Answer> dequantize(const Question& q) {
+Result<Answer> dequantize(const NodeContext& q) {
   const Dtype from = q.in(0).dtype;
   const Dtype to = q.in(1).dtype;
   constexpr std::array kNarrow = {Dtype::i8, Dtype::u8, Dtype::i32, Dtype::e4m3, Dtype::e5m2};

@@ -1,4 +1,4 @@
-// spread_scans(): lines of which there are too few for a machine's processors are cut into parts.
+// spread_scans(): lines of which there are too few for a machine's num_sms are cut into parts.
 //
 //   y[l, n] = sum of x[l, ..n]      x as [l, p, j]:  total[l, p] = sum of x[l, p, ..],  before[l,
 //   p] = sum of total[l, ..p) and
@@ -21,14 +21,14 @@ struct Parts {
   int64_t length = 0;
 };
 
-Parts parts_of(const Shape& shape, size_t axis, int64_t processors) {
+Parts parts_of(const Shape& shape, size_t axis, int64_t num_sms) {
   const int64_t elements = element_count(shape);
   const int64_t size = shape[axis];
   const int64_t inner = element_count(Shape(shape.begin() + ptrdiff_t(axis) + 1, shape.end()));
   if (elements == 0) return {};
   const int64_t blocks = elements / size / inner * ceil_div(inner, kAcross);
-  const int64_t most = std::min(4 * processors / blocks, size * std::min(inner, kAcross) / kLeast);
-  if (3 * blocks > processors || most < 2) return {};
+  const int64_t most = std::min(4 * num_sms / blocks, size * std::min(inner, kAcross) / kLeast);
+  if (3 * blocks > num_sms || most < 2) return {};
   for (int64_t count = most; 2 * count > most; --count)
     if (size % (8 * count) == 0) return {count, size / count};
   const int64_t length = round_up(ceil_div(size, most), 8);
@@ -36,20 +36,20 @@ Parts parts_of(const Shape& shape, size_t axis, int64_t processors) {
 }
 }  // namespace
 
-Result<Graph> spread_scans(Graph graph, int64_t processors) {
+Result<Graph> spread_scans(Graph graph, int64_t num_sms) {
   const auto stays = [&](const Graph& of, const Node& node) {
     if (class_of(node.op) != OpClass::scan || !is_float(of.tensor(node.inputs[0]).dtype) ||
         bits_of(of.tensor(node.inputs[0]).dtype) > 32)
       return true;
     const size_t axis = whole_axis(*access_of(of, node, 0));
-    return parts_of(of.tensor(node.inputs[0]).shape, axis, processors).count < 2;
+    return parts_of(of.tensor(node.inputs[0]).shape, axis, num_sms).count < 2;
   };
   return rewritten(std::move(graph), stays, [&](Writer& w) -> Result<Outputs> {
     const size_t axis = whole_axis(*access_of(w.graph, w.node, 0));
     const Dtype given = w.dtype(w.raw(0));
     const TensorId x = bits_of(given) < 32 ? w.cast(w.raw(0), Dtype::f32, "wide") : w.raw(0);
     const Shape whole = w.shape(x);
-    const Parts parts = parts_of(whole, axis, processors);
+    const Parts parts = parts_of(whole, axis, num_sms);
     const int64_t reverse = w.node.integer("reverse");
     const int64_t beyond = parts.count * parts.length - whole[axis];
     const int64_t first = reverse ? -1 : 1;

@@ -2,7 +2,7 @@
 #include "graph/rules.h"
 
 namespace warploom::graph {
-Result<List> list(const Question& q, size_t i, std::string_view what, size_t most) {
+Result<List> list(const NodeContext& q, size_t i, std::string_view what, size_t most) {
   const Tensor& tensor = q.in(i);
   if (tensor.dtype != Dtype::i64 && tensor.dtype != Dtype::i32)
     return q.error(kType, fmt::format("{} is no list of integers", what), "i64", tensor.dtype);
@@ -18,7 +18,7 @@ Result<List> list(const Question& q, size_t i, std::string_view what, size_t mos
   return *values;
 }
 
-Result<List> axes(const Question& q, const List& wanted, size_t rank) {
+Result<List> axes(const NodeContext& q, const List& wanted, size_t rank) {
   List found = wanted;
   for (int64_t& axis : found) {
     WARPLOOM_TRY(axis, normalized_axis(axis, rank, q.place));
@@ -31,7 +31,7 @@ Result<List> axes(const Question& q, const List& wanted, size_t rank) {
 
 namespace {
 // The axes that a Slice or Pad is about, in its order: the first `count` unless it names them.
-Result<List> named_axes(const Question& q, size_t count) {
+Result<List> named_axes(const NodeContext& q, size_t count) {
   List named = span(0, count);
   if (q.has(3)) {
     WARPLOOM_TRY(named, list(q, 3, "the list of axes"));
@@ -49,13 +49,13 @@ Access same_axes(size_t rank) {
   return access;
 }
 
-Status check_indices(const Question& q) {
+Status check_indices(const NodeContext& q) {
   if (q.in(1).dtype == Dtype::i64 || q.in(1).dtype == Dtype::i32) return ok();
   return q.error(kType, "indices are no integers", "i64 or i32", q.in(1).dtype);
 }
 
 namespace rules {
-Result<Answer> reshape(const Question& q) {
+Result<Answer> reshape(const NodeContext& q) {
   WARPLOOM_TRY(Shape shape, list(q, 1, "the new shape"));
   const Shape& from = q.in(0).shape;
   int inferred = -1;
@@ -88,7 +88,7 @@ Result<Answer> reshape(const Question& q) {
   return Answer{q.in(0).dtype, shape};
 }
 
-Result<Answer> unsqueeze(const Question& q) {
+Result<Answer> unsqueeze(const NodeContext& q) {
   Shape shape = q.in(0).shape;
   WARPLOOM_TRY(const List wanted, list(q, 1, "the list of axes"));
   WARPLOOM_TRY(const List where, axes(q, wanted, shape.size() + wanted.size()));
@@ -96,7 +96,7 @@ Result<Answer> unsqueeze(const Question& q) {
   return Answer{q.in(0).dtype, shape};
 }
 
-Result<Answer> squeeze(const Question& q) {
+Result<Answer> squeeze(const NodeContext& q) {
   Shape shape = q.in(0).shape;
   if (!q.has(1)) {
     std::erase(shape, 1);
@@ -112,7 +112,7 @@ Result<Answer> squeeze(const Question& q) {
   return Answer{q.in(0).dtype, shape};
 }
 
-Result<Answer> flatten(const Question& q) {
+Result<Answer> flatten(const NodeContext& q) {
   const Shape& from = q.in(0).shape;
   const int64_t rank = std::ssize(from), given = q.node.integer("axis"),
                 axis = given < 0 ? given + rank : given;
@@ -123,7 +123,7 @@ Result<Answer> flatten(const Question& q) {
                 {element_count(entries(from, 0, axis)), element_count(entries(from, axis))}};
 }
 
-Result<Answer> transpose(const Question& q) {
+Result<Answer> transpose(const NodeContext& q) {
   const Shape& from = q.in(0).shape;
   const List all = span(0, from.size());
   const List perm =
@@ -141,7 +141,7 @@ Result<Answer> transpose(const Question& q) {
   return Answer{q.in(0).dtype, shape, {access}};
 }
 
-Result<Answer> expand(const Question& q) {
+Result<Answer> expand(const NodeContext& q) {
   WARPLOOM_TRY(Shape wanted, list(q, 1, "the new shape"));
   for (int64_t size : wanted)
     if (size < 0) return q.error(kShape, "a new size is negative", "sizes of 0 or more", wanted);
@@ -149,7 +149,7 @@ Result<Answer> expand(const Question& q) {
   return Answer{q.in(0).dtype, shape, {aligned(q.in(0).shape, shape.size())}};
 }
 
-Result<Answer> concat(const Question& q) {
+Result<Answer> concat(const NodeContext& q) {
   if (!q.node.attributes.contains("axis"))
     return q.error(kAttribute, "Concat lacks its axis", "attribute axis");
   WARPLOOM_TRY(const size_t at, checked_axis(q));
@@ -172,7 +172,7 @@ Result<Answer> concat(const Question& q) {
   return answer;
 }
 
-Result<Answer> gather(const Question& q) {
+Result<Answer> gather(const NodeContext& q) {
   const Shape& from = q.in(0).shape;
   const Shape& indices = q.in(1).shape;
   WARPLOOM_CHECK(check_indices(q));
@@ -192,7 +192,7 @@ Result<Answer> gather(const Question& q) {
   return Answer{q.in(0).dtype, shape, {data, places}};
 }
 
-Result<Answer> slice(const Question& q) {
+Result<Answer> slice(const NodeContext& q) {
   const Shape& from = q.in(0).shape;
   WARPLOOM_TRY(const List starts, list(q, 1, "the list of starts"));
   WARPLOOM_TRY(const List ends, list(q, 2, "the list of ends"));
@@ -230,7 +230,7 @@ Result<Answer> slice(const Question& q) {
   return Answer{q.in(0).dtype, shape, {access}};
 }
 
-Result<Answer> pad(const Question& q) {
+Result<Answer> pad(const NodeContext& q) {
   const std::string mode = q.node.attribute<std::string>("mode", "constant");
   if (q.has(2) && (q.in(2).dtype != q.in(0).dtype || element_count(q.in(2).shape) != 1))
     return type_error(q, fmt::format("one value of {}", name_of(q.in(0).dtype)), q.in(2));

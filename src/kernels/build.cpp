@@ -2,8 +2,9 @@
 // and written as source for the target.
 
 #include "codegen/emit.h"
-#include "kernels/contraction.h"
 #include "kernels/lower.h"
+#include "kernels/family.h"
+#include "loopnest/contraction.h"
 #include "tile/verify.h"
 
 namespace warploom::kernels {
@@ -35,8 +36,8 @@ int64_t field(const Schedule& schedule, const std::string& name, int64_t otherwi
   return found == schedule.fields.end() ? otherwise : found->second;
 }
 
-Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules) {
-  for (const Rule& rule : rules)
+Status check_constraints(const Schedule& schedule, std::initializer_list<Constraint> rules) {
+  for (const Constraint& rule : rules)
     if (rule.broken)
       return fail({ErrorCode::kScheduleIllegal, "the schedule's fields cannot hold together",
                    schedule.text(), rule.expected, std::to_string(rule.found),
@@ -55,16 +56,16 @@ Status Family::fits(const Schedule& schedule, int64_t bytes) const {
 // Results of at most 16 bits take the faster exponential: it is off by 2^-22 + |x| 2^-24, and 0
 // below 2^-126.
 Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), track(of) {
-  std::vector<Nest> nests = nests_of(graph);
-  for (Nest& nest : nests)
-    for (NestValue& value : nest.values)
+  std::vector<LoopNest> nests = nests_of(graph);
+  for (LoopNest& nest : nests)
+    for (Expr& value : nest.values)
       if (value.kind == Kind::apply && value.op == ValueOp::exp &&
           (track == Track::bf16 || track == Track::fp16 || track == Track::fp8))
         value.op = ValueOp::fast_exp;
-  nests_ = std::make_shared<const std::vector<Nest>>(std::move(nests));
+  nests_ = std::make_shared<const std::vector<LoopNest>>(std::move(nests));
 }
 
-Status Family::admits(const Schedule& schedule) const {
+Status Family::validate(const Schedule& schedule) const {
   for (const Field& field : space().fields) {
     const auto found = schedule.fields.find(field.name);
     const int64_t least = std::ranges::min(field.values);
@@ -162,7 +163,7 @@ Result<Lowered> lower(const tile::Program& program, const target::Capabilities& 
 
 std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& capabilities) {
   std::vector<FamilyPtr> out;
-  const auto long_axis = [](const Nest& nest) {
+  const auto long_axis = [](const LoopNest& nest) {
     return std::ranges::any_of(nest.axes, [](auto size) { return size > kLongestAxis; });
   };
   if (capabilities.gpu && std::ranges::any_of(region.nests(), long_axis)) return out;
@@ -243,7 +244,7 @@ std::vector<double> needed(const graph::Graph& graph) {
 }
 
 // About as many different ones as a nest reads; of those that a table chooses nothing is known.
-double elements_of(const Nest& nest, const Access& load) {
+double elements_of(const LoopNest& nest, const Access& load) {
   double count = load.lookup_dim < 0 ? 1 : HUGE_VAL;
   for (const Affine& dim : load.at) {
     const auto [low, high] = nest.range(dim);
@@ -261,7 +262,7 @@ Work work_of(const Region& region) {
   const graph::Graph& graph = region.graph;
   const std::vector<double> elements = needed(graph);
   std::map<std::string, double> loaded;
-  for (const Nest& nest : region.nests())
+  for (const LoopNest& nest : region.nests())
     for (const Access& load : nest.loads) loaded[load.name] += elements_of(nest, load);
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const graph::Tensor& tensor = graph.tensors[i];

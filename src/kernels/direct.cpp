@@ -8,9 +8,9 @@
 // elements of the one that lies fastest in memory are taken at once and brought together at the
 // end, and that short ones (a window's) may be written out. Where a tensor is read outside, the
 // copy's fill is its value.
-#include "kernels/contraction.h"
-#include "kernels/direct_form.h"
-#include "kernels/nest_tiles.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/loop_nest_tiling.h"
+#include "loopnest/contraction.h"
 
 namespace warploom::kernels {
 namespace direct {
@@ -24,7 +24,7 @@ int fastest(const Access& access) {
   return best;
 }
 
-std::vector<int64_t> tile_of(const Form& form, const Schedule& s) {
+std::vector<int64_t> tile_of(const LoopNestTiling& form, const Schedule& s) {
   std::vector<int64_t> tile(form.nest.axes.size(), 1);
   const auto set = [&](int axis, const char* name) {
     if (axis >= 0) tile[at(axis)] = field(s, name);
@@ -40,7 +40,7 @@ std::vector<int64_t> tile_of(const Form& form, const Schedule& s) {
   return tile;
 }
 
-int64_t widest(const Form& form) {
+int64_t widest(const LoopNestTiling& form) {
   int64_t elements = 1;
   for (const int axis : form.wide)
     elements *= axis == form.wide.back() ? form.nest.axes[at(axis)]
@@ -49,8 +49,8 @@ int64_t widest(const Form& form) {
 }
 
 namespace {
-std::optional<Form::Product> product_of(const Form& form) {
-  const Nest& n = form.nest;
+std::optional<LoopNestTiling::Product> product_of(const LoopNestTiling& form) {
+  const LoopNest& n = form.nest;
   const auto c = contraction_of(n);
   if (!c || form.roles.y < 0 || c->scaled || !c->triangles.empty()) return std::nullopt;
   const size_t x = at(form.roles.x);
@@ -58,7 +58,8 @@ std::optional<Form::Product> product_of(const Form& form) {
   const Access& a = n.loads[c->a];
   const Access& b = n.loads[c->b];
   if (!a.inside || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
-  Form::Product found{a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1, c->bounds, part_within(*c)};
+  LoopNestTiling::Product found{a, b,         {c->a, c->b},   static_cast<int>(c->k[0]),
+                                1, c->bounds, part_within(*c)};
   for (const Affine& coordinate : b.at)  // of a window with one channel: no box holds both
     if (coordinate.steps[c->k[0]] != 0 && coordinate.steps[x] != 0) return std::nullopt;
   Access& flat = found.a;
@@ -81,14 +82,14 @@ std::optional<Form::Product> product_of(const Form& form) {
   return found;
 }
 
-std::optional<Form> form_of(Nest nest, bool gpu) {
-  Form form{.nest = std::move(nest)};
-  const Nest& n = form.nest;
+std::optional<LoopNestTiling> form_of(LoopNest nest, bool gpu) {
+  LoopNestTiling form{.nest = std::move(nest)};
+  const LoopNest& n = form.nest;
   form.reduced = n.reduced();
   std::vector<bool> behind(n.values.size(), false);  // a reduction
   const std::vector<int>* over = nullptr;
   for (size_t v = 0; v < n.values.size(); ++v) {
-    const NestValue& value = n.values[v];
+    const Expr& value = n.values[v];
     for (const int operand : value.operands) behind[v] = behind[v] || behind[at(operand)];
     if (value.kind == Kind::reduce) {
       if (behind[v] || (over && *over != value.axes)) return std::nullopt;
@@ -98,8 +99,8 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
     for (size_t a = 0; a < n.axes.size(); ++a)
       if (behind[v] && value.varies[a] && form.reduced[a]) return std::nullopt;
   }
-  if (const NestValue* scan = n.scan()) {
-    for (const NestValue& value : n.values)
+  if (const Expr* scan = n.scan()) {
+    for (const Expr& value : n.values)
       if (value.kind == Kind::reduce ||
           (value.kind == Kind::scan &&
            std::tie(value.axes, value.reverse) != std::tie(scan->axes, scan->reverse)))
@@ -111,7 +112,7 @@ std::optional<Form> form_of(Nest nest, bool gpu) {
     for (size_t a = 0; a < n.axes.size(); ++a)
       if (form.reduced[a] && (output.place.uses(a) || n.values[at(output.value)].varies[a]))
         return std::nullopt;
-  Roles& roles = form.roles;
+  TilingRoles& roles = form.roles;
   for (size_t a = 0; a < n.axes.size(); ++a)
     if (!form.reduced[a] && n.axes[a] > 1) roles.x = static_cast<int>(a);
   for (const Access& load : n.loads) {
@@ -189,16 +190,16 @@ bool is_box(const Access& access, const std::vector<int64_t>& tile,
 
 // Of all nests of a region; none where one of them has more than a level of reductions or scans, or
 // types that the target does not compute with.
-std::vector<Form> forms_of(const Region& region, const Capabilities& capabilities) {
-  std::vector<Form> forms;
-  for (const Nest& nest : region.nests()) {
+std::vector<LoopNestTiling> forms_of(const Region& region, const Capabilities& capabilities) {
+  std::vector<LoopNestTiling> forms;
+  for (const LoopNest& nest : region.nests()) {
     auto form = form_of(nest, capabilities.gpu);
     const bool converts = !capabilities.gpu || capabilities.fp8_tflops > 0;  // floats of 8 bits
     const auto loaded = [&](const Access& access) {
       return is_computed(access.dtype) ||
              (converts && is_float(access.dtype) && bits_of(access.dtype) == 8);
     };
-    const auto stored = [&](const Nest::Output& output) {
+    const auto stored = [&](const LoopNest::Output& output) {
       const Dtype dtype = output.place.dtype;
       return is_computed(dtype) || (!capabilities.gpu && is_float(dtype) && bits_of(dtype) == 8);
     };
@@ -206,7 +207,7 @@ std::vector<Form> forms_of(const Region& region, const Capabilities& capabilitie
         !std::ranges::all_of(nest.outputs, stored))
       return {};
     // Threads of a GPU combine floats alone.
-    const auto combines = [](const NestValue& value) {
+    const auto combines = [](const Expr& value) {
       return value.integers && value.kind == Kind::scan;
     };
     if (capabilities.gpu && std::ranges::any_of(nest.values, combines)) return {};
@@ -217,7 +218,7 @@ std::vector<Form> forms_of(const Region& region, const Capabilities& capabilitie
 
 // Whether a box of every tensor is what a tile of these extents takes: each dimension follows one
 // axis, forwards.
-bool takes_boxes(const Form& form, const std::vector<int64_t>& tile) {
+bool takes_boxes(const LoopNestTiling& form, const std::vector<int64_t>& tile) {
   const auto fits = [&](const Access& access) { return is_box(access, tile, form.nest.axes); };
   return std::ranges::all_of(form.nest.loads, fits) &&
          std::ranges::all_of(form.nest.outputs,
@@ -228,8 +229,8 @@ constexpr int64_t kResident = 4;  // blocks a multiprocessor that walk together
 
 class Direct final : public Family {
  public:
-  Direct(std::vector<Form> forms, const Capabilities& capabilities)
-      : Family("direct", capabilities, Suit::general), forms_(std::move(forms)) {}
+  Direct(std::vector<LoopNestTiling> forms, const Capabilities& capabilities)
+      : Family("direct", capabilities, Specialization::general), forms_(std::move(forms)) {}
 
   Space space() const override {
     Space space{name(), {}};
@@ -240,7 +241,7 @@ class Direct final : public Family {
     int64_t lanes = 1;
     int64_t window = 1;
     bool in_turn = true;
-    for (const Form& form : forms_) {
+    for (const LoopNestTiling& form : forms_) {
       in_turn = in_turn && (form.scanned < 0 || form.scanned != form.roles.y);
       const auto grow = [&](int64_t& size, int axis) {
         if (axis >= 0) size = std::max(size, form.nest.axes[at(axis)]);
@@ -258,7 +259,7 @@ class Direct final : public Family {
         values.insert(values.begin(), size);
       return values;
     };
-    const Form& form = forms_[0];
+    const LoopNestTiling& form = forms_[0];
     Values wide =
         gpu ? Values{256, 128, 512, 64, 1024, 32, 16, 8, 4, 2, 1}
             : Values{2048, 1024, 512, 256, 4096, 128, 64, 4 * vector, 2 * vector, vector, 1};
@@ -279,9 +280,9 @@ class Direct final : public Family {
         if (!form.walked(a))
           lines *= static_cast<int>(a) == form.roles.x ? ceil_div(form.nest.axes[a], 32)
                                                        : form.nest.axes[a];
-      for (int64_t blocks = 2; blocks * lines <= kResident * capabilities_.processors; blocks *= 2)
+      for (int64_t blocks = 2; blocks * lines <= kResident * capabilities_.num_sms; blocks *= 2)
         together.insert(together.begin(), blocks);
-      if (3 * lines > capabilities_.processors) together = {1};
+      if (3 * lines > capabilities_.num_sms) together = {1};
       space.fields.push_back(
           {"together", together,
            "blocks that walk along a line of scans together, and look back at each other"});
@@ -319,10 +320,10 @@ class Direct final : public Family {
     const int64_t rows = field(s, "rows");
     const int64_t together = field(s, "together", 1);
     const int64_t least = std::min({field(s, "x"), field(s, "y"), lanes, unroll, warps, together});
-    WARPLOOM_CHECK(first_broken(
+    WARPLOOM_CHECK(check_constraints(
         s, {{least < 1, "x, y, lanes, unroll and, on a GPU, warps of at least 1", least},
             {gpu && field(s, "streaming"), "streaming=0 on a GPU", 1}}));
-    for (const Form& form : forms_) {
+    for (const LoopNestTiling& form : forms_) {
       const auto tile = tile_of(form, s);
       const bool product = form.product && field(s, "product") == 1;
       int64_t elements = 1;
@@ -337,7 +338,7 @@ class Direct final : public Family {
       if (together > 1) WARPLOOM_CHECK(legal_together(form, s, tile));
       const int y = form.roles.y;
       const bool apart = y < 0 || (y != form.scanned && field(s, "y") <= form.nest.axes[at(y)]);
-      WARPLOOM_CHECK(first_broken(
+      WARPLOOM_CHECK(check_constraints(
           s, {{rows == 1 && (gpu || product || !apart || field(s, "y") < 2 || z > 1),
                "rows=1 on a CPU without products, of 2 rows or more that no scan goes along",
                field(s, "y")}}));
@@ -345,10 +346,10 @@ class Direct final : public Family {
         WARPLOOM_CHECK(legal_product(form, s, tile));
         elements = 1;
       }
-      const bool multiplies = std::ranges::any_of(form.nest.values, [](const NestValue& v) {
+      const bool multiplies = std::ranges::any_of(form.nest.values, [](const Expr& v) {
         return v.kind == Kind::reduce && v.op == ValueOp::mul;
       });
-      WARPLOOM_CHECK(first_broken(
+      WARPLOOM_CHECK(check_constraints(
           s, {{!within, "a tile no larger than its axes", elements},
               {!product && (z > 1 || depth > 0) && (z != 1 || depth != depths_of(form).front()),
                "z and depth as they come without products", depth},
@@ -364,7 +365,7 @@ class Direct final : public Family {
   }
 
   // Of lines that several blocks walk along.
-  Status legal_together(const Form& form, const Schedule& s,
+  Status legal_together(const LoopNestTiling& form, const Schedule& s,
                         const std::vector<int64_t>& tile) const {
     const bool scans = capabilities_.gpu && form.scanned >= 0 && forms_.size() == 1;
     const int64_t together = field(s, "together");
@@ -377,8 +378,8 @@ class Direct final : public Family {
         beside *= tile[a];
       }
     }
-    const int64_t resident = ceil_div(blocks, capabilities_.processors);
-    return first_broken(
+    const int64_t resident = ceil_div(blocks, capabilities_.num_sms);
+    return check_constraints(
         s, {{!scans, "together=1 without scans, or on a CPU", together},
             {form.scanned == form.roles.x && beside > 1,
              "y=1 where lines along x are walked along together", beside},
@@ -390,7 +391,7 @@ class Direct final : public Family {
   }
 
   // Of a sum of products by blocks.
-  Status legal_product(const Form& form, const Schedule& s,
+  Status legal_product(const LoopNestTiling& form, const Schedule& s,
                        const std::vector<int64_t>& tile) const {
     const int64_t m = tile[at(form.roles.y)];
     const int64_t x = tile[at(form.roles.x)];
@@ -398,11 +399,11 @@ class Direct final : public Family {
     const int64_t depth = field(s, "depth");
     const int64_t elements = m * x * z;
     const int axis = form.roles.z;
-    const bool apart = std::ranges::any_of(form.nest.values, [&](const NestValue& value) {
+    const bool apart = std::ranges::any_of(form.nest.values, [&](const Expr& value) {
       return value.kind == Kind::index ||
              (axis >= 0 && value.varies[at(axis)] && !value.varies[at(form.roles.x)]);
     });
-    WARPLOOM_CHECK(first_broken(
+    WARPLOOM_CHECK(check_constraints(
         s, {{m == 1 || x == 1 || field(s, "unroll") != 1 || field(s, "lanes") != 1 || z < 1 ||
                  depth < 1 || elements > 32768,
              "x and y of at least 2, unroll=1 lanes=1, at most 32768 elements", elements},
@@ -411,7 +412,7 @@ class Direct final : public Family {
     return fits(s, 4 * (m + x * z + 32) * depth * form.product->taps + 8192);
   }
 
-  static Values depths_of(const Form& form) {
+  static Values depths_of(const LoopNestTiling& form) {
     const int64_t size = form.nest.axes[at(form.product->k)];
     Values out;
     for (const int64_t count : {256, 384, 512, 128, 64, 32, 16, 8, 4})
@@ -426,7 +427,7 @@ class Direct final : public Family {
   // out of tasks.
   double guess(const Schedule& s) const override {
     double all = 0;
-    for (const Form& form : forms_) {
+    for (const LoopNestTiling& form : forms_) {
       const auto extents = tile_of(form, s);
       const std::vector<double> tile(extents.begin(), extents.end());
       const bool product = form.product && field(s, "product") == 1;
@@ -444,9 +445,9 @@ class Direct final : public Family {
       if (product)
         task = cycles_of_product(form, s, tile, trips);
       else
-        for (const NestValue& value : form.nest.values) task += cycles_of(form, value, tile, trips);
+        for (const Expr& value : form.nest.values) task += cycles_of(form, value, tile, trips);
       if (in_turn) task *= taken[at(form.roles.y)];
-      all += std::ceil(tasks / capabilities_.processors) * (task + 30);
+      all += std::ceil(tasks / capabilities_.num_sms) * (task + 30);
     }
     return is_large() && field(s, "streaming") == 0 ? all * 1.1 : all;
   }
@@ -454,14 +455,14 @@ class Direct final : public Family {
   // Whether no cache holds the results.
   bool is_large() const {
     double bytes = 0;
-    for (const Form& form : forms_)
+    for (const LoopNestTiling& form : forms_)
       for (const auto& output : form.nest.outputs)
         bytes += 4 * static_cast<double>(graph::element_count(output.place.shape));
     return bytes > 32e6;
   }
 
-  double cycles_of_product(const Form& form, const Schedule& s, const std::vector<double>& tile,
-                           double trips) const {
+  double cycles_of_product(const LoopNestTiling& form, const Schedule& s,
+                           const std::vector<double>& tile, double trips) const {
     const double m = tile[at(form.roles.y)];
     const double x = tile[at(form.roles.x)];
     const double rows = static_cast<double>(field(s, "z"));
@@ -474,7 +475,7 @@ class Direct final : public Family {
            m * wide * 4;
   }
 
-  double cycles_of(const Form& form, const NestValue& value, const std::vector<double>& tile,
+  double cycles_of(const LoopNestTiling& form, const Expr& value, const std::vector<double>& tile,
                    double trips) const {
     if (value.kind == Kind::constant) return 0;
     double elements = 1;
@@ -509,7 +510,7 @@ class Direct final : public Family {
 
   Result<Programs> programs(const Schedule& s) const override {
     Programs out;
-    for (const Form& form : forms_)
+    for (const LoopNestTiling& form : forms_)
       add_program(
           out, form, s, capabilities_,
           out.programs.empty() ? name() : fmt::format("direct_part{}", out.programs.size()));
@@ -517,14 +518,14 @@ class Direct final : public Family {
   }
 
  private:
-  std::vector<Form> forms_;
+  std::vector<LoopNestTiling> forms_;
   double lanes_ = capabilities_.lanes();
 };
 }  // namespace
 
-void add_program(Family::Programs& out, const std::string& name, Nest nest, int64_t y, int64_t x,
-                 const Capabilities& capabilities) {
-  const Form form = *form_of(normal_form(std::move(nest)), capabilities.gpu);
+void add_program(Family::Programs& out, const std::string& name, LoopNest nest, int64_t y,
+                 int64_t x, const Capabilities& capabilities) {
+  const LoopNestTiling form = *form_of(normal_form(std::move(nest)), capabilities.gpu);
   const auto up_to = [](int64_t most, int64_t all) {
     int64_t size = 1;
     while (size < most && size < all) size *= 2;
@@ -535,7 +536,7 @@ void add_program(Family::Programs& out, const std::string& name, Nest nest, int6
   int64_t wide = up_to(form.roles.y < 0 ? y * x : x, widest(form));
   for (size_t a = 0; a < form.nest.axes.size(); ++a)
     elements *= form.reduced[a] ? 1 : form.nest.axes[a];
-  while (wide > 64 && elements < high * wide * capabilities.processors)
+  while (wide > 64 && elements < high * wide * capabilities.num_sms)
     wide /= 2;  // a tile for everyone
   const int64_t warps = std::clamp<int64_t>(high * wide / 128, 1, 8);
   add_program(

@@ -1,12 +1,12 @@
 // The programs of the family `direct`.
-#include "kernels/direct_form.h"
-#include "kernels/nest_tiles.h"
+#include "kernels/kernel_builder.h"
+#include "kernels/loop_nest_tiling.h"
 
 namespace warploom::kernels::direct {
 namespace {
 class Writer {
  public:
-  Writer(const Form& form, const Schedule& s, const Capabilities& capabilities,
+  Writer(const LoopNestTiling& form, const Schedule& s, const Capabilities& capabilities,
          const std::string& name)
       : draft(name),
         form_(form),
@@ -18,7 +18,7 @@ class Writer {
     tile_.extent = tile_of(form, s);
   }
 
-  Draft draft;
+  KernelBuilder draft;
 
   void make() {
     for (size_t a = 0; a < tile_.extent.size(); ++a)
@@ -27,7 +27,8 @@ class Writer {
     rows_ = product ? field(s_, "z") : 1;
     for (size_t i = 0; i < n_.loads.size(); ++i) {
       const bool factor = product && std::ranges::count(form_.product->loads, i) > 0;
-      if (!factor) loads_.emplace(i, Boxes(draft, fmt::format("X{}", i), n_, n_.loads[i], tiled_));
+      if (!factor)
+        loads_.emplace(i, TensorTile(draft, fmt::format("X{}", i), n_, n_.loads[i], tiled_));
     }
     for (size_t i = 0; i < n_.outputs.size(); ++i)
       outputs_.emplace_back(draft, fmt::format("Y{}", i), n_, n_.outputs[i].place, tiled_, true);
@@ -128,7 +129,7 @@ class Writer {
     const Index here = turn_;
     go_along(axis, turn);
     for (size_t v = 0; v < n_.values.size(); ++v)
-      if (const NestValue& value = n_.values[v]; value.kind == Kind::load && value.varies[axis]) {
+      if (const Expr& value = n_.values[v]; value.kind == Kind::load && value.varies[axis]) {
         const Access& load = n_.loads[at(value.load)];
         ahead_[v] =
             draft.reg(fmt::format("ahead{}", value.load), load.dtype, shape_of(value.varies));
@@ -200,7 +201,7 @@ class Writer {
 
   // The prefixes within the tile, on top of what the tiles before come to.
   void scan(size_t v) {
-    const NestValue& value = n_.values[v];
+    const Expr& value = n_.values[v];
     const size_t axis = at(form_.scanned);
     const auto reg = [&](const char* stem) {
       return draft.reg(fmt::format("{}{}", stem, v), type_of(v), shape_of(value.varies));
@@ -246,16 +247,16 @@ class Writer {
     b.map(before, b.value(sum));
   }
 
-  const Form& form_;
-  const Nest& n_;
+  const LoopNestTiling& form_;
+  const LoopNest& n_;
   tile::Builder& b;
   const Capabilities& capabilities_;
   const Schedule& s_;
-  NestTile tile_;
+  TileCoord tile_;
   std::vector<size_t> tiled_;  // axes of the tile, the dimensions of register tensors
   int64_t rows_ = 1;  // of x, at neighbouring indices of z, one behind another in a register tensor
-  std::map<size_t, Boxes> loads_;
-  std::vector<Boxes> outputs_;
+  std::map<size_t, TensorTile> loads_;
+  std::vector<TensorTile> outputs_;
   std::vector<TensorId> held_;  // the register tensor of a value
   std::vector<bool> kept_;      // which values, beside loads and reductions, get one
   int64_t together_ =
@@ -274,7 +275,7 @@ class Writer {
     std::vector<size_t> free;
     for (size_t a = 0; a < n_.axes.size(); ++a)
       if (!form_.walked(a)) free.push_back(a);
-    NestTile whole = tile_;
+    TileCoord whole = tile_;
     if (rows_ > 1) whole.extent[at(form_.roles.z)] = rows_;
     if (form_.in_turn(s_)) whole.extent[at(form_.roles.y)] = field(s_, "y");
     together_ = form_.scanned >= 0 ? field(s_, "together", 1) : 1;
@@ -329,11 +330,11 @@ class Writer {
         ++uses[at(operand)];
       }
     for (size_t v = 0; v < n_.values.size(); ++v) {
-      const NestValue& value = n_.values[v];
+      const Expr& value = n_.values[v];
       kept_.push_back(value.kind == Kind::round ||
                       (value.kind == Kind::apply && uses[v] > 1 && nodes[v] == kLargestCopy));
       for (const int operand : value.operands) {
-        const NestValue& from = n_.values[at(operand)];
+        const Expr& from = n_.values[at(operand)];
         const bool other_axes = value.kind == Kind::apply && from.varies != value.varies;
         const bool to_floats = from.integers && !value.integers;
         if (from.kind == Kind::apply && (other_axes || to_floats)) kept_[at(operand)] = true;
@@ -342,7 +343,7 @@ class Writer {
   }
 
   void compute(size_t v) {
-    const NestValue& value = n_.values[v];
+    const Expr& value = n_.values[v];
     if (value.kind == Kind::scan) return scan(v);
     if (value.kind == Kind::load) {
       const Access& load = n_.loads[at(value.load)];
@@ -396,7 +397,7 @@ class Writer {
   }
 
   void accumulate(size_t v) {
-    const NestValue& sum = n_.values[v];
+    const Expr& sum = n_.values[v];
     Value operand = value_of(at(sum.operands[0]));
     const int lanes = form_.roles.lanes;
     if (lanes >= 0 && n_.axes[at(lanes)] % tile_.extent[at(lanes)] != 0) {
@@ -483,7 +484,7 @@ class Writer {
     const int v = n_.outputs[i].value;
     std::vector<bool> varies(n_.axes.size());
     for (size_t a = 0; a < varies.size(); ++a) varies[a] = place.uses(a);
-    const NestValue& value = n_.values[at(v)];
+    const Expr& value = n_.values[at(v)];
     TensorId out = held_[at(v)];
     if (out < 0 || b.dtype_of(out) != place.dtype || shape_of(value.varies) != shape_of(varies)) {
       out = draft.reg(fmt::format("y{}", i), place.dtype, shape_of(varies));
@@ -521,7 +522,7 @@ class Writer {
   // The sum of products by matrix products of blocks: one factor as it lies, the other's windows
   // copied one tap after another.
   void multiply(size_t v) {
-    const Form::Product& p = *form_.product;
+    const LoopNestTiling::Product& p = *form_.product;
     const int64_t depth = field(s_, "depth");
     const int64_t m = tile_.extent[at(form_.roles.y)];
     const int64_t x = tile_.extent[at(form_.roles.x)];
@@ -531,8 +532,8 @@ class Writer {
     std::vector<size_t> b_axes = tiled_;
     a_axes.push_back(at(p.k));
     b_axes.insert(b_axes.begin(), at(p.k));
-    const Boxes A(draft, "A", n_, p.a, a_axes);
-    const Boxes B(draft, "B", n_, p.b, b_axes);
+    const TensorTile A(draft, "A", n_, p.a, a_axes);
+    const TensorTile B(draft, "B", n_, p.b, b_axes);
     const TensorId a = b.shared("a", Dtype::f32, {m, depth * p.taps});
     const TensorId w = b.shared("b", Dtype::f32, {depth, p.taps, n});
     // Each block of k is summed from zero and added to those before it: the rounding error of one
@@ -547,7 +548,7 @@ class Writer {
       b.copy(std::move(rows_of_a), b.all(a));
       taps(0, 0, [&](const Index& tap) {
         rows([&](const Index& row) {
-          NestTile deep = tile_;
+          TileCoord deep = tile_;
           deep.extent[at(p.k)] = depth;
           b.copy(B.at(deep), b.tile(w, {0, tap, row * x}, {depth, 1, x}), p.b.fill);
         });
@@ -576,7 +577,7 @@ class Writer {
 };
 }  // namespace
 
-void add_program(Family::Programs& out, const Form& form, const Schedule& s,
+void add_program(Family::Programs& out, const LoopNestTiling& form, const Schedule& s,
                  const Capabilities& capabilities, const std::string& name) {
   Writer writer(form, s, capabilities, name);
   writer.make();

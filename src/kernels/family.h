@@ -13,10 +13,12 @@
 #pragma once
 #include "codegen/launch_list.h"
 #include "graph/track.h"
-#include "kernels/nest.h"
+#include "loopnest/loop_nest.h"
 #include "target/capabilities.h"
 
 namespace warploom::kernels {
+using namespace loopnest;  // families are written in terms of loop nests throughout
+
 class Region {
  public:
   graph::Graph graph;
@@ -25,12 +27,13 @@ class Region {
   Region() = default;
   Region(graph::Graph primitive, Track of);
 
-  const std::vector<Nest>& nests() const {
+  const std::vector<LoopNest>& nests() const {
     return *nests_;
   }  // what the graph computes, as the track allows, found once
 
  private:
-  std::shared_ptr<const std::vector<Nest>> nests_ = std::make_shared<const std::vector<Nest>>();
+  std::shared_ptr<const std::vector<LoopNest>> nests_ =
+      std::make_shared<const std::vector<LoopNest>>();
 };
 
 struct Schedule {
@@ -46,13 +49,13 @@ Result<Schedule> schedule_from_json(const nlohmann::json& json);
 int64_t field(const Schedule& schedule, const std::string& name, int64_t otherwise = 0);
 
 // What fields must not be together. The first rule that is broken is the answer, kScheduleIllegal.
-struct Rule {
+struct Constraint {
   bool broken;
   const char* expected;
   int64_t found;
 };
 
-Status first_broken(const Schedule& schedule, std::initializer_list<Rule> rules);
+Status check_constraints(const Schedule& schedule, std::initializer_list<Constraint> rules);
 
 using Values = std::vector<int64_t>;
 
@@ -70,23 +73,23 @@ struct Space {
 
 // How well a family suits what it covers: it keeps the target's fastest units busy, it is made for
 // such regions, or it covers nearly everything.
-enum class Suit : uint8_t { fastest = 0, made = 1, general = 3 };
+enum class Specialization : uint8_t { fastest = 0, made = 1, general = 3 };
 
 class Family {
  public:
-  Family(std::string name, const target::Capabilities& capabilities, Suit suit)
+  Family(std::string name, const target::Capabilities& capabilities, Specialization suit)
       : capabilities_(capabilities), name_(std::move(name)), suit_(suit) {}
 
   virtual ~Family() = default;
 
   const std::string& name() const { return name_; }
 
-  Suit suit() const { return suit_; }
+  Specialization suit() const { return suit_; }
 
   virtual Space space() const = 0;
   // The same of a schedule from elsewhere, a person or an older archive: every field of the space
   // must be there, and at least its least value.
-  Status admits(const Schedule& schedule) const;
+  Status validate(const Schedule& schedule) const;
   // Of a schedule with every field: ok, or kScheduleIllegal / kResourceLimit with the fields that
   // clash.
   virtual Status legal(const Schedule& schedule) const = 0;
@@ -114,7 +117,7 @@ class Family {
 
  private:
   std::string name_;
-  Suit suit_;
+  Specialization suit_;
 };
 
 using FamilyPtr = std::shared_ptr<const Family>;

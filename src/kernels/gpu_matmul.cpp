@@ -1,6 +1,6 @@
 #include "kernels/gpu_matmul.h"
-#include "kernels/direct_form.h"
 #include "kernels/halves.h"
+#include "kernels/loop_nest_tiling.h"
 
 namespace warploom::kernels {
 std::optional<Precision> precision_of(Dtype a, Dtype b, Track track, bool halves) {
@@ -18,16 +18,16 @@ std::optional<Precision> precision_of(Dtype a, Dtype b, Track track, bool halves
 bool fuses_rows(const Contraction& c, const Precision& precision, int64_t columns,
                 const Capabilities& capabilities) {
   constexpr int64_t kMostTerms = 2048;
-  const NestTile one(c.nest);
+  const TileCoord one(c.nest);
   const int64_t width = c.nest.axes[c.column];
   const int64_t rows =
       one.count(c.nest, c.batch) * one.count(c.nest, c.m) * one.count(c.nest, c.n) / width;
   return precision.accumulator() == Dtype::f32 && width <= columns &&
          one.count(c.nest, c.k) * precision.terms <= kMostTerms &&
-         rows / 64 * ceil_div(width, 64) >= capabilities.processors / 4;
+         rows / 64 * ceil_div(width, 64) >= capabilities.num_sms / 4;
 }
 
-NestTile TileOrder::at(const Index& number) const {
+TileCoord TileScheduler::at(const Index& number) const {
   // The divisor of tiles_m nearest to `group`, so that every group is whole.
   int64_t width = 1;
   const auto distance = [&](int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
@@ -37,7 +37,7 @@ NestTile TileOrder::at(const Index& number) const {
   const Index first = in_batch / (width * tiles_n) * width;
   const Index within = in_batch % (width * tiles_n);
   const Index m = first + within % width;
-  NestTile placed = tile;
+  TileCoord placed = tile;
   placed.place(c.nest, c.m, cluster > 1 ? m * cluster + tile::cluster_rank() : m);
   placed.place(c.nest, c.n,
                beside > 1 ? within / width * beside + tile::cluster_rank() : within / width);
@@ -77,9 +77,9 @@ std::vector<size_t> slot_axes(const Contraction& c) {
   return axes;
 }
 
-Prepared Preparation::written(const std::vector<int64_t>& axes, const std::vector<size_t>& over,
-                              const Access& from, const Access& made, int64_t elements,
-                              int64_t across) const {
+Prepared OperandPacking::written(const std::vector<int64_t>& axes, const std::vector<size_t>& over,
+                                 const Access& from, const Access& made, int64_t elements,
+                                 int64_t across) const {
   const auto workspace = [&](const std::string& suffix) {
     Access access = made;
     access.name = name + suffix;
@@ -87,7 +87,7 @@ Prepared Preparation::written(const std::vector<int64_t>& axes, const std::vecto
     out.workspaces.push_back({access.name, access.dtype, {elements}});
     return access;
   };
-  Nest nest{.axes = axes, .loads = {from}, .values = {{.kind = Kind::load}}, .outputs = {}};
+  LoopNest nest{.axes = axes, .loads = {from}, .values = {{.kind = Kind::load}}, .outputs = {}};
   const auto add = [&](ValueOp op, std::vector<int> operands) {
     nest.values.push_back({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
     return static_cast<int>(nest.values.size()) - 1;
@@ -115,9 +115,9 @@ Prepared Preparation::written(const std::vector<int64_t>& axes, const std::vecto
   return prepared;
 }
 
-Prepared Preparation::relaid(const Access& from, const std::vector<int64_t>& begin,
-                             const std::vector<size_t>& over, const Access& made,
-                             int64_t elements) const {
+Prepared OperandPacking::relaid(const Access& from, const std::vector<int64_t>& begin,
+                                const std::vector<size_t>& over, const Access& made,
+                                int64_t elements) const {
   // An axis for each dimension, the one along which new neighbours lie last, before it the old
   // one's.
   const size_t rank = made.shape.size();
@@ -156,7 +156,7 @@ Prepared Preparation::relaid(const Access& from, const std::vector<int64_t>& beg
   return prepared;
 }
 
-Prepared Preparation::laid_anew(const Access& from, size_t row, size_t k, bool along_k) const {
+Prepared OperandPacking::laid_anew(const Access& from, size_t row, size_t k, bool along_k) const {
   const auto fast =
       at(std::ranges::find_if(from.at,
                               [&](const Affine& c) { return c.steps[along_k ? k : row] != 0; }) -
@@ -179,7 +179,7 @@ Prepared Preparation::laid_anew(const Access& from, size_t row, size_t k, bool a
   return relaid(from, std::vector<int64_t>(from.at.size()), over, made, next);
 }
 
-Prepared Preparation::for_copies(const Access& from, size_t row, size_t k) const {
+Prepared OperandPacking::for_copies(const Access& from, size_t row, size_t k) const {
   const bool along_k =
       bytes_of(precision.operand) != 2 || from.stride(row) != 1 || from.stride(k) == 1;
   const size_t fast = along_k ? k : row;
@@ -192,7 +192,7 @@ Prepared Preparation::for_copies(const Access& from, size_t row, size_t k) const
 
 namespace {
 template <class Uses>
-std::vector<int64_t> shape_of(const NestTile& tile, const std::vector<size_t>& axes, size_t rows,
+std::vector<int64_t> shape_of(const TileCoord& tile, const std::vector<size_t>& axes, size_t rows,
                               const Uses& uses) {
   std::vector<int64_t> shape = {1, 1};
   for (size_t i = 0; i < axes.size(); ++i)
@@ -201,20 +201,21 @@ std::vector<int64_t> shape_of(const NestTile& tile, const std::vector<size_t>& a
 }
 
 // What a tile of the result takes of a tensor, in registers.
-TensorId load_beside(Draft& draft, const Contraction& c, const std::string& name,
-                     const Access& access, const NestTile& tile, const std::vector<size_t>& axes,
+TensorId load_beside(KernelBuilder& draft, const Contraction& c, const std::string& name,
+                     const Access& access, const TileCoord& tile, const std::vector<size_t>& axes,
                      size_t rows, const std::string& set = "") {
   std::string global = name;
   global[0] = static_cast<char>(std::toupper(name[0]));
   const TensorId x =
       draft.reg(name + set, access.dtype,
                 shape_of(tile, axes, rows, [&](size_t axis) { return access.uses(axis); }));
-  draft.b.copy(Boxes(draft, global, c.nest, access, axes).at(tile), draft.b.all(x), access.fill);
+  draft.b.copy(TensorTile(draft, global, c.nest, access, axes).at(tile), draft.b.all(x),
+               access.fill);
   return x;
 }
 }  // namespace
 
-std::vector<TensorId> load_scales(Draft& draft, const Contraction& c, const NestTile& slot,
+std::vector<TensorId> load_scales(KernelBuilder& draft, const Contraction& c, const TileCoord& slot,
                                   const std::vector<size_t>& axes, size_t rows,
                                   const std::string& set) {
   std::vector<TensorId> out;
@@ -224,7 +225,8 @@ std::vector<TensorId> load_scales(Draft& draft, const Contraction& c, const Nest
   return out;
 }
 
-Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales) {
+Value promoted(KernelBuilder& draft, TensorId acc, TensorId part,
+               const std::vector<TensorId>& scales) {
   const Value before = draft.b.value(acc);
   const Value added = draft.b.value(part);
   if (scales.empty()) return before + added;
@@ -233,8 +235,8 @@ Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<Tens
   return tile::apply(ValueOp::fma, {added, std::move(scale), before});
 }
 
-void scale_back(Draft& draft, const Contraction& c, TensorId acc,
-                std::initializer_list<const Access*> most, const NestTile& tile,
+void scale_back(KernelBuilder& draft, const Contraction& c, TensorId acc,
+                std::initializer_list<const Access*> most, const TileCoord& tile,
                 const std::vector<size_t>& axes, size_t rows) {
   std::optional<Value> by;  // the two first: a sum times one of them may overflow
   for (int number = 0; const Access* const each : most) {
@@ -249,14 +251,14 @@ void scale_back(Draft& draft, const Contraction& c, TensorId acc,
 Contraction filled(Family::Programs& out, Contraction c, const Capabilities& capabilities) {
   for (const auto& [number, triangle] : c.triangles) {
     Access& load = c.nest.loads[number];
-    Nest nest{.axes = c.nest.axes,
-              .loads = {load},
-              .values = {{},
-                         {.kind = Kind::load},
-                         {.kind = Kind::index, .at = triangle},
-                         {.kind = Kind::apply, .op = ValueOp::less, .operands = {2, 0}},
-                         {.kind = Kind::apply, .op = ValueOp::where, .operands = {3, 0, 1}}},
-              .outputs = {}};
+    LoopNest nest{.axes = c.nest.axes,
+                  .loads = {load},
+                  .values = {{},
+                             {.kind = Kind::load},
+                             {.kind = Kind::index, .at = triangle},
+                             {.kind = Kind::apply, .op = ValueOp::less, .operands = {2, 0}},
+                             {.kind = Kind::apply, .op = ValueOp::where, .operands = {3, 0, 1}}},
+                  .outputs = {}};
     for (size_t a = 0; a < nest.axes.size(); ++a)
       if (!load.uses(a)) nest.axes[a] = 1;
     load.name = number == c.a ? "a_filled" : "b_filled";
@@ -268,11 +270,11 @@ Contraction filled(Family::Programs& out, Contraction c, const Capabilities& cap
   return c;
 }
 
-void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& tile,
+void store(KernelBuilder& draft, const Contraction& c, TensorId acc, const TileCoord& tile,
            const std::vector<size_t>& axes, size_t rows, TensorId staging, int64_t blocks) {
   auto& t = draft.b;
-  const Nest& nest = c.nest;
-  const Nest::Output& output = nest.outputs[0];
+  const LoopNest& nest = c.nest;
+  const LoopNest::Output& output = nest.outputs[0];
   std::map<int, TensorId> loaded;
   for (const int operand : epilogue_of(c).value_or(std::vector<int>{})) {
     const size_t number = loaded.size();
@@ -285,7 +287,7 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
   const std::function<Value(int)> value_of = [&](int id) {
     const auto known = [&](int v) -> std::optional<Value> {
       if (const auto found = made.find(v); found != made.end()) return t.value(found->second);
-      const NestValue& value = nest.values[at(v)];
+      const Expr& value = nest.values[at(v)];
       if (value.kind == Kind::index) return tile.value_at(value.at, {c.m[0], c.n[0]});
       if (value.kind == Kind::load) return t.value(loaded.at(value.load));
       if (value.kind != Kind::apply || c.reductions.empty()) return std::nullopt;
@@ -309,7 +311,7 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
   };
   std::vector<TensorId> sets = {acc};
   for (const RowStep& step : row_steps(c)) {
-    const NestValue& reduction = nest.values[step.reduction];
+    const Expr& reduction = nest.values[step.reduction];
     const auto op = *reduce_op(reduction.op);
     Value kept = value_of(step.kept);
     if (const int64_t width = nest.axes[c.column]; width % (tile.extent[c.column] * blocks) != 0) {
@@ -337,7 +339,7 @@ void store(Draft& draft, const Contraction& c, TensorId acc, const NestTile& til
                   shape_of(tile, axes, rows, [&](size_t axis) { return output.place.uses(axis); }));
     t.map(result, value_of(output.value));
   }
-  const tile::Tile destination = Boxes(draft, "C", nest, output.place, axes, true).at(tile);
+  const tile::Tile destination = TensorTile(draft, "C", nest, output.place, axes, true).at(tile);
   if (staging >= 0) t.copy(t.all(result), t.all(staging));
   const auto write = [&] { t.copy(t.all(staging < 0 ? result : staging), destination); };
   if (blocks > 1 && !output.place.uses(c.column))

@@ -1,8 +1,8 @@
 // What the GPU matmul families share: precision, the order of tiles, operands made ready, what
 // follows the sum.
 #pragma once
-#include "kernels/contraction.h"
-#include "kernels/nest_tiles.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/contraction.h"
 
 namespace warploom::kernels {
 // How products are computed under a track. 16-bit inputs: their own type. fp32 inputs: tf32 once
@@ -34,9 +34,9 @@ bool fuses_rows(const Contraction& contraction, const Precision& precision, int6
 // neighbouring rows of tiles are taken together, column by column, so that blocks which run at the
 // same time share operands in the L2 cache. The blocks of a cluster take tiles below each other, or
 // all those of a row `beside` each other, and count as one.
-struct TileOrder {
+struct TileScheduler {
   const Contraction& c;
-  NestTile tile;
+  TileCoord tile;
   int64_t group;
   int64_t cluster = 1;
   int64_t beside = 1;
@@ -46,7 +46,7 @@ struct TileOrder {
 
   int64_t count() const { return tiles_m * tiles_n * batch; }
 
-  NestTile at(const Index& number) const;  // the tile where it lies
+  TileCoord at(const Index& number) const;  // the tile where it lies
 };
 
 // Of `count` tiles the one that a persistent block takes in a turn, blocks taking every
@@ -74,7 +74,7 @@ struct Prepared {
   Access most = {};
 };
 
-struct Preparation {
+struct OperandPacking {
   Family::Programs& out;
   std::string name;  // of the operand
   Precision precision;
@@ -97,8 +97,8 @@ struct Preparation {
 };
 
 // Divides the sums of halves by the units of their rows and columns; axes and rows as below.
-void scale_back(Draft& draft, const Contraction& contraction, TensorId acc,
-                std::initializer_list<const Access*> most, const NestTile& tile,
+void scale_back(KernelBuilder& draft, const Contraction& contraction, TensorId acc,
+                std::initializer_list<const Access*> most, const TileCoord& tile,
                 const std::vector<size_t>& axes, size_t rows = 1);
 
 // The contraction with zeros written, by programs of their own, where factors count as 0.
@@ -106,17 +106,18 @@ Contraction filled(Family::Programs& out, Contraction contraction,
                    const Capabilities& capabilities);
 // Loads the scales of the blocks that a slot's products are of. `axes` and `rows` as below; sets of
 // registers differ by their name.
-std::vector<TensorId> load_scales(Draft& draft, const Contraction& contraction,
-                                  const NestTile& slot, const std::vector<size_t>& axes,
+std::vector<TensorId> load_scales(KernelBuilder& draft, const Contraction& contraction,
+                                  const TileCoord& slot, const std::vector<size_t>& axes,
                                   size_t rows = 1, const std::string& set = "");
 // `acc` with the sum of a slot's products added, times their scales.
-Value promoted(Draft& draft, TensorId acc, TensorId part, const std::vector<TensorId>& scales);
+Value promoted(KernelBuilder& draft, TensorId acc, TensorId part,
+               const std::vector<TensorId>& scales);
 
 // Computes what follows the sum, for the accumulators of a tile, and stores the result. `axes`:
 // those that rows follow, `rows` of them, then those of columns. Through `staging`, a shared
 // tensor, where there is one. What reduces rows finds them whole in the tile, or in those of the
 // `blocks` of a cluster.
-void store(Draft& draft, const Contraction& contraction, TensorId acc, const NestTile& tile,
-           const std::vector<size_t>& axes, size_t rows = 1, TensorId staging = -1,
-           int64_t blocks = 1);
+void store(KernelBuilder& draft, const Contraction& contraction, TensorId acc,
+           const TileCoord& tile, const std::vector<size_t>& axes, size_t rows = 1,
+           TensorId staging = -1, int64_t blocks = 1);
 }  // namespace warploom::kernels

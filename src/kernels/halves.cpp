@@ -8,8 +8,8 @@ constexpr int64_t kElements = 8192;
 constexpr int64_t kWarps = 8;
 }  // namespace
 
-int add_unit(Nest& nest, int load) {
-  const auto add = [&](NestValue value) {
+int add_unit(LoopNest& nest, int load) {
+  const auto add = [&](Expr value) {
     nest.values.push_back(std::move(value));
     return static_cast<int>(nest.values.size()) - 1;
   };
@@ -26,7 +26,7 @@ int add_unit(Nest& nest, int load) {
 Access measured(Family::Programs& out, const std::string& name, const std::vector<int64_t>& axes,
                 const Access& read, const std::vector<size_t>& over,
                 const Capabilities& capabilities) {
-  const Nest nest{.axes = axes, .loads = {}, .values = {}, .outputs = {}};
+  const LoopNest nest{.axes = axes, .loads = {}, .values = {}, .outputs = {}};
   Access from = read;
   for (Affine& place :
        from.at)  // no box goes backwards, and the largest is the same from either end
@@ -48,15 +48,15 @@ Access measured(Family::Programs& out, const std::string& name, const std::vecto
   std::optional<size_t> other;
   for (const size_t a : all)
     if (is_over(a) != is_over(fast) && (!other || axes[a] > axes[*other])) other = a;
-  NestTile tile(nest);
+  TileCoord tile(nest);
   tile.extent[fast] = std::min<int64_t>(power_of_two_above(axes[fast]), other ? 256 : kElements);
   if (other)
     tile.extent[*other] = std::min(power_of_two_above(axes[*other]), kElements / tile.extent[fast]);
   const std::vector<size_t> tiled = axes_of({other, fast});
 
-  Draft draft("measure_" + name);
+  KernelBuilder draft("measure_" + name);
   auto& t = draft.b;
-  const Boxes X(draft, "X", nest, from, tiled);
+  const TensorTile X(draft, "X", nest, from, tiled);
   Access most{.name = name + "_most", .dtype = Dtype::f32};
   for (const size_t a : rest) {
     most.shape.push_back(axes[a]);
@@ -64,12 +64,12 @@ Access measured(Family::Programs& out, const std::string& name, const std::vecto
   }
   most.strides = graph::strides_of(most.shape);
   out.workspaces.push_back({most.name, Dtype::f32, {graph::element_count(most.shape)}});
-  const Boxes M(draft, "M", nest, most, tiled, true);
+  const TensorTile M(draft, "M", nest, most, tiled, true);
   t.zeroed(draft.named.at("M"));
   // As many blocks as fill the GPU several times, each over a part of every row that it measures.
   const int64_t lines = tile.count(nest, rest);
   const int64_t turns = tile.count(nest, over);
-  const int64_t parts = std::clamp<int64_t>(8 * capabilities.processors / lines, 1, turns);
+  const int64_t parts = std::clamp<int64_t>(8 * capabilities.num_sms / lines, 1, turns);
   const int64_t each = ceil_div(turns, parts);
   t.grid(lines * ceil_div(turns, each)).warps(kWarps);
   std::vector<int64_t> shape;

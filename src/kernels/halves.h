@@ -12,7 +12,7 @@
 // After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
 // the FP32 theoretical peak performance" (2022), who scale the low half; here rows are.
 #pragma once
-#include "kernels/nest_tiles.h"
+#include "kernels/kernel_builder.h"
 
 namespace warploom::kernels::halves {
 inline constexpr double kLeast = 0x1p-96;
@@ -32,7 +32,7 @@ inline Value back_of(Value most) {
 }
 
 // The same as a value of a nest, made of its load of that number.
-int add_unit(Nest& nest, int load);
+int add_unit(LoopNest& nest, int load);
 
 // A program that writes the largest magnitude of each row to a workspace of that name: over the
 // axes `over` of a nest with `axes`, where `read` reads. How it is read, along the other axes.

@@ -11,9 +11,9 @@
 //
 // The idea of window order is im2win's (Lu, Chu, Liu, 2023); here it is a view. Operands are tf32,
 // or of the fp32 track halves.
-#include "kernels/direct_form.h"
 #include "kernels/gpu_matmul.h"
 #include "kernels/halves.h"
+#include "kernels/loop_nest_tiling.h"
 #include "layout/memory_layout.h"
 
 namespace warploom::kernels {
@@ -26,7 +26,7 @@ class Im2win : public Family {
   // Pixels are rows of the accumulators: the product with its sides exchanged.
   Im2win(const Contraction& contraction, const Precision& precision,
          const Capabilities& capabilities)
-      : Family("im2win", capabilities, Suit::fastest),
+      : Family("im2win", capabilities, Specialization::fastest),
         c_(exchanged(contraction)),
         precision_(precision),
         second_(second_column(contraction)) {}
@@ -111,7 +111,7 @@ class Im2win : public Family {
     const auto accumulators = m * n * own / (128 * consumers);
     const auto held = m * slot.depth * own / (128 * consumers);
     const bool split = precision_.terms > 1;
-    WARPLOOM_CHECK(first_broken(
+    WARPLOOM_CHECK(check_constraints(
         s,
         {{size(c_.channel) % slot.planes != 0, "channels that divide those of the input",
           slot.planes},
@@ -154,22 +154,22 @@ class Im2win : public Family {
     const int64_t consumers = field(s, "consumers");
     const int64_t m = slot.x * slot.y;
     const int64_t n = field(s, "block_n");
-    const NestTile whole(c_.nest, {{c_.row, slot.x}, {second_, slot.y}, {c_.column, n}});
-    const NestTile taken(c_.nest, {{c_.channel, slot.planes}, {down_, slot.taps}});
-    const TileOrder order{c_, whole, kGroup};
+    const TileCoord whole(c_.nest, {{c_.row, slot.x}, {second_, slot.y}, {c_.column, n}});
+    const TileCoord taken(c_.nest, {{c_.channel, slot.planes}, {down_, slot.taps}});
+    const TileScheduler order{c_, whole, kGroup};
     const int64_t own = slot.tiles;
     const int64_t cluster = field(s, "cluster", 1);
     const int64_t turns = ceil_div(order.count(), own * cluster);
     const int64_t workers = std::clamp<int64_t>(capabilities_.clusters_at_once(cluster), 1, turns);
 
-    Draft draft("convolution");
+    KernelBuilder draft("convolution");
     auto& t = draft.b;
     t.grid(workers * cluster).cluster(cluster).warps(static_cast<int>(4 + 4 * consumers));
     // The input's planes, rows and pixels come last.
     Access input = this->input();
     input.at[*x_].begin = slot.begin;
-    const Boxes A(draft, "A", c_.nest, input, axes_of({c_.channel, down_, c_.window}));
-    const auto patch_of = [&](NestTile tile, const Index& k) {
+    const TensorTile A(draft, "A", c_.nest, input, axes_of({c_.channel, down_, c_.window}));
+    const auto patch_of = [&](TileCoord tile, const Index& k) {
       tile.extent = taken.extent;
       tile.place(c_.nest, axes_of({c_.channel, down_}), k);
       tile::Tile box = A.at(tile);
@@ -501,7 +501,7 @@ class Im2win : public Family {
     for (size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
     std::vector<size_t> over = {0, 1};
     for (size_t axis = 3; axis < axes.size(); ++axis) over.push_back(axis);
-    Prepared laid = Preparation{out, "b", precision_, capabilities_}.written(
+    Prepared laid = OperandPacking{out, "b", precision_, capabilities_}.written(
         axes, over, source, made, graph::element_count(axes), 128);
     laid.most.at = {along(c_.column, c_.nest.axes.size())};
     return laid;

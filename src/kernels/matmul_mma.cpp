@@ -2,10 +2,10 @@
 // through a ring of shared-memory slots filled by asynchronous copies, and all multiply: with
 // mma.sync (matmul_mma) or with fused multiply-adds (matmul_simt).
 //
-// Rows are A's axis m (of a convolution its output channels), columns a block_n · y patch of B's
-// (pixels of one image; of a matmul y is 1). A slot holds block_k · taps of the sum's terms: so
-// many input channels at so many places of the window. Nothing is unfolded in memory: a patch at a
-// place of the window is a box of the input, and what padding adds lies outside and counts as 0.
+// RowReduction are A's axis m (of a convolution its output channels), columns a block_n · y patch
+// of B's (pixels of one image; of a matmul y is 1). A slot holds block_k · taps of the sum's terms:
+// so many input channels at so many places of the window. Nothing is unfolded in memory: a patch at
+// a place of the window is a box of the input, and what padding adds lies outside and counts as 0.
 // With pack=1 a program of its own first lays the weights so that the channels of one place are
 // neighbours.
 #include "kernels/gpu_matmul.h"
@@ -25,7 +25,7 @@ class MatmulThreads final : public Family {
  public:
   MatmulThreads(Contraction contraction, const Precision& precision, bool tensor_cores,
                 const Capabilities& capabilities)
-      : Family(tensor_cores ? "matmul_mma" : "matmul_simt", capabilities, Suit::made),
+      : Family(tensor_cores ? "matmul_mma" : "matmul_simt", capabilities, Specialization::made),
         c_(std::move(contraction)),
         p_(precision),
         tensor_cores_(tensor_cores) {}
@@ -100,7 +100,7 @@ class MatmulThreads final : public Family {
             ? 32
             : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
     const auto accumulators = m * n / threads;
-    WARPLOOM_CHECK(first_broken(
+    WARPLOOM_CHECK(check_constraints(
         s, {{k % k_step() != 0 || k > deepest,
              "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
             {n < 32 || n > 256, "tiles of 32 to 256 columns", n},
@@ -117,10 +117,10 @@ class MatmulThreads final : public Family {
     const Contraction c = filled(out, c_, capabilities_);
     Access a = c.nest.loads[c.a];
     if (field(s, "pack"))
-      a = Preparation{out, "a", {a.dtype, 1}, capabilities_}
+      a = OperandPacking{out, "a", {a.dtype, 1}, capabilities_}
               .laid_anew(a, c_.row, *c_.channel, true)
               .high;
-    const Nest& nest = c.nest;
+    const LoopNest& nest = c.nest;
     const auto bm = field(s, "block_m");
     const auto channels = field(s, "block_k");
     const auto taps = field(s, "taps", 1);
@@ -133,20 +133,20 @@ class MatmulThreads final : public Family {
     const auto result = axes_of({c.row, second_, c.column});
     const auto a_axes = axes_of({c.row, c.channel});
     const auto b_axes = axes_of({c.channel, second_, c.column});
-    NestTile tile(nest, {{c.row, bm},
-                         {c.column, field(s, "block_n")},
-                         {second_, field(s, "y", 1)},
-                         {c.channel, channels}});
+    TileCoord tile(nest, {{c.row, bm},
+                          {c.column, field(s, "block_n")},
+                          {second_, field(s, "y", 1)},
+                          {c.channel, channels}});
 
-    Draft draft("matmul");
+    KernelBuilder draft("matmul");
     auto& t = draft.b;
-    const TileOrder order{c, tile, field(s, "group", 8)};
+    const TileScheduler order{c, tile, field(s, "group", 8)};
     tile = order.at(tile::block(0));
     t.grid(order.count()).warps(static_cast<int>(field(s, "warps")));
 
     const Access& b = nest.loads[c.b];
-    const Boxes A(draft, "A", nest, a, a_axes);
-    const Boxes B(draft, "B", nest, b, b_axes);
+    const TensorTile A(draft, "A", nest, a, a_axes);
+    const TensorTile B(draft, "B", nest, b, b_axes);
     const TensorId sa = t.shared("a", a.dtype, {bm, bk});
     const TensorId sb = t.shared("b", b.dtype, {bk, bn});
     const auto ring = t.pipeline("ring", stages, {sa, sb});
@@ -158,7 +158,7 @@ class MatmulThreads final : public Family {
     // Slots go through the window, taps of its last axis together, at one set of channels after
     // another.
     const std::vector<size_t> summed = slot_axes(c);
-    NestTile slot = tile;
+    TileCoord slot = tile;
     if (c.window) slot.extent[*c.window] = taps;
     const int64_t slots = slot.count(nest, summed);
     const int64_t far = outside(c);
@@ -183,7 +183,7 @@ class MatmulThreads final : public Family {
     const auto [begin, end] = slot.slots_within(c.bounds, c.channel.value_or(c.k[0]), 0, slots);
     for (int stage = 0; stage + 1 < stages; ++stage) produce(begin + stage);
     t.for_("k", begin, end, 1, [&](const Index& k) {
-      NestTile here = tile;
+      TileCoord here = tile;
       here.place(nest, summed, k);
       const std::vector<TensorId> scales = load_scales(draft, c, here, result);
       if (promotes()) t.fill(part, 0);

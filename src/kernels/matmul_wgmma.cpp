@@ -20,7 +20,7 @@
 //
 // A convolution is one as well, its operands in window order (window_order.h): rows are output
 // channels, columns a patch of pixels, y of them along the second axis; or the other way round.
-#include "kernels/direct_form.h"
+#include "kernels/loop_nest_tiling.h"
 #include "kernels/window_order.h"
 
 namespace warploom::kernels {
@@ -34,7 +34,7 @@ class MatmulWgmma : public Family {
  public:
   MatmulWgmma(const Contraction& contraction, std::optional<WindowOrder> windows,
               const Precision& precision, const Capabilities& capabilities)
-      : Family("matmul_wgmma", capabilities, Suit::fastest),
+      : Family("matmul_wgmma", capabilities, Specialization::fastest),
         windows_(std::move(windows)),
         c_(windows_ ? windows_->contraction : contraction),
         p_(precision) {}
@@ -60,7 +60,7 @@ class MatmulWgmma : public Family {
     const int64_t tiles = ceil_div(m, 128) * ceil_div(n * rows, 128) * others_of(c).second;
     for (int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(p_.operand) && c.reductions.empty();
          s *= 2)
-      if (s * tiles <= 2 * capabilities_.processors) splits.push_back(s);
+      if (s * tiles <= 2 * capabilities_.num_sms) splits.push_back(s);
     Values columns =
         skinny ? Values{16, 32, 64, 128, 8, 256} : Values{256, 128, 192, 64, 32, 160, 96};
     Values depths = p_.halves()  ? Values{64, 32}
@@ -74,7 +74,7 @@ class MatmulWgmma : public Family {
                                  // work in the last wave
       const auto work = [&](int64_t width) {  // a tile is some 24 columns' time besides its own
         return ceil_div(ceil_div(m, 128) * ceil_div(n, width) * others_of(c).second,
-                        capabilities_.processors) *
+                        capabilities_.num_sms) *
                (width + 24);
       };
       int64_t best = promotes() ? 192 : 256;
@@ -171,7 +171,7 @@ class MatmulWgmma : public Family {
     const int stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
     const bool through_shared = field(s, "through_shared") != 0;
     const bool along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
-    WARPLOOM_CHECK(first_broken(
+    WARPLOOM_CHECK(check_constraints(
         s,
         {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
          {accumulators > most,
@@ -206,13 +206,13 @@ class MatmulWgmma : public Family {
           "through_shared=0 for narrow tiles", n},
          {through_shared && windows_ && (field(s, "exchange") || !std::has_single_bit(at(n))),
           "through_shared=0 where columns are no power of two", n}}));
-    const int64_t count = TileOrder{c, tile_of(c, s), 1}.count();
+    const int64_t count = TileScheduler{c, tile_of(c, s), 1}.count();
     const int64_t stream = field(s, "stream");
-    WARPLOOM_CHECK(first_broken(
+    WARPLOOM_CHECK(check_constraints(
         s, {{stream && (split > 1 || cluster > 1 || resident > 1),
              "split=1 cluster=1 resident=1 with stream", split},
             {stream && !c.bounds.empty(), "stream=0 where a triangle bounds the sum", stream},
-            {stream && (count < capabilities_.processors || count % capabilities_.processors == 0),
+            {stream && (count < capabilities_.num_sms || count % capabilities_.num_sms == 0),
              "stream=0 where tiles fill every wave, or not even the first", count}}));
     const auto whole = [&](int64_t rows) {
       return round_up(rows * k * bytes, 1024);
@@ -232,7 +232,7 @@ class MatmulWgmma : public Family {
       const bool is_a = row == c_.row;  // before they were exchanged
       if (windows_)
         return (is_a ? windows_->a : windows_->b).lay({out, is_a ? "a" : "b", p_, capabilities_});
-      return Preparation{out, name, precision(s), capabilities_}.for_copies(from, row, k);
+      return OperandPacking{out, name, precision(s), capabilities_}.for_copies(from, row, k);
     };
     const Access& first = c.nest.loads[c.a];
     const Prepared a = field(s, "across") ? Prepared{first, {}} : operand("a", first, c.row);
@@ -266,9 +266,9 @@ class MatmulWgmma : public Family {
     part.nest.outputs = {{static_cast<int>(c.sum), parts_along(c.nest.axes.size())}};
     multiply(out, part, a, b, s);
     // The same nest with parts in the place of products and of k, in a fixed order.
-    Nest sum = c_.nest;
+    LoopNest sum = c_.nest;
     for (const size_t axis : c_.k) sum.axes[axis] = axis == k ? split : 1;
-    sum.values[at(sum.values[c_.sum].operands[0])] = {.kind = NestValue::Kind::load,
+    sum.values[at(sum.values[c_.sum].operands[0])] = {.kind = Expr::Kind::load,
                                                       .load = static_cast<int>(sum.loads.size())};
     sum.loads.push_back(parts_along(k));
     direct::add_program(out, "sum_parts", std::move(sum), 4, 256, capabilities_);
@@ -309,12 +309,12 @@ class MatmulWgmma : public Family {
   }
 
   // A slot's part of an output tile.
-  NestTile tile_of(const Contraction& c, const Schedule& s) const {
+  TileCoord tile_of(const Contraction& c, const Schedule& s) const {
     const auto y = field(s, "y", 1);
-    NestTile tile(c.nest, {{c.row, field(s, "block_m")},
-                           {c.column, field(s, "block_n")},
-                           {c.channel, field(s, "block_k")},
-                           {second_, y}});
+    TileCoord tile(c.nest, {{c.row, field(s, "block_m")},
+                            {c.column, field(s, "block_n")},
+                            {c.channel, field(s, "block_k")},
+                            {second_, y}});
     if (second_) tile.extent[c_.column] /= y;
     return tile;
   }
@@ -338,12 +338,12 @@ class MatmulWgmma : public Family {
 
   // Slots of a sum.
   static int64_t slots_of(const Contraction& c, int64_t depth) {
-    return NestTile(c.nest, {{c.channel, depth}}).count(c.nest, c.k);
+    return TileCoord(c.nest, {{c.channel, depth}}).count(c.nest, c.k);
   }
 
   void multiply(Programs& out, const Contraction& c, const Prepared& a, const Prepared& b,
                 const Schedule& s) const {
-    const Nest& nest = c.nest;
+    const LoopNest& nest = c.nest;
     const auto bm = field(s, "block_m");
     const auto bn = field(s, "block_n");
     const auto bk = field(s, "block_k");
@@ -351,7 +351,7 @@ class MatmulWgmma : public Family {
     const int consumers = static_cast<int>(field(s, "consumers"));
     const bool split = p_.terms > 1;
     const bool across = field(s, "across") != 0;
-    const NestTile whole = tile_of(c, s);
+    const TileCoord whole = tile_of(c, s);
     // Where pixels are of two axes, they are so on the side that they take.
     const AxisIfAny above = c.row == c_.column ? second_ : std::nullopt;
     const AxisIfAny beside = above ? std::nullopt : second_;
@@ -364,11 +364,11 @@ class MatmulWgmma : public Family {
     const int64_t parts = field(s, "split", 1);
     const int64_t row_blocks = beside_of(s);
     const int64_t blocks = cluster * row_blocks;  // of a cluster
-    const TileOrder order{c, whole, field(s, "group"), cluster, row_blocks};
-    NestTile together =
+    const TileScheduler order{c, whole, field(s, "group"), cluster, row_blocks};
+    TileCoord together =
         whole;  // what the blocks of a cluster compute: all of them go through the same slots
     together.extent[c.row] *= cluster;
-    const TileOrder clusters{c, together, field(s, "group"), 1, row_blocks};
+    const TileScheduler clusters{c, together, field(s, "group"), 1, row_blocks};
     const int64_t turns = turns_of(s);
     const int64_t steps = round_up(whole.count(nest, summed), turns);
     const int64_t part_steps = round_up(ceil_div(steps, parts), turns);
@@ -376,11 +376,11 @@ class MatmulWgmma : public Family {
     const int64_t at_once = capabilities_.clusters_at_once(blocks, field(s, "resident", 1));
     const int64_t workers = std::clamp<int64_t>(at_once, 1, count);
 
-    Draft draft("matmul");
+    KernelBuilder draft("matmul");
     auto& t = draft.b;
     t.grid(workers * blocks).cluster(blocks).warps(4 + 4 * consumers);
     // Slots hold a as [m, k] and b as [n, k], whichever of the two axes is contiguous.
-    std::vector<Boxes> from;
+    std::vector<TensorTile> from;
     std::vector<TensorId> slots;
     const auto add_operand = [&](const char* name, const char* slot, const Access& access,
                                  const std::vector<size_t>& axes, int64_t rows) {
@@ -401,7 +401,7 @@ class MatmulWgmma : public Family {
     const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots);
     const TensorId lines =
         across ? t.windows("lines", slots[0], 0, {bm, bk}, {1, bm + kApart}) : -1;
-    const auto box_of = [&](size_t i, const NestTile& tile) {
+    const auto box_of = [&](size_t i, const TileCoord& tile) {
       tile::Tile box = from[i].at(tile);
       if (across && i == 0) {
         box.extent.back() += kApart;
@@ -430,7 +430,7 @@ class MatmulWgmma : public Family {
     const int64_t alone = stream ? (count / workers - 1) * workers : count;
     const int64_t of_tile = steps / turns;
     const int64_t rest = (count - alone) * of_tile;
-    const auto tiles = [&](const std::function<void(NestTile, const Index& begin, const Index& end,
+    const auto tiles = [&](const std::function<void(TileCoord, const Index& begin, const Index& end,
                                                     bool shared)>& body) {
       const auto compute = [&](const Index& linear) {
         const Index number = parts == 1 ? linear : linear % order.count();
@@ -439,7 +439,7 @@ class MatmulWgmma : public Family {
         const Index end = tile::min(begin + part_steps, Index(steps));
         const auto [first, last] =
             clusters.at(number).slots_within(c.bounds, *c.channel, begin, end, turns);
-        NestTile tile = order.at(number);
+        TileCoord tile = order.at(number);
         if (parts > 1) tile.origin.back() = part;
         body(tile, first, last, false);
       };
@@ -466,7 +466,7 @@ class MatmulWgmma : public Family {
     };
     t.roles([&] {
       t.role("producer", 4, consumers > 1 ? 40 : 0, [&] {
-        tiles([&](NestTile tile, const Index& begin, const Index& end, bool) {
+        tiles([&](TileCoord tile, const Index& begin, const Index& end, bool) {
           t.for_("k", begin, end, 1, [&](const Index& k) {
             tile.place(nest, summed, k);
             t.produce(ring, [&] {
@@ -498,7 +498,7 @@ class MatmulWgmma : public Family {
         const auto promote = [&](const Set& set) {
           t.map(acc, promoted(draft, acc, set.part, set.scales));
         };
-        const auto multiply_slot = [&](const NestTile& slot, Set& set) {
+        const auto multiply_slot = [&](const TileCoord& slot, Set& set) {
           const auto add = [&](TensorId x, size_t y) {
             t.mma(set.part, t.all(x), t.all(slots[y]), false, true);
           };
@@ -520,7 +520,7 @@ class MatmulWgmma : public Family {
         const auto left_by = [&](const Index& block) {
           return t.tile(left, {block, 0, 0}, {1, bm, bn});
         };
-        tiles([&](const NestTile& tile, const Index& begin, const Index& end, bool shared) {
+        tiles([&](const TileCoord& tile, const Index& begin, const Index& end, bool shared) {
           t.fill(acc, 0);
           if (shared)
             t.if_less(0, begin, [&] {

@@ -9,7 +9,7 @@ using tile::ReduceOp;
 struct Passes {
   RowProgram& p;
   const bool stays;  // what a pass holds
-  const Rows& rows = p.rows;
+  const RowReduction& rows = p.rows;
   tile::Builder& b = p.b;
   const size_t last = rows.passes.size() - 1;
   const int64_t part = p.tiles(rows.row) * p.at.extent[rows.row.back()];

@@ -7,7 +7,7 @@ namespace {
 constexpr int64_t kRegisterBytes = 160;  // a thread, of what a row holds and of what comes early
 }  // namespace
 
-RowProgram::RowProgram(const Rows& all, std::vector<int64_t> extents, int64_t blocks)
+RowProgram::RowProgram(const RowReduction& all, std::vector<int64_t> extents, int64_t blocks)
     : rows(all), cluster(blocks), at(all.nest), start(extents.size(), 0) {
   at.origin = start;
   at.extent = std::move(extents);
@@ -97,7 +97,7 @@ void RowProgram::read(const RowTerm& load, TensorId to) {
 
 void RowProgram::stay(const std::set<int>& loads, int64_t count) {
   if (count < 1) return;
-  NestTile part = at;
+  TileCoord part = at;
   part.extent[rows.row.back()] *= same_tiles = count;
   for (const int load : loads) {
     const size_t which = kernels::at(load);

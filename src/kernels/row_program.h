@@ -2,12 +2,12 @@
 // that compute rows tile by tile; where a row stays between its passes is the caller's choice of
 // member function.
 #pragma once
-#include "kernels/nest_tiles.h"
-#include "kernels/rows.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/row_reduction.h"
 
 namespace warploom::kernels {
 struct RowProgram {
-  const Rows& rows;
+  const RowReduction& rows;
   int64_t cluster = 1;     // blocks that share a row, each with a part of its last axis
   bool in_memory = false;  // where they meet: they are no cluster of the target's
   bool in_pieces = false;  // in_passes: what is held stays in registers, each tile's in its own
@@ -16,12 +16,12 @@ struct RowProgram {
   int64_t threads = 0;  // of a block; where set, what the last pass loads may come early
   bool compensated =
       false;  // in_passes: sums keep what rounding loses, since there are thousands of tiles
-  Draft draft{"rowwise"};
+  KernelBuilder draft{"rowwise"};
   tile::Builder& b = draft.b;
   // global tensors
-  std::vector<Boxes> in;
-  std::vector<Boxes> out;
-  NestTile at;                        // by axis, and one more for `across` where it is none
+  std::vector<TensorTile> in;
+  std::vector<TensorTile> out;
+  TileCoord at;                       // by axis, and one more for `across` where it is none
   std::vector<Index> start;           // where the row begins, or a block's part of it
   std::map<int, Value> bound = {};    // terms that have been computed
   std::map<int, TensorId> kept = {};  // by slot: the shared tensor of a row's held terms
@@ -38,8 +38,8 @@ struct RowProgram {
   TensorId met_flags = -1;
   TensorId own_top = -1;  // of a block of a cluster: see `ahead`
 
-  // Tiles are of these extents, 1 off Rows::dims.
-  RowProgram(const Rows& all, std::vector<int64_t> extents, int64_t blocks = 1);
+  // Tiles are of these extents, 1 off RowReduction::dims.
+  RowProgram(const RowReduction& all, std::vector<int64_t> extents, int64_t blocks = 1);
 
   int64_t tiles(size_t axis) const;  // along an axis; of a row's last one in a block's part of it
   int64_t tiles(const std::vector<size_t>& axes) const;
@@ -65,7 +65,7 @@ struct RowProgram {
       const std::vector<TensorId>& own);  // combines it over the blocks that share the row
   // A softmax's blocks need not wait for the row's maximum to take exponentials: each takes them of
   // differences to its own, while the others' is on its way, and then scales them. The same for
-  // pass 0's sum and the squares of Rows::spread.
+  // pass 0's sum and the squares of RowReduction::spread.
   bool ahead() const;
   void go_ahead(size_t pass);
   void catch_up();  // scales what is held of it

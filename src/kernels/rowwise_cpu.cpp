@@ -1,4 +1,4 @@
-// Rows on the CPU.
+// RowReduction on the CPU.
 //
 // A task computes rows_per_task rows. A row that fits in one register tile stays there. A longer
 // one is walked in chunks, once for each pass of the nest (softmax: once for maximum and sum
@@ -15,10 +15,10 @@ constexpr double kLowest =
 constexpr int64_t kLongestChunk =
     2048;  // elements: what a register tile may be and still sit in the L1 cache
 
-// Rows of many chunks whose maximum and sum of exponentials are found in one walk: the running
-// maximum is one number for all lanes and changes between chunks only, so that the walk costs one
-// exponential an element. Where the result is made of the exponentials, those are kept, relative to
-// the maximum that their chunk knew.
+// RowReduction of many chunks whose maximum and sum of exponentials are found in one walk: the
+// running maximum is one number for all lanes and changes between chunks only, so that the walk
+// costs one exponential an element. Where the result is made of the exponentials, those are kept,
+// relative to the maximum that their chunk knew.
 class Joint {
  public:
   Joint(RowProgram& program, bool resident) : p_(program), resident_(resident) {
@@ -27,7 +27,7 @@ class Joint {
     if (keeps_exponentials_) highs_ = b_.shared("highs", Dtype::f32, {1, p_.tiles(p_.rows.row)});
   }
 
-  static bool serves(const Rows& rows) { return rows.joint && rows.passes.size() == 3; }
+  static bool serves(const RowReduction& rows) { return rows.joint && rows.passes.size() == 3; }
 
   void row() {
     p_.settle(0);
@@ -101,8 +101,8 @@ class Joint {
 
 class RowwiseCpu final : public Family {
  public:
-  RowwiseCpu(Rows rows, const Capabilities& capabilities)
-      : Family("cpu_rowwise", capabilities, Suit::general), rows_(std::move(rows)) {}
+  RowwiseCpu(RowReduction rows, const Capabilities& capabilities)
+      : Family("cpu_rowwise", capabilities, Specialization::general), rows_(std::move(rows)) {}
 
   Space space() const override {
     const int64_t lanes = capabilities_.lanes();
@@ -143,7 +143,7 @@ class RowwiseCpu final : public Family {
     const int64_t chunk = field(s, "chunk");
     const int64_t count = field(s, "rows_per_task");
     const int64_t resident = field(s, "resident", -1);
-    WARPLOOM_CHECK(first_broken(
+    WARPLOOM_CHECK(check_constraints(
         s, {{chunk < 1 || count < 1 || resident < 0 || resident > 1,
              "chunk, rows_per_task, resident and streaming from the family's space", chunk},
             {chunk > kLongestChunk || (rows_.lanes_outside && count > kLongestChunk),
@@ -170,7 +170,7 @@ class RowwiseCpu final : public Family {
     const double tasks = std::ceil(d(rows_.row_count()) / d(count));
     // A task's first and last passes share their loop with no other, and at the end cores wait for
     // each other's last task.
-    return (std::ceil(tasks / capabilities_.processors) + 0.5) * ((d(count) + 0.5) * row + 200);
+    return (std::ceil(tasks / capabilities_.num_sms) + 0.5) * ((d(count) + 0.5) * row + 200);
   }
 
   Result<Programs> programs(const Schedule& schedule) const override {
@@ -220,7 +220,7 @@ class RowwiseCpu final : public Family {
                                [](const auto& output) { return output.place.dtype == Dtype::f32; });
   }
 
-  Rows rows_;
+  RowReduction rows_;
 };
 }  // namespace
 

@@ -1,8 +1,8 @@
-// Rows on a GPU. A row's place is a field: in the registers of one block or of a cluster of blocks
-// (one pass over memory), the same fed by a ring of rows that arrive while others are computed, in
-// shared memory (one pass, longer rows), or nowhere (one pass over memory for each of the nest's).
-// More blocks than a cluster of the target has share a row as well, up to one a multiprocessor:
-// they run at the same time, take one row after another and meet in memory.
+// RowReduction on a GPU. A row's place is a field: in the registers of one block or of a cluster of
+// blocks (one pass over memory), the same fed by a ring of rows that arrive while others are
+// computed, in shared memory (one pass, longer rows), or nowhere (one pass over memory for each of
+// the nest's). More blocks than a cluster of the target has share a row as well, up to one a
+// multiprocessor: they run at the same time, take one row after another and meet in memory.
 #include "kernels/row_program.h"
 
 namespace warploom::kernels {
@@ -11,13 +11,13 @@ enum Place : int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
 
 class RowwiseGpu final : public Family {
  public:
-  RowwiseGpu(Rows rows, const Capabilities& capabilities)
-      : Family("rowwise", capabilities, Suit::general), rows_(std::move(rows)) {}
+  RowwiseGpu(RowReduction rows, const Capabilities& capabilities)
+      : Family("rowwise", capabilities, Specialization::general), rows_(std::move(rows)) {}
 
   Space space() const override {
     Values clusters = {1};
     Values together = {1, 2, 4, 8, 16};
-    for (int64_t c = 2; c <= capabilities_.processors; c *= 2) clusters.push_back(c);
+    for (int64_t c = 2; c <= capabilities_.num_sms; c *= 2) clusters.push_back(c);
     if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
     if (const auto most = power_of_two_above(rows_.size(rows_.across));
         rows_.lanes_outside && most < 8)
@@ -65,9 +65,9 @@ class RowwiseGpu final : public Family {
     const int64_t longest = power_of_two_above(size / cluster) * together;
     const bool outside = rows_.lanes_outside;
     const int64_t most = threads <= 512 ? 64 : rows_.nest.loads.size() == 1 && !outside ? 32 : 16;
-    WARPLOOM_CHECK(first_broken(
+    WARPLOOM_CHECK(check_constraints(
         s,
-        {{in_memory(s) && cluster > capabilities_.processors, "no more blocks than multiprocessors",
+        {{in_memory(s) && cluster > capabilities_.num_sms, "no more blocks than multiprocessors",
           cluster},
          {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
          {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
@@ -75,7 +75,7 @@ class RowwiseGpu final : public Family {
           threads * blocks},
          {cluster > 1 && (rows_.row.size() > 1 || size < 1024 * cluster),
           "cluster=1, or 1024 elements of one axis a block", size},
-         {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.processors,
+         {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.num_sms,
           "cluster=1 where enough rows are streamed", cluster},
          {together > 1 && !outside && (cluster > 1 || place != kRegisters || pieces),
           "rows=1 with clusters, a ring, pieces, shared memory or streaming", together},
@@ -114,7 +114,7 @@ class RowwiseGpu final : public Family {
     const bool turns = ring || p.in_memory;  // blocks take one row after another
     const int64_t all = p.tiles(p.rows.outer);
     const int64_t at_once = p.in_memory
-                                ? capabilities_.processors / cluster
+                                ? capabilities_.num_sms / cluster
                                 : capabilities_.clusters_at_once(cluster, field(s, "blocks"));
     const int64_t workers = turns ? std::clamp<int64_t>(at_once, 1, all) : all;
     p.b.grid(workers * cluster).warps(static_cast<int>(p.threads / 32));
@@ -163,7 +163,7 @@ class RowwiseGpu final : public Family {
   }
 
   // The loads that the first pass makes along all of a tile.
-  static std::set<int> feeds(const Rows& rows) {
+  static std::set<int> feeds(const RowReduction& rows) {
     std::set<int> out;
     const auto visit = [&](const auto& self, int id) -> void {
       const RowTerm& term = rows.term(id);
@@ -206,7 +206,7 @@ class RowwiseGpu final : public Family {
     const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
     const auto produce = [=, &p, &b](const Index& r) {
       p.go_to(r);
-      NestTile row = p.at;
+      TileCoord row = p.at;
       row.extent[p.rows.row[0]] = extent * pieces;
       b.produce(ring, [&] { b.copy(p.in[load].at(row), b.all(slot), 0, p.in_memory); });
     };
@@ -247,7 +247,7 @@ class RowwiseGpu final : public Family {
   }
 
   static constexpr int64_t kBeside = 1024;  // bytes for reductions, beside a ring
-  Rows rows_;
+  RowReduction rows_;
   std::set<int> feeds_ = feeds(rows_);
 };
 }  // namespace

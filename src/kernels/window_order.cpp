@@ -143,7 +143,7 @@ std::optional<WindowOrder> window_order_of(const Contraction& c) {
   return WindowOrder{std::move(contraction), *std::move(left), *std::move(right)};
 }
 
-Prepared WindowOrder::Operand::lay(const Preparation& preparation) const {
+Prepared WindowOrder::Operand::lay(const OperandPacking& preparation) const {
   const Prepared anew = preparation.relaid(from, begin, {}, made, elements);
   Prepared out{seen, seen};
   out.high.name = anew.high.name;

@@ -21,9 +21,9 @@ struct WindowOrder {
     Access from;
     Access made;
     Access seen;
-    std::vector<int64_t> begin;                          // of `made` in `from`
-    int64_t elements = 0;                                // of memory
-    Prepared lay(const Preparation& preparation) const;  // anew: how it is seen then
+    std::vector<int64_t> begin;                             // of `made` in `from`
+    int64_t elements = 0;                                   // of memory
+    Prepared lay(const OperandPacking& preparation) const;  // anew: how it is seen then
   };
 
   Contraction

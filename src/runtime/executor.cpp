@@ -196,7 +196,7 @@ Result<DeviceInfo> cpu_info() {
   info.name = proc_value("/proc/cpuinfo", "model name");
   if (info.name.empty()) info.name = "CPU";
   info.arch = capabilities.arch;
-  info.processors = static_cast<int>(wl::allowed_cores().size());
+  info.num_sms = static_cast<int>(wl::allowed_cores().size());
   info.memory_bytes = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   info.cache_bytes = std::max<int64_t>(::sysconf(_SC_LEVEL3_CACHE_SIZE), int64_t{8} << 20);
   return info;

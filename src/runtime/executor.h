@@ -71,9 +71,9 @@ struct Runnable {
 using LoadedKernel = std::function<Result<Call>(const std::vector<void*>& addresses)>;
 
 struct DeviceInfo {
-  std::string name;    // "NVIDIA H200", "Intel(R) Xeon(R) …"
-  std::string arch;    // "sm_90a", "sm_80"; "x86-64-v4", "x86-64-v3"
-  int processors = 1;  // multiprocessors, or the cores this process may use
+  std::string name;  // "NVIDIA H200", "Intel(R) Xeon(R) …"
+  std::string arch;  // "sm_90a", "sm_80"; "x86-64-v4", "x86-64-v3"
+  int num_sms = 1;   // multiprocessors, or the cores this process may use
   int64_t memory_bytes = 0;
   int64_t cache_bytes = 0;   // GPU: L2; CPU: last level
   int64_t shared_bytes = 0;  // GPU: most shared memory a block can have

@@ -273,7 +273,7 @@ Result<DeviceInfo> gpu_info() {
   info.name = text.data();
   info.memory_bytes = static_cast<int64_t>(bytes);
   WARPLOOM_TRY(info.arch, cuda->arch());
-  WARPLOOM_TRY(info.processors, cuda->attribute(kAttributeProcessors));
+  WARPLOOM_TRY(info.num_sms, cuda->attribute(kAttributeProcessors));
   WARPLOOM_TRY(info.cache_bytes, cuda->attribute(kAttributeL2Bytes));
   WARPLOOM_TRY(info.shared_bytes, cuda->attribute(kAttributeSharedBytesOptin));
   info.driver = cuda->version();

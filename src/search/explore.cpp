@@ -107,9 +107,10 @@ class CompileAhead {
                                // end before what they use
 };
 
-class Explorer {
+class TuningSession {
  public:
-  Explorer(const Problem& problem, const Options& options) : problem_(problem), options_(options) {}
+  TuningSession(const Problem& problem, const Options& options)
+      : problem_(problem), options_(options) {}
 
   Result<Outcome> run() {
     WARPLOOM_CHECK(look_up());
@@ -168,8 +169,7 @@ class Explorer {
     const std::string& target = problem_.catalogue.capabilities.arch;
     run_.problem = hash_hex(fmt::format(
         "{}|{}|{}|{}|{}", hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
-        name_of(options_.track), target, ready_.device,
-        problem_.catalogue.capabilities.processors));
+        name_of(options_.track), target, ready_.device, problem_.catalogue.capabilities.num_sms));
     WARPLOOM_CHECK(archive_->add_problem({run_.problem, problem_.setup.graph.name,
                                           std::string(name_of(options_.track)), target,
                                           ready_.device, graph::to_text(problem_.setup.graph)}));
@@ -277,7 +277,7 @@ class Explorer {
       if (!schedule || schedule->text() != row.schedule) continue;
       const auto& families = problem_.catalogue.families;
       const auto family = std::ranges::find(families, schedule->family, &kernels::Family::name);
-      if (family == families.end() || !(*family)->admits(*schedule))
+      if (family == families.end() || !(*family)->validate(*schedule))
         continue;  // of an older program
       double us = row.screened_us.value_or(0);
       if (us <= 0 && row.stage != archive::Stage::refused) us = row.median_us.value_or(0);
@@ -611,7 +611,7 @@ class Explorer {
   const Clock::time_point start_ = Clock::now();
   std::optional<verify::Evaluator> evaluator_;
   std::optional<archive::Archive> archive_;
-  std::optional<Proposer> proposer_;
+  std::optional<SearchStrategy> proposer_;
   std::unique_ptr<CompileAhead> compile_;
   verify::Ready ready_;
   archive::Run run_;  // its figures so far
@@ -652,6 +652,6 @@ bool is_fatal(ErrorCode code) {
 }
 
 Result<Outcome> explore(const Problem& problem, const Options& options) {
-  return Explorer(problem, options).run();
+  return TuningSession(problem, options).run();
 }
 }  // namespace warploom::search

@@ -8,7 +8,7 @@
 namespace warploom::search {
 // The schedules a search may try for one region on one target, and how to build one, and how long
 // it may take.
-struct Catalogue {
+struct SearchSpace {
   kernels::Region region;
   target::Capabilities capabilities;
   std::vector<kernels::FamilyPtr> families;
@@ -18,7 +18,7 @@ struct Catalogue {
 };
 
 // All that the families of kernels/ have for a region.
-Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities);
+SearchSpace catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities);
 
 // Which schedule to try next. The same seed and the same times give the same proposals.
 //
@@ -32,9 +32,10 @@ Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities
 // when it climbs from random schedules, and takes the changes that it expects most of first.
 // Predictions only order: what is timed decides. Once its limits end them, or are late, no more are
 // made, and what is not predicted comes last.
-class Proposer {
+class SearchStrategy {
  public:
-  Proposer(const Catalogue& catalogue, Strategy strategy, uint64_t seed, Limits limits = {});
+  SearchStrategy(const SearchSpace& catalogue, Strategy strategy, uint64_t seed,
+                 Limits limits = {});
   // A schedule not proposed before; nothing when none is left.
   std::optional<kernels::Schedule> next();
   // Puts a schedule first, if it is new.
@@ -68,7 +69,7 @@ class Proposer {
   void remember(const kernels::Schedule& schedule, bool right);
   double doubt(const kernels::Schedule& schedule) const;
 
-  const Catalogue* catalogue_;
+  const SearchSpace* catalogue_;
   Strategy strategy_;
   Limits limits_;  // of ranking; the time of later rounds is the search's to keep
   Random random_;
@@ -85,7 +86,7 @@ class Proposer {
 };
 
 struct Problem {
-  Catalogue catalogue;
+  SearchSpace catalogue;
   verify::Setup setup;
   verify::Bound bound = {};
   // In the evaluator's place, where verdicts were recorded before: then the seed and they alone

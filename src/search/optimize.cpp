@@ -49,10 +49,10 @@ Result<graph::Graph> planned(graph::Graph given, const target::Capabilities& cap
   // On a GPU blocks look back at each other instead, along lines whose elements 32 bits count.
   const auto is_long = [](const graph::Tensor& tensor) {
     return std::ranges::any_of(tensor.shape,
-                               [](int64_t size) { return size > kernels::kLongestAxis; });
+                               [](int64_t size) { return size > loopnest::kLongestAxis; });
   };
   if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
-  return graph::spread_scans(std::move(graph), capabilities.processors);
+  return graph::spread_scans(std::move(graph), capabilities.num_sms);
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track,

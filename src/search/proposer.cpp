@@ -19,7 +19,7 @@ kernels::Schedule at(const kernels::Space& space, size_t index, Random* random =
 
 // Every legal schedule of a family, or as many as a bounded number of looks finds where the space
 // is too large to go through, best guess first; in random order on targets with a cost model.
-std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels::Family& family,
+std::vector<kernels::Schedule> ranked(const SearchSpace& catalogue, const kernels::Family& family,
                                       Random& random, const Limits& limits) {
   const kernels::Space space = family.space();
   std::vector<std::pair<double, kernels::Schedule>> found;
@@ -41,7 +41,7 @@ std::vector<kernels::Schedule> ranked(const Catalogue& catalogue, const kernels:
 }
 
 // The legal schedules that differ from `schedule` in one field, in the order of fields and values.
-std::vector<kernels::Schedule> neighbours(const Catalogue& catalogue,
+std::vector<kernels::Schedule> neighbours(const SearchSpace& catalogue,
                                           const kernels::Schedule& schedule) {
   const auto family =
       std::ranges::find(catalogue.families, schedule.family, &kernels::Family::name);
@@ -73,7 +73,7 @@ constexpr size_t kClimbers = 8;
 constexpr size_t kClimbs = 6;  // the best few whose neighbours it sees, and how often
 }  // namespace
 
-Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities) {
+SearchSpace catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities) {
   return {region, capabilities, kernels::families_for(region, capabilities),
           [=](const kernels::Schedule& schedule) {
             return kernels::build(region, schedule, capabilities);
@@ -83,7 +83,8 @@ Catalogue catalogue_of(const kernels::Region& region, const target::Capabilities
           }};
 }
 
-Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, uint64_t seed, Limits limits)
+SearchStrategy::SearchStrategy(const SearchSpace& catalogue, Strategy strategy, uint64_t seed,
+                               Limits limits)
     : catalogue_(&catalogue), strategy_(strategy), limits_(limits), random_(seed, "proposer") {
   std::vector<std::vector<kernels::Schedule>> families;
   size_t total = 0;
@@ -115,7 +116,7 @@ Proposer::Proposer(const Catalogue& catalogue, Strategy strategy, uint64_t seed,
   limits_.until.reset();
 }
 
-bool Proposer::offer(const kernels::Schedule& schedule, const std::string& parent) {
+bool SearchStrategy::offer(const kernels::Schedule& schedule, const std::string& parent) {
   const std::string text = schedule.text();
   if (!proposed_.insert(text).second) return false;
   if (!parent.empty()) parents_[text] = {parent};
@@ -123,13 +124,13 @@ bool Proposer::offer(const kernels::Schedule& schedule, const std::string& paren
   return true;
 }
 
-void Proposer::suggest(const kernels::Schedule& schedule) {
+void SearchStrategy::suggest(const kernels::Schedule& schedule) {
   std::erase(queue_, schedule);
   proposed_.insert(schedule.text());
   queue_.insert(queue_.begin(), schedule);
 }
 
-void Proposer::mutate() {
+void SearchStrategy::mutate() {
   ++rounds_;
   size_t width = 0;
   for (const auto& [us, good] : best_) {
@@ -144,7 +145,7 @@ void Proposer::mutate() {
   if (rounds_ % 2 == 0 && !order_.empty()) offer(order_[random_.below(order_.size())], "");
 }
 
-bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
+bool SearchStrategy::by_prediction(std::vector<kernels::Schedule>& schedules) {
   if (!catalogue_->capabilities.gpu || !catalogue_->predict)
     return false;  // nothing is known of CPUs
   std::vector<const kernels::Schedule*> fresh;
@@ -163,7 +164,7 @@ bool Proposer::by_prediction(std::vector<kernels::Schedule>& schedules) {
   return !schedules.empty() && predicted_[schedules[0].text()] < HUGE_VAL;
 }
 
-void Proposer::climb(std::vector<kernels::Schedule> from) {
+void SearchStrategy::climb(std::vector<kernels::Schedule> from) {
   if (!by_prediction(from)) return;
   std::set<std::string> seen;
   for (size_t round = 0; round < kClimbs && !limits_.ended() && !limits_.late(); ++round) {
@@ -178,12 +179,12 @@ void Proposer::climb(std::vector<kernels::Schedule> from) {
   for (size_t i = 0; i < std::min<size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
 }
 
-void Proposer::remember(const kernels::Schedule& schedule, bool right) {
+void SearchStrategy::remember(const kernels::Schedule& schedule, bool right) {
   for (const auto& [name, value] : schedule.fields) ++fates_[{schedule.family, name, value}][right];
 }
 
 // The parts refused of those that had the same values, added up.
-double Proposer::doubt(const kernels::Schedule& schedule) const {
+double SearchStrategy::doubt(const kernels::Schedule& schedule) const {
   double sum = 0;
   for (const auto& [name, value] : schedule.fields)
     if (const auto fate = fates_.find({schedule.family, name, value}); fate != fates_.end())
@@ -191,7 +192,7 @@ double Proposer::doubt(const kernels::Schedule& schedule) const {
   return sum;
 }
 
-std::optional<kernels::Schedule> Proposer::next() {
+std::optional<kernels::Schedule> SearchStrategy::next() {
   if (queue_.empty() && strategy_ == Strategy::beam && !best_.empty()) mutate();
   // Nothing to start from, or no neighbour left: the next in the ranked order.
   while (queue_.empty() && used_ < order_.size()) offer(order_[used_++], "");

@@ -74,18 +74,18 @@ double elements_of(const Tile& tile) {
   return static_cast<double>(element_count(tile.extent));
 }
 
-class Model : Question {
+class Model : SynthesisContext {
  public:
-  Model(const Question& question, const Solution& solution)
-      : Question(question), solution_(solution) {}
+  Model(const SynthesisContext& question, const Solution& solution)
+      : SynthesisContext(question), solution_(solution) {}
 
   Cost run() {
     Cost cost;
     cost.resident = resident_blocks();
-    const double processors =
+    const double num_sms =
         static_cast<double>(capabilities.cluster_processors(cluster_size(program)));
-    const double running = std::min(blocks_, processors);
-    const double at_once = processors * cost.resident;
+    const double running = std::min(blocks_, num_sms);
+    const double at_once = num_sms * cost.resident;
     const double whole = std::floor(blocks_ / at_once);
     wave_.blocks = static_cast<size_t>(std::clamp(std::min(blocks_, at_once), 1.0, 256.0));
     for (size_t block = 0; block < wave_.blocks; ++block) {
@@ -108,8 +108,7 @@ class Model : Question {
     const auto round = [&](double resident) { return std::max(cost.chain, resident * units); };
     const double cycles =
         whole * round(cost.resident) +
-        (blocks_ > whole * at_once ? round(std::ceil((blocks_ - whole * at_once) / processors))
-                                   : 0);
+        (blocks_ > whole * at_once ? round(std::ceil((blocks_ - whole * at_once) / num_sms)) : 0);
     cost.dram_us = dram_bytes() / (capabilities.dram_gbs * 1e3 * rates_.dram_fraction);
     const double own = cycles / (rates_.clock_ghz * 1e3);
     cost.us =
@@ -446,7 +445,7 @@ class Model : Question {
     return work;
   }
 
-  Work cost_of(const Statement& statement, const Rearrange& node, int threads) {
+  Work cost_of(const Statement& statement, const ConvertLayout& node, int threads) {
     Work work = compute(values(node.src), threads);
     const auto choice = solution_.choices.find(&statement);
     if (choice == solution_.choices.end() || choice->second.scratch.dims.empty()) return work;
@@ -471,7 +470,7 @@ class Model : Question {
     return {.chain = rates_.cluster_cycles};
   }
 
-  Work cost_of(const Statement&, const Reinterpret&, int) { return {}; }
+  Work cost_of(const Statement&, const Bitcast&, int) { return {}; }
 
   Work cost_of(const Statement& statement, const Mma& node, int threads) {
     const Instruction& row = *solution_.choices.at(&statement).instruction;
@@ -506,7 +505,7 @@ class Model : Question {
       const bool rounds = program.tensor(node.dst.tensor).dtype == Dtype::tf32;
       return compute(values(node.dst.tensor) * (rounds ? 2 * rates_.special_issue : 1), threads);
     }
-    const Choice& choice = solution_.choices.at(&statement);
+    const InstructionChoice& choice = solution_.choices.at(&statement);
     const Tile& memory = sides.global ? *sides.global : *sides.shared;
     const double warps = threads / 32.0;
     const double part =
@@ -611,7 +610,7 @@ std::string_view Cost::bound() const {
                                       : "issue";
 }
 
-Cost predict(const Question& question, const Solution& solution) {
+Cost predict(const SynthesisContext& question, const Solution& solution) {
   return Model(question, solution).run();
 }
 }  // namespace warploom::synth

@@ -54,7 +54,7 @@ MemoryLayout packed_for(const TvLayout& seen, const Tensor& tensor) {
 }
 }  // namespace
 
-void solve_packed(const Question& question, Solution& solution) {
+void solve_packed(const SynthesisContext& question, Solution& solution) {
   std::map<TensorId, std::vector<std::pair<const Statement*, TvLayout>>> readers;
   for (const Site& site : question.sites)
     if (const auto* copy = site.statement->as<Copy>();

@@ -27,9 +27,9 @@ std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to,
   return out;
 }
 
-class Solver : Question {
+class Solver : SynthesisContext {
  public:
-  explicit Solver(const Question& question) : Question(question) {
+  explicit Solver(const SynthesisContext& question) : SynthesisContext(question) {
     for (const Site& site : sites) link(*site.statement);
   }
 
@@ -111,7 +111,7 @@ class Solver : Question {
     } else if (const auto* copy = by.as<Copy>()) {
       const Sides sides = sides_of(program, *copy);
       if (!sides.global && !sides.shared) both(copy->src.tensor, copy->dst.tensor, seen);
-    } else if (const auto* node = by.as<Reinterpret>()) {
+    } else if (const auto* node = by.as<Bitcast>()) {
       both(node->src, node->dst,
            [this](const TvLayout& layout, TensorId from, TensorId to) -> Result<TvLayout> {
              const Tensor& have = program.tensor(from);
@@ -222,7 +222,7 @@ class Solver : Question {
   // which it moves nothing.
   bool lead_on_from_rearrange(const Solution& state, int64_t open) {
     for (const Site& site : sites) {
-      const auto* node = site.statement->as<Rearrange>();
+      const auto* node = site.statement->as<ConvertLayout>();
       if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
       const bool forward = state.registers.count(node->src) > 0;
       if (element_count(program.tensor(node->dst).shape) <= open) continue;
@@ -280,7 +280,7 @@ class Solver : Question {
     }
     for (const Site& site :
          sites)  // one that nothing but a rearrangement reaches, which led nowhere
-      if (const auto* node = site.statement->as<Rearrange>();
+      if (const auto* node = site.statement->as<ConvertLayout>();
           node && !state.registers.count(node->dst))
         return;
     found_.push_back(std::move(state));
@@ -294,7 +294,7 @@ class Solver : Question {
 };
 }  // namespace
 
-Result<std::vector<Solution>> solve_registers(const Question& question) {
+Result<std::vector<Solution>> solve_registers(const SynthesisContext& question) {
   return Solver(question).run();
 }
 

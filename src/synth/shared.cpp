@@ -55,10 +55,10 @@ struct Use {
   size_t k_dim = 0;  // mma: which dimension of the shared tensor is k
 };
 
-class SharedSolver : Question {
+class SharedSolver : SynthesisContext {
  public:
-  SharedSolver(const Question& question, Solution& solution)
-      : Question(question), solution_(solution) {}
+  SharedSolver(const SynthesisContext& question, Solution& solution)
+      : SynthesisContext(question), solution_(solution) {}
 
   Status run() {
     for (TensorId id = 0; id < static_cast<TensorId>(program.tensors.size()); ++id)
@@ -67,7 +67,7 @@ class SharedSolver : Question {
       if (const auto* copy = site.statement->as<Copy>()) {
         WARPLOOM_CHECK(choose(site, *copy, sides_of(program, *copy)));
       }
-      if (const auto* node = site.statement->as<Rearrange>())
+      if (const auto* node = site.statement->as<ConvertLayout>())
         WARPLOOM_CHECK(choose_rearrange(site, *node));
     }
     return ok();
@@ -104,12 +104,12 @@ class SharedSolver : Question {
   // What the copy engine asks of a copy and does not get; nothing: it can move this box. It wants
   // strides, base and the box's start in its row in multiples of 16 bytes, fills with zeros alone,
   // and all of a shared matrix, whose panels begin where their swizzle does.
-  struct Lack {
+  struct Unmet {
     std::string expected;
     std::string found;
   };
 
-  std::optional<Lack> engine_lacks(const Site& site, const Copy& copy) const {
+  std::optional<Unmet> engine_lacks(const Site& site, const Copy& copy) const {
     const Sides sides = sides_of(program, copy);
     const Tile& global = *sides.global;
     const Tile& slot = *sides.shared;
@@ -118,37 +118,37 @@ class SharedSolver : Question {
     const bool load = sides.load;
     const bool converts = tensor.dtype == Dtype::f32 && shared.dtype == Dtype::tf32 && load;
     const auto contiguous = contiguous_dim(tensor);
-    if (!capabilities.tensor_copy) return Lack{"a target that has one", capabilities.arch};
+    if (!capabilities.tensor_copy) return Unmet{"a target that has one", capabilities.arch};
     if (global.lookup >= 0)
-      return Lack{"a box that is not gathered", fmt::format("'{}' gathered", tensor.name)};
+      return Unmet{"a box that is not gathered", fmt::format("'{}' gathered", tensor.name)};
     if (!global.step.empty())
-      return Lack{"a box of neighbours",
-                  fmt::format("steps {} of '{}'", text_of(global.step), tensor.name)};
+      return Unmet{"a box of neighbours",
+                   fmt::format("steps {} of '{}'", text_of(global.step), tensor.name)};
     if (!contiguous)
-      return Lack{fmt::format("a dimension of '{}' whose elements are neighbours", tensor.name),
-                  fmt::format("strides {}", text_of(tensor.strides))};
+      return Unmet{fmt::format("a dimension of '{}' whose elements are neighbours", tensor.name),
+                   fmt::format("strides {}", text_of(tensor.strides))};
     if (tensor.dtype != shared.dtype && !converts)
-      return Lack{"one type on both sides",
-                  fmt::format("'{}' {} and '{}' {}", tensor.name, name_of(tensor.dtype),
-                              shared.name, name_of(shared.dtype))};
+      return Unmet{"one type on both sides",
+                   fmt::format("'{}' {} and '{}' {}", tensor.name, name_of(tensor.dtype),
+                               shared.name, name_of(shared.dtype))};
     if (copy.combine && *copy.combine != ReduceOp::sum)
-      return Lack{"a sum", *copy.combine == ReduceOp::max ? "a maximum" : "a minimum"};
-    if (load && copy.fill != 0) return Lack{"a fill of 0", fmt::format("{}", copy.fill)};
+      return Unmet{"a sum", *copy.combine == ReduceOp::max ? "a maximum" : "a minimum"};
+    if (load && copy.fill != 0) return Unmet{"a fill of 0", fmt::format("{}", copy.fill)};
     if (load && (site.producing < 0 || !is_between_roles(sites, site.producing)))
-      return Lack{"a pipeline between roles", "one thread of control"};
+      return Unmet{"a pipeline between roles", "one thread of control"};
     int rank = 0;
     for (size_t d = 0; d < tensor.shape.size(); ++d) {
       if (tensor.shape[d] == 1 && !bounds.may_exceed(program, global, d)) continue;
       ++rank;
       const int64_t stride = bytes_of(tensor.dtype, tensor.strides[d]);
       if (d != *contiguous && stride % 16)
-        return Lack{
+        return Unmet{
             fmt::format("dimension {} of '{}' in steps of a multiple of 16 bytes", d, tensor.name),
             fmt::format("{} bytes", stride)};
     }
     if (rank > 5)
-      return Lack{fmt::format("at most 5 dimensions of '{}'", tensor.name),
-                  fmt::format("{} dimensions", rank)};
+      return Unmet{fmt::format("at most 5 dimensions of '{}'", tensor.name),
+                   fmt::format("{} dimensions", rank)};
     const size_t inner = *contiguous;
     const auto extent = bytes_of(tensor.dtype, global.extent[inner]);
     const auto start = bytes_of(tensor.dtype, global.offset[inner].known_divisor());
@@ -156,39 +156,40 @@ class SharedSolver : Question {
         has_windows(slot.tensor);  // rows follow each other as they are, not cut into panels
     const int unit = windows ? 16 : 32;
     if (extent % unit)
-      return Lack{
+      return Unmet{
           fmt::format("a multiple of {} bytes of dimension {} of '{}'", unit, inner, tensor.name),
           fmt::format("{} bytes", extent)};
     if (start % 16)
-      return Lack{fmt::format("a start in dimension {} of '{}' at a multiple of 16 bytes", inner,
-                              tensor.name),
-                  fmt::format("{}, multiples of {} bytes", global.offset[inner].text(), start)};
+      return Unmet{fmt::format("a start in dimension {} of '{}' at a multiple of 16 bytes", inner,
+                               tensor.name),
+                   fmt::format("{}, multiples of {} bytes", global.offset[inner].text(), start)};
     const auto met = met_by(slot, global, contiguous);
     const auto row = met ? bytes_of(shared.dtype, shared.shape[*met]) : 0;
     if (windows && (global.extent[inner] > 256 || met.value_or(0) + 1 != shared.shape.size()))
-      return Lack{"rows of at most 256 elements", text_of(shared.shape)};
+      return Unmet{"rows of at most 256 elements", text_of(shared.shape)};
     if (row == 0 || row % unit)
-      return Lack{fmt::format("rows of '{}' of a multiple of {} bytes", shared.name, unit),
-                  fmt::format("{} bytes", row)};
+      return Unmet{fmt::format("rows of '{}' of a multiple of {} bytes", shared.name, unit),
+                   fmt::format("{} bytes", row)};
     if (shared.shape.size() != 2 || slot.extent != shared.shape)
-      return Lack{fmt::format("all of '{}', of two dimensions", shared.name), text_of(slot.extent)};
+      return Unmet{fmt::format("all of '{}', of two dimensions", shared.name),
+                   text_of(slot.extent)};
     if (shared.shape[*met] != global.extent[inner])
-      return Lack{fmt::format("rows of '{}' of one dimension of '{}'", shared.name, tensor.name),
-                  fmt::format("{} of {}", global.extent[inner], shared.shape[*met])};
+      return Unmet{fmt::format("rows of '{}' of one dimension of '{}'", shared.name, tensor.name),
+                   fmt::format("{} of {}", global.extent[inner], shared.shape[*met])};
     const int64_t rows = shared.shape[1 - *met];
     int64_t above = INT64_MAX;  // rows of several dimensions: one box, slower dimensions first
     for (const size_t d : wide_dims(global.extent)) {
       const int64_t stride = d == inner ? above : tensor.strides[d];
       if (wide_dims(global.extent).size() > 2 &&
           (stride > above || rows > 256 || !copy.multicast.empty()))
-        return Lack{
+        return Unmet{
             fmt::format("at most 256 rows of '{}' in the order of its strides, for one block",
                         tensor.name),
             fmt::format("{} rows {}", rows, text_of(global.extent))};
       above = stride;
     }
     if (!windows && row != panel_of(row) && rows % 8)
-      return Lack{
+      return Unmet{
           fmt::format("rows of '{}' in multiples of 8, or of at most 128 bytes", shared.name),
           fmt::format("{} rows of {} bytes", rows, row)};
     return std::nullopt;
@@ -370,7 +371,7 @@ class SharedSolver : Question {
                    print(program, *site.statement),
                    "copy through a register tensor of the tile's shape"});
     if (!sides.global && !sides.shared) return ok();
-    Choice& choice = solution_.choices[site.statement];
+    InstructionChoice& choice = solution_.choices[site.statement];
     if (sides.registers)
       choose_vectors(copy, sides, choice);
     else
@@ -379,7 +380,7 @@ class SharedSolver : Question {
   }
 
   // Between registers and memory.
-  void choose_vectors(const Copy& copy, const Sides& sides, Choice& choice) const {
+  void choose_vectors(const Copy& copy, const Sides& sides, InstructionChoice& choice) const {
     const Tile& memory = sides.global ? *sides.global : *sides.shared;
     const Tile& side = *sides.registers;
     const Tensor& tensor = program.tensor(memory.tensor);
@@ -412,7 +413,7 @@ class SharedSolver : Question {
   }
 
   // Nothing but the copy engine signals the roles that wait for a slot.
-  tl::unexpected<Error> cannot_fill(const Site& site, const Lack& lack) const {
+  tl::unexpected<Error> cannot_fill(const Site& site, const Unmet& lack) const {
     std::string consumer;
     for (const Site& other : sites)
       if (const auto* consume = other.statement->as<Consume>();
@@ -429,7 +430,7 @@ class SharedSolver : Question {
   }
 
   Status choose_between(const Site& site, const Copy& copy, const Sides& sides,
-                        Choice& choice) const {
+                        InstructionChoice& choice) const {
     const Tile& global = *sides.global;
     const Tile& shared = *sides.shared;
     const Tensor& tensor = program.tensor(global.tensor);
@@ -438,8 +439,8 @@ class SharedSolver : Question {
     const bool aligned = met && !layout.dims[*met].empty() && layout.dims[*met][0].stride == 1;
     auto lack = engine_lacks(site, copy);
     if (!lack && !aligned)
-      lack = Lack{"the slot contiguous along the dimension that the tensor is",
-                  fmt::format("'{}' is not", program.tensor(shared.tensor).name)};
+      lack = Unmet{"the slot contiguous along the dimension that the tensor is",
+                   fmt::format("'{}' is not", program.tensor(shared.tensor).name)};
     if (!lack) {
       choice = {row_of(Method::tensor_copy, copy),
                 1,
@@ -471,7 +472,7 @@ class SharedSolver : Question {
     return fail(not_spread(program, site, shared.tensor));
   }
 
-  Status check_bytes(const Site& site, const Tile& tile, const Choice& choice) const {
+  Status check_bytes(const Site& site, const Tile& tile, const InstructionChoice& choice) const {
     const Tensor& tensor = program.tensor(tile.tensor);
     const int least = per_byte(tensor.dtype);
     if (choice.by(Method::tensor_copy) || choice.vector >= least) return ok();
@@ -485,13 +486,13 @@ class SharedSolver : Question {
 
   // Within warps where that takes less than a way through shared memory, whose layout suits the
   // writers and the readers.
-  Status choose_rearrange(const Site& site, const Rearrange& node) {
+  Status choose_rearrange(const Site& site, const ConvertLayout& node) {
     constexpr double kBarriers = 16;  // of the way there and back, in shuffles
     const Tensor& tensor = program.tensor(node.dst);
     const int bits = bits_of(tensor.dtype);
     const TvLayout sides[] = {flipped(solution_.registers.at(node.src), node.transpose),
                               solution_.registers.at(node.dst)};
-    Choice& choice = solution_.choices[site.statement];
+    InstructionChoice& choice = solution_.choices[site.statement];
     double best = -1;
     for (size_t contiguous = tensor.shape.size(); contiguous-- > 0;) {
       MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits);
@@ -527,7 +528,7 @@ class SharedSolver : Question {
 };
 }  // namespace
 
-Status solve_shared(const Question& question, Solution& solution) {
+Status solve_shared(const SynthesisContext& question, Solution& solution) {
   return SharedSolver(question, solution).run();
 }
 

@@ -8,7 +8,7 @@ namespace warploom::synth {
 using layout::TvLayout, target::Instruction, target::Method;
 
 // What every pass reads.
-struct Question {
+struct SynthesisContext {
   const Program& program;
   const target::Capabilities& capabilities;
   std::vector<Site> sites = sites_of(program);
@@ -20,7 +20,7 @@ struct Question {
 // each with the widest vectors that fit. Fails when there is none. Of a solution it fills
 // registers, their reasons, and the choices of matrix statements.
 inline constexpr size_t kMostSolutions = 24;
-Result<std::vector<Solution>> solve_registers(const Question& question);
+Result<std::vector<Solution>> solve_registers(const SynthesisContext& question);
 
 // The ways to spread one matrix statement over `threads` threads from `first` on, cheapest first;
 // where there are none, what the statement lacks for each row of its operands' type.
@@ -46,10 +46,10 @@ MatrixTilings matrix_tilings(const Program& program, const Mma& mma, int first, 
 Error not_spread(const Program& program, const Site& site, TensorId tensor);
 
 // Fills solution.shared and solution.choices of copies; solution.registers must be complete.
-Status solve_shared(const Question& question, Solution& solution);
+Status solve_shared(const SynthesisContext& question, Solution& solution);
 
 // Fills solution.packed; solution.registers must be complete.
-void solve_packed(const Question& question, Solution& solution);
+void solve_packed(const SynthesisContext& question, Solution& solution);
 
 // The dimension of a shared tensor whose elements are neighbours.
 size_t contiguous_dim(const layout::MemoryLayout& layout, const Tensor& tensor);
@@ -64,7 +64,7 @@ bool meets_whole(const TvLayout& registers, const std::vector<int64_t>& other_ex
 
 // The predicted time of a program under a solution, so that solutions and schedules can be ordered
 // without running them.
-Cost predict(const Question& question, const Solution& solution);
+Cost predict(const SynthesisContext& question, const Solution& solution);
 
 // A change of register layout by the threads of a warp alone: which lane and which of its registers
 // holds what a thread wants.
@@ -76,7 +76,7 @@ Cost predict(const Question& question, const Solution& solution);
 //
 // Worked example: a thread holds columns 2t, 2t + 1 of a row and wants columns t, t + 4: value 0 of
 // lane t is value t % 2 of lane t / 2, two shuffles.
-struct Exchange {
+struct WarpShufflePlan {
   // elements that move together, at most 4 bytes; units a thread holds
   int unit = 1;
   int units = 1;
@@ -90,7 +90,8 @@ struct Exchange {
 };
 
 // nullopt where elements change warps, or the layouts are no bit matrices.
-std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, int element_bits);
+std::optional<WarpShufflePlan> exchange_of(const TvLayout& from, const TvLayout& to,
+                                           int element_bits);
 
 // A layout over (x, y) as one over (y, x), where `flip` says so.
 TvLayout flipped(TvLayout layout, bool flip);

@@ -10,12 +10,12 @@ constexpr int kMostBudget = 256;
 constexpr int kBudgetStep = 8;
 
 // Registers a thread has when the kernel begins, if all of the multiprocessor's go to one block.
-int fair_share(const Question& question) {
+int fair_share(const SynthesisContext& question) {
   return question.capabilities.registers / (question.program.warps * 32) / kBudgetStep *
          kBudgetStep;
 }
 
-Status check_cluster(const Question& question) {
+Status check_cluster(const SynthesisContext& question) {
   const int64_t blocks = cluster_size(question.program);
   if (blocks <= question.capabilities.max_cluster) return ok();
   const auto reduce = std::ranges::find_if(
@@ -30,7 +30,7 @@ Status check_cluster(const Question& question) {
        "take a smaller cluster, or let a second program reduce what the blocks wrote"});
 }
 
-Status check_budgets(const Question& question, const Site& site, const Roles& roles) {
+Status check_budgets(const SynthesisContext& question, const Site& site, const Roles& roles) {
   int64_t total = 0;
   std::string found;
   const auto refuse = [&](std::string expected) {
@@ -61,7 +61,7 @@ Status check_budgets(const Question& question, const Site& site, const Roles& ro
 
 // Before the search: what no layout can mend, clusters and registers beyond the target's,
 // statements on part of a register tensor.
-Status check_limits(const Question& question) {
+Status check_limits(const SynthesisContext& question) {
   WARPLOOM_CHECK(check_cluster(question));
   for (const Site& site : question.sites) {
     const Statement& statement = *site.statement;
@@ -86,7 +86,7 @@ Status check_limits(const Question& question) {
 }
 
 // After it: a register tensor alone must fit in the registers that a thread of its role has.
-Status check_registers(const Question& question, const Solution& solution) {
+Status check_registers(const SynthesisContext& question, const Solution& solution) {
   const Roles* roles = roles_of(question.program);
   for (const Site& site : question.sites) {
     if (const auto* copy = site.statement->as<Copy>())
@@ -158,7 +158,7 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
     solution.stage_bytes[id] = stage;
     next += stage * (tensor.pipeline >= 0 ? program.pipeline(tensor.pipeline).stages : 1);
   }
-  std::map<int, std::vector<Choice*>> scratch;  // by role
+  std::map<int, std::vector<InstructionChoice*>> scratch;  // by role
   for (const Site& site : sites)
     if (const auto choice = solution.choices.find(site.statement);
         choice != solution.choices.end() && !choice->second.scratch.dims.empty())
@@ -166,7 +166,7 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
   for (const auto& [role, choices] : scratch) {
     next = round_up(next, kAlignment);
     int64_t bytes = 0;
-    for (Choice* choice : choices) {
+    for (InstructionChoice* choice : choices) {
       choice->scratch_offset = next;
       bytes = std::max(bytes, choice->scratch.bytes());
     }
@@ -179,7 +179,7 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
 Result<std::vector<Solution>> synthesize_best(const Program& program,
                                               const target::Capabilities& capabilities,
                                               size_t most) {
-  const Question question{program, capabilities};
+  const SynthesisContext question{program, capabilities};
   WARPLOOM_CHECK(check_limits(question));
   WARPLOOM_TRY(std::vector<Solution> found, solve_registers(question));
   std::vector<Solution> solutions;

@@ -16,8 +16,8 @@
 #include "target/instruction.h"
 
 namespace warploom::synth {
-// What was chosen for one Copy, Mma or Rearrange statement.
-struct Choice {
+// What was chosen for one Copy, Mma or ConvertLayout statement.
+struct InstructionChoice {
   const target::Instruction* instruction = nullptr;
   int vector = 1;  // copies by threads: elements an access moves
   layout::TvLayout
@@ -61,7 +61,8 @@ struct Solution {
   std::map<tile::TensorId, int64_t>
       stage_bytes;           // distance between two slots of a pipeline's tensor
   int64_t shared_bytes = 0;  // all of it, barriers and scratch included
-  std::map<const tile::Statement*, Choice> choices;  // by statement of the program that was given
+  std::map<const tile::Statement*, InstructionChoice>
+      choices;  // by statement of the program that was given
   std::map<tile::TensorId, Reason> reasons;
   Cost cost;
 };

@@ -12,17 +12,17 @@ const std::vector<Capabilities>& gpus() {
   constexpr int64_t kMiB = 1 << 20;
   // clang-format off
   static const std::vector<Capabilities> all = {
-      {.arch = "sm_90a", .gpu = true, .processors = 132, .shared_bytes = 227 * kKiB,
+      {.arch = "sm_90a", .gpu = true, .num_sms = 132, .shared_bytes = 227 * kKiB,
        .registers = 65536, .max_cluster = 16, .warpgroup_mma = true, .tensor_copy = true,
        .async_copy = true, .early_launch = true, .dram_gbs = 4800, .l2_bytes = 50 * kMiB,
        .fp32_tflops = 66.9, .tf32_tflops = 494.7, .half_tflops = 989.4, .fp8_tflops = 1979,
        .rates = {.clock_ghz = 1.75}},
-      {.arch = "sm_89", .gpu = true, .processors = 142, .shared_bytes = 99 * kKiB,
+      {.arch = "sm_89", .gpu = true, .num_sms = 142, .shared_bytes = 99 * kKiB,
        .registers = 65536, .async_copy = true, .dram_gbs = 864, .l2_bytes = 96 * kMiB,
        .fp32_tflops = 91.6, .tf32_tflops = 183, .half_tflops = 362, .fp8_tflops = 733,
        .rates = {.clock_ghz = 2.5, .warp_matrix_cycles = 16, .l2_total_bytes = 2000,
                  .memory_latency = 900}},
-      {.arch = "sm_80", .gpu = true, .processors = 108, .shared_bytes = 163 * kKiB,
+      {.arch = "sm_80", .gpu = true, .num_sms = 108, .shared_bytes = 163 * kKiB,
        .registers = 65536, .async_copy = true, .dram_gbs = 2039, .l2_bytes = 40 * kMiB,
        .fp32_tflops = 19.5, .tf32_tflops = 156, .half_tflops = 312,
        .rates = {.clock_ghz = 1.41, .l2_total_bytes = 2600, .memory_latency = 600}}};
@@ -46,7 +46,7 @@ Capabilities this_cpu() {
                   : avx2 ? "x86-64-v3"
                          : "x86-64-v2",
           .gpu = false,
-          .processors = cores,
+          .num_sms = cores,
           .shared_bytes = l2 > 0 ? l2 : 1 << 20,
           .registers = avx512 ? 32 : 16,
           .vector_bytes = static_cast<int>(lanes * 4),

@@ -33,7 +33,7 @@ struct Capabilities {
   std::string arch;  // "sm_90a", "sm_89", "sm_80", "x86-64-v4", "x86-64-v3"
   bool gpu = false;
   // GPU limits
-  int processors = 1;        // multiprocessors, or CPU cores
+  int num_sms = 1;           // multiprocessors, or CPU cores
   int64_t shared_bytes = 0;  // a block may use; on the CPU what fits in a core's L2 cache
   int registers = 0;         // 32-bit registers a multiprocessor; on the CPU vector registers
   int max_cluster = 1;       // blocks a cluster, non-portable sizes included
@@ -42,7 +42,7 @@ struct Capabilities {
   // within one group of multiprocessors, and the groups are of unequal sizes (asked of an H200:
   // 132, 120, 120, 112 for clusters of 2, 4, 8, 16).
   int64_t cluster_processors(int64_t size) const {
-    return size <= 2 ? processors : processors * 10 / 11 / size * size;
+    return size <= 2 ? num_sms : num_sms * 10 / 11 / size * size;
   }
 
   int64_t clusters_at_once(int64_t size, int64_t resident = 1) const {

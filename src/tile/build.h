@@ -222,7 +222,7 @@ class Builder {
 
   void rearrange(TensorId dst, TensorId src, bool transpose = false,
                  Where where = Where::current()) {
-    add(Rearrange{dst, src, transpose}, where);
+    add(ConvertLayout{dst, src, transpose}, where);
   }
 
   void cluster_reduce(TensorId dst, ReduceOp op, Where where = Where::current()) {

@@ -390,7 +390,7 @@ class Block {
     return write(node.dst, Of<decltype(node), Scan> ? values : last, whole_numbers);
   }
 
-  Status run(const Rearrange& rearrange) {
+  Status run(const ConvertLayout& rearrange) {
     WARPLOOM_TRY(const Values values, read(rearrange.src));
     const auto columns =
         rearrange.transpose ? static_cast<size_t>(program_.tensor(rearrange.src).shape[1]) : 1;
@@ -401,7 +401,7 @@ class Block {
     return write(rearrange.dst, turned, holds_integers(rearrange.src));
   }
 
-  Status run(const Reinterpret& reinterpret) {
+  Status run(const Bitcast& reinterpret) {
     WARPLOOM_TRY(Values values, read(reinterpret.src));
     const Tensor& src = program_.tensor(reinterpret.src);
     const Tensor& dst = program_.tensor(reinterpret.dst);

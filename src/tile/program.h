@@ -191,7 +191,7 @@ struct Scan {
 
 // dst ← src, or src transposed, in a layout of its own: what the two tensors' statements ask of
 // their layouts stays apart.
-struct Rearrange {
+struct ConvertLayout {
   TensorId dst = -1;
   TensorId src = -1;
   bool transpose = false;
@@ -199,7 +199,7 @@ struct Rearrange {
 
 // dst ← the bits of src as elements of dst's type, the last extent scaled; integers of at most a
 // byte.
-struct Reinterpret {
+struct Bitcast {
   TensorId dst = -1;
   TensorId src = -1;
 };
@@ -271,7 +271,7 @@ struct Location {  // where the builder call or the text stands
 };
 
 struct Statement {
-  std::variant<Copy, Fill, Map, Mma, Reduce, Scan, Rearrange, Reinterpret, ClusterReduce, For, If,
+  std::variant<Copy, Fill, Map, Mma, Reduce, Scan, ConvertLayout, Bitcast, ClusterReduce, For, If,
                Produce, Consume, Roles, Signal, Wait, ClusterSync>
       node;
   Location location;

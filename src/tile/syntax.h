@@ -120,11 +120,11 @@ void line(auto& io, Of<Reduce, Scan> auto& s) {
   all(io, ": ", Named{s.src}, " -> ", Named{s.dst});
 }
 
-void line(auto& io, Of<Rearrange> auto& s) {
+void line(auto& io, Of<ConvertLayout> auto& s) {
   all(io, Named{s.src}, Flag{"^T", s.transpose}, " -> ", Named{s.dst});
 }
 
-void line(auto& io, Of<Reinterpret> auto& s) {
+void line(auto& io, Of<Bitcast> auto& s) {
   all(io, Named{s.src}, " -> ", Named{s.dst});
 }
 

@@ -426,7 +426,7 @@ class Verifier {
                   text_of(shape), text_of(program_.tensor(node.dst).shape));
   }
 
-  Status check(const Rearrange& node) const {
+  Status check(const ConvertLayout& node) const {
     const Tensor& src = program_.tensor(node.src);
     const Tensor& dst = program_.tensor(node.dst);
     std::vector<int64_t> shape = src.shape;
@@ -438,7 +438,7 @@ class Verifier {
                          "one type and shape, or two dimensions turned round");
   }
 
-  Status check(const Reinterpret& node) const {
+  Status check(const Bitcast& node) const {
     const Tensor& src = program_.tensor(node.src);
     const Tensor& dst = program_.tensor(node.dst);
     auto bits = src.shape;

@@ -6,7 +6,7 @@ namespace warploom::vendor {
 namespace {
 constexpr size_t kMostSpatial = 3;
 
-std::optional<Window> window_of(const graph::Question& question) {
+std::optional<Window> window_of(const graph::NodeContext& question) {
   const Result<graph::WindowSpec> spec = graph::window_spec(question);
   if (!spec || spec->kernel.size() > kMostSpatial) return std::nullopt;
   return Window{spec->kernel, spec->strides, spec->dilations, spec->before, spec->after};
@@ -153,7 +153,7 @@ bool Matcher::gemm(const Node& node) {
 
 bool Matcher::softmax(const Node& node) {
   if (!floats(node)) return false;
-  const graph::Question question{graph(), node};
+  const graph::NodeContext question{graph(), node};
   const size_t axis = question.axis(tensor(node.inputs[0]).shape.size());
   push({Softmax{place(node.inputs[0]), own_place(node.outputs[0]), static_cast<int64_t>(axis),
                 node.op == OpKind::LogSoftmax},
@@ -178,7 +178,7 @@ bool Matcher::layer_norm(const Node& node) {
   if (!floats(node)) return false;
   for (size_t i = 1; i < node.outputs.size(); ++i)
     if (node.outputs[i] != graph::kAbsent) return false;
-  const graph::Question question{graph(), node};
+  const graph::NodeContext question{graph(), node};
   const Shape& shape = tensor(node.inputs[0]).shape;
   const size_t axis = question.axis(shape.size());
   const int64_t size = product(Shape(shape.begin() + static_cast<ptrdiff_t>(axis), shape.end()));

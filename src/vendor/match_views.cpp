@@ -43,7 +43,7 @@ bool Matcher::movement(const Node& node) {
 
 bool Matcher::split(const Node& node) {
   const Place from = place(node.inputs[0]);
-  const graph::Question question{graph(), node};
+  const graph::NodeContext question{graph(), node};
   const size_t axis = question.axis(from.shape.size());
   int64_t begin = 0;
   for (const TensorId id : node.outputs) {
@@ -59,7 +59,7 @@ bool Matcher::split(const Node& node) {
 
 bool Matcher::concat(const Node& node) {
   const TensorId to = node.outputs[0];
-  const graph::Question question{graph(), node};
+  const graph::NodeContext question{graph(), node};
   const size_t axis = question.axis(tensor(to).shape.size());
   Place part = own_place(to);
   for (const TensorId id : node.inputs) {

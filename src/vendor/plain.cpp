@@ -1,12 +1,12 @@
 #include "vendor/plain.h"
 #include "base/rendered.h"
-#include "kernels/nest.h"
+#include "loopnest/loop_nest.h"
 #include "vendor/plain_stage.h"
 
 namespace warploom::vendor {
 namespace {
 using graph::Graph, graph::TensorId;
-using kernels::Nest, kernels::NestValue, kernels::Kind, kernels::at;
+using loopnest::LoopNest, loopnest::Expr, loopnest::Kind, loopnest::at;
 
 constexpr size_t kMostNodes = 40;                // of a graph that is read as a whole
 constexpr int64_t kMostKept = int64_t{1} << 27;  // elements of what is kept if dear
@@ -28,10 +28,10 @@ class Lister {
   }
 
   Result<LaunchList> run() {
-    std::vector<Nest> nests;
-    if (graph_.nodes.size() <= kMostNodes) nests = kernels::nests_of(graph_);
+    std::vector<LoopNest> nests;
+    if (graph_.nodes.size() <= kMostNodes) nests = loopnest::nests_of(graph_);
     if (nests.empty()) WARPLOOM_CHECK(node_by_node());
-    for (const Nest& nest : nests) WARPLOOM_CHECK(add(nest));
+    for (const LoopNest& nest : nests) WARPLOOM_CHECK(add(nest));
     const std::string text =
         fmt::format("using Real = {};\n", wide_ ? "double" : "float") +
         resource(list_.engine == Engine::cuda ? "plain/cuda.h" : "plain/cpu.h") +
@@ -69,12 +69,12 @@ class Lister {
         if (id != graph::kAbsent) one.outputs.push_back(id);
       }
       one.nodes.push_back(std::move(copy));
-      const std::vector<Nest> nests = kernels::nests_of(one);
+      const std::vector<LoopNest> nests = loopnest::nests_of(one);
       if (nests.empty()) return refused(std::string(graph::name_of(node.op)));
       for (const TensorId id : node.outputs)
         if (id != graph::kAbsent && !contains(graph_.outputs, id))
           list_.workspaces.push_back(spec_of(graph_.tensor(id)));
-      for (const Nest& nest : nests) WARPLOOM_CHECK(add(nest));
+      for (const LoopNest& nest : nests) WARPLOOM_CHECK(add(nest));
     }
     return ok();
   }
@@ -87,10 +87,10 @@ class Lister {
   }
 
   // One kernel a value that is kept, then one an output.
-  Status add(const Nest& nest) {
+  Status add(const LoopNest& nest) {
     Stages stages{nest, std::vector<std::string>(nest.values.size())};
-    for (const kernels::Access& load : nest.loads) WARPLOOM_CHECK(check_type(load.dtype, false));
-    for (const Nest::Output& output : nest.outputs) {
+    for (const loopnest::Access& load : nest.loads) WARPLOOM_CHECK(check_type(load.dtype, false));
+    for (const LoopNest::Output& output : nest.outputs) {
       WARPLOOM_CHECK(check_type(output.place.dtype, true));
       wide_ = wide_ || output.place.dtype == Dtype::f64 ||
               (is_integer(output.place.dtype) && bits_of(output.place.dtype) > 8);
@@ -106,7 +106,7 @@ class Lister {
       push(stages, stage, name);
       stages.kept[v] = name + "_value";
     }
-    for (const Nest::Output& output : nest.outputs) {
+    for (const LoopNest::Output& output : nest.outputs) {
       const std::string name = fmt::format("plain_{}", list_.kernels.size());
       push(stages, {.value = output.value, .to = output.place.name, .place = &output.place}, name);
     }
@@ -114,11 +114,11 @@ class Lister {
   }
 
   // Reductions, scans, and what is dear and would be computed again within a reduction.
-  static std::vector<bool> kept_values(const Nest& nest) {
+  static std::vector<bool> kept_values(const LoopNest& nest) {
     std::vector<bool> kept(nest.values.size());
     std::vector<bool> dear(nest.values.size());
     for (size_t v = 0; v < nest.values.size(); ++v) {
-      const NestValue& value = nest.values[v];
+      const Expr& value = nest.values[v];
       kept[v] = value.kind == Kind::reduce || value.kind == Kind::scan;
       dear[v] = value.kind == Kind::apply && is_dear(value.op);
       if (kept[v]) keep_dear(nest, v, dear, kept);
@@ -128,9 +128,9 @@ class Lister {
     return kept;
   }
 
-  static void keep_dear(const Nest& nest, size_t reduction, const std::vector<bool>& dear,
+  static void keep_dear(const LoopNest& nest, size_t reduction, const std::vector<bool>& dear,
                         std::vector<bool>& kept) {
-    const NestValue& whole = nest.values[reduction];
+    const Expr& whole = nest.values[reduction];
     std::vector<bool> loops = whole.varies;
     for (const int axis : whole.axes) loops[at(axis)] = true;
     std::vector<int> todo = whole.operands;

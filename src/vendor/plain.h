@@ -2,9 +2,9 @@
 //
 //   WARPLOOM_TRY(const LaunchList list, plain_list(graph, Engine::cpu, "x86-64-v3"));
 //
-// Made from loop nests (kernels/nest.h) and nothing else of ours: no tiles, no layouts, no device
-// headers. Every reduction and scan is a kernel that writes its value for every index that it
-// varies along; what is elementwise is computed where it is read, unless it is dear and would be
+// Made from loop nests (loopnest/loop_nest.h) and nothing else of ours: no tiles, no layouts, no
+// device headers. Every reduction and scan is a kernel that writes its value for every index that
+// it varies along; what is elementwise is computed where it is read, unless it is dear and would be
 // computed again for each element of a reduction. Then one kernel writes each output.
 //
 //   softmax(x), x [8, 128]:  m[i] = max_j x[i,j]    s[i] = Σ_j exp(x[i,j] - m[i])

@@ -4,8 +4,8 @@
 namespace warploom::vendor {
 namespace {
 using codegen::Writer;
-using kernels::Access, kernels::Affine, kernels::Kind, kernels::Nest, kernels::NestValue,
-    kernels::at;
+using loopnest::Access, loopnest::Affine, loopnest::Kind, loopnest::LoopNest, loopnest::Expr,
+    loopnest::at;
 
 constexpr int64_t kStrip = 64;  // neighbours that a CPU takes together
 constexpr int64_t kParts = 16;  // sums of one row on a CPU
@@ -44,7 +44,7 @@ class StageWriter {
  public:
   StageWriter(const Stages& stages, const Stage& stage, bool gpu)
       : stages_(stages), nest_(stages.nest), stage_(stage), gpu_(gpu) {
-    const NestValue& value = nest_.values[at(stage.value)];
+    const Expr& value = nest_.values[at(stage.value)];
     reduces_ = !stage.place && value.kind == Kind::reduce;
     scans_ = !stage.place && value.kind == Kind::scan;
     for (size_t axis = 0; axis < nest_.axes.size(); ++axis) {
@@ -196,7 +196,7 @@ class StageWriter {
 
   std::string value(Writer& out, int id, std::map<int, std::string>& known) {
     if (const auto found = known.find(id); found != known.end()) return found->second;
-    const NestValue& of = nest_.values[at(id)];
+    const Expr& of = nest_.values[at(id)];
     std::string text;
     if (!stages_.kept[at(id)].empty() && stages_.kept[at(id)] != stage_.to) {
       text = fmt::format("{}[{}]", buffer(stages_.kept[at(id)], "Real", true), place_of(id));
@@ -254,7 +254,7 @@ class StageWriter {
   }
 
   std::string identity() const {
-    return number_text(kernels::identity_of(nest_.values[at(stage_.value)].op));
+    return number_text(loopnest::identity_of(nest_.values[at(stage_.value)].op));
   }
 
   // Loops over reduced axes but the last `but`.
@@ -350,7 +350,7 @@ class StageWriter {
   }
 
   const Stages& stages_;
-  const Nest& nest_;
+  const LoopNest& nest_;
   const Stage& stage_;
   bool gpu_;
   bool reduces_ = false;

@@ -1,7 +1,7 @@
 // One kernel of a plain reference: a value of a nest for all that it varies along, or an output.
 // Private to plain*.cpp.
 #pragma once
-#include "kernels/nest.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::vendor {
 using graph::Shape;
@@ -9,12 +9,12 @@ using graph::Shape;
 struct Stage {
   int value = 0;   // of the nest: a reduction or scan, or what is elementwise
   std::string to;  // the buffer
-  const kernels::Access* place =
+  const loopnest::Access* place =
       nullptr;  // where in it; null: packed, by what the value varies along
 };
 
 struct Stages {
-  const kernels::Nest& nest;
+  const loopnest::LoopNest& nest;
   std::vector<std::string> kept;  // the buffer of each value that has one
 
   Shape shape_of(int value) const;  // sizes of the axes that it varies along

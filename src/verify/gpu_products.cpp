@@ -118,7 +118,7 @@ struct Multiplier {
 Status serve(Channel& channel, char* memory) {
   WARPLOOM_TRY(const auto gpu, runtime::Executor::open(Engine::cuda));
   constexpr int64_t kBlocks = 8;  // for each multiprocessor: they go over the tiles by turns
-  const LaunchList list = product_list(gpu->info().arch, kBlocks * gpu->info().processors);
+  const LaunchList list = product_list(gpu->info().arch, kBlocks * gpu->info().num_sms);
   WARPLOOM_TRY(const runtime::Binary binary,
                runtime::compile(list, {.most_spills = runtime::kAnySpills}));
   WARPLOOM_TRY(const runtime::Runnable kernel, gpu->load(list, binary));

@@ -191,8 +191,8 @@ class Judge {
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<Tolerance> tolerances_;  // of each output
   std::vector<std::optional<graph::Projection>>
-      projections_;     // likewise: of those that are linear in a product's operand
-  graph::Means means_;  // of the FP64 truth
+      projections_;           // likewise: of those that are linear in a product's operand
+  graph::EvalOptions means_;  // of the FP64 truth
   std::vector<Set> series_;
   uint64_t sample_ = 0;
   uint64_t first_sample_ = 0;

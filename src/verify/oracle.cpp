@@ -10,7 +10,7 @@ constexpr int64_t kWholeElements =
     1 << 23;  // outputs up to this size are kept whole where that is affordable
 
 // Rows that go into one block.
-int64_t block_rows(const graph::Rows& rows, const graph::Means& means) {
+int64_t block_rows(const graph::Rows& rows, const graph::EvalOptions& means) {
   const int64_t elements = means.products ? kProductsElements : kBlockElements;
   return std::clamp<int64_t>(elements / std::max<int64_t>(1, rows.elements), 1, rows.count);
 }
@@ -41,13 +41,13 @@ bool may_drop_nan(const graph::Graph& graph) {
 }  // namespace
 
 Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
-                             const RowRange& rows, const graph::Means& means) {
+                             const RowRange& rows, const graph::EvalOptions& means) {
   WARPLOOM_TRY(auto truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
                                                           rows.end, means));
   Block block{std::move(truth), rows, rows.begin * graph::rows_of(graph, rows.output).elements};
   const bool nan = std::ranges::any_of(block.value, [](double value) { return std::isnan(value); });
   if (!nan || !may_drop_nan(graph)) return block;
-  graph::Means dropping = means;
+  graph::EvalOptions dropping = means;
   dropping.drops_nan = true;
   dropping.magnitudes = false;
   WARPLOOM_TRY(truth, graph::evaluate_magnitude_rows(graph, inputs, rows.output, rows.begin,
@@ -58,7 +58,7 @@ Result<Block> evaluate_block(const graph::Graph& graph, std::span<const graph::B
 
 Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
                            uint64_t seed, double flops, double budget_ms,
-                           const graph::Means& means) {
+                           const graph::EvalOptions& means) {
   const auto start = std::chrono::steady_clock::now();
   const int outputs = static_cast<int>(graph.outputs.size());
   // FP64 evaluation reaches some 10^9 operations a second and core; half of that is assumed for two

@@ -266,7 +266,7 @@ class Follower {
     write(s.dst, reduced(s.op, read(s.src), static_cast<double>(length)), true);
   }
 
-  void visit(const Rearrange& s) { write(s.dst, read(s.src), true); }
+  void visit(const ConvertLayout& s) { write(s.dst, read(s.src), true); }
 
   template <class Other> void visit(const Other&) { throw Unbounded{}; }
 

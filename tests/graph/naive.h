@@ -44,7 +44,7 @@ class Origins {
     Shape at;
   };
 
-  explicit Origins(const Question& question);
+  explicit Origins(const NodeContext& question);
   // `index` reads an element of Gather's second input; it is not called for other operators.
   Origin operator()(const Shape& out, const std::function<int64_t(const Shape&)>& index) const;
 
@@ -55,7 +55,7 @@ class Origins {
   bool gathers_;
 };
 
-inline Origins::Origins(const Question& q) : gathers_(q.node.op == OpKind::Gather) {
+inline Origins::Origins(const NodeContext& q) : gathers_(q.node.op == OpKind::Gather) {
   for (size_t i = 0; i < q.node.inputs.size(); ++i)
     if (auto access = q.has(i) ? access_of(q.graph, q.node, i) : std::nullopt) {
       inputs_.push_back(i);

@@ -45,7 +45,7 @@ void check(Builder& b) {
   ASSERT_TRUE(graph) << graph.error().message << graph.error().found;
   const std::string text = to_text(*graph);
   const Data data = random_inputs(*graph);
-  Means values;
+  EvalOptions values;
   values.magnitudes = false;
   const auto naive = evaluate_naive(*graph, data.spans);
   const auto fast = evaluate(*graph, data.spans);

@@ -51,7 +51,7 @@ Schedule wgmma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t consumer
 // By parts of k on a GPU of four multiprocessors.
 Case stream(Case c) {
   c.schedule.fields["stream"] = 1;
-  c.processors = 4;
+  c.num_sms = 4;
   return c;
 }
 
@@ -207,7 +207,7 @@ MatmulShape fused(MatmulShape shape) {
 
 target::Capabilities capabilities_of(const Case& c) {
   auto capabilities = *target::capabilities_of(c.target);
-  if (c.processors > 0) capabilities.processors = c.processors;
+  if (c.num_sms > 0) capabilities.num_sms = c.num_sms;
   return capabilities;
 }
 

@@ -14,7 +14,7 @@ struct Case {
   kernels::Region region;
   kernels::Schedule schedule;
   double tolerance = 0;  // relative Frobenius error against FP64
-  int processors = 0;    // of a smaller GPU, so that few tiles are several waves
+  int num_sms = 0;       // of a smaller GPU, so that few tiles are several waves
 };
 
 target::Capabilities capabilities_of(const Case& c);

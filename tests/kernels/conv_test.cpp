@@ -1,7 +1,7 @@
 // Convolutions as implicit matmuls: emitted for GPUs and emulated, against FP64.
 #include <gtest/gtest.h>
-#include "kernels/contraction.h"
 #include "kernels/family.h"
+#include "loopnest/contraction.h"
 #include "nets.h"
 #include "problems.h"
 #include "runtime/emulate.h"
@@ -93,7 +93,7 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
   int tried = 0;
   for (const std::string target : {"sm_80", "sm_90a"}) {
     auto capabilities = *target::capabilities_of(target);
-    capabilities.processors = 16;  // blocks that wait for each other are emulated together
+    capabilities.num_sms = 16;  // blocks that wait for each other are emulated together
     const FamilyPtr wgmma = matmul_wgmma_family(region, capabilities);
     const FamilyPtr windows = im2win_family(region, capabilities);
     for (const FamilyPtr& family :

@@ -7,8 +7,8 @@
 #include "base/random.h"
 #include "codegen/emit.h"
 #include "graph/reference.h"
-#include "kernels/contraction.h"
 #include "kernels/family.h"
+#include "loopnest/contraction.h"
 #include "tile/interpret.h"
 #include "tile/verify.h"
 
@@ -270,7 +270,7 @@ TEST(Contractions, ScalesOf8BitOperandsFollowTheSum) {
   EXPECT_EQ(c->nest.loads[at(epilogue->front())].name, "s");
   const auto known = [&](int v) -> std::optional<double> {
     if (at(v) == c->sum) return 10;
-    return c->nest.values[at(v)].kind == NestValue::Kind::load ? std::optional(4.0) : std::nullopt;
+    return c->nest.values[at(v)].kind == Expr::Kind::load ? std::optional(4.0) : std::nullopt;
   };
   const auto product = [](ValueOp, const std::vector<double>& of) { return of[0] * of[1]; };
   EXPECT_EQ(made_of<double>(c->nest, c->nest.outputs[0].value, known, std::identity{}, product),

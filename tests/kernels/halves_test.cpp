@@ -42,7 +42,7 @@ struct Product {
       for (size_t k = 0; k < kK; ++k)
         for (size_t j = 0; j < kN; ++j) want[i * kN + j] += a[i * kK + k] * b[k * kN + j];
     auto capabilities = *target::capabilities_of("sm_90a");
-    capabilities.processors = 4;
+    capabilities.num_sms = 4;
     const Schedule schedule{"matmul_wgmma",
                             {{"block_m", 64},
                              {"block_n", 64},

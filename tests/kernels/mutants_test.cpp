@@ -34,7 +34,7 @@ struct Planted {
   static Result<Planted> make(const Case& c) {
     Planted p;
     WARPLOOM_TRY(target::Capabilities capabilities, target::capabilities_of(c.target));
-    capabilities.processors = 2;  // so that a persistent block takes several tiles
+    capabilities.num_sms = 2;  // so that a persistent block takes several tiles
     WARPLOOM_TRY(p.list, kernels::build(c.region, c.schedule, capabilities));
     for (const Kernel& kernel : p.list.kernels) p.texts[kernel.name] = kernel.source;
     p.mutants = test::plant_mutants(p.list);

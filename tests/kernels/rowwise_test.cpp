@@ -4,7 +4,7 @@
 #include "../codegen/cpu_run.h"
 #include "codegen/emit.h"
 #include "kernels/family.h"
-#include "kernels/rows.h"
+#include "loopnest/row_reduction.h"
 #include "problems.h"
 #include "row_nets.h"
 #include "runtime/emulate.h"
@@ -292,7 +292,7 @@ TEST(RowwiseRings, KeepWhatEveryRowTakes) {
   const Region region{n.with({y}), Track::fp32};
   auto inputs = test::random_inputs(region.graph, 3);
   auto capabilities = *target::capabilities_of("sm_90a");
-  capabilities.processors = 5;
+  capabilities.num_sms = 5;
   for (const int64_t cluster : {1, 4}) {
     const Schedule schedule{"rowwise",
                             {{"place", 3},

@@ -1,9 +1,9 @@
 // Products of which a triangle is kept, or with triangles for factors: what is recognised, what is
 // skipped, and that nothing else is.
 #include <gtest/gtest.h>
-#include "kernels/contraction.h"
 #include "kernels/gpu_matmul.h"
-#include "kernels/nest_tiles.h"
+#include "kernels/kernel_builder.h"
+#include "loopnest/contraction.h"
 #include "nets.h"
 #include "runtime/emulate.h"
 #include "target/capabilities.h"
@@ -190,7 +190,7 @@ TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
     const int64_t bm = any({16, 32, 64, 128});
     const int64_t bn = any({24, 32, 64, 96});
     const int64_t bk = any({8, 32, 64});
-    NestTile tile(c.nest, {{c.row, bm}, {c.column, bn}, {c.k[0], bk}});
+    TileCoord tile(c.nest, {{c.row, bm}, {c.column, bn}, {c.k[0], bk}});
     const int64_t slots = ceil_div(p.k, bk);
     const auto holds = [&](int64_t m, int64_t n, int64_t k) {
       for (int64_t i = m; i < m + bm; ++i)
@@ -254,10 +254,10 @@ TEST(Triangle, TurnsFromBothEndsTakeEveryTileOnce) {
 TEST(Triangle, IsSharedEvenlyByPersistentBlocks) {
   for (const int64_t upper : {0, 1}) {
     const Contraction c = found(kept({8192, 8192, 64}, upper, 0));
-    const TileOrder order(c, NestTile(c.nest, {{c.row, 128}, {c.column, 256}}), 8);
+    const TileScheduler order(c, TileCoord(c.nest, {{c.row, 128}, {c.column, 256}}), 8);
     std::vector<int> work(132);
     for (int64_t turn = 0; turn < order.count(); ++turn) {
-      const NestTile tile = order.at(from_both_ends(turn, order.count(), 132));
+      const TileCoord tile = order.at(from_both_ends(turn, order.count(), 132));
       work[at(turn % 132)] += tile.slots_within(c.bounds, c.k[0], 0, 1).first.constant() == 0;
     }
     EXPECT_LE(std::ranges::max(work), 9);

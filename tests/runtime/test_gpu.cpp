@@ -22,11 +22,11 @@ class Gpu : public ::testing::Test {
 TEST_F(Gpu, DescribesItself) {
   const DeviceInfo& info = device->info();
   printf("%s, %s, %d multiprocessors, %.1f GB, L2 %.1f MB, shared %lld, %s\n", info.name.c_str(),
-         info.arch.c_str(), info.processors, static_cast<double>(info.memory_bytes) * 1e-9,
+         info.arch.c_str(), info.num_sms, static_cast<double>(info.memory_bytes) * 1e-9,
          static_cast<double>(info.cache_bytes) * 1e-6, static_cast<long long>(info.shared_bytes),
          info.driver.c_str());
   EXPECT_TRUE(info.arch.starts_with("sm_"));
-  EXPECT_GT(info.processors, 1);
+  EXPECT_GT(info.num_sms, 1);
 }
 
 TEST_F(Gpu, CopiesThereAndBack) {

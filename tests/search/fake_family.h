@@ -8,7 +8,7 @@ namespace warploom::search {
 class FakeFamily : public kernels::Family {
  public:
   explicit FakeFamily(std::vector<std::string> bodies, int64_t variants = 1)
-      : Family("fake", *target::capabilities_of("cpu"), kernels::Suit::made),
+      : Family("fake", *target::capabilities_of("cpu"), kernels::Specialization::made),
         bodies_(std::move(bodies)),
         variants_(variants) {}
 

@@ -120,7 +120,7 @@ TEST_F(ExploreTest, TheArchiveAnswersForNoOtherMachineAndWithNoImpossibleTime) {
   ASSERT_TRUE(first) << describe(first.error());
   Problem larger = problem_of(family);
   Problem faster = problem_of(family);
-  larger.catalogue.capabilities.processors += 4;
+  larger.catalogue.capabilities.num_sms += 4;
   EXPECT_FALSE(explore(larger, options())->recalled);
   faster.setup.floor_us = 2 * first->verdict.median_us;
   const auto refused = explore(faster, options());
@@ -311,12 +311,12 @@ TEST_F(ExploreTest, AFullDiskIsSaidWithTheBestSoFarAndTheSearchGoesOnOnceThereIs
   EXPECT_EQ(recorded().size(), kept.size() + 3);
 }
 
-TEST(Proposer, TheSameSeedProposesTheSame) {
+TEST(SearchStrategy, TheSameSeedProposesTheSame) {
   const FakeFamily family({"right", "slow", "wrong_tail"}, 60);
   const Problem problem = problem_of(family);
   std::array<std::vector<std::string>, 2> runs;
   for (auto& run : runs) {
-    Proposer proposer(problem.catalogue, Strategy::beam, 5);
+    SearchStrategy proposer(problem.catalogue, Strategy::beam, 5);
     for (int i = 0; i < 50; ++i) {
       const auto next = proposer.next();
       run.push_back(next->text());
@@ -327,10 +327,10 @@ TEST(Proposer, TheSameSeedProposesTheSame) {
   EXPECT_EQ(std::set(runs[0].begin(), runs[0].end()).size(), 50u);
 }
 
-TEST(Proposer, EnumerationGoesThroughAllByGuess) {
+TEST(SearchStrategy, EnumerationGoesThroughAllByGuess) {
   const FakeFamily family({"right", "slow"}, 3);
   const Problem problem = problem_of(family);
-  Proposer proposer(problem.catalogue, Strategy::enumerate, 1);
+  SearchStrategy proposer(problem.catalogue, Strategy::enumerate, 1);
   std::vector<std::string> all;
   while (const auto next = proposer.next()) all.push_back(next->text());
   ASSERT_EQ(all.size(), 6u);
@@ -338,10 +338,10 @@ TEST(Proposer, EnumerationGoesThroughAllByGuess) {
   EXPECT_EQ(all[1], "fake body=1 variant=0");
 }
 
-TEST(Proposer, BeamChangesOneFieldOfTheBest) {
+TEST(SearchStrategy, BeamChangesOneFieldOfTheBest) {
   const FakeFamily family({"right", "slow", "zeros", "nan"}, 200);
   const Problem problem = problem_of(family);
-  Proposer proposer(problem.catalogue, Strategy::beam, 1);
+  SearchStrategy proposer(problem.catalogue, Strategy::beam, 1);
   for (int i = 0; i < 8; ++i) proposer.next();
   proposer.learn({"fake", {{"body", 1}, {"variant", 150}}}, 5);
   std::optional<kernels::Schedule> next;
@@ -352,11 +352,11 @@ TEST(Proposer, BeamChangesOneFieldOfTheBest) {
   EXPECT_TRUE(next->fields.at("body") == 1 || next->fields.at("variant") == 150);
 }
 
-TEST(Proposer, WhatSharesAValueWithRefusedOnesComesLater) {
+TEST(SearchStrategy, WhatSharesAValueWithRefusedOnesComesLater) {
   const FakeFamily family({"right", "slow"}, 400);
   const Problem problem = problem_of(family);
   const auto first_right = [&](bool told) {  // bodies of kind 1 are refused
-    Proposer proposer(problem.catalogue, Strategy::beam, 1);
+    SearchStrategy proposer(problem.catalogue, Strategy::beam, 1);
     for (int body = 0; body < 2; ++body)
       for (int variant = 10 * body; variant < 10 * body + 10; ++variant)
         proposer.suggest(
@@ -373,12 +373,12 @@ TEST(Proposer, WhatSharesAValueWithRefusedOnesComesLater) {
 }
 
 // The first proposals are near the best of what the model says of many random schedules.
-TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
+TEST(SearchStrategy, BeamStartsFromWhatTheCostModelFindsBest) {
   graph::Builder b("mm");
   const auto x = b.input("x", Dtype::bf16, {2048, 2048});
   const auto w = b.input("w", Dtype::bf16, {2048, 2048});
   b.output(b.add(graph::OpKind::MatMul, {x, w}));
-  Catalogue catalogue =
+  SearchSpace catalogue =
       catalogue_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
   std::atomic<int> built = 0;
   catalogue.predict = [&](const kernels::Schedule& schedule) {
@@ -391,8 +391,8 @@ TEST(Proposer, BeamStartsFromWhatTheCostModelFindsBest) {
         << s.text();
     return list ? list->predicted_us : HUGE_VAL;
   };
-  Proposer beam(catalogue, Strategy::beam, 1);
-  Proposer random(catalogue, Strategy::random, 1);
+  SearchStrategy beam(catalogue, Strategy::beam, 1);
+  SearchStrategy random(catalogue, Strategy::random, 1);
   const int asked = built;
   double best_of_random = HUGE_VAL;
   for (int i = 0; i < 60; ++i) best_of_random = std::min(best_of_random, predicted(*random.next()));

@@ -92,7 +92,7 @@ void measure(const Place& place, const std::vector<Case>& problems) {
   for (const Case& one : problems) {
     const auto primitive = graph::decompose(one.graph);
     ASSERT_TRUE(primitive) << describe(primitive.error());
-    const Catalogue catalogue =
+    const SearchSpace catalogue =
         catalogue_of({*primitive, Track::fp32}, *target::capabilities_of(place.target));
     const kernels::Work work = kernels::work_of(catalogue.region);
     ASSERT_TRUE(archive->add_problem({one.name, one.name, "fp32", place.target, "", ""}));
@@ -104,7 +104,7 @@ void measure(const Place& place, const std::vector<Case>& problems) {
     ASSERT_TRUE(evaluator) << describe(evaluator.error());
     figures["machine"] =
         fmt::format("{}, {} cores", evaluator->ready().device, std::thread::hardware_concurrency());
-    Proposer proposer(catalogue, Strategy::beam, 1);
+    SearchStrategy proposer(catalogue, Strategy::beam, 1);
     std::vector<double> added;
     std::vector<double> judging;
     std::vector<double> timed;

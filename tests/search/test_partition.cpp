@@ -395,9 +395,9 @@ TEST(Plan, SpreadsScansOnCpusAlone) {  // on a GPU blocks look back at each othe
   const TensorId x = b.input("x", Dtype::f32, {2, 1 << 18});
   b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<int64_t>{1})}));
   const Graph given = *b.finish();
-  const auto regions = [&](const char* target, int processors) {
+  const auto regions = [&](const char* target, int num_sms) {
     auto capabilities = *target::capabilities_of(target);
-    capabilities.processors = processors;
+    capabilities.num_sms = num_sms;
     return regions_of(*planned(given, capabilities), Track::fp32, capabilities)->regions.size();
   };
   EXPECT_EQ(regions("sm_90a", 132), 1u);
@@ -412,7 +412,7 @@ TEST(Plan, ScansLongLinesInParts) {
   const TensorId x = b.input("x", Dtype::f32, {2, 6144});
   b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<int64_t>{1})}));
   const Graph given = *b.finish();
-  const Graph graph = *graph::spread_scans(*graph::decompose(given), capabilities.processors);
+  const Graph graph = *graph::spread_scans(*graph::decompose(given), capabilities.num_sms);
   const Partition parts = *regions_of(graph, Track::fp32, capabilities);
   EXPECT_GE(parts.regions.size(), 3u);
   std::deque<LaunchList> built;
@@ -420,8 +420,8 @@ TEST(Plan, ScansLongLinesInParts) {
   for (const Region& region : parts.regions) {
     lists.push_back(nullptr);
     if (region.alias) continue;
-    const Catalogue catalogue = catalogue_of({region.graph, Track::fp32}, capabilities);
-    const auto list = catalogue.build(*Proposer(catalogue, Strategy::enumerate, 1).next());
+    const SearchSpace catalogue = catalogue_of({region.graph, Track::fp32}, capabilities);
+    const auto list = catalogue.build(*SearchStrategy(catalogue, Strategy::enumerate, 1).next());
     ASSERT_TRUE(list) << describe(list.error());
     lists.back() = &built.emplace_back(*list);
   }

@@ -104,8 +104,8 @@ TEST(Planning, OfNetworksThatReadValuesTwiceEndsInProposals) {
       std::set<std::string> seen;
       for (const Region& region : parts->regions) {
         if (region.alias || !seen.insert(region.identity).second) continue;
-        const Catalogue catalogue = catalogue_of({region.graph, Track::fp32}, capabilities);
-        const auto first = Proposer(catalogue, Strategy::enumerate, 1).next();
+        const SearchSpace catalogue = catalogue_of({region.graph, Track::fp32}, capabilities);
+        const auto first = SearchStrategy(catalogue, Strategy::enumerate, 1).next();
         ASSERT_TRUE(first) << target << " " << graph::to_text(region.graph);
         const auto list = catalogue.build(*first);
         EXPECT_TRUE(list) << describe(list.error());
@@ -163,7 +163,7 @@ TEST(Planning, ThatHasHadItsTimeLeavesRegionsAsTheyAre) {
 
 // Predictions: on a GPU, where there is a cost model.
 struct Predicted {
-  Catalogue catalogue;
+  SearchSpace catalogue;
   std::atomic<int> asked = 0;
 
   explicit Predicted(const std::function<void(int)>& at = [](int) {})
@@ -179,9 +179,9 @@ struct Predicted {
 TEST(Planning, PredictsNothingAfterAnInterrupt) {
   std::atomic<bool> flag = false;
   Predicted all;
-  (void)Proposer(all.catalogue, Strategy::beam, 1);
+  (void)SearchStrategy(all.catalogue, Strategy::beam, 1);
   Predicted few([&](int number) { flag = flag || number >= 3; });
-  Proposer proposer(few.catalogue, Strategy::beam, 1, {.interrupted = &flag});
+  SearchStrategy proposer(few.catalogue, Strategy::beam, 1, {.interrupted = &flag});
   EXPECT_GT(all.asked, 100);
   EXPECT_LT(few.asked, 100);  // those that other threads had begun
   EXPECT_TRUE(proposer.next());
@@ -189,7 +189,7 @@ TEST(Planning, PredictsNothingAfterAnInterrupt) {
 
 TEST(Planning, PredictsNothingOnceItHasHadItsTime) {
   Predicted none;
-  Proposer proposer(none.catalogue, Strategy::beam, 1, {.until = Limits::Clock::now()});
+  SearchStrategy proposer(none.catalogue, Strategy::beam, 1, {.until = Limits::Clock::now()});
   EXPECT_EQ(none.asked, 0);
   EXPECT_TRUE(proposer.next());
 }

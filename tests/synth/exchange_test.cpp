@@ -14,7 +14,7 @@ int64_t applied(const std::vector<int64_t>& columns, int64_t x) {
 }
 
 // Every thread finds in the lane and register named what its own layout asks for.
-void expect_right(const TvLayout& from, const TvLayout& to, const Exchange& exchange) {
+void expect_right(const TvLayout& from, const TvLayout& to, const WarpShufflePlan& exchange) {
   for (int64_t t = 0; t < to.threads(); ++t)
     for (int64_t v = 0; v < to.values(); ++v) {
       const int64_t unit = v / exchange.unit;
@@ -28,7 +28,7 @@ void expect_right(const TvLayout& from, const TvLayout& to, const Exchange& exch
     }
 }
 
-TEST(Exchange, NeighboursBecomeStridedByTwoShufflesAValue) {
+TEST(WarpShufflePlan, NeighboursBecomeStridedByTwoShufflesAValue) {
   const TvLayout from{{1, 8}, {{4, {0, 2}}, {8, {0, 0}}}, {{2, {0, 1}}}};
   const TvLayout to{{1, 8}, {{4, {0, 1}}, {8, {0, 0}}}, {{2, {0, 4}}}};
   const auto exchange = exchange_of(from, to, 32);
@@ -37,7 +37,7 @@ TEST(Exchange, NeighboursBecomeStridedByTwoShufflesAValue) {
   expect_right(from, to, *exchange);
 }
 
-TEST(Exchange, NarrowNeighboursMoveTogether) {
+TEST(WarpShufflePlan, NarrowNeighboursMoveTogether) {
   const TvLayout from{{8, 8}, {{4, {0, 2}}, {8, {1, 0}}}, {{2, {0, 1}}}};
   const TvLayout to{{8, 8}, {{8, {1, 0}}, {4, {0, 2}}}, {{2, {0, 1}}}};
   const auto exchange = exchange_of(from, to, 16);
@@ -47,7 +47,7 @@ TEST(Exchange, NarrowNeighboursMoveTogether) {
   expect_right(from, to, *exchange);
 }
 
-TEST(Exchange, AnotherOrderOfAThreadsOwnValuesIsFree) {
+TEST(WarpShufflePlan, AnotherOrderOfAThreadsOwnValuesIsFree) {
   const TvLayout from = target::instructions_of("sm_80")[0].c;
   TvLayout to = from;
   std::swap(to.value[0], to.value[1]);
@@ -57,13 +57,13 @@ TEST(Exchange, AnotherOrderOfAThreadsOwnValuesIsFree) {
   expect_right(from, to, *exchange);
 }
 
-TEST(Exchange, ElementsThatChangeWarpsHaveNone) {
+TEST(WarpShufflePlan, ElementsThatChangeWarpsHaveNone) {
   const auto rows = layout::coalesced({64, 64}, 1, 4, 128);
   const auto columns = layout::coalesced({64, 64}, 0, 4, 128);
   EXPECT_FALSE(exchange_of(*rows, *columns, 32).has_value());
 }
 
-TEST(Exchange, FragmentsAndVectorsOfAWarpReachEachOther) {
+TEST(WarpShufflePlan, FragmentsAndVectorsOfAWarpReachEachOther) {
   std::vector<TvLayout> layouts = {
       target::instructions_of("sm_80")[0].c,
       flipped(flipped(target::instructions_of("sm_80")[0].c, true), true)};
@@ -81,7 +81,7 @@ TEST(Exchange, FragmentsAndVectorsOfAWarpReachEachOther) {
   EXPECT_EQ(found, 8 * 8 * 3);
 }
 
-TEST(Exchange, OfReplicasTheNearestIsRead) {
+TEST(WarpShufflePlan, OfReplicasTheNearestIsRead) {
   const TvLayout from{{1, 4}, {{4, {0, 1}}, {8, {0, 0}}}, {}};
   const TvLayout to{{1, 4}, {{32, {0, 0}}}, {{4, {0, 1}}}};
   const auto exchange = exchange_of(from, to, 32);

@@ -25,8 +25,8 @@ Result<Solution> synthesize(const tile::Program& program,
   });
 }
 
-const Choice& choice_of(const tile::Program& program, const Solution& solution,
-                        size_t copy_number) {
+const InstructionChoice& choice_of(const tile::Program& program, const Solution& solution,
+                                   size_t copy_number) {
   size_t seen = 0;
   for (const Site& site : sites_of(program))
     if (std::holds_alternative<tile::Copy>(site.statement->node) && seen++ == copy_number)

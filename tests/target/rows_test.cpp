@@ -66,7 +66,7 @@ TEST(Capabilities, ThisMachineIsACpuTarget) {
   const auto caps = capabilities_of("cpu");
   ASSERT_TRUE(caps.has_value());
   EXPECT_FALSE(caps->gpu);
-  EXPECT_GE(caps->processors, 1);
+  EXPECT_GE(caps->num_sms, 1);
   EXPECT_GE(caps->vector_bytes, 16);
 }
 }  // namespace

@@ -294,7 +294,7 @@ TEST(Interpret, ElementsOfLessThanAByteArePackedRoundedAndSaturated) {
   const auto bytes = b.reg("bytes", Dtype::u8, {1, 4});
   b.copy(b.all(x), b.all(r));
   b.copy(b.all(r), b.all(y));
-  b.add(Reinterpret{bytes, r});
+  b.add(Bitcast{bytes, r});
   b.copy(b.all(bytes), b.all(z));
   const Program program = b.finish();
   Arrays arrays(program);

@@ -254,7 +254,7 @@ class Arbitrary {
         return b.add(Scan{tensor(), tensor(), static_cast<int>(below(3)),
                           static_cast<ReduceOp>(below(3)), below(2) == 1});
       case 7: return b.rearrange(tensor(), tensor(), below(2));
-      case 8: return b.add(Reinterpret{tensor(), tensor()});
+      case 8: return b.add(Bitcast{tensor(), tensor()});
       case 9: return b.multicast(tile(b), tile(b), below(2) ? "x" : "yz");
       case 10:
         return b.add(

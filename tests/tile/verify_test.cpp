@@ -508,7 +508,7 @@ TEST_F(Verify, RefusesARearrangementIntoAnotherShape) {
 
 TEST_F(Verify, RefusesToReinterpretFloats) {
   const auto t = b.reg("t", Dtype::u8, {16, 64});
-  const int line = (b.add(Reinterpret{t, r}), __LINE__);
+  const int line = (b.add(Bitcast{t, r}), __LINE__);
   expect_invalid(b.finish(), line, "reinterpret");
 }
 

@@ -191,7 +191,7 @@ void expect_same_rows(const Result<graph::Graph>& graph, const graph::ProductEng
     data.emplace_back(Side{graph->tensor(id).dtype, 1, 0, 0}, elements, 1, 1, data.size());
   }
   for (const Filled& one : data) inputs.emplace_back(one.bytes);
-  graph::Means means;
+  graph::EvalOptions means;
   means.products = engine;
   const int64_t rows = graph::rows_of(*graph).count;
   const auto wanted = graph::evaluate_magnitude_rows(*graph, inputs, 0, 1, rows);

@@ -1,4 +1,4 @@
-#include "kernels/nest_tiles.h"
+#include "kernels/kernel_builder.h"
 
 namespace warploom::kernels {
 namespace {
@@ -18,21 +18,22 @@ std::vector<size_t> order(const Access& access, const std::vector<size_t>& axes)
 }
 }  // namespace
 
-TensorId Draft::reg(const std::string& stem, Dtype dtype, const std::vector<int64_t>& shape) {
+TensorId KernelBuilder::reg(const std::string& stem, Dtype dtype,
+                            const std::vector<int64_t>& shape) {
   const std::string own = name(stem, role);
   const auto [found, added] = named.try_emplace(own);
   if (added) found->second = b.reg(own, dtype, shape);
   return found->second;
 }
 
-TensorId Draft::workspace(const std::string& name, const std::string& buffer, Dtype dtype,
-                          const std::vector<int64_t>& shape) {
+TensorId KernelBuilder::workspace(const std::string& name, const std::string& buffer, Dtype dtype,
+                                  const std::vector<int64_t>& shape) {
   workspaces.push_back({buffer, dtype, shape});
   buffers[name] = buffer;
   return b.output(name, dtype, shape);
 }
 
-void Draft::finish(Family::Programs& out) {
+void KernelBuilder::finish(Family::Programs& out) {
   out.programs.push_back(b.finish());
   out.buffers.push_back(std::move(buffers));
   out.workspaces.insert(out.workspaces.end(), workspaces.begin(), workspaces.end());
@@ -45,19 +46,20 @@ std::vector<size_t> axes_of(std::initializer_list<AxisIfAny> axes) {
   return out;
 }
 
-NestTile::NestTile(const Nest& nest, std::initializer_list<std::pair<AxisIfAny, int64_t>> extents)
+TileCoord::TileCoord(const LoopNest& nest,
+                     std::initializer_list<std::pair<AxisIfAny, int64_t>> extents)
     : origin(nest.axes.size(), Index(0)), extent(nest.axes.size(), 1) {
   for (const auto& [axis, own] : extents)
     if (axis) extent[*axis] = own;
 }
 
-int64_t NestTile::count(const Nest& nest, const std::vector<size_t>& axes) const {
+int64_t TileCoord::count(const LoopNest& nest, const std::vector<size_t>& axes) const {
   int64_t product = 1;
   for (const size_t axis : axes) product *= ceil_div(nest.axes[axis], extent[axis]);
   return product;
 }
 
-void NestTile::place(const Nest& nest, const std::vector<size_t>& axes, const Index& number) {
+void TileCoord::place(const LoopNest& nest, const std::vector<size_t>& axes, const Index& number) {
   int64_t below = 1;
   for (size_t i = axes.size(); i-- > 0;) {
     const int64_t tiles = ceil_div(nest.axes[axes[i]], extent[axes[i]]);
@@ -67,14 +69,14 @@ void NestTile::place(const Nest& nest, const std::vector<size_t>& axes, const In
   }
 }
 
-Index NestTile::first(const Affine& coordinate) const {
+Index TileCoord::first(const Affine& coordinate) const {
   Index sum = coordinate.begin;
   for (size_t a = 0; a < coordinate.steps.size(); ++a) sum = sum + origin[a] * coordinate.steps[a];
   return sum;
 }
 
-std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds, size_t k,
-                                               Index begin, Index end, int64_t turns) const {
+std::pair<Index, Index> TileCoord::slots_within(const std::vector<Affine>& bounds, size_t k,
+                                                Index begin, Index end, int64_t turns) const {
   for (const Affine& bound : bounds) {
     Index most = bound.begin;
     for (size_t a = 0; a < bound.steps.size(); ++a)
@@ -91,7 +93,7 @@ std::pair<Index, Index> NestTile::slots_within(const std::vector<Affine>& bounds
   return {begin, end};
 }
 
-Value NestTile::value_at(const Affine& coordinate, const std::vector<size_t>& axes) const {
+Value TileCoord::value_at(const Affine& coordinate, const std::vector<size_t>& axes) const {
   const Index start = first(coordinate);
   const auto number = [](const Index& index) {
     return tile::coordinate(0, index) - tile::coordinate(0);
@@ -108,8 +110,8 @@ Value NestTile::value_at(const Affine& coordinate, const std::vector<size_t>& ax
   return sum ? *sum : number(start);
 }
 
-Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
-             const std::vector<size_t>& axes, bool output)
+TensorTile::TensorTile(KernelBuilder& draft, const std::string& name, const LoopNest& nest,
+                       const Access& access, const std::vector<size_t>& axes, bool output)
     : draft_(&draft), access_(access), dims_(order(access, axes)) {
   std::vector<int64_t> shape;
   std::vector<int64_t> strides;
@@ -133,7 +135,7 @@ Boxes::Boxes(Draft& draft, const std::string& name, const Nest& nest, const Acce
   tensor_ = known->second;
 }
 
-tile::Tile Boxes::at(const NestTile& where) const {
+tile::Tile TensorTile::at(const TileCoord& where) const {
   std::vector<Index> offset;
   std::vector<int64_t> size;
   std::vector<int64_t> step;

@@ -1,13 +1,13 @@
-#include "kernels/rows.h"
+#include "loopnest/row_reduction.h"
 #include <numeric>
 
-namespace warploom::kernels {
+namespace warploom::loopnest {
 namespace {
 class Reader {
  public:
-  explicit Reader(Nest nest) { rows_.nest = std::move(nest); }
+  explicit Reader(LoopNest nest) { rows_.nest = std::move(nest); }
 
-  std::optional<Rows> read() {
+  std::optional<RowReduction> read() {
     if (!find_axes() || !find_terms()) return std::nullopt;
     find_passes();
     choose_fills();
@@ -29,13 +29,13 @@ class Reader {
   }
 
   bool find_axes() {
-    Nest& nest = rows_.nest;
+    LoopNest& nest = rows_.nest;
     const std::vector<bool> reduced = nest.reduced();
     for (size_t i = 0; i < nest.axes.size(); ++i)
       (reduced[i] ? rows_.row : rows_.outer).push_back(i);
     if (nest.scan() || nest.has_integers() || rows_.row.empty() || std::ranges::count(nest.axes, 0))
       return false;
-    for (const NestValue& value : nest.values)
+    for (const Expr& value : nest.values)
       if (value.kind == Kind::reduce &&
           (!reduce_op(value.op) || value.axes.size() != rows_.row.size()))
         return false;
@@ -71,7 +71,7 @@ class Reader {
     return true;
   }
 
-  int add(NestValue value) {
+  int add(Expr value) {
     const auto old =
         std::ranges::find_if(rows_.terms, [&](const RowTerm& term) { return term.same(value); });
     if (old != rows_.terms.end()) return static_cast<int>(old - rows_.terms.begin());
@@ -91,20 +91,20 @@ class Reader {
   bool find_terms() {
     std::vector<int> of;
     std::vector<int> users(rows_.nest.values.size());
-    for (const NestValue& value : rows_.nest.values)
+    for (const Expr& value : rows_.nest.values)
       for (const int operand : value.operands) ++users[at(operand)];
     for (size_t v = 0; v < rows_.nest.values.size(); ++v) {
-      NestValue value = rows_.nest.values[v];
+      Expr value = rows_.nest.values[v];
       for (int& operand : value.operands) operand = of[at(operand)];
       for (size_t i = 0; value.kind == Kind::index && i < value.at.steps.size(); ++i)
         if (value.at.steps[i] != 0 && std::ranges::count(rows_.dims, i) == 0) return false;
       if (value.kind == Kind::apply && value.op == ValueOp::div &&
           rows_.term(value.operands[0]).along) {
         const RowTerm& divisor = rows_.term(value.operands[1]);
-        NestValue inverse{.kind = Kind::apply,
-                          .op = ValueOp::reciprocal,
-                          .operands = {value.operands[1]},
-                          .varies = divisor.varies};
+        Expr inverse{.kind = Kind::apply,
+                     .op = ValueOp::reciprocal,
+                     .operands = {value.operands[1]},
+                     .varies = divisor.varies};
         if (divisor.kind == Kind::constant)
           inverse = {.value = 1 / divisor.value, .varies = divisor.varies};
         if (!divisor.along) {
@@ -116,7 +116,7 @@ class Reader {
       of.push_back(value.kind == Kind::round && users[v] == 0 ? value.operands[0]
                                                               : add(std::move(value)));
     }
-    for (const Nest::Output& output : rows_.nest.outputs)
+    for (const LoopNest::Output& output : rows_.nest.outputs)
       rows_.results.push_back(of[at(output.value)]);
     return true;
   }
@@ -291,7 +291,7 @@ class Reader {
   }
 
   // Passes 0 and 1 of one reduction each, the second over what is made of x and a number:
-  // Rows::joint, first_place and spread.
+  // RowReduction::joint, first_place and spread.
   void find_pairs() {
     const auto& passes = rows_.passes;
     if (passes.size() < 3 || passes[0].reduces.size() != 1 || passes[1].reduces.size() != 1) return;
@@ -314,11 +314,11 @@ class Reader {
                    made.operands[0] == made.operands[1] && !rows_.term(off.operands[1]).along;
   }
 
-  Rows rows_;
+  RowReduction rows_;
 };
 }  // namespace
 
-std::vector<int> RowPass::roots(const Rows& rows) const {
+std::vector<int> RowPass::roots(const RowReduction& rows) const {
   std::vector<int> out;
   for (const int reduce : reduces) out.push_back(rows.term(reduce).operands[0]);
   for (size_t i = 0; reduces.empty() && i < rows.results.size(); ++i)
@@ -326,26 +326,26 @@ std::vector<int> RowPass::roots(const Rows& rows) const {
   return out;
 }
 
-int64_t Rows::count(const std::vector<size_t>& axes) const {
+int64_t RowReduction::count(const std::vector<size_t>& axes) const {
   return std::accumulate(axes.begin(), axes.end(), int64_t{1},
                          [&](auto n, auto axis) { return n * size(axis); });
 }
 
-int64_t Rows::slots() const {
+int64_t RowReduction::slots() const {
   int count = 0;
   for (const RowPass& pass : passes)
     for (const auto& [id, slot] : pass.held) count = std::max(count, slot + 1);
   return count;
 }
 
-bool Rows::fills_tile(const std::vector<bool>& varies) const {
+bool RowReduction::fills_tile(const std::vector<bool>& varies) const {
   return std::ranges::all_of(dims,
                              [&](size_t axis) { return axis >= varies.size() || varies[axis]; });
 }
 
-std::optional<Rows> read_rows(const std::vector<Nest>& nests) {
+std::optional<RowReduction> read_rows(const std::vector<LoopNest>& nests) {
   const auto gathers = [](const Access& load) { return load.lookup_dim >= 0; };
   if (nests.size() != 1 || std::ranges::any_of(nests[0].loads, gathers)) return std::nullopt;
   return Reader(nests[0]).read();
 }
-}  // namespace warploom::kernels
+}  // namespace warploom::loopnest

@@ -1,25 +1,23 @@
-#include "kernels/contraction.h"
+#include "loopnest/contraction.h"
 
-namespace warploom::kernels {
+namespace warploom::loopnest {
 namespace {
 // What a condition, or its contrary, bounds: one of places x and y that says x < y or, as graphs
 // spell it, x < y or x = y.
-std::optional<Affine> bound_of(const Nest& n, int condition, bool holds) {
-  const auto operand = [&](const NestValue& of, size_t i) -> const NestValue& {
+std::optional<Affine> bound_of(const LoopNest& n, int condition, bool holds) {
+  const auto operand = [&](const Expr& of, size_t i) -> const Expr& {
     return n.values[at(of.operands[i])];
   };
-  const auto is = [](const NestValue& v, ValueOp op) {
-    return v.kind == Kind::apply && v.op == op;
-  };
-  const NestValue& value = n.values[at(condition)];
+  const auto is = [](const Expr& v, ValueOp op) { return v.kind == Kind::apply && v.op == op; };
+  const Expr& value = n.values[at(condition)];
   const bool or_equal =
       is(value, ValueOp::where) && is(operand(value, 0), ValueOp::less) &&
       is(operand(value, 2), ValueOp::equal) && operand(value, 1).value == 1 &&
       std::ranges::is_permutation(operand(value, 0).operands, operand(value, 2).operands);
-  const NestValue& less = or_equal ? operand(value, 0) : value;
+  const Expr& less = or_equal ? operand(value, 0) : value;
   if (!is(less, ValueOp::less)) return std::nullopt;
-  const NestValue& x = operand(less, holds ? 0 : 1);
-  const NestValue& y = operand(less, holds ? 1 : 0);
+  const Expr& x = operand(less, holds ? 0 : 1);
+  const Expr& y = operand(less, holds ? 1 : 0);
   if (x.kind != Kind::index || y.kind != Kind::index) return std::nullopt;
   Affine bound = y.at;
   bound.begin -= x.at.begin + (holds != or_equal ? 1 : 0);
@@ -30,7 +28,7 @@ std::optional<Affine> bound_of(const Nest& n, int condition, bool holds) {
 // The factors that a value is the product of: loads that vary along what it is summed over, a
 // number, and values that do not.
 struct Factors {
-  const Nest& nest;
+  const LoopNest& nest;
   const std::vector<int>& over;  // axes
   std::vector<size_t> loads = {};
   std::vector<int> scales = {};
@@ -41,7 +39,7 @@ struct Factors {
   bool take(int v) {
     constexpr int kMost = 256;  // a square is two factors, its square four: no end in sight
     if (++taken > kMost) return false;
-    const NestValue& value = nest.values[at(v)];
+    const Expr& value = nest.values[at(v)];
     if (value.kind == Kind::constant) {
       number *= value.value;
       return true;
@@ -56,16 +54,16 @@ struct Factors {
     }
     if (value.kind != Kind::apply) return false;
     if (value.op == ValueOp::where) return take_triangle(value);
-    const NestValue& last = nest.values[at(value.operands.back())];
+    const Expr& last = nest.values[at(value.operands.back())];
     if (value.op == ValueOp::sub && last.kind == Kind::constant && last.value == 0)
       return take(value.operands[0]);  // a zero point
     return value.op == ValueOp::mul && take(value.operands[0]) && take(value.operands[1]);
   }
 
   // where(x ≤ y, element, 0), an axis a dimension of its tensor.
-  bool take_triangle(const NestValue& where) {
-    const NestValue& kept = nest.values[at(where.operands[1])];
-    const NestValue& beyond = nest.values[at(where.operands[2])];
+  bool take_triangle(const Expr& where) {
+    const Expr& kept = nest.values[at(where.operands[1])];
+    const Expr& beyond = nest.values[at(where.operands[2])];
     const auto bound = bound_of(nest, where.operands[0], true);
     if (!bound || kept.kind != Kind::load || beyond.kind != Kind::constant || beyond.value != 0)
       return false;
@@ -96,7 +94,7 @@ void add_row(Contraction& c) {
     access->strides.insert(access->strides.begin(), 0);
     access->at.insert(access->at.begin(), along(row, row + 1));
   }
-  for (NestValue& value : c.nest.values) {
+  for (Expr& value : c.nest.values) {
     value.at.steps.push_back(0);
     value.varies.push_back(false);
   }
@@ -106,7 +104,7 @@ void add_row(Contraction& c) {
 void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
   const int sum = static_cast<int>(c.sum);
   const std::vector<bool> varies = c.nest.values[c.sum].varies;
-  std::vector<NestValue> behind;
+  std::vector<Expr> behind;
   if (number != 1) {
     scales.push_back(sum + 1);
     behind.push_back({.value = number, .varies = std::vector<bool>(varies.size())});
@@ -131,12 +129,12 @@ void multiply_behind(Contraction& c, std::vector<int> scales, double number) {
 // Where the output needs the sum: everywhere, unless all ways to it go through choices by place,
 // before rows are reduced.
 std::vector<Affine> bounds_of(const Contraction& c) {
-  const Nest& n = c.nest;
+  const LoopNest& n = c.nest;
   using Bounds = std::vector<Affine>;
   std::vector<std::optional<Bounds>> needs(n.values.size());  // nothing: nowhere
   needs[c.sum] = Bounds{};
   for (size_t v = c.sum + 1; v < n.values.size(); ++v) {
-    const NestValue& value = n.values[v];
+    const Expr& value = n.values[v];
     for (size_t i = 0; i < value.operands.size(); ++i) {
       auto own = needs[at(value.operands[i])];
       if (!own) continue;
@@ -151,10 +149,10 @@ std::vector<Affine> bounds_of(const Contraction& c) {
 }
 }  // namespace
 
-std::optional<Contraction> contraction_of(const Nest& nest, bool any) {
+std::optional<Contraction> contraction_of(const LoopNest& nest, bool any) {
   if (nest.outputs.size() != 1 || nest.scan() || nest.has_integers()) return std::nullopt;
   Contraction c{.nest = nest};
-  const Nest& n = c.nest;
+  const LoopNest& n = c.nest;
   for (size_t v = 0; v < n.values.size(); ++v)
     if (n.values[v].kind == Kind::reduce) c.reductions.push_back(v);
   if (c.reductions.empty()) return std::nullopt;
@@ -297,7 +295,7 @@ std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {
   };
   const auto visit = [&](const auto& self, int v) -> double {
     const auto [known, fresh] = nodes.try_emplace(v, 1);
-    const NestValue& value = contraction.nest.values[at(v)];
+    const Expr& value = contraction.nest.values[at(v)];
     if (!fresh || at(v) == contraction.sum || value.kind == Kind::constant) return known->second;
     if (value.kind == Kind::load)
       loads.push_back(value.load);
@@ -309,7 +307,7 @@ std::optional<std::vector<int>> epilogue_of(const Contraction& contraction) {
     return nodes[v] = value.kind == Kind::reduce && all <= kMostNodes ? 1 : all;
   };
   const auto& [result, place] = contraction.nest.outputs[0];
-  const NestValue& last = contraction.nest.values[at(result)];
+  const Expr& last = contraction.nest.values[at(result)];
   const bool stored_so = last.kind == Kind::round && last.dtype == place.dtype;
   if (visit(visit, stored_so ? last.operands[0] : result) > kMostNodes) return std::nullopt;
   return loads;
@@ -346,4 +344,4 @@ std::vector<RowStep> row_steps(const Contraction& c) {
   }
   return steps;
 }
-}  // namespace warploom::kernels
+}  // namespace warploom::loopnest

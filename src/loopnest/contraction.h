@@ -12,11 +12,11 @@
 // blocks divide is two, and so are the dimensions along it, so that no tile goes beyond a block: of
 // x [m,k] with scales [m,k/128] k is {k/128, 128}, and the scales vary along the first alone.
 #pragma once
-#include "kernels/family.h"
+#include "loopnest/loop_nest.h"
 
-namespace warploom::kernels {
+namespace warploom::loopnest {
 struct Contraction {
-  Nest nest = {};
+  LoopNest nest = {};
   size_t sum = 0;  // the value that is the sum over k of products of two elements
   size_t a = 0;
   size_t b = 0;  // of nest.loads; b is the one that varies along the output's fastest axis
@@ -48,9 +48,10 @@ struct Contraction {
 };
 
 // any: also one that is scaled by blocks, or has reductions behind its sum
-std::optional<Contraction> contraction_of(const Nest& nest, bool any = false);
+std::optional<Contraction> contraction_of(const LoopNest& nest, bool any = false);
 
-inline std::optional<Contraction> contraction_of(const std::vector<Nest>& nests, bool any = false) {
+inline std::optional<Contraction> contraction_of(const std::vector<LoopNest>& nests,
+                                                 bool any = false) {
   return nests.size() == 1 ? contraction_of(nests[0], any) : std::nullopt;
 }
 
@@ -81,4 +82,4 @@ struct RowStep {
 };
 
 std::vector<RowStep> row_steps(const Contraction& contraction);
-}  // namespace warploom::kernels
+}  // namespace warploom::loopnest

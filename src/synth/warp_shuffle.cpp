@@ -13,7 +13,7 @@ std::optional<layout::BitMatrix> elements_of(const TvLayout& layout) {
 }
 }  // namespace
 
-std::vector<int64_t> Exchange::picks() const {
+std::vector<int64_t> WarpShufflePlan::picks() const {
   std::vector<int64_t> basis;
   for (int64_t column : pick_of_thread) {
     for (const int64_t b : basis) column = std::min(column, column ^ b);
@@ -22,7 +22,7 @@ std::vector<int64_t> Exchange::picks() const {
   return basis;
 }
 
-int64_t Exchange::shuffles() const {
+int64_t WarpShufflePlan::shuffles() const {
   bool same = std::ranges::all_of(
       lane_of_unit, [](int64_t lane) { return lane == 0; });  // no lane wants what another holds
   for (size_t b = 0; b < lane_of_thread.size(); ++b)
@@ -30,7 +30,8 @@ int64_t Exchange::shuffles() const {
   return same && picks().empty() ? 0 : int64_t{units} << picks().size();
 }
 
-std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, int element_bits) {
+std::optional<WarpShufflePlan> exchange_of(const TvLayout& from, const TvLayout& to,
+                                           int element_bits) {
   const auto have = elements_of(from);
   const auto want = elements_of(to);
   if (!have || !want || from.threads() != to.threads()) return std::nullopt;
@@ -62,7 +63,7 @@ std::optional<Exchange> exchange_of(const TvLayout& from, const TvLayout& to, in
            value(b) & ((uint64_t{1} << low) - 1))
       --low;
   if (element_bits << low < 8 || element_bits > kMostBits) return std::nullopt;
-  Exchange out;
+  WarpShufflePlan out;
   out.unit = 1 << low;
   out.units = static_cast<int>(to.values()) >> low;
   for (size_t b = 0; b < source.size(); ++b) {

@@ -28,7 +28,7 @@
 #include "graph/pointwise.h"
 #include "tile/program.h"
 
-namespace warploom::kernels {
+namespace warploom::loopnest {
 inline size_t at(int64_t index) {
   return static_cast<size_t>(index);
 }
@@ -83,7 +83,7 @@ struct Access {
   std::optional<size_t> dim_of(size_t axis) const;
 };
 
-struct NestValue {
+struct Expr {
   enum class Kind : uint8_t {
     constant,
     load,
@@ -94,7 +94,7 @@ struct NestValue {
     scan
   } kind = Kind::constant;
   double value = 0;           // constant
-  int load = 0;               // load: of Nest::loads
+  int load = 0;               // load: of LoopNest::loads
   Affine at;                  // index: this number
   ValueOp op = ValueOp::add;  // apply; reduce: add, max, min or mul; scan: add
   Dtype dtype = Dtype::f32;   // round: to this narrower type
@@ -108,18 +108,18 @@ struct NestValue {
   bool integers = false;
   std::vector<bool> varies;  // along which axes of the nest the value varies
 
-  bool same(const NestValue& other) const;  // but for what it varies along
-  size_t hash() const;                      // equal for those that are the same
+  bool same(const Expr& other) const;  // but for what it varies along
+  size_t hash() const;                 // equal for those that are the same
 };
 
-using Kind = NestValue::Kind;
+using Kind = Expr::Kind;
 inline constexpr int kLargestCopy = 12;  // operations: what programs rather compute again than keep
 
-struct Nest {
+struct LoopNest {
   std::vector<int64_t>
       axes;  // sizes, above 1; those of the outputs first, in the first output's order
   std::vector<Access> loads;
-  std::vector<NestValue> values;  // operands before users
+  std::vector<Expr> values;  // operands before users
 
   struct Output {
     int value = 0;
@@ -129,7 +129,7 @@ struct Nest {
   std::vector<Output> outputs;
 
   std::vector<bool> reduced() const;  // which axes some reduction goes over
-  const NestValue* scan() const;      // the first one; null where there is none
+  const Expr* scan() const;           // the first one; null where there is none
   std::pair<int64_t, int64_t> range(
       const Affine& coordinate) const;  // the least and the greatest it is
   double most(int value)
@@ -145,21 +145,21 @@ struct Nest {
 
 // Of a nest whose affine coordinates may lack trailing steps and whose values do not know along
 // what they vary.
-Nest normal_form(Nest nest);
+LoopNest normal_form(LoopNest nest);
 
 // A value made of those that `known` gives: in numbers, or as the tile language says it. What
 // several users share is made for each, and so whoever asks sees to it that `known` gives what is
 // large and shared: 60 steps of x = x·x + x are 3^60 operations as a tree.
 template <class T, class Known, class Constant, class Apply>
-T made_of(const Nest& nest, int id, const Known& known, const Constant& constant,
+T made_of(const LoopNest& nest, int id, const Known& known, const Constant& constant,
           const Apply& apply) {
   if (std::optional<T> found = known(id)) return *std::move(found);
-  const NestValue& value = nest.values[at(id)];
-  if (value.kind == NestValue::Kind::constant) return constant(value.value);
+  const Expr& value = nest.values[at(id)];
+  if (value.kind == Expr::Kind::constant) return constant(value.value);
   std::vector<T> operands;
   for (const int operand : value.operands)
     operands.push_back(made_of<T>(nest, operand, known, constant, apply));
-  return value.kind == NestValue::Kind::round ? operands[0] : apply(value.op, std::move(operands));
+  return value.kind == Expr::Kind::round ? operands[0] : apply(value.op, std::move(operands));
 }
 
 // What reading a graph took: so many values, each at coordinates of its own; and whether that came
@@ -176,7 +176,7 @@ struct ReadWork {
 // The nests that compute a graph of primitives, each writing its own outputs or parts of them (the
 // pieces of a Concat); none where an operator or a combination of them has no such form, or one
 // that is too large. `work`, where given, is added to.
-std::vector<Nest> nests_of(const graph::Graph& primitive, ReadWork* work = nullptr);
+std::vector<LoopNest> nests_of(const graph::Graph& primitive, ReadWork* work = nullptr);
 
 // What emitted kernels load, store and compute with everywhere: f32, bf16 or f16; and integers, as
 // fp32 numbers where those hold them, as whole numbers of 64 bits elsewhere.
@@ -192,4 +192,4 @@ inline bool is_computed(Dtype dtype) {
 double identity_of(ValueOp op);
 // The tile language's name of it; nothing for mul.
 std::optional<tile::ReduceOp> reduce_op(ValueOp op);
-}  // namespace warploom::kernels
+}  // namespace warploom::loopnest

@@ -1,5 +1,5 @@
 // Nests by plain loops in FP64 against the FP64 reference, and the forms that some graphs take.
-#include "kernels/nest.h"
+#include "loopnest/loop_nest.h"
 #include <gtest/gtest.h>
 #include <cmath>
 #include "graph/reference.h"
@@ -19,7 +19,7 @@ using test::Net;
 using At = std::vector<int64_t>;
 
 // The only nest of a graph, where it is one and gathers nothing.
-std::optional<Nest> nest_of(const graph::Graph& graph) {
+std::optional<LoopNest> nest_of(const graph::Graph& graph) {
   auto nests = nests_of(graph);
   const auto gathers = [](const Access& load) { return load.lookup_dim >= 0; };
   if (nests.size() == 1 && std::any_of(nests[0].loads.begin(), nests[0].loads.end(), gathers))
@@ -28,7 +28,7 @@ std::optional<Nest> nest_of(const graph::Graph& graph) {
 }
 
 // One line a value.
-std::string to_text(const Nest& nest) {
+std::string to_text(const LoopNest& nest) {
   const auto coordinate = [](const Affine& c) {
     std::string text;
     for (size_t a = 0; a < c.steps.size(); ++a)
@@ -48,21 +48,21 @@ std::string to_text(const Nest& nest) {
   };
   std::string out = fmt::format("axes {{{}}}\n", fmt::join(nest.axes, ", "));
   for (size_t v = 0; v < nest.values.size(); ++v) {
-    const NestValue& value = nest.values[v];
+    const Expr& value = nest.values[v];
     out += fmt::format("{} ", v);
-    if (value.kind == NestValue::Kind::load)
+    if (value.kind == Expr::Kind::load)
       out += "load " + place(nest.loads[static_cast<size_t>(value.load)]);
-    if (value.kind == NestValue::Kind::index) out += "index " + coordinate(value.at);
-    if (value.kind == NestValue::Kind::reduce)
+    if (value.kind == Expr::Kind::index) out += "index " + coordinate(value.at);
+    if (value.kind == Expr::Kind::reduce)
       out += fmt::format("reduce {} of {} over {{{}}}", name_of(value.op), value.operands[0],
                          fmt::join(value.axes, ", "));
-    if (value.kind == NestValue::Kind::scan)
+    if (value.kind == Expr::Kind::scan)
       out += fmt::format("scan of {} along i{}{}", value.operands[0], value.axes[0],
                          value.reverse ? " reverse" : "");
-    if (value.kind == NestValue::Kind::constant) out += fmt::format("#{}", value.value);
-    if (value.kind == NestValue::Kind::apply)
+    if (value.kind == Expr::Kind::constant) out += fmt::format("#{}", value.value);
+    if (value.kind == Expr::Kind::apply)
       out += fmt::format("{}({})", name_of(value.op), fmt::join(value.operands, ","));
-    if (value.kind == NestValue::Kind::round)
+    if (value.kind == Expr::Kind::round)
       out += fmt::format("{} of {}", name_of(value.dtype), value.operands[0]);
     out += "\n";
   }
@@ -84,7 +84,7 @@ struct Number {
 // The meaning of a nest: every value at every index, without any thought of speed.
 class Plain {
  public:
-  Plain(const Nest& nest, const graph::Graph& graph,
+  Plain(const LoopNest& nest, const graph::Graph& graph,
         const std::vector<std::vector<std::byte>>& inputs)
       : nest_(nest) {
     const auto data_of = [&](TensorId id) {
@@ -115,7 +115,7 @@ class Plain {
   }
 
  private:
-  const Nest& nest_;
+  const LoopNest& nest_;
   std::vector<const std::byte*> data_;
   std::vector<const std::byte*> lookups_;
   std::map<std::pair<int, At>, Number> known_;
@@ -137,14 +137,14 @@ class Plain {
   }
 
   Number result(int id, At at) {
-    const NestValue& value = nest_.values[static_cast<size_t>(id)];
+    const Expr& value = nest_.values[static_cast<size_t>(id)];
     for (size_t a = 0; a < at.size(); ++a)
       if (!value.varies[a]) at[a] = 0;
     const auto found = known_.find({id, at});
     return found != known_.end() ? found->second : known_[{id, at}] = compute(value, at);
   }
 
-  Number load(const NestValue& value, const At& at) {
+  Number load(const Expr& value, const At& at) {
     const Access& load = nest_.loads[static_cast<size_t>(value.load)];
     int64_t offset = 0;
     for (size_t d = 0; d < load.at.size(); ++d) {
@@ -167,15 +167,15 @@ class Plain {
   }
 
   // One step of a value: on whole numbers or on floats.
-  static Number step(const NestValue& value, ValueOp op, const Number& a, const Number& b,
+  static Number step(const Expr& value, ValueOp op, const Number& a, const Number& b,
                      const Number& c = {}) {
     return value.integers ? Number::of_whole(apply_integers(op, a.whole, b.whole, c.whole))
                           : Number::of(apply(op, a.real, b.real, c.real));
   }
 
-  Number compute(const NestValue& value, const At& at) {
+  Number compute(const Expr& value, const At& at) {
     switch (value.kind) {
-      case NestValue::Kind::scan: {
+      case Expr::Kind::scan: {
         const auto axis = static_cast<size_t>(value.axes[0]);
         Number sum;
         At other = at;
@@ -184,21 +184,21 @@ class Plain {
             sum = step(value, ValueOp::add, sum, result(value.operands[0], other));
         return sum;
       }
-      case NestValue::Kind::index: return Number::of_whole(coordinate(value.at, at));
-      case NestValue::Kind::load: return load(value, at);
-      case NestValue::Kind::constant: return Number::of(value.value);
-      case NestValue::Kind::round: {
+      case Expr::Kind::index: return Number::of_whole(coordinate(value.at, at));
+      case Expr::Kind::load: return load(value, at);
+      case Expr::Kind::constant: return Number::of(value.value);
+      case Expr::Kind::round: {
         const Number of = result(value.operands[0], at);
         return value.integers ? Number::of_whole(wrapped_integer(value.dtype, of.whole))
                               : Number::of(rounded(value.dtype, of.real));
       }
-      case NestValue::Kind::apply: {
+      case Expr::Kind::apply: {
         std::array<Number, 3> inputs{};
         for (size_t i = 0; i < value.operands.size(); ++i)
           inputs[i] = result(value.operands[i], at);
         return step(value, value.op, inputs[0], inputs[1], inputs[2]);
       }
-      case NestValue::Kind::reduce: break;
+      case Expr::Kind::reduce: break;
     }
     std::vector<int64_t> sizes(at.size(), 1);
     for (const int axis : value.axes)
@@ -225,7 +225,7 @@ void expect_agreement(const graph::Graph& graph,
     const graph::Tensor& tensor = graph.tensor(graph.outputs[o]);
     const auto count = static_cast<size_t>(graph::element_count(tensor.shape));
     std::vector<Number> have(count, Number{NAN, std::numeric_limits<int64_t>::min()});
-    for (const Nest& nest : nests)
+    for (const LoopNest& nest : nests)
       for (size_t i = 0; i < nest.outputs.size(); ++i)
         if (nest.outputs[i].place.tensor == graph.outputs[o])
           Plain(nest, graph, inputs).write(i, have);
@@ -250,7 +250,7 @@ void expect_exact(const graph::Graph& graph) {
   expect_agreement(graph, test::large_inputs(graph, 1));
 }
 
-TEST(Nest, OfPointwiseOperatorsWithBroadcasts) {
+TEST(LoopNest, OfPointwiseOperatorsWithBroadcasts) {
   Net n;
   const auto x = n.x({2, 3, 4});
   const auto b = n.x({3, 1});
@@ -260,7 +260,7 @@ TEST(Nest, OfPointwiseOperatorsWithBroadcasts) {
       {n.add(OpKind::Gelu, {n.add(OpKind::Mul, {y, s})}, {{"approximate", std::string("tanh")}})}));
 }
 
-TEST(Nest, OfAChainHasOneAxis) {
+TEST(LoopNest, OfAChainHasOneAxis) {
   Net n;
   const auto x = n.x({2, 3, 4});
   const auto y = n.x({2, 3, 4});
@@ -271,44 +271,44 @@ TEST(Nest, OfAChainHasOneAxis) {
   EXPECT_EQ(nest->values.size(), 5U) << to_text(*nest);
 }
 
-TEST(Nest, OfTransposesAndSlices) {
+TEST(LoopNest, OfTransposesAndSlices) {
   Net n;
   const auto x = n.transpose(n.x({3, 4, 5}), {2, 0, 1});
   expect_agreement(n.with({n.add(OpKind::Neg, {n.slice(n.slice(x, 0, 4, 0, -2), 2, 1, 4)})}));
 }
 
-TEST(Nest, KeepsAxesThatMoveTogetherAsOne) {
+TEST(LoopNest, KeepsAxesThatMoveTogetherAsOne) {
   Net n;
   const auto nest = nest_of(n.with({n.transpose(n.x({2, 3, 4, 5}), {2, 3, 0, 1})}));
   ASSERT_TRUE(nest);
   EXPECT_EQ(nest->axes, (Shape{20, 6}));
 }
 
-TEST(Nest, SplitsAnAxisWhereAReshapeMeetsATranspose) {
+TEST(LoopNest, SplitsAnAxisWhereAReshapeMeetsATranspose) {
   Net n;
   const auto heads = n.transpose(n.reshape(n.x({2, 5, 12}), {2, 5, 3, 4}), {0, 2, 1, 3});
   expect_agreement(n.with({n.reshape(n.add(OpKind::Mul, {heads, n.x({3, 1, 4})}), {2, 60})}));
 }
 
-TEST(Nest, SeesAnInputUnderAnotherShape) {
+TEST(LoopNest, SeesAnInputUnderAnotherShape) {
   Net n;
   const auto x = n.x({4, 6});
   const auto turned = n.reshape(x, {6, 4});
   expect_agreement(n.with({n.transpose(n.add(OpKind::Mul, {turned, n.x({6, 4})}), {1, 0})}));
 }
 
-TEST(Nest, HasNoFormWhereAReshapeCutsAnAxisUnevenly) {
+TEST(LoopNest, HasNoFormWhereAReshapeCutsAnAxisUnevenly) {
   Net n;
   EXPECT_FALSE(nest_of(n.with({n.reshape(n.slice(n.x({4, 6}), 1, 0, 5), {5, 4})})));
 }
 
-TEST(Nest, OfAShuffleOfChannels) {
+TEST(LoopNest, OfAShuffleOfChannels) {
   Net n;
   const auto y = n.transpose(n.reshape(n.x({2, 6, 5}), {2, 3, 2, 5}), {0, 2, 1, 3});
   expect_agreement(n.with({n.add(OpKind::Mul, {n.reshape(y, {2, 6, 5}), n.x({6, 1})})}));
 }
 
-TEST(Nest, OfAConcatWritesPieceByPiece) {
+TEST(LoopNest, OfAConcatWritesPieceByPiece) {
   Net n;
   const auto both = n.add(OpKind::Concat, {n.x({2, 3}), n.x({2, 4})}, {{"axis", int64_t{1}}});
   const auto graph = n.with({n.add(OpKind::Mul, {both, n.x({7})})});
@@ -316,20 +316,20 @@ TEST(Nest, OfAConcatWritesPieceByPiece) {
   expect_agreement(graph);
 }
 
-TEST(Nest, OfAConcatInTheMiddleAddsUpItsPieces) {
+TEST(LoopNest, OfAConcatInTheMiddleAddsUpItsPieces) {
   Net n;
   const auto both = n.add(OpKind::Concat, {n.x({2, 3}), n.add(OpKind::Exp, {n.x({2, 4})})},
                           {{"axis", int64_t{1}}});
   expect_agreement(n.with({n.transpose(both, {1, 0})}));
 }
 
-TEST(Nest, OfSeveralOutputs) {
+TEST(LoopNest, OfSeveralOutputs) {
   Net n;
   const auto x = n.x({2, 6});
   expect_agreement(n.with({n.slice(x, 1, 0, 3), n.slice(x, 1, 3, 6), n.add(OpKind::Exp, {x})}));
 }
 
-TEST(Nest, RoundsWhereACastNarrowsInAChain) {
+TEST(LoopNest, RoundsWhereACastNarrowsInAChain) {
   Net n;
   const auto y = n.add(OpKind::Cast, {n.add(OpKind::Exp, {n.x({3, 5})})},
                        {{"to", int64_t{onnx_type_of(Dtype::bf16)}}});
@@ -337,7 +337,7 @@ TEST(Nest, RoundsWhereACastNarrowsInAChain) {
   expect_agreement(n.with({n.add(OpKind::Exp, {z})}));
 }
 
-TEST(Nest, OfProductsWithEverySortOfOperand) {
+TEST(LoopNest, OfProductsWithEverySortOfOperand) {
   for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{{{4, 5}, {5, 3}},
                                                                  {{2, 4, 5}, {5, 3}},
                                                                  {{3, 1, 4, 5}, {2, 5, 6}},
@@ -351,14 +351,14 @@ TEST(Nest, OfProductsWithEverySortOfOperand) {
   }
 }
 
-TEST(Nest, OfAScaledProductOfTransposedMatricesAndAnAddend) {
+TEST(LoopNest, OfAScaledProductOfTransposedMatricesAndAnAddend) {
   Net n;
   expect_agreement(n.with(
       {n.add(OpKind::Gemm, {n.x({5, 4}), n.x({3, 5}), n.x({3})},
              {{"alpha", 0.5}, {"beta", 2.0}, {"transA", int64_t{1}}, {"transB", int64_t{1}}})}));
 }
 
-TEST(Nest, OfASoftmaxHasOneAxisForItsRows) {
+TEST(LoopNest, OfASoftmaxHasOneAxisForItsRows) {
   for (const int64_t axis : {0, 1, 2}) {
     Net n;
     const auto graph = n.with({n.add(
@@ -371,7 +371,7 @@ TEST(Nest, OfASoftmaxHasOneAxisForItsRows) {
   }
 }
 
-TEST(Nest, OfALayerNormalizationReadsItsRowOnce) {
+TEST(LoopNest, OfALayerNormalizationReadsItsRowOnce) {
   Net n;
   const auto graph = n.with({n.add(
       OpKind::Relu, {n.add(OpKind::LayerNormalization, {n.x({2, 3, 8}), n.x({8}), n.x({8})})})});
@@ -382,7 +382,7 @@ TEST(Nest, OfALayerNormalizationReadsItsRowOnce) {
   expect_agreement(graph);
 }
 
-TEST(Nest, OfAGroupNormalizationSplitsTheChannels) {
+TEST(LoopNest, OfAGroupNormalizationSplitsTheChannels) {
   Net n;
   const auto x = n.x({2, 6, 3, 4});
   const auto grouped = n.reshape(x, {2, 3, -1});
@@ -396,7 +396,7 @@ TEST(Nest, OfAGroupNormalizationSplitsTheChannels) {
   expect_agreement(graph);
 }
 
-TEST(Nest, OfReductionsWithAndWithoutTheirAxes) {
+TEST(LoopNest, OfReductionsWithAndWithoutTheirAxes) {
   for (const OpKind op :
        {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
     for (const int64_t keep : {0, 1})
@@ -409,7 +409,7 @@ TEST(Nest, OfReductionsWithAndWithoutTheirAxes) {
       }
 }
 
-TEST(Nest, OfPrefixesHasOneAxisForTheLines) {
+TEST(LoopNest, OfPrefixesHasOneAxisForTheLines) {
   for (const int64_t axis : {0, 1, 2})
     for (const int64_t reverse : {0, 1}) {
       Net n;
@@ -424,7 +424,7 @@ TEST(Nest, OfPrefixesHasOneAxisForTheLines) {
     }
 }
 
-TEST(Nest, OfPrefixesOfFlippedRowsTurnsTheScanRound) {
+TEST(LoopNest, OfPrefixesOfFlippedRowsTurnsTheScanRound) {
   Net n;
   const auto flip = [&](TensorId x) { return n.slice(x, 1, -1, -1000, -1); };
   const auto graph = n.with({flip(n.add(OpKind::CumSum, {flip(n.x({4, 9})), n.ints({1})}))});
@@ -435,7 +435,7 @@ TEST(Nest, OfPrefixesOfFlippedRowsTurnsTheScanRound) {
   expect_agreement(graph);
 }
 
-TEST(Nest, OfAPartOfPrefixesHasToBeginWithThem) {
+TEST(LoopNest, OfAPartOfPrefixesHasToBeginWithThem) {
   const auto part = [](int64_t reverse, int64_t begin, int64_t end) {
     Net n;
     const auto y = n.add(OpKind::CumSum, {n.x({4, 9}), n.ints({1})}, {{"reverse", reverse}});
@@ -447,7 +447,7 @@ TEST(Nest, OfAPartOfPrefixesHasToBeginWithThem) {
   EXPECT_FALSE(nest_of(part(1, 0, 8)));
 }
 
-TEST(Nest, OfWindowsWithPaddingAndStrides) {
+TEST(LoopNest, OfWindowsWithPaddingAndStrides) {
   for (const OpKind op : {OpKind::MaxPool, OpKind::AveragePool})
     for (const bool before : {false, true}) {
       Net n;
@@ -460,7 +460,7 @@ TEST(Nest, OfWindowsWithPaddingAndStrides) {
     }
 }
 
-TEST(Nest, OfConvolutionsOfEverySort) {
+TEST(LoopNest, OfConvolutionsOfEverySort) {
   struct Sort {
     Shape x;
     Shape w;
@@ -490,17 +490,16 @@ TEST(Nest, OfConvolutionsOfEverySort) {
   }
 }
 
-TEST(Nest, OfAPaddedConvolutionOfAReluReadsZerosOutside) {
+TEST(LoopNest, OfAPaddedConvolutionOfAReluReadsZerosOutside) {
   Net n;
   const auto x = n.add(OpKind::Relu, {n.x({1, 2, 4, 4})});
   const auto nest = nest_of(n.with(
       {n.add(OpKind::Conv, {x, n.x({2, 2, 3, 3})}, Attributes{{"pads", Ints{1, 1, 1, 1}}})}));
   ASSERT_TRUE(nest);
-  for (const NestValue& value : nest->values)
-    EXPECT_NE(value.kind, NestValue::Kind::index) << to_text(*nest);
+  for (const Expr& value : nest->values) EXPECT_NE(value.kind, Expr::Kind::index) << to_text(*nest);
 }
 
-TEST(Nest, OfPaddingAndCropping) {
+TEST(LoopNest, OfPaddingAndCropping) {
   for (const bool before : {false, true}) {
     Net n;
     auto x = n.x({3, 4});
@@ -512,13 +511,13 @@ TEST(Nest, OfPaddingAndCropping) {
   }
 }
 
-TEST(Nest, OfASliceThatIsPaddedDoesNotShowWhatWasCutOff) {
+TEST(LoopNest, OfASliceThatIsPaddedDoesNotShowWhatWasCutOff) {
   Net n;
   expect_agreement(
       n.with({n.add(OpKind::Pad, {n.slice(n.x({3, 6}), 1, 1, 5), n.ints({0, 1, 0, 1})})}));
 }
 
-TEST(Nest, OfAGatherReadsByIndices) {
+TEST(LoopNest, OfAGatherReadsByIndices) {
   for (const int64_t axis : {0, 1, 2}) {
     Net n;
     const auto indices = n.reshape(n.ints({2, 0, 1, 1, 2, 0}), {3, 2});
@@ -529,7 +528,7 @@ TEST(Nest, OfAGatherReadsByIndices) {
   }
 }
 
-TEST(Nest, OfATableOfPlacesLoadsNothing) {
+TEST(LoopNest, OfATableOfPlacesLoadsNothing) {
   for (const OpKind op : {OpKind::ArgMax, OpKind::ArgMin}) {
     Net n;
     const auto graph = n.with({n.add(op, {n.x({3, 7})}, {{"axis", int64_t{1}}})});
@@ -540,7 +539,7 @@ TEST(Nest, OfATableOfPlacesLoadsNothing) {
   }
 }
 
-TEST(Nest, OfATriangleComparesPlaces) {
+TEST(LoopNest, OfATriangleComparesPlaces) {
   for (const int64_t upper : {0, 1}) {
     Net n;
     const auto y =
@@ -554,7 +553,7 @@ TEST(Nest, OfATriangleComparesPlaces) {
 }
 
 // fp32 holds no more integers than those below 2^24.
-TEST(Nest, ComputesOnLargeIntegersAsWholeNumbers) {
+TEST(LoopNest, ComputesOnLargeIntegersAsWholeNumbers) {
   for (const Dtype dtype : {Dtype::i32, Dtype::i64}) {
     Net sum;
     Net total;
@@ -567,7 +566,7 @@ TEST(Nest, ComputesOnLargeIntegersAsWholeNumbers) {
 }
 
 // Floats would stop at the ends of the type.
-TEST(Nest, WrapsArithmeticThatMayLeaveATypeOf8Bits) {
+TEST(LoopNest, WrapsArithmeticThatMayLeaveATypeOf8Bits) {
   for (const Dtype dtype : {Dtype::i8, Dtype::u8}) {
     Net sum;
     Net product;
@@ -586,7 +585,7 @@ TEST(Nest, WrapsArithmeticThatMayLeaveATypeOf8Bits) {
   }
 }
 
-TEST(Nest, OfElementsOfNothingIsWhatTheyStartFrom) {
+TEST(LoopNest, OfElementsOfNothingIsWhatTheyStartFrom) {
   Net product;
   Net sum;
   Net padded;
@@ -597,7 +596,7 @@ TEST(Nest, OfElementsOfNothingIsWhatTheyStartFrom) {
       padded.with({padded.add(OpKind::Pad, {padded.x({0, 3}), padded.ints({1, 0, 1, 0})})}));
 }
 
-TEST(Nest, OfSmallIntegersThatStaySmall) {
+TEST(LoopNest, OfSmallIntegersThatStaySmall) {
   Net n;
   const auto as = [&](graph::TensorId id, int64_t type) {
     return n.add(OpKind::Cast, {id}, {{"to", type}});
@@ -608,7 +607,7 @@ TEST(Nest, OfSmallIntegersThatStaySmall) {
       n.with({n.add(OpKind::Mul, {wide, as(n.x({4}, Dtype::i8), 7)}), as(n.x({4}), 6)}));
 }
 
-TEST(Nest, ComparesLargeIntegersExactly) {
+TEST(LoopNest, ComparesLargeIntegersExactly) {
   Net small;
   Net large;
   expect_exact(
@@ -617,7 +616,7 @@ TEST(Nest, ComparesLargeIntegersExactly) {
       {large.add(OpKind::Less, {large.x({40}, Dtype::i64), large.x({40}, Dtype::i64)})}));
 }
 
-TEST(Nest, HasAxesWhoseElementsGpusCount) {
+TEST(LoopNest, HasAxesWhoseElementsGpusCount) {
   const auto exp = [](const Shape& shape) {
     Net n;
     return n.with({n.add(OpKind::Exp, {n.x(shape)})});

@@ -5,7 +5,7 @@
 
 namespace warploom::kernels::direct {
 // What the tile's sizes are about: axes of the nest, -1 where there is none.
-struct Roles {
+struct TilingRoles {
   int x = -1;
   int y = -1;
   int z = -1;
@@ -13,10 +13,10 @@ struct Roles {
   int64_t window = 1;  // elements of all reduced axes but the longest
 };
 
-struct Form {
-  Nest nest;
+struct LoopNestTiling {
+  LoopNest nest;
   std::vector<bool> reduced;  // by axis
-  Roles roles;
+  TilingRoles roles;
   std::vector<int> wide;  // x and, where a GPU reduces nothing, the axes outside it along which a
                           // tile goes on that is larger
   int scanned = -1;       // the axis of all scans, which is x or y; -1 where there is none
@@ -28,7 +28,7 @@ struct Form {
   struct Product {
     Access a;
     Access b;
-    std::array<size_t, 2> loads;  // of Nest::loads: these two
+    std::array<size_t, 2> loads;  // of LoopNest::loads: these two
     int k = -1;
     int64_t taps = 1;
     std::vector<Affine> bounds =
@@ -54,15 +54,15 @@ inline int64_t stride_along(const Access& access, int axis) {
 int fastest(const Access& access);
 
 // How many elements a tile may have along x and the axes outside it.
-int64_t widest(const Form& form);
+int64_t widest(const LoopNestTiling& form);
 // The extents of a tile along all axes of a nest.
-std::vector<int64_t> tile_of(const Form& form, const Schedule& s);
+std::vector<int64_t> tile_of(const LoopNestTiling& form, const Schedule& s);
 
 // The program of a legal schedule.
-void add_program(Family::Programs& out, const Form& form, const Schedule& s,
+void add_program(Family::Programs& out, const LoopNestTiling& form, const Schedule& s,
                  const target::Capabilities& capabilities, const std::string& name);
 // On a GPU that of a nest with at most one level of reductions, for what other families compute
 // around their kernels: by tiles of about y · x elements.
-void add_program(Family::Programs& out, const std::string& name, Nest nest, int64_t y, int64_t x,
-                 const target::Capabilities& capabilities);
+void add_program(Family::Programs& out, const std::string& name, LoopNest nest, int64_t y,
+                 int64_t x, const target::Capabilities& capabilities);
 }  // namespace warploom::kernels::direct

@@ -1,4 +1,5 @@
-// Rows: a nest whose reductions all go over the same axes, taken apart into passes over one row.
+// RowReduction: a nest whose reductions all go over the same axes, taken apart into passes over one
+// row.
 //
 // What the reductions go over is a row; every index along the other axes names one. A term is a
 // value of the nest, or a reciprocal. A pass walks over the row once and ends in reductions; each
@@ -13,13 +14,13 @@
 // tiles do not divide it, count as `fills` when they are loaded; a reduction to which that makes a
 // difference is masked: its operand is chosen by coordinate.
 #pragma once
-#include "kernels/nest.h"
+#include "loopnest/loop_nest.h"
 
-namespace warploom::kernels {
-struct RowTerm : NestValue {  // its operands are earlier terms
-  bool along = false;         // whether it varies along the row
-  int phase = 0;              // passes that are over when it can be computed
-  bool masked = false;        // reduce: see above
+namespace warploom::loopnest {
+struct RowTerm : Expr {  // its operands are earlier terms
+  bool along = false;    // whether it varies along the row
+  int phase = 0;         // passes that are over when it can be computed
+  bool masked = false;   // reduce: see above
   // how many terms read it; how many operations it is without sharing any
   int uses = 0;
   int nodes = 1;
@@ -30,11 +31,11 @@ struct RowPass {
   std::map<int, int> held;   // terms for later passes, each with the number of its slot; a slot
                              // changes hands within a pass
   std::vector<int> roots(
-      const struct Rows& rows) const;  // the terms along the row that the pass is for
+      const struct RowReduction& rows) const;  // the terms along the row that the pass is for
 };
 
-struct Rows {
-  Nest nest;                  // every dimension of an access steps along one axis at most
+struct RowReduction {
+  LoopNest nest;              // every dimension of an access steps along one axis at most
   std::vector<size_t> outer;  // axes of no reduction, slowest first
   std::vector<size_t> row;    // axes of the reductions, slowest first
   // The outer axis of which a tile may take several indices: the one whose neighbours are
@@ -80,5 +81,5 @@ struct Rows {
 
 // Nothing where the region is no such nest, or reads elements that are not in steps of one along
 // each axis.
-std::optional<Rows> read_rows(const std::vector<Nest>& nests);
-}  // namespace warploom::kernels
+std::optional<RowReduction> read_rows(const std::vector<LoopNest>& nests);
+}  // namespace warploom::loopnest

@@ -1,9 +1,9 @@
 #include "base/rows.h"
-#include "kernels/nest.h"
+#include "loopnest/loop_nest.h"
 
-namespace warploom::kernels {
+namespace warploom::loopnest {
 namespace {
-void complete(Nest& nest) {
+void complete(LoopNest& nest) {
   const size_t rank = nest.axes.size();
   const auto squeeze = [&](Access& access) {
     for (size_t d = access.shape.size(); d-- > 0;) {
@@ -15,7 +15,7 @@ void complete(Nest& nest) {
   };
   for (Access& load : nest.loads) squeeze(load);
   for (auto& output : nest.outputs) squeeze(output.place);
-  for (NestValue& value : nest.values) {
+  for (Expr& value : nest.values) {
     value.at.steps.resize(rank);
     value.varies.assign(rank, false);
     for (size_t a = 0; a < rank; ++a) {
@@ -28,7 +28,7 @@ void complete(Nest& nest) {
   }
 }
 
-void drop_unused(Nest& nest) {
+void drop_unused(LoopNest& nest) {
   std::vector<bool> needed(nest.values.size(), false);
   for (const auto& output : nest.outputs) needed[at(output.value)] = true;
   for (size_t v = nest.values.size(); v-- > 0;)
@@ -36,10 +36,10 @@ void drop_unused(Nest& nest) {
       for (const int operand : nest.values[v].operands) needed[at(operand)] = true;
   std::vector<int> renamed(nest.values.size());
   std::vector<Access> loads;
-  std::vector<NestValue> values;
+  std::vector<Expr> values;
   for (size_t v = 0; v < nest.values.size(); ++v) {
     if (!needed[v]) continue;
-    NestValue& value = nest.values[v];
+    Expr& value = nest.values[v];
     renamed[v] = static_cast<int>(values.size());
     for (int& operand : value.operands) operand = renamed[at(operand)];
     if (value.kind == Kind::load) {
@@ -90,7 +90,7 @@ void merge(Access& access, size_t a, const std::vector<int64_t>& axes) {
   for (Affine& c : access.at) erase_axis(c, a);
 }
 
-bool merge_axes(Nest& nest, size_t a) {
+bool merge_axes(LoopNest& nest, size_t a) {
   const int64_t inner = nest.axes[a + 1];
   if (nest.axes[a] > kLongestAxis / std::max<int64_t>(inner, 1)) return false;
   const int outer_axis = static_cast<int>(a);
@@ -98,7 +98,7 @@ bool merge_axes(Nest& nest, size_t a) {
     if (!can_merge(load, a, nest.axes)) return false;
   for (const auto& output : nest.outputs)
     if (!can_merge(output.place, a, nest.axes)) return false;
-  for (const NestValue& value : nest.values) {
+  for (const Expr& value : nest.values) {
     if (value.kind == Kind::index && !one_axis(value.at, a, inner)) return false;
     const auto over = [&](int axis) {
       return std::ranges::find(value.axes, axis) != value.axes.end();
@@ -108,7 +108,7 @@ bool merge_axes(Nest& nest, size_t a) {
   }
   for (Access& load : nest.loads) merge(load, a, nest.axes);
   for (auto& output : nest.outputs) merge(output.place, a, nest.axes);
-  for (NestValue& value : nest.values) {
+  for (Expr& value : nest.values) {
     erase_axis(value.at, a);
     value.varies.erase(value.varies.begin() + static_cast<ptrdiff_t>(a));
     std::erase(value.axes, outer_axis);
@@ -121,7 +121,7 @@ bool merge_axes(Nest& nest, size_t a) {
 
 // Dimensions that are never left become one for each axis that they step along, and a first one of
 // two elements where they do not begin at 0.
-void one_dimension_an_axis(Access& access, const Nest& nest, bool output) {
+void one_dimension_an_axis(Access& access, const LoopNest& nest, bool output) {
   const std::vector<int64_t>& axes = nest.axes;
   Access plain = access;
   plain.shape.clear();
@@ -159,7 +159,7 @@ void one_dimension_an_axis(Access& access, const Nest& nest, bool output) {
 }
 }  // namespace
 
-Nest normal_form(Nest nest) {
+LoopNest normal_form(LoopNest nest) {
   complete(nest);
   drop_unused(nest);
   for (Access& load : nest.loads) one_dimension_an_axis(load, nest, false);
@@ -168,14 +168,14 @@ Nest normal_form(Nest nest) {
   return nest;
 }
 
-bool NestValue::same(const NestValue& other) const {
+bool Expr::same(const Expr& other) const {
   return std::tie(kind, load, at, op, dtype, operands, axes, reverse, integers) ==
              std::tie(other.kind, other.load, other.at, other.op, other.dtype, other.operands,
                       other.axes, other.reverse, other.integers) &&
          std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(other.value);
 }
 
-size_t NestValue::hash() const {
+size_t Expr::hash() const {
   size_t hash = 0;
   const auto add = [&](auto number) {
     hash = (hash ^ std::hash<decltype(number)>()(number)) * 0x9e3779b97f4a7c15u;
@@ -218,19 +218,19 @@ void Access::erase(size_t dim) {
   lookup_dim -= lookup_dim > static_cast<int>(dim);
 }
 
-std::vector<bool> Nest::reduced() const {
+std::vector<bool> LoopNest::reduced() const {
   std::vector<bool> out(axes.size(), false);
-  for (const NestValue& value : values)
+  for (const Expr& value : values)
     for (const int axis : value.axes) out[at(axis)] = out[at(axis)] || value.kind == Kind::reduce;
   return out;
 }
 
-const NestValue* Nest::scan() const {
-  const auto found = std::ranges::find(values, Kind::scan, &NestValue::kind);
+const Expr* LoopNest::scan() const {
+  const auto found = std::ranges::find(values, Kind::scan, &Expr::kind);
   return found == values.end() ? nullptr : &*found;
 }
 
-std::pair<int64_t, int64_t> Nest::range(const Affine& coordinate) const {
+std::pair<int64_t, int64_t> LoopNest::range(const Affine& coordinate) const {
   int64_t low = coordinate.begin;
   int64_t high = coordinate.begin;
   for (size_t a = 0; a < coordinate.steps.size(); ++a)
@@ -238,7 +238,7 @@ std::pair<int64_t, int64_t> Nest::range(const Affine& coordinate) const {
   return {low, high};
 }
 
-bool Nest::passes_by(const Access& load, int64_t l2_bytes) const {
+bool LoopNest::passes_by(const Access& load, int64_t l2_bytes) const {
   const auto bytes = [](const Access& access) {
     return graph::element_count(access.shape) * bytes_of(access.dtype);
   };
@@ -250,20 +250,20 @@ bool Nest::passes_by(const Access& load, int64_t l2_bytes) const {
          (written * 16 < read || read + written < l2_bytes);
 }
 
-bool Nest::is_whole(int value) const {
-  const NestValue& of = values[at(value)];
+bool LoopNest::is_whole(int value) const {
+  const Expr& of = values[at(value)];
   if (of.kind == Kind::load) return is_integer(loads[at(of.load)].dtype);
   if (of.kind == Kind::constant) return of.value == std::trunc(of.value);
   return of.kind == Kind::index || of.integers;
 }
 
-bool Nest::has_integers() const {
-  return std::ranges::any_of(values, &NestValue::integers);
+bool LoopNest::has_integers() const {
+  return std::ranges::any_of(values, &Expr::integers);
 }
 
 namespace {
-// Nest::most of one value by those of its operands.
-double most_by(const Nest& nest, const NestValue& of, const std::vector<double>& known) {
+// LoopNest::most of one value by those of its operands.
+double most_by(const LoopNest& nest, const Expr& of, const std::vector<double>& known) {
   const auto operand = [&](size_t i) { return known[at(of.operands[i])]; };
   double bound = HUGE_VAL;
   switch (of.kind) {
@@ -296,7 +296,7 @@ double most_by(const Nest& nest, const NestValue& of, const std::vector<double>&
 }
 }  // namespace
 
-double Nest::most(int value) const {
+double LoopNest::most(int value) const {
   std::vector<double> known;  // of the values up to this one, operands before users
   for (int v = 0; v <= value; ++v) known.push_back(most_by(*this, values[at(v)], known));
   return known.back();
@@ -310,4 +310,4 @@ double identity_of(ValueOp op) {
 std::optional<tile::ReduceOp> reduce_op(ValueOp op) {
   return row_where<tile::ReduceOp>(tile::kReductions, op, &tile::Reduction::combine);
 }
-}  // namespace warploom::kernels
+}  // namespace warploom::loopnest

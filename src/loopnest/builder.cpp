@@ -6,12 +6,12 @@
 // another value, though, made of other values: x + relu(x·w) demands x at {i, j} and at {i, k}, so
 // that twelve such layers demand the first x at 2^12 places. No kernel computes such a nest; so
 // reading ends at a limit, and the graph has no nest.
-#include "kernels/nest.h"
 #include <unordered_map>
 #include "base/integers.h"
 #include "graph/operators.h"
+#include "loopnest/loop_nest.h"
 
-namespace warploom::kernels {
+namespace warploom::loopnest {
 namespace {
 using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId,
     graph::Term;
@@ -80,7 +80,7 @@ class Reader {
     return true;
   }
 
-  Nest nest;
+  LoopNest nest;
   bool to_split = false;  // why nothing was read: an axis is to be split first
 
  private:
@@ -166,7 +166,7 @@ class Reader {
   }
 
   // Equal values are one.
-  int push(NestValue value) {
+  int push(Expr value) {
     const size_t hash = value.hash();
     const auto [first, last] = numbered_.equal_range(hash);
     const auto same = std::find_if(
@@ -183,7 +183,7 @@ class Reader {
   int apply(ValueOp op, std::vector<int> operands) {
     std::array<double, 3> known{};
     for (size_t i = 0; i < operands.size(); ++i) {
-      const NestValue& operand = nest.values[at(operands[i])];
+      const Expr& operand = nest.values[at(operands[i])];
       if (operand.kind != Kind::constant)
         return push({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
       known[i] = operand.value;
@@ -208,7 +208,7 @@ class Reader {
     std::array<int64_t, 3> known{};
     bool all_known = true;
     for (size_t i = 0; i < operands.size(); ++i) {
-      const NestValue& operand = nest.values[at(operands[i])];
+      const Expr& operand = nest.values[at(operands[i])];
       all_known = all_known && operand.kind == Kind::constant;
       known[i] = saturated_integer(Dtype::i64, operand.value);
     }
@@ -294,7 +294,7 @@ class Reader {
   // Values in `seen` are, or this is not asked any more.
   bool is_of(Dtype dtype, int v, std::set<int>& seen) const {
     if (!seen.insert(v).second) return true;
-    const NestValue& of = nest.values[at(v)];
+    const Expr& of = nest.values[at(v)];
     const auto operands = [&](size_t from) {
       return std::all_of(of.operands.begin() + static_cast<ptrdiff_t>(from), of.operands.end(),
                          [&](int operand) { return is_of(dtype, operand, seen); });
@@ -319,7 +319,7 @@ class Reader {
     if (is_float(dtype) || dtype == Dtype::boolean ||
         (bits_of(dtype) == 8 ? is_of(dtype, v) : is_small(v)))
       return true;
-    const NestValue& of = nest.values[at(v)];
+    const Expr& of = nest.values[at(v)];
     if (of.integers || of.kind == Kind::index || of.kind == Kind::constant) return true;
     if (of.kind == Kind::load) return is_integer(nest.loads[at(of.load)].dtype);
     const Node& maker = maker_of(id);
@@ -377,7 +377,7 @@ class Reader {
     const auto fills = [&](const Access& load) {  // a fill is of the type that is loaded
       return rounded(load.dtype, fill) == fill && leaves_alike(load, map, shape);
     };
-    if (const NestValue& of = nest.values[at(result)];
+    if (const Expr& of = nest.values[at(result)];
         of.kind == Kind::load && fills(nest.loads[at(of.load)])) {
       Access own = nest.loads[at(of.load)];
       own.fill = fill;
@@ -411,7 +411,7 @@ class Reader {
 
   std::optional<double> worked_out(int value, const Map& map, const Shape& shape,
                                    Outside& known) const {
-    const NestValue& of = nest.values[at(value)];
+    const Expr& of = nest.values[at(value)];
     if (of.kind == Kind::load && leaves_alike(nest.loads[at(of.load)], map, shape))
       return nest.loads[at(of.load)].fill;
     if (of.kind == Kind::constant) return of.value;
@@ -500,7 +500,7 @@ class Reader {
   Value gathered(const Node& node, const Map& map) {
     const TensorId data = node.inputs[0];
     const TensorId indices = node.inputs[1];
-    const graph::Question q{graph_, node};
+    const graph::NodeContext q{graph_, node};
     const size_t rank = q.in(0).shape.size();
     const size_t axis = q.axis(rank);
     const auto place = source(node, 1, map);
@@ -826,8 +826,8 @@ class Reader {
 };
 
 // The part of the outputs from `begin` on, `size` long.
-std::optional<Nest> part(const Graph& graph, const std::vector<TensorId>& outputs,
-                         const Shape& begin, const Shape& size, ReadWork& work) {
+std::optional<LoopNest> part(const Graph& graph, const std::vector<TensorId>& outputs,
+                             const Shape& begin, const Shape& size, ReadWork& work) {
   constexpr int kMostSplits = 32;
   std::map<int, Shape> splits;
   for (int i = 0; i < kMostSplits; ++i) {
@@ -854,7 +854,7 @@ const Node* concat_behind(const Graph& graph, TensorId id, std::set<TensorId>& s
 }
 }  // namespace
 
-std::vector<Nest> nests_of(const Graph& graph, ReadWork* asked) {
+std::vector<LoopNest> nests_of(const Graph& graph, ReadWork* asked) {
   ReadWork unasked;
   ReadWork& work = asked ? *asked : unasked;
   std::vector<std::vector<TensorId>> groups;  // of outputs, the largest first
@@ -872,7 +872,7 @@ std::vector<Nest> nests_of(const Graph& graph, ReadWork* asked) {
     else
       group->push_back(id);
   }
-  std::vector<Nest> nests;
+  std::vector<LoopNest> nests;
   for (const auto& group : groups) {
     Shape size = graph.tensor(group[0]).shape;
     Shape begin(size.size(), 0);
@@ -880,7 +880,7 @@ std::vector<Nest> nests_of(const Graph& graph, ReadWork* asked) {
     size_t axis = 0;
     std::set<TensorId> seen;
     if (const Node* concat = group.size() == 1 ? concat_behind(graph, group[0], seen) : nullptr) {
-      const graph::Question q{graph, *concat};
+      const graph::NodeContext q{graph, *concat};
       axis = q.axis(size.size());
       pieces.clear();
       for (size_t i = 0; i < concat->inputs.size(); ++i) pieces.push_back(q.in(i).shape[axis]);
@@ -896,4 +896,4 @@ std::vector<Nest> nests_of(const Graph& graph, ReadWork* asked) {
   }
   return nests;
 }
-}  // namespace warploom::kernels
+}  // namespace warploom::loopnest

@@ -18,8 +18,8 @@ inline int64_t power_of_two_above(int64_t a) {
 }
 
 // A program under construction with the record of which buffer each of its global tensors is.
-struct Draft {
-  explicit Draft(const std::string& name) : b(name) {}
+struct KernelBuilder {
+  explicit KernelBuilder(const std::string& name) : b(name) {}
 
   tile::Builder b;
   std::map<std::string, std::string> buffers;
@@ -43,15 +43,15 @@ using AxisIfAny = std::optional<size_t>;
 // Those of them that there are.
 std::vector<size_t> axes_of(std::initializer_list<AxisIfAny> axes);
 
-struct NestTile {
+struct TileCoord {
   std::vector<Index> origin;    // one an axis of the nest
   std::vector<int64_t> extent;  // likewise: 1 unless given
 
-  explicit NestTile(const Nest& nest,
-                    std::initializer_list<std::pair<AxisIfAny, int64_t>> extents = {});
-  int64_t count(const Nest& nest,
+  explicit TileCoord(const LoopNest& nest,
+                     std::initializer_list<std::pair<AxisIfAny, int64_t>> extents = {});
+  int64_t count(const LoopNest& nest,
                 const std::vector<size_t>& axes) const;  // of tiles along them
-  void place(const Nest& nest, const std::vector<size_t>& axes,
+  void place(const LoopNest& nest, const std::vector<size_t>& axes,
              const Index& number);              // the last axis fastest
   Index first(const Affine& coordinate) const;  // what it is at the origin
   // Of the slots from begin to end along axis k, taken `turns` at a time, those with terms at which
@@ -65,14 +65,14 @@ struct NestTile {
 
 // An access as a global tensor of a program, declared when the first of its name is made (what it
 // is gathered by as another one), and its boxes.
-class Boxes {
+class TensorTile {
  public:
-  Boxes(Draft& draft, const std::string& name, const Nest& nest, const Access& access,
-        const std::vector<size_t>& axes, bool output = false);
-  tile::Tile at(const NestTile& where) const;
+  TensorTile(KernelBuilder& draft, const std::string& name, const LoopNest& nest,
+             const Access& access, const std::vector<size_t>& axes, bool output = false);
+  tile::Tile at(const TileCoord& where) const;
 
  private:
-  Draft* draft_;
+  KernelBuilder* draft_;
   Access access_;
   std::vector<size_t> dims_;  // of the access, in the order of the tensor's
   TensorId tensor_;

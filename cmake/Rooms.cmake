@@ -84,6 +84,15 @@ function(warploom_executable)
   endif()
 endfunction()
 
+# What tests of all rooms share. Paths of this checkout are known to its paths.cpp alone, so that
+# ccache serves all other objects of the tests to every checkout.
+add_library(warploom_test_support STATIC EXCLUDE_FROM_ALL
+  ${CMAKE_SOURCE_DIR}/tests/support/paths.cpp)
+target_compile_definitions(warploom_test_support PRIVATE
+  WARPLOOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}" WARPLOOM_BINARY_DIR="${CMAKE_BINARY_DIR}")
+target_include_directories(warploom_test_support INTERFACE ${CMAKE_SOURCE_DIR}/tests)
+target_link_libraries(warploom_test_support PRIVATE warploom_flags)
+
 function(warploom_tests)
   include(GoogleTest)
   add_library(warploom_fuzz INTERFACE)  # no room: random programs, graphs and bytes through several
@@ -94,8 +103,7 @@ function(warploom_tests)
       add_executable(test_${room} ${sources})
       target_include_directories(test_${room} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
       target_link_libraries(test_${room} PRIVATE warploom_${room} warploom_base warploom_flags
-        GTest::gtest_main rapidcheck
-                            nlohmann_json::nlohmann_json)
+        warploom_test_support GTest::gtest_main rapidcheck nlohmann_json::nlohmann_json)
       if(room STREQUAL "cli" AND TARGET warploom)
         # Its tests start the executable and install both.
         add_dependencies(test_${room} warploom warploom_shared)
@@ -107,8 +115,6 @@ function(warploom_tests)
       if(room STREQUAL "kernels")
         target_link_libraries(test_${room} PRIVATE warploom_runtime)  # its tests run what it builds
       endif()
-      target_compile_definitions(test_${room} PRIVATE WARPLOOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-                                 WARPLOOM_BINARY_DIR="${CMAKE_BINARY_DIR}")
       target_compile_options(test_${room} PRIVATE -fPIC)
       target_precompile_headers(test_${room} REUSE_FROM warploom_pch_holder)
       gtest_discover_tests(test_${room} TEST_PREFIX ${room}. DISCOVERY_TIMEOUT 60 PROPERTIES
@@ -120,8 +126,8 @@ endfunction()
 # What bench/compiler/measure.py runs: built on demand alone.
 function(warploom_bench)
   add_executable(bench_compiler EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/compiler/measure.cpp)
-  target_link_libraries(bench_compiler PRIVATE warploom_kernels warploom_runtime)
-  target_compile_definitions(bench_compiler PRIVATE WARPLOOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_link_libraries(bench_compiler PRIVATE warploom_kernels warploom_runtime
+    warploom_test_support)
   target_compile_options(bench_compiler PRIVATE -fPIC)
   target_precompile_headers(bench_compiler REUSE_FROM warploom_pch_holder)
 endfunction()

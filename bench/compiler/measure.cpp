@@ -12,6 +12,7 @@
 #include <iterator>
 #include <sstream>
 #include "../../tests/kernels/problems.h"
+#include "../../tests/support/paths.h"
 #include "base/file.h"
 #include "emulator.h"
 #include "kernels/family.h"
@@ -60,7 +61,7 @@ template <class T> T must(Result<T> result) {
 }
 
 tile::Program example(const std::string& name) {
-  const std::string path = WARPLOOM_SOURCE_DIR "/examples/tile/" + name;
+  const std::string path = test::source_path("examples/tile/" + name);
   return must(tile::parse(must(read_file(path)), path));
 }
 

@@ -10,6 +10,7 @@
 #include "archive/archive.h"
 #include "archive/versions.h"
 #include "base/file.h"
+#include "support/paths.h"
 
 namespace warploom::archive {
 namespace {
@@ -268,7 +269,7 @@ TEST_F(ArchiveTest, EveryVersionHasItsStep) {
 
 // One that the version before wrote in a search.
 TEST_F(ArchiveTest, AStoredArchiveOfAnEarlierProgramIsRead) {
-  const fs::path kept = WARPLOOM_SOURCE_DIR "/tests/fixtures/829200f/archive.sqlite";
+  const fs::path kept = test::source_path("tests/fixtures/829200f/archive.sqlite");
   if (!fs::exists(kept)) GTEST_SKIP() << "no " << kept;
   fs::copy_file(kept, path_);
   auto archive = Archive::open(path_);

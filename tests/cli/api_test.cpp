@@ -4,6 +4,7 @@
 #include <filesystem>
 #include "base/file.h"
 #include "base/process.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -18,14 +19,13 @@ TEST(Api, InstalledTreeThatWasMovedServesProgramsInCAndCpp) {
     return *std::move(result);
   };
   const auto made =
-      shell("cmake --install " WARPLOOM_BINARY_DIR
-            " --prefix first && mv first moved && "
-            "cmake -S " WARPLOOM_SOURCE_DIR
-            "/examples/api -B build -DCMAKE_PREFIX_PATH=$PWD/moved && cmake --build build");
+      shell("cmake --install " + test::built_path() +
+            " --prefix first && mv first moved && cmake -S " + test::source_path("examples/api") +
+            " -B build -DCMAKE_PREFIX_PATH=$PWD/moved && cmake --build build");
   ASSERT_TRUE(made.succeeded()) << made.out << made.err;
 
-  const auto searched = shell("build/optimize_and_run " WARPLOOM_SOURCE_DIR
-                              "/examples/softmax_small.textproto found 3s");
+  const auto searched = shell("build/optimize_and_run " +
+                              test::source_path("examples/softmax_small.textproto") + " found 3s");
   EXPECT_TRUE(searched.succeeded()) << searched.out << searched.err;
   EXPECT_NE(searched.out.find("first element 0.0"), std::string::npos)
       << searched.out;  // all columns alike

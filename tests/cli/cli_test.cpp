@@ -6,13 +6,14 @@
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
+const std::string kProgram = test::built_path("warploom");
 
 std::string tensor(const std::string& role, const std::string& name, int type, int rows,
                    int columns) {

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/random.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -16,7 +17,7 @@ class Compile : public testing::Test {
   ScratchFolder scratch{"compile-test"};
 
   json compile(const fs::path& file, std::vector<std::string> flags = {}) {
-    std::vector<std::string> command = {WARPLOOM_BINARY_DIR "/warploom", "compile", file.string(),
+    std::vector<std::string> command = {test::built_path("warploom"), "compile", file.string(),
                                         "--json"};
     command.insert(command.end(), flags.begin(), flags.end());
     const auto run =
@@ -32,7 +33,7 @@ class Compile : public testing::Test {
 
 TEST_F(Compile, EveryExampleAgreesWithItsMeaningOnTheEmulator) {
   int examples = 0;
-  for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/examples/tile")) {
+  for (const auto& entry : fs::directory_iterator(test::source_path("examples/tile"))) {
     const json out = compile(entry.path(), {"--check"});
     ASSERT_TRUE(out.contains("verdict")) << entry.path() << out.dump(1);
     EXPECT_TRUE(out["verdict"]["agrees"].get<bool>());
@@ -46,7 +47,7 @@ TEST_F(Compile, EveryExampleAgreesWithItsMeaningOnTheEmulator) {
 TEST_F(Compile, ProgramsWithoutRolesAgreeOnEveryGpuTarget) {
   for (const char* name : {"attention.tile", "gemm_mma.tile", "softmax.tile", "w4a16_packed.tile"})
     for (const char* target : {"sm_80", "sm_89"}) {
-      const json out = compile(fs::path(WARPLOOM_SOURCE_DIR "/examples/tile") / name,
+      const json out = compile(fs::path(test::source_path("examples/tile")) / name,
                                {"--check", "--target", target});
       EXPECT_TRUE(out.contains("verdict")) << name << " for " << target << out.dump(1);
     }
@@ -60,21 +61,21 @@ TEST_F(Compile, AProgramMayBeNamedLikeAFunctionOfC) {
 }
 
 TEST_F(Compile, ProgramsOfEveryOperandTypeAndOfOddShapesAgree) {
-  for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/cli/tile")) {
+  for (const auto& entry : fs::directory_iterator(test::source_path("tests/cli/tile"))) {
     const json out = compile(entry.path(), {"--check"});
     EXPECT_TRUE(out.contains("verdict")) << entry.path() << out.dump(1);
   }
 }
 
 TEST_F(Compile, WeightsOfFourBitsAreMultipliedBeforeSm90Too) {
-  const json out = compile(WARPLOOM_SOURCE_DIR "/tests/cli/tile/w4a16_mma.tile",
-                           {"--check", "--target", "sm_80"});
+  const json out =
+      compile(test::source_path("tests/cli/tile/w4a16_mma.tile"), {"--check", "--target", "sm_80"});
   EXPECT_TRUE(out.contains("verdict")) << out.dump(1);
 }
 
 TEST_F(Compile, TheOrderOfAPackedTensorStandsInTheLaunchListAndWherePicturesAre) {
   const json out = compile(
-      WARPLOOM_SOURCE_DIR "/examples/tile/w4a16_packed.tile",
+      test::source_path("examples/tile/w4a16_packed.tile"),
       {"--target", "sm_80", "--layouts", "svg", "--out", (scratch.path() / "packed.cu").string()});
   const json& args = out["launch_list"]["kernels"][0]["args"];
   EXPECT_EQ(args[0]["buffer"], "W");
@@ -187,7 +188,7 @@ TEST_F(Compile, AGatheredTileIsNoWorkForTheCopyEngine) {
 }
 
 TEST_F(Compile, NamesTheInstructionOfEveryCopyAndProduct) {
-  const json out = compile(WARPLOOM_SOURCE_DIR "/examples/tile/gemm_fp8.tile");
+  const json out = compile(test::source_path("examples/tile/gemm_fp8.tile"));
   std::string names;
   for (const auto& row : out["instructions"]) names += row["instruction"].get<std::string>() + " ";
   EXPECT_NE(names.find("tma_load"), std::string::npos);
@@ -212,7 +213,7 @@ TEST_F(Compile, AProductThatNoInstructionFitsIsRefusedAtItsLine) {
 }
 
 TEST_F(Compile, LayoutsAreDrawnIntoFiles) {
-  compile(WARPLOOM_SOURCE_DIR "/examples/tile/softmax.tile",
+  compile(test::source_path("examples/tile/softmax.tile"),
           {"--layouts", "svg", "--out", (scratch.path() / "softmax.cu").string()});
   EXPECT_TRUE(fs::exists(scratch.path() / "softmax.cu"));
   EXPECT_TRUE(fs::exists(scratch.path() / "softmax_x.svg"));

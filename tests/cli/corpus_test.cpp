@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "runtime/compilers.h"
 #include "runtime/executor.h"
+#include "support/paths.h"
 #include "verify/image_check.h"
 
 namespace warploom {
@@ -15,8 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
-const fs::path kFolder = WARPLOOM_SOURCE_DIR "/tests/verify/corpus";
+const std::string kProgram = test::built_path("warploom");
+const fs::path kFolder = test::source_path("tests/verify/corpus");
 constexpr double kNoFaster = 0.3;  // of a control's time: what only a cheat that works undercuts
 
 struct Candidate {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include "base/file.h"
 #include "base/process.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -28,8 +29,8 @@ class DimFlags : public testing::Test {
   // The one JSON object of `warploom LINE --json`.
   json ran(const std::string& line) {
     const std::string command =
-        fmt::format("export XDG_CACHE_HOME='{0}/cache'; cd '{0}'; '{1}/warploom' {2} --json",
-                    scratch.path().string(), WARPLOOM_BINARY_DIR, line);
+        fmt::format("export XDG_CACHE_HOME='{0}/cache'; cd '{0}'; '{1}' {2} --json",
+                    scratch.path().string(), test::built_path("warploom"), line);
     const auto result = run_process({"bash", "-c", command}, {.time = std::chrono::seconds(200)});
     EXPECT_TRUE(result);
     return result ? json::parse(result->out, nullptr, false) : json();

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/random.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -28,7 +29,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
+const std::string kProgram = test::built_path("warploom");
 
 std::string tensor(const std::string& role, const std::string& name) {
   return role + " { name: \"" + name +

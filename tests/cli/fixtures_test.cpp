@@ -6,13 +6,14 @@
 #include "base/process.h"
 #include "cli/command.h"
 #include "codegen/launch_list.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const fs::path kFirst = WARPLOOM_SOURCE_DIR "/tests/fixtures/829200f";
+const fs::path kFirst = test::source_path("tests/fixtures/829200f");
 
 class Fixtures : public testing::Test {
  protected:
@@ -20,7 +21,7 @@ class Fixtures : public testing::Test {
 
   // What `warploom ARGUMENTS --json` says, in a copy of the fixtures that it may write beside.
   json warploom(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), WARPLOOM_BINARY_DIR "/warploom");
+    arguments.insert(arguments.begin(), test::built_path("warploom"));
     arguments.push_back("--json");
     const auto result = run_process(arguments, {.time = std::chrono::seconds(200)});
     EXPECT_TRUE(result);

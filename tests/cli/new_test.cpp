@@ -6,6 +6,7 @@
 #include "onnx/load.h"
 #include "onnx/spell.h"
 #include "search/optimize.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -14,10 +15,10 @@ struct New : testing::Test {
   std::string out;
 
   int make(const std::string& flags) {
-    const auto ran = run_process(
-        {"bash", "-c",
-         "cd '" + scratch.path().string() + "' && " WARPLOOM_BINARY_DIR "/warploom new " + flags},
-        {.time = std::chrono::seconds(60)});
+    const auto ran = run_process({"bash", "-c",
+                                  "cd '" + scratch.path().string() + "' && " +
+                                      test::built_path("warploom") + " new " + flags},
+                                 {.time = std::chrono::seconds(60)});
     EXPECT_TRUE(ran);
     out = ran->out + ran->err;
     return ran->exit_status;

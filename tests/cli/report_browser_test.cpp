@@ -1,6 +1,7 @@
 // Pages of `warploom report` in a headless browser: what they answer to, and how they look.
 #include "base/rendered.h"
 #include "report_fixture.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -169,7 +170,7 @@ class Browser : public Report {
       ASSERT_TRUE(to.record(one));
       ASSERT_TRUE(to.record(refusal(key, fmt::format("direct rows={}", i), parent)));
     }
-    const std::string model = WARPLOOM_SOURCE_DIR "/examples/matmul_bf16_4096.textproto";
+    const std::string model = test::source_path("examples/matmul_bf16_4096.textproto");
     const json shown = run("show " + model + " --json --target sm_80 --what source");
     ASSERT_TRUE(shown.contains("launch_list")) << err;
     const auto schedule = cli::parse_schedule(shown["schedule"].get<std::string>());

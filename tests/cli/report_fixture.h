@@ -6,12 +6,13 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "cli/command.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-inline const std::string kExample = WARPLOOM_SOURCE_DIR "/examples/matmul_small.textproto";
+inline const std::string kExample = test::source_path("examples/matmul_small.textproto");
 inline const std::string kHostile = "a < b && \"c\" </script><!--<script> é";
 
 inline int count(const std::string& text, const std::string& part) {
@@ -34,7 +35,7 @@ class Report : public testing::Test {
 
   json run(const std::string& command) {
     const std::string line = "export XDG_CACHE_HOME='" + scratch.path().string() + "/cache'; cd '" +
-                             scratch.path().string() + "'; " WARPLOOM_BINARY_DIR "/warploom " +
+                             scratch.path().string() + "'; " + test::built_path("warploom") + " " +
                              command;
     const auto ran = run_process({"bash", "-c", line},
                                  {.time = std::chrono::seconds(200), .output_bytes = 16 << 20});

@@ -1,6 +1,7 @@
 // `warploom report` and `warploom archive`: pages and tables of what searches did.
 #include <regex>
 #include "report_fixture.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -45,8 +46,7 @@ TEST_F(Report, TextOfCandidatesIsNoMarkup) {
 }
 
 TEST_F(Report, LayoutsOfAGpuPlanAreDrawnWithoutAGpu) {
-  const std::string show = "show " +
-                           std::string(WARPLOOM_SOURCE_DIR "/examples/matmul_bf16_4096.textproto") +
+  const std::string show = "show " + test::source_path("examples/matmul_bf16_4096.textproto") +
                            " --json --target sm_80 --what source";
   const json shown = run(show);
   ASSERT_TRUE(shown.contains("launch_list")) << err;
@@ -57,7 +57,7 @@ TEST_F(Report, LayoutsOfAGpuPlanAreDrawnWithoutAGpu) {
                        {"schedule", kernels::to_json(*schedule)},
                        {"best_us", 500}};
   json plan = {{"launch_list", shown["launch_list"]}, {"track", "bf16"}, {"regions", {region}}};
-  plan["model"] = *read_file(WARPLOOM_SOURCE_DIR "/examples/matmul_bf16_4096.textproto");
+  plan["model"] = *read_file(test::source_path("examples/matmul_bf16_4096.textproto"));
   write("plan.json", plan.dump());
   EXPECT_EQ(run("report plan.json --json")["problems"], 0) << err;
   const std::string text = page();
@@ -104,7 +104,7 @@ TEST_F(Report, APlanNestedDeeplyIsRefused) {
 }
 
 TEST_F(Report, ABundleAndAnArchiveOfAnEarlierVersionAreAPage) {
-  const fs::path kept = WARPLOOM_SOURCE_DIR "/tests/fixtures/829200f";
+  const fs::path kept = test::source_path("tests/fixtures/829200f");
   fs::copy_file(kept / "archive.sqlite", scratch.path() / "old.sqlite");
   for (const auto& bundle : fs::directory_iterator(kept / "bundles")) {
     const json made = run("report " + bundle.path().string() + " --archive old.sqlite --json");

@@ -8,13 +8,14 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/quoted.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::string kProgram = WARPLOOM_BINARY_DIR "/warploom";
+const std::string kProgram = test::built_path("warploom");
 
 // A tensor of 6 floats by its role.
 std::string tensor(const std::string& role, const std::string& name) {

@@ -5,6 +5,7 @@
 #include <regex>
 #include "base/file.h"
 #include "base/process.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -32,9 +33,8 @@ bool overlap(double low, double high, double other_low, double other_high) {
 class Timing : public testing::Test {
  protected:
   std::string shell(const std::string& line) {
-    const std::string set_up =
-        fmt::format("export XDG_CACHE_HOME='{0}/cache'; cd '{0}'; W='{1}/warploom'; ",
-                    scratch_.path().string(), WARPLOOM_BINARY_DIR);
+    const std::string set_up = fmt::format("export XDG_CACHE_HOME='{0}/cache'; cd '{0}'; W='{1}'; ",
+                                           scratch_.path().string(), test::built_path("warploom"));
     const auto ran = run_process({"bash", "-c", set_up + line},
                                  {.time = std::chrono::seconds(200), .output_bytes = 16 << 20});
     EXPECT_TRUE(ran && ran->succeeded()) << line << (ran ? ran->out + ran->err : "");
@@ -80,7 +80,7 @@ class Timing : public testing::Test {
 };
 
 TEST_F(Timing, TableVerifyBenchRunAndCheckAgreeOnAQuietMachine) {
-  const std::string model = WARPLOOM_SOURCE_DIR "/examples/matmul_small.textproto";
+  const std::string model = test::source_path("examples/matmul_small.textproto");
   std::vector<Figure> figures = {judged(
       "table", "$W optimize " + model + " --target cpu --candidates 2 --out made -q --json")};
   for (int round = 0; round < kRounds; ++round) {

@@ -11,6 +11,7 @@
 #include "runtime/emulate.h"
 #include "runtime/executor.h"
 #include "search/optimize.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -120,7 +121,7 @@ std::vector<Trial> ends() {
 }
 
 std::string file_of(const std::string& name) {
-  return std::string(WARPLOOM_SOURCE_DIR "/tests/trials/values_") + name + ".textproto";
+  return test::source_path("tests/trials/values_" + name + ".textproto");
 }
 
 graph::Graph graph_of(const Trial& trial) {
@@ -251,7 +252,7 @@ TEST_P(ValuesAccepted, ByTheJudge) {
   const std::string model = file_of(GetParam());
   for (const std::string seed : {"1", "2"}) {
     const auto ran = run_process(
-        {"env", "XDG_CACHE_HOME=" + scratch.path().string(), WARPLOOM_BINARY_DIR "/warploom",
+        {"env", "XDG_CACHE_HOME=" + scratch.path().string(), test::built_path("warploom"),
          "optimize", model, "--target", "cpu", "--budget", "1s", "--candidates", "1", "--seed",
          seed, "--out", (scratch.path() / seed).string()},
         {.time = std::chrono::seconds(200)});

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "codegen/launch_list.h"
+#include "support/paths.h"
 
 namespace warploom {
 class CpuLibrary {
@@ -25,9 +26,9 @@ class CpuLibrary {
                                      "-shared",
                                      "-fPIC",
                                      "-I",
-                                     WARPLOOM_SOURCE_DIR "/device/cpu",
+                                     test::source_path("device/cpu"),
                                      "-I",
-                                     WARPLOOM_SOURCE_DIR "/device/common"};
+                                     test::source_path("device/common")};
     argv.insert(argv.end(), flags.begin(), flags.end());
     if (flags.empty()) argv.emplace_back("-march=native");
     argv.insert(argv.end(), {file.string(), "-o", object.string()});

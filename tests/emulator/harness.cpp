@@ -8,16 +8,17 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include "support/paths.h"
 
 namespace warploom::emulator::testing {
 namespace fs = std::filesystem;
 
 namespace {
-const std::string kDevice = std::string(WARPLOOM_SOURCE_DIR) + "/device";
+const std::string kDevice = test::source_path("device");
 
 fs::path scratch() {
   static const fs::path& dir = *new fs::path([] {  // outlives the cleaner
-    fs::path d = fs::path(WARPLOOM_BINARY_DIR) / "emulator_tests" / std::to_string(getpid());
+    fs::path d = test::built_path("emulator_tests/" + std::to_string(getpid()));
     fs::create_directories(d);
     return d;
   }());
@@ -45,7 +46,7 @@ struct Cleaner {
 }  // namespace
 
 std::string read_kernel(const std::string& name) {
-  std::ifstream f(std::string(WARPLOOM_SOURCE_DIR) + "/tests/emulator/kernels/" + name + ".cu");
+  std::ifstream f(test::source_path("tests/emulator/kernels/" + name + ".cu"));
   EXPECT_TRUE(f.good()) << name;
   std::stringstream s;
   s << f.rdbuf();

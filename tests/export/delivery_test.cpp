@@ -5,6 +5,7 @@
 #include <set>
 #include "base/process.h"
 #include "small_bundle.h"
+#include "support/paths.h"
 
 namespace warploom::export_ {
 namespace {
@@ -147,7 +148,7 @@ TEST_F(Delivery, OverABundleWithAChangedPlanIsRefused) {
 }
 
 TEST_F(Delivery, OverAnEarlierVersionsBundleIsRefused) {
-  fs::copy(WARPLOOM_SOURCE_DIR "/tests/fixtures/829200f/bundles/conv_small", folder,
+  fs::copy(test::source_path("tests/fixtures/829200f/bundles/conv_small"), folder,
            fs::copy_options::recursive);
   expect_refused("earlier version");
 }

@@ -2,6 +2,7 @@
 // a code.
 #include "readers/readers.h"
 #include <gtest/gtest.h>
+#include "support/paths.h"
 
 namespace warploom::fuzz {
 namespace {
@@ -12,8 +13,8 @@ class Readers : public testing::Test {
   // What should not be, the readers abort on.
   static void read_all(std::string_view corpus, void (*reader)(std::string_view)) {
     const ScratchFolder folder("corpus");
-    const fs::path packed = fs::path(WARPLOOM_SOURCE_DIR) / "tests/fuzz/readers/corpus" /
-                            fmt::format("{}.tar.xz", corpus);
+    const fs::path packed =
+        test::source_path(fmt::format("tests/fuzz/readers/corpus/{}.tar.xz", corpus));
     ASSERT_EQ(
         std::system(
             fmt::format("tar -xJf '{}' -C '{}'", packed.string(), folder.path().string()).c_str()),

@@ -14,6 +14,7 @@
 #include <set>
 #include "base/file.h"
 #include "check.h"
+#include "support/paths.h"
 
 namespace warploom::fuzz {
 namespace {
@@ -166,8 +167,9 @@ nlohmann::json figures(const Run& run, const std::vector<Outcome>& outcomes, dou
 
 Status write_figures(const char* file, nlohmann::json figures) {
   std::array<char, 64> commit = {};
-  if (FILE* git =
-          ::popen("git -C '" WARPLOOM_SOURCE_DIR "' rev-parse --short HEAD 2>/dev/null", "r")) {
+  const std::string command =
+      fmt::format("git -C '{}' rev-parse --short HEAD 2>/dev/null", test::source_path());
+  if (FILE* git = ::popen(command.c_str(), "r")) {
     if (std::fgets(commit.data(), commit.size(), git))
       figures["commit"] = std::string(commit.data(), std::strcspn(commit.data(), "\n"));
     ::pclose(git);

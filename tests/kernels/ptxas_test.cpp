@@ -14,13 +14,15 @@
 #include "cases.h"
 #include "kernels/lower.h"
 #include "runtime/compilers.h"
+#include "support/paths.h"
 #include "tile/print.h"
 
 namespace warploom {
 namespace {
-const char* const kLock = WARPLOOM_SOURCE_DIR "/tests/ptxas.lock";
-const char* const kRenew = "renew it:\n  WARPLOOM_RENEW_LOCK=1 " WARPLOOM_BINARY_DIR
-                           "/test_kernels --gtest_filter='PtxasLock.*'\nand look at the difference";
+const std::string kLock = test::source_path("tests/ptxas.lock");
+const std::string kRenew = "renew it:\n  WARPLOOM_RENEW_LOCK=1 " +
+                           test::built_path("test_kernels") +
+                           " --gtest_filter='PtxasLock.*'\nand look at the difference";
 
 // Registers a thread, bytes of spill stores and loads, bytes of shared memory, C75xx warnings; "?"
 // until a compiler was there.
@@ -71,7 +73,7 @@ const std::vector<Golden>& golden_kernels() {
     for (const test::Case& c : test::all_cases())
       add(all, c.name, c.target, kernels::build(c.region, c.schedule, test::capabilities_of(c)));
     for (const auto& entry :
-         std::filesystem::directory_iterator(WARPLOOM_SOURCE_DIR "/examples/tile")) {
+         std::filesystem::directory_iterator(test::source_path("examples/tile"))) {
       const auto program = tile::parse(*read_file(entry.path()), entry.path().string());
       const auto lowered = kernels::lower(*program, *target::capabilities_of("sm_90a"));
       add(all, entry.path().filename().string(), "sm_90a",

@@ -9,6 +9,7 @@
 #include "equivalent_mutants.h"
 #include "kernels/lower.h"
 #include "runtime/emulate.h"
+#include "support/paths.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
 
@@ -90,9 +91,9 @@ TEST_P(TilePrograms, DoWhatTheyMeanAndNoMutantGoesUnnoticed) {
 
 std::vector<fs::path> programs() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/kernels/tile"))
+  for (const auto& entry : fs::directory_iterator(test::source_path("tests/kernels/tile")))
     files.push_back(entry);
-  files.push_back(WARPLOOM_SOURCE_DIR "/examples/tile/gemm_fix_up.tile");
+  files.push_back(test::source_path("examples/tile/gemm_fix_up.tile"));
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -11,6 +11,7 @@
 #include "graph/reference.h"
 #include "onnx/load.h"
 #include "onnx/model.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -207,7 +208,7 @@ TEST(Cases, TablesLeaveWhatIsWrittenByHand) {
   const std::string marked(kByHand);
   EXPECT_EQ(renewed("old" + marked + "text", "new"), "new" + marked + "text");
   EXPECT_EQ(renewed("", "new"), "new" + marked);
-  const auto page = read_file(fs::path(WARPLOOM_SOURCE_DIR) / "docs/onnx.md");
+  const auto page = read_file(test::source_path("docs/onnx.md"));
   ASSERT_TRUE(page);
   EXPECT_NE(page->find(kByHand), page->npos);
 }
@@ -301,7 +302,7 @@ bool evaluate_small(const graph::Graph& graph) {
 }
 
 TEST(Cases, EveryKernelBenchModelLoadsOrIsRefusedWithACode) {
-  const fs::path folder = fs::path(WARPLOOM_SOURCE_DIR) / ".." / "shared" / "kernelbench";
+  const fs::path folder = test::source_path("../shared/kernelbench");
   if (!fs::exists(folder)) GTEST_SKIP() << "no models";
   int loaded = 0;
   int refused = 0;

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "graph/reference.h"
 #include "onnx/spell.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -43,7 +44,7 @@ ErrorCode code(std::string_view content) {
 }
 
 std::string example(std::string_view name) {
-  return *read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name));
+  return *read_file(test::source_path(fmt::format("examples/{}.textproto", name)));
 }
 
 // The text form as a binary file.
@@ -74,7 +75,7 @@ std::string binary(const std::string& text) {
 
 TEST(Load, EveryExampleLoads) {
   int count = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(WARPLOOM_SOURCE_DIR) / "examples")) {
+  for (const auto& entry : fs::directory_iterator(test::source_path("examples"))) {
     if (entry.path().extension() != ".textproto") continue;
     const auto graph = load_onnx(entry.path());
     EXPECT_TRUE(graph) << describe(graph.error());
@@ -107,7 +108,7 @@ TEST(Load, ContentDecidesTheForm) {
 
 TEST(Load, MissingFilesAndFolders) {
   EXPECT_EQ(load_onnx("/no/such/model.onnx").error().code, ErrorCode::kFileMissing);
-  EXPECT_EQ(load_onnx(WARPLOOM_SOURCE_DIR).error().code, ErrorCode::kFileUnreadable);
+  EXPECT_EQ(load_onnx(test::source_path()).error().code, ErrorCode::kFileUnreadable);
 }
 
 TEST(Load, ForeignContent) {

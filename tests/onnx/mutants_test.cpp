@@ -7,6 +7,7 @@
 #include "damage.h"
 #include "graph/reference.h"
 #include "onnx/load.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
@@ -17,8 +18,7 @@ namespace fs = std::filesystem;
 std::vector<std::string> seeds() {
   std::vector<std::string> found;
   for (const char* name : {"matmul_bias_gelu_small", "softmax_small", "matmul_small"})
-    found.push_back(
-        *read_file(fs::path(WARPLOOM_SOURCE_DIR) / "examples" / fmt::format("{}.textproto", name)));
+    found.push_back(*read_file(test::source_path(fmt::format("examples/{}.textproto", name))));
   for (const char* name : {"test_softmax_axis_0",
                            "test_gemm_all_attributes",
                            "test_reshape_extended_dims",

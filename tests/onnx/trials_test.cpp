@@ -3,14 +3,14 @@
 #include "base/integers.h"
 #include "base/random.h"
 #include "model_text.h"
+#include "support/paths.h"
 
 namespace warploom {
 namespace {
 namespace fs = std::filesystem;
 
 graph::Graph trial(const std::string& name) {
-  const fs::path file =
-      fs::path(WARPLOOM_SOURCE_DIR) / "tests/trials" / fmt::format("operators_{}.textproto", name);
+  const fs::path file = test::source_path(fmt::format("tests/trials/operators_{}.textproto", name));
   auto graph = load_onnx(file);
   EXPECT_TRUE(graph) << describe(graph.error());
   return graph ? *graph : graph::Graph{};

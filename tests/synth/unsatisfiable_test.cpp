@@ -13,6 +13,7 @@
 #include <sstream>
 #include "base/file.h"
 #include "kernels/lower.h"
+#include "support/paths.h"
 #include "tile/print.h"
 
 namespace warploom::synth {
@@ -53,7 +54,7 @@ Unsatisfiable read(const std::filesystem::path& path) {
 std::vector<Unsatisfiable> all() {
   std::vector<Unsatisfiable> out;
   for (const auto& entry :
-       std::filesystem::directory_iterator(WARPLOOM_SOURCE_DIR "/tests/synth/unsatisfiable"))
+       std::filesystem::directory_iterator(test::source_path("tests/synth/unsatisfiable")))
     out.push_back(read(entry.path()));
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return out;

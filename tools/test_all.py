@@ -164,6 +164,7 @@ def checks(root, build, whole):
     yield "examples of the Markdown helper", doctest("tools", "markdown.py")
     yield "examples of the offenders' list", doctest("tools", "offenders.py")
     yield "examples of the commands' reader", doctest("tools", "check_commands.py")
+    yield "examples of the comparison of kernels", doctest("tools", "same_ptx.py")
     yield "documents' commands", tool("check_commands.py", root, build)
     yield "portable executable", tool("check_portable.py", os.path.join(build, "warploom"))
     yield "tidy", tool("check_tidy.py", root, build, "--seconds", "0" if whole else "100")

@@ -4,7 +4,8 @@
 // A text that changed, or figures that did, are a difference to look at before they are a commit.
 // Without a compiler the texts alone are held to the lock; registers only to that version of ptxas
 // which it names. No schedule allows spills or serialised wgmma, so no line may count any.
-// WARPLOOM_RENEW_LOCK=1 writes the file again.
+// WARPLOOM_RENEW_LOCK=1 writes the file again. WARPLOOM_TEXTS=FOLDER writes the texts themselves,
+// and the device headers that they include, for tools/same_ptx.py.
 
 #include <gtest/gtest.h>
 #include <cstdlib>
@@ -145,7 +146,23 @@ void renew() {
   ASSERT_TRUE(write_file(kLock, text).has_value());
 }
 
+// FOLDER/device/HEADER, FOLDER/N.cu, and FOLDER/index with a line `NAME TARGET N.cu` a kernel.
+// Both folders exist.
+void write_texts(const std::filesystem::path& folder) {
+  for (const auto& header : runtime::headers_of("ptx"))
+    ASSERT_TRUE(write_file(folder / "device" / header.path, header.text).has_value());
+  std::string index;
+  int count = 0;
+  for (const Golden& golden : golden_kernels()) {
+    const std::string file = std::to_string(count++) + ".cu";
+    ASSERT_TRUE(write_file(folder / file, golden.kernel.source).has_value());
+    index += golden.name + " " + golden.target + " " + file + "\n";
+  }
+  ASSERT_TRUE(write_file(folder / "index", index).has_value());
+}
+
 TEST(PtxasLock, HoldsTheTextOfEveryGoldenKernel) {
+  if (const char* folder = std::getenv("WARPLOOM_TEXTS")) return write_texts(folder);
   if (std::getenv("WARPLOOM_RENEW_LOCK")) return renew();
   Rows left = read_lock().rows;
   std::string changes;

@@ -3,8 +3,11 @@
 A row is `PATH CHECK COUNT`. A check hands over what it counted, for the files that it looked at:
 
 >>> listed = {("a.cpp", "line-over-100"): 2}
->>> worse(listed, {("a.cpp", "line-over-100"): 3, ("b.cpp", "line-over-100"): 1})
-['a.cpp: line-over-100 3 times, 2 allowed', 'b.cpp: line-over-100 1 times, 0 allowed']
+>>> found = count([("a.cpp", "line-over-100")] * 3 + [("b.cpp", "line-over-100")])
+>>> for name, check, sentence in worse(listed, found):
+...     print(sentence)
+a.cpp: line-over-100 3 times, 2 allowed
+b.cpp: line-over-100 1 times, 0 allowed
 >>> shrunk(listed, {("a.cpp", "line-over-100"): 1}, {"a.cpp"}, {"line-over-100"})
 {('a.cpp', 'line-over-100'): 1}
 >>> shrunk(listed, {}, {"a.cpp"}, {"line-over-100"})
@@ -19,7 +22,14 @@ it finds there is no fault yet, and the first look puts what it counted in the r
 >>> found = {("b.cpp", "misc-include-cleaner"): 4}
 >>> shrunk(unseen, found, {"b.cpp"}, {"misc-include-cleaner"}, first_looks={"b.cpp"})
 {('b.cpp', 'misc-include-cleaner'): 4}
+
+When a rule is new, its rows are what is counted; those of other checks stay:
+
+>>> anew(listed | unseen, {("c.cpp", "function-over-80"): 1}, {"line-over-100", "function-over-80"})
+{('b.cpp', 'not-looked-at'): 1, ('c.cpp', 'function-over-80'): 1}
 """
+
+import collections
 
 NOT_LOOKED_AT = "not-looked-at"
 
@@ -33,23 +43,28 @@ def load(root):
     path = root / "tools" / "offenders.txt"
     for line in path.read_text().splitlines() if path.exists() else []:
         if line and not line.startswith("#"):
-            name, check, count = line.rsplit(" ", 2)
-            rows[name, check] = int(count)
+            name, check, number = line.rsplit(" ", 2)
+            rows[name, check] = int(number)
     return rows
 
 
 def save(root, rows):
-    lines = [f"{name} {check} {count}" for (name, check), count in sorted(rows.items())]
-    (root / "tools" / "offenders.txt").write_text(HEAD + "\n".join(lines) + "\n")
+    lines = [f"{name} {check} {number}\n" for (name, check), number in sorted(rows.items())]
+    (root / "tools" / "offenders.txt").write_text(HEAD + "".join(lines))
+
+
+def count(offences):
+    """{(file, check): how often} of (file, check) pairs."""
+    return dict(collections.Counter(offences))
 
 
 def worse(listed, counted, of_first_look=frozenset()):
-    """A sentence for each count beyond what is listed. With checks `of_first_look` a file that
-    waits for its first look does not offend."""
+    """(file, check, sentence) for each count beyond what is listed. With checks `of_first_look` a
+    file that waits for its first look does not offend."""
     return [
-        f"{name}: {check} {count} times, {listed.get((name, check), 0)} allowed"
-        for (name, check), count in sorted(counted.items())
-        if count > listed.get((name, check), 0)
+        (name, check, f"{name}: {check} {number} times, {listed.get((name, check), 0)} allowed")
+        for (name, check), number in sorted(counted.items())
+        if number > listed.get((name, check), 0)
         and not (check in of_first_look and (name, NOT_LOOKED_AT) in listed)
     ]
 
@@ -58,10 +73,16 @@ def shrunk(listed, counted, files, checks, first_looks=frozenset()):
     """The rows after a look at `files` with `checks`: never higher than they were, but of those
     files of `first_looks` that waited for one."""
     waited = {name for name, check in listed if check == NOT_LOOKED_AT and name in first_looks}
-    rows = {(name, check): count for (name, check), count in counted.items() if name in waited}
-    for (name, check), count in listed.items():
+    rows = {(name, check): number for (name, check), number in counted.items() if name in waited}
+    for (name, check), number in listed.items():
         seen = name in files and check in checks
-        left = min(count, counted.get((name, check), 0)) if seen else count
+        left = min(number, counted.get((name, check), 0)) if seen else number
         if left and not (check == NOT_LOOKED_AT and name in waited):
             rows[name, check] = left
     return rows
+
+
+def anew(listed, counted, checks):
+    """The rows with those of `checks` replaced by what was counted."""
+    kept = {row: number for row, number in listed.items() if row[1] not in checks}
+    return kept | {row: number for row, number in counted.items() if row[1] in checks}

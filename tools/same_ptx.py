@@ -54,6 +54,7 @@ Kernels are matched by name, and those that are left by what they are:
 import argparse
 import collections
 import concurrent.futures
+import hashlib
 import os
 import pathlib
 import re
@@ -118,20 +119,35 @@ def texts_of(program, folder):
 
 
 def headers_of(folder):
-    return {path.name: path.read_text() for path in (folder / "device").iterdir()}
+    return {path.name: path.read_text() for path in sorted((folder / "device").iterdir())}
 
 
-def ptx_of(nvcc, row):
-    target, file = row
-    out = file.with_suffix(".ptx")
-    command = [nvcc, "-ptx", f"-arch={target}", "-std=c++17", "-I", file.parent / "device", file]
-    ran = subprocess.run([*command, "-o", out], capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise RuntimeError(f"{file}: nvcc says\n{ran.stderr[-2000:]}")
-    return normalised(out.read_text())
+class Compiler:
+    """nvcc, and what it made before: a comparison that was broken off goes on where it was."""
+
+    def __init__(self):
+        self.nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+        self.folder = pathlib.Path(tempfile.gettempdir()) / "warploom_same_ptx"
+        self.folder.mkdir(exist_ok=True)
+
+    def ptx_of(self, row):
+        """The normalised PTX of a row (target, file)."""
+        target, file = row
+        headers = headers_of(file.parent)
+        key = hashlib.sha256(repr((target, file.read_text(), headers)).encode()).hexdigest()
+        kept = self.folder / f"{key}.ptx"
+        if not kept.exists():
+            out = file.with_suffix(".ptx")
+            flags = ["-ptx", f"-arch={target}", "-std=c++17", "-I", file.parent / "device"]
+            command = [self.nvcc, *flags, file, "-o", out]
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+            if ran.returncode:
+                sys.exit(f"{file}: nvcc says\n{ran.stderr[-2000:]}")
+            shutil.move(out, kept)
+        return normalised(kept.read_text())
 
 
-def compared(nvcc, same_headers, old, new):
+def compared(compiler, same_headers, old, new):
     """What one row comes to."""
     if old is None or new is None:
         return "different: only in the " + ("new build" if old is None else "old build")
@@ -139,7 +155,7 @@ def compared(nvcc, same_headers, old, new):
         return f"different: target {old[0]}, now {new[0]}"
     if same_headers and old[1].read_text() == new[1].read_text():
         return "equal text"
-    before, after = ptx_of(nvcc, old), ptx_of(nvcc, new)
+    before, after = compiler.ptx_of(old), compiler.ptx_of(new)
     if before == after:
         return "equal PTX"
     for one, other in zip(before, after):
@@ -163,23 +179,25 @@ def report_of(old, new, rows, folder):
     """The lines of the report, and whether a row is different."""
     olds, news = texts_of(old, folder / "old"), texts_of(new, folder / "new")
     same_headers = headers_of(folder / "old") == headers_of(folder / "new")
-    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    # Those whose names were not changed need no compiler yet.
-    meaning_of = lambda row: (row[0], *ptx_of(nvcc, row)) if nvcc else row[1].read_text()
+    compiler = Compiler()
+    nvcc = compiler.nvcc
+    meaning_of = lambda row: (row[0], *compiler.ptx_of(row)) if nvcc else row[1].read_text()
     matched = [row for row in pairs(olds, news, meaning_of) if re.search(rows, row[0])]
     equal = all(o and n and o[1].read_text() == n[1].read_text() for _, o, n in matched)
     if not nvcc and not (same_headers and equal):
-        print("texts differ, and there is no nvcc to compare what becomes of them")
+        print("texts or headers differ, and there is no nvcc to compare what becomes of them")
         sys.exit(77)
+    ends = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        ends = list(pool.map(lambda row: compared(nvcc, same_headers, *row[1:]), matched))
+        for end in pool.map(lambda row: compared(compiler, same_headers, *row[1:]), matched):
+            ends.append(end)
+            if len(ends) % 20 == 0:
+                print(f"{len(ends)} of {len(matched)} kernels", file=sys.stderr, flush=True)
     counts = collections.Counter(end.split(":")[0] for end in ends)
-    headers = "the same" if same_headers else "not the same"
+    kinds = ", ".join(f"{counts[kind]} {kind}" for kind in ("equal text", "equal PTX", "different"))
     lines = [
         "# Written by tools/same_ptx.py: golden kernels before and after, one line each.",
-        f"# {len(ends)} kernels: "
-        + ", ".join(f"{counts[kind]} {kind}" for kind in ("equal text", "equal PTX", "different"))
-        + f"; device headers are {headers}.",
+        f"# {len(ends)} kernels: {kinds}; device headers {'equal' if same_headers else 'differ'}.",
     ]
     lines += [f"{name:<68} {end}" for (name, *_), end in zip(matched, ends)]
     return lines, counts["different"] > 0

@@ -1,13 +1,22 @@
 #!/usr/bin/env python3
-"""Runs every test and every check of a built tree and counts them.
+r"""Runs every test and every check of a built tree and counts them.
 
     test_all.py ROOT BUILD          what CI runs: long tests by a sample that the commit draws
     test_all.py ROOT BUILD all      long tests whole, clang-tidy over every file
     test_all.py ROOT BUILD REGEX    tests whose names match, no checks
 
 Tests come from ctest (in parallel) and, where torch is, from python/tests; checks are the scripts
-beside this one. How far it is goes to standard error every two seconds. The last line of standard
-output reads `N passed, N failed, N skipped`; the exit status is 1 when anything failed.
+beside this one. How far it is goes to standard error every two seconds. Standard output ends with
+the trend of sizes, what took how long, the slowest tests, and a line `N passed, N failed, N
+skipped`; the exit status is 1 when anything failed.
+
+The environment's WARPLOOM_STEPS names what went before, as `./run` does it:
+
+>>> earlier_steps("installing packages=3;building=400")
+[('installing packages', 3.0), ('building', 400.0)]
+>>> print(*table([("building", 400), ("tests", 61.26)]), sep="\n")
+  building     400.0 s
+  tests         61.3 s
 """
 
 import os
@@ -58,8 +67,20 @@ class Progress:
         self.thread.join()
 
 
+def earlier_steps(text):
+    """(step, seconds) of what `./run` did before."""
+    pairs = [step.rsplit("=", 1) for step in text.split(";") if "=" in step]
+    return [(name, float(seconds)) for name, seconds in pairs]
+
+
+def table(rows):
+    """Lines of names and seconds."""
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"  {name:<{width}} {seconds:>9.1f} s" for name, seconds in rows]
+
+
 def environment(root, whole):
-    """What tells long tests which sample to take (tests/base/sample.h)."""
+    """What tells long tests which sample to take (tests/support/sample.h)."""
     found = dict(os.environ)
     if whole:
         return found | {"WARPLOOM_WHOLE": "1"}
@@ -67,6 +88,15 @@ def environment(root, whole):
     commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     found.setdefault("WARPLOOM_SAMPLE_SEED", str(int(commit[:8] or "0", 16)))
     return found
+
+
+def slowest(report, count=10):
+    """(name, seconds) of the tests of a JUnit report that took longest."""
+    if not os.path.exists(report):
+        return []
+    cases = xml.parse(report).getroot().iter("testcase")
+    times = [(case.get("name"), float(case.get("time") or 0)) for case in cases]
+    return sorted(times, key=lambda row: -row[1])[:count]
 
 
 def count_of(report):
@@ -97,9 +127,8 @@ def print_samples(found):
     os.remove(found["WARPLOOM_SAMPLES"])
 
 
-def run_ctest(root, build, regex, whole):
-    """(passed, failed, skipped) of all ctest tests."""
-    report = os.path.join(os.path.abspath(build), "ctest.xml")
+def run_ctest(root, build, report, regex, whole):
+    """(passed, failed, skipped) of all ctest tests; `report` is the file that says more."""
     if os.path.exists(report):
         os.remove(report)
     # Twice the cores: many tests wait for processes, clocks and files.
@@ -164,27 +193,31 @@ def checks(root, build, whole):
     yield "examples of the Markdown helper", doctest("tools", "markdown.py")
     yield "examples of the offenders' list", doctest("tools", "offenders.py")
     yield "examples of the commands' reader", doctest("tools", "check_commands.py")
+    yield "examples of the reader of C++", doctest("tools", "cxx.py")
+    yield "examples of the look at what changed", doctest("tools", "check_tidy.py")
+    yield "examples of the test runner", doctest("tools", "test_all.py")
     yield "examples of the comparison of kernels", doctest("tools", "same_ptx.py")
     yield "documents' commands", tool("check_commands.py", root, build)
     yield "portable executable", tool("check_portable.py", os.path.join(build, "warploom"))
-    yield "tidy", tool("check_tidy.py", root, build, "--seconds", "0" if whole else "100")
+    yield "tidy", tool("check_tidy.py", root, build, *(["--seconds", "0"] if whole else []))
 
 
-def run_checks(root, build, whole):
-    """(passed, failed, skipped) of the checks, a line each."""
+def run_checks(root, build, whole, steps):
+    """(passed, failed, skipped) of the checks, a line each; `steps` grows by what each took."""
     passed = failed = skipped = 0
     for name, command in checks(root, build, whole):
         start = time.time()
         with Progress(name):
             result = subprocess.run(command, capture_output=True, text=True, check=False)
+        steps.append((name, time.time() - start))
         lines = (result.stdout + result.stderr).strip().splitlines()
-        last = lines[-1] if lines else "ok"
+        last = result.stdout.strip().splitlines()[-1:] or lines[-1:] or ["ok"]
         if result.returncode == 77:
             skipped += 1
-            print(f"{name}: skipped ({last})")
+            print(f"{name}: skipped ({last[0]})")
         elif result.returncode == 0:
             passed += 1
-            print(f"{name}: {last} ({time.time() - start:.1f} s)")
+            print(f"{name}: {last[0]}")
         else:
             failed += 1
             print(f"{name}: FAILED")
@@ -199,12 +232,20 @@ def main():
     whole = regex == "all"
     if whole:
         regex = ""
+    steps = earlier_steps(os.environ.get("WARPLOOM_STEPS", ""))
+    report = os.path.join(os.path.abspath(build), "ctest.xml")
     start = time.time()
-    counts = [run_ctest(root, build, regex, whole)]
-    print("tests: {} passed, {} failed, {} skipped".format(*counts[0]), end=" ")
-    print(f"in {time.time() - start:.0f} s")
+    counts = [run_ctest(root, build, report, regex, whole)]
+    steps.append(("tests", time.time() - start))
+    print("tests: {} passed, {} failed, {} skipped".format(*counts[0]))
     if not regex:
-        counts += [run_python(root, build), run_checks(root, build, whole)]
+        start = time.time()
+        counts.append(run_python(root, build))
+        steps.append(("tests of Python", time.time() - start))
+        counts.append(run_checks(root, build, whole, steps))
+        subprocess.run([sys.executable, os.path.join(root, "tools", "trend.py"), root], check=False)
+    print("What took how long:", *table(steps), sep="\n")
+    print("The slowest tests:", *table(slowest(report)), sep="\n")
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0

@@ -2,8 +2,8 @@
 // and written as source for the target.
 
 #include "codegen/emit.h"
-#include "kernels/lower.h"
 #include "kernels/family.h"
+#include "kernels/lower.h"
 #include "loopnest/contraction.h"
 #include "tile/verify.h"
 
@@ -245,7 +245,7 @@ std::vector<double> needed(const graph::Graph& graph) {
 
 // About as many different ones as a nest reads; of those that a table chooses nothing is known.
 double elements_of(const LoopNest& nest, const Access& load) {
-  double count = load.lookup_dim < 0 ? 1 : HUGE_VAL;
+  double count = load.gather_dim < 0 ? 1 : HUGE_VAL;
   for (const Affine& dim : load.at) {
     const auto [low, high] = nest.range(dim);
     double along = 1;

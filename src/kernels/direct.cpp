@@ -52,14 +52,14 @@ namespace {
 std::optional<LoopNestTiling::Product> product_of(const LoopNestTiling& form) {
   const LoopNest& n = form.nest;
   const auto c = contraction_of(n);
-  if (!c || form.roles.y < 0 || c->scaled || !c->triangles.empty()) return std::nullopt;
+  if (!c || form.roles.y < 0 || c->scaled || !c->triangular_operands.empty()) return std::nullopt;
   const size_t x = at(form.roles.x);
   const size_t y = at(form.roles.y);
   const Access& a = n.loads[c->a];
   const Access& b = n.loads[c->b];
-  if (!a.inside || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
-  LoopNestTiling::Product found{a, b,         {c->a, c->b},   static_cast<int>(c->k[0]),
-                                1, c->bounds, part_within(*c)};
+  if (!a.in_bounds || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
+  LoopNestTiling::Product found{
+      a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1, c->domain_constraints, part_within(*c)};
   for (const Affine& coordinate : b.at)  // of a window with one channel: no box holds both
     if (coordinate.steps[c->k[0]] != 0 && coordinate.steps[x] != 0) return std::nullopt;
   Access& flat = found.a;
@@ -87,7 +87,7 @@ std::optional<LoopNestTiling> form_of(LoopNest nest, bool gpu) {
   const LoopNest& n = form.nest;
   form.reduced = n.reduced();
   std::vector<bool> behind(n.values.size(), false);  // a reduction
-  const std::vector<int>* over = nullptr;
+  const std::vector<size_t>* over = nullptr;
   for (size_t v = 0; v < n.values.size(); ++v) {
     const Expr& value = n.values[v];
     for (const int operand : value.operands) behind[v] = behind[v] || behind[at(operand)];
@@ -105,7 +105,7 @@ std::optional<LoopNestTiling> form_of(LoopNest nest, bool gpu) {
           (value.kind == Kind::scan &&
            std::tie(value.axes, value.reverse) != std::tie(scan->axes, scan->reverse)))
         return std::nullopt;
-    form.scanned = scan->axes[0];
+    form.scanned = static_cast<int>(scan->axes[0]);
     form.reverse = scan->reverse;
   }
   for (const auto& output : n.outputs)
@@ -171,7 +171,7 @@ bool is_box(const Access& access, const std::vector<int64_t>& tile,
             const std::vector<int64_t>& axes) {
   std::vector<int> used(tile.size(), 0);
   for (const Affine& c : access.at) {
-    const bool gathered = access.lookup_dim >= 0 && &c == &access.at[at(access.lookup_dim)];
+    const bool gathered = access.gather_dim >= 0 && &c == &access.at[at(access.gather_dim)];
     int along = 0;
     int all = 0;
     bool whole = true;
@@ -183,7 +183,7 @@ bool is_box(const Access& access, const std::vector<int64_t>& tile,
       if (++used[a] > 1 || c.steps[a] < 0 || (gathered && c.steps[a] != 1)) return false;
     }
     // Beyond the axis the next element of another one may lie.
-    if (along > 1 || (along == 1 && all > 1 && access.inside && !whole)) return false;
+    if (along > 1 || (along == 1 && all > 1 && access.in_bounds && !whole)) return false;
   }
   return true;
 }
@@ -469,7 +469,7 @@ class Direct final : public Family {
     const double taps = static_cast<double>(form.product->taps);
     const double deep = taps > 1 ? taps : static_cast<double>(field(s, "depth"));
     const double wide = std::ceil(x * rows / lanes_);
-    const double copied = std::ceil(x / lanes_) * (form.product->b.inside ? 2 : 4) + 1;
+    const double copied = std::ceil(x / lanes_) * (form.product->b.in_bounds ? 2 : 4) + 1;
     return trips * form.product->part *
                (m * wide * (0.5 + 1.5 / deep) + 2 * m / lanes_ + rows * copied) +
            m * wide * 4;
@@ -502,7 +502,7 @@ class Direct final : public Family {
                             std::fmod(row, lanes_) == 0;  // in registers
         cycles = pairs && fused ? 3 * vectors : elements * (turned ? 0.4 : pairs ? 0.3 : 1.5);
       }
-      if (!load.inside) cycles = fused ? cycles + 2 * vectors : cycles * 2 + 10;
+      if (!load.in_bounds) cycles = fused ? cycles + 2 * vectors : cycles * 2 + 10;
     }
     if (value.kind == Kind::scan) cycles = 5 * vectors + 20;
     return times * (value.kind == Kind::apply ? cycles * 2 / 3 : cycles);

@@ -133,8 +133,8 @@ class Writer {
         const Access& load = n_.loads[at(value.load)];
         ahead_[v] =
             draft.reg(fmt::format("ahead{}", value.load), load.dtype, shape_of(value.varies));
-        b.copy(loads_.at(at(value.load)).at(tile_), b.all(ahead_[v]), load.fill,
-               n_.passes_by(load, capabilities_.l2_bytes));
+        b.copy(loads_.at(at(value.load)).at(tile_), b.all(ahead_[v]), load.padding_value,
+               n_.bypasses_l1(load, capabilities_.l2_bytes));
       }
     go_along(axis, here);
   }
@@ -349,12 +349,12 @@ class Writer {
       const Access& load = n_.loads[at(value.load)];
       held_[v] = draft.reg(fmt::format("x{}", value.load), load.dtype, shape_of(value.varies));
       const bool passes =
-          capabilities_.gpu && !turned(load) && n_.passes_by(load, capabilities_.l2_bytes);
+          capabilities_.gpu && !turned(load) && n_.bypasses_l1(load, capabilities_.l2_bytes);
       if (const auto ahead = ahead_.find(v); ahead != ahead_.end())
         b.map(held_[v], b.value(ahead->second));
       else
         each_row(held_[v], load, [&](const tile::Tile& part) {
-          b.copy(loads_.at(at(value.load)).at(tile_), part, load.fill, passes);
+          b.copy(loads_.at(at(value.load)).at(tile_), part, load.padding_value, passes);
         });
       if (capabilities_.gpu && turned(load)) {
         const TensorId mine =
@@ -366,7 +366,7 @@ class Writer {
       held_[v] = -1;  // where bodies are written out, of the body before
       const Value text = value_of(v);
       held_[v] = draft.reg(fmt::format("v{}", v), value.dtype, shape_of(value.varies));
-      const bool of_whole = value.kind != Kind::round || n_.is_whole(value.operands[0]);
+      const bool of_whole = value.kind != Kind::round || n_.is_integer_value(value.operands[0]);
       map(held_[v], text, value.integers && of_whole);
     }
   }
@@ -387,7 +387,7 @@ class Writer {
 
   std::vector<int64_t> sum_shape(size_t v) const {
     std::vector<bool> varies = n_.values[at(n_.values[v].operands[0])].varies;
-    for (const int axis : n_.values[v].axes) varies[at(axis)] = true;
+    for (const size_t axis : n_.values[v].axes) varies[axis] = true;
     return shape_of(varies);
   }
 
@@ -488,8 +488,9 @@ class Writer {
     TensorId out = held_[at(v)];
     if (out < 0 || b.dtype_of(out) != place.dtype || shape_of(value.varies) != shape_of(varies)) {
       out = draft.reg(fmt::format("y{}", i), place.dtype, shape_of(varies));
-      const bool whole = is_integer(place.dtype) && n_.is_whole(v) &&
-                         (value.integers || value.kind == Kind::load || n_.most(v) > 0x1p24);
+      const bool whole =
+          is_integer(place.dtype) && n_.is_integer_value(v) &&
+          (value.integers || value.kind == Kind::load || n_.largest_magnitude(v) > 0x1p24);
       map(out, value_of(at(v)), whole);
     }
     each_row(out, place, [&](const tile::Tile& part) {
@@ -550,7 +551,7 @@ class Writer {
         rows([&](const Index& row) {
           TileCoord deep = tile_;
           deep.extent[at(p.k)] = depth;
-          b.copy(B.at(deep), b.tile(w, {0, tap, row * x}, {depth, 1, x}), p.b.fill);
+          b.copy(B.at(deep), b.tile(w, {0, tap, row * x}, {depth, 1, x}), p.b.padding_value);
         });
       });
       if (part != held_[v]) b.fill(part, 0);

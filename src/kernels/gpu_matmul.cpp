@@ -52,7 +52,7 @@ Index from_both_ends(const Index& turn, int64_t count, int64_t workers) {
 }
 
 bool is_whole(const Access& access) {
-  return access.inside && access.lookup_dim < 0 &&
+  return access.in_bounds && access.gather_dim < 0 &&
          std::ranges::all_of(
              access.at,
              [](const Affine& c) { return c.begin == 0 && std::ranges::min(c.steps) >= 0; });
@@ -145,7 +145,8 @@ Prepared OperandPacking::relaid(const Access& from, const std::vector<int64_t>& 
   source.at = target.at;
   for (size_t d = 0; d < rank; ++d) {
     source.at[d].begin = begin[d];
-    source.inside = source.inside && begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
+    source.in_bounds =
+        source.in_bounds && begin[d] >= 0 && begin[d] + made.shape[d] <= from.shape[d];
   }
   const bool turns = fast != slow;
   const int64_t across =
@@ -210,7 +211,7 @@ TensorId load_beside(KernelBuilder& draft, const Contraction& c, const std::stri
       draft.reg(name + set, access.dtype,
                 shape_of(tile, axes, rows, [&](size_t axis) { return access.uses(axis); }));
   draft.b.copy(TensorTile(draft, global, c.nest, access, axes).at(tile), draft.b.all(x),
-               access.fill);
+               access.padding_value);
   return x;
 }
 }  // namespace
@@ -249,7 +250,7 @@ void scale_back(KernelBuilder& draft, const Contraction& c, TensorId acc,
 }
 
 Contraction filled(Family::Programs& out, Contraction c, const Capabilities& capabilities) {
-  for (const auto& [number, triangle] : c.triangles) {
+  for (const auto& [number, triangle] : c.triangular_operands) {
     Access& load = c.nest.loads[number];
     LoopNest nest{.axes = c.nest.axes,
                   .loads = {load},

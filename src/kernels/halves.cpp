@@ -81,7 +81,7 @@ Access measured(Family::Programs& out, const std::string& name, const std::vecto
   t.fill(found, 0);
   t.for_("turn", first, tile::min(first + each, Index(turns)), 1, [&](const Index& turn) {
     tile.place(nest, over, turn);
-    t.copy(X.at(tile), t.all(x), from.fill);
+    t.copy(X.at(tile), t.all(x), from.padding_value);
     t.map(found, tile::max(t.value(found), tile::apply(ValueOp::abs, {t.value(x)})));
   });
   TensorId whole = found;

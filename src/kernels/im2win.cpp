@@ -27,7 +27,7 @@ class Im2win : public Family {
   Im2win(const Contraction& contraction, const Precision& precision,
          const Capabilities& capabilities)
       : Family("im2win", capabilities, Specialization::fastest),
-        c_(exchanged(contraction)),
+        c_(with_swapped_ab(contraction)),
         precision_(precision),
         second_(second_column(contraction)) {}
 
@@ -40,7 +40,8 @@ class Im2win : public Family {
     if (!x_ || !plane || plane == x_ || plane == y_ || x_ == y_ || (down_ && !y_) ||
         from.at.size() > 5)
       return false;
-    if (from.lookup_dim >= 0 || weights.lookup_dim >= 0 || from.fill != 0 || weights.fill != 0)
+    if (from.gather_dim >= 0 || weights.gather_dim >= 0 || from.padding_value != 0 ||
+        weights.padding_value != 0)
       return false;
     if (from.strides[*x_] != 1 || from.at[*x_].steps[c_.row] < 1 || from.at[*plane].begin != 0)
       return false;
@@ -497,7 +498,7 @@ class Im2win : public Family {
       for (size_t i = 0; i < slot.terms.size(); ++i)
         follow(slot.terms[i].axis, 3 + i, slot.terms[i].every);
     }
-    source.inside = false;
+    source.in_bounds = false;
     for (size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
     std::vector<size_t> over = {0, 1};
     for (size_t axis = 3; axis < axes.size(); ++axis) over.push_back(axis);

@@ -180,7 +180,8 @@ class MatmulThreads final : public Family {
       });
     };
     t.fill(acc, 0);
-    const auto [begin, end] = slot.slots_within(c.bounds, c.channel.value_or(c.k[0]), 0, slots);
+    const auto [begin, end] =
+        slot.slots_within(c.domain_constraints, c.channel.value_or(c.k[0]), 0, slots);
     for (int stage = 0; stage + 1 < stages; ++stage) produce(begin + stage);
     t.for_("k", begin, end, 1, [&](const Index& k) {
       TileCoord here = tile;
@@ -230,8 +231,8 @@ class MatmulThreads final : public Family {
     for (size_t i = 0; i < c.nest.loads.size(); ++i) {
       const Access& load = c.nest.loads[i];
       const bool factor = i == c.a || i == c.b;
-      const bool narrow = factor && load.inside && bits_of(load.dtype) == 8;
-      if (load.lookup_dim >= 0 || (factor && load.fill != 0) ||
+      const bool narrow = factor && load.in_bounds && bits_of(load.dtype) == 8;
+      if (load.gather_dim >= 0 || (factor && load.padding_value != 0) ||
           !(narrow || is_computed_float(load.dtype)))
         return false;
       for (const Affine& dim : load.at) {

@@ -211,7 +211,8 @@ class MatmulWgmma : public Family {
     WARPLOOM_CHECK(check_constraints(
         s, {{stream && (split > 1 || cluster > 1 || resident > 1),
              "split=1 cluster=1 resident=1 with stream", split},
-            {stream && !c.bounds.empty(), "stream=0 where a triangle bounds the sum", stream},
+            {stream && !c.domain_constraints.empty(), "stream=0 where a triangle bounds the sum",
+             stream},
             {stream && (count < capabilities_.num_sms || count % capabilities_.num_sms == 0),
              "stream=0 where tiles fill every wave, or not even the first", count}}));
     const auto whole = [&](int64_t rows) {
@@ -438,13 +439,13 @@ class MatmulWgmma : public Family {
         const Index begin = part * part_steps;
         const Index end = tile::min(begin + part_steps, Index(steps));
         const auto [first, last] =
-            clusters.at(number).slots_within(c.bounds, *c.channel, begin, end, turns);
+            clusters.at(number).slots_within(c.domain_constraints, *c.channel, begin, end, turns);
         TileCoord tile = order.at(number);
         if (parts > 1) tile.origin.back() = part;
         body(tile, first, last, false);
       };
       t.for_("tile", tile::block(0) / blocks, alone, workers, [&](const Index& turn) {
-        if (c.bounds.empty()) return compute(turn);
+        if (c.domain_constraints.empty()) return compute(turn);
         const Index number = from_both_ends(turn, count, workers);
         t.for_("number", number, number + 1, 1, compute);
       });
@@ -558,7 +559,7 @@ class MatmulWgmma : public Family {
 
   std::optional<WindowOrder> windows_;
   Contraction c_;
-  Contraction exchanged_ = exchanged(c_);
+  Contraction exchanged_ = with_swapped_ab(c_);
   Precision p_;
   size_t sets_ =
       c_.reductions.empty() ? 1 : std::ranges::max(row_steps(c_), {}, &RowStep::set).set + 1;
@@ -579,7 +580,7 @@ FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabili
   auto windows = runs ? window_order_of(*c) : std::nullopt;
   const auto precision = precision_of(a.dtype, b.dtype, region.track, !windows);
   if (!precision || !stores_whole(*c)) return nullptr;
-  if (windows ? !c->triangles.empty()
+  if (windows ? !c->triangular_operands.empty()
               : runs || std::max(a.at.size(), b.at.size()) > 5 || !is_whole(a) || !is_whole(b))
     return nullptr;
   const bool plain = c->reductions.empty();

@@ -15,19 +15,20 @@ struct Passes {
   const int64_t part = p.tiles(rows.row) * p.at.extent[rows.row.back()];
   // A block's own mean will do for its squared differences: how far it lies from the row's is added
   // when blocks meet, once for both.
-  const bool spread = rows.spread && stays && p.cluster > 1 && p.cluster* part == rows.row_size();
+  const bool spread = rows.centered_squares && stays && p.cluster > 1 &&
+                      p.cluster* part == rows.row_size();
   const bool ahead = stays && p.ahead();
   std::map<int, Value> ready =
       {};  // what the last pass loads anew of a piece, before the one before it is stored
 
   void run() {
     p.settle(0);
-    for (int slot = 0; stays && slot < rows.slots(); ++slot) p.whole(p.slot_name(slot));
+    for (int slot = 0; stays && slot < rows.kept_sets(); ++slot) p.whole(p.slot_name(slot));
     size_t done = 0;
-    if (!stays && rows.joint && !p.compensated) {
+    if (!stays && rows.online_softmax && !p.compensated) {
       online_softmax();
       done = 2;
-    } else if (!stays && rows.first_place >= 0) {
+    } else if (!stays && rows.index_of_extreme >= 0) {
       online_place();
       done = 2;
     }
@@ -101,7 +102,7 @@ struct Passes {
     const TensorId places = p.whole("places");
     p.go_along(0);
     b.fill(best, identity_of(op));
-    b.map(places, p.at.value_at(rows.term(rows.first_place).at,
+    b.map(places, p.at.value_at(rows.term(rows.index_of_extreme).at,
                                 rows.dims));  // what all of a lane may be equal to
     p.walk([&](const Index&) {
       const Value v = element();
@@ -110,13 +111,13 @@ struct Passes {
           op == ValueOp::max ? less(old, v) : less(v, old);  // a number equals itself
       const Value better =
           where(beyond, tile::constant(1), where(equal(v, v), tile::constant(0), equal(old, old)));
-      b.map(places, where(better, p.compute(rows.first_place), b.value(places)));
+      b.map(places, where(better, p.compute(rows.index_of_extreme), b.value(places)));
       b.map(best, tile::apply(op, {old, v}));
     });
     p.reduce(first(), best);
     const auto outside = p.bound;
     p.bound[operand(first())] = b.value(best);
-    p.bound[rows.first_place] = b.value(places);
+    p.bound[rows.index_of_extreme] = b.value(places);
     b.map(places, p.compute(operand(second())));
     p.bound = outside;
     p.reduce(second(), places);
@@ -163,8 +164,8 @@ struct Passes {
   // What the pass holds, of which what the pass before did not goes where it stays.
   void hold(size_t pass) {
     p.hold(pass, false);
-    for (const auto& [id, slot] : rows.passes[pass].held)
-      if (!p.in_pieces && (pass == 0 || !rows.passes[pass - 1].held.contains(id)))
+    for (const auto& [id, slot] : rows.passes[pass].kept)
+      if (!p.in_pieces && (pass == 0 || !rows.passes[pass - 1].kept.contains(id)))
         b.copy(b.all(p.whole(p.slot_name(slot))), p.keep(slot));
   }
 

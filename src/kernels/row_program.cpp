@@ -47,7 +47,7 @@ void RowProgram::go_along(const Index& number) {
 TensorId RowProgram::reg(const std::string& name, const std::vector<bool>& varies, Dtype dtype) {
   std::vector<int64_t> shape;
   for (const size_t axis : rows.dims) {
-    const bool large = axis < varies.size() ? varies[axis] : axis == rows.across;
+    const bool large = axis < varies.size() ? varies[axis] : axis == rows.tiled_outer;
     shape.push_back(large ? at.extent[axis] : 1);
   }
   return draft.reg(name, dtype, shape);
@@ -78,7 +78,7 @@ Value RowProgram::compute(int id) {
   const bool shared = term.uses > 1 && term.nodes > kLargestCopy;
   const Value value = rounds ? operands[0] : tile::apply(term.op, std::move(operands));
   if (!rounds && !shared) return value;
-  const std::vector<bool> varies(term.along ? start.size() : 0, true);
+  const std::vector<bool> varies(term.along_row ? start.size() : 0, true);
   const TensorId to = reg(fmt::format("s{}", id), varies, term.dtype);
   b.map(to, value);
   return bound[id] = b.value(to);
@@ -89,8 +89,8 @@ void RowProgram::read(const RowTerm& load, TensorId to) {
   const size_t which = kernels::at(load.load);
   const auto stays = same.find(load.load);
   if (stays == same.end() || piece >= same_tiles)
-    return b.copy(in[which].at(at), b.all(to), rows.fills[which],
-                  rows.nest.passes_by(rows.nest.loads[which], l2_bytes));
+    return b.copy(in[which].at(at), b.all(to), rows.padding_values[which],
+                  rows.nest.bypasses_l1(rows.nest.loads[which], l2_bytes));
   const int64_t extent = at.extent[rows.row.back()];
   b.copy(b.tile(stays->second, {0, piece * extent}, {1, extent}), b.all(to));
 }
@@ -124,9 +124,9 @@ void RowProgram::settle(size_t pass) {
   const auto visit = [&](const auto& self, int id) -> void {
     if (!seen.insert(id).second) return;
     const RowTerm& term = rows.term(id);
-    if (term.along && !bound.contains(id))
+    if (term.along_row && !bound.contains(id))
       for (const int arg : term.operands) self(self, arg);
-    if (term.along || term.kind == Kind::constant) return;
+    if (term.along_row || term.kind == Kind::constant) return;
     if (const Value value = compute(id); !bound.contains(id)) {
       const TensorId to = number(fmt::format("u{}", id));
       b.map(to, value);
@@ -140,7 +140,7 @@ void RowProgram::hold(size_t pass, bool operands) {
   std::map<int, std::string> names;
   for (const int root : rows.passes[pass].roots(rows))
     if (operands) names[root] = fmt::format("e{}", names.size());
-  for (const auto& [id, slot] : rows.passes[pass].held) names[id] = slot_name(slot);
+  for (const auto& [id, slot] : rows.passes[pass].kept) names[id] = slot_name(slot);
   for (const auto& [id, name] : names)
     if (const auto found = bound.find(id);
         found == bound.end() || found->second.tensor != whole(name))
@@ -179,7 +179,7 @@ std::vector<TensorId> RowProgram::meet(const std::vector<TensorId>& own) {
   std::vector<int64_t> all = {1};
   std::vector<int64_t> shape = {meetings};
   for (const size_t axis : rows.dims) {
-    part.push_back(axis == rows.across ? at.extent[axis] : 1);
+    part.push_back(axis == rows.tiled_outer ? at.extent[axis] : 1);
     all.push_back(axis == rows.row.back() ? cluster : part.back());
     shape.push_back(all.back());
   }
@@ -211,10 +211,10 @@ bool RowProgram::ahead() const {
   const auto follows =
       [&](const auto& held) {  // what a pass held that needs the maximum, but for the exponentials
         const int e = rows.term(rows.passes[1].reduces[0]).operands[0];
-        return held.first == e || rows.term(held.first).phase == 0;
+        return held.first == e || rows.term(held.first).pass == 0;
       };
-  return cluster > 1 && !in_memory && rows.joint && rows.passes.size() == 3 &&
-         std::ranges::all_of(rows.passes[1].held, follows);
+  return cluster > 1 && !in_memory && rows.online_softmax && rows.passes.size() == 3 &&
+         std::ranges::all_of(rows.passes[1].kept, follows);
 }
 
 std::optional<std::pair<int, int>> RowProgram::share() const {
@@ -222,7 +222,7 @@ std::optional<std::pair<int, int>> RowProgram::share() const {
   for (size_t t = 0; t < rows.terms.size(); ++t)
     if (const RowTerm& term = rows.terms[t]; term.kind == Kind::apply && term.op == ValueOp::mul)
       for (const size_t i : {0, 1})
-        if (term.operands[i] == e && !rows.term(term.operands[1 - i]).along)
+        if (term.operands[i] == e && !rows.term(term.operands[1 - i]).along_row)
           return std::pair(static_cast<int>(t), term.operands[1 - i]);
   return std::nullopt;
 }
@@ -266,7 +266,7 @@ Value RowProgram::masked(int id, Value value) const {
     const size_t axis = rows.dims[d];
     const int64_t size = rows.size(axis);
     const int64_t blocks = axis == rows.row.back() ? cluster : 1;
-    if (axis == rows.across || tiles(axis) * at.extent[axis] * blocks == size) continue;
+    if (axis == rows.tiled_outer || tiles(axis) * at.extent[axis] * blocks == size) continue;
     // Near the end, where it matters, the difference is exact in fp32, however long the row.
     const Value inside =
         less(tile::coordinate(static_cast<int>(d), at.origin[axis] - size), tile::constant(0));
@@ -278,10 +278,10 @@ Value RowProgram::masked(int id, Value value) const {
 void RowProgram::store(bool along) {
   for (size_t i = 0; i < out.size(); ++i) {
     const Access& access = rows.nest.outputs[i].place;
-    if (rows.along(access) != along) continue;
+    if (rows.is_along_row(access) != along) continue;
     const auto emit = [&] {
       std::vector<bool> varies(start.size(), along);
-      varies[rows.across] = true;
+      varies[rows.tiled_outer] = true;
       const TensorId y = reg(fmt::format("y{}", i), varies, access.dtype);
       b.map(y, compute(rows.results[i]));
       b.copy(b.all(y), out[i].at(at), 0, streaming && along);
@@ -298,7 +298,8 @@ std::vector<int> RowProgram::last_loads(size_t held_by) const {
   std::set<int> seen;
   const auto visit = [&](const auto& self, int id) -> void {
     const RowTerm& term = rows.term(id);
-    if (!term.along || rows.passes[held_by].held.contains(id) || !seen.insert(id).second) return;
+    if (!term.along_row || rows.passes[held_by].kept.contains(id) || !seen.insert(id).second)
+      return;
     for (const int arg : term.operands) self(self, arg);
     if (term.kind == Kind::load) loads.push_back(id);
   };
@@ -319,7 +320,7 @@ void RowProgram::in_registers() {
         elements *= axis >= varies.size() || varies[axis] ? at.extent[axis] : 1;
       return elements;
     };
-    int64_t taken = rows.slots() * bytes({}, Dtype::f32);
+    int64_t taken = rows.kept_sets() * bytes({}, Dtype::f32);
     for (const int id : loads)
       taken += bytes(rows.term(id).varies, rows.loaded(rows.term(id)).dtype);
     if (taken > kRegisterBytes * threads) return;
@@ -339,7 +340,7 @@ void RowProgram::in_registers() {
     }
     if (ahead()) go_ahead(p);
     std::erase_if(bound, [&](const auto& each) {
-      return rows.term(each.first).along && !rows.passes[p].held.contains(each.first);
+      return rows.term(each.first).along_row && !rows.passes[p].kept.contains(each.first);
     });
   }
   bound.insert(ready.begin(), ready.end());
@@ -369,7 +370,7 @@ tile::Tile RowProgram::keep(int slot) {
   std::vector<int64_t> extents;
   std::vector<Index> offset;
   for (const size_t axis : rows.dims) {
-    const bool across = axis == rows.across;
+    const bool across = axis == rows.tiled_outer;
     extents.push_back(at.extent[axis]);
     shape.push_back(at.extent[axis] * (across ? 1 : tiles(axis)));
     offset.push_back(across ? Index(0) : at.origin[axis] - start[axis]);
@@ -380,7 +381,7 @@ tile::Tile RowProgram::keep(int slot) {
 }
 
 void RowProgram::take(size_t pass) {
-  for (const auto& [id, slot] : rows.passes[pass].held) {
+  for (const auto& [id, slot] : rows.passes[pass].kept) {
     const TensorId to = whole(slot_name(slot));
     if (!in_pieces) b.copy(keep(slot), b.all(to));
     bound[id] = b.value(to);

@@ -22,12 +22,14 @@ constexpr int64_t kLongestChunk =
 class Joint {
  public:
   Joint(RowProgram& program, bool resident) : p_(program), resident_(resident) {
-    const auto& held = p_.rows.passes[1].held;
+    const auto& held = p_.rows.passes[1].kept;
     keeps_exponentials_ = resident && held.size() == 1 && held.contains(e_);
     if (keeps_exponentials_) highs_ = b_.shared("highs", Dtype::f32, {1, p_.tiles(p_.rows.row)});
   }
 
-  static bool serves(const RowReduction& rows) { return rows.joint && rows.passes.size() == 3; }
+  static bool serves(const RowReduction& rows) {
+    return rows.online_softmax && rows.passes.size() == 3;
+  }
 
   void row() {
     p_.settle(0);
@@ -107,7 +109,7 @@ class RowwiseCpu final : public Family {
   Space space() const override {
     const int64_t lanes = capabilities_.lanes();
     const int64_t size = rows_.size(rows_.row.back());
-    const int64_t across = rows_.size(rows_.across);
+    const int64_t across = rows_.size(rows_.tiled_outer);
     Values chunks;
     Values tasks;
     Values resident;
@@ -118,17 +120,17 @@ class RowwiseCpu final : public Family {
       if (vectors == 1 || vectors / 2 * lanes < size) chunks.push_back(vectors * lanes);
     if (whole <= kLongestChunk && std::ranges::find(chunks, whole) == chunks.end())
       chunks.insert(chunks.begin(), whole);
-    if (rows_.lanes_outside) chunks = {1};
+    if (rows_.interleaved) chunks = {1};
     for (const int64_t count : {1, 4, 16, 64, 256, 1024})
-      if (!rows_.lanes_outside && rows_.row_count() % count == 0 &&
+      if (!rows_.interleaved && rows_.row_count() % count == 0 &&
           count * rows_.row_size() <= 1 << 22)
         tasks.push_back(count);
     for (const int64_t count : {512, 256, 1024, 128, 64, 32, 16, 8, 4})
-      if (rows_.lanes_outside && (count <= across || count <= lanes)) tasks.push_back(count);
+      if (rows_.interleaved && (count <= across || count <= lanes)) tasks.push_back(count);
     std::stable_partition(tasks.begin(), tasks.end(),
                           [&](int64_t count) { return across % count == 0; });
     if (tasks.empty()) tasks = {1};
-    if (rows_.slots() > 0 && scratch(tasks[0]) <= capabilities_.shared_bytes) resident = {1};
+    if (rows_.kept_sets() > 0 && scratch(tasks[0]) <= capabilities_.shared_bytes) resident = {1};
     if (resident.empty() || rows_.row_size() > 4096) resident.push_back(0);
     if (all_f32()) streaming = {1, 0};
     return {name(),
@@ -146,7 +148,7 @@ class RowwiseCpu final : public Family {
     WARPLOOM_CHECK(check_constraints(
         s, {{chunk < 1 || count < 1 || resident < 0 || resident > 1,
              "chunk, rows_per_task, resident and streaming from the family's space", chunk},
-            {chunk > kLongestChunk || (rows_.lanes_outside && count > kLongestChunk),
+            {chunk > kLongestChunk || (rows_.interleaved && count > kLongestChunk),
              "a chunk that registers hold", chunk}}));
     return fits(s, resident == 1 && !in_registers(chunk) ? scratch(count) : 0);
   }
@@ -177,25 +179,25 @@ class RowwiseCpu final : public Family {
     const int64_t chunk = field(schedule, "chunk");
     const int64_t count = field(schedule, "rows_per_task");
     std::vector<int64_t> extent(rows_.nest.axes.size() + 1, 1);
-    extent[rows_.lanes_outside ? rows_.across : rows_.row.back()] =
-        rows_.lanes_outside ? count : chunk;
+    extent[rows_.interleaved ? rows_.tiled_outer : rows_.row.back()] =
+        rows_.interleaved ? count : chunk;
     RowProgram p(rows_, extent);
     p.streaming = field(schedule, "streaming") == 1 && all_f32();
     p.compensated = p.tiles(rows_.row) > 256;
-    const bool resident = field(schedule, "resident") == 1 && rows_.slots() > 0;
+    const bool resident = field(schedule, "resident") == 1 && rows_.kept_sets() > 0;
     const int64_t groups = p.tiles(rows_.outer);
-    const int64_t together = rows_.lanes_outside ? 1 : std::min(count, groups);
+    const int64_t together = rows_.interleaved ? 1 : std::min(count, groups);
     p.b.grid(ceil_div(groups, together)).warps(1);
     const Index first = tile::block(0) * together;
     const Index left = tile::min(together, Index(groups) - first);
     const bool whole = in_registers(chunk);
-    const bool jointly = !whole && !rows_.lanes_outside && Joint::serves(rows_);
+    const bool jointly = !whole && !rows_.interleaved && Joint::serves(rows_);
     const auto joint = jointly ? std::make_unique<Joint>(p, resident) : nullptr;
     const auto compute = [&](const Index& group) {
       p.go_to(group);
       whole ? p.in_registers() : joint ? joint->row() : p.in_passes(resident);
     };
-    if (rows_.lanes_outside)
+    if (rows_.interleaved)
       compute(tile::block(0));
     else
       p.b.for_("r", 0, left, 1, [&](const Index& r) { compute(first + r); });
@@ -206,12 +208,12 @@ class RowwiseCpu final : public Family {
 
  private:
   bool in_registers(int64_t chunk) const {
-    return !rows_.lanes_outside && rows_.row.size() == 1 && chunk >= rows_.row_size();
+    return !rows_.interleaved && rows_.row.size() == 1 && chunk >= rows_.row_size();
   }
 
   int64_t scratch(
       int64_t count) const {  // bytes for what rows of a task hold, and the maxima of chunks
-    return rows_.slots() * rows_.row_size() * (rows_.lanes_outside ? count : 1) * 4 +
+    return rows_.kept_sets() * rows_.row_size() * (rows_.interleaved ? count : 1) * 4 +
            rows_.row_size() / 4 + 8192;
   }
 

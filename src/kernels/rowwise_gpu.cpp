@@ -18,9 +18,9 @@ class RowwiseGpu final : public Family {
     Values clusters = {1};
     Values together = {1, 2, 4, 8, 16};
     for (int64_t c = 2; c <= capabilities_.num_sms; c *= 2) clusters.push_back(c);
-    if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
-    if (const auto most = power_of_two_above(rows_.size(rows_.across));
-        rows_.lanes_outside && most < 8)
+    if (rows_.interleaved) together = {32, 64, 16, 128, 8, 256};
+    if (const auto most = power_of_two_above(rows_.size(rows_.tiled_outer));
+        rows_.interleaved && most < 8)
       together = {most};
     return {name(),
             {{"place",
@@ -53,17 +53,17 @@ class RowwiseGpu final : public Family {
     int64_t held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
     for (const size_t axis : rows_.dims) {
       part *= extent[axis];
-      held *= axis == rows_.across
+      held *= axis == rows_.tiled_outer
                   ? extent[axis]
                   : round_up(ceil_div(rows_.size(axis), axis == rows_.row.back() ? cluster : 1),
                              extent[axis]);
     }
     const int64_t size = rows_.row_size();
-    const int64_t slots = rows_.slots();
-    const int64_t across = rows_.size(rows_.across);
+    const int64_t slots = rows_.kept_sets();
+    const int64_t across = rows_.size(rows_.tiled_outer);
     const int64_t values = held / threads * std::max<int64_t>(1, slots);
     const int64_t longest = power_of_two_above(size / cluster) * together;
-    const bool outside = rows_.lanes_outside;
+    const bool outside = rows_.interleaved;
     const int64_t most = threads <= 512 ? 64 : rows_.nest.loads.size() == 1 && !outside ? 32 : 16;
     WARPLOOM_CHECK(check_constraints(
         s,
@@ -92,8 +92,9 @@ class RowwiseGpu final : public Family {
           values},
          {!registers && (threads * chunk < together || threads * chunk > longest),
           "a chunk no longer than the row", threads * chunk},
-         {ring && (outside || rows_.row.size() > 1 || held * cluster != size ||
-                   feeds_.size() != 1 || !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
+         {ring &&
+              (outside || rows_.row.size() > 1 || held * cluster != size || feeds_.size() != 1 ||
+               !std::ranges::all_of(rows_.nest.loads, &Access::in_bounds)),
           "a row that the tiles divide, of one tensor", size}}));
     int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
     if (ring)
@@ -145,13 +146,13 @@ class RowwiseGpu final : public Family {
   // registers; else a chunk.
   std::vector<int64_t> extents(const Schedule& s) const {
     std::vector<int64_t> extent(rows_.nest.axes.size() + 1, 1);
-    extent[rows_.across] = field(s, "rows");
+    extent[rows_.tiled_outer] = field(s, "rows");
     int64_t unit = std::max<int64_t>(
         1, field(s, "warps") * 32 * (whole(s) ? 1 : field(s, "chunk")) / field(s, "rows"));
     for (size_t i = rows_.row.size(); i-- > 0;) {
       const bool fastest = i + 1 == rows_.row.size();
       const int64_t part = ceil_div(rows_.size(rows_.row[i]), fastest ? field(s, "cluster") : 1);
-      if (whole(s) && fastest && !rows_.lanes_outside && part >= unit * 4) unit *= 4;
+      if (whole(s) && fastest && !rows_.interleaved && part >= unit * 4) unit *= 4;
       int64_t& own = extent[rows_.row[i]];
       if (i > 0 && part < unit)
         own = power_of_two_above(part);
@@ -192,7 +193,7 @@ class RowwiseGpu final : public Family {
     for (size_t i = 0; i < rows_.nest.loads.size(); ++i) {
       const Access& each = rows_.nest.loads[i];
       const auto used = [&](size_t axis) { return each.uses(axis); };
-      if (each.inside && std::ranges::all_of(rows_.row, used) &&
+      if (each.in_bounds && std::ranges::all_of(rows_.row, used) &&
           std::ranges::none_of(rows_.outer, used)) {
         same.insert(static_cast<int>(i));
         bytes += extent * bytes_of(each.dtype);

@@ -46,7 +46,7 @@ std::optional<WindowOrder::Operand> operand_of(const Contraction& c, const Acces
                                                int64_t channels) {
   const auto channel = from.dim_of(*c.channel);
   const auto across = from.dim_of(c.window.value_or(from.uses(c.column) ? c.column : c.row));
-  if (!channel || !across || channel == across || from.lookup_dim >= 0 || from.fill != 0)
+  if (!channel || !across || channel == across || from.gather_dim >= 0 || from.padding_value != 0)
     return std::nullopt;
   WindowOrder::Operand operand{.from = from, .made = from, .seen = from};
   Access& made = operand.made;
@@ -76,7 +76,7 @@ std::optional<WindowOrder::Operand> operand_of(const Contraction& c, const Acces
   seen.shape.clear();
   seen.strides.clear();
   seen.at.clear();
-  seen.inside = true;
+  seen.in_bounds = true;
   const auto add = [&](int64_t size, int64_t stride, Affine at) {
     seen.shape.push_back(size);
     seen.strides.push_back(stride);

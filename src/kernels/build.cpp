@@ -2,8 +2,8 @@
 // and written as source for the target.
 
 #include "codegen/emit.h"
-#include "kernels/lower.h"
 #include "kernels/family.h"
+#include "kernels/lower.h"
 #include "loopnest/contraction.h"
 #include "tile/verify.h"
 

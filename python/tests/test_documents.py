@@ -76,6 +76,24 @@ class DocumentsTest(unittest.TestCase):
     def test_the_readme_begins_as_docs_pytorch(self):
         self.assertIn(blocks_of("docs/pytorch.md")[0], blocks_of("README.md"))
 
+    def test_the_bundle_of_the_readme_runs(self):
+        block = next(text for _, text in blocks_of("README.md") if "import run" in text)
+        model = ROOT / "examples" / "conv_relu_maxpool.textproto"
+        folder = SCRATCH / "readme"
+        names = {}
+        with within(folder):
+            self.run_commands(f"warploom optimize {model} --target cpu --budget 2s --quiet")
+            sys.path.insert(0, str(folder / "out" / "conv_relu_maxpool"))
+            try:
+                run_python(block, names)
+            finally:
+                sys.path.pop(0)
+        wanted = names["torch"].nn.functional.conv2d(
+            names["x"], names["w"], names["b"], padding=1
+        )
+        wanted = names["torch"].nn.functional.max_pool2d(wanted.relu(), 2)
+        self.assertTrue(names["torch"].allclose(names["y"], wanted, atol=1e-3))
+
     def test_the_lesson_runs(self):
         source = (ROOT / "examples" / "pytorch" / "five_lines.py").read_text(encoding="utf-8")
         env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}

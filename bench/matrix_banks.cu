@@ -1,8 +1,10 @@
-// Do wgmma and the copy engine meet bank conflicts? One group of cases a program: -DTYPE=wl::bf16 -DNAME='"bf16"', or -DCOPIES.
-// Prints one JSON object a case. bench/matrix_banks.py compiles, runs and collects.
+// Do wgmma and the copy engine meet bank conflicts? One group of cases a program: -DTYPE=wl::bf16
+// -DNAME='"bf16"', or -DCOPIES. Prints one JSON object a case. bench/matrix_banks.py compiles, runs
+// and collects.
 //
-// Operands lie as emitted kernels have them: panels of `width` bytes (the swizzle; 16 for none), 128 bytes of K in all. Descriptors are
-// those of CudaEmitter::descriptor; those without a swizzle are of tests/emulator/kernels/conformance.cu.
+// Operands lie as emitted kernels have them: panels of `width` bytes (the swizzle; 16 for none),
+// 128 bytes of K in all. Descriptors are those of CudaEmitter::descriptor; those without a swizzle
+// are of tests/emulator/kernels/conformance.cu.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <algorithm>
@@ -13,219 +15,71 @@
 #include <random>
 #include <type_traits>
 #include <vector>
+#include "matrix_banks.h"
 #include "wl.h"
 
-#define CHECK(call)                                            \
-  if (const auto status = call; static_cast<int>(status) != 0) \
-  std::fprintf(stderr, "matrix_banks.cu:%d: %s: status %d\n", __LINE__, #call, static_cast<int>(status)), std::exit(1)
+#define CHECK(call)                                                            \
+  if (const auto status = call; static_cast<int>(status) != 0)                 \
+  std::fprintf(stderr, "matrix_banks.cu:%d: %s: status %d\n", __LINE__, #call, \
+               static_cast<int>(status)),                                      \
+      std::exit(1)
 
 namespace {
-constexpr int A_BYTES = 64 * 128;
-constexpr int B_AT = 2 * A_BYTES;
-constexpr int COPY_AT = B_AT + 256 * 128;
-constexpr int COPY_BYTES = 128 << 10;
-constexpr int BARS_AT = COPY_AT + COPY_BYTES;
-constexpr int BARS = 64;
-constexpr int FLAG_AT = BARS_AT + 8 * BARS;
-constexpr int SHARED = FLAG_AT + 16;
-// 8 instructions a group
-constexpr int SLICES = 4;
-constexpr int GROUPS = 256;
-constexpr int BOXES = 4096;
-constexpr int RUNS = 5;
-constexpr int TIMES = 8;
-
-struct Operand {
-  unsigned lbo;
-unsigned sbo;
-unsigned step[SLICES];
-};
-struct Work {
-  const unsigned *image;
-const unsigned *fragments;
-  void* out;
-  long long* times;  // of a block: start and stop of each warpgroup, of the copies, and their number
-  Operand a;
-Operand b;
-  int mode;
-int groups;
-int width;
-};
-
-template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, signed char>, int, float>;
-
-WL_FN void prepare(unsigned smem, const unsigned* image, int at, int bytes) {
-  for (int i = wl::thread(); i < bytes / 4; i += static_cast<int>(blockDim.x)) {
-    WL_REG(unsigned, w, 1);
-    wl::ld_global<4>(wl::at(w, 0), image + i);
-    wl::st_shared<4>(smem + at + 4 * i, wl::at(w, 0));
-  }
-  if (wl::thread() == 0) {
-    WL_REG(unsigned, zero, 1);
-    zero[0] = 0;
-    wl::st_shared<4>(smem + FLAG_AT, wl::at(zero, 0));
-    for (int i = 0; i < BARS; ++i) wl::mbarrier_init(smem + BARS_AT + 8 * i, 1);
-    wl::fence_mbarrier_init();
-  }
-  wl::fence_async_shared();
-  wl::sync_threads();
-}
-
-// One thread: boxes of 128 rows into a ring of slots, until `limit` or until the flag is set; returns when all have landed. Box i waits
-// for box i - slots, which is use i / slots - 1 of its barrier.
-WL_FN int fill(unsigned smem, const wl::TensorMap& map, int width, int limit) {
-  const int bytes = 128 * width;
-const int slots = COPY_BYTES / bytes;
-const int shift = 31 - __clz(slots);
-  const auto bar = [&](int i) { return smem + BARS_AT + 8 * (i & (slots - 1)); };
-  WL_REG(unsigned, flag, 1);
-  flag[0] = 0;
-  int i = 0;
-  for (;; ++i) {
-    if (i >= slots) wl::mbarrier_wait(bar(i), ((i >> shift) - 1) & 1);
-    if (i % 4 == 0) wl::ld_shared<4>(wl::at(flag, 0), smem + FLAG_AT);
-    if (i == limit || flag[0] != 0) break;
-    const int slot = i & (slots - 1);
-    wl::mbarrier_arrive_expect_tx(bar(i), bytes);
-    wl::tma_load(smem + COPY_AT + slot * bytes, map, bar(i), 0, (wl::block_x() * slots + slot) * 128);
-  }
-  for (int j = wl::max(0, i - slots + 1); j < i; ++j) wl::mbarrier_wait(bar(j), (j >> shift) & 1);
-  return i;
-}
-
-// All passes add to the same sums: ptxas leaves out matrix instructions whose sums nobody reads, as where each pass begins anew. A warp
-// behind the warpgroups, where there is one, fills other shared memory meanwhile.
-template <class T, int N, bool MN, bool RS>
-__global__ void __launch_bounds__(RS ? 256 : 288, 1) multiply(Work work, const __grid_constant__ wl::TensorMap map) {
-  const unsigned smem = WL_SHARED_BASE();
-  prepare(smem, work.image, 0, COPY_AT);
-  const int group = wl::thread() / 128;
-const int groups = static_cast<int>(blockDim.x) / 128;
-const int t = wl::thread() % 128;
-  long long* times = work.times + wl::block_x() * TIMES;
-  if (group == groups) {
-    if (t == 0) {
-      times[4] = clock64();
-      times[6] = fill(smem, map, work.width, 1 << 20);
-      times[5] = clock64();
-    }
-    return;
-  }
-  WL_REG(T, a, RS ? SLICES * 16 / sizeof(T) : 1);
-  if constexpr (RS) {
-    WL_UNROLL for (int kk = 0; kk < SLICES; ++kk) wl::ld_global<16>(
-        wl::at(a, kk * 16 / sizeof(T)), reinterpret_cast<const T*>(work.fragments + (wl::thread() * SLICES + kk) * 4));
-  }
-  const unsigned long long a_desc = wl::smem_descriptor(smem + group * A_BYTES, work.a.lbo, work.a.sbo, work.mode);
-  const unsigned long long b_desc = wl::smem_descriptor(smem + B_AT, work.b.lbo, work.b.sbo, work.mode);
-  WL_REG(Sum<T>, acc, N / 2);
-  WL_UNROLL for (int i = 0; i < N / 2; ++i) acc[i] = Sum<T>(7);
-  wl::wgmma_fence_regs<N / 2>(wl::at(acc, 0));
-  const long long start = clock64();
-  for (int i = 0; i < work.groups; ++i) {
-    wl::wgmma_fence();
-    WL_UNROLL for (int step = 0; step < 2 * SLICES; ++step) {
-      const int kk = step % SLICES;
-      const unsigned long long b = b_desc + work.b.step[kk] / 16;
-      if constexpr (RS) wl::wgmma_rs<N, T, MN>(wl::at(acc, 0), wl::at(a, kk * 16 / sizeof(T)), b, i > 0 || step > 0);
-      else wl::wgmma<N, T, MN, MN>(wl::at(acc, 0), a_desc + work.a.step[kk] / 16, b, i > 0 || step > 0);
-    }
-    wl::wgmma_commit();
-    wl::wgmma_wait<1>();
-  }
-  wl::wgmma_wait<0>();
-  wl::wgmma_fence_regs<N / 2>(wl::at(acc, 0));
-  const long long stop = clock64();
-  if (wl::thread() == 0 && blockDim.x % 128 != 0) {  // the copies end; nothing else hangs on when they see it
-    WL_REG(unsigned, one, 1);
-    one[0] = 1;
-    wl::st_shared<4>(smem + FLAG_AT, wl::at(one, 0));
-  }
-  if (t == 0) {
-times[2 * group] = start;
-times[2 * group + 1] = stop;
-}
-  Sum<T>* out =
-      static_cast<Sum<T>*>(work.out) + ((wl::block_x() * groups + group) * 64 + t / 32 * 16 + t % 32 / 4) * N + t % 4 * 2;
-  WL_UNROLL for (int j = 0; j < N / 8; ++j) {
-    wl::st_global<8>(out + 8 * j, wl::at(acc, 4 * j));
-    wl::st_global<8>(out + 8 * N + 8 * j, wl::at(acc, 4 * j + 2));
+int mode_of(int width) {
+  switch (width) {
+    case 128: return 1;
+    case 64: return 2;
+    case 32: return 3;
+    default: return 0;
   }
 }
 
-[[maybe_unused]] __global__ void __launch_bounds__(128, 1)
-    copy(Work work, const __grid_constant__ wl::TensorMap map, bool stores) {
-  const unsigned smem = WL_SHARED_BASE();
-  const int words = COPY_BYTES / 4;
-const int bytes = 128 * work.width;
-const int slots = COPY_BYTES / bytes;
-const int a_group = 16384 / bytes;
-  prepare(smem, work.image + (stores ? wl::block_x() * words : 0), COPY_AT, stores ? COPY_BYTES : 0);
-  if (wl::thread() == 0) {
-    long long* times = work.times + wl::block_x() * TIMES;
-    times[0] = clock64();
-    if (stores) {
-      for (int i = 0; i < work.groups; ++i) {  // the same contents to the same places, again and again
-        const int slot = i & (slots - 1);
-        wl::tma_store(map, smem + COPY_AT + slot * bytes, 0, (wl::block_x() * slots + slot) * 128);
-        if ((i + 1) % a_group != 0) continue;
-        wl::bulk_commit();
-        wl::bulk_wait_read<7>();
-      }
-      wl::bulk_commit();
-      wl::bulk_wait_read<0>();
-    } else {
-      fill(smem, map, work.width, work.groups);
-    }
-    times[1] = clock64();
-    if (stores) wl::bulk_wait<0>();
-  }
-  wl::sync_threads();
-  for (int i = wl::thread(); !stores && i < words; i += 128) {
-    WL_REG(unsigned, w, 1);
-    wl::ld_shared<4>(wl::at(w, 0), smem + COPY_AT + 4 * i);
-    wl::st_global<4>(static_cast<unsigned*>(work.out) + wl::block_x() * words + i, wl::at(w, 0));
-  }
-}
-
-// ---- the host
-int mode_of(int width) { return width == 128 ? 1 : width == 64 ? 2 : width == 32 ? 3 : 0; }
 unsigned swizzled(unsigned at, int width) {
-  return at ^ ((at >> 3) & (width == 128 ? 0x70u : width == 64 ? 0x30u : width == 32 ? 0x10u : 0u));
+  const unsigned chunks = static_cast<unsigned>(width) / 16;  // that trade places: 8, 4, 2 or 1
+  return at ^ ((at >> 3) & ((chunks - 1) * 16));
 }
 
 struct Place {  // of an operand of `extent` rows or columns and 128 bytes of K
   int extent;
-int bytes;
-int width;
+  int bytes;
+  int width;
   bool mn_major;
+
   unsigned at(int mn, int k) const {
     const int b = (mn_major ? mn : k) * bytes;
-const int depth = mn_major ? 64 : extent;
-    if (mn_major && width == 16) return static_cast<unsigned>(k / 8 * extent * 16 + mn / 8 * 128 + k % 8 * 16 + b % 16);
+    const int depth = mn_major ? 64 : extent;
+    if (mn_major && width == 16)
+      return static_cast<unsigned>(k / 8 * extent * 16 + mn / 8 * 128 + k % 8 * 16 + b % 16);
     return static_cast<unsigned>(b / width * depth * width) +
            swizzled(static_cast<unsigned>((mn_major ? k : mn) * width + b % width), width);
   }
+
+  // Bytes to slice kk of K.
+  int step_of(int kk) const {
+    if (!mn_major) return kk * 32 / width * extent * width + kk * 32 % width;
+    return width == 16 ? kk * 2 * extent * 16 : kk * 16 * width;
+  }
+
   Operand operand() const {
     Operand o{16, static_cast<unsigned>(8 * width), {}};
-    if (width == 16) o.lbo = static_cast<unsigned>(extent * 16);   // to the next 16 bytes of K, MN-major to the next 8 of K
-    else if (mn_major) o.lbo = static_cast<unsigned>(64 * width);  // to the next panel
-    for (int kk = 0; kk < SLICES; ++kk)
-      o.step[kk] = static_cast<unsigned>(!mn_major     ? kk * 32 / width * extent * width + kk * 32 % width
-                                         : width == 16 ? kk * 2 * extent * 16
-                                                       : kk * 16 * width);
+    if (width == 16)
+      // To the next 16 bytes of K, MN-major to the next 8 of K.
+      o.lbo = static_cast<unsigned>(extent * 16);
+    else if (mn_major)
+      o.lbo = static_cast<unsigned>(64 * width);  // to the next panel
+    for (int kk = 0; kk < SLICES; ++kk) o.step[kk] = static_cast<unsigned>(step_of(kk));
     return o;
   }
 };
 
 struct Device {
   int sms = 0;
-  unsigned char *image = nullptr;
-unsigned char *fragments = nullptr;
-unsigned char *out = nullptr;
+  unsigned char* image = nullptr;
+  unsigned char* fragments = nullptr;
+  unsigned char* out = nullptr;
   long long* times = nullptr;
   size_t room = 0;
+
   Device() {
     CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
     room = static_cast<size_t>(sms) * COPY_BYTES;
@@ -234,20 +88,23 @@ unsigned char *out = nullptr;
     CHECK(cudaMalloc(&out, room));  // 128 x 256 results of 4 bytes a block as well
     CHECK(cudaMalloc(&times, sizeof(long long) * TIMES * static_cast<size_t>(sms)));
   }
+
   wl::TensorMap map(void* base, int width, int mode) const {
     void* encode = nullptr;
     cudaDriverEntryPointQueryResult found;
-    CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found));
+    CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
+                                           cudaEnableDefault, &found));
     CUtensorMap encoded;
     const cuuint64_t dims[] = {static_cast<cuuint64_t>(width), room / static_cast<size_t>(width)};
-const cuuint64_t strides[] = {dims[0]};
+    const cuuint64_t strides[] = {dims[0]};
     const cuuint32_t box[] = {static_cast<cuuint32_t>(width), 128};
-const cuuint32_t steps[] = {1, 1};
-    const CUtensorMapSwizzle swizzle[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_SWIZZLE_64B,
-                                          CU_TENSOR_MAP_SWIZZLE_32B};
+    const cuuint32_t steps[] = {1, 1};
+    const CUtensorMapSwizzle swizzle[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                          CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_SWIZZLE_32B};
     CHECK(reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
-        &encoded, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle[mode],
-        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+        &encoded, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, base, dims, strides, box, steps,
+        CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle[mode], CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     wl::TensorMap map;
     static_assert(sizeof map == sizeof encoded);
     std::memcpy(&map, &encoded, sizeof map);
@@ -258,47 +115,54 @@ const cuuint32_t steps[] = {1, 1};
 std::mt19937 dice(1);
 
 // Sets `code` to a random value that T holds exactly, and returns it.
-template <class T>
-double draw(unsigned& code) {
+template <class T> double draw(unsigned& code) {
   if constexpr (std::is_same_v<T, signed char>) {
     const int v = static_cast<int>(dice() % 256) - 128;
     code = static_cast<unsigned>(v) & 0xffu;
     return v;
   } else {
     constexpr bool e4m3 = std::is_same_v<T, wl::e4m3>;
-constexpr bool wide = std::is_same_v<T, wl::bf16> || std::is_same_v<T, wl::tf32>;
-    constexpr int kept = e4m3 ? 3 : std::is_same_v<T, wl::bf16> ? 7 : 10;
-constexpr int field = std::is_same_v<T, wl::tf32> ? 23 : kept;
-    constexpr unsigned exponent = wide ? 8 : e4m3 ? 4 : 5;
-constexpr unsigned bias = (1u << (exponent - 1)) - 1;
+    constexpr bool wide = std::is_same_v<T, wl::bf16> || std::is_same_v<T, wl::tf32>;
+    constexpr int kept_wide = std::is_same_v<T, wl::bf16> ? 7 : 10;
+    constexpr int kept = e4m3 ? 3 : kept_wide;
+    constexpr int field = std::is_same_v<T, wl::tf32> ? 23 : kept;
+    constexpr unsigned exponent_narrow = e4m3 ? 4 : 5;
+    constexpr unsigned exponent = wide ? 8 : exponent_narrow;
+    constexpr unsigned bias = (1u << (exponent - 1)) - 1;
     // 0.25 to 4 with either sign
     const unsigned sign = dice() & 1;
-const unsigned power = 125 + dice() % 4;
-const unsigned mantissa = dice() & ((1u << kept) - 1);
+    const unsigned power = 125 + dice() % 4;
+    const unsigned mantissa = dice() & ((1u << kept) - 1);
     code = sign << (exponent + field) | (power - 127 + bias) << field | mantissa << (field - kept);
-    return std::ldexp(1.0 + std::ldexp(static_cast<double>(mantissa), -kept), static_cast<int>(power) - 127) * (sign ? -1 : 1);
+    return std::ldexp(1.0 + std::ldexp(static_cast<double>(mantissa), -kept),
+                      static_cast<int>(power) - 127) *
+           (sign ? -1 : 1);
   }
 }
 
-// Median over runs of the median over blocks of [first start, last stop] of `pairs` pairs; per block, `rate` gets copies a cycle.
+// Median over runs of the median over blocks of [first start, last stop] of `pairs` pairs; per
+// block, `rate` gets copies a cycle.
 template <class Launch>
 double cycles(const Device& d, int blocks, int pairs, Launch launch, double* rate = nullptr) {
   std::vector<double> runs;
-std::vector<double> rates;
-  const auto median = [](std::vector<double>& v) { std::sort(v.begin(), v.end());
-return v[v.size() / 2]; };
+  std::vector<double> rates;
+  const auto median = [](std::vector<double>& v) {
+    std::sort(v.begin(), v.end());
+    return v[v.size() / 2];
+  };
   for (int run = 0; run < RUNS; ++run) {
     std::vector<long long> times(static_cast<size_t>(blocks) * TIMES);
     CHECK(cudaMemset(d.times, 0, times.size() * sizeof times[0]));
     launch();
     CHECK(cudaGetLastError());
     CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(times.data(), d.times, times.size() * sizeof times[0], cudaMemcpyDeviceToHost));
+    CHECK(
+        cudaMemcpy(times.data(), d.times, times.size() * sizeof times[0], cudaMemcpyDeviceToHost));
     std::vector<double> spans;
     for (size_t b = 0; b < times.size(); b += TIMES) {
       const long long* t = &times[b];
       const long long first = pairs == 2 ? std::min(t[0], t[2]) : t[0];
-const long long last = pairs == 2 ? std::max(t[1], t[3]) : t[1];
+      const long long last = pairs == 2 ? std::max(t[1], t[3]) : t[1];
       spans.push_back(static_cast<double>(last - first));
       if (rate) rates.push_back(static_cast<double>(t[6]) / static_cast<double>(t[5] - t[4]));
     }
@@ -308,33 +172,38 @@ const long long last = pairs == 2 ? std::max(t[1], t[3]) : t[1];
   return median(runs);
 }
 
-void row(const char* kind, const char* type, int n, int width, int mode, const char* major, const char* a, int sms, int groups,
-         double cycles, double bound, double bytes_per_cycle, double error, bool right) {
+void row(const char* kind, const char* type, int n, int width, int mode, const char* major,
+         const char* a, int sms, int groups, double cycles, double bound, double bytes_per_cycle,
+         double error, bool right) {
   std::printf(
-      "{\"kind\": \"%s\", \"type\": \"%s\", \"n\": %d, \"width\": %d, \"swizzle\": %d, \"major\": \"%s\", \"a\": \"%s\", "
+      "{\"kind\": \"%s\", \"type\": \"%s\", \"n\": %d, \"width\": %d, \"swizzle\": %d, \"major\": "
+      "\"%s\", \"a\": \"%s\", "
       "\"sms\": %d, "
       "\"warpgroups\": %d, \"bound\": %.2f, ",
       kind, type, n, width, mode ? width : 0, major, a, sms, groups, bound);
   if (right)
-    std::printf("\"cycles\": %.2f, \"ratio\": %.4f, \"bytes_per_cycle\": %.2f, ", cycles, bound / cycles, bytes_per_cycle);
+    std::printf("\"cycles\": %.2f, \"ratio\": %.4f, \"bytes_per_cycle\": %.2f, ", cycles,
+                bound / cycles, bytes_per_cycle);
   std::isfinite(error) ? std::printf("\"error\": %.3g, ", error)
                        : std::printf("\"error\": null, ");  // not finite: something stayed poison
   std::printf("\"right\": %s}\n", right ? "true" : "false");
   std::fflush(stdout);
 }
 
-// Relative error of the first and the last block against two products in FP64; poison is a NaN, or an integer that no product is.
+// Relative error of the first and the last block against two products in FP64; poison is a NaN, or
+// an integer that no product is.
 template <class T>
 double error_of(const Device& d, int blocks, int rows, int n, const std::vector<double>& want) {
   double difference = 0;
-double size = 0;
+  double size = 0;
   std::vector<Sum<T>> got(static_cast<size_t>(rows) * n);
   for (int block : {0, blocks - 1}) {
-    CHECK(cudaMemcpy(got.data(), d.out + block * got.size() * 4, got.size() * 4, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(got.data(), d.out + block * got.size() * 4, got.size() * 4,
+                     cudaMemcpyDeviceToHost));
     for (size_t i = 0; i < got.size(); ++i) {
       const double off = static_cast<double>(got[i]) - 2 * want[i];
       difference += off * off;
-size += 4 * want[i] * want[i];
+      size += 4 * want[i] * want[i];
     }
   }
   return std::sqrt(difference / size);
@@ -343,16 +212,16 @@ size += 4 * want[i] * want[i];
 template <class T, int N, bool MN, bool RS>
 void measure(const Device& d, const char* type, bool copies) {
   constexpr int bytes = sizeof(T);
-constexpr int depth = 128 / bytes;
-constexpr int k = 32 / bytes;
-constexpr int per = 4 / bytes;
+  constexpr int depth = 128 / bytes;
+  constexpr int k = 32 / bytes;
+  constexpr int per = 4 / bytes;
   const auto kernel = multiply<T, N, MN, RS>;
   CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
   std::vector<double> a(128 * depth);
-std::vector<double> b(N * depth);
-std::vector<double> want(128 * N);
+  std::vector<double> b(N * depth);
+  std::vector<double> want(128 * N);
   std::vector<unsigned> a_codes(a.size());
-std::vector<unsigned> b_codes(b.size());
+  std::vector<unsigned> b_codes(b.size());
   for (size_t i = 0; i < a.size(); ++i) a[i] = draw<T>(a_codes[i]);
   for (size_t i = 0; i < b.size(); ++i) b[i] = draw<T>(b_codes[i]);
   for (int i = 0; i < 128; ++i)
@@ -362,23 +231,25 @@ std::vector<unsigned> b_codes(b.size());
   for (int t = 0; t < 256; ++t)
     for (int i = 0; i < SLICES * 4 * per; ++i) {
       const int kk = i / (4 * per);
-const int reg = i / per % 4;
-const int e = i % per;
+      const int reg = i / per % 4;
+      const int e = i % per;
       const int from = t / 32 * 16 + t % 32 / 4 + 8 * (reg % 2);
-const int col = kk * k + reg / 2 * (k / 2) + t % 4 * per + e;
-      std::memcpy(&fragments[static_cast<size_t>(((t * SLICES + kk) * 4 + reg) * 4 + e * bytes)], &a_codes[from * depth + col],
-                  bytes);
+      const int col = kk * k + reg / 2 * (k / 2) + t % 4 * per + e;
+      std::memcpy(&fragments[static_cast<size_t>(((t * SLICES + kk) * 4 + reg) * 4 + e * bytes)],
+                  &a_codes[from * depth + col], bytes);
     }
   CHECK(cudaMemcpy(d.fragments, fragments.data(), fragments.size(), cudaMemcpyHostToDevice));
   for (int width : {16, 32, 64, 128}) {
     const Place a_place{64, bytes, width, MN};
-const Place b_place{N, bytes, width, MN};
+    const Place b_place{N, bytes, width, MN};
     std::vector<unsigned char> image(COPY_AT);
     for (int i = 0; i < 128; ++i)
       for (int l = 0; l < depth; ++l)
-        std::memcpy(&image[i / 64 * A_BYTES + a_place.at(i % 64, l)], &a_codes[i * depth + l], bytes);
+        std::memcpy(&image[i / 64 * A_BYTES + a_place.at(i % 64, l)], &a_codes[i * depth + l],
+                    bytes);
     for (int j = 0; j < N; ++j)
-      for (int l = 0; l < depth; ++l) std::memcpy(&image[B_AT + b_place.at(j, l)], &b_codes[j * depth + l], bytes);
+      for (int l = 0; l < depth; ++l)
+        std::memcpy(&image[B_AT + b_place.at(j, l)], &b_codes[j * depth + l], bytes);
     CHECK(cudaMemcpy(d.image, image.data(), image.size(), cudaMemcpyHostToDevice));
     const wl::TensorMap map = d.map(d.image, width, mode_of(width));
     for (int blocks : {1, d.sms})
@@ -392,21 +263,26 @@ const Place b_place{N, bytes, width, MN};
                   mode_of(width),
                   1,
                   width};
-        const auto launch = [&] { kernel<<<blocks, groups * 128 + (copies ? 32 : 0), SHARED>>>(work, map); };
+        const auto launch = [&] {
+          kernel<<<blocks, groups * 128 + (copies ? 32 : 0), SHARED>>>(work, map);
+        };
         CHECK(cudaMemset(d.out, 0xff, d.room));
         launch();
         CHECK(cudaGetLastError());
         CHECK(cudaDeviceSynchronize());
         const double error = error_of<T>(d, blocks, groups * 64, N, want);
         double rate = 0;
-        const double most = std::is_same_v<T, signed char> ? 0 : std::is_same_v<T, wl::e4m3> ? 1e-2 : 1e-4;
+        const double most_of_floats = std::is_same_v<T, wl::e4m3> ? 1e-2 : 1e-4;
+        const double most = std::is_same_v<T, signed char> ? 0 : most_of_floats;
         double took = 0;
         if (error <= most) {
           work.groups = GROUPS;
-          took = cycles(d, blocks, groups, launch, copies ? &rate : nullptr) / (GROUPS * 2 * SLICES * groups);
+          took = cycles(d, blocks, groups, launch, copies ? &rate : nullptr) /
+                 (GROUPS * 2 * SLICES * groups);
         }
-        row(copies ? "both" : "wgmma", type, N, width, mode_of(width), MN ? "mn" : "k", RS ? "registers" : "shared", blocks,
-            groups, took, N / 2.0, rate * 128 * width, error, error <= most);
+        row(copies ? "both" : "wgmma", type, N, width, mode_of(width), MN ? "mn" : "k",
+            RS ? "registers" : "shared", blocks, groups, took, N / 2.0, rate * 128 * width, error,
+            error <= most);
       }
   }
 }
@@ -414,23 +290,33 @@ const Place b_place{N, bytes, width, MN};
 [[maybe_unused]] void measure_copies(const Device& d) {
   CHECK(cudaFuncSetAttribute(copy, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
   std::vector<unsigned char> in(d.room);
-std::vector<unsigned char> out(d.room);
+  std::vector<unsigned char> out(d.room);
   for (auto& x : in) x = static_cast<unsigned char>(dice());
   CHECK(cudaMemcpy(d.image, in.data(), d.room, cudaMemcpyHostToDevice));
   for (const auto& [width, mode] : {std::pair{16, 0}, {128, 0}, {32, 3}, {64, 2}, {128, 1}})
     for (bool stores : {false, true})
       for (int blocks : {1, d.sms}) {
-        const Work work{reinterpret_cast<unsigned*>(d.image), nullptr, d.out, d.times, {}, {}, mode, BOXES, width};
+        const Work work{reinterpret_cast<unsigned*>(d.image),
+                        nullptr,
+                        d.out,
+                        d.times,
+                        {},
+                        {},
+                        mode,
+                        BOXES,
+                        width};
         const wl::TensorMap map = d.map(stores ? d.out : d.image, width, mode);
         CHECK(cudaMemset(d.out, 0xff, d.room));
-        const double took = cycles(d, blocks, 1, [&] { copy<<<blocks, 128, SHARED>>>(work, map, stores); }) / BOXES;
+        const double took =
+            cycles(d, blocks, 1, [&] { copy<<<blocks, 128, SHARED>>>(work, map, stores); }) / BOXES;
         CHECK(cudaMemcpy(out.data(), d.out, d.room, cudaMemcpyDeviceToHost));
         size_t wrong = 0;  // boxes are whole atoms: the permutation is its own inverse
         for (size_t i = 0; i < static_cast<size_t>(blocks) * COPY_BYTES; ++i) {
           const size_t there = i & ~size_t{1023} | (mode ? swizzled(i & 1023, width) : i & 1023);
           wrong += out[i] != in[there];
         }
-        row(stores ? "store" : "load", "u8", 0, width, mode, "", "", blocks, 0, took, width, 128 * width / took,
+        row(stores ? "store" : "load", "u8", 0, width, mode, "", "", blocks, 0, took, width,
+            128 * width / took,
             static_cast<double>(wrong) / (static_cast<double>(blocks) * COPY_BYTES), wrong == 0);
       }
 }

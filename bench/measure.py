@@ -19,7 +19,7 @@ import torch
 
 import gpu
 import launch
-import search
+import cases
 import timing
 
 # Below that, calls are timed as graphs of at least so many, since starting a graph takes some
@@ -374,7 +374,7 @@ def main():
     )
     options = parser.parse_args()
     commit = options.commit or gpu.commit()
-    order = [row["case"] for row, _ in search.CASES]
+    order = [row["case"] for row, _ in cases.CASES]
     rows = [json.loads(p.read_text()) for p in sorted(options.plans.glob("*.json"))]
     rows.sort(key=lambda row: order.index(row["case"]) if row["case"] in order else len(order))
     options.out.mkdir(parents=True, exist_ok=True)

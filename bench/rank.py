@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 import gpu
-from search import matmul, softmax
+from cases import matmul, softmax
 
 CASES = [
     *[

@@ -11,10 +11,10 @@ Exit status 1: a plan could not be made, or left part of its outputs unwritten.
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
+import cases
 import search
 
 WGMMA = (
@@ -53,7 +53,7 @@ def rowwise(chunk, cluster, stages, warps, blocks, place=3):
 
 
 def new(expression, track="fp32", dtype="fp32"):
-    return search.spelled("", "", expression, "", [], track, dtype)
+    return cases.spelled("", "", expression, "", [], track, dtype)
 
 
 def layernorm(rows, columns):
@@ -102,37 +102,37 @@ PLANS = [
     ),
     (
         "gemm_e4m3",
-        search.scaled("e4m3", 256, 384, 320, "nt"),
+        cases.scaled("e4m3", 256, 384, 320, "nt"),
         wgmma(128, 176, 128, 3, through_shared=0, more=" run=1"),
     ),
     ("layernorm_whole", layernorm(1100, 1024), rowwise(4, 1, 2, 8, 2, place=0)),
     ("layernorm_cluster", layernorm(64, 65536), rowwise(8, 8, 2, 4, 3)),
     ("layernorm_keep", layernorm(200, 65536), rowwise(8, 8, 3, 8, 1)),
     ("layernorm_keep_memory", layernorm(6, 4194304), rowwise(8, 128, 1, 16, 1)),
-    ("mm_bf16", search.matmul("bf16", 512, 384, 320), wgmma(128, 128, 64, 3, cluster=2)),
-    ("mm_blocks", search.in_blocks("e4m3", 256, 256, 1024), wgmma(128, 128, 128, 4, more=" run=8")),
+    ("mm_bf16", cases.matmul("bf16", 512, 384, 320), wgmma(128, 128, 64, 3, cluster=2)),
+    ("mm_blocks", cases.in_blocks("e4m3", 256, 256, 1024), wgmma(128, 128, 128, 4, more=" run=8")),
     (
         "mm_fp32",
-        search.matmul("fp32", 256, 384, 130),
+        cases.matmul("fp32", 256, 384, 130),
         wgmma(128, 176, 32, 2, through_shared=0, more=" run=1 halves=0"),
     ),
     (
         "mm_fp32_halves",
-        search.matmul("fp32", 256, 384, 130),
+        cases.matmul("fp32", 256, 384, 130),
         wgmma(128, 96, 64, 2, cluster=2, more=" run=1 halves=1"),
     ),
     (
         "mm_fp32_mma",
-        search.matmul("fp32", 256, 384, 130),
+        cases.matmul("fp32", 256, 384, 130),
         "matmul_mma block_k=16 block_m=16 block_n=32 group=1 solution=0 stages=4 warps=4",
     ),
-    ("mm_run", search.scaled("e4m3", 256, 256, 1024, "nt"), wgmma(128, 128, 128, 4, more=" run=4")),
-    ("mm_simt", search.matmul("fp32", 300, 264, 500), SIMT.format(split=2)),
-    ("mm_stream", search.matmul("bf16", 1536, 1536, 192), wgmma(128, 128, 64, 4, stream=1)),
+    ("mm_run", cases.scaled("e4m3", 256, 256, 1024, "nt"), wgmma(128, 128, 128, 4, more=" run=4")),
+    ("mm_simt", cases.matmul("fp32", 300, 264, 500), SIMT.format(split=2)),
+    ("mm_stream", cases.matmul("bf16", 1536, 1536, 192), wgmma(128, 128, 64, 4, stream=1)),
     *[
         (
             f"mm_tf32_across{name}",
-            search.matmul("fp32", 256, 384, k, "tf32"),
+            cases.matmul("fp32", 256, 384, k, "tf32"),
             wgmma(*tile, exchange=1, through_shared=0, more=" across=1", **fields),
         )
         for name, k, tile, fields in (
@@ -141,9 +141,9 @@ PLANS = [
             ("_split", 1000, (128, 128, 32, 3), {"split": 2}),
         )
     ],
-    ("softmax", search.softmax("fp32", 64, 65536), rowwise(4, 8, 2, 8, 3)),
-    ("softmax_cluster", search.softmax("fp32", 200, 65536), rowwise(4, 8, 3, 8, 1)),
-    ("softmax_cluster_pieces", search.softmax("bf16", 200, 65536), rowwise(8, 4, 2, 8, 2)),
+    ("softmax", cases.softmax("fp32", 64, 65536), rowwise(4, 8, 2, 8, 3)),
+    ("softmax_cluster", cases.softmax("fp32", 200, 65536), rowwise(4, 8, 3, 8, 1)),
+    ("softmax_cluster_pieces", cases.softmax("bf16", 200, 65536), rowwise(8, 4, 2, 8, 2)),
     (
         "tri_factor",
         new("matmul(trilu(a[512,512], upper=0), b[512,512])", "bf16", "bf16"),

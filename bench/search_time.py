@@ -17,6 +17,7 @@ import time
 import gpu
 import launch
 import measure
+import cases
 import search
 import timing
 
@@ -89,7 +90,7 @@ def main():
     parser.add_argument("--commit", default="")
     options = parser.parse_args()
     rows, failed = [], 0
-    for row, text in search.CASES:
+    for row, text in cases.CASES:
         if row["case"] not in (options.case or CASES):
             continue
         budget = CASES.get(row["case"], 45)

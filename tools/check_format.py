@@ -39,7 +39,7 @@ def first_difference(path, write):
 def files_of(root):
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix in (".h", ".cpp") and not str(path.relative_to(root)).startswith(
+            if path.suffix in (".h", ".cpp", ".cu") and not str(path.relative_to(root)).startswith(
                 AS_THEY_ARE
             ):
                 yield path

@@ -167,6 +167,8 @@ class Reader:
                 at = self.after_operator(at)
                 continue
             elif text == "(":
+                if at == start + 1 and self.is_alone(self.close[at]):
+                    return self.close[at] + 1
                 parameters = True
             elif text == "=":
                 initial = True
@@ -177,6 +179,11 @@ class Reader:
                 return self.function(start, at)
             at = (self.angles_at(at) or self.close.get(at, at)) + 1
         return end
+
+    def is_alone(self, at):
+        """Whether a `)` ends a macro's call that no semicolon follows."""
+        after = self.tokens[at + 1] if at + 1 < len(self.tokens) else Token("", "", 0)
+        return after.kind == "word" and after.line > self.tokens[at].line
 
     def inner_scope(self, at, end):
         """The place after a namespace, class or enum that begins at `at`; None where only a name

@@ -11,6 +11,156 @@
 using dnnl::memory;
 using Tag = memory::format_tag;
 
+constexpr int kInputs = 4;
+constexpr auto kF32 = memory::data_type::f32;
+
+struct Problem {
+  long n;
+  long ci;
+  long h;
+  long w;
+  long co;
+  long k;
+  long stride;
+  long pad;
+  long relu;
+  long pool;
+
+  long p() const { return (h + 2 * pad - k) / stride + 1; }
+
+  long q() const { return (w + 2 * pad - k) / stride + 1; }
+
+  memory::dims input() const { return {n, ci, h, w}; }
+
+  memory::dims weights() const { return {co, ci, k, k}; }
+
+  memory::dims convolved() const { return {n, co, p(), q()}; }
+
+  memory::dims output() const {
+    if (!pool) return convolved();
+    return {n, co, (p() - pool) / pool + 1, (q() - pool) / pool + 1};
+  }
+};
+
+memory::desc any(const memory::dims& dims) {
+  return {dims, kF32, Tag::any};
+}
+
+dnnl::convolution_forward::primitive_desc convolution_of(const Problem& problem,
+                                                         const dnnl::engine& engine) {
+  dnnl::primitive_attr attributes;
+  if (problem.relu) {
+    dnnl::post_ops after;
+    after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+    attributes.set_post_ops(after);
+  }
+  const memory::dims strides = {problem.stride, problem.stride};
+  const memory::dims pads = {problem.pad, problem.pad};
+  const memory::desc bias({problem.co}, kF32, Tag::a);
+  return {
+      {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_auto, any(problem.input()),
+       any(problem.weights()), bias, any(problem.convolved()), strides, pads, pads},
+      attributes,
+      engine};
+}
+
+dnnl::pooling_forward::primitive_desc pooling_of(const Problem& problem, const memory::desc& from,
+                                                 const dnnl::engine& engine) {
+  const memory::dims side = {problem.pool, problem.pool};
+  const memory::dims none = {0, 0};
+  return {{dnnl::prop_kind::forward_inference, dnnl::algorithm::pooling_max, from,
+           any(problem.output()), side, side, none, none},
+          engine};
+}
+
+float* values_of(memory& tensor) {
+  return static_cast<float*>(tensor.get_data_handle());
+}
+
+// The tensors of one problem, and one call of it after another.
+class Calls {
+ public:
+  explicit Calls(const Problem& problem)
+      : problem_(problem),
+        conv_(convolution_of(problem, engine_)),
+        last_(conv_.dst_desc()),
+        x_(problem.input(), kF32, Tag::nchw),
+        y_(problem.output(), kF32, Tag::nchw) {
+    if (problem.pool) {
+      const auto pooling = pooling_of(problem, conv_.dst_desc(), engine_);
+      pooling_ = dnnl::pooling_forward(pooling);
+      last_ = pooling.dst_desc();
+    }
+    run_ = dnnl::convolution_forward(conv_);
+    own_x_ = memory(conv_.src_desc(), engine_);
+    own_y_ = memory(conv_.dst_desc(), engine_);
+    pooled_ = memory(last_, engine_);
+    result_ = memory(y_, engine_);
+    fill();
+  }
+
+  // Microseconds of one call.
+  double time(int turn) {
+    memory& input = inputs_[static_cast<size_t>(turn % kInputs)];
+    const auto start = std::chrono::steady_clock::now();
+    call(input);
+    stream_.wait();
+    const auto end = std::chrono::steady_clock::now();
+    return std::chrono::duration<double, std::micro>(end - start).count();
+  }
+
+ private:
+  void fill() {
+    const long elements = problem_.n * problem_.ci * problem_.h * problem_.w;
+    for (int i = 0; i < kInputs; ++i) {
+      inputs_.emplace_back(x_, engine_);
+      float* values = values_of(inputs_.back());
+      for (long e = 0; e < elements; ++e) values[e] = static_cast<float>((e * 7 + i) % 13 - 6);
+    }
+    memory plain(memory::desc(problem_.weights(), kF32, Tag::oihw), engine_);
+    packed_ = memory(conv_.weights_desc(), engine_);
+    bias_ = memory(memory::desc({problem_.co}, kF32, Tag::a), engine_);
+    const long weights = problem_.co * problem_.ci * problem_.k * problem_.k;
+    for (long e = 0; e < weights; ++e) values_of(plain)[e] = static_cast<float>(e % 5 - 2);
+    for (long e = 0; e < problem_.co; ++e) values_of(bias_)[e] = 1;
+    dnnl::reorder(plain, packed_).execute(stream_, plain, packed_);
+  }
+
+  void call(memory& input) {
+    memory from = input;
+    if (conv_.src_desc() != x_) {
+      dnnl::reorder(input, own_x_).execute(stream_, input, own_x_);
+      from = own_x_;
+    }
+    const bool direct = !problem_.pool && conv_.dst_desc() == y_;
+    run_.execute(stream_, {{DNNL_ARG_SRC, from},
+                           {DNNL_ARG_WEIGHTS, packed_},
+                           {DNNL_ARG_BIAS, bias_},
+                           {DNNL_ARG_DST, direct ? result_ : own_y_}});
+    memory& made = problem_.pool ? pooled_ : own_y_;
+    memory& pooled = last_ == y_ ? result_ : pooled_;
+    if (problem_.pool) pooling_.execute(stream_, {{DNNL_ARG_SRC, own_y_}, {DNNL_ARG_DST, pooled}});
+    if (!direct && last_ != y_) dnnl::reorder(made, result_).execute(stream_, made, result_);
+  }
+
+  Problem problem_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::convolution_forward::primitive_desc conv_;
+  dnnl::convolution_forward run_;
+  dnnl::pooling_forward pooling_;
+  memory::desc last_;  // of what the last primitive writes
+  memory::desc x_;
+  memory::desc y_;
+  std::vector<memory> inputs_;
+  memory packed_;
+  memory bias_;
+  memory own_x_;  // the input and the result in oneDNN's own order
+  memory own_y_;
+  memory pooled_;
+  memory result_;
+};
+
 int main(int argc, char** argv) {
   if (argc != 11) {
     std::fprintf(stderr, "see the comment at the top\n");
@@ -18,98 +168,9 @@ int main(int argc, char** argv) {
   }
   long a[10];
   for (int i = 0; i < 10; ++i) a[i] = std::atol(argv[i + 1]);
-  const auto [n, ci, h, w, co, k, stride, pad, relu, pool] = a;
-  const long p = (h + 2 * pad - k) / stride + 1;
-  const long q = (w + 2 * pad - k) / stride + 1;
-  constexpr int kInputs = 4;
-  dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  dnnl::stream stream(engine);
-  const auto f32 = memory::data_type::f32;
-  const memory::desc x({n, ci, h, w}, f32, Tag::nchw);
-  const memory::desc weights({co, ci, k, k}, f32, Tag::oihw);
-  const memory::desc any_weights({co, ci, k, k}, f32, Tag::any);
-  const memory::desc any_x({n, ci, h, w}, f32, Tag::any);
-  const memory::desc bias({co}, f32, Tag::a);
-  const memory::desc y({n, co, p, q}, f32, Tag::nchw);
-  const memory::desc any_y({n, co, p, q}, f32, Tag::any);
-
-  dnnl::primitive_attr attributes;
-  if (relu) {
-    dnnl::post_ops after;
-    after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
-    attributes.set_post_ops(after);
-  }
-  const dnnl::convolution_forward::primitive_desc conv({dnnl::prop_kind::forward_inference,
-                                                        dnnl::algorithm::convolution_auto,
-                                                        any_x,
-                                                        any_weights,
-                                                        bias,
-                                                        any_y,
-                                                        {stride, stride},
-                                                        {pad, pad},
-                                                        {pad, pad}},
-                                                       attributes, engine);
-  std::vector<memory> inputs;
-  for (int i = 0; i < kInputs; ++i) {
-    inputs.emplace_back(x, engine);
-    auto* values = static_cast<float*>(inputs.back().get_data_handle());
-    for (long e = 0; e < n * ci * h * w; ++e) values[e] = static_cast<float>((e * 7 + i) % 13 - 6);
-  }
-  memory plain(weights, engine);
-  memory packed(conv.weights_desc(), engine);
-  memory b(bias, engine);
-  memory own_x(conv.src_desc(), engine);
-  memory own_y(conv.dst_desc(), engine);
-  for (long e = 0; e < co * ci * k * k; ++e)
-    static_cast<float*>(plain.get_data_handle())[e] = static_cast<float>(e % 5 - 2);
-  for (long e = 0; e < co; ++e) static_cast<float*>(b.get_data_handle())[e] = 1;
-  dnnl::reorder(plain, packed).execute(stream, plain, packed);
-  const dnnl::convolution_forward run(conv);
-
-  memory::desc last = conv.dst_desc();
-  memory::desc out = y;
-  dnnl::pooling_forward pooling;
-  if (pool) {
-    out = memory::desc({n, co, (p - pool) / pool + 1, (q - pool) / pool + 1}, f32, Tag::nchw);
-    const dnnl::pooling_forward::primitive_desc of({dnnl::prop_kind::forward_inference,
-                                                    dnnl::algorithm::pooling_max,
-                                                    conv.dst_desc(),
-                                                    memory::desc(out.dims(), f32, Tag::any),
-                                                    {pool, pool},
-                                                    {pool, pool},
-                                                    {0, 0},
-                                                    {0, 0}},
-                                                   engine);
-    pooling = dnnl::pooling_forward(of);
-    last = of.dst_desc();
-  }
-  memory pooled(last, engine);
-  memory result(out, engine);
-
+  Calls calls({a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]});
   std::vector<double> times;
-  for (int turn = 0; turn < 60; ++turn) {
-    memory& input = inputs[static_cast<size_t>(turn % kInputs)];
-    const auto start = std::chrono::steady_clock::now();
-    memory from = input;
-    if (conv.src_desc() != x) {
-      dnnl::reorder(input, own_x).execute(stream, input, own_x);
-      from = own_x;
-    }
-    const bool direct = !pool && conv.dst_desc() == y;
-    run.execute(stream, {{DNNL_ARG_SRC, from},
-                         {DNNL_ARG_WEIGHTS, packed},
-                         {DNNL_ARG_BIAS, b},
-                         {DNNL_ARG_DST, direct ? result : own_y}});
-    memory& made = pool ? pooled : own_y;
-    if (pool)
-      pooling.execute(stream,
-                      {{DNNL_ARG_SRC, own_y}, {DNNL_ARG_DST, last == out ? result : pooled}});
-    if (!direct && last != out) dnnl::reorder(made, result).execute(stream, made, result);
-    stream.wait();
-    times.push_back(
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-            .count());
-  }
+  for (int turn = 0; turn < 60; ++turn) times.push_back(calls.time(turn));
   std::sort(times.begin() + 10, times.end());
   std::printf("%.2f\n", times[10 + (times.size() - 10) / 2]);
 }

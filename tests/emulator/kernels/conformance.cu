@@ -1,15 +1,20 @@
-// Every function of the device interface in small kernels of one shape, run on the emulator and on a GPU and compared:
-// inputs as 32-bit words, results as 32-bit words. tests/emulator/conformance.cpp holds launch shapes, inputs and answers.
+// Every function of the device interface in small kernels of one shape, run on the emulator and on
+// a GPU and compared: inputs as 32-bit words, results as 32-bit words.
+// tests/emulator/conformance.cpp holds launch shapes, inputs and answers.
 #include "wl.h"
 
 #define PARAMETERS (WL_TENSOR_MAP map_in, WL_TENSOR_MAP map_out, const unsigned* in, unsigned* out)
 
-WL_FN float as_float(unsigned x) { return wl::to_float(wl::tf32{x}); }
+WL_FN float as_float(unsigned x) {
+  return wl::to_float(wl::tf32{x});
+}
+
 WL_FN void put(unsigned* out, float x) {
   WL_REG(float, v, 1);
   v[0] = x;
   wl::st_global<4>(reinterpret_cast<float*>(out), wl::at(v, 0));
 }
+
 WL_FN void put_bits(unsigned* out, unsigned x) {
   WL_REG(unsigned, v, 1);
   v[0] = x;
@@ -24,9 +29,9 @@ WL_KERNEL(ids, 64, 1) PARAMETERS {
 }
 WL_EXPORT(ids)
 
-// Each width from global to registers to global, then predicated with a fill, then the stream forms. One thread.
-template <int BYTES, class T>
-WL_FN void copy_width(const unsigned* in, unsigned* out) {
+// Each width from global to registers to global, then predicated with a fill, then the stream
+// forms. One thread.
+template <int BYTES, class T> WL_FN void copy_width(const unsigned* in, unsigned* out) {
   constexpr int n = BYTES / static_cast<int>(sizeof(T));
   const T* p = reinterpret_cast<const T*>(in);
   T* q = reinterpret_cast<T*>(out);
@@ -41,6 +46,7 @@ WL_FN void copy_width(const unsigned* in, unsigned* out) {
   wl::st_global_stream<BYTES>(q + 3 * n, wl::at(r, 0), true);
   wl::st_global<BYTES>(q, wl::at(r, 0), false);
 }
+
 WL_KERNEL(global_widths, 32, 1) PARAMETERS {
   if (wl::thread() == 0) {
     copy_width<16, float>(in, out);
@@ -63,6 +69,7 @@ WL_FN void shared_width(unsigned smem, const unsigned* in, unsigned* out) {
   wl::ld_shared<BYTES>(wl::at(r, 0), smem + (wl::thread() ^ 5) * BYTES);
   wl::st_global<BYTES>(reinterpret_cast<T*>(out) + wl::thread() * n, wl::at(r, 0));
 }
+
 WL_KERNEL(shared_widths, 64, 1) PARAMETERS {
   const unsigned smem = WL_SHARED_BASE();
   shared_width<16, float>(smem, in, out);
@@ -94,8 +101,8 @@ WL_KERNEL(values, 64, 1) PARAMETERS {
   WL_REG(unsigned, word, 2);
   wl::ld_global<8>(wl::at(word, 0), in + 2 * i);
   const float a = as_float(word[0]);
-const float b = as_float(word[1]);
-const float c = 0.75f;
+  const float b = as_float(word[1]);
+  const float c = 0.75f;
   unsigned* o = out + i * 30;
   put(o, wl::add(a, b));
   put(o + 1, wl::sub(a, b));
@@ -147,12 +154,14 @@ WL_FN void fill_shared(unsigned smem, const unsigned* in, int words) {
   }
   wl::sync_threads();
 }
-template <int X, bool TRANS>
-WL_FN void matrix_load(unsigned smem, unsigned* out) {
+
+template <int X, bool TRANS> WL_FN void matrix_load(unsigned smem, unsigned* out) {
   WL_REG(wl::bf16, r, 8);
   wl::ldmatrix<X, TRANS>(wl::at(r, 0), smem + wl::lane() % (8 * X) * 16);
-  WL_UNROLL for (int i = 0; i < X; ++i) wl::st_global<4>(reinterpret_cast<wl::bf16*>(out + wl::lane() * X + i), wl::at(r, 2 * i));
+  WL_UNROLL for (int i = 0; i < X; ++i)
+      wl::st_global<4>(reinterpret_cast<wl::bf16*>(out + wl::lane() * X + i), wl::at(r, 2 * i));
 }
+
 WL_KERNEL(matrix_loads, 32, 1) PARAMETERS {
   const unsigned smem = WL_SHARED_BASE();
   fill_shared(smem, in, 128);
@@ -168,8 +177,8 @@ WL_EXPORT(matrix_loads)
 template <int X, bool TRANS>
 WL_FN void matrix_store(unsigned smem, const unsigned* in, unsigned* out) {
   WL_REG(wl::bf16, r, 8);
-  WL_UNROLL for (int i = 0; i < X; ++i)
-      wl::ld_global<4>(wl::at(r, 2 * i), reinterpret_cast<const wl::bf16*>(in + wl::lane() * X + i));
+  WL_UNROLL for (int i = 0; i < X; ++i) wl::ld_global<4>(
+      wl::at(r, 2 * i), reinterpret_cast<const wl::bf16*>(in + wl::lane() * X + i));
   wl::sync_threads();
   wl::stmatrix<X, TRANS>(smem + wl::lane() % (8 * X) * 16, wl::at(r, 0));
   wl::sync_threads();
@@ -179,6 +188,7 @@ WL_FN void matrix_store(unsigned smem, const unsigned* in, unsigned* out) {
     wl::st_global<4>(out + wl::lane() + 32 * i, wl::at(w, 0));
   }
 }
+
 WL_KERNEL(matrix_stores, 32, 1) PARAMETERS {
   const unsigned smem = WL_SHARED_BASE();
   matrix_store<1, false>(smem, in, out);
@@ -190,13 +200,15 @@ WL_KERNEL(matrix_stores, 32, 1) PARAMETERS {
 }
 WL_EXPORT(matrix_stores)
 
-template <int BYTES>
-WL_FN void copy_one(unsigned smem, const unsigned* in, unsigned* out) {
+template <int BYTES> WL_FN void copy_one(unsigned smem, const unsigned* in, unsigned* out) {
   const auto* own = reinterpret_cast<const wl::e4m3*>(in) + wl::thread() * BYTES;
-  if (wl::thread() % 2) wl::cp_async<BYTES>(smem + wl::thread() * BYTES, own);
-  else wl::cp_async_stream<BYTES>(smem + wl::thread() * BYTES, own);
+  if (wl::thread() % 2)
+    wl::cp_async<BYTES>(smem + wl::thread() * BYTES, own);
+  else
+    wl::cp_async_stream<BYTES>(smem + wl::thread() * BYTES, own);
   wl::cp_async_commit();
-  wl::cp_async<BYTES>(smem + 512 + wl::thread() * BYTES, reinterpret_cast<const wl::e4m3*>(in), wl::thread() % 3 != 0);
+  wl::cp_async<BYTES>(smem + 512 + wl::thread() * BYTES, reinterpret_cast<const wl::e4m3*>(in),
+                      wl::thread() % 3 != 0);
   wl::cp_async_commit();
   wl::cp_async_wait<1>();
   wl::cp_async_wait<0>();
@@ -210,6 +222,7 @@ WL_FN void copy_one(unsigned smem, const unsigned* in, unsigned* out) {
   }
   wl::sync_threads();
 }
+
 WL_KERNEL(async_copies, 32, 1) PARAMETERS {
   const unsigned smem = WL_SHARED_BASE();
   copy_one<16>(smem, in, out);
@@ -227,8 +240,7 @@ WL_KERNEL(shuffles, 32, 1) PARAMETERS {
 }
 WL_EXPORT(shuffles)
 
-template <int BYTES, class T>
-WL_FN void shuffle_width(const unsigned* in, unsigned* out) {
+template <int BYTES, class T> WL_FN void shuffle_width(const unsigned* in, unsigned* out) {
   WL_REG(T, r, 4 / sizeof(T));
   WL_REG(T, moved, 4 / sizeof(T));
   wl::ld_global<4>(wl::at(r, 0), reinterpret_cast<const T*>(in + wl::lane()));
@@ -237,6 +249,7 @@ WL_FN void shuffle_width(const unsigned* in, unsigned* out) {
   wl::shfl<BYTES>(wl::at(moved, 0), wl::at(r, 0), wl::lane() / 2, wl::lane() % 4 == 1);
   wl::st_global<4>(reinterpret_cast<T*>(out + wl::lane()), wl::at(moved, 0));
 }
+
 WL_KERNEL(register_shuffles, 32, 1) PARAMETERS {
   shuffle_width<4, float>(in, out);
   shuffle_width<2, wl::f16>(in, out + 32);
@@ -273,17 +286,17 @@ WL_KERNEL(packed_elements, 64, 1) PARAMETERS {
 WL_EXPORT(packed_elements)
 
 // a: 8 (4) elements a lane, b: 4 (2), d starts as 1.
-#define MULTIPLY_CASE(name, T, Acc, call)                                                    \
-  WL_KERNEL(name, 32, 1) PARAMETERS {                                                        \
-    WL_REG(T, a, 16 / sizeof(T));                                                            \
-    WL_REG(T, b, 8 / sizeof(T));                                                             \
-    WL_REG(Acc, d, 4);                                                                       \
-    wl::ld_global<16>(wl::at(a, 0), reinterpret_cast<const T*>(in + wl::lane() * 4));        \
-    wl::ld_global<8>(wl::at(b, 0), reinterpret_cast<const T*>(in + 128 + wl::lane() * 2));   \
-    WL_UNROLL for (int i = 0; i < 4; ++i) d[i] = Acc(1);                                     \
-    wl::call(wl::at(d, 0), wl::at(a, 0), wl::at(b, 0));                                      \
-    wl::st_global<16>(reinterpret_cast<Acc*>(out) + wl::lane() * 4, wl::at(d, 0));           \
-  }                                                                                          \
+#define MULTIPLY_CASE(name, T, Acc, call)                                                  \
+  WL_KERNEL(name, 32, 1) PARAMETERS {                                                      \
+    WL_REG(T, a, 16 / sizeof(T));                                                          \
+    WL_REG(T, b, 8 / sizeof(T));                                                           \
+    WL_REG(Acc, d, 4);                                                                     \
+    wl::ld_global<16>(wl::at(a, 0), reinterpret_cast<const T*>(in + wl::lane() * 4));      \
+    wl::ld_global<8>(wl::at(b, 0), reinterpret_cast<const T*>(in + 128 + wl::lane() * 2)); \
+    WL_UNROLL for (int i = 0; i < 4; ++i) d[i] = Acc(1);                                   \
+    wl::call(wl::at(d, 0), wl::at(a, 0), wl::at(b, 0));                                    \
+    wl::st_global<16>(reinterpret_cast<Acc*>(out) + wl::lane() * 4, wl::at(d, 0));         \
+  }                                                                                        \
   WL_EXPORT(name)
 MULTIPLY_CASE(multiply_bf16, wl::bf16, float, mma_m16n8k16)
 MULTIPLY_CASE(multiply_f16, wl::f16, float, mma_m16n8k16)
@@ -292,90 +305,108 @@ MULTIPLY_CASE(multiply_e4m3, wl::e4m3, float, mma_m16n8k32)
 MULTIPLY_CASE(multiply_e5m2, wl::e5m2, float, mma_m16n8k32)
 MULTIPLY_CASE(multiply_s8, signed char, int, mma_m16n8k32)
 
-// Shared images of A (at 0) and B (at b_at) come from `in`; two multiplications, the first not accumulating.
-#define WGMMA_CASE(name, N, T, Acc, TA, TB, words, b_at, a_offset, b_offset, a_lbo, a_sbo, b_lbo, b_sbo, mode)         \
-  WL_KERNEL(name, 128, 1) PARAMETERS {                                                                                \
-    const unsigned smem = WL_SHARED_BASE();                                                                           \
-    for (int i = wl::thread(); i < words; i += 128) {                                                                 \
-      WL_REG(unsigned, w, 1);                                                                                         \
-      wl::ld_global<4>(wl::at(w, 0), in + i);                                                                         \
-      wl::st_shared<4>(smem + 4 * i, wl::at(w, 0));                                                                   \
-    }                                                                                                                 \
-    wl::fence_async_shared();                                                                                         \
-    wl::sync_threads();                                                                                               \
-    WL_REG(Acc, acc, N / 2);                                                                                          \
-    WL_UNROLL for (int i = 0; i < N / 2; ++i) acc[i] = Acc(7);                                                        \
-    const unsigned long long a = wl::smem_descriptor(smem + a_offset, a_lbo, a_sbo, mode);                            \
-    const unsigned long long b = wl::smem_descriptor(smem + b_at + b_offset, b_lbo, b_sbo, mode);                     \
-    wl::wgmma_fence_regs<N / 2>(wl::at(acc, 0));                                                                      \
-    wl::wgmma_fence();                                                                                                \
-    wl::wgmma<N, T, TA, TB>(wl::at(acc, 0), a, b, false);                                                             \
-    wl::wgmma<N, T, TA, TB>(wl::at(acc, 0), a, b, true);                                                              \
-    wl::wgmma_commit();                                                                                               \
-    wl::wgmma_wait<0>();                                                                                              \
-    wl::wgmma_fence_regs<N / 2>(wl::at(acc, 0));                                                                      \
-    const int row = wl::warp() * 16 + wl::lane() / 4, col = wl::lane() % 4 * 2;                                       \
-    WL_UNROLL for (int j = 0; j < N / 8; ++j) {                                                                       \
-      wl::st_global<8>(reinterpret_cast<Acc*>(out) + row * N + 8 * j + col, wl::at(acc, 4 * j));                      \
-      wl::st_global<8>(reinterpret_cast<Acc*>(out) + (row + 8) * N + 8 * j + col, wl::at(acc, 4 * j + 2));            \
-    }                                                                                                                 \
-  }                                                                                                                   \
+// Shared images of A (at 0) and B (at b_at) come from `in`; two multiplications, the first not
+// accumulating.
+#define WGMMA_CASE(name, N, T, Acc, TA, TB, words, b_at, a_offset, b_offset, a_lbo, a_sbo, b_lbo, \
+                   b_sbo, mode)                                                                   \
+  WL_KERNEL(name, 128, 1) PARAMETERS {                                                            \
+    const unsigned smem = WL_SHARED_BASE();                                                       \
+    for (int i = wl::thread(); i < words; i += 128) {                                             \
+      WL_REG(unsigned, w, 1);                                                                     \
+      wl::ld_global<4>(wl::at(w, 0), in + i);                                                     \
+      wl::st_shared<4>(smem + 4 * i, wl::at(w, 0));                                               \
+    }                                                                                             \
+    wl::fence_async_shared();                                                                     \
+    wl::sync_threads();                                                                           \
+    WL_REG(Acc, acc, N / 2);                                                                      \
+    WL_UNROLL for (int i = 0; i < N / 2; ++i) acc[i] = Acc(7);                                    \
+    const unsigned long long a = wl::smem_descriptor(smem + a_offset, a_lbo, a_sbo, mode);        \
+    const unsigned long long b = wl::smem_descriptor(smem + b_at + b_offset, b_lbo, b_sbo, mode); \
+    wl::wgmma_fence_regs<N / 2>(wl::at(acc, 0));                                                  \
+    wl::wgmma_fence();                                                                            \
+    wl::wgmma<N, T, TA, TB>(wl::at(acc, 0), a, b, false);                                         \
+    wl::wgmma<N, T, TA, TB>(wl::at(acc, 0), a, b, true);                                          \
+    wl::wgmma_commit();                                                                           \
+    wl::wgmma_wait<0>();                                                                          \
+    wl::wgmma_fence_regs<N / 2>(wl::at(acc, 0));                                                  \
+    const int row = wl::warp() * 16 + wl::lane() / 4, col = wl::lane() % 4 * 2;                   \
+    WL_UNROLL for (int j = 0; j < N / 8; ++j) {                                                   \
+      wl::st_global<8>(reinterpret_cast<Acc*>(out) + row * N + 8 * j + col, wl::at(acc, 4 * j));  \
+      wl::st_global<8>(reinterpret_cast<Acc*>(out) + (row + 8) * N + 8 * j + col,                 \
+                       wl::at(acc, 4 * j + 2));                                                   \
+    }                                                                                             \
+  }                                                                                               \
   WL_EXPORT(name)
 
 // K-major, one slice of 32 bytes of K inside the atom.
-WGMMA_CASE(wgmma_bf16_128, 64, wl::bf16, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
+WGMMA_CASE(wgmma_bf16_128, 64, wl::bf16, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
+           1)
 WGMMA_CASE(wgmma_bf16_64, 64, wl::bf16, float, false, false, 2048, 4096, 32, 32, 0, 512, 0, 512, 2)
 WGMMA_CASE(wgmma_bf16_32, 64, wl::bf16, float, false, false, 1024, 2048, 0, 0, 0, 256, 0, 256, 3)
-WGMMA_CASE(wgmma_bf16_none, 64, wl::bf16, float, false, false, 1024, 2048, 0, 0, 1024, 128, 1024, 128, 0)
+WGMMA_CASE(wgmma_bf16_none, 64, wl::bf16, float, false, false, 1024, 2048, 0, 0, 1024, 128, 1024,
+           128, 0)
 // MN-major, 16 rows of K.
-WGMMA_CASE(wgmma_bf16_mn_128, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 2048, 1024, 2048, 1024, 1)
-WGMMA_CASE(wgmma_bf16_mn_64, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 1024, 512, 1024, 512, 2)
-WGMMA_CASE(wgmma_bf16_mn_32, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 512, 256, 512, 256, 3)
-WGMMA_CASE(wgmma_bf16_mn_none, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 1024, 128, 2048, 128, 0)
+WGMMA_CASE(wgmma_bf16_mn_128, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 2048, 1024, 2048,
+           1024, 1)
+WGMMA_CASE(wgmma_bf16_mn_64, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 1024, 512, 1024,
+           512, 2)
+WGMMA_CASE(wgmma_bf16_mn_32, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 512, 256, 512, 256,
+           3)
+WGMMA_CASE(wgmma_bf16_mn_none, 128, wl::bf16, float, true, true, 1536, 2048, 0, 0, 1024, 128, 2048,
+           128, 0)
 // The other types and the ends of N.
 WGMMA_CASE(wgmma_f16_8, 8, wl::f16, float, false, false, 2304, 8192, 0, 0, 0, 1024, 0, 1024, 1)
-WGMMA_CASE(wgmma_f16_256, 256, wl::f16, float, false, false, 10240, 8192, 64, 64, 0, 1024, 0, 1024, 1)
-WGMMA_CASE(wgmma_tf32_64, 64, wl::tf32, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
-WGMMA_CASE(wgmma_e4m3_64, 64, wl::e4m3, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
-WGMMA_CASE(wgmma_e5m2_64, 64, wl::e5m2, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
+WGMMA_CASE(wgmma_f16_256, 256, wl::f16, float, false, false, 10240, 8192, 64, 64, 0, 1024, 0, 1024,
+           1)
+WGMMA_CASE(wgmma_tf32_64, 64, wl::tf32, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
+           1)
+WGMMA_CASE(wgmma_e4m3_64, 64, wl::e4m3, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
+           1)
+WGMMA_CASE(wgmma_e5m2_64, 64, wl::e5m2, float, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024,
+           1)
 WGMMA_CASE(wgmma_s8_64, 64, signed char, int, false, false, 4096, 8192, 32, 32, 0, 1024, 0, 1024, 1)
 
-// A from registers: in holds 4 words a thread, then the image of B (K-major, 128-byte swizzle, N = 64).
-#define WGMMA_RS_CASE(name, T)                                                                                        \
-  WL_KERNEL(name, 128, 1) PARAMETERS {                                                                                \
-    const unsigned smem = WL_SHARED_BASE();                                                                           \
-    for (int i = wl::thread(); i < 2048; i += 128) {                                                                  \
-      WL_REG(unsigned, w, 1);                                                                                         \
-      wl::ld_global<4>(wl::at(w, 0), in + 512 + i);                                                                   \
-      wl::st_shared<4>(smem + 4 * i, wl::at(w, 0));                                                                   \
-    }                                                                                                                 \
-    wl::fence_async_shared();                                                                                         \
-    wl::sync_threads();                                                                                               \
-    WL_REG(T, a, 16 / sizeof(T));                                                                                     \
-    wl::ld_global<16>(wl::at(a, 0), reinterpret_cast<const T*>(in + wl::thread() * 4));                               \
-    WL_REG(float, acc, 32);                                                                                           \
-    WL_UNROLL for (int i = 0; i < 32; ++i) acc[i] = 1.0f;                                                             \
-    const unsigned long long b = wl::smem_descriptor(smem + 32, 0, 1024, 1);                                          \
-    wl::wgmma_fence_regs<32>(wl::at(acc, 0));                                                                         \
-    wl::wgmma_fence();                                                                                                \
-    wl::wgmma_rs<64, T, false>(wl::at(acc, 0), wl::at(a, 0), b, true);                                                \
-    wl::wgmma_commit();                                                                                               \
-    wl::wgmma_wait<0>();                                                                                              \
-    wl::wgmma_fence_regs<32>(wl::at(acc, 0));                                                                         \
-    const int row = wl::warp() * 16 + wl::lane() / 4, col = wl::lane() % 4 * 2;                                       \
-    WL_UNROLL for (int j = 0; j < 8; ++j) {                                                                           \
-      wl::st_global<8>(reinterpret_cast<float*>(out) + row * 64 + 8 * j + col, wl::at(acc, 4 * j));                   \
-      wl::st_global<8>(reinterpret_cast<float*>(out) + (row + 8) * 64 + 8 * j + col, wl::at(acc, 4 * j + 2));         \
-    }                                                                                                                 \
-  }                                                                                                                   \
+// A from registers: in holds 4 words a thread, then the image of B (K-major, 128-byte swizzle, N =
+// 64).
+#define WGMMA_RS_CASE(name, T)                                                          \
+  WL_KERNEL(name, 128, 1) PARAMETERS {                                                  \
+    const unsigned smem = WL_SHARED_BASE();                                             \
+    for (int i = wl::thread(); i < 2048; i += 128) {                                    \
+      WL_REG(unsigned, w, 1);                                                           \
+      wl::ld_global<4>(wl::at(w, 0), in + 512 + i);                                     \
+      wl::st_shared<4>(smem + 4 * i, wl::at(w, 0));                                     \
+    }                                                                                   \
+    wl::fence_async_shared();                                                           \
+    wl::sync_threads();                                                                 \
+    WL_REG(T, a, 16 / sizeof(T));                                                       \
+    wl::ld_global<16>(wl::at(a, 0), reinterpret_cast<const T*>(in + wl::thread() * 4)); \
+    WL_REG(float, acc, 32);                                                             \
+    WL_UNROLL for (int i = 0; i < 32; ++i) acc[i] = 1.0f;                               \
+    const unsigned long long b = wl::smem_descriptor(smem + 32, 0, 1024, 1);            \
+    wl::wgmma_fence_regs<32>(wl::at(acc, 0));                                           \
+    wl::wgmma_fence();                                                                  \
+    wl::wgmma_rs<64, T, false>(wl::at(acc, 0), wl::at(a, 0), b, true);                  \
+    wl::wgmma_commit();                                                                 \
+    wl::wgmma_wait<0>();                                                                \
+    wl::wgmma_fence_regs<32>(wl::at(acc, 0));                                           \
+    const int row = wl::warp() * 16 + wl::lane() / 4, col = wl::lane() % 4 * 2;         \
+    WL_UNROLL for (int j = 0; j < 8; ++j) {                                             \
+      wl::st_global<8>(reinterpret_cast<float*>(out) + row * 64 + 8 * j + col,          \
+                       wl::at(acc, 4 * j));                                             \
+      wl::st_global<8>(reinterpret_cast<float*>(out) + (row + 8) * 64 + 8 * j + col,    \
+                       wl::at(acc, 4 * j + 2));                                         \
+    }                                                                                   \
+  }                                                                                     \
   WL_EXPORT(name)
 WGMMA_RS_CASE(wgmma_rs_bf16, wl::bf16)
 WGMMA_RS_CASE(wgmma_rs_f16, wl::f16)
 WGMMA_RS_CASE(wgmma_rs_tf32, wl::tf32)
 WGMMA_RS_CASE(wgmma_rs_e4m3, wl::e4m3)
 
-// A box at (8, 5) of the input, its raw shared image to out, and stored back through the other map at (16, 2).
-WL_FN void copy_box(const wl::TensorMap& map_in, const wl::TensorMap& map_out, unsigned* out, int bytes) {
+// A box at (8, 5) of the input, its raw shared image to out, and stored back through the other map
+// at (16, 2).
+WL_FN void copy_box(const wl::TensorMap& map_in, const wl::TensorMap& map_out, unsigned* out,
+                    int bytes) {
   const unsigned smem = WL_SHARED_BASE();
   const unsigned bar = smem + 16384;
   if (wl::thread() == 0) {
@@ -400,16 +431,29 @@ WL_FN void copy_box(const wl::TensorMap& map_in, const wl::TensorMap& map_out, u
     wl::bulk_wait<0>();
   }
 }
-WL_KERNEL(box_none, 32, 1) PARAMETERS { copy_box(map_in, map_out, out, 8 * 64 * 2); }
+
+WL_KERNEL(box_none, 32, 1) PARAMETERS {
+  copy_box(map_in, map_out, out, 8 * 64 * 2);
+}
 WL_EXPORT(box_none)
-WL_KERNEL(box_128, 32, 1) PARAMETERS { copy_box(map_in, map_out, out, 16 * 64 * 2); }
+
+WL_KERNEL(box_128, 32, 1) PARAMETERS {
+  copy_box(map_in, map_out, out, 16 * 64 * 2);
+}
 WL_EXPORT(box_128)
-WL_KERNEL(box_64, 32, 1) PARAMETERS { copy_box(map_in, map_out, out, 16 * 32 * 2); }
+
+WL_KERNEL(box_64, 32, 1) PARAMETERS {
+  copy_box(map_in, map_out, out, 16 * 32 * 2);
+}
 WL_EXPORT(box_64)
-WL_KERNEL(box_32, 32, 1) PARAMETERS { copy_box(map_in, map_out, out, 16 * 16 * 2); }
+
+WL_KERNEL(box_32, 32, 1) PARAMETERS {
+  copy_box(map_in, map_out, out, 16 * 16 * 2);
+}
 WL_EXPORT(box_32)
 
-// Two warpgroups of one warp each hand a number back and forth 10 times through two mbarriers; named barriers around.
+// Two warpgroups of one warp each hand a number back and forth 10 times through two mbarriers;
+// named barriers around.
 WL_KERNEL(ping_pong, 64, 1) PARAMETERS {
   const unsigned smem = WL_SHARED_BASE();
   if (wl::thread() == 0) {
@@ -435,11 +479,13 @@ WL_KERNEL(ping_pong, 64, 1) PARAMETERS {
 }
 WL_EXPORT(ping_pong)
 
-// Four blocks: each writes its rank to its right neighbour, reads its left neighbour's answer, signals a remote barrier, and
-// rank 0 multicasts a box to all.
+// Four blocks: each writes its rank to its right neighbour, reads its left neighbour's answer,
+// signals a remote barrier, and rank 0 multicasts a box to all.
 WL_KERNEL_CLUSTER(cluster_ring, 32, 1, 4, 1, 1) PARAMETERS {
   const unsigned smem = WL_SHARED_BASE();
-  const unsigned bar = smem + 8192, loaded = bar + 8, slot = bar + 64;
+  const unsigned bar = smem + 8192;
+  const unsigned loaded = bar + 8;
+  const unsigned slot = bar + 64;
   const int rank = wl::cluster_rank();
   if (wl::thread() == 0) {
     wl::mbarrier_init(bar, 1);
@@ -472,7 +518,9 @@ WL_EXPORT(cluster_ring)
 
 // Four blocks: every thread stores to its right neighbour's slots, in two rounds.
 WL_KERNEL_CLUSTER(store_async, 32, 1, 4, 1, 1) PARAMETERS {
-  const unsigned smem = WL_SHARED_BASE(), bar = smem, slot = smem + 16 + 4 * wl::thread();
+  const unsigned smem = WL_SHARED_BASE();
+  const unsigned bar = smem;
+  const unsigned slot = smem + 16 + 4 * wl::thread();
   const int right = (wl::cluster_rank() + 1) % 4;
   if (wl::thread() == 0) {
     wl::mbarrier_init(bar, 1);
@@ -484,18 +532,23 @@ WL_KERNEL_CLUSTER(store_async, 32, 1, 4, 1, 1) PARAMETERS {
   x[0] = 1000 * wl::cluster_rank() + wl::thread();
   for (int round = 0; round < 2; ++round) {
     if (wl::thread() == 0) wl::mbarrier_arrive_expect_tx(bar + 8 * round, 128);
-    wl::st_async<4>(wl::mapa(slot + 128 * round, right), wl::at(x, 0), wl::mapa(bar + 8 * round, right));
+    wl::st_async<4>(wl::mapa(slot + 128 * round, right), wl::at(x, 0),
+                    wl::mapa(bar + 8 * round, right));
     wl::mbarrier_wait_cluster(bar + 8 * round, 0);
     wl::ld_shared<4>(wl::at(x, 0), slot + 128 * round);
   }
-  wl::st_global<4>(reinterpret_cast<int*>(out) + 32 * wl::cluster_rank() + wl::thread(), wl::at(x, 0));
+  wl::st_global<4>(reinterpret_cast<int*>(out) + 32 * wl::cluster_rank() + wl::thread(),
+                   wl::at(x, 0));
 }
 WL_EXPORT(store_async)
 
 // Four blocks in two pairs (ranks r and r + 2): each fetches half a box for its pair.
 WL_KERNEL_CLUSTER(cluster_pairs, 32, 1, 4, 1, 1) PARAMETERS {
-  const unsigned smem = WL_SHARED_BASE(), full = smem + 2048;
-  const int rank = wl::cluster_rank(), pair = rank % 2, share = rank / 2;
+  const unsigned smem = WL_SHARED_BASE();
+  const unsigned full = smem + 2048;
+  const int rank = wl::cluster_rank();
+  const int pair = rank % 2;
+  const int share = rank / 2;
   if (wl::thread() == 0) {
     wl::mbarrier_init(full, 1);
     wl::fence_mbarrier_init();
@@ -513,15 +566,16 @@ WL_KERNEL_CLUSTER(cluster_pairs, 32, 1, 4, 1, 1) PARAMETERS {
 }
 WL_EXPORT(cluster_pairs)
 
-// All threads combine with the same few words: sums of every width and type, then extremes of either sign.
-template <int BYTES, class T>
-WL_FN void add_width(unsigned* out) {
+// All threads combine with the same few words: sums of every width and type, then extremes of
+// either sign.
+template <int BYTES, class T> WL_FN void add_width(unsigned* out) {
   constexpr int n = BYTES / static_cast<int>(sizeof(T));
   WL_REG(T, x, n);
   for (int i = 0; i < n; ++i) x[i] = wl::cast<T>(static_cast<float>(i + wl::thread() % 2));
   wl::red_add<BYTES>(reinterpret_cast<T*>(out), wl::at(x, 0));
   wl::red_add<BYTES>(reinterpret_cast<T*>(out), wl::at(x, 0), wl::thread() < 2);
 }
+
 WL_KERNEL(combined, 32, 1) PARAMETERS {
   add_width<16, float>(out);
   add_width<8, float>(out + 4);

@@ -1,14 +1,15 @@
-// Warp-specialised bf16 matmul: C[M,N] = A[M,K] B[K,N]. Tile 128 x 128 x 64, kStages stages, warpgroup 0 loads,
-// warpgroups 1 and 2 multiply 64 rows each (wgmma m64n128k16; A K-major, B MN-major as stored).
-// Maps: A box {64, 128} swizzle 128 B; B box {64, 64} (two per stage, N chunks) swizzle 128 B; C box {64, 64} swizzle 128 B.
+// Warp-specialised bf16 matmul: C[M,N] = A[M,K] B[K,N]. Tile 128 x 128 x 64, kStages stages,
+// warpgroup 0 loads, warpgroups 1 and 2 multiply 64 rows each (wgmma m64n128k16; A K-major, B
+// MN-major as stored). Maps: A box {64, 128} swizzle 128 B; B box {64, 64} (two per stage, N
+// chunks) swizzle 128 B; C box {64, 64} swizzle 128 B.
 #include "wl.h"
 
 constexpr int kStages = 3;
 constexpr int kBytesA = 128 * 64 * 2;
 constexpr int kBytesB = 64 * 128 * 2;
 constexpr int kStageBytes = kBytesA + kBytesB;
-constexpr int kOut = kStages * kStageBytes;           // C tile: 2 warpgroups x 2 chunks of 64 x 64
-constexpr int kBarriers = kOut + 128 * 128 * 2;       // full[kStages], empty[kStages]
+constexpr int kOut = kStages * kStageBytes;      // C tile: 2 warpgroups x 2 chunks of 64 x 64
+constexpr int kBarriers = kOut + 128 * 128 * 2;  // full[kStages], empty[kStages]
 
 WL_KERNEL(gemm_sm90, 384, 1)(WL_TENSOR_MAP map_a, WL_TENSOR_MAP map_b, WL_TENSOR_MAP map_c, int k) {
   const unsigned smem = WL_SHARED_BASE();
@@ -52,15 +53,17 @@ WL_KERNEL(gemm_sm90, 384, 1)(WL_TENSOR_MAP map_a, WL_TENSOR_MAP map_b, WL_TENSOR
       wl::wgmma_fence_regs<64>(wl::at(acc, 0));
       wl::wgmma_fence();
       WL_UNROLL for (int kk = 0; kk < 4; ++kk) {
-        wl::wgmma<128, wl::bf16, false, true>(wl::at(acc, 0), wl::smem_descriptor(a + kk * 32, 0, 1024, 1),
-                                              wl::smem_descriptor(b + kk * 2048, 8192, 1024, 1), true);
+        wl::wgmma<128, wl::bf16, false, true>(
+            wl::at(acc, 0), wl::smem_descriptor(a + kk * 32, 0, 1024, 1),
+            wl::smem_descriptor(b + kk * 2048, 8192, 1024, 1), true);
       }
       wl::wgmma_commit();
       wl::wgmma_wait<0>();
       wl::wgmma_fence_regs<64>(wl::at(acc, 0));
       wl::mbarrier_arrive(empty + 8 * s);
     }
-    // 16 columns at a time through stmatrix into a swizzled 64 x 64 chunk, then one store per chunk.
+    // 16 columns at a time through stmatrix into a swizzled 64 x 64 chunk, then one store per
+    // chunk.
     const unsigned out = smem + kOut + group * 16384;
     const int row = (wl::warp() % 4) * 16 + wl::lane() % 16;
     WL_REG(wl::bf16, frag, 8);

@@ -1,5 +1,6 @@
-// Softmax over rows of n floats, a cluster of two blocks a row: each block reduces half a row, the halves meet through
-// distributed shared memory. 128 threads, n a multiple of 1024 and at most 4096.
+// Softmax over rows of n floats, a cluster of two blocks a row: each block reduces half a row, the
+// halves meet through distributed shared memory. 128 threads, n a multiple of 1024 and at most
+// 4096.
 #include "wl.h"
 
 WL_FN float block_reduce(unsigned scratch, float x, bool maximum) {
@@ -52,6 +53,7 @@ WL_KERNEL_CLUSTER(softmax_cluster, 128, 1, 2, 1, 1)(const float* x, float* y, in
   sum = wl::add(sum, other_half(smem + 36, sum));
   const float scale = wl::reciprocal(sum);
   WL_UNROLL for (int i = 0; i < 16; ++i) v[i] = wl::mul(v[i], scale);
-  WL_UNROLL for (int i = 0; i < 4; ++i) wl::st_global<16>(y + first + i * 512, wl::at(v, 4 * i), i * 512 < half);
+  WL_UNROLL for (int i = 0; i < 4; ++i)
+      wl::st_global<16>(y + first + i * 512, wl::at(v, 4 * i), i * 512 < half);
 }
 WL_EXPORT(softmax_cluster)

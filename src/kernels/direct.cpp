@@ -10,182 +10,40 @@
 // copy's fill is its value.
 #include "kernels/kernel_builder.h"
 #include "kernels/loop_nest_tiling.h"
-#include "loopnest/contraction.h"
+#include "kernels/pieces/loop_kernel.h"
 
 namespace warploom::kernels {
 namespace direct {
-int fastest(const Access& access) {
-  int best = -1;
-  const int axes = access.at.empty() ? 0 : static_cast<int>(access.at[0].steps.size());
-  for (int a = 0; a < axes; ++a)
-    if (const auto stride = stride_along(access, a);
-        stride > 0 && (best < 0 || stride < stride_along(access, best)))
-      best = a;
-  return best;
-}
-
+namespace {
 std::vector<int64_t> tile_of(const LoopNestTiling& form, const Schedule& s) {
   std::vector<int64_t> tile(form.nest.axes.size(), 1);
-  const auto set = [&](int axis, const char* name) {
-    if (axis >= 0) tile[at(axis)] = field(s, name);
+  const auto set = [&](MaybeAxis axis, const char* name) {
+    if (axis) tile[*axis] = field(s, name);
   };
   int64_t rest = field(s, "x");
-  for (const int axis : form.wide) {
+  for (const size_t axis : form.wide) {
     const bool last = axis == form.wide.back();
-    tile[at(axis)] = last ? rest : std::min(rest, power_of_two_above(form.nest.axes[at(axis)]));
-    rest /= tile[at(axis)];
+    tile[axis] = last ? rest : std::min(rest, power_of_two_above(form.nest.axes[axis]));
+    rest /= tile[axis];
   }
   set(form.roles.y, field(s, "rows") == 1 ? "rows" : "y");
-  set(form.roles.lanes, "lanes");
+  set(form.roles.reduction, "lanes");
   return tile;
 }
 
-int64_t widest(const LoopNestTiling& form) {
-  int64_t elements = 1;
-  for (const int axis : form.wide)
-    elements *= axis == form.wide.back() ? form.nest.axes[at(axis)]
-                                         : power_of_two_above(form.nest.axes[at(axis)]);
-  return elements;
-}
-
-namespace {
-std::optional<LoopNestTiling::Product> product_of(const LoopNestTiling& form) {
-  const LoopNest& n = form.nest;
-  const auto c = contraction_of(n);
-  if (!c || form.roles.y < 0 || c->scaled || !c->triangular_operands.empty()) return std::nullopt;
-  const size_t x = at(form.roles.x);
-  const size_t y = at(form.roles.y);
-  const Access& a = n.loads[c->a];
-  const Access& b = n.loads[c->b];
-  if (!a.in_bounds || !a.uses(y) || a.uses(x) || b.uses(y) || !b.uses(x)) return std::nullopt;
-  LoopNestTiling::Product found{
-      a, b, {c->a, c->b}, static_cast<int>(c->k[0]), 1, c->domain_constraints, part_within(*c)};
-  for (const Affine& coordinate : b.at)  // of a window with one channel: no box holds both
-    if (coordinate.steps[c->k[0]] != 0 && coordinate.steps[x] != 0) return std::nullopt;
-  Access& flat = found.a;
-  int64_t size = 1;
-  int64_t stride = 0;
-  for (size_t d = a.at.size(); d-- > 0;) {
-    if (!steps_along(a.at[d], c->k)) continue;
-    if (a.at[d].begin != 0) return std::nullopt;  // backwards, as in transposed convolutions
-    if (size == 1) stride = a.strides[d];
-    if (a.strides[d] != stride * size) return std::nullopt;
-    size *= a.shape[d];
-    flat.erase(d);
-  }
-  for (const size_t axis : c->k) found.taps *= n.axes[axis];
-  if (size != found.taps) return std::nullopt;
-  found.taps /= n.axes[c->k[0]];
-  flat.shape.push_back(size);
-  flat.strides.push_back(stride);
-  flat.at.push_back(along(at(found.k), n.axes.size(), found.taps));
-  return found;
-}
-
-std::optional<LoopNestTiling> form_of(LoopNest nest, bool gpu) {
-  LoopNestTiling form{.nest = std::move(nest)};
-  const LoopNest& n = form.nest;
-  form.reduced = n.reduced();
-  std::vector<bool> behind(n.values.size(), false);  // a reduction
-  const std::vector<size_t>* over = nullptr;
-  for (size_t v = 0; v < n.values.size(); ++v) {
-    const Expr& value = n.values[v];
-    for (const int operand : value.operands) behind[v] = behind[v] || behind[at(operand)];
-    if (value.kind == Kind::reduce) {
-      if (behind[v] || (over && *over != value.axes)) return std::nullopt;
-      over = &value.axes;
-      behind[v] = true;
-    }
-    for (size_t a = 0; a < n.axes.size(); ++a)
-      if (behind[v] && value.varies[a] && form.reduced[a]) return std::nullopt;
-  }
-  if (const Expr* scan = n.scan()) {
-    for (const Expr& value : n.values)
-      if (value.kind == Kind::reduce ||
-          (value.kind == Kind::scan &&
-           std::tie(value.axes, value.reverse) != std::tie(scan->axes, scan->reverse)))
-        return std::nullopt;
-    form.scanned = static_cast<int>(scan->axes[0]);
-    form.reverse = scan->reverse;
-  }
-  for (const auto& output : n.outputs)
-    for (size_t a = 0; a < n.axes.size(); ++a)
-      if (form.reduced[a] && (output.place.uses(a) || n.values[at(output.value)].varies[a]))
-        return std::nullopt;
-  TilingRoles& roles = form.roles;
-  for (size_t a = 0; a < n.axes.size(); ++a)
-    if (!form.reduced[a] && n.axes[a] > 1) roles.x = static_cast<int>(a);
-  for (const Access& load : n.loads) {
-    const int own = fastest(load);
-    if (own < 0 || own == roles.x) continue;
-    if (!form.reduced[at(own)])
-      roles.y = own;
-    else if (const auto stride = gpu && n.has_integers() ? 1 : stride_along(load, roles.x);
-             stride == 0 || (stride > 8 && n.loads.size() == 1))
-      roles.lanes = own;
-  }
-  for (const Access& load : n.loads)  // reused along an axis that another varies along
-    for (const Access& other : n.loads)
-      for (int a = roles.x - 1; a >= 0 && over && roles.y < 0; --a)
-        if (!form.reduced[at(a)] && load.uses(at(roles.x)) && !load.uses(at(a)) &&
-            other.uses(at(a)) && !other.uses(at(roles.x)))
-          roles.y = a;
-  for (int a = roles.x - 1; a >= 0 && roles.y < 0; --a)
-    if (!form.reduced[at(a)] && n.axes[at(a)] > 1) roles.y = a;
-  if (form.scanned >= 0 && form.scanned != roles.x) roles.y = form.scanned;
-  const auto backwards = [&](size_t a) {  // no box goes along it
-    return std::ranges::any_of(n.loads, [&](const Access& load) {
-      return std::ranges::any_of(load.at,
-                                 [&](const Affine& coordinate) { return coordinate.steps[a] < 0; });
-    });
-  };
-  const auto together =
-      [&](int a, int b) {  // a dimension follows both, of which no box has several elements then
-        return std::ranges::any_of(n.loads, [&](const Access& load) {
-          return std::ranges::any_of(
-              load.at, [&](const Affine& c) { return c.steps[at(a)] != 0 && c.steps[at(b)] != 0; });
-        });
-      };
-  const bool moves = gpu && form.scanned < 0 && std::ranges::count(form.reduced, true) == 0;
-  for (int a = roles.x; moves && a >= 0; --a)
-    if (!form.reduced[at(a)] && n.axes[at(a)] > 1 && a != roles.y && !backwards(at(a)) &&
-        (roles.y < 0 || !together(a, roles.y)) &&
-        std::ranges::none_of(form.wide, [&](int other) { return together(a, other); }))
-      form.wide.push_back(a);
-  if (form.wide.empty() && roles.x >= 0) form.wide.push_back(roles.x);
-  int64_t longest = 1;
-  for (size_t a = 0; a < n.axes.size(); ++a)
-    if (form.reduced[a]) {
-      roles.window *= n.axes[a];
-      longest = std::max(longest, n.axes[a]);
-    }
-  if (roles.window > longest) roles.window /= longest;
-  if (!gpu) form.product = product_of(form);
-  for (int a = 0; a < roles.x && form.product; ++a)
-    if (!form.reduced[at(a)] && form.product->b.uses(at(a)) && !form.product->a.uses(at(a)))
-      roles.z = a;
-  return form;
-}
-
-bool is_box(const Access& access, const std::vector<int64_t>& tile,
-            const std::vector<int64_t>& axes) {
-  std::vector<int> used(tile.size(), 0);
-  for (const Affine& c : access.at) {
-    const bool gathered = access.gather_dim >= 0 && &c == &access.at[at(access.gather_dim)];
-    int along = 0;
-    int all = 0;
-    bool whole = true;
-    for (size_t a = 0; a < tile.size(); ++a) {
-      all += c.steps[a] != 0;
-      if (c.steps[a] == 0 || tile[a] == 1) continue;
-      ++along;
-      whole = whole && axes[a] % tile[a] == 0;
-      if (++used[a] > 1 || c.steps[a] < 0 || (gathered && c.steps[a] != 1)) return false;
-    }
-    // Beyond the axis the next element of another one may lie.
-    if (along > 1 || (along == 1 && all > 1 && access.in_bounds && !whole)) return false;
-  }
-  return true;
+LoopKernelOptions options_of(const LoopNestTiling& form, const Schedule& s,
+                             const Capabilities& capabilities) {
+  LoopKernelOptions options;
+  options.extents = tile_of(form, s);
+  if (field(s, "rows") == 1 && form.roles.y) options.rows_in_turn = field(s, "y");
+  options.unroll = field(s, "unroll");
+  options.multiplies = field(s, "product") == 1;
+  options.rows_per_product = std::max<int64_t>(1, field(s, "z"));
+  options.block_k = field(s, "depth");
+  if (form.scanned) options.ctas_per_scan = field(s, "together", 1);
+  options.nontemporal_store = field(s, "streaming") == 1;
+  if (capabilities.gpu) options.warps = static_cast<int>(field(s, "warps"));
+  return options;
 }
 
 // Of all nests of a region; none where one of them has more than a level of reductions or scans, or
@@ -193,7 +51,7 @@ bool is_box(const Access& access, const std::vector<int64_t>& tile,
 std::vector<LoopNestTiling> forms_of(const Region& region, const Capabilities& capabilities) {
   std::vector<LoopNestTiling> forms;
   for (const LoopNest& nest : region.nests()) {
-    auto form = form_of(nest, capabilities.gpu);
+    auto form = tiling_of(nest, capabilities.gpu);
     const bool converts = !capabilities.gpu || capabilities.fp8_tflops > 0;  // floats of 8 bits
     const auto loaded = [&](const Access& access) {
       return is_computed(access.dtype) ||
@@ -216,15 +74,6 @@ std::vector<LoopNestTiling> forms_of(const Region& region, const Capabilities& c
   return forms;
 }
 
-// Whether a box of every tensor is what a tile of these extents takes: each dimension follows one
-// axis, forwards.
-bool takes_boxes(const LoopNestTiling& form, const std::vector<int64_t>& tile) {
-  const auto fits = [&](const Access& access) { return is_box(access, tile, form.nest.axes); };
-  return std::ranges::all_of(form.nest.loads, fits) &&
-         std::ranges::all_of(form.nest.outputs,
-                             [&](const auto& output) { return fits(output.place); });
-}
-
 constexpr int64_t kResident = 4;  // blocks a multiprocessor that walk together
 
 class Direct final : public Family {
@@ -242,13 +91,13 @@ class Direct final : public Family {
     int64_t window = 1;
     bool in_turn = true;
     for (const LoopNestTiling& form : forms_) {
-      in_turn = in_turn && (form.scanned < 0 || form.scanned != form.roles.y);
-      const auto grow = [&](int64_t& size, int axis) {
-        if (axis >= 0) size = std::max(size, form.nest.axes[at(axis)]);
+      in_turn = in_turn && (!form.scanned || form.scanned != form.roles.y);
+      const auto grow = [&](int64_t& size, MaybeAxis axis) {
+        if (axis) size = std::max(size, form.nest.axes[*axis]);
       };
       x = std::max(x, widest(form));
       grow(y, form.roles.y);
-      grow(lanes, form.roles.lanes);
+      grow(lanes, form.roles.reduction);
       window = std::max(window, form.roles.window);
     }
     const auto fitting = [&](int64_t size, Values values) {
@@ -263,7 +112,7 @@ class Direct final : public Family {
     Values wide =
         gpu ? Values{256, 128, 512, 64, 1024, 32, 16, 8, 4, 2, 1}
             : Values{2048, 1024, 512, 256, 4096, 128, 64, 4 * vector, 2 * vector, vector, 1};
-    if (gpu && form.scanned >= 0 && form.scanned == form.roles.x)
+    if (gpu && form.scanned && form.scanned == form.roles.x)
       wide.insert(wide.end(), {2048, 4096, 8192, 16384});
     space.fields = {
         {"x", fitting(x, wide), "elements of a tile along the output's fastest axis"},
@@ -273,13 +122,12 @@ class Direct final : public Family {
         {"unroll", window > 1 && window <= 49 ? Values{8, 1} : Values{1},
          "reduced axes of at most this many elements are written out"}};
     if (gpu) space.fields.push_back({"warps", {4, 8, 2, 1, 16}, "warps a block"});
-    if (gpu && forms_.size() == 1 && forms_[0].scanned >= 0) {
+    if (gpu && forms_.size() == 1 && forms_[0].scanned) {
       Values together = {1};
       int64_t lines = 1;
       for (size_t a = 0; a < form.nest.axes.size(); ++a)
-        if (!form.walked(a))
-          lines *= static_cast<int>(a) == form.roles.x ? ceil_div(form.nest.axes[a], 32)
-                                                       : form.nest.axes[a];
+        if (!form.is_walked(a))
+          lines *= a == form.roles.x ? ceil_div(form.nest.axes[a], 32) : form.nest.axes[a];
       for (int64_t blocks = 2; blocks * lines <= kResident * capabilities_.num_sms; blocks *= 2)
         together.insert(together.begin(), blocks);
       if (3 * lines > capabilities_.num_sms) together = {1};
@@ -300,7 +148,7 @@ class Direct final : public Family {
     space.fields[1].values = fitting(y, {64, 128, 256, 32, 16, 8, 4, 1});
     Values rows = {1};
     for (const int64_t count : {2, 4, 7, 8, 14, 16, 28})
-      if (form.roles.z >= 0 && count <= form.nest.axes[at(form.roles.z)]) rows.push_back(count);
+      if (form.roles.z && count <= form.nest.axes[*form.roles.z]) rows.push_back(count);
     space.fields.push_back(
         {"product", {1, 0}, "1: sums of products are matrix products of blocks in scratch memory"});
     space.fields.push_back({"z", rows, "rows of x taken together in a product"});
@@ -336,8 +184,8 @@ class Direct final : public Family {
         if (form.reduced[a] && size <= unroll) written *= size;
       }
       if (together > 1) WARPLOOM_CHECK(legal_together(form, s, tile));
-      const int y = form.roles.y;
-      const bool apart = y < 0 || (y != form.scanned && field(s, "y") <= form.nest.axes[at(y)]);
+      const MaybeAxis y = form.roles.y;
+      const bool apart = !y || (y != form.scanned && field(s, "y") <= form.nest.axes[*y]);
       WARPLOOM_CHECK(check_constraints(
           s, {{rows == 1 && (gpu || product || !apart || field(s, "y") < 2 || z > 1),
                "rows=1 on a CPU without products, of 2 rows or more that no scan goes along",
@@ -354,7 +202,7 @@ class Direct final : public Family {
               {!product && (z > 1 || depth > 0) && (z != 1 || depth != depths_of(form).front()),
                "z and depth as they come without products", depth},
               {written > 64, "at most 64 bodies written out", written},
-              {multiplies && form.roles.lanes >= 0 && lanes > 1,
+              {multiplies && form.roles.reduction && lanes > 1,
                "lanes=1 for a product of all elements", lanes},
               {!takes_boxes(form, tile), "tiles that are boxes of every tensor", elements},
               {gpu && (elements > threads * 32 || (elements < threads && warps > 1)),
@@ -367,13 +215,13 @@ class Direct final : public Family {
   // Of lines that several blocks walk along.
   Status legal_together(const LoopNestTiling& form, const Schedule& s,
                         const std::vector<int64_t>& tile) const {
-    const bool scans = capabilities_.gpu && form.scanned >= 0 && forms_.size() == 1;
+    const bool scans = capabilities_.gpu && form.scanned && forms_.size() == 1;
     const int64_t together = field(s, "together");
-    const int64_t along = scans ? tile[at(form.scanned)] : 1;
+    const int64_t along = scans ? tile[*form.scanned] : 1;
     int64_t blocks = together;
     int64_t beside = 1;
     for (size_t a = 0; a < tile.size(); ++a) {
-      if (!form.walked(a)) {
+      if (!form.is_walked(a)) {
         blocks *= ceil_div(form.nest.axes[a], tile[a]);
         beside *= tile[a];
       }
@@ -383,7 +231,7 @@ class Direct final : public Family {
         s, {{!scans, "together=1 without scans, or on a CPU", together},
             {form.scanned == form.roles.x && beside > 1,
              "y=1 where lines along x are walked along together", beside},
-            {along < 2 || (together - 1) * along >= form.nest.axes[at(std::max(form.scanned, 0))],
+            {along < 2 || (together - 1) * along >= form.nest.axes[form.scanned.value_or(0)],
              "together=1, or a tile of the line for every block", along},
             {resident > kResident || resident * field(s, "warps") > 32,
              "no more blocks that walk together than multiprocessors hold: 4 and 32 warps each",
@@ -393,27 +241,27 @@ class Direct final : public Family {
   // Of a sum of products by blocks.
   Status legal_product(const LoopNestTiling& form, const Schedule& s,
                        const std::vector<int64_t>& tile) const {
-    const int64_t m = tile[at(form.roles.y)];
-    const int64_t x = tile[at(form.roles.x)];
+    const int64_t m = tile[*form.roles.y];
+    const int64_t x = tile[*form.roles.x];
     const int64_t z = field(s, "z");
     const int64_t depth = field(s, "depth");
     const int64_t elements = m * x * z;
-    const int axis = form.roles.z;
+    const MaybeAxis axis = form.roles.z;
     const bool apart = std::ranges::any_of(form.nest.values, [&](const Expr& value) {
       return value.kind == Kind::index ||
-             (axis >= 0 && value.varies[at(axis)] && !value.varies[at(form.roles.x)]);
+             (axis && value.varies[*axis] && !value.varies[*form.roles.x]);
     });
     WARPLOOM_CHECK(check_constraints(
         s, {{m == 1 || x == 1 || field(s, "unroll") != 1 || field(s, "lanes") != 1 || z < 1 ||
                  depth < 1 || elements > 32768,
              "x and y of at least 2, unroll=1 lanes=1, at most 32768 elements", elements},
-            {z > 1 && (axis < 0 || z > form.nest.axes[at(axis)]), "z within its axis", z},
+            {z > 1 && (!axis || z > form.nest.axes[*axis]), "z within its axis", z},
             {z > 1 && apart, "z=1 where a value varies along z and not along x", z}}));
     return fits(s, 4 * (m + x * z + 32) * depth * form.product->taps + 8192);
   }
 
   static Values depths_of(const LoopNestTiling& form) {
-    const int64_t size = form.nest.axes[at(form.product->k)];
+    const int64_t size = form.nest.axes[form.product->k];
     Values out;
     for (const int64_t count : {256, 384, 512, 128, 64, 32, 16, 8, 4})
       if (count * form.product->taps <= 600 && count < size && (count <= 256 || size % count == 0))
@@ -431,22 +279,21 @@ class Direct final : public Family {
       const auto extents = tile_of(form, s);
       const std::vector<double> tile(extents.begin(), extents.end());
       const bool product = form.product && field(s, "product") == 1;
-      const bool in_turn = form.in_turn(s);
+      const bool in_turn = field(s, "rows") == 1 && form.roles.y;
       std::vector<double> taken = tile;  // by a task
-      if (product && form.roles.z >= 0)
-        taken[at(form.roles.z)] = static_cast<double>(field(s, "z"));
-      if (in_turn) taken[at(form.roles.y)] = static_cast<double>(field(s, "y"));
+      if (product && form.roles.z) taken[*form.roles.z] = static_cast<double>(field(s, "z"));
+      if (in_turn) taken[*form.roles.y] = static_cast<double>(field(s, "y"));
       double tasks = 1;
       double trips = 1;
       double task = 0;
       for (size_t a = 0; a < tile.size(); ++a)
-        (form.walked(a) ? trips : tasks) *=
+        (form.is_walked(a) ? trips : tasks) *=
             std::ceil(static_cast<double>(form.nest.axes[a]) / taken[a]);
       if (product)
         task = cycles_of_product(form, s, tile, trips);
       else
         for (const Expr& value : form.nest.values) task += cycles_of(form, value, tile, trips);
-      if (in_turn) task *= taken[at(form.roles.y)];
+      if (in_turn) task *= taken[*form.roles.y];
       all += std::ceil(tasks / capabilities_.num_sms) * (task + 30);
     }
     return is_large() && field(s, "streaming") == 0 ? all * 1.1 : all;
@@ -463,8 +310,8 @@ class Direct final : public Family {
 
   double cycles_of_product(const LoopNestTiling& form, const Schedule& s,
                            const std::vector<double>& tile, double trips) const {
-    const double m = tile[at(form.roles.y)];
-    const double x = tile[at(form.roles.x)];
+    const double m = tile[*form.roles.y];
+    const double x = tile[*form.roles.x];
     const double rows = static_cast<double>(field(s, "z"));
     const double taps = static_cast<double>(form.product->taps);
     const double deep = taps > 1 ? taps : static_cast<double>(field(s, "depth"));
@@ -486,7 +333,7 @@ class Direct final : public Family {
         elements *= tile[a];
         row = tile[a];
       }
-      if (value.varies[a] && form.walked(a)) times = trips;
+      if (value.varies[a] && form.is_walked(a)) times = trips;
     }
     const bool fused =
         elements == row;  // what lies in one row shares a loop and stays in registers
@@ -494,11 +341,11 @@ class Direct final : public Family {
     double cycles = vectors * (fused ? 1 : 3) + 2;
     if (value.kind == Kind::load) {
       const Access& load = form.nest.loads[at(value.load)];
-      const int own = fastest(load);
-      const int inner = form.roles.lanes >= 0 ? form.roles.lanes : form.roles.x;
-      if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[at(own)] == 1)) {
+      const MaybeAxis own = fastest(load);
+      const MaybeAxis inner = form.roles.reduction ? form.roles.reduction : form.roles.x;
+      if (elements > 1 && (own != inner || stride_along(load, own) != 1 || tile[*own] == 1)) {
         const bool pairs = own == inner && stride_along(load, own) == 2;
-        const bool turned = own == form.roles.y && std::fmod(tile[at(own)], 8) == 0 &&
+        const bool turned = own == form.roles.y && std::fmod(tile[*own], 8) == 0 &&
                             std::fmod(row, lanes_) == 0;  // in registers
         cycles = pairs && fused ? 3 * vectors : elements * (turned ? 0.4 : pairs ? 0.3 : 1.5);
       }
@@ -510,10 +357,11 @@ class Direct final : public Family {
 
   Result<Programs> programs(const Schedule& s) const override {
     Programs out;
-    for (const LoopNestTiling& form : forms_)
-      add_program(
-          out, form, s, capabilities_,
-          out.programs.empty() ? name() : fmt::format("direct_part{}", out.programs.size()));
+    for (const LoopNestTiling& form : forms_) {
+      const std::string own =
+          out.programs.empty() ? name() : fmt::format("direct_part{}", out.programs.size());
+      add_loop_kernel(out, form, options_of(form, s, capabilities_), capabilities_, own);
+    }
     return out;
   }
 
@@ -525,24 +373,23 @@ class Direct final : public Family {
 
 void add_program(Family::Programs& out, const std::string& name, LoopNest nest, int64_t y,
                  int64_t x, const Capabilities& capabilities) {
-  const LoopNestTiling form = *form_of(normal_form(std::move(nest)), capabilities.gpu);
+  const LoopNestTiling form = *tiling_of(normal_form(std::move(nest)), capabilities.gpu);
   const auto up_to = [](int64_t most, int64_t all) {
     int64_t size = 1;
     while (size < most && size < all) size *= 2;
     return size;
   };
-  const int64_t high = up_to(y, form.roles.y < 0 ? 1 : form.nest.axes[at(form.roles.y)]);
+  const int64_t high = up_to(y, form.roles.y ? form.nest.axes[*form.roles.y] : 1);
   int64_t elements = 1;
-  int64_t wide = up_to(form.roles.y < 0 ? y * x : x, widest(form));
+  int64_t wide = up_to(form.roles.y ? x : y * x, widest(form));
   for (size_t a = 0; a < form.nest.axes.size(); ++a)
     elements *= form.reduced[a] ? 1 : form.nest.axes[a];
   while (wide > 64 && elements < high * wide * capabilities.num_sms)
     wide /= 2;  // a tile for everyone
   const int64_t warps = std::clamp<int64_t>(high * wide / 128, 1, 8);
-  add_program(
-      out, form,
-      {"direct", {{"x", wide}, {"y", high}, {"lanes", 1}, {"unroll", 32}, {"warps", warps}}},
-      capabilities, name);
+  const Schedule s{"direct",
+                   {{"x", wide}, {"y", high}, {"lanes", 1}, {"unroll", 32}, {"warps", warps}}};
+  add_loop_kernel(out, form, options_of(form, s, capabilities), capabilities, name);
 }
 }  // namespace direct
 

@@ -6,100 +6,13 @@
 // cache) in between, so memory is read once and written once; with resident=0 the row is read
 // again. streaming=1 writes the result past the caches. Where neighbours in memory belong to
 // different rows, a task takes rows_per_task of them at once, side by side in vectors.
-#include "kernels/row_program.h"
+#include "kernels/pieces/row_chunked_softmax.h"
+#include "kernels/pieces/row_kernel.h"
 
 namespace warploom::kernels {
 namespace {
-constexpr double kLowest =
-    -3.0e38;  // a maximum of nothing whose difference to -infinity is still a number
 constexpr int64_t kLongestChunk =
     2048;  // elements: what a register tile may be and still sit in the L1 cache
-
-// RowReduction of many chunks whose maximum and sum of exponentials are found in one walk: the
-// running maximum is one number for all lanes and changes between chunks only, so that the walk
-// costs one exponential an element. Where the result is made of the exponentials, those are kept,
-// relative to the maximum that their chunk knew.
-class Joint {
- public:
-  Joint(RowProgram& program, bool resident) : p_(program), resident_(resident) {
-    const auto& held = p_.rows.passes[1].kept;
-    keeps_exponentials_ = resident && held.size() == 1 && held.contains(e_);
-    if (keeps_exponentials_) highs_ = b_.shared("highs", Dtype::f32, {1, p_.tiles(p_.rows.row)});
-  }
-
-  static bool serves(const RowReduction& rows) {
-    return rows.online_softmax && rows.passes.size() == 3;
-  }
-
-  void row() {
-    p_.settle(0);
-    b_.fill(high_, kLowest);
-    b_.fill(all_, 0);
-    b_.fill(lost_, 0);
-    p_.walk([&](const Index& chunk) { read(chunk); });
-    b_.map(all_, b_.value(all_) + b_.value(lost_));
-    p_.bound[top_] = b_.value(high_);
-    p_.bound[sum_] = b_.value(all_);
-    p_.settle(2);
-    if (!p_.rows.passes[2].roots(p_.rows).empty())
-      p_.walk([&](const Index& chunk) { write(chunk); });
-    p_.at.origin = p_.start;
-    p_.store(false);
-  }
-
- private:
-  void read(const Index& chunk) {
-    const TensorId x = p_.put(x_, "x");
-    const TensorId each = p_.whole(keeps_exponentials_ ? "x" : "e");
-    const TensorId next = p_.number("next");
-    const TensorId scale = p_.number("scale");
-    const TensorId total = p_.number("total");
-    if (const Value v = p_.masked(top_, b_.value(x)); v.kind == Value::Kind::op) b_.map(x, v);
-    if (resident_ && !keeps_exponentials_) b_.copy(b_.all(x), p_.keep(0));
-    p_.reduce(top_, x);
-    b_.map(next, max(p_.bound.at(top_), b_.value(high_)));
-    b_.map(scale, exp(b_.value(high_) - b_.value(next)));
-    b_.map(high_, b_.value(next));
-    if (keeps_exponentials_) b_.copy(b_.all(high_), b_.tile(highs_, {0, chunk}, {1, 1}));
-    b_.map(each, exp(b_.value(x) - b_.value(high_)));
-    p_.reduce(sum_, each);
-    if (keeps_exponentials_) b_.copy(b_.all(each), p_.keep(0));
-    // all ← all · scale + part, and what rounding lost of it: there may be thousands of chunks.
-    const Value part = p_.bound.at(sum_);
-    b_.map(all_, b_.value(all_) * b_.value(scale));
-    b_.map(total, b_.value(all_) + part);
-    b_.map(lost_, b_.value(lost_) * b_.value(scale) + (part - (b_.value(total) - b_.value(all_))));
-    b_.map(all_, b_.value(total));
-  }
-
-  void write(const Index& chunk) {
-    if (keeps_exponentials_) {
-      const TensorId factor = p_.number("factor");
-      const TensorId kept = p_.whole("x");
-      b_.copy(b_.tile(highs_, {0, chunk}, {1, 1}), b_.all(factor));
-      b_.map(factor, exp(b_.value(factor) - p_.bound.at(top_)));
-      b_.copy(p_.keep(0), b_.all(kept));
-      p_.bound[e_] = b_.value(kept) * b_.value(factor);
-    } else if (resident_) {
-      b_.copy(p_.keep(0), b_.all(p_.whole("x")));
-      p_.bound[x_] = b_.value(p_.whole("x"));
-    }
-    p_.store(true);
-  }
-
-  RowProgram& p_;
-  tile::Builder& b_ = p_.b;
-  bool resident_;
-  bool keeps_exponentials_ = false;
-  int top_ = p_.rows.passes[0].reduces[0];
-  int sum_ = p_.rows.passes[1].reduces[0];
-  int x_ = p_.rows.term(top_).operands[0];
-  int e_ = p_.rows.term(sum_).operands[0];
-  TensorId high_ = p_.number("high");
-  TensorId all_ = p_.number("all");
-  TensorId lost_ = p_.number("lost");
-  TensorId highs_ = -1;
-};
 
 class RowwiseCpu final : public Family {
  public:
@@ -178,35 +91,50 @@ class RowwiseCpu final : public Family {
   Result<Programs> programs(const Schedule& schedule) const override {
     const int64_t chunk = field(schedule, "chunk");
     const int64_t count = field(schedule, "rows_per_task");
-    std::vector<int64_t> extent(rows_.nest.axes.size() + 1, 1);
-    extent[rows_.interleaved ? rows_.tiled_outer : rows_.row.back()] =
-        rows_.interleaved ? count : chunk;
-    RowProgram p(rows_, extent);
-    p.streaming = field(schedule, "streaming") == 1 && all_f32();
-    p.compensated = p.tiles(rows_.row) > 256;
-    const bool resident = field(schedule, "resident") == 1 && rows_.kept_sets() > 0;
-    const int64_t groups = p.tiles(rows_.outer);
-    const int64_t together = rows_.interleaved ? 1 : std::min(count, groups);
-    p.b.grid(ceil_div(groups, together)).warps(1);
-    const Index first = tile::block(0) * together;
-    const Index left = tile::min(together, Index(groups) - first);
+    const bool keeps = field(schedule, "resident") == 1 && rows_.kept_sets() > 0;
+    RowKernel kernel(rows_, options_of(schedule));
+    RowTiles& tiles = kernel.tiles;
+    const int64_t groups = tiles.row_groups();
+    const int64_t groups_per_task = rows_.interleaved ? 1 : std::min(count, groups);
+    tiles.b.grid(ceil_div(groups, groups_per_task)).warps(1);
+    const Index first = tile::block(0) * groups_per_task;
+    const Index left = tile::min(groups_per_task, Index(groups) - first);
     const bool whole = in_registers(chunk);
-    const bool jointly = !whole && !rows_.interleaved && Joint::serves(rows_);
-    const auto joint = jointly ? std::make_unique<Joint>(p, resident) : nullptr;
+    std::optional<RowChunkedSoftmax> softmax;
+    if (!whole && !rows_.interleaved && RowChunkedSoftmax::serves(rows_))
+      softmax.emplace(kernel, keeps);
     const auto compute = [&](const Index& group) {
-      p.go_to(group);
-      whole ? p.in_registers() : joint ? joint->row() : p.in_passes(resident);
+      tiles.go_to_rows(group);
+      if (whole)
+        compute_in_registers(kernel);
+      else if (softmax)
+        softmax->compute_row();
+      else
+        compute_in_passes(kernel, keeps);
     };
     if (rows_.interleaved)
       compute(tile::block(0));
     else
-      p.b.for_("r", 0, left, 1, [&](const Index& r) { compute(first + r); });
+      tiles.b.for_("r", 0, left, 1, [&](const Index& r) { compute(first + r); });
     Programs out;
-    p.draft.finish(out);
+    tiles.draft.finish(out);
     return out;
   }
 
  private:
+  RowKernelOptions options_of(const Schedule& schedule) const {
+    constexpr int64_t kManyTiles = 256;
+    RowKernelOptions options;
+    options.extents.assign(rows_.nest.axes.size() + 1, 1);
+    if (rows_.interleaved)
+      options.extents[rows_.tiled_outer] = field(schedule, "rows_per_task");
+    else
+      options.extents[rows_.row.back()] = field(schedule, "chunk");
+    options.nontemporal_store = field(schedule, "streaming") == 1 && all_f32();
+    options.compensated_sums = RowTiles(rows_, options).tiles_of_a_row() > kManyTiles;
+    return options;
+  }
+
   bool in_registers(int64_t chunk) const {
     return !rows_.interleaved && rows_.row.size() == 1 && chunk >= rows_.row_size();
   }

@@ -3,7 +3,8 @@
 // computed, in shared memory (one pass, longer rows), or nowhere (one pass over memory for each of
 // the nest's). More blocks than a cluster of the target has share a row as well, up to one a
 // multiprocessor: they run at the same time, take one row after another and meet in memory.
-#include "kernels/row_program.h"
+#include "kernels/pieces/row_kernel.h"
+#include "kernels/pieces/row_ring.h"
 
 namespace warploom::kernels {
 namespace {
@@ -98,46 +99,44 @@ class RowwiseGpu final : public Family {
           "a row that the tiles divide, of one tensor", size}}));
     int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
     if (ring)
-      bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + kBeside) *
+      bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) +
+               RowRing::kReductionBytes) *
               blocks;
     return fits(s, bytes);
   }
 
   Result<Programs> programs(const Schedule& s) const override {
-    const int64_t cluster = field(s, "cluster");
-    RowProgram p(rows_, extents(s), cluster);
-    p.l2_bytes = capabilities_.l2_bytes;
-    p.threads = field(s, "warps") * 32;
-    p.in_pieces = in_registers(s) && !whole(s);
-    p.in_memory = p.streaming =
-        in_memory(s);  // a row that large leaves what stays in the L2 no room
+    const int64_t ctas_per_row = field(s, "cluster");
     const bool ring = field(s, "place") == kRing;
-    const bool turns = ring || p.in_memory;  // blocks take one row after another
-    const int64_t all = p.tiles(p.rows.outer);
-    const int64_t at_once = p.in_memory
-                                ? capabilities_.num_sms / cluster
-                                : capabilities_.clusters_at_once(cluster, field(s, "blocks"));
-    const int64_t workers = turns ? std::clamp<int64_t>(at_once, 1, all) : all;
-    p.b.grid(workers * cluster).warps(static_cast<int>(p.threads / 32));
-    if (p.in_memory)
-      p.b.cooperative();
-    else if (cluster > 1)
-      p.b.cluster(cluster);
-    const auto compute = [&](const Index& rows) {
-      p.go_to(rows);
+    RowKernel kernel(rows_, options_of(s));
+    RowTiles& tiles = kernel.tiles;
+    const bool in_turn = ring || in_memory(s);  // CTAs take one row after another
+    const int64_t groups = tiles.row_groups();
+    const int64_t at_once = in_memory(s)
+                                ? capabilities_.num_sms / ctas_per_row
+                                : capabilities_.clusters_at_once(ctas_per_row, field(s, "blocks"));
+    const int64_t workers = in_turn ? std::clamp<int64_t>(at_once, 1, groups) : groups;
+    tiles.b.grid(workers * ctas_per_row).warps(static_cast<int>(field(s, "warps")));
+    if (in_memory(s))
+      tiles.b.cooperative();
+    else if (ctas_per_row > 1)
+      tiles.b.cluster(ctas_per_row);
+    const auto compute = [&](const Index& group) {
+      tiles.go_to_rows(group);
       if (whole(s))
-        p.in_registers();
+        compute_in_registers(kernel);
       else
-        p.in_passes(field(s, "place") != kStreamed);
+        compute_in_passes(kernel, field(s, "place") != kStreamed);
     };
-    const Index first = tile::block(0) / cluster;
-    if (ring) in_ring(p, s, first, workers);
-    if (turns)
-      p.b.for_("r", first, all, workers, compute);
+    const Index first = tile::block(0) / ctas_per_row;
+    std::optional<RowRing> buffer;
+    if (ring) buffer.emplace(kernel, ring_options(s, workers)).start(first);
+    if (in_turn)
+      tiles.b.for_("r", first, groups, workers, compute);
     else
       compute(first);
     Programs out;
-    p.draft.finish(out);
+    tiles.draft.finish(out);
     return out;
   }
 
@@ -163,76 +162,21 @@ class RowwiseGpu final : public Family {
     return extent;
   }
 
-  // The loads that the first pass makes along all of a tile.
-  static std::set<int> feeds(const RowReduction& rows) {
-    std::set<int> out;
-    const auto visit = [&](const auto& self, int id) -> void {
-      const RowTerm& term = rows.term(id);
-      if (term.kind == RowTerm::Kind::load && rows.fills_tile(term.varies)) out.insert(term.load);
-      for (const int arg : term.operands) self(self, arg);
-    };
-    for (const int root : rows.passes[0].roots(rows)) visit(visit, root);
-    return out;
+  RowKernelOptions options_of(const Schedule& s) const {
+    return {.extents = extents(s),
+            .ctas_per_row = field(s, "cluster"),
+            .exchange_in_memory = in_memory(s),
+            .unrolled = in_registers(s) && !whole(s),
+            .nontemporal_store = in_memory(s),  // rows that large leave nothing else in the L2
+            .threads = field(s, "warps") * 32,
+            .l2_bytes = capabilities_.l2_bytes};
   }
 
-  // Fills the ring before the first row. What a row loads first it takes from there, and fetches
-  // another. Beside the ring stays what every row takes, as much of it as fits, where a block has
-  // several.
-  void in_ring(RowProgram& p, const Schedule& s, const Index& first, int64_t workers) const {
-    auto& b = p.b;
-    const size_t load = at(*feeds_.begin());
-    const Access& access = p.rows.nest.loads[load];
-    const int64_t stages = field(s, "stages");
-    const int64_t ahead = std::max<int64_t>(1, stages - 1);
-    const int64_t extent = p.at.extent[p.rows.row[0]];
-    const int64_t pieces = p.tiles(p.rows.row);
-    const TensorId slot = b.shared("slot", access.dtype, {1, extent * pieces});
-    const int64_t slots = stages * extent * pieces * bytes_of(access.dtype);
-    std::set<int> same;
-    int64_t bytes = 0;  // of a tile of them
-    for (size_t i = 0; i < rows_.nest.loads.size(); ++i) {
-      const Access& each = rows_.nest.loads[i];
-      const auto used = [&](size_t axis) { return each.uses(axis); };
-      if (each.in_bounds && std::ranges::all_of(rows_.row, used) &&
-          std::ranges::none_of(rows_.outer, used)) {
-        same.insert(static_cast<int>(i));
-        bytes += extent * bytes_of(each.dtype);
-      }
-    }
-    p.go_to(first);
-    if (!same.empty() && p.tiles(p.rows.outer) >= 4 * workers)
-      p.stay(same,
-             std::min(pieces,
-                      (capabilities_.shared_bytes / field(s, "blocks") - slots - kBeside) / bytes));
-    const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
-    const auto produce = [=, &p, &b](const Index& r) {
-      p.go_to(r);
-      TileCoord row = p.at;
-      row.extent[p.rows.row[0]] = extent * pieces;
-      b.produce(ring, [&] { b.copy(p.in[load].at(row), b.all(slot), 0, p.in_memory); });
-    };
-    for (int64_t i = 0; i < ahead; ++i) produce(first + i * workers);
-    p.fetch = [=, &p, &b, dtype = access.dtype](TensorId to) {
-      const auto arrived = [&](int64_t i) {
-        return pieces == 1 ? to
-                           : p.reg(fmt::format("arrived{}", i),
-                                   std::vector<bool>(p.start.size(), true), dtype);
-      };
-      if (p.piece > 0) return b.copy(b.all(arrived(p.piece)), b.all(to));
-      b.consume(ring, 0, [&] {
-        for (int64_t i = 0; i < pieces; ++i)
-          b.copy(b.tile(slot, {0, i * extent}, {1, extent}), b.all(arrived(i)));
-      });
-      const auto refill = [=, &p, r = p.group] {
-        produce(r + ahead * workers);
-        p.go_to(r);
-      };
-      if (p.in_memory)
-        p.meanwhile.push_back(refill);
-      else
-        refill();
-      if (pieces > 1) b.copy(b.all(arrived(0)), b.all(to));
-    };
+  RowRingOptions ring_options(const Schedule& s, int64_t workers) const {
+    return {.load = at(*feeds_.begin()),
+            .stages = field(s, "stages"),
+            .workers = workers,
+            .shared_bytes = capabilities_.shared_bytes / field(s, "blocks")};
   }
 
   static bool in_registers(const Schedule& s) {
@@ -247,9 +191,8 @@ class RowwiseGpu final : public Family {
     return field(s, "cluster") > capabilities_.max_cluster;
   }
 
-  static constexpr int64_t kBeside = 1024;  // bytes for reductions, beside a ring
   RowReduction rows_;
-  std::set<int> feeds_ = feeds(rows_);
+  std::set<int> feeds_ = loads_that_fill_tiles(rows_);
 };
 }  // namespace
 

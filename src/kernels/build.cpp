@@ -1,4 +1,4 @@
-// Schedules and their spaces; and from a schedule to a launch list: programs, verified, synthesized
+// Families and their spaces; and from a config to a launch list: programs, verified, synthesized
 // and written as source for the target.
 
 #include "codegen/emit.h"
@@ -10,47 +10,54 @@
 namespace warploom::kernels {
 constexpr size_t kAlternatives = 8;  // solutions kept to choose from
 
-std::string Schedule::text() const {
-  std::string out = family;
-  for (const auto& [name, value] : fields) out += fmt::format(" {}={}", name, value);
-  return out;
+namespace {
+Error error_of(const KernelConfig& config, const FailedConstraint& failed) {
+  const auto name = [&](size_t field) { return config.field(field).name; };
+  std::vector<std::string_view> names;
+  for (const size_t field : failed.fields) names.push_back(name(field));
+  const bool too_large = failed.code == ErrorCode::kResourceLimit;
+  return {failed.code,
+          too_large ? "what a block keeps does not fit in shared memory, or a core's L2 cache"
+                    : "the schedule's fields cannot hold together",
+          config.text(),
+          failed.expected,
+          failed.found,
+          fmt::format("change {}", fmt::join(names, ", or "))};
+}
+}  // namespace
+
+int64_t field(const KernelConfig& config, const std::string& name, int64_t otherwise) {
+  return config.get(name).value_or(otherwise);
 }
 
-nlohmann::json to_json(const Schedule& schedule) {
-  return {{"family", schedule.family}, {"fields", schedule.fields}};
-}
-
-Result<Schedule> schedule_from_json(const nlohmann::json& json) {
-  try {
-    return Schedule{json.at("family").get<std::string>(),
-                    json.at("fields").get<std::map<std::string, int64_t>>()};
-  } catch (const nlohmann::json::exception& error) {
-    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "",
-                 "{\"family\": name, \"fields\": {name: integer}}", error.what(),
-                 "make the plan again with `warploom optimize`"});
-  }
-}
-
-int64_t field(const Schedule& schedule, const std::string& name, int64_t otherwise) {
-  const auto found = schedule.fields.find(name);
-  return found == schedule.fields.end() ? otherwise : found->second;
-}
-
-Status check_constraints(const Schedule& schedule, std::initializer_list<Constraint> rules) {
+Status check_constraints(const KernelConfig& config, std::initializer_list<Constraint> rules) {
   for (const Constraint& rule : rules)
     if (rule.broken)
       return fail({ErrorCode::kScheduleIllegal, "the schedule's fields cannot hold together",
-                   schedule.text(), rule.expected, std::to_string(rule.found),
+                   config.text(), rule.expected, std::to_string(rule.found),
                    "change one of the fields named"});
   return ok();
 }
 
-Status Family::fits(const Schedule& schedule, int64_t bytes) const {
+Status Family::fits(const KernelConfig& config, int64_t bytes) const {
   if (bytes <= capabilities_.shared_bytes) return ok();
   return fail({ErrorCode::kResourceLimit,
                "what a block keeps does not fit in shared memory, or a core's L2 cache",
-               schedule.text(), fmt::format("at most {} bytes", capabilities_.shared_bytes),
+               config.text(), fmt::format("at most {} bytes", capabilities_.shared_bytes),
                fmt::format("{} bytes", bytes), "use smaller tiles, or fewer stages"});
+}
+
+FailedConstraints Family::constraints(const KernelConfig& config) const {
+  const Status status = legal(config);
+  if (status) return {};
+  FailedConstraint failed{status.error().code, status.error().expected, status.error().found, {}};
+  for (size_t i = 0; i < config.size(); ++i) failed.fields.push_back(i);
+  return {failed};
+}
+
+Status Family::legal(const KernelConfig& config) const {
+  const FailedConstraints failed = constraints(config);
+  return failed.empty() ? ok() : Status(fail(error_of(config, failed[0])));
 }
 
 // Results of at most 16 bits take the faster exponential: it is off by 2^-22 + |x| 2^-24, and 0
@@ -65,20 +72,18 @@ Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), 
   nests_ = std::make_shared<const std::vector<LoopNest>>(std::move(nests));
 }
 
-Status Family::validate(const Schedule& schedule) const {
+Status Family::validate(const KernelConfig& config) const {
   for (const Field& field : space().fields) {
-    const auto found = schedule.fields.find(field.name);
+    const int64_t value = config.get(field.name).value_or(INT64_MIN);
     const int64_t least = std::ranges::min(field.values);
     const int64_t most = int64_t{1} << 30;  // so that products are numbers
-    if (found == schedule.fields.end() || found->second < least || found->second > most)
+    if (value < least || value > most)
       return fail({ErrorCode::kScheduleIllegal,
-                   "a field of the schedule is missing, too small or far too large",
-                   schedule.text(),
+                   "a field of the schedule is too small or far too large", config.text(),
                    fmt::format("{} of {} to {}: {}", field.name, least, most, field.meaning),
-                   found == schedule.fields.end() ? "none" : std::to_string(found->second),
-                   "`show --what space` lists the fields and their values"});
+                   std::to_string(value), "`show --what space` lists the fields and their values"});
   }
-  return legal(schedule);
+  return legal(config);
 }
 
 int64_t Space::size() const {
@@ -112,18 +117,17 @@ struct Made {
   size_t which = 0;
 };
 
-Result<Made> made_of(const Region& region, const Schedule& schedule,
+Result<Made> made_of(const Region& region, const KernelConfig& config,
                      const target::Capabilities& capabilities) {
-  const FamilyPtr family = family_for(region, schedule.family, capabilities);
+  const FamilyPtr family = family_for(region, config.family(), capabilities);
   if (!family)
     return fail({ErrorCode::kNoSchedule,
-                 "the schedule's family does not cover the region on this target", schedule.text(),
-                 "a family of this region and target", schedule.family,
+                 "the schedule's family does not cover the region on this target", config.text(),
+                 "a family of this region and target", config.family(),
                  "make the plan again with `warploom optimize`"});
-  WARPLOOM_CHECK(family->legal(schedule));
-  Made made{
-      .programs = {}, .solutions = {}, .which = static_cast<size_t>(field(schedule, "solution"))};
-  WARPLOOM_TRY(made.programs, family->programs(schedule));
+  WARPLOOM_CHECK(family->legal(config));
+  Made made{.programs = {}, .solutions = {}, .which = family->layout_candidate(config)};
+  WARPLOOM_TRY(made.programs, family->programs(config));
   bool as_asked =
       !capabilities.gpu;  // by one program at least: the small ones beside it have one solution
   for (const tile::Program& program : made.programs.programs) {
@@ -132,8 +136,8 @@ Result<Made> made_of(const Region& region, const Schedule& schedule,
     made.solutions.push_back(std::move(solutions));
   }
   if (!as_asked)
-    return fail({ErrorCode::kScheduleIllegal, "synthesis found fewer solutions", schedule.text(),
-                 fmt::format("solution={} among them", made.which), "none of that number",
+    return fail({ErrorCode::kScheduleIllegal, "synthesis found fewer solutions", config.text(),
+                 fmt::format("number {} among them", made.which), "none of that number",
                  "take a lower number"});
   return made;
 }
@@ -168,8 +172,8 @@ std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& ca
   };
   if (capabilities.gpu && std::ranges::any_of(region.nests(), long_axis)) return out;
   for (const auto& bind :
-       {im2win_family, matmul_wgmma_family, matmul_mma_family, matmul_simt_family,
-        rowwise_gpu_family, rowwise_cpu_family, direct_family})
+       {im2win_family, matmul_wgmma_family, conv_wgmma_family, matmul_mma_family,
+        matmul_simt_family, rowwise_gpu_family, rowwise_cpu_family, direct_family})
     if (FamilyPtr family = bind(region, capabilities)) out.push_back(std::move(family));
   return out;
 }
@@ -181,18 +185,18 @@ FamilyPtr family_for(const Region& region, const std::string& name,
   return found == all.end() ? nullptr : *found;
 }
 
-Result<double> predicted_us(const Region& region, const Schedule& schedule,
+Result<double> predicted_us(const Region& region, const KernelConfig& config,
                             const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(const Made made, made_of(region, schedule, capabilities));
+  WARPLOOM_TRY(const Made made, made_of(region, config, capabilities));
   double us = 0;
   for (const Solutions& solutions : made.solutions)
     if (!solutions.empty()) us += solutions[taken(made.which, solutions)].cost.us;
   return us;
 }
 
-Result<LaunchList> build(const Region& region, const Schedule& schedule,
+Result<LaunchList> build(const Region& region, const KernelConfig& config,
                          const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(const Made made, made_of(region, schedule, capabilities));
+  WARPLOOM_TRY(const Made made, made_of(region, config, capabilities));
   LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu,
                   capabilities.arch,
                   {},

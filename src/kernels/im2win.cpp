@@ -26,7 +26,7 @@ class Im2win : public Family {
   // Pixels are rows of the accumulators: the product with its sides exchanged.
   Im2win(const Contraction& contraction, const Precision& precision,
          const Capabilities& capabilities)
-      : Family("im2win", capabilities, Specialization::fastest),
+      : Family(Im2winConfig::type(), capabilities, Specialization::fastest),
         c_(with_swapped_ab(contraction)),
         precision_(precision),
         second_(second_column(contraction)) {}
@@ -56,110 +56,55 @@ class Im2win : public Family {
   }
 
   Space space() const override {
-    const int64_t columns = size(c_.row);
-    const int64_t rows = second_ ? size(second_) : 1;
-    const int64_t channels = size(c_.channel);
-    const int64_t down = size(down_);
-    const int64_t all = round_up(size(c_.column), 8);
-    const bool halves = precision_.halves();
-    Values across;
-    Values deep;
-    Values taps = {down};
-    Values wide;
-    Values ys = {2, 4, 3, 6, 8, 12, 16, 1};
-    for (const int64_t x : {64, 32, 16, 8})  // the widest that adds few pixels
-      if (x == 8 || round_up(columns, x) * 4 <= columns * 5) across.push_back(x);
-    const int64_t neighbours = halves ? 16 : 8;  // channels of an instruction
-    for (const int64_t each : {16, 32, 8, 1, 2, 4})
-      if (channels % each == 0 && (each >= neighbours || channels % neighbours != 0))
-        deep.push_back(each);
-    for (int64_t parts = 2; parts <= down; ++parts)
-      if (const auto part = ceil_div(down, parts); part < taps.back()) taps.push_back(part);
-    for (int64_t part = round_up(down, 4); halves && part > 0; part -= 4)
-      if (std::ranges::count(taps, part) == 0) taps.push_back(part);
-    for (const int64_t n : {all, int64_t{128}, int64_t{64}, int64_t{32}})
-      if (n <= std::min<int64_t>(all, 256) && std::ranges::count(wide, n) == 0) wide.push_back(n);
-    std::erase_if(ys, [&](int64_t y) { return y > 1 && y >= 2 * rows; });
     return {
         name(),
-        {{"x", across,
-          "pixels of a tile along a row; with 64 pixels each consumer has a tile of its own"},
-         {"y", ys, "rows of pixels"},
-         {"block_n", wide, "output channels of a tile"},
-         {"channels", deep, "planes of a slot's patch"},
-         {"taps", taps, "rows of the window that a slot takes"},
-         {"stages", {4, 3, 6, 5, 2}, "slots of the ring"},
-         {"consumers", {2, 3, 1}, "warpgroups that multiply"},
-         {"through_shared",
-          {1, 0},
-          "1: results leave through shared memory, whole rows of pixels at a time, 0: from "
-          "registers"},
-         {"cluster", {1, 2}, "blocks that fetch the weights of a slot together"},
-         {"stay", {1, 0}, "1: all weights stay in shared memory, 0: those of a slot come with it"},
-         {"apart",
-          {1, 0},
-          "1: consumers of 64 pixels begin parts of a tile one after another, so that one "
-          "multiplies while another stores"}}};
+        {offered<Im2winConfig>(F::tile_q, pixels()), offered<Im2winConfig>(F::tile_p, pixel_rows()),
+         offered<Im2winConfig>(F::block_n, columns()), offered<Im2winConfig>(F::block_c, planes()),
+         offered<Im2winConfig>(F::filter_rows_per_stage, filter_rows()),
+         offered<Im2winConfig>(F::stages, {4, 3, 6, 5, 2}),
+         offered<Im2winConfig>(F::num_math_warpgroups, {2, 3, 1}),
+         offered<Im2winConfig>(F::epilogue, choices(Epilogue::smem, Epilogue::direct)),
+         offered<Im2winConfig>(F::cluster_m, {1, 2}),
+         offered<Im2winConfig>(F::weights_stationary, choices(true, false)),
+         offered<Im2winConfig>(F::staggered_consumers, choices(true, false))}};
   }
 
-  Status legal(const Schedule& s) const override {
+  FailedConstraints constraints(const KernelConfig& config) const override {
+    const auto& s = config.as<Im2winConfig>();
     const Slot slot(*this, s);
-    const auto consumers = field(s, "consumers");
-    const auto m = slot.x * slot.y;
-    const auto own = slot.tiles;
-    const auto n = field(s, "block_n");
-    const auto cluster = field(s, "cluster", 1);
-    const auto accumulators = m * n * own / (128 * consumers);
-    const auto held = m * slot.depth * own / (128 * consumers);
-    const bool split = precision_.terms > 1;
-    WARPLOOM_CHECK(check_constraints(
-        s,
-        {{size(c_.channel) % slot.planes != 0, "channels that divide those of the input",
-          slot.planes},
-         {m != 64 && m % (64 * consumers) != 0,
-          "x times y 64, or a multiple of 64 pixels a consumer", m},
-         {own * cluster > 1 && n < size(c_.column),
-          "tiles of all output channels where consumers, or blocks, have their own", n},
-         {cluster > 1 && (field(s, "stay") || n % (8 * cluster) != 0),
-          "cluster=1 where weights stay, or are too few", cluster},
-         {field(s, "apart") && (own == 1 || slot.count() < own || !field(s, "stay")),
-          "apart=0 where consumers share tiles, tiles have fewer slots, or weights come with these",
-          own},
-         {slot.y > 1 && !second_, "y=1 where rows of pixels lie apart", slot.y},
-         {!slot.planes_first && m > 64 * consumers,
-          "64 pixels a consumer where slots have few channels", m},
-         {(accumulators + held) * (split ? 2 : 1) + (split ? 0 : held) > registers(consumers) - 16,
-          "accumulators and windows that fit in a thread's registers", accumulators + held},
-         {slot.width > 256 || slot.planes * slot.rows > kMostRows,
-          "a patch of at most 256 rows of 256 elements", slot.width},
-         {field(s, "stay") && n != size(c_.column), "stay=0, or a tile of all output channels", n},
-         {precision_.halves() && !slot.planes_first && slot.taps % 4 != 0,
-          "16 planes, or 4 rows of the window, in a slot of halves", slot.taps},
-         {slot.depth % (split ? 16 : 8) != 0 || n % 8 != 0,
-          "slots of whole instructions of the sum, and 8 columns", slot.depth}}));
-    const int64_t stay = field(s, "stay");
-    const int64_t stages = field(s, "stages");
-    const int64_t patch = own * round_up(slot.planes * slot.rows * slot.width * 4, 128);
+    Checks<Im2winConfig> checks;
+    check_tile(checks, s, slot);
+    check_patch(checks, s, slot);
+    check_sharing(checks, s, slot);
+    const bool stay = s.weights_stationary;
+    const int64_t m = slot.x * slot.y;
+    const int64_t patch = slot.tiles * round_up(slot.planes * slot.rows * slot.width * 4, 128);
     const int64_t weights =
-        round_up(n * slot.depth * bytes_of(precision_.operand) * (stay ? slot.count() : 1), 1024) *
-        (split ? 2 : 1);
-    return fits(s, patch * stages + weights * (stay ? 1 : stages) +
-                       (field(s, "through_shared") ? m * n * own * 4 : 0) + 512);
+        round_up(s.block_n * slot.depth * bytes_of(precision_.operand) * (stay ? slot.count() : 1),
+                 1024) *
+        (precision_.terms > 1 ? 2 : 1);
+    const int64_t staging = s.epilogue == Epilogue::smem ? m * s.block_n * slot.tiles * 4 : 0;
+    checks.require_fits(patch * s.stages + weights * (stay ? 1 : s.stages) + staging + 512,
+                        capabilities_.shared_bytes,
+                        {F::tile_q, F::tile_p, F::block_n, F::block_c, F::filter_rows_per_stage,
+                         F::stages, F::num_math_warpgroups, F::epilogue, F::weights_stationary});
+    return std::move(checks).failed();
   }
 
-  Result<Programs> programs(const Schedule& s) const override {
+  Result<Programs> programs(const KernelConfig& config) const override {
+    const auto& s = config.as<Im2winConfig>();
     const Slot slot(*this, s);
     Programs out;
     const Prepared laid = lay_weights(out, slot);
     const bool split = precision_.terms > 1;
-    const int64_t consumers = field(s, "consumers");
+    const int64_t consumers = s.num_math_warpgroups;
     const int64_t m = slot.x * slot.y;
-    const int64_t n = field(s, "block_n");
+    const int64_t n = s.block_n;
     const TileCoord whole(c_.nest, {{c_.row, slot.x}, {second_, slot.y}, {c_.column, n}});
     const TileCoord taken(c_.nest, {{c_.channel, slot.planes}, {down_, slot.taps}});
     const TileScheduler order{c_, whole, kGroup};
     const int64_t own = slot.tiles;
-    const int64_t cluster = field(s, "cluster", 1);
+    const int64_t cluster = s.cluster_m;
     const int64_t turns = ceil_div(order.count(), own * cluster);
     const int64_t workers = std::clamp<int64_t>(capabilities_.clusters_at_once(cluster), 1, turns);
 
@@ -186,10 +131,10 @@ class Im2win : public Family {
       patches.push_back(
           t.shared(draft.name("patch", i), Dtype::f32, {slot.planes * slot.rows, slot.width}));
     // The weights of a slot, or all of them in a slot of their own that stays.
-    const bool stay = field(s, "stay") != 0;
+    const bool stay = s.weights_stationary;
     const int64_t rows = stay ? slot.count() * n : n;
     const int64_t columns = size(c_.column);
-    const int stages = static_cast<int>(field(s, "stages"));
+    const int stages = static_cast<int>(s.stages);
     std::vector<TensorId> from;
     std::vector<TensorId> weights;
     for (const Access& access : {laid.high, laid.low}) {
@@ -223,7 +168,7 @@ class Im2win : public Family {
     };
     // How many slots of the first consumer come before the first one of another.
     const auto late = [&](int64_t number) {
-      return field(s, "apart", 0) ? slot.count() * number / own : 0;
+      return s.staggered_consumers ? slot.count() * number / own : 0;
     };
     t.roles([&] {
       t.role("producer", 4, consumers > 1 ? 32 : 0, [&] {
@@ -260,7 +205,7 @@ class Im2win : public Family {
       });
       const auto consume = [&](int64_t number) {  // of the tiles that a slot serves
         const std::vector<int64_t> operand = {m, slot.depth};
-        const TensorId staging = field(s, "through_shared")
+        const TensorId staging = s.epilogue == Epilogue::smem
                                      ? t.shared(draft.name("staging", number), Dtype::f32, {m, n})
                                      : -1;
         draft.role = number;
@@ -356,6 +301,112 @@ class Im2win : public Family {
   }
 
  private:
+  using F = Im2winConfig::Field;
+  struct Slot;
+
+  // The widest that adds few pixels.
+  Values pixels() const {
+    const int64_t columns = size(c_.row);
+    Values out;
+    for (const int64_t x : {64, 32, 16, 8})
+      if (x == 8 || round_up(columns, x) * 4 <= columns * 5) out.push_back(x);
+    return out;
+  }
+
+  Values pixel_rows() const {
+    const int64_t rows = second_ ? size(second_) : 1;
+    Values ys = {2, 4, 3, 6, 8, 12, 16, 1};
+    std::erase_if(ys, [&](int64_t y) { return y > 1 && y >= 2 * rows; });
+    return ys;
+  }
+
+  Values columns() const {
+    const int64_t all = round_up(size(c_.column), 8);
+    Values wide;
+    for (const int64_t n : {all, int64_t{128}, int64_t{64}, int64_t{32}})
+      if (n <= std::min<int64_t>(all, 256) && std::ranges::count(wide, n) == 0) wide.push_back(n);
+    return wide;
+  }
+
+  Values planes() const {
+    const int64_t channels = size(c_.channel);
+    const int64_t neighbours = precision_.halves() ? 16 : 8;  // channels of an instruction
+    Values deep;
+    for (const int64_t each : {16, 32, 8, 1, 2, 4})
+      if (channels % each == 0 && (each >= neighbours || channels % neighbours != 0))
+        deep.push_back(each);
+    return deep;
+  }
+
+  Values filter_rows() const {
+    const int64_t down = size(down_);
+    Values taps = {down};
+    for (int64_t parts = 2; parts <= down; ++parts)
+      if (const auto part = ceil_div(down, parts); part < taps.back()) taps.push_back(part);
+    for (int64_t part = round_up(down, 4); precision_.halves() && part > 0; part -= 4)
+      if (std::ranges::count(taps, part) == 0) taps.push_back(part);
+    return taps;
+  }
+
+  void check_tile(Checks<Im2winConfig>& checks, const Im2winConfig& s, const Slot& slot) const {
+    const int64_t m = slot.x * slot.y;
+    const int64_t threads = 128 * s.num_math_warpgroups;
+    const int64_t accumulators = m * s.block_n * slot.tiles / threads;
+    const int64_t held = m * slot.depth * slot.tiles / threads;
+    const bool split = precision_.terms > 1;
+    const int64_t needed = (accumulators + held) * (split ? 2 : 1) + (split ? 0 : held);
+    checks.require(m == 64 || m % (64 * s.num_math_warpgroups) == 0,
+                   {F::tile_q, F::tile_p, F::num_math_warpgroups},
+                   "tile_q times tile_p 64, or a multiple of 64 pixels a math warpgroup", m);
+    checks.require(slot.y <= 1 || second_, {F::tile_p}, "tile_p=1 where rows of pixels lie apart",
+                   slot.y);
+    checks.require(slot.planes_first || m <= 64 * s.num_math_warpgroups,
+                   {F::tile_q, F::tile_p, F::num_math_warpgroups, F::block_c},
+                   "64 pixels a math warpgroup where stages have few channels", m);
+    checks.require(needed <= registers(s.num_math_warpgroups) - 16,
+                   {F::tile_q, F::tile_p, F::block_n, F::block_c, F::filter_rows_per_stage,
+                    F::num_math_warpgroups},
+                   "accumulators and windows that fit in a thread's registers",
+                   accumulators + held);
+  }
+
+  void check_patch(Checks<Im2winConfig>& checks, const Im2winConfig& s, const Slot& slot) const {
+    checks.require(size(c_.channel) % slot.planes == 0, {F::block_c},
+                   "a block_c that divides the channels of the input", slot.planes);
+    checks.require(slot.width <= 256 && slot.planes * slot.rows <= kMostRows,
+                   {F::tile_q, F::tile_p, F::block_c, F::filter_rows_per_stage},
+                   "a patch of at most 256 rows of 256 elements", slot.width);
+    checks.require(!precision_.halves() || slot.planes_first || slot.taps % 4 == 0,
+                   {F::block_c, F::filter_rows_per_stage},
+                   "16 channels, or 4 rows of the filter, in a stage of fp16x3", slot.taps);
+    checks.require(slot.depth % (precision_.terms > 1 ? 16 : 8) == 0 && s.block_n % 8 == 0,
+                   {F::block_c, F::filter_rows_per_stage, F::block_n},
+                   "stages of whole instructions of the sum, and 8 columns", slot.depth);
+  }
+
+  // What CTAs and math warpgroups share, and what each has of its own.
+  void check_sharing(Checks<Im2winConfig>& checks, const Im2winConfig& s, const Slot& slot) const {
+    const int64_t own = slot.tiles;
+    const int64_t cluster = s.cluster_m;
+    checks.require(own * cluster <= 1 || s.block_n >= size(c_.column),
+                   {F::tile_q, F::tile_p, F::num_math_warpgroups, F::cluster_m, F::block_n},
+                   "tiles of all output channels where math warpgroups, or CTAs, have their own",
+                   s.block_n);
+    checks.require(cluster <= 1 || (!s.weights_stationary && s.block_n % (8 * cluster) == 0),
+                   {F::cluster_m, F::weights_stationary, F::block_n},
+                   "cluster_m=1 where weights are stationary, or are too few", cluster);
+    checks.require(
+        !s.staggered_consumers || (own > 1 && slot.count() >= own && s.weights_stationary),
+        {F::staggered_consumers, F::weights_stationary, F::tile_q, F::tile_p,
+         F::num_math_warpgroups, F::block_c, F::filter_rows_per_stage},
+        "staggered_consumers=0 where math warpgroups share tiles, tiles have fewer stages, or "
+        "weights come with these",
+        own);
+    checks.require(!s.weights_stationary || s.block_n == size(c_.column),
+                   {F::weights_stationary, F::block_n},
+                   "weights_stationary=0, or a tile of all output channels", s.block_n);
+  }
+
   int64_t size(std::optional<size_t> axis) const { return axis ? c_.nest.axes[*axis] : 1; }
 
   const Access& input() const { return c_.nest.loads[c_.a]; }
@@ -373,7 +424,7 @@ class Im2win : public Family {
 
   // What a slot of the ring holds.
   struct Slot {
-    Slot(const Im2win& family, const Schedule& schedule) : of(family), s(schedule) {
+    Slot(const Im2win& family, const Im2winConfig& config) : of(family), s(config) {
       if (down) rows = (y - 1) * move_y + (taps - 1) * apart_y + 1;
       if (y > 1 && move_y == 0)
         rows = kMostRows + 1;  // rows of pixels that are not those of one plane
@@ -438,15 +489,15 @@ class Im2win : public Family {
     }
 
     const Im2win& of;
-    const Schedule& s;
+    const Im2winConfig& s;
     // pixels of a tile
-    int64_t x = field(s, "x");
-    int64_t y = field(s, "y");
-    int64_t planes = field(s, "channels");
-    int64_t taps = field(s, "taps");  // channels, rows of the window
+    int64_t x = s.tile_q;
+    int64_t y = s.tile_p;
+    int64_t planes = s.block_c;
+    int64_t taps = s.filter_rows_per_stage;  // channels, rows of the window
     // Of tiles that it serves: one a consumer where they have 64 pixels, so that few lie beyond the
     // image.
-    int64_t tiles = x * y == 64 ? field(s, "consumers") : 1;
+    int64_t tiles = x * y == 64 ? s.num_math_warpgroups : 1;
     bool planes_first = planes % (of.precision_.halves() ? 16 : 8) ==
                         0;  // of the elements of the sum, channels are neighbours
     int64_t groups = of.size(of.c_.channel) / planes;

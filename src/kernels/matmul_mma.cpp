@@ -21,128 +21,113 @@ int64_t outside(const Contraction& c) {
   return far;
 }
 
-class MatmulThreads final : public Family {
+// With mma.sync, or with fused multiply-adds.
+template <Config Table> class MatmulThreads final : public Family {
  public:
-  MatmulThreads(Contraction contraction, const Precision& precision, bool tensor_cores,
-                const Capabilities& capabilities)
-      : Family(tensor_cores ? "matmul_mma" : "matmul_simt", capabilities, Specialization::made),
-        c_(std::move(contraction)),
-        p_(precision),
-        tensor_cores_(tensor_cores) {}
+  static constexpr bool kTensorCores = std::same_as<Table, MatmulMmaConfig>;
+  using F = Table::Field;
 
-  static FamilyPtr bind(const Region& region, bool tensor_cores, const Capabilities& capabilities) {
-    auto c = capabilities.gpu ? contraction_of(region.nests(), tensor_cores) : std::nullopt;
+  MatmulThreads(Contraction contraction, const Precision& precision,
+                const Capabilities& capabilities)
+      : Family(Table::type(), capabilities, Specialization::made),
+        c_(std::move(contraction)),
+        p_(precision) {}
+
+  static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
+    auto c = capabilities.gpu ? contraction_of(region.nests(), kTensorCores) : std::nullopt;
     if (!c || !epilogue_of(*c) || !computes(*c)) return nullptr;
     const Dtype a = c->nest.loads[c->a].dtype;
     const Dtype b = c->nest.loads[c->b].dtype;
     auto p = precision_of(a, b, region.track);
-    if (!tensor_cores)
+    if (!kTensorCores)
       p = a == Dtype::f32 && b == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1})
                                              : std::nullopt;
     const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
     if (!p || (!c->reductions.empty() && !fuses_rows(*c, *p, 256, capabilities)) ||
         (fp8 && capabilities.fp8_tflops == 0))
       return nullptr;
-    return std::make_shared<MatmulThreads>(*std::move(c), *p, tensor_cores, capabilities);
+    return std::make_shared<MatmulThreads>(*std::move(c), *p, capabilities);
   }
 
   Space space() const override {
-    const Contraction& c = c_;
-    const bool plain = c.channel && (c.k.size() == 1 || in_blocks_) && !second_;  // a matmul
-    const int64_t channels = c.channel ? c.nest.axes[*c.channel] : 1;
-    const int64_t taps = c.window ? c.nest.axes[*c.window] : 1;
-    Values ys = {1};
-    Values tap_counts = {1};
-    Values depths = tensor_cores_ ? Values{32, 64, 16} : Values{16, 8, 32};
-    for (int64_t y = 2; y <= 32 && second_ && y < 2 * c.nest.axes[*second_]; y *= 2)
-      ys.insert(ys.begin() + (y > 8), y);
-    if (!plain) depths = {16, 32, 8, 64, 4, 2, 1};
-    if (!plain) std::erase_if(depths, [&](auto n) { return n >= 2 * channels; });
-    for (int64_t t = 2; t < 2 * taps && t <= 16; t *= 2) tap_counts.push_back(t);
-    if (channels < 8) std::ranges::reverse(tap_counts);
-    Values rows = {128, 64, 32};
-    Values columns = rows;
-    if (tensor_cores_) {
-      rows = {128, 64, 256, 32, 16};
-      columns = {128, 64, 256, 32};
-    }
-    if (!plain) {
-      rows = {64, 128, 32, 16, 256};
-      columns = {16, 32, 8, 64, 128};
-    }
+    const bool plain = c_.channel && (c_.k.size() == 1 || in_blocks_) && !second_;  // a matmul
     Space space{
-        name(),
-        {{"block_m", rows, "rows of an output tile"},
-         {"block_n", columns, "columns of an output tile, along the output's fastest axis"},
-         {"block_k", depths, "depth of one slot; of a convolution input channels"},
-         {"stages", plain && tensor_cores_ ? Values{3, 4, 2} : Values{3, 2, 4},
-          "slots of the ring"},
-         {"warps", {8, 4}, "warps a block"},
-         {"group", plain ? Values{8, 1} : Values{8}, "rows of tiles taken together"},
-         {"solution", {0, 1, 2}, "which of synthesis's solutions, cheapest predicted first"}}};
+        Family::name(),
+        {offered<Table>(F::block_m, rows(plain)), offered<Table>(F::block_n, columns(plain)),
+         offered<Table>(F::block_k, depths(plain)),
+         offered<Table>(F::stages, plain && kTensorCores ? Values{3, 4, 2} : Values{3, 2, 4}),
+         offered<Table>(F::warps, {8, 4}),
+         offered<Table>(F::raster_group_m, plain ? Values{8, 1} : Values{8}),
+         offered<Table>(F::layout_candidate, {0, 1, 2})}};
     if (plain) return space;
+    space.fields.push_back(offered<Table>(F::tile_p, pixel_rows()));
+    space.fields.push_back(offered<Table>(F::filter_taps_per_stage, taps()));
     space.fields.push_back(
-        {"y", ys, "columns of an output tile, along the axis before the fastest"});
-    space.fields.push_back({"taps", tap_counts, "places of the window of a slot"});
-    space.fields.push_back(
-        {"pack", c.channel ? Values{1, 0} : Values{0},
-         "1: a program of its own makes the channels of one place of the window neighbours"});
+        offered<Table>(F::pack_weights, c_.channel ? choices(true, false) : choices(false)));
     return space;
   }
 
-  Status legal(const Schedule& s) const override {
-    const auto m = field(s, "block_m");
-    const auto n = field(s, "block_n") * field(s, "y", 1);
-    const auto threads = field(s, "warps") * 32;
-    const auto k = field(s, "block_k") * field(s, "taps", 1);
-    const int deepest =
-        p_.terms > 1
-            ? 32
-            : 64;  // tensor cores truncate: sums of split products are promoted slot by slot
-    const auto accumulators = m * n / threads;
-    WARPLOOM_CHECK(check_constraints(
-        s, {{k % k_step() != 0 || k > deepest,
-             "block_k · taps of whole instructions, at most 64, 32 when operands are split", k},
-            {n < 32 || n > 256, "tiles of 32 to 256 columns", n},
-            {!c_.reductions.empty() && n < c_.nest.axes[c_.column],
-             "tiles of whole rows where these are reduced", n},
-            {accumulators > (promotes() ? 64 : 128) || accumulators < 4,
-             "4 to 128 accumulators a thread, 64 when operands are split", accumulators},
-            {field(s, "pack") && !c_.channel, "pack=0 where nothing is a channel", 1}}));
-    return fits(s, (m + n) * k * bytes_of(c_.nest.loads[c_.a].dtype) * field(s, "stages"));
+  FailedConstraints constraints(const KernelConfig& config) const override {
+    const Table& s = config.as<Table>();
+    const int64_t n = s.block_n * s.tile_p;
+    const int64_t k = s.block_k * s.filter_taps_per_stage;
+    // Tensor cores truncate: sums of split products are promoted stage by stage.
+    const int64_t deepest = p_.terms > 1 ? 32 : 64;
+    const int64_t accumulators = s.block_m * n / (s.warps * 32);
+    Checks<Table> checks;
+    checks.require(
+        k % k_step() == 0 && k <= deepest, {F::block_k, F::filter_taps_per_stage},
+        "block_k · filter_taps_per_stage of whole instructions, at most 64, 32 of split operands",
+        k);
+    checks.require(n >= 32 && n <= 256, {F::block_n, F::tile_p}, "tiles of 32 to 256 columns", n);
+    checks.require(c_.reductions.empty() || n >= c_.nest.axes[c_.column], {F::block_n, F::tile_p},
+                   "tiles of whole rows where these are reduced", n);
+    checks.require(accumulators <= (promotes() ? 64 : 128) && accumulators >= 4,
+                   {F::block_m, F::block_n, F::tile_p, F::warps},
+                   "4 to 128 accumulators a thread, 64 when operands are split", accumulators);
+    checks.require(!s.pack_weights || c_.channel, {F::pack_weights},
+                   "pack_weights=0 where nothing is a channel", 1);
+    checks.require_fits(
+        (s.block_m + n) * k * bytes_of(c_.nest.loads[c_.a].dtype) * s.stages,
+        Family::capabilities_.shared_bytes,
+        {F::block_m, F::block_n, F::block_k, F::stages, F::tile_p, F::filter_taps_per_stage});
+    return std::move(checks).failed();
   }
 
-  Result<Programs> programs(const Schedule& s) const override {
+  size_t layout_candidate(const KernelConfig& config) const override {
+    return static_cast<size_t>(config.as<Table>().layout_candidate);
+  }
+
+  Result<Programs> programs(const KernelConfig& config) const override {
+    const Table& s = config.as<Table>();
     Programs out;
     const Contraction c = filled(out, c_, capabilities_);
     Access a = c.nest.loads[c.a];
-    if (field(s, "pack"))
+    if (s.pack_weights)
       a = OperandPacking{out, "a", {a.dtype, 1}, capabilities_}
               .laid_anew(a, c_.row, *c_.channel, true)
               .high;
     const LoopNest& nest = c.nest;
-    const auto bm = field(s, "block_m");
-    const auto channels = field(s, "block_k");
-    const auto taps = field(s, "taps", 1);
+    const auto bm = s.block_m;
+    const auto channels = s.block_k;
+    const auto taps = s.filter_taps_per_stage;
     const auto bk = channels * taps;
-    const auto bn = field(s, "block_n") * field(s, "y", 1);
+    const auto bn = s.block_n * s.tile_p;
     const auto step = static_cast<int64_t>(k_step());
-    const int stages = static_cast<int>(field(s, "stages"));
+    const int stages = static_cast<int>(s.stages);
     // The axes that a block has several elements of, in the order of the matrices' rows and
     // columns.
     const auto result = axes_of({c.row, second_, c.column});
     const auto a_axes = axes_of({c.row, c.channel});
     const auto b_axes = axes_of({c.channel, second_, c.column});
-    TileCoord tile(nest, {{c.row, bm},
-                          {c.column, field(s, "block_n")},
-                          {second_, field(s, "y", 1)},
-                          {c.channel, channels}});
+    TileCoord tile(
+        nest, {{c.row, bm}, {c.column, s.block_n}, {second_, s.tile_p}, {c.channel, channels}});
 
     KernelBuilder draft("matmul");
     auto& t = draft.b;
-    const TileScheduler order{c, tile, field(s, "group", 8)};
+    const TileScheduler order{c, tile, s.raster_group_m};
     tile = order.at(tile::block(0));
-    t.grid(order.count()).warps(static_cast<int>(field(s, "warps")));
+    t.grid(order.count()).warps(static_cast<int>(s.warps));
 
     const Access& b = nest.loads[c.b];
     const TensorTile A(draft, "A", nest, a, a_axes);
@@ -221,9 +206,43 @@ class MatmulThreads final : public Family {
   }
 
  private:
+  Values rows(bool plain) const {
+    if (!plain) return {64, 128, 32, 16, 256};
+    return kTensorCores ? Values{128, 64, 256, 32, 16} : Values{128, 64, 32};
+  }
+
+  Values columns(bool plain) const {
+    if (!plain) return {16, 32, 8, 64, 128};
+    return kTensorCores ? Values{128, 64, 256, 32} : Values{128, 64, 32};
+  }
+
+  Values depths(bool plain) const {
+    if (plain) return kTensorCores ? Values{32, 64, 16} : Values{16, 8, 32};
+    Values depths = {16, 32, 8, 64, 4, 2, 1};
+    std::erase_if(depths, [&](int64_t depth) { return depth >= 2 * channels(); });
+    return depths;
+  }
+
+  Values pixel_rows() const {
+    Values ys = {1};
+    for (int64_t y = 2; y <= 32 && second_ && y < 2 * c_.nest.axes[*second_]; y *= 2)
+      ys.insert(ys.begin() + (y > 8), y);
+    return ys;
+  }
+
+  Values taps() const {
+    const int64_t places = c_.window ? c_.nest.axes[*c_.window] : 1;
+    Values counts = {1};
+    for (int64_t t = 2; t < 2 * places && t <= 16; t *= 2) counts.push_back(t);
+    if (channels() < 8) std::ranges::reverse(counts);
+    return counts;
+  }
+
+  int64_t channels() const { return c_.channel ? c_.nest.axes[*c_.channel] : 1; }
+
   bool promotes() const { return p_.terms > 1 || in_blocks_; }
 
-  int k_step() const { return tensor_cores_ ? 32 / bytes_of(p_.operand) : 4; }
+  int k_step() const { return kTensorCores ? 32 / bytes_of(p_.operand) : 4; }
 
   // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to
   // compute with; factors of 8 bits where nothing is outside.
@@ -248,7 +267,6 @@ class MatmulThreads final : public Family {
 
   Contraction c_;
   Precision p_;
-  bool tensor_cores_;
   bool in_blocks_ = !c_.scales.empty();
   std::optional<size_t> second_ =
       in_blocks_ || !c_.reductions.empty() ? std::nullopt : second_column(c_);
@@ -256,10 +274,10 @@ class MatmulThreads final : public Family {
 }  // namespace
 
 FamilyPtr matmul_mma_family(const Region& region, const Capabilities& capabilities) {
-  return MatmulThreads::bind(region, true, capabilities);
+  return MatmulThreads<MatmulMmaConfig>::bind(region, capabilities);
 }
 
 FamilyPtr matmul_simt_family(const Region& region, const Capabilities& capabilities) {
-  return MatmulThreads::bind(region, false, capabilities);
+  return MatmulThreads<MatmulSimtConfig>::bind(region, capabilities);
 }
 }  // namespace warploom::kernels

@@ -30,204 +30,185 @@ namespace {
 constexpr int64_t kApart = 8;
 constexpr int64_t kMostBeside = 8;  // blocks of a cluster that any sm_90a GPU runs
 
-class MatmulWgmma : public Family {
+// The choices of both families: a convolution's differ from a matmul's in the patch of pixels.
+struct Choices : MatmulWgmmaConfig {
+  int64_t tile_p = 1;
+};
+
+using F = MatmulWgmmaConfig::Field;
+
+void once(Values& values, int64_t value) {
+  if (std::ranges::count(values, value) == 0) values.push_back(value);
+}
+
+class WgmmaFamily : public Family {
  public:
-  MatmulWgmma(const Contraction& contraction, std::optional<WindowOrder> windows,
-              const Precision& precision, const Capabilities& capabilities)
-      : Family("matmul_wgmma", capabilities, Specialization::fastest),
+  WgmmaFamily(const ConfigType& type, const Contraction& contraction,
+              std::optional<WindowOrder> windows, const Precision& precision,
+              const Capabilities& capabilities)
+      : Family(type, capabilities, Specialization::fastest),
         windows_(std::move(windows)),
         c_(windows_ ? windows_->contraction : contraction),
         p_(precision) {}
 
-  bool reduces_rows() const {
-    return !windows_ &&
-           fuses_rows(c_, p_, kMostBeside * std::min<int64_t>(256, 2 * accumulators_of(false)),
-                      capabilities_);
+  Result<Programs> programs(const KernelConfig& config) const override {
+    return programs_of(choices_of(config));
   }
 
-  Space space() const override {
-    const Contraction& c = c_;
-    const int bytes = bytes_of(p_.operand);
-    const int64_t m = c.nest.axes[c.row];
-    const int64_t n = c.nest.axes[c.column];
-    const int64_t run = c.nest.axes[*c.channel];
-    const int64_t steps = slots_of(c, 128 / bytes);
-    // Few rows: weights on the matrix unit's 64-row side, rows on its narrow side.
-    const bool skinny = m < 128 && m < n;
-    const bool narrow = bytes_of(c.nest.outputs[0].place.dtype) == 2;
+ protected:
+  virtual Choices choices_of(const KernelConfig& config) const = 0;
+
+  // What both offer.
+  Values split_values() const {
+    const int64_t bytes = bytes_of(p_.operand);
+    const int64_t steps = slots_of(c_, 128 / bytes);
+    const int64_t rows = second_ ? c_.nest.axes[*second_] : 1;
+    const int64_t tiles = ceil_div(c_.nest.axes[c_.row], 128) *
+                          ceil_div(c_.nest.axes[c_.column] * rows, 128) * others_of(c_).second;
     Values splits = {1};
-    const int64_t rows = second_ ? c.nest.axes[*second_] : 1;
-    const int64_t tiles = ceil_div(m, 128) * ceil_div(n * rows, 128) * others_of(c).second;
-    for (int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(p_.operand) && c.reductions.empty();
+    for (int64_t s = 2; s <= 32 && s * 4 <= steps && is_float(p_.operand) && c_.reductions.empty();
          s *= 2)
       if (s * tiles <= 2 * capabilities_.num_sms) splits.push_back(s);
-    Values columns =
-        skinny ? Values{16, 32, 64, 128, 8, 256} : Values{256, 128, 192, 64, 32, 160, 96};
-    Values depths = p_.halves()  ? Values{64, 32}
-                    : bytes == 2 ? Values{64, 128}
-                                 : Values{128 / bytes};
-    Values ys = {8, 16, 4, 1, 2, 32};
-    const auto once = [](Values& values, int64_t value) {
-      if (std::ranges::count(values, value) == 0) values.push_back(value);
-    };
-    if (!windows_ && !skinny) {  // and one whose tiles leave the fewest multiprocessors without
-                                 // work in the last wave
-      const auto work = [&](int64_t width) {  // a tile is some 24 columns' time besides its own
-        return ceil_div(ceil_div(m, 128) * ceil_div(n, width) * others_of(c).second,
-                        capabilities_.num_sms) *
-               (width + 24);
-      };
-      int64_t best = promotes() ? 192 : 256;
-      for (int64_t width = best; width >= 96; width -= 16)
-        best = work(width) < work(best) ? width : best;
-      once(columns, best);
-    }
-    if (!c.reductions.empty()) {  // parts of a row, one a block of a cluster
-      columns.clear();
-      for (int64_t blocks = 1; blocks <= kMostBeside; ++blocks)
-        if (const auto width = round_up(ceil_div(n, blocks), 16);
-            width <= 256 && (width >= 64 || blocks == 1))
-          once(columns, width);
-    }
-    if (windows_) {  // depths that cover the run with the least beyond it
-      columns = {128, 256, 64, 192, 96, 112, 224, 32};
-      if (m % 8 == 0 && m <= 256) once(columns, m);
-      depths = {128 / bytes, 64 / bytes, 32 / bytes};
-      if (run * bytes <= 512) once(depths, round_up(run, 32 / bytes));
-      std::ranges::stable_sort(depths, {}, [&](int64_t depth) {
-        return round_up(run, depth) * 64 + ceil_div(run, depth);
-      });
-      depths.resize(std::min<size_t>(depths.size(), 3));
-      std::erase_if(ys, [&](int64_t y) { return y > 1 && y >= 2 * rows; });
-      for (const int64_t part : {1, 2, 4})
-        if (rows % part == 0 && rows / part <= 32) once(ys, rows / part);
-    }
-    if (!c.scales.empty())
-      depths = {
-          std::clamp<int64_t>(power_of_two_above(run), 32 / bytes, 128 / bytes)};  // within a block
-    const bool exchange = c.reductions.empty() &&
-                          (skinny || (windows_ && m < 128) || (across(exchanged_) && !across(c_)));
-    Space space{
-        name(),
-        {{"block_m", {128, 256, 64}, "rows of an output tile"},
-         {"block_n", columns, "columns of an output tile"},
-         {"block_k", depths, "depth of one slot"},
-         {"stages", {4, 3, 2, 5, 6, 8}, "slots of the ring"},
-         {"consumers", {2, 1}, "warpgroups that multiply"},
-         {"resident", {1, 2}, "blocks of a multiprocessor: one multiplies while another stores"},
-         {"group", {8, 16, 4, 1}, "rows of tiles taken together"},
-         {"cluster", windows_ || !c.reductions.empty() ? Values{1} : Values{1, 2},
-          "blocks below each other that fetch one tile of the second operand together"},
-         {"split", splits, "parts of k computed apart and summed by a program of its own"},
-         {"stream",
-          {0, 1},
-          "1: the tiles of the last two waves are shared between all blocks by parts of k"},
-         {"exchange", exchange ? Values{1, 0} : Values{0, 1},
-          "1: the transposed product, second operand first"},
-         {"through_shared", narrow ? Values{1, 0} : Values{0, 1},
-          "1: results leave through shared memory, whole rows at a time, 0: from registers"}}};
-    for (Field& each : space.fields)
-      if (!c.reductions.empty() && (each.name == "stream" || each.name == "exchange"))
-        each.values = {0};
-    if (across(c_) || across(exchanged_))
-      space.fields.push_back({"across",
-                              across(exchange ? exchanged_ : c_) ? Values{1, 0} : Values{0, 1},
-                              "1: the first operand is read across, 0: a program lays it along k"});
-    if (promotes())
-      space.fields.push_back(
-          {"run",
-           {1, 4, 8},
-           "slots of which each is multiplied while the sums of the one before are added"});
-    if (p_.halves())
-      space.fields.push_back({"halves", enough_for_halves() ? Values{1, 0} : Values{0, 1},
-                              "1: operands are pairs of 16-bit floats, 0: of tf32"});
-    if (windows_)
-      space.fields.push_back({"y", ys, "pixels of an output tile along the slower axis"});
-    return space;
+    return splits;
   }
 
-  Status legal(const Schedule& s) const override {
-    const Contraction& c = field(s, "exchange") ? exchanged_ : c_;
+  static Values schedulers(const Values& splits) {
+    if (splits.size() == 1) return choices(Scheduler::data_parallel, Scheduler::stream_k);
+    return choices(Scheduler::data_parallel, Scheduler::split_k, Scheduler::stream_k);
+  }
+
+  Values epilogues() const {
+    return bytes_of(c_.nest.outputs[0].place.dtype) == 2
+               ? choices(Epilogue::smem, Epilogue::direct)
+               : choices(Epilogue::direct, Epilogue::smem);
+  }
+
+  // Whole runs of k where scales change along it.
+  Values depths_of_scales() const {
+    const int64_t bytes = bytes_of(p_.operand);
+    const int64_t run = c_.nest.axes[*c_.channel];
+    return {std::clamp<int64_t>(power_of_two_above(run), 32 / bytes, 128 / bytes)};
+  }
+
+  // The constraints of the kernel, by the fields of MatmulWgmmaConfig.
+  FailedConstraints constraints_of(const Choices& s) const {
+    Checks<MatmulWgmmaConfig> checks;
+    check_tile(checks, s);
+    check_loop(checks, s);
+    check_epilogue(checks, s);
+    check_scheduler(checks, s);
+    check_memory(checks, s);
+    return std::move(checks).failed();
+  }
+
+ private:
+  using Kernel = Checks<MatmulWgmmaConfig>;
+
+  const Contraction& contraction_of(const Choices& s) const { return s.swap_ab ? swapped_ : c_; }
+
+  void check_tile(Kernel& checks, const Choices& s) const {
+    const Contraction& c = contraction_of(s);
     const Access& b = c.nest.loads[c.b];
-    const auto m = field(s, "block_m");
-    const auto n = field(s, "block_n");
-    const auto k = field(s, "block_k");
-    const auto consumers = field(s, "consumers");
-    const auto y = field(s, "y", 1);
-    const auto along = (field(s, "exchange") ? m : n) / std::max<int64_t>(y, 1);
-    const auto split = field(s, "split", 1);
-    const auto cluster = field(s, "cluster", 1);
-    const auto resident = field(s, "resident", 1);
-    const auto across = field(s, "across");
-    const auto accumulators = m * n / (128 * consumers);
-    const auto steps = slots_of(c, k);
-    const auto run = field(s, "run", 1);
-    const auto turns = turns_of(s);
-    const auto tiles = ceil_div(c.nest.axes[c.row], m);
-    const auto beside = beside_of(s);
-    const int64_t most = accumulators_of(turns > 1);
-    const Precision precision = this->precision(s);
-    const int bytes = bytes_of(precision.operand);
-    const int stored = split > 1 ? 4 : bytes_of(c.nest.outputs[0].place.dtype);
-    const bool through_shared = field(s, "through_shared") != 0;
+    const int64_t n = s.block_n;
+    const int64_t accumulators = s.block_m * n / (128 * s.num_math_warpgroups);
+    const int bytes = bytes_of(precision(s).operand);
     const bool along_n = !windows_ && (b.stride(c.column) == 1 || b.stride(*c.channel) != 1);
-    WARPLOOM_CHECK(check_constraints(
-        s,
-        {{m % (64 * consumers) != 0, "block_m a multiple of 64 rows a consumer", m},
-         {accumulators > most,
-          "at most 128 accumulators a thread, 96 with a second set, 64 with a third", accumulators},
-         {beside > kMostBeside, "whole rows in a cluster of at most 8 blocks", beside},
-         {!c.reductions.empty() &&
-              (field(s, "exchange") || split > 1 || field(s, "stream") || cluster > 1),
-          "exchange=0 split=1 stream=0 cluster=1 where rows are reduced", split},
-         {steps < run || (windows_ && steps % run != 0),
-          "run=1 where k has fewer slots, or windows no whole runs", run},
-         {y < 1 || (y > 1 && !second_), "y=1 where pixels are of one axis", y},
-         {windows_ && (along * y != (field(s, "exchange") ? m : n) || along % 8 != 0),
-          "patches of whole groups of 8 pixels", along},
-         {n % 8 != 0 || n > 256, "8 to 256 columns, a multiple of 8", n},
-         {across != 0 && !this->across(c),
-          "across=0 where the first operand does not lie along rows", across},
-         {across != 0 && m + kApart > 256, "a patch of at most 256 elements", m + kApart},
-         {resident > 1 && (consumers > 1 || cluster * beside > 1),
-          "resident=1 with two consumers or a cluster", resident},
-         {windows_ && cluster > 1, "cluster=1 for convolutions", cluster},
-         {cluster > 1 && (tiles < cluster || c.m.size() > 1),
-          "cluster=1 where fewer tiles lie below each other", tiles},
-         {cluster > 1 && n % (8 * cluster) != 0, "cluster=1 where tiles are too narrow to share",
-          n},
-         {precision.operand == Dtype::tf32 && k * bytes > 128,
-          "block_k of at most 128 bytes of tf32", k},
-         {p_.operand == Dtype::i8 && n % 16 && n > 24, "block_n a multiple of 16 for integers", n},
-         {along_n && bytes == 2 && n % 16, "block_n of whole 32-byte panels", n},
-         {split > 1 && (split - 1) * round_up(ceil_div(steps, split), turns) >= steps,
-          "a split that leaves every part some of k", split},
-         {through_shared && (n * stored % 32 || !c.nest.outputs[0].place.uses(c.column)),
-          "through_shared=0 for narrow tiles", n},
-         {through_shared && windows_ && (field(s, "exchange") || !std::has_single_bit(at(n))),
-          "through_shared=0 where columns are no power of two", n}}));
-    const int64_t count = TileScheduler{c, tile_of(c, s), 1}.count();
-    const int64_t stream = field(s, "stream");
-    WARPLOOM_CHECK(check_constraints(
-        s, {{stream && (split > 1 || cluster > 1 || resident > 1),
-             "split=1 cluster=1 resident=1 with stream", split},
-            {stream && !c.domain_constraints.empty(), "stream=0 where a triangle bounds the sum",
-             stream},
-            {stream && (count < capabilities_.num_sms || count % capabilities_.num_sms == 0),
-             "stream=0 where tiles fill every wave, or not even the first", count}}));
-    const auto whole = [&](int64_t rows) {
-      return round_up(rows * k * bytes, 1024);
-    };  // patterns repeat every 1024 bytes
-    const auto slot = (whole(m + across * kApart) + whole(n)) * (p_.terms > 1 ? 2 : 1);
-    const auto staging = through_shared ? m * n * stored : 0;
-    const auto met =
-        beside > 1 ? std::ssize(c.reductions) * 8 * beside * m : 0;  // that a cluster's blocks send
-    return fits(s, resident * (slot * field(s, "stages") + staging + met + 1024));
+    checks.require(s.block_m % (64 * s.num_math_warpgroups) == 0,
+                   {F::block_m, F::num_math_warpgroups},
+                   "block_m a multiple of 64 rows a math warpgroup", s.block_m);
+    checks.require(
+        accumulators <= accumulators_of(turns_of(s) > 1),
+        {F::block_m, F::block_n, F::num_math_warpgroups, F::promotion_interval, F::a_source},
+        "at most 128 accumulators a thread, 96 with a second set, 64 with a third", accumulators);
+    checks.require(n % 8 == 0 && n <= 256, {F::block_n}, "8 to 256 columns, a multiple of 8", n);
+    checks.require(p_.operand != Dtype::i8 || n % 16 == 0 || n <= 24, {F::block_n},
+                   "block_n a multiple of 16 for integers", n);
+    checks.require(!along_n || bytes != 2 || n % 16 == 0,
+                   {F::block_n, F::swap_ab, F::fp32_emulation}, "block_n of whole 32-byte panels",
+                   n);
+    checks.require(
+        s.ctas_per_sm <= 1 || (s.num_math_warpgroups <= 1 && s.cluster_m * beside_of(s) <= 1),
+        {F::ctas_per_sm, F::num_math_warpgroups, F::cluster_m, F::block_n},
+        "ctas_per_sm=1 with two math warpgroups or a cluster", s.ctas_per_sm);
   }
 
-  Result<Programs> programs(const Schedule& s) const override {
+  void check_loop(Kernel& checks, const Choices& s) const {
+    const int64_t steps = slots_of(c_, s.block_k);
+    const int64_t interval = s.promotion_interval;
+    const Precision used = precision(s);
+    checks.require(steps >= interval && (!windows_ || steps % interval == 0),
+                   {F::block_k, F::promotion_interval},
+                   "promotion_interval=1 where k has fewer stages, or windows no whole runs",
+                   interval);
+    checks.require(used.operand != Dtype::tf32 || s.block_k * bytes_of(used.operand) <= 128,
+                   {F::block_k, F::fp32_emulation}, "block_k of at most 128 bytes of tf32",
+                   s.block_k);
+    checks.require((p_.terms > 1) == (s.fp32_emulation != Emulation::none), {F::fp32_emulation},
+                   "fp32_emulation=tf32x3 or fp16x3 for fp32 products, none for others", p_.terms);
+  }
+
+  void check_epilogue(Kernel& checks, const Choices& s) const {
+    if (s.epilogue != Epilogue::smem) return;
+    const Contraction& c = contraction_of(s);
+    checks.require(s.block_n * stored_bytes(s) % 32 == 0 && c.nest.outputs[0].place.uses(c.column),
+                   {F::epilogue, F::block_n, F::split_k, F::swap_ab},
+                   "epilogue=direct for narrow tiles", s.block_n);
+    checks.require(!windows_ || (!s.swap_ab && std::has_single_bit(at(s.block_n))),
+                   {F::epilogue, F::block_n, F::swap_ab},
+                   "epilogue=direct where columns are no power of two", s.block_n);
+  }
+
+  void check_scheduler(Kernel& checks, const Choices& s) const {
+    const int64_t split = s.split_k;
+    const int64_t steps = slots_of(c_, s.block_k);
+    const int64_t turns = turns_of(s);
+    checks.require((split > 1) == (s.scheduler == Scheduler::split_k), {F::split_k, F::scheduler},
+                   "split_k=1, or scheduler=split_k and parts of at least 2", split);
+    checks.require(split <= 1 || (split - 1) * round_up(ceil_div(steps, split), turns) < steps,
+                   {F::split_k, F::block_k, F::promotion_interval, F::a_source},
+                   "a split_k that leaves every part some of k", split);
+    if (s.scheduler != Scheduler::stream_k) return;
+    const int64_t count =
+        TileScheduler{contraction_of(s), tile_of(contraction_of(s), s), 1}.count();
+    checks.require(s.cluster_m <= 1 && s.ctas_per_sm <= 1,
+                   {F::scheduler, F::cluster_m, F::ctas_per_sm},
+                   "cluster_m=1 ctas_per_sm=1 with scheduler=stream_k", s.cluster_m);
+    checks.require(c_.domain_constraints.empty(), {F::scheduler},
+                   "another scheduler than stream_k where a triangle bounds the sum", 1);
+    checks.require(count >= capabilities_.num_sms && count % capabilities_.num_sms != 0,
+                   {F::scheduler, F::block_m, F::block_n, F::swap_ab},
+                   "another scheduler than stream_k where tiles fill every wave, or not even the "
+                   "first",
+                   count);
+  }
+
+  void check_memory(Kernel& checks, const Choices& s) const {
+    const Precision used = precision(s);
+    const auto whole = [&](int64_t rows) {  // swizzle atoms repeat every 1024 bytes
+      return round_up(rows * s.block_k * bytes_of(used.operand), 1024);
+    };
+    const int64_t padding = s.a_source == OperandSource::registers ? kApart : 0;
+    const int64_t stage =
+        (whole(s.block_m + padding) + whole(s.block_n)) * (used.terms > 1 ? 2 : 1);
+    const int64_t staging =
+        s.epilogue == Epilogue::smem ? s.block_m * s.block_n * stored_bytes(s) : 0;
+    const int64_t beside = beside_of(s);
+    const int64_t sent =  // by the CTAs of a cluster to each other
+        beside > 1 ? std::ssize(c_.reductions) * 8 * beside * s.block_m : 0;
+    checks.require_fits(s.ctas_per_sm * (stage * s.stages + staging + sent + 1024),
+                        capabilities_.shared_bytes,
+                        {F::block_m, F::block_n, F::block_k, F::stages, F::ctas_per_sm, F::split_k,
+                         F::epilogue, F::a_source, F::fp32_emulation});
+  }
+
+  // Bytes of an element as the kernel stores it: parts of k are sums.
+  int64_t stored_bytes(const Choices& s) const {
+    return s.split_k > 1 ? 4 : bytes_of(c_.nest.outputs[0].place.dtype);
+  }
+
+  Result<Programs> programs_of(const Choices& s) const {
     Programs out;
-    const Contraction c = filled(out, field(s, "exchange") ? exchanged_ : c_, capabilities_);
+    const Contraction c = filled(out, contraction_of(s), capabilities_);
     const size_t k = *c.channel;
     const auto operand = [&](const char* name, const Access& from, size_t row) {
       const bool is_a = row == c_.row;  // before they were exchanged
@@ -236,9 +217,10 @@ class MatmulWgmma : public Family {
       return OperandPacking{out, name, precision(s), capabilities_}.for_copies(from, row, k);
     };
     const Access& first = c.nest.loads[c.a];
-    const Prepared a = field(s, "across") ? Prepared{first, {}} : operand("a", first, c.row);
+    const Prepared a =
+        s.a_source == OperandSource::registers ? Prepared{first, {}} : operand("a", first, c.row);
     const Prepared b = operand("b", c.nest.loads[c.b], c.column);
-    const auto split = field(s, "split", 1);
+    const auto split = s.split_k;
     if (split == 1) {
       multiply(out, c, a, b, s);
       return out;
@@ -276,16 +258,9 @@ class MatmulWgmma : public Family {
     return out;
   }
 
- private:
-  Precision precision(const Schedule& s) const {
-    return p_.halves() && !field(s, "halves") ? Precision{Dtype::tf32, 3} : p_;
-  }
-
-  // Whether multiplying takes longer than measuring the operands' rows before, some 10 µs.
-  bool enough_for_halves() const {
-    double flops = 2;
-    for (const int64_t size : c_.nest.axes) flops *= static_cast<double>(size);
-    return flops > 2e9;
+ protected:
+  Precision precision(const Choices& s) const {
+    return p_.halves() && s.fp32_emulation != Emulation::fp16x3 ? Precision{Dtype::tf32, 3} : p_;
   }
 
   // The axes of the result that no tile has several elements of, and how many there are along them.
@@ -299,8 +274,9 @@ class MatmulWgmma : public Family {
     return out;
   }
 
-  // Whether the copy engine can read the first operand as it lies, along rows, for tf32 products.
-  bool across(const Contraction& c) const {
+  // Whether TMA can read the first operand as it lies, along rows, for tf32 products: transposed on
+  // its way into registers.
+  bool transposes(const Contraction& c) const {
     const Access& a = c.nest.loads[c.a];
     bool readable = !windows_ && p_.operand == Dtype::tf32 && p_.terms == 1 &&
                     a.stride(c.row) == 1 && a.stride(*c.channel) != 1;
@@ -310,13 +286,11 @@ class MatmulWgmma : public Family {
   }
 
   // A slot's part of an output tile.
-  TileCoord tile_of(const Contraction& c, const Schedule& s) const {
-    const auto y = field(s, "y", 1);
-    TileCoord tile(c.nest, {{c.row, field(s, "block_m")},
-                            {c.column, field(s, "block_n")},
-                            {c.channel, field(s, "block_k")},
-                            {second_, y}});
-    if (second_) tile.extent[c_.column] /= y;
+  TileCoord tile_of(const Contraction& c, const Choices& s) const {
+    const auto y = std::max<int64_t>(s.tile_p, 1);
+    TileCoord tile(
+        c.nest, {{c.row, s.block_m}, {c.column, s.block_n}, {c.channel, s.block_k}, {second_, y}});
+    if (second_) tile.extent[c_.column] = std::max<int64_t>(tile.extent[c_.column] / y, 1);
     return tile;
   }
 
@@ -326,13 +300,13 @@ class MatmulWgmma : public Family {
   }
 
   // Blocks that hold a row of the result together.
-  int64_t beside_of(const Schedule& s) const {
-    return c_.reductions.empty() ? 1 : ceil_div(c_.nest.axes[c_.column], field(s, "block_n"));
+  int64_t beside_of(const Choices& s) const {
+    return c_.reductions.empty() ? 1 : ceil_div(c_.nest.axes[c_.column], s.block_n);
   }
 
   // Slots of k that a round of a consumer's loop multiplies.
-  static int64_t turns_of(const Schedule& s) {
-    return std::max(1 + field(s, "across"), field(s, "run", 1));
+  static int64_t turns_of(const Choices& s) {
+    return std::max<int64_t>(s.a_source == OperandSource::registers ? 2 : 1, s.promotion_interval);
   }
 
   bool promotes() const { return p_.promotes() || !c_.scales.empty(); }
@@ -343,15 +317,15 @@ class MatmulWgmma : public Family {
   }
 
   void multiply(Programs& out, const Contraction& c, const Prepared& a, const Prepared& b,
-                const Schedule& s) const {
+                const Choices& s) const {
     const LoopNest& nest = c.nest;
-    const auto bm = field(s, "block_m");
-    const auto bn = field(s, "block_n");
-    const auto bk = field(s, "block_k");
-    const auto cluster = field(s, "cluster", 1);
-    const int consumers = static_cast<int>(field(s, "consumers"));
+    const auto bm = s.block_m;
+    const auto bn = s.block_n;
+    const auto bk = s.block_k;
+    const auto cluster = s.cluster_m;
+    const int consumers = static_cast<int>(s.num_math_warpgroups);
     const bool split = p_.terms > 1;
-    const bool across = field(s, "across") != 0;
+    const bool across = s.a_source == OperandSource::registers;
     const TileCoord whole = tile_of(c, s);
     // Where pixels are of two axes, they are so on the side that they take.
     const AxisIfAny above = c.row == c_.column ? second_ : std::nullopt;
@@ -362,19 +336,19 @@ class MatmulWgmma : public Family {
     const std::vector<size_t> summed = slot_axes(c);
     const size_t row_axes = above ? 2 : 1;
     // The blocks of a cluster take tiles below each other, so that one tile of b serves them all.
-    const int64_t parts = field(s, "split", 1);
+    const int64_t parts = s.split_k;
     const int64_t row_blocks = beside_of(s);
     const int64_t blocks = cluster * row_blocks;  // of a cluster
-    const TileScheduler order{c, whole, field(s, "group"), cluster, row_blocks};
+    const TileScheduler order{c, whole, s.raster_group_m, cluster, row_blocks};
     TileCoord together =
         whole;  // what the blocks of a cluster compute: all of them go through the same slots
     together.extent[c.row] *= cluster;
-    const TileScheduler clusters{c, together, field(s, "group"), 1, row_blocks};
+    const TileScheduler clusters{c, together, s.raster_group_m, 1, row_blocks};
     const int64_t turns = turns_of(s);
     const int64_t steps = round_up(whole.count(nest, summed), turns);
     const int64_t part_steps = round_up(ceil_div(steps, parts), turns);
     const int64_t count = order.count() * parts;
-    const int64_t at_once = capabilities_.clusters_at_once(blocks, field(s, "resident", 1));
+    const int64_t at_once = capabilities_.clusters_at_once(blocks, s.ctas_per_sm);
     const int64_t workers = std::clamp<int64_t>(at_once, 1, count);
 
     KernelBuilder draft("matmul");
@@ -399,7 +373,7 @@ class MatmulWgmma : public Family {
       add_operand("A_rest", "a_rest", a.low, a_axes, bm);
       add_operand("B_rest", "b_rest", b.low, b_axes, bn);
     }
-    const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots);
+    const auto ring = t.pipeline("ring", static_cast<int>(s.stages), slots);
     const TensorId lines =
         across ? t.windows("lines", slots[0], 0, {bm, bk}, {1, bm + kApart}) : -1;
     const auto box_of = [&](size_t i, const TileCoord& tile) {
@@ -410,12 +384,12 @@ class MatmulWgmma : public Family {
       }
       return box;
     };
-    const TensorId staging = field(s, "through_shared")
+    const TensorId staging = s.epilogue == Epilogue::smem
                                  ? t.shared("staging", nest.outputs[0].place.dtype, {bm, bn})
                                  : -1;
 
     // What blocks leave for the next ones.
-    const bool stream = field(s, "stream") != 0;
+    const bool stream = s.scheduler == Scheduler::stream_k;
     const Dtype sums = c.scales.empty() ? p_.accumulator() : Dtype::f32;
     const Index worker = tile::block(0);
     TensorId left = -1;
@@ -559,33 +533,301 @@ class MatmulWgmma : public Family {
 
   std::optional<WindowOrder> windows_;
   Contraction c_;
-  Contraction exchanged_ = with_swapped_ab(c_);
+  Contraction swapped_ = with_swapped_ab(c_);
   Precision p_;
   size_t sets_ =
       c_.reductions.empty() ? 1 : std::ranges::max(row_steps(c_), {}, &RowStep::set).set + 1;
   std::optional<size_t> second_ =
       windows_ ? second_column(c_) : std::nullopt;  // of pixels, the slower axis of a patch
 };
-}  // namespace
 
-FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabilities) {
+class MatmulWgmma final : public WgmmaFamily {
+ public:
+  MatmulWgmma(const Contraction& contraction, const Precision& precision,
+              const Capabilities& capabilities)
+      : WgmmaFamily(MatmulWgmmaConfig::type(), contraction, std::nullopt, precision, capabilities) {
+  }
+
+  bool reduces_rows() const {
+    return fuses_rows(c_, p_, kMostBeside * std::min<int64_t>(256, 2 * accumulators_of(false)),
+                      capabilities_);
+  }
+
+  Space space() const override {
+    const bool reduces = !c_.reductions.empty();
+    const bool swaps = !reduces && (skinny() || (transposes(swapped_) && !transposes(c_)));
+    const Values splits = split_values();
+    Space space{
+        name(),
+        {offered<Table>(F::block_m, {128, 256, 64}),
+         offered<Table>(F::block_n, reduces ? columns_of_rows() : columns()),
+         offered<Table>(F::block_k, depths()), offered<Table>(F::stages, {4, 3, 2, 5, 6, 8}),
+         offered<Table>(F::num_math_warpgroups, {2, 1}), offered<Table>(F::ctas_per_sm, {1, 2}),
+         offered<Table>(F::raster_group_m, {8, 16, 4, 1}),
+         offered<Table>(F::cluster_m, reduces ? Values{1} : Values{1, 2}),
+         offered<Table>(F::split_k, splits),
+         offered<Table>(F::scheduler,
+                        reduces ? choices(Scheduler::data_parallel) : schedulers(splits)),
+         offered<Table>(F::swap_ab, swap_values(swaps)), offered<Table>(F::epilogue, epilogues())}};
+    if (transposes(c_) || transposes(swapped_))
+      space.fields.push_back(offered<Table>(
+          F::a_source, transposes(swaps ? swapped_ : c_)
+                           ? choices(OperandSource::registers, OperandSource::smem)
+                           : choices(OperandSource::smem, OperandSource::registers)));
+    if (promotes()) space.fields.push_back(offered<Table>(F::promotion_interval, {1, 4, 8}));
+    if (p_.halves())
+      space.fields.push_back(offered<Table>(
+          F::fp32_emulation, enough_for_halves() ? choices(Emulation::fp16x3, Emulation::tf32x3)
+                                                 : choices(Emulation::tf32x3, Emulation::fp16x3)));
+    return space;
+  }
+
+  FailedConstraints constraints(const KernelConfig& config) const override {
+    const Choices s = choices_of(config);
+    FailedConstraints failed = constraints_of(s);
+    Checks<Table> checks;
+    check_rows(checks, s);
+    check_source(checks, s);
+    check_cluster(checks, s);
+    std::ranges::move(std::move(checks).failed(), std::back_inserter(failed));
+    return failed;
+  }
+
+ private:
+  using Table = MatmulWgmmaConfig;
+
+  Choices choices_of(const KernelConfig& config) const override {
+    return {config.as<MatmulWgmmaConfig>()};
+  }
+
+  Values swap_values(bool first) const {
+    if (!c_.reductions.empty()) return choices(false);
+    return first ? choices(true, false) : choices(false, true);
+  }
+
+  // Few rows: weights on the matrix unit's 64-row side, rows on its narrow side.
+  bool skinny() const {
+    const int64_t m = c_.nest.axes[c_.row];
+    return m < 128 && m < c_.nest.axes[c_.column];
+  }
+
+  Values columns() const {
+    if (skinny()) return {16, 32, 64, 128, 8, 256};
+    Values columns = {256, 128, 192, 64, 32, 160, 96};
+    // And one whose tiles leave the fewest multiprocessors without work in the last wave. A tile is
+    // some 24 columns' time besides its own.
+    const auto work = [&](int64_t width) {
+      const int64_t tiles = ceil_div(c_.nest.axes[c_.row], 128) *
+                            ceil_div(c_.nest.axes[c_.column], width) * others_of(c_).second;
+      return ceil_div(tiles, capabilities_.num_sms) * (width + 24);
+    };
+    int64_t best = promotes() ? 192 : 256;
+    for (int64_t width = best; width >= 96; width -= 16)
+      best = work(width) < work(best) ? width : best;
+    once(columns, best);
+    return columns;
+  }
+
+  // Parts of a row that is reduced, one a CTA of a cluster.
+  Values columns_of_rows() const {
+    const int64_t n = c_.nest.axes[c_.column];
+    Values columns;
+    for (int64_t blocks = 1; blocks <= kMostBeside; ++blocks)
+      if (const auto width = round_up(ceil_div(n, blocks), 16);
+          width <= 256 && (width >= 64 || blocks == 1))
+        once(columns, width);
+    return columns;
+  }
+
+  Values depths() const {
+    const int64_t bytes = bytes_of(p_.operand);
+    if (!c_.scales.empty()) return depths_of_scales();
+    if (p_.halves()) return {64, 32};
+    return bytes == 2 ? Values{64, 128} : Values{128 / bytes};
+  }
+
+  // Whether multiplying takes longer than measuring the operands' rows before, some 10 µs.
+  bool enough_for_halves() const {
+    double flops = 2;
+    for (const int64_t size : c_.nest.axes) flops *= static_cast<double>(size);
+    return flops > 2e9;
+  }
+
+  // Where rows of the result are reduced.
+  void check_rows(Checks<Table>& checks, const Choices& s) const {
+    const int64_t beside = beside_of(s);
+    checks.require(beside <= kMostBeside, {F::block_n}, "whole rows in a cluster of at most 8 CTAs",
+                   beside);
+    const bool plain = !s.swap_ab && s.scheduler == Scheduler::data_parallel && s.cluster_m == 1;
+    checks.require(c_.reductions.empty() || plain, {F::swap_ab, F::scheduler, F::cluster_m},
+                   "swap_ab=0 scheduler=data_parallel cluster_m=1 where rows are reduced", beside);
+  }
+
+  void check_source(Checks<Table>& checks, const Choices& s) const {
+    if (s.a_source != OperandSource::registers) return;
+    checks.require(transposes(s.swap_ab ? swapped_ : c_), {F::a_source, F::swap_ab},
+                   "a_source=smem where the first operand does not lie along rows", s.swap_ab);
+    checks.require(s.block_m + kApart <= 256, {F::a_source, F::block_m},
+                   "a patch of at most 256 elements", s.block_m + kApart);
+  }
+
+  void check_cluster(Checks<Table>& checks, const Choices& s) const {
+    if (s.cluster_m <= 1) return;
+    const Contraction& c = s.swap_ab ? swapped_ : c_;
+    const int64_t tiles = ceil_div(c.nest.axes[c.row], s.block_m);
+    checks.require(tiles >= s.cluster_m && c.m.size() <= 1, {F::cluster_m, F::block_m, F::swap_ab},
+                   "cluster_m=1 where fewer tiles lie below each other", tiles);
+    checks.require(s.block_n % (8 * s.cluster_m) == 0, {F::cluster_m, F::block_n},
+                   "cluster_m=1 where tiles are too narrow to share", s.block_n);
+  }
+};
+
+// Operands in window order: rows are output channels, columns a patch of pixels.
+class ConvWgmma final : public WgmmaFamily {
+ public:
+  ConvWgmma(WindowOrder windows, const Precision& precision, const Capabilities& capabilities)
+      : WgmmaFamily(ConvWgmmaConfig::type(), windows.contraction, windows, precision,
+                    capabilities) {}
+
+  Space space() const override {
+    const bool swaps = c_.nest.axes[c_.row] < 128;
+    const Values splits = split_values();
+    Space space{
+        name(),
+        {offered<Table>(Field::block_m, {128, 256, 64}), offered<Table>(Field::block_n, columns()),
+         offered<Table>(Field::block_k, depths()),
+         offered<Table>(Field::stages, {4, 3, 2, 5, 6, 8}),
+         offered<Table>(Field::num_math_warpgroups, {2, 1}),
+         offered<Table>(Field::ctas_per_sm, {1, 2}),
+         offered<Table>(Field::raster_group_m, {8, 16, 4, 1}),
+         offered<Table>(Field::split_k, splits),
+         offered<Table>(Field::scheduler, schedulers(splits)),
+         offered<Table>(Field::swap_ab, swaps ? choices(true, false) : choices(false, true)),
+         offered<Table>(Field::epilogue, epilogues())}};
+    if (promotes()) space.fields.push_back(offered<Table>(Field::promotion_interval, {1, 4, 8}));
+    space.fields.push_back(offered<Table>(Field::tile_p, pixel_rows()));
+    return space;
+  }
+
+  FailedConstraints constraints(const KernelConfig& config) const override {
+    const Choices s = choices_of(config);
+    FailedConstraints failed;
+    for (const FailedConstraint& one : constraints_of(s)) failed.push_back(of_table(one));
+    Checks<Table> checks;
+    const int64_t pixels = s.swap_ab ? s.block_m : s.block_n;
+    const int64_t along = pixels / std::max<int64_t>(s.tile_p, 1);
+    checks.require(s.tile_p >= 1 && (s.tile_p == 1 || second_), {Field::tile_p},
+                   "tile_p=1 where pixels are of one axis", s.tile_p);
+    checks.require(along * s.tile_p == pixels && along % 8 == 0,
+                   {Field::tile_p, Field::swap_ab, Field::block_m, Field::block_n},
+                   "patches of whole groups of 8 pixels", along);
+    std::ranges::move(std::move(checks).failed(), std::back_inserter(failed));
+    return failed;
+  }
+
+ private:
+  using Table = ConvWgmmaConfig;
+  using Field = Table::Field;
+
+  Choices choices_of(const KernelConfig& config) const override {
+    const auto& s = config.as<ConvWgmmaConfig>();
+    return {{.block_m = s.block_m,
+             .block_n = s.block_n,
+             .block_k = s.block_k,
+             .stages = s.stages,
+             .num_math_warpgroups = s.num_math_warpgroups,
+             .ctas_per_sm = s.ctas_per_sm,
+             .raster_group_m = s.raster_group_m,
+             .split_k = s.split_k,
+             .scheduler = s.scheduler,
+             .swap_ab = s.swap_ab,
+             .epilogue = s.epilogue,
+             .promotion_interval = s.promotion_interval,
+             .fp32_emulation = p_.terms > 1 ? Emulation::tf32x3 : Emulation::none},
+            s.tile_p};
+  }
+
+  // The kernel's constraint by this family's fields; of a tile tile_p says where it lies.
+  static FailedConstraint of_table(const FailedConstraint& one) {
+    FailedConstraint out = one;
+    out.fields = {static_cast<size_t>(Field::tile_p)};
+    for (const size_t field : one.fields)
+      if (const auto same = Table::type().find(MatmulWgmmaConfig::type().fields[field].name))
+        out.fields.push_back(*same);
+    return out;
+  }
+
+  Values columns() const {
+    const int64_t m = c_.nest.axes[c_.row];
+    Values columns = {128, 256, 64, 192, 96, 112, 224, 32};
+    if (m % 8 == 0 && m <= 256) once(columns, m);
+    return columns;
+  }
+
+  // Those that cover the run with the least beyond it.
+  Values depths() const {
+    if (!c_.scales.empty()) return depths_of_scales();
+    const int64_t bytes = bytes_of(p_.operand);
+    const int64_t run = c_.nest.axes[*c_.channel];
+    Values depths = {128 / bytes, 64 / bytes, 32 / bytes};
+    if (run * bytes <= 512) once(depths, round_up(run, 32 / bytes));
+    std::ranges::stable_sort(depths, {}, [&](int64_t depth) {
+      return round_up(run, depth) * 64 + ceil_div(run, depth);
+    });
+    depths.resize(std::min<size_t>(depths.size(), 3));
+    return depths;
+  }
+
+  Values pixel_rows() const {
+    const int64_t rows = second_ ? c_.nest.axes[*second_] : 1;
+    Values ys = {8, 16, 4, 1, 2, 32};
+    std::erase_if(ys, [&](int64_t y) { return y > 1 && y >= 2 * rows; });
+    for (const int64_t part : {1, 2, 4})
+      if (rows % part == 0 && rows / part <= 32) once(ys, rows / part);
+    return ys;
+  }
+};
+
+// What wgmma multiplies, where every tensor is stored whole.
+std::optional<Contraction> product_of(const Region& region, const Capabilities& capabilities) {
   auto c = capabilities.warpgroup_mma && capabilities.tensor_copy
                ? contraction_of(region.nests(), true)
                : std::nullopt;
-  if (!c || !c->channel) return nullptr;
+  return c && c->channel && stores_whole(*c) ? std::move(c) : std::nullopt;
+}
+
+// Whether a sum runs over several axes, or an operand's columns lie apart: what window order is
+// for.
+bool wants_windows(const Contraction& c) {
+  const Access& b = c.nest.loads[c.b];
+  const bool strided = c.n.size() > 1 && b.stride(c.column) != 1 && b.stride(*c.channel) != 1;
+  return (c.k.size() > 1 && c.scales.empty()) || strided;
+}
+
+std::optional<Precision> precision_under(Track track, const Contraction& c, bool halves) {
+  return precision_of(c.nest.loads[c.a].dtype, c.nest.loads[c.b].dtype, track, halves);
+}
+}  // namespace
+
+FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabilities) {
+  const auto c = product_of(region, capabilities);
+  if (!c || wants_windows(*c)) return nullptr;
   const Access& a = c->nest.loads[c->a];
   const Access& b = c->nest.loads[c->b];
-  const bool strided = c->n.size() > 1 && b.stride(c->column) != 1 && b.stride(*c->channel) != 1;
-  const bool runs = (c->k.size() > 1 && c->scales.empty()) || strided;
-  auto windows = runs ? window_order_of(*c) : std::nullopt;
-  const auto precision = precision_of(a.dtype, b.dtype, region.track, !windows);
-  if (!precision || !stores_whole(*c)) return nullptr;
-  if (windows ? !c->triangular_operands.empty()
-              : runs || std::max(a.at.size(), b.at.size()) > 5 || !is_whole(a) || !is_whole(b))
+  const auto precision = precision_under(region.track, *c, true);
+  if (!precision || std::max(a.at.size(), b.at.size()) > 5 || !is_whole(a) || !is_whole(b))
     return nullptr;
-  const bool plain = c->reductions.empty();
-  auto family =
-      std::make_shared<MatmulWgmma>(*std::move(c), std::move(windows), *precision, capabilities);
-  return plain || family->reduces_rows() ? family : nullptr;
+  auto family = std::make_shared<MatmulWgmma>(*c, *precision, capabilities);
+  return c->reductions.empty() || family->reduces_rows() ? family : nullptr;
+}
+
+FamilyPtr conv_wgmma_family(const Region& region, const Capabilities& capabilities) {
+  const auto c = product_of(region, capabilities);
+  if (!c || !wants_windows(*c) || !c->triangular_operands.empty() || !c->reductions.empty())
+    return nullptr;
+  auto windows = window_order_of(*c);
+  const auto precision = precision_under(region.track, *c, false);
+  if (!windows || !precision) return nullptr;
+  return std::make_shared<ConvWgmma>(*std::move(windows), *precision, capabilities);
 }
 }  // namespace warploom::kernels

@@ -4,6 +4,7 @@
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "kernels/config/reader.h"
 #include "runtime/executor.h"
 
 namespace warploom::search {
@@ -28,14 +29,14 @@ std::string build_stamp() {
 // measuring, and hands them out in the order they were put in. Compilers themselves run in child
 // processes under a clock (runtime/compile.h).
 struct Compiled {
-  kernels::Schedule schedule;
+  kernels::KernelConfig schedule;
   Result<LaunchList> list = LaunchList{};
   std::string compiler;
 };
 
 class CompileAhead {
  public:
-  using Build = std::function<Result<LaunchList>(const kernels::Schedule&)>;
+  using Build = std::function<Result<LaunchList>(const kernels::KernelConfig&)>;
 
   CompileAhead(Build build, int threads, milliseconds limit)
       : build_(std::move(build)), limit_(limit), turns_(std::max(1, threads)) {}
@@ -45,7 +46,7 @@ class CompileAhead {
 
   // A thread each, which waits for its turn and lives as long as the compiler that it starts: that
   // dies with it. One that needs no compiler keeps its place in the order.
-  void put(kernels::Schedule schedule, bool compiles) {
+  void put(kernels::KernelConfig schedule, bool compiles) {
     const auto work = [this, compiles, schedule = std::move(schedule)] {
       Compiled made{schedule};
       if (!compiles) return made;
@@ -131,7 +132,7 @@ class TuningSession {
 
  private:
   struct Entry {
-    kernels::Schedule schedule;
+    kernels::KernelConfig schedule;
     LaunchList list;  // empty for one that the archive knows and that was not built again
     verify::Verdict verdict;
     std::vector<std::string> parents;
@@ -190,7 +191,7 @@ class TuningSession {
     if (run == runs.rend() || run->status != "done" || !best ||
         best->stage != archive::Stage::promoted)
       return false;
-    const auto schedule = kernels::schedule_from_json(best->fields);
+    const auto schedule = config_of(*best);
     const auto verdict = verify::verdict_from_json(best->verdict);
     if (!schedule || !verdict || !verdict->accepted || verdict->median_us < problem_.setup.floor_us)
       return false;
@@ -204,6 +205,20 @@ class TuningSession {
                         false, best->screened_us.value_or(0)});
     recalled_ = true;
     return true;
+  }
+
+  // The config of a record, whose text and data agree; nothing where no family here knows it, or
+  // holds it to be legal.
+  std::optional<kernels::KernelConfig> config_of(const archive::Candidate& row) const {
+    const auto raw = kernels::read_raw(row.fields);
+    const auto text = kernels::read_raw(row.schedule);
+    if (!raw || !text || raw->family != text->family || raw->fields != text->fields)
+      return std::nullopt;
+    const auto& families = problem_.catalogue.families;
+    const auto family = std::ranges::find(families, raw->family, &kernels::Family::name);
+    if (family == families.end()) return std::nullopt;
+    const auto config = kernels::config_of(*raw, (*family)->type());
+    return config && (*family)->validate(*config) ? std::optional(*config) : std::nullopt;
   }
 
   double asked() const {
@@ -273,12 +288,8 @@ class TuningSession {
     run_.known_best = again ? runs.back().known_best : best ? best->schedule : "";
     for (size_t i = 0; i < rows.size(); ++i) {
       const archive::Candidate& row = rows[i];
-      const auto schedule = kernels::schedule_from_json(row.fields);
-      if (!schedule || schedule->text() != row.schedule) continue;
-      const auto& families = problem_.catalogue.families;
-      const auto family = std::ranges::find(families, schedule->family, &kernels::Family::name);
-      if (family == families.end() || !(*family)->validate(*schedule))
-        continue;  // of an older program
+      const auto schedule = config_of(row);
+      if (!schedule) continue;
       double us = row.screened_us.value_or(0);
       if (us <= 0 && row.stage != archive::Stage::refused) us = row.median_us.value_or(0);
       const bool right = us > 0;
@@ -287,7 +298,7 @@ class TuningSession {
                   row.parents, {},    ours && i >= run_.known,
                   false,       false, us};
       if (entry.here) {
-        answered_.emplace(row.schedule, std::move(entry));
+        answered_.emplace(schedule->text(), std::move(entry));
         continue;
       }
       if (ours) proposer_->skip(*schedule);
@@ -434,7 +445,7 @@ class TuningSession {
         {.problem = run_.problem,
          .schedule = entry.schedule.text(),
          .fields = kernels::to_json(entry.schedule),
-         .family = entry.schedule.family,
+         .family = entry.schedule.family(),
          .parents = entry.parents,
          .stage = stage_of(entry),
          .error_code = v.accepted ? "" : std::string(code_text(v.error_found.code)),

@@ -12,8 +12,8 @@ struct SearchSpace {
   kernels::Region region;
   target::Capabilities capabilities;
   std::vector<kernels::FamilyPtr> families;
-  std::function<Result<LaunchList>(const kernels::Schedule&)> build;
-  std::function<Result<double>(const kernels::Schedule&)> predict =
+  std::function<Result<LaunchList>(const kernels::KernelConfig&)> build;
+  std::function<Result<double>(const kernels::KernelConfig&)> predict =
       {};  // microseconds, or 0; none where nothing is known
 };
 
@@ -37,15 +37,15 @@ class SearchStrategy {
   SearchStrategy(const SearchSpace& catalogue, Strategy strategy, uint64_t seed,
                  Limits limits = {});
   // A schedule not proposed before; nothing when none is left.
-  std::optional<kernels::Schedule> next();
+  std::optional<kernels::KernelConfig> next();
   // Puts a schedule first, if it is new.
-  void suggest(const kernels::Schedule& schedule);
+  void suggest(const kernels::KernelConfig& schedule);
 
   // Never to be proposed: the archive knows it already.
-  void skip(const kernels::Schedule& schedule) { proposed_.insert(schedule.text()); }
+  void skip(const kernels::KernelConfig& schedule) { proposed_.insert(schedule.text()); }
 
   // What a schedule's time turned out to be, the ground of later proposals.
-  void learn(const kernels::Schedule& schedule, double us) {
+  void learn(const kernels::KernelConfig& schedule, double us) {
     remember(schedule, true);
     best_.emplace(us, schedule);
     if (best_.size() > 100) best_.erase(std::prev(best_.end()));  // only the first few matter
@@ -53,7 +53,7 @@ class SearchStrategy {
 
   // That it was refused: a prediction knows nothing of registers that spill, and all that it likes
   // best may be alike in that. What shares with refused ones what right ones lack comes later.
-  void refuse(const kernels::Schedule& schedule) { remember(schedule, false); }
+  void refuse(const kernels::KernelConfig& schedule) { remember(schedule, false); }
 
   // The schedules that `schedule` was made from.
   const std::vector<std::string>& parents_of(const std::string& schedule) {
@@ -61,27 +61,28 @@ class SearchStrategy {
   }
 
  private:
-  bool offer(const kernels::Schedule& schedule, const std::string& parent);
-  void climb(std::vector<kernels::Schedule> from);
+  bool offer(const kernels::KernelConfig& schedule, const std::string& parent);
+  void climb(std::vector<kernels::KernelConfig> from);
   // Sorts by predicted time, the unknown last; false where nothing is known.
-  bool by_prediction(std::vector<kernels::Schedule>& schedules);
+  bool by_prediction(std::vector<kernels::KernelConfig>& schedules);
   void mutate();
-  void remember(const kernels::Schedule& schedule, bool right);
-  double doubt(const kernels::Schedule& schedule) const;
+  void remember(const kernels::KernelConfig& schedule, bool right);
+  double doubt(const kernels::KernelConfig& schedule) const;
 
   const SearchSpace* catalogue_;
   Strategy strategy_;
   Limits limits_;  // of ranking; the time of later rounds is the search's to keep
   Random random_;
-  std::vector<kernels::Schedule> order_;  // of first proposals; beam: the rest, to fall back on
+  std::vector<kernels::KernelConfig> order_;  // of first proposals; beam: the rest, to fall back on
   size_t used_ = 0;
-  std::vector<kernels::Schedule> queue_;
+  std::vector<kernels::KernelConfig> queue_;
   std::set<std::string> proposed_;
   std::map<std::string, std::vector<std::string>> parents_;
-  std::map<std::string, double> predicted_;        // microseconds, by schedule
-  std::multimap<double, kernels::Schedule> best_;  // by time
-  // How many were refused and how many right, of those with a value in a family's field
-  std::map<std::tuple<std::string, std::string, int64_t>, std::array<int, 2>> fates_;
+  std::map<std::string, double> predicted_;            // microseconds, by schedule
+  std::multimap<double, kernels::KernelConfig> best_;  // by time
+  // How many were refused and how many right, of those with a value in a family's field, by its
+  // number
+  std::map<std::tuple<std::string, size_t, int64_t>, std::array<int, 2>> fates_;
   int rounds_ = 0;
 };
 
@@ -92,7 +93,7 @@ struct Problem {
   // In the evaluator's place, where verdicts were recorded before: then the seed and they alone
   // decide what is tried, and no clock ends the search, but `max_candidates`. For tests: no command
   // sets it.
-  std::function<Result<verify::Verdict>(const kernels::Schedule&, const verify::Request&)>
+  std::function<Result<verify::Verdict>(const kernels::KernelConfig&, const verify::Request&)>
       recorded = {};
 };
 

@@ -1,58 +1,55 @@
 #include "graph/parallel.h"
+#include "kernels/space_walk.h"
 #include "search/explore.h"
 
 namespace warploom::search {
 namespace {
-constexpr size_t kWalk = 100'000;  // spaces up to this size are walked whole
-constexpr size_t kLooks = 20'000;  // random looks into larger ones
+constexpr size_t kWalk = 100'000;   // spaces up to this size are walked whole
+constexpr size_t kSamples = 4'000;  // at random from larger ones
 
-// The `index`-th of a space's combinations, or one at random.
-kernels::Schedule at(const kernels::Space& space, size_t index, Random* random = nullptr) {
-  kernels::Schedule schedule{space.family, {}};
-  for (const auto& field : space.fields) {
-    const size_t count = field.values.size();
-    schedule.fields[field.name] = field.values[random ? random->below(count) : index % count];
-    index /= count;
-  }
-  return schedule;
-}
-
-// Every legal schedule of a family, or as many as a bounded number of looks finds where the space
+// Every legal config of a family, or as many as a bounded number of samples finds where the space
 // is too large to go through, best guess first; in random order on targets with a cost model.
-std::vector<kernels::Schedule> ranked(const SearchSpace& catalogue, const kernels::Family& family,
-                                      Random& random, const Limits& limits) {
-  const kernels::Space space = family.space();
-  std::vector<std::pair<double, kernels::Schedule>> found;
-  std::set<std::string> seen;
-  const auto combinations = static_cast<size_t>(space.size());
-  const bool walk = combinations <= kWalk;
-  for (size_t i = 0; i < (walk ? combinations : kLooks) && !limits.ended(); ++i) {
-    kernels::Schedule schedule = at(space, i, walk ? nullptr : &random);
-    if (!walk && !seen.insert(schedule.text()).second) continue;
-    if (!family.legal(schedule)) continue;
-    found.emplace_back(family.guess(schedule), std::move(schedule));
+std::vector<kernels::KernelConfig> ranked(const SearchSpace& catalogue,
+                                          const kernels::Family& family, Random& random,
+                                          const Limits& limits) {
+  const kernels::SpaceWalk walk(family);
+  std::vector<std::pair<double, kernels::KernelConfig>> found;
+  const auto add = [&](const kernels::KernelConfig& config) {
+    found.emplace_back(family.guess(config), config);
+  };
+  if (static_cast<size_t>(walk.space().size()) <= kWalk) {
+    walk.all([&](const kernels::KernelConfig& config) {
+      add(config);
+      return !limits.ended();
+    });
+  } else {
+    std::set<std::string> seen;
+    for (size_t i = 0; i < kSamples && !limits.ended(); ++i) {
+      const auto config = walk.sample(random);
+      if (config && seen.insert(config->text()).second) add(*config);
+    }
   }
   if (catalogue.capabilities.gpu)
     random.shuffle(found);  // the cost model orders them, a few at a time
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<kernels::Schedule> out;
-  for (auto& [guess, schedule] : found) out.push_back(std::move(schedule));
+  std::vector<kernels::KernelConfig> out;
+  for (auto& [guess, config] : found) out.push_back(std::move(config));
   return out;
 }
 
-// The legal schedules that differ from `schedule` in one field, in the order of fields and values.
-std::vector<kernels::Schedule> neighbours(const SearchSpace& catalogue,
-                                          const kernels::Schedule& schedule) {
+// The legal configs that differ from `config` in one field, in the order of fields and values.
+std::vector<kernels::KernelConfig> neighbours(const SearchSpace& catalogue,
+                                              const kernels::KernelConfig& config) {
   const auto family =
-      std::ranges::find(catalogue.families, schedule.family, &kernels::Family::name);
-  std::vector<kernels::Schedule> out;
+      std::ranges::find(catalogue.families, config.family(), &kernels::Family::name);
+  std::vector<kernels::KernelConfig> out;
   if (family == catalogue.families.end()) return out;
   for (const auto& field : (*family)->space().fields) {
+    const auto now = config.get(field.name);
     for (const int64_t value : field.values) {
-      kernels::Schedule changed = schedule;
-      const auto place = changed.fields.find(field.name);
-      if (place == changed.fields.end() || place->second == value) continue;
-      place->second = value;
+      if (now == value) continue;
+      kernels::KernelConfig changed = config;
+      changed.set(field.name, value);
       if ((*family)->legal(changed)) out.push_back(std::move(changed));
     }
   }
@@ -75,10 +72,10 @@ constexpr size_t kClimbs = 6;  // the best few whose neighbours it sees, and how
 
 SearchSpace catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities) {
   return {region, capabilities, kernels::families_for(region, capabilities),
-          [=](const kernels::Schedule& schedule) {
+          [=](const kernels::KernelConfig& schedule) {
             return kernels::build(region, schedule, capabilities);
           },
-          [=](const kernels::Schedule& schedule) {
+          [=](const kernels::KernelConfig& schedule) {
             return kernels::predicted_us(region, schedule, capabilities);
           }};
 }
@@ -86,7 +83,7 @@ SearchSpace catalogue_of(const kernels::Region& region, const target::Capabiliti
 SearchStrategy::SearchStrategy(const SearchSpace& catalogue, Strategy strategy, uint64_t seed,
                                Limits limits)
     : catalogue_(&catalogue), strategy_(strategy), limits_(limits), random_(seed, "proposer") {
-  std::vector<std::vector<kernels::Schedule>> families;
+  std::vector<std::vector<kernels::KernelConfig>> families;
   size_t total = 0;
   size_t longest = 0;
   for (const kernels::FamilyPtr& family : catalogue.families) {
@@ -101,7 +98,7 @@ SearchStrategy::SearchStrategy(const SearchSpace& catalogue, Strategy strategy, 
       if (rank < family.size()) order_.push_back(family[rank]);
   if (strategy_ == Strategy::random) random_.shuffle(order_);
   if (strategy_ != Strategy::beam) return;
-  std::vector<kernels::Schedule> starts;
+  std::vector<kernels::KernelConfig> starts;
   for (const auto& family : families)
     for (size_t i = 0; i < std::min(kModelled, family.size()); ++i) {
       starts.push_back(family[i]);
@@ -116,7 +113,7 @@ SearchStrategy::SearchStrategy(const SearchSpace& catalogue, Strategy strategy, 
   limits_.until.reset();
 }
 
-bool SearchStrategy::offer(const kernels::Schedule& schedule, const std::string& parent) {
+bool SearchStrategy::offer(const kernels::KernelConfig& schedule, const std::string& parent) {
   const std::string text = schedule.text();
   if (!proposed_.insert(text).second) return false;
   if (!parent.empty()) parents_[text] = {parent};
@@ -124,7 +121,7 @@ bool SearchStrategy::offer(const kernels::Schedule& schedule, const std::string&
   return true;
 }
 
-void SearchStrategy::suggest(const kernels::Schedule& schedule) {
+void SearchStrategy::suggest(const kernels::KernelConfig& schedule) {
   std::erase(queue_, schedule);
   proposed_.insert(schedule.text());
   queue_.insert(queue_.begin(), schedule);
@@ -135,7 +132,7 @@ void SearchStrategy::mutate() {
   size_t width = 0;
   for (const auto& [us, good] : best_) {
     if (++width > kWidth) break;
-    std::vector<kernels::Schedule> changed = neighbours(*catalogue_, good);
+    std::vector<kernels::KernelConfig> changed = neighbours(*catalogue_, good);
     random_.shuffle(changed);
     if (random_.below(3)) by_prediction(changed);
     size_t taken = 0;
@@ -145,10 +142,10 @@ void SearchStrategy::mutate() {
   if (rounds_ % 2 == 0 && !order_.empty()) offer(order_[random_.below(order_.size())], "");
 }
 
-bool SearchStrategy::by_prediction(std::vector<kernels::Schedule>& schedules) {
+bool SearchStrategy::by_prediction(std::vector<kernels::KernelConfig>& schedules) {
   if (!catalogue_->capabilities.gpu || !catalogue_->predict)
     return false;  // nothing is known of CPUs
-  std::vector<const kernels::Schedule*> fresh;
+  std::vector<const kernels::KernelConfig*> fresh;
   for (const auto& schedule : schedules)
     if (predicted_.emplace(schedule.text(), HUGE_VAL).second) fresh.push_back(&schedule);
   std::vector<double> us(fresh.size());
@@ -164,11 +161,11 @@ bool SearchStrategy::by_prediction(std::vector<kernels::Schedule>& schedules) {
   return !schedules.empty() && predicted_[schedules[0].text()] < HUGE_VAL;
 }
 
-void SearchStrategy::climb(std::vector<kernels::Schedule> from) {
+void SearchStrategy::climb(std::vector<kernels::KernelConfig> from) {
   if (!by_prediction(from)) return;
   std::set<std::string> seen;
   for (size_t round = 0; round < kClimbs && !limits_.ended() && !limits_.late(); ++round) {
-    std::vector<kernels::Schedule> next;
+    std::vector<kernels::KernelConfig> next;
     for (size_t i = 0; i < from.size() && seen.size() < kClimbers * (round + 1); ++i)
       if (seen.insert(from[i].text()).second)
         for (auto& near : neighbours(*catalogue_, from[i])) next.push_back(std::move(near));
@@ -179,20 +176,22 @@ void SearchStrategy::climb(std::vector<kernels::Schedule> from) {
   for (size_t i = 0; i < std::min<size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
 }
 
-void SearchStrategy::remember(const kernels::Schedule& schedule, bool right) {
-  for (const auto& [name, value] : schedule.fields) ++fates_[{schedule.family, name, value}][right];
+void SearchStrategy::remember(const kernels::KernelConfig& schedule, bool right) {
+  for (size_t i = 0; i < schedule.size(); ++i)
+    ++fates_[{schedule.family(), i, schedule.get(i)}][right];
 }
 
 // The parts refused of those that had the same values, added up.
-double SearchStrategy::doubt(const kernels::Schedule& schedule) const {
+double SearchStrategy::doubt(const kernels::KernelConfig& schedule) const {
   double sum = 0;
-  for (const auto& [name, value] : schedule.fields)
-    if (const auto fate = fates_.find({schedule.family, name, value}); fate != fates_.end())
+  for (size_t i = 0; i < schedule.size(); ++i)
+    if (const auto fate = fates_.find({schedule.family(), i, schedule.get(i)});
+        fate != fates_.end())
       sum += fate->second[0] / (fate->second[0] + fate->second[1] + 1.0);
   return sum;
 }
 
-std::optional<kernels::Schedule> SearchStrategy::next() {
+std::optional<kernels::KernelConfig> SearchStrategy::next() {
   if (queue_.empty() && strategy_ == Strategy::beam && !best_.empty()) mutate();
   // Nothing to start from, or no neighbour left: the next in the ranked order.
   while (queue_.empty() && used_ < order_.size()) offer(order_[used_++], "");
@@ -202,7 +201,7 @@ std::optional<kernels::Schedule> SearchStrategy::next() {
     if (kPlaces * (doubt(queue_[i]) - doubt(queue_[best])) <
         static_cast<double>(best) - static_cast<double>(i))
       best = i;
-  kernels::Schedule out = std::move(queue_[best]);
+  kernels::KernelConfig out = std::move(queue_[best]);
   queue_.erase(queue_.begin() + static_cast<ptrdiff_t>(best));
   return out;
 }

@@ -46,7 +46,7 @@ TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
       {"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
   const auto outcome = explore(problem_of(family), options());
   ASSERT_TRUE(outcome) << describe(outcome.error());
-  EXPECT_EQ(outcome->schedule.fields.at("body"), 3);
+  EXPECT_EQ(outcome->schedule.as<FakeConfig>().body, 3);
   EXPECT_EQ(outcome->candidates, 8);
   EXPECT_GT(outcome->verdict.median_us, 0);
   EXPECT_FALSE(outcome->list.kernels.empty());
@@ -148,7 +148,7 @@ TEST_F(ExploreTest, ASecondRunThatGoesOnwardJudgesOnlyTheBestAgain) {
   const auto again = explore(problem_of(family), onward);
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(again->candidates, 1);
-  EXPECT_EQ(again->schedule.fields.at("body"), 0);
+  EXPECT_EQ(again->schedule.as<FakeConfig>().body, 0);
   EXPECT_GT(again->verdict.median_us, 0);
 }
 
@@ -176,7 +176,7 @@ TEST_F(ExploreTest, TheBudgetIsKept) {
 TEST_F(ExploreTest, TheFirstCandidateIsWaitedForThoughTheBudgetIsGone) {
   const FakeFamily family({"right"});
   Problem problem = problem_of(family);
-  problem.catalogue.build = [&](const kernels::Schedule& schedule) {
+  problem.catalogue.build = [&](const kernels::KernelConfig& schedule) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return family.build(schedule);
   };
@@ -343,13 +343,13 @@ TEST(SearchStrategy, BeamChangesOneFieldOfTheBest) {
   const Problem problem = problem_of(family);
   SearchStrategy proposer(problem.catalogue, Strategy::beam, 1);
   for (int i = 0; i < 8; ++i) proposer.next();
-  proposer.learn({"fake", {{"body", 1}, {"variant", 150}}}, 5);
-  std::optional<kernels::Schedule> next;
+  proposer.learn(FakeConfig{.body = 1, .variant = 150}, 5);
+  std::optional<kernels::KernelConfig> next;
   do next = proposer.next();
   while (next && proposer.parents_of(next->text()).empty());
   ASSERT_TRUE(next);
   EXPECT_EQ(proposer.parents_of(next->text()), std::vector<std::string>{"fake body=1 variant=150"});
-  EXPECT_TRUE(next->fields.at("body") == 1 || next->fields.at("variant") == 150);
+  EXPECT_TRUE(next->as<FakeConfig>().body == 1 || next->as<FakeConfig>().variant == 150);
 }
 
 TEST(SearchStrategy, WhatSharesAValueWithRefusedOnesComesLater) {
@@ -359,12 +359,11 @@ TEST(SearchStrategy, WhatSharesAValueWithRefusedOnesComesLater) {
     SearchStrategy proposer(problem.catalogue, Strategy::beam, 1);
     for (int body = 0; body < 2; ++body)
       for (int variant = 10 * body; variant < 10 * body + 10; ++variant)
-        proposer.suggest(
-            {"fake",
-             {{"body", body}, {"variant", variant}}});  // the last suggestion is the first proposal
+        proposer.suggest(  // the last suggestion is the first proposal
+            FakeConfig{.body = body, .variant = variant});
     for (int i = 0;; ++i) {
       const auto next = proposer.next();
-      if (next->fields.at("body") == 0) return i;
+      if (next->as<FakeConfig>().body == 0) return i;
       if (told) proposer.refuse(*next);
     }
   };
@@ -381,11 +380,11 @@ TEST(SearchStrategy, BeamStartsFromWhatTheCostModelFindsBest) {
   SearchSpace catalogue =
       catalogue_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
   std::atomic<int> built = 0;
-  catalogue.predict = [&](const kernels::Schedule& schedule) {
+  catalogue.predict = [&](const kernels::KernelConfig& schedule) {
     ++built;
     return kernels::predicted_us(catalogue.region, schedule, catalogue.capabilities);
   };
-  const auto predicted = [&](const kernels::Schedule& s) {
+  const auto predicted = [&](const kernels::KernelConfig& s) {
     const auto list = kernels::build(catalogue.region, s, catalogue.capabilities);
     EXPECT_EQ(list.has_value() ? list->predicted_us : 0, catalogue.predict(s).value_or(0))
         << s.text();

@@ -169,7 +169,7 @@ struct Predicted {
   explicit Predicted(const std::function<void(int)>& at = [](int) {})
       : catalogue(
             catalogue_of({residual_layers(1), Track::fp32}, *target::capabilities_of("sm_90a"))) {
-    catalogue.predict = [this, at](const kernels::Schedule&) -> Result<double> {
+    catalogue.predict = [this, at](const kernels::KernelConfig&) -> Result<double> {
       at(++asked);
       return 1.0;
     };

@@ -61,6 +61,23 @@ int64_t BufferSpec::bytes() const {
   return bytes_of(dtype, elements());
 }
 
+Kernel renamed(Kernel kernel, const std::string& symbol) {
+  if (kernel.symbol_at.empty())
+    kernel.source = fmt::format("#define {} {}\n{}", kernel.name, symbol, kernel.source);
+  std::string source;
+  size_t copied = 0;
+  for (size_t& place : kernel.symbol_at) {
+    source += std::string_view(kernel.source).substr(copied, place - copied);
+    copied = place + kernel.name.size();
+    place = source.size();
+    source += symbol;
+  }
+  source += std::string_view(kernel.source).substr(copied);
+  kernel.source = std::move(source);
+  kernel.name = symbol;
+  return kernel;
+}
+
 void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers) {
   for (const BufferSpec& spec : list.inputs) {
     const Argument* wants = nullptr;

@@ -447,7 +447,7 @@ class Model : SynthesisContext {
 
   Work cost_of(const Statement& statement, const ConvertLayout& node, int threads) {
     Work work = compute(values(node.src), threads);
-    const auto choice = solution_.choices.find(&statement);
+    const auto choice = solution_.choices.find(statement.id);
     if (choice == solution_.choices.end() || choice->second.scratch.dims.empty()) return work;
     work.shared = 2 * values(node.src) * threads * bits_of(program.tensor(node.src).dtype) / 8 /
                   rates_.shared_bytes;
@@ -473,7 +473,7 @@ class Model : SynthesisContext {
   Work cost_of(const Statement&, const Bitcast&, int) { return {}; }
 
   Work cost_of(const Statement& statement, const Mma& node, int threads) {
-    const Instruction& row = *solution_.choices.at(&statement).instruction;
+    const Instruction& row = *solution_.choices.at(statement.id).instruction;
     const auto& acc = program.tensor(node.acc).shape;
     const double k = elements_of(node.a) / static_cast<double>(acc[0]);
     const double m = static_cast<double>(acc[0]);
@@ -505,7 +505,7 @@ class Model : SynthesisContext {
       const bool rounds = program.tensor(node.dst.tensor).dtype == Dtype::tf32;
       return compute(values(node.dst.tensor) * (rounds ? 2 * rates_.special_issue : 1), threads);
     }
-    const InstructionChoice& choice = solution_.choices.at(&statement);
+    const InstructionChoice& choice = solution_.choices.at(statement.id);
     const Tile& memory = sides.global ? *sides.global : *sides.shared;
     const double warps = threads / 32.0;
     const double part =

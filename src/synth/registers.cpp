@@ -56,12 +56,12 @@ class Solver : SynthesisContext {
   // Records a layout a statement asks for; false when the tensor already has another.
   bool want(Solution& state, TensorId tensor, const TvLayout& layout, const Statement& by) {
     const auto [place, fresh] = state.registers.try_emplace(tensor, layout);
-    if (fresh) state.reasons[tensor] = {&by, "its threads and values"};
+    if (fresh) state.reasons[tensor] = {by.id, "its threads and values"};
     changed_ |= fresh;
     if (fresh || place->second == layout || coalesce(place->second) == coalesce(layout))
       return true;
     if (first_error_) return false;
-    const Statement& first = *state.reasons[tensor].by;
+    const Statement& first = *statement_with(program, state.reasons[tensor].by);
     return refuse({ErrorCode::kNoLayout,
                    fmt::format("two statements ask for different layouts of register tensor '{}'",
                                program.tensor(tensor).name),
@@ -148,7 +148,8 @@ class Solver : SynthesisContext {
   void search(Solution state) {
     if (++nodes_ > kNodeBudget || found_.size() >= kMostSolutions || !propagate(state)) return;
     for (const Site& site : sites)
-      if (const auto* mma = site.statement->as<Mma>(); mma && !state.choices.count(site.statement))
+      if (const auto* mma = site.statement->as<Mma>();
+          mma && !state.choices.count(site.statement->id))
         return try_tilings(state, site, *mma);
     const Site* open = widest_open_copy(state);
     if (lead_on_from_rearrange(state, open ? elements_of(*open) : 0)) return;
@@ -162,7 +163,7 @@ class Solver : SynthesisContext {
     if (tilings.found.empty()) refuse(no_matrix_instruction(site, mma, tilings.lacks));
     for (const MatrixTiling& tiling : tilings.found) {
       Solution next = state;
-      next.choices[site.statement] = {
+      next.choices[site.statement->id] = {
           tiling.instruction,
           1,
           {},

@@ -214,7 +214,7 @@ class SharedSolver : SynthesisContext {
       const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
       for (size_t d = 0; d < strides.size(); ++d)
         layout.dims.push_back({{tensor.shape[d], strides[d]}});
-      solution_.reasons[id] = {uses.empty() ? nullptr : uses.front().site->statement,
+      solution_.reasons[id] = {uses.empty() ? kNoStatement : uses.front().site->statement->id,
                                "row by row, as windows count"};
       return ok();
     }
@@ -233,7 +233,7 @@ class SharedSolver : SynthesisContext {
   }
 
   const Instruction& matrix_of(const Use& use) const {
-    return *solution_.choices.at(use.site->statement).instruction;
+    return *solution_.choices.at(use.site->statement->id).instruction;
   }
 
   // "mma acc += a * b (gemm.tile:20)"
@@ -277,7 +277,7 @@ class SharedSolver : SynthesisContext {
       solution_.shared[id] = layout::panels(tensor.shape, contiguous, panel, bits_of(tensor.dtype));
       const Use& by = matrix ? *matrix : *engine;
       solution_.reasons[id] = {
-          by.site->statement,
+          by.site->statement->id,
           fmt::format("{}-byte panels, as the {} reads them, contiguous along dimension {}", panel,
                       matrix ? "matrix unit" : "copy engine", contiguous)};
       return ok();
@@ -309,7 +309,7 @@ class SharedSolver : SynthesisContext {
       best_cost = cost;
       solution_.shared[id] = layout;
       solution_.reasons[id] = {
-          uses.empty() ? nullptr : uses.front().site->statement,
+          uses.empty() ? kNoStatement : uses.front().site->statement->id,
           fmt::format("the cheapest order and swizzle for its {} uses", uses.size())};
     }
     return ok();
@@ -371,7 +371,7 @@ class SharedSolver : SynthesisContext {
                    print(program, *site.statement),
                    "copy through a register tensor of the tile's shape"});
     if (!sides.global && !sides.shared) return ok();
-    InstructionChoice& choice = solution_.choices[site.statement];
+    InstructionChoice& choice = solution_.choices[site.statement->id];
     if (sides.registers)
       choose_vectors(copy, sides, choice);
     else
@@ -492,7 +492,7 @@ class SharedSolver : SynthesisContext {
     const int bits = bits_of(tensor.dtype);
     const TvLayout sides[] = {flipped(solution_.registers.at(node.src), node.transpose),
                               solution_.registers.at(node.dst)};
-    InstructionChoice& choice = solution_.choices[site.statement];
+    InstructionChoice& choice = solution_.choices[site.statement->id];
     double best = -1;
     for (size_t contiguous = tensor.shape.size(); contiguous-- > 0;) {
       MemoryLayout layout = layout::dense(tensor.shape, contiguous, bits);

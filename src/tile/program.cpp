@@ -1,6 +1,40 @@
 #include "tile/program.h"
 
 namespace warploom::tile {
+namespace {
+// f(statement) for each statement of a body, then for all inside it, in order.
+void for_statements(Body& body, const auto& f) {
+  for (Statement& statement : body) {
+    f(statement);
+    std::visit(
+        [&](auto& node) {
+          if constexpr (requires { node.body; }) for_statements(node.body, f);
+          if constexpr (requires { node.roles; })
+            for (Role& role : node.roles) for_statements(role.body, f);
+        },
+        statement.node);
+  }
+}
+}  // namespace
+
+void number_statements(Program& program) {
+  StatementId next = 0;
+  for_statements(program.body,
+                 [&](const Statement& statement) { next = std::max(next, statement.id + 1); });
+  for_statements(program.body, [&](Statement& statement) {
+    if (statement.id == kNoStatement) statement.id = next++;
+  });
+}
+
+const Statement* statement_with(const Program& program, StatementId id) {
+  const Statement* found = nullptr;
+  for (const Statement& statement : program.body)
+    for_statements(statement, [&](const Statement& one) {
+      if (one.id == id) found = &one;
+    });
+  return found;
+}
+
 void own_slots(Program& program) {
   for (size_t id = 0; id < program.pipelines.size(); ++id)
     for (size_t t = 0; t < program.tensors.size(); ++t)

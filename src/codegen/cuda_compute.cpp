@@ -20,6 +20,11 @@ Index xor_of(const std::string& variable, const std::vector<int64_t>& columns) {
           fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
   return out.empty() ? 0 : Index::variable("(" + out + ")");
 }
+// The layout type of a shared-memory descriptor: swizzle atoms of 128, 64 or 32 bytes.
+int swizzle_mode(int64_t atom_bytes) {
+  if (atom_bytes == 128) return 1;
+  return atom_bytes == 64 ? 2 : 3;
+}
 }  // namespace
 
 std::string literal(Dtype dtype, double value) {
@@ -85,10 +90,11 @@ std::string CudaEmitter::value_text(const Value& value,
   std::map<std::string, size_t> known;
   const auto part_of = [&](const auto& self, const Value& one) -> size_t {
     Part part{&one, {}, {}};
-    if (one.kind != Value::Kind::op)
-      part.text = one.kind != Value::Kind::constant ? leaf(one)
-                  : integers ? whole_literal(saturated_integer(Dtype::i64, one.constant))
-                             : float_text(one.constant);
+    if (one.kind == Value::Kind::constant)
+      part.text = integers ? whole_literal(saturated_integer(Dtype::i64, one.constant))
+                           : float_text(one.constant);
+    else if (one.kind != Value::Kind::op)
+      part.text = leaf(one);
     for (const Value& operand : one.operands) part.operands.push_back(self(self, operand));
     const std::string key =
         part.text.empty() ? fmt::format("{} {}", name_of(one.op), fmt::join(part.operands, " "))
@@ -287,7 +293,7 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, Ind
   // whole size.
   const int64_t rows_apart = 8 * panel_bytes;
   const int64_t panels_apart = tensor(tile.tensor).shape[k_major ? od : kd] * panel_bytes;
-  const int mode = panel_bytes == 128 ? 1 : panel_bytes == 64 ? 2 : 3;
+  const int mode = swizzle_mode(panel_bytes);
   const Index group = groups > 1 ? digit(128, groups) * (tile.extent[od] / groups) : 0;
   const Index start = offset_in(tile.offset[od] + group, layout.dims[od], bounds_) +
                       offset_in(tile.offset[kd], layout.dims[kd], bounds_);

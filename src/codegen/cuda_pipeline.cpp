@@ -150,8 +150,8 @@ Peers peers_along(const Program& program, const std::string& dimensions) {
       const Index at = above == total ? cluster_rank() / stride : cluster_rank() / stride % extent;
       peers.share = peers.share + at * peers.blocks();
       own = own + at * stride;
-      for (unsigned i = 1, row = peers.ranks; i < static_cast<unsigned>(extent); ++i)
-        peers.ranks |= row << i * stride;
+      const unsigned row = peers.ranks;
+      for (int i = 1; i < extent; ++i) peers.ranks |= row << i * stride;
     }
     stride = above;
   }

@@ -97,8 +97,11 @@ void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::
           to += left % extent * stride;
           left /= extent;
         }
-      for (int64_t from = i * bits, at = to * bits; from < (i + 1) * bits; ++from, ++at)
+      for (int64_t bit = 0; bit < bits; ++bit) {
+        const int64_t from = i * bits + bit;
+        const int64_t at = to * bits + bit;
         bytes[at / 8] |= (rows[from / 8] >> (from % 8) & std::byte{1}) << (at % 8);
+      }
     }
   }
 }

@@ -117,9 +117,13 @@ std::optional<std::vector<Meeting>> meetings(const std::vector<int64_t>& a,
   std::vector<Meeting> found;
   const auto in_a = wide_dims(a);
   const auto in_b = wide_dims(b);
-  for (size_t i = 0, j = 0; i < in_a.size() || j < in_b.size();) {
+  size_t i = 0;
+  size_t j = 0;
+  while (i < in_a.size() || j < in_b.size()) {
     Meeting& here = found.emplace_back();
-    for (int64_t left = 1, right = 1; left != right || here.a.empty();) {
+    int64_t left = 1;
+    int64_t right = 1;
+    while (left != right || here.a.empty()) {
       const bool from_a = left < right || here.a.empty();
       if (from_a ? i == in_a.size() : j == in_b.size()) return std::nullopt;
       if (from_a)

@@ -11,9 +11,10 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
     const auto found = solution.reasons.find(id);
     if (found == solution.reasons.end()) return std::string();
     const synth::Reason& reason = found->second;
-    return reason.by ? fmt::format("{}, line {}: {}", reason.why, reason.by->location.line,
-                                   tile::print(program, *reason.by))
-                     : reason.why;
+    const tile::Statement* by = tile::statement_with(program, reason.by);
+    return by ? fmt::format("{}, line {}: {}", reason.why, by->location.line,
+                            tile::print(program, *by))
+              : reason.why;
   };
   for (const auto& [id, tv] : solution.registers)
     out.push_back({draw(tv, most), program.tensor(id).name, to_string(coalesce(tv)), why(id)});
@@ -26,7 +27,8 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
 
 nlohmann::json instructions(const tile::Program& program, const synth::Solution& solution) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const auto& [statement, choice] : solution.choices) {
+  for (const auto& [id, choice] : solution.choices) {
+    const tile::Statement* statement = tile::statement_with(program, id);
     const bool exchanged = statement->is<tile::ConvertLayout>() && choice.scratch.dims.empty();
     const std::string otherwise = exchanged ? "shfl" : "ld and st";
     rows.push_back(

@@ -1,4 +1,3 @@
-#include "base/rendered.h"
 #include "codegen/cpu_emitter.h"
 #include "codegen/emit.h"
 #include "tile/print.h"
@@ -62,9 +61,11 @@ Result<Kernel> CpuEmitter::emit() {
   const std::vector<int64_t>& grid = program_.grid;
   Kernel kernel{.name = program_.name, .threads = 1, .shared_bytes = layouts_.shared_floats * 4};
   std::ranges::copy(grid, kernel.grid.begin());
-  nlohmann::json record = {{"name", kernel.name}, {"vector_bytes", capabilities_.vector_bytes},
-                           {"x", grid[0]},        {"y", grid[1]},
-                           {"z", grid[2]},        {"plane", grid[0] * grid[1]}};
+  nlohmann::json record = {{"vector_bytes", capabilities_.vector_bytes},
+                           {"x", grid[0]},
+                           {"y", grid[1]},
+                           {"z", grid[2]},
+                           {"plane", grid[0] * grid[1]}};
   if (const int64_t cluster = cluster_size(program_); cluster != 1)
     unsupported("a CPU has no clusters of blocks", "a cluster of 1 block", std::to_string(cluster));
   for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
@@ -102,7 +103,7 @@ Result<Kernel> CpuEmitter::emit() {
   }
   record["body"] = out_.text();
   record["streams"] = streams_;
-  kernel.source = rendered(resource("kernel/cpu.cpp"), record);
+  set_source(kernel, "kernel/cpu.cpp", std::move(record));
   return kernel;
 }
 

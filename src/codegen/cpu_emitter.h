@@ -61,7 +61,7 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program,
 // that may run later reads them before it wholly overwrites them. Statements later in a loop's body
 // are also earlier ones of its next turn, and a loop may not turn at all.
 using Wanted = std::vector<bool>;
-std::map<const Statement*, Wanted> wanted_behind(const Program& program);
+std::map<StatementId, Wanted> wanted_behind(const Program& program);
 
 std::string whole_element(const std::string& pointer);
 bool is_narrow(Dtype dtype);  // 16-bit, or tf32: values are rounded as they are written
@@ -187,7 +187,7 @@ class CpuEmitter : Emitter {
 
   CpuLayouts layouts_;
   IndexRanges ranges_ = IndexRanges(program_);
-  std::map<const Statement*, Wanted> wanted_ = wanted_behind(program_);
+  std::map<StatementId, Wanted> wanted_ = wanted_behind(program_);
   mutable std::vector<bool> named_ = std::vector<bool>(
       program_.tensors.size());  // those that the text mentions: the others need no array
 

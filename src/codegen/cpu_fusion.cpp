@@ -33,34 +33,73 @@ TensorUses uses_of(const Program& program, const Statement& statement) {
   return uses;
 }
 
-// Backwards; a loop's body twice, the second time with what its own next turn wants.
-void walk(const Program& program, const Body& body, Wanted& wanted,
-          std::map<const Statement*, Wanted>& behind) {
-  for (size_t i = body.size(); i-- > 0;) {
-    behind[&body[i]] = wanted;
-    bool holds = false;
-    for_bodies(body[i], [&](const Body& inner) {
-      holds = true;
-      for (int turn = 0; turn < 2; ++turn) {
-        Wanted before = wanted;
-        walk(program, inner, before, behind);
-        std::transform(wanted.begin(), wanted.end(), before.begin(), wanted.begin(),
-                       std::logical_or<>());
-      }
-    });
-    if (holds) continue;
-    const TensorUses uses = uses_of(program, body[i]);
+bool holds_statements(const Statement& statement) {
+  bool holds = false;
+  for_bodies(statement, [&](const Body&) { holds = true; });
+  return holds;
+}
+
+void unite(Wanted& to, const Wanted& more) {
+  std::transform(to.begin(), to.end(), more.begin(), to.begin(), std::logical_or<>());
+}
+
+// Which tensors are wanted behind each statement, in two passes. The first finds what a loop or
+// branch reads before it overwrites it. Its end wants that, since another turn may follow, beside
+// what is wanted behind it; which the second pass goes through, backwards.
+class WantedPass {
+ public:
+  explicit WantedPass(const Program& program) : program_(program) {}
+
+  std::map<StatementId, Wanted> run() {
+    read_first(program_.body);
+    walk(program_.body, none());
+    return std::move(behind_);
+  }
+
+ private:
+  Wanted none() const { return Wanted(program_.tensors.size()); }
+
+  void pass(const Statement& simple, Wanted& wanted) const {
+    const TensorUses uses = uses_of(program_, simple);
     for (const TensorId id : uses.writes) wanted[id] = false;
     for (const TensorId id : uses.reads) wanted[id] = true;
   }
-}
+
+  // What a body reads before it overwrites it.
+  Wanted read_first(const Body& body) {
+    Wanted wanted = none();
+    for (size_t i = body.size(); i-- > 0;) {
+      if (!holds_statements(body[i])) {
+        pass(body[i], wanted);
+        continue;
+      }
+      Wanted& inside = read_first_.try_emplace(body[i].id, none()).first->second;
+      for_bodies(body[i], [&](const Body& inner) { unite(inside, read_first(inner)); });
+      unite(wanted, inside);
+    }
+    return wanted;
+  }
+
+  void walk(const Body& body, Wanted wanted) {
+    for (size_t i = body.size(); i-- > 0;) {
+      behind_[body[i].id] = wanted;
+      if (!holds_statements(body[i])) {
+        pass(body[i], wanted);
+        continue;
+      }
+      unite(wanted, read_first_.at(body[i].id));
+      for_bodies(body[i], [&](const Body& inner) { walk(inner, wanted); });
+    }
+  }
+
+  const Program& program_;
+  std::map<StatementId, Wanted> read_first_;  // of statements that hold others
+  std::map<StatementId, Wanted> behind_;
+};
 }  // namespace
 
-std::map<const Statement*, Wanted> wanted_behind(const Program& program) {
-  std::map<const Statement*, Wanted> behind;
-  Wanted wanted(program.tensors.size());
-  walk(program, program.body, wanted, behind);
-  return behind;
+std::map<StatementId, Wanted> wanted_behind(const Program& program) {
+  return WantedPass(program).run();
 }
 
 // Takes the statement into the run, if it may run in the same loop as what is there.
@@ -154,7 +193,7 @@ bool CpuEmitter::memory_serves(const Copy& copy, const Body& body,
       if (uses.writes.contains(id)) return !run.shape.empty();
       if (uses.reads.contains(id) && run.shape.size() != 1) return false;
     }
-  return !wanted_.at(&body.back())[id];
+  return !wanted_.at(body.back().id)[id];
 }
 
 // A row of a global tensor that the innermost loop walks through.
@@ -336,7 +375,7 @@ void CpuEmitter::fused(const Body& body, const Run& run, std::span<const Run> la
     }
   }
   for (const auto& [id, copy] : changed) {
-    const bool wanted = wanted_.at(&statements.back())[id];
+    const bool wanted = wanted_.at(statements.back().id)[id];
     if (wanted && copy && memory_serves(*copy, body, later))
       aliases_[id] = {row_pointer(copy->src), walks(copy->src)};
     else if (wanted)

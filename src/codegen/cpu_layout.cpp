@@ -70,8 +70,12 @@ std::vector<int64_t> CpuLayout::strides(const std::vector<int64_t>& shape) const
   for (size_t i = shape.size(); i-- > 0;) {
     const bool last = i + 1 == shape.size();
     const bool matrix = i + 2 >= shape.size();
-    strides[i] = !matrix ? next : last != rows_fast ? 1 : panel;
-    if (!matrix) next *= shape[i];
+    if (matrix) {
+      strides[i] = last != rows_fast ? 1 : panel;
+    } else {
+      strides[i] = next;
+      next *= shape[i];
+    }
   }
   return strides;
 }
@@ -92,8 +96,9 @@ Result<CpuLayouts> choose_cpu_layouts(const Program& program,
     const auto quoted = [&](const Statement& s) {
       return fmt::format("{} ({})", print(program, s), place_of(s));
     };
-    if (const Statement *as_is = uses[i].as_is, *transposed = uses[i].transposed;
-        as_is && transposed)
+    const Statement* as_is = uses[i].as_is;
+    const Statement* transposed = uses[i].transposed;
+    if (as_is && transposed)
       return fail(
           {ErrorCode::kNoLayout,
            fmt::format("matrix products read '{}' both as it is and transposed", tensor.name),

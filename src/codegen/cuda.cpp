@@ -1,4 +1,3 @@
-#include "base/rendered.h"
 #include "codegen/cuda_emitter.h"
 #include "tile/print.h"
 
@@ -31,15 +30,9 @@ int64_t resident_blocks(const Program& program, const target::Capabilities& capa
 Result<Kernel> CudaEmitter::run() {
   shared_bytes_ = solution_.shared_bytes;
   for (PipelineId id = 0; id < static_cast<PipelineId>(program_.pipelines.size()); ++id)
-    if (synth::is_between_roles(sites_, id))
-      barriers_[id] =
-          scratch(-1, &program_.pipeline(id), 2 * kBarrierBytes * program_.pipeline(id).stages)
-              .offset;
-  for (const auto& site : sites_)
-    if (site.statement->is<ClusterReduce>()) {
-      ++rounds_;
-      meetings_ = scratch(-1, this, 2 * kBarrierBytes).offset;
-    }
+    if (analysis_.has_barriers(id))
+      barriers_[id] = allocate(2 * kBarrierBytes * program_.pipeline(id).stages);
+  if (analysis_.cluster_reductions() > 0) meetings_ = allocate(2 * kBarrierBytes);
   role_threads_ = program_.warps * 32;
   out_.indent();
 
@@ -56,33 +49,35 @@ Result<Kernel> CudaEmitter::run() {
   }
   bool together = false;  // blocks of a cluster reach into each other up to their end
   for (const auto& [id, offset] : barriers_) together |= peers_of(id).blocks() > 1;
-  for (const auto& site : sites_)
+  for (const auto& site : analysis_.sites)
     if (const auto* copy = site.statement->as<Copy>()) together |= copy->peer.has_value();
   if (error_) return fail(*error_);
-  return Kernel{program_.name, source(together), {}, {}, program_.warps * 32, shared_bytes_, args_};
+  Kernel kernel{.name = program_.name,
+                .threads = program_.warps * 32,
+                .shared_bytes = shared_bytes_,
+                .args = args_};
+  set_source(kernel, "kernel/cuda.cu", record(together));
+  return kernel;
 }
 
 // Statements of one thread of control, behind the declarations that they turn out to need.
 void CudaEmitter::section(std::span<const Statement> statements) {
   const Writer before = out_;
   const size_t mark = before.text().size();
-  now_ = {};
   digits_.clear();
   pipeline_counters(statements);
   {
     const auto guard = out_.block_if(single_thread_ ? "t == 0" : "");
     body(statements);
   }
-  if (!now_.under_way.empty()) finish_matrix(0);  // of sums that nobody stored
-  if (!now_.engine_reads.empty())
-    out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
+  write(sync_.at_end_of(role_));
   const std::string text = out_.text().substr(mark);
   out_ = before;
   out_.line("const int t = wl::thread(){};",
             role_first_ > 0 ? fmt::format(" - {}", role_first_) : "");
   for (const std::string& declaration : digits_) out_.line("{}", declaration);
   std::set<TensorId> used;
-  for (const auto& site : sites_)
+  for (const auto& site : analysis_.sites)
     for (const TensorUse& use : uses_of(*site.statement))
       if (site.role == role_ && tensor(use.tensor).scope == Scope::reg) used.insert(use.tensor);
   for (const TensorId id : used)
@@ -93,14 +88,15 @@ void CudaEmitter::section(std::span<const Statement> statements) {
 }
 
 // What has been written, in resources/kernel/cuda.cu.
-std::string CudaEmitter::source(bool together) const {
+nlohmann::json CudaEmitter::record(bool together) const {
   const auto joined = [](const auto& list, const char* by) {
     return fmt::format("{}", fmt::join(list, by));
   };
-  nlohmann::json record = {
-      {"name", program_.name},           {"grid", joined(program_.grid, " x ")},
-      {"threads", program_.warps * 32},  {"arch", capabilities_.arch},
-      {"params", joined(params_, ", ")}, {"body", out_.text()}};
+  nlohmann::json record = {{"grid", joined(program_.grid, " x ")},
+                           {"threads", program_.warps * 32},
+                           {"arch", capabilities_.arch},
+                           {"params", joined(params_, ", ")},
+                           {"body", out_.text()}};
   record["shared_bytes"] = shared_bytes_;
   if (const auto blocks = cluster_size(program_); blocks > 1)
     record["cluster"] = {{"blocks", blocks}, {"extents", joined(program_.cluster, ", ")}};
@@ -130,12 +126,12 @@ std::string CudaEmitter::source(bool together) const {
            {"full", full},
            {"empty", full + kBarrierBytes * p.stages}};
     std::map<int, int> warps;  // that consume it, by role
-    for (const auto& site : sites_)
+    for (const auto& site : analysis_.sites)
       if (const auto* node = site.statement->as<Consume>(); node && node->pipeline == id)
         warps[site.role] = site.threads / 32;
     int arrivals = 0;
     for (const auto& [role, count] : warps) arrivals += count * peers_of(id).blocks();
-    if (fills_again(id)) row["handed_back"] = {{"arrivals", arrivals}};
+    if (fills_again(program_, id)) row["handed_back"] = {{"arrivals", arrivals}};
   }
   if (meetings_) record["meetings"] = {{"first", *meetings_}, {"second", kBarrierBytes}};
   record["barriers"] = meetings_ || !barriers_.empty();
@@ -146,75 +142,26 @@ std::string CudaEmitter::source(bool together) const {
   record["resident"] = resident_blocks(program_, capabilities_);
   for (const std::string_view place : kGridVariables)
     if (out_.text().find(place) != std::string::npos) record["places"].push_back({{"name", place}});
-  return rendered(resource("kernel/cuda.cu"), record);
+  return record;
 }
 
 void CudaEmitter::body(std::span<const Statement> statements) {
-  for (size_t i = 0; i < statements.size(); ++i) {
-    const auto* fill = statements[i].as<Fill>();
-    if (fill && fill->value == 0 && begins_anew(statements.subspan(i + 1), fill->dst))
-      out_.line("// {}: its first product begins anew", print(program_, statements[i]));
+  for (const Statement& one : statements) {
+    if (analysis_.skipped_fills.fills.contains(one.id))
+      out_.line("// {}: its first product begins anew", print(program_, one));
     else
-      statement(statements[i]);
+      statement(one);
   }
   finish_meeting();
 }
 
-// Whether what next touches the tensor, for certain, is a product of a warpgroup into it, which
-// needs no zeros to add to: in a loop nothing but such products, since later turns find what they
-// left.
-bool CudaEmitter::begins_anew(std::span<const Statement> statements, TensorId sum,
-                              const std::string& later) {
-  const auto adds = [&](const Statement& statement) {
-    const auto* mma = statement.as<Mma>();
-    return mma && mma->acc == sum && mma->a.tensor != sum && mma->b.tensor != sum;
-  };
-  for (const Statement& one : statements) {
-    bool touched = false;
-    bool otherwise = false;
-    for_statements(one, [&](const Statement& inner) {
-      const auto uses = uses_of(inner);
-      if (std::ranges::count(uses, sum, &TensorUse::tensor) == 0) return;
-      touched = true;
-      otherwise |= !adds(inner);
-    });
-    if (!touched) continue;
-    if (const auto* consume = one.as<Consume>()) return begins_anew(consume->body, sum, later);
-    if (const auto* loop = one.as<For>(); loop && !otherwise && runs(loop->begin, loop->end))
-      return begins_anew(loop->body, sum,
-                         fmt::format("{}{} > {} || ", later, loop->variable, loop->begin.text()));
-    if (!adds(one) || solution_.choices.at(&one).instruction->method != Method::warpgroup)
-      return false;
-    adds_where_[&one] = later;
-    return true;
-  }
-  return false;
-}
-
-bool CudaEmitter::runs(const Index& begin, const Index& end) const {
-  if (end.op() == IndexOp::min) return runs(begin, end.left()) && runs(begin, end.right());
-  return bounds_.of(begin).high < bounds_.of(end).low || bounds_.of(end - begin).low > 0;
-}
-
 void CudaEmitter::statement(const Statement& one) {
+  ++statements_written_;
   bool simple = true;
   for_bodies(one, [&](const Body&) { simple = false; });
-  // Registers that matrix instructions under way write or read are not touched before those have
-  // finished.
-  if (!one.is<Mma>()) {
-    registers_changed_ = true;
-    std::optional<int> behind;
-    for (const TensorUse& use : uses_of(one))
-      if (const auto found = now_.under_way.find(use.tensor); found != now_.under_way.end())
-        behind = std::min(found->second.behind, behind.value_or(found->second.behind));
-    if (behind) finish_matrix(std::max(*behind, 0));
-  }
-  const bool goes_on = one.is<Map, Fill, Reduce, Copy>();
-  if (meeting_ &&
-      (!goes_on || std::ranges::count(uses_of(one), meeting_->made, &TensorUse::tensor) > 0))
-    finish_meeting();
-  if (simple) out_.line("// {}", print(program_, one));
   at_ = &one;
+  synchronize(SyncPart::before);
+  if (simple) out_.line("// {}", print(program_, one));
   one.visit([this](const auto& node) { emit(node); });
 }
 
@@ -253,15 +200,11 @@ void CudaEmitter::name_offsets(const For& node) {
   }
 }
 
-// The state at the loop's head is that of its first entry joined with that after its body, which a
-// trial pass finds.
 void CudaEmitter::emit(const For& node) {
-  const auto begin = node.begin.constant();
-  const auto end = node.end.constant();
-  if (begin && end && *end <= *begin)
-    return;  // never runs: what it would read need not have been written
-  const auto pass = [&] {
-    if (node.unroll) out_.line("WL_UNROLL");
+  if (analysis_.never_runs(node)) return;  // what it would read need not have been written
+  const StatementId id = at_->id;
+  if (node.unroll) out_.line("WL_UNROLL");
+  {
     const auto block =
         out_.block("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", node.variable,
                    named(node.begin).text(), named(node.end).text(), node.step.text());
@@ -269,46 +212,18 @@ void CudaEmitter::emit(const For& node) {
     name_offsets(node);
     body(node.body);
     offsets_ = outer;
-  };
-  const Pending entry = now_;
-  const Writer before = out_;
-  ++loops_;
-  pass();
-  now_.join(entry);
-  out_ = before;
-  pass();
-  --loops_;
-  if (!runs(node.begin, node.end)) now_.join(entry);
-  drain(node.body);
+  }
+  drain(id, node.body);
 }
 
 void CudaEmitter::emit(const If& node) {
-  if (now_.wgmma_open)
-    finish_matrix(now_.groups +
-                  2);  // a group ends here, which nobody waits for: ptxas wants it whole
-  const Pending entry = now_;
+  synchronize(SyncPart::inside);
   out_.open("if ({} < {}) {{", named(node.left).text(), named(node.right).text());
   body(node.body);
   out_.close();
   for (const Statement& inner : node.body)
-    if (const auto* made = inner.as<Produce>(); made && !barriers_.count(made->pipeline))
+    if (const auto* made = inner.as<Produce>(); made && !analysis_.has_barriers(made->pipeline))
       out_.line("else wl::cp_async_commit();  // an empty group: waits count them");
-  now_.join(entry);
-}
-
-void Pending::join(Pending other) {
-  written.merge(other.written);
-  read.merge(other.read);
-  consumed.merge(other.consumed);
-  read_parts |= other.read_parts;
-  engine_reads.merge(other.engine_reads);
-  unfenced.merge(other.unfenced);
-  for (const auto& [id, its] : other.under_way) {
-    int& behind = under_way.try_emplace(id, its).first->second.behind;
-    behind = std::min(behind, its.behind);
-  }
-  wgmma_open |= other.wgmma_open;
-  groups = std::max(groups, other.groups);
 }
 
 void CudaEmitter::emit(const Roles& node) {
@@ -320,12 +235,7 @@ void CudaEmitter::emit(const Roles& node) {
     role_first_ = first;
     const bool last = i + 1 == node.roles.size();
     first += role_threads_;
-    single_thread_ = !role.body.empty();  // if all it does is start the copy engine
-    for (const auto& site : sites_) {
-      if (site.role != role_ || site.statement->is<For, If, Produce, Signal, Wait>()) continue;
-      const auto choice = solution_.choices.find(site.statement);
-      single_thread_ &= choice != solution_.choices.end() && choice->second.by(Method::tensor_copy);
-    }
+    single_thread_ = analysis_.is_single_thread(role_);
     const std::string condition =
         last && i > 0 ? "" : fmt::format("if (wl::thread() < {}) ", first);
     out_.open("{}{}{{  // {}: {} warps", i > 0 ? "else " : "", condition, role.name, role.warps);
@@ -369,10 +279,55 @@ std::string CudaEmitter::note_map(TensorId global, const TensorMapSpec& spec) {
   return map_name;
 }
 
-CudaEmitter::Scratch CudaEmitter::scratch(int kind, const void* node, int64_t bytes) {
-  const auto [place, fresh] = scratch_of_.try_emplace({kind, node}, round_up(shared_bytes_, 16));
-  if (fresh) shared_bytes_ = place->second + bytes;
-  return scratch_at(place->second);
+int64_t CudaEmitter::allocate(int64_t bytes) {
+  const int64_t offset = round_up(shared_bytes_, 16);
+  shared_bytes_ = offset + bytes;
+  return offset;
+}
+
+void CudaEmitter::meet() {
+  if (role_ < 0)
+    out_.line("wl::sync_threads();");
+  else
+    out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
+}
+
+// wgmma in flight writes the accumulator's registers: the compiler must neither move uses of them
+// across this place nor copy them.
+void CudaEmitter::fence_registers(TensorId id) {
+  out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
+}
+
+void CudaEmitter::write(const std::vector<SyncAction>& actions) {
+  for (const SyncAction& action : actions) {
+    switch (action.kind) {
+      case SyncKind::meet: meet(); break;
+      case SyncKind::meet_warp: out_.line("wl::sync_warp();"); break;
+      case SyncKind::fence_async:
+        out_.line(
+            "wl::fence_async_shared();  // what the threads wrote, for asynchronous readers "
+            "to see");
+        break;
+      case SyncKind::wait_tma_reads:
+        out_.line(
+            "if (t == 0) wl::bulk_wait_read<0>();  // the engine has read what is about to "
+            "be overwritten");
+        break;
+      case SyncKind::wait_tma_stores:
+        out_.line("if (t == 0) wl::bulk_wait<0>();  // the stores must land before the block ends");
+        break;
+      case SyncKind::open_wgmma:
+        for (const TensorId id : action.tensors) fence_registers(id);
+        out_.line("wl::wgmma_fence();");
+        break;
+      case SyncKind::commit_wgmma: out_.line("wl::wgmma_commit();"); break;
+      case SyncKind::wait_wgmma:
+        out_.line("wl::wgmma_wait<{}>();", action.groups);
+        for (const TensorId id : action.tensors) fence_registers(id);
+        break;
+      case SyncKind::finish_cluster_reduce: finish_meeting(); break;
+    }
+  }
 }
 
 Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution,
@@ -384,15 +339,7 @@ Result<Kernel> emit_cuda(const Program& program, const synth::Solution& solution
       "before|lower|next|from|pick|met|meeting|part|half|[ab]_desc|"
       ".*_(full|empty|slot|phase|peers|pending|write|read|map[0-9]*|at[0-9]*)");
   const Program own = in_source_terms(program, own_names);
-  synth::Solution of_own = solution;  // whose choices go by statement
-  of_own.choices.clear();
-  const auto sites = synth::sites_of(program);
-  const auto own_sites = synth::sites_of(own);
-  for (size_t i = 0; i < sites.size(); ++i)
-    if (const auto choice = solution.choices.find(sites[i].statement);
-        choice != solution.choices.end())
-      of_own.choices[own_sites[i].statement] = choice->second;
-  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, capabilities, of_own).run());
+  WARPLOOM_TRY(Kernel kernel, CudaEmitter(own, program, capabilities, solution).run());
   for (size_t d = 0; d < 3; ++d) {
     kernel.grid[d] = program.grid[d];
     kernel.cluster[d] = program.cluster[d];

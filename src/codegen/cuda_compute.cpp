@@ -20,6 +20,11 @@ Index xor_of(const std::string& variable, const std::vector<int64_t>& columns) {
           fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
   return out.empty() ? 0 : Index::variable("(" + out + ")");
 }
+// The layout type of a shared-memory descriptor: swizzle atoms of 128, 64 or 32 bytes.
+int swizzle_mode(int64_t atom_bytes) {
+  if (atom_bytes == 128) return 1;
+  return atom_bytes == 64 ? 2 : 3;
+}
 }  // namespace
 
 std::string literal(Dtype dtype, double value) {
@@ -85,10 +90,11 @@ std::string CudaEmitter::value_text(const Value& value,
   std::map<std::string, size_t> known;
   const auto part_of = [&](const auto& self, const Value& one) -> size_t {
     Part part{&one, {}, {}};
-    if (one.kind != Value::Kind::op)
-      part.text = one.kind != Value::Kind::constant ? leaf(one)
-                  : integers ? whole_literal(saturated_integer(Dtype::i64, one.constant))
-                             : float_text(one.constant);
+    if (one.kind == Value::Kind::constant)
+      part.text = integers ? whole_literal(saturated_integer(Dtype::i64, one.constant))
+                           : float_text(one.constant);
+    else if (one.kind != Value::Kind::op)
+      part.text = leaf(one);
     for (const Value& operand : one.operands) part.operands.push_back(self(self, operand));
     const std::string key =
         part.text.empty() ? fmt::format("{} {}", name_of(one.op), fmt::join(part.operands, " "))
@@ -191,17 +197,17 @@ void CudaEmitter::emit(const Map& node) {
 }
 
 void CudaEmitter::emit(const ConvertLayout& node) {
-  const InstructionChoice& choice = solution_.choices.at(at_);
+  const InstructionChoice& choice = solution_.choices.at(at_->id);
   const TvLayout from = synth::flipped(registers(node.src), node.transpose);
   const TvLayout& to = registers(node.dst);
   const Dtype dtype = tensor(node.dst).dtype;
   const Tile all = whole(program_, node.dst);
   if (!choice.scratch.dims.empty()) {
-    const auto [offset, scratch_id, base] = scratch_at(choice.scratch_offset);
+    const Index base = shared_at(choice.scratch_offset);
     const auto vector = common_vector(from, choice.scratch, 16);
-    before_write(scratch_id);
+    synchronize(SyncPart::inside, 0);
     move_shared(node.src, all, from, choice.scratch, base, vector, false);
-    before_read(scratch_id);
+    synchronize(SyncPart::inside, 1);
     return move_shared(node.dst, all, to, choice.scratch, base, choice.vector, true);
   }
   const auto exchange = synth::exchange_of(from, to, bits_of(dtype));
@@ -238,11 +244,10 @@ void CudaEmitter::emit(const Bitcast& node) {
 }
 
 void CudaEmitter::emit(const Mma& node) {
-  const Instruction& row = *solution_.choices.at(at_).instruction;
+  const Instruction& row = *solution_.choices.at(at_->id).instruction;
   if (row.method == Method::warpgroup) {
     mma_warpgroup(node, row);
-    if (slot_of_ < 0) finish_matrix(0);
-    return;
+    return synchronize(SyncPart::after);
   }
   const int64_t k_atoms = matrix_extent(node.a.extent)[node.transpose_a ? 0 : 1] / row.k;
   const int64_t a_values = registers(node.a.tensor).values() / k_atoms;
@@ -288,7 +293,7 @@ std::string CudaEmitter::descriptor(const Tile& tile, int k_dim, int groups, Ind
   // whole size.
   const int64_t rows_apart = 8 * panel_bytes;
   const int64_t panels_apart = tensor(tile.tensor).shape[k_major ? od : kd] * panel_bytes;
-  const int mode = panel_bytes == 128 ? 1 : panel_bytes == 64 ? 2 : 3;
+  const int mode = swizzle_mode(panel_bytes);
   const Index group = groups > 1 ? digit(128, groups) * (tile.extent[od] / groups) : 0;
   const Index start = offset_in(tile.offset[od] + group, layout.dims[od], bounds_) +
                       offset_in(tile.offset[kd], layout.dims[kd], bounds_);
@@ -310,33 +315,18 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
   const int64_t n = acc.shape[1];
   const int64_t m_atoms = acc.shape[0] / groups / row.m;
   const int64_t k_atoms = matrix_extent(node.a.extent)[a_k] / row.k;
-  for (const Tile* tile : {&node.a, &node.b})
-    if (tensor(tile->tensor).scope == Scope::shared) {
-      before_async_read(tile->tensor);
-      if (!is_slot(tile->tensor)) now_.read.insert(tile->tensor);
-    }
-  const auto sums = now_.under_way.find(node.acc);
-  const bool own = sums != now_.under_way.end() && sums->second.behind < 0;  // this group's already
-  if (!now_.wgmma_open || !own || (!row.a_shared && registers_changed_)) {
-    out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(node.acc).values(),
-              name(node.acc));
-    out_.line("wl::wgmma_fence();");
-  }
-  now_.wgmma_open = true;
-  registers_changed_ = false;
-  now_.under_way[node.acc] = {true};
+  synchronize(SyncPart::inside);
   Index a_step = 0;
   Index b_step = 0;
   const Index kk = counter("kk", k_atoms);
-  const auto anew = adds_where_.find(at_);
+  const auto& adds_where = analysis_.skipped_fills.adds_where;
+  const auto anew = adds_where.find(at_->id);
   const std::string adds =
-      anew == adds_where_.end() ? "true" : anew->second + (k_atoms > 1 ? "kk > 0" : "false");
+      anew == adds_where.end() ? "true" : anew->second + (k_atoms > 1 ? "kk > 0" : "false");
   const auto scope = out_.block("{{");
   if (row.a_shared)
     out_.line("const unsigned long long a_desc = {};",
               descriptor(node.a, a_k, groups, a_step, row.k));
-  else
-    now_.under_way[node.a.tensor] = {false};
   out_.line("const unsigned long long b_desc = {};", descriptor(node.b, b_k, 1, b_step, row.k));
   const auto k_loop = unrolled("kk", k_atoms);
   const auto m_loop = over("m", m_atoms);
@@ -356,23 +346,5 @@ void CudaEmitter::mma_warpgroup(const Mma& node, const Instruction& row) {
               n, cuda_type(row.operand), mn_major(node.b, b_k), name(node.acc), at_acc,
               name(node.a.tensor), (kk * (atom * m_atoms) + m * atom).text(), b_step.text(), adds);
   }
-}
-
-// Commits the matrix instructions issued so far and waits until at most `lag` groups are under way.
-void CudaEmitter::finish_matrix(int lag) {
-  if (now_.wgmma_open) {
-    out_.line("wl::wgmma_commit();");
-    ++now_.groups;
-    for (auto& [id, its] : now_.under_way) ++its.behind;
-  }
-  if (now_.groups > lag) {
-    out_.line("wl::wgmma_wait<{}>();", lag);
-    for (const auto& [id, its] : now_.under_way)
-      if (its.written)
-        out_.line("wl::wgmma_fence_regs<{}>(wl::at({}, 0));", registers(id).values(), name(id));
-    now_.groups = lag;
-  }
-  std::erase_if(now_.under_way, [&](const auto& tensor) { return tensor.second.behind >= lag; });
-  now_.wgmma_open = false;
 }
 }  // namespace warploom::codegen

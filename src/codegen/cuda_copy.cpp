@@ -44,7 +44,7 @@ void CudaEmitter::emit(const Copy& node) {
              array == "wide" ? as_float(from) : from_float(dst.dtype, as_float(from)));
     });
   }
-  const InstructionChoice& choice = solution_.choices.at(at_);
+  const InstructionChoice& choice = solution_.choices.at(at_->id);
   const bool engine = choice.by(Method::tensor_copy);
   if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
     return refuse("no copy to or from memory changes the element type", "one type on both sides",
@@ -70,8 +70,7 @@ void CudaEmitter::emit(const Copy& node) {
                                     sides.load ? place.address : value, place.tail);
                         });
   }
-  if (!is_slot(sides.shared->tensor))
-    sides.load ? before_read(sides.shared->tensor) : before_write(sides.shared->tensor);
+  synchronize(SyncPart::inside);
   if (choice.instruction->method == Method::matrix) return copy_matrices(sides, seen, choice);
   move_shared(sides.registers->tensor, *sides.shared, seen,
               solution_.shared.at(sides.shared->tensor), shared_base(sides.shared->tensor),
@@ -178,10 +177,7 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides,
   const TvLayout of_global = synth::seen_from(of_shared, global.extent);
   const auto global_loops = value_loops(of_global, choice.vector);
   const auto shared_loops = value_loops(of_shared, choice.vector);
-  if (!is_slot(shared.tensor))
-    load ? before_write(shared.tensor) : before_read(shared.tensor);
-  else if (load)
-    now_.unfenced.insert(shared.tensor);
+  synchronize(SyncPart::inside);
   const Dtype dtype = tensor(global.tensor).dtype;
   const int64_t bytes = bytes_of(dtype, choice.vector);
   const std::string in_shared =
@@ -292,10 +288,9 @@ void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides,
     for (int64_t box = 0; box < row_boxes; ++box) call(box);
   };
   if (load) return all();
-  before_async_read(shared.tensor);
+  synchronize(SyncPart::inside);
   const auto one = out_.block_if("t == 0");
   all();
   out_.line("wl::bulk_commit();");
-  now_.engine_reads.insert(shared.tensor);
 }
 }  // namespace warploom::codegen

@@ -4,70 +4,14 @@
 #include <bit>
 #include <set>
 #include <span>
+#include "codegen/cuda_analysis.h"
 #include "codegen/emit.h"
+#include "codegen/synchronization.h"
 #include "codegen/terms.h"
 
 namespace warploom::codegen {
 using layout::ThreadDigit, layout::TvLayout, synth::InstructionChoice, synth::Sides,
     target::Instruction, target::Method;
-
-// What the statements so far have left to be waited for.
-struct Pending {
-  std::set<TensorId> written;
-  std::set<TensorId>
-      read;  // shared tensors, by the role's threads since they last met at a barrier
-  std::set<TensorId> engine_reads;  // those that a copy-engine store may still read
-  std::set<TensorId>
-      unfenced;  // written by threads since their last fence for asynchronous readers
-  bool read_parts =
-      false;  // those that a cluster reduction brought, since the role's threads last met
-  std::set<PipelineId>
-      consumed;  // slots within one thread of control, read since its threads last met
-
-  // Registers that matrix instructions under way write, or are lent to read; and how many groups
-  // were committed after the last that does, -1: it is open.
-  struct UnderWay {
-    bool written;
-    int behind = -1;
-  };
-
-  std::map<TensorId, UnderWay> under_way;
-  bool wgmma_open = false;   // matrix instructions issued, not committed
-  int groups = 0;            // of them that were committed and perhaps not waited for
-  void join(Pending other);  // where control may come from either
-
-  void met() {
-    written.clear();
-    read.clear();
-    consumed.clear();
-    read_parts = false;
-  }  // the role's threads
-};
-
-// How many slots of a pipeline are filled and not yet consumed where one thread of control produces
-// and consumes them.
-//
-//   for p in 0 .. 2: produce ring                   before them: 0 and 1, together [0, 1]
-//   for k in 0 .. 9: consume ring; produce ring     before the Consume [2, 2], so that one copy
-//   group may stay under way;
-//                                                   before the Produce [1, 1]
-//
-// Each Produce commits a copy group, and so does a condition around one that is false: of `if k + 2
-// < 9: produce ring` the slots in flight run out in the last turns, the groups behind the oldest
-// slot do not.
-struct SlotsInFlight {
-  int least = 0;
-  int most = 0;
-  int groups = 0;  // at least so many from the oldest slot's on
-  friend bool operator==(const SlotsInFlight&, const SlotsInFlight&) = default;
-};
-
-// By Produce and Consume: of its pipeline when it begins. A valid program never consumes nothing
-// and never overfills.
-std::map<const void*, SlotsInFlight> slots_in_flight(const Program& program);
-int produces(
-    const Body& body,
-    PipelineId pipeline);  // how often a slot is filled; more than any ring has where a loop does
 
 // A nest of unrolled loops over the value modes of a register tensor.
 struct ValueLoop {
@@ -101,24 +45,28 @@ class CudaEmitter : Emitter {
  public:
   CudaEmitter(const Program& program, const Program& given,
               const target::Capabilities& capabilities, const synth::Solution& solution)
-      : Emitter{program, given, capabilities}, solution_(solution) {}
+      : Emitter{program, given, capabilities},
+        solution_(solution),
+        analysis_(program, solution),
+        sync_(analysis_) {}
 
   Result<Kernel> run();
+
+  // For tests: how often a statement's text was written.
+  int64_t statements_written() const { return statements_written_; }
 
  private:
   // cuda.cpp: the whole, control flow
   void section(std::span<const Statement> statements);
   void body(std::span<const Statement> statements);
-  bool begins_anew(std::span<const Statement> statements, TensorId sum,
-                   const std::string& later = "");
-  bool runs(const Index& begin, const Index& end) const;  // a loop, once at least
   void statement(const Statement& statement);
   void emit(const For& node);
   void emit(const If& node);
   void name_offsets(const For& node);
   void emit(const Roles& node);
-  std::string source(
-      bool together) const;  // together: blocks of a cluster reach into each other up to their end
+  // The values for the places of resources/kernel/cuda.cu. `together`: blocks of a cluster reach
+  // into each other up to their end.
+  nlohmann::json record(bool together) const;
 
   // cuda_copy.cpp
   void emit(const Copy& node);
@@ -151,7 +99,6 @@ class CudaEmitter : Emitter {
   void emit(const Bitcast& node);
   void emit(const Mma& node);
   void mma_warpgroup(const Mma& node, const Instruction& row);
-  void finish_matrix(int lag);
   std::string descriptor(const Tile& tile, int k_dim, int groups, Index& k_step, int k);
 
   // cuda_reduce.cpp
@@ -180,11 +127,7 @@ class CudaEmitter : Emitter {
   void emit(const Consume& node);
   void advance(const Pipeline& pipeline, bool phase);
 
-  bool fills_again(PipelineId id) const {  // some slot, so that it must be handed back
-    return produces(program_.body, id) > program_.pipeline(id).stages;
-  }
-
-  void drain(const Body& body);
+  void drain(StatementId loop, const Body& body);
   void release_last(PipelineId id, bool more);  // more: another slot is being read
   void fence_reads();
   void pipeline_counters(std::span<const Statement> statements);
@@ -273,37 +216,31 @@ class CudaEmitter : Emitter {
   std::string note_map(TensorId global, const TensorMapSpec& spec);
   void note_argument(TensorId id, bool tensor_map, TensorMapSpec spec = {});
 
-  struct Scratch {  // memory behind the tensors
-    int64_t offset;
-    TensorId id;  // a name of its own for the barriers' bookkeeping
-    Index base;
-  };
+  // Shared memory behind the tensors, at a multiple of 16 bytes.
+  int64_t allocate(int64_t bytes);
 
-  static Scratch scratch_at(int64_t offset) {
-    return {offset, static_cast<TensorId>(-2 - offset), Index::variable("smem") + offset};
-  }
+  static Index shared_at(int64_t offset) { return Index::variable("smem") + offset; }
 
-  Scratch scratch(int kind, const void* node,
-                  int64_t bytes);  // the same each time that it is asked for
+  // What synchronization.h has decided for a place of the statement, or of another.
+  void synchronize(SyncPart part, int number = 0) { synchronize({at_->id, part, number}); }
 
-  // Barriers among the threads of the role
-  void meet();  // emit the barrier, forget what was unsynced
-  void before_write(TensorId id);
-  void before_read(TensorId id);
-  void before_async_read(TensorId id);  // by the copy engine or by warpgroup matrix instructions
+  void synchronize(const SyncPlace& place) { write(sync_.at(place)); }
+
+  void write(const std::vector<SyncAction>& actions);
+  void meet();  // a barrier of the role's threads
+  void fence_registers(TensorId id);
 
   bool is_slot(TensorId id) const { return tensor(id).pipeline >= 0; }
 
   const synth::Solution& solution_;
-  std::vector<synth::Site> sites_ = synth::sites_of(program_);
-  synth::Bounds bounds_ = synth::Bounds(program_);
-  std::map<const void*, SlotsInFlight> in_flight_ = slots_in_flight(program_);
+  const CudaAnalysis analysis_;
+  const Synchronization sync_;
+  synth::Bounds bounds_ = synth::Bounds(program_);  // and of the variables of the text's own loops
 
   // The role being written
   int role_ = -1;
   int role_threads_ = 0;
   int role_first_ = 0;
-  Pending now_;
   bool single_thread_ = false;  // the code runs in one elected thread
   PipelineId slot_of_ = -1;
   std::string slot_stage_;  // the current slot's number while inside Produce or Consume
@@ -313,19 +250,13 @@ class CudaEmitter : Emitter {
     std::function<void()> finish;
   };
 
-  int named_ = 0;  // parts of values that have names
-  int loops_ = 0;
-  int rounds_ = 0;  // around what is emitted; in which a cluster meets, if each were taken once
+  int named_ = 0;                   // parts of values that have names
   std::optional<Meeting> meeting_;  // of a cluster's blocks, that this one has sent its part to
-  bool registers_changed_ =
-      false;  // perhaps, since matrix instructions were last told that those before them are done
-  // Products that begin a sum anew, and from which turn of the loops on they add: "k > 0 || ".
-  std::map<const Statement*, std::string> adds_where_;
+  int64_t statements_written_ = 0;
 
   std::vector<Argument> args_;
   std::vector<std::string> params_;
   int64_t shared_bytes_ = 0;
-  std::map<std::pair<int, const void*>, int64_t> scratch_of_;
   std::map<PipelineId, int64_t>
       barriers_;  // offset of a pipeline's full barriers; its empty ones follow
   std::optional<int64_t>

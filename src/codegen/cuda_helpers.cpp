@@ -144,8 +144,9 @@ Index CudaEmitter::shared_base(TensorId id) const {
       std::pair(program_.pipeline(pipeline).stages, program_.pipeline(pipeline).name);
   if (stages == 1) return start;
   // One that is consumed around what is going on has a number of its own.
-  const std::string slot =
-      pipeline == slot_of_ ? slot_stage_ : slots + (barriers_.count(pipeline) ? "_slot" : "_read");
+  const std::string slot = pipeline == slot_of_
+                               ? slot_stage_
+                               : slots + (analysis_.has_barriers(pipeline) ? "_slot" : "_read");
   return start + Index::variable(slot) * solution_.stage_bytes.at(id);
 }
 
@@ -164,39 +165,5 @@ std::string CudaEmitter::address_in(const layout::MemoryLayout& layout, const In
   if (!layout.swizzle.bits) return (base + offset).text();
   return fmt::format("{} + wl::swizzle<{}, {}, {}>({})", base.text(), layout.swizzle.bits,
                      layout.swizzle.base, layout.swizzle.shift, offset.text());
-}
-
-void CudaEmitter::meet() {
-  if (role_ < 0)
-    out_.line("wl::sync_threads();");
-  else
-    out_.line("wl::sync_named({}, {});", role_ + 1, role_threads_);
-  now_.met();
-}
-
-void CudaEmitter::before_write(TensorId id) {
-  const bool engine = now_.engine_reads.contains(id);
-  if (engine) {
-    out_.line(
-        "if (t == 0) wl::bulk_wait_read<0>();  // the engine has read what is about to be "
-        "overwritten");
-    now_.engine_reads.clear();
-  }
-  if (engine || now_.written.contains(id) || now_.read.contains(id)) meet();
-  now_.written.insert(id);
-  now_.unfenced.insert(id);
-}
-
-void CudaEmitter::before_read(TensorId id) {
-  if (now_.written.contains(id)) meet();
-  now_.read.insert(id);
-}
-
-void CudaEmitter::before_async_read(TensorId id) {
-  if (!now_.unfenced.contains(id)) return;
-  out_.line(
-      "wl::fence_async_shared();  // what the threads wrote, for asynchronous readers to see");
-  now_.unfenced.clear();
-  meet();
 }
 }  // namespace warploom::codegen

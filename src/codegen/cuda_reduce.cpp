@@ -102,17 +102,17 @@ void CudaEmitter::emit(const Reduce& node) {
                           std::has_single_bit(static_cast<uint64_t>(warps.count)) && alike;
     const int64_t row = (by_lanes ? 1 : others.count * dst_values) * 4;
     const int64_t next = by_lanes ? warps.count * 4 : 4;
-    const Scratch place = scratch(0, &node, warps.count * others.count * dst_values * 4);
+    const Index place = shared_at(allocate(warps.count * others.count * dst_values * 4));
     const Index own =
-        place.base + scaled(others.number, next) + Index::variable("i") * (others.count * next);
-    before_write(place.id);
+        place + scaled(others.number, next) + Index::variable("i") * (others.count * next);
+    synchronize(SyncPart::inside, 0);
     {
       const auto guard = out_.block_if(fmt::format("{}", fmt::join(writers, " && ")));
       out_.line("WL_UNROLL for (int i = 0; i < {}; ++i)", dst_values);
       out_.line("  wl::st_shared<4>({}, wl::at({}, i));", (own + scaled(warps.number, row)).text(),
                 dst);
     }
-    before_read(place.id);
+    synchronize(SyncPart::inside, 1);
     if (!by_lanes)
       return combine_slots(node.op, dst, dst_values, "w", warps.count,
                            own + Index::variable("w") * row);
@@ -141,23 +141,14 @@ void CudaEmitter::emit(const ClusterReduce& node) {
     const TvLayout& layout = registers(node.dst);
     const int64_t values = layout.values();
     Digits others;
-    bool apart = layout.threads() == role_threads_;  // warps have rows of their own
-    for (const ThreadDigit& mode : thread_digits(layout, true)) {
+    for (const ThreadDigit& mode : thread_digits(layout, true))
       if (mode.moves()) others.add(digit(mode.below, mode.extent), mode.extent);
-      apart &= mode.moves() || mode.of_lane();
-    }
     const int64_t row = others.count * values * 4;
-    const Scratch place = scratch(1, &node, 2 * blocks * row);
-    if (now_.read_parts && (loops_ > 0 || rounds_ > 2)) {  // else no round follows the next
-      if (!apart)
-        meet();
-      else
-        out_.line("wl::sync_warp();");
-      now_.read_parts = false;
-    }
+    const Index place = shared_at(allocate(2 * blocks * row));
+    synchronize(SyncPart::inside);
     const Index parity = Index::variable("(meeting & 1)");
     const Index met = Index::variable("met") + parity * kBarrierBytes;
-    const Index own = place.base + parity * (blocks * row) + scaled(others.number, values * 4) +
+    const Index own = place + parity * (blocks * row) + scaled(others.number, values * 4) +
                       Index::variable("i") * 4;
     out_.line("if (t == 0) wl::mbarrier_arrive_expect_tx({}, {});", met.text(), blocks * row);
     {
@@ -178,7 +169,6 @@ void CudaEmitter::emit(const ClusterReduce& node) {
                          combine_slots(op, dst, values, "peer", blocks,
                                        own + Index::variable("peer") * row);
                          out_.line("++meeting;");
-                         now_.read_parts = true;
                        }};
     if (dst == "total") finish_meeting();
   });
@@ -258,6 +248,7 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run,
     const std::string at = run + "[" + value_index(loops).text() + "]";
     out_.line("{} = {};", at, combined(node.op, "before", at));
   };
+  int warp_level = 0;
   for (const ScanLevel& level : levels) {
     const bool last = &level == &levels.back();
     if (level.value >= 0) {
@@ -301,17 +292,15 @@ void CudaEmitter::scan_levels(const Scan& node, const std::string& run,
       }
       Digits values{0, others.count * level.extent};
       for (const ValueLoop& loop : rest) values.add(loop.variable, loop.extent);
-      const auto [offset, id, start] =
-          scratch(2 + static_cast<int>(&level - levels.data()), &node, values.count);
-      base = start + values.number + others.number;
-      before_write(id);
+      base = shared_at(allocate(values.count)) + values.number + others.number;
+      synchronize(SyncPart::inside, 2 * warp_level);
       {
         const auto guard = out_.block_if(fmt::format("{}", fmt::join(first, " && ")));
         const auto turns = open_loops(rest);
         out_.line("wl::st_shared<4>({}, wl::at({}, {}));",
                   (base + scaled(place_along, others.count)).text(), held, at);
       }
-      before_read(id);
+      synchronize(SyncPart::inside, 2 * warp_level++ + 1);
     }
     const auto turns = open_loops(rest);
     if (level.digit->of_lane()) {

@@ -61,6 +61,23 @@ int64_t BufferSpec::bytes() const {
   return bytes_of(dtype, elements());
 }
 
+Kernel renamed(Kernel kernel, const std::string& symbol) {
+  if (kernel.symbol_at.empty())
+    kernel.source = fmt::format("#define {} {}\n{}", kernel.name, symbol, kernel.source);
+  std::string source;
+  size_t copied = 0;
+  for (size_t& place : kernel.symbol_at) {
+    source += std::string_view(kernel.source).substr(copied, place - copied);
+    copied = place + kernel.name.size();
+    place = source.size();
+    source += symbol;
+  }
+  source += std::string_view(kernel.source).substr(copied);
+  kernel.source = std::move(source);
+  kernel.name = symbol;
+  return kernel;
+}
+
 void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::byte>>& buffers) {
   for (const BufferSpec& spec : list.inputs) {
     const Argument* wants = nullptr;
@@ -80,8 +97,11 @@ void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::
           to += left % extent * stride;
           left /= extent;
         }
-      for (int64_t from = i * bits, at = to * bits; from < (i + 1) * bits; ++from, ++at)
+      for (int64_t bit = 0; bit < bits; ++bit) {
+        const int64_t from = i * bits + bit;
+        const int64_t at = to * bits + bit;
         bytes[at / 8] |= (rows[from / 8] >> (from % 8) & std::byte{1}) << (at % 8);
+      }
     }
   }
 }

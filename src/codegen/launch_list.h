@@ -54,7 +54,14 @@ struct Kernel {
   bool overlaps = false;  // may be set up while the kernel before it on the stream ends, for which
                           // it waits itself
   bool cooperative = false;  // all blocks run at the same time, or the launch fails
+  // Where the symbol stands in the source, as emission put it there: bytes from the start,
+  // ascending. Empty of a text from elsewhere, and not part of the record.
+  std::vector<size_t> symbol_at = {};
 };
+
+// The kernel under another symbol. An emitted text has it wherever it had the old one; a text from
+// elsewhere is told by a #define in front of it.
+Kernel renamed(Kernel kernel, const std::string& symbol);
 
 struct BufferSpec {
   std::string name;

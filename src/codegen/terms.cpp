@@ -1,4 +1,5 @@
 #include "codegen/terms.h"
+#include "base/rendered.h"
 #include "tile/syntax.h"
 
 namespace warploom::codegen {
@@ -189,6 +190,22 @@ void Emitter::refuse(std::string message, std::string expected, std::string foun
   error_ = {
       ErrorCode::kNoInstruction, std::move(message), at_ ? place_of(*at_) : place_of(program_),
       std::move(expected),       std::move(found),   std::move(remedy)};
+}
+
+void set_source(Kernel& kernel, const std::string& file, nlohmann::json record) {
+  constexpr char kMark = '\x01';  // no text holds it
+  record["name"] = std::string(1, kMark);
+  const std::string marked = rendered(resource(file), record);
+  kernel.source.clear();
+  kernel.symbol_at.clear();
+  for (const char c : marked) {
+    if (c == kMark) {
+      kernel.symbol_at.push_back(kernel.source.size());
+      kernel.source += kernel.name;
+    } else {
+      kernel.source += c;
+    }
+  }
 }
 
 Program in_source_terms(const Program& given, const std::regex& taken) {

@@ -102,6 +102,10 @@ class Writer {
   int depth_ = 0;
 };
 
+// The source of a kernel from a file of resources/ and the values for its places. The symbol is
+// `name`, a parameter of this step alone: the kernel remembers where it stands (renamed()).
+void set_source(Kernel& kernel, const std::string& file, nlohmann::json record);
+
 // What the writers of kernels have in common.
 struct Emitter {
   // given: by whose names the kernel's arguments go

@@ -1,5 +1,4 @@
 #include "search/partition.h"
-#include <regex>
 #include "kernels/family.h"
 
 namespace warploom::search {
@@ -403,8 +402,7 @@ LaunchList join(const graph::Graph& whole, const Partition& partition,
   for (const auto id : whole.inputs) add(out.inputs, kernels::spec_of(whole.tensor(id)));
   for (const auto id : whole.outputs) add(out.outputs, kernels::spec_of(whole.tensor(id)));
   std::set<std::string> taken;
-  std::map<std::string, std::pair<std::string, std::string>>
-      named;  // name and text of each kernel, by the text as it was
+  std::map<std::string, std::string> named;  // the symbol of each kernel, by its text as it was
   for (size_t i = 0; i < lists.size(); ++i) {
     if (!lists[i]) continue;
     const Region& region = partition.regions[i];
@@ -428,15 +426,11 @@ LaunchList join(const graph::Graph& whole, const Partition& partition,
     out.arch = lists[i]->arch;
     out.predicted_us += lists[i]->predicted_us;
     for (Kernel kernel : lists[i]->kernels) {
-      const auto [place, fresh] = named.try_emplace(kernel.source, kernel.name, kernel.source);
-      if (fresh) {  // no other text's kernel has its name
-        auto& [name, text] = place->second;
-        for (int n = 2; !taken.insert(name).second; ++n)
-          name = fmt::format("{}_{}", kernel.name, n);
-        if (name != kernel.name)
-          text = std::regex_replace(text, std::regex("\\b" + kernel.name + "\\b"), name);
-      }
-      std::tie(kernel.name, kernel.source) = place->second;
+      const auto [place, fresh] = named.try_emplace(kernel.source, kernel.name);
+      std::string& name = place->second;
+      for (int n = 2; fresh && !taken.insert(name).second; ++n)  // of no other text's kernel
+        name = fmt::format("{}_{}", kernel.name, n);
+      if (name != kernel.name) kernel = renamed(std::move(kernel), name);
       for (Argument& arg : kernel.args) arg.buffer = buffers.at(arg.buffer);
       out.kernels.push_back(std::move(kernel));
     }

@@ -99,7 +99,8 @@ std::string misfit(const Instruction& row, const Problem& p, int first, int thre
   const int groups = threads / 128;
   const bool warpgroup = row.method == Method::warpgroup;
   const int64_t m = warpgroup ? int64_t{row.m} * groups : row.m;
-  const int64_t n = !warpgroup ? row.n : p.n > 24 ? row.n_step : 8;
+  const int n_step = p.n > 24 ? row.n_step : 8;
+  const int64_t n = warpgroup ? n_step : row.n;
   if (warpgroup && (threads % 128 || first % 128))
     return "a multiple of 4 warps, and as many before them";
   if (p.m % m) return fmt::format("m, dimension 0 of '{}', in multiples of {}", acc, m);

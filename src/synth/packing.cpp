@@ -74,9 +74,10 @@ void solve_packed(const SynthesisContext& question, Solution& solution) {
       fewest = accesses;
       solution.packed[id] = packed;
       solution.reasons[id] = {
-          by, fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
-                          text_of(wanted.tile),
-                          common_vector(wanted, packed, 16) * packed.element_bits)};
+          by->id,
+          fmt::format("tiles of {}, of a thread's values {} bits at a time, thread by thread",
+                      text_of(wanted.tile),
+                      common_vector(wanted, packed, 16) * packed.element_bits)};
     }
   }
 }

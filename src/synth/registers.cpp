@@ -27,50 +27,18 @@ std::optional<TvLayout> rescaled(const TvLayout& layout, int from, int to,
   return out;
 }
 
-class Solver : SynthesisContext {
+class RegisterSolver : SynthesisContext {
  public:
-  explicit Solver(const SynthesisContext& question) : SynthesisContext(question) {
+  explicit RegisterSolver(const SynthesisContext& question) : SynthesisContext(question) {
     for (const Site& site : sites) link(*site.statement);
   }
 
-  Result<std::vector<Solution>> run() {
-    search({});
-    if (!found_.empty()) return std::move(found_);
-    if (first_error_ && first_error_->code == ErrorCode::kLayout)
-      first_error_->code = ErrorCode::kNoLayout;
-    if (first_error_) return fail(*first_error_);
-    return fail({ErrorCode::kNoLayout, "no register layouts fit the program", program.name,
-                 "a solution", fmt::format("none within {} nodes", kNodeBudget),
-                 "change the tile shape or the number of warps"});
-  }
+  Result<std::vector<Solution>> run();
 
  private:
   static constexpr int kNodeBudget = 2000;
-
-  // The first refusal is the error of a search that finds nothing.
-  bool refuse(Error error) {
-    if (!first_error_) first_error_ = std::move(error);
-    return false;
-  }
-
-  // Records a layout a statement asks for; false when the tensor already has another.
-  bool want(Solution& state, TensorId tensor, const TvLayout& layout, const Statement& by) {
-    const auto [place, fresh] = state.registers.try_emplace(tensor, layout);
-    if (fresh) state.reasons[tensor] = {&by, "its threads and values"};
-    changed_ |= fresh;
-    if (fresh || place->second == layout || coalesce(place->second) == coalesce(layout))
-      return true;
-    if (first_error_) return false;
-    const Statement& first = *state.reasons[tensor].by;
-    return refuse({ErrorCode::kNoLayout,
-                   fmt::format("two statements ask for different layouts of register tensor '{}'",
-                               program.tensor(tensor).name),
-                   place_of(by),
-                   fmt::format("{} ({}: {})", to_string(coalesce(place->second)), place_of(first),
-                               print(program, first)),
-                   fmt::format("{} (by: {})", to_string(coalesce(layout)), print(program, by)),
-                   "rearrange one of them, or give both the same tile shape"});
-  }
+  bool refuse(Error error);
+  bool want(Solution& state, TensorId tensor, const TvLayout& layout, const Statement& by);
 
   // Where `from` has a layout, `to` has the one that follows; `back`: only where it has none yet,
   // as a link the other way checks.
@@ -82,209 +50,17 @@ class Solver : SynthesisContext {
     bool back = false;
   };
 
-  // What each kind of statement asks of its tensors' layouts.
-  void link(const Statement& by) {
-    const auto both = [&](TensorId a, TensorId b, const auto& follow) {
-      links_.push_back({&by, a, b, [=](const TvLayout& layout) { return follow(layout, a, b); }});
-      links_.push_back(
-          {&by, b, a, [=](const TvLayout& layout) { return follow(layout, b, a); }, true});
-    };
-    const auto seen = [this](const TvLayout& layout, TensorId, TensorId to) -> Result<TvLayout> {
-      return seen_from(layout, program.tensor(to).shape);
-    };
-    if (const auto* map = by.as<Map>()) {
-      for (const TensorId id : tensors_of(map->value))
-        if (const auto* shape = &program.tensor(id).shape; *shape == program.tensor(map->dst).shape)
-          both(map->dst, id, seen);
-        else
-          links_.push_back({&by, map->dst, id,
-                            [shape](const TvLayout& of) { return broadcast_operand(of, *shape); }});
-    } else if (const auto* reduce = by.as<Reduce>()) {
-      links_.push_back({&by, reduce->src, reduce->dst,
-                        [=](const TvLayout& of) { return layout::reduce(of, reduce->axis); }});
-    } else if (const auto* scan = by.as<Scan>()) {
-      both(scan->src, scan->dst, [=](const TvLayout& layout, TensorId from, TensorId to) {
-        return layout::reduce(layout, scan->axis).and_then([&](const TvLayout&) {
-          return seen(layout, from, to);
-        });
-      });
-    } else if (const auto* copy = by.as<Copy>()) {
-      const Sides sides = sides_of(program, *copy);
-      if (!sides.global && !sides.shared) both(copy->src.tensor, copy->dst.tensor, seen);
-    } else if (const auto* node = by.as<Bitcast>()) {
-      both(node->src, node->dst,
-           [this](const TvLayout& layout, TensorId from, TensorId to) -> Result<TvLayout> {
-             const Tensor& have = program.tensor(from);
-             const Tensor& wanted = program.tensor(to);
-             if (auto other =
-                     rescaled(layout, bits_of(have.dtype), bits_of(wanted.dtype), wanted.shape))
-               return std::move(*other);
-             return fail({ErrorCode::kNoLayout,
-                          "a thread does not hold whole elements of a wider type", "",
-                          "neighbours along the last dimension in one thread",
-                          to_string(coalesce(layout)), "rearrange the tensor first"});
-           });
-    }
-  }
-
-  bool propagate(Solution& state) {
-    do {
-      changed_ = false;
-      for (const Link& link : links_) {
-        const auto from = state.registers.find(link.from);
-        if (from == state.registers.end() || (link.back && state.registers.count(link.to)))
-          continue;
-        auto layout = link.follow(from->second);
-        if (!layout) layout.error().place = place_of(*link.by);
-        if (layout ? !want(state, link.to, *layout, *link.by) : !refuse(layout.error()))
-          return false;
-      }
-    } while (changed_);
-    return true;
-  }
-
-  // Depth-first: propagate, take the next open decision, follow its alternatives in order. A branch
-  // that clashes ends.
-  void search(Solution state) {
-    if (++nodes_ > kNodeBudget || found_.size() >= kMostSolutions || !propagate(state)) return;
-    for (const Site& site : sites)
-      if (const auto* mma = site.statement->as<Mma>(); mma && !state.choices.count(site.statement))
-        return try_tilings(state, site, *mma);
-    const Site* open = widest_open_copy(state);
-    if (lead_on_from_rearrange(state, open ? elements_of(*open) : 0)) return;
-    if (open) return try_vectors(state, *open);
-    return settle_rest(state);
-  }
-
-  void try_tilings(const Solution& state, const Site& site, const Mma& mma) {
-    const MatrixTilings tilings =
-        matrix_tilings(program, mma, site.first, site.threads, capabilities);
-    if (tilings.found.empty()) refuse(no_matrix_instruction(site, mma, tilings.lacks));
-    for (const MatrixTiling& tiling : tilings.found) {
-      Solution next = state;
-      next.choices[site.statement] = {
-          tiling.instruction,
-          1,
-          {},
-          "operands of these types in these memories, tiles that it divides"};
-      if (want(next, mma.acc, tiling.acc, *site.statement) &&
-          (tiling.instruction->a_shared || want(next, mma.a.tensor, tiling.a, *site.statement)) &&
-          (tiling.instruction->b_shared || want(next, mma.b.tensor, tiling.b, *site.statement)))
-        search(std::move(next));
-    }
-  }
-
-  Error no_matrix_instruction(const Site& site, const Mma& mma, const std::string& lacks) const {
-    const auto operand = [&](const Tile& tile) {
-      const Tensor& tensor = program.tensor(tile.tensor);
-      return fmt::format("'{}' {} {} in {}", tensor.name, name_of(tensor.dtype),
-                         text_of(tile.extent),
-                         tensor.scope == Scope::shared ? "shared memory" : "registers");
-    };
-    const Tensor& acc = program.tensor(mma.acc);
-    std::string found = fmt::format(
-        "{}: '{}' {} {}, {}, {}, {} warps", print(program, *site.statement), acc.name,
-        name_of(acc.dtype), text_of(acc.shape), operand(mma.a), operand(mma.b), site.threads / 32);
-    return {ErrorCode::kNoInstruction,
-            fmt::format("no matrix instruction of {} fits a statement", capabilities.arch),
-            place_of(*site.statement),
-            lacks,
-            std::move(found),
-            "change the tile shape, the number of warps, the type or where the operands live"};
-  }
-
-  // The open register tensor that a copy touches: by a global copy before one that asks for less,
-  // then with the most elements.
-  const Site* widest_open_copy(const Solution& state) const {
-    const Site* best = nullptr;
-    std::pair<bool, int64_t> most;
-    for (const Site& site : sites)
-      if (const auto* copy = site.statement->as<Copy>()) {
-        const Sides sides = sides_of(program, *copy);
-        if (!sides.registers || (!sides.global && !sides.shared) ||
-            state.registers.count(sides.registers->tensor))
-          continue;
-        const std::pair of{sides.global && !program.tensor(sides.global->tensor).packed,
-                           elements_of(site)};
-        if (of > most) {
-          best = &site;
-          most = of;
-        }
-      }
-    return best;
-  }
-
-  int64_t elements_of(const Site& copy) const {
-    return element_count(sides_of(program, std::get<Copy>(copy.statement->node)).registers->extent);
-  }
-
-  // Where one side of a rearrangement, larger than what is open besides, is known: the layout with
-  // which it moves nothing.
-  bool lead_on_from_rearrange(const Solution& state, int64_t open) {
-    for (const Site& site : sites) {
-      const auto* node = site.statement->as<ConvertLayout>();
-      if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
-      const bool forward = state.registers.count(node->src) > 0;
-      if (element_count(program.tensor(node->dst).shape) <= open) continue;
-      const TvLayout layout =
-          flipped(state.registers.at(forward ? node->src : node->dst), node->transpose);
-      return leads_on(state, forward ? node->dst : node->src, layout, *site.statement);
-    }
-    return false;
-  }
-
-  void try_vectors(const Solution& state, const Site& site) {
-    const auto& copy = std::get<Copy>(site.statement->node);
-    const Sides sides = sides_of(program, copy);
-    const Tile* side = sides.registers;
-    const Tile* global = program.tensor(copy.src.tensor).packed ? nullptr : sides.global;
-    const auto wide = wide_dims(side->extent);
-    size_t contiguous = wide.empty() ? 0 : wide.back();
-    if (global)
-      contiguous = met_by(*side, *global, contiguous_dim(program.tensor(global->tensor)))
-                       .value_or(contiguous);
-    int width = global ? vector_limit(program, bounds, *global)
-                       : 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
-    const int least = per_byte(program.tensor(side->tensor).dtype);
-    for (; width >= least; width /= 2) {
-      const auto layout =
-          layout::coalesced(program.tensor(side->tensor).shape, contiguous, width, site.threads);
-      if (!layout && width == least) refuse(not_spread(program, site, side->tensor));
-      if (layout && leads_on(state, side->tensor, *layout, *site.statement))
-        return;  // narrower ones only where it leads nowhere
-    }
-  }
-
-  // Whether something was found where the tensor has this layout.
-  bool leads_on(Solution state, TensorId tensor, const TvLayout& layout, const Statement& by) {
-    const size_t before = found_.size();
-    if (want(state, tensor, layout, by)) search(std::move(state));
-    return found_.size() > before;
-  }
-
-  // Tensors no copy, no matrix statement and no rearrangement reaches: any.
-  void settle_rest(Solution state) {
-    for (const Site& site : sites) {
-      TensorId open = -1;
-      if (const auto* fill = site.statement->as<Fill>()) open = fill->dst;
-      if (const auto* map = site.statement->as<Map>()) open = map->dst;
-      if (open < 0 || state.registers.count(open)) continue;
-      const auto& shape = program.tensor(open).shape;
-      const int least = per_byte(program.tensor(open).dtype);
-      const auto layout = layout::coalesced(shape, shape.size() - 1, least, site.threads);
-      if (!layout)
-        refuse(not_spread(program, site, open));
-      else if (want(state, open, *layout, *site.statement))
-        search(std::move(state));
-      return;
-    }
-    for (const Site& site :
-         sites)  // one that nothing but a rearrangement reaches, which led nowhere
-      if (const auto* node = site.statement->as<ConvertLayout>();
-          node && !state.registers.count(node->dst))
-        return;
-    found_.push_back(std::move(state));
-  }
+  void link(const Statement& by);
+  bool propagate(Solution& state);
+  void search(Solution state);
+  void try_tilings(const Solution& state, const Site& site, const Mma& mma);
+  Error no_matrix_instruction(const Site& site, const Mma& mma, const std::string& lacks) const;
+  const Site* widest_open_copy(const Solution& state) const;
+  int64_t elements_of(const Site& copy) const;
+  bool lead_on_from_rearrange(const Solution& state, int64_t open);
+  void try_vectors(const Solution& state, const Site& site);
+  bool leads_on(Solution state, TensorId tensor, const TvLayout& layout, const Statement& by);
+  void settle_rest(Solution state);
 
   std::vector<Link> links_;
   std::vector<Solution> found_;
@@ -292,10 +68,249 @@ class Solver : SynthesisContext {
   int nodes_ = 0;
   bool changed_ = false;  // by want()
 };
+
+Result<std::vector<Solution>> RegisterSolver::run() {
+  search({});
+  if (!found_.empty()) return std::move(found_);
+  if (first_error_ && first_error_->code == ErrorCode::kLayout)
+    first_error_->code = ErrorCode::kNoLayout;
+  if (first_error_) return fail(*first_error_);
+  return fail({ErrorCode::kNoLayout, "no register layouts fit the program", program.name,
+               "a solution", fmt::format("none within {} nodes", kNodeBudget),
+               "change the tile shape or the number of warps"});
+}
+
+// The first refusal is the error of a search that finds nothing.
+bool RegisterSolver::refuse(Error error) {
+  if (!first_error_) first_error_ = std::move(error);
+  return false;
+}
+
+// Records a layout a statement asks for; false when the tensor already has another.
+bool RegisterSolver::want(Solution& state, TensorId tensor, const TvLayout& layout,
+                          const Statement& by) {
+  const auto [place, fresh] = state.registers.try_emplace(tensor, layout);
+  if (fresh) state.reasons[tensor] = {by.id, "its threads and values"};
+  changed_ |= fresh;
+  if (fresh || place->second == layout || coalesce(place->second) == coalesce(layout)) return true;
+  if (first_error_) return false;
+  const Statement& first = *statement_with(program, state.reasons[tensor].by);
+  return refuse({ErrorCode::kNoLayout,
+                 fmt::format("two statements ask for different layouts of register tensor '{}'",
+                             program.tensor(tensor).name),
+                 place_of(by),
+                 fmt::format("{} ({}: {})", to_string(coalesce(place->second)), place_of(first),
+                             print(program, first)),
+                 fmt::format("{} (by: {})", to_string(coalesce(layout)), print(program, by)),
+                 "rearrange one of them, or give both the same tile shape"});
+}
+
+// What each kind of statement asks of its tensors' layouts.
+void RegisterSolver::link(const Statement& by) {
+  const auto both = [&](TensorId a, TensorId b, const auto& follow) {
+    links_.push_back({&by, a, b, [=](const TvLayout& layout) { return follow(layout, a, b); }});
+    links_.push_back(
+        {&by, b, a, [=](const TvLayout& layout) { return follow(layout, b, a); }, true});
+  };
+  const auto seen = [this](const TvLayout& layout, TensorId, TensorId to) -> Result<TvLayout> {
+    return seen_from(layout, program.tensor(to).shape);
+  };
+  if (const auto* map = by.as<Map>()) {
+    for (const TensorId id : tensors_of(map->value))
+      if (const auto* shape = &program.tensor(id).shape; *shape == program.tensor(map->dst).shape)
+        both(map->dst, id, seen);
+      else
+        links_.push_back({&by, map->dst, id,
+                          [shape](const TvLayout& of) { return broadcast_operand(of, *shape); }});
+  } else if (const auto* reduce = by.as<Reduce>()) {
+    links_.push_back({&by, reduce->src, reduce->dst,
+                      [=](const TvLayout& of) { return layout::reduce(of, reduce->axis); }});
+  } else if (const auto* scan = by.as<Scan>()) {
+    both(scan->src, scan->dst, [=](const TvLayout& layout, TensorId from, TensorId to) {
+      return layout::reduce(layout, scan->axis).and_then([&](const TvLayout&) {
+        return seen(layout, from, to);
+      });
+    });
+  } else if (const auto* copy = by.as<Copy>()) {
+    const Sides sides = sides_of(program, *copy);
+    if (!sides.global && !sides.shared) both(copy->src.tensor, copy->dst.tensor, seen);
+  } else if (const auto* node = by.as<Bitcast>()) {
+    both(node->src, node->dst,
+         [this](const TvLayout& layout, TensorId from, TensorId to) -> Result<TvLayout> {
+           const Tensor& have = program.tensor(from);
+           const Tensor& wanted = program.tensor(to);
+           if (auto other =
+                   rescaled(layout, bits_of(have.dtype), bits_of(wanted.dtype), wanted.shape))
+             return std::move(*other);
+           return fail({ErrorCode::kNoLayout,
+                        "a thread does not hold whole elements of a wider type", "",
+                        "neighbours along the last dimension in one thread",
+                        to_string(coalesce(layout)), "rearrange the tensor first"});
+         });
+  }
+}
+
+bool RegisterSolver::propagate(Solution& state) {
+  do {
+    changed_ = false;
+    for (const Link& link : links_) {
+      const auto from = state.registers.find(link.from);
+      if (from == state.registers.end() || (link.back && state.registers.count(link.to))) continue;
+      auto layout = link.follow(from->second);
+      if (!layout) layout.error().place = place_of(*link.by);
+      if (layout ? !want(state, link.to, *layout, *link.by) : !refuse(layout.error())) return false;
+    }
+  } while (changed_);
+  return true;
+}
+
+// Depth-first: propagate, take the next open decision, follow its alternatives in order. A branch
+// that clashes ends.
+void RegisterSolver::search(Solution state) {
+  if (++nodes_ > kNodeBudget || found_.size() >= kMostSolutions || !propagate(state)) return;
+  for (const Site& site : sites)
+    if (const auto* mma = site.statement->as<Mma>();
+        mma && !state.choices.count(site.statement->id))
+      return try_tilings(state, site, *mma);
+  const Site* open = widest_open_copy(state);
+  if (lead_on_from_rearrange(state, open ? elements_of(*open) : 0)) return;
+  if (open) return try_vectors(state, *open);
+  return settle_rest(state);
+}
+
+void RegisterSolver::try_tilings(const Solution& state, const Site& site, const Mma& mma) {
+  const MatrixTilings tilings =
+      matrix_tilings(program, mma, site.first, site.threads, capabilities);
+  if (tilings.found.empty()) refuse(no_matrix_instruction(site, mma, tilings.lacks));
+  for (const MatrixTiling& tiling : tilings.found) {
+    Solution next = state;
+    next.choices[site.statement->id] = {
+        tiling.instruction,
+        1,
+        {},
+        "operands of these types in these memories, tiles that it divides"};
+    if (want(next, mma.acc, tiling.acc, *site.statement) &&
+        (tiling.instruction->a_shared || want(next, mma.a.tensor, tiling.a, *site.statement)) &&
+        (tiling.instruction->b_shared || want(next, mma.b.tensor, tiling.b, *site.statement)))
+      search(std::move(next));
+  }
+}
+
+Error RegisterSolver::no_matrix_instruction(const Site& site, const Mma& mma,
+                                            const std::string& lacks) const {
+  const auto operand = [&](const Tile& tile) {
+    const Tensor& tensor = program.tensor(tile.tensor);
+    return fmt::format("'{}' {} {} in {}", tensor.name, name_of(tensor.dtype), text_of(tile.extent),
+                       tensor.scope == Scope::shared ? "shared memory" : "registers");
+  };
+  const Tensor& acc = program.tensor(mma.acc);
+  std::string found = fmt::format(
+      "{}: '{}' {} {}, {}, {}, {} warps", print(program, *site.statement), acc.name,
+      name_of(acc.dtype), text_of(acc.shape), operand(mma.a), operand(mma.b), site.threads / 32);
+  return {ErrorCode::kNoInstruction,
+          fmt::format("no matrix instruction of {} fits a statement", capabilities.arch),
+          place_of(*site.statement),
+          lacks,
+          std::move(found),
+          "change the tile shape, the number of warps, the type or where the operands live"};
+}
+
+// The open register tensor that a copy touches: by a global copy before one that asks for less,
+// then with the most elements.
+const Site* RegisterSolver::widest_open_copy(const Solution& state) const {
+  const Site* best = nullptr;
+  std::pair<bool, int64_t> most;
+  for (const Site& site : sites)
+    if (const auto* copy = site.statement->as<Copy>()) {
+      const Sides sides = sides_of(program, *copy);
+      if (!sides.registers || (!sides.global && !sides.shared) ||
+          state.registers.count(sides.registers->tensor))
+        continue;
+      const std::pair of{sides.global && !program.tensor(sides.global->tensor).packed,
+                         elements_of(site)};
+      if (of > most) {
+        best = &site;
+        most = of;
+      }
+    }
+  return best;
+}
+
+int64_t RegisterSolver::elements_of(const Site& copy) const {
+  return element_count(sides_of(program, std::get<Copy>(copy.statement->node)).registers->extent);
+}
+
+// Where one side of a rearrangement, larger than what is open besides, is known: the layout with
+// which it moves nothing.
+bool RegisterSolver::lead_on_from_rearrange(const Solution& state, int64_t open) {
+  for (const Site& site : sites) {
+    const auto* node = site.statement->as<ConvertLayout>();
+    if (!node || state.registers.count(node->src) == state.registers.count(node->dst)) continue;
+    const bool forward = state.registers.count(node->src) > 0;
+    if (element_count(program.tensor(node->dst).shape) <= open) continue;
+    const TvLayout layout =
+        flipped(state.registers.at(forward ? node->src : node->dst), node->transpose);
+    return leads_on(state, forward ? node->dst : node->src, layout, *site.statement);
+  }
+  return false;
+}
+
+void RegisterSolver::try_vectors(const Solution& state, const Site& site) {
+  const auto& copy = std::get<Copy>(site.statement->node);
+  const Sides sides = sides_of(program, copy);
+  const Tile* side = sides.registers;
+  const Tile* global = program.tensor(copy.src.tensor).packed ? nullptr : sides.global;
+  const auto wide = wide_dims(side->extent);
+  size_t contiguous = wide.empty() ? 0 : wide.back();
+  if (global)
+    contiguous =
+        met_by(*side, *global, contiguous_dim(program.tensor(global->tensor))).value_or(contiguous);
+  int width = global ? vector_limit(program, bounds, *global)
+                     : 128 / bits_of(program.tensor(copy.dst.tensor).dtype);
+  const int least = per_byte(program.tensor(side->tensor).dtype);
+  for (; width >= least; width /= 2) {
+    const auto layout =
+        layout::coalesced(program.tensor(side->tensor).shape, contiguous, width, site.threads);
+    if (!layout && width == least) refuse(not_spread(program, site, side->tensor));
+    if (layout && leads_on(state, side->tensor, *layout, *site.statement))
+      return;  // narrower ones only where it leads nowhere
+  }
+}
+
+// Whether something was found where the tensor has this layout.
+bool RegisterSolver::leads_on(Solution state, TensorId tensor, const TvLayout& layout,
+                              const Statement& by) {
+  const size_t before = found_.size();
+  if (want(state, tensor, layout, by)) search(std::move(state));
+  return found_.size() > before;
+}
+
+// Tensors no copy, no matrix statement and no rearrangement reaches: any.
+void RegisterSolver::settle_rest(Solution state) {
+  for (const Site& site : sites) {
+    TensorId open = -1;
+    if (const auto* fill = site.statement->as<Fill>()) open = fill->dst;
+    if (const auto* map = site.statement->as<Map>()) open = map->dst;
+    if (open < 0 || state.registers.count(open)) continue;
+    const auto& shape = program.tensor(open).shape;
+    const int least = per_byte(program.tensor(open).dtype);
+    const auto layout = layout::coalesced(shape, shape.size() - 1, least, site.threads);
+    if (!layout)
+      refuse(not_spread(program, site, open));
+    else if (want(state, open, *layout, *site.statement))
+      search(std::move(state));
+    return;
+  }
+  for (const Site& site : sites)  // one that nothing but a rearrangement reaches, which led nowhere
+    if (const auto* node = site.statement->as<ConvertLayout>();
+        node && !state.registers.count(node->dst))
+      return;
+  found_.push_back(std::move(state));
+}
 }  // namespace
 
 Result<std::vector<Solution>> solve_registers(const SynthesisContext& question) {
-  return Solver(question).run();
+  return RegisterSolver(question).run();
 }
 
 Error not_spread(const Program& program, const Site& site, TensorId tensor) {

@@ -56,9 +56,9 @@ Sides sides_of(const Program& program, const Copy& copy) {
   Sides sides;
   for (const Tile* tile : {&copy.dst, &copy.src}) {
     const Scope scope = program.tensor(tile->tensor).scope;
-    (scope == Scope::global   ? sides.global
-     : scope == Scope::shared ? sides.shared
-                              : sides.registers) = tile;
+    if (scope == Scope::global) sides.global = tile;
+    if (scope == Scope::shared) sides.shared = tile;
+    if (scope == Scope::reg) sides.registers = tile;
   }
   sides.load = sides.global ? sides.global == &copy.src : sides.shared == &copy.src;
   return sides;

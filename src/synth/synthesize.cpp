@@ -160,7 +160,7 @@ void allocate(const Program& program, const std::vector<Site>& sites, Solution& 
   }
   std::map<int, std::vector<InstructionChoice*>> scratch;  // by role
   for (const Site& site : sites)
-    if (const auto choice = solution.choices.find(site.statement);
+    if (const auto choice = solution.choices.find(site.statement->id);
         choice != solution.choices.end() && !choice->second.scratch.dims.empty())
       scratch[site.role].push_back(&choice->second);
   for (const auto& [role, choices] : scratch) {

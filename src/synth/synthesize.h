@@ -32,7 +32,7 @@ struct InstructionChoice {
 
 // Why a tensor has its layout: the statement that asked for it first, and what it asked.
 struct Reason {
-  const tile::Statement* by = nullptr;
+  tile::StatementId by = tile::kNoStatement;
   std::string why;
 };
 
@@ -61,8 +61,7 @@ struct Solution {
   std::map<tile::TensorId, int64_t>
       stage_bytes;           // distance between two slots of a pipeline's tensor
   int64_t shared_bytes = 0;  // all of it, barriers and scratch included
-  std::map<const tile::Statement*, InstructionChoice>
-      choices;  // by statement of the program that was given
+  std::map<tile::StatementId, InstructionChoice> choices;
   std::map<tile::TensorId, Reason> reasons;
   Cost cost;
 };

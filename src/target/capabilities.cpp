@@ -41,10 +41,16 @@ Capabilities this_cpu() {
   const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
   // Bounds no core of today exceeds: 5 GHz with two fused multiply-adds a cycle; 50 GB/s of memory
   // a core, 800 in all.
-  const double lanes = avx512 ? 16 : avx2 ? 8 : 4;
-  return {.arch = avx512 ? "x86-64-v4"
-                  : avx2 ? "x86-64-v3"
-                         : "x86-64-v2",
+  double lanes = 4;
+  std::string arch = "x86-64-v2";
+  if (avx512) {
+    lanes = 16;
+    arch = "x86-64-v4";
+  } else if (avx2) {
+    lanes = 8;
+    arch = "x86-64-v3";
+  }
+  return {.arch = std::move(arch),
           .gpu = false,
           .num_sms = cores,
           .shared_bytes = l2 > 0 ? l2 : 1 << 20,

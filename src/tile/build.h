@@ -182,7 +182,7 @@ class Builder {
 
   // Any statement; below, those that kernels are made of, by their parts.
   void add(decltype(Statement::node) node, Where where = Where::current()) {
-    innermost().push_back({std::move(node), {where.file, where.line}});
+    innermost().push_back({std::move(node), {where.file, where.line}, kNoStatement});
   }
 
   void copy(Tile src, Tile dst, double fill = 0, bool streaming = false,
@@ -270,6 +270,7 @@ class Builder {
 
   Program finish() {
     count_warps(program_);
+    number_statements(program_);
     return program_;
   }
 

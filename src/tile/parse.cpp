@@ -255,6 +255,7 @@ class Parser {
       program_.warps = Program().warps;
       count_warps(program_);
     }
+    number_statements(program_);
     return std::move(program_);
   }
 
@@ -284,7 +285,8 @@ class Parser {
         io.take();
         const auto kind = static_cast<size_t>(word - kStatementWords.begin());
         Statement read{node_of(kind, std::make_index_sequence<std::variant_size_v<Node>>()),
-                       {file_, io.line().number}};
+                       {file_, io.line().number},
+                       kNoStatement};
         WARPLOOM_CHECK(std::visit([&](auto& node) { return statement(io, node); }, read.node));
         out.push_back(std::move(read));
       } else {

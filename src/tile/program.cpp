@@ -1,6 +1,40 @@
 #include "tile/program.h"
 
 namespace warploom::tile {
+namespace {
+// f(statement) for each statement of a body, then for all inside it, in order.
+void for_statements(Body& body, const auto& f) {
+  for (Statement& statement : body) {
+    f(statement);
+    std::visit(
+        [&](auto& node) {
+          if constexpr (requires { node.body; }) for_statements(node.body, f);
+          if constexpr (requires { node.roles; })
+            for (Role& role : node.roles) for_statements(role.body, f);
+        },
+        statement.node);
+  }
+}
+}  // namespace
+
+void number_statements(Program& program) {
+  StatementId next = 0;
+  for_statements(program.body,
+                 [&](const Statement& statement) { next = std::max(next, statement.id + 1); });
+  for_statements(program.body, [&](Statement& statement) {
+    if (statement.id == kNoStatement) statement.id = next++;
+  });
+}
+
+const Statement* statement_with(const Program& program, StatementId id) {
+  const Statement* found = nullptr;
+  for (const Statement& statement : program.body)
+    for_statements(statement, [&](const Statement& one) {
+      if (one.id == id) found = &one;
+    });
+  return found;
+}
+
 void own_slots(Program& program) {
   for (size_t id = 0; id < program.pipelines.size(); ++id)
     for (size_t t = 0; t < program.tensors.size(); ++t)
@@ -83,9 +117,13 @@ std::optional<std::vector<Meeting>> meetings(const std::vector<int64_t>& a,
   std::vector<Meeting> found;
   const auto in_a = wide_dims(a);
   const auto in_b = wide_dims(b);
-  for (size_t i = 0, j = 0; i < in_a.size() || j < in_b.size();) {
+  size_t i = 0;
+  size_t j = 0;
+  while (i < in_a.size() || j < in_b.size()) {
     Meeting& here = found.emplace_back();
-    for (int64_t left = 1, right = 1; left != right || here.a.empty();) {
+    int64_t left = 1;
+    int64_t right = 1;
+    while (left != right || here.a.empty()) {
       const bool from_a = left < right || here.a.empty();
       if (from_a ? i == in_a.size() : j == in_b.size()) return std::nullopt;
       if (from_a)

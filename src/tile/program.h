@@ -57,6 +57,11 @@ namespace warploom::tile {
 using TensorId = int;
 using PipelineId = int;
 
+// A statement's identity within its program. It says nothing of the statement's place, and a copy
+// of the program keeps it: what is known of a statement (synth::Solution) holds for the copy too.
+using StatementId = int;
+inline constexpr StatementId kNoStatement = -1;
+
 enum class Scope : uint8_t { global, shared, reg };
 
 struct Tensor {
@@ -275,6 +280,7 @@ struct Statement {
                Produce, Consume, Roles, Signal, Wait, ClusterSync>
       node;
   Location location;
+  StatementId id = kNoStatement;  // given by number_statements()
 
   template <class Node> const Node* as() const {  // null where it is another
     return std::get_if<Node>(&node);
@@ -305,6 +311,14 @@ struct Program {
 
   const Pipeline& pipeline(PipelineId id) const { return pipelines[id]; }
 };
+
+// Gives each statement that has no id one that no other has, in the order of the text; the others
+// keep theirs. The builder and the parser call it on what they have made; who adds statements to a
+// finished program calls it again.
+void number_statements(Program& program);
+
+// The statement of that id; null where the program has none.
+const Statement* statement_with(const Program& program, StatementId id);
 
 // Says to the tensors of every pipeline, and to their windows, whose they are.
 void own_slots(Program& program);

@@ -262,6 +262,21 @@ Status verify_sharing(const Program& program) {
       WARPLOOM_CHECK(check_tensor(sharing, program.tensors[i], sharing.tensors[i]));
   return ok();
 }
+
+// Every statement has an id, and no other has it.
+Status verify_identities(const Program& program) {
+  std::set<StatementId> known;
+  const Statement* offender = nullptr;
+  for (const Statement& statement : program.body)
+    for_statements(statement, [&](const Statement& one) {
+      const bool own = one.id != kNoStatement && known.insert(one.id).second;
+      if (!own && !offender) offender = &one;
+    });
+  if (!offender) return ok();
+  return invalid(program, &offender->location, "a statement has no id of its own",
+                 "an id that no other statement has, from number_statements()",
+                 offender->id == kNoStatement ? "none" : std::to_string(offender->id));
+}
 }  // namespace
 
 bool is_identifier(std::string_view name) {
@@ -284,6 +299,7 @@ tl::unexpected<Error> invalid(const Program& program, const Location* location, 
 }
 
 Status verify(const Program& program) {
+  WARPLOOM_CHECK(verify_identities(program));
   WARPLOOM_CHECK(verify_declarations(program));
   WARPLOOM_CHECK(verify_statements(program));
   return verify_sharing(program);

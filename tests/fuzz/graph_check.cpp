@@ -149,15 +149,7 @@ Status interpret(const search::Partition& parts, const std::vector<std::optional
 
 // Names that no other list of the batch has.
 void rename(LaunchList& list, const std::string& suffix) {
-  std::map<std::string, std::string> texts;
-  for (Kernel& kernel : list.kernels) {
-    const auto [known, fresh] = texts.try_emplace(kernel.source);
-    if (fresh)
-      known->second = std::regex_replace(kernel.source, std::regex("\\b" + kernel.name + "\\b"),
-                                         kernel.name + suffix);
-    kernel.source = known->second;
-    kernel.name += suffix;
-  }
+  for (Kernel& kernel : list.kernels) kernel = renamed(kernel, kernel.name + suffix);
 }
 
 // Up to the launch list, and the interpreter; a job with an outcome has come to its end.

@@ -364,7 +364,8 @@ Chain chain_of_four() {
                  .outputs = {{"y", Dtype::f32, {64}}}};
   one.kernels = {{.name = "tanh_all",
                   .source = "void tanh_all() { not_tanh_all(); }",
-                  .args = {{"x0"}, {"y"}}}};
+                  .args = {{"x0"}, {"y"}},
+                  .symbol_at = {5}}};
   LaunchList other = one;
   other.kernels[0].source += "// another";
   chain.list = join(chain.graph, chain.parts, {&one, &other, &one, &other});

@@ -74,7 +74,7 @@ TEST(Packing, AThreadReadsSixteenBytesAndNeighboursAreNextToItsOwn) {
       const tile::Program program = p.b.finish();
       const Solution solution = best(program);
       const int64_t vector = 128 / bits_of(dtype);
-      EXPECT_EQ(solution.choices.at(&program.body[0]).vector, vector) << name_of(dtype);
+      EXPECT_EQ(solution.choices.at(program.body[0].id).vector, vector) << name_of(dtype);
       const auto at = offsets(solution, p.W, p.codes);
       for (size_t t = 0; t < at.size(); ++t)
         for (size_t v = 0; v < static_cast<size_t>(vector); ++v)
@@ -117,7 +117,7 @@ TEST(Packing, ThreadsThatHoldCopiesShareTheirPlace) {
   b.copy(b.all(acc), b.all(C));
   const tile::Program program = b.finish();
   const Solution solution = best(program);
-  EXPECT_EQ(solution.choices.at(&program.body[0]).vector, 8);  // rows of a lane, of 64 on 8 lanes
+  EXPECT_EQ(solution.choices.at(program.body[0].id).vector, 8);  // rows of a lane, of 64 on 8 lanes
   const auto at = offsets(solution, S, s);
   for (size_t t = 0; t < 32; ++t) EXPECT_EQ(at[t][0], static_cast<int64_t>(t / 4 * 8));
   EXPECT_EQ(solution.packed.at(S).elements(), 64 * 8);
@@ -135,8 +135,8 @@ TEST(Packing, ATensorThatNothingElseAsksOfIsReadInWholeVectors) {
   const Solution solution = best(program);
   // The result's order decides, since the packed tensor has none: both sides move 16 bytes at a
   // time.
-  EXPECT_EQ(solution.choices.at(&program.body[0]).vector, 16);
-  EXPECT_EQ(solution.choices.at(&program.body[1]).vector, 16);
+  EXPECT_EQ(solution.choices.at(program.body[0].id).vector, 16);
+  EXPECT_EQ(solution.choices.at(program.body[1].id).vector, 16);
 }
 
 TEST(Packing, TheOrderIsChosenForAllThatRead) {
@@ -159,9 +159,9 @@ TEST(Packing, TheOrderIsChosenForAllThatRead) {
   b.copy(b.all(acc), b.all(C));
   const tile::Program program = b.finish();
   const Solution solution = best(program);
-  EXPECT_EQ(
-      solution.choices.at(&program.body[0]).vector + solution.choices.at(&program.body[2]).vector,
-      8 + 2);
+  EXPECT_EQ(solution.choices.at(program.body[0].id).vector +
+                solution.choices.at(program.body[2].id).vector,
+            8 + 2);
 }
 
 TEST(Packing, ReadsOfAPackedTensorArePredictedToTakeLessThanThoseOfRows) {

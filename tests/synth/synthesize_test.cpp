@@ -30,7 +30,7 @@ const InstructionChoice& choice_of(const tile::Program& program, const Solution&
   size_t seen = 0;
   for (const Site& site : sites_of(program))
     if (std::holds_alternative<tile::Copy>(site.statement->node) && seen++ == copy_number)
-      return solution.choices.at(site.statement);
+      return solution.choices.at(site.statement->id);
   throw std::out_of_range("no such copy");
 }
 
@@ -71,7 +71,8 @@ TEST(Synthesis, RingBetweenRolesIsFilledByTheCopyEngineAndReadByWarpgroups) {
   const auto solution = synthesize(program, sm90a());
   ASSERT_TRUE(solution.has_value()) << describe(solution.error());
   EXPECT_EQ(choice_of(program, *solution, 0).instruction->name, "tma_load");
-  for (const auto& [statement, choice] : solution->choices) {
+  for (const auto& [id, choice] : solution->choices) {
+    const tile::Statement* statement = tile::statement_with(program, id);
     if (!std::holds_alternative<tile::Mma>(statement->node)) continue;
     EXPECT_EQ(choice.instruction->name, "wgmma_bf16");
   }

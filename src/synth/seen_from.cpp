@@ -1,0 +1,54 @@
+// Register layouts seen over the dimensions of the tensor that they meet in a copy.
+#include "synth/solve.h"
+
+namespace warploom::synth {
+using layout::Coord, layout::MemoryLayout, layout::TvMode;
+
+size_t contiguous_dim(const MemoryLayout& layout, const Tensor& tensor) {
+  size_t contiguous = 0;
+  for (size_t d = 0; d < layout.dims.size(); ++d)
+    if (!layout.dims[d].empty() && layout.dims[d][0].stride == 1 && tensor.shape[d] > 1)
+      contiguous = d;
+  return contiguous;
+}
+
+TvLayout seen_from(const TvLayout& registers, const std::vector<int64_t>& other_extent) {
+  TvLayout out{other_extent, {}, {}};
+  const auto met = meetings(registers.tile, other_extent).value_or(std::vector<Meeting>());
+  const auto mode_seen = [&](TvMode mode, std::vector<TvMode>& to) {
+    Coord step(other_extent.size(), 0);
+    for (const Meeting& m : met) {
+      int64_t left = 0;  // in row-major order of what meets
+      for (const size_t d : m.a) left = left * registers.tile[d] + mode.step[d];
+      // Where it meets several dimensions the mode's digits fall into them, the fastest first.
+      for (size_t i = m.b.size(); left > 0 && i-- > 0;) {
+        const int64_t room = other_extent[m.b[i]];
+        if (i > 0 && left % room == 0) {
+          left /= room;
+          continue;
+        }
+        step[m.b[i]] = left;
+        const int64_t here = ceil_div(room, left);
+        if (i == 0 || mode.extent <= here) break;
+        to.push_back({here, step});
+        step.assign(step.size(), 0);
+        mode.extent /= here;
+        left = 1;
+      }
+    }
+    to.push_back({mode.extent, std::move(step)});
+  };
+  // Modes that count on from each other are cut anew where the dimensions end: 2 steps of 4 and 3
+  // of 8 over [2, 12] are 3 of 4, then 2.
+  const bool cut = std::ranges::any_of(met, [](const Meeting& m) { return m.b.size() > 1; });
+  const TvLayout modes = cut ? coalesce(registers) : registers;
+  for (const TvMode& mode : modes.thread) mode_seen(mode, out.thread);
+  for (const TvMode& mode : modes.value) mode_seen(mode, out.value);
+  return out;
+}
+
+bool meets_whole(const TvLayout& registers, const std::vector<int64_t>& other_extent) {
+  const bool alike = wide_dims(registers.tile).size() == wide_dims(other_extent).size();
+  return alike || seen_from(registers, other_extent).is_exact();
+}
+}  // namespace warploom::synth

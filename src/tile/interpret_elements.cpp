@@ -1,0 +1,183 @@
+// Elements of tiles: where they lie, what they hold, values computed from them.
+#include <cmath>
+#include "base/integers.h"
+#include "tile/block_interpreter.h"
+
+namespace warploom::tile {
+namespace {
+Number load_number(Dtype dtype, const void* data, size_t place) {
+  if (!is_integer(dtype)) return load_as_double(dtype, data, place);
+  return static_cast<Number>(load_integer(dtype, data, static_cast<int64_t>(place)));
+}
+
+// As the type holds it: a whole number of a tensor of integers wraps, any other is rounded.
+Number stored_number(Dtype dtype, Number value, bool whole) {
+  if (!is_integer(dtype)) return rounded(dtype, static_cast<double>(value));
+  const auto number = static_cast<double>(value);
+  return static_cast<Number>(whole ? wrapped_integer(dtype, static_cast<int64_t>(value))
+                                   : saturated_integer(dtype, number));
+}
+
+void store_number(Dtype dtype, void* data, size_t place, Number value) {
+  if (is_integer(dtype))
+    store_integer(dtype, data, static_cast<int64_t>(place), static_cast<int64_t>(value));
+  else
+    store_from_double(dtype, data, place, static_cast<double>(value));
+}
+}  // namespace
+
+// Calls visit(place, coordinates) for each element of a tile in row-major order; no place where
+// it lies outside the tensor.
+Status BlockInterpreter::for_elements(const Tile& tile, const auto& visit) const {
+  const Tensor& tensor = program_.tensor(tile.tensor);
+  const auto strides = tensor.strides.empty() ? dense_strides(tensor.shape) : tensor.strides;
+  std::vector<int64_t> start;
+  std::vector<int64_t> element(tile.extent.size(), 0);
+  std::vector<int64_t> at = element;
+  for (const Index& offset : tile.offset) {
+    WARPLOOM_TRY(start.emplace_back(), value_of(offset));
+  }
+  const Tensor* lookup = tile.lookup < 0 ? nullptr : &program_.tensor(tile.lookup);
+  const auto looked_up = [&](int64_t i, int64_t size) -> int64_t {
+    if (i < 0 || i >= lookup->shape[0]) return -1;
+    const auto place = static_cast<size_t>(i * lookup->strides[0]);
+    const auto found = static_cast<int64_t>(
+        load_as_double(lookup->dtype, buffers_.at(lookup->name).data(), place));
+    return found < 0 ? found + size : found;
+  };
+  for (int64_t left = element_count(tile.extent); left > 0; --left) {
+    std::optional<size_t> place = static_cast<size_t>(tensor.from);
+    for (size_t i = 0; i < at.size(); ++i) {
+      // Unsigned, so that a nonsensical offset wraps to somewhere outside.
+      at[i] = static_cast<int64_t>(static_cast<uint64_t>(start[i]) +
+                                   static_cast<uint64_t>(element[i] * tile.step_along(i)));
+      if (tile.gathered_along(i)) at[i] = looked_up(at[i], tensor.shape[i]);
+      if (at[i] < 0 || at[i] >= tensor.shape[i])
+        place.reset();
+      else if (place)
+        *place += static_cast<size_t>(at[i] * strides[i]);
+    }
+    WARPLOOM_CHECK(visit(place, at));
+    for (size_t i = element.size(); i-- > 0 && ++element[i] == tile.extent[i];) element[i] = 0;
+  }
+  return ok();
+}
+
+// A tile's elements in row-major order, of what `holder` holds; `fill` stands for those outside a
+// global tensor.
+Result<Values> BlockInterpreter::read(const Tile& tile, double fill,
+                                      const BlockInterpreter& holder) const {
+  const Tensor& tensor = program_.tensor(tile.tensor);
+  const void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
+  const Storage& storage = holder.tensors_[tensor.windows_of < 0 ? tile.tensor : tensor.windows_of];
+  Values values;
+  WARPLOOM_CHECK(for_elements(tile, [&](std::optional<size_t> place, const auto& at) -> Status {
+    if (!bytes && !(place && storage && (*storage)[*place]))
+      return undefined(fmt::format("{}[{}] is read {}", tensor.name, fmt::join(at, ", "),
+                                   place ? "and was never written" : "outside the tensor"));
+    if (!place)
+      values.emplace_back(fill);
+    else
+      values.push_back(bytes ? load_number(tensor.dtype, bytes, *place) : *(*storage)[*place]);
+    return ok();
+  }));
+  return values;
+}
+
+// `combine`: with what a global tensor holds; `whole`: numbers of integers.
+Status BlockInterpreter::write(const Tile& tile, const Values& values, bool whole,
+                               std::optional<ReduceOp> combine) {
+  const Tensor& tensor = program_.tensor(tile.tensor);
+  void* bytes = tensor.scope == Scope::global ? buffers_.at(tensor.name).data() : nullptr;
+  Storage& storage = tensors_[tile.tensor];
+  if (!bytes && !storage)
+    storage = std::make_shared<Storage::element_type>(element_count(tensor.shape));
+  auto value = values.begin();
+  return for_elements(tile, [&](std::optional<size_t> place, const auto& at) -> Status {
+    Number stored = *value++;
+    if (combine && place)
+      stored = apply(reduction_of(*combine).combine, load_as_double(tensor.dtype, bytes, *place),
+                     static_cast<double>(stored));
+    stored = stored_number(tensor.dtype, stored, whole);
+    if (bytes && place) store_number(tensor.dtype, bytes, *place, stored);
+    if (bytes) return ok();
+    if (!place)
+      return undefined(
+          fmt::format("{}[{}] is written outside the tensor", tensor.name, fmt::join(at, ", ")));
+    (*storage)[*place] = stored;
+    return ok();
+  });
+}
+
+Status BlockInterpreter::write(TensorId tensor, const Values& values, bool whole_numbers) {
+  return write(whole(program_, tensor), values, whole_numbers);
+}
+
+// A value at each element of a shape in row-major order.
+Result<std::vector<float>> BlockInterpreter::evaluate(const Value& value,
+                                                      const std::vector<int64_t>& shape) const {
+  const std::vector<int64_t> strides = dense_strides(shape);
+  std::vector<float> out(element_count(shape), static_cast<float>(value.constant));
+  const auto fill = [&](const auto& at) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(at(i));
+  };
+  const auto along = [&](size_t i, size_t d) {
+    return static_cast<int64_t>(i) / strides[d] % shape[d];
+  };
+  if (value.kind == Value::Kind::tensor) {
+    const std::vector<int64_t>& own = program_.tensor(value.tensor).shape;
+    const std::vector<int64_t> steps = dense_strides(own);
+    WARPLOOM_TRY(const Values held, read(value.tensor));
+    fill([&](size_t i) {
+      int64_t place = 0;
+      for (size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
+      return static_cast<float>(held[place]);
+    });
+  } else if (value.kind == Value::Kind::coordinate) {
+    WARPLOOM_TRY(const int64_t shift, value_of(value.shift));
+    fill([&](size_t i) { return along(i, value.axis) + shift; });
+  } else if (value.kind == Value::Kind::op) {
+    std::array<std::vector<float>, 3> in = {out, out, out};  // 0 where the operation has fewer
+    for (size_t j = 0; j < value.operands.size() && j < 3; ++j) {
+      WARPLOOM_TRY(in[j], evaluate(value.operands[j], shape));
+    }
+    // For + - * / and square roots, rounding the fp64 result gives what fp32 arithmetic gives.
+    fill([&](size_t i) {
+      return value.op == ValueOp::fma ? std::fma(in[0][i], in[1][i], in[2][i])
+                                      : apply(value.op, in[0][i], in[1][i], in[2][i]);
+    });
+  }
+  return out;
+}
+
+// The same on whole numbers.
+Result<std::vector<int64_t>> BlockInterpreter::evaluate_whole(
+    const Value& value, const std::vector<int64_t>& shape) const {
+  const std::vector<int64_t> strides = dense_strides(shape);
+  std::vector<int64_t> out(element_count(shape), saturated_integer(Dtype::i64, value.constant));
+  const auto along = [&](size_t i, size_t d) {
+    return static_cast<int64_t>(i) / strides[d] % shape[d];
+  };
+  if (value.kind == Value::Kind::tensor) {
+    const std::vector<int64_t>& own = program_.tensor(value.tensor).shape;
+    const std::vector<int64_t> steps = dense_strides(own);
+    WARPLOOM_TRY(const Values held, read(value.tensor));
+    for (size_t i = 0; i < out.size(); ++i) {
+      int64_t place = 0;
+      for (size_t d = 0; d < own.size(); ++d) place += own[d] == 1 ? 0 : along(i, d) * steps[d];
+      out[i] = static_cast<int64_t>(held[place]);
+    }
+  } else if (value.kind == Value::Kind::coordinate) {
+    WARPLOOM_TRY(const int64_t shift, value_of(value.shift));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = along(i, value.axis) + shift;
+  } else if (value.kind == Value::Kind::op) {
+    std::array<std::vector<int64_t>, 3> in = {out, out, out};
+    for (size_t j = 0; j < value.operands.size() && j < 3; ++j) {
+      WARPLOOM_TRY(in[j], evaluate_whole(value.operands[j], shape));
+    }
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = apply_integers(value.op, in[0][i], in[1][i], in[2][i]);
+  }
+  return out;
+}
+}  // namespace warploom::tile

@@ -1,0 +1,282 @@
+// What each statement does to the tensors of a block.
+#include <cmath>
+#include "base/integers.h"
+#include "tile/block_interpreter.h"
+
+namespace warploom::tile {
+namespace {
+bool divides_by_zero(const Index& index, const std::map<std::string, int64_t>& variables) {
+  if (index.op() == IndexOp::constant || index.op() == IndexOp::variable) return false;
+  if (divides_by_zero(index.left(), variables) || divides_by_zero(index.right(), variables))
+    return true;
+  return (index.op() == IndexOp::div || index.op() == IndexOp::mod) &&
+         index.right().evaluate(variables) < 1;
+}
+
+// In fp32, as registers compute.
+float combined(ReduceOp op, Number a, Number b) {
+  return static_cast<float>(
+      apply(reduction_of(op).combine, static_cast<float>(a), static_cast<float>(b)));
+}
+
+// acc + a·b with an exact product and one rounding to the accumulator's type.
+Number accumulate(Dtype type, Number acc, Number a, Number b) {
+  if (type == Dtype::f64)
+    return std::fma(static_cast<double>(a), static_cast<double>(b), static_cast<double>(acc));
+  if (type == Dtype::f32)
+    return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(acc));
+  return static_cast<int32_t>(static_cast<int64_t>(acc) +
+                              static_cast<int64_t>(a) * static_cast<int64_t>(b));
+}
+}  // namespace
+
+Status BlockInterpreter::run() {
+  WARPLOOM_CHECK(body(program_.body));
+  // A slot that another role filled and nobody frees is a fault of the roles' counting. Within
+  // one thread of control a software pipeline may run ahead of its loop's end, into tiles that
+  // lie outside their tensors.
+  for (size_t id = 0; id < queues_.size(); ++id) {
+    const Queue& queue = queues_[id];
+    if (queue.taken.count(-1)) continue;
+    size_t least = queue.taken.empty() ? 0 : queue.slots.size();
+    for (const auto& [role, taken] : queue.taken) least = std::min(least, taken);
+    if (least != queue.slots.size())
+      return undefined(fmt::format("pipeline '{}' ends with slots that nobody consumed",
+                                   program_.pipelines[id].name),
+                       fmt::format("{} slots consumed by each", queue.slots.size()),
+                       std::to_string(least));
+  }
+  return ok();
+}
+
+// Of the running statement.
+tl::unexpected<Error> BlockInterpreter::undefined(std::string message, std::string expected,
+                                                  std::string found) const {
+  const auto& at = variables_;
+  return fail({ErrorCode::kTileRuntime,
+               fmt::format("{} (block {}, {}, {})", message, at.at("block_x"), at.at("block_y"),
+                           at.at("block_z")),
+               fmt::format("{}:{}", last_->file, last_->line), std::move(expected),
+               std::move(found), "follow the statements that should have made the value"});
+}
+
+Result<int64_t> BlockInterpreter::value_of(const Index& index) const {
+  if (!divides_by_zero(index, variables_)) return index.evaluate(variables_);
+  return undefined(fmt::format("'{}' divides by a number below 1", index.text()));
+}
+
+Status BlockInterpreter::body(const Body& statements) {
+  for (const Statement& statement : statements) {
+    last_ = &statement.location;
+    WARPLOOM_CHECK(statement.visit([&](const auto& node) { return run(node); }));
+  }
+  return ok();
+}
+
+Status BlockInterpreter::run(const Copy& copy) {
+  const BlockInterpreter* holder = this;
+  if (copy.peer) {
+    WARPLOOM_TRY(const int64_t rank, value_of(*copy.peer));
+    if (rank < 0 || rank >= cluster_size(program_))
+      return undefined("a copy from a peer that the cluster does not have",
+                       fmt::format("a rank of 0 to {}", cluster_size(program_) - 1),
+                       std::to_string(rank));
+    holder = &cluster_[rank];
+  }
+  WARPLOOM_TRY(const Values values, read(copy.src, copy.fill, *holder));
+  return write(copy.dst, values, holds_integers(copy.src.tensor), copy.combine);
+}
+
+Status BlockInterpreter::run(const Signal& signal) {
+  WARPLOOM_TRY(const Values flag, read(signal.flag));
+  WARPLOOM_TRY(const int64_t by, value_of(signal.by));
+  ++turns_.events;
+  return write(signal.flag, {flag[0] + static_cast<Number>(by)});
+}
+
+Status BlockInterpreter::run(const Wait& wait) {
+  WARPLOOM_TRY(const int64_t least, value_of(wait.least));
+  for (;; turns_.others()) {
+    WARPLOOM_TRY(const Values flag, read(wait.flag));
+    if (flag[0] >= static_cast<Number>(least)) return ok();
+    if (turns_.stuck)
+      return undefined(
+          fmt::format("a wait for '{}' that no block ends", program_.tensor(wait.flag.tensor).name),
+          fmt::format("at least {}", least), fmt::format("{}", static_cast<double>(flag[0])));
+  }
+}
+
+Status BlockInterpreter::run(const Fill& fill) {
+  return write(fill.dst, Values(element_count(program_.tensor(fill.dst).shape), fill.value));
+}
+
+Status BlockInterpreter::run(const Map& map) {
+  if (map.integers) {
+    WARPLOOM_TRY(const std::vector<int64_t> results,
+                 evaluate_whole(map.value, program_.tensor(map.dst).shape));
+    return write(map.dst, Values(results.begin(), results.end()), true);
+  }
+  WARPLOOM_TRY(const std::vector<float> results,
+               evaluate(map.value, program_.tensor(map.dst).shape));
+  return write(map.dst, Values(results.begin(), results.end()));
+}
+
+Status BlockInterpreter::run(const Mma& mma) {
+  WARPLOOM_TRY(const Values a, read(mma.a));
+  WARPLOOM_TRY(const Values b, read(mma.b));
+  WARPLOOM_TRY(Values acc, read(mma.acc));
+  const Dtype type = program_.tensor(mma.acc).dtype;
+  const auto extent = matrix_extent(program_.tensor(mma.acc).shape);
+  const auto rows = static_cast<size_t>(extent[0]);
+  const auto columns = static_cast<size_t>(extent[1]);
+  const auto depth = a.size() / rows;
+  for (size_t m = 0; m < rows; ++m)
+    for (size_t k = 0; k < depth; ++k)
+      for (size_t n = 0; n < columns; ++n) {
+        Number& sum = acc[m * columns + n];
+        sum = accumulate(type, sum, a[mma.transpose_a ? k * rows + m : m * depth + k],
+                         b[mma.transpose_b ? n * depth + k : k * columns + n]);
+      }
+  return write(mma.acc, acc);
+}
+
+// A Scan's values; of a Reduce the last ones along the axis.
+Status BlockInterpreter::run(const Of<Reduce, Scan> auto& node) {
+  const std::vector<int64_t>& shape = program_.tensor(node.src).shape;
+  const auto axis = static_cast<size_t>(node.axis);
+  const auto length = static_cast<size_t>(shape[axis]);
+  const auto inner = static_cast<size_t>(dense_strides(shape)[axis]);
+  WARPLOOM_TRY(Values values, read(node.src));
+  bool reverse = false;
+  if constexpr (requires { node.reverse; }) reverse = node.reverse;
+  const bool whole_numbers = is_wide_integer(program_.tensor(node.src).dtype) &&
+                             is_wide_integer(program_.tensor(node.dst).dtype);
+  const auto both = [&](Number a, Number b) {
+    if (!whole_numbers) return Number{combined(node.op, a, b)};
+    return static_cast<Number>(apply_integers(reduction_of(node.op).combine,
+                                              static_cast<int64_t>(a), static_cast<int64_t>(b)));
+  };
+  Values last;
+  for (size_t n = 0; n < values.size(); ++n) {
+    const size_t i = reverse ? values.size() - 1 - n : n;
+    const size_t k = n / inner % length;
+    const Number before = k == 0 ? 0 : values[reverse ? i + inner : i - inner];
+    if (k != 0)
+      values[i] = both(before, values[i]);
+    else if (!whole_numbers)
+      values[i] = static_cast<float>(values[i]);
+    if (k + 1 == length) last.push_back(values[i]);
+  }
+  return write(node.dst, Of<decltype(node), Scan> ? values : last, whole_numbers);
+}
+
+Status BlockInterpreter::run(const ConvertLayout& rearrange) {
+  WARPLOOM_TRY(const Values values, read(rearrange.src));
+  const auto columns =
+      rearrange.transpose ? static_cast<size_t>(program_.tensor(rearrange.src).shape[1]) : 1;
+  const size_t rows = values.size() / columns;
+  Values turned;
+  for (size_t i = 0; i < values.size(); ++i)
+    turned.push_back(values[i % rows * columns + i / rows]);
+  return write(rearrange.dst, turned, holds_integers(rearrange.src));
+}
+
+Status BlockInterpreter::run(const Bitcast& reinterpret) {
+  WARPLOOM_TRY(Values values, read(reinterpret.src));
+  const Tensor& src = program_.tensor(reinterpret.src);
+  const Tensor& dst = program_.tensor(reinterpret.dst);
+  std::vector<std::byte> bytes(values.size());  // at most a byte each
+  for (size_t i = 0; i < values.size(); ++i)
+    store_from_double(src.dtype, bytes.data(), i, static_cast<double>(values[i]));
+  values.resize(element_count(dst.shape));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = load_as_double(dst.dtype, bytes.data(), i);
+  return write(reinterpret.dst, values);
+}
+
+// Goes on when all blocks of the cluster are here.
+Status BlockInterpreter::meet(std::string_view statement) {
+  ++meetings_;
+  ++turns_.events;
+  const auto here = [&](const BlockInterpreter& block) { return block.meetings_ >= meetings_; };
+  for (; !std::ranges::all_of(cluster_, here); turns_.others())
+    if (turns_.stuck)
+      return undefined(fmt::format("some blocks of the cluster do not reach this {}", statement));
+  return ok();
+}
+
+Status BlockInterpreter::run(const ClusterReduce& s) {
+  WARPLOOM_TRY(left_[meetings_ % 2], read(s.dst));
+  const size_t round = meetings_ % 2;
+  WARPLOOM_CHECK(meet("cluster_reduce"));
+  Values total = cluster_[0].left_[round];
+  for (size_t other = 1; other < cluster_.size(); ++other)
+    for (size_t i = 0; i < total.size(); ++i)
+      total[i] = combined(s.op, total[i], cluster_[other].left_[round][i]);
+  return write(s.dst, total);
+}
+
+Status BlockInterpreter::run(const For& s) {
+  WARPLOOM_TRY(const int64_t begin, value_of(s.begin));
+  WARPLOOM_CHECK(value_of(s.end));
+  WARPLOOM_TRY(const int64_t step, value_of(s.step));
+  if (step < 1)
+    return undefined("a loop's step is below 1", "a positive step", std::to_string(step));
+  int64_t& at = variables_[s.variable] = begin;
+  while (at < s.end.evaluate(variables_)) {
+    WARPLOOM_CHECK(body(s.body));
+    if (__builtin_add_overflow(at, s.step.evaluate(variables_), &at)) break;
+  }
+  return ok();
+}
+
+Status BlockInterpreter::run(const If& s) {
+  WARPLOOM_TRY(const int64_t left, value_of(s.left));
+  WARPLOOM_TRY(const int64_t right, value_of(s.right));
+  return left < right ? body(s.body) : ok();
+}
+
+// A slot's tensors are bound to their names while a Produce or Consume runs, and to nothing
+// outside.
+Status BlockInterpreter::run(const Produce& s) {
+  const Pipeline& pipeline = program_.pipeline(s.pipeline);
+  Queue& queue = queues_[s.pipeline];
+  const size_t full =
+      queue.slots.size() - (role_ < 0 && queue.taken.count(role_) ? queue.taken[role_] : 0);
+  // One thread of control that waits for itself waits forever; different roles wait for each
+  // other.
+  if (role_ < 0 && full >= static_cast<size_t>(pipeline.stages))
+    return undefined(
+        fmt::format("every stage of '{}' is full and nobody else can empty one", pipeline.name),
+        fmt::format("at most {} slots produced ahead", pipeline.stages));
+  WARPLOOM_CHECK(body(s.body));
+  auto& slot = queue.slots.emplace_back();
+  for (const TensorId tensor : pipeline.tensors)
+    slot.push_back(std::exchange(tensors_[tensor], nullptr));
+  if (role_ < 0) queue.taken.try_emplace(role_);  // also where its loop takes none
+  return ok();
+}
+
+Status BlockInterpreter::run(const Consume& s) {
+  const Pipeline& pipeline = program_.pipeline(s.pipeline);
+  Queue& queue = queues_[s.pipeline];
+  size_t& taken = queue.taken[role_];
+  if (taken >= queue.slots.size())
+    return undefined(fmt::format("'{}' is consumed and has no slot left", pipeline.name),
+                     fmt::format("more than {} slots produced", queue.slots.size()));
+  std::vector<Storage>& slot = queue.slots[taken++];
+  for (size_t i = 0; i < slot.size(); ++i) tensors_[pipeline.tensors[i]] = slot[i];
+  if (role_ < 0) slot.clear();  // nobody else will read it
+  WARPLOOM_CHECK(body(s.body));
+  for (const TensorId tensor : pipeline.tensors) tensors_[tensor].reset();
+  return ok();
+}
+
+Status BlockInterpreter::run(const Roles& s) {
+  for (const Role& role : s.roles) {
+    ++role_;
+    WARPLOOM_CHECK(body(role.body));
+  }
+  role_ = -1;
+  return ok();
+}
+}  // namespace warploom::tile

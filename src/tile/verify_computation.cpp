@@ -1,0 +1,229 @@
+// The rules of statements that move and compute: scopes, shapes and types that agree.
+#include <algorithm>
+#include <cmath>
+#include "base/integers.h"
+#include "tile/statement_verifier.h"
+#include "tile/syntax.h"
+
+namespace warploom::tile {
+namespace {
+// The accumulator's type for operands of a type; nothing where such operands cannot be multiplied.
+std::optional<Dtype> accumulator_of(Dtype operand) {
+  if (operand == Dtype::f64) return Dtype::f64;
+  if (operand == Dtype::i8 || operand == Dtype::u8) return Dtype::i32;
+  return is_float(operand) ? std::optional(Dtype::f32) : std::nullopt;
+}
+}  // namespace
+
+Status StatementVerifier::check(const Copy& copy) const {
+  const Tensor& src = program_.tensor(copy.src.tensor);
+  const Tensor& dst = program_.tensor(copy.dst.tensor);
+  if (src.scope == Scope::global && dst.scope == Scope::global)
+    return refuse("a copy goes from global to global", "shared or register on one side");
+  if (src.packed) WARPLOOM_CHECK(check_packed(copy.src, src, dst));
+  if (dst.scope == Scope::global && !dst.writable)
+    return refuse(fmt::format("'{}' is written and is no output", dst.name));
+  const auto met = meetings(copy.src.extent, copy.dst.extent);
+  const auto together = [](const Meeting& m) { return m.a.size() + m.b.size() > 2; };
+  const bool memory =
+      src.scope == Scope::global || dst.scope == Scope::global || src.windows_of >= 0;
+  if (dst.windows_of >= 0 || (src.windows_of >= 0 && dst.scope != Scope::reg))
+    return refuse("windows are read into registers alone",
+                  "a copy from windows to a register tensor",
+                  fmt::format("{} -> {}", src.name, dst.name));
+  if (!met || (!memory && std::any_of(met->begin(), met->end(), together)))
+    return refuse("the two tiles of a copy differ in shape", text_of(copy.src.extent),
+                  text_of(copy.dst.extent));
+  if (copy.combine) WARPLOOM_CHECK(combined(dst, *copy.combine));
+  if (copy.peer) WARPLOOM_CHECK(from_peer(src, dst, *copy.peer));
+  return copy.multicast.empty() ? ok() : shared_along(copy);
+}
+
+// Of a packed tensor the tiles of one grid are read, into registers.
+Status StatementVerifier::check_packed(const Tile& tile, const Tensor& src,
+                                       const Tensor& dst) const {
+  if (dst.scope != Scope::reg || tile.lookup >= 0 || !tile.step.empty())
+    return refuse(fmt::format("'{}' is packed, and not read tile by tile into registers", src.name),
+                  "a register tensor, and a tile that is neither gathered nor takes steps",
+                  dst.name);
+  bool one_grid = element_count(tile.extent) % per_byte(src.dtype) == 0;
+  for (size_t d = 0; d < tile.extent.size(); ++d)
+    one_grid &= src.shape[d] % tile.extent[d] == 0 && multiple(tile.offset[d], tile.extent[d]);
+  for (const Statement& statement : program_.body)
+    for_statements(statement, [&](const Statement& one) {
+      for (const TensorUse& use : uses_of(one))
+        one_grid &= use.tensor != tile.tensor || !use.tile || use.tile->extent == tile.extent;
+    });
+  if (one_grid) return ok();
+  return refuse(
+      fmt::format("'{}' is packed, and this may be no tile of the grid that it is packed in",
+                  src.name),
+      "one shape for all its tiles, of whole bytes, that divides the tensor's; offsets that are "
+      "multiples of it",
+      fmt::format("{} of {}", text_of(tile.extent), text_of(src.shape)));
+}
+
+Status StatementVerifier::combined(const Tensor& dst, ReduceOp op) const {
+  const bool half = dst.dtype == Dtype::f16 || dst.dtype == Dtype::bf16;
+  const bool typed =
+      dst.dtype == Dtype::f32 || dst.dtype == Dtype::i32 || (half && op == ReduceOp::sum);
+  if (dst.scope == Scope::global && typed) return ok();
+  return refuse(fmt::format("a copy cannot combine with '{}'", dst.name),
+                "a global tensor of f32 or i32; for sums also of f16 or bf16", text_of(dst.dtype));
+}
+
+Status StatementVerifier::from_peer(const Tensor& src, const Tensor& dst, const Index& rank) const {
+  WARPLOOM_CHECK(check(rank));
+  if (src.scope == Scope::shared && src.pipeline < 0 && dst.scope == Scope::reg &&
+      cluster_size(program_) > 1)
+    return ok();
+  return refuse(
+      fmt::format("'{}' cannot be copied from a peer to '{}'", src.name, dst.name),
+      "a shared tensor of no pipeline, a register tensor, a cluster of more than one block");
+}
+
+// Every block of the cluster along the copy's dimensions produces the same tiles in the same
+// order.
+Status StatementVerifier::shared_along(const Copy& copy) const {
+  const std::string& along = copy.multicast;
+  if (along.find_first_not_of("xyz") != along.npos || !std::ranges::is_sorted(along) ||
+      std::ranges::adjacent_find(along) != along.end())
+    return refuse(fmt::format("'{}' names no dimensions of a cluster", along),
+                  "x, y, z, xy, xz, yz or xyz", along);
+  if (producing_.empty()) return refuse("a multicast stands outside a produce");
+  if (divergent_)
+    return refuse("not every block of a cluster may reach this multicast",
+                  "loops and conditions around it that all blocks of the cluster decide alike");
+  for (const Index& offset : copy.src.offset)
+    if (differs(offset, along))
+      return refuse(
+          "the blocks that share a multicast may read different tiles",
+          fmt::format(
+              "an offset that does not depend on the block's place along {}, but on block_x / {} "
+              "and its like",
+              along, program_.cluster[0]),
+          offset.text());
+  return ok();
+}
+
+Status StatementVerifier::check_flag(const Tile& flag, bool written) const {
+  const Tensor& tensor = program_.tensor(flag.tensor);
+  if (tensor.scope == Scope::global && tensor.dtype == Dtype::i32 &&
+      element_count(flag.extent) == 1 && flag.lookup < 0 && (tensor.writable || !written))
+    return ok();
+  return refuse(fmt::format("'{}' holds no such flag", tensor.name),
+                "one element of a global tensor of i32; to signal, of an output",
+                fmt::format("{} of {}", text_of(flag.extent), text_of(tensor.dtype)));
+}
+
+Status StatementVerifier::check(const Map& map) const {
+  WARPLOOM_CHECK(check(map.value, program_.tensor(map.dst)));
+  if (!map.integers) return ok();
+  const Tensor& dst = program_.tensor(map.dst);
+  if (!is_integer(dst.dtype))
+    return refuse(fmt::format("'{}' does not take whole numbers", dst.name), "a tensor of integers",
+                  text_of(dst.dtype));
+  return check_whole(map.value);
+}
+
+Status StatementVerifier::check_whole(const Value& value) const {
+  if (value.kind == Value::Kind::constant && value.constant != std::trunc(value.constant))
+    return refuse("a number among integers is none", "a whole number",
+                  fmt::format("{}", value.constant));
+  if (value.kind == Value::Kind::tensor)
+    if (const Tensor& tensor = program_.tensor(value.tensor); !is_integer(tensor.dtype))
+      return refuse(fmt::format("'{}' among integers holds none", tensor.name),
+                    "a tensor of integers", text_of(tensor.dtype));
+  if (value.kind != Value::Kind::op) return ok();
+  if (!has_integers(value.op))
+    return refuse(fmt::format("'{}' has no meaning on integers", name_of(value.op)),
+                  "sums, products, quotients, choices and comparisons");
+  for (const Value& operand : value.operands) WARPLOOM_CHECK(check_whole(operand));
+  return ok();
+}
+
+Status StatementVerifier::check(const Value& value, const Tensor& dst) const {
+  if (value.kind == Value::Kind::constant) return ok();
+  if (value.kind == Value::Kind::coordinate) {
+    if (value.axis >= 0 && static_cast<size_t>(value.axis) < dst.shape.size())
+      return check(value.shift);
+    return refuse(fmt::format("'{}' has no axis {}", dst.name, value.axis));
+  }
+  if (value.kind == Value::Kind::op) {
+    if (value.operands.size() != static_cast<size_t>(arity_of(value.op)))
+      return refuse(fmt::format("'{}' has the wrong number of operands", name_of(value.op)),
+                    std::to_string(arity_of(value.op)), std::to_string(value.operands.size()));
+    for (const Value& operand : value.operands) WARPLOOM_CHECK(check(operand, dst));
+    return ok();
+  }
+  const Tensor& tensor = program_.tensor(value.tensor);
+  if (std::equal(tensor.shape.begin(), tensor.shape.end(), dst.shape.begin(), dst.shape.end(),
+                 [](int64_t own, int64_t wanted) { return own == wanted || own == 1; }))
+    return ok();
+  return refuse(fmt::format("'{}' does not broadcast to '{}'", tensor.name, dst.name),
+                "the same rank, each extent equal or 1: " + text_of(dst.shape),
+                text_of(tensor.shape));
+}
+
+Status StatementVerifier::check(const Mma& mma) const {
+  for (const Tile* operand : {&mma.a, &mma.b})
+    if (program_.tensor(operand->tensor).scope == Scope::global)
+      return refuse(
+          fmt::format("operand '{}' of an mma is in global memory", name(operand->tensor)),
+          "a register or shared tile");
+  if (mma.acc == mma.a.tensor || mma.acc == mma.b.tensor)
+    return refuse("an mma's accumulator is one of its operands");
+  const Dtype a_type = program_.tensor(mma.a.tensor).dtype;
+  const Dtype b_type = program_.tensor(mma.b.tensor).dtype;
+  const Dtype acc_type = program_.tensor(mma.acc).dtype;
+  if (a_type != b_type)
+    return refuse("the operands of an mma differ in type", text_of(a_type), text_of(b_type));
+  if (accumulator_of(a_type) != acc_type)
+    return refuse(
+        fmt::format("an mma cannot accumulate {} in {}", name_of(a_type), name_of(acc_type)),
+        "f32 for floats, f64 for f64, i32 for i8 and u8", text_of(acc_type));
+  auto a = matrix_extent(mma.a.extent);
+  auto b = matrix_extent(mma.b.extent);
+  const auto acc = matrix_extent(program_.tensor(mma.acc).shape);
+  if (mma.transpose_a) std::ranges::reverse(a);
+  if (mma.transpose_b) std::ranges::reverse(b);
+  if (a.size() != 2 || b.size() != 2 || acc.size() != 2 || a[0] != acc[0] || b[1] != acc[1] ||
+      a[1] != b[0])
+    return refuse("the shapes of an mma do not fit each other", "acc [M, N], a [M, K], b [K, N]",
+                  fmt::format("acc {}, a {}, b {}", text_of(acc), text_of(a), text_of(b)));
+  return ok();
+}
+
+Status StatementVerifier::check(const ConvertLayout& node) const {
+  const Tensor& src = program_.tensor(node.src);
+  const Tensor& dst = program_.tensor(node.dst);
+  std::vector<int64_t> shape = src.shape;
+  if (node.transpose) std::ranges::reverse(shape);
+  const bool fits = src.dtype == dst.dtype && shape == dst.shape && node.src != node.dst;
+  if (node.transpose && shape.size() != 2) return unlike("rearrange", src, dst, "two dimensions");
+  return fits ? ok()
+              : unlike("rearrange", src, dst, "one type and shape, or two dimensions turned round");
+}
+
+Status StatementVerifier::check(const Bitcast& node) const {
+  const Tensor& src = program_.tensor(node.src);
+  const Tensor& dst = program_.tensor(node.dst);
+  auto bits = src.shape;
+  auto wanted = dst.shape;
+  bits.back() *= bits_of(src.dtype);
+  wanted.back() *= bits_of(dst.dtype);
+  const auto small = [](Dtype d) { return !is_float(d) && d != Dtype::boolean && bits_of(d) <= 8; };
+  const bool fits = bits == wanted && small(src.dtype) && small(dst.dtype);
+  return fits ? ok()
+              : unlike("reinterpret", src, dst,
+                       "integers of at most a byte, last extents of equal bits");
+}
+
+Status StatementVerifier::unlike(std::string_view word, const Tensor& src, const Tensor& dst,
+                                 std::string expected) const {
+  return refuse(fmt::format("the two sides of a {} do not fit each other", word),
+                std::move(expected),
+                fmt::format("{} {}, {} {}", name_of(src.dtype), text_of(src.shape),
+                            name_of(dst.dtype), text_of(dst.shape)));
+}
+}  // namespace warploom::tile

@@ -187,6 +187,8 @@ def checks(root, build, whole):
     doctest = lambda *path: [sys.executable, "-m", "doctest", os.path.join(root, *path)]
     yield "arrows between rooms", tool("check_arrows.py", root)
     yield "rendered tables", tool("render_docs.py", "--check", root)
+    yield "paragraphs of documents", tool("check_paragraphs.py", root)
+    yield "examples of the check of paragraphs", doctest("tools", "check_paragraphs.py")
     yield "format", tool("check_format.py", root)
     yield "lines and files", tool("check_rules.py", root)
     yield "glossary", tool("check_glossary.py", root)

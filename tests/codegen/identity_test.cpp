@@ -4,6 +4,7 @@
 #include <memory>
 #include "base/file.h"
 #include "codegen/emit.h"
+#include "support/paths.h"
 #include "tile/build.h"
 #include "tile/print.h"
 #include "tile/verify.h"
@@ -18,7 +19,7 @@ target::Capabilities sm90a() {
 
 // Two roles, a pipeline between them, wgmma, an accumulator that begins anew.
 Program matmul_program() {
-  const std::string path = WARPLOOM_SOURCE_DIR "/examples/tile/gemm.tile";
+  const std::string path = test::source_path("examples/tile/gemm.tile");
   return *tile::parse(*read_file(path), path);
 }
 

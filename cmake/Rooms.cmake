@@ -23,7 +23,7 @@ add_library(warploom_pch_holder STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
 # whatever the preset; all else is compiled quickly. (Another optimization level than the
 # precompiled header's, so without it.)
 set(WARPLOOM_HOT base/dtype base/value_op graph/evaluator graph/matrix graph/pointwise
-  verify/inputs verify/tolerance)
+  verify/comparison verify/inputs verify/sums)
 foreach(hot ${WARPLOOM_HOT})
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/${hot}.cpp PROPERTIES COMPILE_OPTIONS -O3
     SKIP_PRECOMPILE_HEADERS ON)

@@ -1,5 +1,6 @@
 # Progress on standard error, for `./run`: what is done, how far it is, roughly how long it takes.
-# On a terminal one line that is rewritten, elsewhere a line every two seconds: never silence.
+# On a terminal one line that is rewritten, elsewhere a line every two seconds and one at the end:
+# never silence.
 # Bash and coreutils alone, since a bare Debian has nothing else yet.
 
 say() { printf '%s\n' "$*" >&2; }
@@ -17,12 +18,14 @@ time_left() {
 
 # follow WHAT READER: shows how far WHAT is, as READER understands the lines of its input. READER
 # LINE sets `step`, `steps` and `detail` from a line of progress; other lines it prints or drops.
+# What had to be shown is shown a last time at the end: what comes next, as a rule a program that is
+# silent for its own first two seconds, then begins its silence here.
 follow() {
   local what=$1 reader=$2 line='' part='' status shown=0 start now
   local step=0 steps=0 detail=''
   local tty=0
   [ -t 2 ] && tty=1
-  local every=1500
+  local every=1400  # and at most 400 more, while nothing is read
   [ $tty = 1 ] && every=200
   start=$(now_ms)
   while true; do
@@ -42,7 +45,9 @@ follow() {
     fi
   done
   [ -z "$line" ] || "$reader" "$line"
-  [ $tty = 0 ] || printf '\r\033[K' >&2
+  now=$(now_ms)
+  if [ $tty = 1 ]; then printf '\r\033[K' >&2
+  elif [ "$shown" != 0 ]; then show_progress; fi
 }
 
 # The one line of follow(), whose variables it reads.

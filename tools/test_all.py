@@ -26,6 +26,7 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as xml
+from concurrent.futures import ThreadPoolExecutor
 
 # Debian's, which has Debian's torch.
 PYTHON = "/usr/bin/python3"
@@ -164,21 +165,28 @@ def run_python(root, build):
     tests = os.path.join(root, "python", "tests")
     if not os.path.isdir(tests):
         return 0, 0, 0
-    command = [PYTHON, "-m", "unittest", "discover", "-v", "-s", tests]
     found = dict(os.environ, WARPLOOM_PROGRAM=os.path.join(os.path.abspath(build), "warploom"))
-    with Progress("tests of Python"):
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, env=found)
+    files = sorted(file for file in os.listdir(tests) if re.fullmatch(r"test_.*\.py", file))
+    with Progress("tests of Python"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = list(pool.map(lambda file: run_python_file(tests, file, found), files))
+    passed, failed, skipped = (sum(column) for column in zip(*counts))
+    print(f"tests of Python: {passed} passed, {failed} failed, {skipped} skipped")
+    return passed, failed, skipped
+
+
+def run_python_file(tests, file, env):
+    """(passed, failed, skipped) of one file's tests, in a process of its own."""
+    command = [PYTHON, "-m", "unittest", "discover", "-v", "-s", tests, "-p", file]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     ended = re.search(r"Ran (\d+) tests?", ran.stderr)
-    count = lambda word: int((re.search(rf"{word}=(\d+)", ran.stderr) or [0, 0])[1])
     if not ended:
-        print("tests of Python: FAILED\n" + ran.stderr[-2000:])
+        print(f"tests of Python, {file}: FAILED\n" + ran.stderr[-2000:])
         return 0, 1, 0
+    count = lambda word: int((re.search(rf"{word}=(\d+)", ran.stderr) or [0, 0])[1])
     failed, skipped = count("failures") + count("errors"), count("skipped")
     if failed:
         print(ran.stderr[-6000:])
-    passed = int(ended.group(1)) - failed - skipped
-    print(f"tests of Python: {passed} passed, {failed} failed, {skipped} skipped")
-    return passed, failed, skipped
+    return int(ended.group(1)) - failed - skipped, failed, skipped
 
 
 def checks(root, build, whole):

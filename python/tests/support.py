@@ -1,9 +1,16 @@
-"""What the tests share: three real models, and bundles of them, each made once a run.
+"""What the tests share: three real models, and bundles of them, each made once.
 
-The program is WARPLOOM_PROGRAM, on PATH or built in this source tree; the target WARPLOOM_TARGET,
+Bundles that tests only read are kept beside the program, with what the first call compiled: under
+a hash of the program, the model and the flags. The first process that needs one makes it, under a
+lock, while others wait; so neither the processes of a run nor the next run make it again. The
+program is WARPLOOM_PROGRAM, on PATH or built in this source tree; the target WARPLOOM_TARGET,
 by default auto: the GPU if there is one.
 """
 import atexit
+import contextlib
+import fcntl
+import functools
+import hashlib
 import os
 import pathlib
 import shutil
@@ -119,8 +126,8 @@ def with_weights(module, seed):
 SHORT = {"budget": "1s", "candidates": "1", "archive": str(SCRATCH / "archive.sqlite")}
 
 
-def optimized(file, folder, *flags):
-    """The bundle of an ONNX file."""
+def made(file, folder, *flags):
+    """Searches for the bundle of an ONNX file and writes it into `folder`."""
     command = [warploom.program(), "optimize", str(file), "--out", str(folder), "--target", TARGET]
     command += ["--quiet", *flags]
     for flag, value in SHORT.items():
@@ -128,18 +135,66 @@ def optimized(file, folder, *flags):
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         raise AssertionError(ran.stdout + ran.stderr)
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Holds an exclusive lock on a file."""
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def hash_of(*parts):
+    """20 hexadecimal digits."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()[:20]
+
+
+@functools.cache
+def kept_folder():
+    """Where bundles of this very program are kept; those of others are removed."""
+    program = pathlib.Path(warploom.program()).resolve()
+    folder = program.parent / "shared_bundles"
+    try:
+        folder.mkdir(exist_ok=True)
+        with locked(folder / "lock"):
+            own = folder / hash_of(program.read_bytes())
+            for other in folder.iterdir():
+                if other.is_dir() and other != own:
+                    shutil.rmtree(other, ignore_errors=True)
+            own.mkdir(exist_ok=True)
+            return own
+    except OSError:  # an installed program's folder
+        return SCRATCH
+
+
+def optimized(file, *flags):
+    """The folder of the bundle of an ONNX file, which nobody may change."""
+    words = " ".join([file.name, TARGET, os.environ.get("CXX", ""), *flags])
+    folder = kept_folder() / f"{file.stem}-{hash_of(file.read_bytes(), words.encode())}"
+    with locked(f"{folder}.lock"):
+        if not folder.exists():
+            part = folder.with_name(f"{folder.name}.part")
+            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+            made(file, part, *flags)
+            part.rename(folder)
     return folder
 
 
+FOLDERS = {}
 BUNDLES = {}
 
 
 def bundle_of(name, module, inputs, keywords=None):
-    """The bundle of a module exported with `keywords`, made at the first call for `name`."""
+    """The bundle of a module exported with `keywords`, loaded at the first call for `name`."""
     if name not in BUNDLES:
         file = SCRATCH / f"{name}.onnx"
         exporting.export(module, inputs, file, **(DEFAULTS if keywords is None else keywords))
-        BUNDLES[name] = warploom.load(optimized(file, SCRATCH / "out" / name))
+        FOLDERS[name] = optimized(file)
+        BUNDLES[name] = warploom.load(FOLDERS[name])
     return BUNDLES[name]
 
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import unittest
 
-from support import DEFAULTS, DEVICE, MODELS, SCRATCH, UNTOUCHED, ResNet, bundle_of, error_between
-from support import exporting, nn, optimized, torch, warploom, with_weights
+from support import DEFAULTS, DEVICE, FOLDERS, MODELS, SCRATCH, UNTOUCHED, ResNet, bundle_of
+from support import error_between, exporting, nn, optimized, torch, warploom, with_weights
 
 
 class Plain(nn.Module):
@@ -224,7 +224,7 @@ class NamedInputsTest(unittest.TestCase):
         expression = "relu(matmul(x[4,16], w[16,8]))"
         made = [warploom.program(), "new", expression, "--out", str(file)]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
-        bundle = warploom.load(optimized(file, SCRATCH / "out" / "product"))
+        bundle = warploom.load(optimized(file))
         module = Product().to(DEVICE)
         with torch.no_grad():
             for adopted in (bundle.adopt(module), bundle.adopt(Product)().to(DEVICE)):
@@ -370,7 +370,7 @@ class BuildTest(unittest.TestCase):
     def setUp(self):
         of_plain()
         self.folder = SCRATCH / "copies" / self.id().rsplit(".", 1)[1]
-        shutil.copytree(SCRATCH / "out" / "plain", self.folder)
+        shutil.copytree(FOLDERS["plain"], self.folder)
         shutil.rmtree(self.folder / "build", ignore_errors=True)
         self.env = {**os.environ, "PYTHONPATH": str(self.folder)}
 
@@ -425,7 +425,7 @@ class NamesTest(unittest.TestCase):
             with self.subTest(name):
                 file = SCRATCH / f"{name}.onnx"
                 exporting.export(nn.ReLU(), (X,), file, **UNTOUCHED)
-                folder = optimized(file, SCRATCH / "names" / name)
+                folder = optimized(file)
                 script = f"import torch; from {name}_bundle import run; "
                 script += f"run(torch.ones(4, 16, device='{DEVICE.type}'))"
                 ran = subprocess.run(
@@ -442,7 +442,7 @@ class NamesTest(unittest.TestCase):
         name = '\'"""\n import os; os.abort() #\\'
         file = SCRATCH / "odd.onnx"
         exporting.export(plain(), (X,), file, input_names=[name], **UNTOUCHED)
-        module = warploom.load(optimized(file, SCRATCH / "names" / "odd"))
+        module = warploom.load(optimized(file))
         self.assertEqual(module.bundle.given[0].name, name)
         module.run(X)
 

@@ -64,7 +64,7 @@ class OpenDimensionsTest(unittest.TestCase):
         file = SCRATCH / "open.onnx"
         axes = {"input_names": ["ids"], "dynamic_axes": {"ids": {0: "batch"}}}
         exporting.export(with_weights(Language(), 2), (inputs,), file, **DEFAULTS, **axes)
-        folder = optimized(file, SCRATCH / "out" / "open", "--dim", "batch=2")
+        folder = optimized(file, "--dim", "batch=2")
         module = with_weights(Language(), 3)
         adopted = warploom.load(folder).adopt(module)
         with torch.no_grad():

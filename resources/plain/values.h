@@ -1,5 +1,6 @@
-// What plain kernels of both engines are written in: element types and the value operations (base/value_ops.def), on Real, which is
-// float or double. Before it come `using Real` and the engine's own head. Nothing is shared with emitted kernels.
+// What plain kernels of both engines are written in: element types and the value operations
+// (base/value_ops.def), on Real, which is float or double. Before it come `using Real` and the
+// engine's own head. Nothing is shared with emitted kernels.
 struct bf16 { unsigned short bits; };
 struct e4m3 { unsigned char bits; };
 struct e5m2 { unsigned char bits; };
@@ -11,9 +12,11 @@ FUNCTION Real load(int x) { return static_cast<Real>(x); }
 FUNCTION Real load(signed char x) { return static_cast<Real>(x); }
 FUNCTION Real load(unsigned char x) { return static_cast<Real>(x); }
 FUNCTION float load(bf16 x) { return float_of(unsigned(x.bits) << 16); }
-FUNCTION float small_float(unsigned sign, unsigned exponent, unsigned mantissa, int bits, int bias) {
-  const float value = exponent == 0 ? float(mantissa) * float_of(unsigned(128 - bias - bits) << 23)
-                                    : float_of((exponent + 127 - bias) << 23 | mantissa << (23 - bits));
+FUNCTION float small_float(unsigned sign, unsigned exponent, unsigned mantissa, int bits,
+                           int bias) {
+  const float least = float_of(unsigned(128 - bias - bits) << 23);
+  float value = float(mantissa) * least;
+  if (exponent != 0) value = float_of((exponent + 127 - bias) << 23 | mantissa << (23 - bits));
   return sign ? -value : value;
 }
 FUNCTION float load(e4m3 x) {
@@ -21,15 +24,23 @@ FUNCTION float load(e4m3 x) {
   return small_float(x.bits >> 7, x.bits >> 3 & 15, x.bits & 7, 3, 7);
 }
 FUNCTION float load(e5m2 x) {
-  if ((x.bits >> 2 & 31) == 31) return (x.bits & 3) ? float_of(0x7fc00000u) : (x.bits >> 7 ? -float_of(0x7f800000u) : float_of(0x7f800000u));
+  if ((x.bits >> 2 & 31) == 31) {
+    if (x.bits & 3) return float_of(0x7fc00000u);
+    const float infinite = float_of(0x7f800000u);
+    return x.bits >> 7 ? -infinite : infinite;
+  }
   return small_float(x.bits >> 7, x.bits >> 2 & 31, x.bits & 3, 2, 15);
 }
 FUNCTION void store(double* p, Real x) { *p = x; }
 FUNCTION void store(float* p, Real x) { *p = static_cast<float>(x); }
 FUNCTION void store(long long* p, Real x) { *p = static_cast<long long>(x); }
 FUNCTION void store(int* p, Real x) { *p = static_cast<int>(static_cast<long long>(x)); }
-FUNCTION void store(signed char* p, Real x) { *p = static_cast<signed char>(static_cast<long long>(x)); }
-FUNCTION void store(unsigned char* p, Real x) { *p = static_cast<unsigned char>(static_cast<long long>(x)); }
+FUNCTION void store(signed char* p, Real x) {
+  *p = static_cast<signed char>(static_cast<long long>(x));
+}
+FUNCTION void store(unsigned char* p, Real x) {
+  *p = static_cast<unsigned char>(static_cast<long long>(x));
+}
 FUNCTION void store(bf16* p, Real value) {
   const float x = static_cast<float>(value);
   const unsigned u = bits_of(x);
@@ -45,7 +56,10 @@ FUNCTION Real round_tf32(Real value) {
   return x != x ? value : static_cast<Real>(float_of((u + 0xfffu + ((u >> 13) & 1u)) & ~0x1fffu));
 }
 FUNCTION Real whole(Real x, Real low, Real high) {
-  return x != x ? Real(0) : x < low ? low : x > high ? high : static_cast<Real>(trunc(x));
+  if (x != x) return Real(0);
+  if (x < low) return low;
+  if (x > high) return high;
+  return static_cast<Real>(trunc(x));
 }
 FUNCTION Real round_i64(Real x) { return x != x ? Real(0) : static_cast<Real>(trunc(x)); }
 FUNCTION Real round_i32(Real x) { return whole(x, Real(-2147483648.0), Real(2147483647.0)); }
@@ -83,6 +97,8 @@ FUNCTION Real v_floor(Real a) { return floor(a); }
 FUNCTION Real v_round_tf32(Real a) { return round_tf32(a); }
 FUNCTION Real v_binade(Real a) {
   const unsigned e = bits_of(static_cast<float>(a)) >> 23 & 255;
-  return float_of((e < 1 ? 1 : e > 253 ? 253 : e) << 23);
+  const unsigned least = e < 1 ? 1 : e;
+  const unsigned most = least > 253 ? 253 : least;
+  return float_of(most << 23);
 }
 FUNCTION Real v_inverse_binade(Real a) { return Real(1) / v_binade(a); }

@@ -8,8 +8,11 @@
 //
 //   Result<Archive> archive = Archive::open(path);
 //   archive->add_problem({key, "mm", "fp32", "sm_90a", "NVIDIA H200", text});
-//   archive->record({.problem = key, .schedule = "matmul_wgmma block_m=128 …", .stage =
-//   Stage::screened, .median_us = 91.5}); std::optional<Candidate> best = *archive->best(key);
+//   archive->record({.problem = key,
+//                    .schedule = "matmul_wgmma block_m=128 …",
+//                    .stage = Stage::screened,
+//                    .median_us = 91.5});
+//   std::optional<Candidate> best = *archive->best(key);
 //
 // An archive of an older version becomes one of this version when it is opened (versions.h).
 // Opening tells apart what is not ours (archive-foreign), ours of a version that cannot be read
@@ -19,6 +22,7 @@
 #pragma once
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -79,8 +83,8 @@ struct Run {
   std::string reference = {};  // the baseline's name; empty: there is none
   std::optional<double> reference_us = {};
   std::string environment = {};  // driver, build
-  std::string status =
-      "running";  // then "done", "interrupted", "failed"; a run that was killed stays "running"
+  // Then "done", "interrupted" or "failed"; a run that was killed stays "running".
+  std::string status = "running";
   int candidates = 0;
   double seconds = 0;
   std::string best = {};  // schedule text
@@ -127,10 +131,10 @@ class Archive {
   Status finish_run(int64_t id, const Run& run);
 
   Result<std::vector<Problem>> problems();
-  Result<std::vector<Candidate>> candidates(
-      const std::string& problem);  // in the order they were first recorded
-  Result<std::optional<Candidate>> best(
-      const std::string& problem);  // the fastest promoted, else the fastest screened
+  // In the order they were first recorded.
+  Result<std::vector<Candidate>> candidates(const std::string& problem);
+  // The fastest promoted, else the fastest screened.
+  Result<std::optional<Candidate>> best(const std::string& problem);
   Result<std::vector<Run>> runs(const std::string& problem);
   Result<Moments> moments(const std::string& problem);
 
@@ -143,12 +147,27 @@ class Archive {
   template <class Record>
   Result<std::vector<Record>> select(const std::string& rest,
                                      const std::vector<std::string>& values = {}) const;
+  // When a problem's rows of a table were made, in seconds since 1970.
+  Result<std::vector<double>> seconds(const char* column, const char* table,
+                                      const std::string& problem) const;
   Result<int64_t> number(const std::string& sql) const;
   Status execute(const std::string& script) const;
+
+  // What open() does with the file (database.cpp).
   Status set_up() const;
+  Status refuse_foreign(int64_t application_id) const;
+  Status make_tables() const;
+  Status check_version(int64_t version) const;
   Status check_records() const;
+  // Carries `change` out in one transaction: another process sees all of it or nothing.
+  Status in_transaction(const std::function<Status()>& change) const;
+  // An older version becomes this one (upgrade.cpp).
   Status upgrade(int64_t from) const;
+  Status move_to_new_tables(int64_t from) const;
   Status upgrade_table(const std::string& table, int64_t from) const;
+  Status upgrade_row(const std::string& table, const std::string& insert, const nlohmann::json& row,
+                     int64_t from) const;
+
   tl::unexpected<Error> error_of(int code) const;  // what SQLite's failure means to the user
   tl::unexpected<Error> damaged(const std::string& found) const;
 

@@ -42,32 +42,48 @@ Result<std::string> temporary_found() {
                "set TMPDIR to a folder that can be written"});
 }
 
+std::string cpu_text(const target::Capabilities& cpu) {
+  return fmt::format("{}, {} cores, {}-byte vectors", cpu.arch, cpu.num_sms, cpu.vector_bytes);
+}
+
+std::string gpu_text(const std::unique_ptr<runtime::Executor>& gpu) {
+  const runtime::DeviceInfo& info = gpu->info();
+  const double gib = static_cast<double>(info.memory_bytes) / 0x1p30;
+  return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", info.name, info.arch, info.num_sms,
+                     gib);
+}
+
+std::string compiler_text(const runtime::Compiler& compiler) {
+  return compiler.name + " at " + compiler.path;
+}
+
+std::string driver_text(const runtime::Driver* driver) {
+  return driver->version();
+}
+
+Result<std::string> program_found(const std::string& name, const std::string& remedy) {
+  return found(find_program(name).string(), remedy);
+}
+
 std::vector<Finding> examine() {
-  const auto cpu_text = [](const target::Capabilities& c) {
-    return fmt::format("{}, {} cores, {}-byte vectors", c.arch, c.num_sms, c.vector_bytes);
+  std::vector<Finding> out;
+  const auto look = [&out](const char* name, const char* needed_for, Result<std::string> detail) {
+    out.push_back({name, needed_for, std::move(detail)});
   };
-  const auto gpu_text = [](const auto& gpu) {
-    return fmt::format("{} ({}), {} multiprocessors, {:.0f} GiB", gpu->info().name,
-                       gpu->info().arch, gpu->info().num_sms,
-                       static_cast<double>(gpu->info().memory_bytes) / 0x1p30);
-  };
-  const auto compiler_text = [](const runtime::Compiler& c) { return c.name + " at " + c.path; };
-  std::vector<Finding> out = {
-      {"CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text)},
-      {"C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
-       runtime::find_cpu_compiler().map(compiler_text)},
-      {"make", "`make check` of bundles", found(find_program("make").string(), "install make")},
-      {"CUDA driver", "GPU targets",
-       runtime::Driver::get().map([](const runtime::Driver* driver) { return driver->version(); })},
-      {"GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda).map(gpu_text)},
-      {"CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map(compiler_text)},
-      {"nvcc", "`make check` of GPU bundles",
-       found(find_program("nvcc").string(), "install the CUDA toolkit")},
-      {"cache folder", "compiled kernels and the archive, from run to run", cache_found()},
-      {"temporary folder", "compilers", temporary_found()}};
-  for (const vendor::LibraryRow& row : vendor::library_rows())
-    out.push_back(
-        {row.name, row.needed_for, found(runtime::Library{row.names()}.name(), row.remedy)});
+  look("CPU", "the target cpu", target::capabilities_of("cpu").map(cpu_text));
+  look("C++ compiler", "CPU kernels, emulation, `make check` of CPU bundles",
+       runtime::find_cpu_compiler().map(compiler_text));
+  look("make", "`make check` of bundles", program_found("make", "install make"));
+  look("CUDA driver", "GPU targets", runtime::Driver::get().map(driver_text));
+  look("GPU", "measuring on GPU targets", runtime::Executor::open(Engine::cuda).map(gpu_text));
+  look("CUDA compiler", "GPU targets", runtime::find_cuda_compiler().map(compiler_text));
+  look("nvcc", "`make check` of GPU bundles", program_found("nvcc", "install the CUDA toolkit"));
+  look("cache folder", "compiled kernels and the archive, from run to run", cache_found());
+  look("temporary folder", "compilers", temporary_found());
+  for (const vendor::LibraryRow& row : vendor::library_rows()) {
+    const std::string file = runtime::Library{row.names()}.name();
+    out.push_back({row.name, row.needed_for, found(file, row.remedy)});
+  }
   return out;
 }
 
@@ -80,11 +96,13 @@ Result<Answer> doctor(const Session&) {
     const bool found = f.detail.has_value();
     const std::string detail = found ? *f.detail : f.detail.error().message;
     const std::string remedy = found ? "" : f.detail.error().remedy;
-    rows.push_back({{"name", f.name},
-                    {"found", found},
-                    {"detail", detail},
-                    {"needed_for", f.needed_for},
-                    {"remedy", remedy}});
+    nlohmann::json row;
+    row["name"] = f.name;
+    row["found"] = found;
+    row["detail"] = detail;
+    row["needed_for"] = f.needed_for;
+    row["remedy"] = remedy;
+    rows.push_back(std::move(row));
     if (f.name == "CPU" || f.name == "C++ compiler") cpu &= found;
     if (f.name == "GPU" || f.name == "CUDA compiler") gpu &= found;
   }
@@ -103,9 +121,11 @@ Result<Answer> list_errors(const std::optional<std::string>& wanted) {
   for (const ErrorCode code : kCodes) {
     names.emplace_back(code_text(code));
     if (wanted && *wanted != code_text(code)) continue;
-    json["errors"].push_back({{"code", code_text(code)},
-                              {"exit_status", exit_status(code)},
-                              {"meaning", code_meaning(code)}});
+    nlohmann::json row;
+    row["code"] = code_text(code);
+    row["exit_status"] = exit_status(code);
+    row["meaning"] = code_meaning(code);
+    json["errors"].push_back(std::move(row));
   }
   if (json.empty())
     return fail({ErrorCode::kUsage, "there is no error code of this name", "CODE",
@@ -120,11 +140,14 @@ std::string completion(const std::vector<Command>& commands) {
   nlohmann::json rows;
   for (const Command& command : commands) {
     nlohmann::json flags = nlohmann::json::array();
-    for (const Flag& flag : command.flags)
-      flags.push_back({{"flag", flag.name},
-                       {"dashes", flag.name[0] == '-'},
-                       {"chosen", !flag.among.empty()},
-                       {"among", flag.among}});
+    for (const Flag& flag : command.flags) {
+      nlohmann::json row;
+      row["flag"] = flag.name;
+      row["dashes"] = flag.name[0] == '-';
+      row["chosen"] = !flag.among.empty();
+      row["among"] = flag.among;
+      flags.push_back(std::move(row));
+    }
     rows.push_back({{"name", command.name}, {"flags", flags}});
   }
   return rendered(resource("completion.sh"), {{"commands", rows}});
@@ -149,16 +172,13 @@ Command errors_command() {
 }
 
 Command version_command() {
-  return {"version",
-          "the version and the targets it knows",
-          "warploom version",
-          {},
-          [](const Session&) -> Result<Answer> {
-            const auto targets = target::known_targets();
-            return Answer{
-                {{"version", kVersion}, {"targets", targets}},
-                fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
-          }};
+  const auto version = [](const Session&) -> Result<Answer> {
+    const auto targets = target::known_targets();
+    const nlohmann::json json = {{"version", kVersion}, {"targets", targets}};
+    return Answer{json,
+                  fmt::format("warploom {}\ntargets: {}\n", kVersion, fmt::join(targets, ", "))};
+  };
+  return {"version", "the version and the targets it knows", "warploom version", {}, version};
 }
 
 Command completion_command(const std::vector<Command>& commands) {

@@ -17,29 +17,33 @@ Result<Answer> list_problems(archive::Archive& from,
     WARPLOOM_TRY(const auto runs, from.runs(problem.key));
     nlohmann::json row = problem;
     row.erase("text");
-    row.update(
-        {{"candidates", candidates.size()},
-         {"best_us", best ? nlohmann::json(best->median_us) : nlohmann::json()},
-         {"last_run", runs.empty() ? nlohmann::json() : nlohmann::json(runs.back().status)}});
+    row["candidates"] = candidates.size();
+    row["best_us"] = nullptr;
+    row["last_run"] = nullptr;
+    if (best) row["best_us"] = best->median_us;
+    if (!runs.empty()) row["last_run"] = runs.back().status;
     rows.push_back(std::move(row));
   }
   const nlohmann::json json = {{"problems", rows}};
-  return Answer{
-      json, problems.empty() ? "the archive holds no problem yet\n" : text_of("problems", json)};
+  if (problems.empty()) return Answer{json, "the archive holds no problem yet\n"};
+  return Answer{json, text_of("problems", json)};
 }
 
 Result<Answer> list_candidates(archive::Archive& from, const archive::Problem& problem) {
   WARPLOOM_TRY(auto candidates, from.candidates(problem.key));
   WARPLOOM_TRY(const auto runs, from.runs(problem.key));
-  std::ranges::stable_sort(candidates, {}, [](const archive::Candidate& one) {
-    return std::pair(one.stage == archive::Stage::refused || !one.median_us, one.median_us);
-  });
+  const auto order = [](const archive::Candidate& one) {
+    const bool untimed = one.stage == archive::Stage::refused || !one.median_us;
+    return std::pair(untimed, one.median_us);
+  };
+  std::ranges::stable_sort(candidates, {}, order);
   const nlohmann::json json = {{"problem", problem}, {"candidates", candidates}, {"runs", runs}};
   nlohmann::json shown = json;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const archive::Candidate& candidate = candidates[i];
     nlohmann::json& one = shown["candidates"][i];
-    one["machine"] = candidate.machine.is_object() ? candidate.machine["text"] : nlohmann::json();
+    one["machine"] = nullptr;
+    if (candidate.machine.is_object()) one["machine"] = candidate.machine["text"];
     one["speedup"] = nullptr;
     if (candidate.speedup_low && candidate.speedup_high)
       one["speedup"] =
@@ -54,14 +58,15 @@ Result<Answer> list(const Flags& flags) {
   WARPLOOM_TRY(archive::Archive from, archive_at(flags.archive));
   WARPLOOM_TRY(auto problems, from.problems());
   if (flags.problem.empty()) return list_problems(from, problems);
-  std::erase_if(problems,
-                [&](const archive::Problem& one) { return !one.key.starts_with(flags.problem); });
+  const auto is_other = [&](const archive::Problem& one) {
+    return !one.key.starts_with(flags.problem);
+  };
+  std::erase_if(problems, is_other);
   if (problems.size() == 1) return list_candidates(from, problems[0]);
-  return fail(
-      {ErrorCode::kUsage, "the key does not name one problem", "--problem",
-       "the first digits of one key",
-       fmt::format("{} problems whose key begins with '{}'", problems.size(), flags.problem),
-       "see the keys with `warploom archive`"});
+  const std::string found =
+      fmt::format("{} problems whose key begins with '{}'", problems.size(), flags.problem);
+  return fail({ErrorCode::kUsage, "the key does not name one problem", "--problem",
+               "the first digits of one key", found, "see the keys with `warploom archive`"});
 }
 }  // namespace
 

@@ -156,14 +156,15 @@ class CommandLine {
   std::vector<std::string> flags_of(const Command* command) const {
     std::vector<std::string> names = {"--json", "--quiet", "--help"};
     if (command == nullptr) names.emplace_back("--version");
-    for (size_t i = 0; command != nullptr && i < command->flags.size(); ++i)
-      if (is_flag(command->flags[i].name)) names.push_back(command->flags[i].name);
+    if (command == nullptr) return names;
+    for (const Flag& flag : command->flags)
+      if (is_flag(flag.name)) names.push_back(flag.name);
     return names;
   }
 
   std::string help_of(const Command* command) const {
-    return command == nullptr ? "see `warploom --help`"
-                              : fmt::format("see `warploom {} --help`", command->name);
+    if (command == nullptr) return "see `warploom --help`";
+    return fmt::format("see `warploom {} --help`", command->name);
   }
 
   // Words that belong nowhere: a command that is none, a flag that is none, one word too many.
@@ -182,8 +183,8 @@ class CommandLine {
     const std::string found = listed(in_order, {}, " ");
     const std::string place = "warploom " + named_->name;
     if (flag == in_order.end())
-      return fail({ErrorCode::kUsage, "there is a word too many", place, usage_of(*named_), found,
-                   help_of(named_)});
+      return fail({ErrorCode::kUsage, "there is an argument too many", place, usage_of(*named_),
+                   found, help_of(named_)});
     const std::vector<std::string> known = flags_of(named_);
     const std::string word = flag->substr(0, flag->find('='));
     return fail({ErrorCode::kUsage, "there is no flag of this name", place,
@@ -195,13 +196,16 @@ class CommandLine {
     for (const Command& command : commands_) names.push_back(command.name);
     const auto word = std::ranges::find_if_not(unknown, is_flag);
     const std::string expected = "one of " + listed(names);
+    const std::string help = help_of(nullptr);
     if (word != unknown.end())
       return fail({ErrorCode::kUsage, "there is no command of this name", "command line", expected,
-                   *word, did_you_mean(*word, names, help_of(nullptr))});
-    const std::string found = unknown.empty() ? "none" : listed(unknown, {}, " ");
-    const std::string remedy = unknown.empty()
-                                   ? help_of(nullptr)
-                                   : did_you_mean(unknown[0], flags_of(nullptr), help_of(nullptr));
+                   *word, did_you_mean(*word, names, help)});
+    std::string found = "none";
+    std::string remedy = help;
+    if (!unknown.empty()) {
+      found = listed(unknown, {}, " ");
+      remedy = did_you_mean(unknown[0], flags_of(nullptr), help);
+    }
     return fail(
         {ErrorCode::kUsage, "no command is named", "command line", expected, found, remedy});
   }
@@ -220,10 +224,12 @@ class CommandLine {
     const std::string name = said.substr(0, said.find_first_of(": "));
     Error ours{ErrorCode::kUsage, "the command line cannot be read", name, "", said,
                help_of(named_)};
-    const auto takes = [&](const Flag& flag) { return flag.name == name; };
-    for (size_t i = 0; named_ != nullptr && i < named_->flags.size(); ++i)
-      if (takes(named_->flags[i])) ours.expected = named_->flags[i].help;
-    const std::string example = named_ == nullptr ? "" : fmt::format(", as `{}`", named_->example);
+    std::string example;
+    if (named_ != nullptr) {
+      for (const Flag& flag : named_->flags)
+        if (flag.name == name) ours.expected = flag.help;
+      example = fmt::format(", as `{}`", named_->example);
+    }
     if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
       ours.message = "an argument is missing";
       ours.found = "nothing";

@@ -4,24 +4,52 @@
 #include "verify/program_check.h"
 
 namespace warploom::cli {
+namespace {
+// Why synthesis chose a tensor's layout; "" where it says nothing.
+std::string reason_text(const tile::Program& program, const synth::Solution& solution,
+                        tile::TensorId id) {
+  const auto found = solution.reasons.find(id);
+  if (found == solution.reasons.end()) return "";
+  const synth::Reason& reason = found->second;
+  if (!reason.by) return reason.why;
+  return fmt::format("{}, line {}: {}", reason.why, reason.by->location.line,
+                     tile::print(program, *reason.by));
+}
+
+// The solution that a program was lowered by; an empty one where there was nothing to choose.
+const synth::Solution& chosen_of(const kernels::Lowered& lowered) {
+  static const synth::Solution kNone;
+  return lowered.solutions.empty() ? kNone : lowered.solutions[lowered.which];
+}
+
+// The layouts of a solution that are not the first one's, by their tensors.
+nlohmann::json differences(const tile::Program& program, const synth::Solution& solution,
+                           const synth::Solution& first) {
+  nlohmann::json differs = nlohmann::json::object();
+  for (const auto& [id, tv] : solution.registers) {
+    const bool same = tv == first.registers.at(id);
+    if (!same) differs[program.tensor(id).name] = to_string(coalesce(tv));
+  }
+  for (const auto memories : {&synth::Solution::shared, &synth::Solution::packed})
+    for (const auto& [id, memory] : solution.*memories) {
+      const bool same = memory == (first.*memories).at(id);
+      if (!same) differs[program.tensor(id).name] = to_string(memory);
+    }
+  return differs;
+}
+}  // namespace
+
 std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& solution,
                          int64_t most) {
   std::vector<Drawn> out;
-  const auto why = [&](tile::TensorId id) {
-    const auto found = solution.reasons.find(id);
-    if (found == solution.reasons.end()) return std::string();
-    const synth::Reason& reason = found->second;
-    const tile::Statement* by = tile::statement_with(program, reason.by);
-    return by ? fmt::format("{}, line {}: {}", reason.why, by->location.line,
-                            tile::print(program, *by))
-              : reason.why;
+  const auto add = [&](tile::TensorId id, layout::Picture picture, std::string layout) {
+    const std::string why = reason_text(program, solution, id);
+    out.push_back({std::move(picture), program.tensor(id).name, std::move(layout), why});
   };
-  for (const auto& [id, tv] : solution.registers)
-    out.push_back({draw(tv, most), program.tensor(id).name, to_string(coalesce(tv)), why(id)});
-  for (const auto& [id, memory] : solution.shared)
-    out.push_back({draw(memory, most), program.tensor(id).name, to_string(memory), why(id)});
+  for (const auto& [id, tv] : solution.registers) add(id, draw(tv, most), to_string(coalesce(tv)));
+  for (const auto& [id, memory] : solution.shared) add(id, draw(memory, most), to_string(memory));
   for (const auto& [id, memory] : solution.packed)  // in no banks
-    out.push_back({{}, program.tensor(id).name, "packed " + to_string(memory), why(id)});
+    add(id, {}, "packed " + to_string(memory));
   return out;
 }
 
@@ -30,16 +58,18 @@ nlohmann::json instructions(const tile::Program& program, const synth::Solution&
   for (const auto& [id, choice] : solution.choices) {
     const tile::Statement* statement = tile::statement_with(program, id);
     const bool exchanged = statement->is<tile::ConvertLayout>() && choice.scratch.dims.empty();
-    const std::string otherwise = exchanged ? "shfl" : "ld and st";
-    rows.push_back(
-        {{"statement", tile::print(program, *statement)},
-         {"line", statement->location.line},
-         {"instruction", choice.instruction ? std::string(choice.instruction->name) : otherwise},
-         {"elements", choice.vector},
-         {"why", choice.why}});
+    std::string name = exchanged ? "shfl" : "ld and st";
+    if (choice.instruction) name = choice.instruction->name;
+    nlohmann::json row;
+    row["statement"] = tile::print(program, *statement);
+    row["line"] = statement->location.line;
+    row["instruction"] = name;
+    row["elements"] = choice.vector;
+    row["why"] = choice.why;
+    rows.push_back(std::move(row));
   }
-  std::sort(rows.begin(), rows.end(),
-            [](const auto& a, const auto& b) { return a["line"] < b["line"]; });
+  const auto by_line = [](const auto& a, const auto& b) { return a["line"] < b["line"]; };
+  std::sort(rows.begin(), rows.end(), by_line);
   return rows;
 }
 
@@ -47,36 +77,29 @@ nlohmann::json alternatives(const tile::Program& program,
                             const std::vector<synth::Solution>& solutions) {
   nlohmann::json json = nlohmann::json::array();
   for (const synth::Solution& solution : solutions) {
-    nlohmann::json differs = nlohmann::json::object();
-    for (const auto& [id, tv] : solution.registers)
-      if (!(tv == solutions[0].registers.at(id)))
-        differs[program.tensor(id).name] = to_string(coalesce(tv));
-    for (const auto memories : {&synth::Solution::shared, &synth::Solution::packed})
-      for (const auto& [id, memory] : solution.*memories)
-        if (!(memory == (solutions[0].*memories).at(id)))
-          differs[program.tensor(id).name] = to_string(memory);
-    json.push_back({{"predicted_us", solution.cost.us},
-                    {"bound", solution.cost.bound()},
-                    {"blocks_per_multiprocessor", solution.cost.resident},
-                    {"differs", differs}});
+    nlohmann::json row;
+    row["predicted_us"] = solution.cost.us;
+    row["bound"] = solution.cost.bound();
+    row["blocks_per_multiprocessor"] = solution.cost.resident;
+    row["differs"] = differences(program, solution, solutions[0]);
+    json.push_back(std::move(row));
   }
   return json;
 }
 
 std::string layouts_text(const tile::Program& program, const kernels::Lowered& lowered) {
-  const synth::Solution none;
-  const synth::Solution& solution =
-      lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
-  nlohmann::json record = {{"layouts", drawn(program, solution)},
-                           {"instructions", instructions(program, solution)},
-                           {"solutions", alternatives(program, lowered.solutions)}};
+  const synth::Solution& solution = chosen_of(lowered);
+  nlohmann::json record;
+  record["layouts"] = drawn(program, solution);
+  record["instructions"] = instructions(program, solution);
+  record["solutions"] = alternatives(program, lowered.solutions);
   const auto same = [](nlohmann::json a, nlohmann::json b) {
     a.erase("statement");
     b.erase("statement");
     return a == b;
   };
-  nlohmann::json& rows = record["instructions"];  // steps that are written out several times stand
-                                                  // on one line of their source
+  // Steps that are written out several times stand on one line of their source.
+  nlohmann::json& rows = record["instructions"];
   rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
   for (nlohmann::json& row : record["solutions"])
     row["instead"] = row["differs"].empty() ? "" : row["differs"].dump();
@@ -106,28 +129,27 @@ Result<Answer> compile(const Flags& flags) {
                  "name sm_80, sm_89 or sm_90a"});
   WARPLOOM_TRY(const kernels::Lowered lowered,
                kernels::lower(program, capabilities, flags.solution));
-  if (lowered.which != flags.solution)
+  if (lowered.which != flags.solution) {
+    const std::string found = fmt::format("{} of {}", flags.solution, lowered.solutions.size());
     return fail({ErrorCode::kUsage, "synthesis found fewer solutions", "--solution",
-                 "a number it found",
-                 fmt::format("{} of {}", flags.solution, lowered.solutions.size()),
-                 "take a lower number; 0 is the best"});
-  const synth::Solution none;
-  const synth::Solution& solution =
-      lowered.solutions.empty() ? none : lowered.solutions[lowered.which];
+                 "the number of a solution", found, "take a lower number; 0 is the best"});
+  }
+  const synth::Solution& solution = chosen_of(lowered);
   const Kernel& kernel = lowered.list.kernels[0];
-  nlohmann::json json = {{"program", program.name},
-                         {"target", capabilities.arch},
-                         {"launch_list", to_json(lowered.list)},
-                         {"instructions", instructions(program, solution)},
-                         {"solutions", alternatives(program, lowered.solutions)}};
+  nlohmann::json json;
+  json["program"] = program.name;
+  json["target"] = capabilities.arch;
+  json["launch_list"] = to_json(lowered.list);
+  json["instructions"] = instructions(program, solution);
+  json["solutions"] = alternatives(program, lowered.solutions);
   std::string shown = flags.out.empty() ? kernel.source : "";
   if (!flags.out.empty()) WARPLOOM_CHECK(write_file(flags.out, kernel.source));
   for (const Drawn& one : drawn(program, solution)) {
     json["layouts"][one.tensor] = one.layout;
     json["reasons"][one.tensor] = one.why;
     if (flags.layouts != "svg" || one.svg.empty()) continue;
-    const fs::path picture = fs::path(flags.out.empty() ? "." : flags.out)
-                                 .replace_filename(program.name + "_" + one.tensor + ".svg");
+    fs::path picture = flags.out.empty() ? "." : flags.out;
+    picture.replace_filename(program.name + "_" + one.tensor + ".svg");
     WARPLOOM_CHECK(write_file(picture, one.svg));
   }
   if (flags.layouts == "text") shown += layouts_text(program, lowered);
@@ -146,18 +168,21 @@ Result<Answer> compile(const Flags& flags) {
 
 Command compile_command() {
   const auto flags = std::make_shared<Flags>();
-  return {
-      "compile",
-      "a tile program of one's own: readable source, its layouts, a verdict on the emulator",
-      "warploom compile examples/tile/softmax.tile --check",
-      {{"FILE", &flags->file, "a tile program as text (docs/tile.md)"},
-       {"--target", &flags->target, kTargetHelp},
-       {"--out", &flags->out, "where the source goes; default: standard output"},
-       {"--layouts", &flags->layouts, "draw the layouts", {"none", "text", "svg"}},
-       {"--check", &flags->check,
-        "run it on the emulator and compare it with the program's meaning"},
-       {"--solution", &flags->solution, "which of synthesis's solutions, cheapest predicted first"},
-       {"--seed", &flags->seed, "of the inputs"}},
-      [flags](const Session&) { return compile(*flags); }};
+  Command command;
+  command.name = "compile";
+  command.help =
+      "a tile program of one's own: readable source, its layouts, a verdict on the emulator";
+  command.example = "warploom compile examples/tile/softmax.tile --check";
+  command.flags = {
+      {"FILE", &flags->file, "a tile program as text (docs/tile.md)"},
+      {"--target", &flags->target, kTargetHelp},
+      {"--out", &flags->out, "where the source goes; default: standard output"},
+      {"--layouts", &flags->layouts, "draw the layouts", {"none", "text", "svg"}},
+      {"--check", &flags->check,
+       "run it on the emulator and compare it with the program's meaning"},
+      {"--solution", &flags->solution, "which of synthesis's solutions, cheapest predicted first"},
+      {"--seed", &flags->seed, "of the inputs"}};
+  command.action = [flags](const Session&) { return compile(*flags); };
+  return command;
 }
 }  // namespace warploom::cli

@@ -69,16 +69,21 @@ Result<std::string> filled(const Recipe& recipe, const Flags& flags) {
   if (sizes.empty() || !std::ranges::all_of(sizes, is_size))
     return bad("--input", "sizes as 100,3,224,224", flags.input);
   const bool four = sizes.size() == 4 && flags.stride > 0 && flags.groups > 0;
-  nlohmann::json record = {{"input", flags.input},    {"last", sizes.back()},
-                           {"out", flags.features},   {"kernel", flags.kernel},
-                           {"stride", flags.stride},  {"groups", flags.groups},
-                           {"padding", flags.padding}};
+  nlohmann::json record;
+  record["input"] = flags.input;
+  record["last"] = sizes.back();
+  record["out"] = flags.features;
+  record["kernel"] = flags.kernel;
+  record["stride"] = flags.stride;
+  record["groups"] = flags.groups;
+  record["padding"] = flags.padding;
   if (four) record["group_in"] = sizes[1].get<uint64_t>() / flags.groups;
   if (flags.features == 0) record["out"] = kMissing;
   for (const Recipe& other : recipes()) record[other.name] = other.expression;
   const std::string text = rendered(recipe.expression, record);
   if (text.find(kMissing) != text.npos) return bad("--features", "how many, above 0", "0");
-  if (!four && (text.find("conv") != text.npos || text.find("pool") != text.npos))
+  const bool has_window = text.find("conv") != text.npos || text.find("pool") != text.npos;
+  if (has_window && !four)
     return bad("--input", "four sizes, N,C,H,W, and a stride and groups above 0", flags.input);
   return text;
 }
@@ -108,10 +113,10 @@ Result<std::pair<std::string, std::string>> text_and_name(const Flags& flags) {
     WARPLOOM_TRY(std::string text, filled(*recipe, flags));
     return std::pair(std::move(text), recipe->name);
   }
-  const bool word = std::ranges::all_of(*flags.what, [](unsigned char letter) {
+  const auto is_letter = [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '_' || letter == '-';
-  });
-  if (word) return no_recipe(*flags.what);
+  };
+  if (std::ranges::all_of(*flags.what, is_letter)) return no_recipe(*flags.what);
   if (!flags.input.empty())
     return fail({ErrorCode::kFlagsContradict, "sizes are given twice", "WHAT, --input",
                  "sizes in the expression, or a recipe and --input", "both",
@@ -123,17 +128,17 @@ Result<std::pair<std::string, std::string>> text_and_name(const Flags& flags) {
 Answer list_functions(const std::string& word) {
   nlohmann::json groups = nlohmann::json::array();
   nlohmann::json rows = nlohmann::json::array();
+  const auto has_word = [&](const std::string& text) { return text.find(word) != text.npos; };
   for (const Spelling& one : catalogue()) {
-    if (one.name.find(word) == one.name.npos && one.group.find(word) == one.group.npos) continue;
+    if (!has_word(one.name) && !has_word(one.group)) continue;
     if (groups.empty() || groups.back()["group"] != one.group)
       groups.push_back({{"group", one.group}, {"rows", nlohmann::json::array()}});
     groups.back()["rows"].push_back(one);
     rows.push_back(one);
   }
-  const nlohmann::json shown = {{"groups", groups}};
-  return Answer{{{"functions", rows}},
-                rows.empty() ? fmt::format("no function's name holds {}\n", word)
-                             : text_of("functions", shown)};
+  std::string text = fmt::format("no function's name holds {}\n", word);
+  if (!rows.empty()) text = text_of("functions", {{"groups", groups}});
+  return Answer{{{"functions", rows}}, text};
 }
 
 Result<Answer> make(const Flags& flags) {
@@ -150,30 +155,36 @@ Result<Answer> make(const Flags& flags) {
                  "", "name another by --out"});
   WARPLOOM_TRY(const SpelledModel model, spell_onnx(expression, name, *dtype));
   WARPLOOM_CHECK(write_file(file, file.extension() == ".onnx" ? model.binary : model.text));
-  const nlohmann::json json = {
-      {"file", file.string()}, {"expression", expression}, {"graph", graph::to_text(model.graph)}};
-  return Answer{json, fmt::format("{}{}\n", graph::to_text(model.graph), file.string())};
+  const std::string text = graph::to_text(model.graph);
+  nlohmann::json json;
+  json["file"] = file.string();
+  json["expression"] = expression;
+  json["graph"] = text;
+  return Answer{json, fmt::format("{}{}\n", text, file.string())};
 }
 }  // namespace
 
 Command new_command() {
   const auto flags = std::make_shared<Flags>();
-  return {
-      "new",
-      "writes an ONNX file for a problem, for those who have none",
-      "warploom new \"h = conv(x[1,3,32,32], w[8,3,3,3]); mul(h, sigmoid(h))\" --out mine.onnx",
-      {{"WHAT", &flags->what, what_help()},
-       {"--list", &flags->list,
-        "show every function and operator with its arguments and an example; with WHAT those of "
-        "such names"},
-       {"--input", &flags->input, "of a recipe: the first operand's shape, as 100,3,224,224"},
-       {"--features", &flags->features, "of a recipe: columns of weights, output channels"},
-       {"--kernel", &flags->kernel, "of a recipe: the window's side; default 3"},
-       {"--stride", &flags->stride, "of a recipe; default 1"},
-       {"--padding", &flags->padding, "of a recipe; default 0"},
-       {"--groups", &flags->groups, "of a recipe; default 1"},
-       {"--dtype", &flags->dtype, "element type of inputs that name none; default f32"},
-       {"--out", &flags->out, "the file: .onnx, else in protobuf's text form; default NAME.onnx"}},
-      [flags](const Session&) { return make(*flags); }};
+  Command command;
+  command.name = "new";
+  command.help = "writes an ONNX file for a problem, for those who have none";
+  command.example =
+      "warploom new \"h = conv(x[1,3,32,32], w[8,3,3,3]); mul(h, sigmoid(h))\" --out mine.onnx";
+  command.flags = {
+      {"WHAT", &flags->what, what_help()},
+      {"--list", &flags->list,
+       "show every function and operator with its arguments and an example; with WHAT those of "
+       "such names"},
+      {"--input", &flags->input, "of a recipe: the first operand's shape, as 100,3,224,224"},
+      {"--features", &flags->features, "of a recipe: columns of weights, output channels"},
+      {"--kernel", &flags->kernel, "of a recipe: the window's side; default 3"},
+      {"--stride", &flags->stride, "of a recipe; default 1"},
+      {"--padding", &flags->padding, "of a recipe; default 0"},
+      {"--groups", &flags->groups, "of a recipe; default 1"},
+      {"--dtype", &flags->dtype, "element type of inputs that name none; default f32"},
+      {"--out", &flags->out, "the file: .onnx, else in protobuf's text form; default NAME.onnx"}};
+  command.action = [flags](const Session&) { return make(*flags); };
+  return command;
 }
 }  // namespace warploom::cli

@@ -35,12 +35,12 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
                  "--candidates", "at least one", std::to_string(*flags.candidates),
                  "leave it out for no limit but the budget"});
   if (flags.search.onward && flags.no_resume)
-    return fail({ErrorCode::kFlagsContradict, "a run cannot both go on and start anew",
+    return fail({ErrorCode::kFlagsContradict, "a run cannot both resume a search and start anew",
                  "--resume, --no-resume", "one of them", "both", "give one of them"});
   search::Options options = flags.search;
   WARPLOOM_TRY(options.track, track_for(graph, flags.track));
-  options.strategy = static_cast<search::Strategy>(std::ranges::find(kStrategies, flags.strategy) -
-                                                   kStrategies.begin());
+  const auto strategy = std::ranges::find(kStrategies, flags.strategy);
+  options.strategy = static_cast<search::Strategy>(strategy - kStrategies.begin());
   options.max_candidates = flags.candidates.value_or(0);
   options.resume = !flags.no_resume;
   options.interrupted = &interrupted();
@@ -50,9 +50,10 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
 std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome) {
   const auto name = [](const graph::Node& node) { return graph::name_of(node.op); };
   const auto tensor = [&](graph::TensorId id) { return graph::to_text(graph.tensor(id)); };
-  return fmt::format("{} of {}, for {} ({}), precision track {}.", listed(graph.nodes, name, " + "),
-                     listed(graph.inputs, tensor), outcome.target, outcome.device,
-                     name_of(outcome.track));
+  const std::string operators = listed(graph.nodes, name, " + ");
+  const std::string inputs = listed(graph.inputs, tensor);
+  return fmt::format("{} of {}, for {} ({}), precision track {}.", operators, inputs,
+                     outcome.target, outcome.device, name_of(outcome.track));
 }
 
 // What `make check` allows: the track's bound, or twice what was seen where that is more (its
@@ -60,9 +61,9 @@ std::string summary_of(const graph::Graph& graph, const search::Outcome& outcome
 double check_tolerance(const graph::Graph& graph, const search::Outcome& outcome) {
   double bound = 2 * std::max(outcome.verdict.error, outcome.verdict.reference_error);
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const double frobenius =
-        verify::tolerance_of(graph, outcome.track, static_cast<int>(i)).frobenius;
-    if (std::isfinite(frobenius)) bound = std::max(bound, frobenius);
+    const int output = static_cast<int>(i);
+    const verify::Tolerance tolerance = verify::tolerance_of(graph, outcome.track, output);
+    if (std::isfinite(tolerance.frobenius)) bound = std::max(bound, tolerance.frobenius);
   }
   return bound > 0 ? bound : 1e-4;
 }
@@ -75,10 +76,12 @@ std::string table_of(const nlohmann::json& outcome) {
 // The model's text, "" for a large one.
 Result<std::string> model_text(const Flags& flags, const graph::Graph& graph) {
   int64_t bytes = 0;
-  for (const auto& tensor : graph.tensors) bytes += tensor.constant ? graph::byte_count(tensor) : 0;
+  for (const auto& tensor : graph.tensors)
+    if (tensor.constant) bytes += graph::byte_count(tensor);
   if (bytes > kMostModelText) return "";
   WARPLOOM_TRY(std::string text, onnx_text(flags.file, flags.model));
-  return static_cast<int64_t>(text.size()) <= kMostModelText ? std::move(text) : "";
+  if (std::ssize(text) > kMostModelText) return "";
+  return text;
 }
 
 // What adopt() of the bundle's PyTorch module needs, to take other weights. A model of which that
@@ -115,16 +118,38 @@ Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& fl
   // Of a model named when the plan is verified.
   if (!flags.model.assume.empty()) info.plan["assume"] = flags.model.assume;
   if (!flags.model.dims.empty()) info.plan["dim"] = flags.model.dims;
-  WARPLOOM_TRY(const graph::Graph primitive,
-               graph::decompose(graph));  // whose constants kernels may read
+  // Kernels may read its constants.
+  WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));
   add_weights(info, flags, primitive, outcome.list);
   return export_::write_bundle(folder, info, outcome.list, primitive);
 }
 
+// Says what the command is busy with.
+void announce(const Session& session, const Flags& flags, const char* phase) {
+  if (!session.on_progress) return;
+  session.on_progress({.budget_seconds = flags.search.budget_seconds, .phase = phase});
+}
+
+// Where results are kept, in words, where that is not the usual place; else "".
+std::string cache_note() {
+  const CacheFolder cache = find_cache_folder();
+  if (cache.passed_over.empty()) return "";
+  const char* const kept = cache.kept ? "are kept in" : "are not kept, but lay in";
+  return fmt::format("compiled kernels and the archive {} {}; {}", kept, cache.path.string(),
+                     fmt::join(cache.passed_over, "; "));
+}
+
+// A search whose bundle could not be written: what was found is not lost with the folder that it
+// should have gone to.
+Answer without_bundle(nlohmann::json outcome, const Error& error) {
+  const std::string text = table_of(outcome) + "\n" + describe(error) + "\n";
+  outcome["bundle"] = nullptr;
+  nlohmann::json json = {{"error", to_json(error)}, {"outcome", std::move(outcome)}};
+  return {std::move(json), text, exit_status(error.code)};
+}
+
 Result<Answer> optimize(const Flags& flags, const Session& session) {
-  if (session.on_progress)
-    session.on_progress(
-        {.budget_seconds = flags.search.budget_seconds, .phase = "reading the model"});
+  announce(session, flags, "reading the model");
   WARPLOOM_TRY(const graph::Graph graph, load_onnx(flags.file, flags.model));
   WARPLOOM_TRY(search::Options options, options_of(flags, graph));
   WARPLOOM_TRY(const std::string model, model_text(flags, graph));
@@ -137,53 +162,44 @@ Result<Answer> optimize(const Flags& flags, const Session& session) {
   options.on_progress = {};
   if (!found) return tl::unexpected(found.error());
   const search::Outcome& outcome = *found;
-
-  if (session.on_progress)
-    session.on_progress({.budget_seconds = flags.search.budget_seconds,
-                         .phase = "building the bundle and running its check"});
+  announce(session, flags, "building the bundle and running its check");
   const auto written = write_outcome(folder, flags, model, graph, outcome);
   nlohmann::json json = search::to_json(outcome);
-  if (!written) {  // what was found is not lost with the folder it should have gone to
-    const std::string text = table_of(json) + "\n" + describe(written.error()) + "\n";
-    json["bundle"] = nullptr;
-    return Answer{{{"error", to_json(written.error())}, {"outcome", json}},
-                  text,
-                  exit_status(written.error().code)};
-  }
+  if (!written) return without_bundle(std::move(json), written.error());
   json["bundle"] = folder.string();
   json["notes"] = written->notes;
-  if (const CacheFolder cache = find_cache_folder(); !cache.passed_over.empty())
-    json["notes"].push_back(fmt::format("compiled kernels and the archive {} {}; {}",
-                                        cache.kept ? "are kept in" : "are not kept, but lay in",
-                                        cache.path.string(), fmt::join(cache.passed_over, "; ")));
+  if (const std::string note = cache_note(); !note.empty()) json["notes"].push_back(note);
   json["headline"] = search::headline(json);
-  return Answer{json, table_of(json),
-                outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0};
+  const int status = outcome.interrupted ? exit_status(ErrorCode::kInterrupted) : 0;
+  return Answer{json, table_of(json), status};
 }
 }  // namespace
 
 Command optimize_command() {
   const auto flags = std::make_shared<Flags>();
-  return {
-      "optimize",
-      "search for the fastest kernel that is proven right, and write its bundle",
-      "warploom optimize examples/conv_relu_maxpool.textproto --budget 60s",
-      {{"FILE", &flags->file, "an ONNX model, binary or .textproto"},
-       {"--out", &flags->out, "the bundle's folder; default out/NAME"},
-       {"--dim", &flags->model.dims, kDimHelp},
-       {"--assume", &flags->model.assume, kAssumeHelp},
-       {"--budget", &flags->search.budget_seconds,
-        "time to search: 500ms, 60s, 2m; as long again, at least 10s, where nothing is right yet"},
-       {"--candidates", &flags->candidates, "at most so many candidates of a region"},
-       {"--target", &flags->search.target, kTargetHelp},
-       {"--track", &flags->track, kTrackHelp},
-       {"--strategy", &flags->strategy, "how to search", kStrategies},
-       {"--seed", &flags->search.seed, "of every random choice"},
-       {"--jobs", &flags->search.jobs, "compilations at once; default: one a core", {}, 1, 1024},
-       {"--archive", &flags->search.archive, "the archive file; default: in the cache folder"},
-       {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
-       {"--resume", &flags->search.onward,
-        "search on, even where a search of this budget is done there and would be the answer"}},
-      [flags](const Session& session) { return optimize(*flags, session); }};
+  search::Options& search = flags->search;
+  Command command;
+  command.name = "optimize";
+  command.help = "search for the fastest kernel that is proven right, and write its bundle";
+  command.example = "warploom optimize examples/conv_relu_maxpool.textproto --budget 60s";
+  command.flags = {
+      {"FILE", &flags->file, "an ONNX model, binary or .textproto"},
+      {"--out", &flags->out, "the bundle's folder; default out/NAME"},
+      {"--dim", &flags->model.dims, kDimHelp},
+      {"--assume", &flags->model.assume, kAssumeHelp},
+      {"--budget", &search.budget_seconds,
+       "time to search: 500ms, 60s, 2m; as long again, at least 10s, where nothing is right yet"},
+      {"--candidates", &flags->candidates, "at most so many candidates of a region"},
+      {"--target", &search.target, kTargetHelp},
+      {"--track", &flags->track, kTrackHelp},
+      {"--strategy", &flags->strategy, "how to search", kStrategies},
+      {"--seed", &search.seed, "of every random choice"},
+      {"--jobs", &search.jobs, "compilations at once; default: one a core", {}, 1, 1024},
+      {"--archive", &search.archive, "the archive file; default: in the cache folder"},
+      {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
+      {"--resume", &search.onward,
+       "search on, even where a search of this budget is done there and would be the answer"}};
+  command.action = [flags](const Session& session) { return optimize(*flags, session); };
+  return command;
 }
 }  // namespace warploom::cli

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 // Between two lines: on a terminal, where a line is rewritten, and elsewhere.
 constexpr milliseconds kTerminalEvery{200};
-constexpr milliseconds kPlainEvery{1800};
+constexpr milliseconds kPlainEvery{1600};
 
 size_t terminal_width() {
   constexpr size_t kUnknown = 79;
@@ -28,10 +28,9 @@ void put(const std::string& text) {
 }  // namespace
 
 std::string progress_text(const search::Progress& progress, size_t width) {
-  std::string text =
-      progress.budget_seconds > 0
-          ? fmt::format("{:.0f} of {:.0f} s", progress.seconds, progress.budget_seconds)
-          : fmt::format("{:.0f} s", progress.seconds);
+  std::string text = fmt::format("{:.0f}", progress.seconds);
+  if (progress.budget_seconds > 0) text += fmt::format(" of {:.0f}", progress.budget_seconds);
+  text += " s";
   if (progress.candidates > 0 || progress.phase.empty())
     text += fmt::format(", {} tried", progress.candidates);
   if (progress.regions > 1)

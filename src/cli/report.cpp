@@ -20,7 +20,8 @@ constexpr int64_t kDrawn = 16;  // rows and columns of a layout
 
 struct Flags {
   std::optional<std::string> bundle;
-  std::string archive, out = "report.html";
+  std::string archive;
+  std::string out = "report.html";
 };
 
 const char* const kNameArchive = "Name the archive that the search wrote with --archive.";
@@ -48,9 +49,9 @@ Status add_history(Facts& facts, const Flags& flags) {
   if (!from) return fail(from.error());
   WARPLOOM_TRY(const auto problems, from->problems());
   const std::vector<std::string> keys = keys_of(facts, flags, problems);
-  if (keys.empty())
-    facts.notes.push_back(flags.bundle ? "The plan lists no regions."
-                                       : "The archive holds no problem yet.");
+  const char* const empty =
+      flags.bundle ? "The plan lists no regions." : "The archive holds no problem yet.";
+  if (keys.empty()) facts.notes.push_back(empty);
   for (const std::string& key : keys) {
     const auto problem = std::ranges::find(problems, key, &archive::Problem::key);
     if (problem != problems.end()) {
@@ -103,11 +104,12 @@ Status add_programs(Facts& facts, const kernels::Region& region,
 // Operations of products; where there are none, one an element that is made.
 double operations_of(const kernels::Region& region, double flops) {
   if (flops > 0) return flops;
-  double elements = 0;
-  for (const graph::Node& node : region.graph.nodes)
-    elements +=
-        static_cast<double>(graph::element_count(region.graph.tensor(node.outputs[0]).shape));
-  return elements;
+  int64_t elements = 0;
+  for (const graph::Node& node : region.graph.nodes) {
+    const graph::Tensor& made = region.graph.tensor(node.outputs[0]);
+    elements += graph::element_count(made.shape);
+  }
+  return static_cast<double>(elements);
 }
 
 // What bounds a region's time: arithmetic, or the traffic that no cache can hold back. What fits in
@@ -119,11 +121,13 @@ void add_bound(json& row, const kernels::Region& region, const kernels::Work& wo
   const double memory = verify::roofline_us(capabilities, region.track, 0, work.bytes);
   const bool cached = work.bytes <= static_cast<double>(capabilities.l2_bytes);
   const bool by_memory = memory > arithmetic;
-  row["bound"] = by_memory ? (cached ? "cache" : "DRAM") : "arithmetic";
+  row["bound"] = "arithmetic";
+  if (by_memory) row["bound"] = cached ? "cache" : "DRAM";
   if (by_memory && cached) {
-    row["why_unknown"]["part"] = fmt::format(
-        "its {} fit in a cache of {}, whose rate is not measured", report::bytes_text(work.bytes),
-        report::bytes_text(static_cast<double>(capabilities.l2_bytes)));
+    const auto cache_bytes = static_cast<double>(capabilities.l2_bytes);
+    row["why_unknown"]["part"] =
+        fmt::format("its {} fit in a cache of {}, whose rate is not measured",
+                    report::bytes_text(work.bytes), report::bytes_text(cache_bytes));
     return;
   }
   const double least = std::max(arithmetic, memory);
@@ -139,9 +143,10 @@ json region_row(const json& planned, const kernels::Region& region,
     row[key] = report::at(planned, std::string("/") + key);
   const std::string reference = report::text_at(planned, "/reference");
   row["reference"] = reference == "none" ? "" : reference;
-  row["spread"] = report::json_of(report::spread_of(
-      report::positive_at(planned, "/best_us"), report::positive_at(planned, "/best_interval_us/0"),
-      report::positive_at(planned, "/best_interval_us/1")));
+  const auto best = report::positive_at(planned, "/best_us");
+  const auto low = report::positive_at(planned, "/best_interval_us/0");
+  const auto high = report::positive_at(planned, "/best_interval_us/1");
+  row["spread"] = report::json_of(report::spread_of(best, low, high));
   const kernels::Work work = kernels::work_of(region);
   const double operations = operations_of(region, work.flops);
   row["operations"] = operations;
@@ -153,6 +158,40 @@ json region_row(const json& planned, const kernels::Region& region,
   }
   add_bound(row, region, work, capabilities);
   return row;
+}
+
+// What is known of one region: what the plan says of it, `planned`, and what its graph gives.
+void add_region(Facts& facts, const json& planned, const kernels::Region& region,
+                const target::Capabilities& capabilities) {
+  const std::string& name = region.graph.name;
+  if (report::text_at(planned, "/name") != name) {
+    // Made where there are more num_sms, or by another program.
+    facts.notes.push_back("The plan has no figures of " + name +
+                          ", which this machine would make of its model.");
+    return;
+  }
+  facts.regions.push_back(region_row(planned, region, capabilities));
+  const auto schedule = kernels::config_from_json(planned.value("schedule", json()));
+  Status done = ok();
+  if (schedule)
+    done = add_programs(facts, region, *schedule, capabilities);
+  else
+    done = fail(schedule.error());
+  if (done) return;
+  facts.notes.push_back("The layouts of " + name + " are missing. " + describe(done.error()));
+}
+
+// Regions that are alike stand once.
+void add_each_region(Facts& facts, const search::Partition& partition, Track track,
+                     const target::Capabilities& capabilities) {
+  const json& planned = report::list_at(facts.plan, "/regions");
+  std::set<std::string> seen;
+  for (const search::Region& one : partition.regions) {
+    if (one.alias || !seen.insert(one.identity).second) continue;
+    const size_t place = seen.size() - 1;
+    const json row = place < planned.size() ? planned[place] : json();
+    add_region(facts, row, {one.graph, track}, capabilities);
+  }
 }
 
 // What the plan's model gives: operations and bytes of each region, programs and layouts.
@@ -169,26 +208,7 @@ Status add_regions(Facts& facts) {
   facts.roofs = {{"gbs", capabilities.dram_gbs},
                  {"tflops", 1 / verify::roofline_us(capabilities, track, 1e6, 0)},
                  {"cache_bytes", capabilities.l2_bytes}};
-  const json& planned = report::list_at(facts.plan, "/regions");
-  std::set<std::string> seen;
-  for (const search::Region& one : partition.regions) {
-    if (one.alias || !seen.insert(one.identity).second) continue;
-    const json row = seen.size() > planned.size() ? json() : planned[seen.size() - 1];
-    if (report::text_at(row, "/name") != one.graph.name) {
-      // Made where there are more num_sms, or by another program.
-      facts.notes.push_back("The plan has no figures of " + one.graph.name +
-                            ", which this machine would make of its model.");
-      continue;
-    }
-    const kernels::Region region{one.graph, track};
-    facts.regions.push_back(region_row(row, region, capabilities));
-    const auto schedule = kernels::config_from_json(row.value("schedule", json()));
-    const Status done = schedule ? add_programs(facts, region, *schedule, capabilities)
-                                 : Status(fail(schedule.error()));
-    if (!done)
-      facts.notes.push_back("The layouts of " + one.graph.name + " are missing. " +
-                            describe(done.error()));
-  }
+  add_each_region(facts, partition, track, capabilities);
   return ok();
 }
 
@@ -227,15 +247,18 @@ Result<Answer> report_of(const Flags& flags) {
 
 Command report_command() {
   const auto flags = std::make_shared<Flags>();
-  return {"report",
-          "one offline HTML page of what a search did: times, lineage, refusals, roofline, "
-          "kernels, layouts, what to try next",
-          "warploom report out/matmul_small --out report.html",
-          {{"BUNDLE", &flags->bundle,
-            "a bundle's folder or its plan.json; without one, all that the archive knows"},
-           {"--archive", &flags->archive,
-            "the archive that the search wrote; default: in the cache folder"},
-           {"--out", &flags->out, "the page; default: report.html"}},
-          [flags](const Session&) { return report_of(*flags); }};
+  Command command;
+  command.name = "report";
+  command.help =
+      "one offline HTML page of what a search did: times, lineage, refusals, roofline, kernels, "
+      "layouts, what to try next";
+  command.example = "warploom report out/matmul_small --out report.html";
+  command.flags = {{"BUNDLE", &flags->bundle,
+                    "a bundle's folder or its plan.json; without one, all that the archive knows"},
+                   {"--archive", &flags->archive,
+                    "the archive that the search wrote; default: in the cache folder"},
+                   {"--out", &flags->out, "the page; default: report.html"}};
+  command.action = [flags](const Session&) { return report_of(*flags); };
+  return command;
 }
 }  // namespace warploom::cli

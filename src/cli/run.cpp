@@ -23,16 +23,20 @@ std::string dump(const nlohmann::json& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+// What goes to standard output.
+std::string output_of(const Result<Answer>& answer, const Session& session) {
+  if (!answer) return dump({{"error", to_json(answer.error())}});
+  if (session.json) return dump(answer->json);
+  return without_controls(answer->text);
+}
+
 int print(const Result<Answer>& answer, const Session& session) {
   const int status = answer ? answer->status : exit_status(answer.error().code);
   if (!answer && !session.json) {
     complain(answer.error());
     return status;
   }
-  const std::string text = !answer        ? dump({{"error", to_json(answer.error())}})
-                           : session.json ? dump(answer->json)
-                                          : without_controls(answer->text);
-  Status printed = write_all(STDOUT_FILENO, text, "standard output");
+  Status printed = write_all(STDOUT_FILENO, output_of(answer, session), "standard output");
   if (printed || errno == EPIPE) return status;  // a reader that went away is no failure
   printed.error().remedy = "send standard output elsewhere";
   complain(printed.error());

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cstring>
 #include <regex>
 #include "base/file.h"
 #include "cli/command.h"
+#include "common/warm_up.h"
 #include "export/names.h"
 #include "runtime/bundle.h"
 #include "runtime/noise.h"
@@ -13,16 +15,22 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-// NumPy's name of a type; "" where it has none.
+// NumPy's letter of what a type holds.
+char kind_of(Dtype dtype) {
+  if (dtype == Dtype::boolean) return 'b';
+  if (is_float(dtype)) return 'f';
+  return is_signed(dtype) ? 'i' : 'u';
+}
+
+// NumPy's name of a type, "<f4"; "" where it has none.
 std::string descr_of(Dtype dtype) {
-  if (is_float(dtype) && dtype != Dtype::f64 && dtype != Dtype::f32 && dtype != Dtype::f16)
-    return "";
+  constexpr Dtype kFloats[] = {Dtype::f64, Dtype::f32, Dtype::f16};
+  const bool known_float = std::ranges::find(kFloats, dtype) != std::end(kFloats);
+  if (is_float(dtype) && !known_float) return "";
   if (bits_of(dtype) < 8) return "";
-  const char kind = dtype == Dtype::boolean ? 'b'
-                    : is_float(dtype)       ? 'f'
-                    : is_signed(dtype)      ? 'i'
-                                            : 'u';
-  return fmt::format("{}{}{}", bytes_of(dtype) == 1 ? '|' : '<', kind, bytes_of(dtype));
+  const int64_t bytes = bytes_of(dtype);
+  const char order = bytes == 1 ? '|' : '<';
+  return fmt::format("{}{}{}", order, kind_of(dtype), bytes);
 }
 
 // "(2, 3)" as Python writes it, "(7,)" and "()".
@@ -34,10 +42,10 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 // order and spacing.
 std::string canonical(std::string header) {
   // Python's text is JSON but for its quotes, truth, round brackets and commas behind the last.
-  const std::pair<const char*, const char*> spellings[] = {{"'", "\""},        {"\\(", "["},
-                                                           {",?\\s*\\)", "]"}, {"True", "true"},
-                                                           {"False", "false"}, {",\\s*\\}", "}"}};
-  for (const auto& [python, json] : spellings)
+  static const std::pair<const char*, const char*> kSpellings[] = {
+      {"'", "\""},      {"\\(", "["},       {",?\\s*\\)", "]"},
+      {"True", "true"}, {"False", "false"}, {",\\s*\\}", "}"}};
+  for (const auto& [python, json] : kSpellings)
     header = std::regex_replace(header, std::regex(python), json);
   const auto said = nlohmann::json::parse(header, nullptr, false);
   try {
@@ -59,12 +67,15 @@ struct Flags {
 Result<std::string> input_of(const Flags& flags, size_t index, const BufferSpec& tensor) {
   if (!flags.files.empty()) return read_tensor(flags.files[index], tensor);
   if (!is_float(tensor.dtype))
-    return fail({ErrorCode::kUsage, "whole numbers are not made up: they may be indices",
+    return fail({ErrorCode::kUsage, "random inputs are floats alone: whole numbers may be indices",
                  tensor.name, "a file for every input", "none",
                  "write each input to a .npy file and name them in order"});
   std::string bytes(tensor.bytes(), '\0');
-  verify::fill({.seed = flags.seed, .tensor = static_cast<int>(index), .dtype = tensor.dtype},
-               bytes.data(), 0, tensor.elements());
+  verify::Stream stream;
+  stream.seed = flags.seed;
+  stream.tensor = static_cast<int>(index);
+  stream.dtype = tensor.dtype;
+  verify::fill(stream, bytes.data(), 0, tensor.elements());
   return bytes;
 }
 
@@ -77,32 +88,42 @@ Result<std::vector<fs::path>> output_files(const Flags& flags, const LaunchList&
   for (size_t i = 0; i < stems.size(); ++i) {
     const std::string ending = descr_of(list.outputs[i].dtype).empty() ? ".bin" : ".npy";
     paths.push_back(fs::path(flags.out) / (stems[i] + ending));
-    std::error_code ignored;
-    for (const std::string& input : flags.files)
-      if (fs::equivalent(input, paths.back(), ignored))
-        return fail({ErrorCode::kFlagsContradict, "an output would overwrite an input's file",
-                     "--out", "files of their own for the outputs", paths.back().string(),
-                     "name another folder with --out"});
+    const auto is_same = [&](const std::string& input) {
+      std::error_code ignored;
+      return fs::equivalent(input, paths.back(), ignored);
+    };
+    if (std::ranges::any_of(flags.files, is_same))
+      return fail({ErrorCode::kFlagsContradict, "an output would overwrite an input's file",
+                   "--out", "files of their own for the outputs", paths.back().string(),
+                   "name another folder with --out"});
   }
   return paths;
 }
 
 // The calls that fill the outputs, timed as `bench` and `make check` time them: the first does not
-// count, on a CPU the caches are warm, and a sample is as many calls as take a millisecond.
+// count. On a CPU the caches are warm, and a sample is as many calls as take a millisecond; a GPU
+// is called untimed for a while (common/warm_up.h).
 Result<nlohmann::json> timed(runtime::Executor& device, const runtime::Call& call) {
   const bool cpu = device.engine() == Engine::cpu;
   const runtime::MeasureOptions options{.min_samples = 5,
                                         .max_samples = 100,
                                         .budget_ms = 300,
-                                        .least_us = cpu ? runtime::kCpuSampleUs : 0.0};
+                                        .least_us = cpu ? runtime::kCpuSampleUs : 0.0,
+                                        .warm_up_ms = cpu ? 0.0 : wl::kGpuWarmUpMs};
   const runtime::NoiseWatch watch({}, cpu);
   WARPLOOM_TRY(const std::vector<runtime::Samples> samples,
                runtime::measure(device, {{call}}, options));
+  const runtime::Samples& ours = samples[0];
   runtime::Noise noise = watch.since_start();
-  noise.spread = runtime::spread_of(samples[0].us);
-  return nlohmann::json{{"device", device.info().name},    {"us", samples[0].median_us},
-                        {"low_us", samples[0].low_us},     {"high_us", samples[0].high_us},
-                        {"samples", samples[0].us.size()}, {"machine", runtime::to_json(noise)}};
+  noise.spread = runtime::spread_of(ours.us);
+  nlohmann::json json;
+  json["device"] = device.info().name;
+  json["us"] = ours.median_us;
+  json["low_us"] = ours.low_us;
+  json["high_us"] = ours.high_us;
+  json["samples"] = ours.us.size();
+  json["machine"] = runtime::to_json(noise);
+  return json;
 }
 
 Result<Answer> run_bundle(const Flags& flags) {
@@ -155,9 +176,9 @@ Result<std::string> read_tensor(const std::filesystem::path& path, const BufferS
     const std::string expected = descr_of(tensor.dtype) + " " + shape_text(tensor.shape);
     if (!bytes.starts_with(kMagic) || bytes.size() < 12) return unfit(expected, "no .npy file");
     uint32_t length = 0;
-    const bool wide = bytes[6] > 1;
-    std::memcpy(&length, bytes.data() + 8, wide ? 4 : 2);
-    const size_t begin = wide ? 12 : 10;
+    const size_t width = bytes[6] > 1 ? 4 : 2;  // of the header's length, by the version
+    std::memcpy(&length, bytes.data() + 8, width);
+    const size_t begin = 8 + width;
     if (length > bytes.size() - begin) return unfit(expected, "a header that ends behind the file");
     if (const std::string found = canonical(bytes.substr(begin, length)); found != expected)
       return unfit(expected, found);
@@ -178,24 +199,28 @@ Status write_tensor(const std::filesystem::path& path, const BufferSpec& tensor,
     header.append(63 - (header.size() + 10) % 64, ' ');
     header += '\n';  // the data begins at a multiple of 64
     const uint16_t length = static_cast<uint16_t>(header.size());
-    text = fmt::format("{}{}{}{}", kMagic, std::string("\x01\0", 2),
-                       std::string(reinterpret_cast<const char*>(&length), 2), header);
+    text = kMagic;
+    text.append("\x01\0", 2);  // the version
+    text.append(reinterpret_cast<const char*>(&length), sizeof length);
+    text += header;
   }
   return write_file(path, text.append(bytes));
 }
 
 Command run_command() {
   const auto flags = std::make_shared<Flags>();
-  return {
-      "run",
-      "a bundle on inputs of your own: its outputs as files",
-      "warploom run out/matmul_small a.npy b.npy --out results",
-      {{"BUNDLE", &flags->bundle, "its folder or its plan.json"},
-       {"INPUTS", &flags->files,
-        "a file for each input, in the model's order: .npy, or packed bytes; none: random inputs"},
-       {"--out", &flags->out,
-        "the folder for OUTPUT.npy (.bin where NumPy has no such type); default: here"},
-       {"--seed", &flags->seed, "of random inputs"}},
-      [flags](const Session&) { return run_bundle(*flags); }};
+  Command command;
+  command.name = "run";
+  command.help = "a bundle on inputs of your own: its outputs as files";
+  command.example = "warploom run out/matmul_small a.npy b.npy --out results";
+  command.flags = {
+      {"BUNDLE", &flags->bundle, "its folder or its plan.json"},
+      {"INPUTS", &flags->files,
+       "a file for each input, in the model's order: .npy, or packed bytes; none: random inputs"},
+      {"--out", &flags->out,
+       "the folder for OUTPUT.npy (.bin where NumPy has no such type); default: here"},
+      {"--seed", &flags->seed, "of random inputs"}};
+  command.action = [flags](const Session&) { return run_bundle(*flags); };
+  return command;
 }
 }  // namespace warploom::cli

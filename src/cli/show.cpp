@@ -25,10 +25,14 @@ nlohmann::json json_of(const kernels::Family& family) {
   const kernels::Space space = family.space();
   nlohmann::json fields = nlohmann::json::array();
   for (const auto& field : space.fields) {
-    const kernels::FieldInfo& row = family.type().fields[*family.type().find(field.name)];
+    const kernels::FieldInfo& info = family.type().fields[*family.type().find(field.name)];
     nlohmann::json values = nlohmann::json::array();
-    for (const int64_t value : field.values) values.push_back(row.json_of(value));
-    fields.push_back({{"name", field.name}, {"values", values}, {"meaning", field.meaning}});
+    for (const int64_t value : field.values) values.push_back(info.json_of(value));
+    nlohmann::json row;
+    row["name"] = field.name;
+    row["values"] = std::move(values);
+    row["meaning"] = field.meaning;
+    fields.push_back(std::move(row));
   }
   return {{"family", space.family}, {"size", space.size()}, {"fields", fields}};
 }
@@ -59,53 +63,74 @@ Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string tex
   return {object, std::move(text)};
 }
 
-// The regions that optimize searches, each with the families that cover it.
-Answer show_regions(const Flags& flags, const search::Partition& partition, Track track,
-                    const target::Capabilities& capabilities) {
-  nlohmann::json regions = nlohmann::json::array();
-  for (const search::Region& region : partition.regions) {
-    std::vector<std::string> families;
-    if (!region.alias)
-      for (const auto& family : kernels::families_for({region.graph, track}, capabilities))
-        families.push_back(family->name());
-    const std::string& stored = region.tensors[region.graph.outputs[0]];
-    regions.push_back({{"number", regions.size() + 1},
-                       {"name", region.graph.name},
-                       {"output", stored},
-                       {"lies_in", region.alias ? partition.storage.at(stored) : ""},
-                       {"families", families},
-                       {"graph", to_text(region.graph)}});
+// A model, its regions as optimize searches them, and what they are shown for.
+struct Shown {
+  graph::Graph given;  // as the model has it
+  graph::Graph graph;  // as it is planned
+  Track track = Track::fp32;
+  target::Capabilities capabilities;
+  search::Partition partition;
+
+  nlohmann::json record() const {
+    return {{"target", capabilities.arch}, {"track", name_of(track)}};
   }
-  const nlohmann::json json = {
-      {"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}};
+
+  std::vector<std::string> families_of(const search::Region& region) const {
+    std::vector<std::string> names;
+    if (region.alias) return names;
+    for (const auto& family : kernels::families_for({region.graph, track}, capabilities))
+      names.push_back(family->name());
+    return names;
+  }
+};
+
+// The regions, each with the families that cover it.
+Answer show_regions(const Flags& flags, const Shown& shown) {
+  nlohmann::json regions = nlohmann::json::array();
+  for (const search::Region& region : shown.partition.regions) {
+    const std::string& stored = region.tensors[region.graph.outputs[0]];
+    nlohmann::json row;
+    row["number"] = regions.size() + 1;
+    row["name"] = region.graph.name;
+    row["output"] = stored;
+    row["lies_in"] = region.alias ? shown.partition.storage.at(stored) : "";
+    row["families"] = shown.families_of(region);
+    row["graph"] = to_text(region.graph);
+    regions.push_back(std::move(row));
+  }
+  nlohmann::json json = shown.record();
+  json["regions"] = std::move(regions);
   return answer_of(flags, json, text_of("regions", json));
 }
 
 // What each region would be timed beside, before anything runs.
-Answer show_references(const Flags& flags, const graph::Graph& given,
-                       const search::Partition& partition, Track track,
-                       const target::Capabilities& capabilities) {
-  const Engine engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
+Answer show_references(const Flags& flags, const Shown& shown) {
+  const Engine engine = shown.capabilities.gpu ? Engine::cuda : Engine::cpu;
   nlohmann::json regions = nlohmann::json::array();
   std::string text;
-  for (const search::Region& region : partition.regions) {
+  int number = 0;
+  for (const search::Region& region : shown.partition.regions) {
+    ++number;
     if (region.alias) continue;
-    const vendor::Problem problem = vendor::match_region(
-        region.graph, vendor::operators_of(given, region.graph, region.tensors), track);
+    const auto operators = vendor::operators_of(shown.given, region.graph, region.tensors);
+    const vendor::Problem problem = vendor::match_region(region.graph, operators, shown.track);
     const std::string reference = vendor::expected_reference(problem, engine);
     std::vector<std::string> calls;
     for (const vendor::Step& step : problem.steps) calls.push_back(words_of(step));
-    regions.push_back({{"number", &region - partition.regions.data() + 1},
-                       {"name", region.graph.name},
-                       {"reference", reference},
-                       {"calls", calls}});
-    text += fmt::format("{:>3}  {}\n       {}\n", regions.back()["number"].get<int>(),
-                        region.graph.name, reference);
+    nlohmann::json row;
+    row["number"] = number;
+    row["name"] = region.graph.name;
+    row["reference"] = reference;
+    row["calls"] = calls;
+    regions.push_back(std::move(row));
+    text += fmt::format("{:>3}  {}\n       {}\n", number, region.graph.name, reference);
   }
-  nlohmann::json json = {
-      {"target", capabilities.arch}, {"track", name_of(track)}, {"regions", regions}};
-  if (regions.size() > 1) {
-    const std::string whole = vendor::expected_reference(vendor::match(given, track), engine);
+  const bool several = regions.size() > 1;
+  nlohmann::json json = shown.record();
+  json["regions"] = std::move(regions);
+  if (several) {
+    const vendor::Problem problem = vendor::match(shown.given, shown.track);
+    const std::string whole = vendor::expected_reference(problem, engine);
     json["whole"] = whole;
     text += fmt::format("the whole model at once\n       {}\n", whole);
   }
@@ -123,9 +148,10 @@ Result<Answer> show_profile(const Flags& flags) {
                  "profile the CPU's with perf: perf record warploom run BUNDLE"});
   std::vector<std::string> names;
   for (const Kernel& kernel : list.kernels) names.push_back(kernel.name);
+  const std::string bundle = shell_word(path.parent_path().string());
   const std::string line = fmt::format(
       "ncu --set full --target-processes all --kernel-name 'regex:^({})$' warploom run {}",
-      fmt::join(names, "|"), shell_word(path.parent_path().string()));
+      fmt::join(names, "|"), bundle);
   return answer_of(flags, {{"kernels", names}, {"command", line}}, line + "\n");
 }
 
@@ -138,6 +164,40 @@ Result<kernels::KernelConfig> default_config(const kernels::Region& region,
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target",
                region.graph.name, "a region that a family knows", graph::to_text(region.graph),
                "take another target or track"});
+}
+
+Answer show_space(const Flags& flags, const kernels::Region& region, const std::string& target,
+                  const target::Capabilities& capabilities) {
+  nlohmann::json json = {{"target", target}, {"families", nlohmann::json::array()}};
+  for (const auto& family : kernels::families_for(region, capabilities))
+    json["families"].push_back(json_of(*family));
+  return answer_of(flags, json, text_of("space", json));
+}
+
+// The tile programs under a schedule and, where `layouts` are asked for, what synthesis makes of
+// them. Both are added to what is there.
+Status add_programs(nlohmann::json& json, std::string& text,
+                    const std::vector<tile::Program>& programs,
+                    const target::Capabilities& capabilities, bool layouts) {
+  for (const tile::Program& program : programs) {
+    const std::string printed = tile::print(program);
+    json["programs"].push_back(printed);
+    text += printed + "\n";
+    if (!layouts) continue;
+    WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities));
+    for (const auto& solution : lowered.solutions)
+      json["instructions"].push_back(instructions(program, solution));
+    json["solutions"].push_back(alternatives(program, lowered.solutions));
+    text += layouts_text(program, lowered);
+  }
+  return ok();
+}
+
+// A kernel's text under its launch, as a comment.
+std::string source_text(const Kernel& kernel) {
+  return fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n",
+                     kernel.name, kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.threads,
+                     kernel.shared_bytes, kernel.source);
 }
 
 Result<Chosen> chosen_of(const std::string& schedule, const kernels::Region& region,
@@ -155,86 +215,90 @@ Result<Chosen> chosen_of(const std::string& schedule, const kernels::Region& reg
   return out;
 }
 
-Result<Answer> show(const Flags& flags) {
-  if (flags.what == "ncu") return show_profile(flags);
-  WARPLOOM_TRY(graph::Graph graph, load_onnx(flags.file, flags.model));
-  if (flags.what == "graph")
-    return answer_of(flags, {{"graph", graph::to_text(graph)}}, graph::to_text(graph));
-  WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
-  WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
-  const graph::Graph given = graph;
-  WARPLOOM_TRY(graph, search::planned(std::move(graph), capabilities));
-  const std::string target = flags.target != "auto" ? flags.target
-                             : capabilities.gpu     ? capabilities.arch
-                                                    : "cpu";
-  WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
-  if (flags.what == "regions") return show_regions(flags, partition, track, capabilities);
-  if (flags.what == "reference")
-    return show_references(flags, given, partition, track, capabilities);
-  const auto wanted = static_cast<size_t>(flags.region - 1);
-  if (wanted >= partition.regions.size())
-    return fail({ErrorCode::kUsage, "there is no such region", "--region",
-                 fmt::format("1 to {}", partition.regions.size()), std::to_string(flags.region),
-                 "see them with `warploom show FILE --what regions`"});
-  const bool whole = partition.trivial(graph);  // then tensors keep their names
-  const kernels::Region region{whole ? std::move(graph) : partition.regions[wanted].graph, track};
-  if (flags.what == "space") {
-    nlohmann::json json = {{"target", target}, {"families", nlohmann::json::array()}};
-    for (const auto& family : kernels::families_for(region, capabilities))
-      json["families"].push_back(json_of(*family));
-    return answer_of(flags, json, text_of("space", json));
-  }
+// One region under a config: its program, layouts, cost or source.
+Result<Answer> show_schedule(const Flags& flags, const kernels::Region& region,
+                             const std::string& target, const target::Capabilities& capabilities) {
   WARPLOOM_TRY(const Chosen chosen, chosen_of(flags.schedule, region, capabilities));
-  const kernels::KernelConfig& schedule = chosen.config;
-  nlohmann::json json = {
-      {"target", target}, {"track", name_of(track)}, {"schedule", schedule.text()}};
-  std::string text = "// " + schedule.text() + "\n";
+  const kernels::KernelConfig& config = chosen.config;
+  nlohmann::json json;
+  json["target"] = target;
+  json["track"] = name_of(region.track);
+  json["schedule"] = config.text();
+  std::string text = "// " + config.text() + "\n";
   if (flags.what == "program" || flags.what == "layouts") {
-    WARPLOOM_TRY(const kernels::Family::Programs built, chosen.family->programs(schedule));
-    for (const auto& program : built.programs) {
-      json["programs"].push_back(tile::print(program));
-      text += tile::print(program) + "\n";
-      if (flags.what == "program") continue;
-      WARPLOOM_TRY(const kernels::Lowered lowered, kernels::lower(program, capabilities));
-      for (const auto& solution : lowered.solutions)
-        json["instructions"].push_back(instructions(program, solution));
-      json["solutions"].push_back(alternatives(program, lowered.solutions));
-      text += layouts_text(program, lowered);
-    }
+    WARPLOOM_TRY(const kernels::Family::Programs built, chosen.family->programs(config));
+    WARPLOOM_CHECK(add_programs(json, text, built.programs, capabilities, flags.what == "layouts"));
     return answer_of(flags, json, text);
   }
-  WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
+  WARPLOOM_TRY(const LaunchList list, kernels::build(region, config, capabilities));
   json["predicted_us"] = list.predicted_us;
   if (flags.what == "cost")
     return answer_of(flags, json, fmt::format("{}predicted {:.1f} us\n", text, list.predicted_us));
-  for (const auto& kernel : list.kernels)
-    text += fmt::format("// {}: grid {}x{}x{}, {} threads, {} bytes of shared memory\n{}\n",
-                        kernel.name, kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.threads,
-                        kernel.shared_bytes, kernel.source);
+  for (const Kernel& kernel : list.kernels) text += source_text(kernel);
   json["launch_list"] = to_json(list);
   return answer_of(flags, json, text);
+}
+
+// The target's name as it was given; of `auto` what it stands for.
+std::string target_name(const Flags& flags, const target::Capabilities& capabilities) {
+  if (flags.target != "auto") return flags.target;
+  return capabilities.gpu ? capabilities.arch : "cpu";
+}
+
+Result<Shown> planned(const Flags& flags, graph::Graph given) {
+  Shown shown;
+  WARPLOOM_TRY(shown.track, track_for(given, flags.track));
+  WARPLOOM_TRY(shown.capabilities, search::resolve_target(flags.target));
+  WARPLOOM_TRY(shown.graph, search::planned(given, shown.capabilities));
+  WARPLOOM_TRY(shown.partition, search::regions_of(shown.graph, shown.track, shown.capabilities));
+  shown.given = std::move(given);
+  return shown;
+}
+
+Result<Answer> show(const Flags& flags) {
+  if (flags.what == "ncu") return show_profile(flags);
+  WARPLOOM_TRY(graph::Graph given, load_onnx(flags.file, flags.model));
+  if (flags.what == "graph") {
+    const std::string text = graph::to_text(given);
+    return answer_of(flags, {{"graph", text}}, text);
+  }
+  WARPLOOM_TRY(const Shown shown, planned(flags, std::move(given)));
+  if (flags.what == "regions") return show_regions(flags, shown);
+  if (flags.what == "reference") return show_references(flags, shown);
+  const std::vector<search::Region>& regions = shown.partition.regions;
+  const auto wanted = static_cast<size_t>(flags.region - 1);
+  if (wanted >= regions.size())
+    return fail({ErrorCode::kUsage, "there is no such region", "--region",
+                 fmt::format("1 to {}", regions.size()), std::to_string(flags.region),
+                 "see them with `warploom show FILE --what regions`"});
+  const bool whole = shown.partition.trivial(shown.graph);  // then tensors keep their names
+  const kernels::Region region{whole ? shown.graph : regions[wanted].graph, shown.track};
+  const std::string target = target_name(flags, shown.capabilities);
+  if (flags.what == "space") return show_space(flags, region, target, shown.capabilities);
+  return show_schedule(flags, region, target, shown.capabilities);
 }
 }  // namespace
 
 Command show_command() {
   const auto flags = std::make_shared<Flags>();
-  return {
-      "show",
+  Command command;
+  command.name = "show";
+  command.help =
       "a model's graph, its regions, their references, or one's schedule space, tile program, "
-      "layouts, emitted "
-      "source or predicted cost",
-      "warploom show examples/matmul_small.textproto --what program --target cpu",
-      {{"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},
-       {"--what",
-        &flags->what,
-        "what to show",
-        {"graph", "regions", "reference", "space", "program", "layouts", "source", "cost", "ncu"}},
-       {"--region", &flags->region, "which one, from 1", {}, 1},
-       {"--target", &flags->target, kTargetHelp},
-       {"--dim", &flags->model.dims, kDimHelp},
-       {"--assume", &flags->model.assume, kAssumeHelp},
-       {"--track", &flags->track, kTrackHelp},
-       {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},
-      [flags](const Session&) { return show(*flags); }};
+      "layouts, emitted source or predicted cost";
+  command.example = "warploom show examples/matmul_small.textproto --what program --target cpu";
+  const std::vector<std::string> stages = {"graph",   "regions", "reference", "space", "program",
+                                           "layouts", "source",  "cost",      "ncu"};
+  command.flags = {
+      {"FILE", &flags->file, "an ONNX model, binary or .textproto; for ncu a bundle"},
+      {"--what", &flags->what, "what to show", stages},
+      {"--region", &flags->region, "which one, from 1", {}, 1},
+      {"--target", &flags->target, kTargetHelp},
+      {"--dim", &flags->model.dims, kDimHelp},
+      {"--assume", &flags->model.assume, kAssumeHelp},
+      {"--track", &flags->track, kTrackHelp},
+      {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}};
+  command.action = [flags](const Session&) { return show(*flags); };
+  return command;
 }
 }  // namespace warploom::cli

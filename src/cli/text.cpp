@@ -1,8 +1,11 @@
 #include <unistd.h>
+#include <algorithm>
 #include <cstdlib>
 #include <regex>
 #include <set>
+#include <span>
 #include <sstream>
+#include <string_view>
 #include "base/nearest.h"
 #include "base/quoted.h"
 #include "base/rendered.h"
@@ -11,10 +14,11 @@
 namespace warploom::cli {
 namespace {
 bool coloured() {
-  const char* no = std::getenv("NO_COLOR");
-  const char* terminal = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) == 1 && !(no && *no) && terminal &&
-         std::string(terminal) != "dumb";
+  const char* const terminal = std::getenv("TERM");
+  const bool able = terminal != nullptr && std::string_view(terminal) != "dumb";
+  const char* const no = std::getenv("NO_COLOR");
+  const bool unwanted = no != nullptr && *no != '\0';
+  return ::isatty(STDOUT_FILENO) == 1 && able && !unwanted;
 }
 
 // Forms of text_of(): in a colour, and a number as fmt writes it.
@@ -54,8 +58,27 @@ nlohmann::json shown(const nlohmann::json& value, bool lines = false) {
   return out;
 }
 
+// Of what a terminal shows of it.
 size_t width_of(const std::string& text) {
   return std::regex_replace(text, std::regex("\033\\[\\d*m"), "").size();
+}
+
+bool has_tab(const std::string& line) {
+  return line.find('\t') != std::string::npos;
+}
+
+std::string before_tab(const std::string& line) {
+  return line.substr(0, line.find('\t'));
+}
+
+// Lines of a table: spaces take the place of each one's first tab.
+void align_first_tabs(std::span<std::string> lines) {
+  size_t widest = 0;
+  for (const std::string& line : lines) widest = std::max(widest, width_of(before_tab(line)));
+  for (std::string& line : lines) {
+    const size_t spaces = widest - width_of(before_tab(line));
+    line.replace(line.find('\t'), 1, spaces, ' ');
+  }
 }
 }  // namespace
 
@@ -68,56 +91,55 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
   if (wanted && contains(possible, *wanted)) return *wanted;
   std::vector<std::string> names;
   for (const Track track : possible) names.emplace_back(name_of(track));
-  return fail({ErrorCode::kUnknownTrack,
-               wanted ? "the track cannot hold for the model's types" : "the track is unknown",
-               "--track", listed(names), name,
-               did_you_mean(name, names, "name one of those, or none for the model's own")});
+  const char* const message =
+      wanted ? "the track cannot hold for the model's types" : "the track is unknown";
+  const std::string remedy =
+      did_you_mean(name, names, "name one of those, or none for the model's own");
+  return fail({ErrorCode::kUnknownTrack, message, "--track", listed(names), name, remedy});
 }
 
 std::string text_of(const std::string& name, const nlohmann::json& record) {
   const auto share = [](double part) { return fmt::format("{:.0f} %", 100 * part); };
-  const Forms forms = {
-      {"time", of_number(time_text)},
-      {"percent", of_number(share)},
-      {"ratio", number("{:.2f}x")},
-      {"e1", number("{:.1e}")},
-      {"e2", number("{:.2e}")},
-      {"f1", number("{:.1f}")},
-      {"digits", [](const std::string& text) { return text.substr(0, 8); }},
-      {"below",
-       [](const std::string& text) { return std::regex_replace(text, std::regex("\n"), "\n\t"); }},
-      {"bold", colour("1")},
-      {"green", colour("32")}};
+  const auto first_digits = [](const std::string& text) { return text.substr(0, 8); };
+  const auto beneath = [](const std::string& text) {
+    return std::regex_replace(text, std::regex("\n"), "\n\t");
+  };
+  Forms forms;
+  forms["time"] = of_number(time_text);
+  forms["percent"] = of_number(share);
+  forms["ratio"] = number("{:.2f}x");
+  forms["e1"] = number("{:.1e}");
+  forms["e2"] = number("{:.2e}");
+  forms["f1"] = number("{:.1f}");
+  forms["digits"] = first_digits;
+  forms["below"] = beneath;
+  forms["bold"] = colour("1");
+  forms["green"] = colour("32");
   return aligned(rendered(resource("text/" + name + ".txt"), shown(record), forms));
 }
 
 std::string without_controls(const std::string& text) {
   static const std::regex kColour("\033\\[(0|1|32)m");
   std::string out;
-  auto rest = text.begin();
-  for (std::sregex_iterator found(text.begin(), text.end(), kColour), end; found != end; ++found) {
-    out += printable_lines(std::string(rest, (*found)[0].first)) + found->str();
-    rest = (*found)[0].second;
+  std::string rest = text;
+  std::smatch found;
+  while (std::regex_search(rest, found, kColour)) {
+    out += printable_lines(found.prefix().str()) + found.str();
+    rest = found.suffix().str();
   }
-  return out + printable_lines(std::string(rest, text.end()));
+  return out + printable_lines(rest);
 }
 
 std::string aligned(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
-  for (auto begin = lines.begin(), end = begin; begin != lines.end(); begin = end) {
-    size_t widest = 0;  // before the first tab that is left of each line of a table
-    for (end = begin; end != lines.end() && end->find('\t') != end->npos; ++end)
-      widest = std::max(widest, width_of(end->substr(0, end->find('\t'))));
-    for (auto line = begin; line != end; ++line) {
-      const size_t tab = line->find('\t');
-      line->replace(tab, 1, widest - width_of(line->substr(0, tab)), ' ');
-    }
-    if (begin == end)
-      ++end;
-    else
-      end = begin;
+  auto line = lines.begin();
+  while (line != lines.end()) {
+    const auto end = std::find_if_not(line, lines.end(), has_tab);
+    align_first_tabs({line, end});
+    // What was aligned may have further tabs: the same lines again.
+    line = line == end ? std::next(end) : line;
   }
   return listed(lines, {}, "");
 }

@@ -58,16 +58,16 @@ Status open_plan(const Flags& flags, Bench& bench) {
                  "--model FILE", "nothing", "name the model that was optimized with --model"});
   const ModelOptions options{said_of_model(plan, "assume", flags.options.assume),
                              said_of_model(plan, "dim", flags.options.dims)};
-  WARPLOOM_TRY(bench.graph, !flags.model.empty()
-                                ? load_onnx(flags.model, options)
-                                : parse_onnx(held->get<std::string>(), bench.path.string()));
+  if (flags.model.empty())
+    WARPLOOM_TRY(bench.graph, parse_onnx(held->get<std::string>(), bench.path.string()));
+  else
+    WARPLOOM_TRY(bench.graph, load_onnx(flags.model, options));
   WARPLOOM_TRY(LaunchList list, launch_list_from_json(plan["launch_list"]));
   WARPLOOM_TRY(auto built, export_::as_built(bench.path.parent_path(), plan, std::move(list)));
   bench.list = std::move(built.list);
   bench.file = built.kernel_file;
-  WARPLOOM_TRY(
-      bench.capabilities,
-      target::capabilities_of(bench.list.engine == Engine::cuda ? bench.list.arch : "cpu"));
+  const std::string target = bench.list.engine == Engine::cuda ? bench.list.arch : "cpu";
+  WARPLOOM_TRY(bench.capabilities, target::capabilities_of(target));
   bench.track = *track_named(plan["track"].get<std::string>());
   bench.operators = bench.graph;
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
@@ -82,8 +82,8 @@ Status open_kernels(const Flags& flags, Bench& bench) {
   WARPLOOM_TRY(bench.track, track_for(bench.graph, flags.track));
   bench.operators = bench.graph;
   WARPLOOM_TRY(bench.graph, graph::decompose(std::move(bench.graph)));
-  WARPLOOM_TRY(bench.capabilities,
-               search::resolve_target(gpu || flags.target != "auto" ? flags.target : "cpu"));
+  const bool named = gpu || flags.target != "auto";
+  WARPLOOM_TRY(bench.capabilities, search::resolve_target(named ? flags.target : "cpu"));
   if (bench.capabilities.gpu != gpu)
     return fail({ErrorCode::kFlagsContradict, "the kernel file is for another kind of target",
                  "--target", gpu ? "a GPU, for a .cu file" : "cpu, for a .cpp file",
@@ -133,66 +133,65 @@ nlohmann::json told(const Bench& bench, const Flags& flags, const verify::Verdic
   nlohmann::json json = verify::to_json(verdict);
   nlohmann::json reference;
   if (!ready.reference.empty()) reference = ready.reference;
-  json.update({{flags.problem.empty() ? "plan" : "kernel", bench.path.string()},
-               {"device", ready.device},
-               {"seed", bench.seed},
-               {"environment", ready.environment},
-               {"reference", reference},
-               {"best_us", json["median_us"]},
-               {"best_interval_us", {json["low_us"], json["high_us"]}},
-               {"reference_interval_us", {json["reference_low_us"], json["reference_high_us"]}}});
+  json[flags.problem.empty() ? "plan" : "kernel"] = bench.path.string();
+  json["device"] = ready.device;
+  json["seed"] = bench.seed;
+  json["environment"] = ready.environment;
+  json["reference"] = reference;
+  json["best_us"] = json["median_us"];
+  json["best_interval_us"] = {json["low_us"], json["high_us"]};
+  json["reference_interval_us"] = {json["reference_low_us"], json["reference_high_us"]};
   json.update(search::against_bound(bench.bound, verdict.median_us));
   return json;
 }
 
 Result<Answer> judge_again(const Flags& flags) {
   WARPLOOM_TRY(Bench bench, open(flags));
-  WARPLOOM_TRY(const verify::Verdict verdict,
-               judged(bench, {.list = bench.list,
-                              .whole = true,
-                              .check_ms = 20'000,
-                              .foreign = true,
-                              .min_samples = 10,
-                              .candidate_limit_ms = 1e3 * flags.limit_seconds}));
+  verify::Request request;
+  request.list = bench.list;
+  request.whole = true;
+  request.check_ms = 20'000;
+  request.foreign = true;
+  request.warm_up = true;
+  request.min_samples = 10;
+  request.candidate_limit_ms = 1e3 * flags.limit_seconds;
+  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, request));
   nlohmann::json json = told(bench, flags, verdict);
-  json["judged"] = bench.file.empty() ? nlohmann::json() : nlohmann::json(bench.file);
+  json["judged"] = nullptr;
+  if (!bench.file.empty()) json["judged"] = bench.file;
   return Answer{json, text_of("verdict", search::with_words(json))};
 }
 
 Result<Answer> time_again(const Flags& flags) {
   WARPLOOM_TRY(Bench bench, open(flags));
-  WARPLOOM_TRY(const verify::Verdict v, judged(bench, {.list = bench.list,
-                                                       .min_samples = 10,
-                                                       .max_samples = 100'000,
-                                                       .timing_ms = 1e3 * flags.seconds,
-                                                       .candidate_limit_ms = 60'000}));
-  const nlohmann::json json = told(bench, flags, v);
+  verify::Request request;
+  request.list = bench.list;
+  request.warm_up = true;
+  request.min_samples = 10;
+  request.max_samples = 100'000;
+  request.timing_ms = 1e3 * flags.seconds;
+  request.candidate_limit_ms = 60'000;
+  WARPLOOM_TRY(const verify::Verdict verdict, judged(bench, request));
+  const nlohmann::json json = told(bench, flags, verdict);
   return Answer{json, text_of("times", search::with_words(json))};
 }
 
-Command judging_command(std::string name, std::string help, std::string example,
-                        Result<Answer> (*action)(const Flags&), bool timed) {
-  const auto flags = std::make_shared<Flags>();
-  Command command{
-      std::move(name),
-      std::move(help),
-      std::move(example),
-      {{"PLAN", &flags->plan,
-        "a bundle's folder or its plan.json; with --problem a kernel file, .cu or .cpp"},
-       {"--model", &flags->model, "the model, where the plan does not hold it"},
-       {"--problem", &flags->problem,
-        "the model that a kernel file computes (docs/verification.md)"},
-       {"--dim", &flags->options.dims, std::string("of --model or --problem; ") + kDimHelp},
-       {"--assume", &flags->options.assume, std::string("of --model or --problem; ") + kAssumeHelp},
-       {"--track", &flags->track, std::string("of a kernel file; ") + kTrackHelp},
-       {"--target", &flags->target, std::string("of a kernel file: ") + kTargetHelp},
-       {"--seed", &flags->seed, "of the inputs, to see a verdict again; 0: drawn anew"}},
-      [flags, action](const Session&) { return action(*flags); }};
-  if (timed)
-    command.flags.push_back({"--time", &flags->seconds, "how long to measure: 500ms, 3s"});
-  else
-    command.flags.push_back(
-        {"--limit", &flags->limit_seconds, "how long one launch may take: 500ms, 10s"});
+// A command on a bundle, or on a file of kernels and its problem, without its name and help.
+Command judging_command(const std::shared_ptr<Flags>& flags,
+                        Result<Answer> (*action)(const Flags&)) {
+  Command command;
+  command.flags = {
+      {"PLAN", &flags->plan,
+       "a bundle's folder or its plan.json; with --problem a kernel file, .cu or .cpp"},
+      {"--model", &flags->model, "the model, where the plan does not hold it"},
+      {"--problem", &flags->problem,
+       "the model that a kernel file computes (docs/verification.md)"},
+      {"--dim", &flags->options.dims, std::string("of --model or --problem; ") + kDimHelp},
+      {"--assume", &flags->options.assume, std::string("of --model or --problem; ") + kAssumeHelp},
+      {"--track", &flags->track, std::string("of a kernel file; ") + kTrackHelp},
+      {"--target", &flags->target, std::string("of a kernel file: ") + kTargetHelp},
+      {"--seed", &flags->seed, "of the inputs, to see a verdict again; 0: drawn anew"}};
+  command.action = [flags, action](const Session&) { return action(*flags); };
   return command;
 }
 }  // namespace
@@ -204,14 +203,24 @@ Result<nlohmann::json> read_plan(fs::path& path) {
 }
 
 Command verify_command() {
-  return judging_command(
-      "verify",
-      "judge a bundle's kernels, or anybody's: whole outputs, fresh inputs of every family",
-      "warploom verify out/matmul_small", judge_again, false);
+  const auto flags = std::make_shared<Flags>();
+  Command command = judging_command(flags, judge_again);
+  command.name = "verify";
+  command.help =
+      "judge a bundle's kernels, or anybody's: whole outputs, fresh inputs of every family";
+  command.example = "warploom verify out/matmul_small";
+  command.flags.push_back(
+      {"--limit", &flags->limit_seconds, "how long one launch may take: 500ms, 10s"});
+  return command;
 }
 
 Command bench_command() {
-  return judging_command("bench", "time such kernels, in turns with the vendor's where it has one",
-                         "warploom bench out/matmul_small --time 3s", time_again, true);
+  const auto flags = std::make_shared<Flags>();
+  Command command = judging_command(flags, time_again);
+  command.name = "bench";
+  command.help = "time such kernels, in turns with the vendor's where it has one";
+  command.example = "warploom bench out/matmul_small --time 3s";
+  command.flags.push_back({"--time", &flags->seconds, "how long to measure: 500ms, 3s"});
+  return command;
 }
 }  // namespace warploom::cli

@@ -38,10 +38,27 @@ bool undecided(const json& history) {
 std::optional<Advice> nothing_right(const json& history) {
   if (!at(history, "/best").is_null() || list_at(history, "/candidates").empty())
     return std::nullopt;
-  return Advice{"Nothing is right yet",
-                fmt::format("None of the {} candidates of {} was accepted. The table of refusals "
-                            "says why; a longer `--budget` or another `--track` may help.",
-                            list_at(history, "/candidates").size(), name_of(history))};
+  std::string text = fmt::format(
+      "None of the {} candidates of {} was accepted. The table of refusals "
+      "says why; a longer `--budget` or another `--track` may help.",
+      list_at(history, "/candidates").size(), name_of(history));
+  return Advice{"Nothing is right yet", std::move(text)};
+}
+
+// What a search that ended before its budget did lets one hope for.
+Advice ended_early(const json& history, double seconds, double budget) {
+  std::string text = fmt::format(
+      "{} took {} of {}: nothing was left to try, or nothing that the rest of the time allowed. "
+      "Another `--seed`, `--strategy` or `--track` tries others.",
+      name_of(history), seconds_text(seconds), seconds_text(budget));
+  return {"The search ended before its budget did", std::move(text)};
+}
+
+// When the best was found.
+std::string moment_text(const Progress& progress) {
+  const double found = progress.bests.back().first;
+  if (progress.seconds) return fmt::format("after {}", seconds_text(found));
+  return fmt::format("as candidate {:.0f} of {:.0f}", found, progress.end);
 }
 
 std::optional<Advice> budget_was_the_limit(const json& history) {
@@ -52,27 +69,21 @@ std::optional<Advice> budget_was_the_limit(const json& history) {
   const auto judged = positive_at(runs.back(), "/candidates");
   const Progress progress = progress_of(history);
   if (!seconds || !budget || !judged || progress.bests.empty()) return std::nullopt;
-  if (*seconds < kNearBudget * *budget)
-    return Advice{"The search ended before its budget did",
-                  fmt::format("{} took {} of {}: nothing was left to try, or nothing that the rest "
-                              "of the time allowed. Another `--seed`, `--strategy` or `--track` "
-                              "tries others.",
-                              name_of(history), seconds_text(*seconds), seconds_text(*budget))};
+  if (*seconds < kNearBudget * *budget) return ended_early(history, *seconds, *budget);
   const double found = progress.bests.back().first;
   const bool late = found > kStillImproving * progress.end;
-  const std::string when = progress.seconds
-                               ? fmt::format("after {}", seconds_text(found))
-                               : fmt::format("as candidate {:.0f} of {:.0f}", found, progress.end);
-  return Advice{
-      late ? "A longer search is likely to find more" : "The budget was the limit",
-      fmt::format("{}: {:.0f} candidates were judged in {}, {} a second, until the budget was "
-                  "used up. The best came {}{} Ten times the budget would judge about {:.0f}: "
-                  "`--resume --budget {:.0f}s`.",
-                  name_of(history), *judged, seconds_text(*seconds),
-                  number_text(*judged / *seconds), when,
-                  late ? ", and was still improving."
-                       : ", and nothing was better since: less is to be hoped for.",
-                  10 * *judged, 10 * *budget)};
+  const char* const title =
+      late ? "A longer search is likely to find more" : "The budget was the limit";
+  const char* const hope = late ? ", and was still improving."
+                                : ", and nothing was better since: less is to be hoped for.";
+  const std::string rate = number_text(*judged / *seconds);
+  std::string text = fmt::format(
+      "{}: {:.0f} candidates were judged in {}, {} a second, until the budget was used up. ",
+      name_of(history), *judged, seconds_text(*seconds), rate);
+  text += fmt::format("The best came {}{} ", moment_text(progress), hope);
+  text += fmt::format("Ten times the budget would judge about {:.0f}: `--resume --budget {:.0f}s`.",
+                      10 * *judged, 10 * *budget);
+  return Advice{title, std::move(text)};
 }
 
 std::optional<Advice> mostly_refused(const json& history) {
@@ -81,59 +92,64 @@ std::optional<Advice> mostly_refused(const json& history) {
   if (refusals.empty()) return std::nullopt;
   const double count = figure_at(refusals[0], "/count").value_or(0);
   if (count < kMostRefused * all) return std::nullopt;
-  return Advice{"Most candidates were refused for one reason",
-                fmt::format("{}: {:.0f} of {:.0f} with {}: {}. A click on the code shows them.",
-                            name_of(history), count, all, text_at(refusals[0], "/code"),
-                            text_at(refusals[0], "/meaning"))};
+  std::string text = fmt::format(
+      "{}: {:.0f} of {:.0f} with {}: {}. A click on the code shows them.", name_of(history), count,
+      all, text_at(refusals[0], "/code"), text_at(refusals[0], "/meaning"));
+  return Advice{"Most candidates were refused for one reason", std::move(text)};
 }
 
 std::optional<Advice> not_decided(const json& history) {
   if (!undecided(history)) return std::nullopt;
-  return Advice{"Undecided against the reference",
-                fmt::format("{}: the intervals of the best and of {} overlap. Time them in turns "
-                            "on a quiet machine: `warploom bench BUNDLE --time 30s`.",
-                            name_of(history), text_at(history, "/reference"))};
+  std::string text = fmt::format(
+      "{}: the intervals of the best and of {} overlap. Time them in turns "
+      "on a quiet machine: `warploom bench BUNDLE --time 30s`.",
+      name_of(history), text_at(history, "/reference"));
+  return Advice{"Undecided against the reference", std::move(text)};
 }
 
 std::optional<Advice> machine_was_busy(const json& history) {
   const json& busy = at(history, "/best/machine/busy");
   if (!busy.is_boolean() || !busy.get<bool>()) return std::nullopt;
-  return Advice{"The machine was busy",
-                fmt::format("{}: while the best was timed it was {}. Stop what else runs and time "
-                            "again: `warploom bench BUNDLE`.",
-                            name_of(history), text_at(history, "/best/machine/text"))};
+  std::string text = fmt::format(
+      "{}: while the best was timed it was {}. Stop what else runs and time "
+      "again: `warploom bench BUNDLE`.",
+      name_of(history), text_at(history, "/best/machine/text"));
+  return Advice{"The machine was busy", std::move(text)};
 }
 
 std::optional<Advice> wide_interval(const json& history) {
-  const auto spread =
-      spread_of(positive_at(history, "/best/median_us"), positive_at(history, "/best/low_us"),
-                positive_at(history, "/best/high_us"));
+  const auto median = positive_at(history, "/best/median_us");
+  const auto low = positive_at(history, "/best/low_us");
+  const auto high = positive_at(history, "/best/high_us");
+  const auto spread = spread_of(median, low, high);
   if (!spread || *spread < kWideInterval) return std::nullopt;
-  return Advice{"The best's time is known poorly",
-                fmt::format("{}: its median lies between {} and {}. Stop what else runs on the "
-                            "machine and measure longer: `warploom bench BUNDLE --time 30s`.",
-                            name_of(history), time_text(*positive_at(history, "/best/low_us")),
-                            time_text(*positive_at(history, "/best/high_us")))};
+  std::string text = fmt::format(
+      "{}: its median lies between {} and {}. Stop what else runs on the "
+      "machine and measure longer: `warploom bench BUNDLE --time 30s`.",
+      name_of(history), time_text(*low), time_text(*high));
+  return Advice{"The best's time is known poorly", std::move(text)};
 }
 
 std::optional<Advice> slower_than_reference(const json& history) {
   const auto best = positive_at(history, "/best/median_us");
   const auto reference = positive_at(history, "/reference_us");
-  if (!best || !reference || *best <= *reference || undecided(history)) return std::nullopt;
-  return Advice{"The reference is faster",
-                fmt::format("{}: {} takes {}, the best {}. Search longer, or call the library "
-                            "there.",
-                            name_of(history), text_at(history, "/reference"), time_text(*reference),
-                            time_text(*best))};
+  if (!best || !reference || *best <= *reference) return std::nullopt;
+  if (undecided(history)) return std::nullopt;
+  std::string text = fmt::format(
+      "{}: {} takes {}, the best {}. Search longer, or call the library "
+      "there.",
+      name_of(history), text_at(history, "/reference"), time_text(*reference), time_text(*best));
+  return Advice{"The reference is faster", std::move(text)};
 }
 
 std::optional<Advice> nothing_to_compare(const json& history) {
   const bool searched = !list_at(history, "/runs").empty();
   if (!searched || positive_at(history, "/reference_us")) return std::nullopt;
-  return Advice{"Nothing to compare with",
-                fmt::format("{}: no reference was measured. `warploom doctor` says which of the "
-                            "vendor's libraries are here.",
-                            name_of(history))};
+  std::string text = fmt::format(
+      "{}: no reference was measured. `warploom doctor` says which of the "
+      "vendor's libraries are here.",
+      name_of(history));
+  return Advice{"Nothing to compare with", std::move(text)};
 }
 
 // In the order of the page: what decides whether the figures mean anything comes first.

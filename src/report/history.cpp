@@ -46,12 +46,19 @@ json shown(const archive::Candidate& candidate, size_t number, std::optional<dou
   one["seconds"] = json_of(seconds);
   const std::string code = text_at(one, "/error_code");
   one["why"] = code.empty() ? "" : code + ": " + text_at(one, "/verdict/refused/message");
-  for (const char* key : {"median_us", "low_us", "high_us", "reference_us"})
-    one[key] = code.empty() ? json_of(positive_at(one, std::string("/") + key)) : json();
-  for (const char* key : {"error", "max_error"})
-    one[key] = code.empty() ? json_of(figure_at(one, std::string("/") + key)) : json();
-  one["spread"] = json_of(spread_of(positive_at(one, "/median_us"), positive_at(one, "/low_us"),
-                                    positive_at(one, "/high_us")));
+  const bool accepted = code.empty();
+  for (const std::string key : {"median_us", "low_us", "high_us", "reference_us"}) {
+    const json figure = json_of(positive_at(one, "/" + key));
+    one[key] = accepted ? figure : json();
+  }
+  for (const std::string key : {"error", "max_error"}) {
+    const json figure = json_of(figure_at(one, "/" + key));
+    one[key] = accepted ? figure : json();
+  }
+  const auto median = positive_at(one, "/median_us");
+  const auto low = positive_at(one, "/low_us");
+  const auto high = positive_at(one, "/high_us");
+  one["spread"] = json_of(spread_of(median, low, high));
   return one;
 }
 
@@ -64,13 +71,18 @@ json refusals_of(const json& candidates) {
   for (const auto& [code, count] : counts) {
     const ErrorCode known = error_from_json({{"code", code}}).code;
     const bool ours = code_text(known) == code;
-    out.push_back({{"code", code},
-                   {"count", count},
-                   {"meaning", ours ? std::string(code_meaning(known)) : ""}});
+    json row = {{"code", code}, {"count", count}, {"meaning", ""}};
+    if (ours) row["meaning"] = code_meaning(known);
+    out.push_back(std::move(row));
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const json& a, const json& b) { return a["count"] > b["count"]; });
+  const auto more = [](const json& a, const json& b) { return a["count"] > b["count"]; };
+  std::stable_sort(out.begin(), out.end(), more);
   return out;
+}
+
+// Where a candidate stands on the axis of the search.
+double place_of(const json& candidate, const Progress& progress) {
+  return candidate[progress.seconds ? "seconds" : "n"].get<double>();
 }
 
 std::string picture_of(const json& history) {
@@ -83,15 +95,15 @@ std::string picture_of(const json& history) {
             .times = true};
   for (const json& one : history["candidates"]) {
     if (refused(one)) continue;
-    const double us = *positive_at(one, "/median_us");
-    const std::optional<double> error = figure_at(one, "/error");
-    plot.marks.push_back({.x = (progress.seconds ? one["seconds"] : one["n"]).get<double>(),
-                          .y = us,
-                          .css = text_at(one, "/stage"),
-                          .text = fmt::format("{}\n{}{}", text_at(one, "/schedule"), time_text(us),
-                                              error ? ", error " + error_text(*error) : ""),
-                          .low = positive_at(one, "/low_us"),
-                          .high = positive_at(one, "/high_us")});
+    Plot::Mark mark;
+    mark.x = place_of(one, progress);
+    mark.y = *positive_at(one, "/median_us");
+    mark.css = text_at(one, "/stage");
+    mark.text = text_at(one, "/schedule") + "\n" + time_text(mark.y);
+    if (const auto error = figure_at(one, "/error")) mark.text += ", error " + error_text(*error);
+    mark.low = positive_at(one, "/low_us");
+    mark.high = positive_at(one, "/high_us");
+    plot.marks.push_back(std::move(mark));
   }
   Plot::Line steps{.css = "so-far", .corners = {}};
   for (const auto& [when, us] : progress.bests) {
@@ -112,13 +124,17 @@ Result<json> history_of(archive::Archive& from, const archive::Problem& problem)
   WARPLOOM_TRY(const auto best, from.best(problem.key));
   WARPLOOM_TRY(const auto moments, from.moments(problem.key));
   const auto seconds = seconds_of(moments, runs);
-  json out = {{"problem", problem},
-              {"candidates", json::array()},
-              {"runs", runs},
-              {"best", best ? json(*best) : json()}};
-  for (size_t i = 0; i < candidates.size(); ++i)
-    out["candidates"].push_back(
-        shown(candidates[i], i + 1, i < seconds.size() ? seconds[i] : std::nullopt));
+  json out;
+  out["problem"] = problem;
+  out["candidates"] = json::array();
+  out["runs"] = runs;
+  out["best"] = nullptr;
+  if (best) out["best"] = *best;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    std::optional<double> when;
+    if (i < seconds.size()) when = seconds[i];
+    out["candidates"].push_back(shown(candidates[i], i + 1, when));
+  }
   for (json& run : out["runs"]) {
     if (text_at(run, "/reference") == "none") run["reference"] = "";
     run["budget_seconds"] = json_of(positive_at(run, "/budget_seconds"));
@@ -138,10 +154,10 @@ Result<json> history_of(archive::Archive& from, const archive::Problem& problem)
 Progress progress_of(const json& history) {
   Progress out;
   const json& candidates = list_at(history, "/candidates");
-  out.seconds = std::ranges::all_of(
-      candidates, [](const json& one) { return figure_at(one, "/seconds").has_value(); });
+  const auto is_dated = [](const json& one) { return figure_at(one, "/seconds").has_value(); };
+  out.seconds = std::ranges::all_of(candidates, is_dated);
   for (const json& one : candidates) {
-    const double when = (out.seconds ? one["seconds"] : one["n"]).get<double>();
+    const double when = place_of(one, out);
     out.end = std::max(out.end, when);
     if (refused(one)) continue;
     const double us = *positive_at(one, "/median_us");

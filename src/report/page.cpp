@@ -34,8 +34,9 @@ std::string times_text(double ratio) {
 // The ends of an interval: of this version's plans one list, of older ones' two keys.
 std::optional<double> end_of(const json& plan, const std::string& figure, int end) {
   const auto listed = positive_at(plan, fmt::format("/{}_interval_us/{}", figure, end));
-  return listed ? listed
-                : positive_at(plan, fmt::format("/{}_{}_us", figure, end ? "high" : "low"));
+  if (listed) return listed;
+  const char* const name = end == 0 ? "low" : "high";
+  return positive_at(plan, fmt::format("/{}_{}_us", figure, name));
 }
 
 // "±4 %, with 95 % confidence"; of a wide interval its ends, since it is seldom even.
@@ -54,39 +55,54 @@ json bound_tile(const json& plan) {
   const bool above = positive_at(plan, "/roofline_fraction") && !share;
   std::string bound = text_at(plan, "/bound");
   if (bound.empty()) bound = "the tighter of DRAM and arithmetic";
-  return tile("of the machine's bound", written(share, percent_text),
-              share ? bound + ", by datasheet rates" : text_at(plan, "/bound_text"),
-              above ? "faster than DRAM would allow: the data stay in a cache, whose rate is not "
-                      "measured"
-                    : "no bound is known that holds here");
+  const std::string beneath = share ? bound + ", by datasheet rates" : text_at(plan, "/bound_text");
+  const char* const unknown =
+      above ? "faster than DRAM would allow: the data stay in a cache, whose rate is not measured"
+            : "no bound is known that holds here";
+  return tile("of the machine's bound", written(share, percent_text), beneath, unknown);
+}
+
+json best_tile(const json& plan) {
+  const auto best = written(positive_at(plan, "/best_us"), time_text);
+  return tile("best", best, interval_text(plan, "best"), "the plan holds no time");
+}
+
+json reference_tile(const json& plan) {
+  const auto us = written(positive_at(plan, "/reference_us"), time_text);
+  std::string name = text_at(plan, "/reference");
+  if (name == "none") name = "";
+  return tile("reference", us, name, "nothing to compare with was measured");
+}
+
+json speed_tile(const json& plan) {
+  const auto speedup = written(positive_at(plan, "/speedup"), times_text);
+  const auto low = positive_at(plan, "/speedup_interval/0");
+  const auto high = positive_at(plan, "/speedup_interval/1");
+  std::string beneath = "of the reference's speed";
+  if (low && high) beneath = fmt::format("{:.2f}× to {:.2f}×, with 95 % confidence", *low, *high);
+  return tile("speed", speedup, beneath, "without a reference there is no ratio");
+}
+
+json error_tile(const json& plan) {
+  const auto error = written(figure_at(plan, "/error"), error_text);
+  // Older plans say 0 where no reference was there to be wrong.
+  const bool has_reference = positive_at(plan, "/reference_us").has_value();
+  const auto reference = figure_at(plan, "/reference_error");
+  std::string beneath = "relative, against FP64";
+  if (has_reference && reference) beneath = "the reference's: " + error_text(*reference);
+  return tile("error", error, beneath, "the plan holds no error");
+}
+
+json candidates_tile(const json& plan) {
+  const auto candidates = written(figure_at(plan, "/candidates"), number_text);
+  const auto seconds = positive_at(plan, "/seconds");
+  const std::string beneath = seconds ? "in " + seconds_text(*seconds) : "";
+  return tile("candidates", candidates, beneath, "the plan does not say");
 }
 
 json tiles_of(const json& plan) {
-  const auto reference = text_at(plan, "/reference");
-  const auto low = positive_at(plan, "/speedup_interval/0");
-  const auto high = positive_at(plan, "/speedup_interval/1");
-  const std::string ratio =
-      low && high ? fmt::format("{:.2f}× to {:.2f}×, with 95 % confidence", *low, *high)
-                  : "of the reference's speed";
-  // Older plans say 0 where no reference was there to be wrong.
-  const auto reference_error =
-      positive_at(plan, "/reference_us") ? figure_at(plan, "/reference_error") : std::nullopt;
-  const auto candidates = figure_at(plan, "/candidates");
-  const auto seconds = positive_at(plan, "/seconds");
-  return json::array(
-      {tile("best", written(positive_at(plan, "/best_us"), time_text), interval_text(plan, "best"),
-            "the plan holds no time"),
-       tile("reference", written(positive_at(plan, "/reference_us"), time_text),
-            reference == "none" ? "" : reference, "nothing to compare with was measured"),
-       tile("speed", written(positive_at(plan, "/speedup"), times_text), ratio,
-            "without a reference there is no ratio"),
-       bound_tile(plan),
-       tile("error", written(figure_at(plan, "/error"), error_text),
-            reference_error ? "the reference's: " + error_text(*reference_error)
-                            : "relative, against FP64",
-            "the plan holds no error"),
-       tile("candidates", written(candidates, number_text),
-            seconds ? "in " + seconds_text(*seconds) : "", "the plan does not say")});
+  return json::array({best_tile(plan), reference_tile(plan), speed_tile(plan), bound_tile(plan),
+                      error_tile(plan), candidates_tile(plan)});
 }
 
 json plan_of(const json& plan) {
@@ -116,12 +132,16 @@ json kernels_of(const json& plan) {
     std::string grid;
     for (const json& size : list_at(kernel, "/grid"))
       if (size.is_number()) grid += (grid.empty() ? "" : " × ") + words(size);
-    out.push_back({{"name", text_at(kernel, "/name")},
-                   {"grid", grid},
-                   {"threads", number_text(figure_at(kernel, "/threads").value_or(1))},
-                   {"shared", bytes_text(figure_at(kernel, "/shared_bytes").value_or(0))},
-                   {"launches", known.mapped()},
-                   {"source", text_at(kernel, "/source")}});
+    const double threads = figure_at(kernel, "/threads").value_or(1);
+    const double shared = figure_at(kernel, "/shared_bytes").value_or(0);
+    json row;
+    row["name"] = text_at(kernel, "/name");
+    row["grid"] = grid;
+    row["threads"] = number_text(threads);
+    row["shared"] = bytes_text(shared);
+    row["launches"] = known.mapped();
+    row["source"] = text_at(kernel, "/source");
+    out.push_back(std::move(row));
   }
   return out;
 }
@@ -150,11 +170,13 @@ std::string roofline_of(const json& regions, const json& roofs) {
       plot.marks.push_back({*intensity, *rate, "promoted", text_at(row, "/name")});
     const auto us = positive_at(row, "/reference_us");
     const auto operations = positive_at(row, "/operations");
-    if (us && operations)
-      plot.marks.push_back(
-          {*intensity, *operations / *us / 1e6, "hollow", text_at(row, "/reference")});
+    if (!us || !operations) continue;
+    const double rate = *operations / *us / 1e6;
+    plot.marks.push_back({*intensity, rate, "hollow", text_at(row, "/reference")});
   }
-  plot.lines = {{"roof", {{low / 2, low / 2 * *gbs / 1e3}, {ridge, *peak}, {high * 2, *peak}}}};
+  const double left = low / 2;
+  const double right = high * 2;
+  plot.lines = {{"roof", {{left, left * *gbs / 1e3}, {ridge, *peak}, {right, *peak}}}};
   return drawn(plot);
 }
 
@@ -167,36 +189,42 @@ std::string style() {
 
 // What the script reads, as text between tags: no </script>, no <!--.
 std::string data_of(const Facts& facts) {
-  json seen = {{"problems", facts.histories}, {"regions", facts.regions}, {"roofs", facts.roofs}};
+  json seen;
+  seen["problems"] = facts.histories;
+  seen["regions"] = facts.regions;
+  seen["roofs"] = facts.roofs;
   for (json& one : seen["problems"]) {
     one.erase("picture");
     one.erase("tables");
   }
   std::string data = seen.dump(-1, ' ', false, json::error_handler_t::replace);
-  for (size_t at = 0; (at = data.find('<', at)) != data.npos;) data.replace(at, 1, "\\u003c");
+  size_t bracket = data.find('<');
+  while (bracket != data.npos) {
+    data.replace(bracket, 1, "\\u003c");
+    bracket = data.find('<', bracket);
+  }
   return data;
 }
 
 // A problem's history as the template reads it.
 json problem_of(const json& history, size_t index) {
   const auto best = positive_at(history, "/best/median_us");
-  const std::string judged = number_text(figure_at(history, "/judged").value_or(0));
-  json out = {{"index", index},
-              {"open", index == 0 ? "open" : ""},
-              {"name", text_at(history, "/problem/name")},
-              {"track", text_at(history, "/problem/track")},
-              {"target", text_at(history, "/problem/target")},
-              {"device", text_at(history, "/problem/device")},
-              {"key", text_at(history, "/problem/key")},
-              {"graph", text_at(history, "/problem/text")},
-              {"judged", judged},
-              {"best", best ? "best " + time_text(*best) : "none of them right"},
-              {"picture", text_at(history, "/picture")}};
+  json out;
+  out["index"] = index;
+  out["open"] = index == 0 ? "open" : "";
+  for (const std::string key : {"name", "track", "target", "device", "key"})
+    out[key] = text_at(history, "/problem/" + key);
+  out["graph"] = text_at(history, "/problem/text");
+  out["judged"] = number_text(figure_at(history, "/judged").value_or(0));
+  out["best"] = best ? "best " + time_text(*best) : "none of them right";
+  out["picture"] = text_at(history, "/picture");
   const std::string environment = text_at(history, "/best/environment");
   const std::string sandbox = text_at(history, "/best/verdict/sandbox");
-  if (!environment.empty())
-    out["made_by"] = fmt::format("The best was made and measured by: {}{}", environment,
-                                 sandbox.empty() ? "" : "; its process was held by: " + sandbox);
+  if (!environment.empty()) {
+    std::string made_by = "The best was made and measured by: " + environment;
+    if (!sandbox.empty()) made_by += "; its process was held by: " + sandbox;
+    out["made_by"] = made_by;
+  }
   for (const char* name : {"errors", "refusals", "candidates", "runs"})
     out["tables"][name] = text_at(history, std::string("/tables/") + name);
   return out;
@@ -204,17 +232,18 @@ json problem_of(const json& history, size_t index) {
 }  // namespace
 
 std::string page_of(Facts facts) {
-  json record = {{"title", facts.title},
-                 {"headline", facts.headline},
-                 {"summary", text_at(facts.plan, "/summary")},
-                 {"version", facts.version},
-                 {"notes", facts.notes},
-                 {"programs", facts.programs},
-                 {"kernels", kernels_of(facts.plan)},
-                 {"advice", advice_of(facts.plan, facts.histories, facts.regions)},
-                 {"roofline", roofline_of(facts.regions, facts.roofs)},
-                 {"plans", json::array()},
-                 {"problems", json::array()}};
+  json record;
+  record["title"] = facts.title;
+  record["headline"] = facts.headline;
+  record["summary"] = text_at(facts.plan, "/summary");
+  record["version"] = facts.version;
+  record["notes"] = facts.notes;
+  record["programs"] = facts.programs;
+  record["kernels"] = kernels_of(facts.plan);
+  record["advice"] = advice_of(facts.plan, facts.histories, facts.regions);
+  record["roofline"] = roofline_of(facts.regions, facts.roofs);
+  record["plans"] = json::array();
+  record["problems"] = json::array();
   if (facts.plan.is_object()) record["plans"].push_back(plan_of(facts.plan));
   for (size_t i = 0; i < facts.histories.size(); ++i)
     record["problems"].push_back(problem_of(facts.histories[i], i));

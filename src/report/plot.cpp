@@ -88,8 +88,9 @@ std::string drawn(const Plot& plot) {
   Axis y(true, kBottom, kTop);
   for (const Plot::Mark& mark : plot.marks) {
     x.take(mark.x);
-    for (const double value : {mark.y, mark.low.value_or(mark.y), mark.high.value_or(mark.y)})
-      y.take(value);
+    y.take(mark.y);
+    y.take(mark.low.value_or(mark.y));
+    y.take(mark.high.value_or(mark.y));
   }
   for (const Plot::Line& line : plot.lines)
     for (const auto& [at_x, at_y] : line.corners) {
@@ -102,9 +103,10 @@ std::string drawn(const Plot& plot) {
   nlohmann::json record = {{"css", plot.css}, {"title", plot.title}, {"note", plot.note}};
   for (const double tick : x.ticks())
     record["labels"].push_back(label(x.at(tick), kBottom + 20, "middle", number_text(tick)));
-  for (const double tick : y.ticks())
-    record["labels"].push_back(
-        label(kLeft - 8, y.at(tick) + 4, "end", plot.times ? time_text(tick) : number_text(tick)));
+  for (const double tick : y.ticks()) {
+    const std::string text = plot.times ? time_text(tick) : number_text(tick);
+    record["labels"].push_back(label(kLeft - 8, y.at(tick) + 4, "end", text));
+  }
   record["labels"].push_back(label((kLeft + kRight) / 2, kBottom + 42, "middle", plot.x));
   record["labels"].push_back(label(kLeft, kTop - 10, "start", plot.y));
   for (const Plot::Line& line : plot.lines) {
@@ -115,12 +117,17 @@ std::string drawn(const Plot& plot) {
   }
   for (const Plot::Mark& mark : plot.marks) {
     const double at_x = x.at(mark.x);
-    if (mark.low && mark.high)
-      record["lines"].push_back({{"css", "interval " + mark.css},
-                                 {"points", fmt::format("{0:.1f},{1:.1f} {0:.1f},{2:.1f}", at_x,
-                                                        y.at(*mark.low), y.at(*mark.high))}});
-    record["marks"].push_back(
-        {{"css", mark.css}, {"x", at_x}, {"y", y.at(mark.y)}, {"text", mark.text}});
+    if (mark.low && mark.high) {
+      const std::string points =
+          fmt::format("{0:.1f},{1:.1f} {0:.1f},{2:.1f}", at_x, y.at(*mark.low), y.at(*mark.high));
+      record["lines"].push_back({{"css", "interval " + mark.css}, {"points", points}});
+    }
+    nlohmann::json row;
+    row["css"] = mark.css;
+    row["x"] = at_x;
+    row["y"] = y.at(mark.y);
+    row["text"] = mark.text;
+    record["marks"].push_back(std::move(row));
   }
   return rendered_html(resource("report/plot.html"), record, {});
 }

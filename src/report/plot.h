@@ -11,11 +11,10 @@ namespace warploom::report {
 // Classes are those of resources/report/style/pictures.css.
 struct Plot {
   struct Mark {
-    double x;
-    double y;
-    // the text shows where the pointer rests
-    std::string css;
-    std::string text;
+    double x = 0;
+    double y = 0;
+    std::string css = {};
+    std::string text = {};  // shows where the pointer rests
     // of the interval of y
     std::optional<double> low = std::nullopt;
     std::optional<double> high = std::nullopt;

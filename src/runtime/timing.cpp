@@ -1,5 +1,6 @@
 #include "runtime/timing.h"
 #include "common/median.h"
+#include "common/warm_up.h"
 #include "runtime/noise.h"
 
 namespace warploom::runtime {
@@ -74,6 +75,8 @@ Result<std::vector<Samples>> measure(Executor& device,
     all[i].calls_per_sample = static_cast<int>(alternatives[i].size());
     WARPLOOM_CHECK(sample(i, all[i].calls_per_sample));
   }
+  for (const wl::WarmUp warm_up(options.warm_up_ms); warm_up.is_due();)
+    for (size_t i = 0; i < works.size(); ++i) WARPLOOM_CHECK(sample(i, all[i].calls_per_sample));
   const bool in_series = !all.empty() && all[0].calls_per_sample > 1;
   const auto wanted = [&] {  // in few steps, each of which sees whether calls really are that short
     constexpr int kStep = 32;

@@ -7,7 +7,8 @@
 // recording of all of them, divided by their number: launch costs and the clock's grain do not
 // count, and no call finds its own data in the caches. Calls that are not timed in series, and
 // shorter than `least_us`, are repeated within a sample. The first call of each alternative does
-// not count.
+// not count; a GPU, whose clock comes down under load, may be called untimed for longer
+// (`warm_up_ms`).
 //
 //   auto samples = measure(*device, {{ours}, {vendor}});
 //   samples[0].median_us; samples[0].low_us … samples[0].high_us  // 95 % interval of the median,
@@ -26,12 +27,14 @@ struct MeasureOptions {
   int max_samples = 200;
   double budget_ms =
       500;  // for all alternatives together; min_samples may exceed it (but never fivefold)
-  double short_us = 20;  // calls faster than this are timed in series
-  double least_us = 0;   // calls that are not are repeated until a sample is about as long as this
-  int most_times = 400;  // but no more often than this
-  double warm_us = 0;    // before each sample of calls shorter than this one runs untimed, since
-                         // `around` cools the caches
-  uint64_t seed = 1;     // of the bootstrap
+  double short_us = 20;   // calls faster than this are timed in series
+  double least_us = 0;    // calls that are not are repeated until a sample is about as long as this
+  int most_times = 400;   // but no more often than this
+  double warm_us = 0;     // before each sample of calls shorter than this one runs untimed, since
+                          // `around` cools the caches
+  double warm_up_ms = 0;  // all alternatives are called untimed for so long before the first
+                          // sample (common/warm_up.h)
+  uint64_t seed = 1;      // of the bootstrap
   // Called before and after every sample, outside its time, with its alternative's number and how
   // many of its calls are made.
   std::function<Status(size_t alternative, size_t calls, bool after)> around;

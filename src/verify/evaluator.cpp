@@ -8,11 +8,13 @@ namespace warploom::verify {
 namespace {
 using nlohmann::json;
 
-constexpr int kMostCandidates =
-    500;  // of one process: images of CPU kernels are never unloaded, and mappings are limited
-constexpr int kTries = 4;  // with fresh processes, where one ends that is not the candidate's doing
-constexpr double kOwnLimitMs =
-    900e3;  // for the evaluator's own work (inputs, FP64, the vendor) without a word from it
+// Candidates that one process judges: images of CPU kernels are never unloaded, and the number of
+// mappings is limited.
+constexpr int kMostCandidates = 500;
+// With a fresh process each, where one ends that is not the candidate's doing.
+constexpr int kTries = 4;
+// For the evaluator's own work (inputs, FP64, the vendor) without a word from it.
+constexpr double kOwnLimitMs = 900e3;
 
 tl::unexpected<Error> lost(const std::string& found) {
   return fail({ErrorCode::kEvaluatorLost,
@@ -27,12 +29,46 @@ Verdict refusal(ErrorCode code, std::string message, std::string expected, std::
   return verdict;
 }
 
+// Whether a process was ended by `signal`, by its wait status.
+bool ended_by(int status, int signal) {
+  return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+}
+
 // How a process ended, by its wait status.
-std::string how(int status, const char* when) {
-  if (WIFSIGNALED(status))
-    return fmt::format("ended by signal {} ({}) {}", WTERMSIG(status),
-                       ::strsignal(WTERMSIG(status)), when);
-  return fmt::format("exited with status {} {}", WEXITSTATUS(status), when);
+std::string ending_of(int status, const char* when) {
+  if (!WIFSIGNALED(status))
+    return fmt::format("exited with status {} {}", WEXITSTATUS(status), when);
+  const int signal = WTERMSIG(status);
+  return fmt::format("ended by signal {} ({}) {}", signal, ::strsignal(signal), when);
+}
+
+// What a worker did with one request until it answered, ended or fell silent.
+struct Attempt {
+  json answer;                   // null: none
+  bool in_candidate = false;     // it was in the candidate's own code at the end
+  bool began_candidate = false;  // or at some time before
+
+  std::string ending(int status) const {
+    return ending_of(status,
+                     in_candidate ? "while the candidate ran" : "between the candidate's calls");
+  }
+};
+
+// What the candidate did that ended the worker; nothing where that may have been somebody else.
+// `again`: it ended another worker before.
+std::optional<Verdict> fault_of(const Attempt& attempt, int status, bool again) {
+  if (ended_by(status, SIGSYS))
+    return refusal(ErrorCode::kCandidateForbidden, "a candidate made a system call",
+                   "computation alone", "it was killed");
+  const bool out_of_memory = WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryStatus;
+  const bool killed = ended_by(status, SIGKILL);
+  if (out_of_memory || (killed && attempt.in_candidate && again))
+    return refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may",
+                   "less memory",
+                   out_of_memory ? "no more could be had" : "killed for want of memory");
+  if (killed || !attempt.began_candidate) return std::nullopt;
+  return refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end",
+                 attempt.ending(status));
 }
 }  // namespace
 
@@ -49,7 +85,7 @@ struct Evaluator::State {
     worker.channel->send(setup);
     WARPLOOM_TRY(const json message, next(kOwnLimitMs));
     if (message.is_null() && worker.channel->closed())
-      return lost(how(worker.end(false), "while it was starting"));
+      return lost(ending_of(worker.end(false), "while it was starting"));
     if (message.is_null()) {
       worker.end(true);
       return lost("it did not become ready in time");
@@ -78,6 +114,31 @@ struct Evaluator::State {
     }
   }
 
+  // Hands the request to the worker and follows it. The limit on its silence is the candidate's
+  // while the candidate runs.
+  Result<Attempt> attempt(const Request& request) {
+    worker.channel->send(to_json(request));
+    Attempt attempt;
+    double limit_ms = kOwnLimitMs;
+    while (true) {
+      WARPLOOM_TRY(attempt.answer, next(limit_ms));
+      if (!attempt.answer.contains("phase")) return attempt;
+      attempt.in_candidate = attempt.answer["phase"] == "candidate";
+      attempt.began_candidate |= attempt.in_candidate;
+      const double expected_ms = attempt.answer.value("expected_ms", 0.0);
+      limit_ms = attempt.in_candidate ? request.candidate_limit_ms + expected_ms : kOwnLimitMs;
+    }
+  }
+
+  // The worker neither answered nor ended: it is ended.
+  Result<Verdict> hung(const Attempt& attempt, const Request& request) {
+    worker.end(true);
+    if (!attempt.began_candidate) return lost("it did not answer in time");
+    return refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
+                   fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3),
+                   "no end; it was killed");
+  }
+
   Status ensure() {
     if (worker.process > 0) return ok();
     Status spawned = spawn();
@@ -102,46 +163,18 @@ Result<Verdict> Evaluator::judge(const Request& request) {
   std::string ending;
   for (int tries = 0; tries < kTries; ++tries) {
     WARPLOOM_CHECK(state_->ensure());
-    worker.channel->send(to_json(request));
-    // the candidate
-    bool running = false;
-    bool ran = false;
-    double limit_ms = kOwnLimitMs;
-    json message;
-    while (true) {
-      WARPLOOM_TRY(message, state_->next(limit_ms));
-      if (!message.contains("phase")) break;
-      running = message["phase"] == "candidate";
-      ran |= running;
-      limit_ms =
-          running ? request.candidate_limit_ms + message.value("expected_ms", 0.0) : kOwnLimitMs;
+    WARPLOOM_TRY(const Attempt attempt, state_->attempt(request));
+    const json& answer = attempt.answer;
+    if (answer.contains("verdict")) {
+      if (answer.value("tainted", false)) worker.end(true);
+      return verdict_from_json(answer["verdict"]);
     }
-    if (message.contains("verdict")) {
-      if (message.value("tainted", false)) worker.end(true);
-      return verdict_from_json(message["verdict"]);
-    }
-    if (!worker.channel->closed()) {
-      worker.end(true);
-      if (!ran) return lost("it did not answer in time");
-      return refusal(ErrorCode::kCandidateHung, "the candidate did not finish in time",
-                     fmt::format("an end within {:.1f} s", request.candidate_limit_ms / 1e3),
-                     "no end; it was killed");
-    }
+    if (!worker.channel->closed()) return state_->hung(attempt, request);
     const int status = worker.end(false);
-    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
-      return refusal(ErrorCode::kCandidateForbidden, "a candidate made a system call",
-                     "computation alone", "it was killed");
-    const bool memory = WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryStatus;
-    if (memory || (killed && running && tries > 0))
-      return refusal(ErrorCode::kCandidateMemory, "a candidate used more memory than it may",
-                     "less memory", memory ? "no more could be had" : "killed for want of memory");
+    if (auto refused = fault_of(attempt, status, tries > 0)) return *std::move(refused);
     // Somebody else may have killed it, or it died before the candidate ran: once more, with a
     // fresh process.
-    ending = how(status, running ? "while the candidate ran" : "between the candidate's calls");
-    if (!killed && ran)
-      return refusal(ErrorCode::kCandidateCrashed, "the candidate crashed", "an orderly end",
-                     ending);
+    ending = attempt.ending(status);
   }
   return lost(ending);
 }
@@ -154,7 +187,7 @@ int Evaluator::process() const {
   return state_->worker.process;
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, beside_reference,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, whole, check_ms, foreign, beside_reference, warm_up,
                                    reference_known_us, min_samples, max_samples, timing_ms,
                                    candidate_limit_ms)
 

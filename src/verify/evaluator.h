@@ -6,10 +6,12 @@
 // and the device open from candidate to candidate. After any fault (a crash, a hang, a write out of
 // bounds, a lost GPU context), and after many candidates, it is replaced.
 //
+//   // Screened: sampled rows of two input families.
 //   WARPLOOM_TRY(Evaluator evaluator, Evaluator::start(setup));
-//   WARPLOOM_TRY(Verdict verdict, evaluator.judge({.list = list}));            // screened: sampled
-//   rows of two input families Evaluator fresh = …start(setup with a new seed); fresh.judge({.list
-//   = list, .whole = true});   // promoted
+//   WARPLOOM_TRY(Verdict verdict, evaluator.judge({.list = list}));
+//   // Promoted: whole outputs of every family, in a fresh process with a new seed.
+//   WARPLOOM_TRY(Evaluator fresh, Evaluator::start(setup_with_a_new_seed));
+//   WARPLOOM_TRY(verdict, fresh.judge({.list = list, .whole = true}));
 //
 // judge() gives a verdict for whatever a candidate does: candidate-crashed, -hung, -memory, -wrong,
 // -non-finite, -unwritten, -wrote-input, -too-fast, or the compiler's errors, are refusals within
@@ -33,8 +35,8 @@ struct Evidence {
   double reference_error = -1;  // the vendor's Frobenius error on the same inputs; -1: no vendor
   int64_t rows_checked = 0;
   int64_t rows = 0;  // against FP64; fewer than all where the whole was not affordable
-  int64_t sums_checked =
-      0;  // of all the output's lines with random signs, where that stands in for the whole
+  // Of all the output's lines with random signs, where that stands in for the whole.
+  int64_t sums_checked = 0;
 };
 
 // Right or wrong with the evidence, and its time or its error. What is not known is 0 here (an
@@ -80,11 +82,12 @@ struct EvaluatorOptions {
 struct Request {
   LaunchList list;
   bool whole = false;  // judge whole outputs on every input family, as far as check_ms allows
-  double check_ms =
-      2000;  // for FP64 evaluation, all families together; at least some rows of each are checked
-  bool foreign =
-      false;  // not our own code generation's text: on the CPU it gets a process to itself
+  // For FP64 evaluation, all families together; at least some rows of each are checked.
+  double check_ms = 2000;
+  // Not our own code generation's text: on the CPU it gets a process to itself.
+  bool foreign = false;
   bool beside_reference = true;   // the vendor's kernel takes turns with it
+  bool warm_up = false;           // on a GPU, before it is timed (common/warm_up.h)
   double reference_known_us = 0;  // its best median on this machine so far; 0: none is known
   int min_samples = 5;
   int max_samples = 40;

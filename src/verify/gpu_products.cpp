@@ -66,9 +66,10 @@ struct Multiplier {
     const Reads a = reads_of(p, p.a, p.m, &graph::Offsets::a);
     const Reads b = reads_of(p, p.b, p.n, &graph::Offsets::b);
     int64_t words = sizeof(Problem) / 8;
-    const int64_t all = words + 2 * (batch + p.k + results) + p.m + p.n + a.size + b.size;
-    const int64_t free_words =
-        128 * std::atoll(runtime::proc_value("/proc/meminfo", "MemAvailable:").c_str());
+    const int64_t tables = 2 * (batch + p.k) + p.m + p.n;
+    const int64_t all = words + tables + 2 * results + a.size + b.size;
+    const std::string available = runtime::proc_value("/proc/meminfo", "MemAvailable:");
+    const int64_t free_words = 128 * std::atoll(available.c_str());  // of 8 bytes, from KiB
     if (all > std::min(kMostWords, free_words / 4)) return false;
     if (options.least > 0 && work < kLeastPerWord * static_cast<double>(all)) return false;
     if (!memory) {
@@ -85,8 +86,11 @@ struct Multiplier {
       return at;
     };
     const auto side = [&](const graph::Operand& of, int64_t lines, const Reads& reads) {
-      const Side made = {table(reads.offsets.data(), batch), table(of.lines, lines),
-                         table(of.depths, p.k), place(reads.size)};
+      Side made;
+      made.offsets = table(reads.offsets.data(), batch);
+      made.lines = table(of.lines, lines);
+      made.depths = table(of.depths, p.k);
+      made.data = place(reads.size);
       graph::parallel_for(ceil_div(reads.size, kPiece), 0, [&](int64_t piece) {
         const int64_t first = piece * kPiece;
         const int64_t count = std::min(kPiece, reads.size - first);

@@ -18,14 +18,17 @@ const std::set<std::string, std::less<>> kCopies = {
     "__memcpy_chk", "__memset_chk", "__memmove_chk", "__stack_chk_fail"};
 
 bool is_allowed(std::string_view name) {
-  return kCopies.contains(name) || kMathematics.contains(name) ||
-         (name.ends_with('f') && kMathematics.contains(name.substr(0, name.size() - 1)));
+  if (kCopies.contains(name) || kMathematics.contains(name)) return true;
+  if (!name.ends_with('f')) return false;
+  name.remove_suffix(1);
+  return kMathematics.contains(name);
 }
 
 // `count` records at `offset` of the file; fewer where it ends before.
 template <class T> std::vector<T> table(std::string_view file, uint64_t offset, uint64_t count) {
   if (offset > file.size()) return {};
-  std::vector<T> out(std::min<uint64_t>(count, (file.size() - offset) / sizeof(T)));
+  const uint64_t there = (file.size() - offset) / sizeof(T);
+  std::vector<T> out(std::min<uint64_t>(count, there));
   if (!out.empty()) std::memcpy(out.data(), file.data() + offset, out.size() * sizeof(T));
   return out;
 }
@@ -35,8 +38,8 @@ template <class T> std::vector<T> contents(std::string_view file, const Elf64_Sh
 }
 
 std::string name_at(const std::vector<char>& names, uint64_t offset) {
-  const auto begin =
-      names.begin() + static_cast<ptrdiff_t>(std::min<uint64_t>(offset, names.size()));
+  const auto place = std::min<uint64_t>(offset, names.size());
+  const auto begin = names.begin() + static_cast<ptrdiff_t>(place);
   return {begin, std::find(begin, names.end(), '\0')};
 }
 }  // namespace
@@ -58,8 +61,8 @@ Status check_image(const std::string& image, const std::string& place) {
   const bool gpu = header.e_machine == EM_CUDA;
   const auto sections = table<Elf64_Shdr>(image, header.e_shoff, header.e_shnum);
   const auto names_of = [&](uint64_t section) {
-    return section < sections.size() ? contents<char>(image, sections[section])
-                                     : std::vector<char>();
+    if (section >= sections.size()) return std::vector<char>();
+    return contents<char>(image, sections[section]);
   };
   const std::vector<char> section_names = names_of(header.e_shstrndx);
   for (const Elf64_Shdr& section : sections) {

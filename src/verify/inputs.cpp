@@ -59,9 +59,10 @@ WARPLOOM_CLONES void bell(float* out, int64_t begin, int64_t count, Keys keys, i
     const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
     const uint32_t a = scramble(n + keys.first);
     const uint32_t b = scramble(n ^ keys.second);
-    int32_t sum = static_cast<int32_t>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) -
-                  kBellMiddle + shift;
-    sum *= ((a + b) & 0x3ff) == (keys.third & 0x3ff) ? outlier : 1;
+    const uint32_t uniforms = (a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16);
+    int32_t sum = static_cast<int32_t>(uniforms) - kBellMiddle + shift;
+    const bool is_outlier = ((a + b) & 0x3ff) == (keys.third & 0x3ff);
+    sum *= is_outlier ? outlier : 1;
     out[i] = static_cast<float>(sum) * scale;
   }
 }
@@ -69,14 +70,16 @@ WARPLOOM_CLONES void bell(float* out, int64_t begin, int64_t count, Keys keys, i
 WARPLOOM_CLONES void unit(float* out, int64_t begin, int64_t count, Keys keys) {
   for (int64_t i = 0; i < count; ++i) {
     const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
-    out[i] = static_cast<float>(static_cast<int32_t>(scramble(n + keys.first) >> 8)) * 0x1p-24f;
+    const auto bits = static_cast<int32_t>(scramble(n + keys.first) >> 8);
+    out[i] = static_cast<float>(bits) * 0x1p-24f;
   }
 }
 
 WARPLOOM_CLONES void to_bf16(uint16_t* out, const float* values, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {  // all finite; nearest, ties to even
     const auto bits = std::bit_cast<uint32_t>(values[i]);
-    out[i] = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    const uint32_t last = (bits >> 16) & 1u;
+    out[i] = static_cast<uint16_t>((bits + 0x7fffu + last) >> 16);
   }
 }
 
@@ -87,17 +90,18 @@ WARPLOOM_CLONES void to_f16(_Float16* out, const float* values, int64_t count) {
 #endif
 
 Keys keys_of(const Stream& stream, int64_t block) {
-  Random random(stream.seed ^ (static_cast<uint64_t>(block) * 0xd1342543de82ef95ull) ^
-                    (static_cast<uint64_t>(stream.tensor) << 48),
-                name_of(stream.family));
+  const uint64_t of_block = static_cast<uint64_t>(block) * 0xd1342543de82ef95ull;
+  const uint64_t of_tensor = static_cast<uint64_t>(stream.tensor) << 48;
+  Random random(stream.seed ^ of_block ^ of_tensor, name_of(stream.family));
   const uint64_t a = random.next();
   const uint64_t b = random.next();
   return {static_cast<uint32_t>(a), static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b)};
 }
 
-int32_t big_of(Dtype dtype) {
+// How many times as large an outlier is.
+int32_t outlier_of(Dtype dtype) {
   return bits_of(dtype) < 32 ? 30 : 1000;
-}  // times an outlier
+}
 
 // By two hashes of an element's number: half of them are ends, a quarter numbers of every magnitude
 // that the type has, the rest a bell.
@@ -113,9 +117,11 @@ void at_ends(const Stream& stream, float* out, int64_t begin, int64_t count, Key
     if (kind < 2 && !stream.ends.empty()) {
       out[i] = stream.ends[(choice >> 2) % stream.ends.size()];
     } else if (kind == 2) {
-      const uint32_t digits = scramble(n ^ keys.first);
+      const uint32_t bits = scramble(n ^ keys.first);
+      const uint32_t sign = bits & 0x80000000u;
+      const uint32_t digits = bits & 0x7fffffu;
       const uint32_t exponent = least + (choice >> 2) % (most - least);
-      out[i] = std::bit_cast<float>((digits & 0x80000000u) | exponent << 23 | (digits & 0x7fffffu));
+      out[i] = std::bit_cast<float>(sign | exponent << 23 | digits);
     }
   }
 }
@@ -128,7 +134,8 @@ void on_lattice(const Stream& stream, const Lattice& from, float* out, int64_t b
   const bool to_ends = stream.family == InputFamily::ends;
   unit(out, begin, count, keys);
   for (int64_t i = 0; i < count; ++i) {
-    double value = from.low + std::floor(static_cast<double>(out[i]) * from.count) * from.step;
+    const double number = std::floor(static_cast<double>(out[i]) * from.count);
+    double value = from.low + number * from.step;
     const auto n = static_cast<uint32_t>(begin + i) * 0x9e3779b1u;
     const uint32_t choice = to_ends ? scramble(n + keys.third) : 0;
     const double end = ends[(choice >> 1) % std::size(ends)];
@@ -158,10 +165,12 @@ void make_values(const Stream& stream, float* out, int64_t begin, int64_t count,
   switch (row.shape) {
     case Shape::ends: at_ends(stream, out, begin, count, keys); break;
     case Shape::bell:
-    case Shape::outliers:
-      bell(out, begin, count, keys, row.shift * kBellFive / 5, kBellScale * row.scale * scale,
-           row.shape == Shape::outliers ? big_of(stream.dtype) : 1);
+    case Shape::outliers: {
+      const int32_t outlier = row.shape == Shape::outliers ? outlier_of(stream.dtype) : 1;
+      const float deviation = kBellScale * row.scale * scale;
+      bell(out, begin, count, keys, row.shift * kBellFive / 5, deviation, outlier);
       break;
+    }
     case Shape::unit:
     case Shape::signs:
       unit(out, begin, count, keys);
@@ -241,14 +250,16 @@ void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int thr
   graph::parallel_for(ceil_div(count, kPart), threads, [&](int64_t part) {
     std::array<float, kChunk> values;
     const int64_t end = begin + std::min((part + 1) * kPart, count);
-    for (int64_t at = begin + part * kPart, some = 0; at < end; at += some) {
+    int64_t at = begin + part * kPart;
+    while (at < end) {
       const int64_t block = at / kBlock;
       const int64_t within = at % kBlock;
-      some = std::min({kChunk, end - at, kBlock - within});
+      const int64_t some = std::min({kChunk, end - at, kBlock - within});
       make_values(stream, values.data(), within, some, keys_of(stream, block));
-      store_values(stream.dtype,
-                   static_cast<std::byte*>(out) + (at - begin) * bytes_of(stream.dtype),
-                   values.data(), some);
+      const int64_t offset = (at - begin) * bytes_of(stream.dtype);
+      std::byte* const place = static_cast<std::byte*>(out) + offset;
+      store_values(stream.dtype, place, values.data(), some);
+      at += some;
     }
   });
 }
@@ -256,7 +267,8 @@ void fill(const Stream& stream, void* out, int64_t begin, int64_t count, int thr
 double weight_scale(int64_t terms, double mean, double deviation, Dtype dtype) {
   if (terms <= 1 || !is_float(dtype) || bits_of(dtype) < 16) return 1;
   const auto k = static_cast<double>(terms);
-  return std::exp2(-std::round(std::log2(std::sqrt(k) * deviation + k * std::fabs(mean))));
+  const double size_of_sum = std::sqrt(k) * deviation + k * std::fabs(mean);
+  return std::exp2(-std::round(std::log2(size_of_sum)));
 }
 
 std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, uint64_t seed,
@@ -270,7 +282,7 @@ std::vector<Stream> streams_of(const graph::Graph& graph, InputFamily family, ui
     const Dtype dtype = input.dtype;
     // One in 1024 is so much larger; most of the short sums have none.
     const double some = std::sqrt(std::min(1.0, static_cast<double>(roles[i].terms) / 1024));
-    const double many = big_of(dtype) / 32.0 * some;
+    const double many = outlier_of(dtype) / 32.0 * some;
     const double outliers = row.shape == Shape::outliers ? std::hypot(1, many) : 1;
     const bool unit = row.shape == Shape::unit;
     const double size = row.scale;

@@ -18,7 +18,9 @@ Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes) {
   WARPLOOM_TRY(runtime::Buffer whole, device.allocate(bytes + 2 * kGuardBytes));
   // Neighbours differ: who copies one element too far must not leave a guard as it was.
   static std::atomic<uint32_t> made = 0;
-  Guarded out{whole, whole.slice(kGuardBytes, bytes), 0x5a005a00u | 0x10001u * (++made % 0xff + 1)};
+  const uint32_t number = ++made % 0xff + 1;
+  const uint32_t word = 0x5a005a00u | 0x10001u * number;
+  Guarded out{whole, whole.slice(kGuardBytes, bytes), word};
   for (const int64_t from : {int64_t{0}, kGuardBytes + bytes})
     WARPLOOM_CHECK(device.upload(whole, guard(out.word).data(), kGuardBytes, from));
   return out;
@@ -28,8 +30,8 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
   const std::vector<uint32_t> expected = guard(buffer.word);
   std::vector<uint32_t> found(expected.size());
   for (const bool after : {false, true}) {
-    WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes,
-                                   after ? kGuardBytes + buffer.data.bytes() : 0));
+    const int64_t from = after ? kGuardBytes + buffer.data.bytes() : 0;
+    WARPLOOM_CHECK(device.download(buffer.whole, found.data(), kGuardBytes, from));
     if (found == expected) continue;
     return fail({ErrorCode::kCandidateWroteInput, "a candidate wrote outside its buffers", name,
                  "writes within the output",
@@ -38,8 +40,12 @@ Status check_guards(runtime::Executor& device, const Guarded& buffer, const std:
   return ok();
 }
 
-Result<int64_t> settled(const std::function<Result<int64_t>()>& free_memory, int64_t wanted,
-                        std::chrono::milliseconds pause) {
+uint64_t hash_of_bytes(const std::byte* data, int64_t count) {
+  return hash64({reinterpret_cast<const char*>(data), static_cast<size_t>(count)});
+}
+
+Result<int64_t> await_memory(const std::function<Result<int64_t>()>& free_memory, int64_t wanted,
+                             std::chrono::milliseconds pause) {
   WARPLOOM_TRY(int64_t free, free_memory());
   int64_t most = free;
   for (int quiet = 0; free < wanted && quiet < 60; ++quiet) {
@@ -69,26 +75,17 @@ Result<Ready> Judge::prepare() {
   for (const auto id : graph.outputs) output_bytes_ += graph::byte_count(graph.tensor(id));
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     tolerances_.push_back(tolerance_of(graph, setup_.track, static_cast<int>(i)));
-    const bool wide =
-        bits_of(output(i).dtype) >= 16;  // the few values of narrower types are clamped to
-    projections_.push_back(wide ? graph::project(graph, static_cast<int>(i), setup_.seed)
-                                : std::nullopt);
+    // The few values of narrower types are clamped to, so that nothing is linear in operands.
+    const bool wide = bits_of(output(i).dtype) >= 16;
+    auto& projection = projections_.emplace_back();
+    if (wide) projection = graph::project(graph, static_cast<int>(i), setup_.seed);
   }
   const auto multiplies = [](const graph::Node& node) {
     return graph::multiplies(class_of(node.op));
   };
-  if (!here_ && std::ranges::any_of(graph.nodes, multiplies)) means_.products = gpu_products();
-  constexpr double kShare =
-      0.7;  // of the memory, for inputs and outputs of the candidate's and of the reference's
-  const int64_t need = input_bytes_ + output_bytes_;
-  const auto wanted = static_cast<int64_t>(static_cast<double>(need + output_bytes_) / kShare);
-  WARPLOOM_TRY(const int64_t free, settled([this] { return device_->free_memory(); }, wanted));
-  if (need > free)
-    return fail({ErrorCode::kOutOfMemory, "the problem's tensors do not fit in memory", graph.name,
-                 fmt::format("{:.1f} GB", static_cast<double>(need) / 1e9),
-                 fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9),
-                 "take a smaller problem or another machine"});
-  shared_outputs_ = wanted > free;
+  if (!here_ && std::ranges::any_of(graph.nodes, multiplies))
+    truth_options_.products = gpu_products();
+  WARPLOOM_CHECK(reserve_memory());
   WARPLOOM_TRY(outputs_, make_outputs(*device_));
   const runtime::DeviceInfo& info = device_->info();
   Ready ready{info.name, info.arch, info.driver};
@@ -99,6 +96,24 @@ Result<Ready> Judge::prepare() {
     WARPLOOM_TRY(vendor_outputs_, make_outputs(here()));  // which a candidate does not see
   WARPLOOM_CHECK(choose_reference(ready));
   return ready;
+}
+
+// Sees to it that inputs and outputs fit, and whether the reference has outputs of its own.
+Status Judge::reserve_memory() {
+  // Of the memory, for inputs, and outputs of the candidate and of the reference.
+  constexpr double kShare = 0.7;
+  const int64_t need = input_bytes_ + output_bytes_;
+  const auto with_reference = static_cast<double>(need + output_bytes_);
+  const auto wanted = static_cast<int64_t>(with_reference / kShare);
+  const auto free_memory = [this] { return device_->free_memory(); };
+  WARPLOOM_TRY(const int64_t free, await_memory(free_memory, wanted));
+  if (need > free)
+    return fail({ErrorCode::kOutOfMemory, "the problem's tensors do not fit in memory",
+                 setup_.graph.name, fmt::format("{:.1f} GB", static_cast<double>(need) / 1e9),
+                 fmt::format("{:.1f} GB free", static_cast<double>(free) / 1e9),
+                 "take a smaller problem or another machine"});
+  shared_outputs_ = wanted > free;
+  return ok();
 }
 
 // The candidate with its workspaces turned into outputs, so that they are guarded and poisoned as
@@ -131,20 +146,23 @@ Status Judge::judge_into(const Request& request, Verdict& verdict) {
         {ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem"});
   WARPLOOM_TRY(const Contender candidate, load(request));
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
-  std::vector<InputFamily> families(kScreening.begin(), kScreening.begin() + (roomy ? 2 : 1));
+  std::vector<InputFamily> families(kScreening.begin(), kScreening.end());
+  if (!roomy) families.resize(1);
   if (request.whole) families = families_for(setup_.graph);
+  const size_t never_left_out = roomy ? 3 : 2;
+  constexpr double kMostSetMs = 1500;  // for the inputs of a family and their truth
   const auto start = Clock::now();
   double dearest = 0;  // of the families so far, beyond its share, ms
   for (size_t i = 0; i < families.size(); ++i) {
     const double begun = ms_since(start);
     const double left = request.check_ms - begun;
     // When the time is up, families whose making alone is dear are left out and do not appear in
-    // the evidence, but never the first (three, or two of large ones). Cheap ones are judged on a
-    // few rows.
-    if (request.whole && i >= (roomy ? 3u : 2u) && left <= 0 && dearest > 1500) break;
-    const double share = std::max(50.0, left / static_cast<double>(families.size() - i));
-    WARPLOOM_TRY(const Set set,
-                 set_of(families[i], std::min(request.whole ? 0.3 * share : share, 1500.0)));
+    // the evidence. Cheap ones are judged on a few rows.
+    if (request.whole && i >= never_left_out && left <= 0 && dearest > kMostSetMs) break;
+    const auto families_left = static_cast<double>(families.size() - i);
+    const double share = std::max(50.0, left / families_left);
+    const double for_set = request.whole ? 0.3 * share : share;
+    WARPLOOM_TRY(const Set set, set_of(families[i], std::min(for_set, kMostSetMs)));
     WARPLOOM_TRY(Evidence evidence, check_family(candidate, set, request, 0.6 * share));
     dearest = std::max(dearest, ms_since(start) - begun - std::max(0.0, share));
     verdict.error = std::max(verdict.error, evidence.error);

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "graph/parallel.h"
 #include "runtime/timing.h"
+#include "vendor/make.h"
 #include "verify/evaluator.h"
 #include "verify/oracle.h"
 #include "verify/runner.h"
@@ -24,10 +25,12 @@ Result<Guarded> allocate_guarded(runtime::Executor& device, int64_t bytes);
 // ok, or candidate-wrote-input naming the buffer and the side.
 Status check_guards(runtime::Executor& device, const Guarded& buffer, const std::string& name);
 
-// What is free once it is as much as wanted, or no more comes for 60 pauses: what an ended process
-// had comes back in seconds.
-Result<int64_t> settled(const std::function<Result<int64_t>()>& free_memory, int64_t wanted,
-                        std::chrono::milliseconds pause = std::chrono::milliseconds(50));
+// Waits until as much memory is free as is wanted, or no more comes for 60 pauses (what an ended
+// process had comes back in seconds), and gives what is free then.
+Result<int64_t> await_memory(const std::function<Result<int64_t>()>& free_memory, int64_t wanted,
+                             std::chrono::milliseconds pause = std::chrono::milliseconds(50));
+
+uint64_t hash_of_bytes(const std::byte* data, int64_t count);
 
 // Told before the candidate's own code runs (with how long that should take at most, beyond one
 // launch) and again when it is done: the parent's clock differs between the two.
@@ -35,12 +38,14 @@ using Announce = std::function<void(bool candidate, double expected_ms)>;
 
 // Input families of a screening: the first is also the one timed.
 inline constexpr std::array kScreening = {InputFamily::normal, InputFamily::shifted};
-inline constexpr int64_t kKeepBytes = 1LL
-                                      << 30;  // inputs of several families stay resident up to this
-inline constexpr int64_t kPiece = 8LL << 20;  // bytes of an input that are hashed together
-inline constexpr double kMostSums = 1e9;  // operations that sums of a product may take: a second
-inline constexpr int64_t kScanBytes =
-    256LL << 20;  // outputs that are downloaded and scanned whole in a screening
+// Inputs of several families are kept up to this.
+inline constexpr int64_t kKeepBytes = 1LL << 30;
+// Bytes of an input that are hashed together.
+inline constexpr int64_t kPiece = 8LL << 20;
+// Operations that sums of a product may take: a second.
+inline constexpr double kMostSums = 1e9;
+// Outputs that are downloaded and scanned whole in a screening.
+inline constexpr int64_t kScanBytes = 256LL << 20;
 
 // The five files judge*.cpp: setting up and judging; inputs, and what runs on them; the reference;
 // checks; timing.
@@ -60,8 +65,8 @@ class Judge {
   struct Inputs {
     InputFamily family = InputFamily::normal;
     Tensors tensors;
-    std::vector<std::vector<std::byte>>
-        host;  // GPU only; on the CPU the tensors themselves are read
+    // GPU only; on the CPU the tensors themselves are read.
+    std::vector<std::vector<std::byte>> host;
     std::vector<graph::Bytes> bytes;
     std::vector<std::vector<uint64_t>> hashes;  // of each tensor's pieces
     Truth truth;
@@ -92,8 +97,21 @@ class Judge {
     Tensors vendor_outputs;
   };
 
+  Status reserve_memory();
+
+  // A way to compute the graph without a candidate.
+  struct Reference {
+    runtime::Runnable kernel;
+    std::string libraries;
+    double us = 0;  // 0: not timed
+  };
+
   // The fastest of what else computes the graph, and why others are not it (judge_reference.cpp).
   Status choose_reference(Ready& ready);
+  Result<std::optional<Reference>> fastest_reference(const Set& set, Ready& ready);
+  // Makes one the vendor's kernel and checks it: its time (0: not `timed`), or why it is none.
+  tl::expected<double, std::string> try_reference(const vendor::Candidate& candidate,
+                                                  const Set& set, bool timed);
   // How far it is from FP64; nothing where it leaves elements unwritten or not finite.
   Result<std::optional<double>> error_of_reference(const Set& set);
   Result<std::string> fault_of_reference(const Set& set);  // empty: none
@@ -130,8 +148,12 @@ class Judge {
   Result<const std::byte*> on_host(const runtime::Buffer& data, int64_t from, int64_t bytes,
                                    HostCopy& copy);
   Status check_run(const Contender& candidate, const Set& set, bool whole);
+  // Whether the input holds what it was filled with.
+  Result<bool> is_unchanged(size_t input, const Set& set, bool whole);
   Result<Evidence> check_family(const Contender& candidate, const Set& set, const Request& request,
                                 double check_ms);
+  Status accept_output(size_t n, const Set& set, const Comparison& seen, bool everything,
+                       Evidence& evidence);
   // What of the outputs the blocks tell the truth of.
   Status compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs,
                         std::span<const Block> blocks, InputFamily family);
@@ -149,7 +171,10 @@ class Judge {
 
   // Which call of a series is on new contents, and looked at: no candidate can know. All are at the
   // end.
-  size_t chosen(size_t calls) const { return Random(setup_.seed + sample_, "chosen").below(calls); }
+  size_t chosen(size_t calls) const {
+    Random random(setup_.seed + sample_, "chosen");
+    return random.below(calls);
+  }
 
   runtime::Buffer part_of(const runtime::Buffer& whole) const;
   Status before_sample(const Contender& who, const std::vector<Set>& sets, size_t calls);
@@ -167,14 +192,17 @@ class Judge {
   Status check_series(const std::vector<Set>& sets);
   Result<Turns> take_turns(const Contest& contest, const Set& set);
   Status second_clock(Contest contest, const Set& set);
+  Result<Contest> contest_of(const Contender& candidate, const Request& request,
+                             const std::vector<Set>& sets);
   Status time_candidate(const Contender& candidate, const Request& request, Verdict& verdict);
 
   Setup setup_;
   Announce announce_;
-  std::vector<graph::TensorId>
-      given_;  // what candidates read: the graph's inputs, then its constants
+  // What candidates read: the graph's inputs, then its constants.
+  std::vector<graph::TensorId> given_;
 
-  runtime::Executor& here() { return here_ ? *here_ : *device_; }  // where the vendor's kernel runs
+  // Where the vendor's kernel runs.
+  runtime::Executor& here() { return here_ ? *here_ : *device_; }
 
   std::unique_ptr<runtime::Executor> here_;    // the CPU's cores within this process
   std::unique_ptr<runtime::Executor> device_;  // where candidates run: the GPU, or the runner
@@ -185,27 +213,25 @@ class Judge {
   HostCopy copy_;
   HostCopy vendors_copy_;
   Contender vendor_;  // without a kernel where there is none
-  bool by_libraries_ =
-      false;  // alone: then its error is a standard, and its output is compared with
+  // By libraries alone: then its error is a standard, and its output is compared with.
+  bool by_libraries_ = false;
   ReferenceKnown vendor_known_;
   std::vector<std::shared_ptr<Inputs>> kept_;
   std::vector<Tolerance> tolerances_;  // of each output
-  std::vector<std::optional<graph::Projection>>
-      projections_;           // likewise: of those that are linear in a product's operand
-  graph::EvalOptions means_;  // of the FP64 truth
+  // Likewise, of those that are linear in a product's operand.
+  std::vector<std::optional<graph::Projection>> projections_;
+  graph::EvalOptions truth_options_;  // of the FP64 truth
   std::vector<Set> series_;
-  uint64_t sample_ = 0;
-  uint64_t first_sample_ = 0;
-  uint64_t first_hash_ = 0;  // samples so far; the measurement's first; of the first outputs
-  int turn_ = 0;             // the variant before
-  // spent on their truth; and on the last sums
-  double variants_ms_ = 0;
-  double sums_ms_ = 0;
-  double calls_ms_ = 0;  // and on calls, of the candidate and the vendor
+  uint64_t sample_ = 0;        // samples so far
+  uint64_t first_sample_ = 0;  // the measurement's first
+  uint64_t first_hash_ = 0;    // of the first outputs
+  int turn_ = 0;               // the variant before
+  double variants_ms_ = 0;     // spent on the truth of variants
+  double sums_ms_ = 0;         // and on the last sums
+  double calls_ms_ = 0;        // and on calls, of the candidate and the vendor
   int64_t input_bytes_ = 0;
   int64_t output_bytes_ = 0;
-  // foreign_: the last candidate's text
-  bool shared_outputs_ = false;
-  bool foreign_ = false;
+  bool shared_outputs_ = false;  // the vendor's are the candidate's
+  bool foreign_ = false;         // the last candidate's text was
 };
 }  // namespace warploom::verify

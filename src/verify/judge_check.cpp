@@ -22,25 +22,79 @@ Status Judge::check_run(const Contender& candidate, const Set& set, bool whole) 
   for (size_t i = 0; i < given_.size(); ++i) {
     const std::string& name = setup_.graph.tensor(given_[i]).name;
     WARPLOOM_CHECK(check_guards(*device_, set.inputs->tensors[i], name));
-    const runtime::Buffer& data = set.inputs->tensors[i].data;
-    const std::vector<uint64_t>& hashes = set.inputs->hashes[i];
-    const bool all = whole || data.bytes() <= (setup_.engine == Engine::cpu ? kScanBytes : kPiece);
-    Random random(setup_.seed, "pieces");
-    bool same = true;
-    for (size_t n = 0; n < (all ? hashes.size() : 4) && same; ++n) {
-      const size_t piece = all ? n : random.below(hashes.size());
-      const int64_t from = static_cast<int64_t>(piece) * kPiece;
-      const int64_t bytes = std::min(kPiece, data.bytes() - from);
-      WARPLOOM_TRY(const std::byte* const found, on_host(data, from, bytes, copy_));
-      same = hash64({reinterpret_cast<const char*>(found), static_cast<size_t>(bytes)}) ==
-             hashes[piece];
-    }
-    if (!same)
+    WARPLOOM_TRY(const bool unchanged, is_unchanged(i, set, whole));
+    if (!unchanged)
       return fail({ErrorCode::kCandidateWroteInput, "a candidate changed an input", name,
                    "the input as it was", "other bytes"});
   }
   return ok();
 }
+
+Result<bool> Judge::is_unchanged(size_t input, const Set& set, bool whole) {
+  constexpr size_t kPlaces = 4;
+  const runtime::Buffer& data = set.inputs->tensors[input].data;
+  const std::vector<uint64_t>& hashes = set.inputs->hashes[input];
+  const int64_t small = setup_.engine == Engine::cpu ? kScanBytes : kPiece;
+  const bool all = whole || data.bytes() <= small;
+  const size_t pieces = all ? hashes.size() : kPlaces;
+  Random random(setup_.seed, "pieces");
+  for (size_t n = 0; n < pieces; ++n) {
+    const size_t piece = all ? n : random.below(hashes.size());
+    const int64_t from = static_cast<int64_t>(piece) * kPiece;
+    const int64_t bytes = std::min(kPiece, data.bytes() - from);
+    WARPLOOM_TRY(const std::byte* const found, on_host(data, from, bytes, copy_));
+    if (hash_of_bytes(found, bytes) != hashes[piece]) return false;
+  }
+  return true;
+}
+
+namespace {
+// At the ends of ranges an element may be NaN or, where the kernel drops NaN, another number: what
+// the kernel chose. Empty where the block leaves no choice.
+std::vector<double> chosen_values(const Block& block, InputFamily family, Dtype dtype,
+                                  const std::byte* found) {
+  if (family != InputFamily::ends || block.without_nan.empty()) return {};
+  std::vector<double> values = block.value;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool dropped = std::isnan(values[i]) && !std::isnan(load_as_double(dtype, found, i));
+    if (dropped) values[i] = block.without_nan[i];
+  }
+  return values;
+}
+
+// Errors of runs of elements, squared, and what the runs hold, squared.
+struct Runs {
+  std::vector<double> errors;
+  std::vector<double> squares;
+};
+
+constexpr int64_t kRun = 4096;  // elements of a run
+
+// Of two outputs of one type: how far `mine` is from `theirs`, run by run.
+Runs compare_runs(Dtype dtype, const std::byte* mine, const std::byte* theirs, int64_t count) {
+  const int64_t runs = ceil_div(count, kRun);
+  Runs out{std::vector<double>(runs), std::vector<double>(runs)};
+  graph::parallel_for(runs, 0, [&](int64_t run) {
+    std::array<double, kRun> c;
+    std::array<double, kRun> v;
+    const int64_t length = std::min(kRun, count - run * kRun);
+    load_run(dtype, mine, run * kRun, 1, length, c.data());
+    load_run(dtype, theirs, run * kRun, 1, length, v.data());
+    // Summed apart from what other threads write nearby.
+    double error = 0;
+    double square = 0;
+    for (size_t i = 0; i < static_cast<size_t>(length); ++i) {
+      if (!std::isfinite(v[i])) continue;
+      const double difference = c[i] - v[i];
+      error += difference * difference;
+      square += v[i] * v[i];
+    }
+    out.errors[run] = error;
+    out.squares[run] = square;
+  });
+  return out;
+}
+}  // namespace
 
 Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outputs,
                              std::span<const Block> blocks, InputFamily family) {
@@ -57,16 +111,10 @@ Status Judge::compare_blocks(std::vector<Comparison>& seen, const Tensors& outpu
       seen[n].beyond = true;
       continue;
     }
-    std::vector<double> either;  // at the ends of ranges: without NaN where the kernel is so
-    if (family == InputFamily::ends && !block.without_nan.empty()) {
-      either = block.value;
-      for (size_t i = 0; i < either.size(); ++i)
-        if (std::isnan(either[i]) && !std::isnan(load_as_double(dtype, found, i)))
-          either[i] = block.without_nan[i];
-    }
+    const std::vector<double> chosen = chosen_values(block, family, dtype, found);
+    const std::vector<double>& expected = chosen.empty() ? block.value : chosen;
     const bool marked = block.marked && family != InputFamily::normal;
-    compare(seen[n], tolerances_[n], dtype, found,
-            either.empty() ? block.value.data() : either.data(), block.magnitude.data(),
+    compare(seen[n], tolerances_[n], dtype, found, expected.data(), block.magnitude.data(),
             block.first_element, count, marked);
   }
   return ok();
@@ -90,8 +138,6 @@ Status Judge::scan_output(Comparison& sum, size_t n, const runtime::Buffer& data
 Status Judge::against_vendor(const Set& set) {
   if (!by_libraries_ || output_bytes_ > kScanBytes) return ok();
   WARPLOOM_CHECK(run(vendor_, set));
-  constexpr int64_t kRun =
-      4096;  // elements whose errors are added up before they are compared with their bound
   for (size_t n = 0; n < set.outputs.size(); ++n) {
     const graph::Tensor& tensor = output(n);
     // Both are within their bounds of the truth; a run of few elements may be several times worse
@@ -104,38 +150,19 @@ Status Judge::against_vendor(const Set& set) {
     WARPLOOM_TRY(const std::byte* const theirs,
                  on_host(vendors, 0, vendors.bytes(), vendors_copy_));
     const int64_t count = graph::element_count(tensor.shape);
-    const int64_t runs = (count + kRun - 1) / kRun;
-    // of each run, squared
-    std::vector<double> errors(runs);
-    std::vector<double> squares(errors.size());
-    graph::parallel_for(runs, 0, [&](int64_t run) {
-      std::array<double, kRun> c;
-      std::array<double, kRun> v;
-      const int64_t length = std::min(kRun, count - run * kRun);
-      load_run(tensor.dtype, mine, run * kRun, 1, length, c.data());
-      load_run(tensor.dtype, theirs, run * kRun, 1, length, v.data());
-      // apart from what other threads write nearby
-      double error = 0;
-      double square = 0;
-      for (size_t i = 0; i < static_cast<size_t>(length); ++i)
-        if (std::isfinite(v[i])) {
-          error += (c[i] - v[i]) * (c[i] - v[i]);
-          square += v[i] * v[i];
-        }
-      errors[run] = error;
-      squares[run] = square;
-    });
+    const Runs runs = compare_runs(tensor.dtype, mine, theirs, count);
     // A run's error against the typical size of a run.
-    const double typical =
-        std::reduce(squares.begin(), squares.end()) / static_cast<double>(count) * kRun;
-    const auto far = std::ranges::find_if(
-        errors, [&](double error) { return !(error <= 16 * bound * bound * typical); });
-    if (typical > 0 && far != errors.end())
-      return fail({ErrorCode::kCandidateWrong, "the output differs from the reference's",
-                   tensor.name,
-                   fmt::format("elements {} and the {} behind it within {:.3g}",
-                               (far - errors.begin()) * kRun, kRun, 4 * bound),
-                   fmt::format("{:.3g}", std::sqrt(*far / typical))});
+    const double all = std::reduce(runs.squares.begin(), runs.squares.end());
+    const double typical = all / static_cast<double>(count) * kRun;
+    const double allowed = 16 * bound * bound * typical;
+    const auto is_far = [&](double error) { return !(error <= allowed); };
+    const auto far = std::ranges::find_if(runs.errors, is_far);
+    if (typical == 0 || far == runs.errors.end()) continue;
+    const int64_t first = (far - runs.errors.begin()) * kRun;
+    return fail(
+        {ErrorCode::kCandidateWrong, "the output differs from the reference's", tensor.name,
+         fmt::format("elements {} and the {} behind it within {:.3g}", first, kRun, 4 * bound),
+         fmt::format("{:.3g}", std::sqrt(*far / typical))});
   }
   return ok();
 }
@@ -145,7 +172,7 @@ Result<std::vector<std::vector<double>>> Judge::sums_of(const Inputs& inputs) {
   std::vector<std::vector<double>> sums(projections_.size());
   for (size_t n = 0; n < sums.size(); ++n) {
     if (!projections_[n] || projections_[n]->cost > kMostSums) continue;
-    WARPLOOM_TRY(auto made, graph::evaluate(projections_[n]->graph, inputs.bytes, means_));
+    WARPLOOM_TRY(auto made, graph::evaluate(projections_[n]->graph, inputs.bytes, truth_options_));
     sums[n] = std::move(made[0]);
   }
   sums_ms_ = ms_since(start);
@@ -159,7 +186,8 @@ Result<bool> Judge::check_sums(size_t n, const runtime::Buffer& data, const Inpu
                                const std::string& place) {
   const double allowed = frobenius_bound(seen, tolerances_[n], inputs.vendor_error);
   const bool none = truth.sums.empty() || truth.sums[n].empty() || !std::isfinite(allowed);
-  if (none || data.bytes() > kScanBytes || may_overflow(seen, output(n).dtype)) return false;
+  if (none || data.bytes() > kScanBytes) return false;
+  if (may_overflow(seen, output(n).dtype)) return false;
   constexpr int64_t kBytes = 32 << 20;
   const graph::Projection& by = *projections_[n];
   const int64_t slab = by.extent * by.after * bytes_of(output(n).dtype);
@@ -170,8 +198,8 @@ Result<bool> Judge::check_sums(size_t n, const runtime::Buffer& data, const Inpu
     WARPLOOM_TRY(const std::byte* const found, on_host(data, from * slab, count * slab, copy_));
     sum_lines(lines, by, output(n).dtype, found, from, count);
   }
-  WARPLOOM_CHECK(accept_sums(lines, truth.sums[n],
-                             bounds_of(allowed, seen.frobenius(), inputs.family), place));
+  const Bounds bounds = bounds_of(allowed, seen.frobenius(), inputs.family);
+  WARPLOOM_CHECK(accept_sums(lines, truth.sums[n], bounds, place));
   return true;
 }
 
@@ -199,29 +227,40 @@ Result<Evidence> Judge::check_family(const Contender& candidate, const Set& set,
   WARPLOOM_CHECK(compared(inputs.truth.blocks));
   for (const auto& rows : request.whole ? inputs.truth.missing : std::vector<RowRange>()) {
     if (ms_since(start) > check_ms) break;
-    WARPLOOM_TRY(const Block block, evaluate_block(setup_.graph, inputs.bytes, rows, means_));
+    WARPLOOM_TRY(const Block block,
+                 evaluate_block(setup_.graph, inputs.bytes, rows, truth_options_));
     WARPLOOM_CHECK(compared({&block, 1}));
   }
   const bool everything = held >= evidence.rows;
-  const std::string place = fmt::format("{} inputs, seed {}", name_of(inputs.family), setup_.seed);
-  for (size_t output = 0; output < seen.size(); ++output) {
-    const runtime::Buffer& data = set.outputs[output].data;
-    if (!everything && (request.whole || data.bytes() <= kScanBytes))
-      WARPLOOM_CHECK(scan_output(seen[output], output, data));
-    evidence.error = std::max(evidence.error, seen[output].frobenius());
-    evidence.max_error = std::max(evidence.max_error, seen[output].max_error());
-    evidence.worst_ratio = std::max(evidence.worst_ratio, seen[output].worst.ratio);
-    evidence.bound = std::max({evidence.bound, tolerances_[output].frobenius, inputs.vendor_error});
-    WARPLOOM_CHECK(accept(seen[output], tolerances_[output], inputs.vendor_error, place));
-    if (everything) continue;
-    WARPLOOM_TRY(const bool summed,
-                 check_sums(output, data, inputs, inputs.truth, seen[output], place));
-    if (summed) evidence.sums_checked += std::ssize(inputs.truth.sums[output]);
+  for (size_t n = 0; n < seen.size(); ++n) {
+    const runtime::Buffer& data = set.outputs[n].data;
+    const bool scanned = request.whole || data.bytes() <= kScanBytes;
+    if (!everything && scanned) WARPLOOM_CHECK(scan_output(seen[n], n, data));
+    WARPLOOM_CHECK(accept_output(n, set, seen[n], everything, evidence));
   }
   // At the ends of ranges the reference sets no standard: infinities are no numbers to subtract.
-  const bool beside =
-      inputs.family != InputFamily::ends && (request.whole || inputs.family == kScreening[0]);
+  const bool in_turn = request.whole || inputs.family == kScreening[0];
+  const bool beside = in_turn && inputs.family != InputFamily::ends;
   if (!everything && beside && !shared_outputs_) WARPLOOM_CHECK(against_vendor(set));
   return evidence;
+}
+
+// Adds what was seen of an output to the evidence, and holds it against its bounds; where not all
+// rows were compared, its sums as well.
+Status Judge::accept_output(size_t n, const Set& set, const Comparison& seen, bool everything,
+                            Evidence& evidence) {
+  const Inputs& inputs = *set.inputs;
+  const Tolerance& tolerance = tolerances_[n];
+  const std::string place = fmt::format("{} inputs, seed {}", name_of(inputs.family), setup_.seed);
+  evidence.error = std::max(evidence.error, seen.frobenius());
+  evidence.max_error = std::max(evidence.max_error, seen.max_error());
+  evidence.worst_ratio = std::max(evidence.worst_ratio, seen.worst.ratio);
+  evidence.bound = std::max({evidence.bound, tolerance.frobenius, inputs.vendor_error});
+  WARPLOOM_CHECK(accept(seen, tolerance, inputs.vendor_error, place));
+  if (everything) return ok();
+  const runtime::Buffer& data = set.outputs[n].data;
+  WARPLOOM_TRY(const bool summed, check_sums(n, data, inputs, inputs.truth, seen, place));
+  if (summed) evidence.sums_checked += std::ssize(inputs.truth.sums[n]);
+  return ok();
 }
 }  // namespace warploom::verify

@@ -3,9 +3,10 @@
 namespace warploom::verify {
 Result<Judge::Tensors> Judge::make_outputs(runtime::Executor& device) {
   Tensors out;
-  for (const auto id : setup_.graph.outputs)
-    WARPLOOM_TRY(out.emplace_back(),
-                 allocate_guarded(device, graph::byte_count(setup_.graph.tensor(id))));
+  for (const auto id : setup_.graph.outputs) {
+    const int64_t bytes = graph::byte_count(setup_.graph.tensor(id));
+    WARPLOOM_TRY(out.emplace_back(), allocate_guarded(device, bytes));
+  }
   return out;
 }
 
@@ -20,8 +21,8 @@ Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
     runtime::Buffer& data = made.tensors[i].data;
     if (!data) WARPLOOM_TRY(made.tensors[i], allocate_guarded(*device_, graph::byte_count(tensor)));
     if (setup_.engine == Engine::cuda) made.host[i].resize(data.bytes());
-    auto* const to = setup_.engine == Engine::cpu ? static_cast<std::byte*>(data.address())
-                                                  : made.host[i].data();
+    std::byte* to = made.host[i].data();
+    if (setup_.engine == Engine::cpu) to = static_cast<std::byte*>(data.address());
     if (tensor.constant)
       std::ranges::copy(*tensor.constant, to);
     else
@@ -30,9 +31,9 @@ Status Judge::fill_inputs(Inputs& made, uint64_t seed) {
     const graph::Bytes bytes(to, data.bytes());
     if (i < setup_.graph.inputs.size()) made.bytes.push_back(bytes);
     auto& hashes = made.hashes.emplace_back();
-    for (size_t at = 0; at < bytes.size(); at += kPiece) {
-      const auto piece = bytes.subspan(at, std::min<size_t>(kPiece, bytes.size() - at));
-      hashes.push_back(hash64({reinterpret_cast<const char*>(piece.data()), piece.size()}));
+    for (int64_t at = 0; at < data.bytes(); at += kPiece) {
+      const int64_t piece = std::min(kPiece, data.bytes() - at);
+      hashes.push_back(hash_of_bytes(to + at, piece));
     }
   }
   return ok();
@@ -46,14 +47,15 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
   const graph::Graph& graph = setup_.graph;
   auto made = std::make_shared<Inputs>();
   made->family = family;
-  if (!kept_.empty() && static_cast<int64_t>(kept_.size() + 1) * input_bytes_ > kKeepBytes) {
+  const int64_t families = std::ssize(kept_) + 1;
+  if (!kept_.empty() && families * input_bytes_ > kKeepBytes) {
     made->tensors = std::move(kept_.back()->tensors);
     made->host = std::move(kept_.back()->host);
     kept_.pop_back();
   }
   WARPLOOM_CHECK(fill_inputs(*made, setup_.seed));
-  WARPLOOM_TRY(made->truth,
-               sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms, means_));
+  WARPLOOM_TRY(made->truth, sample_truth(graph, made->bytes, setup_.seed, setup_.flops, check_ms,
+                                         truth_options_));
   if (!made->truth.missing.empty()) WARPLOOM_TRY(made->truth.sums, sums_of(*made));
   if (vendor_.kernel.bind && by_libraries_) {
     // Its own error on these inputs, which the fp32 track allows candidates as well.

@@ -22,6 +22,11 @@ bool is_strict(const vendor::Problem& problem) {
   return std::holds_alternative<vendor::Matmul>(only) ||
          std::holds_alternative<vendor::Softmax>(only);
 }
+
+// Whether a kernel that is none of a library's has a part in it.
+bool is_plain(const runtime::Runnable& kernel) {
+  return kernel.name.find("plain") != std::string::npos;
+}
 }  // namespace
 
 Result<std::optional<double>> Judge::error_of_reference(const Set& set) {
@@ -48,9 +53,10 @@ Result<std::string> Judge::fault_of_reference(const Set& set) {
       return fmt::format("leaves {} elements unwritten", output.unwritten.count);
     if (output.nonfinite.count > 0)
       return fmt::format("makes {} elements NaN or infinite", output.nonfinite.count);
-    const double tolerated = tolerances_[n].frobenius;
-    const double bound = kFarOff * std::max({std::isfinite(tolerated) ? tolerated : 0.01,
-                                             plain_error(output), 1e-6});
+    constexpr double kUnbounded = 0.01;
+    const double frobenius = tolerances_[n].frobenius;
+    const double tolerated = std::isfinite(frobenius) ? frobenius : kUnbounded;
+    const double bound = kFarOff * std::max({tolerated, plain_error(output), 1e-6});
     if (!(output.frobenius() <= bound))
       return fmt::format("computes something else: {:.3g} off FP64 where {:.3g} is much",
                          output.frobenius(), bound);
@@ -66,71 +72,73 @@ Result<double> Judge::time_of_reference(const Set& set) {
   return samples[0].median_us;
 }
 
-Status Judge::choose_reference(Ready& ready) {
-  struct Tried {
-    runtime::Runnable kernel;
-    std::string how;
-    bool plain = false;
-    double us = 0;
-  };
+tl::expected<double, std::string> Judge::try_reference(const vendor::Candidate& candidate,
+                                                       const Set& set, bool timed) {
+  Result<runtime::Runnable> made = candidate.make();
+  if (!made) {
+    const Error& error = made.error();
+    const std::string found = error.found.empty() ? "" : ": " + error.found;
+    return tl::unexpected(error.message + found);
+  }
+  vendor_.kernel = *std::move(made);
+  const Result<std::string> fault = fault_of_reference(set);
+  if (!fault) return tl::unexpected(fault.error().message);
+  if (!fault->empty()) return tl::unexpected(*fault);
+  if (!timed) return 0;
+  const Result<double> us = time_of_reference(set);
+  if (!us) return tl::unexpected(us.error().message);
+  return *us;
+}
 
+Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set, Ready& ready) {
   const vendor::Problem& problem = *setup_.reference;
+  const auto was_chosen = [&](const vendor::Candidate& candidate) {
+    return candidate.libraries == problem.chosen;
+  };
   std::vector<vendor::Candidate> offered = vendor::candidates(here(), problem, setup_.track);
   // What was chosen before is tried first, and then alone.
-  std::ranges::stable_partition(offered, [&](const vendor::Candidate& candidate) {
-    return candidate.libraries == problem.chosen;
-  });
-  WARPLOOM_TRY(const Set set, set_of(kScreening[0], 1500));
+  std::ranges::stable_partition(offered, was_chosen);
   const double rate = setup_.engine == Engine::cpu ? kPlainCpuRate : kPlainGpuRate;
   const bool long_if_plain = setup_.flops / rate > kMostPlainSeconds;
-  std::optional<Tried> best;
+  // Plain kernels compete with a few calls of libraries, not with one, nor with a network.
+  const size_t steps = problem.steps.size();
+  const bool plain_competes = steps > 1 && steps <= kFewSteps;
   const auto note = [&](const vendor::Candidate& candidate, const std::string& why) {
     ready.reference_notes.push_back(fmt::format("{}: {}", candidate.libraries, why));
   };
+  std::optional<Reference> best;
   for (const vendor::Candidate& candidate : offered) {
-    const bool served = best && best->kernel.name.find("plain") == std::string::npos;
-    // Plain kernels compete with a few calls of libraries, not with one, nor with a network.
-    const size_t steps = problem.steps.size();
-    if (candidate.plain && served && (steps == 1 || steps > kFewSteps)) continue;
+    const bool served = best && !is_plain(best->kernel);
+    if (candidate.plain && served && !plain_competes) continue;
     if (candidate.plain && long_if_plain) {
       note(candidate, "would take too long");
       continue;
     }
-    Result<runtime::Runnable> made = candidate.make();
-    if (!made) {
-      note(candidate,
-           made.error().message + (made.error().found.empty() ? "" : ": ") + made.error().found);
+    const bool known = was_chosen(candidate);
+    const auto us = try_reference(candidate, set, !known || setup_.time_reference);
+    if (!us) {
+      note(candidate, us.error());
       continue;
-    }
-    vendor_.kernel = *std::move(made);
-    const Result<std::string> fault = fault_of_reference(set);
-    if (!fault || !fault->empty()) {
-      note(candidate, fault ? *fault : fault.error().message);
-      continue;
-    }
-    const bool known = candidate.libraries == problem.chosen;
-    double us = 0;
-    if (!known || setup_.time_reference) {
-      const Result<double> timed = time_of_reference(set);
-      if (!timed) {
-        note(candidate, timed.error().message);
-        continue;
-      }
-      us = *timed;
     }
     const double worth = candidate.plain && best ? kClearly : 1;
-    if (!best || us < worth * best->us)
-      best = {vendor_.kernel, candidate.libraries, candidate.plain, us};
+    if (!best || *us < worth * best->us) best = {vendor_.kernel, candidate.libraries, *us};
     if (known) break;
   }
+  return best;
+}
+
+Status Judge::choose_reference(Ready& ready) {
+  WARPLOOM_TRY(const Set set, set_of(kScreening[0], 1500));
+  WARPLOOM_TRY(const std::optional<Reference> best, fastest_reference(set, ready));
   vendor_.kernel = best ? best->kernel : runtime::Runnable{};
   if (!best) return ok();
-  by_libraries_ = best->kernel.name.find("plain") == std::string::npos;
-  for (Tolerance& tolerance : tolerances_) tolerance.stands_in_always = !is_strict(problem);
+  by_libraries_ = !is_plain(best->kernel);
+  const bool strict = is_strict(*setup_.reference);
+  for (Tolerance& tolerance : tolerances_) tolerance.stands_in_always = !strict;
   WARPLOOM_TRY(const std::optional<double> error, error_of_reference(set));
   if (by_libraries_) set.inputs->vendor_error = error.value_or(-1);
   ready.reference = best->kernel.name;
-  ready.reference_choice = best->how;
+  ready.reference_choice = best->libraries;
   ready.reference_error = error.value_or(-1);
   ready.reference_us = best->us;
   vendor_known_.here_us = best->us;

@@ -6,12 +6,13 @@
 // variant 0 none, so that going back is exact and the truth of a variant's rows is worked out once
 // for all candidates. The rows looked at are one that lies, by its share of the whole, where words
 // were traded, and one at random.
+#include "common/warm_up.h"
 #include "verify/judge.h"
 
 namespace warploom::verify {
 namespace {
-constexpr int64_t kSeriesBytes =
-    16 << 20;  // problems up to this size may be short enough for a series
+// Problems up to this size may be short enough for a series.
+constexpr int64_t kSeriesBytes = 16 << 20;
 constexpr int64_t kMostSets = 16;
 constexpr int kVariants = 40;          // at most; more than a screening has samples
 constexpr double kCheapSumsMs = 4;     // what sums of a variant may take
@@ -19,22 +20,32 @@ constexpr double kVariantsMs = 150;    // for their truth, until when no more ar
 constexpr double kDearRow = 3e8;       // operations of a row that is too dear for any
 constexpr double kCheapWhole = 1e6;    // and of an output whose rows are all looked at
 constexpr int64_t kRowElements = 256;  // at least, of what is looked at at one place
-constexpr int64_t kPartBytes =
-    4 << 20;  // of a larger output so much is poisoned and scanned, at another place each time
+// Of a larger output so much is poisoned and scanned, at another place each time.
+constexpr int64_t kPartBytes = 4 << 20;
 constexpr int64_t kGpuPartBytes = 256 << 10;  // and where it must be copied for that
+
+bool has_atomic_arguments(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.args, [](const Argument& argument) { return argument.atomic; });
+}
 }  // namespace
 
 std::vector<Judge::Trade> Judge::trades_of(int variant) const {
   std::vector<Trade> trades;
+  if (variant == 0) return trades;
   const int64_t most = setup_.engine == Engine::cpu ? 64 : 2;  // each is two transfers to a GPU
   Random random(setup_.seed + static_cast<uint64_t>(variant), "variant");
-  for (size_t i = 0; variant > 0 && i < setup_.graph.inputs.size(); ++i) {
+  for (size_t i = 0; i < setup_.graph.inputs.size(); ++i) {
     const int64_t words = graph::byte_count(setup_.graph.tensor(given_[i])) / 8;
-    const auto word = [&] {
-      return 8 * static_cast<int64_t>(random.below(static_cast<uint64_t>(words)));
+    if (words <= 1) continue;
+    const auto draw_word = [&] {
+      const uint64_t word = random.below(static_cast<uint64_t>(words));
+      return 8 * static_cast<int64_t>(word);
     };
-    for (int64_t n = 0; words > 1 && n < std::clamp<int64_t>(words / 64, 1, most); ++n)
-      trades.push_back({i, word(), word()});
+    const int64_t count = std::clamp<int64_t>(words / 64, 1, most);
+    for (int64_t n = 0; n < count; ++n) {
+      // Braces: the first is drawn before the second.
+      trades.push_back({i, draw_word(), draw_word()});
+    }
   }
   return trades;
 }
@@ -57,12 +68,14 @@ Status Judge::vary(Inputs& inputs, int variant) {
 // The next in turn of those whose truth is affordable.
 int Judge::next_variant(const Inputs& inputs) {
   const graph::Rows rows = graph::rows_of(setup_.graph);
-  if (setup_.flops / static_cast<double>(rows.independent ? rows.count : 1) > kDearRow) return 0;
+  const int64_t parts = rows.independent ? rows.count : 1;
+  if (setup_.flops / static_cast<double>(parts) > kDearRow) return 0;
   ++turn_;
   if (variants_ms_ < kVariantsMs) return turn_ % (1 + kVariants);
   const auto known = static_cast<size_t>(turn_) % (1 + inputs.variants.size());
-  return known == 0 ? 0
-                    : std::next(inputs.variants.begin(), static_cast<ptrdiff_t>(known) - 1)->first;
+  if (known == 0) return 0;
+  const auto place = static_cast<ptrdiff_t>(known) - 1;
+  return std::next(inputs.variants.begin(), place)->first;
 }
 
 // Rows of what the outputs should be for what the inputs hold now.
@@ -76,20 +89,22 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
   Random random(setup_.seed + static_cast<uint64_t>(inputs.variant), "looked at");
   for (int output = 0; output < static_cast<int>(outputs_.size()); ++output) {
     const graph::Rows rows = graph::rows_of(setup_.graph, output);
-    const int64_t some = setup_.flops <= kCheapWhole
-                             ? rows.count
-                             : std::max<int64_t>(1, kRowElements / rows.elements);
+    int64_t some = std::max<int64_t>(1, kRowElements / rows.elements);
+    if (setup_.flops <= kCheapWhole) some = rows.count;
+    const auto count = static_cast<double>(rows.count);
+    const int64_t last = std::max<int64_t>(0, rows.count - some);
     double traded = random.uniform();
     if (!trades.empty()) {
       const Trade& one = trades[random.below(trades.size())];
-      traded = static_cast<double>(one.a) / static_cast<double>(inputs.bytes[one.input].size());
+      const auto size = static_cast<double>(inputs.bytes[one.input].size());
+      traded = static_cast<double>(one.a) / size;
     }
     for (const double place : {traded, random.uniform()}) {
-      const auto row = static_cast<int64_t>(place * static_cast<double>(rows.count));
-      const int64_t begin = std::clamp<int64_t>(row, 0, std::max<int64_t>(0, rows.count - some));
+      const auto row = static_cast<int64_t>(place * count);
+      const int64_t begin = std::clamp<int64_t>(row, 0, last);
+      const RowRange range{output, begin, std::min(rows.count, begin + some)};
       WARPLOOM_TRY(blocks.emplace_back(),
-                   evaluate_block(setup_.graph, inputs.bytes,
-                                  {output, begin, std::min(rows.count, begin + some)}, means_));
+                   evaluate_block(setup_.graph, inputs.bytes, range, truth_options_));
       if (some >= rows.count) break;
     }
   }
@@ -102,18 +117,20 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
 runtime::Buffer Judge::part_of(const runtime::Buffer& whole) const {
   const int64_t part = setup_.engine == Engine::cpu ? kPartBytes : kGpuPartBytes;
   if (whole.bytes() <= part) return whole;
-  const auto pages = static_cast<uint64_t>((whole.bytes() - part) / 4096 + 1);
-  return whole.slice(
-      4096 * static_cast<int64_t>(Random(setup_.seed + sample_, "part").below(pages)), part);
+  constexpr int64_t kPage = 4096;
+  const auto pages = static_cast<uint64_t>((whole.bytes() - part) / kPage + 1);
+  Random random(setup_.seed + sample_, "part");
+  const auto page = static_cast<int64_t>(random.below(pages));
+  return whole.slice(kPage * page, part);
 }
 
 Result<uint64_t> Judge::hash_of(const Tensors& outputs) {
   uint64_t hash = 0;
   for (const Guarded& output : outputs) {
-    if (output.data.bytes() > kScanBytes) continue;
-    WARPLOOM_TRY(const std::byte* const found, on_host(output.data, 0, output.data.bytes(), copy_));
-    hash = 3 * hash +
-           hash64({reinterpret_cast<const char*>(found), static_cast<size_t>(output.data.bytes())});
+    const int64_t bytes = output.data.bytes();
+    if (bytes > kScanBytes) continue;
+    WARPLOOM_TRY(const std::byte* const found, on_host(output.data, 0, bytes, copy_));
+    hash = 3 * hash + hash_of_bytes(found, bytes);
   }
   return hash;
 }
@@ -148,13 +165,11 @@ Status Judge::after_sample(const Contender& candidate, const Request& request,
       WARPLOOM_CHECK(
           check_sums(output, data, *set.inputs, *truth, seen[output], "the output of timed calls"));
   }
-  const bool atomic = std::ranges::any_of(request.list.kernels, [](const Kernel& kernel) {
-    return std::ranges::any_of(kernel.args,
-                               [](const Argument& argument) { return argument.atomic; });
-  });
+  const bool atomic = std::ranges::any_of(request.list.kernels, has_atomic_arguments);
   Inputs& inputs = *sets[0].inputs;
-  const bool first = sample_ == first_sample_;
-  if (inputs.variant == 0 && calls == 1 && !atomic && (first || setup_.engine == Engine::cpu)) {
+  const bool on_first_inputs = inputs.variant == 0 && calls == 1;
+  const bool in_turn = sample_ == first_sample_ || setup_.engine == Engine::cpu;
+  if (on_first_inputs && in_turn && !atomic) {
     WARPLOOM_TRY(const uint64_t hash, hash_of(outputs_));
     if (hash != first_hash_)
       return fail({ErrorCode::kCandidateUnstable,
@@ -171,13 +186,13 @@ Status Judge::make_series() {
   const int64_t bytes = input_bytes_ + output_bytes_;
   const int64_t cache = device_->info().cache_bytes;
   if (!series_.empty() || setup_.engine != Engine::cuda || bytes > kSeriesBytes) return ok();
-  const int64_t sets =
-      std::clamp<int64_t>(2 * cache / std::max<int64_t>(bytes, 1) + 1, 2, kMostSets);
+  const int64_t enough = 2 * cache / std::max<int64_t>(bytes, 1) + 1;
+  const int64_t sets = std::clamp<int64_t>(enough, 2, kMostSets);
   for (int64_t set = 1; set < sets; ++set) {
     Set made{std::make_shared<Inputs>(), {}, {}};
     made.inputs->family = kScreening[0];
-    WARPLOOM_CHECK(
-        fill_inputs(*made.inputs, setup_.seed + 0x9e3779b9u * static_cast<uint64_t>(set)));
+    const uint64_t seed = setup_.seed + 0x9e3779b9u * static_cast<uint64_t>(set);
+    WARPLOOM_CHECK(fill_inputs(*made.inputs, seed));
     WARPLOOM_TRY(made.outputs, make_outputs(*device_));
     if (vendor_.kernel.bind) WARPLOOM_TRY(made.vendor_outputs, make_outputs(here()));
     series_.push_back(std::move(made));
@@ -211,9 +226,9 @@ Result<Turns> Judge::take_turns(const Contest& contest, const Set& set) {
   first_sample_ = sample_ + 1;
   if (runner_) runner_->disturb(inputs, outputs, setup_.seed + sample_);
   (void)device_->clocks_agree();  // of what was timed before
-  announce_(true,
-            10 * contest.options.budget_ms +
-                20'000);  // a hang shows in the first call; here a busy machine may take its time
+  // A hang shows in the first call; here a busy machine may take its time, and warming up counts.
+  const double expected_ms = 10 * contest.options.budget_ms + 20'000;
+  announce_(true, expected_ms);
   std::vector<int> measured;  // beside this process
   if (runner_) measured.push_back(runner_->process());
   const runtime::NoiseWatch watch(measured, setup_.engine == Engine::cpu);
@@ -231,7 +246,9 @@ Result<Turns> Judge::take_turns(const Contest& contest, const Set& set) {
 Status Judge::second_clock(Contest contest, const Set& set) {
   Status agreed = device_->clocks_agree();
   contest.calls.resize(1);
-  contest.options.min_samples = contest.options.max_samples = 7;
+  contest.options.min_samples = 7;
+  contest.options.max_samples = 7;
+  contest.options.warm_up_ms = 0;
   for (int more = 0; !agreed && more < 4; ++more) {
     // What a busy machine puts between the clocks is the same however long a sample is; what a
     // candidate hides is a share of it.
@@ -243,31 +260,42 @@ Status Judge::second_clock(Contest contest, const Set& set) {
   return agreed;
 }
 
-Status Judge::time_candidate(const Contender& candidate, const Request& request, Verdict& verdict) {
-  WARPLOOM_CHECK(make_series());
-  std::vector<Set> sets(1);
-  WARPLOOM_TRY(sets[0], set_of(kScreening[0], request.check_ms));
-  std::ranges::copy(series_, std::back_inserter(sets));
+// The candidate's calls, the vendor's beside them where these are wanted, and how they are
+// measured.
+Result<Judge::Contest> Judge::contest_of(const Contender& candidate, const Request& request,
+                                         const std::vector<Set>& sets) {
+  const bool has_vendor = vendor_.kernel.bind && request.beside_reference;
   Contest contest;
-  contest.calls.resize(vendor_.kernel.bind && request.beside_reference ? 2 : 1);
+  contest.calls.resize(has_vendor ? 2 : 1);
   for (const Set& set : sets) {
     WARPLOOM_TRY(contest.calls[0].emplace_back(), bind(candidate, set));
-    if (contest.calls.size() > 1) WARPLOOM_TRY(contest.calls[1].emplace_back(), bind(vendor_, set));
+    if (has_vendor) WARPLOOM_TRY(contest.calls[1].emplace_back(), bind(vendor_, set));
   }
+  const bool cpu = setup_.engine == Engine::cpu;
   contest.options = {.min_samples = request.min_samples,
                      .max_samples = request.max_samples,
                      .budget_ms = request.timing_ms,
-                     .least_us = setup_.engine == Engine::cpu ? runtime::kCpuSampleUs : 0.0,
-                     .warm_us = setup_.engine == Engine::cpu ? 5000.0 : 0.0,
+                     .least_us = cpu ? runtime::kCpuSampleUs : 0.0,
+                     .warm_us = cpu ? 5000.0 : 0.0,
+                     .warm_up_ms = cpu || !request.warm_up ? 0.0 : wl::kGpuWarmUpMs,
                      .seed = setup_.seed};
   contest.options.around = [&](size_t which, size_t of, bool after) -> Status {
     if (!after) return before_sample(which == 0 ? candidate : vendor_, sets, of);
     return which == 0 ? after_sample(candidate, request, sets, of) : ok();
   };
+  return contest;
+}
+
+Status Judge::time_candidate(const Contender& candidate, const Request& request, Verdict& verdict) {
+  WARPLOOM_CHECK(make_series());
+  std::vector<Set> sets(1);
+  WARPLOOM_TRY(sets[0], set_of(kScreening[0], request.check_ms));
+  std::ranges::copy(series_, std::back_inserter(sets));
+  WARPLOOM_TRY(const Contest contest, contest_of(candidate, request, sets));
   vendor_known_.flops = setup_.flops;
   vendor_known_.archived_us = request.reference_known_us;
-  WARPLOOM_TRY(const Turns turns,
-               believable_turns([&] { return take_turns(contest, sets[0]); }, vendor_known_));
+  const auto measure_once = [&] { return take_turns(contest, sets[0]); };
+  WARPLOOM_TRY(const Turns turns, believable_turns(measure_once, vendor_known_));
   take_figures(verdict, turns, setup_.seed);
   verdict.floor_us = setup_.floor_us;
   // 3 % for the clock's own error: datasheet rates are not reached by that much.

@@ -3,16 +3,18 @@
 
 namespace warploom::verify {
 namespace {
-constexpr int64_t kBlockElements = 1 << 21;  // of a block, unless one row is longer
-constexpr int64_t kProductsElements =
-    1 << 24;  // and where others do its products, who get their operands for each
-constexpr int64_t kWholeElements =
-    1 << 23;  // outputs up to this size are kept whole where that is affordable
+// Of a block, unless one row is longer.
+constexpr int64_t kBlockElements = 1 << 21;
+// Likewise where others do its products, who get their operands for each.
+constexpr int64_t kProductsElements = 1 << 24;
+// Outputs up to this size are kept whole where that is affordable.
+constexpr int64_t kWholeElements = 1 << 23;
 
 // Rows that go into one block.
 int64_t block_rows(const graph::Rows& rows, const graph::EvalOptions& means) {
   const int64_t elements = means.products ? kProductsElements : kBlockElements;
-  return std::clamp<int64_t>(elements / std::max<int64_t>(1, rows.elements), 1, rows.count);
+  const int64_t fitting = elements / std::max<int64_t>(1, rows.elements);
+  return std::clamp(fitting, int64_t{1}, rows.count);
 }
 
 // The first and the last row, where tails go wrong, then others at random.
@@ -26,9 +28,7 @@ std::vector<int64_t> scattered(int64_t count, size_t wanted, Random& random) {
   }
   return order;
 }
-}  // namespace
 
-namespace {
 // Whether an operator works element by element and takes the larger or the smaller of two numbers.
 bool may_drop_nan(const graph::Graph& graph) {
   using graph::OpKind;
@@ -75,9 +75,10 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
   for (int output = 0; output < outputs; ++output) {
     const graph::Rows rows = graph::rows_of(graph, output);
     const double share = budget_ms * (output + 1) / outputs;
+    std::vector<int64_t> sample;
+    if (!complete) sample = scattered(rows.count, 32, random);
     std::set<int64_t> held;
-    for (const int64_t row :
-         complete ? std::vector<int64_t>() : scattered(rows.count, 32, random)) {
+    for (const int64_t row : sample) {
       const int64_t elements = static_cast<int64_t>(held.size()) * rows.elements;
       if (held.size() >= 2 && (ms_since(start) > share || elements > kWholeElements)) break;
       WARPLOOM_TRY(truth.blocks.emplace_back(),
@@ -88,9 +89,10 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
     held.insert(rows.count);
     int64_t row = 0;
     for (const int64_t stop : held) {  // between the rows that are held
-      for (int64_t end; row < stop; row = end) {
-        end = std::min(stop, row + block_rows(rows, means));
+      while (row < stop) {
+        const int64_t end = std::min(stop, row + block_rows(rows, means));
         truth.missing.push_back({output, row, end});
+        row = end;
       }
       row = stop + 1;
     }

@@ -7,8 +7,8 @@
 
 namespace warploom::verify {
 namespace {
-constexpr int64_t kMostElements =
-    1 << 20;  // of a tensor: a matmul of 1024³ takes the interpreter seconds
+// Of a tensor: a matmul of 1024³ takes the interpreter seconds.
+constexpr int64_t kMostElements = 1 << 20;
 
 using Storage = std::map<std::string, std::vector<std::byte>>;
 
@@ -39,6 +39,15 @@ double random_element(Dtype dtype, Random& random, int64_t i, int64_t elements, 
   const auto size = static_cast<double>(extent);
   if (std::fmod(place, 2) == 0) return place;
   return place < size ? place - size : -place - 1;
+}
+}  // namespace
+
+namespace {
+// Relative where the reference is not 0 everywhere, else absolute.
+double error_of(const Comparison& seen) {
+  const bool finite = seen.nonfinite.count + seen.unwritten.count == 0;
+  if (!finite) return HUGE_VAL;
+  return seen.reference_squares > 0 ? seen.frobenius() : std::sqrt(seen.error_squares);
 }
 }  // namespace
 
@@ -76,10 +85,7 @@ Result<ProgramVerdict> check_program(const tile::Program& program, const LaunchL
     load_run(spec.dtype, meant[spec.name].data(), 0, 1, spec.elements(), want.data());
     Comparison seen;  // where neither wrote, or both overflowed alike, they agree
     compare(seen, {}, spec.dtype, made[spec.name].data(), want.data(), nullptr, 0, spec.elements());
-    const bool finite = seen.nonfinite.count + seen.unwritten.count == 0;
-    const double error = !finite                      ? HUGE_VAL
-                         : seen.reference_squares > 0 ? seen.frobenius()
-                                                      : std::sqrt(seen.error_squares);
+    const double error = error_of(seen);
     const double rounding = is_float(spec.dtype) ? 2 * unit_roundoff(spec.dtype) : 0;
     const double bound = rounding + 64 * unit_roundoff(Dtype::f32);
     verdict.error = std::max(verdict.error, error);

@@ -68,9 +68,24 @@ constexpr OpKind kExact[] = {OpKind::Identity, OpKind::Neg, OpKind::Abs,  OpKind
                              OpKind::Max,      OpKind::Min, OpKind::Clip, OpKind::Where};
 
 bool is_step(const graph::Graph& graph, const graph::Node& node) {
+  if (std::ranges::find(kSteps, node.op) != std::end(kSteps)) return true;
   const bool counts = !is_float(graph.tensor(node.outputs[0]).dtype);
-  return std::ranges::find(kSteps, node.op) != std::end(kSteps) ||
-         (node.op == OpKind::Cast && counts);
+  return node.op == OpKind::Cast && counts;
+}
+
+// Of infinities and NaN each machine makes integers of its own.
+bool is_cast_to_integer(const graph::Graph& graph, const graph::Node& node) {
+  if (node.op != OpKind::Cast) return false;
+  const Dtype from = graph.tensor(node.inputs[0]).dtype;
+  const Dtype to = graph.tensor(node.outputs[0]).dtype;
+  return is_float(from) && is_integer(to) && to != Dtype::boolean;
+}
+
+bool has_wide_floats(const graph::Graph& graph) {
+  return std::ranges::any_of(graph.inputs, [&](graph::TensorId id) {
+    const Dtype dtype = graph.tensor(id).dtype;
+    return is_float(dtype) && bits_of(dtype) >= 16;
+  });
 }
 }  // namespace
 
@@ -79,37 +94,32 @@ bool is_judged_at_ends(const graph::Graph& given) {
   if (!primitive || primitive->nodes.empty()) return false;
   const graph::Graph& graph = *primitive;
   std::vector<bool> exact(graph.tensors.size(), true);
-  bool floats = false;
-  for (const graph::TensorId id : graph.inputs)
-    floats = floats || (is_float(graph.tensor(id).dtype) && bits_of(graph.tensor(id).dtype) >= 16);
+  const auto is_exact = [&](graph::TensorId id) {
+    return id == graph::kAbsent || exact[static_cast<size_t>(id)];
+  };
   for (const graph::Node& node : graph.nodes) {
     const OpClass kind = class_of(node.op);
     const bool moves = only_moves(kind);
     if (kind != OpClass::pointwise && !moves) return false;
-    // Of infinities and NaN each machine makes integers of its own.
-    const bool to_integer = node.op == OpKind::Cast &&
-                            is_float(graph.tensor(node.inputs[0]).dtype) &&
-                            is_integer(graph.tensor(node.outputs[0]).dtype) &&
-                            graph.tensor(node.outputs[0]).dtype != Dtype::boolean;
-    if (to_integer) return false;
-    const bool all = std::ranges::all_of(node.inputs, [&](graph::TensorId id) {
-      return id == graph::kAbsent || exact[static_cast<size_t>(id)];
-    });
+    if (is_cast_to_integer(graph, node)) return false;
+    const bool all = std::ranges::all_of(node.inputs, is_exact);
     const bool step = is_step(graph, node);
     if (step && !all) return false;
-    const bool keeps = moves || step || std::ranges::find(kExact, node.op) != std::end(kExact);
+    const bool known_exact = std::ranges::find(kExact, node.op) != std::end(kExact);
+    const bool keeps = moves || step || known_exact;
     for (const graph::TensorId id : node.outputs)
       if (id != graph::kAbsent) exact[static_cast<size_t>(id)] = keeps && all;
   }
-  return floats;
+  return has_wide_floats(graph);
 }
 
 std::vector<float> ends_for(const graph::Graph& graph, Dtype dtype) {
   std::vector<double> points(std::begin(kAlways), std::end(kAlways));
-  for (const Row& row : rows())
-    if (std::ranges::any_of(graph.nodes,
-                            [&](const graph::Node& node) { return node.op == row.op; }))
+  for (const Row& row : rows()) {
+    const auto is_of_row = [&](const graph::Node& node) { return node.op == row.op; };
+    if (std::ranges::any_of(graph.nodes, is_of_row))
       points.insert(points.end(), row.points.begin(), row.points.end());
+  }
   std::vector<float> out;
   for (const double point : points) {
     const bool beyond = std::isfinite(point) && !std::isfinite(rounded(dtype, point));

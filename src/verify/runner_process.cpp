@@ -5,12 +5,11 @@
 //
 //   rlimits      memory, files' sizes and open files are bounded
 //   namespaces   of its own for users, processes, mounts, network and IPC, which it is started in
-//   (base/process.h): no network, no
-//                other process that it could name or signal; the files of /proc are still the
-//                machine's, which landlock shuts
+//                (base/process.h): no network, no other process that it could name or signal; the
+//                files of /proc are still the machine's, which landlock shuts
 //   landlock     no file can be opened but compiled images, no connection be made, no signal leave
 //   seccomp      no system call but what threads, memory, the loader and the channel need; another
-//   one ends the process (SIGSYS)
+//                one ends the process (SIGSYS)
 //
 // What the kernel refuses is no error: the verdict says what was in force.
 #include <linux/landlock.h>
@@ -52,7 +51,9 @@ bool landlock(const std::filesystem::path& readable) {
   if (version < 1) return false;
   const int rights = 13 + (version >= 2) + (version >= 3) + (version >= 5);
   const Ruleset ruleset{(1ull << rights) - 1, version >= 4 ? 3ull : 0, version >= 6 ? 3ull : 0};
-  const size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
+  size_t size = 8;  // of what the version knows of a ruleset
+  if (version >= 4) size = 16;
+  if (version >= 6) size = 24;
   const auto rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &ruleset, size, 0));
   const landlock_path_beneath_attr images{LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE,
                                           ::open(readable.c_str(), O_PATH | O_CLOEXEC)};
@@ -79,8 +80,8 @@ bool seccomp() {
   if (!filter) return false;
   // For all threads; and without the brake on speculative stores, which would slow candidates down
   // and no user's program.
-  bool good = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0 &&
-              seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_SSB, 1) == 0;
+  bool good = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0;
+  good = good && seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_SSB, 1) == 0;
   for (const int call : {SCMP_SYS(read),          SCMP_SYS(recvfrom),        SCMP_SYS(sendto),
                          SCMP_SYS(poll),          SCMP_SYS(close),           SCMP_SYS(futex),
                          SCMP_SYS(sched_yield),   SCMP_SYS(restart_syscall), SCMP_SYS(mmap),
@@ -92,14 +93,14 @@ bool seccomp() {
                          SCMP_SYS(exit),          SCMP_SYS(exit_group)})
     good = good && seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0) == 0;
   // The loader reads, and makes memory read-only, but nothing executable; abort() signals itself.
-  good =
-      good &&
-      seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-                       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) == 0 &&
-      seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-                       SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)) == 0 &&
-      seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-                       SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()))) == 0;
+  const auto allow_if = [&](int call, const scmp_arg_cmp& condition) {
+    return seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 1, condition) == 0;
+  };
+  constexpr scmp_datum_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC;
+  const auto self = static_cast<scmp_datum_t>(::getpid());
+  good = good && allow_if(SCMP_SYS(mprotect), SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+  good = good && allow_if(SCMP_SYS(openat), SCMP_A2(SCMP_CMP_MASKED_EQ, kWrites, O_RDONLY));
+  good = good && allow_if(SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, self));
   return good && seccomp_load(filter.get()) == 0;
 }
 
@@ -160,35 +161,73 @@ struct Work {
     const auto poked = message.value("poked", std::vector<Words>());
     Random random(message.value("seed", uint64_t{0}), "disturbances");
     wake();
+    using Microseconds = std::chrono::duration<double, std::micro>;
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < times; ++i) {
-      std::vector<std::pair<char*, char*>> traded;
-      for (const auto& [offset, words] : i + 1 < times ? swapped : std::vector<Words>()) {
-        const auto word = [&, at = offset, of = words] {
-          return memory + at + 8 * static_cast<int64_t>(random.below(of));
-        };
-        traded.emplace_back(word(), word());
-      }
-      for (const auto& [offset, words] : i > 0 ? poked : std::vector<Words>())
-        std::memcpy(memory + offset + 4 * static_cast<int64_t>(random.below(words)), &kPoison,
-                    sizeof kPoison);
-      for (const auto& [a, b] : traded) std::swap_ranges(a, a + 8, b);
-      for (const Step& step : steps)
-        if (!(step[0] == kFill ? fill(step) : launch(step)))
-          return {
-              {"error", to_json(Error{ErrorCode::kOutOfMemory, "no memory for a kernel's scratch",
-                                      "", "its scratch", "no room", "take a smaller schedule"})}};
-      for (const auto& [a, b] : traded) std::swap_ranges(a, a + 8, b);
+      const bool first = i == 0;
+      const bool last = i + 1 == times;
+      Trades trades;
+      if (!last) trades = draw_trades(swapped, random);
+      if (!first) poke(poked, random);
+      trade(trades);
+      if (!carry_out(steps)) return {{"error", to_json(no_scratch())}};
+      trade(trades);
     }
+    const Microseconds spent = std::chrono::steady_clock::now() - begin;
+    return {{"us", spent.count()}};
+  }
+
+  using Trades = std::vector<std::pair<char*, char*>>;
+
+  // A random word of `size` bytes in a part of the memory.
+  char* random_word(const Words& part, int64_t size, Random& random) {
+    const auto& [offset, words] = part;
+    const auto word = static_cast<int64_t>(random.below(words));
+    return memory + offset + size * word;
+  }
+
+  // Two words of each part, which are to trade places.
+  Trades draw_trades(const std::vector<Words>& parts, Random& random) {
+    Trades trades;
+    for (const Words& part : parts) {
+      char* const a = random_word(part, 8, random);
+      char* const b = random_word(part, 8, random);
+      trades.emplace_back(a, b);
+    }
+    return trades;
+  }
+
+  static void trade(const Trades& trades) {
+    for (const auto& [a, b] : trades) std::swap_ranges(a, a + 8, b);
+  }
+
+  // Poison in a word of each part.
+  void poke(const std::vector<Words>& parts, Random& random) {
+    for (const Words& part : parts)
+      std::memcpy(random_word(part, sizeof kPoison, random), &kPoison, sizeof kPoison);
+  }
+
+  bool carry_out(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      const bool done = step[0] == kFill ? fill(step) : launch(step);
+      if (!done) return false;
+    }
+    return true;
+  }
+
+  static Error no_scratch() {
     return {
-        {"us", std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
-                   .count()}};
+        ErrorCode::kOutOfMemory,  "no memory for a kernel's scratch", "", "its scratch", "no room",
+        "take a smaller schedule"};
   }
 
   bool fill(const Step& step) {
     const auto word = static_cast<uint32_t>(step[3]);
-    for (int64_t at = 0; at < step[2]; at += 4)
-      std::memcpy(memory + step[1] + at, &word, std::min<int64_t>(4, step[2] - at));
+    char* const begin = memory + step[1];
+    for (int64_t at = 0; at < step[2]; at += 4) {
+      const int64_t bytes = std::min<int64_t>(4, step[2] - at);
+      std::memcpy(begin + at, &word, bytes);
+    }
     return true;
   }
 

@@ -25,10 +25,15 @@ using nlohmann::json;
 // Ranges are left out where there are none, as they were before there were any: a problem's hash is
 // of this text.
 void to_json(json& out, const Setup& setup) {
-  out = {{"graph", setup.graph},       {"track", setup.track},
-         {"engine", setup.engine},     {"reference", nullptr},
-         {"floor_us", setup.floor_us}, {"flops", setup.flops},
-         {"seed", setup.seed},         {"time_reference", setup.time_reference}};
+  out = json::object();
+  out["graph"] = setup.graph;
+  out["track"] = setup.track;
+  out["engine"] = setup.engine;
+  out["reference"] = nullptr;
+  out["floor_us"] = setup.floor_us;
+  out["flops"] = setup.flops;
+  out["seed"] = setup.seed;
+  out["time_reference"] = setup.time_reference;
   if (setup.reference) out["reference"] = *setup.reference;
   for (const auto& [name, range] : setup.ranges) out["ranges"][name] = range;
 }
@@ -43,8 +48,8 @@ void from_json(const json& in, Setup& setup) {
   setup.flops = in.at("flops");
   setup.seed = in.at("seed");
   setup.time_reference = in.at("time_reference");
-  const json none = json::object();
-  for (const auto& [name, range] : (in.contains("ranges") ? in["ranges"] : none).items())
+  const json ranges = in.value("ranges", json::object());
+  for (const auto& [name, range] : ranges.items())
     setup.ranges.insert_or_assign(name, range.get<graph::Range>());
 }
 

@@ -6,18 +6,19 @@
 // u32 = 2^-24 is fp32's unit roundoff, u_in the operands', u_out the output's, k the longest sum, d
 // the operators that round.
 //
-//   fp32        frobenius  max(the vendor's error on the same inputs, 8 u32); without a vendor,
-//   what plain fp32 evaluation is
-//                          expected to reach, 0.6 u32 ‖E‖/‖r‖, stands in for it
-//               The norm of n elements (counted as (Σ r²)² / Σ r⁴, so that one large element is
-//               one; the same of E where it stands in) allows 1 + 3 / √n times that: the fewer, the
-//               more their rounding is chance. element    (4 + 4 √k) u32 E
+//   fp32        frobenius  max(the vendor's error on the same inputs, 8 u32); where no vendor has
+//                          it, 0.6 u32 ‖E‖/‖r‖ stands in: what plain fp32 evaluation is expected
+//                          to reach. The norm of n elements allows 1 + 3 / √n times that, since
+//                          the rounding of few is chance (n counts as (Σ r²)² / Σ r⁴, so that one
+//                          large element is one; the same of E where it stands in).
+//               element    (4 + 4 √k) u32 E
 //   tf32, bf16, fp16, fp8
-//               frobenius  max(vendor's, 2 u_in + d u_out + 4 √k u32)
+//               frobenius  max(the vendor's error, 2 u_in + d u_out + 4 √k u32)
 //               element    (4 u_in + (4 + 4 √k) u32) E + 2 d u_out |r|
-//   In every track what is lost where numbers are too small for a type's digits (of fp32 and bf16
-//   2^-116, of others their smallest step) is allowed for on top of both. tolerance   1e-4 (fp32)
-//   or 1e-2 (16 bits), absolute and relative, for every element; no Frobenius bound
+//   tolerance   element    1e-4 (fp32) or 1e-2 (16 bits), absolute and relative; no Frobenius bound
+//
+// In every track what is lost where numbers are too small for a type's digits (of fp32 and bf16
+// 2^-116, of others their smallest step) is allowed for on top of both.
 //
 // tolerance.cpp derives the constants. u_in counts only where operands are stored wider than the
 // track computes.
@@ -52,12 +53,14 @@ struct Comparison {
   double largest_reference = 0;
   int64_t compared = 0;  // elements of those sums
 
-  struct {
+  struct Worst {
     double ratio = 0;    // |c - r| over its bound; above 1: refused
     int64_t index = -1;  // in the whole output
     double found = 0;
     double expected = 0;
-  } worst;  // the element with the largest ratio
+  };
+
+  Worst worst;  // the element with the largest ratio
 
   struct Marks {
     int64_t count = 0;
@@ -67,12 +70,15 @@ struct Comparison {
       first = count == 0 ? more.first : first;
       count += more.count;
     }
-  } nonfinite, unwritten, lost_nan;  // the last: a number where the reference has NaN
+  };
+
+  Marks nonfinite;
+  Marks unwritten;
+  Marks lost_nan;  // a number where the reference has NaN
 
   bool all_zero = true;
-  bool zero_expected =
-      true;  // of what was compared; no reference is larger than the type's smallest step
-  bool beyond = false;  // finite references that the type cannot hold
+  bool zero_expected = true;  // no reference is larger than the type's smallest step
+  bool beyond = false;        // finite references that the type cannot hold
 
   void add(const Comparison& part);
   double frobenius() const;

@@ -23,10 +23,11 @@ Result<Turns> taken(const std::function<Result<Turns>()>& take, ReferenceKnown& 
   const runtime::Samples& reference = turns.samples[1];
   if (known.archived_us > 0)
     turns.noise.reference_slowdown = reference.median_us / known.archived_us;
-  turns.doubt =
-      runtime::doubt_of(reference.us, {.flops = known.flops,
-                                       .best_us = least_known(known.archived_us, known.here_us),
-                                       .ours_us = turns.samples[0].median_us});
+  runtime::Known beside;
+  beside.flops = known.flops;
+  beside.best_us = least_known(known.archived_us, known.here_us);
+  beside.ours_us = turns.samples[0].median_us;
+  turns.doubt = runtime::doubt_of(reference.us, beside);
   if (turns.doubt.words.empty()) known.here_us = least_known(known.here_us, reference.median_us);
   return turns;
 }

@@ -1,8 +1,9 @@
 // The evaluator process: reads a setup, then requests, and answers with phases and verdicts.
 //
 //   parent → worker   {"graph": …, …}  {"list": …, "whole": false, …}
-//   worker → parent   {"ready": …}  {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}
-//   {"verdict": …, "tainted": false}
+//   worker → parent   {"ready": …}
+//                     {"phase": "candidate", "expected_ms": 0}  {"phase": "own"}
+//                     {"verdict": …, "tainted": false}
 //                     {"error": …} when the problem cannot be set up at all
 #include <fstream>
 #include "verify/gpu_products.h"
@@ -35,7 +36,8 @@ int serve(Channel& channel) {
     const auto request = request_from_json(*line);
     if (!request) return refuse(request.error());
     const Verdict verdict = judge.judge(*request);
-    const bool tainted = !verdict.accepted && std::ranges::count(kFaults, verdict.error_found.code);
+    const bool fault = std::ranges::count(kFaults, verdict.error_found.code) > 0;
+    const bool tainted = fault && !verdict.accepted;
     channel.send({{"verdict", to_json(verdict)}, {"tainted", tainted}});
     if (tainted) ::_exit(0);  // the context of a GPU that faulted may hang when it is torn down
   }
@@ -43,19 +45,19 @@ int serve(Channel& channel) {
 }
 
 [[noreturn]] int evaluator(Channel& channel, char*) {
-  ::setenv("GOMP_SPINCOUNT", "10000",
-           0);  // else oneDNN's threads spin for milliseconds, into the time of what comes next
+  // Else oneDNN's threads spin for milliseconds, into the time of what comes next.
+  ::setenv("GOMP_SPINCOUNT", "10000", 0);
   ::setenv("OPENBLAS_THREAD_TIMEOUT", "10", 0);  // likewise: 2^10 cycles
-  std::ofstream("/proc/self/oom_score_adj")
-      << "900";  // when memory runs out for the whole machine, this process should go first
+  // When memory runs out for the whole machine, this process should go first.
+  std::ofstream("/proc/self/oom_score_adj") << "900";
   int status = 1;
   try {
     status = serve(channel);
   } catch (const std::bad_alloc&) {
     status = kOutOfMemoryStatus;
   } catch (const std::exception& error) {
-    channel.send({{"error", to_json(Error{ErrorCode::kInternal, "an exception in the evaluator", "",
-                                          "", error.what()})}});
+    const Error said{ErrorCode::kInternal, "an exception in the evaluator", "", "", error.what()};
+    channel.send({{"error", to_json(said)}});
   }
   ::_exit(status);  // static destructors of a process that ran foreign code are not to be trusted
 }

@@ -57,6 +57,46 @@ Result<std::vector<json>> all_of(Archive& archive) {
   return out;
 }
 
+// A file as a disk may give it back: cut short, or with some bits flipped.
+struct Damaged {
+  std::string bytes;
+  bool cut = false;
+};
+
+Damaged damage(const std::string& whole, bool cut, Random& random) {
+  Damaged out{whole, cut};
+  if (cut) {
+    out.bytes.resize(random.below(whole.size()));
+    return out;
+  }
+  const uint64_t flips = 1 + random.below(4);
+  for (uint64_t i = 0; i < flips; ++i) {
+    const uint64_t place = random.below(whole.size());
+    out.bytes[place] ^= static_cast<char>(1 << random.below(8));
+  }
+  return out;
+}
+
+// What becomes of the damaged file at `path`, of which `written` was whole.
+std::string outcome_of(const fs::path& path, const Damaged& damaged,
+                       const std::vector<json>& written) {
+  auto archive = Archive::open(path);
+  if (!archive) {
+    const std::string code(code_text(archive.error().code));
+    const bool moved = code == "archive-damaged";
+    EXPECT_EQ(fs::exists(path), !moved) << describe(archive.error());
+    if (moved) {
+      EXPECT_EQ(*read_file(path.string() + ".damaged-1"), damaged.bytes);
+    }
+    return code;
+  }
+  const auto read = all_of(*archive);
+  if (!read) return std::string(code_text(read.error().code)) + " when read";
+  if (*read == written) return "read whole";
+  const bool empty = damaged.cut && damaged.bytes.empty();
+  return empty ? "begun anew" : "read other than written";
+}
+
 TEST(Damage, IsDetectedAndMovedAsideOrChangesNothingThatIsRead) {
   const ScratchFolder folder("damage");
   const fs::path whole = folder.path() / "whole.sqlite";
@@ -75,32 +115,11 @@ TEST(Damage, IsDetectedAndMovedAsideOrChangesNothingThatIsRead) {
   const int most = times("WARPLOOM_DAMAGES", 300);
   for (int i = 0; i < most; ++i) {
     const fs::path path = folder.path() / "archive.sqlite";
-    std::string damaged = bytes;
-    const bool cut = i % 4 == 0;
-    if (cut)
-      damaged.resize(random.below(bytes.size()));
-    else
-      for (uint64_t flips = 1 + random.below(4); flips > 0; --flips)
-        damaged[random.below(bytes.size())] ^= static_cast<char>(1 << random.below(8));
-    { std::ofstream(path, std::ios::binary) << damaged; }
-    std::string outcome;
-    {
-      auto archive = Archive::open(path);
-      if (!archive) {
-        outcome = code_text(archive.error().code);
-        EXPECT_EQ(fs::exists(path), outcome != "archive-damaged")
-            << i << ": " << describe(archive.error());
-        if (outcome == "archive-damaged") {
-          EXPECT_EQ(*read_file(path.string() + ".damaged-1"), damaged) << i;
-        }
-      } else if (const auto read = all_of(*archive); !read) {
-        outcome = std::string(code_text(read.error().code)) + " when read";
-      } else {
-        outcome = *read == written         ? "read whole"
-                  : cut && damaged.empty() ? "begun anew"
-                                           : "read other than written";
-      }
-    }
+    const Damaged damaged = damage(bytes, i % 4 == 0, random);
+    std::ofstream file(path, std::ios::binary);
+    file << damaged.bytes;
+    file.close();
+    const std::string outcome = outcome_of(path, damaged, written);
     ++outcomes[outcome];
     if (outcome.starts_with("read other") || outcome.ends_with("when read"))
       ADD_FAILURE() << "damage " << i << ": " << outcome;

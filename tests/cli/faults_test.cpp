@@ -2,7 +2,7 @@
 // the archive is held, the clock jumps.
 //
 //   WARPLOOM_KILLS=200 WARPLOOM_LIVE_KILLS_OUT=FILE build/release/test_cli
-//   --gtest_filter='CliFaults.AKilled*'
+//   --gtest_filter='CliKills.AKilled*'
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -144,11 +144,17 @@ class CliFaults : public testing::Test {
   }
 };
 
-TEST_F(CliFaults, AKilledSearchLosesNoVerdictHoweverOften) {
-  const char* const wanted = std::getenv("WARPLOOM_KILLS");
-  const int most = wanted ? std::atoi(wanted) : 6;
-  constexpr size_t kCandidates = 24;
-  Random random(5, "kills");
+using Records = std::map<std::string, archive::Candidate>;
+
+double fastest_us(const Records& records) {
+  double best = HUGE_VAL;
+  for (const auto& [schedule, row] : records)
+    if (row.median_us > 0) best = std::min(best, *row.median_us);
+  return best;
+}
+
+// What searches lost that were killed, all of them together.
+struct Losses {
   int kills = 0;
   int searches = 0;
   int verdicts = 0;
@@ -156,80 +162,118 @@ TEST_F(CliFaults, AKilledSearchLosesNoVerdictHoweverOften) {
   int changed = 0;
   int worse = 0;
   double longest_orphan = 0;
-  while (kills < most) {
-    const fs::path kept = home / fmt::format("kept-{}.sqlite", searches);
+
+  // `before`: what was acknowledged; `screening`: the last rounds, which measure the fastest few
+  // again, have not begun.
+  void compare(const Records& before, const Records& after, bool screening) {
+    for (const auto& [schedule, row] : before) {
+      const auto found = after.find(schedule);
+      lost += found == after.end();
+      if (found == after.end()) continue;
+      const bool fixed = screening || row.stage == archive::Stage::refused;
+      changed += fixed && json(found->second) != json(row);
+    }
+    worse += screening && fastest_us(after) > fastest_us(before);
+  }
+
+  json figures(size_t files_left) const {
+    return {{"kills", kills},
+            {"searches", searches},
+            {"verdicts", verdicts},
+            {"acknowledged_and_lost", lost},
+            {"acknowledged_and_judged_again", changed},
+            {"best_became_worse", worse},
+            {"longest_orphan_seconds", std::round(longest_orphan * 100) / 100},
+            {"temporary_files_left", files_left}};
+  }
+};
+
+class CliKills : public CliFaults {
+ protected:
+  static constexpr size_t kCandidates = 24;
+
+  Random random_{5, "kills"};
+  Losses losses_;
+
+  // Starts a shell's command in a session of its own.
+  pid_t start(const std::string& line) const {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    ::setsid();
+    const int nowhere = ::open("/dev/null", O_WRONLY);
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, fd);
+    ::execl("/bin/bash", "bash", "-c", (set_up() + "exec " + line).c_str(), nullptr);
+    ::_exit(127);
+  }
+
+  // Waits for the command's end, or kills it after a while, if it may be killed: whether it came to
+  // its end. `acknowledged`: what another process read before it was killed.
+  bool ran_to_its_end(pid_t child, bool may_be_killed, const fs::path& kept,
+                      Records& acknowledged) {
+    const auto until = steady_clock::now() + milliseconds(100 + random_.below(3'000));
+    int status = 0;
+    while (::waitpid(child, &status, WNOHANG) == 0) {
+      std::this_thread::sleep_for(milliseconds(3));
+      if (steady_clock::now() < until || !may_be_killed) continue;
+      acknowledged = records(kept);
+      std::this_thread::sleep_for(std::chrono::microseconds(random_.below(20'000)));
+      ::kill(-child, SIGKILL);
+    }
+    if (!WIFEXITED(status)) return false;
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    return true;
+  }
+
+  // Seconds until the last process of a search is gone.
+  double seconds_of_orphans() const {
+    const auto begin = steady_clock::now();
+    while (running_there() > 0 && steady_clock::now() - begin < std::chrono::seconds(30))
+      std::this_thread::sleep_for(milliseconds(5));
+    return std::chrono::duration<double>(steady_clock::now() - begin).count();
+  }
+
+  // One search, killed and resumed until it is done: what its archive holds then.
+  Records search_under_kills(int most) {
+    const fs::path kept = home / fmt::format("kept-{}.sqlite", losses_.searches);
     const std::string line = fmt::format(
         "$W optimize mm.textproto --json --target cpu --strategy beam --budget 10m --out made "
         "--candidates {} --seed {} --archive {}",
-        kCandidates, ++searches, kept.string());
-    std::map<std::string, archive::Candidate> before;
-    for (bool ended = false; !ended;) {
-      const pid_t child = ::fork();
-      if (child == 0) {
-        ::setsid();
-        const int nowhere = ::open("/dev/null", O_WRONLY);
-        for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, fd);
-        ::execl("/bin/bash", "bash", "-c", (set_up() + "exec " + line).c_str(), nullptr);
-        ::_exit(127);
+        kCandidates, ++losses_.searches, kept.string());
+    Records held;
+    bool ended = false;
+    while (!ended) {
+      ended = ran_to_its_end(start(line), losses_.kills < most, kept, held);
+      const double orphans = seconds_of_orphans();
+      if (!ended) {
+        ++losses_.kills;
+        losses_.longest_orphan = std::max(losses_.longest_orphan, orphans);
       }
-      const auto until = steady_clock::now() + milliseconds(100 + random.below(3'000));
-      int status = 0;
-      while (::waitpid(child, &status, WNOHANG) == 0) {
-        std::this_thread::sleep_for(milliseconds(3));
-        if (steady_clock::now() < until || kills >= most) continue;
-        // What another process has read was acknowledged before.
-        before = records(kept);
-        std::this_thread::sleep_for(std::chrono::microseconds(random.below(20'000)));
-        ::kill(-child, SIGKILL);
-      }
-      ended = WIFEXITED(status);
-      if (ended)
-        EXPECT_EQ(WEXITSTATUS(status), 0);
-      else
-        ++kills;
-      const auto killed = steady_clock::now();
-      while (running_there() > 0 && steady_clock::now() - killed < std::chrono::seconds(30))
-        std::this_thread::sleep_for(milliseconds(5));
-      if (!ended)
-        longest_orphan = std::max(
-            longest_orphan, std::chrono::duration<double>(steady_clock::now() - killed).count());
-      const auto after = records(kept);
-      const bool screening =
-          after.size() < kCandidates;  // the last rounds measure the fastest few again
-      double best_before = HUGE_VAL;
-      double best_after = HUGE_VAL;
-      for (const auto& [schedule, row] : before) {
-        const auto found = after.find(schedule);
-        lost += found == after.end();
-        changed += found != after.end() && (screening || row.stage == archive::Stage::refused) &&
-                   json(found->second) != json(row);
-        if (row.median_us > 0) best_before = std::min(best_before, *row.median_us);
-      }
-      for (const auto& [schedule, row] : after)
-        if (row.median_us > 0) best_after = std::min(best_after, *row.median_us);
-      worse += screening && best_after > best_before;
-      before = after;
+      Records after = records(kept);
+      losses_.compare(held, after, after.size() < kCandidates);
+      held = std::move(after);
       ended = ended || done(kept);
     }
-    EXPECT_EQ(before.size(), kCandidates);
-    EXPECT_EQ(
-        std::ranges::count_if(
-            before, [](const auto& row) { return row.second.stage == archive::Stage::promoted; }),
-        1);
-    verdicts += static_cast<int>(before.size());
+    return held;
+  }
+};
+
+TEST_F(CliKills, AKilledSearchLosesNoVerdictHoweverOften) {
+  const char* const wanted = std::getenv("WARPLOOM_KILLS");
+  const int most = wanted ? std::atoi(wanted) : 6;
+  const auto is_promoted = [](const auto& row) {
+    return row.second.stage == archive::Stage::promoted;
+  };
+  while (losses_.kills < most) {
+    const Records held = search_under_kills(most);
+    EXPECT_EQ(held.size(), kCandidates);
+    EXPECT_EQ(std::ranges::count_if(held, is_promoted), 1);
+    losses_.verdicts += static_cast<int>(held.size());
   }
   const auto left = temporary_files();
-  const json figures = {{"kills", kills},
-                        {"searches", searches},
-                        {"verdicts", verdicts},
-                        {"acknowledged_and_lost", lost},
-                        {"acknowledged_and_judged_again", changed},
-                        {"best_became_worse", worse},
-                        {"longest_orphan_seconds", std::round(longest_orphan * 100) / 100},
-                        {"temporary_files_left", left.size()}};
-  EXPECT_EQ(lost + changed + worse, 0) << figures.dump(1);
+  const json figures = losses_.figures(left.size());
+  EXPECT_EQ(losses_.lost + losses_.changed + losses_.worse, 0) << figures.dump(1);
   EXPECT_TRUE(left.empty()) << fmt::format("{}", fmt::join(left, " "));
-  EXPECT_LT(longest_orphan, 20);
+  EXPECT_LT(losses_.longest_orphan, 20);
   RecordProperty("figures", figures.dump());
   if (const char* const out = std::getenv("WARPLOOM_LIVE_KILLS_OUT")) {
     ASSERT_TRUE(write_file(out, figures.dump(1) + "\n"));

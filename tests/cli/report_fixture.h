@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "cli/command.h"
+#include "shared_search.h"
 #include "support/paths.h"
 
 namespace warploom {
@@ -100,10 +101,13 @@ class Report : public testing::Test {
 
   // A bundle of six candidates, and refused ones beside them in its archive.
   void search() {
-    const json found =
-        run("optimize " + kExample +
-            " --json --target cpu --candidates 6 --budget 60s --out made --archive a.sqlite");
-    ASSERT_TRUE(found.contains("regions")) << err;
+    const auto shared = shared_search("report", kExample, "--candidates 6 --budget 60s");
+    ASSERT_TRUE(shared) << describe(shared.error());
+    ASSERT_TRUE(copy_of_search(*shared, "b", scratch.path() / "made"));
+    ASSERT_TRUE(copy_of_search(*shared, "a.sqlite", scratch.path() / "a.sqlite"));
+    const auto text = read_file(*shared / "outcome.json");
+    const json found = json::parse(text.value_or(""), nullptr, false);
+    ASSERT_TRUE(found.is_object() && found.contains("regions"));
     const std::string key = found["regions"][0]["key"];
     archive::Archive known = archive();
     const auto best = known.best(key);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/quoted.h"
+#include "shared_search.h"
 #include "support/paths.h"
 
 namespace warploom {
@@ -68,15 +69,16 @@ class Surroundings : public testing::Test {
                  flags);
   }
 
-  // A bundle of the model in b, made once for all tests of what happens to bundles.
+  // A bundle of the model in b, and its compiled kernels in the cache: made once for all tests of
+  // what happens to bundles.
   void bundle() const {
-    static const ScratchFolder kept("surroundings-bundle");
-    const std::string folder = (kept.path() / "b").string();
-    if (!fs::exists(folder)) {
-      const Ran made = optimize("--out " + folder);
-      ASSERT_EQ(made.status, 0) << made.out << made.err;
+    const auto made = shared_search("surroundings", scratch.path() / "m.textproto",
+                                    "--candidates 2 --budget 60s");
+    ASSERT_TRUE(made) << describe(made.error());
+    for (const std::string part : {"b", "cache"}) {
+      const Status copied = copy_of_search(*made, part, scratch.path() / part);
+      ASSERT_TRUE(copied) << describe(copied.error());
     }
-    fs::copy(folder, scratch.path() / "b", fs::copy_options::recursive);
   }
 
   bool exists(const std::string& name) const { return fs::exists(scratch.path() / name); }

@@ -39,6 +39,17 @@ TEST_F(Timing, AlternatesAndTurnsTheOrderRound) {
             "abbaabba");
 }
 
+TEST_F(Timing, CallsAllUntimedWhileTheyWarmUp) {
+  const std::vector<std::vector<Call>> alternatives = {sleeper("a", 1000), sleeper("b", 1000)};
+  const auto samples =
+      measure(*device, alternatives,
+              {.min_samples = 2, .max_samples = 2, .budget_ms = 1000, .warm_up_ms = 20});
+  ASSERT_OK(samples);
+  EXPECT_EQ((*samples)[0].us.size(), 2u);
+  EXPECT_GT(order.size(), 2u + 4u);  // the first calls, and those that count
+  EXPECT_EQ(order.substr(0, 4), "abab");
+}
+
 TEST_F(Timing, TimesShortCallsInSeriesOverTheirSets) {
   const std::vector<std::vector<Call>> alternatives = {sleeper("a", 2, 4), sleeper("b", 3, 4)};
   const auto samples = measure(*device, alternatives, {.max_samples = 20, .short_us = 1000});

@@ -9,9 +9,9 @@ constexpr int64_t kWanted = 12'000'000'000;
 // Free memory as a list of what each look finds, the last of it from then on.
 int64_t found(std::vector<int64_t> looks) {
   size_t at = 0;
-  const auto settled_at = settled(
+  const auto free = await_memory(
       [&] { return Result<int64_t>(looks[std::min(at++, looks.size() - 1)]); }, kWanted, {});
-  return settled_at.value_or(-1);
+  return free.value_or(-1);
 }
 }  // namespace
 

@@ -23,7 +23,9 @@ int wl_run(void* const* wl_tensors, void* wl_workspace) {
 {{#kernels}}    {
 {{#args}}{{#zeroed}}      std::memset({{address}}, 0, {{bytes}});
 {{/zeroed}}{{/args}}      void* const wl_buffers[] = { {{#args}}{{address}}, {{/args}}};
-      if (!wl::run_blocks(wl_pool, ::{{symbol}}, wl_buffers, {{blocks}}, {{shared_bytes}})) return 2;
+      const bool wl_ran =
+          wl::run_blocks(wl_pool, ::{{symbol}}, wl_buffers, {{blocks}}, {{shared_bytes}});
+      if (!wl_ran) return 2;
     }
 {{/kernels}}  } catch (const std::bad_alloc&) {
     return 2;
@@ -34,7 +36,13 @@ int wl_run(void* const* wl_tensors, void* wl_workspace) {
 
 std::size_t {{bundle}}_workspace_bytes(void) { return wl_workspace_bytes; }
 
-int {{bundle}}_run({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace) {
-  void* const wl_tensors[] = { {{#inputs}}const_cast<{{type}}*>({{variable}}), {{/inputs}}{{#outputs}}{{variable}}, {{/outputs}}};
+int {{bundle}}_run(
+{{#inputs}}    const {{type}}* {{variable}},
+{{/inputs}}{{#outputs}}    {{type}}* {{variable}},
+{{/outputs}}    void* workspace) {
+  void* const wl_tensors[] = {
+{{#inputs}}      const_cast<{{type}}*>({{variable}}),
+{{/inputs}}{{#outputs}}      {{variable}},
+{{/outputs}}  };
   return wl_run(wl_tensors, workspace);
 }

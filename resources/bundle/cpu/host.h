@@ -1,5 +1,6 @@
 {{comment}}//
-// Every tensor is packed, row-major, and aligned to 64 bytes; 16- and 8-bit floats are passed by their bits:
+// Every tensor is packed, row-major, and aligned to 64 bytes; 16- and 8-bit floats are passed by
+// their bits:
 {{#inputs}}//   {{variable}}: input{{#renamed}} {{called}}{{/renamed}}, {{text}}
 {{/inputs}}{{#outputs}}//   {{variable}}: output{{#renamed}} {{called}}{{/renamed}}, {{text}}
 {{/outputs}}#pragma once
@@ -12,8 +13,12 @@ extern "C" {
 // Bytes of memory that {{bundle}}_run needs as its workspace; 0: none, and it may be null.
 std::size_t {{bundle}}_workspace_bytes(void);
 
-// Computes on all cores and returns when the outputs are written. The workspace is aligned to 64 bytes. Returns 0, or 1 where
-// a workspace is needed and null was given, or 2 when there is no memory to be had. Calls take turns.
-int {{bundle}}_run({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace);
+// Computes on all cores and returns when the outputs are written. The workspace is aligned to 64
+// bytes. Returns 0, or 1 where a workspace is needed and null was given, or 2 when there is no
+// memory to be had. Calls take turns.
+int {{bundle}}_run(
+{{#inputs}}    const {{type}}* {{variable}},
+{{/inputs}}{{#outputs}}    {{type}}* {{variable}},
+{{/outputs}}    void* workspace);
 
 }  // extern "C"

@@ -17,6 +17,7 @@ void copy(void* to, const void* from, std::size_t bytes) {
 // launch is timed in a recording of calls on several copies of its tensors, divided by their
 // number, so that no call finds its own data in the caches either.
 struct Engine {
+  static constexpr double kWarmUpMs = wl::kGpuWarmUpMs;
   static constexpr double kSampleUs = 0;  // events time one call
   static constexpr double kShortUs = 20;
   static constexpr std::size_t kShortBytes = std::size_t{16} << 20;

@@ -9,34 +9,42 @@ namespace {
 #define WL_TRY(call) \
   if (const cudaError_t wl_status = (call); wl_status != cudaSuccess) return wl_status{{#maps}}
 
-using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
-                            const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
-                            CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
+                            const cuuint64_t*, const cuuint32_t*, const cuuint32_t*,
+                            CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+                            CUtensorMapFloatOOBfill);
 
-// Describes a tensor to the copy engine. Dimension 0 is the fastest; strides are those of dimensions 1 and on.
-cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, const void* address, const cuuint64_t* dims,
-                   const cuuint64_t* strides_bytes, const cuuint32_t* box, CUtensorMapSwizzle swizzle) {
+// Describes a tensor to the tensor memory accelerator. Dimension 0 is the fastest; strides are
+// those of dimensions 1 and on.
+cudaError_t encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, const void* address,
+                   const cuuint64_t* dims, const cuuint64_t* strides_bytes, const cuuint32_t* box,
+                   CUtensorMapSwizzle swizzle) {
   static void* function = nullptr;
   if (function == nullptr) {
     cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
-    WL_TRY(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+    WL_TRY(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                            cudaEnableDefault, &found));
 #else
-    WL_TRY(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
+    WL_TRY(
+        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
 #endif
     if (found != cudaDriverEntryPointSuccess || function == nullptr) return cudaErrorNotSupported;
   }
   const cuuint32_t element_strides[5] = {1, 1, 1, 1, 1};
   const CUresult result = reinterpret_cast<Encode>(function)(
-      map, type, rank, const_cast<void*>(address), dims, strides_bytes, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      map, type, rank, const_cast<void*>(address), dims, strides_bytes, box, element_strides,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }{{/maps}}
 
-cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads, std::size_t shared_bytes, void** args,
-                   bool cooperative, bool overlaps, cudaStream_t stream) {
+cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads,
+                   std::size_t shared_bytes, void** args, bool cooperative, bool overlaps,
+                   cudaStream_t stream) {
   if (shared_bytes > 0)
-    WL_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    WL_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                static_cast<int>(shared_bytes)));
   cudaLaunchAttribute attributes[3] = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
@@ -45,7 +53,8 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads
   config.stream = stream;
   const unsigned blocks = cluster.x * cluster.y * cluster.z;
   if (blocks > 1) {
-    if (blocks > 8) WL_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    if (blocks > 8)
+      WL_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim.x = cluster.x;
@@ -73,14 +82,21 @@ cudaError_t wl_launch(void* const* wl_tensors, void* wl_workspace, cudaStream_t 
   if (wl_workspace == nullptr && wl_workspace_bytes > 0) return cudaErrorInvalidValue;
 {{#kernels}}  {  // {{name}}
 {{#args}}{{#zeroed}}    WL_TRY(cudaMemsetAsync({{address}}, 0, {{bytes}}, wl_stream));
-{{/zeroed}}{{#tensor_map}}    const cuuint64_t dims_{{index}}[] = { {{#dims}}{{.}}, {{/dims}}}, strides_{{index}}[] = { {{#strides_bytes}}{{.}}, {{/strides_bytes}}0};
+{{/zeroed}}{{#tensor_map}}    const cuuint64_t dims_{{index}}[] = { {{#dims}}{{.}}, {{/dims}}};
+    const cuuint64_t strides_{{index}}[] = { {{#strides_bytes}}{{.}}, {{/strides_bytes}}0};
     const cuuint32_t box_{{index}}[] = { {{#box}}{{.}}, {{/box}}};
     CUtensorMap argument_{{index}};
-    WL_TRY(encode(&argument_{{index}}, CU_TENSOR_MAP_DATA_TYPE_{{type}}, {{rank}}, {{address}}, dims_{{index}}, strides_{{index}}, box_{{index}}, CU_TENSOR_MAP_SWIZZLE_{{swizzle}}));
+    WL_TRY(encode(&argument_{{index}}, CU_TENSOR_MAP_DATA_TYPE_{{type}}, {{rank}}, {{address}},
+                  dims_{{index}}, strides_{{index}}, box_{{index}},
+                  CU_TENSOR_MAP_SWIZZLE_{{swizzle}}));
 {{/tensor_map}}{{^tensor_map}}    const void* argument_{{index}} = {{address}};
-{{/tensor_map}}{{/args}}    void* args[] = { {{#args}}const_cast<void*>(static_cast<const void*>(&argument_{{index}})), {{/args}}};
-    const dim3 grid({{grid}}), cluster({{cluster}});
-    WL_TRY(launch({{bundle}}_kernel_{{index}}(), grid, cluster, {{threads}}, {{shared_bytes}}, args, {{cooperative}}, {{overlaps}}, wl_stream));
+{{/tensor_map}}{{/args}}    void* args[] = {
+{{#args}}        const_cast<void*>(static_cast<const void*>(&argument_{{index}})),
+{{/args}}    };
+    const dim3 grid({{grid}});
+    const dim3 cluster({{cluster}});
+    WL_TRY(launch({{bundle}}_kernel_{{index}}(), grid, cluster, {{threads}}, {{shared_bytes}}, args,
+                  {{cooperative}}, {{overlaps}}, wl_stream));
   }
 {{/kernels}}  return cudaSuccess;
 }
@@ -88,7 +104,13 @@ cudaError_t wl_launch(void* const* wl_tensors, void* wl_workspace, cudaStream_t 
 
 std::size_t {{bundle}}_workspace_bytes(void) { return wl_workspace_bytes; }
 
-cudaError_t {{bundle}}_launch({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace, cudaStream_t stream) {
-  void* const wl_tensors[] = { {{#inputs}}const_cast<{{type}}*>({{variable}}), {{/inputs}}{{#outputs}}{{variable}}, {{/outputs}}};
+cudaError_t {{bundle}}_launch(
+{{#inputs}}    const {{type}}* {{variable}},
+{{/inputs}}{{#outputs}}    {{type}}* {{variable}},
+{{/outputs}}    void* workspace, cudaStream_t stream) {
+  void* const wl_tensors[] = {
+{{#inputs}}      const_cast<{{type}}*>({{variable}}),
+{{/inputs}}{{#outputs}}      {{variable}},
+{{/outputs}}  };
   return wl_launch(wl_tensors, workspace, stream);
 }

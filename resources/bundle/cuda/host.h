@@ -13,11 +13,16 @@
 
 {{/types}}extern "C" {
 
-// Bytes of device memory that {{bundle}}_launch needs as its workspace; 0: none, and it may be null.
+// Bytes of device memory that {{bundle}}_launch needs as its workspace; 0: none, and it may be
+// null.
 std::size_t {{bundle}}_workspace_bytes(void);
 
-// Starts the computation on `stream` and returns at once. The workspace is aligned to 256 bytes and belongs to this launch
-// until it is done. Returns cudaSuccess, or the error of the first call that failed. The GPU must be an {{gpu_arch}}.
-cudaError_t {{bundle}}_launch({{#inputs}}const {{type}}* {{variable}}, {{/inputs}}{{#outputs}}{{type}}* {{variable}}, {{/outputs}}void* workspace, cudaStream_t stream);
+// Starts the computation on `stream` and returns at once. The workspace is aligned to 256 bytes and
+// belongs to this launch until it is done. Returns cudaSuccess, or the error of the first call that
+// failed. The GPU must be an {{gpu_arch}}.
+cudaError_t {{bundle}}_launch(
+{{#inputs}}    const {{type}}* {{variable}},
+{{/inputs}}{{#outputs}}    {{type}}* {{variable}},
+{{/outputs}}    void* workspace, cudaStream_t stream);
 
 }  // extern "C"

@@ -100,8 +100,9 @@ Value TileCoord::value_at(const Affine& coordinate, const std::vector<size_t>& a
   };
   std::optional<Value> sum;
   for (size_t i = 0; i < axes.size(); ++i) {
+    // A dimension of size 1 may follow no axis of the nest at all (RowReduction::across).
+    if (axes[i] >= coordinate.steps.size() || coordinate.steps[axes[i]] == 0) continue;
     const auto step = static_cast<double>(coordinate.steps[axes[i]]);
-    if (step == 0) continue;
     const Value own = tile::coordinate(static_cast<int>(i), sum || step != 1 ? Index(0) : start);
     Value next = step == 1 ? own : tile::constant(step) * own;
     if (!sum && step != 1) next = std::move(next) + number(start);
@@ -122,8 +123,8 @@ TensorTile::TensorTile(KernelBuilder& draft, const std::string& name, const Loop
   }
   if (shape.empty()) shape = strides = {1};
   draft.buffers[name] = access.name;
-  if (const auto& lookup = access.lookup;
-      access.lookup_dim >= 0 && !draft.lookups.contains(lookup.name)) {
+  if (const auto& lookup = access.gather_indices;
+      access.gather_dim >= 0 && !draft.lookups.contains(lookup.name)) {
     const std::string own = fmt::format("I{}", draft.lookups.size());
     draft.buffers[own] = lookup.name;
     draft.lookups[lookup.name] = draft.b.global(own, lookup.dtype, lookup.shape);
@@ -156,10 +157,10 @@ tile::Tile TensorTile::at(const TileCoord& where) const {
   }
   tile::Tile tile = draft_->b.stepped(draft_->b.tile(tensor_, std::move(offset), std::move(size)),
                                       std::move(step));
-  if (access_.lookup_dim < 0) return tile;
+  if (access_.gather_dim < 0) return tile;
   const auto dim =
-      std::ranges::find(dims_, static_cast<size_t>(access_.lookup_dim)) - dims_.begin();
+      std::ranges::find(dims_, static_cast<size_t>(access_.gather_dim)) - dims_.begin();
   return draft_->b.gathered(std::move(tile), static_cast<int>(dim),
-                            draft_->lookups.at(access_.lookup.name));
+                            draft_->lookups.at(access_.gather_indices.name));
 }
 }  // namespace warploom::kernels

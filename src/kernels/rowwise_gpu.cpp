@@ -1,254 +1,286 @@
-// RowReduction on a GPU. A row's place is a field: in the registers of one block or of a cluster of
-// blocks (one pass over memory), the same fed by a ring of rows that arrive while others are
-// computed, in shared memory (one pass, longer rows), or nowhere (one pass over memory for each of
-// the nest's). More blocks than a cluster of the target has share a row as well, up to one a
-// multiprocessor: they run at the same time, take one row after another and meet in memory.
-#include "kernels/row_program.h"
+// Row reductions on a GPU. Where a row stays between passes is a choice: in the registers of one
+// CTA or of a cluster of CTAs (one pass over memory), the same fed by a circular buffer of rows
+// that arrive while others are computed, in shared memory (one pass, longer rows), or nowhere (one
+// pass over memory for each of the nest's). More CTAs than a cluster of the target has share a row
+// as well, up to one a multiprocessor: they run at the same time, take one row after another and
+// exchange in global memory.
+#include <set>
+#include "kernels/pieces/row_kernel.h"
+#include "kernels/pieces/row_ring.h"
 
 namespace warploom::kernels {
 namespace {
-enum Place : int64_t { kRegisters = 0, kShared = 1, kStreamed = 2, kRing = 3 };
+using F = RowwiseConfig::Field;
+using Check = Checks<RowwiseConfig>;
+
+constexpr int64_t kElemsOfWholeRow =
+    4;  // elems_per_thread where a tile in registers is all of a row
+
+bool is_ring(const RowwiseConfig& s) {
+  return s.row_residency == RowResidency::circular_buffer;
+}
+
+bool is_in_registers(const RowwiseConfig& s) {
+  return s.row_residency == RowResidency::registers || is_ring(s);
+}
+
+// Whether a tile is a whole row, or a CTA's part of it.
+bool is_whole_row(const RowwiseConfig& s) {
+  return is_in_registers(s) && s.elems_per_thread == kElemsOfWholeRow;
+}
+
+// Whether a row in registers is taken in several tiles.
+bool is_unrolled(const RowwiseConfig& s) {
+  return is_in_registers(s) && !is_whole_row(s);
+}
+
+// The extents of a tile. In registers all of a row or of a CTA's part of it, in whole vectors a
+// thread; else elems_per_thread elements a thread.
+std::vector<int64_t> extents_of(const RowReduction& rows, const RowwiseConfig& s) {
+  constexpr int64_t kVector = 4;  // elements
+  std::vector<int64_t> extent(rows.nest.axes.size() + 1, 1);
+  extent[rows.tiled_outer] = s.rows_per_cta;
+  const bool whole = is_whole_row(s);
+  const int64_t elements = s.warps * 32 * (whole ? 1 : s.elems_per_thread);
+  int64_t unit = std::max<int64_t>(1, elements / s.rows_per_cta);
+  for (size_t i = rows.row.size(); i-- > 0;) {
+    const bool is_fastest = i + 1 == rows.row.size();
+    const int64_t part = ceil_div(rows.size(rows.row[i]), is_fastest ? s.ctas_per_row : 1);
+    const bool has_vectors = is_fastest && !rows.interleaved && part >= unit * kVector;
+    if (whole && has_vectors) unit *= kVector;
+    int64_t& own = extent[rows.row[i]];
+    if (i > 0 && part < unit)
+      own = power_of_two_above(part);
+    else
+      own = whole ? round_up(part, unit) : unit;
+    unit = std::max<int64_t>(1, unit / own);
+  }
+  return extent;
+}
 
 class RowwiseGpu final : public Family {
  public:
   RowwiseGpu(RowReduction rows, const Capabilities& capabilities)
-      : Family("rowwise", capabilities, Specialization::general), rows_(std::move(rows)) {}
+      : Family(RowwiseConfig::type(), capabilities, Specialization::general),
+        rows_(std::move(rows)) {}
 
   Space space() const override {
-    Values clusters = {1};
-    Values together = {1, 2, 4, 8, 16};
-    for (int64_t c = 2; c <= capabilities_.num_sms; c *= 2) clusters.push_back(c);
-    if (rows_.lanes_outside) together = {32, 64, 16, 128, 8, 256};
-    if (const auto most = power_of_two_above(rows_.size(rows_.across));
-        rows_.lanes_outside && most < 8)
-      together = {most};
-    return {name(),
-            {{"place",
-              {kRegisters, kRing, kShared, kStreamed},
-              "where the row stays: 0 registers, 3 registers fed by a ring of rows, 1 shared "
-              "memory, 2 nowhere"},
-             {"cluster", clusters, "blocks that share a row"},
-             {"warps", {8, 4, 16, 32, 2, 1}, "warps a block"},
-             {"rows", together, "rows a block takes at once"},
-             {"chunk",
-              {4, 8, 16},
-              "elements a thread takes at once; where the row is in registers 4 is all of it"},
-             {"stages", {2, 3, 4, 1}, "rows of a ring"},
-             {"blocks", {2, 1, 3, 4}, "blocks a multiprocessor holds, where a ring feeds them"}}};
+    Values ctas = {1};
+    for (int64_t c = 2; c <= capabilities_.num_sms; c *= 2) ctas.push_back(c);
+    return {
+        name(),
+        {offered(F::row_residency, choices(RowResidency::registers, RowResidency::circular_buffer,
+                                           RowResidency::smem, RowResidency::reread)),
+         offered(F::ctas_per_row, ctas), offered(F::warps, {8, 4, 16, 32, 2, 1}),
+         offered(F::rows_per_cta, row_counts()), offered(F::elems_per_thread, {4, 8, 16}),
+         offered(F::stages, {2, 3, 4, 1}), offered(F::ctas_per_sm, {2, 1, 3, 4})}};
   }
 
-  Status legal(const Schedule& s) const override {
-    const auto threads = field(s, "warps") * 32;
-    const auto together = field(s, "rows");
-    const auto cluster = field(s, "cluster");
-    const auto place = field(s, "place");
-    const auto chunk = field(s, "chunk");
-    const auto stages = field(s, "stages", 2);
-    const auto blocks = field(s, "blocks", 2);
-    const bool ring = place == kRing;
-    const bool registers = place == kRegisters || ring;
-    const bool pieces = registers && chunk != 4;
-    const auto extent = extents(s);
-    int64_t part = 1;
-    int64_t held = 1;  // elements of a tile; of all of a row, or of its cluster's block's part
-    for (const size_t axis : rows_.dims) {
-      part *= extent[axis];
-      held *= axis == rows_.across
-                  ? extent[axis]
-                  : round_up(ceil_div(rows_.size(axis), axis == rows_.row.back() ? cluster : 1),
-                             extent[axis]);
-    }
-    const int64_t size = rows_.row_size();
-    const int64_t slots = rows_.slots();
-    const int64_t across = rows_.size(rows_.across);
-    const int64_t values = held / threads * std::max<int64_t>(1, slots);
-    const int64_t longest = power_of_two_above(size / cluster) * together;
-    const bool outside = rows_.lanes_outside;
-    const int64_t most = threads <= 512 ? 64 : rows_.nest.loads.size() == 1 && !outside ? 32 : 16;
-    WARPLOOM_CHECK(check_constraints(
-        s,
-        {{in_memory(s) && cluster > capabilities_.num_sms, "no more blocks than multiprocessors",
-          cluster},
-         {ring && in_memory(s) && blocks != 1, "blocks=1 where they meet in memory", blocks},
-         {!ring && (stages != 2 || blocks != 2), "stages=2 blocks=2 where there is no ring", place},
-         {ring && threads * blocks > 2048, "at most 2048 threads a multiprocessor",
-          threads * blocks},
-         {cluster > 1 && (rows_.row.size() > 1 || size < 1024 * cluster),
-          "cluster=1, or 1024 elements of one axis a block", size},
-         {cluster > 1 && place == kStreamed && rows_.row_count() >= capabilities_.num_sms,
-          "cluster=1 where enough rows are streamed", cluster},
-         {together > 1 && !outside && (cluster > 1 || place != kRegisters || pieces),
-          "rows=1 with clusters, a ring, pieces, shared memory or streaming", together},
-         {together > (outside ? power_of_two_above(across) : across), "no more rows than there are",
-          together},
-         {place == kShared && slots == 0, "place=0 or place=2 where nothing is used twice", place},
-         {pieces && (outside || rows_.row.size() > 1 || slots == 0 || part == held),
-          "chunk=4, or a row of several chunks", chunk},
-         {registers && !pieces && values > 32 && rows_.nest.loads.size() > 1,
-          "chunk=8 or 16: long rows of several tensors in pieces", values},
-         {registers && (part < threads || values > most),
-          "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors or side "
-          "by side)",
-          values},
-         {!registers && (threads * chunk < together || threads * chunk > longest),
-          "a chunk no longer than the row", threads * chunk},
-         {ring && (outside || rows_.row.size() > 1 || held * cluster != size ||
-                   feeds_.size() != 1 || !std::ranges::all_of(rows_.nest.loads, &Access::inside)),
-          "a row that the tiles divide, of one tensor", size}}));
-    int64_t bytes = place == kShared ? held * slots * 4 + 4096 : 0;
-    if (ring)
-      bytes = (stages * held * bytes_of(rows_.nest.loads[at(*feeds_.begin())].dtype) + kBeside) *
-              blocks;
-    return fits(s, bytes);
+  FailedConstraints constraints(const KernelConfig& config) const override {
+    const auto& s = config.as<RowwiseConfig>();
+    Check checks;
+    check_launch(checks, s);
+    check_rows(checks, s);
+    const Tile tile(rows_, s);
+    check_tile(checks, s, tile);
+    check_ring(checks, s, tile);
+    check_memory(checks, s, tile);
+    return std::move(checks).failed();
   }
 
-  Result<Programs> programs(const Schedule& s) const override {
-    const int64_t cluster = field(s, "cluster");
-    RowProgram p(rows_, extents(s), cluster);
-    p.l2_bytes = capabilities_.l2_bytes;
-    p.threads = field(s, "warps") * 32;
-    p.in_pieces = in_registers(s) && !whole(s);
-    p.in_memory = p.streaming =
-        in_memory(s);  // a row that large leaves what stays in the L2 no room
-    const bool ring = field(s, "place") == kRing;
-    const bool turns = ring || p.in_memory;  // blocks take one row after another
-    const int64_t all = p.tiles(p.rows.outer);
-    const int64_t at_once = p.in_memory
-                                ? capabilities_.num_sms / cluster
-                                : capabilities_.clusters_at_once(cluster, field(s, "blocks"));
-    const int64_t workers = turns ? std::clamp<int64_t>(at_once, 1, all) : all;
-    p.b.grid(workers * cluster).warps(static_cast<int>(p.threads / 32));
-    if (p.in_memory)
-      p.b.cooperative();
-    else if (cluster > 1)
-      p.b.cluster(cluster);
-    const auto compute = [&](const Index& rows) {
-      p.go_to(rows);
-      if (whole(s))
-        p.in_registers();
+  Result<Programs> programs(const KernelConfig& config) const override {
+    const auto& s = config.as<RowwiseConfig>();
+    RowKernel kernel(rows_, options_of(s));
+    RowTiles& tiles = kernel.tiles;
+    const bool takes_turns = is_ring(s) || exchanges_in_memory(s);  // one row after another
+    const int64_t groups = tiles.row_groups();
+    const int64_t workers =
+        takes_turns ? std::clamp<int64_t>(groups_at_once(s), 1, groups) : groups;
+    tiles.b.grid(workers * s.ctas_per_row).warps(static_cast<int>(s.warps));
+    if (exchanges_in_memory(s))
+      tiles.b.cooperative();
+    else if (s.ctas_per_row > 1)
+      tiles.b.cluster(s.ctas_per_row);
+    const auto compute = [&](const Index& group) {
+      tiles.go_to_rows(group);
+      if (is_whole_row(s))
+        compute_in_registers(kernel);
       else
-        p.in_passes(field(s, "place") != kStreamed);
+        compute_in_passes(kernel, s.row_residency != RowResidency::reread);
     };
-    const Index first = tile::block(0) / cluster;
-    if (ring) in_ring(p, s, first, workers);
-    if (turns)
-      p.b.for_("r", first, all, workers, compute);
+    const Index first = tile::block(0) / s.ctas_per_row;
+    std::optional<RowRing> ring;
+    if (is_ring(s)) ring.emplace(kernel, ring_options(s, workers)).start(first);
+    if (takes_turns)
+      tiles.b.for_("r", first, groups, workers, compute);
     else
       compute(first);
     Programs out;
-    p.draft.finish(out);
+    tiles.draft.finish(out);
     return out;
   }
 
  private:
-  // Of a tile: all of the row or of a block's part of it, in whole vectors a thread, where it is in
-  // registers; else a chunk.
-  std::vector<int64_t> extents(const Schedule& s) const {
-    std::vector<int64_t> extent(rows_.nest.axes.size() + 1, 1);
-    extent[rows_.across] = field(s, "rows");
-    int64_t unit = std::max<int64_t>(
-        1, field(s, "warps") * 32 * (whole(s) ? 1 : field(s, "chunk")) / field(s, "rows"));
-    for (size_t i = rows_.row.size(); i-- > 0;) {
-      const bool fastest = i + 1 == rows_.row.size();
-      const int64_t part = ceil_div(rows_.size(rows_.row[i]), fastest ? field(s, "cluster") : 1);
-      if (whole(s) && fastest && !rows_.lanes_outside && part >= unit * 4) unit *= 4;
-      int64_t& own = extent[rows_.row[i]];
-      if (i > 0 && part < unit)
-        own = power_of_two_above(part);
-      else
-        own = whole(s) ? round_up(part, unit) : unit;
-      unit = std::max<int64_t>(1, unit / own);
-    }
-    return extent;
+  static Field offered(F field, Values values) {
+    return kernels::offered<RowwiseConfig>(field, std::move(values));
   }
 
-  // The loads that the first pass makes along all of a tile.
-  static std::set<int> feeds(const RowReduction& rows) {
-    std::set<int> out;
-    const auto visit = [&](const auto& self, int id) -> void {
-      const RowTerm& term = rows.term(id);
-      if (term.kind == RowTerm::Kind::load && rows.fills_tile(term.varies)) out.insert(term.load);
-      for (const int arg : term.operands) self(self, arg);
-    };
-    for (const int root : rows.passes[0].roots(rows)) visit(visit, root);
-    return out;
+  Values row_counts() const {
+    if (!rows_.interleaved) return {1, 2, 4, 8, 16};
+    const int64_t most = power_of_two_above(rows_.size(rows_.tiled_outer));
+    return most < 8 ? Values{most} : Values{32, 64, 16, 128, 8, 256};
   }
 
-  // Fills the ring before the first row. What a row loads first it takes from there, and fetches
-  // another. Beside the ring stays what every row takes, as much of it as fits, where a block has
-  // several.
-  void in_ring(RowProgram& p, const Schedule& s, const Index& first, int64_t workers) const {
-    auto& b = p.b;
-    const size_t load = at(*feeds_.begin());
-    const Access& access = p.rows.nest.loads[load];
-    const int64_t stages = field(s, "stages");
-    const int64_t ahead = std::max<int64_t>(1, stages - 1);
-    const int64_t extent = p.at.extent[p.rows.row[0]];
-    const int64_t pieces = p.tiles(p.rows.row);
-    const TensorId slot = b.shared("slot", access.dtype, {1, extent * pieces});
-    const int64_t slots = stages * extent * pieces * bytes_of(access.dtype);
-    std::set<int> same;
-    int64_t bytes = 0;  // of a tile of them
-    for (size_t i = 0; i < rows_.nest.loads.size(); ++i) {
-      const Access& each = rows_.nest.loads[i];
-      const auto used = [&](size_t axis) { return each.uses(axis); };
-      if (each.inside && std::ranges::all_of(rows_.row, used) &&
-          std::ranges::none_of(rows_.outer, used)) {
-        same.insert(static_cast<int>(i));
-        bytes += extent * bytes_of(each.dtype);
+  // The CTAs of a row are more than a cluster of the target has.
+  bool exchanges_in_memory(const RowwiseConfig& s) const {
+    return s.ctas_per_row > capabilities_.max_cluster;
+  }
+
+  // How many groups of CTAs, a row each, run at the same time.
+  int64_t groups_at_once(const RowwiseConfig& s) const {
+    return exchanges_in_memory(s) ? capabilities_.num_sms / s.ctas_per_row
+                                  : capabilities_.clusters_at_once(s.ctas_per_row, s.ctas_per_sm);
+  }
+
+  // A tile, as constraints see it.
+  struct Tile {
+    int64_t elements = 1;
+    int64_t kept = 1;    // elements of all of a row, or of a CTA's part of it
+    int64_t values = 0;  // a thread, of what passes keep in registers
+
+    Tile(const RowReduction& rows, const RowwiseConfig& s) {
+      const std::vector<int64_t> extent = extents_of(rows, s);
+      for (const size_t axis : rows.dims) {
+        elements *= extent[axis];
+        const int64_t ctas = axis == rows.row.back() ? s.ctas_per_row : 1;
+        const int64_t part = round_up(ceil_div(rows.size(axis), ctas), extent[axis]);
+        kept *= axis == rows.tiled_outer ? extent[axis] : part;
       }
+      values = kept / (s.warps * 32) * std::max<int64_t>(1, rows.kept_sets());
     }
-    p.go_to(first);
-    if (!same.empty() && p.tiles(p.rows.outer) >= 4 * workers)
-      p.stay(same,
-             std::min(pieces,
-                      (capabilities_.shared_bytes / field(s, "blocks") - slots - kBeside) / bytes));
-    const auto ring = b.pipeline("ring", static_cast<int>(stages), {slot});
-    const auto produce = [=, &p, &b](const Index& r) {
-      p.go_to(r);
-      TileCoord row = p.at;
-      row.extent[p.rows.row[0]] = extent * pieces;
-      b.produce(ring, [&] { b.copy(p.in[load].at(row), b.all(slot), 0, p.in_memory); });
-    };
-    for (int64_t i = 0; i < ahead; ++i) produce(first + i * workers);
-    p.fetch = [=, &p, &b, dtype = access.dtype](TensorId to) {
-      const auto arrived = [&](int64_t i) {
-        return pieces == 1 ? to
-                           : p.reg(fmt::format("arrived{}", i),
-                                   std::vector<bool>(p.start.size(), true), dtype);
-      };
-      if (p.piece > 0) return b.copy(b.all(arrived(p.piece)), b.all(to));
-      b.consume(ring, 0, [&] {
-        for (int64_t i = 0; i < pieces; ++i)
-          b.copy(b.tile(slot, {0, i * extent}, {1, extent}), b.all(arrived(i)));
-      });
-      const auto refill = [=, &p, r = p.group] {
-        produce(r + ahead * workers);
-        p.go_to(r);
-      };
-      if (p.in_memory)
-        p.meanwhile.push_back(refill);
-      else
-        refill();
-      if (pieces > 1) b.copy(b.all(arrived(0)), b.all(to));
-    };
+  };
+
+  void check_launch(Check& checks, const RowwiseConfig& s) const {
+    const bool in_memory = exchanges_in_memory(s);
+    const int64_t threads_per_sm = s.warps * 32 * s.ctas_per_sm;
+    checks.require(!in_memory || s.ctas_per_row <= capabilities_.num_sms, {F::ctas_per_row},
+                   "no more CTAs a row than multiprocessors", s.ctas_per_row);
+    checks.require(!is_ring(s) || !in_memory || s.ctas_per_sm == 1,
+                   {F::row_residency, F::ctas_per_row, F::ctas_per_sm},
+                   "ctas_per_sm=1 where CTAs exchange in global memory", s.ctas_per_sm);
+    checks.require(is_ring(s) || (s.stages == 2 && s.ctas_per_sm == 2),
+                   {F::row_residency, F::stages, F::ctas_per_sm},
+                   "stages=2 ctas_per_sm=2 without a circular buffer", s.stages);
+    checks.require(!is_ring(s) || threads_per_sm <= 2048,
+                   {F::row_residency, F::warps, F::ctas_per_sm},
+                   "at most 2048 threads a multiprocessor", threads_per_sm);
   }
 
-  static bool in_registers(const Schedule& s) {
-    return field(s, "place") == kRegisters || field(s, "place") == kRing;
+  void check_rows(Check& checks, const RowwiseConfig& s) const {
+    const int64_t size = rows_.row_size();
+    const int64_t outer = rows_.size(rows_.tiled_outer);
+    const bool shares_rows = s.ctas_per_row > 1;
+    const bool is_long = rows_.row.size() == 1 && size >= 1024 * s.ctas_per_row;
+    checks.require(!shares_rows || is_long, {F::ctas_per_row},
+                   "ctas_per_row=1, or 1024 elements of one axis a CTA", size);
+    const bool rereads = s.row_residency == RowResidency::reread;
+    checks.require(!shares_rows || !rereads || rows_.row_count() < capabilities_.num_sms,
+                   {F::ctas_per_row, F::row_residency},
+                   "ctas_per_row=1 where enough rows are read again", s.ctas_per_row);
+    const bool in_plain_registers = s.row_residency == RowResidency::registers && !is_unrolled(s);
+    checks.require(s.rows_per_cta == 1 || rows_.interleaved || (!shares_rows && in_plain_registers),
+                   {F::rows_per_cta, F::ctas_per_row, F::row_residency, F::elems_per_thread},
+                   "rows_per_cta=1 but for whole rows in registers", s.rows_per_cta);
+    const int64_t most = rows_.interleaved ? power_of_two_above(outer) : outer;
+    checks.require(s.rows_per_cta <= most, {F::rows_per_cta}, "no more rows than there are",
+                   s.rows_per_cta);
+    checks.require(s.row_residency != RowResidency::smem || rows_.kept_sets() > 0,
+                   {F::row_residency}, "registers or reread where nothing is used twice",
+                   rows_.kept_sets());
   }
 
-  static bool whole(const Schedule& s) {
-    return in_registers(s) && field(s, "chunk") == 4;
-  }  // is a tile, all of a row
-
-  bool in_memory(const Schedule& s) const {
-    return field(s, "cluster") > capabilities_.max_cluster;
+  void check_tile(Check& checks, const RowwiseConfig& s, const Tile& tile) const {
+    const int64_t threads = s.warps * 32;
+    const bool one_load = rows_.nest.loads.size() == 1;
+    const bool has_tiles = !rows_.interleaved && rows_.row.size() == 1 && rows_.kept_sets() > 0 &&
+                           tile.elements != tile.kept;
+    checks.require(
+        !is_unrolled(s) || has_tiles,
+        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
+        "elems_per_thread=4, or a row of several tiles", s.elems_per_thread);
+    checks.require(
+        !is_whole_row(s) || tile.values <= 32 || one_load,
+        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
+        "elems_per_thread=8 or 16: long rows of several tensors in tiles", tile.values);
+    const bool fits = tile.elements >= threads && tile.values <= most_values(threads);
+    checks.require(
+        !is_in_registers(s) || fits,
+        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
+        "1 to 64 elements a thread (with more than 16 warps 32, or 16 of several tensors "
+        "or side by side)",
+        tile.values);
+    const int64_t taken = threads * s.elems_per_thread;
+    const int64_t longest = power_of_two_above(rows_.row_size() / s.ctas_per_row) * s.rows_per_cta;
+    checks.require(
+        is_in_registers(s) || (taken >= s.rows_per_cta && taken <= longest),
+        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
+        "tiles no longer than the row", taken);
   }
 
-  static constexpr int64_t kBeside = 1024;  // bytes for reductions, beside a ring
+  // Elements a thread may have in registers.
+  int64_t most_values(int64_t threads) const {
+    if (threads <= 512) return 64;
+    return rows_.nest.loads.size() == 1 && !rows_.interleaved ? 32 : 16;
+  }
+
+  void check_ring(Check& checks, const RowwiseConfig& s, const Tile& tile) const {
+    const int64_t size = rows_.row_size();
+    const bool divides = tile.kept * s.ctas_per_row == size;
+    const bool is_one_tensor = loads_that_fill_tiles_.size() == 1 &&
+                               std::ranges::all_of(rows_.nest.loads, &Access::in_bounds);
+    const bool serves = !rows_.interleaved && rows_.row.size() == 1 && divides && is_one_tensor;
+    checks.require(
+        !is_ring(s) || serves,
+        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta, F::ctas_per_row},
+        "a row that the tiles divide, of one tensor", size);
+  }
+
+  void check_memory(Check& checks, const RowwiseConfig& s, const Tile& tile) const {
+    constexpr int64_t kReductions = 4096;  // bytes, beside rows
+    int64_t bytes = 0;
+    if (s.row_residency == RowResidency::smem)
+      bytes = tile.kept * rows_.kept_sets() * 4 + kReductions;
+    if (is_ring(s) && loads_that_fill_tiles_.size() == 1) {
+      const int64_t row = tile.kept * bytes_of(rows_.nest.loads[ring_load()].dtype);
+      bytes = (s.stages * row + RowRing::kReductionBytes) * s.ctas_per_sm;
+    }
+    checks.require_fits(bytes, capabilities_.shared_bytes,
+                        {F::row_residency, F::elems_per_thread, F::warps, F::rows_per_cta,
+                         F::ctas_per_row, F::stages, F::ctas_per_sm});
+  }
+
+  RowKernelOptions options_of(const RowwiseConfig& s) const {
+    return {.extents = extents_of(rows_, s),
+            .ctas_per_row = s.ctas_per_row,
+            .exchange_in_memory = exchanges_in_memory(s),
+            .unrolled = is_unrolled(s),
+            // Rows that large leave nothing else in the L2.
+            .nontemporal_store = exchanges_in_memory(s),
+            .threads = s.warps * 32,
+            .l2_bytes = capabilities_.l2_bytes};
+  }
+
+  RowRingOptions ring_options(const RowwiseConfig& s, int64_t workers) const {
+    return {.load = ring_load(),
+            .stages = s.stages,
+            .workers = workers,
+            .shared_bytes = capabilities_.shared_bytes / s.ctas_per_sm};
+  }
+
+  size_t ring_load() const { return static_cast<size_t>(*loads_that_fill_tiles_.begin()); }
+
   RowReduction rows_;
-  std::set<int> feeds_ = feeds(rows_);
+  std::set<int> loads_that_fill_tiles_ = loads_that_fill_tiles(rows_);
 };
 }  // namespace
 

@@ -132,7 +132,7 @@ class Lister {
                         std::vector<bool>& kept) {
     const Expr& whole = nest.values[reduction];
     std::vector<bool> loops = whole.varies;
-    for (const int axis : whole.axes) loops[at(axis)] = true;
+    for (const size_t axis : whole.axes) loops[axis] = true;
     std::vector<int> todo = whole.operands;
     while (!todo.empty()) {
       const size_t v = at(todo.back());

@@ -49,10 +49,10 @@ class StageWriter {
     scans_ = !stage.place && value.kind == Kind::scan;
     for (size_t axis = 0; axis < nest_.axes.size(); ++axis) {
       const bool outer = stage.place ? stage.place->uses(axis) : bool(value.varies[axis]);
-      if (outer && !(scans_ && value.axes[0] == static_cast<int>(axis))) outer_.push_back(axis);
+      if (outer && !(scans_ && value.axes[0] == axis)) outer_.push_back(axis);
     }
     if (reduces_ || scans_)
-      for (const int axis : value.axes) inner_.push_back(at(axis));
+      for (const size_t axis : value.axes) inner_.push_back(axis);
     for (const size_t axis : outer_) elements_ *= nest_.axes[axis];
     for (const size_t axis : inner_) terms_ *= nest_.axes[axis];
     target_ = buffer(stage.to, stage.place ? type_of(stage.place->dtype) : "Real", false);
@@ -224,9 +224,10 @@ class StageWriter {
     std::vector<std::string> checks;
     for (size_t d = 0; d < load.at.size(); ++d) {
       std::string coordinate = fmt::format("({})", affine_text(load.at[d]));
-      const bool looked_up = static_cast<int>(d) == load.lookup_dim;
+      const bool looked_up = static_cast<int>(d) == load.gather_dim;
       if (looked_up) {
-        const std::string table = buffer(load.lookup.name, type_of(load.lookup.dtype), true);
+        const std::string table =
+            buffer(load.gather_indices.name, type_of(load.gather_indices.dtype), true);
         out.line("const long long t{} = {}[{}];", id, table, coordinate);
         // Below 0 places count from the end.
         out.line("const long long k{0} = t{0} < 0 ? t{0} + {1}ll : t{0};", id, load.shape[d]);
@@ -242,7 +243,7 @@ class StageWriter {
     } else {
       out.line("const bool inside{} = {};", id, fmt::join(checks, " && "));
       out.line("const Real v{0} = inside{0} ? Real(load({1}[inside{0} ? {2} : 0])) : {3};", id,
-               from, place, number_text(load.fill));
+               from, place, number_text(load.padding_value));
     }
     return fmt::format("v{}", id);
   }

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 #include "kernels/family.h"
-#include "problems.h"
 #include "runtime/emulate.h"
 #include "runtime/executor.h"
+#include "support/problems.h"
 #include "support/sample.h"
 #include "tile/interpret.h"
 #include "tile/print.h"

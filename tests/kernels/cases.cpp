@@ -1,6 +1,6 @@
 #include "cases.h"
-#include "nets.h"
-#include "problems.h"
+#include "support/nets.h"
+#include "support/problems.h"
 #include "trials.h"
 
 namespace warploom::test {

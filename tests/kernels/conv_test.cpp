@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 #include "kernels/family.h"
 #include "loopnest/contraction.h"
-#include "nets.h"
-#include "problems.h"
 #include "runtime/emulate.h"
+#include "support/nets.h"
+#include "support/problems.h"
 #include "trials.h"
 
 namespace warploom::kernels {

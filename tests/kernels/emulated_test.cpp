@@ -5,8 +5,8 @@
 #include <set>
 #include <sstream>
 #include "cases.h"
-#include "problems.h"
 #include "runtime/emulate.h"
+#include "support/problems.h"
 
 namespace warploom {
 namespace {

@@ -2,9 +2,9 @@
 // others.
 #include <gtest/gtest.h>
 #include "cases.h"
-#include "nets.h"
-#include "problems.h"
 #include "runtime/emulate.h"
+#include "support/nets.h"
+#include "support/problems.h"
 #include "trials.h"
 
 namespace warploom::kernels {

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 #include "cases.h"
 #include "equivalent_mutants.h"
-#include "problems.h"
 #include "runtime/emulate.h"
+#include "support/problems.h"
 #include "support/sample.h"
 
 namespace warploom {

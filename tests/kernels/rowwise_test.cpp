@@ -4,10 +4,9 @@
 #include "../codegen/cpu_run.h"
 #include "codegen/emit.h"
 #include "kernels/family.h"
-#include "loopnest/row_reduction.h"
-#include "problems.h"
 #include "row_nets.h"
 #include "runtime/emulate.h"
+#include "support/problems.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
 #include "tile/verify.h"
@@ -127,12 +126,6 @@ TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
     for (size_t row = 0; row < first.size(); ++row)
       EXPECT_EQ(found(row), first[row]) << to_text(region.graph) << row;
   }
-}
-
-TEST(RowwiseCovers, NoContraction) {
-  Net n;
-  const auto product = n.add(OpKind::Mul, {n.x({8, 1, 16}), n.x({4, 16})});
-  EXPECT_FALSE(read_rows(nests_of(n.with({n.add(OpKind::ReduceSum, {product, n.ints({2})})}))));
 }
 
 TEST(RowwiseCovers, NoSmallShapeWithoutALegalSchedule) {

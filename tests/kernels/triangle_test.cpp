@@ -1,173 +1,19 @@
-// Products of which a triangle is kept, or with triangles for factors: what is recognised, what is
-// skipped, and that nothing else is.
+// Products of which a triangle is kept, or with triangles for factors: what is skipped, and that
+// nothing else is.
 #include <gtest/gtest.h>
-#include "kernels/gpu_matmul.h"
 #include "kernels/kernel_builder.h"
+#include "kernels/pieces/tile_scheduler.h"
 #include "loopnest/contraction.h"
-#include "nets.h"
+#include "loopnest/triangle_nets.h"
 #include "runtime/emulate.h"
+#include "support/nets.h"
 #include "target/capabilities.h"
 #include "trials.h"
 
 namespace warploom::kernels {
 namespace {
-using graph::OpKind, test::Net;
-
-struct Product {
-  int64_t m = 130;
-  int64_t n = 140;
-  int64_t k = 40;
-  std::vector<int64_t> batch = {};
-
-  graph::Shape shape(int64_t x, int64_t y) const {
-    graph::Shape out = batch;
-    out.insert(out.end(), {x, y});
-    return out;
-  }
-};
-
-graph::TensorId triangle(Net& net, graph::TensorId x, int64_t upper, int64_t diagonal = 0) {
-  return net.add(OpKind::Trilu, {x, net.reshape(net.ints({diagonal}), {})}, {{"upper", upper}});
-}
-
-graph::Graph kept(const Product& p, int64_t upper, int64_t diagonal, Dtype dtype = Dtype::f32) {
-  Net net;
-  const auto y =
-      net.add(OpKind::MatMul, {net.x(p.shape(p.m, p.k), dtype), net.x(p.shape(p.k, p.n), dtype)});
-  return net.with({triangle(net, y, upper, diagonal)});
-}
-enum class Side : uint8_t { a, b };
-
-graph::Graph times(const Product& p, Side side, int64_t upper, int64_t diagonal,
-                   Dtype dtype = Dtype::f32) {
-  Net net;
-  auto a = net.x(p.shape(p.m, p.k), dtype);
-  auto b = net.x(p.shape(p.k, p.n), dtype);
-  (side == Side::a ? a : b) = triangle(net, side == Side::a ? a : b, upper, diagonal);
-  return net.with({net.add(OpKind::MatMul, {a, b})});
-}
-
-Contraction found(const graph::Graph& graph) {
-  auto c = contraction_of(nests_of(graph));
-  EXPECT_TRUE(c) << to_text(graph);
-  return c.value_or(Contraction{});
-}
-
-// Whether the bounds hold at these indices along the axes of row, column and k.
-bool within(const Contraction& c, int64_t row, int64_t column, int64_t k = 0) {
-  return std::ranges::all_of(c.bounds, [&](const Affine& b) {
-    return b.begin + b.steps[c.row] * row + b.steps[c.column] * column + b.steps[c.k[0]] * k >= 0;
-  });
-}
-
-TEST(Triangle, OfAProductBoundsIt) {
-  for (const int64_t upper : {0, 1})
-    for (const int64_t diagonal : {-70, -1, 0, 1, 70}) {
-      const Contraction c = found(kept({}, upper, diagonal));
-      ASSERT_EQ(c.bounds.size(), 1u);
-      for (const int64_t row : {0, 1, 69, 70, 71, 129})
-        for (const int64_t column : {0, 1, 2, 69, 70, 71, 139})
-          EXPECT_EQ(within(c, row, column),
-                    upper ? column - row >= diagonal : column - row <= diagonal);
-    }
-}
-
-TEST(Triangle, OfABatchBoundsEveryMatrix) {
-  const Contraction c = found(kept({.batch = {3}}, 1, 0));
-  ASSERT_EQ(c.bounds.size(), 1u);
-  EXPECT_EQ(c.bounds[0].steps[c.batch[0]], 0);
-}
-
-TEST(Triangle, StrictComparisonsLeaveTheDiagonalOut) {
-  for (const bool exchanged : {false, true}) {
-    Net net;
-    std::vector<int64_t> rows(130);
-    std::vector<int64_t> columns(140);
-    std::iota(rows.begin(), rows.end(), 0);
-    std::iota(columns.begin(), columns.end(), 0);
-    const auto row = net.reshape(net.ints(rows), {130, 1});
-    const auto column = net.ints(columns);
-    const auto mask = net.add(OpKind::Less, {row, column});
-    const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
-    const auto zero = net.number(0);
-    const auto chosen = net.add(OpKind::Where, {mask, exchanged ? zero : y, exchanged ? y : zero});
-    const Contraction c = found(net.with({chosen}));
-    ASSERT_EQ(c.bounds.size(), 1u);
-    EXPECT_EQ(within(c, 5, 5), exchanged);
-    EXPECT_EQ(within(c, 5, 6), !exchanged);
-    EXPECT_EQ(within(c, 6, 5), exchanged);
-  }
-}
-
-TEST(Triangle, OfATransposedProductBoundsItTheOtherWay) {
-  Net net;
-  const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
-  const Contraction c = found(net.with({triangle(net, net.transpose(y, {1, 0}), 1)}));
-  ASSERT_EQ(c.bounds.size(), 1u);
-  EXPECT_EQ(c.nest.axes[c.row], 140);
-  EXPECT_TRUE(within(c, 3, 7));
-  EXPECT_FALSE(within(c, 7, 3));
-}
-
-TEST(Triangle, WithinATriangleIsABand) {
-  Net net;
-  const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
-  const Contraction c = found(net.with({triangle(net, triangle(net, y, 1, -2), 0, 2)}));
-  EXPECT_EQ(c.bounds.size(), 2u);
-  for (const int64_t d : {-3, -2, 0, 2, 3}) EXPECT_EQ(within(c, 50, 50 + d), std::abs(d) <= 2);
-}
-
-TEST(Triangle, BoundsNothingWhereTheProductIsNeededBesides) {
-  Net net;
-  const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
-  EXPECT_TRUE(found(net.with({net.add(OpKind::Add, {triangle(net, y, 1), y})})).bounds.empty());
-}
-
-TEST(Triangle, BoundsNothingWhereAnInputChooses) {
-  Net net;
-  const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
-  const auto mask = net.add(OpKind::Less, {net.x({130, 140}), net.number(0)});
-  EXPECT_TRUE(found(net.with({net.add(OpKind::Where, {mask, y, net.number(0)})})).bounds.empty());
-}
-
-TEST(Triangle, OfRowsThatAreReducedBoundsThemOnlyBefore) {
-  for (const bool before : {false, true}) {
-    Net net;
-    const auto y = net.add(OpKind::MatMul, {net.x({130, 40}), net.x({40, 140})});
-    const auto soft = net.add(OpKind::Softmax, {before ? triangle(net, y, 1) : y});
-    const auto c =
-        contraction_of(nests_of(net.with({before ? soft : triangle(net, soft, 1)})), true);
-    ASSERT_TRUE(c);
-    EXPECT_EQ(c->bounds.size(), before ? 1u : 0u);
-  }
-}
-
-TEST(Triangle, AsAFactorBoundsTheSum) {
-  const Product p{130, 140, 150};
-  for (const Side side : {Side::a, Side::b})
-    for (const int64_t upper : {0, 1}) {
-      const Contraction c = found(times(p, side, upper, 4));
-      ASSERT_EQ(c.bounds.size(), 1u);
-      EXPECT_EQ(c.triangles.size(), 1u);
-      for (const int64_t at : {0, 50, 53, 54, 55, 129})
-        for (const int64_t k : {0, 46, 50, 54, 58, 149}) {
-          const int64_t above = side == Side::a ? k - at : at - k;
-          EXPECT_EQ(within(c, side == Side::a ? at : 7, side == Side::a ? 7 : at, k),
-                    upper ? above >= 4 : above <= 4);
-        }
-    }
-}
-
-TEST(Triangle, FilledWithAnotherNumberIsNoFactor) {
-  Net net;
-  std::vector<int64_t> places(150);
-  std::iota(places.begin(), places.end(), 0);
-  const auto mask =
-      net.add(OpKind::Less, {net.ints(places), net.reshape(net.ints(places), {150, 1})});
-  const auto a = net.add(OpKind::Where, {mask, net.x({150, 150}), net.number(1)});
-  EXPECT_FALSE(
-      contraction_of(nests_of(net.with({net.add(OpKind::MatMul, {a, net.x({150, 20})})}))));
-}
+using graph::OpKind;
+using test::found, test::kept, test::Net, test::Product, test::Side, test::times, test::within;
 
 // Every slot of every tile, for shapes, diagonals and tiles at random, against all its terms;
 // ragged tiles count as whole ones.
@@ -185,7 +31,7 @@ TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
     const Contraction c =
         found(kind == 0 ? kept(p, upper, diagonal)
                         : times(p, kind == 1 ? Side::a : Side::b, upper, diagonal));
-    if (c.bounds.empty()) continue;  // all of it, or nothing
+    if (c.domain_constraints.empty()) continue;  // all of it, or nothing
     ++bounded;
     const int64_t bm = any({16, 32, 64, 128});
     const int64_t bn = any({24, 32, 64, 96});
@@ -203,7 +49,7 @@ TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
       for (int64_t n = 0; n < p.n; n += bn) {
         tile.origin[c.row] = m;
         tile.origin[c.column] = n;
-        const auto [begin, end] = tile.slots_within(c.bounds, c.k[0], 0, slots);
+        const auto [begin, end] = tile.slots_within(c.domain_constraints, c.k[0], 0, slots);
         for (int64_t slot = 0; slot < slots; ++slot)
           ASSERT_EQ(slot >= begin.constant().value_or(-1) && slot < end.constant().value_or(-1),
                     holds(m, n, slot * bk))
@@ -215,17 +61,6 @@ TEST(Triangle, SkipsTheSlotsWithoutTermsAndNoOthers) {
       }
   }
   EXPECT_GE(bounded, 200);
-}
-
-TEST(Triangle, PartWithinIsThatOfAllTiles) {
-  for (const int64_t upper : {0, 1})
-    for (const int64_t diagonal : {-40, 0, 25}) {
-      const Contraction c = found(kept({}, upper, diagonal));
-      double kept = 0;
-      for (int64_t i = 0; i < 130; ++i)
-        for (int64_t j = 0; j < 140; ++j) kept += within(c, i, j);
-      EXPECT_NEAR(part_within(c), kept / (130 * 140), 2e-3);
-    }
 }
 
 TEST(Triangle, NeedsHalfTheWorkOfTheWhole) {
@@ -243,7 +78,7 @@ TEST(Triangle, TurnsFromBothEndsTakeEveryTileOnce) {
     for (const int64_t workers : {1, 2, 7, 66, 132}) {
       std::vector<bool> taken(at(count));
       for (int64_t turn = 0; turn < count; ++turn) {
-        const auto number = from_both_ends(turn, count, std::min(workers, count)).constant();
+        const auto number = paired_order(turn, count, std::min(workers, count)).constant();
         ASSERT_TRUE(number && *number >= 0 && *number < count && !taken[at(*number)]);
         taken[at(*number)] = true;
       }
@@ -257,8 +92,9 @@ TEST(Triangle, IsSharedEvenlyByPersistentBlocks) {
     const TileScheduler order(c, TileCoord(c.nest, {{c.row, 128}, {c.column, 256}}), 8);
     std::vector<int> work(132);
     for (int64_t turn = 0; turn < order.count(); ++turn) {
-      const TileCoord tile = order.at(from_both_ends(turn, order.count(), 132));
-      work[at(turn % 132)] += tile.slots_within(c.bounds, c.k[0], 0, 1).first.constant() == 0;
+      const TileCoord tile = order.at(paired_order(turn, order.count(), 132));
+      work[at(turn % 132)] +=
+          tile.slots_within(c.domain_constraints, c.k[0], 0, 1).first.constant() == 0;
     }
     EXPECT_LE(std::ranges::max(work), 9);
   }

@@ -123,7 +123,8 @@ class ConvWgmma final : public WgmmaFamily {
 
 FamilyPtr conv_wgmma_family(const Region& region, const Capabilities& capabilities) {
   const auto c = wgmma_contraction_of(region, capabilities);
-  if (!c || !wants_windows(*c) || !c->triangles.empty() || !c->reductions.empty()) return nullptr;
+  if (!c || !wants_windows(*c) || !c->triangular_operands.empty() || !c->reductions.empty())
+    return nullptr;
   auto windows = window_order_of(*c);
   const auto precision =
       precision_of(c->nest.loads[c->a].dtype, c->nest.loads[c->b].dtype, region.track, false);

@@ -90,7 +90,8 @@ class Im2win final : public Family {
 
   Values planes() const {
     const int64_t channels = product_.size(product_.c.channel);
-    const int64_t neighbours = product_.precision.halves() ? 16 : 8;  // channels of an instruction
+    const int64_t neighbours =
+        product_.precision.is_fp16_split() ? 16 : 8;  // channels of an instruction
     Values deep;
     for (const int64_t each : {16, 32, 8, 1, 2, 4})
       if (channels % each == 0 && (each >= neighbours || channels % neighbours != 0))
@@ -103,7 +104,8 @@ class Im2win final : public Family {
     Values taps = {down};
     for (int64_t parts = 2; parts <= down; ++parts)
       if (const auto part = ceil_div(down, parts); part < taps.back()) taps.push_back(part);
-    for (int64_t part = round_up(down, 4); product_.precision.halves() && part > 0; part -= 4)
+    for (int64_t part = round_up(down, 4); product_.precision.is_fp16_split() && part > 0;
+         part -= 4)
       if (std::ranges::count(taps, part) == 0) taps.push_back(part);
     return taps;
   }
@@ -138,7 +140,7 @@ class Im2win final : public Family {
     checks.require(stage.width <= 256 && stage.planes * stage.rows <= kMostRows,
                    {F::tile_q, F::tile_p, F::block_c, F::filter_rows_per_stage},
                    "a patch of at most 256 rows of 256 elements", stage.width);
-    checks.require(!product_.precision.halves() || stage.planes_first || stage.taps % 4 == 0,
+    checks.require(!product_.precision.is_fp16_split() || stage.planes_first || stage.taps % 4 == 0,
                    {F::block_c, F::filter_rows_per_stage},
                    "16 channels, or 4 rows of the filter, in a stage of fp16x3", stage.taps);
     checks.require(stage.depth % (product_.precision.terms > 1 ? 16 : 8) == 0 && s.block_n % 8 == 0,

@@ -90,7 +90,7 @@ template <Config Table> class MatmulThreads final : public Family {
     Access a = c.nest.loads[c.a];
     if (s.pack_weights)
       a = OperandPacking{out, "a", {a.dtype, 1}, Family::capabilities_}
-              .laid_anew(a, c_.row, *c_.channel, true)
+              .repack(a, c_.row, *c_.channel, true)
               .high;
     const ThreadsMath math{p_, k_step(), promotes()};
     ThreadsKernel(c, a, second_, math, threads_choices(s)).add_to(out);
@@ -142,8 +142,8 @@ template <Config Table> class MatmulThreads final : public Family {
     for (size_t i = 0; i < c.nest.loads.size(); ++i) {
       const Access& load = c.nest.loads[i];
       const bool factor = i == c.a || i == c.b;
-      const bool narrow = factor && load.inside && bits_of(load.dtype) == 8;
-      if (load.lookup_dim >= 0 || (factor && load.fill != 0) ||
+      const bool narrow = factor && load.in_bounds && bits_of(load.dtype) == 8;
+      if (load.gather_dim >= 0 || (factor && load.padding_value != 0) ||
           !(narrow || is_computed_float(load.dtype)))
         return false;
       for (const Affine& dim : load.at) {

@@ -44,10 +44,11 @@ class MatmulWgmma final : public WgmmaFamily {
                            : choices(OperandSource::smem, OperandSource::registers)));
     if (product_.promotes())
       space.fields.push_back(offered<Table>(F::promotion_interval, {1, 4, 8}));
-    if (product_.precision.halves())
-      space.fields.push_back(offered<Table>(
-          F::fp32_emulation, enough_for_halves() ? choices(Emulation::fp16x3, Emulation::tf32x3)
-                                                 : choices(Emulation::tf32x3, Emulation::fp16x3)));
+    if (product_.precision.is_fp16_split())
+      space.fields.push_back(
+          offered<Table>(F::fp32_emulation, enough_for_is_fp16_split()
+                                                ? choices(Emulation::fp16x3, Emulation::tf32x3)
+                                                : choices(Emulation::tf32x3, Emulation::fp16x3)));
     return space;
   }
 
@@ -74,7 +75,7 @@ class MatmulWgmma final : public WgmmaFamily {
     const Access& from = sides.nest.loads[first ? sides.a : sides.b];
     if (first && s.transposes_a()) return {from, {}};
     return OperandPacking{out, first ? "a" : "b", product_.precision_of(s), capabilities_}
-        .for_copies(from, first ? sides.row : sides.column, *sides.channel);
+        .pack_for_tma(from, first ? sides.row : sides.column, *sides.channel);
   }
 
   Values swap_values(bool first) const {
@@ -120,12 +121,12 @@ class MatmulWgmma final : public WgmmaFamily {
   Values depths() const {
     const int64_t bytes = bytes_of(product_.precision.operand);
     if (!product_.c.scales.empty()) return depths_of_scales();
-    if (product_.precision.halves()) return {64, 32};
+    if (product_.precision.is_fp16_split()) return {64, 32};
     return bytes == 2 ? Values{64, 128} : Values{128 / bytes};
   }
 
   // Whether multiplying takes longer than measuring the operands' rows before, some 10 µs.
-  bool enough_for_halves() const {
+  bool enough_for_is_fp16_split() const {
     double flops = 2;
     for (const int64_t size : product_.c.nest.axes) flops *= static_cast<double>(size);
     return flops > 2e9;

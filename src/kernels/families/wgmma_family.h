@@ -5,7 +5,7 @@
 // that adds the parts:   prepare_a?  prepare_b?  matmul  sum_parts?
 #pragma once
 #include "kernels/pieces/wgmma_product.h"
-#include "kernels/window_order.h"
+#include "kernels/pieces/window_order.h"
 
 namespace warploom::kernels {
 class WgmmaFamily : public Family {

@@ -1,5 +1,5 @@
 #include "kernels/pieces/im2win_math.h"
-#include "kernels/halves.h"
+#include "kernels/pieces/fp16_split.h"
 
 namespace warploom::kernels {
 Im2winMath::Im2winMath(Im2winKernel& kernel, int64_t number)
@@ -74,8 +74,8 @@ void Im2winMath::read_windows() {
   const TensorId size = reg("size", Dtype::f32, stage_.depth);
   t_.map(size, tile::apply(ValueOp::abs, {t_.value(seen_)}));
   t_.reduce(scale_, size, 1, tile::ReduceOp::max);
-  t_.map(next_inverse_, halves::back_of(t_.value(scale_)));
-  t_.map(scale_, halves::unit_of(t_.value(scale_)));
+  t_.map(next_inverse_, fp16_split::inverse_scale_of(t_.value(scale_)));
+  t_.map(scale_, fp16_split::row_scale_of(t_.value(scale_)));
 }
 
 void Im2winMath::add_up() {
@@ -120,7 +120,7 @@ void Im2winMath::finish(const Index& tile) {
   const auto axes = axes_of({second, c.row, c.column});
   const size_t row_axes = second ? 2 : 1;
   const TileCoord where = kernel_.order_.at(tile);
-  if (split_) scale_back(draft, c, acc_, {&kernel_.packed_.most}, where, axes, row_axes);
+  if (split_) dequantize(draft, c, acc_, {&kernel_.packed_.amax}, where, axes, row_axes);
   store(draft, c, acc_, where, axes, row_axes, staging_);
 }
 }  // namespace warploom::kernels

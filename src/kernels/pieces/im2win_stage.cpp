@@ -14,7 +14,7 @@ AxisIfAny filter_rows_of(const Contraction& c) {
 }  // namespace
 
 Im2winProduct::Im2winProduct(const Contraction& contraction, const Precision& used)
-    : c(exchanged(contraction)),
+    : c(with_swapped_ab(contraction)),
       precision(used),
       second(second_column(contraction)),
       filter_rows(filter_rows_of(c)),
@@ -34,7 +34,8 @@ bool Im2winProduct::reads_patches() const {
   const auto plane = from.dim_of(*c.channel);
   const bool apart = x && plane && plane != x && plane != y && x != y;
   if (!apart || (filter_rows && !y) || from.at.size() > 5) return false;
-  if (from.lookup_dim >= 0 || weights.lookup_dim >= 0 || from.fill != 0 || weights.fill != 0)
+  if (from.gather_dim >= 0 || weights.gather_dim >= 0 || from.padding_value != 0 ||
+      weights.padding_value != 0)
     return false;
   if (from.strides[*x] != 1 || from.at[*x].steps[c.row] < 1 || from.at[*plane].begin != 0)
     return false;
@@ -50,7 +51,7 @@ Im2winStage::Im2winStage(const Im2winProduct& product, const Im2winConfig& s)
       planes(s.block_c),
       taps(s.filter_rows_per_stage),
       tiles(tile_q * tile_p == 64 ? s.num_math_warpgroups : 1),
-      planes_first(planes % (of.precision.halves() ? 16 : 8) == 0),
+      planes_first(planes % (of.precision.is_fp16_split() ? 16 : 8) == 0),
       groups(of.size(of.c.channel) / planes),
       parts(ceil_div(of.size(of.filter_rows), taps)),
       across(planes_first ? of.size(of.c.window) : round_up(of.size(of.c.window), 4)),
@@ -112,10 +113,10 @@ void Im2winStage::order_terms() {
   const auto part = [](const Term& term, int64_t extent, int64_t every = 1) {
     return Term{term.axis, extent, term.stride * every, every};
   };
-  if (of.precision.halves() && planes_first)
+  if (of.precision.is_fp16_split() && planes_first)
     terms = {part(tap, taps), part(element, across), part(plane, planes / 8, 8), part(plane, 4),
              part(plane, 2, 4)};
-  else if (of.precision.halves())
+  else if (of.precision.is_fp16_split())
     terms = {part(plane, planes), part(element, across / 4, 4), part(tap, taps / 2, 2),
              part(element, 4), part(tap, 2)};
   else if (planes_first)
@@ -151,13 +152,13 @@ Prepared Im2winStage::pack_weights(Family::Programs& out, const Capabilities& ca
     follow(c.column, 2);
     for (size_t i = 0; i < terms.size(); ++i) follow(terms[i].axis, 3 + i, terms[i].every);
   }
-  source.inside = false;
+  source.in_bounds = false;
   for (size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
   std::vector<size_t> over = {0, 1};
   for (size_t axis = 3; axis < axes.size(); ++axis) over.push_back(axis);
-  Prepared packed = OperandPacking{out, "b", of.precision, capabilities}.written(
+  Prepared packed = OperandPacking{out, "b", of.precision, capabilities}.convert(
       axes, over, source, made, graph::element_count(axes), 128);
-  packed.most.at = {along(c.column, c.nest.axes.size())};
+  packed.amax.at = {along(c.column, c.nest.axes.size())};
   return packed;
 }
 }  // namespace warploom::kernels

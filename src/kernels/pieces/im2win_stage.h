@@ -9,7 +9,9 @@
 //      weights  [9, 96, 48]         by stages: 11 elements of a row of the filter and a zero;
 //                                   channels fastest where a stage has 8 or more
 #pragma once
-#include "kernels/gpu_matmul.h"
+#include "kernels/pieces/epilogue.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/tile_scheduler.h"
 
 namespace warploom::kernels {
 // A convolution whose input TMA can fetch as patches: the product with its sides exchanged, so that

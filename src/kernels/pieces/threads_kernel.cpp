@@ -22,7 +22,7 @@ ThreadsKernel::ThreadsKernel(const Contraction& contraction, const Access& a,
       columns_(s.block_n * s.tile_p),
       depth_(s.block_k * s.filter_taps_per_stage),
       result_(axes_of({c_.row, second, c_.column})),
-      summed_(slot_axes(c_)),
+      summed_(stage_axes(c_)),
       tile_(nest_, {{c_.row, s.block_m},
                     {c_.column, s.block_n},
                     {second, s.tile_p},
@@ -50,7 +50,8 @@ void ThreadsKernel::add_to(Family::Programs& out) {
   b_ = t_.reg("fb", b, {math_.k_step, columns_});
   t_.fill(acc_, 0);
   const int64_t stages = stage_.count(nest_, summed_);
-  const auto [begin, end] = stage_.slots_within(c_.bounds, c_.channel.value_or(c_.k[0]), 0, stages);
+  const auto [begin, end] =
+      stage_.slots_within(c_.domain_constraints, c_.channel.value_or(c_.k[0]), 0, stages);
   for (int64_t stage = 0; stage + 1 < s_.stages; ++stage) produce(begin + stage);
   sum(begin, end);
   store(draft_, c_, acc_, tile_, result_);

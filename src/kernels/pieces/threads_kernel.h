@@ -8,7 +8,9 @@
 // Nothing is unfolded in memory: a patch at a place of the filter is a box of the input, and what
 // padding adds lies outside and counts as 0.
 #pragma once
-#include "kernels/gpu_matmul.h"
+#include "kernels/pieces/epilogue.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/tile_scheduler.h"
 
 namespace warploom::kernels {
 // The choices of both families, which have the same fields.

@@ -81,7 +81,7 @@ void WgmmaProduct::check_scheduler(Kernel& checks, const WgmmaChoices& s) const 
   checks.require(s.cluster_m <= 1 && s.ctas_per_sm <= 1,
                  {F::scheduler, F::cluster_m, F::ctas_per_sm},
                  "cluster_m=1 ctas_per_sm=1 with scheduler=stream_k", s.cluster_m);
-  checks.require(c.bounds.empty(), {F::scheduler},
+  checks.require(c.domain_constraints.empty(), {F::scheduler},
                  "another scheduler than stream_k where a triangle bounds the sum", 1);
   checks.require(count >= capabilities.num_sms && count % capabilities.num_sms != 0,
                  {F::scheduler, F::block_m, F::block_n, F::swap_ab},

@@ -19,7 +19,7 @@ WgmmaKernel::WgmmaKernel(const WgmmaProduct& product, const Contraction& sides, 
       columns_above_(rows_above_ ? std::nullopt : product.second_pixels),
       result_(axes_of({rows_above_, sides.row, columns_above_, sides.column})),
       row_axes_(rows_above_ ? 2 : 1),
-      summed_(slot_axes(sides)),
+      summed_(stage_axes(sides)),
       tiles_(product, sides, s),
       promotes_(product.promotes()),
       meanwhile_(promotes_ && tiles_.stages_per_round() > 1) {}
@@ -167,8 +167,8 @@ void WgmmaKernel::promote(const StageSums& set) {
 }
 
 void WgmmaKernel::finish(const TileCoord& tile) {
-  if (precision_.halves())
-    scale_back(draft_, c_, acc_, {&a_.most, &b_.most}, tile, result_, row_axes_);
+  if (precision_.is_fp16_split())
+    dequantize(draft_, c_, acc_, {&a_.amax, &b_.amax}, tile, result_, row_axes_);
   store(draft_, c_, acc_, tile, result_, row_axes_, staging_, tiles_.row_ctas());
 }
 }  // namespace warploom::kernels

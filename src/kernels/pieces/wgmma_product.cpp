@@ -10,7 +10,7 @@ size_t sets_of(const Contraction& c) {
 WgmmaProduct::WgmmaProduct(Contraction contraction, bool in_windows, const Precision& used,
                            const Capabilities& target)
     : c(std::move(contraction)),
-      swapped(exchanged(c)),
+      swapped(with_swapped_ab(c)),
       windows(in_windows),
       precision(used),
       capabilities(target),
@@ -18,7 +18,7 @@ WgmmaProduct::WgmmaProduct(Contraction contraction, bool in_windows, const Preci
       accumulator_sets_(sets_of(c)) {}
 
 Precision WgmmaProduct::precision_of(const WgmmaChoices& s) const {
-  const bool by_tf32 = precision.halves() && s.fp32_emulation != Emulation::fp16x3;
+  const bool by_tf32 = precision.is_fp16_split() && s.fp32_emulation != Emulation::fp16x3;
   return by_tf32 ? Precision{Dtype::tf32, 3} : precision;
 }
 

@@ -8,7 +8,9 @@
 // The pieces of the kernel: wgmma_tiles.h (which CTA computes what), wgmma_kernel.h (producer, main
 // loop, epilogue).
 #pragma once
-#include "kernels/gpu_matmul.h"
+#include "kernels/pieces/epilogue.h"
+#include "kernels/pieces/operand_packing.h"
+#include "kernels/pieces/tile_scheduler.h"
 
 namespace warploom::kernels {
 // Between the rows of an operand that is transposed on its way into registers, so that the 8 rows

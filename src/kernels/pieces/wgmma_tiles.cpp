@@ -22,7 +22,7 @@ WgmmaTiles::WgmmaTiles(const WgmmaProduct& product, const Contraction& sides, co
       order_{sides, tile_, s.raster_group_m, s.cluster_m, row_ctas_},
       clusters_{sides, of_cluster(tile_, sides.row, s.cluster_m), s.raster_group_m, 1, row_ctas_},
       per_round_(s.stages_per_round()),
-      stages_(round_up(tile_.count(sides.nest, slot_axes(sides)), per_round_)),
+      stages_(round_up(tile_.count(sides.nest, stage_axes(sides)), per_round_)),
       parts_(s.split_k),
       part_stages_(round_up(ceil_div(stages_, parts_), per_round_)),
       count_(order_.count() * parts_),
@@ -48,7 +48,7 @@ void WgmmaTiles::compute(const Body& body, const Index& linear) const {
   const Index begin = part * part_stages_;
   const Index end = tile::min(begin + part_stages_, Index(stages_));
   const auto [first, last] =
-      clusters_.at(number).slots_within(c_.bounds, *c_.channel, begin, end, per_round_);
+      clusters_.at(number).slots_within(c_.domain_constraints, *c_.channel, begin, end, per_round_);
   TileCoord tile = order_.at(number);
   if (parts_ > 1) tile.origin.back() = part;
   body(tile, first, last, false);
@@ -58,8 +58,8 @@ void WgmmaTiles::for_each(KernelBuilder& draft, const Body& body) const {
   auto& t = draft.b;
   const int64_t alone = stream_ ? (count_ / workers_ - 1) * workers_ : count_;
   t.for_("tile", tile::block(0) / ctas_, alone, workers_, [&](const Index& turn) {
-    if (c_.bounds.empty()) return compute(body, turn);
-    const Index number = from_both_ends(turn, count_, workers_);
+    if (c_.domain_constraints.empty()) return compute(body, turn);
+    const Index number = paired_order(turn, count_, workers_);
     t.for_("number", number, number + 1, 1, [&](const Index& one) { compute(body, one); });
   });
   if (stream_) share_rest(draft, body);

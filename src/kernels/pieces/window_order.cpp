@@ -1,4 +1,4 @@
-#include "kernels/window_order.h"
+#include "kernels/pieces/window_order.h"
 #include <numeric>
 
 namespace warploom::kernels {
@@ -46,7 +46,7 @@ std::optional<WindowOrder::Operand> operand_of(const Contraction& c, const Acces
                                                int64_t channels) {
   const auto channel = from.dim_of(*c.channel);
   const auto across = from.dim_of(c.window.value_or(from.uses(c.column) ? c.column : c.row));
-  if (!channel || !across || channel == across || from.lookup_dim >= 0 || from.fill != 0)
+  if (!channel || !across || channel == across || from.gather_dim >= 0 || from.padding_value != 0)
     return std::nullopt;
   WindowOrder::Operand operand{.from = from, .made = from, .seen = from};
   Access& made = operand.made;
@@ -76,7 +76,7 @@ std::optional<WindowOrder::Operand> operand_of(const Contraction& c, const Acces
   seen.shape.clear();
   seen.strides.clear();
   seen.at.clear();
-  seen.inside = true;
+  seen.in_bounds = true;
   const auto add = [&](int64_t size, int64_t stride, Affine at) {
     seen.shape.push_back(size);
     seen.strides.push_back(stride);
@@ -144,7 +144,7 @@ std::optional<WindowOrder> window_order_of(const Contraction& c) {
 }
 
 Prepared WindowOrder::Operand::lay(const OperandPacking& preparation) const {
-  const Prepared anew = preparation.relaid(from, begin, {}, made, elements);
+  const Prepared anew = preparation.place(from, begin, {}, made, elements);
   Prepared out{seen, seen};
   out.high.name = anew.high.name;
   out.low.name = anew.low.name;

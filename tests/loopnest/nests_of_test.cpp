@@ -1,254 +1,22 @@
 // Nests by plain loops in FP64 against the FP64 reference, and the forms that some graphs take.
-#include "loopnest/loop_nest.h"
 #include <gtest/gtest.h>
 #include <cmath>
-#include "graph/reference.h"
-#include "kernels/family.h"
-#include "large_integers.h"
-#include "nets.h"
-#include "problems.h"
+#include "nest_interpreter.h"
+#include "support/nets.h"
 
-namespace warploom::kernels {
+namespace warploom::loopnest {
 namespace {
 using graph::OpKind;
 using graph::Shape;
 using graph::TensorId;
 using test::Attributes;
+using test::expect_agreement;
+using test::expect_exact;
 using test::Ints;
+using test::nest_of;
 using test::Net;
-using At = std::vector<int64_t>;
-
-// The only nest of a graph, where it is one and gathers nothing.
-std::optional<LoopNest> nest_of(const graph::Graph& graph) {
-  auto nests = nests_of(graph);
-  const auto gathers = [](const Access& load) { return load.lookup_dim >= 0; };
-  if (nests.size() == 1 && std::any_of(nests[0].loads.begin(), nests[0].loads.end(), gathers))
-    return std::nullopt;
-  return nests.size() == 1 ? std::optional(std::move(nests[0])) : std::nullopt;
-}
-
-// One line a value.
-std::string to_text(const LoopNest& nest) {
-  const auto coordinate = [](const Affine& c) {
-    std::string text;
-    for (size_t a = 0; a < c.steps.size(); ++a)
-      if (c.steps[a] != 0)
-        text += fmt::format("{}{}i{}", text.empty() ? "" : " + ",
-                            c.steps[a] == 1 ? "" : fmt::format("{}·", c.steps[a]), a);
-    return c.begin == 0 && !text.empty()
-               ? text
-               : fmt::format("{}{}{}", text, text.empty() ? "" : " + ", c.begin);
-  };
-  const auto place = [&](const Access& access) {
-    std::vector<std::string> parts;
-    for (const Affine& c : access.at) parts.push_back(coordinate(c));
-    return fmt::format("{} {} [{}] at {{{}}}{}", access.name, name_of(access.dtype),
-                       fmt::join(access.shape, ","), fmt::join(parts, ", "),
-                       access.inside ? "" : fmt::format(", fill {}", access.fill));
-  };
-  std::string out = fmt::format("axes {{{}}}\n", fmt::join(nest.axes, ", "));
-  for (size_t v = 0; v < nest.values.size(); ++v) {
-    const Expr& value = nest.values[v];
-    out += fmt::format("{} ", v);
-    if (value.kind == Expr::Kind::load)
-      out += "load " + place(nest.loads[static_cast<size_t>(value.load)]);
-    if (value.kind == Expr::Kind::index) out += "index " + coordinate(value.at);
-    if (value.kind == Expr::Kind::reduce)
-      out += fmt::format("reduce {} of {} over {{{}}}", name_of(value.op), value.operands[0],
-                         fmt::join(value.axes, ", "));
-    if (value.kind == Expr::Kind::scan)
-      out += fmt::format("scan of {} along i{}{}", value.operands[0], value.axes[0],
-                         value.reverse ? " reverse" : "");
-    if (value.kind == Expr::Kind::constant) out += fmt::format("#{}", value.value);
-    if (value.kind == Expr::Kind::apply)
-      out += fmt::format("{}({})", name_of(value.op), fmt::join(value.operands, ","));
-    if (value.kind == Expr::Kind::round)
-      out += fmt::format("{} of {}", name_of(value.dtype), value.operands[0]);
-    out += "\n";
-  }
-  for (const auto& output : nest.outputs)
-    out += fmt::format("output {} -> {}\n", output.value, place(output.place));
-  return out;
-}
-
-// A value as both sorts of operations take it.
-struct Number {
-  double real = 0;
-  int64_t whole = 0;
-
-  static Number of(double real) { return {real, saturated_integer(Dtype::i64, real)}; }
-
-  static Number of_whole(int64_t whole) { return {static_cast<double>(whole), whole}; }
-};
-
-// The meaning of a nest: every value at every index, without any thought of speed.
-class Plain {
- public:
-  Plain(const LoopNest& nest, const graph::Graph& graph,
-        const std::vector<std::vector<std::byte>>& inputs)
-      : nest_(nest) {
-    const auto data_of = [&](TensorId id) {
-      const auto& constant = graph.tensor(id).constant;
-      const auto found = std::find(graph.inputs.begin(), graph.inputs.end(), id);
-      return constant ? constant->data()
-                      : inputs[static_cast<size_t>(found - graph.inputs.begin())].data();
-    };
-    for (const Access& load : nest.loads) {
-      data_.push_back(data_of(load.tensor));
-      lookups_.push_back(load.lookup_dim < 0 ? nullptr
-                                             : data_of(*graph.tensor_named(load.lookup.name)));
-    }
-  }
-
-  // Writes what the nest writes of output number `o`.
-  void write(size_t o, std::vector<Number>& to) {
-    const auto& [value, place] = nest_.outputs[o];
-    std::vector<int64_t> sizes(nest_.axes.size(), 1);
-    for (size_t a = 0; a < sizes.size(); ++a)
-      if (place.uses(a)) sizes[a] = nest_.axes[a];
-    each(sizes, [&](const At& at) {
-      int64_t offset = 0;
-      for (size_t d = 0; d < place.at.size(); ++d)
-        offset += coordinate(place.at[d], at) * place.strides[d];
-      to[static_cast<size_t>(offset)] = result(value, at);
-    });
-  }
-
- private:
-  const LoopNest& nest_;
-  std::vector<const std::byte*> data_;
-  std::vector<const std::byte*> lookups_;
-  std::map<std::pair<int, At>, Number> known_;
-
-  static int64_t coordinate(const Affine& c, const At& at) {
-    int64_t sum = c.begin;
-    for (size_t a = 0; a < at.size(); ++a) sum += c.steps[a] * at[a];
-    return sum;
-  }
-
-  static void each(const std::vector<int64_t>& sizes, const std::function<void(const At&)>& body) {
-    At at(sizes.size(), 0);
-    for (;;) {
-      body(at);
-      size_t a = sizes.size();
-      while (a > 0 && ++at[a - 1] == sizes[a - 1]) at[--a] = 0;
-      if (a == 0) return;
-    }
-  }
-
-  Number result(int id, At at) {
-    const Expr& value = nest_.values[static_cast<size_t>(id)];
-    for (size_t a = 0; a < at.size(); ++a)
-      if (!value.varies[a]) at[a] = 0;
-    const auto found = known_.find({id, at});
-    return found != known_.end() ? found->second : known_[{id, at}] = compute(value, at);
-  }
-
-  Number load(const Expr& value, const At& at) {
-    const Access& load = nest_.loads[static_cast<size_t>(value.load)];
-    int64_t offset = 0;
-    for (size_t d = 0; d < load.at.size(); ++d) {
-      int64_t c = coordinate(load.at[d], at);
-      if (static_cast<int>(d) == load.lookup_dim) {
-        c = static_cast<int64_t>(load_as_double(
-            load.lookup.dtype, lookups_[static_cast<size_t>(value.load)], static_cast<size_t>(c)));
-        if (c < 0) c += load.shape[d];
-      }
-      if (c < 0 || c >= load.shape[d]) {
-        EXPECT_FALSE(load.inside);
-        return Number::of(load.fill);
-      }
-      offset += c * load.strides[d];
-    }
-    const std::byte* const data = data_[static_cast<size_t>(value.load)];
-    return is_integer(load.dtype)
-               ? Number::of_whole(load_integer(load.dtype, data, offset))
-               : Number::of(load_as_double(load.dtype, data, static_cast<size_t>(offset)));
-  }
-
-  // One step of a value: on whole numbers or on floats.
-  static Number step(const Expr& value, ValueOp op, const Number& a, const Number& b,
-                     const Number& c = {}) {
-    return value.integers ? Number::of_whole(apply_integers(op, a.whole, b.whole, c.whole))
-                          : Number::of(apply(op, a.real, b.real, c.real));
-  }
-
-  Number compute(const Expr& value, const At& at) {
-    switch (value.kind) {
-      case Expr::Kind::scan: {
-        const auto axis = static_cast<size_t>(value.axes[0]);
-        Number sum;
-        At other = at;
-        for (other[axis] = 0; other[axis] < nest_.axes[axis]; ++other[axis])
-          if (value.reverse ? other[axis] >= at[axis] : other[axis] <= at[axis])
-            sum = step(value, ValueOp::add, sum, result(value.operands[0], other));
-        return sum;
-      }
-      case Expr::Kind::index: return Number::of_whole(coordinate(value.at, at));
-      case Expr::Kind::load: return load(value, at);
-      case Expr::Kind::constant: return Number::of(value.value);
-      case Expr::Kind::round: {
-        const Number of = result(value.operands[0], at);
-        return value.integers ? Number::of_whole(wrapped_integer(value.dtype, of.whole))
-                              : Number::of(rounded(value.dtype, of.real));
-      }
-      case Expr::Kind::apply: {
-        std::array<Number, 3> inputs{};
-        for (size_t i = 0; i < value.operands.size(); ++i)
-          inputs[i] = result(value.operands[i], at);
-        return step(value, value.op, inputs[0], inputs[1], inputs[2]);
-      }
-      case Expr::Kind::reduce: break;
-    }
-    std::vector<int64_t> sizes(at.size(), 1);
-    for (const int axis : value.axes)
-      sizes[static_cast<size_t>(axis)] = nest_.axes[static_cast<size_t>(axis)];
-    Number sum = Number::of(identity_of(value.op));
-    each(sizes, [&](At inner) {
-      for (size_t a = 0; a < at.size(); ++a)
-        if (sizes[a] == 1) inner[a] = at[a];
-      sum = step(value, value.op, sum, result(value.operands[0], inner));
-    });
-    return sum;
-  }
-};
-
-// Integers to the last bit.
-void expect_agreement(const graph::Graph& graph,
-                      const std::vector<std::vector<std::byte>>& inputs) {
-  const auto nests = nests_of(graph);
-  ASSERT_FALSE(nests.empty()) << to_text(graph);
-  const std::vector<graph::Bytes> views(inputs.begin(), inputs.end());
-  const auto want = graph::evaluate_exactly(graph, views, 1);
-  ASSERT_TRUE(want.has_value()) << describe(want.error());
-  for (size_t o = 0; o < graph.outputs.size(); ++o) {
-    const graph::Tensor& tensor = graph.tensor(graph.outputs[o]);
-    const auto count = static_cast<size_t>(graph::element_count(tensor.shape));
-    std::vector<Number> have(count, Number{NAN, std::numeric_limits<int64_t>::min()});
-    for (const LoopNest& nest : nests)
-      for (size_t i = 0; i < nest.outputs.size(); ++i)
-        if (nest.outputs[i].place.tensor == graph.outputs[o])
-          Plain(nest, graph, inputs).write(i, have);
-    for (size_t i = 0; i < count; ++i) {
-      const std::string where = fmt::format("{}{}element {}", to_text(graph), to_text(nests[0]), i);
-      if (is_integer(tensor.dtype)) {
-        ASSERT_EQ(have[i].whole, (*want)[o].integers[i]) << where;
-        continue;
-      }
-      const double real = (*want)[o].value[i];
-      ASSERT_NEAR(have[i].real, real, 1e-9 * (1 + std::abs(real))) << where;
-    }
-  }
-}
-
-void expect_agreement(const graph::Graph& graph) {
-  expect_agreement(graph, test::random_inputs(graph, 1));
-}
-
-// On integers that no float holds.
-void expect_exact(const graph::Graph& graph) {
-  expect_agreement(graph, test::large_inputs(graph, 1));
-}
+using test::to_text;
+using Sizes = std::vector<int64_t>;
 
 TEST(LoopNest, OfPointwiseOperatorsWithBroadcasts) {
   Net n;
@@ -622,26 +390,9 @@ TEST(LoopNest, HasAxesWhoseElementsGpusCount) {
     return n.with({n.add(OpKind::Exp, {n.x(shape)})});
   };
   constexpr int64_t kLong = int64_t{1} << 32;
-  EXPECT_EQ(nest_of(exp({1 << 15, 1 << 15}))->axes, (At{1 << 30}));
-  EXPECT_EQ(nest_of(exp({1 << 16, 1 << 16}))->axes, (At{1 << 16, 1 << 16}));
-  EXPECT_EQ(nest_of(exp({kLong}))->axes, (At{1 << 12, 1 << 20}));
-  const Region odd{exp({kLong + 1}), Track::fp32};
-  EXPECT_TRUE(families_for(odd, *target::capabilities_of("sm_90a")).empty());
-  EXPECT_FALSE(families_for(odd, *target::capabilities_of("cpu")).empty());
-}
-
-TEST(Work, OfAProductThatIsCutIsThatOfThePart) {
-  Net whole;
-  Net cut;
-  const auto product = [](Net& n) { return n.add(OpKind::MatMul, {n.x({64, 32}), n.x({32, 16})}); };
-  const auto row =
-      cut.add(OpKind::Slice, {product(cut), cut.ints({5}), cut.ints({6}), cut.ints({0})});
-  const Work all = work_of({whole.with({product(whole)}), Track::fp32});
-  const Work part = work_of({cut.with({row}), Track::fp32});
-  EXPECT_EQ(all.flops, 2 * 64 * 32 * 16);
-  EXPECT_EQ(part.flops, 2 * 32 * 16);
-  EXPECT_EQ(all.bytes, 4 * (64 * 32 + 32 * 16 + 64 * 16));
-  EXPECT_EQ(part.bytes, 4 * (32 + 32 * 16 + 16));
+  EXPECT_EQ(nest_of(exp({1 << 15, 1 << 15}))->axes, (Sizes{1 << 30}));
+  EXPECT_EQ(nest_of(exp({1 << 16, 1 << 16}))->axes, (Sizes{1 << 16, 1 << 16}));
+  EXPECT_EQ(nest_of(exp({kLong}))->axes, (Sizes{1 << 12, 1 << 20}));
 }
 }  // namespace
-}  // namespace warploom::kernels
+}  // namespace warploom::loopnest

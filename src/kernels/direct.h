@@ -1,0 +1,31 @@
+// What the files of the family `direct` share: a nest's tile under a config, and the guess of its
+// time.
+#pragma once
+#include "kernels/loop_nest_tiling.h"
+#include "kernels/pieces/loop_tile.h"
+
+namespace warploom::kernels::direct {
+// The extents of a tile along all axes of a nest.
+std::vector<int64_t> tile_of(const LoopNestTiling& tiling, const DirectConfig& config);
+
+LoopKernelOptions options_of(const LoopNestTiling& tiling, const DirectConfig& config,
+                             const Capabilities& capabilities);
+
+// Whether the rows of a tile are taken one after another.
+inline bool is_row_by_row(const LoopNestTiling& tiling, const DirectConfig& config) {
+  return config.row_by_row && tiling.roles.y;
+}
+
+// Whether a nest is computed as a product of blocks.
+inline bool is_product(const LoopNestTiling& tiling, const DirectConfig& config) {
+  return tiling.product && config.blocked_product;
+}
+
+// How many elements of k a product may take at once, most promising first.
+Values product_depths(const LoopNestTiling& tiling);
+
+// Cycles of the busiest core for a nest: vectors of every value, loads that are no vectors, and the
+// handing out of tasks.
+double cycles_of(const LoopNestTiling& tiling, const DirectConfig& config,
+                 const Capabilities& capabilities);
+}  // namespace warploom::kernels::direct

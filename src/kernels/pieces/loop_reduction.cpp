@@ -1,0 +1,146 @@
+#include "kernels/pieces/loop_reduction.h"
+
+namespace warploom::kernels::direct {
+namespace {
+constexpr int64_t kChain = 16;  // terms that are summed one after another
+}  // namespace
+
+LoopReduction::LoopReduction(LoopTile& tile, LoopValues& values)
+    : t_(tile),
+      values_(values),
+      nest_(tile.nest),
+      b_(tile.b),
+      operands_(tile.nest.values.size(), false) {
+  for (size_t v = nest_.values.size(); v-- > 0;) {
+    const bool is_reduction = nest_.values[v].kind == Kind::reduce;
+    if (!operands_[v] && !is_reduction) continue;
+    for (const int operand : nest_.values[v].operands)
+      operands_[static_cast<size_t>(operand)] = true;
+  }
+  for (size_t v = 0; v < nest_.values.size(); ++v)
+    if (nest_.values[v].kind == Kind::reduce) reductions_.push_back(v);
+}
+
+bool LoopReduction::varies_in_loops(size_t value) const {
+  for (size_t a = 0; a < nest_.axes.size(); ++a)
+    if (t_.tiling.reduced[a] && nest_.values[value].varies[a]) return true;
+  return false;
+}
+
+std::vector<bool> LoopReduction::accumulated(size_t reduction) const {
+  const Expr& value = nest_.values[reduction];
+  std::vector<bool> varies = nest_.value(value.operands[0]).varies;
+  for (const size_t axis : value.axes) varies[axis] = true;
+  return varies;
+}
+
+void LoopReduction::start() {
+  for (const size_t v : reductions_) {
+    values_.hold(v, values_.reg("sum", v, accumulated(v)));
+    b_.fill(values_.held(v), identity_of(nest_.values[v].op));
+  }
+}
+
+void LoopReduction::run_loops(const std::function<void()>& body) {
+  body_ = body;
+  loop_over(0);
+}
+
+int64_t LoopReduction::turns(size_t axis) const {
+  return t_.tiling.reduced[axis] ? ceil_div(nest_.axes[axis], t_.extent(axis)) : 1;
+}
+
+// The reduced axes from this one on: in loops, or one body after another where an axis is short and
+// to be written out.
+void LoopReduction::loop_over(size_t axis) {
+  if (axis == nest_.axes.size()) return step();
+  const int64_t count = turns(axis);
+  if (count == 1) return loop_over(axis + 1);
+  const auto turn = [&](const Index& i) {
+    t_.move_to(axis, i * t_.extent(axis));
+    loop_over(axis + 1);
+  };
+  const std::string name = fmt::format("i{}", axis);
+  int64_t inside = 1;  // turns of the axes behind
+  for (size_t later = axis + 1; later < nest_.axes.size(); ++later) inside *= turns(later);
+  const int64_t unroll = t_.options.unroll;
+  if (unroll > 1 && count <= unroll && t_.extent(axis) == 1) {
+    for (int64_t i = 0; i < count; ++i) turn(i);
+  } else if (inside > kChain || count * inside <= kChain || in_chain_) {
+    b_.for_(name, 0, count, 1, turn);
+  } else {
+    const int64_t block = std::max<int64_t>(1, kChain / inside);
+    b_.for_(fmt::format("from{}", axis), 0, count, block, [&](const Index& from) {
+      in_chain([&] { b_.for_(name, from, tile::min(from + block, count), 1, turn); });
+    });
+  }
+  t_.move_to(axis, 0);
+}
+
+// What the body adds up from zero, then added to what was before.
+void LoopReduction::in_chain(const std::function<void()>& body) {
+  struct Part {
+    size_t reduction;
+    TensorId sum;
+    TensorId part;
+  };
+
+  std::vector<Part> parts;
+  for (const size_t v : reductions_) {
+    if (nest_.values[v].op != ValueOp::add || nest_.values[v].integers) continue;
+    const TensorId part = t_.reg(fmt::format("part{}", v), Dtype::f32, accumulated(v));
+    b_.fill(part, 0);
+    parts.push_back({v, values_.held(v), part});
+    values_.hold(v, part);
+  }
+  in_chain_ = true;
+  body();
+  in_chain_ = false;
+  for (const Part& each : parts) {
+    values_.hold(each.reduction, each.sum);
+    b_.map(each.sum, b_.value(each.sum) + b_.value(each.part));
+  }
+}
+
+void LoopReduction::step() {
+  body_();
+  for (const size_t v : reductions_) accumulate(v);
+}
+
+void LoopReduction::accumulate(size_t v) {
+  const Expr& reduction = nest_.values[v];
+  Value operand = values_.expression_of(static_cast<size_t>(reduction.operands[0]));
+  const MaybeAxis axis = t_.tiling.roles.reduction;
+  if (axis && nest_.axes[*axis] % t_.extent(*axis) != 0) {  // masked past the end of the axis
+    const Value place = t_.at().value_at(along(*axis, nest_.axes.size()), t_.axes());
+    const double end = static_cast<double>(nest_.axes[*axis]) - (reduction.integers ? 0 : 0.5);
+    operand = where(less(place, tile::constant(end)), std::move(operand),
+                    tile::constant(identity_of(reduction.op)));
+  }
+  const TensorId sum = values_.held(v);
+  const Value before = b_.value(sum);
+  const bool is_product = operand.kind == Value::Kind::op && operand.op == ValueOp::mul;
+  Value after = reduction.op == ValueOp::add && is_product
+                    ? tile::apply(ValueOp::fma, {operand.operands[0], operand.operands[1], before})
+                    : tile::apply(reduction.op, {before, operand});
+  values_.map(sum, std::move(after), reduction.integers);
+}
+
+void LoopReduction::finish() {
+  for (const size_t v : reductions_) join_tile(v);
+}
+
+// Brings the accumulators along the reduced axis of the tile together.
+void LoopReduction::join_tile(size_t v) {
+  const MaybeAxis axis = t_.tiling.roles.reduction;
+  if (!axis || t_.extent(*axis) == 1) return;
+  const Expr& reduction = nest_.values[v];
+  const TensorId whole = values_.reg("total", v, reduction.varies);
+  b_.reduce(whole, values_.held(v), t_.dim_of(*axis), *reduce_op(reduction.op));
+  values_.hold(v, whole);
+  if (!t_.capabilities.gpu || t_.axes().size() < 3) return;
+  const TensorId laid_anew = t_.reg(fmt::format("settled{}", v), Dtype::f32, reduction.varies);
+  b_.rearrange(laid_anew, whole);
+  values_.hold(v, laid_anew);
+}
+}  // namespace warploom::kernels::direct

@@ -1,0 +1,48 @@
+// LoopReduction: the reductions of a loop nest, by loops over the reduced axes.
+//
+// An accumulator has an element for each of the tile, along the reduced axis of the tile too; that
+// one is brought together at the end. Sums of floats are made in chains of at most 16 terms, which
+// are added up: the rounding error of one long chain would grow with the root of its length.
+//
+//   reduce add of 1000 terms    for from in 0 … 1000 by 16
+//                                 part ← 0; for i in from … from + 16: part ← part + term
+//                                 sum ← sum + part
+#pragma once
+#include "kernels/pieces/loop_values.h"
+
+namespace warploom::kernels::direct {
+class LoopReduction {
+ public:
+  LoopReduction(LoopTile& tile, LoopValues& values);
+
+  const std::vector<size_t>& reductions() const { return reductions_; }  // by value
+
+  bool is_operand(size_t value) const { return operands_[value]; }  // of a reduction, or below it
+
+  bool varies_in_loops(size_t value) const;  // along a reduced axis
+
+  void start();                                       // accumulators at the neutral element
+  void run_loops(const std::function<void()>& body);  // `body`, then a step of each reduction
+  void finish();
+
+  // Dimensions of the accumulator of a reduction.
+  std::vector<bool> accumulated(size_t reduction) const;
+
+ private:
+  void loop_over(size_t axis);
+  void step();
+  void accumulate(size_t reduction);
+  void join_tile(size_t reduction);
+  void in_chain(const std::function<void()>& body);
+  int64_t turns(size_t axis) const;
+
+  LoopTile& t_;
+  LoopValues& values_;
+  const LoopNest& nest_;
+  tile::Builder& b_;
+  std::vector<size_t> reductions_;
+  std::vector<bool> operands_;  // by value
+  std::function<void()> body_;
+  bool in_chain_ = false;
+};
+}  // namespace warploom::kernels::direct

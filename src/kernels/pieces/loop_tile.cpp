@@ -1,0 +1,100 @@
+#include "kernels/pieces/loop_tile.h"
+
+namespace warploom::kernels::direct {
+LoopTile::LoopTile(const LoopNestTiling& all, const LoopKernelOptions& with,
+                   const Capabilities& target, const std::string& name)
+    : tiling(all),
+      nest(all.nest),
+      options(with),
+      capabilities(target),
+      draft(name),
+      b(draft.b),
+      at_(all.nest),
+      rows_(with.multiplies ? with.rows_per_product : 1) {
+  at_.extent = options.extents;
+  for (size_t a = 0; a < at_.extent.size(); ++a)
+    if (at_.extent[a] > 1) axes_.push_back(a);
+  declare_tensors();
+  place();
+}
+
+void LoopTile::declare_tensors() {
+  const auto is_factor = [&](size_t load) {
+    return options.multiplies && std::ranges::count(tiling.product->loads, load) > 0;
+  };
+  for (size_t i = 0; i < nest.loads.size(); ++i) {
+    if (is_factor(i)) continue;
+    TensorTile tensor(draft, fmt::format("X{}", i), nest, nest.loads[i], axes_);
+    inputs_.emplace(static_cast<int>(i), std::move(tensor));
+  }
+  for (size_t i = 0; i < nest.outputs.size(); ++i)
+    outputs_.emplace_back(draft, fmt::format("Y{}", i), nest, nest.outputs[i].place, axes_, true);
+}
+
+void LoopTile::place() {
+  std::vector<size_t> free;
+  for (size_t a = 0; a < nest.axes.size(); ++a)
+    if (!tiling.is_walked(a)) free.push_back(a);
+  TileCoord whole = at_;  // all that a block computes
+  if (rows_ > 1) whole.extent[*tiling.roles.z] = rows_;
+  if (options.rows_in_turn > 1) whole.extent[*tiling.roles.y] = options.rows_in_turn;
+  const int64_t ctas = options.ctas_per_scan;
+  lines_ = whole.count(nest, free);
+  cta_rank_ = tile::block(0) % ctas;
+  line_ = tile::block(0) / ctas;
+  whole.place(nest, free, goes_backwards() ? Index(lines_ - 1) - line_ : line_);
+  for (const size_t a : free) {
+    if (capabilities.gpu || nest.axes[a] % whole.extent[a] == 0) continue;
+    whole.origin[a] = tile::min(whole.origin[a], nest.axes[a] - whole.extent[a]);
+  }
+  at_.origin = std::move(whole.origin);
+  b.grid(lines_ * ctas).warps(options.warps);
+  if (ctas > 1) b.cooperative();
+}
+
+// From the last tile on where more is read than the L2 holds: that has what the kernel before this
+// one wrote last.
+bool LoopTile::goes_backwards() const {
+  int64_t bytes = 0;
+  for (const Access& load : nest.loads)
+    bytes += bytes_of(load.dtype, graph::element_count(load.shape));
+  return capabilities.gpu && !tiling.scanned && bytes > capabilities.l2_bytes;
+}
+
+int LoopTile::dim_of(size_t axis) const {
+  return static_cast<int>(std::ranges::find(axes_, axis) - axes_.begin());
+}
+
+std::vector<int64_t> LoopTile::shape_of(const std::vector<bool>& varies) const {
+  std::vector<int64_t> shape;
+  for (const size_t a : axes_) shape.push_back(varies[a] ? extent(a) : 1);
+  if (rows_ > 1 && varies[*tiling.roles.x]) shape.back() *= rows_;
+  return shape.empty() ? std::vector<int64_t>{1} : shape;
+}
+
+TensorId LoopTile::reg(const std::string& name, Dtype dtype, const std::vector<bool>& varies) {
+  return draft.reg(name, dtype, shape_of(varies));
+}
+
+void LoopTile::for_each_part(TensorId tensor, const Access& access,
+                             const std::function<void(const tile::Tile&)>& body) {
+  if (rows_ == 1 || !access.uses(*tiling.roles.x)) return body(b.all(tensor));
+  tile::Tile part = b.tile(tensor, std::vector<Index>(axes_.size(), Index(0)), {});
+  for (const size_t a : axes_) part.extent.push_back(access.uses(a) ? extent(a) : 1);
+  for_each_row([&](const Index& row) {
+    part.offset.back() = row * extent(*tiling.roles.x);
+    body(part);
+  });
+}
+
+void LoopTile::for_each_row(const std::function<void(const Index&)>& body) {
+  if (rows_ == 1) return body(0);
+  const size_t axis = *tiling.roles.z;
+  const Index first = origin(axis);
+  b.for_("row", 0, rows_, 1, [&](const Index& row) {
+    move_to(axis, first + row);
+    body(row);
+  });
+  move_to(axis, first);
+}
+}  // namespace warploom::kernels::direct

@@ -1,0 +1,204 @@
+#include "kernels/pieces/row_terms.h"
+
+namespace warploom::kernels {
+void RowTerms::with_own_bindings(const std::function<void()>& body) {
+  const Bindings outside = bound_;
+  body();
+  bound_ = outside;
+}
+
+void RowTerms::for_each_tile(const std::function<void(const Index&)>& body) {
+  t_.for_each_tile([&](const Index& number) { with_own_bindings([&] { body(number); }); });
+}
+
+Value RowTerms::compute(int id) {
+  if (const auto found = bound_.find(id); found != bound_.end()) return found->second;
+  const RowTerm& term = rows_.term(id);
+  if (term.kind == Kind::constant) return tile::constant(term.value);
+  if (term.kind == Kind::index) return t_.at().value_at(term.at, rows_.dims);
+  if (term.kind == Kind::load) {
+    read(id, register_of(id));
+    bind(id, register_of(id));
+    return bound_.at(id);
+  }
+  std::vector<Value> operands;
+  for (const int operand : term.operands) operands.push_back(compute(operand));
+  const bool rounds = term.kind == Kind::round;
+  const bool is_large_and_shared = term.uses > 1 && term.nodes > kLargestCopy;
+  const Value value = rounds ? operands[0] : tile::apply(term.op, std::move(operands));
+  if (!rounds && !is_large_and_shared) return value;
+  const std::vector<bool> varies = term.along_row ? t_.everywhere() : std::vector<bool>{};
+  const TensorId to = t_.reg(fmt::format("s{}", id), varies, term.dtype);
+  b_.map(to, value);
+  bind(id, to);
+  return bound_.at(id);
+}
+
+void RowTerms::read(int id, TensorId to) {
+  const RowTerm& term = rows_.term(id);
+  if (source_ && rows_.fills_tile(term.varies)) return source_(to);
+  const auto resident = resident_.find(term.load);
+  if (resident == resident_.end() || t_.unrolled_tile() >= resident_tiles_) {
+    const double padding = rows_.padding_values[static_cast<size_t>(term.load)];
+    const bool bypasses_l1 = rows_.nest.bypasses_l1(rows_.loaded(term), t_.options.l2_bytes);
+    return b_.copy(t_.input(term.load), b_.all(to), padding, bypasses_l1);
+  }
+  const int64_t extent = t_.row_extent();
+  b_.copy(b_.tile(resident->second, {0, t_.unrolled_tile() * extent}, {1, extent}), b_.all(to));
+}
+
+void RowTerms::load_resident(const std::set<int>& loads, int64_t tiles) {
+  if (tiles < 1) return;
+  resident_tiles_ = tiles;
+  TileCoord part = t_.at();
+  int64_t& extent = part.extent[t_.last_axis()];
+  extent *= tiles;
+  for (const int load : loads) {
+    const Dtype dtype = rows_.nest.loads[static_cast<size_t>(load)].dtype;
+    const TensorId shared = b_.shared(fmt::format("same{}", load), dtype, {1, extent});
+    b_.copy(t_.input(load, part), b_.all(shared));
+    resident_[load] = shared;
+  }
+}
+
+TensorId RowTerms::register_of(int load_term) {
+  const RowTerm& term = rows_.term(load_term);
+  return t_.reg(fmt::format("in{}", term.load), term.varies, rows_.loaded(term).dtype);
+}
+
+TensorId RowTerms::materialize(int id, const std::string& name) {
+  const RowTerm& term = rows_.term(id);
+  const TensorId to = t_.tile_reg(name);
+  const bool unread = term.kind == Kind::load && !is_bound(id) && rows_.fills_tile(term.varies);
+  if (unread && rows_.loaded(term).dtype == Dtype::f32)
+    read(id, to);
+  else
+    b_.map(to, compute(id));
+  bind(id, to);
+  return to;
+}
+
+void RowTerms::compute_scalars(size_t pass) {
+  std::set<int> seen;
+  for (const int root : rows_.passes[pass].roots(rows_)) add_scalars(root, seen);
+}
+
+void RowTerms::add_scalars(int id, std::set<int>& seen) {
+  if (!seen.insert(id).second) return;
+  const RowTerm& term = rows_.term(id);
+  if (term.along_row) {
+    if (is_bound(id)) return;
+    for (const int operand : term.operands) add_scalars(operand, seen);
+    return;
+  }
+  if (term.kind == Kind::constant) return;
+  const Value value = compute(id);
+  if (is_bound(id)) return;
+  const TensorId to = t_.scalar(fmt::format("u{}", id));
+  b_.map(to, value);
+  bind(id, to);
+}
+
+void RowTerms::keep(size_t pass, bool operands) {
+  std::map<int, std::string> names;  // of the terms to materialize
+  for (const int root : rows_.passes[pass].roots(rows_))
+    if (operands) names[root] = fmt::format("e{}", names.size());
+  for (const auto& [term, set] : rows_.passes[pass].kept) names[term] = set_name(set);
+  for (const auto& [term, name] : names) {
+    const auto found = bound_.find(term);
+    if (found == bound_.end() || found->second.tensor != t_.tile_reg(name)) materialize(term, name);
+  }
+}
+
+void RowTerms::forget_all_but_kept(size_t pass) {
+  const auto& kept = rows_.passes[pass].kept;
+  std::erase_if(bound_, [&](const auto& each) {
+    return rows_.term(each.first).along_row && !kept.contains(each.first);
+  });
+}
+
+Value RowTerms::masked(int id, Value value) const {
+  const RowTerm& term = rows_.term(id);
+  if (!term.masked) return value;
+  for (const size_t axis : rows_.dims) {
+    const int64_t size = rows_.size(axis);
+    const int64_t ctas = axis == t_.last_axis() ? t_.options.ctas_per_row : 1;
+    const bool divides = t_.tile_count(axis) * t_.at().extent[axis] * ctas == size;
+    if (axis == rows_.tiled_outer || divides) continue;
+    // Near the end, where it matters, the difference is exact in fp32, however long the row.
+    const Value past_end = tile::coordinate(t_.dim_of(axis), t_.at().origin[axis] - size);
+    const Value inside = less(past_end, tile::constant(0));
+    value = where(inside, std::move(value), tile::constant(identity_of(term.op)));
+  }
+  return value;
+}
+
+void RowTerms::store_rows() {
+  for (size_t i = 0; i < rows_.nest.outputs.size(); ++i)
+    if (rows_.is_along_row(rows_.nest.outputs[i].place)) store(i, true);
+}
+
+void RowTerms::store_scalars() {
+  for (size_t i = 0; i < rows_.nest.outputs.size(); ++i) {
+    if (rows_.is_along_row(rows_.nest.outputs[i].place)) continue;
+    if (t_.shares_rows())
+      b_.if_less(t_.cta_rank(), 1, [&] { store(i, false); });
+    else
+      store(i, false);
+  }
+}
+
+void RowTerms::store(size_t output, bool along_row) {
+  std::vector<bool> varies = t_.everywhere();
+  if (!along_row) varies.assign(varies.size(), false);
+  varies[rows_.tiled_outer] = true;
+  const Dtype dtype = rows_.nest.outputs[output].place.dtype;
+  const TensorId y = t_.reg(fmt::format("y{}", output), varies, dtype);
+  b_.map(y, compute(rows_.results[output]));
+  b_.copy(b_.all(y), t_.output(output), 0, t_.options.nontemporal_store && along_row);
+}
+
+std::vector<int> RowTerms::loads_of_last_pass(size_t kept_by) const {
+  std::vector<int> loads;
+  std::set<int> seen;
+  const auto& kept = rows_.passes[kept_by].kept;
+  const auto visit = [&](const auto& self, int id) -> void {
+    const RowTerm& term = rows_.term(id);
+    if (!term.along_row || kept.contains(id) || !seen.insert(id).second) return;
+    for (const int operand : term.operands) self(self, operand);
+    if (term.kind == Kind::load) loads.push_back(id);
+  };
+  for (const int root : rows_.passes.back().roots(rows_)) visit(visit, root);
+  return loads;
+}
+
+std::string RowTerms::set_name(int set) const {
+  const std::string name = set == 0 ? "x" : fmt::format("x{}", set);
+  return t_.options.unrolled ? fmt::format("{}_{}", name, t_.unrolled_tile()) : name;
+}
+
+tile::Tile RowTerms::scratch_of(int set) {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> extents;
+  std::vector<Index> offset;
+  for (const size_t axis : rows_.dims) {
+    const bool is_outer = axis == rows_.tiled_outer;
+    const int64_t extent = t_.at().extent[axis];
+    extents.push_back(extent);
+    shape.push_back(is_outer ? extent : extent * t_.tile_count(axis));
+    offset.push_back(is_outer ? Index(0) : t_.at().origin[axis] - t_.start(axis));
+  }
+  const auto [found, added] = scratch_.try_emplace(set);
+  const std::string name = set == 0 ? "kept" : fmt::format("kept{}", set);
+  if (added) found->second = b_.shared(name, Dtype::f32, shape);
+  return b_.tile(found->second, offset, extents);
+}
+
+void RowTerms::load_kept(size_t pass) {
+  for (const auto& [term, set] : rows_.passes[pass].kept) {
+    const TensorId to = set_register(set);
+    if (!t_.options.unrolled) b_.copy(scratch_of(set), b_.all(to));
+    bind(term, to);
+  }
+}
+}  // namespace warploom::kernels

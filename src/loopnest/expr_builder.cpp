@@ -1,0 +1,162 @@
+#include "loopnest/expr_builder.h"
+#include <array>
+#include <cmath>
+#include "base/integers.h"
+
+namespace warploom::loopnest {
+int ExprBuilder::push(Expr value) {
+  const size_t hash = value.hash();
+  const auto [first, last] = numbers_.equal_range(hash);
+  const auto same = std::find_if(
+      first, last, [&](const auto& old) { return nest_.value(old.second).same(value); });
+  if (same != last) return same->second;
+  const int number = static_cast<int>(nest_.values.size());
+  nest_.values.push_back(std::move(value));
+  numbers_.emplace(hash, number);
+  return number;
+}
+
+int ExprBuilder::load(Access access) {
+  nest_.loads.push_back(std::move(access));
+  return push({.kind = Kind::load, .load = static_cast<int>(nest_.loads.size()) - 1});
+}
+
+int ExprBuilder::apply(ValueOp op, std::vector<int> operands) {
+  std::array<double, 3> known{};
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Expr& operand = nest_.value(operands[i]);
+    if (operand.kind != Kind::constant)
+      return push({.kind = Kind::apply, .op = op, .operands = std::move(operands)});
+    known[i] = operand.value;
+  }
+  return constant(warploom::apply(op, known[0], known[1], known[2]));
+}
+
+// Of constants alone a constant, where a double holds the result.
+int ExprBuilder::apply_integers(ValueOp op, std::vector<int> operands) {
+  constexpr double kExactInDouble = 0x1p53;
+  std::array<int64_t, 3> known{};
+  bool all_known = true;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Expr& operand = nest_.value(operands[i]);
+    all_known = all_known && operand.kind == Kind::constant;
+    known[i] = saturated_integer(Dtype::i64, operand.value);
+  }
+  if (all_known) {
+    const int64_t result = warploom::apply_integers(op, known[0], known[1], known[2]);
+    const auto number = static_cast<double>(result);
+    if (std::abs(number) <= kExactInDouble) return constant(number);
+  }
+  return push({.kind = Kind::apply,
+               .op = op,
+               .dtype = Dtype::i64,
+               .operands = std::move(operands),
+               .integers = true});
+}
+
+int ExprBuilder::reduce(ValueOp op, int operand, std::vector<size_t> axes) {
+  if (axes.empty()) return operand;
+  std::ranges::sort(axes);
+  return push({.kind = Kind::reduce, .op = op, .operands = {operand}, .axes = std::move(axes)});
+}
+
+int ExprBuilder::apply_as(Dtype dtype, ValueOp op, const std::vector<int>& operands) {
+  const auto exact = [&](int v) { return is_exact_in_fp32(v) && !computes_integers(v); };
+  if (is_float(dtype)) return apply(op, operands);
+  if (std::ranges::all_of(operands, exact))
+    if (const int v = apply(op, operands); is_exact_in_fp32(v)) return v;
+  std::vector<int> integers;
+  for (const int operand : operands) {
+    const bool condition = op == ValueOp::where && integers.empty();
+    integers.push_back(to_integer(operand, condition ? Dtype::boolean : dtype));
+  }
+  return wrap(apply_integers(op, std::move(integers)), dtype);
+}
+
+int ExprBuilder::reduce_as(Dtype dtype, ValueOp op, int operand, const std::vector<size_t>& axes) {
+  if (!is_integer(dtype) || dtype == Dtype::boolean) return reduce(op, to_float(operand), axes);
+  if (!computes_integers(operand))
+    if (const int v = reduce(op, operand, axes); holds_exactly(dtype, v)) return v;
+  const int v = to_integer(operand, Dtype::i64);
+  if (axes.empty()) return wrap(v, dtype);
+  std::vector<size_t> ascending = axes;
+  std::ranges::sort(ascending);
+  const int reduced = push({.kind = Kind::reduce,
+                            .op = op,
+                            .dtype = Dtype::i64,
+                            .operands = {v},
+                            .axes = std::move(ascending),
+                            .integers = true});
+  return wrap(reduced, dtype);
+}
+
+int ExprBuilder::evaluate(const graph::Expression& expression, const std::vector<int>& operands,
+                          bool on_integers) {
+  using graph::Term;
+  std::vector<int> values;  // by term
+  for (const Term& term : expression.terms) {
+    if (term.kind == Term::Kind::input) values.push_back(operands[static_cast<size_t>(term.input)]);
+    if (term.kind == Term::Kind::constant) values.push_back(constant(term.value));
+    if (term.kind != Term::Kind::apply) continue;
+    std::vector<int> args;
+    for (const int arg : std::span(term.args).first(static_cast<size_t>(arity_of(term.op))))
+      args.push_back(values[static_cast<size_t>(arg)]);
+    values.push_back(on_integers ? apply_integers(term.op, std::move(args))
+                                 : apply(term.op, std::move(args)));
+  }
+  return values.back();
+}
+
+int ExprBuilder::to_integer(int v, Dtype dtype) {
+  if (nest_.is_integer_value(v)) return v;
+  return push({.kind = Kind::round, .dtype = dtype, .operands = {v}, .integers = true});
+}
+
+int ExprBuilder::to_float(int v) {
+  return computes_integers(v) ? round(Dtype::f32, v) : v;
+}
+
+int ExprBuilder::wrap(int v, Dtype dtype) {
+  const bool fits = dtype == Dtype::i64 || is_of_type(dtype, v) ||
+                    (dtype == Dtype::i32 && nest_.largest_magnitude(v) < 0x1p31);
+  if (fits) return v;
+  return push({.kind = Kind::round, .dtype = dtype, .operands = {v}, .integers = true});
+}
+
+bool ExprBuilder::is_exact_in_fp32(int v) const {
+  return nest_.largest_magnitude(v) <= 0x1p24;
+}
+
+bool ExprBuilder::is_of_type(Dtype dtype, int v) const {
+  std::set<int> seen;
+  return is_of_type(dtype, v, seen);
+}
+
+bool ExprBuilder::is_of_type(Dtype dtype, int v, std::set<int>& seen) const {
+  if (!seen.insert(v).second) return true;
+  const Expr& of = nest_.value(v);
+  const auto operands_are = [&](size_t from) {
+    return std::all_of(of.operands.begin() + static_cast<ptrdiff_t>(from), of.operands.end(),
+                       [&](int operand) { return is_of_type(dtype, operand, seen); });
+  };
+  const bool chooses = of.op == ValueOp::max || of.op == ValueOp::min;
+  switch (of.kind) {
+    case Kind::constant: return rounded(dtype, of.value) == of.value;
+    case Kind::load: {
+      const Dtype loaded = nest_.load_of(of).dtype;
+      return loaded == dtype || loaded == Dtype::boolean;
+    }
+    case Kind::reduce: return chooses && operands_are(0);
+    case Kind::apply:
+      if (of.op == ValueOp::less || of.op == ValueOp::equal) return true;
+      if (of.op == ValueOp::where) return operands_are(1);
+      return chooses && operands_are(0);
+    case Kind::round: return of.dtype == dtype;
+    default: return false;
+  }
+}
+
+bool ExprBuilder::holds_exactly(Dtype dtype, int v) const {
+  return bits_of(dtype) == 8 ? is_of_type(dtype, v) : is_exact_in_fp32(v);
+}
+}  // namespace warploom::loopnest

@@ -1,0 +1,72 @@
+// The terms of a row reduction.
+#include <cmath>
+#include "loopnest/row_reader.h"
+
+namespace warploom::loopnest {
+namespace {
+// The number of an equal term, or of this one, which is new then.
+int add_term(RowReduction& rows, Expr value) {
+  constexpr int kMany = 1 << 20;  // nodes
+  const auto old =
+      std::ranges::find_if(rows.terms, [&](const RowTerm& term) { return term.same(value); });
+  if (old != rows.terms.end()) return static_cast<int>(old - rows.terms.begin());
+  RowTerm term{std::move(value)};
+  for (const int operand : term.operands) {
+    RowTerm& from = rows.terms[static_cast<size_t>(operand)];
+    ++from.uses;
+    term.pass = std::max(term.pass, from.pass);
+    if (term.kind == Kind::apply) term.nodes = std::min(term.nodes + from.nodes, kMany);
+  }
+  if (term.kind == Kind::reduce) ++term.pass;
+  for (const size_t axis : rows.row) term.along_row = term.along_row || term.varies[axis];
+  rows.terms.push_back(std::move(term));
+  return static_cast<int>(rows.terms.size()) - 1;
+}
+
+// Makes a division by one number a row, or by a constant, a multiplication.
+void multiply_by_reciprocal(RowReduction& rows, Expr& value) {
+  if (value.kind != Kind::apply || value.op != ValueOp::div) return;
+  const RowTerm& divisor = rows.term(value.operands[1]);
+  if (!rows.term(value.operands[0]).along_row || divisor.along_row) return;
+  Expr inverse{.kind = Kind::apply,
+               .op = ValueOp::reciprocal,
+               .operands = {value.operands[1]},
+               .varies = divisor.varies};
+  if (divisor.kind == Kind::constant)
+    inverse = {.value = 1 / divisor.value, .varies = divisor.varies};
+  value.op = ValueOp::mul;
+  value.operands[1] = add_term(rows, std::move(inverse));
+}
+
+std::vector<int> users_of(const LoopNest& nest) {
+  std::vector<int> users(nest.values.size());
+  for (const Expr& value : nest.values)
+    for (const int operand : value.operands) ++users[static_cast<size_t>(operand)];
+  return users;
+}
+
+// Whether a value is an index along another axis than those of tiles.
+bool is_index_beyond_tiles(const RowReduction& rows, const Expr& value) {
+  if (value.kind != Kind::index) return false;
+  const auto is_beyond = [&](size_t axis) { return std::ranges::count(rows.dims, axis) == 0; };
+  return std::ranges::any_of(stepped_axes(value.at), is_beyond);
+}
+}  // namespace
+
+bool find_row_terms(RowReduction& rows) {
+  std::vector<int> term_of;  // by value
+  const std::vector<int> users = users_of(rows.nest);
+  for (size_t v = 0; v < rows.nest.values.size(); ++v) {
+    Expr value = rows.nest.values[v];
+    if (is_index_beyond_tiles(rows, value)) return false;
+    for (int& operand : value.operands) operand = term_of[static_cast<size_t>(operand)];
+    multiply_by_reciprocal(rows, value);
+    // What is rounded last, is when it is stored.
+    const bool is_rounded_by_store = value.kind == Kind::round && users[v] == 0;
+    term_of.push_back(is_rounded_by_store ? value.operands[0] : add_term(rows, std::move(value)));
+  }
+  for (const LoopNest::Output& output : rows.nest.outputs)
+    rows.results.push_back(term_of[static_cast<size_t>(output.value)]);
+  return true;
+}
+}  // namespace warploom::loopnest

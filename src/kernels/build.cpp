@@ -1,15 +1,11 @@
-// Families and their spaces; and from a config to a launch list: programs, verified, synthesized
-// and written as source for the target.
+// Regions, the families that cover them, what they hold to be legal; and the least work of a
+// region.
 
-#include "codegen/emit.h"
+#include <fmt/ranges.h>
 #include "kernels/family.h"
-#include "kernels/lower.h"
 #include "loopnest/contraction.h"
-#include "tile/verify.h"
 
 namespace warploom::kernels {
-constexpr size_t kAlternatives = 8;  // solutions kept to choose from
-
 namespace {
 Error error_of(const KernelConfig& config, const FailedConstraint& failed) {
   const auto name = [&](size_t field) { return config.field(field).name; };
@@ -25,35 +21,6 @@ Error error_of(const KernelConfig& config, const FailedConstraint& failed) {
           fmt::format("change {}", fmt::join(names, ", or "))};
 }
 }  // namespace
-
-int64_t field(const KernelConfig& config, const std::string& name, int64_t otherwise) {
-  return config.get(name).value_or(otherwise);
-}
-
-Status check_constraints(const KernelConfig& config, std::initializer_list<Constraint> rules) {
-  for (const Constraint& rule : rules)
-    if (rule.broken)
-      return fail({ErrorCode::kScheduleIllegal, "the schedule's fields cannot hold together",
-                   config.text(), rule.expected, std::to_string(rule.found),
-                   "change one of the fields named"});
-  return ok();
-}
-
-Status Family::fits(const KernelConfig& config, int64_t bytes) const {
-  if (bytes <= capabilities_.shared_bytes) return ok();
-  return fail({ErrorCode::kResourceLimit,
-               "what a block keeps does not fit in shared memory, or a core's L2 cache",
-               config.text(), fmt::format("at most {} bytes", capabilities_.shared_bytes),
-               fmt::format("{} bytes", bytes), "use smaller tiles, or fewer stages"});
-}
-
-FailedConstraints Family::constraints(const KernelConfig& config) const {
-  const Status status = legal(config);
-  if (status) return {};
-  FailedConstraint failed{status.error().code, status.error().expected, status.error().found, {}};
-  for (size_t i = 0; i < config.size(); ++i) failed.fields.push_back(i);
-  return {failed};
-}
 
 Status Family::legal(const KernelConfig& config) const {
   const FailedConstraints failed = constraints(config);
@@ -97,74 +64,6 @@ BufferSpec spec_of(const graph::Tensor& tensor) {
   return {tensor.name, tensor.dtype, tensor.shape};
 }
 
-namespace {
-using Solutions = std::vector<synth::Solution>;
-
-Result<Solutions> solved(const tile::Program& program, const target::Capabilities& capabilities) {
-  WARPLOOM_CHECK(tile::verify(program));
-  return capabilities.gpu ? synth::synthesize_best(program, capabilities, kAlternatives)
-                          : Solutions();
-}
-
-// Of so many the one asked for, or the first where there are fewer.
-size_t taken(size_t which, const Solutions& solutions) {
-  return which < solutions.size() ? which : 0;
-}
-
-struct Made {
-  Family::Programs programs;
-  std::vector<Solutions> solutions;  // of each
-  size_t which = 0;
-};
-
-Result<Made> made_of(const Region& region, const KernelConfig& config,
-                     const target::Capabilities& capabilities) {
-  const FamilyPtr family = family_for(region, config.family(), capabilities);
-  if (!family)
-    return fail({ErrorCode::kNoSchedule,
-                 "the schedule's family does not cover the region on this target", config.text(),
-                 "a family of this region and target", config.family(),
-                 "make the plan again with `warploom optimize`"});
-  WARPLOOM_CHECK(family->legal(config));
-  Made made{.programs = {}, .solutions = {}, .which = family->layout_candidate(config)};
-  WARPLOOM_TRY(made.programs, family->programs(config));
-  bool as_asked =
-      !capabilities.gpu;  // by one program at least: the small ones beside it have one solution
-  for (const tile::Program& program : made.programs.programs) {
-    WARPLOOM_TRY(Solutions solutions, solved(program, capabilities));
-    as_asked |= made.which < solutions.size();
-    made.solutions.push_back(std::move(solutions));
-  }
-  if (!as_asked)
-    return fail({ErrorCode::kScheduleIllegal, "synthesis found fewer solutions", config.text(),
-                 fmt::format("number {} among them", made.which), "none of that number",
-                 "take a lower number"});
-  return made;
-}
-
-Result<Kernel> emitted(const tile::Program& program, const Solutions& solutions, size_t which,
-                       const target::Capabilities& capabilities) {
-  if (!capabilities.gpu) return codegen::emit_cpu(program, capabilities);
-  return codegen::emit_cuda(program, solutions[taken(which, solutions)], capabilities);
-}
-}  // namespace
-
-Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities,
-                      size_t which) {
-  Lowered out;
-  WARPLOOM_TRY(out.solutions, solved(program, capabilities));
-  out.which = taken(which, out.solutions);
-  out.list.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-  out.list.arch = capabilities.arch;
-  for (const tile::Tensor& tensor : program.tensors)
-    if (tensor.scope == tile::Scope::global)
-      (tensor.writable ? out.list.outputs : out.list.inputs)
-          .push_back({tensor.name, tensor.dtype, {tile::span_of(tensor.shape, tensor.strides)}});
-  WARPLOOM_TRY(Kernel kernel, emitted(program, out.solutions, which, capabilities));
-  out.list.kernels.push_back(std::move(kernel));
-  return out;
-}
-
 std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& capabilities) {
   std::vector<FamilyPtr> out;
   const auto long_axis = [](const LoopNest& nest) {
@@ -183,47 +82,6 @@ FamilyPtr family_for(const Region& region, const std::string& name,
   const auto all = families_for(region, capabilities);
   const auto found = std::ranges::find(all, name, &Family::name);
   return found == all.end() ? nullptr : *found;
-}
-
-Result<double> predicted_us(const Region& region, const KernelConfig& config,
-                            const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(const Made made, made_of(region, config, capabilities));
-  double us = 0;
-  for (const Solutions& solutions : made.solutions)
-    if (!solutions.empty()) us += solutions[taken(made.which, solutions)].cost.us;
-  return us;
-}
-
-Result<LaunchList> build(const Region& region, const KernelConfig& config,
-                         const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(const Made made, made_of(region, config, capabilities));
-  LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu,
-                  capabilities.arch,
-                  {},
-                  {},
-                  made.programs.workspaces,
-                  {}};
-  for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));
-  for (const auto id : region.graph.outputs)
-    list.outputs.push_back(spec_of(region.graph.tensor(id)));
-  for (size_t i = 0; i < made.solutions.size(); ++i) {
-    const Solutions& solutions = made.solutions[i];
-    WARPLOOM_TRY(Kernel kernel,
-                 emitted(made.programs.programs[i], solutions, made.which, capabilities));
-    if (!solutions.empty()) list.predicted_us += solutions[taken(made.which, solutions)].cost.us;
-    for (Argument& arg : kernel.args) {
-      const auto& buffers = made.programs.buffers[i];
-      if (const auto buffer = buffers.find(arg.buffer); buffer != buffers.end())
-        arg.buffer = buffer->second;
-      // Constants that kernels read are given to the plan like inputs.
-      const auto id = region.graph.tensor_named(arg.buffer);
-      if (id && region.graph.tensor(*id).constant &&
-          std::ranges::find(list.inputs, arg.buffer, &BufferSpec::name) == list.inputs.end())
-        list.inputs.push_back(spec_of(region.graph.tensor(*id)));
-    }
-    list.kernels.push_back(std::move(kernel));
-  }
-  return list;
 }
 
 namespace {

@@ -1,4 +1,5 @@
 #include "graph/parallel.h"
+#include "kernels/bound_task.h"
 #include "kernels/space_walk.h"
 #include "search/explore.h"
 
@@ -71,13 +72,10 @@ constexpr size_t kClimbs = 6;  // the best few whose neighbours it sees, and how
 }  // namespace
 
 SearchSpace catalogue_of(const kernels::Region& region, const target::Capabilities& capabilities) {
-  return {region, capabilities, kernels::families_for(region, capabilities),
-          [=](const kernels::KernelConfig& schedule) {
-            return kernels::build(region, schedule, capabilities);
-          },
-          [=](const kernels::KernelConfig& schedule) {
-            return kernels::predicted_us(region, schedule, capabilities);
-          }};
+  const auto task = std::make_shared<const kernels::BoundTask>(region, capabilities);
+  return {region, capabilities, task->families(),
+          [task](const kernels::KernelConfig& config) { return task->build(config); },
+          [task](const kernels::KernelConfig& config) { return task->predicted_us(config); }};
 }
 
 SearchStrategy::SearchStrategy(const SearchSpace& catalogue, Strategy strategy, uint64_t seed,

@@ -1,8 +1,8 @@
 // Products of which a triangle is kept, or with triangles for factors: what is skipped, and that
 // nothing else is.
 #include <gtest/gtest.h>
-#include "kernels/gpu_matmul.h"
 #include "kernels/kernel_builder.h"
+#include "kernels/pieces/tile_scheduler.h"
 #include "loopnest/contraction.h"
 #include "loopnest/triangle_nets.h"
 #include "runtime/emulate.h"
@@ -78,7 +78,7 @@ TEST(Triangle, TurnsFromBothEndsTakeEveryTileOnce) {
     for (const int64_t workers : {1, 2, 7, 66, 132}) {
       std::vector<bool> taken(at(count));
       for (int64_t turn = 0; turn < count; ++turn) {
-        const auto number = from_both_ends(turn, count, std::min(workers, count)).constant();
+        const auto number = paired_order(turn, count, std::min(workers, count)).constant();
         ASSERT_TRUE(number && *number >= 0 && *number < count && !taken[at(*number)]);
         taken[at(*number)] = true;
       }
@@ -92,7 +92,7 @@ TEST(Triangle, IsSharedEvenlyByPersistentBlocks) {
     const TileScheduler order(c, TileCoord(c.nest, {{c.row, 128}, {c.column, 256}}), 8);
     std::vector<int> work(132);
     for (int64_t turn = 0; turn < order.count(); ++turn) {
-      const TileCoord tile = order.at(from_both_ends(turn, order.count(), 132));
+      const TileCoord tile = order.at(paired_order(turn, order.count(), 132));
       work[at(turn % 132)] +=
           tile.slots_within(c.domain_constraints, c.k[0], 0, 1).first.constant() == 0;
     }

@@ -1,4 +1,4 @@
-#include "kernels/window_order.h"
+#include "kernels/pieces/window_order.h"
 #include <numeric>
 
 namespace warploom::kernels {
@@ -144,7 +144,7 @@ std::optional<WindowOrder> window_order_of(const Contraction& c) {
 }
 
 Prepared WindowOrder::Operand::lay(const OperandPacking& preparation) const {
-  const Prepared anew = preparation.relaid(from, begin, {}, made, elements);
+  const Prepared anew = preparation.place(from, begin, {}, made, elements);
   Prepared out{seen, seen};
   out.high.name = anew.high.name;
   out.low.name = anew.low.name;

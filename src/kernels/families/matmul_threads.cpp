@@ -1,26 +1,11 @@
-// Sums of products for any GPU since sm_80, matmuls and convolutions alike: all threads copy,
-// through a ring of shared-memory slots filled by asynchronous copies, and all multiply: with
-// mma.sync (matmul_mma) or with fused multiply-adds (matmul_simt).
-//
-// RowReduction are A's axis m (of a convolution its output channels), columns a block_n · y patch
-// of B's (pixels of one image; of a matmul y is 1). A slot holds block_k · taps of the sum's terms:
-// so many input channels at so many places of the window. Nothing is unfolded in memory: a patch at
-// a place of the window is a box of the input, and what padding adds lies outside and counts as 0.
-// With pack=1 a program of its own first lays the weights so that the channels of one place are
-// neighbours.
-#include "kernels/gpu_matmul.h"
+// The families matmul_mma and matmul_simt: sums of products for any GPU since sm_80, matmuls and
+// convolutions alike (pieces/threads_kernel.h), with mma.sync or with fused multiply-adds. With
+// pack_weights=1 a program of its own first lays a convolution's weights so that the channels of
+// one place of the filter are neighbours.
+#include "kernels/pieces/threads_kernel.h"
 
 namespace warploom::kernels {
 namespace {
-// Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
-int64_t outside(const Contraction& c) {
-  int64_t far = 1;
-  for (const Access* access : {&c.nest.loads[c.a], &c.nest.loads[c.b]})
-    for (size_t d = 0; d < access->at.size(); ++d)
-      far = std::max(far, 2 * (access->shape[d] + std::abs(access->at[d].begin)));
-  return far;
-}
-
 // With mma.sync, or with fused multiply-adds.
 template <Config Table> class MatmulThreads final : public Family {
  public:
@@ -101,107 +86,14 @@ template <Config Table> class MatmulThreads final : public Family {
   Result<Programs> programs(const KernelConfig& config) const override {
     const Table& s = config.as<Table>();
     Programs out;
-    const Contraction c = filled(out, c_, capabilities_);
+    const Contraction c = filled(out, c_, Family::capabilities_);
     Access a = c.nest.loads[c.a];
     if (s.pack_weights)
-      a = OperandPacking{out, "a", {a.dtype, 1}, capabilities_}
-              .laid_anew(a, c_.row, *c_.channel, true)
+      a = OperandPacking{out, "a", {a.dtype, 1}, Family::capabilities_}
+              .repack(a, c_.row, *c_.channel, true)
               .high;
-    const LoopNest& nest = c.nest;
-    const auto bm = s.block_m;
-    const auto channels = s.block_k;
-    const auto taps = s.filter_taps_per_stage;
-    const auto bk = channels * taps;
-    const auto bn = s.block_n * s.tile_p;
-    const auto step = static_cast<int64_t>(k_step());
-    const int stages = static_cast<int>(s.stages);
-    // The axes that a block has several elements of, in the order of the matrices' rows and
-    // columns.
-    const auto result = axes_of({c.row, second_, c.column});
-    const auto a_axes = axes_of({c.row, c.channel});
-    const auto b_axes = axes_of({c.channel, second_, c.column});
-    TileCoord tile(
-        nest, {{c.row, bm}, {c.column, s.block_n}, {second_, s.tile_p}, {c.channel, channels}});
-
-    KernelBuilder draft("matmul");
-    auto& t = draft.b;
-    const TileScheduler order{c, tile, s.raster_group_m};
-    tile = order.at(tile::block(0));
-    t.grid(order.count()).warps(static_cast<int>(s.warps));
-
-    const Access& b = nest.loads[c.b];
-    const TensorTile A(draft, "A", nest, a, a_axes);
-    const TensorTile B(draft, "B", nest, b, b_axes);
-    const TensorId sa = t.shared("a", a.dtype, {bm, bk});
-    const TensorId sb = t.shared("b", b.dtype, {bk, bn});
-    const auto ring = t.pipeline("ring", stages, {sa, sb});
-    const TensorId acc = t.reg("acc", in_blocks_ ? Dtype::f32 : p_.accumulator(), {bm, bn});
-    const TensorId part = promotes() ? t.reg("part", p_.accumulator(), {bm, bn}) : acc;
-    const TensorId fa = t.reg("fa", a.dtype, {bm, step});
-    const TensorId fb = t.reg("fb", b.dtype, {step, bn});
-
-    // Slots go through the window, taps of its last axis together, at one set of channels after
-    // another.
-    const std::vector<size_t> summed = slot_axes(c);
-    TileCoord slot = tile;
-    if (c.window) slot.extent[*c.window] = taps;
-    const int64_t slots = slot.count(nest, summed);
-    const int64_t far = outside(c);
-    const auto produce = [&](const Index& k) {
-      slot.place(nest, summed, k);
-      tile.origin = slot.origin;
-      t.produce(ring, [&] {
-        const Index first = c.window ? tile.origin[*c.window] : Index(0);
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          if (c.window) {
-            const Index place = first + tap;
-            const bool over = nest.axes[*c.window] % taps !=
-                              0;  // places beyond the window lie outside every tensor
-            tile.origin[*c.window] = over ? place + place / nest.axes[*c.window] * far : place;
-          }
-          t.copy(A.at(tile), t.tile(sa, {0, tap * channels}, {bm, channels}));
-          t.copy(B.at(tile), t.tile(sb, {tap * channels, 0}, {channels, bn}));
-        }
-      });
-    };
-    t.fill(acc, 0);
-    const auto [begin, end] =
-        slot.slots_within(c.domain_constraints, c.channel.value_or(c.k[0]), 0, slots);
-    for (int stage = 0; stage + 1 < stages; ++stage) produce(begin + stage);
-    t.for_("k", begin, end, 1, [&](const Index& k) {
-      TileCoord here = tile;
-      here.place(nest, summed, k);
-      const std::vector<TensorId> scales = load_scales(draft, c, here, result);
-      if (promotes()) t.fill(part, 0);
-      t.consume(ring, 0, [&] {
-        for (int64_t inner = 0; inner < bk; inner += step) {
-          t.copy(t.tile(sa, {0, inner}, {bm, step}), t.all(fa));
-          t.copy(t.tile(sb, {inner, 0}, {step, bn}), t.all(fb));
-          // part += fa · fb: as they are, rounded to tf32, or as three products of two-part splits.
-          if (p_.operand != Dtype::tf32) {
-            t.mma(part, t.all(fa), t.all(fb));
-            continue;
-          }
-          const TensorId ra = draft.reg("fa_tf32", Dtype::tf32, {bm, step});
-          const TensorId rb = draft.reg("fb_tf32", Dtype::tf32, {step, bn});
-          t.copy(t.all(fa), t.all(ra));
-          t.copy(t.all(fb), t.all(rb));
-          if (p_.terms > 1) {
-            const TensorId a_rest = draft.reg("fa_rest", Dtype::tf32, {bm, step});
-            const TensorId b_rest = draft.reg("fb_rest", Dtype::tf32, {step, bn});
-            t.map(a_rest, t.value(fa) - t.value(ra));
-            t.map(b_rest, t.value(fb) - t.value(rb));
-            t.mma(part, t.all(a_rest), t.all(rb));
-            t.mma(part, t.all(ra), t.all(b_rest));
-          }
-          t.mma(part, t.all(ra), t.all(rb));
-        }
-      });
-      if (promotes()) t.map(acc, promoted(draft, acc, part, scales));
-      produce(k + (stages - 1));
-    });
-    store(draft, c, acc, tile, result);
-    draft.finish(out);
+    const ThreadsMath math{p_, k_step(), promotes()};
+    ThreadsKernel(c, a, second_, math, threads_choices(s)).add_to(out);
     return out;
   }
 
@@ -242,7 +134,7 @@ template <Config Table> class MatmulThreads final : public Family {
 
   bool promotes() const { return p_.terms > 1 || in_blocks_; }
 
-  int k_step() const { return kTensorCores ? 32 / bytes_of(p_.operand) : 4; }
+  int64_t k_step() const { return kTensorCores ? 32 / bytes_of(p_.operand) : 4; }
 
   // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to
   // compute with; factors of 8 bits where nothing is outside.

@@ -1,14 +1,14 @@
-#include "kernels/halves.h"
+#include "kernels/pieces/fp16_split.h"
 #include <numeric>
 
-namespace warploom::kernels::halves {
+namespace warploom::kernels::fp16_split {
 namespace {
 // of a tile
 constexpr int64_t kElements = 8192;
 constexpr int64_t kWarps = 8;
 }  // namespace
 
-int add_unit(LoopNest& nest, int load) {
+int add_row_scale(LoopNest& nest, int load) {
   const auto add = [&](Expr value) {
     nest.values.push_back(std::move(value));
     return static_cast<int>(nest.values.size()) - 1;
@@ -23,9 +23,9 @@ int add_unit(LoopNest& nest, int load) {
                {apply(ValueOp::inverse_binade, {apply(ValueOp::max, {most, least})}), largest});
 }
 
-Access measured(Family::Programs& out, const std::string& name, const std::vector<int64_t>& axes,
-                const Access& read, const std::vector<size_t>& over,
-                const Capabilities& capabilities) {
+Access measure_amax(Family::Programs& out, const std::string& name,
+                    const std::vector<int64_t>& axes, const Access& read,
+                    const std::vector<size_t>& over, const Capabilities& capabilities) {
   const LoopNest nest{.axes = axes, .loads = {}, .values = {}, .outputs = {}};
   Access from = read;
   for (Affine& place :
@@ -98,4 +98,4 @@ Access measured(Family::Programs& out, const std::string& name, const std::vecto
   draft.finish(out);
   return most;
 }
-}  // namespace warploom::kernels::halves
+}  // namespace warploom::kernels::fp16_split

@@ -1,0 +1,36 @@
+#include "kernels/pieces/tile_scheduler.h"
+
+namespace warploom::kernels {
+TileCoord TileScheduler::at(const Index& number) const {
+  // The divisor of tiles_m nearest to `group`, so that every group is whole.
+  int64_t width = 1;
+  const auto distance = [&](int64_t w) { return w > group ? w * 8 / group : group * 8 / w; };
+  for (int64_t w = 1; w <= tiles_m; ++w)
+    if (tiles_m % w == 0 && distance(w) < distance(width)) width = w;
+  const Index in_batch = batch > 1 ? number % (tiles_m * tiles_n) : number;
+  const Index first = in_batch / (width * tiles_n) * width;
+  const Index within = in_batch % (width * tiles_n);
+  const Index m = first + within % width;
+  TileCoord placed = tile;
+  placed.place(c.nest, c.m, cluster > 1 ? m * cluster + tile::cluster_rank() : m);
+  placed.place(c.nest, c.n,
+               beside > 1 ? within / width * beside + tile::cluster_rank() : within / width);
+  placed.place(c.nest, c.batch, batch > 1 ? number / (tiles_m * tiles_n) : Index(0));
+  return placed;
+}
+
+Index paired_order(const Index& turn, int64_t count, int64_t workers) {
+  const Index round = turn / workers;
+  const Index front = turn - (round + 1) / 2 * workers;
+  return front + round % 2 * (Index(count - 1) - front * 2);
+}
+
+std::vector<size_t> stage_axes(const Contraction& c) {
+  if (!c.scales.empty()) return c.k;
+  std::vector<size_t> axes;
+  if (c.channel) axes.push_back(*c.channel);
+  std::ranges::copy_if(c.k, std::back_inserter(axes),
+                       [&](size_t axis) { return axis != c.channel; });
+  return axes;
+}
+}  // namespace warploom::kernels

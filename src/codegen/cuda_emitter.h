@@ -78,7 +78,10 @@ class CudaEmitter : Emitter {
                     bool load, const F& line);
   void copy_matrices(const Sides& sides, const TvLayout& seen, const InstructionChoice& choice);
   void copy_by_threads(const Copy& node, const Sides& sides, const InstructionChoice& choice);
-  void copy_by_engine(const Copy& node, const Sides& sides, const InstructionChoice& choice);
+
+  // cuda_tma.cpp
+  class TmaCopy;
+  void copy_by_tma(const Copy& node, const Sides& sides, const InstructionChoice& choice);
 
   // cuda_compute.cpp
   void emit(const Fill& node);

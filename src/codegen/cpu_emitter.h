@@ -57,6 +57,15 @@ struct CpuLayouts {
 Result<CpuLayouts> choose_cpu_layouts(const Program& program,
                                       const target::Capabilities& capabilities);
 
+// The tensors that a statement reads and those that it wholly overwrites; of its body, all of them
+// when it has one. Writing a part of a tensor counts as both: what is not written stays as it was.
+struct TensorUses {
+  std::set<TensorId> reads;
+  std::set<TensorId> writes;
+};
+
+TensorUses uses_of(const Program& program, const Statement& statement);
+
 // The register tensors, by number, whose values are still wanted behind a statement: some statement
 // that may run later reads them before it wholly overwrites them. Statements later in a loop's body
 // are also earlier ones of its next turn, and a loop may not turn at all.
@@ -102,6 +111,8 @@ class CpuEmitter : Emitter {
     std::set<TensorId> read;
     std::set<TensorId> written;
   };
+
+  class FusedLoop;  // cpu_fused_loop.cpp
 
   bool joins(const Statement& statement, Run& run) const;
   std::vector<Run> runs_of(const Body& body) const;

@@ -20,6 +20,7 @@ Index xor_of(const std::string& variable, const std::vector<int64_t>& columns) {
           fmt::format("{}({} >> {} & 1) * {}", out.empty() ? "" : " ^ ", variable, b, columns[b]);
   return out.empty() ? 0 : Index::variable("(" + out + ")");
 }
+
 // The layout type of a shared-memory descriptor: swizzle atoms of 128, 64 or 32 bytes.
 int swizzle_mode(int64_t atom_bytes) {
   if (atom_bytes == 128) return 1;

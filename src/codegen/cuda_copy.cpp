@@ -45,8 +45,8 @@ void CudaEmitter::emit(const Copy& node) {
     });
   }
   const InstructionChoice& choice = solution_.choices.at(at_->id);
-  const bool engine = choice.by(Method::tensor_copy);
-  if (!engine && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
+  const bool by_tma = choice.by(Method::tensor_copy);
+  if (!by_tma && src.dtype != dst.dtype && !(src.dtype == Dtype::tf32 && dst.dtype == Dtype::f32))
     return refuse("no copy to or from memory changes the element type", "one type on both sides",
                   fmt::format("{}: '{}' {} and '{}' {}", print(program_, *at_), src.name,
                               name_of(src.dtype), dst.name, name_of(dst.dtype)),
@@ -55,7 +55,7 @@ void CudaEmitter::emit(const Copy& node) {
   if (node.combine && dst.dtype == Dtype::bf16 && !capabilities_.tensor_copy)
     return refuse("the target combines no bf16 in memory", "f32 or i32", "bf16",
                   "copy to an f32 tensor");
-  if (engine) return copy_by_engine(node, sides, choice);
+  if (by_tma) return copy_by_tma(node, sides, choice);
   if (!sides.registers) return copy_by_threads(node, sides, choice);
   const TvLayout seen = synth::seen_from(registers(sides.registers->tensor),
                                          (sides.global ? sides.global : sides.shared)->extent);
@@ -198,99 +198,5 @@ void CudaEmitter::copy_by_threads(const Copy& node, const Sides& sides,
     out_.line("{}<{}>({}, wl::at(moved, 0){});", store_call(node), bytes, place.address,
               place.tail);
   }
-}
-
-// The copy engine: one thread, one call a panel of the shared layout (and at most 256 rows).
-void CudaEmitter::copy_by_engine(const Copy& node, const Sides& sides,
-                                 const InstructionChoice& choice) {
-  const bool load = sides.load;
-  const Tile& global = *sides.global;
-  const Tile& shared = *sides.shared;
-  const Tensor& g = tensor(global.tensor);
-  const auto& layout = solution_.shared.at(shared.tensor);
-  const Dtype packed = tensor(shared.tensor).dtype;
-  const Dtype dtype = per_byte(packed) > 1 ? Dtype::u8 : packed;
-  const int64_t per = per_byte(packed);  // elements of less than a byte go as bytes
-  const size_t contiguous = *synth::contiguous_dim(g);
-
-  const size_t panel_dim = synth::contiguous_dim(layout, tensor(shared.tensor));
-  const int64_t panel = layout.dims[panel_dim][0].extent;
-  const int64_t panels = shared.extent[panel_dim] / panel;
-  const int64_t rows = element_count(shared.extent) / shared.extent[panel_dim];
-  // Of a multicast each block fetches its part for all: some of the panels, or some rows of each.
-  const Peers among = peers_along(program_, node.multicast);
-  const bool by_panels = panels % among.blocks() == 0;
-  const int64_t my_panels = by_panels ? panels / among.blocks() : panels;
-  const int64_t my_rows = by_panels ? rows : rows / among.blocks();
-  if (!by_panels && rows % (8 * among.blocks()) != 0)
-    return refuse(
-        "a multicast cannot be fetched in equal parts",
-        fmt::format("a multiple of {} panels or of {} rows", among.blocks(), 8 * among.blocks()),
-        fmt::format("{} panels of {} rows", panels, rows),
-        "take a smaller cluster or a larger tile");
-  int64_t row_boxes =
-      ceil_div(my_rows, 256);  // as few as there can be of equal rows, whole swizzles each
-  while (row_boxes > 1 && (my_rows % (8 * row_boxes) != 0 || my_rows / row_boxes > 256))
-    ++row_boxes;
-  const int64_t box_rows = my_rows / row_boxes;
-
-  // Dimensions of the map: the contiguous one first, then by stride; those of extent 1 that the
-  // tile never leaves are left out.
-  std::vector<size_t> order;
-  for (size_t d = 0; d < g.shape.size(); ++d)
-    if (d == contiguous || g.shape[d] > 1 || bounds_.may_exceed(program_, global, d))
-      order.push_back(d);
-  std::ranges::stable_sort(order, {},
-                           [&](size_t d) { return std::pair(d != contiguous, g.strides[d]); });
-
-  TensorMapSpec spec;
-  spec.dtype = dtype;
-  spec.swizzle_bytes = layout.swizzle.bits ? 16 << layout.swizzle.bits : 0;
-  for (const size_t d : order) {
-    spec.dims.push_back(d == contiguous ? g.shape[d] / per : g.shape[d]);
-    if (d != contiguous) spec.strides_bytes.push_back(bytes_of(g.dtype, g.strides[d]));
-    spec.box.push_back(d == contiguous ? panel / per : std::min(global.extent[d], box_rows));
-  }
-  const std::string map = note_map(global.tensor, spec);
-
-  const Index which = counter("panel", my_panels);
-  const auto call = [&](int64_t row_box) {
-    std::vector<std::string> coordinates;
-    for (const size_t d : order) {
-      Index at =
-          d == contiguous ? offset(global, d) / per + which * (panel / per) : offset(global, d);
-      if (d == contiguous && by_panels) at = at + scaled(among.share, my_panels * panel / per);
-      if (d != contiguous && global.extent[d] > 1)
-        at = at + row_box * box_rows + (by_panels ? 0 : scaled(among.share, my_rows));
-      coordinates.push_back(at.text());
-    }
-    const int64_t panel_bytes = bytes_of(packed, rows * panel);
-    const int64_t part_bytes =
-        by_panels ? my_panels * panel_bytes : bytes_of(packed, my_rows * panel);
-    const std::string address =
-        (shared_base(shared.tensor) + which * panel_bytes + scaled(among.share, part_bytes) +
-         bytes_of(packed, row_box * box_rows * panel))
-            .text();
-    if (load) {
-      out_.line("{}{}({}, {}, {}_full + 8 * {}, {}{});", choice.instruction->call,
-                among.blocks() > 1 ? "_multicast" : "", address, map,
-                program_.pipeline(tensor(shared.tensor).pipeline).name, slot_stage_,
-                among.blocks() > 1 ? among.mask + ", " : "", fmt::join(coordinates, ", "));
-    } else {
-      out_.line("{}({}, {}, {});",
-                node.combine ? fmt::format("wl::tma_reduce_add<{}>", cuda_type(dtype))
-                             : choice.instruction->call,
-                map, address, fmt::join(coordinates, ", "));
-    }
-  };
-  const auto all = [&] {
-    const auto block = over("panel", my_panels);
-    for (int64_t box = 0; box < row_boxes; ++box) call(box);
-  };
-  if (load) return all();
-  synchronize(SyncPart::inside);
-  const auto one = out_.block_if("t == 0");
-  all();
-  out_.line("wl::bulk_commit();");
 }
 }  // namespace warploom::codegen

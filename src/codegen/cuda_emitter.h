@@ -41,6 +41,12 @@ Peers peers_along(const Program& program,
 
 constexpr int kBarrierBytes = 8;
 
+// "a + b", "wl::max(a, b)"
+std::string combined(ReduceOp op, const std::string& a, const std::string& b);
+
+// Whether the lanes along the axis are in steps of powers of two.
+bool lanes_pair_up(const TvLayout& layout, size_t axis);
+
 class CudaEmitter : Emitter {
  public:
   CudaEmitter(const Program& program, const Program& given,
@@ -78,7 +84,10 @@ class CudaEmitter : Emitter {
                     bool load, const F& line);
   void copy_matrices(const Sides& sides, const TvLayout& seen, const InstructionChoice& choice);
   void copy_by_threads(const Copy& node, const Sides& sides, const InstructionChoice& choice);
-  void copy_by_engine(const Copy& node, const Sides& sides, const InstructionChoice& choice);
+
+  // cuda_tma.cpp
+  class TmaCopy;
+  void copy_by_tma(const Copy& node, const Sides& sides, const InstructionChoice& choice);
 
   // cuda_compute.cpp
   void emit(const Fill& node);
@@ -103,24 +112,19 @@ class CudaEmitter : Emitter {
 
   // cuda_reduce.cpp
   void emit(const Reduce& node);
+  void reduce_own_values(const Reduce& node, const std::string& dst);
+  bool reduce_lanes(const Reduce& node, const std::string& dst);
+  void reduce_warps(const Reduce& node, const std::string& dst);
+  void combine_lanes(ReduceOp op, const std::string& dst, int64_t bit);
   void emit(const ClusterReduce&
                 node);  // the others' parts are waited for where what they make is needed
   void finish_meeting();
-  void combine_slots(ReduceOp op, const std::string& dst, int64_t values, const std::string& slot,
+  void combine_parts(ReduceOp op, const std::string& dst, int64_t values, const std::string& slot,
                      int64_t count, const Index& address);
+
+  // cuda_scan.cpp
+  class ScanText;
   void emit(const tile::Scan& node);
-
-  struct ScanLevel {  // a mode along the axis
-    size_t axis;
-    int64_t step;
-    int64_t extent;
-    ptrdiff_t value = -1;  // which of the value loops, or
-    const ThreadDigit* digit = nullptr;
-  };
-
-  void scan_levels(const tile::Scan& node, const std::string& run,
-                   const std::vector<ValueLoop>& loops, const std::vector<ThreadDigit>& digits,
-                   const std::vector<ScanLevel>& levels);
 
   // cuda_pipeline.cpp
   void emit(const Produce& node);

@@ -103,7 +103,13 @@ class CostModel : SynthesisContext {
   Work cost_of(const Statement& statement, const Scan& node, int threads);
   Work cost_of(const Statement& statement, const ConvertLayout& node, int threads);
   Work cost_of(const Statement&, const ClusterReduce& node, int threads);
-  Work cost_of(const Statement&, const Of<Signal, Wait> auto&, int);
+
+  Work cost_of(const Statement&, const Signal&, int) { return wait(); }
+
+  Work cost_of(const Statement&, const Wait&, int) { return wait(); }
+
+  Work wait() const { return {.chain = rates_.memory_latency}; }  // for other blocks
+
   Work cost_of(const Statement&, const ClusterSync&, int);
 
   Work cost_of(const Statement&, const Bitcast&, int) { return {}; }

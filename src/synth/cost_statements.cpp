@@ -113,11 +113,6 @@ Work CostModel::cost_of(const Statement&, const ClusterReduce& node, int threads
   return work;
 }
 
-// What only waits for others, or costs nothing.
-Work CostModel::cost_of(const Statement&, const Of<Signal, Wait> auto&, int) {
-  return {.chain = rates_.memory_latency};
-}
-
 Work CostModel::cost_of(const Statement&, const ClusterSync&, int) {
   return {.chain = rates_.cluster_cycles};
 }

@@ -33,6 +33,9 @@ struct Conformance {
 
 std::vector<Conformance> conformance_cases();
 
+// The text of all their kernels: the files kernels/conformance*.cu, one behind another.
+std::string conformance_text();
+
 // "" if got answers the case, else the first difference.
 std::string compare(const Conformance& c, const std::vector<uint32_t>& got);
 }  // namespace warploom::emulator::testing

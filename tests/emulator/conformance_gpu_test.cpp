@@ -1,6 +1,7 @@
 // The other side of the interface: the same kernels and the same answers on a GPU of compute
 // capability 9.0. Skipped where there is none. WARPLOOM_CONFORMANCE_CUBIN names a cubin of
-// kernels/conformance.cu for machines without nvcc.
+// conformance_text() for machines without nvcc: of kernels/conformance.cu, conformance_products.cu
+// and conformance_clusters.cu as one file.
 #include <gtest/gtest.h>
 #include <cstdlib>
 #include <fstream>
@@ -18,7 +19,7 @@ std::string cubin() {
     s << f.rdbuf();
     return s.str();
   }
-  return cubin_of(read_kernel("conformance"), "90a");
+  return cubin_of(conformance_text(), "90a");
 }
 
 std::string run_on(Gpu& gpu, const std::string& code, const Conformance& c) {

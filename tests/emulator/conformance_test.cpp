@@ -34,14 +34,14 @@ std::string run_case(const Library& lib, const Conformance& c, Options options) 
 }
 
 TEST(Conformance, EveryFunctionAnswersAsItsTableSays) {
-  const Library lib({read_kernel("conformance")});
+  const Library lib({conformance_text()});
   for (const Conformance& c : conformance_cases())
     for (uint64_t seed = 0; seed < 3; ++seed)
       EXPECT_EQ(run_case(lib, c, {.seed = seed, .timing = static_cast<Timing>(seed)}), "");
 }
 
 TEST(Conformance, EveryKernelOfTheTextHasACase) {
-  const std::string text = read_kernel("conformance");
+  const std::string text = conformance_text();
   size_t exports = 0;
   for (size_t at = text.find("\nWL_EXPORT("); at != std::string::npos;
        at = text.find("\nWL_EXPORT(", at + 1))

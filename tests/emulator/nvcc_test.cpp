@@ -1,18 +1,19 @@
 // The emulator's own kernels on the GPU's side of the interface, where there is a compiler for it.
 #include <gtest/gtest.h>
+#include "conformance.h"
 #include "harness.h"
 
 namespace warploom::emulator::testing {
 namespace {
 TEST(Nvcc, CompilesTheKernelsWithoutSpillsOrRepairs) {
-  const std::pair<const char*, const char*> kernels[] = {{"conformance", "90a"},
-                                                         {"gemm_sm80", "80"},
-                                                         {"gemm_sm90", "90a"},
-                                                         {"softmax_cluster", "90a"}};
-  for (const auto& [kernel, arch] : kernels) {
-    const std::string said = compile_with_nvcc(read_kernel(kernel), arch);
+  const std::pair<std::string, const char*> texts[] = {{conformance_text(), "90a"},
+                                                       {read_kernel("gemm_sm80"), "80"},
+                                                       {read_kernel("gemm_sm90"), "90a"},
+                                                       {read_kernel("softmax_cluster"), "90a"}};
+  for (const auto& [text, arch] : texts) {
+    const std::string said = compile_with_nvcc(text, arch);
     if (said == "absent") GTEST_SKIP() << "no nvcc on this machine";
-    EXPECT_EQ(said, "") << kernel;
+    EXPECT_EQ(said, "") << text.substr(0, text.find('\n'));
   }
 }
 }  // namespace

@@ -69,8 +69,7 @@ class Generator {
 
   struct BoxOptions {
     bool output = false;
-    bool aligned =
-        false;  // for the copy engine: rows and starts at multiples of 16 bytes, fill zero
+    bool aligned = false;     // for TMA: rows and starts at multiples of 16 bytes, fill zero
     bool transposed = false;  // the last but one dimension is contiguous
     bool dense = false;       // nothing but a dense tensor in its own order
     bool packs = false;       // goes to registers: the tensor may be packed
@@ -106,10 +105,33 @@ class Generator {
   void add_fill();
   void add_store(const Register& from);
   void add_through_shared(const Register& from);
+  void add_block(bool loops, int depth);
   void add_statements(int count, int depth);
+
+  // moves.cpp: data from one scope to the next
+  struct Move;
+  Dtype moved_dtype();
+  Shape moved_shape();
+  Shape finer(const Shape& shape);
+  tile::Tile place_of(const Move& move, tile::Scope scope);
+  void load_in_halves(const tile::Tile& whole, const tile::Tile& here);
+  void move_chain();
+
+  // Parts of box()
+  struct BoxParts;
+  void add_dimension(BoxParts& parts, int64_t extent, const std::vector<Variable>& moved,
+                     bool contiguous, const BoxOptions& o);
+  Shape box_strides(const Shape& shape, bool swapped, size_t rank, const BoxOptions& o,
+                    int64_t vector);
 
   // matmul.cpp
   struct Product;
+  void choose_types(Product& p);
+  void warpgroup_product(Product& p, int64_t atom);
+  void warp_product(Product& p, int64_t atom);
+  struct Consumer;
+  void consumer_role(const Product& p, const Consumer& of,
+                     const std::function<void(const std::function<void()>&)>& each_tile);
   void epilogue(TensorId acc, const Shape& shape, Dtype dtype);
   void load_operands(const Product& p, const Index& step);
   void multiply(const Product& p);

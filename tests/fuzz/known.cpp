@@ -40,17 +40,42 @@ Known in_fp32(Known k, double roundings = 1) {
   return k;
 }
 
+double top_of_integer(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::i64: return 0x1p40;
+    case Dtype::i32: return 0x1p30;
+    case Dtype::boolean: return 1;
+    default: return 127;
+  }
+}
+
+double top_of_float(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::e4m3: return 448;
+    case Dtype::e5m2: return 57344;
+    case Dtype::f16: return 65504;
+    default: return 0x1p60;
+  }
+}
+
+// The spacing of a type's smallest numbers.
+double least_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::e4m3: return 0x1p-9;
+    case Dtype::e5m2: return 0x1p-16;
+    case Dtype::f16: return 0x1p-24;
+    default: return kTiny;
+  }
+}
+
 Known stored(Dtype dtype, Known k) {
   if (std::isinf(k.size())) {
     demand(is_float(dtype) && bits_of(dtype) > 8);
     return k;
   }
   if (!is_float(dtype)) {
-    const double top = dtype == Dtype::i64       ? 0x1p40
-                       : dtype == Dtype::i32     ? 0x1p30
-                       : dtype == Dtype::boolean ? 1
-                                                 : 127;
-    demand(k.size() <= top && (k.low >= 0 || (dtype != Dtype::u8 && dtype != Dtype::boolean)));
+    demand(k.size() <= top_of_integer(dtype) &&
+           (k.low >= 0 || (dtype != Dtype::u8 && dtype != Dtype::boolean)));
     k.low = std::trunc(k.low);
     k.high = std::trunc(k.high);
     k.unit = std::max(1.0, k.unit);
@@ -58,21 +83,13 @@ Known stored(Dtype dtype, Known k) {
     return k;
   }
   const double spacing = 2 * unit_roundoff(dtype);
-  const double top = dtype == Dtype::e4m3   ? 448
-                     : dtype == Dtype::e5m2 ? 57344
-                     : dtype == Dtype::f16  ? 65504
-                                            : 0x1p60;
-  const double least = dtype == Dtype::e4m3   ? 0x1p-9
-                       : dtype == Dtype::e5m2 ? 0x1p-16
-                       : dtype == Dtype::f16  ? 0x1p-24
-                                              : kTiny;
   const double size = k.size();
-  if (k.error > 0) k.error += spacing * size + least;
+  if (k.error > 0) k.error += spacing * size + least_of(dtype);
   if (dtype != Dtype::f32 && dtype != Dtype::f64 && size / k.unit > 1 / unit_roundoff(dtype)) {
     k.low -= spacing * size;
     k.high += spacing * size;
   }
-  demand(k.size() + k.error <= top);
+  demand(k.size() + k.error <= top_of_float(dtype));
   return k;
 }
 
@@ -131,7 +148,11 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
       demand(false);
       return a;
     case ValueOp::div: {
-      const double least = b.low > 0 ? b.low - b.error : b.high < 0 ? -b.high - b.error : 0;
+      double least = 0;  // of the divisor's size
+      if (b.low > 0)
+        least = b.low - b.error;
+      else if (b.high < 0)
+        least = -b.high - b.error;
       demand(least > 0.01);
       const double size = a.size() / least;
       return in_fp32({-size, size, a.error / least + b.error * size / least, kTiny});

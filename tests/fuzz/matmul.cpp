@@ -27,9 +27,9 @@ struct Generator::Product {
   TensorId sb = -1;
   TensorId fa = -1;
   TensorId fb = -1;
+  // Boxes of the global operands; offsets in terms of the step, which load_operands puts in.
   Tile a;
-  Tile
-      b;  // boxes of the global operands; offsets in terms of the step, which load_operands puts in
+  Tile b;
   bool either_major = true;  // shared operands may be contiguous along m or n
 
   Shape a_shape() const { return transpose_a ? Shape{k, m} : Shape{m, k}; }
@@ -39,6 +39,15 @@ struct Generator::Product {
   Shape a_part() const { return transpose_a ? Shape{k / inner, m} : Shape{m, k / inner}; }
 
   Shape b_part() const { return transpose_b ? Shape{n, k / inner} : Shape{k / inner, n}; }
+};
+
+// Which rows a consuming role multiplies, of which stages.
+struct Generator::Consumer {
+  PipelineId ring;
+  int lag;
+  std::string k;  // the loop's variable
+  int64_t first_row;
+  int64_t rows;
 };
 
 namespace {
@@ -167,45 +176,45 @@ void Generator::product_in_roles(Product& p) {
     add_store(registers_.back());
     vars_ = in_tiles;
   }
+  const auto fill_stages = [&] {
+    b_.for_(k, 0, p.steps, 1,
+            [&](const Index& step) { b_.produce(ring, [&] { load_operands(p, step); }); });
+  };
+  const int64_t rows = p.m / consumers;
   b_.roles([&] {
-    b_.role("producer", producer_warps, budgets ? 40 : 0, [&] {
-      each_tile([&] {
-        b_.for_(k, 0, p.steps, 1,
-                [&](const Index& step) { b_.produce(ring, [&] { load_operands(p, step); }); });
-      });
-    });
-    for (int c = 0; c < consumers; ++c) {
-      const int64_t rows = p.m / consumers;
-      b_.role("consumer" + std::to_string(c), 4, budgets ? 232 : 0, [&] {
-        const TensorId acc = b_.reg(fresh("acc"), p.acc_dtype, {rows, p.n});
-        Product mine = p;
-        mine.acc = acc;
-        if (p.a_in_registers) mine.fa = b_.reg(fresh("fa"), p.operand, p.a_shape());
-        const auto part = p.transpose_a ? b_.tile(p.sa, {0, c * rows}, {p.k, rows})
-                                        : b_.tile(p.sa, {c * rows, 0}, {rows, p.k});
-        each_tile([&] {
-          b_.fill(acc, 0);
-          b_.for_(k, 0, p.steps, 1, [&](const Index&) {
-            b_.consume(ring, lag, [&] {
-              if (consumers == 1)
-                multiply(mine);
-              else
-                b_.mma(acc, part, b_.all(p.sb), p.transpose_a, p.transpose_b);
-            });
-          });
-          epilogue(acc, {rows, p.n}, p.acc_dtype);
-        });
-      });
-    }
+    b_.role("producer", producer_warps, budgets ? 40 : 0, [&] { each_tile(fill_stages); });
+    for (int c = 0; c < consumers; ++c)
+      b_.role("consumer" + std::to_string(c), 4, budgets ? 232 : 0,
+              [&] { consumer_role(p, {ring, lag, k, c * rows, rows}, each_tile); });
   });
   vars_ = around;
 }
 
-void Generator::matmul() {
-  Product p;
-  make_grid(false);
-  const bool cpu = !on_gpu();
+// Rows of the product from stages that a producer fills.
+void Generator::consumer_role(const Product& p, const Consumer& of,
+                              const std::function<void(const std::function<void()>&)>& each_tile) {
+  const TensorId acc = b_.reg(fresh("acc"), p.acc_dtype, {of.rows, p.n});
+  Product mine = p;
+  mine.acc = acc;
+  if (p.a_in_registers) mine.fa = b_.reg(fresh("fa"), p.operand, p.a_shape());
+  const auto part = p.transpose_a ? b_.tile(p.sa, {0, of.first_row}, {p.k, of.rows})
+                                  : b_.tile(p.sa, {of.first_row, 0}, {of.rows, p.k});
+  const auto multiply_stage = [&] {
+    if (of.rows == p.m)
+      multiply(mine);
+    else
+      b_.mma(acc, part, b_.all(p.sb), p.transpose_a, p.transpose_b);
+  };
+  each_tile([&] {
+    b_.fill(acc, 0);
+    b_.for_(of.k, 0, p.steps, 1,
+            [&](const Index&) { b_.consume(of.ring, of.lag, multiply_stage); });
+    epilogue(acc, {of.rows, p.n}, p.acc_dtype);
+  });
+}
 
+// Types of operands and sums that the target and the data allow.
+void Generator::choose_types(Product& p) {
   struct Types {
     Dtype global;
     Dtype operand;
@@ -220,14 +229,21 @@ void Generator::matmul() {
                                     {Dtype::e4m3, Dtype::e4m3, Dtype::f32},
                                     {Dtype::e5m2, Dtype::e5m2, Dtype::f32}};
   const double u = random_.uniform();
-  Types types = u < 0.55 ? pick(halves) : u < 0.75 ? pick(others) : pick(bytes);
+  const auto& kind = u < 0.55 ? halves : others;
+  Types types = pick(u < 0.75 ? kind : bytes);
   if (target_ == "sm_80" && is_float(types.operand) && bits_of(types.operand) == 8)
     types = bytes[0];
-  if (cpu) types = pick({halves[0], halves[1], others[0]});
+  if (!on_gpu()) types = pick({halves[0], halves[1], others[0]});
   if (data_ == Data::real && !is_float(types.operand)) types = halves[0];
   p.global = types.global;
   p.operand = types.operand;
   p.acc_dtype = types.acc;
+}
+
+void Generator::matmul() {
+  Product p;
+  make_grid(false);
+  choose_types(p);
   const bool simt = p.operand == Dtype::f32;
   p.steps = between(1, 5);
   p.transpose_a = chance(0.3);
@@ -235,31 +251,40 @@ void Generator::matmul() {
   const int64_t atom = simt ? 4 : 32 / bytes_of(p.operand);  // of k
   const bool warpgroups = target_ == "sm_90a" && !simt && chance(0.65);
   if (p.operand == Dtype::tf32 && chance(warpgroups ? 0.7 : 0.1))
-    p.global = Dtype::f32;  // the copy engine rounds
+    p.global = Dtype::f32;  // TMA rounds
   registers_.clear();
-  if (warpgroups) {
-    p.m = pick({64, 64, 128});
-    p.n = pick({8, 16, 32, 64, 96});
-    p.k = atom * pick({1, 2, 4});
-    if (p.k * bytes_of(p.operand) < 32) p.k = 32 / bytes_of(p.operand);
-    if (bits_of(p.operand) != 16) {
-      p.transpose_a = false;
-      p.transpose_b = chance(0.9);
-    }
-    if (p.transpose_b && p.n < 32) p.n = 32;
-    p.a_in_registers = chance(0.3);
-    if (p.a_in_registers) p.transpose_a = false;
-    p.sa = b_.shared("sa", p.operand, p.a_shape());
-    p.sb = b_.shared("sb", p.operand, p.b_shape());
-    p.either_major = bits_of(p.operand) == 16 || chance(0.05);
-    if (chance(0.7)) return product_in_roles(p);
-    warps_ = p.m % 128 == 0 && chance(0.5)
-                 ? 8
-                 : 4;  // the matrix unit fed by threads of one thread of control
-    b_.warps(warps_);
-    if (p.a_in_registers) p.fa = b_.reg("fa", p.operand, p.a_shape());
-    return product_in_threads(p, chance(0.5));
+  if (warpgroups)
+    warpgroup_product(p, atom);
+  else
+    warp_product(p, atom);
+}
+
+void Generator::warpgroup_product(Product& p, int64_t atom) {
+  p.m = pick({64, 64, 128});
+  p.n = pick({8, 16, 32, 64, 96});
+  p.k = atom * pick({1, 2, 4});
+  if (p.k * bytes_of(p.operand) < 32) p.k = 32 / bytes_of(p.operand);
+  if (bits_of(p.operand) != 16) {
+    p.transpose_a = false;
+    p.transpose_b = chance(0.9);
   }
+  if (p.transpose_b && p.n < 32) p.n = 32;
+  p.a_in_registers = chance(0.3);
+  if (p.a_in_registers) p.transpose_a = false;
+  p.sa = b_.shared("sa", p.operand, p.a_shape());
+  p.sb = b_.shared("sb", p.operand, p.b_shape());
+  p.either_major = bits_of(p.operand) == 16 || chance(0.05);
+  if (chance(0.7)) return product_in_roles(p);
+  // wgmma of threads that fill the stages themselves
+  warps_ = p.m % 128 == 0 && chance(0.5) ? 8 : 4;
+  b_.warps(warps_);
+  if (p.a_in_registers) p.fa = b_.reg("fa", p.operand, p.a_shape());
+  product_in_threads(p, chance(0.5));
+}
+
+void Generator::warp_product(Product& p, int64_t atom) {
+  const bool cpu = !on_gpu();
+  const bool simt = p.operand == Dtype::f32;
   warps_ = pick({1, 2, 4, 4, 8});
   const int64_t wm = pick({1, 2});
   const int64_t wn = std::max<int64_t>(1, warps_ / wm);
@@ -352,43 +377,44 @@ void Generator::ring() {
   vars_.pop_back();
   b_.warps(warps + consumers * consumer_warps);
   const std::string k = fresh("k");
+  const auto fill_stages = [&](const Index& step) {
+    for (size_t i = 0; i < rings.size(); ++i)
+      b_.produce(rings[i], [&] {
+        Tile tile = from[i];
+        for (Index& at : tile.offset) at = with_step(at, step);
+        b_.copy(tile, b_.all(i ? other : slot));
+      });
+  };
+  const auto take_stages = [&](const Index& step, TensorId sum) {
+    const TensorId v = b_.reg(fresh("v"), dtype, shape);
+    registers_ = {{v, shape, dtype}};
+    b_.consume(ring, 0, [&] { b_.copy(b_.all(slot), b_.all(v)); });
+    if (other >= 0) {
+      const TensorId w = b_.reg(fresh("w"), dtype, shape);
+      b_.consume(rings[1], 0, [&] { b_.copy(b_.all(other), b_.all(w)); });
+      registers_.push_back({w, shape, dtype});
+    }
+    vars_.push_back({step, turns, 1});
+    const bool barred = divergent_;
+    divergent_ = true;
+    const int count = static_cast<int>(between(0, 2));
+    for (int i = 0; i < count; ++i) chance(0.6) ? add_map() : add_reduce();
+    if (chance(0.5)) add_store(registers_.back());
+    divergent_ = barred;
+    vars_.pop_back();
+    b_.map(sum, b_.value(sum) + b_.value(v));
+  };
+  const auto consume_all = [&] {
+    const TensorId sum = b_.reg(fresh("sum"), Dtype::f32, shape);
+    b_.fill(sum, 0);
+    b_.for_(k, 0, turns, 1, [&](const Index& step) { take_stages(step, sum); });
+    registers_ = {{sum, shape, Dtype::f32}};
+    add_store(registers_.back());
+  };
   b_.roles([&] {
-    b_.role("producer", warps, 0, [&] {
-      b_.for_(k, 0, turns, 1, [&](const Index& step) {
-        for (size_t i = 0; i < rings.size(); ++i)
-          b_.produce(rings[i], [&] {
-            Tile tile = from[i];
-            for (Index& at : tile.offset) at = with_step(at, step);
-            b_.copy(tile, b_.all(i ? other : slot));
-          });
-      });
-    });
+    b_.role("producer", warps, 0, [&] { b_.for_(k, 0, turns, 1, fill_stages); });
     for (int c = 0; c < consumers; ++c)
-      b_.role("consumer" + std::to_string(c), consumer_warps, 0, [&] {
-        const TensorId sum = b_.reg(fresh("sum"), Dtype::f32, shape);
-        b_.fill(sum, 0);
-        b_.for_(k, 0, turns, 1, [&](const Index& step) {
-          const TensorId v = b_.reg(fresh("v"), dtype, shape);
-          registers_ = {{v, shape, dtype}};
-          b_.consume(ring, 0, [&] { b_.copy(b_.all(slot), b_.all(v)); });
-          if (other >= 0) {
-            const TensorId w = b_.reg(fresh("w"), dtype, shape);
-            b_.consume(rings[1], 0, [&] { b_.copy(b_.all(other), b_.all(w)); });
-            registers_.push_back({w, shape, dtype});
-          }
-          vars_.push_back({step, turns, 1});
-          const bool barred = divergent_;
-          divergent_ = true;
-          const int count = static_cast<int>(between(0, 2));
-          for (int i = 0; i < count; ++i) chance(0.6) ? add_map() : add_reduce();
-          if (chance(0.5)) add_store(registers_.back());
-          divergent_ = barred;
-          vars_.pop_back();
-          b_.map(sum, b_.value(sum) + b_.value(v));
-        });
-        registers_ = {{sum, shape, Dtype::f32}};
-        add_store(registers_.back());
-      });
+      b_.role("consumer" + std::to_string(c), consumer_warps, 0, consume_all);
   });
 }
 }  // namespace warploom::fuzz

@@ -12,6 +12,7 @@
 #include <deque>
 #include <regex>
 #include <set>
+#include <sstream>
 #include "base/file.h"
 #include "check.h"
 #include "support/paths.h"
@@ -81,6 +82,58 @@ Worker start(const Batch& batch, const Check& check) {
 }
 }  // namespace
 
+namespace {
+// Reads what a worker says; whether it has ended.
+bool listen(Worker& w) {
+  char buffer[1 << 16];
+  const ssize_t n = ::read(w.pipe, buffer, sizeof buffer);
+  if (n <= 0) return true;
+  w.said.append(buffer, static_cast<size_t>(n));
+  w.spoke = Clock::now();
+  return false;
+}
+
+bool is_hanging(const Worker& w, const Run& run) {
+  const int patience = working_on(w.said) < 0 ? run.seconds_a_text : run.seconds_a_program;
+  return Clock::now() - w.spoke > std::chrono::seconds(patience);
+}
+
+std::vector<Outcome> outcomes_in(const std::string& said) {
+  std::vector<Outcome> outcomes;
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("{")) outcomes.push_back(outcome_of(nlohmann::json::parse(line)));
+  return outcomes;
+}
+
+// Ends a worker: takes its outcomes, or, where it did not come to the end, blames the program that
+// it was working on and lets the others wait for another worker.
+void end(const Worker& w, bool hangs, std::deque<Batch>& waiting, std::vector<Outcome>& outcomes) {
+  int status = 0;
+  ::close(w.pipe);
+  ::waitpid(w.process, &status, 0);
+  if (w.said.ends_with("done\n")) {
+    const std::vector<Outcome> found = outcomes_in(w.said);
+    outcomes.insert(outcomes.end(), found.begin(), found.end());
+    return;
+  }
+  const Batch& batch = w.batch;
+  const int culprit = batch.count == 1 ? 0 : working_on(w.said);
+  const auto again = [&](int from, int to) {
+    if (from < to) waiting.push_front({batch.first + static_cast<uint64_t>(from), to - from});
+  };
+  if (culprit < 0) {
+    again(batch.count / 2, batch.count);
+    again(0, batch.count / 2);
+    return;
+  }
+  outcomes.push_back({batch.first + static_cast<uint64_t>(culprit), "", "",
+                      hangs ? "hang" : "crash", fmt::format("signal {}", WTERMSIG(status))});
+  again(culprit + 1, batch.count);
+  again(0, culprit);
+}
+}  // namespace
+
 std::vector<Outcome> run(const Run& run, const Check& check) {
   std::deque<Batch> waiting;
   for (int at = 0; at < run.count; at += run.batch)
@@ -96,46 +149,13 @@ std::vector<Outcome> run(const Run& run, const Check& check) {
     for (const Worker& w : working) polled.push_back({w.pipe, POLLIN, 0});
     ::poll(polled.data(), polled.size(), 1000);
     for (size_t i = working.size(); i-- > 0;) {
-      Worker& w = working[i];
-      bool ended = false;
-      bool hangs = false;
-      if (polled[i].revents) {
-        char buffer[1 << 16];
-        const ssize_t n = ::read(w.pipe, buffer, sizeof buffer);
-        if (n > 0) {
-          w.said.append(buffer, static_cast<size_t>(n));
-          w.spoke = Clock::now();
-        }
-        ended = n <= 0;
-      }
-      const int patience = working_on(w.said) < 0 ? run.seconds_a_text : run.seconds_a_program;
-      if (!ended && Clock::now() - w.spoke > std::chrono::seconds(patience)) {
-        ::kill(w.process, SIGKILL);
-        ended = hangs = true;
-      }
-      if (!ended) continue;
-      int status = 0;
-      ::close(w.pipe);
-      ::waitpid(w.process, &status, 0);
-      const Batch batch = w.batch;
-      const std::string said = std::move(w.said);
+      const bool ended = polled[i].revents != 0 && listen(working[i]);
+      const bool hangs = !ended && is_hanging(working[i], run);
+      if (hangs) ::kill(working[i].process, SIGKILL);
+      if (!ended && !hangs) continue;
+      const Worker gone = std::move(working[i]);
       working.erase(working.begin() + static_cast<ptrdiff_t>(i));
-      if (said.ends_with("done\n")) {
-        for (size_t at = 0, end = 0; (end = said.find('\n', at)) != std::string::npos; at = end + 1)
-          if (said[at] == '{')
-            outcomes.push_back(outcome_of(nlohmann::json::parse(said.substr(at, end - at))));
-      } else {
-        const int culprit = batch.count == 1 ? 0 : working_on(said);
-        const auto again = [&](int from, int to) {  // the others
-          if (from < to) waiting.push_front({batch.first + static_cast<uint64_t>(from), to - from});
-        };
-        if (culprit >= 0)
-          outcomes.push_back({batch.first + static_cast<uint64_t>(culprit), "", "",
-                              hangs ? "hang" : "crash",
-                              fmt::format("signal {}", WTERMSIG(status))});
-        again(culprit >= 0 ? culprit + 1 : batch.count / 2, batch.count);
-        again(0, culprit >= 0 ? culprit : batch.count / 2);
-      }
+      end(gone, hangs, waiting, outcomes);
     }
   }
   std::sort(outcomes.begin(), outcomes.end(), [](const Outcome& a, const Outcome& b) {

@@ -161,15 +161,19 @@ Status add_regions(Facts& facts) {
   WARPLOOM_TRY(graph::Graph graph, parse_onnx(model, "the plan's model"));
   WARPLOOM_TRY(const auto capabilities,
                target::capabilities_of(arch.starts_with("sm_") ? arch : "cpu"));
-  WARPLOOM_TRY(graph, search::planned(std::move(graph), capabilities));
+  WARPLOOM_TRY(graph, plan::lower_for_target(std::move(graph), capabilities));
   const Track track = *track_named(report::text_at(facts.plan, "/track"));
-  WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
+  std::set<std::string> constants;
+  for (const json& name : report::list_at(facts.plan, "/constant"))
+    if (name.is_string()) constants.insert(name.get<std::string>());
+  WARPLOOM_TRY(const plan::Partition partition,
+               plan::regions_of(graph, track, capabilities, {}, constants));
   facts.roofs = {{"gbs", capabilities.dram_gbs},
                  {"tflops", 1 / verify::roofline_us(capabilities, track, 1e6, 0)},
                  {"cache_bytes", capabilities.l2_bytes}};
   const json& planned = report::list_at(facts.plan, "/regions");
   std::set<std::string> seen;
-  for (const search::Region& one : partition.regions) {
+  for (const plan::Region& one : partition.regions) {
     if (one.alias || !seen.insert(one.identity).second) continue;
     const json row = seen.size() > planned.size() ? json() : planned[seen.size() - 1];
     if (report::text_at(row, "/name") != one.graph.name) {

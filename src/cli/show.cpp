@@ -3,7 +3,7 @@
 #include "base/quoted.h"
 #include "cli/command.h"
 #include "onnx/load.h"
-#include "search/explore.h"
+#include "search/search_strategy.h"
 #include "tile/print.h"
 #include "vendor/make.h"
 #include "vendor/match.h"
@@ -17,6 +17,7 @@ struct Flags {
   std::string schedule;
   std::string what = "graph";
   ModelOptions model;
+  std::vector<std::string> constants;
   int region = 1;
 };
 
@@ -65,10 +66,10 @@ Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string tex
 }
 
 // The regions that optimize searches, each with the families that cover it.
-Answer show_regions(const Flags& flags, const search::Partition& partition, Track track,
+Answer show_regions(const Flags& flags, const plan::Partition& partition, Track track,
                     const target::Capabilities& capabilities) {
   nlohmann::json regions = nlohmann::json::array();
-  for (const search::Region& region : partition.regions) {
+  for (const plan::Region& region : partition.regions) {
     std::vector<std::string> families;
     if (!region.alias)
       for (const auto& family : kernels::families_for({region.graph, track}, capabilities))
@@ -79,6 +80,7 @@ Answer show_regions(const Flags& flags, const search::Partition& partition, Trac
                        {"output", stored},
                        {"lies_in", region.alias ? partition.storage.at(stored) : ""},
                        {"families", families},
+                       {"constants", region.constants},
                        {"graph", to_text(region.graph)}});
   }
   const nlohmann::json json = {
@@ -88,12 +90,12 @@ Answer show_regions(const Flags& flags, const search::Partition& partition, Trac
 
 // What each region would be timed beside, before anything runs.
 Answer show_references(const Flags& flags, const graph::Graph& given,
-                       const search::Partition& partition, Track track,
+                       const plan::Partition& partition, Track track,
                        const target::Capabilities& capabilities) {
   const Engine engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
   nlohmann::json regions = nlohmann::json::array();
   std::string text;
-  for (const search::Region& region : partition.regions) {
+  for (const plan::Region& region : partition.regions) {
     if (region.alias) continue;
     const vendor::Problem problem = vendor::match_region(
         region.graph, vendor::operators_of(given, region.graph, region.tensors), track);
@@ -137,7 +139,7 @@ Result<Answer> show_profile(const Flags& flags) {
 // What a search would try first.
 Result<kernels::Schedule> default_schedule(const kernels::Region& region,
                                            const target::Capabilities& capabilities) {
-  const search::SearchSpace catalogue = search::catalogue_of(region, capabilities);
+  const search::SearchSpace catalogue = search::search_space_of(region, capabilities);
   search::SearchStrategy proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target",
@@ -153,11 +155,13 @@ Result<Answer> show(const Flags& flags) {
   WARPLOOM_TRY(const Track track, track_for(graph, flags.track));
   WARPLOOM_TRY(const target::Capabilities capabilities, search::resolve_target(flags.target));
   const graph::Graph given = graph;
-  WARPLOOM_TRY(graph, search::planned(std::move(graph), capabilities));
+  WARPLOOM_TRY(graph, plan::lower_for_target(std::move(graph), capabilities));
   const std::string target = flags.target != "auto" ? flags.target
                              : capabilities.gpu     ? capabilities.arch
                                                     : "cpu";
-  WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
+  WARPLOOM_TRY(const plan::Partition partition,
+               plan::regions_of(graph, track, capabilities, {},
+                                {flags.constants.begin(), flags.constants.end()}));
   if (flags.what == "regions") return show_regions(flags, partition, track, capabilities);
   if (flags.what == "reference")
     return show_references(flags, given, partition, track, capabilities);
@@ -225,6 +229,7 @@ Command show_command() {
        {"--target", &flags->target, kTargetHelp},
        {"--dim", &flags->model.dims, kDimHelp},
        {"--assume", &flags->model.assume, kAssumeHelp},
+       {"--constant", &flags->constants, kConstantHelp},
        {"--track", &flags->track, kTrackHelp},
        {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}},
       [flags](const Session&) { return show(*flags); }};

@@ -74,6 +74,7 @@ Status Judge::choose_reference(Ready& ready) {
     double us = 0;
   };
 
+  setup_.reference->constants = setup_.constants;
   const vendor::Problem& problem = *setup_.reference;
   std::vector<vendor::Candidate> offered = vendor::candidates(here(), problem, setup_.track);
   // What was chosen before is tried first, and then alone.

@@ -1,5 +1,5 @@
-# A room is a folder src/NAME: every .cpp in it becomes the static library warploom_NAME. Its tests
-# are tests/NAME/*.cpp.
+# A room is a folder src/NAME: every .cpp in it and its folders becomes the static library
+# warploom_NAME. Its tests are tests/NAME/*.cpp.
 set(WARPLOOM_ROOMS "" CACHE INTERNAL "")
 
 add_library(warploom_flags INTERFACE)
@@ -31,7 +31,7 @@ endforeach()
 
 function(warploom_room name)
   cmake_parse_arguments(ARG "" "" "USES;LINK" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   if(NOT sources)
     return()

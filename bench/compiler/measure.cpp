@@ -66,14 +66,13 @@ tile::Program example(const std::string& name) {
 
 // C = A · B in bf16 by the warp-specialised family, in tiles of 128×128×64 and three stages.
 LaunchList gemm(int64_t m, int64_t n, int64_t k) {
-  const kernels::Schedule schedule{"matmul_wgmma",
-                                   {{"block_m", 128},
-                                    {"block_n", 128},
-                                    {"block_k", 64},
-                                    {"stages", 3},
-                                    {"consumers", 2},
-                                    {"group", 8},
-                                    {"through_shared", 1}}};
+  const kernels::KernelConfig schedule =
+      kernels::MatmulWgmmaConfig{.block_m = 128,
+                                 .block_n = 128,
+                                 .block_k = 64,
+                                 .stages = 3,
+                                 .num_math_warpgroups = 2,
+                                 .epilogue = kernels::Epilogue::smem};
   const kernels::Region region{test::matmul_graph({m, n, k}, Dtype::bf16), Track::bf16};
   return must(kernels::build(region, schedule, must(target::capabilities_of("sm_90a"))));
 }

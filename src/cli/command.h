@@ -81,10 +81,6 @@ void catch_interrupts();
 // for the model's types.
 Result<Track> track_for(const graph::Graph& graph, const std::string& name);
 
-// "matmul_wgmma block_m=128 stages=4": the inverse of Schedule::text(). plan-invalid with the word
-// that cannot be read.
-Result<kernels::Schedule> parse_schedule(const std::string& text);
-
 // What people read of a record: resources/text/NAME.txt filled in (base/rendered.h), then aligned.
 // Its forms:
 //   {{#time}} microseconds   {{#percent}} a share   {{#ratio}} a number of times   {{#e1}},

@@ -2,6 +2,7 @@
 // and figures of regions are worked out again of the plan's model.
 #include "base/file.h"
 #include "cli/command.h"
+#include "kernels/config/reader.h"
 #include "onnx/load.h"
 #include "report/figures.h"
 #include "report/history.h"
@@ -84,13 +85,14 @@ Result<json> program_of(const tile::Program& written, const std::string& region,
 }
 
 // The tile programs behind a region's kernels.
-Status add_programs(Facts& facts, const kernels::Region& region, const kernels::Schedule& schedule,
+Status add_programs(Facts& facts, const kernels::Region& region,
+                    const kernels::KernelConfig& schedule,
                     const target::Capabilities& capabilities) {
-  const kernels::FamilyPtr family = kernels::family_for(region, schedule.family, capabilities);
+  const kernels::FamilyPtr family = kernels::family_for(region, schedule.family(), capabilities);
   if (!family) return ok();
   WARPLOOM_CHECK(family->validate(schedule));
   WARPLOOM_TRY(const auto made, family->programs(schedule));
-  const auto solution = static_cast<size_t>(kernels::field(schedule, "solution"));
+  const size_t solution = family->layout_candidate(schedule);
   for (const tile::Program& written : made.programs) {
     WARPLOOM_TRY(json row, program_of(written, region.graph.name, solution, capabilities));
     facts.programs.push_back(std::move(row));
@@ -184,7 +186,7 @@ Status add_regions(Facts& facts) {
     }
     const kernels::Region region{one.graph, track};
     facts.regions.push_back(region_row(row, region, capabilities));
-    const auto schedule = kernels::schedule_from_json(row.value("schedule", json()));
+    const auto schedule = kernels::config_from_json(row.value("schedule", json()));
     const Status done = schedule ? add_programs(facts, region, *schedule, capabilities)
                                  : Status(fail(schedule.error()));
     if (!done)

@@ -2,6 +2,7 @@
 #include "base/nearest.h"
 #include "base/quoted.h"
 #include "cli/command.h"
+#include "kernels/config/reader.h"
 #include "onnx/load.h"
 #include "search/search_strategy.h"
 #include "tile/print.h"
@@ -21,43 +22,37 @@ struct Flags {
   int region = 1;
 };
 
-nlohmann::json json_of(const kernels::Space& space) {
+nlohmann::json json_of(const kernels::Family& family) {
+  const kernels::Space space = family.space();
   nlohmann::json fields = nlohmann::json::array();
-  for (const auto& field : space.fields)
-    fields.push_back({{"name", field.name}, {"values", field.values}, {"meaning", field.meaning}});
+  for (const auto& field : space.fields) {
+    const kernels::FieldInfo& row = family.type().fields[*family.type().find(field.name)];
+    nlohmann::json values = nlohmann::json::array();
+    for (const int64_t value : field.values) values.push_back(row.json_of(value));
+    fields.push_back({{"name", field.name}, {"values", values}, {"meaning", field.meaning}});
+  }
   return {{"family", space.family}, {"size", space.size()}, {"fields", fields}};
 }
 
-// Fields of a schedule that a person wrote which its family lacks: the others would be told of as
-// missing.
-Status fields_known(const kernels::Family& family, const kernels::Schedule& schedule) {
+// The family that a schedule's text names.
+Result<kernels::FamilyPtr> family_of(const kernels::Region& region, const std::string& name,
+                                     const target::Capabilities& capabilities) {
+  const auto all = kernels::families_for(region, capabilities);
+  const auto found = std::ranges::find(all, name, &kernels::Family::name);
+  if (found != all.end()) return *found;
   std::vector<std::string> names;
-  for (const auto& field : family.space().fields) names.push_back(field.name);
-  for (const auto& [name, value] : schedule.fields)
-    if (!contains(names, name))
-      return fail({ErrorCode::kScheduleIllegal, "the family has no field of this name",
-                   "--schedule", fmt::format("of {}: {}", schedule.family, listed(names)), name,
-                   did_you_mean(name, names, "see them with `warploom show FILE --what space`")});
-  return ok();
+  for (const auto& family : all) names.push_back(family->name());
+  return fail({ErrorCode::kNoSchedule,
+               "the schedule's family does not cover the model on this target", "--schedule",
+               names.empty() ? "no family covers it" : "one of " + listed(names), name,
+               did_you_mean(name, names, "take another family or target")});
 }
 
-// The family that the schedule names, with all its fields.
-Result<kernels::FamilyPtr> family_of(const kernels::Region& region,
-                                     const kernels::Schedule& schedule,
-                                     const target::Capabilities& capabilities) {
-  kernels::FamilyPtr chosen = kernels::family_for(region, schedule.family, capabilities);
-  std::vector<std::string> names;
-  for (const auto& family : kernels::families_for(region, capabilities))
-    names.push_back(family->name());
-  if (!chosen)
-    return fail({ErrorCode::kNoSchedule,
-                 "the schedule's family does not cover the model on this target", "--schedule",
-                 names.empty() ? "no family covers it" : "one of " + listed(names), schedule.family,
-                 did_you_mean(schedule.family, names, "take another family or target")});
-  WARPLOOM_CHECK(fields_known(*chosen, schedule));
-  WARPLOOM_CHECK(chosen->validate(schedule));
-  return chosen;
-}
+// A schedule's text, "": what a search would try first; and its family, which holds it to be legal.
+struct Chosen {
+  kernels::FamilyPtr family;
+  kernels::KernelConfig config;
+};
 
 Answer answer_of(const Flags& flags, const nlohmann::json& json, std::string text) {
   nlohmann::json object = {{"file", flags.file}, {"what", flags.what}};
@@ -137,14 +132,29 @@ Result<Answer> show_profile(const Flags& flags) {
 }
 
 // What a search would try first.
-Result<kernels::Schedule> default_schedule(const kernels::Region& region,
-                                           const target::Capabilities& capabilities) {
+Result<kernels::KernelConfig> default_config(const kernels::Region& region,
+                                             const target::Capabilities& capabilities) {
   const search::SearchSpace catalogue = search::search_space_of(region, capabilities);
   search::SearchStrategy proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target",
                region.graph.name, "a region that a family knows", graph::to_text(region.graph),
                "take another target or track"});
+}
+
+Result<Chosen> chosen_of(const std::string& schedule, const kernels::Region& region,
+                         const target::Capabilities& capabilities) {
+  Chosen out;
+  if (schedule.empty()) {
+    WARPLOOM_TRY(out.config, default_config(region, capabilities));
+    WARPLOOM_TRY(out.family, family_of(region, out.config.family(), capabilities));
+  } else {
+    WARPLOOM_TRY(const kernels::RawConfig raw, kernels::read_raw(schedule));
+    WARPLOOM_TRY(out.family, family_of(region, raw.family, capabilities));
+    WARPLOOM_TRY(out.config, kernels::config_of(raw, out.family->type()));
+  }
+  WARPLOOM_CHECK(out.family->validate(out.config));
+  return out;
 }
 
 Result<Answer> show(const Flags& flags) {
@@ -175,18 +185,16 @@ Result<Answer> show(const Flags& flags) {
   if (flags.what == "space") {
     nlohmann::json json = {{"target", target}, {"families", nlohmann::json::array()}};
     for (const auto& family : kernels::families_for(region, capabilities))
-      json["families"].push_back(json_of(family->space()));
+      json["families"].push_back(json_of(*family));
     return answer_of(flags, json, text_of("space", json));
   }
-  WARPLOOM_TRY(const kernels::Schedule schedule, flags.schedule.empty()
-                                                     ? default_schedule(region, capabilities)
-                                                     : parse_schedule(flags.schedule));
-  WARPLOOM_TRY(const kernels::FamilyPtr chosen, family_of(region, schedule, capabilities));
+  WARPLOOM_TRY(const Chosen chosen, chosen_of(flags.schedule, region, capabilities));
+  const kernels::KernelConfig& schedule = chosen.config;
   nlohmann::json json = {
       {"target", target}, {"track", name_of(track)}, {"schedule", schedule.text()}};
   std::string text = "// " + schedule.text() + "\n";
   if (flags.what == "program" || flags.what == "layouts") {
-    WARPLOOM_TRY(const kernels::Family::Programs built, chosen->programs(schedule));
+    WARPLOOM_TRY(const kernels::Family::Programs built, chosen.family->programs(schedule));
     for (const auto& program : built.programs) {
       json["programs"].push_back(tile::print(program));
       text += tile::print(program) + "\n";

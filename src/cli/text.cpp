@@ -74,23 +74,6 @@ Result<Track> track_for(const graph::Graph& graph, const std::string& name) {
                did_you_mean(name, names, "name one of those, or none for the model's own")});
 }
 
-Result<kernels::Schedule> parse_schedule(const std::string& text) {
-  kernels::Schedule schedule;
-  std::istringstream words(text);
-  words >> schedule.family;
-  for (std::string word; words >> word;) {
-    const size_t equals = std::min(word.find('='), word.size() - 1);
-    const auto value = nlohmann::json::parse(word.substr(equals + 1), nullptr, false);
-    if (equals > 0 && value.is_number_integer() &&
-        schedule.fields.emplace(word.substr(0, equals), value).second)
-      continue;
-    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "--schedule",
-                 "a family, then FIELD=INTEGER, each once", word,
-                 "see the fields with `warploom show FILE --what space`"});
-  }
-  return schedule;
-}
-
 std::string text_of(const std::string& name, const nlohmann::json& record) {
   const auto share = [](double part) { return fmt::format("{:.0f} %", 100 * part); };
   const Forms forms = {

@@ -1,56 +1,59 @@
-// Schedules and their spaces; and from a schedule to a launch list: programs, verified, synthesized
-// and written as source for the target.
+// Regions, the families that cover them, what they hold to be legal; and the least work of a
+// region.
 
-#include "codegen/emit.h"
-#include "kernels/lower.h"
+#include <fmt/ranges.h>
 #include "kernels/family.h"
 #include "loopnest/contraction.h"
-#include "tile/verify.h"
 
 namespace warploom::kernels {
-constexpr size_t kAlternatives = 8;  // solutions kept to choose from
+namespace {
+Error error_of(const KernelConfig& config, const FailedConstraint& failed) {
+  const auto name = [&](size_t field) { return config.field(field).name; };
+  std::vector<std::string_view> names;
+  for (const size_t field : failed.fields) names.push_back(name(field));
+  const bool too_large = failed.code == ErrorCode::kResourceLimit;
+  return {failed.code,
+          too_large ? "what a block keeps does not fit in shared memory, or a core's L2 cache"
+                    : "the schedule's fields cannot hold together",
+          config.text(),
+          failed.expected,
+          failed.found,
+          fmt::format("change {}", fmt::join(names, ", or "))};
+}
+}  // namespace
 
-std::string Schedule::text() const {
-  std::string out = family;
-  for (const auto& [name, value] : fields) out += fmt::format(" {}={}", name, value);
-  return out;
+int64_t field(const KernelConfig& config, const std::string& name, int64_t otherwise) {
+  return config.get(name).value_or(otherwise);
 }
 
-nlohmann::json to_json(const Schedule& schedule) {
-  return {{"family", schedule.family}, {"fields", schedule.fields}};
-}
-
-Result<Schedule> schedule_from_json(const nlohmann::json& json) {
-  try {
-    return Schedule{json.at("family").get<std::string>(),
-                    json.at("fields").get<std::map<std::string, int64_t>>()};
-  } catch (const nlohmann::json::exception& error) {
-    return fail({ErrorCode::kPlanInvalid, "a schedule cannot be read", "",
-                 "{\"family\": name, \"fields\": {name: integer}}", error.what(),
-                 "make the plan again with `warploom optimize`"});
-  }
-}
-
-int64_t field(const Schedule& schedule, const std::string& name, int64_t otherwise) {
-  const auto found = schedule.fields.find(name);
-  return found == schedule.fields.end() ? otherwise : found->second;
-}
-
-Status check_constraints(const Schedule& schedule, std::initializer_list<Constraint> rules) {
+Status check_constraints(const KernelConfig& config, std::initializer_list<Constraint> rules) {
   for (const Constraint& rule : rules)
     if (rule.broken)
       return fail({ErrorCode::kScheduleIllegal, "the schedule's fields cannot hold together",
-                   schedule.text(), rule.expected, std::to_string(rule.found),
+                   config.text(), rule.expected, std::to_string(rule.found),
                    "change one of the fields named"});
   return ok();
 }
 
-Status Family::fits(const Schedule& schedule, int64_t bytes) const {
+Status Family::fits(const KernelConfig& config, int64_t bytes) const {
   if (bytes <= capabilities_.shared_bytes) return ok();
   return fail({ErrorCode::kResourceLimit,
                "what a block keeps does not fit in shared memory, or a core's L2 cache",
-               schedule.text(), fmt::format("at most {} bytes", capabilities_.shared_bytes),
+               config.text(), fmt::format("at most {} bytes", capabilities_.shared_bytes),
                fmt::format("{} bytes", bytes), "use smaller tiles, or fewer stages"});
+}
+
+FailedConstraints Family::constraints(const KernelConfig& config) const {
+  const Status status = legal(config);
+  if (status) return {};
+  FailedConstraint failed{status.error().code, status.error().expected, status.error().found, {}};
+  for (size_t i = 0; i < config.size(); ++i) failed.fields.push_back(i);
+  return {failed};
+}
+
+Status Family::legal(const KernelConfig& config) const {
+  const FailedConstraints failed = constraints(config);
+  return failed.empty() ? ok() : Status(fail(error_of(config, failed[0])));
 }
 
 // Results of at most 16 bits take the faster exponential: it is off by 2^-22 + |x| 2^-24, and 0
@@ -65,20 +68,18 @@ Region::Region(graph::Graph primitive, Track of) : graph(std::move(primitive)), 
   nests_ = std::make_shared<const std::vector<LoopNest>>(std::move(nests));
 }
 
-Status Family::validate(const Schedule& schedule) const {
+Status Family::validate(const KernelConfig& config) const {
   for (const Field& field : space().fields) {
-    const auto found = schedule.fields.find(field.name);
+    const int64_t value = config.get(field.name).value_or(INT64_MIN);
     const int64_t least = std::ranges::min(field.values);
     const int64_t most = int64_t{1} << 30;  // so that products are numbers
-    if (found == schedule.fields.end() || found->second < least || found->second > most)
+    if (value < least || value > most)
       return fail({ErrorCode::kScheduleIllegal,
-                   "a field of the schedule is missing, too small or far too large",
-                   schedule.text(),
+                   "a field of the schedule is too small or far too large", config.text(),
                    fmt::format("{} of {} to {}: {}", field.name, least, most, field.meaning),
-                   found == schedule.fields.end() ? "none" : std::to_string(found->second),
-                   "`show --what space` lists the fields and their values"});
+                   std::to_string(value), "`show --what space` lists the fields and their values"});
   }
-  return legal(schedule);
+  return legal(config);
 }
 
 int64_t Space::size() const {
@@ -92,75 +93,6 @@ BufferSpec spec_of(const graph::Tensor& tensor) {
   return {tensor.name, tensor.dtype, tensor.shape};
 }
 
-namespace {
-using Solutions = std::vector<synth::Solution>;
-
-Result<Solutions> solved(const tile::Program& program, const target::Capabilities& capabilities) {
-  WARPLOOM_CHECK(tile::verify(program));
-  return capabilities.gpu ? synth::synthesize_best(program, capabilities, kAlternatives)
-                          : Solutions();
-}
-
-// Of so many the one asked for, or the first where there are fewer.
-size_t taken(size_t which, const Solutions& solutions) {
-  return which < solutions.size() ? which : 0;
-}
-
-struct Made {
-  Family::Programs programs;
-  std::vector<Solutions> solutions;  // of each
-  size_t which = 0;
-};
-
-Result<Made> made_of(const Region& region, const Schedule& schedule,
-                     const target::Capabilities& capabilities) {
-  const FamilyPtr family = family_for(region, schedule.family, capabilities);
-  if (!family)
-    return fail({ErrorCode::kNoSchedule,
-                 "the schedule's family does not cover the region on this target", schedule.text(),
-                 "a family of this region and target", schedule.family,
-                 "make the plan again with `warploom optimize`"});
-  WARPLOOM_CHECK(family->legal(schedule));
-  Made made{
-      .programs = {}, .solutions = {}, .which = static_cast<size_t>(field(schedule, "solution"))};
-  WARPLOOM_TRY(made.programs, family->programs(schedule));
-  bool as_asked =
-      !capabilities.gpu;  // by one program at least: the small ones beside it have one solution
-  for (const tile::Program& program : made.programs.programs) {
-    WARPLOOM_TRY(Solutions solutions, solved(program, capabilities));
-    as_asked |= made.which < solutions.size();
-    made.solutions.push_back(std::move(solutions));
-  }
-  if (!as_asked)
-    return fail({ErrorCode::kScheduleIllegal, "synthesis found fewer solutions", schedule.text(),
-                 fmt::format("solution={} among them", made.which), "none of that number",
-                 "take a lower number"});
-  return made;
-}
-
-Result<Kernel> emitted(const tile::Program& program, const Solutions& solutions, size_t which,
-                       const target::Capabilities& capabilities) {
-  if (!capabilities.gpu) return codegen::emit_cpu(program, capabilities);
-  return codegen::emit_cuda(program, solutions[taken(which, solutions)], capabilities);
-}
-}  // namespace
-
-Result<Lowered> lower(const tile::Program& program, const target::Capabilities& capabilities,
-                      size_t which) {
-  Lowered out;
-  WARPLOOM_TRY(out.solutions, solved(program, capabilities));
-  out.which = taken(which, out.solutions);
-  out.list.engine = capabilities.gpu ? Engine::cuda : Engine::cpu;
-  out.list.arch = capabilities.arch;
-  for (const tile::Tensor& tensor : program.tensors)
-    if (tensor.scope == tile::Scope::global)
-      (tensor.writable ? out.list.outputs : out.list.inputs)
-          .push_back({tensor.name, tensor.dtype, {tile::span_of(tensor.shape, tensor.strides)}});
-  WARPLOOM_TRY(Kernel kernel, emitted(program, out.solutions, which, capabilities));
-  out.list.kernels.push_back(std::move(kernel));
-  return out;
-}
-
 std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& capabilities) {
   std::vector<FamilyPtr> out;
   const auto long_axis = [](const LoopNest& nest) {
@@ -168,8 +100,8 @@ std::vector<FamilyPtr> families_for(const Region& region, const Capabilities& ca
   };
   if (capabilities.gpu && std::ranges::any_of(region.nests(), long_axis)) return out;
   for (const auto& bind :
-       {im2win_family, matmul_wgmma_family, matmul_mma_family, matmul_simt_family,
-        rowwise_gpu_family, rowwise_cpu_family, direct_family})
+       {im2win_family, matmul_wgmma_family, conv_wgmma_family, matmul_mma_family,
+        matmul_simt_family, rowwise_gpu_family, rowwise_cpu_family, direct_family})
     if (FamilyPtr family = bind(region, capabilities)) out.push_back(std::move(family));
   return out;
 }
@@ -179,47 +111,6 @@ FamilyPtr family_for(const Region& region, const std::string& name,
   const auto all = families_for(region, capabilities);
   const auto found = std::ranges::find(all, name, &Family::name);
   return found == all.end() ? nullptr : *found;
-}
-
-Result<double> predicted_us(const Region& region, const Schedule& schedule,
-                            const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(const Made made, made_of(region, schedule, capabilities));
-  double us = 0;
-  for (const Solutions& solutions : made.solutions)
-    if (!solutions.empty()) us += solutions[taken(made.which, solutions)].cost.us;
-  return us;
-}
-
-Result<LaunchList> build(const Region& region, const Schedule& schedule,
-                         const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(const Made made, made_of(region, schedule, capabilities));
-  LaunchList list{capabilities.gpu ? Engine::cuda : Engine::cpu,
-                  capabilities.arch,
-                  {},
-                  {},
-                  made.programs.workspaces,
-                  {}};
-  for (const auto id : region.graph.inputs) list.inputs.push_back(spec_of(region.graph.tensor(id)));
-  for (const auto id : region.graph.outputs)
-    list.outputs.push_back(spec_of(region.graph.tensor(id)));
-  for (size_t i = 0; i < made.solutions.size(); ++i) {
-    const Solutions& solutions = made.solutions[i];
-    WARPLOOM_TRY(Kernel kernel,
-                 emitted(made.programs.programs[i], solutions, made.which, capabilities));
-    if (!solutions.empty()) list.predicted_us += solutions[taken(made.which, solutions)].cost.us;
-    for (Argument& arg : kernel.args) {
-      const auto& buffers = made.programs.buffers[i];
-      if (const auto buffer = buffers.find(arg.buffer); buffer != buffers.end())
-        arg.buffer = buffer->second;
-      // Constants that kernels read are given to the plan like inputs.
-      const auto id = region.graph.tensor_named(arg.buffer);
-      if (id && region.graph.tensor(*id).constant &&
-          std::ranges::find(list.inputs, arg.buffer, &BufferSpec::name) == list.inputs.end())
-        list.inputs.push_back(spec_of(region.graph.tensor(*id)));
-    }
-    list.kernels.push_back(std::move(kernel));
-  }
-  return list;
 }
 
 namespace {

@@ -541,7 +541,8 @@ void add_program(Family::Programs& out, const std::string& name, LoopNest nest, 
   const int64_t warps = std::clamp<int64_t>(high * wide / 128, 1, 8);
   add_program(
       out, form,
-      {"direct", {{"x", wide}, {"y", high}, {"lanes", 1}, {"unroll", 32}, {"warps", warps}}},
+      DirectConfig{
+          .tile_x = wide, .tile_y = high, .reduction_tile = 1, .unroll = 32, .warps = warps},
       capabilities, name);
 }
 }  // namespace direct

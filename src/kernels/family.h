@@ -1,4 +1,4 @@
-// Families: ways to compute a region, each with its schedule space.
+// Families: ways to compute a region, each with its space of configs.
 //
 // A Region is a set of operators computed together under a precision track; it is made whole, since
 // it keeps what its graph computes. A Schedule is every choice for one region: the family's name
@@ -8,11 +8,13 @@
 // (region, schedule, capabilities) always gives the same launch list.
 //
 //   for (const FamilyPtr& family : families_for(region, capabilities))
-//     for (const Schedule& schedule : enumerate(family->space())) …
+//     for (const KernelConfig& config : enumerate(family->space())) …
 //       Result<LaunchList> list = build(region, schedule, capabilities);
 #pragma once
 #include "codegen/launch_list.h"
 #include "graph/track.h"
+#include "kernels/config/configs.h"
+#include "kernels/config/constraints.h"
 #include "loopnest/loop_nest.h"
 #include "target/capabilities.h"
 
@@ -36,40 +38,43 @@ class Region {
       std::make_shared<const std::vector<LoopNest>>();
 };
 
-struct Schedule {
-  std::string family;
-  std::map<std::string, int64_t> fields;
-  std::string text()
-      const;  // "matmul_wgmma block_m=128 block_n=256 stages=3 …": stable, the key of archives
-  friend bool operator==(const Schedule&, const Schedule&) = default;
+using Values = std::vector<int64_t>;
+
+// What a field may take for one region: numbers of enumerators for enums, 0 and 1 for flags.
+struct Field {
+  std::string name;
+  Values values;        // most promising first
+  std::string meaning;  // one sentence, units included
 };
 
-nlohmann::json to_json(const Schedule& schedule);
-Result<Schedule> schedule_from_json(const nlohmann::json& json);
-int64_t field(const Schedule& schedule, const std::string& name, int64_t otherwise = 0);
+struct Space {
+  std::string family;
+  std::vector<Field> fields;  // others keep their defaults
+  int64_t size() const;       // number of combinations, legal or not; at most INT64_MAX
+};
 
-// What fields must not be together. The first rule that is broken is the answer, kScheduleIllegal.
+// A field's row of a space, by its row of the family's table.
+template <Config T> Field offered(typename T::Field field, Values values) {
+  const FieldInfo& row = T::type().fields[static_cast<size_t>(field)];
+  return {std::string(row.name), std::move(values), std::string(row.meaning)};
+}
+
+// The numbers of flags and enumerators.
+template <class... T> Values choices(T... each) {
+  return {static_cast<int64_t>(each)...};
+}
+
+// Names and rules as strings, for the families that do not read their struct yet.
+using Schedule = KernelConfig;
+int64_t field(const KernelConfig& config, const std::string& name, int64_t otherwise = 0);
+
 struct Constraint {
   bool broken;
   const char* expected;
   int64_t found;
 };
 
-Status check_constraints(const Schedule& schedule, std::initializer_list<Constraint> rules);
-
-using Values = std::vector<int64_t>;
-
-struct Field {
-  std::string name;
-  Values values;        // the legal ones for this region, most promising first
-  std::string meaning;  // one sentence, units included
-};
-
-struct Space {
-  std::string family;
-  std::vector<Field> fields;
-  int64_t size() const;  // number of combinations, legal or not; at most INT64_MAX
-};
+Status check_constraints(const KernelConfig& config, std::initializer_list<Constraint> rules);
 
 // How well a family suits what it covers: it keeps the target's fastest units busy, it is made for
 // such regions, or it covers nearly everything.
@@ -77,26 +82,35 @@ enum class Specialization : uint8_t { fastest = 0, made = 1, general = 3 };
 
 class Family {
  public:
-  Family(std::string name, const target::Capabilities& capabilities, Specialization suit)
-      : capabilities_(capabilities), name_(std::move(name)), suit_(suit) {}
+  Family(const ConfigType& type, const target::Capabilities& capabilities, Specialization suit)
+      : capabilities_(capabilities), type_(&type), suit_(suit) {}
+
+  Family(const std::string& name, const target::Capabilities& capabilities, Specialization suit)
+      : Family(*config_type(name), capabilities, suit) {}
 
   virtual ~Family() = default;
 
-  const std::string& name() const { return name_; }
+  std::string name() const { return std::string(type_->family); }
+
+  const ConfigType& type() const { return *type_; }  // of its configs
 
   Specialization suit() const { return suit_; }
 
   virtual Space space() const = 0;
-  // The same of a schedule from elsewhere, a person or an older archive: every field of the space
-  // must be there, and at least its least value.
-  Status validate(const Schedule& schedule) const;
-  // Of a schedule with every field: ok, or kScheduleIllegal / kResourceLimit with the fields that
-  // clash.
-  virtual Status legal(const Schedule& schedule) const = 0;
+  // Every constraint that a config of this family fails; none: it is legal.
+  virtual FailedConstraints constraints(const KernelConfig& config) const;
+  // The same as a status: kScheduleIllegal or kResourceLimit with the first of them.
+  virtual Status legal(const KernelConfig& config) const;
+  // The same of a config from elsewhere, a person or an older archive: every field of the space is
+  // at least its least value there.
+  Status validate(const KernelConfig& config) const;
+
+  // Which of synthesis's solutions a config asks for.
+  virtual size_t layout_candidate(const KernelConfig&) const { return 0; }
 
   // A relative guess of a legal schedule's time, smaller is better: where a search starts on a
   // target without a cost model.
-  virtual double guess(const Schedule&) const { return 0; }
+  virtual double guess(const KernelConfig&) const { return 0; }
 
   // The tile programs in launch order, before synthesis; the buffers between them are workspaces.
   // Global tensors of a program carry short names of their own ("A", "C"); buffers[i] says which
@@ -107,16 +121,14 @@ class Family {
     std::vector<BufferSpec> workspaces;
   };
 
-  virtual Result<Programs> programs(const Schedule& schedule) const = 0;  // of a legal one
+  virtual Result<Programs> programs(const KernelConfig& config) const = 0;  // of a legal one
 
  protected:
-  // ok, or kResourceLimit where a block's shared memory, or on a CPU a core's L2 cache, does not
-  // hold so many bytes.
-  Status fits(const Schedule& schedule, int64_t bytes) const;
+  Status fits(const KernelConfig& config, int64_t bytes) const;
   target::Capabilities capabilities_;
 
  private:
-  std::string name_;
+  const ConfigType* type_;
   Specialization suit_;
 };
 
@@ -131,7 +143,8 @@ FamilyPtr family_for(const Region& region, const std::string& name,
 // the region.
 using target::Capabilities;
 using Bind = FamilyPtr(const Region&, const Capabilities&);
-Bind matmul_wgmma_family;  // sm_90a: copy engine, roles, warpgroup matrix instructions
+Bind matmul_wgmma_family;  // sm_90a: TMA, warp roles, wgmma
+Bind conv_wgmma_family;    // the same for convolutions, their operands in window order
 Bind im2win_family;        // sm_90a, fp32 convolutions: windows of patches in shared memory
 Bind matmul_mma_family;    // sm_80 and later: cp.async, mma.sync; convolutions, as the next
 Bind matmul_simt_family;   // any GPU: fused multiply-adds, strict fp32
@@ -140,12 +153,12 @@ Bind rowwise_cpu_family;   // rows in registers, in the L2 cache, or read again
 Bind direct_family;  // any target: one level of loops, by tiles of the output; on a CPU sums of
                      // products, too, by blocks
 
-// Programs → verify → synthesis → source: the whole way from a schedule to a launch list.
+// Programs → verify → synthesis → source: the whole way from a config to a launch list.
 BufferSpec spec_of(const graph::Tensor& tensor);
-Result<LaunchList> build(const Region& region, const Schedule& schedule,
+Result<LaunchList> build(const Region& region, const KernelConfig& config,
                          const target::Capabilities& capabilities);
 // The launch list's predicted_us alone, without the kernels' text.
-Result<double> predicted_us(const Region& region, const Schedule& schedule,
+Result<double> predicted_us(const Region& region, const KernelConfig& config,
                             const target::Capabilities& capabilities);
 
 // What the region must do at the least: floating-point operations and bytes of inputs and outputs,

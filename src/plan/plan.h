@@ -28,7 +28,7 @@ struct Plan {
   std::string target;               // "sm_90a", "x86-64-v4"
   std::set<std::string> constants;  // inputs of the graph that hold the same in every call
   Partition partition;
-  std::vector<kernels::Schedule> configs;  // one a region; of an alias without a family
+  std::vector<kernels::KernelConfig> configs;  // one a region; of an alias without a family
 
   std::string text() const;  // for people
   std::string hash() const;  // 32 hexadecimal digits: of the graph and the text

@@ -8,7 +8,7 @@
 
 namespace warploom::search {
 struct Candidate {
-  kernels::Schedule config;
+  kernels::KernelConfig config;
   LaunchList list;  // empty for one that the archive knows and that was not built again
   verify::Verdict verdict;
   std::vector<std::string> parents;  // texts of the configs that it was made from

@@ -15,7 +15,7 @@ CompileAhead::CompileAhead(Build build, int threads, Milliseconds limit)
 
 // A thread each, which waits for its turn and lives as long as the compiler that it starts: that
 // dies with it.
-void CompileAhead::put(const kernels::Schedule& config, bool compiles) {
+void CompileAhead::put(const kernels::KernelConfig& config, bool compiles) {
   auto result = compiles ? std::async(std::launch::async, [this, config] { return made(config); })
                          : std::async(std::launch::deferred, [config] { return Compiled{config}; });
   entries_.push_back({Clock::now(), std::move(result)});
@@ -44,7 +44,7 @@ std::optional<Compiled> CompileAhead::take_ready(Milliseconds patience) {
   return out;
 }
 
-Compiled CompileAhead::made(const kernels::Schedule& config) {
+Compiled CompileAhead::made(const kernels::KernelConfig& config) {
   Compiled out{config};
   end_processes_with(&stopped_);
   turns_.acquire();

@@ -21,14 +21,14 @@
 
 namespace warploom::search {
 struct Compiled {
-  kernels::Schedule config;
+  kernels::KernelConfig config;
   Result<LaunchList> list = LaunchList{};  // or why there is none
   std::string compiler;
 };
 
 class CompileAhead {
  public:
-  using Build = std::function<Result<LaunchList>(const kernels::Schedule&)>;
+  using Build = std::function<Result<LaunchList>(const kernels::KernelConfig&)>;
   using Milliseconds = std::chrono::milliseconds;
 
   // `limit`: of one compilation.
@@ -41,7 +41,7 @@ class CompileAhead {
   CompileAhead& operator=(const CompileAhead&) = delete;
 
   // One that needs no compiler keeps its place in the order.
-  void put(const kernels::Schedule& config, bool compiles);
+  void put(const kernels::KernelConfig& config, bool compiles);
 
   size_t pending() const { return entries_.size(); }  // put and not taken
 
@@ -58,7 +58,7 @@ class CompileAhead {
   };
 
   std::optional<Compiled> take_ready(Milliseconds patience);
-  Compiled made(const kernels::Schedule& config);
+  Compiled made(const kernels::KernelConfig& config);
   void compile(Compiled& made);
 
   Build build_;

@@ -41,9 +41,9 @@ struct Outcome {
   double seconds = 0;
   uint64_t seed = 0;
   bool interrupted = false;
-  bool recalled = false;       // from the archive alone; of several regions all
-  kernels::Schedule schedule;  // of the only region
-  std::string key;             // of its problem in the archive
+  bool recalled = false;           // from the archive alone; of several regions all
+  kernels::KernelConfig schedule;  // of the only region
+  std::string key;                 // of its problem in the archive
   std::vector<Outcome>
       regions;      // the different ones, each for itself, in the order of their first kernels
   int times = 1;    // of a region: how often it occurs

@@ -14,9 +14,9 @@ struct SearchSpace {
   kernels::Region region;
   target::Capabilities capabilities;
   std::vector<kernels::FamilyPtr> families;
-  std::function<Result<LaunchList>(const kernels::Schedule&)> build;
+  std::function<Result<LaunchList>(const kernels::KernelConfig&)> build;
   // Microseconds by the cost model; 0 or none where nothing is known.
-  std::function<Result<double>(const kernels::Schedule&)> predict = {};
+  std::function<Result<double>(const kernels::KernelConfig&)> predict = {};
 };
 
 // All that the families of kernels/ have for a region. `constants`: those of its inputs that hold

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,7 +15,10 @@
 #include "base/random.h"
 #include "base/rows.h"
 #include "graph/parallel.h"
+#include "kernels/bound_task.h"
+#include "kernels/config/kernel_config.h"
 #include "kernels/family.h"
+#include "kernels/space_walk.h"
 #include "plan/limits.h"
 #include "plan/prepare.h"
 #include "search/search_space.h"
@@ -22,10 +26,10 @@
 
 namespace warploom::search {
 namespace {
-using kernels::Schedule;
+using kernels::KernelConfig;
 
 constexpr size_t kMostEnumerated = 100'000;  // spaces up to this size are gone through whole
-constexpr size_t kSamples = 20'000;          // of larger ones
+constexpr size_t kSamples = 4'000;           // of larger ones
 
 // Automatic: spaces of so many legal configs are enumerated.
 constexpr size_t kSmallSpace = 96;
@@ -43,72 +47,56 @@ constexpr size_t kClimbers = 8;          // the best few whose neighbours a clim
 constexpr size_t kClimbs = 6;            // and how often
 constexpr size_t kMostRemembered = 100;  // of the best; only the first few matter
 
-// The `index`-th of a space's combinations.
-Schedule combination(const kernels::Space& space, size_t index) {
-  Schedule config{space.family, {}};
-  for (const auto& field : space.fields) {
-    const size_t count = field.values.size();
-    config.fields[field.name] = field.values[index % count];
-    index /= count;
-  }
-  return config;
-}
-
-Schedule random_combination(const kernels::Space& space, Random& random) {
-  Schedule config{space.family, {}};
-  for (const auto& field : space.fields)
-    config.fields[field.name] = field.values[random.below(field.values.size())];
-  return config;
-}
-
 struct Guessed {
   double guess;
-  Schedule config;
+  KernelConfig config;
 };
 
 // Every legal config of a family, or as many as a bounded number of samples finds where the space
 // is too large to go through.
 std::vector<Guessed> legal_configs(const kernels::Family& family, Random& random,
                                    const plan::Limits& limits) {
-  const kernels::Space space = family.space();
-  const auto combinations = static_cast<size_t>(space.size());
-  const bool enumerate = combinations <= kMostEnumerated;
-  const size_t looks = enumerate ? combinations : kSamples;
+  const kernels::SpaceWalk walk(family);
   std::vector<Guessed> found;
+  const auto add = [&](const KernelConfig& config) {
+    found.push_back({family.guess(config), config});
+    return !limits.ended();
+  };
+  if (static_cast<size_t>(walk.space().size()) <= kMostEnumerated) {
+    walk.all(add);
+    return found;
+  }
   std::set<std::string> seen;
-  for (size_t i = 0; i < looks && !limits.ended(); ++i) {
-    Schedule config = enumerate ? combination(space, i) : random_combination(space, random);
-    if (!enumerate && !seen.insert(config.text()).second) continue;
-    if (!family.legal(config)) continue;
-    const double guess = family.guess(config);
-    found.push_back({guess, std::move(config)});
+  for (size_t i = 0; i < kSamples && !limits.ended(); ++i) {
+    const auto config = walk.sample(random);
+    if (config && seen.insert(config->text()).second) add(*config);
   }
   return found;
 }
 
 // Best guess first; in random order on targets with a cost model, which orders them a few at a
 // time.
-std::vector<Schedule> ranked(const SearchSpace& space, const kernels::Family& family,
-                             Random& random, const plan::Limits& limits) {
+std::vector<KernelConfig> ranked(const SearchSpace& space, const kernels::Family& family,
+                                 Random& random, const plan::Limits& limits) {
   std::vector<Guessed> found = legal_configs(family, random, limits);
   if (space.capabilities.gpu) random.shuffle(found);
   std::ranges::stable_sort(found, {}, &Guessed::guess);
-  std::vector<Schedule> out;
+  std::vector<KernelConfig> out;
   for (Guessed& one : found) out.push_back(std::move(one.config));
   return out;
 }
 
 // The legal configs that differ from `config` in one field, in the order of fields and values.
-std::vector<Schedule> neighbours(const SearchSpace& space, const Schedule& config) {
-  const auto family = std::ranges::find(space.families, config.family, &kernels::Family::name);
-  std::vector<Schedule> out;
+std::vector<KernelConfig> neighbours(const SearchSpace& space, const KernelConfig& config) {
+  const auto family = std::ranges::find(space.families, config.family(), &kernels::Family::name);
+  std::vector<KernelConfig> out;
   if (family == space.families.end()) return out;
   for (const auto& field : (*family)->space().fields) {
+    const auto now = config.get(field.name);
     for (const int64_t value : field.values) {
-      Schedule changed = config;
-      const auto place = changed.fields.find(field.name);
-      if (place == changed.fields.end() || place->second == value) continue;
-      place->second = value;
+      if (now == value) continue;
+      KernelConfig changed = config;
+      changed.set(field.name, value);
       if ((*family)->legal(changed)) out.push_back(std::move(changed));
     }
   }
@@ -118,15 +106,14 @@ std::vector<Schedule> neighbours(const SearchSpace& space, const Schedule& confi
 
 SearchSpace search_space_of(const kernels::Region& region, const target::Capabilities& capabilities,
                             const std::set<std::string>& constants) {
-  const auto build = [=](const Schedule& config) -> Result<LaunchList> {
-    WARPLOOM_TRY(LaunchList list, kernels::build(region, config, capabilities));
+  const auto task = std::make_shared<const kernels::BoundTask>(region, capabilities);
+  const auto build = [=](const KernelConfig& config) -> Result<LaunchList> {
+    WARPLOOM_TRY(LaunchList list, task->build(config));
     plan::add_prepare(list, region.graph, constants);
     return list;
   };
-  const auto predict = [=](const Schedule& config) {
-    return kernels::predicted_us(region, config, capabilities);
-  };
-  return {region, capabilities, kernels::families_for(region, capabilities), build, predict};
+  const auto predict = [=](const KernelConfig& config) { return task->predicted_us(config); };
+  return {region, capabilities, task->families(), build, predict};
 }
 
 SearchStrategy::SearchStrategy(const SearchSpace& space, Strategy strategy, uint64_t seed,
@@ -155,7 +142,7 @@ void SearchStrategy::order(const Ranked& families) {
 }
 
 void SearchStrategy::start_beam(const Ranked& families) {
-  std::vector<Schedule> starts;
+  std::vector<KernelConfig> starts;
   for (const auto& family : families)
     for (size_t i = 0; i < std::min(kModelled, family.size()); ++i) {
       starts.push_back(family[i]);
@@ -170,7 +157,7 @@ void SearchStrategy::start_beam(const Ranked& families) {
   limits_.until.reset();
 }
 
-bool SearchStrategy::offer(const Schedule& config, const std::string& parent) {
+bool SearchStrategy::offer(const KernelConfig& config, const std::string& parent) {
   const std::string text = config.text();
   if (!proposed_.insert(text).second) return false;
   if (!parent.empty()) parents_[text] = {parent};
@@ -178,13 +165,13 @@ bool SearchStrategy::offer(const Schedule& config, const std::string& parent) {
   return true;
 }
 
-void SearchStrategy::suggest(const Schedule& config) {
+void SearchStrategy::suggest(const KernelConfig& config) {
   std::erase(queue_, config);
   proposed_.insert(config.text());
   queue_.insert(queue_.begin(), config);
 }
 
-void SearchStrategy::learn(const Schedule& config, double us) {
+void SearchStrategy::learn(const KernelConfig& config, double us) {
   count(config, true);
   best_.emplace(us, config);
   if (best_.size() > kMostRemembered) best_.erase(std::prev(best_.end()));
@@ -195,7 +182,7 @@ void SearchStrategy::mutate() {
   size_t width = 0;
   for (const auto& [us, good] : best_) {
     if (++width > kWidth) break;
-    std::vector<Schedule> changed = neighbours(*space_, good);
+    std::vector<KernelConfig> changed = neighbours(*space_, good);
     random_.shuffle(changed);
     if (random_.below(3)) sort_by_prediction(changed);
     size_t taken = 0;
@@ -206,8 +193,8 @@ void SearchStrategy::mutate() {
 }
 
 // Asks the model about those that it was not asked about before.
-void SearchStrategy::predict(const std::vector<Schedule>& configs) {
-  std::vector<const Schedule*> fresh;
+void SearchStrategy::predict(const std::vector<KernelConfig>& configs) {
+  std::vector<const KernelConfig*> fresh;
   for (const auto& config : configs)
     if (predicted_.emplace(config.text(), HUGE_VAL).second) fresh.push_back(&config);
   std::vector<double> us(fresh.size());
@@ -219,19 +206,19 @@ void SearchStrategy::predict(const std::vector<Schedule>& configs) {
   for (size_t i = 0; i < fresh.size(); ++i) predicted_[fresh[i]->text()] = us[i];
 }
 
-bool SearchStrategy::sort_by_prediction(std::vector<Schedule>& configs) {
+bool SearchStrategy::sort_by_prediction(std::vector<KernelConfig>& configs) {
   if (!space_->capabilities.gpu || !space_->predict) return false;  // nothing is known of CPUs
   predict(configs);
   std::ranges::stable_sort(configs, {},
-                           [&](const Schedule& config) { return predicted_[config.text()]; });
+                           [&](const KernelConfig& config) { return predicted_[config.text()]; });
   return !configs.empty() && predicted_[configs[0].text()] < HUGE_VAL;
 }
 
-void SearchStrategy::climb(std::vector<Schedule> from) {
+void SearchStrategy::climb(std::vector<KernelConfig> from) {
   if (!sort_by_prediction(from)) return;
   std::set<std::string> seen;
   for (size_t round = 0; round < kClimbs && !limits_.ended() && !limits_.late(); ++round) {
-    std::vector<Schedule> next;
+    std::vector<KernelConfig> next;
     for (size_t i = 0; i < from.size() && seen.size() < kClimbers * (round + 1); ++i)
       if (seen.insert(from[i].text()).second)
         for (auto& near : neighbours(*space_, from[i])) next.push_back(std::move(near));
@@ -242,18 +229,18 @@ void SearchStrategy::climb(std::vector<Schedule> from) {
   for (size_t i = 0; i < std::min<size_t>(from.size(), 3 * kFirstGuesses); ++i) offer(from[i], "");
 }
 
-void SearchStrategy::count(const Schedule& config, bool accepted) {
-  for (const auto& [name, value] : config.fields) {
-    Counts& counts = failure_counts_[{config.family, name, value}];
+void SearchStrategy::count(const KernelConfig& config, bool accepted) {
+  for (size_t i = 0; i < config.size(); ++i) {
+    Counts& counts = failure_counts_[{config.family(), i, config.get(i)}];
     ++(accepted ? counts.accepted : counts.refused);
   }
 }
 
 // The shares that were refused of those that had the same values, added up.
-double SearchStrategy::failure_penalty(const Schedule& config) const {
+double SearchStrategy::failure_penalty(const KernelConfig& config) const {
   double sum = 0;
-  for (const auto& [name, value] : config.fields) {
-    const auto known = failure_counts_.find({config.family, name, value});
+  for (size_t i = 0; i < config.size(); ++i) {
+    const auto known = failure_counts_.find({config.family(), i, config.get(i)});
     if (known == failure_counts_.end()) continue;
     const Counts& counts = known->second;
     sum += counts.refused / (counts.refused + counts.accepted + 1.0);
@@ -272,13 +259,13 @@ size_t SearchStrategy::most_promising() const {
   return best;
 }
 
-std::optional<Schedule> SearchStrategy::next() {
+std::optional<KernelConfig> SearchStrategy::next() {
   if (queue_.empty() && strategy_ == Strategy::beam && !best_.empty()) mutate();
   // Nothing to start from, or no neighbour left: the next in the ranked order.
   while (queue_.empty() && used_ < order_.size()) offer(order_[used_++], "");
   if (queue_.empty()) return std::nullopt;
   const size_t best = most_promising();
-  Schedule out = std::move(queue_[best]);
+  KernelConfig out = std::move(queue_[best]);
   queue_.erase(queue_.begin() + static_cast<ptrdiff_t>(best));
   return out;
 }

@@ -34,36 +34,37 @@ class SearchStrategy {
   SearchStrategy(const SearchSpace& space, Strategy strategy, uint64_t seed,
                  plan::Limits limits = {});
   // A config not proposed before; nothing when none is left.
-  std::optional<kernels::Schedule> next();
+  std::optional<kernels::KernelConfig> next();
   // Puts a config first, if it is new.
-  void suggest(const kernels::Schedule& config);
+  void suggest(const kernels::KernelConfig& config);
 
   // Never to be proposed: the archive knows it already.
-  void skip(const kernels::Schedule& config) { proposed_.insert(config.text()); }
+  void skip(const kernels::KernelConfig& config) { proposed_.insert(config.text()); }
 
   // What a config's time turned out to be, the ground of later proposals.
-  void learn(const kernels::Schedule& config, double us);
+  void learn(const kernels::KernelConfig& config, double us);
 
   // That it was refused: a prediction knows nothing of registers that spill, and all that it likes
   // best may be alike in that. What shares with refused ones what right ones lack comes later.
-  void refuse(const kernels::Schedule& config) { count(config, false); }
+  void refuse(const kernels::KernelConfig& config) { count(config, false); }
 
   // The configs that `config` was made from, by their texts.
   const std::vector<std::string>& parents_of(const std::string& config) { return parents_[config]; }
 
  private:
-  using Ranked = std::vector<std::vector<kernels::Schedule>>;  // of each family, best guess first
+  using Ranked =
+      std::vector<std::vector<kernels::KernelConfig>>;  // of each family, best guess first
 
   void order(const Ranked& families);
   void start_beam(const Ranked& families);
-  bool offer(const kernels::Schedule& config, const std::string& parent);
-  void climb(std::vector<kernels::Schedule> from);
+  bool offer(const kernels::KernelConfig& config, const std::string& parent);
+  void climb(std::vector<kernels::KernelConfig> from);
   // Sorts by predicted time, the unknown last; false where nothing is known.
-  bool sort_by_prediction(std::vector<kernels::Schedule>& configs);
-  void predict(const std::vector<kernels::Schedule>& configs);
+  bool sort_by_prediction(std::vector<kernels::KernelConfig>& configs);
+  void predict(const std::vector<kernels::KernelConfig>& configs);
   void mutate();
-  void count(const kernels::Schedule& config, bool accepted);
-  double failure_penalty(const kernels::Schedule& config) const;
+  void count(const kernels::KernelConfig& config, bool accepted);
+  double failure_penalty(const kernels::KernelConfig& config) const;
   size_t most_promising() const;  // of the queue
 
   struct Counts {
@@ -75,15 +76,15 @@ class SearchStrategy {
   Strategy strategy_;
   plan::Limits limits_;  // of ranking; the time of later rounds is the search's to keep
   Random random_;
-  std::vector<kernels::Schedule> order_;  // of first proposals; beam: the rest, to fall back on
+  std::vector<kernels::KernelConfig> order_;  // of first proposals; beam: the rest, to fall back on
   size_t used_ = 0;
-  std::vector<kernels::Schedule> queue_;
+  std::vector<kernels::KernelConfig> queue_;
   std::set<std::string> proposed_;
   std::map<std::string, std::vector<std::string>> parents_;
-  std::map<std::string, double> predicted_;        // microseconds, by config
-  std::multimap<double, kernels::Schedule> best_;  // by time
-  // Of those with a value in a family's field.
-  std::map<std::tuple<std::string, std::string, int64_t>, Counts> failure_counts_;
+  std::map<std::string, double> predicted_;            // microseconds, by config
+  std::multimap<double, kernels::KernelConfig> best_;  // by time
+  // Of those with a value in a family's field, which its number names.
+  std::map<std::tuple<std::string, size_t, int64_t>, Counts> failure_counts_;
   int rounds_ = 0;
 };
 }  // namespace warploom::search

@@ -18,7 +18,7 @@ struct Task {
   // In the evaluator's place, where verdicts were recorded before: then the seed and they alone
   // decide what is tried, and no clock ends the search, but `max_candidates`. For tests: no command
   // sets it.
-  std::function<Result<verify::Verdict>(const kernels::Schedule&, const verify::Request&)>
+  std::function<Result<verify::Verdict>(const kernels::KernelConfig&, const verify::Request&)>
       recorded = {};
 };
 

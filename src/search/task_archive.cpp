@@ -18,6 +18,8 @@
 #include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/config/reader.h"
 #include "kernels/family.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
@@ -116,9 +118,23 @@ Result<std::optional<archive::Candidate>> TaskArchive::best_of_finished_run() {
   return best;
 }
 
+// The config of a record, whose text and data agree; nothing where no family here knows it, or
+// holds it to be legal.
+std::optional<kernels::KernelConfig> TaskArchive::config_of(const archive::Candidate& row) const {
+  const auto raw = kernels::read_raw(row.fields);
+  const auto text = kernels::read_raw(row.schedule);
+  if (!raw || !text || raw->family != text->family || raw->fields != text->fields)
+    return std::nullopt;
+  const auto& families = task_.space.families;
+  const auto family = std::ranges::find(families, raw->family, &kernels::Family::name);
+  if (family == families.end()) return std::nullopt;
+  const auto config = kernels::config_of(*raw, (*family)->type());
+  return config && (*family)->validate(*config) ? std::optional(*config) : std::nullopt;
+}
+
 // The candidate of a row, if it is still built to the same text by the same compiler.
 std::optional<Candidate> TaskArchive::rebuilt(const archive::Candidate& row) const {
-  const auto config = kernels::schedule_from_json(row.fields);
+  const auto config = config_of(row);
   const auto verdict = verify::verdict_from_json(row.verdict);
   if (!config || !verdict || !verdict->accepted) return std::nullopt;
   if (verdict->median_us < task_.setup.floor_us) return std::nullopt;
@@ -181,11 +197,8 @@ void TaskArchive::note_reference(double us) {
 // program.
 std::optional<Remembered> TaskArchive::remembered(const archive::Candidate& row,
                                                   bool stopped_here) const {
-  const auto config = kernels::schedule_from_json(row.fields);
-  if (!config || config->text() != row.schedule) return std::nullopt;
-  const auto& families = task_.space.families;
-  const auto family = std::ranges::find(families, config->family, &kernels::Family::name);
-  if (family == families.end() || !(*family)->validate(*config)) return std::nullopt;
+  const auto config = config_of(row);
+  if (!config) return std::nullopt;
   double us = row.screened_us.value_or(0);
   if (us <= 0 && row.stage != archive::Stage::refused) us = row.median_us.value_or(0);
   const bool same_program = row.environment.ends_with(stamp_);
@@ -221,7 +234,7 @@ Status TaskArchive::record(const Candidate& candidate) {
       {.problem = run_.problem,
        .schedule = candidate.config.text(),
        .fields = kernels::to_json(candidate.config),
-       .family = candidate.config.family,
+       .family = candidate.config.family(),
        .parents = candidate.parents,
        .stage = stage_of(candidate),
        .error_code = v.accepted ? "" : std::string(code_text(v.error_found.code)),

@@ -61,6 +61,7 @@ class TaskArchive {
   double asked_seconds() const;
   bool is_answer(const archive::Run& run) const;
   Result<std::optional<archive::Candidate>> best_of_finished_run();
+  std::optional<kernels::KernelConfig> config_of(const archive::Candidate& row) const;
   std::optional<Candidate> rebuilt(const archive::Candidate& row) const;
   Status note_references();
   std::optional<Remembered> remembered(const archive::Candidate& row, bool stopped_here) const;

@@ -152,7 +152,7 @@ Status TuningSession::prepare() {
 Status TuningSession::resume() {
   WARPLOOM_TRY(std::vector<Remembered> all, archive_.resume());
   for (Remembered& one : all) {
-    const kernels::Schedule config = one.candidate.config;
+    const kernels::KernelConfig config = one.candidate.config;
     if (one.candidate.judged_here) {
       answered_.emplace(config.text(), std::move(one.candidate));
       continue;

@@ -315,7 +315,7 @@ TEST_F(Cli, ShowTakesTheScheduleThatItPrinted) {
   const Ran again =
       shell(command + " --schedule '" + first.out["schedule"].get<std::string>() + "'");
   EXPECT_EQ(again.out, first.out);
-  expect_error(shell(command + " --schedule 'matmul_cpu size=big'"), "plan-invalid", 2);
+  expect_error(shell(command + " --schedule 'direct x=big'"), "plan-invalid", 2);
 }
 
 TEST_F(Cli, AScheduleWithoutItsFieldsOrWithAbsurdOnesIsRefused) {

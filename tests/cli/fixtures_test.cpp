@@ -4,8 +4,8 @@
 #include <set>
 #include "base/file.h"
 #include "base/process.h"
-#include "cli/command.h"
 #include "codegen/launch_list.h"
+#include "kernels/config/reader.h"
 
 namespace warploom {
 namespace {
@@ -77,9 +77,9 @@ TEST_F(Fixtures, PlansOfEveryFamilyAreRead) {
     const auto text = read_file(file.path());
     ASSERT_TRUE(text) << describe(text.error());
     const json plan = json::parse(*text);
-    const auto schedule = cli::parse_schedule(plan["schedule"]);
+    const auto schedule = kernels::config_from_text(plan["schedule"]);
     ASSERT_TRUE(schedule) << file.path() << describe(schedule.error());
-    families.insert(schedule->family);
+    families.insert(schedule->family());
     const auto list = launch_list_from_json(plan["plan"]);
     ASSERT_TRUE(list) << file.path() << describe(list.error());
     EXPECT_FALSE(list->kernels.empty());

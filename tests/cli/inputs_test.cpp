@@ -4,21 +4,6 @@
 
 namespace warploom::cli {
 namespace {
-TEST(CliInputs, SchedulesAreReadBack) {
-  const kernels::Schedule schedule{"matmul_mma", {{"block_m", 128}, {"stages", 3}}};
-  const auto read = parse_schedule(schedule.text());
-  ASSERT_TRUE(read) << describe(read.error());
-  EXPECT_EQ(*read, schedule);
-}
-
-TEST(CliInputs, FieldsOfASchedulesTextAreIntegersGivenOnce) {
-  for (const char* text : {"f a", "f a=", "f =1", "f a=1x", "f a=1 a=2"}) {
-    const auto read = parse_schedule(text);
-    ASSERT_FALSE(read) << text;
-    EXPECT_EQ(read.error().code, ErrorCode::kPlanInvalid);
-  }
-}
-
 TEST(CliProgress, SaysTheBestSoFarWithinTheWidth) {
   const search::Progress progress{.seconds = 12,
                                   .budget_seconds = 60,

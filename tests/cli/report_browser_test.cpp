@@ -1,5 +1,6 @@
 // Pages of `warploom report` in a headless browser: what they answer to, and how they look.
 #include "base/rendered.h"
+#include "kernels/config/reader.h"
 #include "report_fixture.h"
 
 namespace warploom {
@@ -172,7 +173,7 @@ class Browser : public Report {
     const std::string model = WARPLOOM_SOURCE_DIR "/examples/matmul_bf16_4096.textproto";
     const json shown = run("show " + model + " --json --target sm_80 --what source");
     ASSERT_TRUE(shown.contains("launch_list")) << err;
-    const auto schedule = cli::parse_schedule(shown["schedule"].get<std::string>());
+    const auto schedule = kernels::config_from_text(shown["schedule"].get<std::string>());
     const json region = {{"name", "MatMul"},   {"times", 1},
                          {"key", key},         {"schedule", kernels::to_json(*schedule)},
                          {"best_us", 500},     {"reference", "cuBLASLt 13.0"},

@@ -1,5 +1,6 @@
 // `warploom report` and `warploom archive`: pages and tables of what searches did.
 #include <regex>
+#include "kernels/config/reader.h"
 #include "report_fixture.h"
 
 namespace warploom {
@@ -50,7 +51,7 @@ TEST_F(Report, LayoutsOfAGpuPlanAreDrawnWithoutAGpu) {
                            " --json --target sm_80 --what source";
   const json shown = run(show);
   ASSERT_TRUE(shown.contains("launch_list")) << err;
-  const auto schedule = cli::parse_schedule(shown["schedule"].get<std::string>());
+  const auto schedule = kernels::config_from_text(shown["schedule"].get<std::string>());
   ASSERT_TRUE(schedule);
   const json region = {{"name", "MatMul"},
                        {"times", 1},

@@ -80,7 +80,7 @@ TEST_F(Prepared, BundlePassesItsOwnCheckAndSaysWhatItsCallerOwesIt) {
   EXPECT_NE(header.find("Constant inputs: w."), header.npos) << header;
   const std::string readme = *read_file(folder / "README.md");
   EXPECT_NE(readme.find("sum_prepare(w, workspace)"), readme.npos) << readme;
-  EXPECT_NE(readme.find("12.5 us"), readme.npos) << readme;
+  EXPECT_NE(readme.find("12.50 us"), readme.npos) << readme;
   const auto plan = nlohmann::json::parse(*read_file(folder / "plan.json"));
   EXPECT_EQ(plan["launch_list"]["prepare"], nlohmann::json::array({0}));
   EXPECT_EQ(plan["launch_list"]["constants"], nlohmann::json::array({"w"}));

@@ -14,8 +14,8 @@
 namespace warploom {
 namespace {
 using kernels::Family;
+using kernels::KernelConfig;
 using kernels::Region;
-using kernels::Schedule;
 
 constexpr int kProblems = 500;
 constexpr int kShards = 20;
@@ -82,21 +82,22 @@ Region random_prefixes(Random& random) {
 
 // A legal schedule of one of the families, drawn at random; small tiles more often, for the
 // emulator's sake.
-std::optional<std::pair<kernels::FamilyPtr, Schedule>> random_schedule(
+std::optional<std::pair<kernels::FamilyPtr, KernelConfig>> random_schedule(
     const Region& region, const target::Capabilities& capabilities, Random& random) {
   const auto families = kernels::families_for(region, capabilities);
   for (int attempt = 0; attempt < 500 && !families.empty(); ++attempt) {
     const kernels::FamilyPtr& family = families[random.below(families.size())];
-    Schedule schedule{family->name(), {}};
+    KernelConfig schedule(family->type());
     for (const auto& field : family->space().fields) {
       auto value = field.values[random.below(field.values.size())];
       if (field.name.starts_with("block_") && value > 128)
         value = field.values[random.below(field.values.size())];
-      schedule.fields[field.name] = value;
+      schedule.set(field.name, value);
     }
     if (!family->legal(schedule)) continue;
-    const auto built =
-        schedule.fields["solution"] ? kernels::build(region, schedule, capabilities) : LaunchList{};
+    const auto built = family->layout_candidate(schedule) > 0
+                           ? kernels::build(region, schedule, capabilities)
+                           : LaunchList{};
     if (built || built.error().code != ErrorCode::kScheduleIllegal)
       return std::pair{family, schedule};
   }
@@ -126,7 +127,7 @@ Tensors poisoned(const Region& region, const std::vector<std::vector<std::byte>>
   return tensors;
 }
 
-Status interpret_all(const Region& region, const Family& family, const Schedule& schedule,
+Status interpret_all(const Region& region, const Family& family, const KernelConfig& schedule,
                      const std::vector<std::vector<std::byte>>& inputs,
                      std::vector<std::byte>& out) {
   WARPLOOM_TRY(const Family::Programs made, family.programs(schedule));
@@ -140,7 +141,7 @@ Status interpret_all(const Region& region, const Family& family, const Schedule&
   return ok();
 }
 
-Status emulate_all(const Region& region, const Schedule& schedule,
+Status emulate_all(const Region& region, const KernelConfig& schedule,
                    const target::Capabilities& capabilities, uint64_t seed,
                    const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));
@@ -152,7 +153,7 @@ Status emulate_all(const Region& region, const Schedule& schedule,
   return ok();
 }
 
-Status run_on_cpu(const Region& region, const Schedule& schedule,
+Status run_on_cpu(const Region& region, const KernelConfig& schedule,
                   const target::Capabilities& capabilities,
                   const std::vector<std::vector<std::byte>>& inputs, std::vector<std::byte>& out) {
   WARPLOOM_TRY(const LaunchList list, kernels::build(region, schedule, capabilities));

@@ -1,10 +1,11 @@
 #include "cases.h"
 #include "nets.h"
 #include "problems.h"
+#include "trials.h"
 
 namespace warploom::test {
 namespace {
-using kernels::Schedule;
+using kernels::KernelConfig;
 using Fields = std::map<std::string, int64_t>;
 
 constexpr Track bf16 = Track::bf16;
@@ -12,6 +13,16 @@ constexpr Track fp16 = Track::fp16;
 constexpr Track tf32 = Track::tf32;
 constexpr Track fp32 = Track::fp32;
 constexpr Track fp8 = Track::fp8;
+
+// A config as it is put together.
+struct Choice {
+  std::string family;
+  Fields fields;
+};
+
+KernelConfig made(const Choice& choice) {
+  return config_of(choice.family, choice.fields);
+}
 
 double tolerance_of(Track track, const std::string& family) {
   if (track == bf16 || track == fp16) return 4e-3;
@@ -22,23 +33,29 @@ double tolerance_of(Track track, const std::string& family) {
              : 1e-6;  // operands split into three parts: finer
 }
 
+// fp32 products by tf32 where nothing else is said.
+void emulate(Choice& choice, Track track) {
+  if (choice.family == "matmul_wgmma" && track == fp32) choice.fields.try_emplace("halves", 0);
+}
+
 Case matmul(const std::string& name, const std::string& target, Dtype dtype, Track track,
-            const MatmulShape& shape, Schedule schedule, const Fields& more = {}) {
+            const MatmulShape& shape, Choice schedule, const Fields& more = {}) {
   const double tolerance =
       tolerance_of(shape.result == Dtype::bf16 ? bf16 : track, schedule.family);
   schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
-  return {name, target, {matmul_graph(shape, dtype), track}, std::move(schedule), tolerance};
+  emulate(schedule, track);
+  return {name, target, {matmul_graph(shape, dtype), track}, made(schedule), tolerance};
 }
 
 Case matmul(const std::string& name, const std::string& target, Track track,
-            const MatmulShape& shape, Schedule schedule, const Fields& more = {}) {
+            const MatmulShape& shape, Choice schedule, const Fields& more = {}) {
   const Dtype dtype = track == bf16 ? Dtype::bf16 : track == fp16 ? Dtype::f16 : Dtype::f32;
   return matmul(name, target, dtype, track, shape, std::move(schedule), more);
 }
 
-Schedule wgmma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t consumers,
-               int64_t through_shared) {
+Choice wgmma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t consumers,
+             int64_t through_shared) {
   return {"matmul_wgmma",
           {{"block_m", m},
            {"block_n", n},
@@ -50,13 +67,13 @@ Schedule wgmma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t consumer
 
 // By parts of k on a GPU of four multiprocessors.
 Case stream(Case c) {
-  c.schedule.fields["stream"] = 1;
+  c.schedule.set("scheduler", static_cast<int64_t>(kernels::Scheduler::stream_k));
   c.num_sms = 4;
   return c;
 }
 
-Schedule im2win(int64_t x, int64_t y, int64_t n, int64_t channels, int64_t taps, int64_t stages,
-                int64_t consumers) {
+Choice im2win(int64_t x, int64_t y, int64_t n, int64_t channels, int64_t taps, int64_t stages,
+              int64_t consumers) {
   return {"im2win",
           {{"x", x},
            {"y", y},
@@ -67,35 +84,35 @@ Schedule im2win(int64_t x, int64_t y, int64_t n, int64_t channels, int64_t taps,
            {"consumers", consumers}}};
 }
 
-Schedule threads(const std::string& family, int64_t m, int64_t n, int64_t k, int64_t stages,
-                 int64_t warps) {
+Choice threads(const std::string& family, int64_t m, int64_t n, int64_t k, int64_t stages,
+               int64_t warps) {
   return {family,
           {{"block_m", m}, {"block_n", n}, {"block_k", k}, {"stages", stages}, {"warps", warps}}};
 }
 
-Schedule mma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t warps) {
+Choice mma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t warps) {
   return threads("matmul_mma", m, n, k, stages, warps);
 }
 
-Schedule simt(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t warps) {
+Choice simt(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t warps) {
   return threads("matmul_simt", m, n, k, stages, warps);
 }
 
 // With a bias and a relu.
 Case convolution(const std::string& name, const std::string& target, Track track,
                  const graph::Shape& x, const graph::Shape& w, const Attributes& attributes,
-                 Schedule schedule, const Fields& more) {
+                 Choice schedule, const Fields& more) {
   const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
   Net net;
   const auto y = net.add(graph::OpKind::Conv,
                          {net.x(x, dtype), net.x(w, dtype), net.x({w[0]}, dtype)}, attributes);
   const double tolerance = tolerance_of(track, schedule.family);
-  schedule.fields["group"] = 2;
+  if (schedule.family != "im2win") schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
   return {name,
           target,
           {net.with({net.add(graph::OpKind::Relu, {y})}), track},
-          std::move(schedule),
+          made(schedule),
           tolerance};
 }
 
@@ -115,18 +132,18 @@ struct Softmax {
 
 Case softmax(const std::string& name, const std::string& target, const Softmax& s) {
   const Track track = s.dtype == Dtype::f32 ? fp32 : bf16;
-  const Schedule schedule{"rowwise",
-                          {{"place", s.place},
-                           {"cluster", s.cluster},
-                           {"warps", s.warps},
-                           {"rows", s.together},
-                           {"chunk", s.chunk},
-                           {"stages", s.stages},
-                           {"blocks", s.blocks}}};
+  const Choice schedule{"rowwise",
+                        {{"place", s.place},
+                         {"cluster", s.cluster},
+                         {"warps", s.warps},
+                         {"rows", s.together},
+                         {"chunk", s.chunk},
+                         {"stages", s.stages},
+                         {"blocks", s.blocks}}};
   return {name,
           target,
           {softmax_graph(s.rows, s.columns, s.dtype, s.log), track},
-          schedule,
+          made(schedule),
           tolerance_of(track, schedule.family)};
 }
 
@@ -139,14 +156,14 @@ Case prefixes(const std::string& name, const std::string& target, const graph::S
   return {name,
           target,
           {net.with({y}), fp32},
-          {"direct", std::move(fields)},
+          made({"direct", std::move(fields)}),
           tolerance_of(fp32, "direct"),
           4};
 }
 
 // The product, whose rows an operator then goes over.
 Case rows_of(graph::OpKind op, const std::string& name, const std::string& target, Track track,
-             const MatmulShape& s, Schedule schedule, const Fields& more = {}) {
+             const MatmulShape& s, Choice schedule, const Fields& more = {}) {
   using graph::OpKind;
   const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
   Net net;
@@ -161,14 +178,14 @@ Case rows_of(graph::OpKind op, const std::string& name, const std::string& targe
   const double tolerance = tolerance_of(track, schedule.family);
   schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
-  return {name, target, {net.with({y}), track}, std::move(schedule), tolerance, 4};
+  return {name, target, {net.with({y}), track}, made(schedule), tolerance, 4};
 }
 
 enum class Kept : uint8_t { a, b, product };
 
 // The product, of which, or of a factor of which, a triangle is kept.
 Case triangle(const std::string& name, const std::string& target, Track track, const MatmulShape& s,
-              int64_t upper, int64_t diagonal, Schedule schedule, const Fields& more = {},
+              int64_t upper, int64_t diagonal, Choice schedule, const Fields& more = {},
               Kept kept = Kept::product) {
   const Dtype dtype = track == bf16 ? Dtype::bf16 : Dtype::f32;
   Net net;
@@ -183,7 +200,8 @@ Case triangle(const std::string& name, const std::string& target, Track track, c
   const double tolerance = tolerance_of(track, schedule.family);
   schedule.fields["group"] = 2;
   schedule.fields.insert(more.begin(), more.end());
-  return {name, target, {net.with({y}), track}, std::move(schedule), tolerance};
+  emulate(schedule, track);
+  return {name, target, {net.with({y}), track}, made(schedule), tolerance};
 }
 
 MatmulShape turned(MatmulShape shape, bool a, bool b) {

@@ -12,7 +12,7 @@ struct Case {
   std::string name;
   std::string target;
   kernels::Region region;
-  kernels::Schedule schedule;
+  kernels::KernelConfig schedule;
   double tolerance = 0;  // relative Frobenius error against FP64
   int num_sms = 0;       // of a smaller GPU, so that few tiles are several waves
 };

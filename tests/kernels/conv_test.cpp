@@ -94,7 +94,8 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
   for (const std::string target : {"sm_80", "sm_90a"}) {
     auto capabilities = *target::capabilities_of(target);
     capabilities.num_sms = 16;  // blocks that wait for each other are emulated together
-    const FamilyPtr wgmma = matmul_wgmma_family(region, capabilities);
+    const FamilyPtr matmul = matmul_wgmma_family(region, capabilities);
+    const FamilyPtr wgmma = matmul ? matmul : conv_wgmma_family(region, capabilities);
     const FamilyPtr windows = im2win_family(region, capabilities);
     for (const FamilyPtr& family :
          {matmul_mma_family(region, capabilities), matmul_simt_family(region, capabilities), wgmma,
@@ -102,7 +103,7 @@ TEST_P(Convolutions, AgreeWithFp64AndHaveNoHazard) {
       if (!family) continue;
       auto schedule = test::random_schedule(*family, random);
       ASSERT_TRUE(schedule) << family->name();
-      schedule->fields["solution"] = 0;
+      schedule->set("layout_candidate", 0);
       const auto list = build(region, *schedule, capabilities);
       ASSERT_TRUE(list) << schedule->text() << describe(list.error());
       auto inputs = test::random_inputs(region.graph, 1);
@@ -138,7 +139,7 @@ TEST(Im2win, MeasuresWeightsThatAreReadBackwards) {
   const auto want =
       graph::evaluate(region.graph, std::vector<graph::Bytes>(inputs.begin(), inputs.end()), 1);
   Random random(1, "backwards");
-  const auto schedule = test::random_schedule(*family, random, {{"solution", 0}});
+  const auto schedule = test::random_schedule(*family, random, {{"layout_candidate", 0}});
   ASSERT_TRUE(schedule);
   const auto list = build(region, *schedule, capabilities);
   ASSERT_TRUE(list) << schedule->text() << describe(list.error());
@@ -171,7 +172,7 @@ TEST(Im2win, BuildsWhatIsLegal) {
     ASSERT_TRUE(family) << one.name;
     Random random(1, one.name);
     for (int i = 0; i < 40; ++i) {
-      const auto schedule = test::random_schedule(*family, random, {{"solution", 0}});
+      const auto schedule = test::random_schedule(*family, random, {{"layout_candidate", 0}});
       ASSERT_TRUE(schedule) << one.name;
       const auto list = build(region, *schedule, capabilities);
       EXPECT_TRUE(list) << one.name << ": " << schedule->text() << describe(list.error());

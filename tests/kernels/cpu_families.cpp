@@ -11,6 +11,7 @@
 #include "loopnest/contraction.h"
 #include "tile/interpret.h"
 #include "tile/verify.h"
+#include "trials.h"
 
 namespace warploom::kernels {
 namespace {
@@ -24,7 +25,7 @@ const target::Capabilities& machine() {
 // A region with one schedule of its space, its program and kernel, and random inputs.
 struct Trial {
   Region region;
-  Schedule schedule;
+  KernelConfig schedule;
   Family::Programs programs;
   Kernel kernel;
   std::vector<std::vector<std::byte>> inputs;
@@ -35,10 +36,10 @@ struct Trial {
     const FamilyPtr family = bind(region, machine());
     EXPECT_TRUE(family) << to_text(region.graph);
     const Space space = family->space();
-    schedule.family = family->name();
+    schedule = KernelConfig(family->type());
     for (int attempt = 0; attempt < 100; ++attempt) {
       for (const Field& field : space.fields)
-        schedule.fields[field.name] = field.values[random.below(field.values.size())];
+        schedule.set(field.name, field.values[random.below(field.values.size())]);
       if (family->legal(schedule)) break;
     }
     auto made = family->programs(schedule);
@@ -213,28 +214,16 @@ Region region_of(graph::Graph graph) {
 
 TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
   const Region region = region_of(matmul(8192, 8192, 8192, false, false, 0));
-  const Schedule schedule{"direct",
-                          {{"x", 8},
-                           {"y", 4096},
-                           {"z", 1},
-                           {"depth", 512},
-                           {"lanes", 1},
-                           {"unroll", 1},
-                           {"product", 1}}};
+  const KernelConfig schedule = test::config_of("direct", {{"x", 8},
+                                                           {"y", 4096},
+                                                           {"z", 1},
+                                                           {"depth", 512},
+                                                           {"lanes", 1},
+                                                           {"unroll", 1},
+                                                           {"product", 1}});
   const auto status = direct_family(region, machine())->legal(schedule);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kResourceLimit);
-}
-
-TEST(CpuFamilies, AMissingFieldIsIllegal) {
-  const auto matmuls =
-      direct_family(region_of(matmul(8, 8, 8, false, false, 0)), machine())->legal({"direct", {}});
-  const auto rows = rowwise_cpu_family(region_of(softmax({4, 4}, -1, false, false)), machine())
-                        ->legal({"cpu_rowwise", {}});
-  ASSERT_FALSE(matmuls);
-  ASSERT_FALSE(rows);
-  EXPECT_EQ(matmuls.error().code, ErrorCode::kScheduleIllegal);
-  EXPECT_EQ(rows.error().code, ErrorCode::kScheduleIllegal);
 }
 
 TEST(Contractions, BatchOfTheLeftOperandAloneJoinsTheRows) {

@@ -185,15 +185,18 @@ std::vector<Named> nets() {
   return all;
 }
 
-std::optional<Schedule> random_schedule(const Family& family, Random& random) {
+std::optional<KernelConfig> random_schedule(const Family& family, Random& random) {
   const Space space = family.space();
+  const auto offers = [&](const std::string& name) {
+    return std::ranges::count(space.fields, name, &Field::name) > 0;
+  };
   for (int attempt = 0; attempt < 400; ++attempt) {
-    Schedule schedule{family.name(), {}};
+    KernelConfig schedule(family.type());
     for (const Field& field : space.fields)
-      schedule.fields[field.name] = field.values[random.below(field.values.size())];
-    if (attempt % 2 == 0 && schedule.fields.contains("product")) schedule.fields["product"] = 1;
-    if (attempt % 2 == 0 && schedule.fields.contains("together"))
-      schedule.fields["together"] = 1 << (1 + random.below(2));
+      schedule.set(field.name, field.values[random.below(field.values.size())]);
+    if (attempt % 2 == 0 && offers("product")) schedule.set("product", 1);
+    if (attempt % 2 == 0 && offers("together"))
+      schedule.set("together", 1 << (1 + random.below(2)));
     if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;
@@ -228,9 +231,9 @@ TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
   for (const std::string target : {"cpu", "sm_90a"})
     for (const int64_t x : {16, 512}) {
       const FamilyPtr family = direct_family(region, *target::capabilities_of(target));
-      const Schedule schedule{
+      const KernelConfig schedule = test::config_of(
           "direct",
-          {{"x", x}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}}};
+          {{"x", x}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}});
       const auto made = family->programs(schedule);
       ASSERT_TRUE(made) << describe(made.error());
       std::vector<std::byte> output(3 * kSize * 4);
@@ -259,9 +262,9 @@ TEST(Direct, PrefixesThatOverflowStayInfinite) {
   std::vector<float> x(kSize, 0x1p118f);
   std::vector<float> y(kSize);
   for (const std::string target : {"cpu", "sm_90a"}) {
-    const Schedule schedule{
+    const KernelConfig schedule = test::config_of(
         "direct",
-        {{"x", 64}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}}};
+        {{"x", 64}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}});
     const auto made = direct_family(region, *target::capabilities_of(target))->programs(schedule);
     ASSERT_TRUE(made) << describe(made.error());
     const auto status =
@@ -278,8 +281,8 @@ TEST(Direct, TilesGoOnOutsideShortAxesAndThoseThatAreReadBackwards) {
   const auto turned = n.add(OpKind::Transpose, {n.x({64, 48, 2, 2})}, {{"perm", Ints{1, 2, 0, 3}}});
   const Region region{n.with({n.slice(turned, 3, -1, -1000, -1)}), Track::fp32};
   const auto family = direct_family(region, *target::capabilities_of("sm_90a"));
-  const Schedule schedule{"direct",
-                          {{"x", 128}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", 2}}};
+  const KernelConfig schedule =
+      test::config_of("direct", {{"x", 128}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", 2}});
   const auto legal = family->legal(schedule);
   EXPECT_TRUE(legal) << describe(legal.error());
   const auto made = family->programs(schedule);
@@ -302,13 +305,12 @@ TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {
     const Region region{n.with({n.add(OpKind::Add, {n.x({rows, 1024}), n.x({1024})})}),
                         Track::fp32};
     const FamilyPtr family = direct_family(region, cpu);
-    Schedule schedule{"direct",
-                      {{"x", 1024},
-                       {"y", 4},
-                       {"lanes", 1},
-                       {"unroll", 1},
-                       {"rows", 1},
-                       {"streaming", streaming}}};
+    KernelConfig schedule = test::config_of("direct", {{"x", 1024},
+                                                       {"y", 4},
+                                                       {"lanes", 1},
+                                                       {"unroll", 1},
+                                                       {"rows", 1},
+                                                       {"streaming", streaming}});
     EXPECT_EQ(std::ranges::count(family->space().fields, "streaming", &Field::name), rows > 8000);
     const auto list = build(region, schedule, cpu);
     return list ? list->kernels[0].source : describe(list.error());
@@ -323,7 +325,7 @@ TEST(Direct, OnACpuAgreesWithTheReference) {
 
   struct Trial {
     Region region;
-    Schedule schedule;
+    KernelConfig schedule;
     Family::Programs made;
     std::vector<Kernel> kernels;
   };

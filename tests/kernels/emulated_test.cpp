@@ -80,7 +80,7 @@ const Conflict kConflicts[] = {
 TEST(EmulatedBanks, MatrixKernelsHaveNoConflictsButThoseThatAreKnown) {
   std::set<const Conflict*> met;
   for (const Case& c : test::all_cases()) {
-    if (c.schedule.family == "rowwise" || c.schedule.family == "direct") continue;
+    if (c.schedule.family() == "rowwise" || c.schedule.family() == "direct") continue;
     const auto list = kernels::build(c.region, c.schedule, test::capabilities_of(c));
     ASSERT_TRUE(list) << describe(list.error());
     std::vector<runtime::BankUse> banks;

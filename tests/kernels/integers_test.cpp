@@ -130,7 +130,7 @@ void expect_equal(const graph::ValueAndMagnitude& want, Dtype dtype,
 // A net's kernels by a schedule, in a library of many and then run there.
 struct Trial {
   const Named& net;
-  Schedule schedule;
+  KernelConfig schedule;
   Family::Programs made = {};
   std::vector<Kernel> kernels = {};
 
@@ -206,8 +206,7 @@ TEST(Integers, ArePaddedRightUnderTheFlagsOfKernels) {
   for (const Named& net : all) {
     if (!net.name.ends_with("_padded")) continue;
     for (const int64_t rows : {0, 1}) {
-      trials.push_back(
-          {net, {"direct", {{"x", 7}, {"y", 5}, {"lanes", 1}, {"unroll", 1}, {"rows", rows}}}});
+      trials.push_back({net, DirectConfig{.tile_x = 7, .tile_y = 5, .row_by_row = rows == 1}});
       ASSERT_NO_FATAL_FAILURE(trials.back().emit(fmt::format("{}_{}", net.name, rows), library));
     }
   }

@@ -83,7 +83,7 @@ const char* record_file() {
 
 // What a sample must have: the case's family, and every change of a call that its kernels allow.
 std::set<std::string> labels_of(const Case& c) {
-  std::set<std::string> labels = {c.schedule.family};
+  std::set<std::string> labels = {c.schedule.family()};
   auto list = kernels::build(c.region, c.schedule, test::capabilities_of(c));
   if (!list) return labels;
   for (const Mutant& m : test::plant_mutants(*list)) labels.insert(m.call + ": " + m.change);
@@ -120,7 +120,7 @@ void judge_mutants(const Case& c) {
     EXPECT_TRUE(!missed || !reason.empty())
         << m.kernel << ", line " << m.line << ", " << m.call << " " << m.change << ": " << m.text;
     record << nlohmann::json{{"case", c.name},     {"target", c.target},
-                             {"kernel", m.kernel}, {"family", c.schedule.family},
+                             {"kernel", m.kernel}, {"family", c.schedule.family()},
                              {"line", m.line},     {"call", m.call},
                              {"change", m.change}, {"text", m.text},
                              {"caught", caught},   {"equivalent", reason}}

@@ -83,14 +83,13 @@ TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
     const Region region{n.with({n.add(op, {n.x({6, columns})}, {{"axis", int64_t{1}}})}),
                         Track::fp32};
     const FamilyPtr family = rowwise_gpu_family(region, capabilities);
-    Schedule schedule{"rowwise",
-                      {{"place", 2},
-                       {"cluster", 1},
-                       {"warps", 2},
-                       {"rows", 1},
-                       {"chunk", 4},
-                       {"stages", 2},
-                       {"blocks", 2}}};
+    KernelConfig schedule = test::config_of("rowwise", {{"place", 2},
+                                                        {"cluster", 1},
+                                                        {"warps", 2},
+                                                        {"rows", 1},
+                                                        {"chunk", 4},
+                                                        {"stages", 2},
+                                                        {"blocks", 2}});
     const auto list = build(region, schedule, capabilities);
     ASSERT_TRUE(list) << describe(list.error());
     const std::string& source = list->kernels[0].source;
@@ -260,14 +259,13 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
     for (const int64_t chunk : {4, 8}) {
       const bool ring = place % 4 == 3;
       const bool cluster = place > 3;
-      const Schedule schedule{"rowwise",
-                              {{"place", place % 4},
-                               {"cluster", 4},
-                               {"warps", 2},
-                               {"rows", 1},
-                               {"chunk", chunk},
-                               {"stages", ring ? 1 : 2},
-                               {"blocks", ring ? 1 : 2}}};
+      const KernelConfig schedule = test::config_of("rowwise", {{"place", place % 4},
+                                                                {"cluster", 4},
+                                                                {"warps", 2},
+                                                                {"rows", 1},
+                                                                {"chunk", chunk},
+                                                                {"stages", ring ? 1 : 2},
+                                                                {"blocks", ring ? 1 : 2}});
       const auto list =
           build(region, schedule, *target::capabilities_of(cluster ? "sm_90a" : "sm_80"));
       ASSERT_TRUE(list) << describe(list.error());
@@ -294,14 +292,13 @@ TEST(RowwiseRings, KeepWhatEveryRowTakes) {
   auto capabilities = *target::capabilities_of("sm_90a");
   capabilities.num_sms = 5;
   for (const int64_t cluster : {1, 4}) {
-    const Schedule schedule{"rowwise",
-                            {{"place", 3},
-                             {"cluster", cluster},
-                             {"warps", cluster == 1 ? 4 : 2},
-                             {"rows", 1},
-                             {"chunk", 8},
-                             {"stages", 2},
-                             {"blocks", 1}}};
+    const KernelConfig schedule = test::config_of("rowwise", {{"place", 3},
+                                                              {"cluster", cluster},
+                                                              {"warps", cluster == 1 ? 4 : 2},
+                                                              {"rows", 1},
+                                                              {"chunk", 8},
+                                                              {"stages", 2},
+                                                              {"blocks", 1}});
     const auto list = build(region, schedule, capabilities);
     ASSERT_TRUE(list) << describe(list.error());
     const std::string& source = list->kernels[0].source;
@@ -339,14 +336,13 @@ TEST(RowwiseClusters, FindASoftmaxOfPartsThatAreFarApart) {
   ASSERT_TRUE(want) << describe(want.error());
   for (const int64_t place : {0, 1, 3})
     for (const int64_t chunk : {4, 8}) {
-      const Schedule schedule{"rowwise",
-                              {{"place", place},
-                               {"cluster", 4},
-                               {"warps", 2},
-                               {"rows", 1},
-                               {"chunk", chunk},
-                               {"stages", 2},
-                               {"blocks", 2}}};
+      const KernelConfig schedule = test::config_of("rowwise", {{"place", place},
+                                                                {"cluster", 4},
+                                                                {"warps", 2},
+                                                                {"rows", 1},
+                                                                {"chunk", chunk},
+                                                                {"stages", 2},
+                                                                {"blocks", 2}});
       const auto list = build(region, schedule, *target::capabilities_of("sm_90a"));
       ASSERT_TRUE(list) << describe(list.error());
       auto outputs = poisoned(region.graph);
@@ -382,14 +378,13 @@ TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
   const auto want = graph::evaluate(region.graph, views, 1);
   ASSERT_TRUE(want) << describe(want.error());
   for (const int64_t place : {0, 1}) {
-    const Schedule schedule{"rowwise",
-                            {{"place", place},
-                             {"cluster", 4},
-                             {"warps", 2},
-                             {"rows", 1},
-                             {"chunk", 4},
-                             {"stages", 2},
-                             {"blocks", 2}}};
+    const KernelConfig schedule = test::config_of("rowwise", {{"place", place},
+                                                              {"cluster", 4},
+                                                              {"warps", 2},
+                                                              {"rows", 1},
+                                                              {"chunk", 4},
+                                                              {"stages", 2},
+                                                              {"blocks", 2}});
     const auto list = build(region, schedule, *target::capabilities_of("sm_90a"));
     ASSERT_TRUE(list) << describe(list.error());
     auto outputs = poisoned(region.graph);
@@ -426,8 +421,8 @@ void expect_exact_first_sum(const graph::Shape& shape, int64_t axis, int64_t chu
     if (i % sums == 0) want += load_as_double(Dtype::f32, inputs[0].data(), i);
   }
   const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
-  Schedule schedule{"cpu_rowwise",
-                    {{"chunk", chunk}, {"rows_per_task", 1}, {"resident", 0}, {"streaming", 0}}};
+  KernelConfig schedule = test::config_of(
+      "cpu_rowwise", {{"chunk", chunk}, {"rows_per_task", 1}, {"resident", 0}, {"streaming", 0}});
   const auto made = family->programs(schedule);
   ASSERT_TRUE(made) << describe(made.error());
   auto outputs = poisoned(region.graph);
@@ -456,8 +451,7 @@ TEST(RowwiseStatistics, ExponentialsOfThousandsOfRowsKeepWhatRoundingLoses) {
   for (size_t i = 0; i < 3 << 16; ++i)
     store_from_double(Dtype::f32, inputs[0].data(), i, i < 64 ? 0 : -18);
   const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
-  const auto made = family->programs(
-      {"cpu_rowwise", {{"chunk", 1}, {"rows_per_task", 4}, {"resident", 0}, {"streaming", 0}}});
+  const auto made = family->programs(CpuRowwiseConfig{.chunk = 1, .rows_per_task = 4});
   ASSERT_TRUE(made) << describe(made.error());
   auto outputs = poisoned(region.graph);
   const auto status = tile::interpret(made->programs[0], {{"X0", inputs[0]}, {"Y", outputs[0]}});

@@ -1,22 +1,33 @@
 // What the tests of families share: a schedule at random, and how far an output is from FP64.
 #pragma once
 #include <cmath>
-#include "base/random.h"
-#include "kernels/family.h"
+#include <stdexcept>
+#include "kernels/config/reader.h"
+#include "kernels/space_walk.h"
 
 namespace warploom::test {
+// A family's config with these fields, today's or those of an earlier version, and defaults.
+inline kernels::KernelConfig config_of(const std::string& family,
+                                       const std::map<std::string, int64_t>& fields) {
+  kernels::RawConfig raw{family, {}};
+  for (const auto& [name, value] : fields) raw.fields[name] = std::to_string(value);
+  raw = kernels::migrated(std::move(raw));
+  auto config = kernels::config_of(raw, *kernels::config_type(raw.family));
+  if (!config) throw std::runtime_error(describe(config.error()));
+  return *std::move(config);
+}
+
 // A legal one with these fields fixed; nothing where chance finds none.
-inline std::optional<kernels::Schedule> random_schedule(
+inline std::optional<kernels::KernelConfig> random_schedule(
     const kernels::Family& family, Random& random, const std::map<std::string, int64_t>& fixed = {},
-    int attempts = 20000) {
-  const kernels::Space space = family.space();
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    kernels::Schedule schedule{family.name(), fixed};
-    for (const kernels::Field& field : space.fields)
-      if (!fixed.contains(field.name))
-        schedule.fields[field.name] = field.values[random.below(field.values.size())];
-    if (family.legal(schedule)) return schedule;
-  }
+    int attempts = 1000) {
+  const kernels::SpaceWalk walk(family);
+  kernels::KernelConfig from(family.type());
+  std::vector<std::string> names;
+  for (const auto& [name, value] : fixed)
+    if (from.set(name, value)) names.push_back(name);
+  for (int attempt = 0; attempt < attempts; ++attempt)
+    if (auto config = walk.sample(random, from, names)) return config;
   return std::nullopt;
 }
 

@@ -265,30 +265,28 @@ TEST(Triangle, IsSharedEvenlyByPersistentBlocks) {
 }
 
 Result<LaunchList> built(const graph::Graph& graph, const std::string& target, Track track,
-                         const Schedule& schedule) {
+                         const KernelConfig& schedule) {
   return build(Region(graph, track), schedule, *target::capabilities_of(target));
 }
 
-const Schedule kWgmma{"matmul_wgmma",
-                      {{"block_m", 128},
-                       {"block_n", 256},
-                       {"block_k", 64},
-                       {"stages", 3},
-                       {"consumers", 2},
-                       {"through_shared", 1},
-                       {"group", 8}}};
-const Schedule kMma{"matmul_mma",
-                    {{"block_m", 128},
-                     {"block_n", 128},
-                     {"block_k", 32},
-                     {"stages", 3},
-                     {"warps", 8},
-                     {"group", 8}}};
+const KernelConfig kWgmma = test::config_of("matmul_wgmma", {{"block_m", 128},
+                                                             {"block_n", 256},
+                                                             {"block_k", 64},
+                                                             {"stages", 3},
+                                                             {"consumers", 2},
+                                                             {"through_shared", 1},
+                                                             {"group", 8}});
+const KernelConfig kMma = test::config_of("matmul_mma", {{"block_m", 128},
+                                                         {"block_n", 128},
+                                                         {"block_k", 32},
+                                                         {"stages", 3},
+                                                         {"warps", 8},
+                                                         {"group", 8}});
 
 TEST(Triangle, IsPredictedToTakeAboutHalfTheTime) {
   const Product p{4096, 4096, 4096};
   for (const auto& [target, schedule] :
-       {std::pair<std::string, Schedule>{"sm_90a", kWgmma}, {"sm_80", kMma}}) {
+       {std::pair<std::string, KernelConfig>{"sm_90a", kWgmma}, {"sm_80", kMma}}) {
     Net net;
     const auto y =
         net.add(OpKind::MatMul, {net.x({p.m, p.k}, Dtype::bf16), net.x({p.k, p.n}, Dtype::bf16)});
@@ -306,7 +304,7 @@ TEST(Triangle, IsPredictedToTakeAboutHalfTheTime) {
 
 TEST(Triangle, WithNothingLeftHasAKernel) {
   for (const auto& [target, schedule] :
-       {std::pair<std::string, Schedule>{"sm_90a", kWgmma}, {"sm_80", kMma}}) {
+       {std::pair<std::string, KernelConfig>{"sm_90a", kWgmma}, {"sm_80", kMma}}) {
     const auto list =
         built(kept({256, 256, 64}, 0, -256, Dtype::bf16), target, Track::bf16, schedule);
     EXPECT_TRUE(list) << describe(list.error());
@@ -314,8 +312,8 @@ TEST(Triangle, WithNothingLeftHasAKernel) {
 }
 
 TEST(Triangle, IsNotSharedByPartsOfK) {
-  Schedule schedule = kWgmma;
-  schedule.fields["stream"] = 1;
+  KernelConfig schedule = kWgmma;
+  schedule.set("stream", 1);
   const auto list =
       built(kept({4096, 4096, 512}, 1, 0, Dtype::bf16), "sm_90a", Track::bf16, schedule);
   ASSERT_FALSE(list);
@@ -329,9 +327,9 @@ TEST(Triangle, IsNotSharedByPartsOfK) {
 TEST(Triangle, IsReadAsMuchLessAsThereIsLessOfIt) {
   const Product p{256, 256, 64};
   const auto reads = [&](const graph::Graph& graph) {
-    const Schedule schedule{
+    const KernelConfig schedule = test::config_of(
         "matmul_mma",
-        {{"block_m", 32}, {"block_n", 32}, {"block_k", 32}, {"stages", 2}, {"warps", 4}}};
+        {{"block_m", 32}, {"block_n", 32}, {"block_k", 32}, {"stages", 2}, {"warps", 4}});
     const auto list = built(graph, "sm_80", Track::bf16, schedule);
     EXPECT_TRUE(list) << describe(list.error());
     std::vector<std::byte> a(256 * 64 * 2);

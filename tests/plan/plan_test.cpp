@@ -2,25 +2,20 @@
 #include "plan/plan.h"
 #include <gtest/gtest.h>
 #include "../graph/builder.h"
+#include "kernels/space_walk.h"
 
 namespace warploom::plan {
 namespace {
 using graph::OpKind;
 
 // The first of a family's configs that is legal.
-kernels::Schedule first_legal(const kernels::Family& family) {
-  const kernels::Space space = family.space();
-  for (int64_t number = 0; number < space.size(); ++number) {
-    kernels::Schedule config{space.family, {}};
-    auto rest = static_cast<size_t>(number);
-    for (const kernels::Field& field : space.fields) {
-      config.fields[field.name] = field.values[rest % field.values.size()];
-      rest /= field.values.size();
-    }
-    if (family.legal(config)) return config;
-  }
-  ADD_FAILURE() << "no legal config of " << space.family;
-  return {};
+kernels::KernelConfig first_legal(const kernels::Family& family) {
+  kernels::KernelConfig first;
+  kernels::SpaceWalk(family).all([&](const kernels::KernelConfig& config) {
+    first = config;
+    return false;
+  });
+  return first;
 }
 
 // relu(x·w) and its sum over rows, each region under its family's first legal config.
@@ -47,7 +42,7 @@ TEST(Plan, IsItsHash) {
   EXPECT_EQ(plan.hash().size(), 32u);
   EXPECT_EQ(small_plan(), plan);
   Plan other = plan;
-  other.configs[0].fields.begin()->second += 1;
+  other.configs[0].set(0, other.configs[0].get(0) + 1);
   EXPECT_NE(other.hash(), plan.hash());
   other = plan;
   other.track = Track::tolerance;

@@ -135,7 +135,7 @@ TEST_F(Faults, ADamagedArchiveNeverMakesAWrongKernelWin) {
       outcome = tune(task_of(family), running);  // it was moved aside
     }
     ASSERT_TRUE(outcome) << describe(outcome.error());
-    EXPECT_EQ(outcome->schedule.fields.at("body") % 2, 1) << outcome->schedule.text();
+    EXPECT_EQ(outcome->schedule.as<FakeConfig>().body % 2, 1) << outcome->schedule.text();
   }
   EXPECT_GT(refused, 0);
 }

@@ -27,7 +27,7 @@ constexpr int kCandidates = 36;
 // Verdicts by schedule and by how strictly they were judged.
 using Recording = std::map<std::string, verify::Verdict>;
 
-std::string question(const kernels::Schedule& schedule, const verify::Request& request) {
+std::string question(const kernels::KernelConfig& schedule, const verify::Request& request) {
   return fmt::format("{}{}{}", schedule.text(), request.beside_reference ? ", finalist" : "",
                      request.whole ? ", whole" : "");
 }
@@ -88,7 +88,7 @@ class Kills : public testing::Test {
     Task live = task();
     auto evaluator = verify::Evaluator::start(live.setup);
     EXPECT_TRUE(evaluator);
-    live.recorded = [&](const kernels::Schedule& schedule,
+    live.recorded = [&](const kernels::KernelConfig& schedule,
                         const verify::Request& request) -> Result<verify::Verdict> {
       WARPLOOM_TRY(verify::Verdict verdict, evaluator->judge(request));
       if (!request.beside_reference) asked.push_back(schedule.text());
@@ -111,7 +111,7 @@ class Kills : public testing::Test {
         (void)!::write(ends[1], (line + "\n").data(), line.size() + 1);
       };
       Task replayed = task();
-      replayed.recorded = [&](const kernels::Schedule& schedule,
+      replayed.recorded = [&](const kernels::KernelConfig& schedule,
                               const verify::Request& request) -> Result<verify::Verdict> {
         if (!request.beside_reference) tell("?" + schedule.text());
         ::usleep(4'000);

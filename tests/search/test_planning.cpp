@@ -58,7 +58,7 @@ struct Predicted {
   explicit Predicted(const std::function<void(int)>& at = [](int) {})
       : space(search_space_of({residual_layers(1), Track::fp32},
                               *target::capabilities_of("sm_90a"))) {
-    space.predict = [this, at](const kernels::Schedule&) -> Result<double> {
+    space.predict = [this, at](const kernels::KernelConfig&) -> Result<double> {
       at(++asked);
       return 1.0;
     };

@@ -47,7 +47,7 @@ TEST_F(TuningSessionTest, FindsTheRightOneAndRefusesTheOthersByCode) {
       {"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
   const auto outcome = tune(task_of(family), options());
   ASSERT_TRUE(outcome) << describe(outcome.error());
-  EXPECT_EQ(outcome->schedule.fields.at("body"), 3);
+  EXPECT_EQ(outcome->schedule.as<FakeConfig>().body, 3);
   EXPECT_EQ(outcome->candidates, 8);
   EXPECT_GT(outcome->verdict.median_us, 0);
   EXPECT_FALSE(outcome->list.kernels.empty());
@@ -149,7 +149,7 @@ TEST_F(TuningSessionTest, ASecondRunThatGoesOnwardJudgesOnlyTheBestAgain) {
   const auto again = tune(task_of(family), forced);
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(again->candidates, 1);
-  EXPECT_EQ(again->schedule.fields.at("body"), 0);
+  EXPECT_EQ(again->schedule.as<FakeConfig>().body, 0);
   EXPECT_GT(again->verdict.median_us, 0);
 }
 
@@ -177,7 +177,7 @@ TEST_F(TuningSessionTest, TheBudgetIsKept) {
 TEST_F(TuningSessionTest, TheFirstCandidateIsWaitedForThoughTheBudgetIsGone) {
   const FakeFamily family({"right"});
   Task task = task_of(family);
-  task.space.build = [&](const kernels::Schedule& schedule) {
+  task.space.build = [&](const kernels::KernelConfig& schedule) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return family.build(schedule);
   };
@@ -344,13 +344,13 @@ TEST(SearchStrategy, BeamChangesOneFieldOfTheBest) {
   const Task task = task_of(family);
   SearchStrategy strategy(task.space, Strategy::beam, 1);
   for (int i = 0; i < 8; ++i) strategy.next();
-  strategy.learn({"fake", {{"body", 1}, {"variant", 150}}}, 5);
-  std::optional<kernels::Schedule> next;
+  strategy.learn(FakeConfig{.body = 1, .variant = 150}, 5);
+  std::optional<kernels::KernelConfig> next;
   do next = strategy.next();
   while (next && strategy.parents_of(next->text()).empty());
   ASSERT_TRUE(next);
   EXPECT_EQ(strategy.parents_of(next->text()), std::vector<std::string>{"fake body=1 variant=150"});
-  EXPECT_TRUE(next->fields.at("body") == 1 || next->fields.at("variant") == 150);
+  EXPECT_TRUE(next->as<FakeConfig>().body == 1 || next->as<FakeConfig>().variant == 150);
 }
 
 TEST(SearchStrategy, WhatSharesAValueWithRefusedOnesComesLater) {
@@ -360,12 +360,11 @@ TEST(SearchStrategy, WhatSharesAValueWithRefusedOnesComesLater) {
     SearchStrategy strategy(task.space, Strategy::beam, 1);
     for (int body = 0; body < 2; ++body)
       for (int variant = 10 * body; variant < 10 * body + 10; ++variant)
-        strategy.suggest(
-            {"fake",
-             {{"body", body}, {"variant", variant}}});  // the last suggestion is the first proposal
+        strategy.suggest(  // the last suggestion is the first proposal
+            FakeConfig{.body = body, .variant = variant});
     for (int i = 0;; ++i) {
       const auto next = strategy.next();
-      if (next->fields.at("body") == 0) return i;
+      if (next->as<FakeConfig>().body == 0) return i;
       if (told) strategy.refuse(*next);
     }
   };
@@ -382,11 +381,11 @@ TEST(SearchStrategy, BeamStartsFromWhatTheCostModelFindsBest) {
   SearchSpace space =
       search_space_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
   std::atomic<int> built = 0;
-  space.predict = [&](const kernels::Schedule& schedule) {
+  space.predict = [&](const kernels::KernelConfig& schedule) {
     ++built;
     return kernels::predicted_us(space.region, schedule, space.capabilities);
   };
-  const auto predicted = [&](const kernels::Schedule& s) {
+  const auto predicted = [&](const kernels::KernelConfig& s) {
     const auto list = kernels::build(space.region, s, space.capabilities);
     EXPECT_EQ(list.has_value() ? list->predicted_us : 0, space.predict(s).value_or(0)) << s.text();
     return list ? list->predicted_us : HUGE_VAL;

@@ -1,0 +1,191 @@
+// Convolution for sm_90a from the input as it lies: patches in shared memory, their windows read as
+// strided views of them (pieces/im2win_stage.h, im2win_kernel.h).
+//
+// The idea of window order is im2win's (Lu, Chu, Liu, 2023); here it is a view. Operands are tf32,
+// or in the fp32 track pairs of fp16.
+#include "kernels/pieces/im2win_kernel.h"
+
+namespace warploom::kernels {
+namespace {
+constexpr int64_t kMostRows = 256;  // of a box of TMA, and their elements
+
+class Im2win final : public Family {
+ public:
+  Im2win(Im2winProduct product, const Capabilities& capabilities)
+      : Family(Im2winConfig::type(), capabilities, Specialization::fastest),
+        product_(std::move(product)) {}
+
+  Space space() const override {
+    return {
+        name(),
+        {offered<Im2winConfig>(F::tile_q, pixels()), offered<Im2winConfig>(F::tile_p, pixel_rows()),
+         offered<Im2winConfig>(F::block_n, columns()), offered<Im2winConfig>(F::block_c, planes()),
+         offered<Im2winConfig>(F::filter_rows_per_stage, filter_rows()),
+         offered<Im2winConfig>(F::stages, {4, 3, 6, 5, 2}),
+         offered<Im2winConfig>(F::num_math_warpgroups, {2, 3, 1}),
+         offered<Im2winConfig>(F::epilogue, choices(Epilogue::smem, Epilogue::direct)),
+         offered<Im2winConfig>(F::cluster_m, {1, 2}),
+         offered<Im2winConfig>(F::weights_stationary, choices(true, false)),
+         offered<Im2winConfig>(F::staggered_consumers, choices(true, false))}};
+  }
+
+  FailedConstraints constraints(const KernelConfig& config) const override {
+    const auto& s = config.as<Im2winConfig>();
+    const Im2winStage stage(product_, s);
+    Checks<Im2winConfig> checks;
+    check_tile(checks, s, stage);
+    check_patch(checks, s, stage);
+    check_sharing(checks, s, stage);
+    const bool stay = s.weights_stationary;
+    const int64_t m = stage.tile_q * stage.tile_p;
+    const int64_t patch = stage.tiles * round_up(stage.planes * stage.rows * stage.width * 4, 128);
+    const int64_t weights =
+        round_up(s.block_n * stage.depth * bytes_of(product_.precision.operand) *
+                     (stay ? stage.count() : 1),
+                 1024) *
+        (product_.precision.terms > 1 ? 2 : 1);
+    const int64_t staging = s.epilogue == Epilogue::smem ? m * s.block_n * stage.tiles * 4 : 0;
+    checks.require_fits(patch * s.stages + weights * (stay ? 1 : s.stages) + staging + 512,
+                        capabilities_.shared_bytes,
+                        {F::tile_q, F::tile_p, F::block_n, F::block_c, F::filter_rows_per_stage,
+                         F::stages, F::num_math_warpgroups, F::epilogue, F::weights_stationary});
+    return std::move(checks).failed();
+  }
+
+  Result<Programs> programs(const KernelConfig& config) const override {
+    const auto& s = config.as<Im2winConfig>();
+    const Im2winStage stage(product_, s);
+    Programs out;
+    const Prepared weights = stage.pack_weights(out, capabilities_);
+    Im2winKernel(product_, stage, weights, s, capabilities_).add_to(out);
+    return out;
+  }
+
+ private:
+  using F = Im2winConfig::Field;
+
+  // The widest that adds few pixels.
+  Values pixels() const {
+    const int64_t columns = product_.size(product_.c.row);
+    Values out;
+    for (const int64_t x : {64, 32, 16, 8})
+      if (x == 8 || round_up(columns, x) * 4 <= columns * 5) out.push_back(x);
+    return out;
+  }
+
+  Values pixel_rows() const {
+    const int64_t rows = product_.second ? product_.size(product_.second) : 1;
+    Values ys = {2, 4, 3, 6, 8, 12, 16, 1};
+    std::erase_if(ys, [&](int64_t y) { return y > 1 && y >= 2 * rows; });
+    return ys;
+  }
+
+  Values columns() const {
+    const int64_t all = round_up(product_.size(product_.c.column), 8);
+    Values wide;
+    for (const int64_t n : {all, int64_t{128}, int64_t{64}, int64_t{32}})
+      if (n <= std::min<int64_t>(all, 256) && std::ranges::count(wide, n) == 0) wide.push_back(n);
+    return wide;
+  }
+
+  Values planes() const {
+    const int64_t channels = product_.size(product_.c.channel);
+    const int64_t neighbours = product_.precision.halves() ? 16 : 8;  // channels of an instruction
+    Values deep;
+    for (const int64_t each : {16, 32, 8, 1, 2, 4})
+      if (channels % each == 0 && (each >= neighbours || channels % neighbours != 0))
+        deep.push_back(each);
+    return deep;
+  }
+
+  Values filter_rows() const {
+    const int64_t down = product_.size(product_.filter_rows);
+    Values taps = {down};
+    for (int64_t parts = 2; parts <= down; ++parts)
+      if (const auto part = ceil_div(down, parts); part < taps.back()) taps.push_back(part);
+    for (int64_t part = round_up(down, 4); product_.precision.halves() && part > 0; part -= 4)
+      if (std::ranges::count(taps, part) == 0) taps.push_back(part);
+    return taps;
+  }
+
+  void check_tile(Checks<Im2winConfig>& checks, const Im2winConfig& s,
+                  const Im2winStage& stage) const {
+    const int64_t m = stage.tile_q * stage.tile_p;
+    const int64_t threads = 128 * s.num_math_warpgroups;
+    const int64_t accumulators = m * s.block_n * stage.tiles / threads;
+    const int64_t held = m * stage.depth * stage.tiles / threads;
+    const bool split = product_.precision.terms > 1;
+    const int64_t needed = (accumulators + held) * (split ? 2 : 1) + (split ? 0 : held);
+    checks.require(m == 64 || m % (64 * s.num_math_warpgroups) == 0,
+                   {F::tile_q, F::tile_p, F::num_math_warpgroups},
+                   "tile_q times tile_p 64, or a multiple of 64 pixels a math warpgroup", m);
+    checks.require(stage.tile_p <= 1 || product_.second.has_value(), {F::tile_p},
+                   "tile_p=1 where rows of pixels lie apart", stage.tile_p);
+    checks.require(stage.planes_first || m <= 64 * s.num_math_warpgroups,
+                   {F::tile_q, F::tile_p, F::num_math_warpgroups, F::block_c},
+                   "64 pixels a math warpgroup where stages have few channels", m);
+    checks.require(needed <= im2win_registers(s.num_math_warpgroups) - 16,
+                   {F::tile_q, F::tile_p, F::block_n, F::block_c, F::filter_rows_per_stage,
+                    F::num_math_warpgroups},
+                   "accumulators and windows that fit in a thread's registers",
+                   accumulators + held);
+  }
+
+  void check_patch(Checks<Im2winConfig>& checks, const Im2winConfig& s,
+                   const Im2winStage& stage) const {
+    checks.require(product_.size(product_.c.channel) % stage.planes == 0, {F::block_c},
+                   "a block_c that divides the channels of the input", stage.planes);
+    checks.require(stage.width <= 256 && stage.planes * stage.rows <= kMostRows,
+                   {F::tile_q, F::tile_p, F::block_c, F::filter_rows_per_stage},
+                   "a patch of at most 256 rows of 256 elements", stage.width);
+    checks.require(!product_.precision.halves() || stage.planes_first || stage.taps % 4 == 0,
+                   {F::block_c, F::filter_rows_per_stage},
+                   "16 channels, or 4 rows of the filter, in a stage of fp16x3", stage.taps);
+    checks.require(stage.depth % (product_.precision.terms > 1 ? 16 : 8) == 0 && s.block_n % 8 == 0,
+                   {F::block_c, F::filter_rows_per_stage, F::block_n},
+                   "stages of whole instructions of the sum, and 8 columns", stage.depth);
+  }
+
+  // What CTAs and math warpgroups share, and what each has of its own.
+  void check_sharing(Checks<Im2winConfig>& checks, const Im2winConfig& s,
+                     const Im2winStage& stage) const {
+    const int64_t own = stage.tiles;
+    const int64_t cluster = s.cluster_m;
+    checks.require(own * cluster <= 1 || s.block_n >= product_.size(product_.c.column),
+                   {F::tile_q, F::tile_p, F::num_math_warpgroups, F::cluster_m, F::block_n},
+                   "tiles of all output channels where math warpgroups, or CTAs, have their own",
+                   s.block_n);
+    checks.require(cluster <= 1 || (!s.weights_stationary && s.block_n % (8 * cluster) == 0),
+                   {F::cluster_m, F::weights_stationary, F::block_n},
+                   "cluster_m=1 where weights are stationary, or are too few", cluster);
+    checks.require(
+        !s.staggered_consumers || (own > 1 && stage.count() >= own && s.weights_stationary),
+        {F::staggered_consumers, F::weights_stationary, F::tile_q, F::tile_p,
+         F::num_math_warpgroups, F::block_c, F::filter_rows_per_stage},
+        "staggered_consumers=0 where math warpgroups share tiles, tiles have fewer stages, or "
+        "weights come with these",
+        own);
+    checks.require(!s.weights_stationary || s.block_n == product_.size(product_.c.column),
+                   {F::weights_stationary, F::block_n},
+                   "weights_stationary=0, or a tile of all output channels", s.block_n);
+  }
+
+  Im2winProduct product_;
+};
+}  // namespace
+
+FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) {
+  const auto c = capabilities.warpgroup_mma && capabilities.tensor_copy
+                     ? contraction_of(region.nests())
+                     : std::nullopt;
+  if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty())
+    return nullptr;
+  const Access& input = c->nest.loads[c->b];
+  const Access& weights = c->nest.loads[c->a];
+  const auto precision = precision_of(weights.dtype, input.dtype, region.track, true);
+  if (!precision || weights.dtype != Dtype::f32 || !stores_whole(*c)) return nullptr;
+  Im2winProduct product(*c, *precision);
+  if (!product.reads_patches()) return nullptr;
+  return std::make_shared<Im2win>(std::move(product), capabilities);
+}
+}  // namespace warploom::kernels

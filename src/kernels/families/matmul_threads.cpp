@@ -1,0 +1,175 @@
+// The families matmul_mma and matmul_simt: sums of products for any GPU since sm_80, matmuls and
+// convolutions alike (pieces/threads_kernel.h), with mma.sync or with fused multiply-adds. With
+// pack_weights=1 a program of its own first lays a convolution's weights so that the channels of
+// one place of the filter are neighbours.
+#include "kernels/pieces/threads_kernel.h"
+
+namespace warploom::kernels {
+namespace {
+// With mma.sync, or with fused multiply-adds.
+template <Config Table> class MatmulThreads final : public Family {
+ public:
+  static constexpr bool kTensorCores = std::same_as<Table, MatmulMmaConfig>;
+  using F = Table::Field;
+
+  MatmulThreads(Contraction contraction, const Precision& precision,
+                const Capabilities& capabilities)
+      : Family(Table::type(), capabilities, Specialization::made),
+        c_(std::move(contraction)),
+        p_(precision) {}
+
+  static FamilyPtr bind(const Region& region, const Capabilities& capabilities) {
+    auto c = capabilities.gpu ? contraction_of(region.nests(), kTensorCores) : std::nullopt;
+    if (!c || !epilogue_of(*c) || !computes(*c)) return nullptr;
+    const Dtype a = c->nest.loads[c->a].dtype;
+    const Dtype b = c->nest.loads[c->b].dtype;
+    auto p = precision_of(a, b, region.track);
+    if (!kTensorCores)
+      p = a == Dtype::f32 && b == Dtype::f32 ? std::optional(Precision{Dtype::f32, 1})
+                                             : std::nullopt;
+    const bool fp8 = p && is_float(p->operand) && bits_of(p->operand) == 8;
+    if (!p || (!c->reductions.empty() && !fuses_rows(*c, *p, 256, capabilities)) ||
+        (fp8 && capabilities.fp8_tflops == 0))
+      return nullptr;
+    return std::make_shared<MatmulThreads>(*std::move(c), *p, capabilities);
+  }
+
+  Space space() const override {
+    const bool plain = c_.channel && (c_.k.size() == 1 || in_blocks_) && !second_;  // a matmul
+    Space space{
+        Family::name(),
+        {offered<Table>(F::block_m, rows(plain)), offered<Table>(F::block_n, columns(plain)),
+         offered<Table>(F::block_k, depths(plain)),
+         offered<Table>(F::stages, plain && kTensorCores ? Values{3, 4, 2} : Values{3, 2, 4}),
+         offered<Table>(F::warps, {8, 4}),
+         offered<Table>(F::raster_group_m, plain ? Values{8, 1} : Values{8}),
+         offered<Table>(F::layout_candidate, {0, 1, 2})}};
+    if (plain) return space;
+    space.fields.push_back(offered<Table>(F::tile_p, pixel_rows()));
+    space.fields.push_back(offered<Table>(F::filter_taps_per_stage, taps()));
+    space.fields.push_back(
+        offered<Table>(F::pack_weights, c_.channel ? choices(true, false) : choices(false)));
+    return space;
+  }
+
+  FailedConstraints constraints(const KernelConfig& config) const override {
+    const Table& s = config.as<Table>();
+    const int64_t n = s.block_n * s.tile_p;
+    const int64_t k = s.block_k * s.filter_taps_per_stage;
+    // Tensor cores truncate: sums of split products are promoted stage by stage.
+    const int64_t deepest = p_.terms > 1 ? 32 : 64;
+    const int64_t accumulators = s.block_m * n / (s.warps * 32);
+    Checks<Table> checks;
+    checks.require(
+        k % k_step() == 0 && k <= deepest, {F::block_k, F::filter_taps_per_stage},
+        "block_k · filter_taps_per_stage of whole instructions, at most 64, 32 of split operands",
+        k);
+    checks.require(n >= 32 && n <= 256, {F::block_n, F::tile_p}, "tiles of 32 to 256 columns", n);
+    checks.require(c_.reductions.empty() || n >= c_.nest.axes[c_.column], {F::block_n, F::tile_p},
+                   "tiles of whole rows where these are reduced", n);
+    checks.require(accumulators <= (promotes() ? 64 : 128) && accumulators >= 4,
+                   {F::block_m, F::block_n, F::tile_p, F::warps},
+                   "4 to 128 accumulators a thread, 64 when operands are split", accumulators);
+    checks.require(!s.pack_weights || c_.channel, {F::pack_weights},
+                   "pack_weights=0 where nothing is a channel", 1);
+    checks.require_fits(
+        (s.block_m + n) * k * bytes_of(c_.nest.loads[c_.a].dtype) * s.stages,
+        Family::capabilities_.shared_bytes,
+        {F::block_m, F::block_n, F::block_k, F::stages, F::tile_p, F::filter_taps_per_stage});
+    return std::move(checks).failed();
+  }
+
+  size_t layout_candidate(const KernelConfig& config) const override {
+    return static_cast<size_t>(config.as<Table>().layout_candidate);
+  }
+
+  Result<Programs> programs(const KernelConfig& config) const override {
+    const Table& s = config.as<Table>();
+    Programs out;
+    const Contraction c = filled(out, c_, Family::capabilities_);
+    Access a = c.nest.loads[c.a];
+    if (s.pack_weights)
+      a = OperandPacking{out, "a", {a.dtype, 1}, Family::capabilities_}
+              .laid_anew(a, c_.row, *c_.channel, true)
+              .high;
+    const ThreadsMath math{p_, k_step(), promotes()};
+    ThreadsKernel(c, a, second_, math, threads_choices(s)).add_to(out);
+    return out;
+  }
+
+ private:
+  Values rows(bool plain) const {
+    if (!plain) return {64, 128, 32, 16, 256};
+    return kTensorCores ? Values{128, 64, 256, 32, 16} : Values{128, 64, 32};
+  }
+
+  Values columns(bool plain) const {
+    if (!plain) return {16, 32, 8, 64, 128};
+    return kTensorCores ? Values{128, 64, 256, 32} : Values{128, 64, 32};
+  }
+
+  Values depths(bool plain) const {
+    if (plain) return kTensorCores ? Values{32, 64, 16} : Values{16, 8, 32};
+    Values depths = {16, 32, 8, 64, 4, 2, 1};
+    std::erase_if(depths, [&](int64_t depth) { return depth >= 2 * channels(); });
+    return depths;
+  }
+
+  Values pixel_rows() const {
+    Values ys = {1};
+    for (int64_t y = 2; y <= 32 && second_ && y < 2 * c_.nest.axes[*second_]; y *= 2)
+      ys.insert(ys.begin() + (y > 8), y);
+    return ys;
+  }
+
+  Values taps() const {
+    const int64_t places = c_.window ? c_.nest.axes[*c_.window] : 1;
+    Values counts = {1};
+    for (int64_t t = 2; t < 2 * places && t <= 16; t *= 2) counts.push_back(t);
+    if (channels() < 8) std::ranges::reverse(counts);
+    return counts;
+  }
+
+  int64_t channels() const { return c_.channel ? c_.nest.axes[*c_.channel] : 1; }
+
+  bool promotes() const { return p_.terms > 1 || in_blocks_; }
+
+  int64_t k_step() const { return kTensorCores ? 32 / bytes_of(p_.operand) : 4; }
+
+  // Whether every tensor is read as boxes, behind whose last channel nothing lies, of types to
+  // compute with; factors of 8 bits where nothing is outside.
+  static bool computes(const Contraction& c) {
+    for (size_t i = 0; i < c.nest.loads.size(); ++i) {
+      const Access& load = c.nest.loads[i];
+      const bool factor = i == c.a || i == c.b;
+      const bool narrow = factor && load.inside && bits_of(load.dtype) == 8;
+      if (load.lookup_dim >= 0 || (factor && load.fill != 0) ||
+          !(narrow || is_computed_float(load.dtype)))
+        return false;
+      for (const Affine& dim : load.at) {
+        const bool alone = std::ranges::count(dim.steps, 0) + 1 >= std::ssize(dim.steps);
+        const bool channels = c.channel && dim.steps[*c.channel] != 0;
+        const bool both = dim.steps[c.row] != 0 && dim.steps[c.column] != 0;
+        if (both || (channels && !alone && c.scales.empty()) || std::ranges::min(dim.steps) < 0)
+          return false;
+      }
+    }
+    return is_computed_float(c.nest.outputs[0].place.dtype);
+  }
+
+  Contraction c_;
+  Precision p_;
+  bool in_blocks_ = !c_.scales.empty();
+  std::optional<size_t> second_ =
+      in_blocks_ || !c_.reductions.empty() ? std::nullopt : second_column(c_);
+};
+}  // namespace
+
+FamilyPtr matmul_mma_family(const Region& region, const Capabilities& capabilities) {
+  return MatmulThreads<MatmulMmaConfig>::bind(region, capabilities);
+}
+
+FamilyPtr matmul_simt_family(const Region& region, const Capabilities& capabilities) {
+  return MatmulThreads<MatmulSimtConfig>::bind(region, capabilities);
+}
+}  // namespace warploom::kernels

@@ -1,0 +1,163 @@
+#include "kernels/pieces/im2win_stage.h"
+#include "layout/memory_layout.h"
+
+namespace warploom::kernels {
+namespace {
+constexpr int64_t kMostRows = 256;  // of a box of TMA
+
+// The filter's slower axis.
+AxisIfAny filter_rows_of(const Contraction& c) {
+  for (const size_t axis : c.k)
+    if (axis != c.channel && axis != c.window) return axis;
+  return std::nullopt;
+}
+}  // namespace
+
+Im2winProduct::Im2winProduct(const Contraction& contraction, const Precision& used)
+    : c(exchanged(contraction)),
+      precision(used),
+      second(second_column(contraction)),
+      filter_rows(filter_rows_of(c)),
+      x(input().dim_of(*c.window)),
+      y(filter_rows ? input().dim_of(*filter_rows) : std::nullopt) {}
+
+bool Im2winProduct::is_readable(const Access& from, size_t dim) const {
+  const auto& steps = from.at[dim].steps;
+  const auto moves = std::ranges::count_if(steps, [](int64_t step) { return step != 0; });
+  return std::ranges::min(steps) >= 0 && (dim == x || from.strides[dim] % 4 == 0) &&
+         moves <= (dim == x || dim == y ? 2 : 1);
+}
+
+bool Im2winProduct::reads_patches() const {
+  const Access& from = input();
+  const Access& weights = c.nest.loads[c.b];
+  const auto plane = from.dim_of(*c.channel);
+  const bool apart = x && plane && plane != x && plane != y && x != y;
+  if (!apart || (filter_rows && !y) || from.at.size() > 5) return false;
+  if (from.lookup_dim >= 0 || weights.lookup_dim >= 0 || from.fill != 0 || weights.fill != 0)
+    return false;
+  if (from.strides[*x] != 1 || from.at[*x].steps[c.row] < 1 || from.at[*plane].begin != 0)
+    return false;
+  for (size_t d = 0; d < from.at.size(); ++d)
+    if (!is_readable(from, d)) return false;
+  return weights.dim_of(c.column) && weights.dim_of(*c.channel) && weights.dim_of(*c.window);
+}
+
+Im2winStage::Im2winStage(const Im2winProduct& product, const Im2winConfig& s)
+    : of(product),
+      tile_q(s.tile_q),
+      tile_p(s.tile_p),
+      planes(s.block_c),
+      taps(s.filter_rows_per_stage),
+      tiles(tile_q * tile_p == 64 ? s.num_math_warpgroups : 1),
+      planes_first(planes % (of.precision.halves() ? 16 : 8) == 0),
+      groups(of.size(of.c.channel) / planes),
+      parts(ceil_div(of.size(of.filter_rows), taps)),
+      across(planes_first ? of.size(of.c.window) : round_up(of.size(of.c.window), 4)),
+      depth(planes * taps * across) {
+  const Affine& along_row = of.input().at[*of.x];
+  const Affine* down = of.y ? &of.input().at[*of.y] : nullptr;
+  move_x = along_row.steps[of.c.row];
+  move_y = down && of.second ? down->steps[*of.second] : 0;
+  apart_x = along_row.steps[*of.c.window];
+  apart_y = down ? down->steps[*of.filter_rows] : 0;
+  first = along_row.begin & 3;
+  begin = along_row.begin - first;
+  size_patch();
+  order_terms();
+}
+
+// Pixels beyond a row's end read on into the next row, which the last one needs too.
+void Im2winStage::size_patch() {
+  if (of.y) rows = (tile_p - 1) * move_y + (taps - 1) * apart_y + 1;
+  // Rows of pixels that are not those of one plane.
+  if (tile_p > 1 && move_y == 0) rows = kMostRows + 1;
+  const int64_t pixels = (of.y ? std::min(tile_q, of.size(of.c.row)) : tile_q) - 1;
+  const int64_t needed = round_up(first + pixels * move_x + (across - 1) * apart_x + 1, 4);
+  while (true) {
+    const int conflicts = widen(needed);
+    const int64_t last = first + (tile_q - 1) * move_x + (across - 1) * apart_x +
+                         ((tile_p - 1) * move_y + (taps - 1) * apart_y) * width;
+    const bool whole_lines = conflicts > 1 && planes_first && rows % 2 == 0;  // planes of banks
+    if (last < rows * width && !whole_lines) return;
+    ++rows;
+  }
+}
+
+// Sets the width to the one from `needed` on with the fewest bank conflicts, which it hands back.
+int Im2winStage::widen(int64_t needed) {
+  width = needed;
+  int least = bank_conflicts(needed);
+  for (int64_t wider = needed + 4; least > 1 && wider < needed + 32; wider += 4)
+    if (const int ways = bank_conflicts(wider); ways < least) {
+      width = wider;
+      least = ways;
+    }
+  return least;
+}
+
+// How many words of one bank the 8 pixels and 4 elements of the sum that a warp reads at once want.
+int Im2winStage::bank_conflicts(int64_t wide) const {
+  const int64_t next = planes_first ? rows * wide : apart_x;
+  return layout::bank_conflict_ways({{8, 4}, {{4, {0, 1}}, {8, {1, 0}}}, {}},
+                                    {{{{8, move_x}}, {{4, next}}}, {}, 32}, 4);
+}
+
+// Lanes that read at once take 4 neighbours; of fp16x3 each has a pair, whose other one lies
+// elsewhere.
+void Im2winStage::order_terms() {
+  const Term plane{of.c.channel, planes, rows * width};
+  const Term tap{of.filter_rows, taps, apart_y * width};
+  const Term element{of.c.window, across, apart_x};
+  const auto part = [](const Term& term, int64_t extent, int64_t every = 1) {
+    return Term{term.axis, extent, term.stride * every, every};
+  };
+  if (of.precision.halves() && planes_first)
+    terms = {part(tap, taps), part(element, across), part(plane, planes / 8, 8), part(plane, 4),
+             part(plane, 2, 4)};
+  else if (of.precision.halves())
+    terms = {part(plane, planes), part(element, across / 4, 4), part(tap, taps / 2, 2),
+             part(element, 4), part(tap, 2)};
+  else if (planes_first)
+    terms = {tap, element, plane};
+  else
+    terms = {plane, tap, element};
+}
+
+TensorId Im2winStage::windows(tile::Builder& t, TensorId patch, const std::string& name) const {
+  std::vector<int64_t> shape = {tile_p, tile_q};
+  std::vector<int64_t> strides = {move_y * width, move_x};
+  for (const Term& term : terms) {
+    shape.push_back(term.extent);
+    strides.push_back(term.stride);
+  }
+  return t.windows(name, patch, static_cast<int>(first), shape, strides);
+}
+
+Prepared Im2winStage::pack_weights(Family::Programs& out, const Capabilities& capabilities) const {
+  const Contraction& c = of.c;
+  graph::Shape axes = {groups, parts, of.size(c.column)};
+  for (const Term& term : terms) axes.push_back(term.extent);
+  Access source = c.nest.loads[c.b];
+  Access made = {.shape = axes, .strides = graph::strides_of(axes)};
+  for (Affine& place : source.at) {
+    const std::vector<int64_t> steps =
+        std::exchange(place.steps, std::vector<int64_t>(axes.size()));
+    const auto follow = [&](AxisIfAny old, size_t axis, int64_t times = 1) {
+      if (old) place.steps[axis] += steps[*old] * times;
+    };
+    follow(c.channel, 0, planes);
+    follow(of.filter_rows, 1, taps);
+    follow(c.column, 2);
+    for (size_t i = 0; i < terms.size(); ++i) follow(terms[i].axis, 3 + i, terms[i].every);
+  }
+  source.inside = false;
+  for (size_t axis = 0; axis < axes.size(); ++axis) made.at.push_back(along(axis, axes.size()));
+  std::vector<size_t> over = {0, 1};
+  for (size_t axis = 3; axis < axes.size(); ++axis) over.push_back(axis);
+  Prepared packed = OperandPacking{out, "b", of.precision, capabilities}.written(
+      axes, over, source, made, graph::element_count(axes), 128);
+  packed.most.at = {along(c.column, c.nest.axes.size())};
+  return packed;
+}
+}  // namespace warploom::kernels

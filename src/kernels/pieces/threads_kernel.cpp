@@ -1,0 +1,127 @@
+#include "kernels/pieces/threads_kernel.h"
+
+namespace warploom::kernels {
+namespace {
+// Added to the index along an axis it puts every coordinate that steps along it outside its tensor.
+int64_t outside(const Contraction& c) {
+  int64_t far = 1;
+  for (const Access* access : {&c.nest.loads[c.a], &c.nest.loads[c.b]})
+    for (size_t d = 0; d < access->at.size(); ++d)
+      far = std::max(far, 2 * (access->shape[d] + std::abs(access->at[d].begin)));
+  return far;
+}
+}  // namespace
+
+ThreadsKernel::ThreadsKernel(const Contraction& contraction, const Access& a,
+                             std::optional<size_t> second, const ThreadsMath& math,
+                             const MatmulMmaConfig& s)
+    : c_(contraction),
+      nest_(contraction.nest),
+      s_(s),
+      math_(math),
+      columns_(s.block_n * s.tile_p),
+      depth_(s.block_k * s.filter_taps_per_stage),
+      result_(axes_of({c_.row, second, c_.column})),
+      summed_(slot_axes(c_)),
+      tile_(nest_, {{c_.row, s.block_m},
+                    {c_.column, s.block_n},
+                    {second, s.tile_p},
+                    {c_.channel, s.block_k}}),
+      order_{c_, tile_, s.raster_group_m},
+      stage_(order_.at(tile::block(0))),
+      global_a_(draft_, "A", nest_, a, axes_of({c_.row, c_.channel})),
+      global_b_(draft_, "B", nest_, nest_.loads[c_.b], axes_of({c_.channel, second, c_.column})) {
+  tile_ = stage_;
+  if (c_.window) stage_.extent[*c_.window] = s.filter_taps_per_stage;
+}
+
+void ThreadsKernel::add_to(Family::Programs& out) {
+  t_.grid(order_.count()).warps(static_cast<int>(s_.warps));
+  const Dtype a = t_.dtype_of(draft_.named.at("A"));
+  const Dtype b = nest_.loads[c_.b].dtype;
+  const Dtype sums = math_.precision.accumulator();
+  const std::vector<int64_t> shape = {s_.block_m, columns_};
+  shared_a_ = t_.shared("a", a, {s_.block_m, depth_});
+  shared_b_ = t_.shared("b", b, {depth_, columns_});
+  ring_ = t_.pipeline("ring", static_cast<int>(s_.stages), {shared_a_, shared_b_});
+  acc_ = t_.reg("acc", c_.scales.empty() ? sums : Dtype::f32, shape);
+  part_ = math_.promotes ? t_.reg("part", sums, shape) : acc_;
+  a_ = t_.reg("fa", a, {s_.block_m, math_.k_step});
+  b_ = t_.reg("fb", b, {math_.k_step, columns_});
+  t_.fill(acc_, 0);
+  const int64_t stages = stage_.count(nest_, summed_);
+  const auto [begin, end] = stage_.slots_within(c_.bounds, c_.channel.value_or(c_.k[0]), 0, stages);
+  for (int64_t stage = 0; stage + 1 < s_.stages; ++stage) produce(begin + stage);
+  sum(begin, end);
+  store(draft_, c_, acc_, tile_, result_);
+  draft_.finish(out);
+}
+
+// Stages go through the filter, taps of its last axis together, at one set of channels after
+// another.
+void ThreadsKernel::produce(const Index& k) {
+  stage_.place(nest_, summed_, k);
+  tile_.origin = stage_.origin;
+  t_.produce(ring_, [&] { produce_taps(); });
+}
+
+void ThreadsKernel::produce_taps() {
+  const int64_t taps = s_.filter_taps_per_stage;
+  const int64_t channels = s_.block_k;
+  const Index first = c_.window ? tile_.origin[*c_.window] : Index(0);
+  const int64_t places = c_.window ? nest_.axes[*c_.window] : 1;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    if (c_.window) {
+      const Index place = first + tap;
+      // Places beyond the filter lie outside every tensor.
+      const bool over = places % taps != 0;
+      tile_.origin[*c_.window] = over ? place + place / places * outside(c_) : place;
+    }
+    t_.copy(global_a_.at(tile_), t_.tile(shared_a_, {0, tap * channels}, {s_.block_m, channels}));
+    t_.copy(global_b_.at(tile_), t_.tile(shared_b_, {tap * channels, 0}, {channels, columns_}));
+  }
+}
+
+void ThreadsKernel::sum(const Index& begin, const Index& end) {
+  t_.for_("k", begin, end, 1, [&](const Index& k) {
+    TileCoord here = tile_;
+    here.place(nest_, summed_, k);
+    const std::vector<TensorId> scales = load_scales(draft_, c_, here, result_);
+    if (math_.promotes) t_.fill(part_, 0);
+    t_.consume(ring_, 0, [&] { multiply_stage(); });
+    if (math_.promotes) t_.map(acc_, promoted(draft_, acc_, part_, scales));
+    produce(k + (s_.stages - 1));
+  });
+}
+
+// part += fa · fb: as they are, rounded to tf32, or as three products of two-part splits.
+void ThreadsKernel::multiply_stage() {
+  const int64_t step = math_.k_step;
+  for (int64_t inner = 0; inner < depth_; inner += step) {
+    t_.copy(t_.tile(shared_a_, {0, inner}, {s_.block_m, step}), t_.all(a_));
+    t_.copy(t_.tile(shared_b_, {inner, 0}, {step, columns_}), t_.all(b_));
+    if (math_.precision.operand == Dtype::tf32)
+      multiply_tf32();
+    else
+      t_.mma(part_, t_.all(a_), t_.all(b_));
+  }
+}
+
+void ThreadsKernel::multiply_tf32() {
+  const std::vector<int64_t> rows = {s_.block_m, math_.k_step};
+  const std::vector<int64_t> columns = {math_.k_step, columns_};
+  const TensorId a = draft_.reg("fa_tf32", Dtype::tf32, rows);
+  const TensorId b = draft_.reg("fb_tf32", Dtype::tf32, columns);
+  t_.copy(t_.all(a_), t_.all(a));
+  t_.copy(t_.all(b_), t_.all(b));
+  if (math_.precision.terms > 1) {
+    const TensorId a_rest = draft_.reg("fa_rest", Dtype::tf32, rows);
+    const TensorId b_rest = draft_.reg("fb_rest", Dtype::tf32, columns);
+    t_.map(a_rest, t_.value(a_) - t_.value(a));
+    t_.map(b_rest, t_.value(b_) - t_.value(b));
+    t_.mma(part_, t_.all(a_rest), t_.all(b));
+    t_.mma(part_, t_.all(a), t_.all(b_rest));
+  }
+  t_.mma(part_, t_.all(a), t_.all(b));
+}
+}  // namespace warploom::kernels

@@ -1,0 +1,69 @@
+// The kernel of matmul_mma and matmul_simt, for any GPU since sm_80: all threads copy, through a
+// circular buffer of stages in shared memory filled by cp.async, and all multiply, with mma.sync or
+// with fused multiply-adds.
+//
+// Rows are A's axis m (of a convolution its output channels), columns a block_n · tile_p patch of
+// B's (pixels of one image; of a matmul tile_p is 1). A stage holds block_k ·
+// filter_taps_per_stage of the sum's terms: so many input channels at so many places of the filter.
+// Nothing is unfolded in memory: a patch at a place of the filter is a box of the input, and what
+// padding adds lies outside and counts as 0.
+#pragma once
+#include "kernels/gpu_matmul.h"
+
+namespace warploom::kernels {
+// The choices of both families, which have the same fields.
+template <Config T> MatmulMmaConfig threads_choices(const T& s) {
+  MatmulMmaConfig out;
+#define WARPLOOM_FIELD(given, type, name, otherwise, aliases, meaning) out.name = s.name;
+#include "kernels/config/matmul_threads.def"
+  return out;
+}
+
+// How a stage's products are computed.
+struct ThreadsMath {
+  Precision precision;
+  int64_t k_step;  // elements of k of an instruction
+  bool promotes;   // the sums of a stage are added up in fp32 registers
+};
+
+class ThreadsKernel {
+ public:
+  // The contraction outlives it; `a` is read in place of its first operand.
+  ThreadsKernel(const Contraction& contraction, const Access& a, std::optional<size_t> second,
+                const ThreadsMath& math, const MatmulMmaConfig& s);
+
+  // The kernel as a program of its own.
+  void add_to(Family::Programs& out);
+
+ private:
+  void produce(const Index& k);
+  void produce_taps();
+  void sum(const Index& begin, const Index& end);
+  void multiply_stage();
+  void multiply_tf32();
+
+  const Contraction& c_;
+  const LoopNest& nest_;
+  MatmulMmaConfig s_;
+  ThreadsMath math_;
+  int64_t columns_;             // of a tile
+  int64_t depth_;               // of a stage
+  std::vector<size_t> result_;  // axes of a tile, those of rows first
+  std::vector<size_t> summed_;
+  TileCoord tile_;
+  TileScheduler order_;
+  TileCoord stage_;
+  KernelBuilder draft_{"matmul"};
+  tile::Builder& t_ = draft_.b;
+  TensorTile global_a_;
+  TensorTile global_b_;
+  // a stage's operands; accumulators, and those of a stage; an instruction's operands
+  TensorId shared_a_ = -1;
+  TensorId shared_b_ = -1;
+  tile::PipelineId ring_ = -1;
+  TensorId acc_ = -1;
+  TensorId part_ = -1;
+  TensorId a_ = -1;
+  TensorId b_ = -1;
+};
+}  // namespace warploom::kernels

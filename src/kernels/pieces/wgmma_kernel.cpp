@@ -1,0 +1,174 @@
+#include "kernels/pieces/wgmma_kernel.h"
+
+namespace warploom::kernels {
+namespace {
+// Registers a thread where two math warpgroups multiply; one leaves them as they are.
+constexpr int kProducerRegisters = 40;
+constexpr int kMathRegisters = 232;
+}  // namespace
+
+WgmmaKernel::WgmmaKernel(const WgmmaProduct& product, const Contraction& sides, const Prepared& a,
+                         const Prepared& b, const WgmmaChoices& s)
+    : product_(product),
+      c_(sides),
+      a_(a),
+      b_(b),
+      s_(s),
+      precision_(product.precision_of(s)),
+      rows_above_(sides.row == product.c.column ? product.second_pixels : std::nullopt),
+      columns_above_(rows_above_ ? std::nullopt : product.second_pixels),
+      result_(axes_of({rows_above_, sides.row, columns_above_, sides.column})),
+      row_axes_(rows_above_ ? 2 : 1),
+      summed_(slot_axes(sides)),
+      tiles_(product, sides, s),
+      promotes_(product.promotes()),
+      meanwhile_(promotes_ && tiles_.stages_per_round() > 1) {}
+
+void WgmmaKernel::add_to(Family::Programs& out) {
+  const auto math = static_cast<int>(s_.num_math_warpgroups);
+  const Dtype sums = c_.scales.empty() ? precision_.accumulator() : Dtype::f32;
+  tiles_.set_grid(draft_, 4 + 4 * math);
+  add_operands();
+  if (s_.epilogue == Epilogue::smem)
+    staging_ = t_.shared("staging", c_.nest.outputs[0].place.dtype, {s_.block_m, s_.block_n});
+  tiles_.declare(draft_, sums);
+  t_.roles([&] {
+    t_.role("producer", 4, math > 1 ? kProducerRegisters : 0, [&] { produce(); });
+    t_.role("consumer", 4 * math, math > 1 ? kMathRegisters : 0, [&] {
+      acc_ = t_.reg("acc", sums, {s_.block_m, s_.block_n});
+      consume();
+    });
+  });
+  draft_.finish(out);
+}
+
+void WgmmaKernel::add_operand(const char* name, const char* stage, const Access& access,
+                              const Axes& axes, int64_t rows) {
+  from_.emplace_back(draft_, name, c_.nest, access, axes);
+  stages_.push_back(t_.shared(stage, precision_.operand, {rows, s_.block_k}));
+}
+
+void WgmmaKernel::add_operands() {
+  const Axes a_axes = axes_of({rows_above_, c_.row, c_.channel});
+  const Axes b_axes = axes_of({columns_above_, c_.column, c_.channel});
+  const int64_t padded = s_.block_m + kTransposePadding;
+  if (s_.transposes_a()) {
+    from_.emplace_back(draft_, "A", c_.nest, a_.high, axes_of({c_.channel, c_.row}));
+    stages_.push_back(t_.shared("a", Dtype::f32, {s_.block_k, padded}));
+  } else {
+    add_operand("A", "a", a_.high, a_axes, s_.block_m);
+  }
+  add_operand("B", "b", b_.high, b_axes, s_.block_n);
+  if (precision_.terms > 1) {
+    add_operand("A_rest", "a_rest", a_.low, a_axes, s_.block_m);
+    add_operand("B_rest", "b_rest", b_.low, b_axes, s_.block_n);
+  }
+  ring_ = t_.pipeline("ring", static_cast<int>(s_.stages), stages_);
+  if (s_.transposes_a())
+    lines_ = t_.windows("lines", stages_[0], 0, {s_.block_m, s_.block_k}, {1, padded});
+}
+
+tile::Tile WgmmaKernel::box_of(size_t i, const TileCoord& tile) const {
+  tile::Tile box = from_[i].at(tile);
+  if (s_.transposes_a() && i == 0) {
+    box.extent.back() += kTransposePadding;
+    box.step.clear();
+  }
+  return box;
+}
+
+void WgmmaKernel::produce() {
+  tiles_.for_each(draft_, [&](TileCoord tile, const Index& begin, const Index& end, bool) {
+    t_.for_("k", begin, end, 1, [&](const Index& k) {
+      tile.place(c_.nest, summed_, k);
+      t_.produce(ring_, [&] { produce_stage(tile); });
+    });
+  });
+}
+
+// The tiles of b serve all CTAs of a cluster.
+void WgmmaKernel::produce_stage(const TileCoord& tile) {
+  for (size_t i = 0; i < stages_.size(); ++i)
+    if (s_.cluster_m > 1 && i % 2 == 1)
+      t_.multicast(box_of(i, tile), t_.all(stages_[i]), "x");
+    else
+      t_.copy(box_of(i, tile), t_.all(stages_[i]));
+}
+
+// One set of registers a stage of a round, two at the most: of two one is filled, or added, while
+// the other is multiplied.
+std::vector<WgmmaKernel::StageSums> WgmmaKernel::sums_of_round() {
+  const auto set = [&](const char* name) {
+    return t_.reg(name, precision_.accumulator(), {s_.block_m, s_.block_n});
+  };
+  std::vector<StageSums> sets = {{"", promotes_ ? set("part") : acc_, {}}};
+  if (tiles_.stages_per_round() > 1)
+    sets.push_back({"_next", meanwhile_ ? set("part_next") : acc_, {}});
+  return sets;
+}
+
+void WgmmaKernel::consume() {
+  std::vector<StageSums> sets = sums_of_round();
+  const auto sum = [&](const TileCoord& tile, const Index& begin, const Index& end, bool shared) {
+    t_.fill(acc_, 0);
+    if (shared) tiles_.take_over(draft_, acc_, begin);
+    sum_tile(tile, begin, end, sets);
+    if (!shared) return finish(tile);
+    tiles_.hand_over(draft_, acc_, end);
+    t_.if_less(tiles_.stages() - 1, end, [&] { finish(tile); });
+  };
+  tiles_.for_each(draft_, sum);
+}
+
+// A stage beyond k holds zeros. No product is under way from one round to the next: there ptxas
+// would wait for them before they are read.
+void WgmmaKernel::sum_tile(const TileCoord& tile, const Index& begin, const Index& end,
+                           std::vector<StageSums>& sets) {
+  const int64_t round = tiles_.stages_per_round();
+  TileCoord stage = tile;
+  t_.for_("k", begin, end, round, [&](const Index& k) {
+    for (int64_t i = 0; i < round; ++i) {
+      stage.place(c_.nest, summed_, k + i);
+      multiply_stage(stage, sets[at(i) % sets.size()]);
+      if (promotes_ && meanwhile_ == (i > 0))
+        promote(sets[at(meanwhile_ ? i - 1 : i) % sets.size()]);
+    }
+    if (meanwhile_) promote(sets[at(round - 1) % sets.size()]);
+  });
+}
+
+void WgmmaKernel::multiply_stage(const TileCoord& stage, StageSums& set) {
+  set.scales = load_scales(draft_, c_, stage, result_, row_axes_, set.name);
+  if (promotes_) t_.fill(set.part, 0);
+  t_.consume(ring_, promotes_ && !meanwhile_ ? 0 : 1, [&] { add_products(set); });
+}
+
+// Of split operands the small products first: tensor cores truncate as they add.
+void WgmmaKernel::add_products(const StageSums& set) {
+  if (precision_.terms > 1) {
+    add_product(set.part, stages_[2], 1);
+    add_product(set.part, stages_[0], 3);
+  }
+  if (!s_.transposes_a()) return add_product(set.part, stages_[0], 1);
+  const std::vector<int64_t> shape = {s_.block_m, s_.block_k};
+  const TensorId seen = draft_.reg("seen", Dtype::f32, shape);
+  const TensorId x = draft_.reg("x" + set.name, Dtype::tf32, shape);
+  t_.copy(t_.all(lines_), t_.all(seen));
+  t_.map(x, t_.value(seen));
+  add_product(set.part, x, 1);
+}
+
+void WgmmaKernel::add_product(TensorId part, TensorId x, size_t operand) {
+  t_.mma(part, t_.all(x), t_.all(stages_[operand]), false, true);
+}
+
+void WgmmaKernel::promote(const StageSums& set) {
+  t_.map(acc_, promoted(draft_, acc_, set.part, set.scales));
+}
+
+void WgmmaKernel::finish(const TileCoord& tile) {
+  if (precision_.halves())
+    scale_back(draft_, c_, acc_, {&a_.most, &b_.most}, tile, result_, row_axes_);
+  store(draft_, c_, acc_, tile, result_, row_axes_, staging_, tiles_.row_ctas());
+}
+}  // namespace warploom::kernels

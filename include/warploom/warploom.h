@@ -67,6 +67,9 @@ WARPLOOM_API warploom_tensor warploom_tensor_at(const warploom_bundle* bundle, s
  * `tensors` has one address for each tensor. The bundle's workspaces are its own, so launches of
  * one loaded bundle must not overlap in time; load it twice for that. One thread at a time; on a
  * GPU one that has the device's primary context, as every thread has that called the CUDA runtime.
+ *
+ * Inputs that `--constant` named are prepared by the first launch on these addresses. Who changes
+ * one in place loads the bundle anew: launches go on with what was prepared.
  */
 WARPLOOM_API int warploom_run(warploom_bundle* bundle, void* const* tensors, void* stream);
 /* After its launches are done. NULL: nothing. */

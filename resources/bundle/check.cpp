@@ -235,7 +235,8 @@ Timing compute(const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
   std::for_each(outputs.begin(), outputs.end(), place);
   void* workspace = allocate({{bundle}}_workspace_bytes());
   Engine engine{tensors.data(), workspace};
-  const Timing timing = timed(engine);
+{{#prepares}}  engine.prepare_constants();
+{{/prepares}}  const Timing timing = timed(engine);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     copy(outputs[i].data(), tensors[inputs.size() + i], outputs[i].size());
   for (void* memory : tensors) release(memory);

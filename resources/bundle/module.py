@@ -41,6 +41,7 @@ bundle = _torch.Bundle(
     FOLDER,
     launcher="{{bundle}}_{{#gpu}}launch{{/gpu}}{{^gpu}}run{{/gpu}}",
     workspace="{{bundle}}_workspace_bytes",
+    prepare="{{#prepares}}{{bundle}}_prepare{{/prepares}}",
     sources=["{{kernel_file}}", "{{bundle}}_host.cpp"],
     includes=["device/{{engine}}", "device/common"],
     flags="{{module_flags}}".split(),

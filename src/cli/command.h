@@ -62,6 +62,8 @@ inline constexpr std::string_view kVersion = "0.1.0";  // as in CMakeLists.txt
 inline constexpr const char* kTargetHelp = "auto, cpu, sm_80, sm_89 or sm_90a";
 inline constexpr const char* kAssumeHelp =
     "NAME=lower or NAME=upper: of that input's matrices a triangle alone counts";
+inline constexpr const char* kConstantHelp =
+    "NAME: that input holds the same in every call, so that what is made of it alone is made once";
 inline constexpr const char* kDimHelp =
     "NAME=SIZE or INPUT.AXIS=SIZE: the size of a dimension that the model leaves open";
 inline constexpr const char* kTrackHelp =

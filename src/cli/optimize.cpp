@@ -19,6 +19,7 @@ struct Flags {
   std::string strategy = "automatic";
   search::Options search;  // what of it is not worked out of the others
   ModelOptions model;
+  std::vector<std::string> constants;
   std::optional<int> candidates;
   bool no_resume = false;
 };
@@ -34,7 +35,7 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
     return fail({ErrorCode::kFlagsContradict, "a search of no candidates finds nothing",
                  "--candidates", "at least one", std::to_string(*flags.candidates),
                  "leave it out for no limit but the budget"});
-  if (flags.search.onward && flags.no_resume)
+  if (flags.search.force_search && flags.no_resume)
     return fail({ErrorCode::kFlagsContradict, "a run cannot both resume a search and start anew",
                  "--resume, --no-resume", "one of them", "both", "give one of them"});
   search::Options options = flags.search;
@@ -44,6 +45,7 @@ Result<search::Options> options_of(const Flags& flags, const graph::Graph& graph
   options.max_candidates = flags.candidates.value_or(0);
   options.resume = !flags.no_resume;
   options.interrupted = &interrupted();
+  options.constants = {flags.constants.begin(), flags.constants.end()};
   return options;
 }
 
@@ -118,6 +120,7 @@ Result<export_::Delivered> write_outcome(const fs::path& folder, const Flags& fl
   // Of a model named when the plan is verified.
   if (!flags.model.assume.empty()) info.plan["assume"] = flags.model.assume;
   if (!flags.model.dims.empty()) info.plan["dim"] = flags.model.dims;
+  if (!flags.constants.empty()) info.plan["constant"] = flags.constants;
   // Kernels may read its constants.
   WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(graph));
   add_weights(info, flags, primitive, outcome.list);
@@ -187,6 +190,7 @@ Command optimize_command() {
       {"--out", &flags->out, "the bundle's folder; default out/NAME"},
       {"--dim", &flags->model.dims, kDimHelp},
       {"--assume", &flags->model.assume, kAssumeHelp},
+      {"--constant", &flags->constants, kConstantHelp},
       {"--budget", &search.budget_seconds,
        "time to search: 500ms, 60s, 2m; as long again, at least 10s, where nothing is right yet"},
       {"--candidates", &flags->candidates, "at most so many candidates of a region"},
@@ -197,7 +201,7 @@ Command optimize_command() {
       {"--jobs", &search.jobs, "compilations at once; default: one a core", {}, 1, 1024},
       {"--archive", &search.archive, "the archive file; default: in the cache folder"},
       {"--no-resume", &flags->no_resume, "do not use what the archive knows of the problem"},
-      {"--resume", &search.onward,
+      {"--resume", &search.force_search,
        "search on, even where a search of this budget is done there and would be the answer"}};
   command.action = [flags](const Session& session) { return optimize(*flags, session); };
   return command;

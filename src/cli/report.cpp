@@ -182,11 +182,11 @@ void add_region(Facts& facts, const json& planned, const kernels::Region& region
 }
 
 // Regions that are alike stand once.
-void add_each_region(Facts& facts, const search::Partition& partition, Track track,
+void add_each_region(Facts& facts, const plan::Partition& partition, Track track,
                      const target::Capabilities& capabilities) {
   const json& planned = report::list_at(facts.plan, "/regions");
   std::set<std::string> seen;
-  for (const search::Region& one : partition.regions) {
+  for (const plan::Region& one : partition.regions) {
     if (one.alias || !seen.insert(one.identity).second) continue;
     const size_t place = seen.size() - 1;
     const json row = place < planned.size() ? planned[place] : json();
@@ -202,9 +202,13 @@ Status add_regions(Facts& facts) {
   WARPLOOM_TRY(graph::Graph graph, parse_onnx(model, "the plan's model"));
   WARPLOOM_TRY(const auto capabilities,
                target::capabilities_of(arch.starts_with("sm_") ? arch : "cpu"));
-  WARPLOOM_TRY(graph, search::planned(std::move(graph), capabilities));
+  WARPLOOM_TRY(graph, plan::lower_for_target(std::move(graph), capabilities));
   const Track track = *track_named(report::text_at(facts.plan, "/track"));
-  WARPLOOM_TRY(const search::Partition partition, search::regions_of(graph, track, capabilities));
+  std::set<std::string> constants;
+  for (const json& name : report::list_at(facts.plan, "/constant"))
+    if (name.is_string()) constants.insert(name.get<std::string>());
+  WARPLOOM_TRY(const plan::Partition partition,
+               plan::regions_of(graph, track, capabilities, {}, constants));
   facts.roofs = {{"gbs", capabilities.dram_gbs},
                  {"tflops", 1 / verify::roofline_us(capabilities, track, 1e6, 0)},
                  {"cache_bytes", capabilities.l2_bytes}};

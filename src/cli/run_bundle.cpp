@@ -152,6 +152,7 @@ Result<Answer> run_bundle(const Flags& flags) {
   WARPLOOM_TRY(nlohmann::json json, timed(device, call));
   WARPLOOM_CHECK(make_folders(flags.out));
   json["bundle"] = flags.bundle;
+  if (bundle->prepare_us > 0) json["prepare_us"] = bundle->prepare_us;
   for (size_t i = inputs; i < bundle->tensors.size(); ++i) {
     const BufferSpec& tensor = *bundle->tensors[i];
     std::string bytes(tensor.bytes(), '\0');

@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "kernels/config/reader.h"
 #include "onnx/load.h"
-#include "search/explore.h"
+#include "search/search_strategy.h"
 #include "tile/print.h"
 #include "vendor/make.h"
 #include "vendor/match.h"
@@ -18,6 +18,7 @@ struct Flags {
   std::string schedule;
   std::string what = "graph";
   ModelOptions model;
+  std::vector<std::string> constants;
   int region = 1;
 };
 
@@ -69,13 +70,13 @@ struct Shown {
   graph::Graph graph;  // as it is planned
   Track track = Track::fp32;
   target::Capabilities capabilities;
-  search::Partition partition;
+  plan::Partition partition;
 
   nlohmann::json record() const {
     return {{"target", capabilities.arch}, {"track", name_of(track)}};
   }
 
-  std::vector<std::string> families_of(const search::Region& region) const {
+  std::vector<std::string> families_of(const plan::Region& region) const {
     std::vector<std::string> names;
     if (region.alias) return names;
     for (const auto& family : kernels::families_for({region.graph, track}, capabilities))
@@ -87,7 +88,7 @@ struct Shown {
 // The regions, each with the families that cover it.
 Answer show_regions(const Flags& flags, const Shown& shown) {
   nlohmann::json regions = nlohmann::json::array();
-  for (const search::Region& region : shown.partition.regions) {
+  for (const plan::Region& region : shown.partition.regions) {
     const std::string& stored = region.tensors[region.graph.outputs[0]];
     nlohmann::json row;
     row["number"] = regions.size() + 1;
@@ -95,6 +96,7 @@ Answer show_regions(const Flags& flags, const Shown& shown) {
     row["output"] = stored;
     row["lies_in"] = region.alias ? shown.partition.storage.at(stored) : "";
     row["families"] = shown.families_of(region);
+    row["constants"] = region.constants;
     row["graph"] = to_text(region.graph);
     regions.push_back(std::move(row));
   }
@@ -109,7 +111,7 @@ Answer show_references(const Flags& flags, const Shown& shown) {
   nlohmann::json regions = nlohmann::json::array();
   std::string text;
   int number = 0;
-  for (const search::Region& region : shown.partition.regions) {
+  for (const plan::Region& region : shown.partition.regions) {
     ++number;
     if (region.alias) continue;
     const auto operators = vendor::operators_of(shown.given, region.graph, region.tensors);
@@ -158,7 +160,7 @@ Result<Answer> show_profile(const Flags& flags) {
 // What a search would try first.
 Result<kernels::KernelConfig> default_config(const kernels::Region& region,
                                              const target::Capabilities& capabilities) {
-  const search::SearchSpace catalogue = search::catalogue_of(region, capabilities);
+  const search::SearchSpace catalogue = search::search_space_of(region, capabilities);
   search::SearchStrategy proposer(catalogue, search::Strategy::beam, 1);
   if (auto best = proposer.next()) return *std::move(best);
   return fail({ErrorCode::kNoSchedule, "no family of schedules covers the model on this target",
@@ -249,8 +251,10 @@ Result<Shown> planned(const Flags& flags, graph::Graph given) {
   Shown shown;
   WARPLOOM_TRY(shown.track, track_for(given, flags.track));
   WARPLOOM_TRY(shown.capabilities, search::resolve_target(flags.target));
-  WARPLOOM_TRY(shown.graph, search::planned(given, shown.capabilities));
-  WARPLOOM_TRY(shown.partition, search::regions_of(shown.graph, shown.track, shown.capabilities));
+  WARPLOOM_TRY(shown.graph, plan::lower_for_target(given, shown.capabilities));
+  const std::set<std::string> constants(flags.constants.begin(), flags.constants.end());
+  WARPLOOM_TRY(shown.partition,
+               plan::regions_of(shown.graph, shown.track, shown.capabilities, {}, constants));
   shown.given = std::move(given);
   return shown;
 }
@@ -265,7 +269,7 @@ Result<Answer> show(const Flags& flags) {
   WARPLOOM_TRY(const Shown shown, planned(flags, std::move(given)));
   if (flags.what == "regions") return show_regions(flags, shown);
   if (flags.what == "reference") return show_references(flags, shown);
-  const std::vector<search::Region>& regions = shown.partition.regions;
+  const std::vector<plan::Region>& regions = shown.partition.regions;
   const auto wanted = static_cast<size_t>(flags.region - 1);
   if (wanted >= regions.size())
     return fail({ErrorCode::kUsage, "there is no such region", "--region",
@@ -296,6 +300,7 @@ Command show_command() {
       {"--target", &flags->target, kTargetHelp},
       {"--dim", &flags->model.dims, kDimHelp},
       {"--assume", &flags->model.assume, kAssumeHelp},
+      {"--constant", &flags->constants, kConstantHelp},
       {"--track", &flags->track, kTrackHelp},
       {"--schedule", &flags->schedule, "\"FAMILY FIELD=VALUE …\"; default: the most promising"}};
   command.action = [flags](const Session&) { return show(*flags); };

@@ -4,8 +4,9 @@
 #include "export/as_built.h"
 #include "onnx/load.h"
 #include "runtime/bundle.h"
-#include "search/explore.h"
 #include "search/headline.h"
+#include "search/outcome.h"
+#include "search/task.h"
 #include "vendor/match.h"
 
 namespace warploom::cli {
@@ -19,6 +20,7 @@ struct Flags {
   std::string track;
   std::string target = "auto";
   ModelOptions options;  // of the model or the problem
+  std::vector<std::string> constants;
   double limit_seconds = 10;
   double seconds = 3;
   uint64_t seed = 0;
@@ -28,8 +30,9 @@ struct Flags {
 // of its problem.
 struct Bench {
   fs::path path;
-  graph::Graph operators;  // as the model has them
-  graph::Graph graph;      // of primitives; the problem takes it
+  graph::Graph operators;              // as the model has them
+  graph::Graph graph;                  // of primitives; the problem takes it
+  std::vector<std::string> constants;  // of its inputs, beside what the model holds
   Track track = Track::fp32;
   target::Capabilities capabilities;
   LaunchList list;
@@ -58,6 +61,7 @@ Status open_plan(const Flags& flags, Bench& bench) {
                  "--model FILE", "nothing", "name the model that was optimized with --model"});
   const ModelOptions options{said_of_model(plan, "assume", flags.options.assume),
                              said_of_model(plan, "dim", flags.options.dims)};
+  bench.constants = said_of_model(plan, "constant", flags.constants);
   if (flags.model.empty())
     WARPLOOM_TRY(bench.graph, parse_onnx(held->get<std::string>(), bench.path.string()));
   else
@@ -111,13 +115,14 @@ uint64_t drawn_seed() {
 Result<Bench> open(const Flags& flags) {
   Bench bench{.path = flags.plan, .seed = flags.seed == 0 ? drawn_seed() : flags.seed};
   WARPLOOM_CHECK(flags.problem.empty() ? open_plan(flags, bench) : open_kernels(flags, bench));
-  search::Problem problem =
-      search::outline_of({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed);
-  bench.bound = problem.bound;
-  problem.setup.reference = vendor::match_region(problem.setup.graph, bench.operators, bench.track);
+  search::Task task =
+      search::make_task({std::move(bench.graph), bench.track}, bench.capabilities, bench.seed,
+                        {bench.constants.begin(), bench.constants.end()});
+  bench.bound = task.bound;
+  task.setup.reference = vendor::match_region(task.setup.graph, bench.operators, bench.track);
   catch_interrupts();
   WARPLOOM_TRY(bench.evaluator,
-               verify::Evaluator::start(std::move(problem.setup), {.interrupted = &interrupted()}));
+               verify::Evaluator::start(std::move(task.setup), {.interrupted = &interrupted()}));
   return bench;
 }
 
@@ -187,6 +192,7 @@ Command judging_command(const std::shared_ptr<Flags>& flags,
       {"--problem", &flags->problem,
        "the model that a kernel file computes (docs/verification.md)"},
       {"--dim", &flags->options.dims, std::string("of --model or --problem; ") + kDimHelp},
+      {"--constant", &flags->constants, std::string("of --model or --problem; ") + kConstantHelp},
       {"--assume", &flags->options.assume, std::string("of --model or --problem; ") + kAssumeHelp},
       {"--track", &flags->track, std::string("of a kernel file; ") + kTrackHelp},
       {"--target", &flags->target, std::string("of a kernel file: ") + kTargetHelp},

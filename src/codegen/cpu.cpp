@@ -81,6 +81,7 @@ Result<Kernel> CpuEmitter::emit() {
       record["buffers"].push_back(
           {{"type", type}, {"name", tensor.name}, {"number", kernel.args.size()}});
       kernel.args.push_back({given_.tensor(id).name, false, {}, tensor.zeroed});
+      kernel.args.back().written = tensor.writable;
       continue;
     }
     at_ = synth::first_use(synth::sites_of(program_), id);

@@ -262,6 +262,7 @@ void CudaEmitter::note_argument(TensorId id, bool tensor_map, TensorMapSpec spec
   const std::string& buffer = given_.tensor(id).name;
   const bool first = std::ranges::find(args_, buffer, &Argument::buffer) == args_.end();
   args_.push_back({buffer, tensor_map, std::move(spec), tensor(id).zeroed && first});
+  args_.back().written = tensor(id).writable;
   if (const auto packed = solution_.packed.find(id); packed != solution_.packed.end())
     args_.back().packed = packed->second.dims;
 }

@@ -73,10 +73,32 @@ class Check {
     if (list_.kernels.empty()) return unfit("kernels", "at least one", "none");
     for (size_t i = 0; i < list_.kernels.size(); ++i)
       WARPLOOM_CHECK(kernel(fmt::format("kernels[{}]", i), list_.kernels[i]));
-    return ok();
+    return prepare();
   }
 
  private:
+  // What runs once reads constants, and what it made of them; it writes no output.
+  Status prepare() const {
+    const auto is_in = [](const std::vector<BufferSpec>& specs, const std::string& name) {
+      return std::ranges::find(specs, name, &BufferSpec::name) != specs.end();
+    };
+    for (const std::string& name : list_.constants)
+      if (!is_in(list_.inputs, name)) return unfit("constants", "names of inputs", name);
+    for (size_t i = 0; i < list_.prepare.size(); ++i) {
+      const std::string place = fmt::format("prepare[{}]", i);
+      const size_t number = list_.prepare[i];
+      if (number >= list_.kernels.size() || (i > 0 && number <= list_.prepare[i - 1]))
+        return unfit(place, "numbers of kernels, ascending", std::to_string(number));
+      for (const Argument& arg : list_.kernels[number].args) {
+        const bool constant =
+            std::ranges::find(list_.constants, arg.buffer) != list_.constants.end();
+        if (!constant && !is_in(list_.workspaces, arg.buffer))
+          return unfit(place, "a kernel of constants and workspaces alone", arg.buffer);
+      }
+    }
+    return ok();
+  }
+
   Status architecture() const {
     const auto fits = [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';

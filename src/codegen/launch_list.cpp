@@ -37,6 +37,7 @@ static void to_json(json& out, const Argument& arg) {
   if (arg.zeroed) out["zeroed"] = true;
   if (arg.atomic) out["atomic"] = true;
   if (!arg.packed.empty()) out["packed"] = arg.packed;
+  if (arg.written) out["written"] = true;
 }
 
 static void from_json(const json& row, Argument& arg) {
@@ -46,12 +47,33 @@ static void from_json(const json& row, Argument& arg) {
          row.value("zeroed", false),
          row.value("atomic", false)};
   arg.packed = row.value("packed", arg.packed);
+  arg.written = row.value("written", false);
   if (arg.tensor_map) arg.map = row["tensor_map"];
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Kernel, name, source, grid, cluster, threads, shared_bytes, args,
                                    overlaps, cooperative)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BufferSpec, name, dtype, shape)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LaunchList, engine, arch, inputs, outputs, workspaces, kernels)
+
+// Lists of programs before there was a prepare step have neither of its keys, nor have those that
+// prepare nothing.
+static void to_json(json& out, const LaunchList& list) {
+  out = {{"engine", list.engine},         {"arch", list.arch},
+         {"inputs", list.inputs},         {"outputs", list.outputs},
+         {"workspaces", list.workspaces}, {"kernels", list.kernels}};
+  if (!list.constants.empty()) out["constants"] = list.constants;
+  if (!list.prepare.empty()) out["prepare"] = list.prepare;
+}
+
+static void from_json(const json& text, LaunchList& list) {
+  list.engine = text.at("engine");
+  list.arch = text.at("arch");
+  list.inputs = text.at("inputs");
+  list.outputs = text.at("outputs");
+  list.workspaces = text.at("workspaces");
+  list.kernels = text.at("kernels");
+  list.constants = text.value("constants", list.constants);
+  list.prepare = text.value("prepare", list.prepare);
+}
 
 int64_t BufferSpec::elements() const {
   return tile::element_count(shape);
@@ -107,7 +129,9 @@ void pack_inputs(const LaunchList& list, std::map<std::string, std::vector<std::
 }
 
 json to_json(const LaunchList& list) {
-  return list;
+  json out;
+  to_json(out, list);
+  return out;
 }
 
 Result<LaunchList> launch_list_from_json(const json& text) {

@@ -41,6 +41,7 @@ struct Argument {
   // [[[2,4],[2,8]], [[4,1]]] leaves the order of rows, [[[2,1],[2,8]], [[2,2],[2,4]]] puts 2x2
   // tiles one behind another.
   std::vector<std::vector<layout::MemoryMode>> packed = {};
+  bool written = false;  // the kernel stores into it; false as well where nothing is known
 };
 
 struct Kernel {
@@ -78,8 +79,14 @@ struct LaunchList {
   std::vector<BufferSpec> outputs;
   std::vector<BufferSpec> workspaces;
   std::vector<Kernel> kernels;  // launched in order, each seeing what the ones before it wrote
-  double predicted_us = 0;  // of all kernels by the cost model; 0 where there is none (the CPU).
-                            // Not part of the record
+  // Of the inputs, by name: those that hold the same in every call.
+  std::vector<std::string> constants = {};
+  // The numbers of those kernels, ascending, that run once, when the list is loaded, and not in
+  // each call (prepare.h).
+  std::vector<size_t> prepare = {};
+  // Of all kernels, those that prepare among them, by the cost model; 0 where there is none (the
+  // CPU). Not part of the record.
+  double predicted_us = 0;
 };
 
 // Lays the elements of inputs that kernels want packed, which come row by row, as they want them:

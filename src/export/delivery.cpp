@@ -43,7 +43,8 @@ std::vector<std::string> users_files(const fs::path& folder, const json& plan) {
   std::vector<std::string> found;
   const json& files = plan["files"];
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+  const fs::recursive_directory_iterator end;
+  for (fs::recursive_directory_iterator at(folder, error); !error && at != end;
        at.increment(error)) {
     const fs::path relative = at->path().lexically_relative(folder);
     if (is_temporary(relative)) {

@@ -52,16 +52,30 @@ Result<std::unique_ptr<Bundle>> Bundle::load(fs::path path) {
     WARPLOOM_TRY(buffer, device.allocate(input.bytes()));
     WARPLOOM_CHECK(device.upload(buffer, bytes.data(), input.bytes()));
   }
-  for (const BufferSpec& workspace : list.workspaces)
-    WARPLOOM_TRY(bundle->kept_[workspace.name], device.allocate(workspace.bytes()));
+  WARPLOOM_CHECK(device.add_workspaces(list, bundle->kept_));
   for (const BufferSpec& output : list.outputs) bundle->tensors.push_back(&output);
+  if (bundle->holds_constants()) WARPLOOM_CHECK(bundle->prepare(bundle->kept_));
   return bundle;
 }
 
-Result<Call> Bundle::bind(std::span<void* const> addresses) const {
+// Whether no caller gives any of them.
+bool Bundle::holds_constants() const {
+  return std::ranges::all_of(list.constants,
+                             [&](const std::string& name) { return kept_.contains(name); });
+}
+
+Status Bundle::prepare(const Bindings& buffers) {
+  if (!kernels_.prepare) return ok();
+  WARPLOOM_TRY(const Call call, kernels_.prepare(buffers));
+  WARPLOOM_TRY(prepare_us, device->time_us(call, 1));
+  return device->synchronize();
+}
+
+Result<Call> Bundle::bind(std::span<void* const> addresses) {
   Bindings buffers = kept_;
   for (size_t i = 0; i < addresses.size(); ++i)
     buffers[tensors[i]->name] = Buffer(nullptr, addresses[i], tensors[i]->bytes());
+  if (!holds_constants()) WARPLOOM_CHECK(prepare(buffers));
   return kernels_.bind(buffers);
 }
 }  // namespace warploom::runtime

@@ -18,6 +18,13 @@ namespace warploom::runtime {
 namespace fs = std::filesystem;
 
 namespace {
+// What a compiler that failed left to say.
+std::string why_refused(const ProcessResult& done) {
+  if (!done.err.empty()) return done.err;
+  if (done.signal) return fmt::format("it died of signal {}", done.signal);
+  return fmt::format("exit status {}", done.exit_status);
+}
+
 Status judge(const PtxasReport& report, const CompileOptions& options, const std::string& kernel) {
   if (!report.warnings.empty())
     return fail({ErrorCode::kCompileFailed, "ptxas serialised the kernel's wgmma instructions",
@@ -85,10 +92,7 @@ Result<Image> image_of(const Compiler& compiler, std::vector<std::string> argv,
                  "allow more time or take a smaller schedule"});
   if (!done.succeeded())
     return fail({ErrorCode::kCompileFailed, "the compiler refused the source", compiler.name,
-                 "source that compiles",
-                 !done.err.empty() ? done.err
-                 : done.signal     ? fmt::format("it died of signal {}", done.signal)
-                                   : fmt::format("exit status {}", done.exit_status),
+                 "source that compiles", why_refused(done),
                  "report the schedule: emitted source should always compile"});
   WARPLOOM_TRY(const std::string bytes, read_file(image));
   return cache.store(key, bytes, source, done.out + done.err);
@@ -233,7 +237,8 @@ bool compiler_main(int argc, char** argv, int* status) {
   if (argc != kArguments || !source) return true;
   const auto image = compile_cuda_in_process(*source, argv[2]);
   std::fputs(image ? image->log.c_str() : image.error().found.c_str(), stderr);
-  *status = !image ? 1 : write_file(argv[6], image->image) ? 0 : 2;
+  *status = 1;
+  if (image) *status = write_file(argv[6], image->image) ? 0 : 2;
   return true;
 }
 

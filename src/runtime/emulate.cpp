@@ -8,6 +8,16 @@ namespace warploom::runtime {
 namespace {
 constexpr int64_t kMostTogether = 1 << 14;  // threads
 
+// How the emulator numbers the swizzles of 32, 64 and 128 bytes; 0: none.
+int swizzle_number(int bytes) {
+  switch (bytes) {
+    case 32: return 3;
+    case 64: return 2;
+    case 128: return 1;
+    default: return 0;
+  }
+}
+
 wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   wl::TensorMap map{};
   map.base = base;
@@ -18,10 +28,7 @@ wl::TensorMap map_over(const TensorMapSpec& spec, void* base) {
   std::ranges::copy(spec.strides_bytes, map.strides + 1);
   std::ranges::copy(spec.box, map.box);
   map.tf32 = spec.dtype == Dtype::tf32;
-  map.swizzle = spec.swizzle_bytes == 128  ? 1
-                : spec.swizzle_bytes == 64 ? 2
-                : spec.swizzle_bytes == 32 ? 3
-                                           : 0;
+  map.swizzle = swizzle_number(spec.swizzle_bytes);
   return map;
 }
 

@@ -2,6 +2,8 @@
 #include "runtime/executor.h"
 #include <unistd.h>
 #include "base/file.h"
+#include "codegen/memory_plan.h"
+#include "codegen/prepare.h"
 #include "cpu/pool.h"
 #include "runtime/library.h"
 #include "target/capabilities.h"
@@ -13,6 +15,13 @@ Call in_order(std::vector<Call> calls) {
     return ok();
   };
 }
+
+namespace {
+tl::unexpected<Error> unbound(const std::string& name) {
+  return fail({ErrorCode::kPlanInvalid, "a buffer is not bound", name, "a buffer of that name",
+               "none", "bind every constant and workspace"});
+}
+}  // namespace
 
 Result<Buffer> named_buffer(const Bindings& buffers, const BufferSpec& spec) {
   const auto found = buffers.find(spec.name);
@@ -83,6 +92,17 @@ Status Executor::clocks_agree() {
                fmt::format("{} of {} samples differ", samples - agreeing, samples)});
 }
 
+Status Executor::add_workspaces(const LaunchList& list, Bindings& buffers) {
+  const auto given = [&](const BufferSpec& spec) { return buffers.contains(spec.name); };
+  if (std::ranges::all_of(list.workspaces, given)) return ok();
+  const MemoryPlan plan = memory_plan(list);
+  WARPLOOM_TRY(const Buffer arena, allocate(plan.arena_bytes));
+  WARPLOOM_CHECK(fill(arena, kPoison));
+  for (const PlacedBuffer& placed : plan.buffers)
+    buffers.try_emplace(placed.name, arena.slice(placed.offset, placed.bytes));
+  return ok();
+}
+
 Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
   const auto list = std::make_shared<LaunchList>(given);
   const std::string name = list->kernels.empty() ? "nothing" : list->kernels.back().name;
@@ -99,29 +119,41 @@ Result<Runnable> Executor::load(const LaunchList& given, const Binary& binary) {
   std::vector<LoadedKernel> kernels;
   for (size_t i = 0; i < binary.images.size(); ++i)
     WARPLOOM_TRY(kernels.emplace_back(), load_kernel(list->kernels[i], binary.images[i]));
-  // Workspaces that are not given belong to the call.
-  const auto bind = [this, list, kernels](const Bindings& bound) -> Result<Call> {
-    Bindings buffers = bound;
+  const auto prepare = [this, list, kernels](const Bindings& buffers) -> Result<Call> {
+    return bound(list, kernels, list->prepare, buffers);
+  };
+  const auto bind = [this, list, kernels, prepare](const Bindings& tensors) -> Result<Call> {
+    Bindings buffers = tensors;
     for (const auto* specs : {&list->inputs, &list->outputs})
       for (const BufferSpec& spec : *specs) WARPLOOM_CHECK(named_buffer(buffers, spec));
-    for (const BufferSpec& spec : list->workspaces) {
-      if (buffers.contains(spec.name)) continue;
-      WARPLOOM_TRY(buffers[spec.name], allocate(spec.bytes()));
-      WARPLOOM_CHECK(fill(buffers[spec.name], kPoison));
+    WARPLOOM_CHECK(add_workspaces(*list, buffers));
+    if (buffers.size() > tensors.size() && !list->prepare.empty()) {
+      WARPLOOM_TRY(const Call preparation, prepare(buffers));
+      WARPLOOM_CHECK(preparation());
     }
-    std::vector<Call> calls;
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      std::vector<void*> addresses;
-      for (const Argument& argument : list->kernels[i].args) {
-        const Buffer& buffer = buffers.at(argument.buffer);
-        addresses.push_back(buffer.address());
-        if (argument.zeroed) calls.push_back([this, buffer] { return fill(buffer, 0); });
-      }
-      WARPLOOM_TRY(calls.emplace_back(), kernels[i](addresses));
-    }
-    return Call([list, kernels, buffers, all = in_order(std::move(calls))] { return all(); });
+    return bound(list, kernels, called_kernels(*list), buffers);
   };
-  return Runnable{name, bind};
+  if (list->prepare.empty()) return Runnable{name, bind};
+  return Runnable{name, bind, prepare};
+}
+
+Result<Call> Executor::bound(const std::shared_ptr<const LaunchList>& list,
+                             const std::vector<LoadedKernel>& kernels,
+                             const std::vector<size_t>& numbers, const Bindings& buffers) {
+  std::vector<Call> calls;
+  for (const size_t number : numbers) {
+    std::vector<void*> addresses;
+    for (const Argument& argument : list->kernels[number].args) {
+      const auto found = buffers.find(argument.buffer);
+      if (found == buffers.end()) return unbound(argument.buffer);
+      const Buffer& buffer = found->second;
+      addresses.push_back(buffer.address());
+      if (argument.zeroed) calls.push_back([this, buffer] { return fill(buffer, 0); });
+    }
+    WARPLOOM_TRY(calls.emplace_back(), kernels[number](addresses));
+  }
+  // What was loaded and bound is kept as long as the call is.
+  return Call([list, kernels, buffers, all = in_order(std::move(calls))] { return all(); });
 }
 
 std::string proc_value(const char* path, const char* field) {

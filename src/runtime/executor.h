@@ -7,7 +7,8 @@
 //   WARPLOOM_CHECK(device->upload(a, host.data(), m * k * 2));
 //   WARPLOOM_TRY(Runnable gemm, device->load(list, binary));
 //   WARPLOOM_TRY(const Call call, gemm.bind({{"A", a}, {"B", b}, {"C", c}}));   // inputs and
-//   outputs; workspaces are its own WARPLOOM_CHECK(call()); WARPLOOM_CHECK(device->synchronize());
+//   outputs; workspaces are the call's WARPLOOM_CHECK(call());
+//   WARPLOOM_CHECK(device->synchronize());
 //
 // Everything of an Executor is called from one thread at a time. On the GPU launches are
 // asynchronous on one stream; on the CPU they return when they are done. An Executor outlives its
@@ -63,8 +64,14 @@ Call in_order(std::vector<Call> calls);
 // (vendor.h). It may go before its calls. Short kernels are timed by calls on several sets of
 // buffers, so that none finds its own data in the caches.
 struct Runnable {
+  using Bind = std::function<Result<Call>(const Bindings& buffers)>;
   std::string name;
-  std::function<Result<Call>(const Bindings& buffers)> bind;
+  // What runs in each call. Workspaces that are not bound belong to the call, and are prepared at
+  // once; those that are bound must have been prepared by then.
+  Bind bind;
+  // What runs once before them, on the same workspaces, where there is such a thing
+  // (codegen/prepare.h); it names constants and workspaces alone.
+  Bind prepare = nullptr;
 };
 
 // A kernel of a launch list, which the calls keep: the launch on arguments at these addresses.
@@ -111,6 +118,10 @@ class Executor {
   // cannot hold a kernel.
   Result<Runnable> load(const LaunchList& list, const Binary& binary);
 
+  // Adds those workspaces of a list that are not bound, poisoned, as its memory plan lays them out
+  // in one buffer.
+  Status add_workspaces(const LaunchList& list, Bindings& buffers);
+
   virtual Status synchronize() = 0;
   // The time from before `work`'s first launch to after its last one, in microseconds: the mean of
   // `times` runs, one after the other.
@@ -136,6 +147,10 @@ class Executor {
   Executor(Engine engine, DeviceInfo info) : engine_(engine), info_(std::move(info)) {}
 
   virtual Result<LoadedKernel> load_kernel(const Kernel& kernel, const std::string& image) = 0;
+  // Some of a list's loaded kernels, by their numbers, as one call.
+  Result<Call> bound(const std::shared_ptr<const LaunchList>& list,
+                     const std::vector<LoadedKernel>& kernels, const std::vector<size_t>& numbers,
+                     const Bindings& buffers);
   Engine engine_;
   DeviceInfo info_;
   Buffer flush_;

@@ -40,76 +40,145 @@ Doubt doubt_of(std::span<const double> reference, const Known& known) {
   return {};
 }
 
+namespace {
+class Measurement {
+ public:
+  Measurement(Executor& device, const std::vector<std::vector<Call>>& alternatives,
+              const MeasureOptions& options)
+      : device_(device),
+        alternatives_(alternatives),
+        options_(options),
+        all_(alternatives.size()) {}
+
+  Result<std::vector<Samples>> run() {
+    WARPLOOM_CHECK(call_each_once());
+    WARPLOOM_CHECK(record_series());
+    WARPLOOM_CHECK(warm_up());
+    times_ = wanted_times();
+    WARPLOOM_CHECK(take_laps());
+    for (Samples& samples : all_) {
+      samples.calls_per_sample *= times_;
+      static_cast<Interval&>(samples) = median_interval(samples.us, options_.seed);
+    }
+    return std::move(all_);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Status around(size_t alternative, bool after) const {
+    if (!options_.around) return ok();
+    const auto calls = static_cast<size_t>(all_[alternative].calls_per_sample);
+    return options_.around(alternative, calls, after);
+  }
+
+  // The time of one call, by a sample of an alternative's.
+  Result<double> sample(size_t alternative) {
+    const Call& work = works_[alternative];
+    WARPLOOM_CHECK(around(alternative, false));
+    if (shortest_ < options_.warm_us) {
+      WARPLOOM_CHECK(work());
+      WARPLOOM_CHECK(device_.synchronize());
+      WARPLOOM_CHECK(around(alternative, false));
+    }
+    // A CPU's caches are as large as most problems, and users find them warm.
+    if (device_.engine() == Engine::cuda) WARPLOOM_CHECK(device_.flush_caches());
+    WARPLOOM_TRY(const double us, device_.time_us(work, times_));
+    WARPLOOM_CHECK(around(alternative, true));
+    return us / all_[alternative].calls_per_sample;
+  }
+
+  Status call_each_once() {
+    for (const std::vector<Call>& calls : alternatives_) {
+      works_.push_back(calls[0]);
+      WARPLOOM_TRY(const double us, sample(works_.size() - 1));
+      shortest_ = std::min(shortest_, us);
+    }
+    return ok();
+  }
+
+  // All in series or none: the two ways of timing differ by a bias, which must not fall on one
+  // alternative alone.
+  Status record_series() {
+    const auto is_series = [&](const std::vector<Call>& calls) {
+      return calls.size() >= 2 && calls.size() == alternatives_[0].size();
+    };
+    const bool possible = std::ranges::all_of(alternatives_, is_series);
+    for (size_t i = 0; i < works_.size(); ++i) {
+      if (!possible || shortest_ >= options_.short_us) return ok();
+      WARPLOOM_TRY(works_[i], device_.record(in_order(alternatives_[i])));
+      all_[i].calls_per_sample = static_cast<int>(alternatives_[i].size());
+      WARPLOOM_CHECK(sample(i));
+    }
+    return ok();
+  }
+
+  // Untimed calls of all alternatives, for as long as the options say.
+  Status warm_up() {
+    for (const wl::WarmUp warm_up(options_.warm_up_ms); warm_up.is_due();)
+      for (size_t i = 0; i < works_.size(); ++i) WARPLOOM_CHECK(sample(i));
+    return ok();
+  }
+
+  // How often calls are repeated within a sample; more in few steps, each of which sees whether
+  // calls really are that short.
+  int wanted_times() const {
+    constexpr int kStep = 32;
+    const bool in_series = !all_.empty() && all_[0].calls_per_sample > 1;
+    if (in_series) return 1;
+    const double enough = std::ceil(options_.least_us / std::max(shortest_, 0.1));
+    const int most = options_.most_times;
+    return std::clamp(static_cast<int>(std::min<double>(enough, most)), 1, kStep * times_);
+  }
+
+  bool has_enough(int laps, Clock::time_point start) const {
+    // Fewer where each is a mean of many calls.
+    const int fewer = std::max(options_.min_samples, options_.max_samples / 6);
+    if (laps >= (times_ > 1 ? fewer : options_.max_samples)) return true;
+    const double spent = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    if (spent > 5 * options_.budget_ms && laps > 0) return true;
+    return spent > options_.budget_ms && laps >= options_.min_samples;
+  }
+
+  // A sample of each alternative; the order turns round from lap to lap.
+  Status take_lap(size_t lap) {
+    for (size_t turn = 0; turn < works_.size(); ++turn) {
+      const size_t i = (lap + turn) % works_.size();
+      WARPLOOM_TRY(const double us, sample(i));
+      all_[i].us.push_back(us);
+      shortest_ = std::min(shortest_, us);
+    }
+    return ok();
+  }
+
+  Status take_laps() {
+    const auto start = Clock::now();
+    int laps = 0;
+    while (!has_enough(laps, start)) {
+      WARPLOOM_CHECK(take_lap(static_cast<size_t>(laps)));
+      ++laps;
+      // Calls that turn out shorter must not make samples short: they begin again.
+      if (wanted_times() <= 2 * times_) continue;
+      times_ = wanted_times();
+      for (Samples& samples : all_) samples.us.clear();
+      laps = 0;
+    }
+    return ok();
+  }
+
+  Executor& device_;
+  const std::vector<std::vector<Call>>& alternatives_;
+  const MeasureOptions& options_;
+  std::vector<Samples> all_;
+  std::vector<Call> works_;  // what a sample runs, one an alternative
+  int times_ = 1;            // how often, within a sample
+  double shortest_ = 1e30;   // the shortest call so far, us
+};
+}  // namespace
+
 Result<std::vector<Samples>> measure(Executor& device,
                                      const std::vector<std::vector<Call>>& alternatives,
                                      const MeasureOptions& options) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<Call> works;
-  int times = 1;
-  double shortest = 1e30;
-  const auto sample = [&](size_t i, int calls) -> Result<double> {
-    if (options.around) WARPLOOM_CHECK(options.around(i, static_cast<size_t>(calls), false));
-    if (shortest < options.warm_us) {
-      WARPLOOM_CHECK(works[i]());
-      WARPLOOM_CHECK(device.synchronize());
-      if (options.around) WARPLOOM_CHECK(options.around(i, static_cast<size_t>(calls), false));
-    }
-    // A CPU's caches are as large as most problems, and users find them warm.
-    if (device.engine() == Engine::cuda) WARPLOOM_CHECK(device.flush_caches());
-    WARPLOOM_TRY(const double us, device.time_us(works[i], times));
-    if (options.around) WARPLOOM_CHECK(options.around(i, static_cast<size_t>(calls), true));
-    return us / calls;
-  };
-  std::vector<Samples> all(alternatives.size());
-  bool series = true;
-  for (const std::vector<Call>& calls : alternatives) {
-    works.push_back(calls[0]);
-    series &= calls.size() >= 2 && calls.size() == alternatives[0].size();
-    WARPLOOM_TRY(const double us, sample(works.size() - 1, 1));
-    shortest = std::min(shortest, us);
-  }
-  // All in series or none: the two ways of timing differ by a bias, which must not fall on one
-  // alternative alone.
-  for (size_t i = 0; series && shortest < options.short_us && i < works.size(); ++i) {
-    WARPLOOM_TRY(works[i], device.record(in_order(alternatives[i])));
-    all[i].calls_per_sample = static_cast<int>(alternatives[i].size());
-    WARPLOOM_CHECK(sample(i, all[i].calls_per_sample));
-  }
-  for (const wl::WarmUp warm_up(options.warm_up_ms); warm_up.is_due();)
-    for (size_t i = 0; i < works.size(); ++i) WARPLOOM_CHECK(sample(i, all[i].calls_per_sample));
-  const bool in_series = !all.empty() && all[0].calls_per_sample > 1;
-  const auto wanted = [&] {  // in few steps, each of which sees whether calls really are that short
-    constexpr int kStep = 32;
-    const int enough = static_cast<int>(std::min<double>(
-        std::ceil(options.least_us / std::max(shortest, 0.1)), options.most_times));
-    return in_series ? 1 : std::clamp(enough, 1, kStep * times);
-  };
-  times = wanted();
-
-  const auto start = Clock::now();
-  const auto most = [&] {
-    return times > 1 ? std::max(options.min_samples, options.max_samples / 6) : options.max_samples;
-  };
-  for (int lap = 0; lap < most(); ++lap) {  // fewer where each is a mean of many calls
-    const double spent = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-    if (spent > 5 * options.budget_ms && lap > 0) break;
-    if (spent > options.budget_ms && lap >= options.min_samples) break;
-    for (size_t turn = 0; turn < works.size(); ++turn) {
-      const size_t i = (static_cast<size_t>(lap) + turn) % works.size();
-      WARPLOOM_TRY(const double us, sample(i, all[i].calls_per_sample));
-      all[i].us.push_back(us);
-      shortest = std::min(shortest, us);
-    }
-    // Calls that turn out shorter must not make samples short: they begin again.
-    if (wanted() <= 2 * times) continue;
-    times = wanted();
-    for (Samples& samples : all) samples.us.clear();
-    lap = -1;
-  }
-  for (Samples& samples : all) {
-    samples.calls_per_sample *= times;
-    static_cast<Interval&>(samples) = median_interval(samples.us, options.seed);
-  }
-  return all;
+  return Measurement(device, alternatives, options).run();
 }
 }  // namespace warploom::runtime

@@ -199,6 +199,23 @@ std::string speedup_words(const json& outcome) {
   return fmt::format("{} (95 % of medians {})", times(number(part, "speedup")), ends);
 }
 
+// "18.6 kB", "2.4 MB".
+std::string bytes_text(double bytes) {
+  return bytes < 1e6 ? fmt::format("{:.1f} kB", bytes / 1e3)
+                     : fmt::format("{:.1f} MB", bytes / 1e6);
+}
+
+// "120 us once, before the calls and not in the time; 2.4 MB kept": what is made of constants.
+std::string prepare_words(const json& record) {
+  const double us = number(record, "prepare_us");
+  if (us <= 0) return "";
+  std::string words = fmt::format("{} once, before the calls and not in the time; {} kept",
+                                  time_text(us), bytes_text(number(record, "prepare_bytes")));
+  if (number(record, "reference_us") > 0)
+    words += "; the reference lays out its constants before its calls, too";
+  return words;
+}
+
 std::string error_words(const json& outcome) {
   const auto known = [&](const char* key) {
     return outcome.contains(key) && outcome[key].is_number();
@@ -248,6 +265,7 @@ json with_words(json outcome) {
       {"speedup", speedup_words(outcome)},
       {"bound", text(outcome, "bound_text")},
       {"error", error_words(outcome)},
+      {"prepare", prepare_words(outcome)},
       {"check", ""},
       {"network", is_network(outcome)},
       {"regions", json::array()},

@@ -20,6 +20,6 @@ std::string headline(const nlohmann::json& outcome);
 
 // The outcome's record with what people read added as `words`, for resources/text/outcome.txt:
 //   headline, faster (decided, and so in green), time, reference, speedup, machine, bound, error,
-//   check, network, regions [{number, name, time, reference, speedup}], sum
+//   prepare, check, network, regions [{number, name, time, reference, speedup}], sum
 nlohmann::json with_words(nlohmann::json outcome);
 }  // namespace warploom::search

@@ -4,7 +4,7 @@
 namespace warploom::search {
 namespace {
 // What the whole graph calls what the region's nodes make.
-std::set<std::string> results_of(const Region& region) {
+std::set<std::string> results_of(const plan::Region& region) {
   std::set<std::string> made;
   for (const graph::Node& node : region.graph.nodes)
     for (const graph::TensorId output : node.outputs)
@@ -13,7 +13,8 @@ std::set<std::string> results_of(const Region& region) {
 }
 }  // namespace
 
-std::string label_of(const graph::Graph& given, const graph::Graph& whole, const Region& region) {
+std::string label_of(const graph::Graph& given, const graph::Graph& whole,
+                     const plan::Region& region) {
   const std::set<std::string> made = results_of(region);
   std::set<std::string> left;
   for (const graph::Tensor& tensor : whole.tensors) left.insert(tensor.name);

@@ -1,10 +1,35 @@
 #include "search/optimize.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
 #include <thread>
-#include "graph/common_subexpressions.h"
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "graph/graph.h"
+#include "plan/fusion.h"
+#include "plan/limits.h"
+#include "plan/link.h"
+#include "plan/region.h"
+#include "runtime/compile.h"
 #include "runtime/driver.h"
-#include "search/explore.h"
+#include "runtime/noise.h"
+#include "search/budget.h"
+#include "search/judging.h"
 #include "search/label.h"
+#include "search/outcome.h"
+#include "search/search_space.h"
+#include "search/task.h"
+#include "search/tuning_session.h"
+#include "target/capabilities.h"
 #include "vendor/match.h"
+#include "verify/evaluator.h"
 
 namespace warploom::search {
 namespace {
@@ -34,257 +59,259 @@ Track default_track(const graph::Graph& graph) {
     if (is_float(graph.tensor(id).dtype)) types.insert(graph.tensor(id).dtype);
   if (types.empty() || std::ranges::any_of(types, [](Dtype dtype) { return bits_of(dtype) >= 32; }))
     return Track::fp32;
-  return types.contains(Dtype::bf16)  ? Track::bf16
-         : types.contains(Dtype::f16) ? Track::fp16
-                                      : Track::fp8;
-}
-
-Result<graph::Graph> planned(graph::Graph given, const target::Capabilities& capabilities) {
-  WARPLOOM_TRY(graph::Graph graph, graph::merge_common(std::move(given)));
-  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
-  WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
-  if (capabilities.gpu) {
-    WARPLOOM_TRY(graph, graph::align_rows(std::move(graph)));
-  }
-  // On a GPU blocks look back at each other instead, along lines whose elements 32 bits count.
-  const auto is_long = [](const graph::Tensor& tensor) {
-    return std::ranges::any_of(tensor.shape,
-                               [](int64_t size) { return size > loopnest::kLongestAxis; });
-  };
-  if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
-  return graph::spread_scans(std::move(graph), capabilities.num_sms);
-}
-
-Result<Partition> regions_of(const graph::Graph& graph, Track track,
-                             const target::Capabilities& capabilities, const Limits& limits) {
-  const auto rank = [&](const graph::Graph& region) -> std::optional<int> {
-    std::optional<int> best;
-    for (const auto& family : kernels::families_for({region, track}, capabilities))
-      best = std::min(best.value_or(kLastRank), static_cast<int>(family->suit()));
-    return best;
-  };
-  return partition(graph, rank, limits);
-}
-
-Problem outline_of(const kernels::Region& region, const target::Capabilities& capabilities,
-                   uint64_t seed) {
-  const kernels::Work work = kernels::work_of(region);
-  return {
-      .setup = {.graph = region.graph,
-                .track = region.track,
-                .engine = capabilities.gpu ? Engine::cuda : Engine::cpu,
-                .floor_us = verify::floor_us(capabilities, region.track, work.flops, work.bytes),
-                .flops = work.flops > 0 ? work.flops : work.bytes,
-                .seed = seed},
-      .bound = verify::bound_of(capabilities, region.track, work.flops, work.bytes)};
+  if (types.contains(Dtype::bf16)) return Track::bf16;
+  return types.contains(Dtype::f16) ? Track::fp16 : Track::fp8;
 }
 
 namespace {
-class Planner {
+// One of the graph's different regions: what is searched, and what was found.
+struct RegionSearch {
+  Task task;
+  int times = 0;  // how often the region occurs
+  Outcome outcome;
+
+  double weight() const { return times * task.bound.us + 1e-3; }
+};
+
+Status check_constants(const graph::Graph& graph, const std::set<std::string>& constants) {
+  const auto name = [&](graph::TensorId id) { return graph.tensor(id).name; };
+  for (const std::string& constant : constants)
+    if (!contains(graph.inputs, constant, name))
+      return fail({ErrorCode::kUsage, "the model has no such input", "--constant " + constant,
+                   listed(graph.inputs, name), constant,
+                   "name an input that holds the same in every call"});
+  return ok();
+}
+
+// The search of a whole graph: its regions' searches one after the other, and their results as one
+// plan.
+class GraphSearch {
  public:
-  explicit Planner(const Options& options) : options_(options) {}
+  explicit GraphSearch(const Options& options)
+      : options_(options), budget_(options.budget_seconds, false) {}
 
   Result<Outcome> run(const graph::Graph& given) {
     say("planning");
     WARPLOOM_TRY(const auto capabilities, resolve_target(options_.target));
     WARPLOOM_TRY(const graph::Graph primitive, graph::decompose(given));
-    WARPLOOM_TRY(const graph::Graph graph, planned(given, capabilities));
-    const Limits limits = Limits::of_budget(options_.budget_seconds, start_, options_.interrupted);
-    WARPLOOM_TRY(partition_, regions_of(graph, options_.track, capabilities, limits));
-    whole_ = outline_of({primitive, options_.track}, capabilities, options_.seed);
-    for (const Region& region : partition_.regions) {
-      if (region.alias) continue;
-      WARPLOOM_CHECK(limits.check());
-      const auto [known, fresh] = task_of_.try_emplace(region.identity, tasks_.size());
-      if (fresh) {
-        Task& task = tasks_.emplace_back();
-        task.problem = outline_of({region.graph, options_.track}, capabilities, options_.seed);
-        task.problem.setup.ranges = region.ranges;
-        task.problem.catalogue = catalogue_of({region.graph, options_.track}, capabilities);
-        task.problem.setup.reference = vendor::match_region(
-            region.graph, vendor::operators_of(given, region.graph, region.tensors),
-            options_.track);
-      }
-      ++tasks_[known->second].times;
-    }
+    WARPLOOM_TRY(graph::Graph graph, plan::lower_for_target(given, capabilities));
+    const auto limits =
+        plan::Limits::of_budget(options_.budget_seconds, budget_.start(), options_.interrupted);
+    WARPLOOM_CHECK(check_constants(given, options_.constants));
+    WARPLOOM_TRY(partition_,
+                 plan::regions_of(graph, options_.track, capabilities, limits, options_.constants));
+    whole_ =
+        make_task({primitive, options_.track}, capabilities, options_.seed, options_.constants);
+    WARPLOOM_CHECK(make_searches(given, capabilities, limits));
     const bool trivial = partition_.trivial(graph);
     if (!trivial) whole_.setup.reference = whole_reference(given, primitive);
     WARPLOOM_CHECK(search(trivial ? 0 : std::min(0.2 * options_.budget_seconds, 60.0)));
-    Outcome outcome = summed(graph);
+    Outcome outcome = summed();
+    outcome.list = linked(graph, outcome.plan);
     name_regions(outcome, given, graph);
     if (!trivial && !outcome.interrupted) WARPLOOM_CHECK(judge(outcome));
     outcome.speedup = outcome.verdict.speedup.median;
     outcome.bound = whole_.bound;
     const double us = outcome.verdict.median_us;
     outcome.roofline_fraction = us > 0 ? whole_.bound.us / us : 0;
-    outcome.seconds = now();
+    outcome.plan.graph = std::move(graph);
+    outcome.seconds = budget_.spent();
     return outcome;
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  using Verdict = verify::Verdict;
-
-  struct Task {
-    Problem problem;
-    int times = 0;  // how often the region occurs
-    Outcome outcome;
-
-    double weight() const { return times * problem.bound.us + 1e-3; }
-  };
-
-  double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
   void say(const char* phase) const {
     if (options_.on_progress)
       options_.on_progress({.budget_seconds = options_.budget_seconds, .phase = phase});
   }
 
-  // Every different region in turn, the lightest first: what those do not use of their shares is
-  // left for the others.
-  Status search(double kept_back) {
-    std::vector<Task*> order;
-    for (Task& task : tasks_) order.push_back(&task);
-    std::ranges::stable_sort(order, {}, [](const Task* task) { return task->weight(); });
-    // Half in equal parts, half by the time that each takes at best: a region's among those from
-    // number `first` on.
-    const auto share_of = [&](size_t i, size_t first) {
-      double weights = 0;
-      for (size_t j = first; j < order.size(); ++j) weights += order[j]->weight();
-      return 0.5 / static_cast<double>(order.size() - first) + 0.5 * order[i]->weight() / weights;
-    };
-    for (size_t i = 0; i < order.size(); ++i) {
-      const double share = share_of(i, i);
-      Options options = options_;
-      options.asked_seconds = share_of(i, 0) * options_.budget_seconds;
-      options.budget_seconds = std::max(share * (options_.budget_seconds - kept_back - now()),
-                                        0.02 * options_.budget_seconds);
-      options.patience_seconds = std::max(10.0, options_.budget_seconds);
-      const std::string& name = order[i]->problem.setup.graph.name;
-      options.on_progress = [&, before = now()](Progress progress) {
-        progress.seconds += before;
-        progress.budget_seconds = options_.budget_seconds;
-        progress.region = static_cast<int>(i) + 1;
-        progress.regions = static_cast<int>(order.size());
-        progress.region_name = name;
-        if (options_.on_progress) options_.on_progress(progress);
-      };
-      auto found = explore(order[i]->problem, options);
-      if (!found && order.size() > 1)
-        found.error().place =
-            fmt::format("region {} of {}, {}", i + 1, order.size(), found.error().place);
-      WARPLOOM_TRY(order[i]->outcome, std::move(found));
-    }
-    return ok();
-  }
-
-  // The regions' figures added up, and their lists joined.
-  Outcome summed(const graph::Graph& graph) const {
-    Outcome out = tasks_.empty() ? Outcome{} : tasks_[0].outcome;
-    out.problem = whole_.setup.graph.name;
-    std::vector<Outcome> regions;
-    for (const Task& task : tasks_) {
-      regions.push_back(task.outcome);
-      regions.back().times = task.times;
-      regions.back().speedup = task.outcome.verdict.speedup.median;
-      regions.back().bound = task.problem.bound;
-    }
-    sum_up(out, regions);
-    std::vector<const LaunchList*> lists;
-    for (const Region& region : partition_.regions)
-      lists.push_back(region.alias ? nullptr : &tasks_[task_of_.at(region.identity)].outcome.list);
-    out.list = join(graph, partition_, lists);
-    return out;
-  }
-
-  // What libraries make of the whole model at once, where what they pass on has room.
+  Status make_searches(const graph::Graph& given, const target::Capabilities& capabilities,
+                       const plan::Limits& limits);
+  Status search(double kept_back);
+  Options options_for(size_t number, double share, double asked_share, double kept_back);
+  Outcome summed() const;
+  LaunchList linked(const graph::Graph& graph, plan::Plan& plan) const;
   std::optional<vendor::Problem> whole_reference(const graph::Graph& given,
-                                                 const graph::Graph& primitive) const {
-    constexpr int64_t kMostPassedOn = int64_t{4} << 30;
-    int64_t bytes = 0;
-    for (const graph::Tensor& tensor : given.tensors) bytes += graph::byte_count(tensor);
-    if (bytes > kMostPassedOn) return std::nullopt;
-    return vendor::match_region(primitive, given, options_.track);
-  }
-
-  // What the model calls each region's operators and its output: of equal ones, the first.
-  void name_regions(Outcome& out, const graph::Graph& given, const graph::Graph& whole) const {
-    for (const Region& region : partition_.regions) {
-      if (region.alias) continue;
-      Outcome& named = out.regions[task_of_.at(region.identity)];
-      if (!named.output.empty()) continue;
-      named.label = label_of(given, whole, region);
-      named.output = region.tensors[static_cast<size_t>(region.graph.outputs[0])];
-    }
-    for (const Outcome& region : out.regions)
-      if (region.reference.empty() || region.verdict.reference_us <= 0)
-        out.without_reference.push_back(region.label);
-  }
-
-  // The plan as a whole, in a fresh process, on inputs that no region was judged on.
-  Status judge(Outcome& out) {
-    say("judging the joined plan whole");
-    // As one list its kernels are compiled in other company than as regions', and some renamed:
-    // into the cache, where the evaluator finds them.
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    runtime::Turns turns((options_.jobs > 0 ? options_.jobs : cores) - 1);  // one is ours
-    (void)runtime::compile(out.list, {.turns = &turns, .ended = options_.interrupted});
-    verify::Setup setup = whole_.setup;
-    setup.seed ^= kFreshSeed;
-    verify::Ready ready;
-    const auto verdict = judge_plan(setup, out.list, std::max(0.5, options_.budget_seconds - now()),
-                                    options_.interrupted, &ready);
-    out.interrupted = !verdict && verdict.error().code == ErrorCode::kInterrupted;
-    if (out.interrupted) return ok();
-    if (!verdict) return fail(verdict.error());
-    const verify::Verdict regions = std::exchange(out.verdict, *verdict);
-    out.proven = true;
-    // Libraries may do the whole model in fewer calls, or between regions in layouts of their own:
-    // then the sum of the regions' references would flatter.
-    const bool whole_is_faster =
-        out.verdict.reference_us > 0 &&
-        (regions.reference_us <= 0 || out.verdict.reference_us < regions.reference_us);
-    if (whole_is_faster) {
-      out.reference = ready.reference;
-      out.reference_covers_model = true;
-      return ok();
-    }
-    // The references took turns with the regions, each in its own run: they stay theirs.
-    out.verdict.reference_us = regions.reference_us;
-    out.verdict.reference_low_us = regions.reference_low_us;
-    out.verdict.reference_high_us = regions.reference_high_us;
-    out.verdict.reference_error = regions.reference_error;
-    out.verdict.reference_dropped = regions.reference_dropped;
-    out.verdict.speedup = regions.speedup;
-    out.verdict.noise = runtime::worse_of(out.verdict.noise, regions.noise);
-    return ok();
-  }
+                                                 const graph::Graph& primitive) const;
+  void name_regions(Outcome& out, const graph::Graph& given, const graph::Graph& whole) const;
+  Status judge(Outcome& out);
+  void compile_as_one(const LaunchList& list) const;
 
   const Options& options_;
-  const Clock::time_point start_ = Clock::now();
-  Partition partition_;
-  Problem whole_;
-  std::vector<Task> tasks_;                // one a different region
-  std::map<std::string, size_t> task_of_;  // by the region's identity
+  Budget budget_;
+  plan::Partition partition_;
+  Task whole_;
+  std::vector<RegionSearch> searches_;       // one a different region
+  std::map<std::string, size_t> search_of_;  // by the region's identity
+  std::vector<RegionSearch*> order_;         // in which they are searched
 };
-}  // namespace
 
-Result<verify::Verdict> judge_plan(const verify::Setup& setup, const LaunchList& list,
-                                   double seconds, const std::atomic<bool>* interrupted,
-                                   verify::Ready* ready) {
-  WARPLOOM_TRY(auto evaluator, verify::Evaluator::start(setup, {.interrupted = interrupted}));
-  if (ready) *ready = evaluator.ready();
-  WARPLOOM_TRY(verify::Verdict verdict, evaluator.judge(whole_request(list, seconds, 60'000)));
-  const Error& why = verdict.error_found;
-  if (verdict.accepted) return verdict;
-  if (is_fatal(why.code)) return fail(why);
-  return fail({ErrorCode::kPlanWrong, "every region is right alone, the plan of them all is not",
-               setup.graph.name, why.expected,
-               fmt::format("{}: {} {}", code_text(why.code), why.message, why.found),
-               "take track tolerance, or report it"});
+Status GraphSearch::make_searches(const graph::Graph& given,
+                                  const target::Capabilities& capabilities,
+                                  const plan::Limits& limits) {
+  for (const plan::Region& region : partition_.regions) {
+    if (region.alias) continue;
+    WARPLOOM_CHECK(limits.check());
+    const auto [known, fresh] = search_of_.try_emplace(region.identity, searches_.size());
+    if (fresh) {
+      Task& task = searches_.emplace_back().task;
+      const kernels::Region alone(region.graph, options_.track);
+      task = make_task(alone, capabilities, options_.seed, region.constants);
+      task.setup.ranges = region.ranges;
+      task.space = search_space_of(alone, capabilities, region.constants);
+      task.setup.reference = vendor::match_region(
+          region.graph, vendor::operators_of(given, region.graph, region.tensors), options_.track);
+    }
+    ++searches_[known->second].times;
+  }
+  return ok();
 }
 
+// A region's share of the budget, half in equal parts, half by the time that each takes at best:
+// the share of number `i` among those from number `first` on.
+double share_of(const std::vector<RegionSearch*>& order, size_t i, size_t first) {
+  double weights = 0;
+  for (size_t j = first; j < order.size(); ++j) weights += order[j]->weight();
+  const double equal = 1 / static_cast<double>(order.size() - first);
+  return 0.5 * equal + 0.5 * order[i]->weight() / weights;
+}
+
+// Every different region in turn, the lightest first: what those do not use of their shares is left
+// for the others. `kept_back`: seconds that are for the whole.
+Status GraphSearch::search(double kept_back) {
+  for (RegionSearch& one : searches_) order_.push_back(&one);
+  std::ranges::stable_sort(order_, {}, [](const RegionSearch* one) { return one->weight(); });
+  for (size_t i = 0; i < order_.size(); ++i) {
+    const Options options =
+        options_for(i, share_of(order_, i, i), share_of(order_, i, 0), kept_back);
+    auto found = tune(order_[i]->task, options);
+    if (!found && order_.size() > 1)
+      found.error().place =
+          fmt::format("region {} of {}, {}", i + 1, order_.size(), found.error().place);
+    WARPLOOM_TRY(order_[i]->outcome, std::move(found));
+  }
+  return ok();
+}
+
+Options GraphSearch::options_for(size_t number, double share, double asked_share,
+                                 double kept_back) {
+  const double budget = options_.budget_seconds;
+  Options options = options_;
+  options.asked_seconds = asked_share * budget;
+  options.budget_seconds = std::max(share * (budget - kept_back - budget_.spent()), 0.02 * budget);
+  options.patience_seconds = std::max(10.0, budget);
+  const std::string name = order_[number]->task.setup.graph.name;
+  options.on_progress = [this, number, name, before = budget_.spent()](Progress progress) {
+    progress.seconds += before;
+    progress.budget_seconds = options_.budget_seconds;
+    progress.region = static_cast<int>(number) + 1;
+    progress.regions = static_cast<int>(order_.size());
+    progress.region_name = name;
+    if (options_.on_progress) options_.on_progress(progress);
+  };
+  return options;
+}
+
+// The regions' figures added up.
+Outcome GraphSearch::summed() const {
+  Outcome out = searches_.empty() ? Outcome{} : searches_[0].outcome;
+  out.problem = whole_.setup.graph.name;
+  std::vector<Outcome> regions;
+  for (const RegionSearch& one : searches_) {
+    regions.push_back(one.outcome);
+    regions.back().times = one.times;
+    regions.back().speedup = one.outcome.verdict.speedup.median;
+    regions.back().bound = one.task.bound;
+  }
+  sum_up(out, regions);
+  out.plan = {{}, options_.track, out.target, options_.constants, partition_, {}};
+  return out;
+}
+
+// The regions' launch lists as one. Adds their configs to the plan.
+LaunchList GraphSearch::linked(const graph::Graph& graph, plan::Plan& plan) const {
+  std::vector<const LaunchList*> lists;
+  for (const plan::Region& region : partition_.regions) {
+    lists.push_back(nullptr);
+    plan.configs.emplace_back();
+    if (region.alias) continue;
+    const Outcome& found = searches_[search_of_.at(region.identity)].outcome;
+    lists.back() = &found.list;
+    plan.configs.back() = found.schedule;
+  }
+  return plan::link(graph, partition_, lists, options_.constants);
+}
+
+// What libraries make of the whole model at once, where what they pass on has room.
+std::optional<vendor::Problem> GraphSearch::whole_reference(const graph::Graph& given,
+                                                            const graph::Graph& primitive) const {
+  constexpr int64_t kMostPassedOn = int64_t{4} << 30;
+  int64_t bytes = 0;
+  for (const graph::Tensor& tensor : given.tensors) bytes += graph::byte_count(tensor);
+  if (bytes > kMostPassedOn) return std::nullopt;
+  return vendor::match_region(primitive, given, options_.track);
+}
+
+// What the model calls each region's operators and its output: of equal ones, the first.
+void GraphSearch::name_regions(Outcome& out, const graph::Graph& given,
+                               const graph::Graph& whole) const {
+  for (const plan::Region& region : partition_.regions) {
+    if (region.alias) continue;
+    Outcome& named = out.regions[search_of_.at(region.identity)];
+    if (!named.output.empty()) continue;
+    named.label = label_of(given, whole, region);
+    named.output = listed(region.stored());
+  }
+  for (const Outcome& region : out.regions)
+    if (region.reference.empty() || region.verdict.reference_us <= 0)
+      out.without_reference.push_back(region.label);
+}
+
+// As one list its kernels are compiled in other company than as regions', and some renamed: into
+// the cache, where the evaluator finds them.
+void GraphSearch::compile_as_one(const LaunchList& list) const {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  runtime::Turns turns((options_.jobs > 0 ? options_.jobs : cores) - 1);  // one is ours
+  (void)runtime::compile(list, {.turns = &turns, .ended = options_.interrupted});
+}
+
+// The plan as a whole, in a fresh process, on inputs that no region was judged on.
+Status GraphSearch::judge(Outcome& out) {
+  say("judging the joined plan whole");
+  compile_as_one(out.list);
+  verify::Setup setup = whole_.setup;
+  setup.seed ^= kFreshSeed;
+  verify::Ready ready;
+  const double seconds = std::max(0.5, budget_.left());
+  const auto verdict = judge_plan(setup, out.list, seconds, options_.interrupted, &ready);
+  out.interrupted = !verdict && verdict.error().code == ErrorCode::kInterrupted;
+  if (out.interrupted) return ok();
+  if (!verdict) return fail(verdict.error());
+  const verify::Verdict regions = std::exchange(out.verdict, *verdict);
+  out.proven = true;
+  // Libraries may do the whole model in fewer calls, or between regions in layouts of their own:
+  // then the sum of the regions' references would flatter.
+  const bool whole_is_faster =
+      out.verdict.reference_us > 0 &&
+      (regions.reference_us <= 0 || out.verdict.reference_us < regions.reference_us);
+  if (whole_is_faster) {
+    out.reference = ready.reference;
+    out.reference_covers_model = true;
+    return ok();
+  }
+  // The references took turns with the regions, each in its own run: they stay theirs.
+  out.verdict.reference_us = regions.reference_us;
+  out.verdict.reference_low_us = regions.reference_low_us;
+  out.verdict.reference_high_us = regions.reference_high_us;
+  out.verdict.reference_error = regions.reference_error;
+  out.verdict.reference_dropped = regions.reference_dropped;
+  out.verdict.speedup = regions.speedup;
+  out.verdict.noise = runtime::worse_of(out.verdict.noise, regions.noise);
+  return ok();
+}
+}  // namespace
+
 Result<Outcome> optimize(const graph::Graph& graph, const Options& options) {
-  return Planner(options).run(graph);
+  return GraphSearch(options).run(graph);
 }
 }  // namespace warploom::search

@@ -1,5 +1,5 @@
 // Outcomes: of several regions one, and as JSON.
-#include "search/optimize.h"
+#include "search/outcome.h"
 
 namespace warploom::search {
 using nlohmann::json;
@@ -27,6 +27,8 @@ json figures_of(const Verdict& v) {
           {"reference_us", known(v.reference_us)},
           {"reference_interval_us", interval(v.reference_low_us, v.reference_high_us)},
           {"reference_dropped", known(v.reference_dropped)},
+          {"prepare_us", known(v.prepare_us)},
+          {"prepare_bytes", v.prepare_bytes > 0 ? json(v.prepare_bytes) : json()},
           {"speedup", known(v.speedup.median)},
           {"speedup_interval", interval(v.speedup.low, v.speedup.high)},
           {"standing", runtime::name_of(standing_of(v.speedup, v.noise))},
@@ -80,6 +82,8 @@ void sum_up(Outcome& whole, const std::vector<Outcome>& regions) {
       sum.*us += one.times * v.*us;
     for (const auto error : {&Verdict::error, &Verdict::max_error, &Verdict::reference_error})
       sum.*error = std::max(sum.*error, v.*error);
+    sum.prepare_us += one.times * v.prepare_us;
+    sum.prepare_bytes += one.times * v.prepare_bytes;
     sum.noise = worse_of(sum.noise, v.noise);
     sum.samples = sum.samples == 0 ? v.samples : std::min(sum.samples, v.samples);
     sum.evidence = v.evidence;  // of the only one; several are judged whole
@@ -144,6 +148,7 @@ json to_json(const Outcome& outcome) {
               {"seed", outcome.seed},
               {"interrupted", outcome.interrupted},
               {"recalled", outcome.recalled},
+              {"plan", outcome.plan.hash()},
               {"schedule", outcome.schedule_text()}});
   out["references_missing"] = outcome.without_reference;
   out["compared_us"] = known(outcome.compared_us);

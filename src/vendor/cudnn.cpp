@@ -188,6 +188,7 @@ Result<Place> CudnnLibrary::read(const Place& place, Program& program) {
   if (!own_now_ || place.shape.size() < kLeastRank) return here;
   const Place turned = scratch_like(here, here.shape, true, program);
   WARPLOOM_CHECK(copy(here, turned, program));
+  program.prepare_last(here.buffer);
   return turned;
 }
 

@@ -207,6 +207,7 @@ Status DnnlLibrary::finish(Making making, Program& program) {
       const auto bytes = static_cast<int64_t>(d_.size_of(&wanted));
       const Held moved{wanted, program.add_scratch(held.buffer, bytes), 0, bytes};
       WARPLOOM_CHECK(reorder(held, moved, program));
+      program.prepare_last(held.buffer);
       held = moved;
     }
     arguments.emplace_back(operand.number, held);

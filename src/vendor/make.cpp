@@ -11,6 +11,12 @@ std::string Program::add_scratch(const std::string& like, int64_t bytes) {
   return name;
 }
 
+void Program::prepare_last(const std::string& buffer) {
+  if (!constants.contains(buffer)) return;
+  prepare.push_back(std::move(pieces.back()));
+  pieces.pop_back();
+}
+
 tl::unexpected<Error> not_served(const std::string& library, std::string_view what) {
   return fail({ErrorCode::kNoSchedule, "the vendor library does not serve the problem", library,
                "a problem it serves", std::string(what), "the plain reference stands in"});
@@ -94,6 +100,9 @@ class Assembly {
     for (const TensorId id : problem.graph.inputs) given_.insert(problem.graph.tensor(id).name);
     for (const graph::Tensor& tensor : problem.graph.tensors)
       if (tensor.constant) given_.insert(tensor.name);
+    program_.constants = problem.constants;
+    for (const graph::Tensor& tensor : problem.graph.tensors)
+      if (tensor.constant) program_.constants.insert(tensor.name);
     outside_ = given_;
     for (const TensorId id : problem.graph.outputs) outside_.insert(problem.graph.tensor(id).name);
   }
@@ -205,6 +214,10 @@ class Assembly {
       for (const auto& [name, bytes] : program.scratch)
         WARPLOOM_TRY(all[name], device.allocate(bytes));
       for (const auto& [name, buffer] : buffers) all[name] = buffer;
+      for (const Piece& piece : program.prepare) {
+        WARPLOOM_TRY(const runtime::Call prepare, piece(all));
+        WARPLOOM_CHECK(prepare());
+      }
       std::vector<runtime::Call> calls;
       for (const Piece& piece : program.pieces) WARPLOOM_TRY(calls.emplace_back(), piece(all));
       // Scratch lives as long as the call.

@@ -184,6 +184,9 @@ struct Problem {
   graph::Graph graph;
   std::vector<Step> steps;
   std::string chosen;  // which way of making it was the fastest before (make.h); empty: unknown
+  // Of the graph's inputs, those that hold the same in every call: a library lays them out once.
+  // Not part of the record: who times the reference says it.
+  std::set<std::string> constants = {};
 };
 
 void to_json(nlohmann::json& json, const Problem& problem);

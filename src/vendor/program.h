@@ -9,9 +9,14 @@ using Piece = std::function<Result<runtime::Call>(const runtime::Bindings& buffe
 struct Program {
   std::map<std::string, int64_t> scratch;  // bytes of each
   std::vector<Piece> pieces;               // run in order
+  std::vector<Piece> prepare;              // run once, when buffers are bound
+  std::set<std::string> constants;         // of the buffers, those that hold the same in every call
 
   // A new one.
   std::string add_scratch(const std::string& like, int64_t bytes);
+
+  // What was added last only lays out `buffer` in another way: where that is constant, once.
+  void prepare_last(const std::string& buffer);
 };
 
 // A library that was found on this machine, at work on one program.

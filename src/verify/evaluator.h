@@ -59,6 +59,9 @@ struct Verdict {
   double reference_us = 0;
   double reference_low_us = 0;
   double reference_high_us = 0;
+  // What runs once, before the calls that are timed: its time, and what it keeps for them.
+  double prepare_us = 0;
+  int64_t prepare_bytes = 0;
   runtime::Ratio speedup;         // of each lap's pair: the reference's time over the candidate's
   std::string reference_dropped;  // why the reference's times could not be believed
   int samples = 0;                // of each of the two

@@ -1,5 +1,7 @@
 #include "verify/judge.h"
 #include "base/file.h"
+#include "codegen/memory_plan.h"
+#include "codegen/prepare.h"
 #include "verify/gpu_products.h"
 #include "verify/image_check.h"
 
@@ -116,8 +118,9 @@ Status Judge::reserve_memory() {
   return ok();
 }
 
-// The candidate with its workspaces turned into outputs, so that they are guarded and poisoned as
-// well.
+// The candidate with its workspaces bound, so that they are guarded and poisoned as well. Those
+// that share bytes by the memory plan lie in one guarded buffer, in the places that the plan gives
+// them.
 Result<Judge::Contender> Judge::load(const Request& request) {
   Contender made;
   LaunchList list = request.list;
@@ -128,23 +131,50 @@ Result<Judge::Contender> Judge::load(const Request& request) {
   }
   if (runner_ && (request.foreign || foreign_)) WARPLOOM_CHECK(runner_->renew());  // also after one
   foreign_ = request.foreign;
-  for (const auto& workspace : request.list.workspaces) {
-    Result<Guarded> buffer = allocate_guarded(*device_, workspace.bytes());
-    if (!buffer && buffer.error().code == ErrorCode::kOutOfMemory)
-      buffer.error().code = ErrorCode::kCandidateMemory;
-    WARPLOOM_TRY(made.workspaces[workspace.name], buffer);
-    list.outputs.push_back(workspace);
-  }
+  WARPLOOM_CHECK(allocate_workspaces(list, made));
+  std::ranges::move(list.workspaces, std::back_inserter(list.outputs));
   list.workspaces.clear();
   WARPLOOM_TRY(made.kernel, device_->load(list, binary));
   return made;
+}
+
+Status Judge::allocate_workspaces(const LaunchList& list, Contender& made) {
+  const std::vector<BufferSpec> kept = prepared_buffers(list);
+  for (const MemoryBlock& block : blocks_of(memory_plan(list))) {
+    Result<Guarded> buffer = allocate_guarded(*device_, block.bytes);
+    if (!buffer && buffer.error().code == ErrorCode::kOutOfMemory)
+      buffer.error().code = ErrorCode::kCandidateMemory;
+    WARPLOOM_TRY(const Guarded guarded, buffer);
+    const std::string name = listed(block.buffers, &PlacedBuffer::name);
+    for (const PlacedBuffer& placed : block.buffers) {
+      made.placed[placed.name] = guarded.data.slice(placed.offset - block.offset, placed.bytes);
+      if (contains(kept, placed.name, &BufferSpec::name)) made.prepared.insert(name);
+    }
+    made.workspaces[name] = guarded;
+  }
+  return ok();
+}
+
+// What a candidate prepares may be of constants alone: all else must be in the time.
+Status Judge::check_constants(const LaunchList& list) const {
+  for (const std::string& name : list.constants) {
+    const auto id = setup_.graph.tensor_named(name);
+    const bool constant =
+        setup_.constants.contains(name) || (id && setup_.graph.tensor(*id).constant.has_value());
+    if (!constant)
+      return fail({ErrorCode::kPlanInvalid, "a candidate prepares what is not constant", name,
+                   "an initializer, or an input named by --constant", "an input of each call",
+                   "name it as constant, or leave it out of the list's constants"});
+  }
+  return ok();
 }
 
 Status Judge::judge_into(const Request& request, Verdict& verdict) {
   if (request.list.engine != setup_.engine)
     return fail(
         {ErrorCode::kScheduleIllegal, "a candidate is for another engine than the problem"});
-  WARPLOOM_TRY(const Contender candidate, load(request));
+  WARPLOOM_CHECK(check_constants(request.list));
+  WARPLOOM_TRY(Contender candidate, load(request));
   const bool roomy = 2 * input_bytes_ <= kKeepBytes;
   std::vector<InputFamily> families(kScreening.begin(), kScreening.end());
   if (!roomy) families.resize(1);

@@ -85,7 +85,10 @@ class Judge {
   // What runs: the candidate or the vendor's kernel.
   struct Contender {
     runtime::Runnable kernel;
-    std::map<std::string, Guarded> workspaces;
+    std::map<std::string, Guarded> workspaces;  // those that share bytes as one
+    runtime::Bindings placed;                   // each workspace in one of them
+    std::set<std::string> prepared;             // of the workspaces' names: those kept for calls
+    std::optional<int> prepared_variant;        // of the inputs' contents that they are made of
   };
 
   // What calls are made on. There are several so that short calls can be timed in series on data
@@ -128,13 +131,24 @@ class Judge {
   }
 
   Result<Contender> load(const Request& request);
+  Status allocate_workspaces(const LaunchList& list, Contender& made);
   Status judge_into(const Request& request, Verdict& verdict);
 
   Result<Tensors> make_outputs(runtime::Executor& device);
   Status fill_inputs(Inputs& made, uint64_t seed);
   Result<Set> set_of(InputFamily family, double check_ms);
   Result<runtime::Call> bind(const Contender& who, const Set& set);
+  Status poison(const Contender& who, const Set& set, bool prepared);
+  Status run_call(const Contender& who, const runtime::Call& call);
   Status run(const Contender& who, const Set& set);
+  // Makes what the candidate keeps of constants, of those that the set holds now.
+  Status prepare(Contender& who, const Set& set);
+  Result<runtime::Call> bind_with(const Contender& who, const Set& set,
+                                  const runtime::Runnable::Bind& bind);
+  // The candidate once more for each set, with a preparation of its own where it has one.
+  Result<std::vector<Contender>> contenders_for(const Contender& candidate, const LaunchList& list,
+                                                size_t sets);
+  Status check_constants(const LaunchList& list) const;
 
   // Where bytes of the device are looked at; it grows, and is kept, since making it takes longer
   // than filling it.
@@ -192,9 +206,11 @@ class Judge {
   Status check_series(const std::vector<Set>& sets);
   Result<Turns> take_turns(const Contest& contest, const Set& set);
   Status second_clock(Contest contest, const Set& set);
-  Result<Contest> contest_of(const Contender& candidate, const Request& request,
+  Result<Contest> contest_of(std::vector<Contender>& contenders, const Request& request,
                              const std::vector<Set>& sets);
   Status time_candidate(const Contender& candidate, const Request& request, Verdict& verdict);
+  Status time_prepare(Contender& candidate, const Set& set, const Request& request,
+                      Verdict& verdict);
 
   Setup setup_;
   Announce announce_;

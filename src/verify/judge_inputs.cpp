@@ -68,24 +68,34 @@ Result<Judge::Set> Judge::set_of(InputFamily family, double check_ms) {
 }
 
 Result<runtime::Call> Judge::bind(const Contender& who, const Set& set) {
+  return bind_with(who, set, who.kernel.bind);
+}
+
+Result<runtime::Call> Judge::bind_with(const Contender& who, const Set& set,
+                                       const runtime::Runnable::Bind& bind) {
   const Tensors& inputs = set.inputs->tensors;
   const Tensors& outputs = outputs_of(who, set);
   runtime::Bindings tensors;
   for (size_t i = 0; i < given_.size(); ++i)
     tensors[setup_.graph.tensor(given_[i]).name] = inputs[i].data;
   for (size_t i = 0; i < outputs.size(); ++i) tensors[output(i).name] = outputs[i].data;
-  for (const auto& [name, workspace] : who.workspaces) tensors[name] = workspace.data;
-  return who.kernel.bind(tensors);
+  for (const auto& [name, workspace] : who.placed) tensors[name] = workspace;
+  return bind(tensors);
 }
 
-Status Judge::run(const Contender& who, const Set& set) {
-  // What is left unwritten shows.
+// Poisons outputs and workspaces: what is left unwritten shows. `prepared`: what is kept between
+// calls as well.
+Status Judge::poison(const Contender& who, const Set& set, bool prepared) {
   for (const Guarded& output : outputs_of(who, set))
     WARPLOOM_CHECK(device_->fill(output.data, kPoison));
   for (const auto& [name, workspace] : who.workspaces)
-    WARPLOOM_CHECK(device_->fill(workspace.data, kPoison));
-  WARPLOOM_TRY(const runtime::Call call, bind(who, set));
-  WARPLOOM_CHECK(device_->synchronize());
+    if (prepared || !who.prepared.contains(name))
+      WARPLOOM_CHECK(device_->fill(workspace.data, kPoison));
+  return device_->synchronize();
+}
+
+// Runs `call`, known to who watches this process where it is a candidate's.
+Status Judge::run_call(const Contender& who, const runtime::Call& call) {
   const bool foreign = is_candidate(who);
   if (foreign) announce_(true, 0);
   const auto start = std::chrono::steady_clock::now();
@@ -94,5 +104,27 @@ Status Judge::run(const Contender& who, const Set& set) {
   calls_ms_ += ms_since(start);
   if (foreign) announce_(false, 0);
   return done;
+}
+
+// A candidate that prepares is called twice on one preparation: what is looked at is the second
+// call's, which must find what the first one did.
+Status Judge::run(const Contender& who, const Set& set) {
+  WARPLOOM_CHECK(poison(who, set, true));
+  WARPLOOM_TRY(const runtime::Call call, bind(who, set));
+  if (who.kernel.prepare) {
+    WARPLOOM_TRY(const runtime::Call prepare, bind_with(who, set, who.kernel.prepare));
+    WARPLOOM_CHECK(run_call(who, prepare));
+    WARPLOOM_CHECK(run_call(who, call));
+    WARPLOOM_CHECK(poison(who, set, false));
+  }
+  return run_call(who, call);
+}
+
+Status Judge::prepare(Contender& who, const Set& set) {
+  if (!who.kernel.prepare || who.prepared_variant == set.inputs->variant) return ok();
+  who.prepared_variant = set.inputs->variant;
+  WARPLOOM_TRY(const runtime::Call call, bind_with(who, set, who.kernel.prepare));
+  WARPLOOM_CHECK(call());
+  return device_->synchronize();
 }
 }  // namespace warploom::verify

@@ -91,6 +91,7 @@ tl::expected<double, std::string> Judge::try_reference(const vendor::Candidate& 
 }
 
 Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set, Ready& ready) {
+  setup_.reference->constants = setup_.constants;
   const vendor::Problem& problem = *setup_.reference;
   const auto was_chosen = [&](const vendor::Candidate& candidate) {
     return candidate.libraries == problem.chosen;

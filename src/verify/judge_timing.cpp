@@ -6,6 +6,7 @@
 // variant 0 none, so that going back is exact and the truth of a variant's rows is worked out once
 // for all candidates. The rows looked at are one that lies, by its share of the whole, where words
 // were traded, and one at random.
+#include "codegen/prepare.h"
 #include "common/warm_up.h"
 #include "verify/judge.h"
 
@@ -144,7 +145,8 @@ Status Judge::before_sample(const Contender& who, const std::vector<Set>& sets, 
       WARPLOOM_CHECK(vary(*sets[i].inputs, next_variant(*sets[i].inputs)));
   }
   for (const auto& [name, workspace] : who.workspaces)
-    WARPLOOM_CHECK(device_->fill(part_of(workspace.data), kPoison));
+    if (!who.prepared.contains(name))
+      WARPLOOM_CHECK(device_->fill(part_of(workspace.data), kPoison));
   return device_->synchronize();
 }
 
@@ -260,16 +262,52 @@ Status Judge::second_clock(Contest contest, const Set& set) {
   return agreed;
 }
 
+// One a set: each keeps its own of what it prepares, since each set has constants of its own.
+Result<std::vector<Judge::Contender>> Judge::contenders_for(const Contender& candidate,
+                                                            const LaunchList& list, size_t sets) {
+  std::vector<Contender> contenders(sets, candidate);
+  if (candidate.prepared.empty()) return contenders;
+  for (size_t i = 1; i < sets; ++i) {
+    contenders[i].workspaces.clear();
+    WARPLOOM_CHECK(allocate_workspaces(list, contenders[i]));
+  }
+  return contenders;
+}
+
+// What the preparation takes: the median of a few runs.
+Status Judge::time_prepare(Contender& candidate, const Set& set, const Request& request,
+                           Verdict& verdict) {
+  if (!candidate.kernel.prepare) return ok();
+  constexpr int kRuns = 5;
+  WARPLOOM_TRY(const runtime::Call call, bind_with(candidate, set, candidate.kernel.prepare));
+  announce_(true, 10'000);
+  std::vector<double> us;
+  Status done = ok();
+  for (int i = 0; i < kRuns && done; ++i) {
+    const Result<double> one = device_->time_us(call, 1);
+    if (one)
+      us.push_back(*one);
+    else
+      done = fail(one.error());
+  }
+  announce_(false, 0);
+  candidate.prepared_variant = set.inputs->variant;
+  WARPLOOM_CHECK(done);
+  verdict.prepare_us = runtime::median_interval(us, setup_.seed).median_us;
+  verdict.prepare_bytes = prepared_bytes(request.list);
+  return ok();
+}
+
 // The candidate's calls, the vendor's beside them where these are wanted, and how they are
-// measured.
-Result<Judge::Contest> Judge::contest_of(const Contender& candidate, const Request& request,
+// measured. `contenders` are called as long as the contest is.
+Result<Judge::Contest> Judge::contest_of(std::vector<Contender>& contenders, const Request& request,
                                          const std::vector<Set>& sets) {
   const bool has_vendor = vendor_.kernel.bind && request.beside_reference;
   Contest contest;
   contest.calls.resize(has_vendor ? 2 : 1);
-  for (const Set& set : sets) {
-    WARPLOOM_TRY(contest.calls[0].emplace_back(), bind(candidate, set));
-    if (has_vendor) WARPLOOM_TRY(contest.calls[1].emplace_back(), bind(vendor_, set));
+  for (size_t i = 0; i < sets.size(); ++i) {
+    WARPLOOM_TRY(contest.calls[0].emplace_back(), bind(contenders[i], sets[i]));
+    if (has_vendor) WARPLOOM_TRY(contest.calls[1].emplace_back(), bind(vendor_, sets[i]));
   }
   const bool cpu = setup_.engine == Engine::cpu;
   contest.options = {.min_samples = request.min_samples,
@@ -279,9 +317,12 @@ Result<Judge::Contest> Judge::contest_of(const Contender& candidate, const Reque
                      .warm_us = cpu ? 5000.0 : 0.0,
                      .warm_up_ms = cpu || !request.warm_up ? 0.0 : wl::kGpuWarmUpMs,
                      .seed = setup_.seed};
-  contest.options.around = [&](size_t which, size_t of, bool after) -> Status {
-    if (!after) return before_sample(which == 0 ? candidate : vendor_, sets, of);
-    return which == 0 ? after_sample(candidate, request, sets, of) : ok();
+  contest.options.around = [this, &contenders, &request, &sets](size_t which, size_t of,
+                                                                bool after) -> Status {
+    if (after) return which == 0 ? after_sample(contenders[0], request, sets, of) : ok();
+    WARPLOOM_CHECK(before_sample(which == 0 ? contenders[0] : vendor_, sets, of));
+    for (size_t i = 0; which == 0 && i < of; ++i) WARPLOOM_CHECK(prepare(contenders[i], sets[i]));
+    return ok();
   };
   return contest;
 }
@@ -291,12 +332,15 @@ Status Judge::time_candidate(const Contender& candidate, const Request& request,
   std::vector<Set> sets(1);
   WARPLOOM_TRY(sets[0], set_of(kScreening[0], request.check_ms));
   std::ranges::copy(series_, std::back_inserter(sets));
-  WARPLOOM_TRY(const Contest contest, contest_of(candidate, request, sets));
+  WARPLOOM_TRY(std::vector<Contender> contenders,
+               contenders_for(candidate, request.list, sets.size()));
+  WARPLOOM_TRY(const Contest contest, contest_of(contenders, request, sets));
   vendor_known_.flops = setup_.flops;
   vendor_known_.archived_us = request.reference_known_us;
   const auto measure_once = [&] { return take_turns(contest, sets[0]); };
   WARPLOOM_TRY(const Turns turns, believable_turns(measure_once, vendor_known_));
   take_figures(verdict, turns, setup_.seed);
+  WARPLOOM_CHECK(time_prepare(contenders[0], sets[0], request, verdict));
   verdict.floor_us = setup_.floor_us;
   // 3 % for the clock's own error: datasheet rates are not reached by that much.
   if (verdict.median_us < 0.97 * setup_.floor_us)

@@ -22,8 +22,8 @@ void from_json(const json& in, Range& range) {
 namespace warploom::verify {
 using nlohmann::json;
 
-// Ranges are left out where there are none, as they were before there were any: a problem's hash is
-// of this text.
+// Ranges and constants are left out where there are none, as they were before there were any: a
+// problem's hash is of this text.
 void to_json(json& out, const Setup& setup) {
   out = json::object();
   out["graph"] = setup.graph;
@@ -36,6 +36,7 @@ void to_json(json& out, const Setup& setup) {
   out["time_reference"] = setup.time_reference;
   if (setup.reference) out["reference"] = *setup.reference;
   for (const auto& [name, range] : setup.ranges) out["ranges"][name] = range;
+  if (!setup.constants.empty()) out["constants"] = setup.constants;
 }
 
 void from_json(const json& in, Setup& setup) {
@@ -51,6 +52,7 @@ void from_json(const json& in, Setup& setup) {
   const json ranges = in.value("ranges", json::object());
   for (const auto& [name, range] : ranges.items())
     setup.ranges.insert_or_assign(name, range.get<graph::Range>());
+  setup.constants = in.value("constants", setup.constants);
 }
 
 namespace {

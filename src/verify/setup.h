@@ -1,6 +1,8 @@
 // Setup: what an evaluator must know of the problem before it can judge candidates, and how it
 // travels to its process.
 #pragma once
+#include <set>
+#include <string>
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
 #include "graph/ranges.h"
@@ -21,6 +23,9 @@ struct Setup {
   uint64_t seed = 1;           // of the inputs
   bool time_reference = true;  // for Ready; judgements time it beside the candidate anyway
   graph::Ranges ranges = {};   // of inputs, as the model says from which the graph was cut
+  // Of the inputs, those that hold the same in every call: candidates may prepare what they make of
+  // them, before the time begins.
+  std::set<std::string> constants = {};
 };
 
 nlohmann::json to_json(const Setup& setup);

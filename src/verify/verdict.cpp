@@ -20,14 +20,16 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Evidence, family, seed, error, m
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Verdict, accepted, error, max_error,
                                                 reference_error, median_us, low_us, high_us,
                                                 reference_us, reference_low_us, reference_high_us,
-                                                reference_dropped, samples, repeats, floor_us,
-                                                judge_ms, sandbox, evidence)
+                                                reference_dropped, prepare_us, prepare_bytes,
+                                                samples, repeats, floor_us, judge_ms, sandbox,
+                                                evidence)
 
 namespace {
 // Figures that are above 0 wherever they are known.
-constexpr const char* kPositive[] = {
-    "median_us",         "low_us",  "high_us", "reference_us", "reference_low_us",
-    "reference_high_us", "samples", "repeats", "floor_us",     "reference_dropped"};
+constexpr const char* kPositive[] = {"median_us",         "low_us",           "high_us",
+                                     "reference_us",      "reference_low_us", "reference_high_us",
+                                     "samples",           "repeats",          "floor_us",
+                                     "reference_dropped", "prepare_us",       "prepare_bytes"};
 
 void hide_unknown(json& record, const char* key, bool known) {
   if (!known) record[key] = nullptr;

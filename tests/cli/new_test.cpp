@@ -53,8 +53,8 @@ TEST_F(New, EveryExampleOfTheCatalogueIsCoveredByKernels) {
     bool covered = false;
     for (const char* target : {"cpu", "sm_80"}) {
       const auto capabilities = target::capabilities_of(target);
-      auto planned = search::planned(model->graph, *capabilities);
-      covered = covered || (planned && search::regions_of(*planned, track, *capabilities));
+      auto planned = plan::lower_for_target(model->graph, *capabilities);
+      covered = covered || (planned && plan::regions_of(*planned, track, *capabilities));
     }
     EXPECT_TRUE(covered) << one.example;
   }

@@ -190,8 +190,9 @@ Status run_on_cpu(const LaunchList& list, Tensors& tensors) {
 // Every region under some legal schedule of a family that does nearly anything.
 Result<LaunchList> some_plan(const graph::Graph& given, const target::Capabilities& capabilities) {
   WARPLOOM_TRY(graph::Graph primitive, graph::decompose(given));
-  WARPLOOM_TRY(const graph::Graph graph, search::planned(std::move(primitive), capabilities));
-  WARPLOOM_TRY(const search::Partition parts, search::regions_of(graph, Track::fp32, capabilities));
+  WARPLOOM_TRY(const graph::Graph graph,
+               plan::lower_for_target(std::move(primitive), capabilities));
+  WARPLOOM_TRY(const plan::Partition parts, plan::regions_of(graph, Track::fp32, capabilities));
   std::vector<LaunchList> made(parts.regions.size());
   std::vector<const LaunchList*> lists;
   Random random(7, given.name);
@@ -204,7 +205,7 @@ Result<LaunchList> some_plan(const graph::Graph& given, const target::Capabiliti
     if (!schedule) return fail({ErrorCode::kNoSchedule, "chance finds none"});
     WARPLOOM_TRY(made[i], kernels::build(region, *schedule, capabilities));
   }
-  return search::join(graph, parts, lists);
+  return plan::link(graph, parts, lists);
 }
 
 class Values : public testing::TestWithParam<Trial> {};

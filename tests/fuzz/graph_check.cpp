@@ -56,7 +56,7 @@ std::optional<kernels::KernelConfig> first_legal(const Family& family) {
   return first;
 }
 
-Result<Drawn> draw_schedule(const search::Region& from, Track track,
+Result<Drawn> draw_schedule(const plan::Region& from, Track track,
                             const target::Capabilities& capabilities, uint64_t seed,
                             std::vector<Outcome>& drawn, const Outcome& about) {
   const kernels::Region region{from.graph, track};
@@ -125,7 +125,7 @@ Storage given(const GraphCase& c, const graph::Graph& whole) {
   return storage;
 }
 
-Status interpret(const search::Partition& parts, const std::vector<std::optional<Drawn>>& drawn,
+Status interpret(const plan::Partition& parts, const std::vector<std::optional<Drawn>>& drawn,
                  const graph::Graph& whole, Storage& storage) {
   for (const graph::Tensor& tensor : whole.tensors)
     if (!storage.contains(tensor.name)) poison(storage[tensor.name], graph::byte_count(tensor));
@@ -133,7 +133,7 @@ Status interpret(const search::Partition& parts, const std::vector<std::optional
     if (!drawn[r]) continue;
     Storage own;
     for (const BufferSpec& w : drawn[r]->programs.workspaces) poison(own[w.name], w.bytes());
-    const search::Region& region = parts.regions[r];
+    const plan::Region& region = parts.regions[r];
     for (size_t i = 0; i < drawn[r]->programs.programs.size(); ++i) {
       tile::Buffers buffers;
       for (const auto& [name, buffer] : drawn[r]->programs.buffers[i]) {
@@ -163,14 +163,14 @@ Job prepared(const GraphCase& c, const std::string& target, const Expected& expe
     return job;
   }
   job.whole = std::move(*whole);
-  const auto parts = search::regions_of(job.whole, c.track, capabilities);
+  const auto parts = plan::regions_of(job.whole, c.track, capabilities);
   if (!parts) {
     set(job.outcome, parts.error());
     return job;
   }
   std::vector<std::optional<Drawn>> drawn;
   std::vector<const LaunchList*> lists;
-  for (const search::Region& region : parts->regions) {
+  for (const plan::Region& region : parts->regions) {
     drawn.emplace_back();
     if (region.alias) continue;
     auto one = draw_schedule(region, c.track, capabilities, draw, schedules, job.outcome);
@@ -183,7 +183,7 @@ Job prepared(const GraphCase& c, const std::string& target, const Expected& expe
     job.outcome.detail += fmt::format("{}: {}\n", region.graph.name, drawn.back()->schedule);
   }
   for (const auto& one : drawn) lists.push_back(one ? &one->list : nullptr);
-  job.list = search::join(job.whole, *parts, lists);
+  job.list = plan::link(job.whole, *parts, lists);
   Storage storage = given(c, job.whole);
   if (const auto done = interpret(*parts, drawn, job.whole, storage); !done) {
     set(job.outcome, done.error());

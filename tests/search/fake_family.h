@@ -1,7 +1,7 @@
-// A catalogue of hand-written kernels, to search among without synthesis.
+// A space of hand-written kernels, to search among without synthesis.
 #pragma once
 #include "../verify/fake_kernels.h"
-#include "search/explore.h"
+#include "search/tuning_session.h"
 
 namespace warploom::search {
 using kernels::ConfigType;
@@ -61,16 +61,16 @@ inline
   int64_t variants_;
 };
 
-inline Problem problem_of(const FakeFamily& family) {
-  Problem problem;
-  problem.catalogue.region = {fake::matmul_graph(), Track::fp32};
-  problem.catalogue.capabilities = *target::capabilities_of("cpu");
-  problem.catalogue.families = {kernels::FamilyPtr(kernels::FamilyPtr(), &family)};
-  problem.catalogue.build = [&family](const kernels::KernelConfig& schedule) {
+inline Task task_of(const FakeFamily& family) {
+  Task task;
+  task.space.region = {fake::matmul_graph(), Track::fp32};
+  task.space.capabilities = *target::capabilities_of("cpu");
+  task.space.families = {kernels::FamilyPtr(kernels::FamilyPtr(), &family)};
+  task.space.build = [&family](const kernels::KernelConfig& schedule) {
     return family.build(schedule);
   };
-  problem.setup.graph = problem.catalogue.region.graph;
-  problem.setup.flops = 1e5;
-  return problem;
+  task.setup.graph = task.space.region.graph;
+  task.setup.flops = 1e5;
+  return task;
 }
 }  // namespace warploom::search

@@ -94,7 +94,7 @@ TEST_F(Faults, AnEvaluatorKilledAtRandomMomentsCostsNoVerdictAndLittleTime) {
     judged = progress.candidates;
     enough = static_cast<int>(gaps.size()) >= kills;
   };
-  const auto outcome = explore(problem_of(family), running);
+  const auto outcome = tune(task_of(family), running);
   ended = true;
   killer.join();
   ASSERT_TRUE(outcome) << describe(outcome.error());
@@ -117,7 +117,7 @@ TEST_F(Faults, AnEvaluatorKilledAtRandomMomentsCostsNoVerdictAndLittleTime) {
 
 TEST_F(Faults, ADamagedArchiveNeverMakesAWrongKernelWin) {
   const FakeFamily family({"wrong_tail", "right", "zeros", "slow"}, 2);
-  ASSERT_TRUE(explore(problem_of(family), options(0)));
+  ASSERT_TRUE(tune(task_of(family), options(0)));
   const std::string whole = *read_file(folder_.path() / "archive.sqlite");
   Random random(4, "damage");
   int refused = 0;
@@ -128,11 +128,11 @@ TEST_F(Faults, ADamagedArchiveNeverMakesAWrongKernelWin) {
     Options running = options(0);
     running.archive = folder_.path() / fmt::format("damaged-{}.sqlite", i);
     ASSERT_TRUE(write_file(running.archive, damaged));
-    auto outcome = explore(problem_of(family), running);
+    auto outcome = tune(task_of(family), running);
     if (!outcome) {
       ++refused;
       EXPECT_EQ(outcome.error().code, ErrorCode::kArchiveDamaged) << describe(outcome.error());
-      outcome = explore(problem_of(family), running);  // it was moved aside
+      outcome = tune(task_of(family), running);  // it was moved aside
     }
     ASSERT_TRUE(outcome) << describe(outcome.error());
     EXPECT_EQ(outcome->schedule.as<FakeConfig>().body % 2, 1) << outcome->schedule.text();
@@ -175,7 +175,7 @@ TEST_F(Faults, SoakGrowsNothingAndLeavesNothingBehind) {
       for ([[maybe_unused]] const auto& file : fs::directory_iterator("/proc/self/fd")) ++now.files;
       samples.push_back(now);
     };
-    const auto outcome = explore(problem_of(family), running);
+    const auto outcome = tune(task_of(family), running);
     ASSERT_TRUE(outcome) << describe(outcome.error());
     ASSERT_GE(static_cast<int>(samples.size()), candidates);
     // The most in the second half of the search over the most in the first.

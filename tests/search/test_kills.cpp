@@ -53,7 +53,7 @@ class Kills : public testing::Test {
   ScratchFolder folder_{"kills"};
   const FakeFamily family_{{"right", "slow", "wrong_tail", "zeros"}, 40};
 
-  Problem problem() const { return problem_of(family_); }
+  Task task() const { return task_of(family_); }
 
   Options options(uint64_t seed, const std::string& archive) const {
     Options out;
@@ -85,7 +85,7 @@ class Kills : public testing::Test {
   // Nobody touches this one. Its verdicts are live, and are kept in `recording`.
   Ending untouched(const Options& options, Recording& recording,
                    std::vector<std::string>& asked) const {
-    Problem live = problem();
+    Task live = task();
     auto evaluator = verify::Evaluator::start(live.setup);
     EXPECT_TRUE(evaluator);
     live.recorded = [&](const kernels::KernelConfig& schedule,
@@ -94,7 +94,7 @@ class Kills : public testing::Test {
       if (!request.beside_reference) asked.push_back(schedule.text());
       return recording.emplace(question(schedule, request), std::move(verdict)).first->second;
     };
-    const auto outcome = explore(live, options);
+    const auto outcome = tune(live, options);
     EXPECT_TRUE(outcome) << describe(outcome.error());
     return {outcome->schedule.text(), outcome->verdict.median_us};
   }
@@ -110,7 +110,7 @@ class Kills : public testing::Test {
       const auto tell = [&](const std::string& line) {
         (void)!::write(ends[1], (line + "\n").data(), line.size() + 1);
       };
-      Problem replayed = problem();
+      Task replayed = task();
       replayed.recorded = [&](const kernels::KernelConfig& schedule,
                               const verify::Request& request) -> Result<verify::Verdict> {
         if (!request.beside_reference) tell("?" + schedule.text());
@@ -127,7 +127,7 @@ class Kills : public testing::Test {
       running.on_progress = [&](const Progress& progress) {
         tell("!" + std::to_string(progress.candidates));
       };
-      const auto outcome = explore(replayed, running);
+      const auto outcome = tune(replayed, running);
       if (!outcome) ::_exit(2);
       tell("=" + json{outcome->schedule.text(), outcome->verdict.median_us}.dump());
       ::_exit(0);

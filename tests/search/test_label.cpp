@@ -8,7 +8,7 @@ namespace {
 struct Case {
   graph::Graph given;
   graph::Graph whole;  // the same in primitives
-  Region region;
+  plan::Region region;
 
   Case() {
     graph::Builder b("net");

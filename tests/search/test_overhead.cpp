@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "runtime/compile.h"
 #include "runtime/executor.h"
-#include "search/explore.h"
+#include "search/tuning_session.h"
 #include "vendor/match.h"
 #include "verify/tolerance.h"
 
@@ -92,9 +92,9 @@ void measure(const Place& place, const std::vector<Case>& problems) {
   for (const Case& one : problems) {
     const auto primitive = graph::decompose(one.graph);
     ASSERT_TRUE(primitive) << describe(primitive.error());
-    const SearchSpace catalogue =
-        catalogue_of({*primitive, Track::fp32}, *target::capabilities_of(place.target));
-    const kernels::Work work = kernels::work_of(catalogue.region);
+    const SearchSpace space =
+        search_space_of({*primitive, Track::fp32}, *target::capabilities_of(place.target));
+    const kernels::Work work = kernels::work_of(space.region);
     ASSERT_TRUE(archive->add_problem({one.name, one.name, "fp32", place.target, "", ""}));
     const verify::Setup setup{.graph = *primitive,
                               .engine = place.engine,
@@ -104,17 +104,17 @@ void measure(const Place& place, const std::vector<Case>& problems) {
     ASSERT_TRUE(evaluator) << describe(evaluator.error());
     figures["machine"] =
         fmt::format("{}, {} cores", evaluator->ready().device, std::thread::hardware_concurrency());
-    SearchStrategy proposer(catalogue, Strategy::beam, 1);
+    SearchStrategy strategy(space, Strategy::beam, 1);
     std::vector<double> added;
     std::vector<double> judging;
     std::vector<double> timed;
     std::vector<double> recording;
     while (added.size() < candidates) {
-      const auto schedule = proposer.next();
+      const auto schedule = strategy.next();
       ASSERT_TRUE(schedule);
-      const auto list = catalogue.build(*schedule);
+      const auto list = space.build(*schedule);
       if (!list || !runtime::compile(*list)) continue;
-      // As a search of a minute screens (explore.cpp).
+      // As a search of a minute screens (tuning_session.cpp).
       const verify::Request request{.list = *list,
                                     .check_ms = 1200,
                                     .beside_reference = false,

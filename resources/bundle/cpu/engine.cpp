@@ -19,7 +19,14 @@ struct Engine {
   void** tensors;
   void* workspace;
 
-  // The mean time of so many calls in a row, in microseconds.
+{{#prepares}}  void prepare_constants() {
+    const int status = {{bundle}}_prepare(
+{{#inputs}}{{#constant}}          static_cast<const {{type}}*>(tensors[{{index}}]),
+{{/constant}}{{/inputs}}          workspace);
+    if (status != 0) stop("{{bundle}}_prepare returned " + std::to_string(status));
+  }
+
+{{/prepares}}  // The mean time of so many calls in a row, in microseconds.
   double sample(int calls) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < calls; ++i) {

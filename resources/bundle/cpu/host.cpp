@@ -13,14 +13,14 @@
 namespace {
 constexpr std::size_t wl_workspace_bytes = {{workspace_bytes}};
 
-// `wl_tensors`: inputs, then outputs.
-int wl_run(void* const* wl_tensors, void* wl_workspace) {
+// `wl_tensors`: inputs, then outputs.{{#prepares}} Either the kernels that prepare, or the others.{{/prepares}}
+int wl_run(void* const* wl_tensors, void* wl_workspace{{#prepares}}, bool wl_preparing{{/prepares}}) {
   if (wl_workspace == nullptr && wl_workspace_bytes > 0) return 1;
   static std::mutex wl_mutex;
   const std::lock_guard<std::mutex> wl_lock(wl_mutex);
   try {
     static wl::Pool wl_pool;
-{{#kernels}}    {
+{{#kernels}}    {{#prepares}}if ({{runs_when}}) {{/prepares}}{
 {{#args}}{{#zeroed}}      std::memset({{address}}, 0, {{bytes}});
 {{/zeroed}}{{/args}}      void* const wl_buffers[] = { {{#args}}{{address}}, {{/args}}};
       const bool wl_ran =
@@ -44,5 +44,17 @@ int {{bundle}}_run(
 {{#inputs}}      const_cast<{{type}}*>({{variable}}),
 {{/inputs}}{{#outputs}}      {{variable}},
 {{/outputs}}  };
-  return wl_run(wl_tensors, workspace);
+  return wl_run(wl_tensors, workspace{{#prepares}}, false{{/prepares}});
 }
+{{#prepares}}
+int {{bundle}}_prepare(
+{{#inputs}}{{#constant}}    const {{type}}* {{variable}},
+{{/constant}}{{/inputs}}    void* workspace) {
+  void* const wl_tensors[] = {
+{{#inputs}}{{#constant}}      const_cast<{{type}}*>({{variable}}),
+{{/constant}}{{^constant}}      nullptr,
+{{/constant}}{{/inputs}}{{#outputs}}      nullptr,
+{{/outputs}}  };
+  return wl_run(wl_tensors, workspace, true);
+}
+{{/prepares}}

@@ -16,9 +16,18 @@ std::size_t {{bundle}}_workspace_bytes(void);
 // Computes on all cores and returns when the outputs are written. The workspace is aligned to 64
 // bytes. Returns 0, or 1 where a workspace is needed and null was given, or 2 when there is no
 // memory to be had. Calls take turns.
-int {{bundle}}_run(
+{{#prepares}}//
+// Before the first call, and again once a constant input has changed: {{bundle}}_prepare with the
+// same workspace, which then holds {{prepared_bytes}} bytes that every call reads. Nothing else may
+// write it in between, and no two calls may share it at the same time.
+// Constant inputs: {{constant_names}}.
+{{/prepares}}int {{bundle}}_run(
 {{#inputs}}    const {{type}}* {{variable}},
 {{/inputs}}{{#outputs}}    {{type}}* {{variable}},
 {{/outputs}}    void* workspace);
 
-}  // extern "C"
+{{#prepares}}int {{bundle}}_prepare(
+{{#inputs}}{{#constant}}    const {{type}}* {{variable}},
+{{/constant}}{{/inputs}}    void* workspace);
+
+{{/prepares}}}  // extern "C"

@@ -48,7 +48,15 @@ struct Engine {
     must(cudaMalloc(&other, other_bytes), "cudaMalloc");
   }
 
-  void launch(void** of, cudaStream_t stream) {
+{{#prepares}}  void prepare_constants() {
+    must({{bundle}}_prepare(
+{{#inputs}}{{#constant}}             static_cast<const {{type}}*>(tensors[{{index}}]),
+{{/constant}}{{/inputs}}             workspace, nullptr),
+         "{{bundle}}_prepare");
+    must(cudaDeviceSynchronize(), "the kernels that prepare");
+  }
+
+{{/prepares}}  void launch(void** of, cudaStream_t stream) {
     must({{bundle}}_launch(
 {{#inputs}}             static_cast<const {{type}}*>(of[{{index}}]),
 {{/inputs}}{{#outputs}}             static_cast<{{type}}*>(of[{{index}}]),

@@ -78,9 +78,11 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 cluster, unsigned threads
 constexpr std::size_t wl_workspace_bytes = {{workspace_bytes}};
 
 // `wl_tensors`: inputs, then outputs. Names from the model stand in {{bundle}}_launch's head alone.
-cudaError_t wl_launch(void* const* wl_tensors, void* wl_workspace, cudaStream_t wl_stream) {
+{{#prepares}}// Runs either the kernels that prepare, or the others.
+{{/prepares}}cudaError_t wl_launch(void* const* wl_tensors, void* wl_workspace, cudaStream_t wl_stream{{#prepares}},
+                      bool wl_preparing{{/prepares}}) {
   if (wl_workspace == nullptr && wl_workspace_bytes > 0) return cudaErrorInvalidValue;
-{{#kernels}}  {  // {{name}}
+{{#kernels}}  {{#prepares}}if ({{runs_when}}) {{/prepares}}{  // {{name}}
 {{#args}}{{#zeroed}}    WL_TRY(cudaMemsetAsync({{address}}, 0, {{bytes}}, wl_stream));
 {{/zeroed}}{{#tensor_map}}    const cuuint64_t dims_{{index}}[] = { {{#dims}}{{.}}, {{/dims}}};
     const cuuint64_t strides_{{index}}[] = { {{#strides_bytes}}{{.}}, {{/strides_bytes}}0};
@@ -112,5 +114,17 @@ cudaError_t {{bundle}}_launch(
 {{#inputs}}      const_cast<{{type}}*>({{variable}}),
 {{/inputs}}{{#outputs}}      {{variable}},
 {{/outputs}}  };
-  return wl_launch(wl_tensors, workspace, stream);
+  return wl_launch(wl_tensors, workspace, stream{{#prepares}}, false{{/prepares}});
 }
+{{#prepares}}
+cudaError_t {{bundle}}_prepare(
+{{#inputs}}{{#constant}}    const {{type}}* {{variable}},
+{{/constant}}{{/inputs}}    void* workspace, cudaStream_t stream) {
+  void* const wl_tensors[] = {
+{{#inputs}}{{#constant}}      const_cast<{{type}}*>({{variable}}),
+{{/constant}}{{^constant}}      nullptr,
+{{/constant}}{{/inputs}}{{#outputs}}      nullptr,
+{{/outputs}}  };
+  return wl_launch(wl_tensors, workspace, stream, true);
+}
+{{/prepares}}

@@ -20,9 +20,18 @@ std::size_t {{bundle}}_workspace_bytes(void);
 // Starts the computation on `stream` and returns at once. The workspace is aligned to 256 bytes and
 // belongs to this launch until it is done. Returns cudaSuccess, or the error of the first call that
 // failed. The GPU must be an {{gpu_arch}}.
-cudaError_t {{bundle}}_launch(
+{{#prepares}}//
+// Before the first call, and again once a constant input has changed: {{bundle}}_prepare with the
+// same workspace, which then holds {{prepared_bytes}} bytes that every call reads. Nothing else may
+// write it in between, and no two calls may share it at the same time.
+// Constant inputs: {{constant_names}}.
+{{/prepares}}cudaError_t {{bundle}}_launch(
 {{#inputs}}    const {{type}}* {{variable}},
 {{/inputs}}{{#outputs}}    {{type}}* {{variable}},
 {{/outputs}}    void* workspace, cudaStream_t stream);
 
-}  // extern "C"
+{{#prepares}}cudaError_t {{bundle}}_prepare(
+{{#inputs}}{{#constant}}    const {{type}}* {{variable}},
+{{/constant}}{{/inputs}}    void* workspace, cudaStream_t stream);
+
+{{/prepares}}}  // extern "C"

@@ -28,16 +28,18 @@ class Tensor:
 class Bundle:
     """A bundle's folder as a function of tensors.
 
-    `launcher` and `workspace` name the functions of NAME.h; `sources` are compiled with `flags`
-    and the folders `includes` of headers.
+    `launcher`, `workspace` and `prepare` ("": none) name the functions of NAME.h; `sources` are
+    compiled with `flags` and the folders `includes` of headers.
     """
 
-    def __init__(self, folder, launcher, workspace, sources, includes, flags):
+    def __init__(self, folder, launcher, workspace, prepare, sources, includes, flags):
         self.folder = pathlib.Path(folder)
         self.plan = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
         self.name = self.plan["name"]
         self.launcher = launcher
         self.workspace = workspace
+        self.prepare = prepare
+        self.prepared = {}  # by device and stream
         self.sources = sources
         self.includes = includes
         self.flags = flags
@@ -140,12 +142,16 @@ class Bundle:
             torch.empty(tensor.shape, dtype=torch_type(tensor.dtype), device=device)
             for tensor in self.outputs
         ]
-        space = getattr(self.library, self.workspace)()
-        workspace = torch.empty(space + ALIGNMENT, dtype=torch.uint8, device=device)
+        workspace = self.prepared_workspace(tensors, device)
+        self.call(self.launcher, [*tensors, *outputs], workspace, device)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def call(self, function, tensors, workspace, device):
+        """Calls a function of NAME.h; the workspace is aligned here."""
         aligned = -workspace.data_ptr() % ALIGNMENT + workspace.data_ptr()
-        arguments = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (*tensors, *outputs)]
+        arguments = [ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors]
         arguments.append(ctypes.c_void_p(aligned))
-        launch = getattr(self.library, self.launcher)
+        launch = getattr(self.library, function)
         if self.arch:
             with torch.cuda.device(device):
                 stream = torch.cuda.current_stream().cuda_stream
@@ -155,7 +161,34 @@ class Bundle:
         if status != 0:
             what = f"CUDA error {status}" if self.arch else f"status {status}"
             raise RuntimeError(f"{self.name} could not be launched: {what}")
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def new_workspace(self, device):
+        space = getattr(self.library, self.workspace)()
+        return torch.empty(space + ALIGNMENT, dtype=torch.uint8, device=device)
+
+    def prepared_workspace(self, tensors, device):
+        """A workspace in which everything is prepared that is made of constants alone.
+
+        It is kept, one a device and stream, and prepared again when a constant is another tensor
+        or was changed in place. A change that PyTorch does not count (through `.data`) is not
+        seen: `prepared.clear()` makes the next call prepare.
+        """
+        if not self.prepare:
+            return self.new_workspace(device)
+        stream = torch.cuda.current_stream(device).cuda_stream if self.arch else 0
+        names = self.plan["launch_list"]["constants"]
+        constants = [
+            value for tensor, value in zip(self.inputs, tensors) if tensor.name in names
+        ]
+        versions = [(value.data_ptr(), value._version) for value in constants]
+        known = self.prepared.get((device, stream))
+        if known is None or known["versions"] != versions:
+            workspace = self.new_workspace(device)
+            self.call(self.prepare, constants, workspace, device)
+            # The tensors are kept so that no other can come to lie where they do.
+            known = {"workspace": workspace, "versions": versions, "constants": constants}
+            self.prepared[(device, stream)] = known
+        return known["workspace"]
 
     def adopt(self, model, check=True, onnx=None):
         """`model`, a torch.nn.Module or a class of such, with the kernels as its forward().

@@ -13,7 +13,7 @@
 #include <optional>
 #include "base/error.h"
 
-namespace warploom::search {
+namespace warploom::plan {
 struct Limits {
   using Clock = std::chrono::steady_clock;
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler; null: by nobody
@@ -39,4 +39,4 @@ struct Limits {
                  "run again to begin anew"});
   }
 };
-}  // namespace warploom::search
+}  // namespace warploom::plan

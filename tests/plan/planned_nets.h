@@ -3,7 +3,7 @@
 #pragma once
 #include "../graph/builder.h"
 
-namespace warploom::search {
+namespace warploom::plan {
 // x = relu(conv(relu(conv(x))) + x)
 inline graph::Graph residual_blocks(int blocks) {
   using graph::OpKind;
@@ -83,4 +83,4 @@ inline graph::Graph deep_chain(int operators) {
   b.output(x);
   return *graph::decompose(*b.finish());
 }
-}  // namespace warploom::search
+}  // namespace warploom::plan

@@ -11,12 +11,13 @@
 #include "base/file.h"
 #include "children.h"
 #include "fake_family.h"
+#include "search/optimize.h"
 
 namespace warploom::search {
 namespace {
 using std::chrono::steady_clock;
 
-class ExploreTest : public testing::Test {
+class TuningSessionTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     ::setenv("XDG_CACHE_HOME", cache_.emplace("search-test").path().c_str(), 1);
@@ -41,10 +42,10 @@ class ExploreTest : public testing::Test {
   }
 };
 
-TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
+TEST_F(TuningSessionTest, FindsTheRightOneAndRefusesTheOthersByCode) {
   const FakeFamily family(
       {"wrong_tail", "slow", "crash", "right", "outside", "uninitialised", "no_compile", "memory"});
-  const auto outcome = explore(problem_of(family), options());
+  const auto outcome = tune(task_of(family), options());
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->schedule.as<FakeConfig>().body, 3);
   EXPECT_EQ(outcome->candidates, 8);
@@ -65,29 +66,29 @@ TEST_F(ExploreTest, FindsTheRightOneAndRefusesTheOthersByCode) {
             1);
 }
 
-TEST_F(ExploreTest, AHangingCandidateDoesNotStopTheSearch) {
+TEST_F(TuningSessionTest, AHangingCandidateDoesNotStopTheSearch) {
   const FakeFamily family({"right", "hang"});
-  const auto outcome = explore(problem_of(family), options());
+  const auto outcome = tune(task_of(family), options());
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->refused, 1);
   EXPECT_TRUE(std::ranges::count(recorded(), "candidate-hung", &archive::Candidate::error_code));
 }
 
-TEST_F(ExploreTest, WithoutARightOneTheRefusalsAreSummedUp) {
+TEST_F(TuningSessionTest, WithoutARightOneTheRefusalsAreSummedUp) {
   const FakeFamily family({"wrong_tail", "zeros", "no_compile"});
-  const auto outcome = explore(problem_of(family), options());
+  const auto outcome = tune(task_of(family), options());
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code, ErrorCode::kNoCorrectCandidate);
   EXPECT_NE(outcome.error().found.find("2 candidate-wrong"), std::string::npos)
       << outcome.error().found;
 }
 
-TEST_F(ExploreTest, ASearchThatIsDoneIsAnsweredByTheArchive) {
+TEST_F(TuningSessionTest, ASearchThatIsDoneIsAnsweredByTheArchive) {
   const FakeFamily family({"right", "slow", "wrong_tail"});
-  const auto first = explore(problem_of(family), options());
+  const auto first = tune(task_of(family), options());
   ASSERT_TRUE(first) << describe(first.error());
   EXPECT_FALSE(first->recalled);
-  const auto again = explore(problem_of(family), options(30));
+  const auto again = tune(task_of(family), options(30));
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_TRUE(again->recalled);
   EXPECT_EQ(again->candidates, 0);
@@ -97,11 +98,11 @@ TEST_F(ExploreTest, ASearchThatIsDoneIsAnsweredByTheArchive) {
   EXPECT_EQ(again->reference, first->reference);
 }
 
-TEST_F(ExploreTest, TheArchiveAnswersForNoOtherSearchAndNoOtherText) {
+TEST_F(TuningSessionTest, TheArchiveAnswersForNoOtherSearchAndNoOtherText) {
   const FakeFamily family({"right", "slow"});
-  ASSERT_TRUE(explore(problem_of(family), options()));
+  ASSERT_TRUE(tune(task_of(family), options()));
   const auto recalled = [&](const FakeFamily& of, const Options& asked) {
-    return explore(problem_of(of), asked)->recalled;
+    return tune(task_of(of), asked)->recalled;
   };
   Options other = options();
   other.seed = 2;
@@ -114,58 +115,58 @@ TEST_F(ExploreTest, TheArchiveAnswersForNoOtherSearchAndNoOtherText) {
       recalled(FakeFamily({"slow", "right"}), options()));  // the same schedules, other kernels
 }
 
-TEST_F(ExploreTest, TheArchiveAnswersForNoOtherMachineAndWithNoImpossibleTime) {
+TEST_F(TuningSessionTest, TheArchiveAnswersForNoOtherMachineAndWithNoImpossibleTime) {
   const FakeFamily family({"right", "slow"});
-  const auto first = explore(problem_of(family), options());
+  const auto first = tune(task_of(family), options());
   ASSERT_TRUE(first) << describe(first.error());
-  Problem larger = problem_of(family);
-  Problem faster = problem_of(family);
-  larger.catalogue.capabilities.num_sms += 4;
-  EXPECT_FALSE(explore(larger, options())->recalled);
+  Task larger = task_of(family);
+  Task faster = task_of(family);
+  larger.space.capabilities.num_sms += 4;
+  EXPECT_FALSE(tune(larger, options())->recalled);
   faster.setup.floor_us = 2 * first->verdict.median_us;
-  const auto refused = explore(faster, options());
+  const auto refused = tune(faster, options());
   EXPECT_FALSE(refused && refused->recalled);
 }
 
-TEST_F(ExploreTest, WhatWasInterruptedGoesOnThoughAnEarlierSearchWasDone) {
+TEST_F(TuningSessionTest, WhatWasInterruptedGoesOnThoughAnEarlierSearchWasDone) {
   const FakeFamily family({"right", "slow"}, 4);
-  ASSERT_TRUE(explore(problem_of(family), options()));
+  ASSERT_TRUE(tune(task_of(family), options()));
   std::atomic<bool> interrupted = false;
-  Options onward = options();
-  onward.onward = true;
-  onward.interrupted = &interrupted;
-  onward.on_progress = [&](const Progress& progress) { interrupted = progress.candidates > 0; };
-  (void)explore(problem_of(family), onward);
-  EXPECT_FALSE(explore(problem_of(family), options())->recalled);
-  EXPECT_TRUE(explore(problem_of(family), options())->recalled);
+  Options forced = options();
+  forced.force_search = true;
+  forced.interrupted = &interrupted;
+  forced.on_progress = [&](const Progress& progress) { interrupted = progress.candidates > 0; };
+  (void)tune(task_of(family), forced);
+  EXPECT_FALSE(tune(task_of(family), options())->recalled);
+  EXPECT_TRUE(tune(task_of(family), options())->recalled);
 }
 
-TEST_F(ExploreTest, ASecondRunThatGoesOnwardJudgesOnlyTheBestAgain) {
+TEST_F(TuningSessionTest, ASecondRunThatGoesOnwardJudgesOnlyTheBestAgain) {
   const FakeFamily family({"right", "slow", "wrong_tail"});
-  ASSERT_TRUE(explore(problem_of(family), options()));
-  Options onward = options();
-  onward.onward = true;
-  const auto again = explore(problem_of(family), onward);
+  ASSERT_TRUE(tune(task_of(family), options()));
+  Options forced = options();
+  forced.force_search = true;
+  const auto again = tune(task_of(family), forced);
   ASSERT_TRUE(again) << describe(again.error());
   EXPECT_EQ(again->candidates, 1);
   EXPECT_EQ(again->schedule.as<FakeConfig>().body, 0);
   EXPECT_GT(again->verdict.median_us, 0);
 }
 
-TEST_F(ExploreTest, TheNumberOfCandidatesIsKept) {
+TEST_F(TuningSessionTest, TheNumberOfCandidatesIsKept) {
   const FakeFamily family({"right"}, 20);
   Options limited = options();
   limited.max_candidates = 3;
-  const auto outcome = explore(problem_of(family), limited);
+  const auto outcome = tune(task_of(family), limited);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->candidates, 3);
 }
 
-TEST_F(ExploreTest, TheBudgetIsKept) {
+TEST_F(TuningSessionTest, TheBudgetIsKept) {
   const FakeFamily family({"right"}, 2000);
   Options limited = options(4);
   const auto start = steady_clock::now();
-  const auto outcome = explore(problem_of(family), limited);
+  const auto outcome = tune(task_of(family), limited);
   const double took = std::chrono::duration<double>(steady_clock::now() - start).count();
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_LT(took, 12);  // several builds share the machine that tests run on
@@ -173,45 +174,45 @@ TEST_F(ExploreTest, TheBudgetIsKept) {
 
 // However long compilers take, which have a clock of their own: a search that has judged nothing
 // has nothing to say.
-TEST_F(ExploreTest, TheFirstCandidateIsWaitedForThoughTheBudgetIsGone) {
+TEST_F(TuningSessionTest, TheFirstCandidateIsWaitedForThoughTheBudgetIsGone) {
   const FakeFamily family({"right"});
-  Problem problem = problem_of(family);
-  problem.catalogue.build = [&](const kernels::KernelConfig& schedule) {
+  Task task = task_of(family);
+  task.space.build = [&](const kernels::KernelConfig& schedule) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return family.build(schedule);
   };
   Options brief = options(0.01);
   brief.patience_seconds = 0.01;
-  const auto outcome = explore(problem, brief);
+  const auto outcome = tune(task, brief);
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->candidates, 1);
 }
 
-TEST_F(ExploreTest, AnInterruptReturnsTheBestSoFar) {
+TEST_F(TuningSessionTest, AnInterruptReturnsTheBestSoFar) {
   const FakeFamily family({"right"}, 2000);
   std::atomic<bool> interrupted{false};
   Options stopped = options(300);
   stopped.interrupted = &interrupted;
   stopped.on_progress = [&](const Progress& progress) { interrupted = progress.candidates >= 3; };
-  const auto outcome = explore(problem_of(family), stopped);
+  const auto outcome = tune(task_of(family), stopped);
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_TRUE(outcome->interrupted);
   EXPECT_EQ(outcome->candidates, 3);
 }
 
-TEST_F(ExploreTest, AnInterruptBeforeAnythingWasFoundSaysSo) {
+TEST_F(TuningSessionTest, AnInterruptBeforeAnythingWasFoundSaysSo) {
   const FakeFamily family({"right"});
   const std::atomic<bool> interrupted{true};
   Options stopped = options();
   stopped.interrupted = &interrupted;
-  const auto outcome = explore(problem_of(family), stopped);
+  const auto outcome = tune(task_of(family), stopped);
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code, ErrorCode::kInterrupted);
 }
 
 std::atomic<bool> signalled{false};
 
-TEST_F(ExploreTest, ASearchThatGetsSigintEndsWithItsBest) {
+TEST_F(TuningSessionTest, ASearchThatGetsSigintEndsWithItsBest) {
   const FakeFamily family({"right"}, 2000);
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -223,7 +224,7 @@ TEST_F(ExploreTest, ASearchThatGetsSigintEndsWithItsBest) {
     stopped.on_progress = [&](const Progress& progress) {
       if (progress.candidates > 0) (void)!::write(ends[1], &progress.candidates, sizeof(int));
     };
-    const auto outcome = explore(problem_of(family), stopped);
+    const auto outcome = tune(task_of(family), stopped);
     ::_exit(outcome && outcome->interrupted ? 130 : 1);
   }
   ::close(ends[1]);
@@ -239,7 +240,7 @@ TEST_F(ExploreTest, ASearchThatGetsSigintEndsWithItsBest) {
   EXPECT_LT(std::chrono::duration<double>(steady_clock::now() - start).count(), 5);
 }
 
-TEST_F(ExploreTest, AKilledSearchGoesOnWhereItStopped) {
+TEST_F(TuningSessionTest, AKilledSearchGoesOnWhereItStopped) {
   const FakeFamily family({"right", "wrong_tail"}, 10);
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -249,7 +250,7 @@ TEST_F(ExploreTest, AKilledSearchGoesOnWhereItStopped) {
     running.on_progress = [&](const Progress& progress) {
       (void)!::write(ends[1], &progress.candidates, sizeof(int));
     };
-    (void)explore(problem_of(family), running);
+    (void)tune(task_of(family), running);
     ::_exit(0);
   }
   ::close(ends[1]);
@@ -261,25 +262,25 @@ TEST_F(ExploreTest, AKilledSearchGoesOnWhereItStopped) {
   ::close(ends[0]);
   const auto kept = recorded().size();
   EXPECT_GE(static_cast<int>(kept), judged);
-  const auto outcome = explore(problem_of(family), options());
+  const auto outcome = tune(task_of(family), options());
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_LE(outcome->candidates, 20 - static_cast<int>(kept) + 1);  // the rest, and the best again
   EXPECT_EQ(recorded().size(), 20u);
 }
 
-TEST_F(ExploreTest, AnEvaluatorKilledInTheMiddleIsReplaced) {
+TEST_F(TuningSessionTest, AnEvaluatorKilledInTheMiddleIsReplaced) {
   const FakeFamily family({"right"}, 6);
   Options running = options();
   running.on_progress = [&](const Progress& progress) {
     if (progress.candidates == 2) ::kill(evaluator_process(), SIGKILL);
   };
-  const auto outcome = explore(problem_of(family), running);
+  const auto outcome = tune(task_of(family), running);
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->candidates, 6);
   EXPECT_EQ(outcome->refused, 0);
 }
 
-TEST_F(ExploreTest, AFullDiskIsSaidWithTheBestSoFarAndTheSearchGoesOnOnceThereIsRoom) {
+TEST_F(TuningSessionTest, AFullDiskIsSaidWithTheBestSoFarAndTheSearchGoesOnOnceThereIsRoom) {
   const FakeFamily family({"right"}, 500);
   { ASSERT_TRUE(archive::Archive::open(folder_.path() / "archive.sqlite")); }
   const pid_t child = ::fork();
@@ -293,7 +294,7 @@ TEST_F(ExploreTest, AFullDiskIsSaidWithTheBestSoFarAndTheSearchGoesOnOnceThereIs
       const rlimit none{0, 0};
       ::setrlimit(RLIMIT_FSIZE, &none);
     };
-    const auto outcome = explore(problem_of(family), running);
+    const auto outcome = tune(task_of(family), running);
     if (outcome || outcome.error().code != ErrorCode::kDiskFull) ::_exit(1);
     ::_exit(outcome.error().found.find("the best so far: fake body=0") == std::string::npos ? 2
                                                                                             : 0);
@@ -305,7 +306,7 @@ TEST_F(ExploreTest, AFullDiskIsSaidWithTheBestSoFarAndTheSearchGoesOnOnceThereIs
   EXPECT_GE(kept.size(), 2u);
   Options again = options();
   again.max_candidates = static_cast<int>(kept.size()) + 3;
-  const auto outcome = explore(problem_of(family), again);
+  const auto outcome = tune(task_of(family), again);
   ASSERT_TRUE(outcome) << describe(outcome.error());
   EXPECT_EQ(outcome->candidates, 3);
   EXPECT_EQ(recorded().size(), kept.size() + 3);
@@ -313,14 +314,14 @@ TEST_F(ExploreTest, AFullDiskIsSaidWithTheBestSoFarAndTheSearchGoesOnOnceThereIs
 
 TEST(SearchStrategy, TheSameSeedProposesTheSame) {
   const FakeFamily family({"right", "slow", "wrong_tail"}, 60);
-  const Problem problem = problem_of(family);
+  const Task task = task_of(family);
   std::array<std::vector<std::string>, 2> runs;
   for (auto& run : runs) {
-    SearchStrategy proposer(problem.catalogue, Strategy::beam, 5);
+    SearchStrategy strategy(task.space, Strategy::beam, 5);
     for (int i = 0; i < 50; ++i) {
-      const auto next = proposer.next();
+      const auto next = strategy.next();
       run.push_back(next->text());
-      proposer.learn(*next, 100.0 - i);
+      strategy.learn(*next, 100.0 - i);
     }
   }
   EXPECT_EQ(runs[0], runs[1]);
@@ -329,10 +330,10 @@ TEST(SearchStrategy, TheSameSeedProposesTheSame) {
 
 TEST(SearchStrategy, EnumerationGoesThroughAllByGuess) {
   const FakeFamily family({"right", "slow"}, 3);
-  const Problem problem = problem_of(family);
-  SearchStrategy proposer(problem.catalogue, Strategy::enumerate, 1);
+  const Task task = task_of(family);
+  SearchStrategy strategy(task.space, Strategy::enumerate, 1);
   std::vector<std::string> all;
-  while (const auto next = proposer.next()) all.push_back(next->text());
+  while (const auto next = strategy.next()) all.push_back(next->text());
   ASSERT_EQ(all.size(), 6u);
   EXPECT_EQ(all[0], "fake body=0 variant=0");
   EXPECT_EQ(all[1], "fake body=1 variant=0");
@@ -340,31 +341,31 @@ TEST(SearchStrategy, EnumerationGoesThroughAllByGuess) {
 
 TEST(SearchStrategy, BeamChangesOneFieldOfTheBest) {
   const FakeFamily family({"right", "slow", "zeros", "nan"}, 200);
-  const Problem problem = problem_of(family);
-  SearchStrategy proposer(problem.catalogue, Strategy::beam, 1);
-  for (int i = 0; i < 8; ++i) proposer.next();
-  proposer.learn(FakeConfig{.body = 1, .variant = 150}, 5);
+  const Task task = task_of(family);
+  SearchStrategy strategy(task.space, Strategy::beam, 1);
+  for (int i = 0; i < 8; ++i) strategy.next();
+  strategy.learn(FakeConfig{.body = 1, .variant = 150}, 5);
   std::optional<kernels::KernelConfig> next;
-  do next = proposer.next();
-  while (next && proposer.parents_of(next->text()).empty());
+  do next = strategy.next();
+  while (next && strategy.parents_of(next->text()).empty());
   ASSERT_TRUE(next);
-  EXPECT_EQ(proposer.parents_of(next->text()), std::vector<std::string>{"fake body=1 variant=150"});
+  EXPECT_EQ(strategy.parents_of(next->text()), std::vector<std::string>{"fake body=1 variant=150"});
   EXPECT_TRUE(next->as<FakeConfig>().body == 1 || next->as<FakeConfig>().variant == 150);
 }
 
 TEST(SearchStrategy, WhatSharesAValueWithRefusedOnesComesLater) {
   const FakeFamily family({"right", "slow"}, 400);
-  const Problem problem = problem_of(family);
+  const Task task = task_of(family);
   const auto first_right = [&](bool told) {  // bodies of kind 1 are refused
-    SearchStrategy proposer(problem.catalogue, Strategy::beam, 1);
+    SearchStrategy strategy(task.space, Strategy::beam, 1);
     for (int body = 0; body < 2; ++body)
       for (int variant = 10 * body; variant < 10 * body + 10; ++variant)
-        proposer.suggest(  // the last suggestion is the first proposal
+        strategy.suggest(  // the last suggestion is the first proposal
             FakeConfig{.body = body, .variant = variant});
     for (int i = 0;; ++i) {
-      const auto next = proposer.next();
+      const auto next = strategy.next();
       if (next->as<FakeConfig>().body == 0) return i;
-      if (told) proposer.refuse(*next);
+      if (told) strategy.refuse(*next);
     }
   };
   EXPECT_EQ(first_right(false), 10);
@@ -377,21 +378,20 @@ TEST(SearchStrategy, BeamStartsFromWhatTheCostModelFindsBest) {
   const auto x = b.input("x", Dtype::bf16, {2048, 2048});
   const auto w = b.input("w", Dtype::bf16, {2048, 2048});
   b.output(b.add(graph::OpKind::MatMul, {x, w}));
-  SearchSpace catalogue =
-      catalogue_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
+  SearchSpace space =
+      search_space_of({*b.finish(), Track::bf16}, *target::capabilities_of("sm_90a"));
   std::atomic<int> built = 0;
-  catalogue.predict = [&](const kernels::KernelConfig& schedule) {
+  space.predict = [&](const kernels::KernelConfig& schedule) {
     ++built;
-    return kernels::predicted_us(catalogue.region, schedule, catalogue.capabilities);
+    return kernels::predicted_us(space.region, schedule, space.capabilities);
   };
   const auto predicted = [&](const kernels::KernelConfig& s) {
-    const auto list = kernels::build(catalogue.region, s, catalogue.capabilities);
-    EXPECT_EQ(list.has_value() ? list->predicted_us : 0, catalogue.predict(s).value_or(0))
-        << s.text();
+    const auto list = kernels::build(space.region, s, space.capabilities);
+    EXPECT_EQ(list.has_value() ? list->predicted_us : 0, space.predict(s).value_or(0)) << s.text();
     return list ? list->predicted_us : HUGE_VAL;
   };
-  SearchStrategy beam(catalogue, Strategy::beam, 1);
-  SearchStrategy random(catalogue, Strategy::random, 1);
+  SearchStrategy beam(space, Strategy::beam, 1);
+  SearchStrategy random(space, Strategy::random, 1);
   const int asked = built;
   double best_of_random = HUGE_VAL;
   for (int i = 0; i < 60; ++i) best_of_random = std::min(best_of_random, predicted(*random.next()));

@@ -1,0 +1,257 @@
+#include "plan/fusion.h"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/integers.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "graph/ranges.h"
+#include "kernels/family.h"
+#include "plan/groups.h"
+#include "plan/limits.h"
+#include "plan/region.h"
+
+namespace warploom::plan {
+namespace {
+using graph::Graph, graph::Node, graph::OpClass, graph::TensorId;
+using Nodes = Groups::Nodes;
+
+// Families are not asked about regions of several nodes that are larger, or read more tensors.
+constexpr size_t kMostNodes = 64;
+constexpr size_t kMostReads = 32;
+
+// Whether groups may become one: what families say of the union, beside what they say of the parts.
+class Legality {
+ public:
+  Legality(const Graph& graph, const Rank& rank, const Limits& limits)
+      : graph_(graph), rank_(rank), limits_(limits) {}
+
+  // Whether products take in reductions, which are to be whole by then.
+  void take_reductions_behind_products(bool take) { behind_products_ = take; }
+
+  // The best family's rank of a region.
+  std::optional<int> rank_of(const Region& region) {
+    const auto [known, fresh] = ranks_.try_emplace(region.identity);
+    if (fresh) known->second = rank_(region.graph);
+    return known->second;
+  }
+
+  // Whether a family no worse than those of the parts covers the groups `from` and `into` together.
+  // Arithmetic before a product is done once an element, unless a family for products does it.
+  bool allows(const Groups& groups, const Nodes& from, int into) {
+    if (limits_.ended() || limits_.late()) return false;  // nothing changes any more
+    Nodes both = groups.nodes_of(into);
+    for (const int root : from) {
+      const Nodes& nodes = groups.nodes_of(root);
+      both.insert(nodes.begin(), nodes.end());
+    }
+    if (both.size() > kMostNodes || inputs_of(graph_, both).size() > kMostReads) return false;
+    if (is_kept_apart(groups, both)) return false;
+    const auto found = rank_of(region_of(graph_, both, {groups.stored(into)}));
+    return found && *found <= wanted_rank(groups, from, into, both);
+  }
+
+ private:
+  // Unions that are refused whatever a family says.
+  bool is_kept_apart(const Groups& groups, const Nodes& both) const {
+    const bool convolves = groups.some_node_is(both, OpClass::convolution);
+    const auto backward = [&](int n) { return reads_backwards(groups.node(n)); };
+    if (convolves && std::ranges::any_of(both, backward)) return true;
+    return !behind_products_ && groups.some_node_is(both, OpClass::contraction) &&
+           groups.some_node_is(both, OpClass::reduction);
+  }
+
+  // Weights that lie backwards, those of transposed convolutions, are laid anew: few families take
+  // them as they are.
+  bool reads_backwards(const Node& node) const {
+    if (node.op != graph::OpKind::Slice || node.inputs.size() <= 4) return false;
+    const auto steps = graph::constant_integers(graph_, node.inputs.back());
+    return steps && std::ranges::min(*steps) < 0;
+  }
+
+  // The phases that a transposed convolution leaves are laid side by side by a family for products,
+  // or by a program of their own.
+  bool interleaves(const Groups& groups, int n) const {
+    constexpr int64_t kFew = 8;
+    return groups.node(n).op == graph::OpKind::Transpose &&
+           graph_.tensor(groups.stored(n)).shape.back() <= kFew;
+  }
+
+  int rank_of_group(const Groups& groups, int root) {
+    const Region region = region_of(graph_, groups.nodes_of(root), {groups.stored(root)});
+    return rank_of(region).value_or(std::numeric_limits<int>::max());
+  }
+
+  // The worst rank that a union's family may have.
+  int wanted_rank(const Groups& groups, const Nodes& from, int into, const Nodes& both) {
+    int wanted = rank_of_group(groups, into);
+    for (const int root : from) {
+      const Nodes& nodes = groups.nodes_of(root);
+      const bool computes = !groups.every_node_is(nodes, {OpClass::view, OpClass::movement});
+      const bool again = computes && groups.is_multiplied(root, groups.nodes_of(into));
+      const int better = again ? kLastRank - 1 : 0;
+      wanted = std::min(wanted, rank_of_group(groups, root) - better);
+    }
+    const auto lays_phases = [&](int n) { return interleaves(groups, n); };
+    if (groups.some_node_is(both, OpClass::convolution) && std::ranges::any_of(both, lays_phases))
+      wanted = std::min(wanted, 0);
+    return wanted;
+  }
+
+  const Graph& graph_;
+  const Rank& rank_;
+  const Limits& limits_;
+  bool behind_products_ = true;
+  std::map<std::string, std::optional<int>> ranks_;
+};
+
+// What can be done about a region that no family covers.
+std::string remedy_for(const Graph& region) {
+  const auto scans_integers = [&](const Node& node) {
+    return graph::class_of(node.op) == OpClass::scan &&
+           is_integer(region.tensor(node.outputs[0]).dtype);
+  };
+  if (std::ranges::any_of(region.nodes, scans_integers))
+    return "cast to f32 before the CumSum and back behind it (exact below 2^24), or take the "
+           "target "
+           "cpu";
+  return "take another target or track, or cast to a type of kernels before it";
+}
+
+tl::unexpected<Error> not_covered(const Region& region, const Node& root) {
+  const bool empty = std::ranges::any_of(region.graph.tensors, [](const graph::Tensor& tensor) {
+    return graph::element_count(tensor.shape) == 0;
+  });
+  return fail({ErrorCode::kNoSchedule,
+               "no family of schedules covers a part of the graph on this target",
+               graph::place_of(root),
+               empty ? "tensors of 1 element or more"
+                     : "operators that families know, in types they compute",
+               graph::to_text(region.graph),
+               empty ? "leave out what has no elements" : remedy_for(region.graph)});
+}
+
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const Rank& rank, const Limits& limits)
+      : graph_(graph), limits_(limits), groups_(graph), legality_(graph, rank, limits) {}
+
+  Result<Partition> run() {
+    take_everything();
+    for (const bool behind_products : {false, true}) {
+      legality_.take_reductions_behind_products(behind_products);
+      while (pass(false) || take_together() || pass(true)) {}
+    }
+    return regions();
+  }
+
+ private:
+  // What one family computes as a whole need not be found step by step.
+  void take_everything() {
+    if (groups_.all().empty()) return;
+    Nodes others;
+    for (const auto& [root, nodes] : groups_.all()) others.insert(root);
+    const int last = *others.rbegin();
+    others.erase(last);
+    if (graph_.outputs == std::vector{groups_.stored(last)}) take(others, {last});
+  }
+
+  // Makes `from` part of each of `takers`, if all of the unions are allowed.
+  bool take(const Nodes& from, const Nodes& takers) {
+    const auto allowed = [&](int taker) { return legality_.allows(groups_, from, taker); };
+    if (takers.empty() || !std::ranges::all_of(takers, allowed)) return false;
+    groups_.merge(from, takers);
+    return true;
+  }
+
+  // Takes in what can be, groups of views alone or the others; whether anything was. A result that
+  // is stored anyway, as an output or for a reader that cannot compute it, is computed once.
+  bool pass(bool views) {
+    bool changed = false;
+    for (auto group = groups_.all().begin(); group != groups_.all().end();) {
+      const auto& [root, nodes] = *group++;
+      if (groups_.is_output(root)) continue;
+      if (groups_.every_node_is(nodes, {OpClass::view}) != views) continue;
+      const Nodes readers = groups_.readers_of(root);
+      if (readers.size() == 1 || groups_.is_free(root)) changed |= take({root}, readers);
+    }
+    return changed;
+  }
+
+  // All that a group alone reads, at once: two operands may make sense only together.
+  bool take_together() {
+    for (const auto& [into, nodes] : groups_.all()) {
+      const Nodes from = groups_.read_by_alone(into);
+      if (from.size() > 1 && take(from, {into})) return true;
+    }
+    return false;
+  }
+
+  Result<Partition> regions() {
+    const graph::Ranges ranges = graph::ranges_of(graph_);
+    Partition out;
+    for (const graph::Tensor& tensor : graph_.tensors) out.storage[tensor.name] = tensor.name;
+    for (const auto& [root, nodes] : groups_.all()) {
+      WARPLOOM_CHECK(limits_.check());
+      const TensorId stored = groups_.stored(root);
+      if (graph::element_count(graph_.tensor(stored).shape) == 0) continue;  // nothing to do
+      Region region = region_of(graph_, nodes, {stored});
+      region.alias = is_alias(region, root, out.storage);
+      if (!region.alias && !legality_.rank_of(region))
+        return not_covered(region, groups_.node(root));
+      add_ranges(region, ranges);
+      out.regions.push_back(std::move(region));
+    }
+    WARPLOOM_CHECK(limits_.check());
+    if (out.regions.empty())
+      return fail({ErrorCode::kNoSchedule, "there is nothing to compute", graph_.name,
+                   "an output of 1 element or more", "outputs without elements",
+                   "leave the model out: its outputs are empty whatever its inputs are"});
+    return out;
+  }
+
+  // Views of something stored are that; those that are outputs give their memory to what they view,
+  // where it has none of its own.
+  bool is_alias(const Region& region, int root, std::map<std::string, std::string>& storage) const {
+    if (region.graph.inputs.empty()) return false;
+    if (!groups_.every_node_is(groups_.nodes_of(root), {OpClass::view})) return false;
+    const std::string from = storage.at(region.tensors[region.graph.inputs[0]]);
+    const TensorId source = *graph_.tensor_named(from);
+    const std::string& name = graph_.tensor(groups_.stored(root)).name;
+    const bool output = groups_.is_output(root);
+    if (output && (!groups_.is_made(source) || contains(graph_.outputs, source))) return false;
+    for (auto& [tensor, memory] : storage) {
+      if (output && memory == from) memory = name;
+      if (!output && tensor == name) memory = from;
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const Limits& limits_;
+  Groups groups_;
+  Legality legality_;
+};
+}  // namespace
+
+bool Partition::trivial(const Graph& whole) const {
+  const bool holds_weights =
+      std::ranges::any_of(std::views::iota(0, static_cast<int>(whole.tensors.size())),
+                          [&](TensorId id) { return is_weight(whole, id); });
+  return regions.size() == 1 && !regions[0].alias && whole.outputs.size() == 1 && !holds_weights;
+}
+
+Result<Partition> partition(const Graph& graph, const Rank& rank, const Limits& limits) {
+  return Fuser(graph, rank, limits).run();
+}
+}  // namespace warploom::plan

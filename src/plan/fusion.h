@@ -1,0 +1,59 @@
+// Fusion: a graph as regions, each of which one family computes.
+//
+// At first every node is a region. Then, along the edges and in the order of nodes, a region is
+// taken into those that read what it stores, wherever
+//   - one region alone reads it, or computing it again costs nothing: views, movement and pointwise
+//     operators that read no more bytes than they make; and
+//   - some family covers the union, and none that is made for either part is lost for one that does
+//     nearly anything; nor does such a one do arithmetic anew for each of a product's uses of it.
+// Products take in what reduces rows of their results when that has become one region: part of a
+// softmax would gain nothing. Nobody else reads a tensor that goes, so no cycle can come of it.
+// Regions of views alone go last: where none takes them in, their tensor is another's memory under
+// another shape, and nothing is computed at all.
+//
+//   x·w1 → Add → Gelu → ·w2 → Add → Softmax     {MatMul Add Gelu}  {MatMul Add}  {Softmax}
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "plan/limits.h"
+#include "plan/region.h"
+#include "target/capabilities.h"
+
+namespace warploom::plan {
+struct Partition {
+  std::vector<Region> regions;  // in an order in which they can run
+  // The tensor in whose memory a region's lies: its own, or what it views.
+  std::map<std::string, std::string> storage;
+  // Whether the only region is the graph itself, to the last constant.
+  bool trivial(const graph::Graph& whole) const;
+};
+
+// How well the best family suits that covers a region: 0 where it keeps the target's fastest units
+// busy, 1 where it is made for it, kLastRank where it does nearly anything; nothing where none
+// does. Asked once for equal regions.
+inline constexpr int kLastRank = 3;
+using Rank = std::function<std::optional<int>(const graph::Graph& region)>;
+
+// Fails with no-schedule and the operators that no family covers; with interrupted by its limits.
+// Where planning has had its time, regions stay as they are by then. `rank` is asked a number of
+// times that grows with the nodes, not with the ways through them, and never about more than 64
+// nodes or 32 inputs.
+Result<Partition> partition(const graph::Graph& graph, const Rank& rank, const Limits& limits = {});
+
+// The graph as it is cut into regions: in primitives, common ones once, as many of them as keep the
+// target busy. What it computes is judged by what was given.
+Result<graph::Graph> lower_for_target(graph::Graph graph, const target::Capabilities& capabilities);
+
+// The regions of such a graph, by the families of kernels/ that the target has. `constants`: those
+// of its inputs that hold the same in every call.
+Result<Partition> regions_of(const graph::Graph& graph, Track track,
+                             const target::Capabilities& capabilities, const Limits& limits = {},
+                             const std::set<std::string>& constants = {});
+}  // namespace warploom::plan

@@ -1,0 +1,50 @@
+// How a target's graphs are cut: what is done to a graph before, and by which families.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include "base/error.h"
+#include "graph/common_subexpressions.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "graph/track.h"
+#include "kernels/family.h"
+#include "plan/fusion.h"
+#include "plan/limits.h"
+#include "plan/prepare.h"
+#include "target/capabilities.h"
+
+namespace warploom::plan {
+Result<graph::Graph> lower_for_target(graph::Graph given,
+                                      const target::Capabilities& capabilities) {
+  WARPLOOM_TRY(graph::Graph graph, graph::merge_common(std::move(given)));
+  WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
+  WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
+  if (capabilities.gpu) {
+    WARPLOOM_TRY(graph, graph::align_rows(std::move(graph)));
+  }
+  // On a GPU blocks look back at each other instead, along lines whose elements 32 bits count.
+  const auto is_long = [](const graph::Tensor& tensor) {
+    return std::ranges::any_of(tensor.shape,
+                               [](int64_t size) { return size > loopnest::kLongestAxis; });
+  };
+  if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
+  return graph::spread_scans(std::move(graph), capabilities.num_sms);
+}
+
+Result<Partition> regions_of(const graph::Graph& graph, Track track,
+                             const target::Capabilities& capabilities, const Limits& limits,
+                             const std::set<std::string>& constants) {
+  const auto rank = [&](const graph::Graph& region) -> std::optional<int> {
+    std::optional<int> best;
+    for (const auto& family : kernels::families_for({region, track}, capabilities))
+      best = std::min(best.value_or(kLastRank), static_cast<int>(family->suit()));
+    return best;
+  };
+  WARPLOOM_TRY(Partition made, partition(graph, rank, limits));
+  mark_constants(made, graph, constants);
+  return made;
+}
+}  // namespace warploom::plan

@@ -1,0 +1,41 @@
+#include "plan/prepare.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include "base/rows.h"
+#include "codegen/launch_list.h"
+#include "codegen/prepare.h"
+#include "graph/graph.h"
+#include "plan/fusion.h"
+#include "plan/region.h"
+
+namespace warploom::plan {
+namespace {
+// By the names of the whole graph.
+bool is_constant(const graph::Graph& whole, const Names& known, const std::string& tensor) {
+  return known.contains(tensor) || whole.tensor(*whole.tensor_named(tensor)).constant.has_value();
+}
+}  // namespace
+
+void mark_constants(Partition& partition, const graph::Graph& whole, const Names& named) {
+  Names known = named;
+  for (Region& region : partition.regions) {
+    for (const graph::TensorId id : region.graph.inputs)
+      if (is_constant(whole, known, region.tensors[static_cast<size_t>(id)]))
+        region.constants.insert(region.graph.tensor(id).name);
+    if (region.constants.size() == region.graph.inputs.size())
+      for (const std::string& stored : region.stored()) known.insert(stored);
+    if (!region.constants.empty())
+      region.identity += fmt::format("constant: {}\n", listed(region.constants));
+  }
+}
+
+void add_prepare(LaunchList& list, const graph::Graph& graph, const Names& named) {
+  list.constants.clear();
+  for (const BufferSpec& input : list.inputs)
+    if (is_constant(graph, named, input.name)) list.constants.push_back(input.name);
+  mark_prepare(list);
+  if (list.prepare.empty()) list.constants.clear();
+}
+}  // namespace warploom::plan

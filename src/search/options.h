@@ -1,0 +1,49 @@
+// Options of a search, and how it reports what it is at.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include "graph/track.h"
+#include "search/search_strategy.h"
+
+namespace warploom::search {
+struct Progress {
+  double seconds = 0;
+  double budget_seconds = 0;
+  // judged so far; of these refused
+  int candidates = 0;
+  int refused = 0;
+  double best_us = 0;  // 0: none yet
+  double reference_us = 0;
+  std::string best;  // the best config's text
+  // which of the different regions is searched
+  int region = 1;
+  int regions = 1;
+  std::string region_name = {};
+  std::string phase = {};  // what it is busy with, where that is not trying candidates
+};
+
+struct Options {
+  std::string target = "auto";  // "auto": the GPU when there is one, else "cpu"
+  Track track = Track::fp32;
+  double budget_seconds = 60;
+  // A region's share of its network's budget, whatever others left; 0: the budget.
+  double asked_seconds = 0;
+  double patience_seconds = 0;  // how much longer a search may take that has found nothing right
+  int max_candidates = 0;       // of a region; 0: no limit but the budget
+  uint64_t seed = 1;
+  Strategy strategy = Strategy::automatic;
+  int jobs = 0;               // compilations at once; 0: one a core
+  std::string archive;        // empty: cache_folder()/archive.sqlite
+  bool resume = true;         // use what the archive knows of this problem
+  bool force_search = false;  // search on even where it knows the answer: see tune()
+  const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler
+  // Of the graph's inputs, those that hold the same in every call, as its initializers do.
+  std::set<std::string> constants = {};
+  std::function<void(const Progress&)> on_progress = {};
+
+  bool is_interrupted() const { return interrupted && interrupted->load(); }
+};
+}  // namespace warploom::search

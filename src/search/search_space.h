@@ -1,0 +1,26 @@
+// Search space: the configs that a search may try for one region on one target.
+#pragma once
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "kernels/family.h"
+#include "target/capabilities.h"
+
+namespace warploom::search {
+struct SearchSpace {
+  kernels::Region region;
+  target::Capabilities capabilities;
+  std::vector<kernels::FamilyPtr> families;
+  std::function<Result<LaunchList>(const kernels::KernelConfig&)> build;
+  // Microseconds by the cost model; 0 or none where nothing is known.
+  std::function<Result<double>(const kernels::KernelConfig&)> predict = {};
+};
+
+// All that the families of kernels/ have for a region. `constants`: those of its inputs that hold
+// the same in every call; kernels that read them alone prepare (plan/prepare.h).
+SearchSpace search_space_of(const kernels::Region& region, const target::Capabilities& capabilities,
+                            const std::set<std::string>& constants = {});
+}  // namespace warploom::search

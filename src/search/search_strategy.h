@@ -1,0 +1,90 @@
+// Search strategy: which config to try next. The same seed and the same times give the same
+// proposals.
+//
+//   enumerate   every legal config, families in turn, best guess first
+//   random      the same in random order
+//   beam        the best of each family by guess, and some at random; then changes of one field of
+//               the best few so far, with a random one now and then, until nothing new is left
+//
+// Where the target has a cost model, nobody guesses: beam starts from what the model finds best
+// when it climbs from random configs, and takes the changes that it expects most of first.
+// Predictions only order: what is timed decides. Once its limits end them, or are late, no more are
+// made, and what is not predicted comes last.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+#include "base/random.h"
+#include "kernels/family.h"
+#include "plan/limits.h"
+#include "search/search_space.h"
+
+namespace warploom::search {
+// automatic: enumerate small spaces, else beam
+enum class Strategy : uint8_t { automatic, enumerate, random, beam };
+inline constexpr const char* kStrategyNames[] = {"automatic", "enumerate", "random", "beam"};
+
+class SearchStrategy {
+ public:
+  SearchStrategy(const SearchSpace& space, Strategy strategy, uint64_t seed,
+                 plan::Limits limits = {});
+  // A config not proposed before; nothing when none is left.
+  std::optional<kernels::KernelConfig> next();
+  // Puts a config first, if it is new.
+  void suggest(const kernels::KernelConfig& config);
+
+  // Never to be proposed: the archive knows it already.
+  void skip(const kernels::KernelConfig& config) { proposed_.insert(config.text()); }
+
+  // What a config's time turned out to be, the ground of later proposals.
+  void learn(const kernels::KernelConfig& config, double us);
+
+  // That it was refused: a prediction knows nothing of registers that spill, and all that it likes
+  // best may be alike in that. What shares with refused ones what right ones lack comes later.
+  void refuse(const kernels::KernelConfig& config) { count(config, false); }
+
+  // The configs that `config` was made from, by their texts.
+  const std::vector<std::string>& parents_of(const std::string& config) { return parents_[config]; }
+
+ private:
+  using Ranked =
+      std::vector<std::vector<kernels::KernelConfig>>;  // of each family, best guess first
+
+  void order(const Ranked& families);
+  void start_beam(const Ranked& families);
+  bool offer(const kernels::KernelConfig& config, const std::string& parent);
+  void climb(std::vector<kernels::KernelConfig> from);
+  // Sorts by predicted time, the unknown last; false where nothing is known.
+  bool sort_by_prediction(std::vector<kernels::KernelConfig>& configs);
+  void predict(const std::vector<kernels::KernelConfig>& configs);
+  void mutate();
+  void count(const kernels::KernelConfig& config, bool accepted);
+  double failure_penalty(const kernels::KernelConfig& config) const;
+  size_t most_promising() const;  // of the queue
+
+  struct Counts {
+    int refused = 0;
+    int accepted = 0;
+  };
+
+  const SearchSpace* space_;
+  Strategy strategy_;
+  plan::Limits limits_;  // of ranking; the time of later rounds is the search's to keep
+  Random random_;
+  std::vector<kernels::KernelConfig> order_;  // of first proposals; beam: the rest, to fall back on
+  size_t used_ = 0;
+  std::vector<kernels::KernelConfig> queue_;
+  std::set<std::string> proposed_;
+  std::map<std::string, std::vector<std::string>> parents_;
+  std::map<std::string, double> predicted_;            // microseconds, by config
+  std::multimap<double, kernels::KernelConfig> best_;  // by time
+  // Of those with a value in a family's field, which its number names.
+  std::map<std::tuple<std::string, size_t, int64_t>, Counts> failure_counts_;
+  int rounds_ = 0;
+};
+}  // namespace warploom::search

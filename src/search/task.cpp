@@ -1,0 +1,40 @@
+#include "search/task.h"
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "kernels/family.h"
+#include "target/capabilities.h"
+#include "verify/evaluator.h"
+
+namespace warploom::search {
+namespace {
+// Of what candidates may lay out anew before the time begins: how few bytes of it a call reads is
+// theirs to choose.
+double constant_bytes(const graph::Graph& graph, const std::set<std::string>& constants) {
+  double bytes = 0;
+  for (const graph::Tensor& tensor : graph.tensors)
+    if (tensor.constant || constants.contains(tensor.name))
+      bytes += static_cast<double>(graph::byte_count(tensor));
+  return bytes;
+}
+}  // namespace
+
+Task make_task(const kernels::Region& region, const target::Capabilities& capabilities,
+               uint64_t seed, const std::set<std::string>& constants) {
+  const kernels::Work work = kernels::work_of(region);
+  const double least_bytes = std::max(0.0, work.bytes - constant_bytes(region.graph, constants));
+  const verify::Bound bound = verify::bound_of(capabilities, region.track, work.flops, work.bytes);
+  return {
+      .setup = {.graph = region.graph,
+                .track = region.track,
+                .engine = capabilities.gpu ? Engine::cuda : Engine::cpu,
+                .floor_us = verify::floor_us(capabilities, region.track, work.flops, least_bytes),
+                .flops = work.flops > 0 ? work.flops : work.bytes,
+                .seed = seed,
+                .constants = constants},
+      .bound = bound};
+}
+}  // namespace warploom::search

@@ -1,0 +1,272 @@
+#include "search/task_archive.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include "archive/archive.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/rows.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "kernels/config/kernel_config.h"
+#include "kernels/config/reader.h"
+#include "kernels/family.h"
+#include "runtime/compile.h"
+#include "runtime/executor.h"
+#include "runtime/noise.h"
+#include "search/candidate.h"
+#include "search/optimize.h"
+#include "search/task.h"
+#include "verify/evaluator.h"
+
+namespace warploom::search {
+namespace {
+// Another build of this program may emit other source for the same config.
+std::string build_stamp() {
+  std::error_code ignored;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto written = std::filesystem::last_write_time(self, ignored).time_since_epoch().count();
+  const std::string text = fmt::format("{} {}", written, std::filesystem::file_size(self, ignored));
+  return "build " + hash_hex(text).substr(0, 8);
+}
+
+// What the archive keeps of a figure: nothing where 0 stands for what was not measured.
+std::optional<double> known(double figure) {
+  return figure > 0 ? std::optional(figure) : std::nullopt;
+}
+
+archive::Stage stage_of(const Candidate& candidate) {
+  if (!candidate.verdict.accepted) return archive::Stage::refused;
+  return candidate.promoted ? archive::Stage::promoted : archive::Stage::screened;
+}
+
+std::string hash_of(const LaunchList& list) {
+  std::string sources;
+  for (const auto& kernel : list.kernels) sources += kernel.source;
+  return hash_hex(sources);
+}
+
+// The latest run that tells something: it asked for long enough, or has not come to its end.
+std::optional<archive::Run> latest(const std::vector<archive::Run>& runs, const auto& tells) {
+  const auto found = std::find_if(runs.rbegin(), runs.rend(), tells);
+  return found == runs.rend() ? std::nullopt : std::optional(*found);
+}
+}  // namespace
+
+TaskArchive::TaskArchive(const Task& task, const Options& options)
+    : task_(task), options_(options), stamp_(build_stamp()) {}
+
+Status TaskArchive::open() {
+  WARPLOOM_TRY(const runtime::DeviceInfo info, runtime::Executor::describe(task_.setup.engine));
+  ready_ = {info.name, info.arch, info.driver};
+  const auto path = options_.archive.empty() ? cache_folder() / "archive.sqlite"
+                                             : std::filesystem::path(options_.archive);
+  WARPLOOM_TRY(archive_, archive::Archive::open(path));
+  run_.problem = key();
+  const graph::Graph& graph = task_.setup.graph;
+  return archive_->add_problem({run_.problem, graph.name, std::string(name_of(options_.track)),
+                                task_.space.capabilities.arch, ready_.device,
+                                graph::to_text(graph)});
+}
+
+// The graph, and what its inputs are and which hold the same in every call: seeds and references
+// may change between runs.
+std::string TaskArchive::key() const {
+  const verify::Setup same{
+      .graph = task_.setup.graph, .ranges = task_.setup.ranges, .constants = task_.setup.constants};
+  const auto bytes = nlohmann::json::to_cbor(verify::to_json(same));
+  const std::string graph = hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const target::Capabilities& target = task_.space.capabilities;
+  return hash_hex(fmt::format("{}|{}|{}|{}|{}", graph, name_of(options_.track), target.arch,
+                              ready_.device, target.num_sms));
+}
+
+bool TaskArchive::is_limited() const {
+  return options_.max_candidates > 0 || options_.strategy != Strategy::automatic ||
+         task_.recorded != nullptr;
+}
+
+double TaskArchive::asked_seconds() const {
+  return options_.asked_seconds > 0 ? options_.asked_seconds : options_.budget_seconds;
+}
+
+bool TaskArchive::is_answer(const archive::Run& run) const {
+  if (run.seed != options_.seed || run.environment != environment("")) return false;
+  return run.status == "done" ? run.budget_seconds >= asked_seconds() : run.budget_seconds > 0;
+}
+
+// Of the latest run that tells something, if that came to its end; its figures are then this run's.
+Result<std::optional<archive::Candidate>> TaskArchive::best_of_finished_run() {
+  using None = std::optional<archive::Candidate>;
+  WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
+  const auto run = latest(runs, [&](const archive::Run& one) { return is_answer(one); });
+  if (!run || run->status != "done") return None();
+  WARPLOOM_TRY(std::optional<archive::Candidate> best, archive_->best(run_.problem));
+  if (!best || best->stage != archive::Stage::promoted) return None();
+  ready_.reference = run->reference;
+  run_.reference_us = run->reference_us;
+  return best;
+}
+
+// The config of a record, whose text and data agree; nothing where no family here knows it, or
+// holds it to be legal.
+std::optional<kernels::KernelConfig> TaskArchive::config_of(const archive::Candidate& row) const {
+  const auto raw = kernels::read_raw(row.fields);
+  const auto text = kernels::read_raw(row.schedule);
+  if (!raw || !text || raw->family != text->family || raw->fields != text->fields)
+    return std::nullopt;
+  const auto& families = task_.space.families;
+  const auto family = std::ranges::find(families, raw->family, &kernels::Family::name);
+  if (family == families.end()) return std::nullopt;
+  const auto config = kernels::config_of(*raw, (*family)->type());
+  return config && (*family)->validate(*config) ? std::optional(*config) : std::nullopt;
+}
+
+// The candidate of a row, if it is still built to the same text by the same compiler.
+std::optional<Candidate> TaskArchive::rebuilt(const archive::Candidate& row) const {
+  const auto config = config_of(row);
+  const auto verdict = verify::verdict_from_json(row.verdict);
+  if (!config || !verdict || !verdict->accepted) return std::nullopt;
+  if (verdict->median_us < task_.setup.floor_us) return std::nullopt;
+  const auto list = task_.space.build(*config);
+  if (!list || hash_of(*list) != row.source_hash) return std::nullopt;
+  const auto binary = runtime::compile(*list);
+  if (!binary || environment(binary->compiler) != row.environment) return std::nullopt;
+  return Candidate{.config = *config,
+                   .list = *list,
+                   .verdict = *verdict,
+                   .parents = row.parents,
+                   .compiler = binary->compiler,
+                   .judged_here = true,
+                   .promoted = true,
+                   .screened_us = row.screened_us.value_or(0)};
+}
+
+Result<std::optional<Candidate>> TaskArchive::lookup_result() {
+  if (!options_.resume || options_.force_search || is_limited()) return std::optional<Candidate>();
+  const verify::Ready before = ready_;
+  WARPLOOM_TRY(const std::optional<archive::Candidate> best, best_of_finished_run());
+  std::optional<Candidate> found = best ? rebuilt(*best) : std::nullopt;
+  if (found) return found;
+  ready_ = before;
+  run_.reference_us.reset();
+  return found;
+}
+
+Status TaskArchive::begin(const verify::Ready& ready) {
+  ready_ = ready;
+  run_ = {.problem = run_.problem,
+          .seed = options_.seed,
+          .reference = ready_.reference,
+          .reference_us = known(ready_.reference_us),
+          .environment = environment(""),
+          .budget_seconds = is_limited() ? 0 : asked_seconds()};
+  return note_references();
+}
+
+Status TaskArchive::start() {
+  WARPLOOM_TRY(run_id_, archive_->begin_run(run_));
+  return ok();
+}
+
+// What the reference has been capable of on this machine: slower by far, it is disturbed.
+Status TaskArchive::note_references() {
+  WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
+  for (const archive::Run& run : runs)
+    if (run.status == "done" && run.reference == ready_.reference)
+      note_reference(run.reference_us.value_or(0));
+  return ok();
+}
+
+void TaskArchive::note_reference(double us) {
+  if (us <= 0) return;
+  if (reference_known_us_ <= 0 || us < reference_known_us_) reference_known_us_ = us;
+}
+
+// `stopped_here`: recorded by the very search that goes on. Nothing for a config of an older
+// program.
+std::optional<Remembered> TaskArchive::remembered(const archive::Candidate& row,
+                                                  bool stopped_here) const {
+  const auto config = config_of(row);
+  if (!config) return std::nullopt;
+  double us = row.screened_us.value_or(0);
+  if (us <= 0 && row.stage != archive::Stage::refused) us = row.median_us.value_or(0);
+  const bool same_program = row.environment.ends_with(stamp_);
+  return Remembered{.candidate = {.config = *config,
+                                  .verdict = {.accepted = us > 0, .median_us = us},
+                                  .parents = row.parents,
+                                  .judged_here = same_program && stopped_here,
+                                  .screened_us = us},
+                    .same_program = same_program,
+                    .best = row.schedule == run_.known_best};
+}
+
+Result<std::vector<Remembered>> TaskArchive::resume() {
+  WARPLOOM_TRY(const std::vector<archive::Candidate> rows, archive_->candidates(run_.problem));
+  WARPLOOM_TRY(const std::vector<archive::Run> runs, archive_->runs(run_.problem));
+  WARPLOOM_TRY(const std::optional<archive::Candidate> best, archive_->best(run_.problem));
+  const bool goes_on = !runs.empty() && runs.back().status != "done" &&
+                       runs.back().seed == options_.seed &&
+                       runs.back().environment.ends_with(stamp_);
+  run_.known = goes_on ? runs.back().known : rows.size();
+  const std::string best_now = best ? best->schedule : "";
+  run_.known_best = goes_on ? runs.back().known_best : best_now;
+  std::vector<Remembered> all;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (auto one = remembered(rows[i], i >= run_.known)) all.push_back(*std::move(one));
+  return all;
+}
+
+Status TaskArchive::record(const Candidate& candidate) {
+  const verify::Verdict& v = candidate.verdict;
+  const bool judged = !v.evidence.empty();
+  return archive_->record(
+      {.problem = run_.problem,
+       .schedule = candidate.config.text(),
+       .fields = kernels::to_json(candidate.config),
+       .family = candidate.config.family(),
+       .parents = candidate.parents,
+       .stage = stage_of(candidate),
+       .error_code = v.accepted ? "" : std::string(code_text(v.error_found.code)),
+       .median_us = known(v.median_us),
+       .low_us = known(v.low_us),
+       .high_us = known(v.high_us),
+       .reference_us = known(v.reference_us),
+       .reference_low_us = known(v.reference_low_us),
+       .reference_high_us = known(v.reference_high_us),
+       .speedup = known(v.speedup.median),
+       .speedup_low = known(v.speedup.low),
+       .speedup_high = known(v.speedup.high),
+       .machine = runtime::to_json(v.noise),
+       .error = judged ? std::optional(v.error) : std::nullopt,
+       .max_error = judged ? std::optional(v.max_error) : std::nullopt,
+       .seed = judged ? v.evidence.front().seed : task_.setup.seed,
+       .source_hash = hash_of(candidate.list),
+       .environment = environment(candidate.compiler),
+       .verdict = verify::to_json(v),
+       .screened_us = known(candidate.screened_us)});
+}
+
+void TaskArchive::finish(const char* status, double seconds) {
+  run_.status = status;
+  run_.seconds = seconds;
+  if (archive_ && run_id_ > 0)
+    (void)archive_->finish_run(run_id_, run_);  // the outcome is worth more than this row
+}
+
+std::string TaskArchive::environment(const std::string& compiler) const {
+  std::vector<std::string> parts = {ready_.environment, compiler, stamp_};
+  std::erase(parts, "");
+  return listed(parts, {}, "; ");
+}
+}  // namespace warploom::search

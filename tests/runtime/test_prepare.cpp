@@ -1,0 +1,105 @@
+// What is prepared of constants: once, on workspaces that calls share, and anew when it is asked.
+#include "fixtures.h"
+#include "runtime/compilers.h"
+
+namespace warploom::runtime {
+namespace {
+// t = 2 w once; y = x + t in each call.
+LaunchList prepared_list(const std::string& arch) {
+  const auto text = [](const std::string& name, const std::string& made) {
+    return "extern \"C\" void " + name +
+           "(void* const* b, long long, void*) {\n"
+           "  auto at = [&](int n) { return static_cast<float*>(b[n]); };\n"
+           "  for (int i = 0; i < 1000; ++i) " +
+           made + ";\n}\n";
+  };
+  LaunchList list{.engine = Engine::cpu, .arch = arch};
+  for (const char* name : {"x", "w"}) list.inputs.push_back({name, Dtype::f32, {1000}});
+  list.outputs = {{"y", Dtype::f32, {1000}}};
+  list.workspaces = {{"t", Dtype::f32, {1000}}};
+  list.kernels = {{.name = "twice",
+                   .source = text("twice", "at(1)[i] = 2 * at(0)[i]"),
+                   .threads = 1,
+                   .args = {{"w"}, {"t"}}},
+                  {.name = "add",
+                   .source = text("add", "at(2)[i] = at(0)[i] + at(1)[i]"),
+                   .threads = 1,
+                   .args = {{"x"}, {"t"}, {"y"}}}};
+  list.constants = {"w"};
+  list.prepare = {0};
+  return list;
+}
+
+class Prepare : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!find_cpu_compiler()) GTEST_SKIP() << "no C++ compiler here";
+    device = *Executor::open(Engine::cpu);
+    const LaunchList list = prepared_list(device->info().arch);
+    const auto binary = compile(list);
+    ASSERT_OK(binary);
+    auto loaded = device->load(list, *binary);
+    ASSERT_OK(loaded);
+    sum = std::move(*loaded);
+    for (const char* name : {"x", "w", "y"}) buffers[name] = *device->allocate(4000);
+    set("x", 1);
+    set("w", 10);
+  }
+
+  void set(const std::string& name, float value) {
+    const std::vector<float> all(1000, value);
+    ASSERT_OK(device->upload(buffers[name], all.data(), 4000));
+  }
+
+  float first(const std::string& name) {
+    float value = 0;
+    EXPECT_TRUE(device->download(buffers[name], &value, 4));
+    return value;
+  }
+
+  const OwnCache cache;
+  std::unique_ptr<Executor> device;
+  Runnable sum;
+  Bindings buffers;
+};
+
+TEST_F(Prepare, IsNoPartOfACallOnBoundWorkspaces) {
+  buffers["t"] = *device->allocate(4000);
+  const auto prepare = sum.prepare(buffers);
+  const auto call = sum.bind(buffers);
+  ASSERT_OK(prepare);
+  ASSERT_OK(call);
+  ASSERT_OK((*prepare)());
+  ASSERT_OK((*call)());
+  EXPECT_EQ(first("y"), 21);
+  set("x", 2);
+  set("w", 20);
+  ASSERT_OK((*call)());
+  EXPECT_EQ(first("y"), 22) << "a call prepares nothing: what is prepared is of the old constant";
+  ASSERT_OK((*prepare)());
+  ASSERT_OK((*call)());
+  EXPECT_EQ(first("y"), 42);
+}
+
+TEST_F(Prepare, IsDoneAtOnceForACallWithWorkspacesOfItsOwn) {
+  const auto call = sum.bind(buffers);
+  ASSERT_OK(call);
+  ASSERT_OK((*call)());
+  EXPECT_EQ(first("y"), 21);
+}
+
+TEST_F(Prepare, WantsItsBuffersBound) {
+  const auto prepare = sum.prepare({{"w", buffers["w"]}});
+  ASSERT_FALSE(prepare);
+  EXPECT_EQ(prepare.error().code, ErrorCode::kPlanInvalid);
+  EXPECT_EQ(prepare.error().place, "t");
+}
+
+TEST_F(Prepare, IsNothingOfListsWithoutIt) {
+  const LaunchList list = doubling_list(Engine::cpu, device->info().arch);
+  const auto loaded = device->load(list, *compile(list));
+  ASSERT_OK(loaded);
+  EXPECT_FALSE(loaded->prepare);
+}
+}  // namespace
+}  // namespace warploom::runtime

@@ -10,6 +10,7 @@
 #include "onnx/load.h"
 #include "runtime/emulate.h"
 #include "runtime/executor.h"
+#include "plan/link.h"
 #include "search/optimize.h"
 #include "support/paths.h"
 

@@ -8,6 +8,7 @@
 #include "kernels/family.h"
 #include "run_list.h"
 #include "runtime/emulate.h"
+#include "plan/link.h"
 #include "search/optimize.h"
 #include "tile/interpret.h"
 #include "verify/tolerance.h"

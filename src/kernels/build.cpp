@@ -26,35 +26,6 @@ Error error_of(const KernelConfig& config, const FailedConstraint& failed) {
 }
 }  // namespace
 
-int64_t field(const KernelConfig& config, const std::string& name, int64_t otherwise) {
-  return config.get(name).value_or(otherwise);
-}
-
-Status check_constraints(const KernelConfig& config, std::initializer_list<Constraint> rules) {
-  for (const Constraint& rule : rules)
-    if (rule.broken)
-      return fail({ErrorCode::kScheduleIllegal, "the schedule's fields cannot hold together",
-                   config.text(), rule.expected, std::to_string(rule.found),
-                   "change one of the fields named"});
-  return ok();
-}
-
-Status Family::fits(const KernelConfig& config, int64_t bytes) const {
-  if (bytes <= capabilities_.shared_bytes) return ok();
-  return fail({ErrorCode::kResourceLimit,
-               "what a block keeps does not fit in shared memory, or a core's L2 cache",
-               config.text(), fmt::format("at most {} bytes", capabilities_.shared_bytes),
-               fmt::format("{} bytes", bytes), "use smaller tiles, or fewer stages"});
-}
-
-FailedConstraints Family::constraints(const KernelConfig& config) const {
-  const Status status = legal(config);
-  if (status) return {};
-  FailedConstraint failed{status.error().code, status.error().expected, status.error().found, {}};
-  for (size_t i = 0; i < config.size(); ++i) failed.fields.push_back(i);
-  return {failed};
-}
-
 Status Family::legal(const KernelConfig& config) const {
   const FailedConstraints failed = constraints(config);
   return failed.empty() ? ok() : Status(fail(error_of(config, failed[0])));

@@ -1,11 +1,11 @@
 // Families: ways to compute a region, each with its space of configs.
 //
 // A Region is a set of operators computed together under a precision track; it is made whole, since
-// it keeps what its graph computes. A Schedule is every choice for one region: the family's name
-// and one integer for each field the family declares. A Family is one way to compute one region on
-// one target, bound to what it found there: it says which values a field may take (its space),
-// whether a combination is legal, and what tile programs that makes. Building is pure: the same
-// (region, schedule, capabilities) always gives the same launch list.
+// it keeps what its graph computes. A KernelConfig is every choice for one region, a typed field
+// each (config/kernel_config.h). A Family is one way to compute one region on one target, bound to
+// what it found there: it says which values a field may take (its space), whether a combination is
+// legal, and what tile programs that makes. Building is pure: the same (region, schedule,
+// capabilities) always gives the same launch list.
 //
 //   for (const FamilyPtr& family : families_for(region, capabilities))
 //     for (const KernelConfig& config : enumerate(family->space())) …
@@ -64,18 +64,6 @@ template <class... T> Values choices(T... each) {
   return {static_cast<int64_t>(each)...};
 }
 
-// Names and rules as strings, for the families that do not read their struct yet.
-using Schedule = KernelConfig;
-int64_t field(const KernelConfig& config, const std::string& name, int64_t otherwise = 0);
-
-struct Constraint {
-  bool broken;
-  const char* expected;
-  int64_t found;
-};
-
-Status check_constraints(const KernelConfig& config, std::initializer_list<Constraint> rules);
-
 // How well a family suits what it covers: it keeps the target's fastest units busy, it is made for
 // such regions, or it covers nearly everything.
 enum class Specialization : uint8_t { fastest = 0, made = 1, general = 3 };
@@ -84,9 +72,6 @@ class Family {
  public:
   Family(const ConfigType& type, const target::Capabilities& capabilities, Specialization suit)
       : capabilities_(capabilities), type_(&type), suit_(suit) {}
-
-  Family(const std::string& name, const target::Capabilities& capabilities, Specialization suit)
-      : Family(*config_type(name), capabilities, suit) {}
 
   virtual ~Family() = default;
 
@@ -98,9 +83,9 @@ class Family {
 
   virtual Space space() const = 0;
   // Every constraint that a config of this family fails; none: it is legal.
-  virtual FailedConstraints constraints(const KernelConfig& config) const;
+  virtual FailedConstraints constraints(const KernelConfig& config) const = 0;
   // The same as a status: kScheduleIllegal or kResourceLimit with the first of them.
-  virtual Status legal(const KernelConfig& config) const;
+  Status legal(const KernelConfig& config) const;
   // The same of a config from elsewhere, a person or an older archive: every field of the space is
   // at least its least value there.
   Status validate(const KernelConfig& config) const;
@@ -124,7 +109,6 @@ class Family {
   virtual Result<Programs> programs(const KernelConfig& config) const = 0;  // of a legal one
 
  protected:
-  Status fits(const KernelConfig& config, int64_t bytes) const;
   target::Capabilities capabilities_;
 
  private:

@@ -11,9 +11,9 @@ std::string reason_text(const tile::Program& program, const synth::Solution& sol
   const auto found = solution.reasons.find(id);
   if (found == solution.reasons.end()) return "";
   const synth::Reason& reason = found->second;
-  if (!reason.by) return reason.why;
-  return fmt::format("{}, line {}: {}", reason.why, reason.by->location.line,
-                     tile::print(program, *reason.by));
+  const tile::Statement* by = tile::statement_with(program, reason.by);
+  if (!by) return reason.why;
+  return fmt::format("{}, line {}: {}", reason.why, by->location.line, tile::print(program, *by));
 }
 
 // The solution that a program was lowered by; an empty one where there was nothing to choose.

@@ -21,8 +21,17 @@ inline bool is_product(const LoopNestTiling& tiling, const DirectConfig& config)
   return tiling.product && config.blocked_product;
 }
 
+// CTAs of a multiprocessor that scan together: no more run at the same time for certain.
+inline constexpr int64_t kScanCtasPerSm = 4;
+
+// What the fields of a config may be for these nests, which one kernel each computes.
+Space direct_space(const std::vector<LoopNestTiling>& tilings, const Capabilities& capabilities);
+
 // How many elements of k a product may take at once, most promising first.
 Values product_depths(const LoopNestTiling& tiling);
+
+// Whether no cache holds the results.
+bool is_large(const std::vector<LoopNestTiling>& tilings);
 
 // Cycles of the busiest core for a nest: vectors of every value, loads that are no vectors, and the
 // handing out of tasks.

@@ -1,11 +1,12 @@
 #include "kernels/kernel_builder.h"
+#include <numeric>
 
 namespace warploom::kernels {
 namespace {
 // The dimensions of a tensor, those that follow `axes` last and in their order.
 std::vector<size_t> order(const Access& access, const std::vector<size_t>& axes) {
   const auto place = [&](size_t d) {
-    const auto& steps = access.at[d].steps;
+    const std::vector<int64_t>& steps = access.at[d].steps;
     size_t last = 0;
     for (size_t i = 0; i < axes.size(); ++i)
       if (axes[i] < steps.size() && steps[axes[i]] != 0) last = i + 1;
@@ -60,11 +61,14 @@ int64_t TileCoord::count(const LoopNest& nest, const std::vector<size_t>& axes) 
 }
 
 void TileCoord::place(const LoopNest& nest, const std::vector<size_t>& axes, const Index& number) {
-  int64_t below = 1;
+  int64_t below = 1;  // tiles of the faster axes
   for (size_t i = axes.size(); i-- > 0;) {
-    const int64_t tiles = ceil_div(nest.axes[axes[i]], extent[axes[i]]);
-    if (tiles > 1)
-      origin[axes[i]] = (i == 0 ? number / below : number / below % tiles) * extent[axes[i]];
+    const size_t axis = axes[i];
+    const int64_t tiles = ceil_div(nest.axes[axis], extent[axis]);
+    if (tiles > 1) {
+      const Index rest = number / below;
+      origin[axis] = (i == 0 ? rest : rest % tiles) * extent[axis];
+    }
     below *= tiles;
   }
 }
@@ -75,18 +79,28 @@ Index TileCoord::first(const Affine& coordinate) const {
   return sum;
 }
 
-std::pair<Index, Index> TileCoord::slots_within(const std::vector<Affine>& bounds, size_t k,
+Index TileCoord::largest_but_for(const Affine& coordinate, size_t k) const {
+  Index most = coordinate.begin;
+  for (size_t a = 0; a < coordinate.steps.size(); ++a) {
+    const int64_t step = coordinate.steps[a];
+    if (step == 0 || a == k) continue;
+    const Index end = step < 0 ? origin[a] : origin[a] + (extent[a] - 1);
+    most = most + end * step;
+  }
+  return most;
+}
+
+std::pair<Index, Index> TileCoord::slots_within(const std::vector<Affine>& constraints, size_t k,
                                                 Index begin, Index end, int64_t turns) const {
-  for (const Affine& bound : bounds) {
-    Index most = bound.begin;
-    for (size_t a = 0; a < bound.steps.size(); ++a)
-      if (const auto step = bound.steps[a]; step != 0 && a != k)
-        most = most + (step < 0 ? origin[a] : origin[a] + (extent[a] - 1)) * step;
-    const int64_t step = bound.steps[k];
+  for (const Affine& constraint : constraints) {
+    const Index most = largest_but_for(constraint, k);
+    const int64_t step = constraint.steps[k];
     const int64_t deep = std::abs(step) * extent[k] * turns;
-    if (step == 0)
-      begin = begin + end * tile::max(tile::min(Index(0) - most, 1),
-                                      0);  // behind all where even the most is below 0
+    if (step == 0) {
+      // Behind all where even the most is below 0.
+      const Index is_below = tile::max(tile::min(Index(0) - most, 1), 0);
+      begin = begin + end * is_below;
+    }
     if (step > 0) begin = tile::max(begin, (Index(step - 1) - most) / deep * turns);
     if (step < 0) end = tile::min(end, (most / deep + 1) * turns);
   }
@@ -95,17 +109,19 @@ std::pair<Index, Index> TileCoord::slots_within(const std::vector<Affine>& bound
 
 Value TileCoord::value_at(const Affine& coordinate, const std::vector<size_t>& axes) const {
   const Index start = first(coordinate);
+  // An index that is the same for all elements.
   const auto number = [](const Index& index) {
     return tile::coordinate(0, index) - tile::coordinate(0);
   };
   std::optional<Value> sum;
   for (size_t i = 0; i < axes.size(); ++i) {
-    // A dimension of size 1 may follow no axis of the nest at all (RowReduction::across).
+    // A dimension of size 1 may follow no axis of the nest at all (RowReduction::tiled_outer).
     if (axes[i] >= coordinate.steps.size() || coordinate.steps[axes[i]] == 0) continue;
     const auto step = static_cast<double>(coordinate.steps[axes[i]]);
-    const Value own = tile::coordinate(static_cast<int>(i), sum || step != 1 ? Index(0) : start);
+    const bool takes_start = !sum && step == 1;
+    const Value own = tile::coordinate(static_cast<int>(i), takes_start ? start : Index(0));
     Value next = step == 1 ? own : tile::constant(step) * own;
-    if (!sum && step != 1) next = std::move(next) + number(start);
+    if (!sum && !takes_start) next = std::move(next) + number(start);
     sum = sum ? std::move(*sum) + std::move(next) : std::move(next);
   }
   return sum ? *sum : number(start);
@@ -114,25 +130,36 @@ Value TileCoord::value_at(const Affine& coordinate, const std::vector<size_t>& a
 TensorTile::TensorTile(KernelBuilder& draft, const std::string& name, const LoopNest& nest,
                        const Access& access, const std::vector<size_t>& axes, bool output)
     : draft_(&draft), access_(access), dims_(order(access, axes)) {
+  draft_->buffers[name] = access_.name;
+  if (access_.is_gathered()) declare_gather_indices();
+  declare(name, nest, output);
+}
+
+void TensorTile::declare_gather_indices() {
+  const graph::TensorInfo& indices = access_.gather_indices;
+  if (draft_->gather_indices.contains(indices.name)) return;
+  const std::string own = fmt::format("I{}", draft_->gather_indices.size());
+  draft_->buffers[own] = indices.name;
+  draft_->gather_indices[indices.name] = draft_->b.global(own, indices.dtype, indices.shape);
+}
+
+void TensorTile::declare(const std::string& name, const LoopNest& nest, bool output) {
   std::vector<int64_t> shape;
   std::vector<int64_t> strides;
   for (const size_t d : dims_) {
-    shape.push_back(output ? nest.range(access.at[d]).second + 1
-                           : access.shape[d]);  // beyond that lies what others write
-    strides.push_back(access.strides[d]);
+    // Beyond what is written lies what others write.
+    const int64_t written = nest.range(access_.at[d]).second + 1;
+    shape.push_back(output ? written : access_.shape[d]);
+    strides.push_back(access_.strides[d]);
   }
-  if (shape.empty()) shape = strides = {1};
-  draft.buffers[name] = access.name;
-  if (const auto& lookup = access.gather_indices;
-      access.gather_dim >= 0 && !draft.lookups.contains(lookup.name)) {
-    const std::string own = fmt::format("I{}", draft.lookups.size());
-    draft.buffers[own] = lookup.name;
-    draft.lookups[lookup.name] = draft.b.global(own, lookup.dtype, lookup.shape);
+  if (shape.empty()) {
+    shape = {1};
+    strides = {1};
   }
-  const auto [known, fresh] = draft.named.try_emplace(name);
-  if (fresh)
-    known->second = output ? draft.b.output(name, access.dtype, shape, strides)
-                           : draft.b.global(name, access.dtype, shape, strides);
+  const auto [known, is_new] = draft_->named.try_emplace(name);
+  tile::Builder& b = draft_->b;
+  if (is_new && output) known->second = b.output(name, access_.dtype, shape, strides);
+  if (is_new && !output) known->second = b.global(name, access_.dtype, shape, strides);
   tensor_ = known->second;
 }
 
@@ -145,22 +172,24 @@ tile::Tile TensorTile::at(const TileCoord& where) const {
     offset.push_back(where.first(c));
     size.push_back(1);
     step.push_back(1);
-    for (size_t a = 0; a < c.steps.size(); ++a)
-      if (c.steps[a] != 0 && where.extent[a] > 1) {
-        size.back() = where.extent[a];
-        step.back() = c.steps[a];
-      }
+    for (const size_t a : stepped_axes(c)) {
+      if (where.extent[a] <= 1) continue;
+      size.back() = where.extent[a];
+      step.back() = c.steps[a];
+    }
   }
   if (offset.empty()) {
     offset = {0};
-    size = step = {1};
+    size = {1};
+    step = {1};
   }
-  tile::Tile tile = draft_->b.stepped(draft_->b.tile(tensor_, std::move(offset), std::move(size)),
-                                      std::move(step));
-  if (access_.gather_dim < 0) return tile;
-  const auto dim =
-      std::ranges::find(dims_, static_cast<size_t>(access_.gather_dim)) - dims_.begin();
-  return draft_->b.gathered(std::move(tile), static_cast<int>(dim),
-                            draft_->lookups.at(access_.gather_indices.name));
+  tile::Builder& b = draft_->b;
+  tile::Tile box = b.tile(tensor_, std::move(offset), std::move(size));
+  box = b.stepped(std::move(box), std::move(step));
+  if (!access_.is_gathered()) return box;
+  const auto gathered = static_cast<size_t>(access_.gather_dim);
+  const auto dim = std::ranges::find(dims_, gathered) - dims_.begin();
+  const TensorId indices = draft_->gather_indices.at(access_.gather_indices.name);
+  return b.gathered(std::move(box), static_cast<int>(dim), indices);
 }
 }  // namespace warploom::kernels

@@ -214,13 +214,8 @@ Region region_of(graph::Graph graph) {
 
 TEST(CpuFamilies, BlocksBeyondTheCacheExceedTheResources) {
   const Region region = region_of(matmul(8192, 8192, 8192, false, false, 0));
-  const KernelConfig schedule = test::config_of("direct", {{"x", 8},
-                                                           {"y", 4096},
-                                                           {"z", 1},
-                                                           {"depth", 512},
-                                                           {"lanes", 1},
-                                                           {"unroll", 1},
-                                                           {"product", 1}});
+  const KernelConfig schedule =
+      DirectConfig{.tile_x = 8, .tile_y = 4096, .blocked_product = true, .block_k = 512};
   const auto status = direct_family(region, machine())->legal(schedule);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kResourceLimit);

@@ -194,9 +194,9 @@ std::optional<KernelConfig> random_schedule(const Family& family, Random& random
     KernelConfig schedule(family.type());
     for (const Field& field : space.fields)
       schedule.set(field.name, field.values[random.below(field.values.size())]);
-    if (attempt % 2 == 0 && offers("product")) schedule.set("product", 1);
-    if (attempt % 2 == 0 && offers("together"))
-      schedule.set("together", 1 << (1 + random.below(2)));
+    if (attempt % 2 == 0 && offers("blocked_product")) schedule.set("blocked_product", 1);
+    if (attempt % 2 == 0 && offers("ctas_per_scan"))
+      schedule.set("ctas_per_scan", 1 << (1 + random.below(2)));
     if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;
@@ -231,9 +231,7 @@ TEST(Direct, PrefixesOfLongRowsKeepWhatRoundingLoses) {
   for (const std::string target : {"cpu", "sm_90a"})
     for (const int64_t x : {16, 512}) {
       const FamilyPtr family = direct_family(region, *target::capabilities_of(target));
-      const KernelConfig schedule = test::config_of(
-          "direct",
-          {{"x", x}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}});
+      const KernelConfig schedule = DirectConfig{.tile_x = x};
       const auto made = family->programs(schedule);
       ASSERT_TRUE(made) << describe(made.error());
       std::vector<std::byte> output(3 * kSize * 4);
@@ -262,9 +260,7 @@ TEST(Direct, PrefixesThatOverflowStayInfinite) {
   std::vector<float> x(kSize, 0x1p118f);
   std::vector<float> y(kSize);
   for (const std::string target : {"cpu", "sm_90a"}) {
-    const KernelConfig schedule = test::config_of(
-        "direct",
-        {{"x", 64}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", target == "cpu" ? 0 : 1}});
+    const KernelConfig schedule = DirectConfig{.tile_x = 64};
     const auto made = direct_family(region, *target::capabilities_of(target))->programs(schedule);
     ASSERT_TRUE(made) << describe(made.error());
     const auto status =
@@ -281,8 +277,7 @@ TEST(Direct, TilesGoOnOutsideShortAxesAndThoseThatAreReadBackwards) {
   const auto turned = n.add(OpKind::Transpose, {n.x({64, 48, 2, 2})}, {{"perm", Ints{1, 2, 0, 3}}});
   const Region region{n.with({n.slice(turned, 3, -1, -1000, -1)}), Track::fp32};
   const auto family = direct_family(region, *target::capabilities_of("sm_90a"));
-  const KernelConfig schedule =
-      test::config_of("direct", {{"x", 128}, {"y", 1}, {"lanes", 1}, {"unroll", 1}, {"warps", 2}});
+  const KernelConfig schedule = DirectConfig{.tile_x = 128, .warps = 2};
   const auto legal = family->legal(schedule);
   EXPECT_TRUE(legal) << describe(legal.error());
   const auto made = family->programs(schedule);
@@ -300,18 +295,15 @@ TEST(Direct, CoversNoScansAlongTwoAxes) {
 
 TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {
   const auto cpu = *target::capabilities_of("cpu");
-  const auto text_of = [&](int64_t rows, int64_t streaming) {
+  const auto text_of = [&](int64_t rows, bool streaming) {
     Net n;
     const Region region{n.with({n.add(OpKind::Add, {n.x({rows, 1024}), n.x({1024})})}),
                         Track::fp32};
     const FamilyPtr family = direct_family(region, cpu);
-    KernelConfig schedule = test::config_of("direct", {{"x", 1024},
-                                                       {"y", 4},
-                                                       {"lanes", 1},
-                                                       {"unroll", 1},
-                                                       {"rows", 1},
-                                                       {"streaming", streaming}});
-    EXPECT_EQ(std::ranges::count(family->space().fields, "streaming", &Field::name), rows > 8000);
+    KernelConfig schedule = DirectConfig{
+        .tile_x = 1024, .tile_y = 4, .nontemporal_store = streaming, .row_by_row = true};
+    EXPECT_EQ(std::ranges::count(family->space().fields, "nontemporal_store", &Field::name),
+              rows > 8000);
     const auto list = build(region, schedule, cpu);
     return list ? list->kernels[0].source : describe(list.error());
   };

@@ -50,7 +50,7 @@ TEST_P(Rowwise, OnAGpuAgreesWithFp64AndHasNoHazardInEveryPlace) {
     const Region region{graph, Track::fp32};
     const FamilyPtr family = rowwise_gpu_family(region, capabilities);
     ASSERT_TRUE(family) << to_text(graph);
-    const auto schedule = test::random_schedule(*family, random, {{"place", place}});
+    const auto schedule = test::random_schedule(*family, random, {{"row_residency", place}});
     if (!schedule && (place == 1 || place == 3))
       continue;  // nothing to keep; rings are for rows of one tensor
     ASSERT_TRUE(schedule) << "place " << place;
@@ -82,13 +82,8 @@ TEST(RowwisePlaces, OfExtremesAreFoundInOnePassOverMemory) {
     const Region region{n.with({n.add(op, {n.x({6, columns})}, {{"axis", int64_t{1}}})}),
                         Track::fp32};
     const FamilyPtr family = rowwise_gpu_family(region, capabilities);
-    KernelConfig schedule = test::config_of("rowwise", {{"place", 2},
-                                                        {"cluster", 1},
-                                                        {"warps", 2},
-                                                        {"rows", 1},
-                                                        {"chunk", 4},
-                                                        {"stages", 2},
-                                                        {"blocks", 2}});
+    KernelConfig schedule =
+        RowwiseConfig{.row_residency = RowResidency::reread, .ctas_per_row = 1, .warps = 2};
     const auto list = build(region, schedule, capabilities);
     ASSERT_TRUE(list) << describe(list.error());
     const std::string& source = list->kernels[0].source;
@@ -221,8 +216,8 @@ TEST(RowwiseStatistics, SurviveALargeMean) {
     const auto capabilities = *target::capabilities_of(place < 3 ? "sm_90a" : "cpu");
     const FamilyPtr family =
         (place < 3 ? rowwise_gpu_family : rowwise_cpu_family)(region, capabilities);
-    const auto schedule =
-        test::random_schedule(*family, random, {{place < 3 ? "place" : "resident", place % 3}});
+    const auto schedule = test::random_schedule(
+        *family, random, {{place < 3 ? "row_residency" : "row_in_scratch", place % 3}});
     ASSERT_TRUE(schedule);
     const auto made = family->programs(*schedule);
     ASSERT_TRUE(made) << describe(made.error());
@@ -252,13 +247,13 @@ TEST(RowwiseStatistics, SurviveALargeMeanWhereBlocksMeet) {
     for (const int64_t chunk : {4, 8}) {
       const bool ring = place % 4 == 3;
       const bool cluster = place > 3;
-      const KernelConfig schedule = test::config_of("rowwise", {{"place", place % 4},
-                                                                {"cluster", 4},
-                                                                {"warps", 2},
-                                                                {"rows", 1},
-                                                                {"chunk", chunk},
-                                                                {"stages", ring ? 1 : 2},
-                                                                {"blocks", ring ? 1 : 2}});
+      const KernelConfig schedule =
+          RowwiseConfig{.row_residency = static_cast<RowResidency>(place % 4),
+                        .ctas_per_row = 4,
+                        .warps = 2,
+                        .elems_per_thread = chunk,
+                        .stages = ring ? 1 : 2,
+                        .ctas_per_sm = ring ? 1 : 2};
       const auto list =
           build(region, schedule, *target::capabilities_of(cluster ? "sm_90a" : "sm_80"));
       ASSERT_TRUE(list) << describe(list.error());
@@ -285,13 +280,11 @@ TEST(RowwiseRings, KeepWhatEveryRowTakes) {
   auto capabilities = *target::capabilities_of("sm_90a");
   capabilities.num_sms = 5;
   for (const int64_t cluster : {1, 4}) {
-    const KernelConfig schedule = test::config_of("rowwise", {{"place", 3},
-                                                              {"cluster", cluster},
-                                                              {"warps", cluster == 1 ? 4 : 2},
-                                                              {"rows", 1},
-                                                              {"chunk", 8},
-                                                              {"stages", 2},
-                                                              {"blocks", 1}});
+    const KernelConfig schedule = RowwiseConfig{.row_residency = RowResidency::circular_buffer,
+                                                .ctas_per_row = cluster,
+                                                .warps = cluster == 1 ? 4 : 2,
+                                                .elems_per_thread = 8,
+                                                .ctas_per_sm = 1};
     const auto list = build(region, schedule, capabilities);
     ASSERT_TRUE(list) << describe(list.error());
     const std::string& source = list->kernels[0].source;
@@ -329,13 +322,10 @@ TEST(RowwiseClusters, FindASoftmaxOfPartsThatAreFarApart) {
   ASSERT_TRUE(want) << describe(want.error());
   for (const int64_t place : {0, 1, 3})
     for (const int64_t chunk : {4, 8}) {
-      const KernelConfig schedule = test::config_of("rowwise", {{"place", place},
-                                                                {"cluster", 4},
-                                                                {"warps", 2},
-                                                                {"rows", 1},
-                                                                {"chunk", chunk},
-                                                                {"stages", 2},
-                                                                {"blocks", 2}});
+      const KernelConfig schedule = RowwiseConfig{.row_residency = static_cast<RowResidency>(place),
+                                                  .ctas_per_row = 4,
+                                                  .warps = 2,
+                                                  .elems_per_thread = chunk};
       const auto list = build(region, schedule, *target::capabilities_of("sm_90a"));
       ASSERT_TRUE(list) << describe(list.error());
       auto outputs = poisoned(region.graph);
@@ -371,13 +361,8 @@ TEST(RowwiseClusters, StoreTheMaximumAndExponentialsAsTheyAre) {
   const auto want = graph::evaluate(region.graph, views, 1);
   ASSERT_TRUE(want) << describe(want.error());
   for (const int64_t place : {0, 1}) {
-    const KernelConfig schedule = test::config_of("rowwise", {{"place", place},
-                                                              {"cluster", 4},
-                                                              {"warps", 2},
-                                                              {"rows", 1},
-                                                              {"chunk", 4},
-                                                              {"stages", 2},
-                                                              {"blocks", 2}});
+    const KernelConfig schedule = RowwiseConfig{
+        .row_residency = static_cast<RowResidency>(place), .ctas_per_row = 4, .warps = 2};
     const auto list = build(region, schedule, *target::capabilities_of("sm_90a"));
     ASSERT_TRUE(list) << describe(list.error());
     auto outputs = poisoned(region.graph);
@@ -414,8 +399,7 @@ void expect_exact_first_sum(const graph::Shape& shape, int64_t axis, int64_t chu
     if (i % sums == 0) want += load_as_double(Dtype::f32, inputs[0].data(), i);
   }
   const FamilyPtr family = rowwise_cpu_family(region, *target::capabilities_of("cpu"));
-  KernelConfig schedule = test::config_of(
-      "cpu_rowwise", {{"chunk", chunk}, {"rows_per_task", 1}, {"resident", 0}, {"streaming", 0}});
+  KernelConfig schedule = CpuRowwiseConfig{.chunk = chunk, .rows_per_task = 1};
   const auto made = family->programs(schedule);
   ASSERT_TRUE(made) << describe(made.error());
   auto outputs = poisoned(region.graph);

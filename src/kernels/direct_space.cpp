@@ -1,0 +1,156 @@
+// The values that the fields of the family `direct` may take.
+#include "kernels/direct.h"
+#include "kernels/kernel_builder.h"
+
+namespace warploom::kernels::direct {
+namespace {
+using F = DirectConfig::Field;
+
+class SpaceMaker {
+ public:
+  SpaceMaker(const std::vector<LoopNestTiling>& tilings, const Capabilities& capabilities)
+      : tilings_(tilings), capabilities_(capabilities) {}
+
+  Space space() const {
+    const bool gpu = capabilities_.gpu;
+    const Sizes sizes = largest_sizes();
+    const bool one = tilings_.size() == 1;
+    const bool may_multiply = !gpu && one && tilings_[0].product;
+    const Values wide = widths();
+    const Values rows =
+        may_multiply ? Values{64, 128, 256, 32, 16, 8, 4, 1} : Values{1, 2, 4, 8, 16, 32, 64};
+    const Values reduced = sizes.reduction == 1 ? Values{1} : wide;
+    const bool has_window = sizes.window > 1 && sizes.window <= 49;
+    Space space{
+        std::string(DirectConfig::type().family),
+        {offered(F::tile_x, fitting(sizes.x, wide)), offered(F::tile_y, fitting(sizes.y, rows)),
+         offered(F::reduction_tile, fitting(sizes.reduction, reduced)),
+         offered(F::unroll, has_window ? Values{8, 1} : Values{1})}};
+    if (gpu) space.fields.push_back(offered(F::warps, {4, 8, 2, 1, 16}));
+    if (gpu && one && tilings_[0].scanned)
+      space.fields.push_back(offered(F::ctas_per_scan, scan_ctas()));
+    if (!gpu && is_large(tilings_))
+      space.fields.push_back(offered(F::nontemporal_store, choices(true, false)));
+    const bool has_rows = sizes.y > 1 && !scans_along_y();
+    if (!gpu)
+      space.fields.push_back(
+          offered(F::row_by_row, has_rows ? choices(true, false) : choices(false)));
+    if (!may_multiply) return space;
+    space.fields.push_back(offered(F::blocked_product, choices(true, false)));
+    space.fields.push_back(offered(F::rows_per_product, product_rows()));
+    space.fields.push_back(offered(F::block_k, product_depths(tilings_[0])));
+    return space;
+  }
+
+ private:
+  static Field offered(F field, Values values) {
+    return kernels::offered<DirectConfig>(field, std::move(values));
+  }
+
+  // The largest of all nests.
+  struct Sizes {
+    int64_t x = 1;
+    int64_t y = 1;
+    int64_t reduction = 1;
+    int64_t window = 1;
+  };
+
+  Sizes largest_sizes() const {
+    Sizes sizes;
+    for (const LoopNestTiling& tiling : tilings_) {
+      const auto grow = [&](int64_t& size, MaybeAxis axis) {
+        if (axis) size = std::max(size, tiling.nest.axes[*axis]);
+      };
+      sizes.x = std::max(sizes.x, widest(tiling));
+      grow(sizes.y, tiling.roles.y);
+      grow(sizes.reduction, tiling.roles.reduction);
+      sizes.window = std::max(sizes.window, tiling.roles.window);
+    }
+    return sizes;
+  }
+
+  bool scans_along_y() const {
+    return std::ranges::any_of(tilings_, [](const LoopNestTiling& tiling) {
+      return tiling.scanned && tiling.scanned == tiling.roles.y;
+    });
+  }
+
+  Values widths() const {
+    const LoopNestTiling& first = tilings_[0];
+    if (!capabilities_.gpu) {
+      const int64_t vector = capabilities_.lanes();
+      return {2048, 1024, 512, 256, 4096, 128, 64, 4 * vector, 2 * vector, vector, 1};
+    }
+    Values wide = {256, 128, 512, 64, 1024, 32, 16, 8, 4, 2, 1};
+    if (first.scanned && first.scanned == first.roles.x)
+      wide.insert(wide.end(), {2048, 4096, 8192, 16384});
+    return wide;
+  }
+
+  // Those of the values that an axis has; on a CPU also all of it, where it is short.
+  Values fitting(int64_t size, Values values) const {
+    constexpr int64_t kShort = 4096;
+    const bool gpu = capabilities_.gpu;
+    std::erase_if(values, [&](int64_t value) {
+      return value > 1 && (gpu ? value / 2 >= size : value > size);
+    });
+    const bool is_missing = std::ranges::find(values, size) == values.end();
+    if (!gpu && size <= kShort && is_missing) values.insert(values.begin(), size);
+    return values;
+  }
+
+  // As many CTAs a line as run at the same time, where lines alone are too few for the GPU.
+  Values scan_ctas() const {
+    const LoopNestTiling& tiling = tilings_[0];
+    int64_t lines = 1;
+    for (size_t a = 0; a < tiling.nest.axes.size(); ++a) {
+      if (tiling.is_walked(a)) continue;
+      const int64_t size = tiling.nest.axes[a];
+      lines *= a == tiling.roles.x ? ceil_div(size, 32) : size;
+    }
+    Values ctas = {1};
+    if (3 * lines > capabilities_.num_sms) return ctas;
+    for (int64_t n = 2; n * lines <= kScanCtasPerSm * capabilities_.num_sms; n *= 2)
+      ctas.insert(ctas.begin(), n);
+    return ctas;
+  }
+
+  Values product_rows() const {
+    const LoopNestTiling& tiling = tilings_[0];
+    Values rows = {1};
+    for (const int64_t count : {2, 4, 7, 8, 14, 16, 28})
+      if (tiling.roles.z && count <= tiling.nest.axes[*tiling.roles.z]) rows.push_back(count);
+    return rows;
+  }
+
+  const std::vector<LoopNestTiling>& tilings_;
+  const Capabilities& capabilities_;
+};
+}  // namespace
+
+Space direct_space(const std::vector<LoopNestTiling>& tilings, const Capabilities& capabilities) {
+  return SpaceMaker(tilings, capabilities).space();
+}
+
+Values product_depths(const LoopNestTiling& tiling) {
+  constexpr int64_t kMost = 600;  // terms
+  const int64_t size = tiling.nest.axes[tiling.product->k];
+  const int64_t taps = tiling.product->taps;
+  Values out;
+  for (const int64_t count : {256, 384, 512, 128, 64, 32, 16, 8, 4}) {
+    const bool divides = count <= 256 || size % count == 0;
+    if (count * taps <= kMost && count < size && divides) out.push_back(count);
+  }
+  if (size * taps <= kMost || out.empty()) out.insert(out.begin(), std::min(size, kMost));
+  return out;
+}
+
+bool is_large(const std::vector<LoopNestTiling>& tilings) {
+  constexpr double kCaches = 32e6;  // bytes
+  double bytes = 0;
+  for (const LoopNestTiling& tiling : tilings)
+    for (const LoopNest::Output& output : tiling.nest.outputs)
+      bytes += 4 * static_cast<double>(graph::element_count(output.place.shape));
+  return bytes > kCaches;
+}
+}  // namespace warploom::kernels::direct

@@ -27,9 +27,9 @@ target_link_libraries(warploom_pch_holder PRIVATE warploom_flags nlohmann_json::
 
 # onnx.proto as Debian ships it, compiled here so that the static protobuf can carry it into one
 # executable. The lite runtime that it asks for cannot read the text form, so that option is left
-# out. Fields that newer versions of the format have, and whose numbers never change, are added: what
-# a function's attributes default to, which of several functions of one name is called, and notes
-# that texts of newer models hold.
+# out. Fields that newer versions of the format have, and whose numbers never change, are added:
+# what a function's attributes default to, which of several functions of one name is called, and
+# notes that texts of newer models hold.
 find_path(ONNX_PROTO_DIR onnx/onnx.proto REQUIRED)
 set(onnx_out ${CMAKE_BINARY_DIR}/generated/onnx)
 file(READ ${ONNX_PROTO_DIR}/onnx/onnx.proto onnx_proto)
@@ -50,7 +50,8 @@ foreach(newer
   set(name ${CMAKE_MATCH_3})
   string(REGEX MATCH "message ${message} {[^}]*}" present "${onnx_proto}")
   if(NOT present MATCHES " ${name} = ")
-    string(REPLACE "message ${message} {" "message ${message} {\n  ${field};" onnx_proto "${onnx_proto}")
+    set(head "message ${message} {")
+    string(REPLACE "${head}" "${head}\n  ${field};" onnx_proto "${onnx_proto}")
   endif()
 endforeach()
 file(CONFIGURE OUTPUT ${onnx_out}/onnx/onnx.proto CONTENT "${onnx_proto}" @ONLY)

@@ -256,6 +256,7 @@ def main():
         counts.append(run_python(root, build))
         steps.append(("tests of Python", time.time() - start))
         counts.append(run_checks(root, build, whole, steps))
+        sys.stdout.flush()
         subprocess.run([sys.executable, os.path.join(root, "tools", "trend.py"), root], check=False)
     print("What took how long:", *table(steps), sep="\n")
     print("The slowest tests:", *table(slowest(report)), sep="\n")

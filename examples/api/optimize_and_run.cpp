@@ -5,7 +5,10 @@
 #include <warploom/warploom.hpp>
 
 int main(int argc, char** argv) try {
-  if (argc < 3) return std::fprintf(stderr, "usage: optimize_and_run MODEL FOLDER [BUDGET]\n"), 2;
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: optimize_and_run MODEL FOLDER [BUDGET]\n");
+    return 2;
+  }
   const std::string budget = argc > 3 ? argv[3] : "10s";
   const std::string outcome = warploom::command(
       {"optimize", argv[1], "--target", "cpu", "--budget", budget, "--out", argv[2], "--quiet"});

@@ -22,7 +22,9 @@ add_library(warploom_pch_holder STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
 # Where the program itself spends time: FP64 references, inputs, comparisons. Fully optimized
 # whatever the preset; all else is compiled quickly. (Another optimization level than the
 # precompiled header's, so without it.)
-set(WARPLOOM_HOT base/dtype base/value_op graph/evaluator graph/matrix graph/pointwise
+set(WARPLOOM_HOT base/dtype base/value_op graph/evaluate_elements graph/evaluate_products
+  graph/evaluate_reductions graph/evaluator graph/matrix graph/pointwise graph/scalar_function
+  graph/tensor_view
   verify/inputs verify/tolerance)
 foreach(hot ${WARPLOOM_HOT})
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/${hot}.cpp PROPERTIES COMPILE_OPTIONS -O3

@@ -95,7 +95,7 @@ Answer show_references(const Flags& flags, const graph::Graph& given,
   std::string text;
   for (const search::Region& region : partition.regions) {
     if (region.alias) continue;
-    const vendor::Problem problem = vendor::match_region(
+    const vendor::VendorProblem problem = vendor::match_region(
         region.graph, vendor::operators_of(given, region.graph, region.tensors), track);
     const std::string reference = vendor::expected_reference(problem, engine);
     std::vector<std::string> calls;

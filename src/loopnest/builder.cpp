@@ -14,7 +14,7 @@
 namespace warploom::loopnest {
 namespace {
 using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::Shape, graph::TensorId,
-    graph::Term;
+    graph::ExpressionTerm;
 using Map = std::vector<Affine>;  // a coordinate for each dimension of a tensor
 using Value = std::optional<int>;
 
@@ -459,7 +459,7 @@ class Reader {
 
   std::optional<Map> source(const Node& node, size_t i, const Map& map,
                             const Combined& combined = {}) const {
-    const auto rule = access_of(graph_, node, i);
+    const auto rule = axis_sources(graph_, node, i);
     if (!rule) return std::nullopt;
     const Shape& shape = graph_.tensor(node.inputs[i]).shape;
     Map out(shape.size());
@@ -555,10 +555,10 @@ class Reader {
   int made_of_terms(const graph::Expression& expression, const std::vector<int>& operands,
                     bool integers) {
     std::vector<int> values;
-    for (const Term& term : expression.terms) {
-      if (term.kind == Term::Kind::input) values.push_back(operands[at(term.input)]);
-      if (term.kind == Term::Kind::constant) values.push_back(number(term.value));
-      if (term.kind != Term::Kind::apply) continue;
+    for (const ExpressionTerm& term : expression.terms) {
+      if (term.kind == ExpressionTerm::Kind::input) values.push_back(operands[at(term.input)]);
+      if (term.kind == ExpressionTerm::Kind::constant) values.push_back(number(term.value));
+      if (term.kind != ExpressionTerm::Kind::apply) continue;
       std::vector<int> args;
       for (int i = 0; i < arity_of(term.op); ++i) args.push_back(values[at(term.args[at(i)])]);
       values.push_back(integers ? apply_whole(term.op, std::move(args))

@@ -44,7 +44,7 @@ Result<graph::Graph> planned(graph::Graph given, const target::Capabilities& cap
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
   if (capabilities.gpu) {
-    WARPLOOM_TRY(graph, graph::align_rows(std::move(graph)));
+    WARPLOOM_TRY(graph, graph::pad_rows_to_sectors(std::move(graph)));
   }
   // On a GPU blocks look back at each other instead, along lines whose elements 32 bits count.
   const auto is_long = [](const graph::Tensor& tensor) {
@@ -52,7 +52,7 @@ Result<graph::Graph> planned(graph::Graph given, const target::Capabilities& cap
                                [](int64_t size) { return size > loopnest::kLongestAxis; });
   };
   if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
-  return graph::spread_scans(std::move(graph), capabilities.num_sms);
+  return graph::split_scans(std::move(graph), capabilities.num_sms);
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track,
@@ -198,8 +198,8 @@ class Planner {
   }
 
   // What libraries make of the whole model at once, where what they pass on has room.
-  std::optional<vendor::Problem> whole_reference(const graph::Graph& given,
-                                                 const graph::Graph& primitive) const {
+  std::optional<vendor::VendorProblem> whole_reference(const graph::Graph& given,
+                                                       const graph::Graph& primitive) const {
     constexpr int64_t kMostPassedOn = int64_t{4} << 30;
     int64_t bytes = 0;
     for (const graph::Tensor& tensor : given.tensors) bytes += graph::byte_count(tensor);

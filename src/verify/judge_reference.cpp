@@ -16,7 +16,7 @@ constexpr size_t kFewSteps = 12;
 
 // A product or a softmax alone is held to the letter of the fp32 track. Of others plain evaluation
 // may stand in, too: a library's chain of calls may well round less in some places than any kernel.
-bool is_strict(const vendor::Problem& problem) {
+bool is_strict(const vendor::VendorProblem& problem) {
   if (problem.steps.size() != 1) return false;
   const vendor::Operation& only = problem.steps[0].operation;
   return std::holds_alternative<vendor::Matmul>(only) ||
@@ -74,7 +74,7 @@ Status Judge::choose_reference(Ready& ready) {
     double us = 0;
   };
 
-  const vendor::Problem& problem = *setup_.reference;
+  const vendor::VendorProblem& problem = *setup_.reference;
   std::vector<vendor::Candidate> offered = vendor::candidates(here(), problem, setup_.track);
   // What was chosen before is tried first, and then alone.
   std::ranges::stable_partition(offered, [&](const vendor::Candidate& candidate) {

@@ -107,9 +107,10 @@ void Generator::add_fill() {
   const Register like = pick(registers_);
   const Dtype dtype = chance(0.6) ? Dtype::f32 : any_dtype();
   const TensorId id = reg(like.shape, dtype);
-  b_.fill(id, dtype == Dtype::boolean ? 1.0
-              : dtype == Dtype::u8    ? 2.0
-                                      : pick({0.0, 1.0, -2.0, 3.0}));
+  double value = 1;
+  if (dtype == Dtype::u8) value = 2;
+  if (dtype != Dtype::boolean && dtype != Dtype::u8) value = pick({0.0, 1.0, -2.0, 3.0});
+  b_.fill(id, value);
   registers_.push_back({id, like.shape, dtype});
 }
 
@@ -208,28 +209,33 @@ void Generator::add_statements(int count, int depth) {
     } else if (u < 0.84 && depth == 0) {
       add_through_shared(registers_.front());
     } else if (depth < 2) {
-      const auto outside = registers_;
-      const bool diverged = divergent_;
-      const int inner = static_cast<int>(between(1, 3));
-      if (u < 0.94) {
-        const bool triangle = chance(0.15) && !vars_.empty() && vars_.back().scale == 1;
-        if (triangle) {  // as many turns as the variable around says: nothing is stored by them
-          const std::string name = fresh("j");
-          b_.for_(name, chance(0.5) ? Index(0) : vars_.back().index, vars_.back().count, 1,
-                  [&](const Index&) { add_map(); });
-        } else {
-          loop(between(1, 4), [&](const Variable&) { add_statements(inner, depth + 1); });
-        }
-      } else if (!vars_.empty()) {
-        const Variable v = pick(vars_);
-        divergent_ = true;
-        b_.if_less(v.index, between(1, v.count) * v.scale,
-                   [&] { add_statements(inner, depth + 1); });
-      }
-      divergent_ = diverged;
-      registers_ = outside;  // what a body made need not exist behind it
+      add_body(u < 0.94, depth);
     }
   }
+}
+
+// A loop, or a condition, with statements inside.
+void Generator::add_body(bool loops, int depth) {
+  const auto outside = registers_;
+  const bool diverged = divergent_;
+  const int inner = static_cast<int>(between(1, 3));
+  const auto body = [&] { add_statements(inner, depth + 1); };
+  if (loops) {
+    const bool triangle = chance(0.15) && !vars_.empty() && vars_.back().scale == 1;
+    if (triangle) {  // as many turns as the variable around says: nothing is stored by them
+      const std::string name = fresh("j");
+      const Index begin = chance(0.5) ? Index(0) : vars_.back().index;
+      b_.for_(name, begin, vars_.back().count, 1, [&](const Index&) { add_map(); });
+    } else {
+      loop(between(1, 4), [&](const Variable&) { body(); });
+    }
+  } else if (!vars_.empty()) {
+    const Variable v = pick(vars_);
+    divergent_ = true;
+    b_.if_less(v.index, between(1, v.count) * v.scale, body);
+  }
+  divergent_ = diverged;
+  registers_ = outside;  // what a body made need not exist behind it
 }
 
 void Generator::elementwise() {

@@ -103,6 +103,58 @@ Tile Generator::packed_box(const Shape& extent, Dtype dtype) {
   return b_.tile(b_.packed(b_.global(fresh("X"), dtype, shape)), at, extent);
 }
 
+// Where a box of `extent` elements lies along one dimension, and how large that is: the variables
+// move it, it may begin beside a multiple of itself, and the dimension may end elsewhere.
+std::pair<Index, int64_t> Generator::placed(const std::vector<Variable>& moved, int64_t extent,
+                                            int64_t step) {
+  int64_t count = 1;
+  int64_t scale = 1;
+  Index at = 0;
+  for (const Variable& v : moved) {
+    if (moved.size() == 1 && v.scale > 1 && extent % v.scale == 0) {
+      at = v.index * (extent / v.scale);
+      scale = 0;
+    } else {
+      at = at * v.count + at_same(v);
+    }
+    count *= v.count;
+  }
+  if (scale) at = at * extent;
+  int64_t size = count * extent;
+  if (chance(0.15)) {
+    const int64_t shift = step * pick({1, 2, 4, 8});
+    at = at + shift;
+    size += shift;
+  } else if (chance(0.06)) {
+    const int64_t shift = step * pick({1, 2, 4});
+    at = at - shift;
+  }
+  if (chance(0.3))
+    size -= std::min(size - 1, pick({1, 2, 3, 8, 16}) * step);
+  else if (chance(0.2))
+    size += pick({1, 3, 8, 64});
+  return {at, size};
+}
+
+// Strides: an order of the dimensions, and room between rows.
+Shape Generator::strides_in_some_order(const Shape& shape, const BoxOptions& o, bool swapped,
+                                       int64_t vector) {
+  std::vector<size_t> order(shape.size());
+  std::iota(order.rbegin(), order.rend(), 0);  // fastest first
+  const size_t n = order.size();
+  if (swapped) std::swap(order[0], order[1]);
+  if (n > 2 && !o.dense && chance(0.1)) std::swap(order[n - 1], order[n - 2]);
+  Shape strides(n, 0);
+  int64_t next = 1;
+  for (size_t i = 0; i < n; ++i) {
+    strides[order[i]] = next;
+    next *= shape[order[i]];
+    if (o.aligned) next = (next + vector - 1) / vector * vector;
+    if (!o.dense && chance(0.12)) next += o.aligned ? vector : pick<int64_t>({1, 3, 8, 16});
+  }
+  return strides;
+}
+
 Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
   if (o.packs && packs_.below(4) == 0) return packed_box(extent, dtype);
   const int64_t vector = std::max<int64_t>(1, 16 / bytes_of(dtype));
@@ -120,9 +172,8 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
     else if (o.output || u < 0.85)
       outer.push_back(v);
   }
-  // of the tensor, and of the box with the dimensions in front
-  Shape shape;
-  Shape full;
+  Shape shape;  // of the tensor
+  Shape full;   // of the box, with the dimensions in front
   Shape steps;
   std::vector<Index> offset;
   for (const Variable& v : outer) {
@@ -136,32 +187,8 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
     offset.push_back(0);
   }
   for (size_t d = 0; d < rank; ++d) {
-    int64_t count = 1;
-    int64_t scale = 1;
-    Index at = 0;
-    for (const Variable& v : moved[d]) {
-      if (moved[d].size() == 1 && v.scale > 1 && extent[d] % v.scale == 0) {
-        at = v.index * (extent[d] / v.scale);
-        scale = 0;
-      } else
-        at = at * v.count + at_same(v);
-      count *= v.count;
-    }
-    if (scale) at = at * extent[d];
-    int64_t size = count * extent[d];
     const int64_t step = o.aligned && d == contiguous ? vector : 1;
-    if (chance(0.15)) {
-      const int64_t shift = step * pick({1, 2, 4, 8});
-      at = at + shift;
-      size += shift;
-    } else if (chance(0.06)) {
-      const int64_t shift = step * pick({1, 2, 4});
-      at = at - shift;
-    }
-    if (chance(0.3))
-      size -= std::min(size - 1, pick({1, 2, 3, 8, 16}) * step);
-    else if (chance(0.2))
-      size += pick({1, 3, 8, 64});
+    auto [at, size] = placed(moved[d], extent[d], step);
     if (o.aligned) size = (size + vector - 1) / vector * vector;
     const int64_t every = !o.aligned && !o.dense && chance(0.06) ? pick({2, 3, 5}) : 1;
     if (every > 1) {
@@ -174,21 +201,9 @@ Tile Generator::box(const Shape& extent, Dtype dtype, const BoxOptions& o) {
     full.push_back(extent[d]);
     offset.push_back(at);
   }
-  // Strides: an order of the dimensions, and room between rows.
-  std::vector<size_t> order(shape.size());
-  std::iota(order.rbegin(), order.rend(), 0);  // fastest first
-  const size_t n = order.size();
-  if (swapped) std::swap(order[0], order[1]);
-  if (n > 2 && !o.dense && chance(0.1)) std::swap(order[n - 1], order[n - 2]);
-  Shape strides(n, 0);
-  int64_t next = 1;
-  for (size_t i = 0; i < n; ++i) {
-    strides[order[i]] = next;
-    next *= shape[order[i]];
-    if (o.aligned) next = (next + vector - 1) / vector * vector;
-    if (!o.dense && chance(0.12)) next += o.aligned ? vector : pick<int64_t>({1, 3, 8, 16});
-  }
-  if (!o.output && !o.aligned && !o.dense && rank >= 2 && chance(0.04)) strides[n - 2] = 0;
+  Shape strides = strides_in_some_order(shape, o, swapped, vector);
+  if (!o.output && !o.aligned && !o.dense && rank >= 2 && chance(0.04))
+    strides[strides.size() - 2] = 0;
   const std::string name = fresh(o.output ? "Y" : "X");
   const TensorId id =
       o.output ? b_.output(name, dtype, shape, strides) : b_.global(name, dtype, shape, strides);
@@ -244,9 +259,10 @@ Case make_case(uint64_t seed) {
     while (at >= static_cast<uint64_t>(kind->weight)) at -= static_cast<uint64_t>((kind++)->weight);
     c.kind = kind->name;
     const bool moves = c.kind == "moves";
-    c.data = moves             ? (random.below(4) ? Data::raw : Data::small)
-             : random.below(3) ? Data::small
-                               : Data::real;
+    if (moves)
+      c.data = random.below(4) ? Data::raw : Data::small;
+    else
+      c.data = random.below(3) ? Data::small : Data::real;
     static constexpr const char* kGpus[] = {"sm_80", "sm_89", "sm_90a", "sm_90a"};
     const std::string gpu = c.kind == "ring" ? "sm_90a" : kGpus[random.below(4)];
     const std::string target = c.kind != "ring" && random.below(10) < 3 ? "cpu" : gpu;

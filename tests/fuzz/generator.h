@@ -78,6 +78,10 @@ class Generator {
 
   tile::Tile box(const Shape& extent, Dtype dtype, const BoxOptions& options);
   tile::Tile packed_box(const Shape& extent, Dtype dtype);
+  std::pair<Index, int64_t> placed(const std::vector<Variable>& moved, int64_t extent,
+                                   int64_t step);
+  Shape strides_in_some_order(const Shape& shape, const BoxOptions& options, bool swapped,
+                              int64_t vector);
   double fill_for(Dtype dtype);
 
   void load(const tile::Tile& from, const tile::Tile& to) {
@@ -107,9 +111,21 @@ class Generator {
   void add_store(const Register& from);
   void add_through_shared(const Register& from);
   void add_statements(int count, int depth);
+  void add_body(bool loops, int depth);
+
+  // moves.cpp
+  Dtype moved_dtype();
+  Shape moved_shape();
+  Shape finer(const Shape& shape);
+  void move_in_halves(const tile::Tile& from, const tile::Tile& to);
+  void chain_of_moves();
 
   // matmul.cpp
   struct Product;
+  struct ProductRoles;
+  void choose_types(Product& p);
+  void product_for_warpgroups(Product& p, int64_t atom);
+  void consume_product(const Product& p, const ProductRoles& roles, int consumer);
   void epilogue(TensorId acc, const Shape& shape, Dtype dtype);
   void load_operands(const Product& p, const Index& step);
   void multiply(const Product& p);
@@ -117,9 +133,8 @@ class Generator {
   void product_in_one_thread(Product& p);
   void product_in_threads(Product& p, bool ring);
 
-  // of what is packed: a stream of its own
   Random random_;
-  Random packs_;
+  Random packs_;  // of what is packed: a stream of its own
   tile::Builder b_;
   std::string target_;
   Data data_;

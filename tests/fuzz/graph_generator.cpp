@@ -30,10 +30,13 @@ void fill(GraphCase& c, const Maker& m, uint64_t attempt) {
     Random random(c.seed + (attempt << 40), tensor.name);
     auto& bytes = c.inputs.emplace_back(static_cast<size_t>(graph::byte_count(tensor)));
     for (size_t i = 0; i < static_cast<size_t>(graph::element_count(tensor.shape)); ++i) {
-      const double value = how.kind == Fill::whole
-                               ? static_cast<double>(random.below(static_cast<uint64_t>(how.scale)))
-                           : how.kind == Fill::positive ? how.scale * (0.5 + 1.5 * random.uniform())
-                                                        : how.scale * random.normal();
+      double value = 0;
+      if (how.kind == Fill::whole)
+        value = static_cast<double>(random.below(static_cast<uint64_t>(how.scale)));
+      else if (how.kind == Fill::positive)
+        value = how.scale * (0.5 + 1.5 * random.uniform());
+      else
+        value = how.scale * random.normal();
       store_from_double(tensor.dtype, bytes.data(), i, value);
     }
   }
@@ -74,9 +77,9 @@ std::optional<GraphCase> attempt_at(uint64_t seed, uint64_t attempt) {
   for (const TensorId id : simple->outputs)  // folded, or another name of an input
     if (simple->producer(id) < 0) return std::nullopt;
   c.graph = std::move(*simple);
-  c.track = maker.dtype == Dtype::f16    ? Track::fp16
-            : maker.dtype == Dtype::bf16 ? Track::bf16
-                                         : Track::fp32;
+  c.track = Track::fp32;
+  if (maker.dtype == Dtype::f16) c.track = Track::fp16;
+  if (maker.dtype == Dtype::bf16) c.track = Track::bf16;
   if (c.track == Track::fp32 && has_contraction(c.graph) && maker.chance(15)) c.track = Track::tf32;
   fill(c, maker, attempt);
   c.targets = {"cpu", std::array{"sm_80", "sm_89", "sm_90a"}[seed % 3]};

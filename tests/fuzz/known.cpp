@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace warploom::fuzz {
 namespace {
@@ -40,17 +41,33 @@ Known in_fp32(Known k, double roundings = 1) {
   return k;
 }
 
+double largest_integer(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::i64: return 0x1p40;
+    case Dtype::i32: return 0x1p30;
+    case Dtype::boolean: return 1;
+    default: return 127;
+  }
+}
+
+// The least subnormal number of a float and its largest, no more than is asked of them here.
+std::pair<double, double> magnitudes_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::e4m3: return {0x1p-9, 448};
+    case Dtype::e5m2: return {0x1p-16, 57344};
+    case Dtype::f16: return {0x1p-24, 65504};
+    default: return {kTiny, 0x1p60};
+  }
+}
+
 Known stored(Dtype dtype, Known k) {
   if (std::isinf(k.size())) {
     demand(is_float(dtype) && bits_of(dtype) > 8);
     return k;
   }
   if (!is_float(dtype)) {
-    const double top = dtype == Dtype::i64       ? 0x1p40
-                       : dtype == Dtype::i32     ? 0x1p30
-                       : dtype == Dtype::boolean ? 1
-                                                 : 127;
-    demand(k.size() <= top && (k.low >= 0 || (dtype != Dtype::u8 && dtype != Dtype::boolean)));
+    const bool has_negatives = dtype != Dtype::u8 && dtype != Dtype::boolean;
+    demand(k.size() <= largest_integer(dtype) && (k.low >= 0 || has_negatives));
     k.low = std::trunc(k.low);
     k.high = std::trunc(k.high);
     k.unit = std::max(1.0, k.unit);
@@ -58,14 +75,7 @@ Known stored(Dtype dtype, Known k) {
     return k;
   }
   const double spacing = 2 * unit_roundoff(dtype);
-  const double top = dtype == Dtype::e4m3   ? 448
-                     : dtype == Dtype::e5m2 ? 57344
-                     : dtype == Dtype::f16  ? 65504
-                                            : 0x1p60;
-  const double least = dtype == Dtype::e4m3   ? 0x1p-9
-                       : dtype == Dtype::e5m2 ? 0x1p-16
-                       : dtype == Dtype::f16  ? 0x1p-24
-                                              : kTiny;
+  const auto [least, top] = magnitudes_of(dtype);
   const double size = k.size();
   if (k.error > 0) k.error += spacing * size + least;
   if (dtype != Dtype::f32 && dtype != Dtype::f64 && size / k.unit > 1 / unit_roundoff(dtype)) {
@@ -131,7 +141,11 @@ Known applied(ValueOp op, const std::array<Known, 3>& x) {
       demand(false);
       return a;
     case ValueOp::div: {
-      const double least = b.low > 0 ? b.low - b.error : b.high < 0 ? -b.high - b.error : 0;
+      double least = 0;
+      if (b.low > 0)
+        least = b.low - b.error;
+      else if (b.high < 0)
+        least = -b.high - b.error;
       demand(least > 0.01);
       const double size = a.size() / least;
       return in_fp32({-size, size, a.error / least + b.error * size / least, kTiny});

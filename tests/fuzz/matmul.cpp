@@ -1,6 +1,8 @@
 // Matrix products with operands in every place and orientation, and rings of slots: within one
 // thread of control, or filled by a role for others.
 #include <algorithm>
+#include <functional>
+#include <string>
 #include <utility>
 #include "generator.h"
 
@@ -136,6 +138,15 @@ void Generator::product_in_one_thread(Product& p) {
   });
 }
 
+// What the roles of one product share.
+struct Generator::ProductRoles {
+  PipelineId ring;
+  int consumers;
+  int lag;
+  std::string k;  // the loop's variable
+  std::function<void(const std::function<void()>& body)> each_tile;
+};
+
 // A role that fills slots and one or two that multiply, each its own rows.
 void Generator::product_in_roles(Product& p) {
   const int stages = static_cast<int>(between(2, 4));
@@ -167,45 +178,45 @@ void Generator::product_in_roles(Product& p) {
     add_store(registers_.back());
     vars_ = in_tiles;
   }
+  const ProductRoles roles = {ring, consumers, lag, k, each_tile};
+  const auto produce = [&](const Index& step) {
+    b_.produce(ring, [&] { load_operands(p, step); });
+  };
   b_.roles([&] {
-    b_.role("producer", producer_warps, budgets ? 40 : 0, [&] {
-      each_tile([&] {
-        b_.for_(k, 0, p.steps, 1,
-                [&](const Index& step) { b_.produce(ring, [&] { load_operands(p, step); }); });
-      });
-    });
-    for (int c = 0; c < consumers; ++c) {
-      const int64_t rows = p.m / consumers;
-      b_.role("consumer" + std::to_string(c), 4, budgets ? 232 : 0, [&] {
-        const TensorId acc = b_.reg(fresh("acc"), p.acc_dtype, {rows, p.n});
-        Product mine = p;
-        mine.acc = acc;
-        if (p.a_in_registers) mine.fa = b_.reg(fresh("fa"), p.operand, p.a_shape());
-        const auto part = p.transpose_a ? b_.tile(p.sa, {0, c * rows}, {p.k, rows})
-                                        : b_.tile(p.sa, {c * rows, 0}, {rows, p.k});
-        each_tile([&] {
-          b_.fill(acc, 0);
-          b_.for_(k, 0, p.steps, 1, [&](const Index&) {
-            b_.consume(ring, lag, [&] {
-              if (consumers == 1)
-                multiply(mine);
-              else
-                b_.mma(acc, part, b_.all(p.sb), p.transpose_a, p.transpose_b);
-            });
-          });
-          epilogue(acc, {rows, p.n}, p.acc_dtype);
-        });
-      });
-    }
+    b_.role("producer", producer_warps, budgets ? 40 : 0,
+            [&] { each_tile([&] { b_.for_(k, 0, p.steps, 1, produce); }); });
+    for (int c = 0; c < consumers; ++c)
+      b_.role("consumer" + std::to_string(c), 4, budgets ? 232 : 0,
+              [&] { consume_product(p, roles, c); });
   });
   vars_ = around;
 }
 
-void Generator::matmul() {
-  Product p;
-  make_grid(false);
-  const bool cpu = !on_gpu();
+// What consumer `c` does, with its own rows.
+void Generator::consume_product(const Product& p, const ProductRoles& roles, int c) {
+  const int64_t rows = p.m / roles.consumers;
+  const TensorId acc = b_.reg(fresh("acc"), p.acc_dtype, {rows, p.n});
+  Product mine = p;
+  mine.acc = acc;
+  if (p.a_in_registers) mine.fa = b_.reg(fresh("fa"), p.operand, p.a_shape());
+  const auto part = p.transpose_a ? b_.tile(p.sa, {0, c * rows}, {p.k, rows})
+                                  : b_.tile(p.sa, {c * rows, 0}, {rows, p.k});
+  const auto step = [&] {
+    if (roles.consumers == 1)
+      multiply(mine);
+    else
+      b_.mma(acc, part, b_.all(p.sb), p.transpose_a, p.transpose_b);
+  };
+  const auto consume = [&](const Index&) { b_.consume(roles.ring, roles.lag, step); };
+  roles.each_tile([&] {
+    b_.fill(acc, 0);
+    b_.for_(roles.k, 0, p.steps, 1, consume);
+    epilogue(acc, {rows, p.n}, p.acc_dtype);
+  });
+}
 
+// The types of operands and sums, which target and data have to allow.
+void Generator::choose_types(Product& p) {
   struct Types {
     Dtype global;
     Dtype operand;
@@ -220,14 +231,22 @@ void Generator::matmul() {
                                     {Dtype::e4m3, Dtype::e4m3, Dtype::f32},
                                     {Dtype::e5m2, Dtype::e5m2, Dtype::f32}};
   const double u = random_.uniform();
-  Types types = u < 0.55 ? pick(halves) : u < 0.75 ? pick(others) : pick(bytes);
-  if (target_ == "sm_80" && is_float(types.operand) && bits_of(types.operand) == 8)
-    types = bytes[0];
-  if (cpu) types = pick({halves[0], halves[1], others[0]});
+  const auto& kind = u < 0.55 ? halves : others;
+  Types types = u < 0.75 ? pick(kind) : pick(bytes);
+  const bool is_fp8 = is_float(types.operand) && bits_of(types.operand) == 8;
+  if (target_ == "sm_80" && is_fp8) types = bytes[0];
+  if (!on_gpu()) types = pick({halves[0], halves[1], others[0]});
   if (data_ == Data::real && !is_float(types.operand)) types = halves[0];
   p.global = types.global;
   p.operand = types.operand;
   p.acc_dtype = types.acc;
+}
+
+void Generator::matmul() {
+  Product p;
+  make_grid(false);
+  const bool cpu = !on_gpu();
+  choose_types(p);
   const bool simt = p.operand == Dtype::f32;
   p.steps = between(1, 5);
   p.transpose_a = chance(0.3);
@@ -237,29 +256,7 @@ void Generator::matmul() {
   if (p.operand == Dtype::tf32 && chance(warpgroups ? 0.7 : 0.1))
     p.global = Dtype::f32;  // the copy engine rounds
   registers_.clear();
-  if (warpgroups) {
-    p.m = pick({64, 64, 128});
-    p.n = pick({8, 16, 32, 64, 96});
-    p.k = atom * pick({1, 2, 4});
-    if (p.k * bytes_of(p.operand) < 32) p.k = 32 / bytes_of(p.operand);
-    if (bits_of(p.operand) != 16) {
-      p.transpose_a = false;
-      p.transpose_b = chance(0.9);
-    }
-    if (p.transpose_b && p.n < 32) p.n = 32;
-    p.a_in_registers = chance(0.3);
-    if (p.a_in_registers) p.transpose_a = false;
-    p.sa = b_.shared("sa", p.operand, p.a_shape());
-    p.sb = b_.shared("sb", p.operand, p.b_shape());
-    p.either_major = bits_of(p.operand) == 16 || chance(0.05);
-    if (chance(0.7)) return product_in_roles(p);
-    warps_ = p.m % 128 == 0 && chance(0.5)
-                 ? 8
-                 : 4;  // the matrix unit fed by threads of one thread of control
-    b_.warps(warps_);
-    if (p.a_in_registers) p.fa = b_.reg("fa", p.operand, p.a_shape());
-    return product_in_threads(p, chance(0.5));
-  }
+  if (warpgroups) return product_for_warpgroups(p, atom);
   warps_ = pick({1, 2, 4, 4, 8});
   const int64_t wm = pick({1, 2});
   const int64_t wn = std::max<int64_t>(1, warps_ / wm);
@@ -296,6 +293,30 @@ void Generator::matmul() {
     p.fb = b_.reg("fb", p.operand, p.b_part());
   }
   product_in_threads(p, ring);
+}
+
+// For wgmma; `atom`: elements of k that one instruction takes.
+void Generator::product_for_warpgroups(Product& p, int64_t atom) {
+  p.m = pick({64, 64, 128});
+  p.n = pick({8, 16, 32, 64, 96});
+  p.k = atom * pick({1, 2, 4});
+  if (p.k * bytes_of(p.operand) < 32) p.k = 32 / bytes_of(p.operand);
+  if (bits_of(p.operand) != 16) {
+    p.transpose_a = false;
+    p.transpose_b = chance(0.9);
+  }
+  if (p.transpose_b && p.n < 32) p.n = 32;
+  p.a_in_registers = chance(0.3);
+  if (p.a_in_registers) p.transpose_a = false;
+  p.sa = b_.shared("sa", p.operand, p.a_shape());
+  p.sb = b_.shared("sb", p.operand, p.b_shape());
+  p.either_major = bits_of(p.operand) == 16 || chance(0.05);
+  if (chance(0.7)) return product_in_roles(p);
+  // The tensor cores are fed by threads of one thread of control.
+  warps_ = p.m % 128 == 0 && chance(0.5) ? 8 : 4;
+  b_.warps(warps_);
+  if (p.a_in_registers) p.fa = b_.reg("fa", p.operand, p.a_shape());
+  product_in_threads(p, chance(0.5));
 }
 
 void Generator::product_in_threads(Product& p, bool ring) {
@@ -352,43 +373,47 @@ void Generator::ring() {
   vars_.pop_back();
   b_.warps(warps + consumers * consumer_warps);
   const std::string k = fresh("k");
-  b_.roles([&] {
-    b_.role("producer", warps, 0, [&] {
-      b_.for_(k, 0, turns, 1, [&](const Index& step) {
-        for (size_t i = 0; i < rings.size(); ++i)
-          b_.produce(rings[i], [&] {
-            Tile tile = from[i];
-            for (Index& at : tile.offset) at = with_step(at, step);
-            b_.copy(tile, b_.all(i ? other : slot));
-          });
-      });
+  const auto produce = [&](size_t i, const Index& step) {
+    Tile tile = from[i];
+    for (Index& at : tile.offset) at = with_step(at, step);
+    b_.copy(tile, b_.all(i ? other : slot));
+  };
+  const auto produce_all = [&](const Index& step) {
+    for (size_t i = 0; i < rings.size(); ++i) b_.produce(rings[i], [&] { produce(i, step); });
+  };
+  const auto take = [&](const Index& step) {
+    const TensorId v = b_.reg(fresh("v"), dtype, shape);
+    registers_ = {{v, shape, dtype}};
+    b_.consume(ring, 0, [&] { b_.copy(b_.all(slot), b_.all(v)); });
+    if (other >= 0) {
+      const TensorId w = b_.reg(fresh("w"), dtype, shape);
+      b_.consume(rings[1], 0, [&] { b_.copy(b_.all(other), b_.all(w)); });
+      registers_.push_back({w, shape, dtype});
+    }
+    vars_.push_back({step, turns, 1});
+    const bool barred = divergent_;
+    divergent_ = true;
+    const int count = static_cast<int>(between(0, 2));
+    for (int i = 0; i < count; ++i) chance(0.6) ? add_map() : add_reduce();
+    if (chance(0.5)) add_store(registers_.back());
+    divergent_ = barred;
+    vars_.pop_back();
+    return v;
+  };
+  const auto consume = [&] {
+    const TensorId sum = b_.reg(fresh("sum"), Dtype::f32, shape);
+    b_.fill(sum, 0);
+    b_.for_(k, 0, turns, 1, [&](const Index& step) {
+      const TensorId v = take(step);
+      b_.map(sum, b_.value(sum) + b_.value(v));
     });
+    registers_ = {{sum, shape, Dtype::f32}};
+    add_store(registers_.back());
+  };
+  b_.roles([&] {
+    b_.role("producer", warps, 0, [&] { b_.for_(k, 0, turns, 1, produce_all); });
     for (int c = 0; c < consumers; ++c)
-      b_.role("consumer" + std::to_string(c), consumer_warps, 0, [&] {
-        const TensorId sum = b_.reg(fresh("sum"), Dtype::f32, shape);
-        b_.fill(sum, 0);
-        b_.for_(k, 0, turns, 1, [&](const Index& step) {
-          const TensorId v = b_.reg(fresh("v"), dtype, shape);
-          registers_ = {{v, shape, dtype}};
-          b_.consume(ring, 0, [&] { b_.copy(b_.all(slot), b_.all(v)); });
-          if (other >= 0) {
-            const TensorId w = b_.reg(fresh("w"), dtype, shape);
-            b_.consume(rings[1], 0, [&] { b_.copy(b_.all(other), b_.all(w)); });
-            registers_.push_back({w, shape, dtype});
-          }
-          vars_.push_back({step, turns, 1});
-          const bool barred = divergent_;
-          divergent_ = true;
-          const int count = static_cast<int>(between(0, 2));
-          for (int i = 0; i < count; ++i) chance(0.6) ? add_map() : add_reduce();
-          if (chance(0.5)) add_store(registers_.back());
-          divergent_ = barred;
-          vars_.pop_back();
-          b_.map(sum, b_.value(sum) + b_.value(v));
-        });
-        registers_ = {{sum, shape, Dtype::f32}};
-        add_store(registers_.back());
-      });
+      b_.role("consumer" + std::to_string(c), consumer_warps, 0, consume);
   });
 }
 }  // namespace warploom::fuzz

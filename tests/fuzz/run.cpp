@@ -80,6 +80,58 @@ Worker start(const Batch& batch, const Check& check) {
 }
 }  // namespace
 
+namespace {
+enum class Ending { none, ended, hangs };
+
+// Takes what a worker has said; whether it has ended, or is ended because it was silent too long.
+Ending listen(Worker& worker, bool ready, const Run& run) {
+  bool ended = false;
+  if (ready) {
+    char buffer[1 << 16];
+    const ssize_t n = ::read(worker.pipe, buffer, sizeof buffer);
+    if (n > 0) {
+      worker.said.append(buffer, static_cast<size_t>(n));
+      worker.spoke = Clock::now();
+    }
+    ended = n <= 0;
+  }
+  if (ended) return Ending::ended;
+  const int patience = working_on(worker.said) < 0 ? run.seconds_a_text : run.seconds_a_program;
+  if (Clock::now() - worker.spoke <= std::chrono::seconds(patience)) return Ending::none;
+  ::kill(worker.process, SIGKILL);
+  return Ending::hangs;
+}
+
+// The outcomes that a worker which did all its cases has said, a line each.
+void add_outcomes(const std::string& said, std::vector<Outcome>& outcomes) {
+  size_t at = 0;
+  for (size_t end = said.find('\n'); end != std::string::npos; end = said.find('\n', at)) {
+    const std::string line = said.substr(at, end - at);
+    if (line.starts_with('{')) outcomes.push_back(outcome_of(nlohmann::json::parse(line)));
+    at = end + 1;
+  }
+}
+
+// The case at which a worker ended becomes an outcome; the others of its batch wait again.
+void add_failure(const Batch& batch, const std::string& said, Ending ending, int status,
+                 std::deque<Batch>& waiting, std::vector<Outcome>& outcomes) {
+  const int culprit = batch.count == 1 ? 0 : working_on(said);
+  const auto again = [&](int from, int to) {
+    if (from < to) waiting.push_front({batch.first + static_cast<uint64_t>(from), to - from});
+  };
+  if (culprit < 0) {
+    again(batch.count / 2, batch.count);
+    again(0, batch.count / 2);
+    return;
+  }
+  const uint64_t seed = batch.first + static_cast<uint64_t>(culprit);
+  const std::string what = ending == Ending::hangs ? "hang" : "crash";
+  outcomes.push_back({seed, "", "", what, fmt::format("signal {}", WTERMSIG(status))});
+  again(culprit + 1, batch.count);
+  again(0, culprit);
+}
+}  // namespace
+
 std::vector<Outcome> run(const Run& run, const Check& check) {
   std::deque<Batch> waiting;
   for (int at = 0; at < run.count; at += run.batch)
@@ -96,45 +148,18 @@ std::vector<Outcome> run(const Run& run, const Check& check) {
     ::poll(polled.data(), polled.size(), 1000);
     for (size_t i = working.size(); i-- > 0;) {
       Worker& w = working[i];
-      bool ended = false;
-      bool hangs = false;
-      if (polled[i].revents) {
-        char buffer[1 << 16];
-        const ssize_t n = ::read(w.pipe, buffer, sizeof buffer);
-        if (n > 0) {
-          w.said.append(buffer, static_cast<size_t>(n));
-          w.spoke = Clock::now();
-        }
-        ended = n <= 0;
-      }
-      const int patience = working_on(w.said) < 0 ? run.seconds_a_text : run.seconds_a_program;
-      if (!ended && Clock::now() - w.spoke > std::chrono::seconds(patience)) {
-        ::kill(w.process, SIGKILL);
-        ended = hangs = true;
-      }
-      if (!ended) continue;
+      const Ending ending = listen(w, polled[i].revents != 0, run);
+      if (ending == Ending::none) continue;
       int status = 0;
       ::close(w.pipe);
       ::waitpid(w.process, &status, 0);
       const Batch batch = w.batch;
       const std::string said = std::move(w.said);
       working.erase(working.begin() + static_cast<ptrdiff_t>(i));
-      if (said.ends_with("done\n")) {
-        for (size_t at = 0, end = 0; (end = said.find('\n', at)) != std::string::npos; at = end + 1)
-          if (said[at] == '{')
-            outcomes.push_back(outcome_of(nlohmann::json::parse(said.substr(at, end - at))));
-      } else {
-        const int culprit = batch.count == 1 ? 0 : working_on(said);
-        const auto again = [&](int from, int to) {  // the others
-          if (from < to) waiting.push_front({batch.first + static_cast<uint64_t>(from), to - from});
-        };
-        if (culprit >= 0)
-          outcomes.push_back({batch.first + static_cast<uint64_t>(culprit), "", "",
-                              hangs ? "hang" : "crash",
-                              fmt::format("signal {}", WTERMSIG(status))});
-        again(culprit >= 0 ? culprit + 1 : batch.count / 2, batch.count);
-        again(0, culprit >= 0 ? culprit : batch.count / 2);
-      }
+      if (said.ends_with("done\n"))
+        add_outcomes(said, outcomes);
+      else
+        add_failure(batch, said, ending, status, waiting, outcomes);
     }
   }
   std::sort(outcomes.begin(), outcomes.end(), [](const Outcome& a, const Outcome& b) {

@@ -1,5 +1,5 @@
-# A room is a folder src/NAME: every .cpp in it and its folders becomes the static library
-# warploom_NAME. Its tests are tests/NAME/*.cpp.
+#A room is a folder src / NAME : every.cpp in it and its folders becomes the static library
+#warploom_NAME.Its tests are tests / NAME/*.cpp.
 set(WARPLOOM_ROOMS "" CACHE INTERNAL "")
 
 add_library(warploom_flags INTERFACE)
@@ -22,8 +22,9 @@ add_library(warploom_pch_holder STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
 # Where the program itself spends time: FP64 references, inputs, comparisons. Fully optimized
 # whatever the preset; all else is compiled quickly. (Another optimization level than the
 # precompiled header's, so without it.)
-set(WARPLOOM_HOT base/dtype base/value_op graph/evaluator graph/matrix graph/pointwise
-  verify/comparison verify/inputs verify/sums)
+set(WARPLOOM_HOT base/dtype base/value_op graph/evaluate_elements graph/evaluate_products
+  graph/evaluate_reductions graph/evaluator graph/matrix graph/pointwise graph/scalar_function
+  graph/tensor_view verify/comparison verify/inputs verify/sums)
 foreach(hot ${WARPLOOM_HOT})
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/${hot}.cpp PROPERTIES COMPILE_OPTIONS -O3
     SKIP_PRECOMPILE_HEADERS ON)

@@ -10,9 +10,11 @@
  *
  *   warploom_bundle* conv = NULL;
  *   if (warploom_load("conv", &conv) != 0) return complain(warploom_error_text());
- *   void* tensors[] = {x, w, y};                      device pointers, or the host's for a CPU
- * bundle if (warploom_run(conv, tensors, stream) != 0) …   returns at once; `stream` is a
- * cudaStream_t, CUstream or NULL warploom_unload(conv);
+ *   // Device pointers, or the host's for a bundle of a CPU.
+ *   void* tensors[] = {x, w, y};
+ *   // Returns at once; `stream` is a cudaStream_t, a CUstream or NULL.
+ *   if (warploom_run(conv, tensors, stream) != 0) return complain(warploom_error_text());
+ *   warploom_unload(conv);
  *
  * Every function that can fail returns 0, or what the command line exits with: 2 bad input, 3 the
  * machine lacks something, 4 no correct kernel was found (docs/errors.md). The last error of the

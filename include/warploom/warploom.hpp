@@ -1,6 +1,10 @@
-// Warploom's C++ interface: warploom.h with values that clean up after themselves and errors that are thrown. Header only; needs C++17.
+// Warploom's C++ interface: warploom.h with values that clean up after themselves and errors that
+// are thrown. Header only; needs C++17.
 //
-//   const std::string outcome = warploom::command({"optimize", "conv.onnx", "--budget", "60s", "--out", "conv"});  // a JSON object
+//   // The outcome is a JSON object.
+//   const std::vector<std::string> search = {"optimize", "conv.onnx", "--out", "conv"};
+//   const std::string outcome = warploom::command(search);
+//
 //   warploom::Bundle conv("conv");
 //   for (const auto& tensor : conv.tensors()) allocate(tensor.bytes);
 //   conv.run({x, w, y}, stream);
@@ -11,12 +15,17 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
 namespace warploom {
-// What failed: what() says it in several lines, code() is stable ("plan-invalid"), status() what the command line exits with.
+// What failed: what() says it in several lines, code() is stable ("plan-invalid"), status() what
+// the command line exits with.
 class Failure : public std::runtime_error {
  public:
-  explicit Failure(int status) : std::runtime_error(warploom_error_text()), code_(warploom_error_code()), status_(status) {}
+  explicit Failure(int status)
+      : std::runtime_error(warploom_error_text()), code_(warploom_error_code()), status_(status) {}
+
   const std::string& code() const { return code_; }
+
   int status() const { return status_; }
 
  private:
@@ -38,7 +47,7 @@ inline std::string command(const std::vector<std::string>& arguments) {
 
 struct Tensor {
   std::string name;
-std::string dtype;
+  std::string dtype;
   std::vector<std::int64_t> shape;
   std::size_t bytes = 0;
   bool is_output = false;
@@ -49,19 +58,24 @@ class Bundle {
  public:
   explicit Bundle(const std::string& folder) {
     warploom_bundle* loaded = nullptr;
-    if (const int status = warploom_load(folder.c_str(), &loaded); status != 0) throw Failure(status);
+    if (const int status = warploom_load(folder.c_str(), &loaded); status != 0)
+      throw Failure(status);
     bundle_.reset(loaded, warploom_unload);
     for (std::size_t i = 0; i < warploom_tensor_count(loaded); ++i) {
       const warploom_tensor one = warploom_tensor_at(loaded, i);
-      tensors_.push_back({one.name, one.dtype, {one.shape, one.shape + one.rank}, one.bytes, one.is_output != 0});
+      tensors_.push_back(
+          {one.name, one.dtype, {one.shape, one.shape + one.rank}, one.bytes, one.is_output != 0});
     }
   }
+
   const std::vector<Tensor>& tensors() const { return tensors_; }  // inputs, then outputs
 
   // One address for each tensor; `stream` as in warploom_run.
   void run(const std::vector<void*>& addresses, void* stream = nullptr) {
-    if (addresses.size() != tensors_.size()) throw std::invalid_argument("one address for each tensor is needed");
-    if (const int status = warploom_run(bundle_.get(), addresses.data(), stream); status != 0) throw Failure(status);
+    if (addresses.size() != tensors_.size())
+      throw std::invalid_argument("one address for each tensor is needed");
+    if (const int status = warploom_run(bundle_.get(), addresses.data(), stream); status != 0)
+      throw Failure(status);
   }
 
  private:

@@ -115,7 +115,8 @@ Answer show_references(const Flags& flags, const Shown& shown) {
     ++number;
     if (region.alias) continue;
     const auto operators = vendor::operators_of(shown.given, region.graph, region.tensors);
-    const vendor::Problem problem = vendor::match_region(region.graph, operators, shown.track);
+    const vendor::VendorProblem problem =
+        vendor::match_region(region.graph, operators, shown.track);
     const std::string reference = vendor::expected_reference(problem, engine);
     std::vector<std::string> calls;
     for (const vendor::Step& step : problem.steps) calls.push_back(words_of(step));
@@ -131,7 +132,7 @@ Answer show_references(const Flags& flags, const Shown& shown) {
   nlohmann::json json = shown.record();
   json["regions"] = std::move(regions);
   if (several) {
-    const vendor::Problem problem = vendor::match(shown.given, shown.track);
+    const vendor::VendorProblem problem = vendor::match(shown.given, shown.track);
     const std::string whole = vendor::expected_reference(problem, engine);
     json["whole"] = whole;
     text += fmt::format("the whole model at once\n       {}\n", whole);

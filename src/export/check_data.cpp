@@ -101,7 +101,7 @@ struct Samples {
 
 Result<Samples> samples_of(const graph::Graph& graph, std::span<const graph::Bytes> inputs,
                            int output, uint64_t seed, bool whole) {
-  const graph::Rows rows = graph::rows_of(graph, output);
+  const graph::OutputRows rows = graph::rows_of(graph, output);
   Random random(seed, "bundle samples");
   Samples samples;
   const std::vector<int64_t> first =

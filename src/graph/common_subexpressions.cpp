@@ -55,13 +55,14 @@ class Merger {
 
   // Constants of equal type, shape and contents become the first of them.
   void merge_constants() {
-    std::map<std::tuple<Dtype, Shape, std::vector<std::byte>>, TensorId> known;
+    using Constant = std::tuple<Dtype, Shape, std::vector<std::byte>>;
+    std::map<Constant, TensorId> known;
     for (size_t i = 0; i < graph_.tensors.size(); ++i) {
       const Tensor& tensor = graph_.tensors[i];
       if (!tensor.constant || is_weight(tensor)) continue;
       const auto id = static_cast<TensorId>(i);
-      same_[i] =
-          known.try_emplace({tensor.dtype, tensor.shape, *tensor.constant}, id).first->second;
+      const Constant constant = {tensor.dtype, tensor.shape, *tensor.constant};
+      same_[i] = known.try_emplace(constant, id).first->second;
     }
   }
 
@@ -71,8 +72,8 @@ class Merger {
       const TensorId id = node.outputs[i];
       if (id == kAbsent) continue;
       same_[id] = equal[i];
-      if (promised_.contains(id))
-        kept.push_back({OpKind::Identity, node.name, {equal[i]}, {id}, {}});
+      if (!promised_.contains(id)) continue;
+      kept.push_back({OpKind::Identity, node.name, {equal[i]}, {id}, {}});
     }
   }
 

@@ -4,76 +4,83 @@
 namespace warploom::graph {
 namespace {
 // 0, 1, … along an axis of a tensor of `rank` axes.
-Id places_along(Writer& w, size_t axis, size_t rank, int64_t size) {
-  return w.table(Dtype::i64, with(Shape(rank, 1), axis, size), "places",
-                 [](int64_t i) { return i; });
+Id places_along(PrimitiveWriter& writer, size_t axis, size_t rank, int64_t size) {
+  return writer.places(with(Shape(rank, 1), axis, size), "places");
 }
 }  // namespace
 
 namespace rewrites {
 // 1 at the first of the largest along the axis, 0 elsewhere.
-Result<Outputs> hardmax(Writer& w) {
-  WARPLOOM_CHECK(check_number(w, 0, true));
-  const Id x = w.raw(0);
-  WARPLOOM_TRY(const size_t axis, checked_axis(w));
-  const int64_t size = w.shape(x)[axis];
+Result<Outputs> hardmax(PrimitiveWriter& writer) {
+  WARPLOOM_CHECK(check_number(writer, 0, true));
+  const Id x = writer.raw(0);
+  WARPLOOM_TRY(const size_t axis, checked_axis(writer));
+  const int64_t size = writer.shape(x)[axis];
   const List axes = {static_cast<int64_t>(axis)};
-  const Id best = w.reduce(OpKind::ReduceMax, x, axes, "best");
-  const Id nan = w.make(OpKind::IsNaN, {x}, "nan");
-  const Id found = w.make(OpKind::Or, {w.make(OpKind::Equal, {x, best}, "equal"), nan}, "found");
-  const Id places = places_along(w, axis, w.rank(x), size);
-  const Id none = w.constant(Dtype::i64, {}, {static_cast<double>(size)}, "none");
-  const Id candidates = w.make(OpKind::Where, {found, places, none}, "candidates");
-  const Id first = w.reduce(OpKind::ReduceMin, candidates, axes, "first");
-  return Outputs{w.cast(w.make(OpKind::Equal, {places, first}, "chosen"), w.dtype(x), "y")};
+  const Id best = writer.reduce(OpKind::ReduceMax, x, axes, "best");
+  const Id nan = writer.make(OpKind::IsNaN, {x}, "nan");
+  const Id equal = writer.make(OpKind::Equal, {x, best}, "equal");
+  const Id found = writer.make(OpKind::Or, {equal, nan}, "found");
+  const Id places = places_along(writer, axis, writer.rank(x), size);
+  const Id none = writer.constant(Dtype::i64, {}, {static_cast<double>(size)}, "none");
+  const Id candidates = writer.where(found, places, none, "candidates");
+  const Id first = writer.reduce(OpKind::ReduceMin, candidates, axes, "first");
+  const Id chosen = writer.make(OpKind::Equal, {places, first}, "chosen");
+  return Outputs{writer.cast(chosen, writer.dtype(x), "y")};
 }
 
 // The second value where the class is the place along the new axis, the first one elsewhere;
 // classes below 0 count from the end.
-Result<Outputs> one_hot(Writer& w) {
-  const auto depth = constant_scalar(w.graph, w.raw(1));
-  if (!depth)
-    return w.error(ErrorCode::kOnnxDynamicShape,
-                   "the depth of a OneHot is not known from the model", "a constant scalar",
-                   w.in(1), "export the model with a fixed depth");
+Result<Outputs> one_hot(PrimitiveWriter& writer) {
+  const auto depth = constant_scalar(writer.graph, writer.raw(1));
+  if (!depth) {
+    const std::string message = "the depth of a OneHot is not known from the model";
+    return writer.error(ErrorCode::kOnnxDynamicShape, message, "a constant scalar", writer.in(1),
+                        "export the model with a fixed depth");
+  }
   const auto size = static_cast<int64_t>(*depth);
-  if (size < 0 || element_count(w.shape(w.raw(2))) != 2)
-    return w.error(kShape, "a OneHot has a depth and two values", "0 or more, and [2]",
-                   w.shape(w.raw(2)));
-  const size_t rank = w.rank(w.raw(0)) + 1;
-  WARPLOOM_TRY(const int axis, normalized_axis(w.node.integer("axis"), rank, w.place));
-  Shape shape = w.shape(w.raw(0));
+  const Shape& values_shape = writer.shape(writer.raw(2));
+  if (size < 0 || element_count(values_shape) != 2) {
+    const std::string message = "a OneHot has a depth and two values";
+    return writer.error(kShape, message, "0 or more, and [2]", values_shape);
+  }
+  const size_t rank = writer.rank(writer.raw(0)) + 1;
+  WARPLOOM_TRY(const int axis, normalized_axis(writer.node.integer("axis"), rank, writer.place));
+  Shape shape = writer.shape(writer.raw(0));
   shape.insert(shape.begin() + axis, 1);
-  const Id given = w.reshape(w.cast(w.raw(0), Dtype::i64, "whole"), shape, "given");
-  const Id zero = w.constant(Dtype::i64, {}, {0}, "zero");
-  const Id from_end = w.add(given, w.constant(Dtype::i64, {}, {*depth}, "depth"), "from_end");
-  const Id negative = w.make(OpKind::Less, {given, zero}, "negative");
-  const Id place = w.make(OpKind::Where, {negative, from_end, given}, "place");
-  const Id places = places_along(w, static_cast<size_t>(axis), rank, size);
+  const Id whole = writer.cast(writer.raw(0), Dtype::i64, "whole");
+  const Id given = writer.reshape(whole, shape, "given");
+  const Id zero = writer.constant(Dtype::i64, {}, {0}, "zero");
+  const Id length = writer.constant(Dtype::i64, {}, {*depth}, "depth");
+  const Id from_end = writer.add(given, length, "from_end");
+  const Id negative = writer.make(OpKind::Less, {given, zero}, "negative");
+  const Id place = writer.where(negative, from_end, given, "place");
+  const Id places = places_along(writer, static_cast<size_t>(axis), rank, size);
   const auto value = [&](double which, std::string_view name) {
-    const Id index = w.constant(Dtype::i64, {}, {which}, fmt::format("{}_index", name));
-    const Id values = w.reshape(w.raw(2), {2}, fmt::format("{}_of", name));
-    return w.make(OpKind::Gather, {values, index}, name, {{"axis", int64_t{0}}});
+    const Id index = writer.constant(Dtype::i64, {}, {which}, fmt::format("{}_index", name));
+    const Id values = writer.reshape(writer.raw(2), {2}, fmt::format("{}_of", name));
+    return writer.make(OpKind::Gather, {values, index}, name, {{"axis", int64_t{0}}});
   };
   const Id on = value(1, "on");
   const Id off = value(0, "off");
-  return Outputs{
-      w.make(OpKind::Where, {w.make(OpKind::Equal, {place, places}, "chosen"), on, off}, "y")};
+  const Id chosen = writer.make(OpKind::Equal, {place, places}, "chosen");
+  return Outputs{writer.where(chosen, on, off, "y")};
 }
 
 // 1 on a diagonal of a matrix of the input's shape.
-Result<Outputs> eye_like(Writer& w) {
-  const Shape& shape = w.shape(w.raw(0));
-  if (shape.size() != 2) return w.error(kShape, "EyeLike of what is no matrix", "[N,M]", shape);
-  Dtype dtype = w.dtype(w.raw(0));
-  if (w.node.attributes.contains("dtype")) {
-    WARPLOOM_TRY(dtype, checked_dtype(w.node.integer("dtype"), "EyeLike's type", w.place));
+Result<Outputs> eye_like(PrimitiveWriter& writer) {
+  const Shape& shape = writer.shape(writer.raw(0));
+  if (shape.size() != 2)
+    return writer.error(kShape, "EyeLike of what is no matrix", "[N,M]", shape);
+  Dtype dtype = writer.dtype(writer.raw(0));
+  if (writer.node.attributes.contains("dtype")) {
+    WARPLOOM_TRY(dtype,
+                 checked_dtype(writer.node.integer("dtype"), "EyeLike's type", writer.place));
   }
-  const int64_t k = w.node.integer("k");
+  const int64_t k = writer.node.integer("k");
   const int64_t columns = std::max<int64_t>(shape[1], 1);
-  return Outputs{w.table(dtype, shape, "y", [k, columns](int64_t i) {
-    return i % columns == i / columns + k ? 1 : 0;
-  })};
+  const auto element = [&](int64_t i) { return i % columns == i / columns + k ? 1 : 0; };
+  return Outputs{writer.table(dtype, shape, "y", element)};
 }
 }  // namespace rewrites
 }  // namespace warploom::graph

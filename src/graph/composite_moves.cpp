@@ -3,45 +3,50 @@
 #include "graph/rules.h"
 
 namespace warploom::graph::rewrites {
-Result<Outputs> split(Writer& w) {
-  const Id x = w.raw(0);
-  WARPLOOM_TRY(const size_t axis, checked_axis(w));
-  const int64_t size = w.shape(x)[axis];
-  const int64_t count = std::ssize(w.node.outputs);
+Result<Outputs> split(PrimitiveWriter& writer) {
+  const Id x = writer.raw(0);
+  WARPLOOM_TRY(const size_t axis, checked_axis(writer));
+  const int64_t size = writer.shape(x)[axis];
+  const int64_t count = std::ssize(writer.node.outputs);
   const int64_t part = ceil_div(size, count);
-  if (w.node.integer("num_outputs", count) != count)
-    return w.error(kAttribute, "num_outputs differs from the outputs", count,
-                   w.node.integer("num_outputs"));
-  List parts(w.node.outputs.size(), part);
+  if (writer.node.integer("num_outputs", count) != count)
+    return writer.error(kAttribute, "num_outputs differs from the outputs", count,
+                        writer.node.integer("num_outputs"));
+  List parts(writer.node.outputs.size(), part);
   parts.back() = size - part * (count - 1);  // the last may be smaller
-  if (w.has(1)) {
-    WARPLOOM_TRY(parts, list(w, 1, "the list of parts", std::numeric_limits<int>::max()));
+  if (writer.has(1)) {
+    WARPLOOM_TRY(parts, list(writer, 1, "the list of parts", std::numeric_limits<int>::max()));
   }
   const bool fit = std::ranges::all_of(parts, [&](int64_t p) { return p >= 0 && p <= size; });
-  if (!fit || std::ssize(parts) != count ||
-      std::accumulate(parts.begin(), parts.end(), int64_t{0}) != size)
-    return w.error(kShape, "the parts of a Split do not make up the axis",
-                   fmt::format("{} parts of {}", count, size), parts);
+  const int64_t sum = std::accumulate(parts.begin(), parts.end(), int64_t{0});
+  if (!fit || std::ssize(parts) != count || sum != size) {
+    const std::string expected = fmt::format("{} parts of {}", count, size);
+    return writer.error(kShape, "the parts of a Split do not make up the axis", expected, parts);
+  }
   Outputs made;
   int64_t end = 0;
   for (const int64_t of : parts) {
-    const Id from = w.list({end}, "start");
-    const Id to = w.list({end += of}, "end");
-    const Id on = w.list(span(axis, axis + 1), "axis");
-    made.push_back(w.make(OpKind::Slice, {x, from, to, on}, "part"));
+    const Id from = writer.list({end}, "start");
+    end += of;
+    const Id to = writer.list({end}, "end");
+    const Id on = writer.list(span(axis, axis + 1), "axis");
+    made.push_back(writer.make(OpKind::Slice, {x, from, to, on}, "part"));
   }
   return made;
 }
 
 // [a,b] repeated r, s times: [1,a,1,b] expanded to [r,a,s,b].
-Result<Outputs> tile(Writer& w) {
-  const Id x = w.raw(0);
-  WARPLOOM_TRY(const List repeats, list(w, 1, "the list of repeats"));
-  Shape apart, repeated, whole = w.shape(x);
-  if (repeats.size() != whole.size() ||
-      std::ranges::any_of(repeats, [](int64_t r) { return r < 0; }))
-    return w.error(kShape, "the repeats do not fit the axes",
-                   fmt::format("{} entries of 0 or more", whole.size()), repeats);
+Result<Outputs> tile(PrimitiveWriter& writer) {
+  const Id x = writer.raw(0);
+  WARPLOOM_TRY(const List repeats, list(writer, 1, "the list of repeats"));
+  Shape apart;
+  Shape repeated;
+  Shape whole = writer.shape(x);
+  const auto is_negative = [](int64_t repeat) { return repeat < 0; };
+  if (repeats.size() != whole.size() || std::ranges::any_of(repeats, is_negative)) {
+    const std::string expected = fmt::format("{} entries of 0 or more", whole.size());
+    return writer.error(kShape, "the repeats do not fit the axes", expected, repeats);
+  }
   for (size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] != 1) {
       apart.push_back(1);
@@ -49,244 +54,290 @@ Result<Outputs> tile(Writer& w) {
     }
     apart.push_back(whole[i]);
     repeated.push_back(whole[i]);
-    if (whole[i] > 0 && repeats[i] > kMaxElements / whole[i])
-      return w.error(ErrorCode::kOnnxTooLarge, "a tensor has too many elements",
-                     fmt::format("at most {}", kMaxElements), repeats);
+    if (whole[i] > 0 && repeats[i] > kMaxElements / whole[i]) {
+      const std::string expected = fmt::format("at most {}", kMaxElements);
+      return writer.error(ErrorCode::kOnnxTooLarge, "a tensor has too many elements", expected,
+                          repeats);
+    }
     whole[i] *= repeats[i];
   }
-  const Id expanded = w.make(
-      OpKind::Expand, {w.reshape(x, apart, "apart"), w.list(repeated, "repeats")}, "repeated");
-  return Outputs{w.reshape(expanded, whole, "y")};
+  const Id in_parts = writer.reshape(x, apart, "apart");
+  const Id shape = writer.list(repeated, "repeats");
+  const Id expanded = writer.make(OpKind::Expand, {in_parts, shape}, "repeated");
+  return Outputs{writer.reshape(expanded, whole, "y")};
 }
 
-Result<Outputs> blocks(Writer& w) {  // DepthToSpace, SpaceToDepth
+// DepthToSpace, SpaceToDepth.
+Result<Outputs> blocks(PrimitiveWriter& writer) {
   constexpr int64_t kMostBlock = 1 << 15;
-  const Id x = w.raw(0);
-  const Shape in = w.shape(x);
-  const int64_t b = w.node.integer("blocksize");
-  const std::string mode = w.node.attribute<std::string>("mode", "DCR");
+  const Id x = writer.raw(0);
+  const Shape in = writer.shape(x);
+  const int64_t b = writer.node.integer("blocksize");
+  const std::string mode = writer.node.attribute<std::string>("mode", "DCR");
   if (b < 1 || b > kMostBlock)
-    return w.error(kAttribute, "blocksize has an unfit value", "1 or more", b);
-  const bool spread = w.node.op == OpKind::DepthToSpace;
-  if (in.size() != 4 || (spread ? in[1] % (b * b) != 0 : in[2] % b != 0 || in[3] % b != 0))
-    return w.error(kShape, "blocks do not fit the input",
-                   fmt::format("4 axes, with blocks of {}", b), in);
+    return writer.error(kAttribute, "blocksize has an unfit value", "1 or more", b);
+  const bool spread = writer.node.op == OpKind::DepthToSpace;
+  const auto fits = [&] {
+    if (in.size() != 4) return false;
+    return spread ? in[1] % (b * b) == 0 : in[2] % b == 0 && in[3] % b == 0;
+  };
+  if (!fits()) {
+    const std::string expected = fmt::format("4 axes, with blocks of {}", b);
+    return writer.error(kShape, "blocks do not fit the input", expected, in);
+  }
   const int64_t depth = in[1] / (b * b);
   Shape apart = {in[0], in[1], in[2] / b, b, in[3] / b, b};
   Shape to = {in[0], in[1] * b * b, in[2] / b, in[3] / b};
   List order = {0, 3, 5, 1, 2, 4};
   if (spread) {
-    apart = mode == "DCR" ? Shape{in[0], b, b, depth, in[2], in[3]}
-                          : Shape{in[0], depth, b, b, in[2], in[3]};
-    order = mode == "DCR" ? List{0, 3, 4, 1, 5, 2} : List{0, 1, 4, 2, 5, 3};
     to = {in[0], depth, in[2] * b, in[3] * b};
+    if (mode == "DCR") {
+      apart = {in[0], b, b, depth, in[2], in[3]};
+      order = {0, 3, 4, 1, 5, 2};
+    } else {
+      apart = {in[0], depth, b, b, in[2], in[3]};
+      order = {0, 1, 4, 2, 5, 3};
+    }
   }
-  return Outputs{w.reshape(
-      w.make(OpKind::Transpose, {w.reshape(x, apart, "apart")}, "turned", {{"perm", order}}), to,
-      "y")};
+  const Id in_parts = writer.reshape(x, apart, "apart");
+  const Id turned = writer.make(OpKind::Transpose, {in_parts}, "turned", {{"perm", order}});
+  return Outputs{writer.reshape(turned, to, "y")};
 }
 
-Result<Outputs> trilu(Writer& w) {
-  const Id x = w.raw(0);
-  if (w.rank(x) < 2)
-    return w.error(kShape, "a triangle of no matrix", "2 axes or more", w.shape(x));
+Result<Outputs> trilu(PrimitiveWriter& writer) {
+  const Id x = writer.raw(0);
+  if (writer.rank(x) < 2)
+    return writer.error(kShape, "a triangle of no matrix", "2 axes or more", writer.shape(x));
   List diagonal = {0};
-  if (w.has(1)) {
-    WARPLOOM_TRY(diagonal, list(w, 1, "the diagonal"));
+  if (writer.has(1)) {
+    WARPLOOM_TRY(diagonal, list(writer, 1, "the diagonal"));
   }
   if (diagonal.size() != 1)
-    return w.error(kShape, "the diagonal is no scalar", "[]", w.in(1).shape);
-  const Shape matrix(w.shape(x).end() - 2, w.shape(x).end());
+    return writer.error(kShape, "the diagonal is no scalar", "[]", writer.in(1).shape);
+  const Shape matrix(writer.shape(x).end() - 2, writer.shape(x).end());
   // By comparing places: no mask is stored.
-  const Id row =
-      w.table(Dtype::i64, {matrix[0], 1}, "row", [&](int64_t i) { return i + diagonal[0]; });
-  const Id column = w.table(Dtype::i64, {matrix[1]}, "column", [](int64_t i) { return i; });
-  const bool upper = w.node.integer("upper") != 0;
-  const Id mask =
-      w.make(upper ? OpKind::GreaterOrEqual : OpKind::LessOrEqual, {column, row}, "mask");
-  return Outputs{w.make(OpKind::Where, {mask, x, w.scalar(0, x, "zero")}, "y")};
+  const auto on_diagonal = [&](int64_t i) { return i + diagonal[0]; };
+  const Id row = writer.table(Dtype::i64, {matrix[0], 1}, "row", on_diagonal);
+  const Id column = writer.places({matrix[1]}, "column");
+  const bool upper = writer.node.integer("upper") != 0;
+  const OpKind compare = upper ? OpKind::GreaterOrEqual : OpKind::LessOrEqual;
+  const Id mask = writer.make(compare, {column, row}, "mask");
+  const Id zero = writer.scalar(0, x, "zero");
+  return Outputs{writer.where(mask, x, zero, "y")};
 }
 
-Result<Outputs> range(Writer& w) {
-  WARPLOOM_CHECK(same_type(w, false));
+Result<Outputs> range(PrimitiveWriter& writer) {
+  WARPLOOM_CHECK(same_type(writer, false));
   std::array<double, 3> bounds{};  // begin, end, step
   for (size_t i = 0; i < 3; ++i) {
-    const auto value = constant_scalar(w.graph, w.raw(i));
-    if (!value)
-      return w.error(ErrorCode::kOnnxDynamicShape, "a bound of a Range is not known from the model",
-                     "a constant scalar", w.in(i), "export the model with fixed shapes");
+    const auto value = constant_scalar(writer.graph, writer.raw(i));
+    if (!value) {
+      const std::string message = "a bound of a Range is not known from the model";
+      return writer.error(ErrorCode::kOnnxDynamicShape, message, "a constant scalar", writer.in(i),
+                          "export the model with fixed shapes");
+    }
     bounds[i] = *value;
   }
   const double count = std::ceil((bounds[1] - bounds[0]) / bounds[2]);
-  if (std::isnan(count) || count > static_cast<double>(kMaxElements))
-    return w.error(kShape, "a Range has no end", "bounds and a step of a finite list",
-                   fmt::format("{}", fmt::join(bounds, ", ")));
+  if (std::isnan(count) || count > static_cast<double>(kMaxElements)) {
+    const std::string found = fmt::format("{}", fmt::join(bounds, ", "));
+    return writer.error(kShape, "a Range has no end", "bounds and a step of a finite list", found);
+  }
   const Shape shape = {static_cast<int64_t>(std::max(count, 0.0))};
-  return Outputs{w.table(w.in(0).dtype, shape, "y", [&](int64_t i) {
-    return bounds[0] + static_cast<double>(i) * bounds[2];
-  })};
+  const auto element = [&](int64_t i) { return bounds[0] + static_cast<double>(i) * bounds[2]; };
+  return Outputs{writer.table(writer.in(0).dtype, shape, "y", element)};
 }
 
 // Exclusive: prefixes of the elements moved on by one, a 0 before the first.
-Result<Outputs> cum_sum(Writer& w) {
-  WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w));
-  const int64_t reverse = w.node.integer("reverse");
+Result<Outputs> cum_sum(PrimitiveWriter& writer) {
+  WARPLOOM_TRY(const InferredOutput output, operator_of(writer.node.op).rule(writer));
+  const int64_t reverse = writer.node.integer("reverse");
   const int64_t by = reverse != 0 ? -1 : 1;
-  const size_t axis = whole_axis(*answer.reads[0]);
-  const Id x = w.raw(0);
-  const List none(w.rank(x));
-  const Id moved =
-      w.pad(x, with(none, axis, by), with(none, axis, -by), w.scalar(0, x, "zero"), "moved");
-  return Outputs{w.make(OpKind::CumSum, {moved, w.raw(1)}, "y", {{"reverse", reverse}})};
+  const size_t axis = whole_axis(*output.reads[0]);
+  const Id x = writer.raw(0);
+  const List none(writer.rank(x));
+  const Id zero = writer.scalar(0, x, "zero");
+  const Id moved = writer.pad(x, with(none, axis, by), with(none, axis, -by), zero, "moved");
+  return Outputs{writer.make(OpKind::CumSum, {moved, writer.raw(1)}, "y", {{"reverse", reverse}})};
 }
 
+namespace {
+// The place on an axis of `size` elements that a Pad reads for place `at`, which may lie outside.
+int64_t padded_from(const std::string& mode, int64_t at, int64_t size) {
+  if (mode == "edge") return std::clamp<int64_t>(at, 0, size - 1);
+  const int64_t period = mode == "wrap" ? size : std::max<int64_t>(1, 2 * size - 2);
+  const int64_t within = (at % period + period) % period;
+  return within < size ? within : period - within;
+}
+}  // namespace
+
 // Pads and value given, for every axis.
-Result<Outputs> pad(Writer& w) {
-  WARPLOOM_TRY(const Answer answer, operator_of(w.node.op).rule(w));
-  const Id x = w.raw(0);
-  const Id value = w.has(2) ? w.reshape(w.raw(2), {}, "value") : w.scalar(0, x, "value");
+Result<Outputs> pad(PrimitiveWriter& writer) {
+  WARPLOOM_TRY(const InferredOutput output, operator_of(writer.node.op).rule(writer));
+  const Id x = writer.raw(0);
+  const bool has_value = writer.has(2);
+  const Id value =
+      has_value ? writer.reshape(writer.raw(2), {}, "value") : writer.scalar(0, x, "value");
   List before;
   List after;
-  for (size_t i = 0; i < answer.shape.size(); ++i) {
-    before.push_back(-(*answer.reads[0])[i].begin);
-    after.push_back(answer.shape[i] - w.shape(x)[i] - before.back());
+  for (size_t i = 0; i < output.shape.size(); ++i) {
+    before.push_back(-(*output.reads[0])[i].begin);
+    after.push_back(output.shape[i] - writer.shape(x)[i] - before.back());
   }
-  const std::string mode = w.node.attribute<std::string>("mode", "constant");
-  if (mode == "constant")
-    return Outputs{w.make(OpKind::Pad, {x, w.list(chained(before, after), "pads"), value}, "y")};
+  const std::string mode = writer.node.attribute<std::string>("mode", "constant");
+  if (mode == "constant") {
+    const Id pads = writer.list(chained(before, after), "pads");
+    return Outputs{writer.make(OpKind::Pad, {x, pads, value}, "y")};
+  }
   Id y = x;  // of elements of its own, found along one axis after another
   for (size_t axis = 0; axis < before.size(); ++axis) {
     if (before[axis] == 0 && after[axis] == 0) continue;
-    const int64_t size = w.shape(x)[axis];
-    const int64_t turn = mode == "wrap" ? size : std::max<int64_t>(1, 2 * size - 2);
-    const auto from = [&](int64_t to) {
-      const int64_t at = to - before[axis];
-      const int64_t within = (at % turn + turn) % turn;
-      return mode == "edge"  ? std::clamp<int64_t>(at, 0, size - 1)
-             : within < size ? within
-                             : turn - within;
-    };
-    const Id places = w.table(Dtype::i64, {answer.shape[axis]}, "from", from);
-    y = w.make(OpKind::Gather, {y, places}, "padded", {{"axis", static_cast<int64_t>(axis)}});
+    const int64_t size = writer.shape(x)[axis];
+    const auto from = [&](int64_t to) { return padded_from(mode, to - before[axis], size); };
+    const Id places = writer.table(Dtype::i64, {output.shape[axis]}, "from", from);
+    y = writer.make(OpKind::Gather, {y, places}, "padded", {{"axis", static_cast<int64_t>(axis)}});
   }
   return Outputs{y};
 }
 
-Result<Outputs> dropout(Writer& w) {  // nothing is dropped
-  const Id x = w.raw(0);
-  WARPLOOM_CHECK(check_number(w, 0, true));
-  if (w.has(2)) {
-    const auto training = constant_integers(w.graph, w.raw(2));
-    if (!training || training->size() != 1 || training->front() != 0)
-      return w.error(kAttribute, "Dropout in training mode is random and not supported",
-                     "training_mode false", training ? "true" : "a value not known from the model",
-                     "export for inference");
+Result<Outputs> dropout(PrimitiveWriter& writer) {  // nothing is dropped
+  const Id x = writer.raw(0);
+  WARPLOOM_CHECK(check_number(writer, 0, true));
+  if (writer.has(2)) {
+    const auto training = constant_integers(writer.graph, writer.raw(2));
+    const bool infers = training && training->size() == 1 && training->front() == 0;
+    if (!infers) {
+      const std::string message = "Dropout in training mode is random and not supported";
+      const std::string found = training ? "true" : "a value not known from the model";
+      return writer.error(kAttribute, message, "training_mode false", found,
+                          "export for inference");
+    }
   }
-  const Id kept = w.constant(Dtype::boolean, {}, {1}, "kept");
-  return Outputs{x, w.make(OpKind::Expand, {kept, w.list(w.shape(x), "shape")}, "mask")};
+  const Id kept = writer.constant(Dtype::boolean, {}, {1}, "kept");
+  const Id shape = writer.list(writer.shape(x), "shape");
+  return Outputs{x, writer.make(OpKind::Expand, {kept, shape}, "mask")};
 }
 
-Result<Outputs> shape_of(Writer& w) {
-  const Shape& shape = w.shape(w.raw(0));
-  if (w.node.op == OpKind::Size)
-    return Outputs{w.constant(Dtype::i64, {}, {static_cast<double>(element_count(shape))}, "y")};
+Result<Outputs> shape_of(PrimitiveWriter& writer) {
+  const Shape& shape = writer.shape(writer.raw(0));
+  const int64_t rank = std::ssize(shape);
+  if (writer.node.op == OpKind::Size) {
+    const auto elements = static_cast<double>(element_count(shape));
+    return Outputs{writer.constant(Dtype::i64, {}, {elements}, "y")};
+  }
   const auto clamped = [&](int64_t axis) {
-    return std::clamp<int64_t>(axis < 0 ? axis + std::ssize(shape) : axis, 0, std::ssize(shape));
+    return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank);
   };
-  const int64_t begin = clamped(w.node.integer("start"));
-  const int64_t end = clamped(w.node.integer("end", std::ssize(shape)));
-  return Outputs{w.list(List(shape.begin() + begin, shape.begin() + std::max(begin, end)), "y")};
+  const int64_t begin = clamped(writer.node.integer("start"));
+  const int64_t end = std::max(begin, clamped(writer.node.integer("end", rank)));
+  const List sizes(shape.begin() + begin, shape.begin() + end);
+  return Outputs{writer.list(sizes, "y")};
 }
 
-Result<Outputs> cast_like(Writer& w) {
-  const int64_t to = onnx_type_of(w.dtype(w.raw(1)));
-  const int64_t saturate = w.node.integer("saturate", 1);
-  return Outputs{w.make(OpKind::Cast, {w.raw(0)}, "y", {{"to", to}, {"saturate", saturate}})};
+Result<Outputs> cast_like(PrimitiveWriter& writer) {
+  const int64_t to = onnx_type_of(writer.dtype(writer.raw(1)));
+  const int64_t saturate = writer.node.integer("saturate", 1);
+  const std::map<std::string, Attribute> attributes = {{"to", to}, {"saturate", saturate}};
+  return Outputs{writer.make(OpKind::Cast, {writer.raw(0)}, "y", attributes)};
 }
 
 namespace {
 // Flat places among the first `axes` of x's axes, the others of which are lines. They are computed
 // in f32 where it holds them all: kernels have no arithmetic of i64.
 struct Places {
-  Writer& w;
+  PrimitiveWriter& writer;
   Id x;
   size_t axes;
   Shape shape;  // of the places
-  int64_t count = element_count(entries(w.shape(x), 0, axes));
+  int64_t count = element_count(entries(writer.shape(x), 0, axes));
   Dtype type = count <= 1 << 24 ? Dtype::f32 : Dtype::i64;
   Id flat = kAbsent;
 
   // Along axis d of x: its coordinates along the same axis of the places, or what `index` says,
   // those below 0 counted from the end.
   void add(size_t d, Id index = kAbsent) {
-    const int64_t size = w.shape(x)[d];
-    const int64_t stride = element_count(entries(w.shape(x), d + 1, axes));
+    const int64_t size = writer.shape(x)[d];
+    const int64_t stride = element_count(entries(writer.shape(x), d + 1, axes));
     if (index == kAbsent) {
-      index = w.table(type, with(Shape(shape.size(), 1), d, shape[d]), "coordinate",
-                      [](int64_t i) { return i; });
+      const Shape line = with(Shape(shape.size(), 1), d, shape[d]);
+      index = writer.table(type, line, "coordinate", [](int64_t i) { return i; });
     } else {
-      const Id below = w.make(OpKind::Less, {index, w.scalar(0, index, "zero")}, "below");
-      const Id counted =
-          w.add(index, w.scalar(static_cast<double>(size), index, "size"), "counted");
-      index = w.make(OpKind::Where, {below, counted, index}, "front", {{"index_size", size}});
+      index = from_front(index, size);
     }
-    if (stride != 1)
-      index = w.mul(index, w.scalar(static_cast<double>(stride), index, "stride"), "step");
-    flat = flat == kAbsent ? index : w.add(flat, index, "flat");
+    if (stride != 1) {
+      const Id factor = writer.scalar(static_cast<double>(stride), index, "stride");
+      index = writer.mul(index, factor, "step");
+    }
+    flat = flat == kAbsent ? index : writer.add(flat, index, "flat");
+  }
+
+  // An index of an axis of `size` elements, counted from the front.
+  Id from_front(Id index, int64_t size) {
+    const Id zero = writer.scalar(0, index, "zero");
+    const Id below = writer.make(OpKind::Less, {index, zero}, "below");
+    const Id length = writer.scalar(static_cast<double>(size), index, "size");
+    const Id counted = writer.add(index, length, "counted");
+    const std::map<std::string, Attribute> attributes = {{"index_size", size}};
+    return writer.make(OpKind::Where, {below, counted, index}, "front", attributes);
   }
 
   Id taken() {
-    if (flat == kAbsent) flat = w.table(type, {}, "first", [](int64_t) { return 0; });
-    const Id lines = w.reshape(x, chained({count}, entries(w.shape(x), axes)), "lines");
-    flat =
-        w.make(OpKind::Expand, {w.cast(flat, Dtype::i64, "places"), w.list(shape, "shape")}, "all");
-    return w.make(OpKind::Gather, {lines, flat}, "y", {{"axis", int64_t{0}}});
+    if (flat == kAbsent) flat = writer.table(type, {}, "first", [](int64_t) { return 0; });
+    const Shape lines_shape = chained({count}, entries(writer.shape(x), axes));
+    const Id lines = writer.reshape(x, lines_shape, "lines");
+    const Id places = writer.cast(flat, Dtype::i64, "places");
+    const Id to = writer.list(shape, "shape");
+    flat = writer.make(OpKind::Expand, {places, to}, "all");
+    return writer.make(OpKind::Gather, {lines, flat}, "y", {{"axis", int64_t{0}}});
   }
 };
 }  // namespace
 
 // y[i, j] = x[i, index[i, j]] along the last of two axes.
-Result<Outputs> gather_elements(Writer& w) {
-  WARPLOOM_CHECK(check_indices(w));
-  WARPLOOM_TRY(const size_t axis, checked_axis(w));
-  const Shape x = w.in(0).shape;
-  const Shape to = w.in(1).shape;
+Result<Outputs> gather_elements(PrimitiveWriter& writer) {
+  WARPLOOM_CHECK(check_indices(writer));
+  WARPLOOM_TRY(const size_t axis, checked_axis(writer));
+  const Shape x = writer.in(0).shape;
+  const Shape to = writer.in(1).shape;
   bool fits = x.size() == to.size();
   for (size_t d = 0; fits && d < x.size(); ++d) fits = d == axis || to[d] <= x[d];
-  if (!fits) return w.error(kShape, "indices lie beyond what they are taken from", x, to);
-  Places places{w, w.raw(0), x.size(), to};
+  if (!fits) return writer.error(kShape, "indices lie beyond what they are taken from", x, to);
+  Places places{writer, writer.raw(0), x.size(), to};
   for (size_t d = 0; d < x.size(); ++d)
-    places.add(d, d == axis ? w.cast(w.raw(1), places.type, "index") : kAbsent);
+    places.add(d, d == axis ? writer.cast(writer.raw(1), places.type, "index") : kAbsent);
   return Outputs{places.taken()};
 }
 
 // y[b, i] = x[b, index[b, i, 0], index[b, i, 1], ..]: as many axes of x as the last axis of the
 // indices is long.
-Result<Outputs> gather_nd(Writer& w) {
-  WARPLOOM_CHECK(check_indices(w));
-  const Shape x = w.in(0).shape;
-  const Shape given = w.in(1).shape;
-  const int64_t batches = w.node.integer("batch_dims");
-  if (given.empty() || batches < 0 || batches >= std::ssize(given) ||
-      batches + given.back() > std::ssize(x) ||
-      !std::equal(x.begin(), x.begin() + batches, given.begin()))
-    return w.error(kShape, "indices do not fit what they are taken from", x, given);
+Result<Outputs> gather_nd(PrimitiveWriter& writer) {
+  WARPLOOM_CHECK(check_indices(writer));
+  const Shape x = writer.in(0).shape;
+  const Shape given = writer.in(1).shape;
+  const int64_t batches = writer.node.integer("batch_dims");
+  const auto fits = [&] {
+    if (given.empty() || batches < 0 || batches >= std::ssize(given)) return false;
+    if (batches + given.back() > std::ssize(x)) return false;
+    return std::equal(x.begin(), x.begin() + batches, given.begin());
+  };
+  if (!fits()) return writer.error(kShape, "indices do not fit what they are taken from", x, given);
   const Shape to(given.begin(), given.end() - 1);
   const size_t first = static_cast<size_t>(batches);
   const size_t axes = first + static_cast<size_t>(given.back());
-  Places places{w, w.raw(0), axes, to};
-  const Id all = w.cast(w.raw(1), places.type, "indices");
+  Places places{writer, writer.raw(0), axes, to};
+  const Id all = writer.cast(writer.raw(1), places.type, "indices");
   const List on = span(to.size(), to.size() + 1);
   for (size_t d = 0; d < axes; ++d) {
     const auto j = static_cast<int64_t>(d) - batches;
-    if (j < 0)
+    if (j < 0) {
       places.add(d);
-    else
-      places.add(
-          d, w.reshape(w.make(OpKind::Slice,
-                              {all, w.list({j}, "from"), w.list({j + 1}, "to"), w.list(on, "axis")},
-                              "part"),
-                       to, "index"));
+      continue;
+    }
+    const Id begin = writer.list({j}, "from");
+    const Id end = writer.list({j + 1}, "to");
+    const Id axis = writer.list(on, "axis");
+    const Id part = writer.make(OpKind::Slice, {all, begin, end, axis}, "part");
+    places.add(d, writer.reshape(part, to, "index"));
   }
   return Outputs{places.taken()};
 }

@@ -2,7 +2,7 @@
 #include "graph/rules.h"
 
 namespace warploom::graph {
-Result<Outputs> Writer::run() {
+Result<Outputs> PrimitiveWriter::run() {
   Result<Outputs> outputs = operator_of(node.op).rewrite(*this);
   if (outputs && widened_)
     outputs->front() = cast(outputs->front(), dtype(node.inputs[0]), "narrow");
@@ -11,15 +11,15 @@ Result<Outputs> Writer::run() {
   return outputs;
 }
 
-Id Writer::wide(size_t i) {
+Id PrimitiveWriter::wide(size_t i) {
   const Id id = raw(i);
   if (id == kAbsent || !is_float(dtype(id)) || bits_of(dtype(id)) != 16) return id;
   widened_ = widened_ || i == 0;
   return cast(id, Dtype::f32, i == 0 ? "wide" : fmt::format("wide{}", i));
 }
 
-Id Writer::make(OpKind op, std::vector<Id> inputs, std::string_view what,
-                std::map<std::string, Attribute> attributes) {
+Id PrimitiveWriter::make(OpKind op, std::vector<Id> inputs, std::string_view what,
+                         std::map<std::string, Attribute> attributes) {
   Node next{op, fresh(what), std::move(inputs), {}, std::move(attributes)};
   next.outputs = {graph_.add_tensor({{next.name, Dtype::f32, {}}, std::nullopt})};
   if (status_) status_ = infer_node(graph_, next, !dry_);
@@ -29,31 +29,32 @@ Id Writer::make(OpKind op, std::vector<Id> inputs, std::string_view what,
   return out;
 }
 
-Id Writer::constant(Dtype type, Shape shape, const std::vector<double>& values,
-                    std::string_view what) {
+Id PrimitiveWriter::constant(Dtype type, Shape shape, const std::vector<double>& values,
+                             std::string_view what) {
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(type)));
   for (size_t i = 0; i < values.size(); ++i) store_from_double(type, bytes.data(), i, values[i]);
   return graph_.add_tensor({{fresh(what), type, std::move(shape)}, std::move(bytes)});
 }
 
-Id Writer::cast(Id x, Dtype to, std::string_view what) {
+Id PrimitiveWriter::cast(Id x, Dtype to, std::string_view what) {
   if (dtype(x) == to) return x;
   return make(OpKind::Cast, {x}, what, {{"to", int64_t{onnx_type_of(to)}}});
 }
 
-Id Writer::reshape(Id x, const Shape& to, std::string_view what) {
+Id PrimitiveWriter::reshape(Id x, const Shape& to, std::string_view what) {
   if (shape(x) == to) return x;
   return make(OpKind::Reshape, {x, list(to, fmt::format("{}_shape", what))}, what,
               {{"allowzero", int64_t{1}}});
 }
 
-Id Writer::pad(Id x, const List& before, const List& after, Id zero, std::string_view what) {
+Id PrimitiveWriter::pad(Id x, const List& before, const List& after, Id zero,
+                        std::string_view what) {
   const List pads = chained(before, after);
   if (std::ranges::count(pads, 0) == std::ssize(pads)) return x;
   return make(OpKind::Pad, {x, list(pads, fmt::format("{}_pads", what)), zero}, what);
 }
 
-Id Writer::mean(Id x, const List& axes, std::string_view what, int64_t keepdims) {
+Id PrimitiveWriter::mean(Id x, const List& axes, std::string_view what, int64_t keepdims) {
   double count = 1;
   for (int64_t axis : axes) count *= static_cast<double>(shape(x)[axis]);
   const Id share = scalar(1 / count, x, fmt::format("{}_share", what));
@@ -61,16 +62,16 @@ Id Writer::mean(Id x, const List& axes, std::string_view what, int64_t keepdims)
              what);
 }
 
-Id Writer::along_channels(Id x, size_t of_rank, std::string_view what) {
+Id PrimitiveWriter::along_channels(Id x, size_t of_rank, std::string_view what) {
   return reshape(x, with(Shape(of_rank - 1, 1), 0, shape(x)[0]), what);
 }
 
-Id Writer::inverse_root(Id x, double epsilon) {
+Id PrimitiveWriter::inverse_root(Id x, double epsilon) {
   const Id moved = add(x, scalar(epsilon, x, "epsilon"), "moved");
   return make(OpKind::Reciprocal, {make(OpKind::Sqrt, {moved}, "deviation")}, "inverse");
 }
 
-std::string Writer::fresh(std::string_view what) {
+std::string PrimitiveWriter::fresh(std::string_view what) {
   std::string wanted = fmt::format("{}/{}", prefix_, what);
   for (int i = 2; !names_.insert(wanted).second; ++i)
     wanted = fmt::format("{}/{}.{}", prefix_, what, i);
@@ -101,8 +102,8 @@ bool is_primitive(const Node& node) {
 // What `rule` writes in the node's place; its outputs keep their tensors.
 Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
                const Replacement& rule) {
-  Writer w(graph, node, names, false);
-  WARPLOOM_TRY(const Outputs outputs, rule(w));
+  PrimitiveWriter writer(graph, node, names, false);
+  WARPLOOM_TRY(const Outputs outputs, rule(writer));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kAbsent) continue;
     Tensor& wanted = graph.tensor(node.outputs[i]);
@@ -114,9 +115,9 @@ Status rewrite(Graph& graph, const Node& node, std::set<std::string>& names,
     if (found.constant)
       wanted.constant = found.constant;
     else
-      w.made.push_back({OpKind::Identity, node.name, {outputs[i]}, {node.outputs[i]}, {}});
+      writer.made.push_back({OpKind::Identity, node.name, {outputs[i]}, {node.outputs[i]}, {}});
   }
-  std::ranges::move(w.made, std::back_inserter(graph.nodes));
+  std::ranges::move(writer.made, std::back_inserter(graph.nodes));
   return ok();
 }
 }  // namespace
@@ -130,8 +131,8 @@ bool is_primitive_of(const Graph&, const Node& node) {
   return is_primitive(node);
 }
 
-Result<Outputs> by_its_rule(Writer& w) {
-  return w.run();
+Result<Outputs> by_its_rule(PrimitiveWriter& writer) {
+  return writer.run();
 }
 
 // The graph with `rule` applied to every node that does not stay.

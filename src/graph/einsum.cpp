@@ -24,7 +24,7 @@ Labels picked(const Labels& from, const Labels& others, bool among) {
 
 class Einsum {
  public:
-  explicit Einsum(Writer& w) : w_(w) {}
+  explicit Einsum(PrimitiveWriter& writer) : w_(writer) {}
 
   Result<Outputs> run() {
     WARPLOOM_CHECK(same_type(w_, true));
@@ -64,7 +64,7 @@ class Einsum {
   }
 
  private:
-  Writer& w_;
+  PrimitiveWriter& w_;
   std::map<char, int64_t> sizes_;
   Labels all_;  // as often as they are named
   char dots_ = 0;
@@ -140,7 +140,7 @@ class Einsum {
 };
 }  // namespace
 
-Result<Outputs> einsum(Writer& w) {
-  return Einsum(w).run();
+Result<Outputs> einsum(PrimitiveWriter& writer) {
+  return Einsum(writer).run();
 }
 }  // namespace warploom::graph::rewrites

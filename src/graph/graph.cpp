@@ -49,8 +49,8 @@ std::string to_text(const TensorInfo& tensor) {
 std::string to_text(const Attribute& value) {
   if (const auto* const text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
   if (const auto* const list = std::get_if<Shape>(&value)) return to_text(*list);
-  return std::holds_alternative<double>(value) ? fmt::format("{}", std::get<double>(value))
-                                               : std::to_string(std::get<0>(value));
+  if (const auto* const real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  return std::to_string(std::get<int64_t>(value));
 }
 
 std::string to_text(const Graph& graph) {
@@ -60,13 +60,15 @@ std::string to_text(const Graph& graph) {
   for (const Tensor& tensor : graph.tensors)
     if (tensor.constant) text += fmt::format("  constant {}\n", to_text(tensor));
   for (const Node& node : graph.nodes) {
-    text += fmt::format("  {} = {}({})", listed(node.outputs, name), name_of(node.op),
-                        listed(node.inputs, name));
+    const std::string outputs = listed(node.outputs, name);
+    const std::string inputs = listed(node.inputs, name);
+    text += fmt::format("  {} = {}({})", outputs, name_of(node.op), inputs);
     for (const auto& [key, value] : node.attributes)
       text += fmt::format(" {}={}", key, to_text(value));
-    if (!node.outputs.empty() && node.outputs[0] != kAbsent)
-      text += fmt::format(" : {} {}", name_of(graph.tensor(node.outputs[0]).dtype),
-                          to_text(graph.tensor(node.outputs[0]).shape));
+    if (!node.outputs.empty() && node.outputs[0] != kAbsent) {
+      const Tensor& made = graph.tensor(node.outputs[0]);
+      text += fmt::format(" : {} {}", name_of(made.dtype), to_text(made.shape));
+    }
     text += "\n";
   }
   for (TensorId id : graph.outputs) text += fmt::format("  output {}\n", to_text(graph.tensor(id)));
@@ -78,29 +80,38 @@ std::string place_of(const Node& node) {
 }
 
 Result<int64_t> checked_element_count(const Shape& shape, std::string_view place) {
-  if (shape.size() > kMaxRank)
-    return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many axes", std::string(place),
-                 fmt::format("at most {} axes", kMaxRank), std::to_string(shape.size())});
+  const std::string at(place);
+  if (shape.size() > kMaxRank) {
+    const std::string expected = fmt::format("at most {} axes", kMaxRank);
+    const std::string found = std::to_string(shape.size());
+    return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many axes", at, expected, found});
+  }
   int64_t count = 1;
   for (int64_t size : shape) {
-    if (size < 0)
-      return fail({ErrorCode::kOnnxDynamicShape, "a dimension has no fixed size",
-                   std::string(place), "sizes of 0 or more", to_text(shape)});
-    if (size > 0 && count > kMaxElements / size)
-      return fail({ErrorCode::kOnnxTooLarge, "a tensor has too many elements", std::string(place),
-                   fmt::format("at most {} elements", kMaxElements), to_text(shape)});
+    if (size < 0) {
+      const std::string message = "a dimension has no fixed size";
+      const std::string expected = "sizes of 0 or more";
+      return fail({ErrorCode::kOnnxDynamicShape, message, at, expected, to_text(shape)});
+    }
+    if (size > 0 && count > kMaxElements / size) {
+      const std::string message = "a tensor has too many elements";
+      const std::string expected = fmt::format("at most {} elements", kMaxElements);
+      return fail({ErrorCode::kOnnxTooLarge, message, at, expected, to_text(shape)});
+    }
     count *= std::max<int64_t>(size, 1);
   }
   return contains(shape, 0) ? 0 : count;
 }
 
 Result<Dtype> checked_dtype(int64_t onnx_type, std::string_view what, std::string_view place) {
-  const auto dtype =
-      onnx_type > 0 && onnx_type < 1000 ? dtype_of_onnx(static_cast<int>(onnx_type)) : std::nullopt;
+  const bool in_range = onnx_type > 0 && onnx_type < 1000;
+  std::optional<Dtype> dtype;
+  if (in_range) dtype = dtype_of_onnx(static_cast<int>(onnx_type));
   if (dtype) return *dtype;
-  return fail({ErrorCode::kOnnxType, fmt::format("{} is not supported", what), std::string(place),
-               "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean",
-               fmt::format("ONNX type {}", onnx_type)});
+  Error error{ErrorCode::kOnnxType, fmt::format("{} is not supported", what), std::string(place)};
+  error.expected = "f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i8, u8 or boolean";
+  error.found = fmt::format("ONNX type {}", onnx_type);
+  return fail(std::move(error));
 }
 
 Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) {
@@ -108,10 +119,12 @@ Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view place) 
   for (size_t i = 0; i < out.size(); ++i) {  // i counts from the last axis
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
     const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1)
-      return fail({ErrorCode::kOnnxShape, "shapes do not broadcast", std::string(place),
-                   "sizes that are equal or 1, counted from the last axis",
-                   to_text(a) + " and " + to_text(b)});
+    if (x != y && x != 1 && y != 1) {
+      Error error{ErrorCode::kOnnxShape, "shapes do not broadcast", std::string(place)};
+      error.expected = "sizes that are equal or 1, counted from the last axis";
+      error.found = to_text(a) + " and " + to_text(b);
+      return fail(std::move(error));
+    }
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   return out;
@@ -122,27 +135,29 @@ std::optional<std::vector<int64_t>> constant_integers(const Graph& graph, Tensor
   const Tensor& tensor = graph.tensor(id);
   if (is_float(tensor.dtype)) return std::nullopt;
   std::vector<int64_t> values(element_count(tensor.shape));
+  const std::byte* const data = tensor.constant->data();
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] =
-        is_integer(tensor.dtype)
-            ? load_integer(tensor.dtype, tensor.constant->data(), int64_t(i))
-            : static_cast<int64_t>(load_as_double(tensor.dtype, tensor.constant->data(), i));
+    if (is_integer(tensor.dtype))
+      values[i] = load_integer(tensor.dtype, data, int64_t(i));
+    else
+      values[i] = static_cast<int64_t>(load_as_double(tensor.dtype, data, i));
   }
   return values;
 }
 
 std::optional<double> constant_scalar(const Graph& graph, TensorId id) {
-  if (id == kAbsent || !graph.tensor(id).constant || element_count(graph.tensor(id).shape) != 1)
-    return std::nullopt;
-  return load_as_double(graph.tensor(id).dtype, graph.tensor(id).constant->data(), 0);
+  if (id == kAbsent) return std::nullopt;
+  const Tensor& tensor = graph.tensor(id);
+  if (!tensor.constant || element_count(tensor.shape) != 1) return std::nullopt;
+  return load_as_double(tensor.dtype, tensor.constant->data(), 0);
 }
 
 Result<int> normalized_axis(int64_t axis, size_t rank, std::string_view place) {
   const auto size = static_cast<int64_t>(rank);
-  if (axis < -size || axis >= size)
-    return fail({ErrorCode::kOnnxAttribute, "an axis is outside the tensor's rank",
-                 std::string(place), fmt::format("{} to {}", -size, size - 1),
-                 std::to_string(axis)});
-  return static_cast<int>(axis < 0 ? axis + size : axis);
+  if (axis >= -size && axis < size) return static_cast<int>(axis < 0 ? axis + size : axis);
+  const std::string message = "an axis is outside the tensor's rank";
+  const std::string expected = fmt::format("{} to {}", -size, size - 1);
+  return fail(
+      {ErrorCode::kOnnxAttribute, message, std::string(place), expected, std::to_string(axis)});
 }
 }  // namespace warploom::graph

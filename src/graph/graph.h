@@ -174,10 +174,10 @@ Result<int> normalized_axis(int64_t axis, size_t rank, std::string_view place);
 
 // Primitives whose scans over fewer lines than would keep so many num_sms busy are written as
 // scans over more lines. Only of floats.
-Result<Graph> spread_scans(Graph graph, int64_t num_sms);
+Result<Graph> split_scans(Graph graph, int64_t num_sms);
 // Primitives whose convolutions make rows of whole sectors of 32 bytes for the pools that alone
 // read them.
-Result<Graph> align_rows(Graph graph);
+Result<Graph> pad_rows_to_sectors(Graph graph);
 
 // Checks every node and fills in the types and shapes of everything made by one; inputs and
 // constants must be sound. Tensors that already have a name keep it. Nodes may come in any order;

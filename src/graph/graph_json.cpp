@@ -7,15 +7,17 @@ using nlohmann::json;
 void to_json(json& out, const Tensor& tensor) {
   out = {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}};
   if (!tensor.constant) return;
-  const auto* bytes = reinterpret_cast<const uint8_t*>(tensor.constant->data());
-  out["constant"] = json::binary(std::vector<uint8_t>(bytes, bytes + tensor.constant->size()));
+  const auto* const begin = reinterpret_cast<const uint8_t*>(tensor.constant->data());
+  std::vector<uint8_t> bytes(begin, begin + tensor.constant->size());
+  out["constant"] = json::binary(std::move(bytes));
 }
 
 void from_json(const json& in, Tensor& tensor) {
   static_cast<TensorInfo&>(tensor) = {in.at("name"), in.at("dtype"), in.at("shape")};
   if (!in.contains("constant")) return;
-  const auto* bytes = reinterpret_cast<const std::byte*>(in["constant"].get_binary().data());
-  tensor.constant.emplace(bytes, bytes + in["constant"].get_binary().size());
+  const auto& binary = in["constant"].get_binary();
+  const auto* const begin = reinterpret_cast<const std::byte*>(binary.data());
+  tensor.constant.emplace(begin, begin + binary.size());
 }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Node, op, name, inputs, outputs, attributes)

@@ -13,58 +13,78 @@ constexpr int64_t kMostMadeOfNothing = int64_t{1} << 24;
 constexpr std::string_view kKindNames[] = {"an integer", "a float", "a string",
                                            "a list of integers"};
 
+Status check_attribute(const AttributeRow& row, const Attribute& value, const std::string& place) {
+  const auto kind = static_cast<size_t>(row.kind);
+  if (value.index() != kind) {
+    Error error{ErrorCode::kOnnxAttribute};
+    error.message = fmt::format("attribute {} is of the wrong type", row.name);
+    error.place = place;
+    error.expected = kKindNames[kind];
+    error.found = kKindNames[value.index()];
+    return fail(std::move(error));
+  }
+  if (row.among.empty() || contains(row.among, value)) return ok();
+  Error error{ErrorCode::kOnnxAttribute};
+  error.message = fmt::format("this value of attribute {} is not supported", row.name);
+  error.place = place;
+  error.expected = listed(row.among, [](const Attribute& one) { return to_text(one); });
+  error.found = to_text(value);
+  return fail(std::move(error));
+}
+
 Status complete_attributes(Node& node) {
   std::vector<std::string_view> known;
   for (const AttributeRow* row : attributes_of(node.op)) {
     known.push_back(row->name);
     const auto given = node.attributes.find(std::string(row->name));
-    if (given == node.attributes.end()) {
-      if (row->otherwise) node.attributes.emplace(row->name, *row->otherwise);
-    } else if (given->second.index() != static_cast<size_t>(row->kind)) {
-      return fail({ErrorCode::kOnnxAttribute,
-                   fmt::format("attribute {} is of the wrong type", row->name), place_of(node),
-                   std::string(kKindNames[static_cast<size_t>(row->kind)]),
-                   std::string(kKindNames[given->second.index()])});
-    } else if (!row->among.empty() && !contains(row->among, given->second)) {
-      return fail({ErrorCode::kOnnxAttribute,
-                   fmt::format("this value of attribute {} is not supported", row->name),
-                   place_of(node),
-                   listed(row->among, [](const Attribute& value) { return to_text(value); }),
-                   to_text(given->second)});
+    if (given != node.attributes.end()) {
+      WARPLOOM_CHECK(check_attribute(*row, given->second, place_of(node)));
+    } else if (row->otherwise) {
+      node.attributes.emplace(row->name, *row->otherwise);
     }
   }
-  for (const auto& [key, value] : node.attributes)
-    if (!contains(known, key))
-      return fail({ErrorCode::kOnnxAttribute, fmt::format("attribute {} is unknown", key),
-                   place_of(node), known.empty() ? "no attributes" : listed(known), key,
-                   did_you_mean(key, {known.begin(), known.end()})});
+  for (const auto& [key, value] : node.attributes) {
+    if (contains(known, key)) continue;
+    const std::string message = fmt::format("attribute {} is unknown", key);
+    Error error{ErrorCode::kOnnxAttribute, message, place_of(node)};
+    error.expected = known.empty() ? "no attributes" : listed(known);
+    error.found = key;
+    error.remedy = did_you_mean(key, {known.begin(), known.end()});
+    return fail(std::move(error));
+  }
   return ok();
 }
 
 Status check_arity(const Node& node) {
   const Operator& row = operator_of(node.op);
   const auto count = static_cast<int>(node.inputs.size());
-  const bool optional_inputs =
-      row.max_inputs != kVariadic;  // every input of a variadic operator must be there
-  for (int i = 0; i < count; ++i)
-    if (node.inputs[i] == kAbsent && (i < row.min_inputs || !optional_inputs))
-      return fail({ErrorCode::kOnnxName, "a required input is left out", place_of(node), "a tensor",
-                   fmt::format("nothing for input {}", i)});
-  if (count < row.min_inputs || count > row.max_inputs)
-    return fail({ErrorCode::kOnnxName, "wrong number of inputs", place_of(node),
-                 row.max_inputs == kVariadic
-                     ? fmt::format("{} or more", row.min_inputs)
-                     : fmt::format("{} to {}", row.min_inputs, row.max_inputs),
+  // Every input of a variadic operator must be there.
+  const bool is_variadic = row.max_inputs == kVariadic;
+  const int required = is_variadic ? count : row.min_inputs;
+  for (int i = 0; i < count; ++i) {
+    if (node.inputs[i] != kAbsent || i >= required) continue;
+    const std::string found = fmt::format("nothing for input {}", i);
+    return fail(
+        {ErrorCode::kOnnxName, "a required input is left out", place_of(node), "a tensor", found});
+  }
+  if (count < row.min_inputs || count > row.max_inputs) {
+    const std::string expected = is_variadic
+                                     ? fmt::format("{} or more", row.min_inputs)
+                                     : fmt::format("{} to {}", row.min_inputs, row.max_inputs);
+    return fail({ErrorCode::kOnnxName, "wrong number of inputs", place_of(node), expected,
                  std::to_string(count)});
+  }
   if (node.outputs.empty() || node.outputs[0] == kAbsent)
     return fail({ErrorCode::kOnnxName, "a node makes nothing", place_of(node), "a first output"});
   return ok();
 }
 
-// Nodes in an order in which they can run, the given one where it can.
-Status sort_nodes(Graph& graph) {
-  constexpr int kNothing = -1;
-  constexpr int kGiven = -2;
+// What makes a tensor where no node does.
+constexpr int kNothing = -1;
+constexpr int kGiven = -2;
+
+// The node that makes each tensor, kGiven or kNothing.
+Result<std::vector<int>> makers_of(const Graph& graph) {
   std::vector<int> maker(graph.tensors.size(), kNothing);
   for (TensorId id : graph.inputs) maker[id] = kGiven;
   for (size_t i = 0; i < graph.tensors.size(); ++i)
@@ -77,6 +97,26 @@ Status sort_nodes(Graph& graph) {
                      "one definition", graph.tensor(id).name});
       maker[id] = static_cast<int>(n);
     }
+  return maker;
+}
+
+Status check_outputs(const Graph& graph, const std::vector<int>& maker) {
+  for (TensorId id : graph.outputs) {
+    const std::string place = fmt::format("output '{}'", graph.tensor(id).name);
+    if (maker[id] == kNothing)
+      return fail({ErrorCode::kOnnxName, "an output that nothing defines", place});
+    if (!contains(graph.inputs, id)) continue;
+    Error error{ErrorCode::kOnnxName, "an output is an input", place};
+    error.expected = "what a node makes, or a constant";
+    error.remedy = "leave it out, or put an Identity between";
+    return fail(std::move(error));
+  }
+  return ok();
+}
+
+// Nodes in an order in which they can run, the given one where it can.
+Status sort_nodes(Graph& graph) {
+  WARPLOOM_TRY(const std::vector<int> maker, makers_of(graph));
   std::vector<int> waiting(graph.nodes.size(), 0);
   std::vector<std::vector<int>> users(graph.nodes.size());
   std::set<int> ready;
@@ -105,28 +145,20 @@ Status sort_nodes(Graph& graph) {
                  place_of(graph.nodes[stuck - waiting.begin()]),
                  "an order in which every tensor is made before it is used"});
   graph.nodes = std::move(sorted);
-  for (TensorId id : graph.outputs) {
-    const std::string place = fmt::format("output '{}'", graph.tensor(id).name);
-    if (maker[id] == kNothing)
-      return fail({ErrorCode::kOnnxName, "an output that nothing defines", place});
-    if (contains(graph.inputs, id))
-      return fail({ErrorCode::kOnnxName, "an output is an input", place,
-                   "what a node makes, or a constant", "",
-                   "leave it out, or put an Identity between"});
-  }
-  return ok();
+  return check_outputs(graph, maker);
 }
 
 // The outputs' types and shapes of a node whose attributes are complete: by its rule, or by those
 // of its primitives.
 Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
   if (class_of(node.op) != OpClass::composite) {
-    WARPLOOM_TRY(Answer answer, operator_of(node.op).rule({graph, node, place_of(node)}));
-    return std::vector{TensorInfo{"", answer.dtype, std::move(answer.shape)}};
+    const NodeContext context = {graph, node, place_of(node)};
+    WARPLOOM_TRY(InferredOutput output, operator_of(node.op).rule(context));
+    return std::vector{TensorInfo{"", output.dtype, std::move(output.shape)}};
   }
   const size_t given = graph.tensors.size();
   std::set<std::string> names;
-  const auto outputs = Writer(graph, node, names, true).run();
+  const auto outputs = PrimitiveWriter(graph, node, names, true).run();
   std::vector<TensorInfo> made;
   if (outputs)
     for (const Id id : *outputs) made.push_back(graph.tensor(id));
@@ -135,55 +167,60 @@ Result<std::vector<TensorInfo>> outputs_of(Graph& graph, const Node& node) {
   return made;
 }
 
-// A node as a graph of its own, evaluated. What is large is read in place.
-void fold_by_reference(Graph& graph, const Node& node) {
-  Graph alone;
-  std::vector<Bytes> data;
-  int64_t elements = 0;
-  const auto moved = [&](std::vector<TensorId> ids, bool made = false) {
-    for (TensorId& id : ids) {
-      if (id == kAbsent) continue;
-      if (made) {
-        id = alone.add_tensor(graph.tensor(id));
-        continue;
-      }
-      const Tensor& given = graph.tensor(id);
-      if (element_count(given.shape) == 0) {
-        id = alone.add_tensor({given, std::vector<std::byte>()});
-        continue;
-      }
-      const bool large =
-          given.constant && given.constant->size() > static_cast<size_t>(kMaxFoldedElements) * 8;
-      elements += given.constant ? element_count(given.shape) : 0;
-      id = alone.add_tensor(large ? Tensor{given, std::nullopt} : given);
-      if (large) {
-        alone.inputs.push_back(id);
-        data.push_back(*given.constant);
-      }
-    }
-    return ids;
-  };
-  alone.nodes.push_back(
-      {node.op, node.name, moved(node.inputs), moved(node.outputs, true), node.attributes});
-  const bool repeats =
-      class_of(node.op) == OpClass::reduction || class_of(node.op) == OpClass::composite;
-  if (repeats && elements > 4 * kMaxFoldedElements) return;
-  std::ranges::copy_if(alone.nodes[0].outputs, std::back_inserter(alone.outputs),
-                       [](TensorId id) { return id != kAbsent; });
-  const auto made = evaluate_exactly(alone, data, 1);
-  if (!made) return;
-  auto one = made->begin();
-  for (TensorId id : node.outputs) {
-    if (id == kAbsent) continue;
-    Tensor& out = graph.tensor(id);
-    out.constant.emplace(byte_count(out));
-    for (size_t i = 0; i < one->value.size(); ++i)
-      if (is_integer(out.dtype))
-        store_integer(out.dtype, out.constant->data(), int64_t(i), one->integers[i]);
-      else
-        store_from_double(out.dtype, out.constant->data(), i, one->value[i]);
-    ++one;
+// A node as a graph of its own. Large constants are its inputs, read in place.
+struct NodeAlone {
+  Graph graph;
+  std::vector<Bytes> inputs;
+  int64_t elements = 0;  // of the constants
+
+  TensorId add_input(const Tensor& given) {
+    if (element_count(given.shape) == 0) return graph.add_tensor({given, std::vector<std::byte>()});
+    constexpr size_t kLarge = static_cast<size_t>(kMaxFoldedElements) * 8;  // bytes
+    const bool large = given.constant && given.constant->size() > kLarge;
+    if (given.constant) elements += element_count(given.shape);
+    if (!large) return graph.add_tensor(given);
+    const TensorId id = graph.add_tensor({given, std::nullopt});
+    graph.inputs.push_back(id);
+    inputs.push_back(*given.constant);
+    return id;
   }
+};
+
+NodeAlone alone(const Graph& graph, const Node& node) {
+  NodeAlone one;
+  Node copy = node;
+  for (TensorId& id : copy.inputs)
+    if (id != kAbsent) id = one.add_input(graph.tensor(id));
+  for (TensorId& id : copy.outputs) {
+    if (id == kAbsent) continue;
+    id = one.graph.add_tensor(graph.tensor(id));
+    one.graph.outputs.push_back(id);
+  }
+  one.graph.nodes.push_back(std::move(copy));
+  return one;
+}
+
+void store(const ValueAndMagnitude& values, Tensor& to) {
+  std::vector<std::byte>& bytes = to.constant.emplace(byte_count(to));
+  for (size_t i = 0; i < values.value.size(); ++i) {
+    if (is_integer(to.dtype))
+      store_integer(to.dtype, bytes.data(), int64_t(i), values.integers[i]);
+    else
+      store_from_double(to.dtype, bytes.data(), i, values.value[i]);
+  }
+}
+
+// Evaluates a node of constants.
+void fold_by_reference(Graph& graph, const Node& node) {
+  const NodeAlone one = alone(graph, node);
+  const OpClass kind = class_of(node.op);
+  const bool repeats = kind == OpClass::reduction || kind == OpClass::composite;
+  if (repeats && one.elements > 4 * kMaxFoldedElements) return;
+  const auto made = evaluate_exactly(one.graph, one.inputs, 1);
+  if (!made) return;
+  auto values = made->begin();
+  for (TensorId id : node.outputs)
+    if (id != kAbsent) store(*values++, graph.tensor(id));
 }
 
 // Computes a node whose inputs are all constant into its outputs' constants, if that is worth it:
@@ -203,17 +240,19 @@ void fold(Graph& graph, const Node& node) {
   const bool of_nothing = std::ranges::any_of(node.inputs, is_empty);
   const bool is_work = multiplies(kind) || kind == OpClass::window || is_scaling(node.op);
   if (is_work && !of_nothing) return;
-  if (element_count(out.shape) > (of_nothing ? kMostMadeOfNothing : kMaxFoldedElements)) return;
-  const auto is_known =
-      [&](TensorId id) {  // of Shape's input and CastLike's second the elements do not matter
-        const bool unread =
-            node.op == OpKind::Shape || (node.op == OpKind::CastLike && id == node.inputs[1]);
-        return id == kAbsent || graph.tensor(id).constant || unread || is_empty(id);
-      };
+  const int64_t most = of_nothing ? kMostMadeOfNothing : kMaxFoldedElements;
+  if (element_count(out.shape) > most) return;
+  // Of Shape's input and CastLike's second the elements do not matter.
+  const auto is_unread = [&](TensorId id) {
+    return node.op == OpKind::Shape || (node.op == OpKind::CastLike && id == node.inputs[1]);
+  };
+  const auto is_known = [&](TensorId id) {
+    return id == kAbsent || graph.tensor(id).constant || is_unread(id) || is_empty(id);
+  };
   if (!std::ranges::all_of(node.inputs, is_known)) return;
-  const bool same = node.op == OpKind::Identity ||
-                    (node.op == OpKind::Cast && graph.tensor(node.inputs[0]).dtype == out.dtype);
-  if (kind != OpClass::view && !same) return fold_by_reference(graph, node);
+  const bool same_type = graph.tensor(node.inputs[0]).dtype == out.dtype;
+  const bool copies = node.op == OpKind::Identity || (node.op == OpKind::Cast && same_type);
+  if (kind != OpClass::view && !copies) return fold_by_reference(graph, node);
   out.constant = graph.tensor(node.inputs[0]).constant;
 }
 }  // namespace
@@ -222,9 +261,11 @@ Status infer_node(Graph& graph, Node& node, bool folds) {
   WARPLOOM_CHECK(complete_attributes(node));
   const std::string place = place_of(node);
   WARPLOOM_TRY(const std::vector<TensorInfo> made, outputs_of(graph, node));
-  if (node.outputs.size() > made.size())
-    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place,
-                 fmt::format("1 to {}", made.size()), std::to_string(node.outputs.size())});
+  if (node.outputs.size() > made.size()) {
+    const std::string expected = fmt::format("1 to {}", made.size());
+    const std::string found = std::to_string(node.outputs.size());
+    return fail({ErrorCode::kOnnxName, "wrong number of outputs", place, expected, found});
+  }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     WARPLOOM_CHECK(checked_element_count(made[i].shape, place));
     if (node.outputs[i] == kAbsent) continue;
@@ -245,12 +286,13 @@ Result<Graph> infer(Graph graph) {
 
 namespace {
 bool does_nothing(const Graph& graph, const Node& node) {
-  if (node.op == OpKind::Identity || (node.op == OpKind::Dropout && node.outputs.size() == 1))
-    return true;
-  if (node.op == OpKind::Cast)
-    return graph.tensor(node.inputs[0]).dtype == graph.tensor(node.outputs[0]).dtype;
+  if (node.op == OpKind::Identity) return true;
+  if (node.op == OpKind::Dropout && node.outputs.size() == 1) return true;
+  const Tensor& in = graph.tensor(node.inputs[0]);
+  const Tensor& out = graph.tensor(node.outputs[0]);
+  if (node.op == OpKind::Cast) return in.dtype == out.dtype;
   const bool keeps_order = class_of(node.op) == OpClass::view || node.op == OpKind::Expand;
-  return keeps_order && graph.tensor(node.inputs[0]).shape == graph.tensor(node.outputs[0]).shape;
+  return keeps_order && in.shape == out.shape;
 }
 
 // Constant indices of a Gather count from the front: kernels know no others.
@@ -260,10 +302,11 @@ void count_from_front(Graph& graph, Node& node) {
   const Shape& from = graph.tensor(node.inputs[0]).shape;
   Tensor counted = graph.tensor(node.inputs[1]);
   counted.name = graph.tensor(node.outputs[0]).name + "/indices";
-  for (size_t i = 0; i < indices.size(); ++i)
-    if (indices[i] < 0)
-      store_integer(counted.dtype, counted.constant->data(), int64_t(i),
-                    indices[i] + from[NodeContext{graph, node}.axis(from.size())]);
+  const int64_t size = from[NodeContext{graph, node}.axis(from.size())];
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] >= 0) continue;
+    store_integer(counted.dtype, counted.constant->data(), int64_t(i), indices[i] + size);
+  }
   node.inputs[1] = graph.add_tensor(std::move(counted));
 }
 
@@ -306,6 +349,29 @@ void drop_unused(Graph& graph) {
 }
 }  // namespace
 
+namespace {
+// Renames a tensor in all nodes.
+void rename(std::vector<Node>& nodes, TensorId from, TensorId to) {
+  for (Node& node : nodes) {
+    std::ranges::replace(node.inputs, from, to);
+    std::ranges::replace(node.outputs, from, to);
+  }
+}
+
+// Outputs that are known are copies of constants: an output is written, also where it is known.
+void write_known(Graph& graph, const std::set<TensorId>& outputs) {
+  for (const TensorId id : outputs) {
+    Tensor known = graph.tensor(id);
+    if (!known.constant) continue;
+    graph.tensor(id).constant.reset();
+    known.name += "/known";
+    const TensorId from = graph.add_tensor(std::move(known));
+    for (Node& node : graph.nodes) std::ranges::replace(node.inputs, id, from);
+    graph.nodes.push_back({OpKind::Identity, graph.tensor(id).name, {from}, {id}, {}});
+  }
+}
+}  // namespace
+
 Result<Graph> simplify(Graph graph) {
   const std::set<TensorId> promised(graph.outputs.begin(), graph.outputs.end());
   std::vector<TensorId> alias(graph.tensors.size());
@@ -315,9 +381,8 @@ Result<Graph> simplify(Graph graph) {
     for (TensorId& id : node.inputs)
       if (id != kAbsent) id = alias[id];
     const TensorId out = node.outputs[0];
-    if (std::ranges::all_of(
-            node.outputs, [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; }))
-      continue;  // folded
+    const auto is_folded = [&](TensorId id) { return id == kAbsent || graph.tensor(id).constant; };
+    if (std::ranges::all_of(node.outputs, is_folded)) continue;
     if (node.op == OpKind::Gather) count_from_front(graph, node);
     if (does_nothing(graph, node)) {
       const TensorId in = node.inputs[0];
@@ -327,10 +392,7 @@ Result<Graph> simplify(Graph graph) {
       const bool renamed =
           promised.contains(out) && !promised.contains(in) && std::ranges::any_of(kept, makes);
       if (renamed) {
-        for (Node& other : kept) {
-          std::ranges::replace(other.inputs, in, out);
-          std::ranges::replace(other.outputs, in, out);
-        }
+        rename(kept, in, out);
         std::ranges::replace(alias, in, out);
       } else {
         alias[out] = in;
@@ -341,15 +403,7 @@ Result<Graph> simplify(Graph graph) {
     kept.push_back(std::move(node));
   }
   graph.nodes = std::move(kept);
-  for (const TensorId id : promised) {  // an output is written, also where it is known
-    Tensor known = graph.tensor(id);
-    if (!known.constant) continue;
-    graph.tensor(id).constant.reset();
-    known.name += "/known";
-    const TensorId from = graph.add_tensor(std::move(known));
-    for (Node& node : graph.nodes) std::ranges::replace(node.inputs, id, from);
-    graph.nodes.push_back({OpKind::Identity, graph.tensor(id).name, {from}, {id}, {}});
-  }
+  write_known(graph, promised);
   drop_unused(graph);
   return graph;
 }

@@ -12,9 +12,10 @@ std::vector<InputRole> input_roles(const Graph& given) {
     return graph.producer(id) < 0 ? nullptr : &graph.nodes[graph.producer(id)];
   };
   const auto unmoved = [&](TensorId id) {
-    for (const Node* node;
-         (node = made_by(id)) && (only_moves(class_of(node->op)) || node->op == OpKind::Cast);)
+    for (const Node* node = made_by(id); node; node = made_by(id)) {
+      if (!only_moves(class_of(node->op)) && node->op != OpKind::Cast) break;
       id = node->inputs[0];
+    }
     return id;
   };
   const auto role = [&](TensorId id) {  // null: it is no input
@@ -28,16 +29,17 @@ std::vector<InputRole> input_roles(const Graph& given) {
       if (id != kAbsent) behind = std::max(behind, products[id] + product);
     for (const TensorId id : node.outputs) products[id] = behind;
     network |= behind > 1;
-    InputRole* const weights = !product               ? nullptr
-                               : role(node.inputs[1]) ? role(node.inputs[1])
-                                                      : role(node.inputs[0]);
+    InputRole* weights = nullptr;
+    if (product) weights = role(node.inputs[1]);
+    if (product && !weights) weights = role(node.inputs[0]);
     if (weights) weights->terms = std::max(weights->terms, terms_of(graph, node));
     if (node.op != OpKind::Sqrt) continue;
     const Node* const sum = made_by(unmoved(node.inputs[0]));
-    for (const size_t i : {0, 1})
-      if (sum && sum->op == OpKind::Add && graph.tensor(sum->inputs[1 - i]).constant &&
-          role(sum->inputs[i]))
-        role(sum->inputs[i])->variance = true;
+    if (!sum || sum->op != OpKind::Add) continue;
+    for (const size_t i : {0, 1}) {
+      InputRole* const added = role(sum->inputs[i]);
+      if (added && graph.tensor(sum->inputs[1 - i]).constant) added->variance = true;
+    }
   }
   for (InputRole& one : roles) one.terms = network ? one.terms : 1;
   return roles;

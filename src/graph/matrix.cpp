@@ -45,94 +45,131 @@ struct Micro {
   void (*run)(int64_t, const double*, const double*, double*);
 };
 
+Micro fastest_micro() {
+  if (__builtin_cpu_supports("avx512f")) return {8, 24, micro_avx512};
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (has_avx2) return {4, 12, micro_avx2};
+  return {4, 6, micro_plain};
+}
+
 const Micro& micro() {
-  static const Micro chosen = __builtin_cpu_supports("avx512f") ? Micro{8, 24, micro_avx512}
-                              : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
-                                  ? Micro{4, 12, micro_avx2}
-                                  : Micro{4, 6, micro_plain};
+  static const Micro chosen = fastest_micro();
   return chosen;
 }
 
-// From each to the next; nothing where that differs.
-std::optional<int64_t> step_of(const int64_t* of, int64_t count) {
-  const int64_t step = count > 1 ? of[1] - of[0] : 1;
+// The distance from each offset to the next; nothing where that differs.
+std::optional<int64_t> step_of(const int64_t* offsets, int64_t count) {
+  const int64_t step = count > 1 ? offsets[1] - offsets[0] : 1;
   for (int64_t i = 2; i < count; ++i)
-    if (of[i] - of[i - 1] != step) return std::nullopt;
+    if (offsets[i] - offsets[i - 1] != step) return std::nullopt;
   return step;
 }
 
-// Packs lines [begin, end) over `depth` from `k0` on into panels of `width` lines, depth-major
-// within one, zeros after the last.
-void pack(const Operand& from, int64_t offset, int64_t begin, int64_t end, int64_t k0,
-          int64_t depth, int width, bool absolute, double* to) {
-  double along[kBlockDepth];
-  const int64_t* const depths = from.depths + k0;
-  const auto depth_step = step_of(depths, depth);
-  for (int64_t first = begin; first < end; first += width, to += width * depth) {
-    const int64_t here = std::min<int64_t>(width, end - first);
-    const int64_t* const lines = from.lines + first;
-    if (here < width) std::fill(to, to + width * depth, 0.0);
-    if (step_of(lines, here) == 1) {
-      for (int64_t k = 0; k < depth; ++k)
-        load_run(from.dtype, from.data, offset + lines[0] + depths[k], 1, here, to + k * width);
-    } else if (depth_step) {
-      for (int64_t line = 0; line < here; ++line) {
-        load_run(from.dtype, from.data, offset + lines[line] + depths[0], *depth_step, depth,
-                 along);
-        for (int64_t k = 0; k < depth; ++k) to[k * width + line] = along[k];
-      }
-    } else {
-      const auto* const doubles =
-          from.dtype == Dtype::f64 ? static_cast<const double*>(from.data) : nullptr;
-      for (int64_t k = 0; k < depth; ++k)
-        for (int64_t line = 0; line < here; ++line) {
-          const int64_t at = offset + lines[line] + depths[k];
-          to[k * width + line] = doubles ? doubles[at] : load_as_double(from.dtype, from.data, at);
-        }
+// Lines [begin, end) of an operand over `depth` elements of k from `k0` on.
+struct Block {
+  const Operand& operand;
+  int64_t offset;  // of the batch's product, in elements
+  int64_t begin;
+  int64_t end;
+  int64_t k0;
+  int64_t depth;
+  bool absolute;  // their absolute values
+};
+
+// Packs `count` lines from `first` on into one panel of `width` lines, depth-major.
+void pack_panel(const Block& block, int64_t first, int64_t count, int width, double* to) {
+  const Operand& from = block.operand;
+  const int64_t* const depths = from.depths + block.k0;
+  const int64_t* const lines = from.lines + first;
+  const int64_t depth = block.depth;
+  const int64_t offset = block.offset;
+  if (step_of(lines, count) == 1) {
+    for (int64_t k = 0; k < depth; ++k) {
+      const int64_t place = offset + lines[0] + depths[k];
+      load_run(from.dtype, from.data, place, 1, count, to + k * width);
     }
-    if (absolute)
-      for (int64_t i = 0; i < width * depth; ++i) to[i] = std::fabs(to[i]);
+    return;
+  }
+  if (const auto depth_step = step_of(depths, depth)) {
+    double along[kBlockDepth];
+    for (int64_t line = 0; line < count; ++line) {
+      const int64_t place = offset + lines[line] + depths[0];
+      load_run(from.dtype, from.data, place, *depth_step, depth, along);
+      for (int64_t k = 0; k < depth; ++k) to[k * width + line] = along[k];
+    }
+    return;
+  }
+  const bool is_f64 = from.dtype == Dtype::f64;
+  const auto* const doubles = is_f64 ? static_cast<const double*>(from.data) : nullptr;
+  for (int64_t k = 0; k < depth; ++k)
+    for (int64_t line = 0; line < count; ++line) {
+      const int64_t place = offset + lines[line] + depths[k];
+      double& element = to[k * width + line];
+      element = doubles ? doubles[place] : load_as_double(from.dtype, from.data, place);
+    }
+}
+
+// Packs a block into panels of `width` lines, zeros after the last line.
+void pack(const Block& block, int width, double* to) {
+  const int64_t panel = width * block.depth;
+  for (int64_t first = block.begin; first < block.end; first += width) {
+    const int64_t count = std::min<int64_t>(width, block.end - first);
+    if (count < width) std::fill(to, to + panel, 0.0);
+    pack_panel(block, first, count, width, to);
+    if (block.absolute)
+      for (int64_t i = 0; i < panel; ++i) to[i] = std::fabs(to[i]);
+    to += panel;
   }
 }
 
-// c += a·b, or |a|·|b|.
-void add(const Product& p, double* c, bool absolute, int threads) {
+// Adds a block of C, [rows, columns], from packed panels of A and B.
+void add_tiles(const double* left, const double* right, int64_t depth, int64_t rows,
+               int64_t columns, double* c, int64_t row_stride) {
   const Micro& kernel = micro();
-  const int64_t row_blocks = ceil_div(p.m, kBlockRows);
-  const int64_t column_blocks = ceil_div(p.n, kBlockColumns);
-  const auto batch = static_cast<int64_t>(p.batch.size());
+  alignas(64) double tile[kMaxTile];
+  for (int64_t j = 0; j < columns; j += kernel.columns)
+    for (int64_t i = 0; i < rows; i += kernel.rows) {
+      kernel.run(depth, left + i * depth, right + j * depth, tile);
+      const int64_t tile_rows = std::min<int64_t>(kernel.rows, rows - i);
+      const int64_t tile_columns = std::min<int64_t>(kernel.columns, columns - j);
+      for (int64_t y = 0; y < tile_rows; ++y) {
+        double* const to = c + (i + y) * row_stride + j;
+        for (int64_t x = 0; x < tile_columns; ++x) to[x] += tile[y * kernel.columns + x];
+      }
+    }
+}
+
+// c += a·b, or |a|·|b|.
+void add(const Product& product, double* c, bool absolute, int threads) {
+  const Micro& kernel = micro();
+  const int64_t row_blocks = ceil_div(product.m, kBlockRows);
+  const int64_t column_blocks = ceil_div(product.n, kBlockColumns);
+  const auto batch = static_cast<int64_t>(product.batch.size());
   parallel_for(batch * row_blocks * column_blocks, threads, [&](int64_t task) {
     static thread_local std::vector<double> left(kBlockRows * kBlockDepth);
     static thread_local std::vector<double> right(kBlockColumns * kBlockDepth);
-    const Offsets& at = p.batch[task / (row_blocks * column_blocks)];
+    const Offsets& at = product.batch[task / (row_blocks * column_blocks)];
     // Row blocks vary fastest, so that neighbours in time share columns of B.
     const int64_t row = task % row_blocks * kBlockRows;
     const int64_t column = task / row_blocks % column_blocks * kBlockColumns;
-    const int64_t rows = std::min(kBlockRows, p.m - row);
-    const int64_t columns = std::min(kBlockColumns, p.n - column);
-    alignas(64) double tile[kMaxTile];
-    for (int64_t k = 0; k < p.k; k += kBlockDepth) {
-      const int64_t depth = std::min(kBlockDepth, p.k - k);
-      pack(p.a, at.a, row, row + rows, k, depth, kernel.rows, absolute, left.data());
-      pack(p.b, at.b, column, column + columns, k, depth, kernel.columns, absolute, right.data());
-      for (int64_t j = 0; j < columns; j += kernel.columns)
-        for (int64_t i = 0; i < rows; i += kernel.rows) {
-          kernel.run(depth, left.data() + i * depth, right.data() + j * depth, tile);
-          const int64_t high = std::min<int64_t>(kernel.rows, rows - i);
-          const int64_t wide = std::min<int64_t>(kernel.columns, columns - j);
-          for (int64_t y = 0; y < high; ++y) {
-            double* to = c + at.c + (row + i + y) * p.n + column + j;
-            for (int64_t x = 0; x < wide; ++x) to[x] += tile[y * kernel.columns + x];
-          }
-        }
+    const int64_t end_row = std::min(row + kBlockRows, product.m);
+    const int64_t end_column = std::min(column + kBlockColumns, product.n);
+    double* const block = c + at.c + row * product.n + column;
+    for (int64_t k = 0; k < product.k; k += kBlockDepth) {
+      const int64_t depth = std::min(kBlockDepth, product.k - k);
+      pack({product.a, at.a, row, end_row, k, depth, absolute}, kernel.rows, left.data());
+      pack({product.b, at.b, column, end_column, k, depth, absolute}, kernel.columns, right.data());
+      add_tiles(left.data(), right.data(), depth, end_row - row, end_column - column, block,
+                product.n);
     }
   });
 }
 }  // namespace
 
-void multiply_add(const Product& p, double* value, double* magnitude, const EvalOptions& means) {
-  if (means.products && means.products(p, value, magnitude)) return;
-  if (value) add(p, value, false, means.threads);
-  if (magnitude) add(p, magnitude, true, means.threads);
+void multiply_add(const Product& product, double* value, double* magnitude,
+                  const EvalOptions& options) {
+  if (options.products && options.products(product, value, magnitude)) return;
+  if (value) add(product, value, false, options.threads);
+  if (magnitude) add(product, magnitude, true, options.threads);
 }
 }  // namespace warploom::graph

@@ -2,7 +2,7 @@
 
 namespace warploom::graph {
 namespace rules {
-#define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) Rule rule;
+#define WARPLOOM_OP(name, since, least, most, op_class, rule, rewrite) InferenceRule rule;
 #include "graph/ops.def"
 }  // namespace rules
 
@@ -172,10 +172,10 @@ size_t NodeContext::axis(size_t rank) const {
   return static_cast<size_t>(*normalized_axis(node.integer("axis"), rank, place));
 }
 
-std::optional<Access> access_of(const Graph& graph, const Node& node, size_t input) {
-  Result<Answer> answer = operator_of(node.op).rule({graph, node});
-  if (!answer || input >= answer->reads.size()) return std::nullopt;
-  return std::move(answer->reads[input]);
+std::optional<AxisSources> axis_sources(const Graph& graph, const Node& node, size_t input) {
+  Result<InferredOutput> output = operator_of(node.op).rule({graph, node});
+  if (!output || input >= output->reads.size()) return std::nullopt;
+  return std::move(output->reads[input]);
 }
 
 int64_t terms_of(const Graph& graph, const Node& node) {
@@ -183,19 +183,24 @@ int64_t terms_of(const Graph& graph, const Node& node) {
                                     OpClass::reduction, OpClass::scan};
   const OpClass kind = class_of(node.op);
   if (!contains(kCombines, kind)) return 1;
-  const size_t input =
-      kind == OpClass::convolution ? 1 : 0;  // an output meets every weight of its channel
-  const Access access = *access_of(graph, node, input);
+  // An output of a convolution meets every weight of its channel.
+  const size_t input = kind == OpClass::convolution ? 1 : 0;
+  const AxisSources sources = *axis_sources(graph, node, input);
+  const auto& shape = graph.tensor(node.inputs[input]).shape;
   int64_t terms = 1;
-  for (size_t i = 0; i < access.size(); ++i)
-    terms *= access[i].axis == AxisSource::kWhole ? graph.tensor(node.inputs[input]).shape[i]
-                                                  : access[i].taps;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const bool all = sources[i].axis == AxisSource::kWhole;
+    terms *= all ? shape[i] : sources[i].taps;
+  }
   return terms;
 }
 
-tl::unexpected<Error> NodeContext::error(ErrorCode code, std::string message, Words expected,
-                                         Words found, std::string remedy) const {
-  return fail(
-      {code, std::move(message), place, std::move(expected), std::move(found), std::move(remedy)});
+tl::unexpected<Error> NodeContext::error(ErrorCode code, std::string message, ErrorDetail expected,
+                                         ErrorDetail found, std::string remedy) const {
+  Error error{code, std::move(message), place};
+  error.expected = std::move(expected);
+  error.found = std::move(found);
+  error.remedy = std::move(remedy);
+  return fail(std::move(error));
 }
 }  // namespace warploom::graph

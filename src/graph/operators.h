@@ -10,19 +10,19 @@
 #include "graph/graph.h"
 
 namespace warploom::graph {
-// What an error expected and found, in words.
-struct Words : std::string {
+// What an error expected, or found, as text.
+struct ErrorDetail : std::string {
   using std::string::string;
 
-  Words(std::string text) : std::string(std::move(text)) {}
+  ErrorDetail(std::string text) : std::string(std::move(text)) {}
 
-  Words(Dtype dtype) : std::string(name_of(dtype)) {}
+  ErrorDetail(Dtype dtype) : std::string(name_of(dtype)) {}
 
-  Words(const Shape& shape) : std::string(to_text(shape)) {}
+  ErrorDetail(const Shape& shape) : std::string(to_text(shape)) {}
 
-  Words(const TensorInfo& tensor) : std::string(to_text(tensor)) {}
+  ErrorDetail(const TensorInfo& tensor) : std::string(to_text(tensor)) {}
 
-  Words(int64_t number) : std::string(std::to_string(number)) {}
+  ErrorDetail(int64_t number) : std::string(std::to_string(number)) {}
 };
 
 // Entries [begin, end) of a shape, as far as it has them.
@@ -44,16 +44,16 @@ struct NodeContext {
   const Shape& out() const { return graph.tensor(node.outputs[0]).shape; }
 
   size_t axis(size_t rank) const;  // the attribute, known to be in range, counted from the front
-  tl::unexpected<Error> error(ErrorCode code, std::string message, Words expected = {},
-                              Words found = {}, std::string remedy = {}) const;
+  tl::unexpected<Error> error(ErrorCode code, std::string message, ErrorDetail expected = {},
+                              ErrorDetail found = {}, std::string remedy = {}) const;
 };
 
 // Which element of an input an element of the output comes from, for one axis of the input: index
 // begin + step · (the output's index along `axis`); outside the input: this element comes from
 // elsewhere (Concat). kWhole: from any or all along that axis, which is also what stretches an axis
 // of size 1.
-//   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}          a sum over axis 1
-//   →   {axis 0}, {kWhole}
+//   x[5:1:-2, :] of x [6,8]   →   {axis 0, begin 5, step -2}, {axis 1}
+//   a sum over axis 1         →   {axis 0}, {kWhole}
 // A window reads `taps` elements, `dilation` apart; what is outside the input counts as nothing.
 struct AxisSource {
   static constexpr int kWhole = -1;
@@ -64,31 +64,31 @@ struct AxisSource {
   int64_t dilation = 1;
 };
 
-using Access = std::vector<AxisSource>;  // one an axis of the input
+using AxisSources = std::vector<AxisSource>;  // one an axis of the input
 
-inline size_t whole_axis(const Access& access) {  // the first that is
-  return static_cast<size_t>(std::ranges::find(access, AxisSource::kWhole, &AxisSource::axis) -
-                             access.begin());
+inline size_t whole_axis(const AxisSources& sources) {  // the first that is
+  return static_cast<size_t>(std::ranges::find(sources, AxisSource::kWhole, &AxisSource::axis) -
+                             sources.begin());
 }
 
 // What a primitive makes of its inputs' types and shapes: its output's, and where each input is
 // read; nothing where no element of it is read, or (views) where the order is that of the flat
 // index.
-struct Answer {
+struct InferredOutput {
   Dtype dtype;
   Shape shape;
-  std::vector<std::optional<Access>> reads = {};
+  std::vector<std::optional<AxisSources>> reads = {};
 };
 
-using Rule = Result<Answer>(const NodeContext&);
-std::optional<Access> access_of(const Graph& graph, const Node& node,
-                                size_t input);  // of a node that infer() knows
+using InferenceRule = Result<InferredOutput>(const NodeContext&);
+std::optional<AxisSources> axis_sources(const Graph& graph, const Node& node,
+                                        size_t input);  // of a node that infer() knows
 
 // Writes a composite's primitives: the tensors that are its outputs, one each, or what is wrong
 // with its inputs.
-class Writer;
+class PrimitiveWriter;
 using Outputs = std::vector<TensorId>;
-using Rewrite = Result<Outputs>(Writer&);
+using Rewrite = Result<Outputs>(PrimitiveWriter&);
 
 inline constexpr int kVariadic = std::numeric_limits<int>::max();
 inline constexpr int64_t kInternal = 1000;  // since, of an operator that only decompose() makes
@@ -99,9 +99,9 @@ struct Operator {
   int min_inputs;
   int max_inputs;
   OpClass op_class;
-  Rule* rule;        // of a primitive
-  Rewrite* rewrite;  // of a composite, and of a primitive that has forms beside the one that
-                     // graph.h names
+  InferenceRule* rule;  // of a primitive
+  Rewrite* rewrite;     // of a composite, and of a primitive that has forms beside the one that
+                        // graph.h names
 };
 
 const Operator& operator_of(OpKind op);
@@ -140,14 +140,14 @@ struct WindowSpec {
   std::vector<int64_t> size;
 };
 
-Result<WindowSpec> window_spec(const NodeContext& question);
+Result<WindowSpec> window_spec(const NodeContext& context);
 // Of ConvTranspose, as a convolution of the input with strides-1 zeros between its elements; less
 // than 0 crops.
-Result<WindowSpec> transposed_spec(const NodeContext& question);
+Result<WindowSpec> transposed_spec(const NodeContext& context);
 
 // The axes a reduction goes over, ascending: from its attribute or its second input; none for a
 // reduction that does nothing.
-Result<std::vector<int64_t>> reduced_axes(const NodeContext& question);
+Result<std::vector<int64_t>> reduced_axes(const NodeContext& context);
 
 bool is_zero(const Tensor& tensor);  // a constant of nothing but zeros
 

@@ -3,122 +3,123 @@
 #include <memory>
 #include <numbers>
 #include "base/integers.h"
-#include "graph/evaluator.h"
 #include "graph/operators.h"
+#include "graph/scalar_function.h"
 
 namespace warploom::graph {
 namespace {
 // A formula: a term, and where it applies an operation the operands. A number is a constant.
-struct Value {
-  Value(double number) : term{.value = number} {}
+struct Formula {
+  Formula(double number) : term{.value = number} {}
 
-  explicit Value(Term top, std::vector<Value> below = {})
-      : term(top), operands(std::make_shared<const std::vector<Value>>(std::move(below))) {}
+  explicit Formula(ExpressionTerm top, std::vector<Formula> below = {})
+      : term(top), operands(std::make_shared<const std::vector<Formula>>(std::move(below))) {}
 
-  Term term;
-  std::shared_ptr<const std::vector<Value>> operands;
+  ExpressionTerm term;
+  std::shared_ptr<const std::vector<Formula>> operands;
 };
 
-Value input(int i) {
-  return Value({.kind = Term::Kind::input, .input = i});
+Formula input(int i) {
+  return Formula({.kind = ExpressionTerm::Kind::input, .input = i});
 }
 
-Value applied(ValueOp op, std::vector<Value> to) {
-  return Value({.kind = Term::Kind::apply, .op = op}, std::move(to));
+Formula applied(ValueOp op, std::vector<Formula> to) {
+  return Formula({.kind = ExpressionTerm::Kind::apply, .op = op}, std::move(to));
 }
 
 // Its terms, each once and after those that it needs, behind what is there; the place of its own.
-int place(const Value& value, std::vector<Term>& terms) {
-  Term term = value.term;
-  for (int k = 0; term.kind == Term::Kind::apply && k < arity_of(term.op); ++k)
+int place(const Formula& value, std::vector<ExpressionTerm>& terms) {
+  ExpressionTerm term = value.term;
+  for (int k = 0; term.kind == ExpressionTerm::Kind::apply && k < arity_of(term.op); ++k)
     term.args[k] = place((*value.operands)[k], terms);
-  const auto same = [&](const Term& old) {
-    return old.kind == term.kind && old.input == term.input && old.op == term.op &&
-           old.args == term.args &&
-           std::bit_cast<uint64_t>(old.value) == std::bit_cast<uint64_t>(term.value);
+  const auto same = [&](const ExpressionTerm& old) {
+    const bool same_place = old.kind == term.kind && old.input == term.input;
+    const bool same_operation = old.op == term.op && old.args == term.args;
+    const auto old_bits = std::bit_cast<uint64_t>(old.value);
+    return same_place && same_operation && old_bits == std::bit_cast<uint64_t>(term.value);
   };
   const auto at = std::ranges::find_if(terms, same) - terms.begin();
   if (at == std::ssize(terms)) terms.push_back(term);
   return static_cast<int>(at);
 }
 
-#define WARPLOOM_VALUE_OP(name, ...)                                                    \
-  [[maybe_unused]] Value name(const Value& a, const Value& b = 0, const Value& c = 0) { \
-    return applied(ValueOp::name, {a, b, c});                                           \
+#define WARPLOOM_VALUE_OP(name, ...)                                                            \
+  [[maybe_unused]] Formula name(const Formula& a, const Formula& b = 0, const Formula& c = 0) { \
+    return applied(ValueOp::name, {a, b, c});                                                   \
   }
 #include "base/value_ops.def"
 
-Value operator+(const Value& a, const Value& b) {
+Formula operator+(const Formula& a, const Formula& b) {
   return add(a, b);
 }
 
-Value operator-(const Value& a, const Value& b) {
+Formula operator-(const Formula& a, const Formula& b) {
   return sub(a, b);
 }
 
-Value operator*(const Value& a, const Value& b) {
+Formula operator*(const Formula& a, const Formula& b) {
   return mul(a, b);
 }
 
-Value operator/(const Value& a, const Value& b) {
+Formula operator/(const Formula& a, const Formula& b) {
   return div(a, b);
 }
 
-Value operator-(const Value& a) {
+Formula operator-(const Formula& a) {
   return neg(a);
 }
 
-Value operator<(const Value& a, const Value& b) {
+Formula operator<(const Formula& a, const Formula& b) {
   return less(a, b);
 }
 
-Value operator==(const Value& a, const Value& b) {
+Formula operator==(const Formula& a, const Formula& b) {
   return equal(a, b);
 }
 
 // All inputs by one operation; the largest and the smallest pass a NaN on from either side.
-Value all(const NodeContext& w, ValueOp op) {
-  Value value = input(0);
-  for (int i = 1; i < static_cast<int>(w.node.inputs.size()); ++i)
+Formula all(const NodeContext& context, ValueOp op) {
+  Formula value = input(0);
+  for (int i = 1; i < static_cast<int>(context.node.inputs.size()); ++i)
     value = applied(op, {value, input(i)});
   return value;
 }
 
-Value truncate(const Value& a) {
+Formula truncate(const Formula& a) {
   return where(a < 0, -floor(-a), floor(a));
 }
 
 // log(1 + e) for e >= 0: where 1 + e rounds to 1 it is e; elsewhere the rounding of u = 1 + e is
 // undone by e / (u - 1).
-Value log1p(const Value& e) {
-  const Value u = e + 1;
+Formula log1p(const Formula& e) {
+  const Formula u = e + 1;
   return where(u == 1, e, log(u) * where(u == e, 1, e / (u - 1)));
 }
 
 // exp(x) - 1, by the same trick turned round: (u - 1)·x / log(u) with u = exp(x).
-Value expm1(const Value& x) {
-  const Value u = exp(x);
-  const Value minus = u - 1;
+Formula expm1(const Formula& x) {
+  const Formula u = exp(x);
+  const Formula minus = u - 1;
   return where(u == 1, x, where(minus == -1, -1, minus * (x / log(u))));
 }
 
 // e^s / 2 where e^s itself may be more than the type holds: half of e^(s/2) times the other.
-Value half_exp(const Value& s) {
-  const Value root = exp(0.5 * s);
+Formula half_exp(const Formula& s) {
+  const Formula root = exp(0.5 * s);
   return (0.5 * root) * root;
 }
 
-Value cosh(const Value& x) {
-  const Value s = abs(x);
+Formula cosh(const Formula& x) {
+  const Formula s = abs(x);
   return half_exp(s) + 0.5 * exp(-s);
 }
 
 // (e^x - e^-x) / 2 = (m + m/(m + 1)) / 2 with m = e^x - 1, which loses nothing near 0; from 1 on as
 // it is written.
-Value sinh(const Value& x) {
-  const Value m = expm1(x);
-  const Value s = abs(x);
-  const Value size = half_exp(s) - 0.5 * exp(-s);
+Formula sinh(const Formula& x) {
+  const Formula m = expm1(x);
+  const Formula s = abs(x);
+  const Formula size = half_exp(s) - 0.5 * exp(-s);
   return where(s < 1, 0.5 * (m + m / (m + 1)), where(x < 0, -size, size));
 }
 
@@ -126,29 +127,30 @@ Value sinh(const Value& x) {
 constexpr double kLarge = 1e9;
 
 // log(2s), where 2s may be more than the type holds.
-Value log_twice(const Value& s) {
+Formula log_twice(const Formula& s) {
   return log(s) + std::numbers::ln2;
 }
 
 // log(s + sqrt(s² + 1)) of the size s, by way of log1p; where s² would overflow, log(2s).
-Value asinh(const Value& x) {
-  const Value s = abs(x);
-  const Value c = min(s, kLarge);
-  const Value square = c * c;
-  const Value size = where(s < kLarge, log1p(c + square / (sqrt(square + 1) + 1)), log_twice(s));
+Formula asinh(const Formula& x) {
+  const Formula s = abs(x);
+  const Formula c = min(s, kLarge);
+  const Formula square = c * c;
+  const Formula small = log1p(c + square / (sqrt(square + 1) + 1));
+  const Formula size = where(s < kLarge, small, log_twice(s));
   return where(x < 0, -size, where(x == 0, x, size));
 }
 
 // log(x + sqrt(x² - 1)), likewise; each root by itself, so that what is below 1 has none.
-Value acosh(const Value& x) {
-  const Value c = min(x, kLarge);
-  const Value over = c - 1;
+Formula acosh(const Formula& x) {
+  const Formula c = min(x, kLarge);
+  const Formula over = c - 1;
   return where(x < kLarge, log1p(over + sqrt(over) * sqrt(c + 1)), log_twice(x));
 }
 
-Value atanh(const Value& x) {
-  const Value s = abs(x);
-  const Value size = 0.5 * log1p((s + s) / (1 - s));
+Formula atanh(const Formula& x) {
+  const Formula s = abs(x);
+  const Formula size = 0.5 * log1p((s + s) / (1 - s));
   return where(x < 0, -size, where(x == 0, x, size));
 }
 
@@ -157,29 +159,29 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // exp(y·log|x|), as C has it: 1 to any power, and anything to the power 0, is 1, also of NaN; -1 to
 // an infinite one is 1. An odd whole exponent keeps the sign of x, also that of a zero, which shows
 // in its reciprocal; a finite x below 0 has no power that is not whole, -inf has.
-Value general_power(const Value& x, const Value& y) {
-  const Value above = abs(x);
-  const Value size = where(above == 1, 1, exp(y * log(above)));
-  const Value half = 0.5 * y;
-  const Value whole = floor(y) == y;
-  const Value odd = where(floor(half) == half, 0, whole);
-  const Value signed_size = where(min(x, reciprocal(x)) < 0, -size, size);
-  const Value has_power = where(above == kInfinite, 1, whole);
-  const Value broken = std::numeric_limits<double>::quiet_NaN();
-  const Value of_negative = where(has_power, size, broken);
+Formula general_power(const Formula& x, const Formula& y) {
+  const Formula above = abs(x);
+  const Formula size = where(above == 1, 1, exp(y * log(above)));
+  const Formula half = 0.5 * y;
+  const Formula whole = floor(y) == y;
+  const Formula odd = where(floor(half) == half, 0, whole);
+  const Formula signed_size = where(min(x, reciprocal(x)) < 0, -size, size);
+  const Formula has_power = where(above == kInfinite, 1, whole);
+  const Formula broken = std::numeric_limits<double>::quiet_NaN();
+  const Formula of_negative = where(has_power, size, broken);
   return where(y == 0, 1, where(odd, signed_size, where(x < 0, of_negative, size)));
 }
 
-Value power(const NodeContext& w) {
-  const Value x = input(0);
-  if (const auto exponent = constant_scalar(w.graph, w.node.inputs[1])) {
+Formula power(const NodeContext& context) {
+  const Formula x = input(0);
+  if (const auto exponent = constant_scalar(context.graph, context.node.inputs[1])) {
     const double e = *exponent;
     // Roots, but for what C says of powers of -inf and of 0 without its sign.
     if (e == 0.5) return where(x == -kInfinite, kInfinite, sqrt(x));
     if (e == -0.5) return where(x == -kInfinite, 0, where(x == 0, kInfinite, rsqrt(x)));
     if (e == std::trunc(e) && std::fabs(e) <= 64) {  // repeated squaring
-      Value square = x;
-      std::optional<Value> result;
+      Formula square = x;
+      std::optional<Formula> result;
       for (int n = static_cast<int>(std::fabs(e)); n > 0; n /= 2) {
         if (n % 2) result = result ? *result * square : square;
         if (n > 1) square = square * square;
@@ -192,57 +194,61 @@ Value power(const NodeContext& w) {
 
 // Of integers the quotient is cut towards zero, by the operation itself or, of small ones in
 // floats, by truncate().
-Value modulo(const NodeContext& w) {
-  const Value x = input(0);
-  const Value y = input(1);
-  const bool real = is_float(w.in(0).dtype);
-  const Value rest = real ? fmod(x, y) : x - y * truncate(x / y);
-  if (w.node.integer("fmod") != 0) return rest;
-  const Value same_side = (rest < 0) == (y < 0);
+Formula modulo(const NodeContext& context) {
+  const Formula x = input(0);
+  const Formula y = input(1);
+  const bool real = is_float(context.in(0).dtype);
+  const Formula rest = real ? fmod(x, y) : x - y * truncate(x / y);
+  if (context.node.integer("fmod") != 0) return rest;
+  const Formula same_side = (rest < 0) == (y < 0);
   return where(rest == 0, rest, where(same_side, rest, rest + y));
 }
 
-Value cast(const NodeContext& w) {
-  const Value x = input(0);
-  const Dtype to = w.graph.tensor(w.node.outputs[0]).dtype;
+Formula cast(const NodeContext& context) {
+  const Formula x = input(0);
+  const Dtype to = context.graph.tensor(context.node.outputs[0]).dtype;
   if (to == Dtype::boolean) return where(x == 0, 0, 1);
-  return !is_float(to) && is_float(w.in(0).dtype) ? truncate(x) : x;
+  return !is_float(to) && is_float(context.in(0).dtype) ? truncate(x) : x;
 }
 
-Value gelu(const Value& x, bool by_tanh) {
+Formula gelu(const Formula& x, bool by_tanh) {
   if (!by_tanh) return 0.5 * x * (erf((1 / std::numbers::sqrt2) * x) + 1);
-  return 0.5 * x * (tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * (x * x * x))) + 1);
+  const double scale = std::sqrt(2 / std::numbers::pi);
+  return 0.5 * x * (tanh(scale * (x + 0.044715 * (x * x * x))) + 1);
 }
 
-Value clip(const NodeContext& w) {
-  Value value = input(0);
-  if (w.has(1)) value = max(value, input(1));
-  if (w.has(2)) value = min(value, input(2));
+Formula clip(const NodeContext& context) {
+  Formula value = input(0);
+  if (context.has(1)) value = max(value, input(1));
+  if (context.has(2)) value = min(value, input(2));
   return value;
 }
 
 // x·tanh(log(1 + e^x)) = x·t/(t + 2) with t = e^x (e^x + 2); from 20 on the factor is 1 and e^40
 // still fits fp32.
-Value mish(const Value& x) {
-  const Value n = exp(min(x, 20));
-  const Value t = n * (n + 2);
+Formula mish(const Formula& x) {
+  const Formula n = exp(min(x, 20));
+  const Formula t = n * (n + 2);
   return x * (t / (t + 2));
 }
 
 // To the nearest whole number, of two equally near to the even one.
-Value round(const Value& x) {
-  const Value low = floor(x);
-  const Value over = x - low;
-  const Value half = 0.5 * low;
-  return where(over < 0.5, low,
-               where(0.5 < over, low + 1, where(floor(half) == half, low, low + 1)));
+Formula round(const Formula& x) {
+  const Formula low = floor(x);
+  const Formula over = x - low;
+  const Formula half = 0.5 * low;
+  const Formula even = where(floor(half) == half, low, low + 1);
+  return where(over < 0.5, low, where(0.5 < over, low + 1, even));
 }
 
-Value is_infinite(const Node& node, const Value& x) {
-  const Value big = kInfinite;
+Formula is_infinite(const Node& node, const Formula& x) {
+  const Formula big = kInfinite;
   const bool up = node.integer("detect_positive", 1) != 0;
   const bool down = node.integer("detect_negative", 1) != 0;
-  return up && down ? abs(x) == big : up ? x == big : down ? -x == big : 0;
+  if (up && down) return abs(x) == big;
+  if (up) return x == big;
+  if (down) return -x == big;
+  return 0;
 }
 
 // What is left where NaN is left out, by the operations that can.
@@ -258,26 +264,26 @@ double magnitude_of(ValueOp op, int arity, const double* x, double v, const doub
   if (!std::isinf(v)) return std::fabs(v) + moved(op, x, v, e);
   for (int k = 0; k < arity; ++k)
     if (std::isnan(e[k])) return e[k];
-  // of what is infinite already; of the rest
-  double given = -1;
-  double others = 0;
+  double given = -1;  // the largest of arguments that are infinite already
+  double others = 0;  // the largest of the rest
   for (int k = 0; k < arity; ++k) {
     double& most = std::isinf(x[k]) ? given : others;
     most = std::max(most, e[k]);
   }
-  return given >= 0 ? given : others == 0 ? 0 : HUGE_VAL;
+  if (given >= 0) return given;
+  return others == 0 ? 0 : HUGE_VAL;
 }
 }  // namespace
 
 std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
-  const NodeContext w{graph, node};
-  const Value x = input(0);
-  const Value y = input(1);
-  const Value z = input(2);
+  const NodeContext context{graph, node};
+  const Formula x = input(0);
+  const Formula y = input(1);
+  const Formula z = input(2);
   const double alpha = node.real("alpha");
   const double beta = node.real("beta");
   const double gamma = node.real("gamma");
-  std::optional<Value> result;
+  std::optional<Formula> result;
 #define WARPLOOM_OP(...)
 #define WARPLOOM_POINTWISE(name, since, least, most, rule, ...) \
   if (node.op == OpKind::name) result = __VA_ARGS__;
@@ -292,9 +298,9 @@ bool in_integers(const Graph& graph, const Node& node, const Expression& express
   const auto is_whole = [&](TensorId id) {
     return id == kAbsent || is_integer(graph.tensor(id).dtype);
   };
-  const auto has_meaning = [](const Term& term) {
-    if (term.kind == Term::Kind::apply) return has_integers(term.op);
-    return term.kind != Term::Kind::constant || term.value == std::trunc(term.value);
+  const auto has_meaning = [](const ExpressionTerm& term) {
+    if (term.kind == ExpressionTerm::Kind::apply) return has_integers(term.op);
+    return term.kind != ExpressionTerm::Kind::constant || term.value == std::trunc(term.value);
   };
   return std::ranges::all_of(node.inputs, is_whole) && is_whole(node.outputs[0]) &&
          std::ranges::all_of(expression.terms, has_meaning);
@@ -305,13 +311,13 @@ void evaluate_integers(const Expression& expression, int64_t count,
   static thread_local std::vector<int64_t> room;
   room.resize(expression.terms.size() * count);
   std::vector<const int64_t*> done;
-  for (const Term& term : expression.terms) {
-    if (term.kind == Term::Kind::input) {
+  for (const ExpressionTerm& term : expression.terms) {
+    if (term.kind == ExpressionTerm::Kind::input) {
       done.push_back(inputs[term.input]);
       continue;
     }
     int64_t* const made = room.data() + done.size() * count;
-    if (term.kind == Term::Kind::constant) {
+    if (term.kind == ExpressionTerm::Kind::constant) {
       std::fill_n(made, count, saturated_integer(Dtype::i64, term.value));
     } else {
       std::array<const int64_t*, 3> args{};
@@ -335,14 +341,14 @@ void evaluate(const Expression& expression, int64_t count, std::span<const Colum
   static thread_local std::vector<double> room;
   room.resize(2 * expression.terms.size() * count);
   std::vector<Column> done;
-  for (const Term& term : expression.terms) {
-    if (term.kind == Term::Kind::input) {
+  for (const ExpressionTerm& term : expression.terms) {
+    if (term.kind == ExpressionTerm::Kind::input) {
       done.push_back(inputs[term.input]);
       continue;
     }
     const Column made = {room.data() + 2 * done.size() * count,
                          room.data() + (2 * done.size() + 1) * count};
-    const int arity = term.kind == Term::Kind::apply ? arity_of(term.op) : 0;
+    const int arity = term.kind == ExpressionTerm::Kind::apply ? arity_of(term.op) : 0;
     Column args[3];
     for (int k = 0; k < arity; ++k) args[k] = done[term.args[k]];
     for (int64_t i = 0; i < count; ++i) {

@@ -21,7 +21,7 @@
 #include "graph/graph.h"
 
 namespace warploom::graph {
-struct Term {
+struct ExpressionTerm {
   enum class Kind : uint8_t { input, constant, apply };
   Kind kind = Kind::constant;
   int input = 0;                        // input: index into the node's inputs
@@ -31,7 +31,7 @@ struct Term {
 };
 
 struct Expression {
-  std::vector<Term> terms;  // never empty; the last is the result
+  std::vector<ExpressionTerm> terms;  // never empty; the last is the result
 };
 
 // The expression of a pointwise node, nothing for any other. Constant scalars among the inputs

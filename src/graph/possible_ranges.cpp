@@ -14,8 +14,8 @@ Range of_constant(const Tensor& tensor) {
   if (count == 0 || count > kMostLooked) return kAnything;
   Range out = {HUGE_VAL, -HUGE_VAL, true};
   for (int64_t i = 0; i < count; ++i) {
-    const double value =
-        load_as_double(tensor.dtype, tensor.constant->data(), static_cast<size_t>(i));
+    const auto place = static_cast<size_t>(i);
+    const double value = load_as_double(tensor.dtype, tensor.constant->data(), place);
     if (std::isnan(value)) return kAnything;
     out.whole &= value == std::trunc(value);
     if (!out.whole && count > kFew) return kAnything;
@@ -31,7 +31,21 @@ Range of_type(Dtype dtype) {
   const int bits = bits_of(dtype);
   if (bits >= 32) return {-HUGE_VAL, HUGE_VAL, true};
   const double size = std::ldexp(1.0, bits);
-  return is_signed(dtype) ? Range{-size / 2, size / 2 - 1, true} : Range{0, size - 1, true};
+  if (is_signed(dtype)) return {-size / 2, size / 2 - 1, true};
+  return {0, size - 1, true};
+}
+
+Range absolute(const Range& x) {
+  return {0, std::max(std::fabs(x.low), std::fabs(x.high)), x.whole};
+}
+
+// Of max(a, b), and of min(a, b).
+Range larger(const Range& a, const Range& b) {
+  return {std::max(a.low, b.low), std::max(a.high, b.high), a.whole && b.whole};
+}
+
+Range smaller(const Range& a, const Range& b) {
+  return {std::min(a.low, b.low), std::min(a.high, b.high), a.whole && b.whole};
 }
 
 class Possible {
@@ -39,8 +53,8 @@ class Possible {
   Possible(const Graph& graph, const Ranges& known) : graph_(graph), ranges_(graph.tensors.size()) {
     for (size_t i = 0; i < ranges_.size(); ++i) {
       const Tensor& tensor = graph.tensors[i];
-      const Range type = of_type(tensor.dtype);
-      ranges_[i] = meet(type, tensor.constant ? of_constant(tensor) : range_in(known, tensor.name));
+      const Range held = tensor.constant ? of_constant(tensor) : range_in(known, tensor.name);
+      ranges_[i] = meet(of_type(tensor.dtype), held);
     }
   }
 
@@ -54,10 +68,11 @@ class Possible {
  private:
   // What does not fit the type wraps, so that nothing is known of it.
   void set(TensorId id, Range made) {
-    const Range type = of_type(graph_.tensor(id).dtype);
+    const Dtype dtype = graph_.tensor(id).dtype;
+    const Range type = of_type(dtype);
     constexpr double kWraps = 0x1p31;
-    const bool fits = is_float(graph_.tensor(id).dtype) ||
-                      (type.holds(made) && made.low >= -kWraps && made.high < kWraps);
+    const bool is_small = made.low >= -kWraps && made.high < kWraps;
+    const bool fits = is_float(dtype) || (type.holds(made) && is_small);
     made.whole |= type.whole;
     Range& to = ranges_[static_cast<size_t>(id)];
     const Range both = meet(to, fits ? made : type);
@@ -65,7 +80,8 @@ class Possible {
   }
 
   const Range& in(const Node& node, size_t i) const {
-    return given(node, i) ? ranges_[static_cast<size_t>(node.inputs[i])] : kAnything;
+    if (!given(node, i)) return kAnything;
+    return ranges_[static_cast<size_t>(node.inputs[i])];
   }
 
   Range hull_from(const Node& node, size_t first) const {
@@ -90,7 +106,8 @@ class Possible {
   Range moved(const Node& node) const {
     if (node.op == OpKind::Concat) return hull_from(node, 0);
     if (node.op != OpKind::Pad) return in(node, 0);
-    return hull(in(node, 0), given(node, 2) ? in(node, 2) : Range{0, 0, true});
+    const Range padding = given(node, 2) ? in(node, 2) : Range{0, 0, true};
+    return hull(in(node, 0), padding);
   }
 
   Range reduced(const Node& node) const {
@@ -119,9 +136,10 @@ class Possible {
       case OpKind::Trilu: return hull(in(node, 0), {0, 0, true});
       case OpKind::ArgMax:
       case OpKind::ArgMin: {
-        const NodeContext q{graph_, node};
-        const size_t axis = q.axis(q.in(0).shape.size());
-        return {0, static_cast<double>(q.in(0).shape[axis] - 1), true};
+        const NodeContext context{graph_, node};
+        const size_t axis = context.axis(context.in(0).shape.size());
+        const auto last = static_cast<double>(context.in(0).shape[axis] - 1);
+        return {0, last, true};
       }
       default: return kAnything;
     }
@@ -147,9 +165,9 @@ class Possible {
       case OpKind::Sub: return difference(x, y);
       case OpKind::Mul: return product(x, y);
       case OpKind::Neg: return negative(x);
-      case OpKind::Abs: return {0, std::max(std::fabs(x.low), std::fabs(x.high)), x.whole};
+      case OpKind::Abs: return absolute(x);
       case OpKind::Where: return chosen(node);
-      case OpKind::Relu: return {std::max(x.low, 0.0), std::max(x.high, 0.0), x.whole};
+      case OpKind::Relu: return larger(x, {0, 0, true});
       case OpKind::Floor:
       case OpKind::Ceil:
       case OpKind::Round: return {std::floor(x.low), std::ceil(x.high), true};
@@ -159,25 +177,23 @@ class Possible {
       case OpKind::Clip: return clip(node);
       case OpKind::Mod: return modulo(node, whole);
       case OpKind::Div:
-        return whole && y.is_point() && y.low > 0
-                   ? Range{std::trunc(x.low / y.low), std::trunc(x.high / y.low), true}
-                   : kAnything;
+        if (!whole || !y.is_point() || y.low <= 0) return kAnything;
+        return {std::trunc(x.low / y.low), std::trunc(x.high / y.low), true};
       default: return kAnything;
     }
   }
 
   Range chosen(const Node& node) const {
     const auto size = static_cast<double>(node.integer("index_size"));
-    return size > 0 ? Range{0, size - 1, true} : hull_from(node, 1);
+    if (size > 0) return {0, size - 1, true};
+    return hull_from(node, 1);
   }
 
   Range extreme(const Node& node, bool largest) const {
     Range out = in(node, 0);
     for (size_t i = 1; i < node.inputs.size(); ++i) {
       const Range& next = in(node, i);
-      out.low = largest ? std::max(out.low, next.low) : std::min(out.low, next.low);
-      out.high = largest ? std::max(out.high, next.high) : std::min(out.high, next.high);
-      out.whole &= next.whole;
+      out = largest ? larger(out, next) : smaller(out, next);
     }
     return out;
   }
@@ -190,15 +206,14 @@ class Possible {
     const Range x = in(node, 0);
     const Range least = given(node, 1) ? in(node, 1) : Range{-HUGE_VAL, -HUGE_VAL, true};
     const Range most = given(node, 2) ? in(node, 2) : Range{HUGE_VAL, HUGE_VAL, true};
-    return {std::min(std::max(x.low, least.low), most.low),
-            std::min(std::max(x.high, least.high), most.high),
-            x.whole && least.whole && most.whole};
+    return smaller(larger(x, least), most);
   }
 
   Range modulo(const Node& node, bool whole) const {
     const Range y = in(node, 1);
     if (!whole || !y.is_point() || y.low <= 0) return kAnything;
-    return {node.integer("fmod") != 0 ? 1 - y.low : 0, y.low - 1, true};
+    const double low = node.integer("fmod") != 0 ? 1 - y.low : 0;
+    return {low, y.low - 1, true};
   }
 
   const Graph& graph_;

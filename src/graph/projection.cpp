@@ -17,8 +17,10 @@ std::vector<double> random_signs(int64_t count, uint64_t seed) {
   std::vector<double> signs;
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const double any = random.below(2) == 0 ? -1 : 1;
-    sum += signs.emplace_back(std::abs(sum) < most ? any : sum > 0 ? -1 : 1);
+    double sign = random.below(2) == 0 ? -1 : 1;
+    if (std::abs(sum) >= most) sign = sum > 0 ? -1 : 1;
+    signs.push_back(sign);
+    sum += sign;
   }
   return signs;
 }
@@ -50,35 +52,50 @@ class Projector {
     if (maker < 0) return summed(id, axis);
     const Node node = graph_.nodes[maker];
     const Shape shape = graph_.tensor(id).shape;
-    if (class_of(node.op) == OpClass::view) {
-      const Shape& from = graph_.tensor(node.inputs[0]).shape;
-      const auto steps = strides_of(from);
-      const auto to = strides_of(shape);
-      for (size_t i = 0; i < from.size(); ++i)
-        if (from[i] == shape[axis] && steps[i] == to[axis])
-          return with_one(along(node.inputs[0], i), shape, axis);
-    }
+    if (class_of(node.op) == OpClass::view)
+      if (const auto same = same_axis(node, shape, axis))
+        return with_one(along(node.inputs[0], *same), shape, axis);
     const bool adds = node.op == OpKind::Add || node.op == OpKind::Sub;
     if (!adds && !is_linear(node)) return summed(id, axis);
     std::vector<TensorId> inputs = node.inputs;
     int varying = 0;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const Tensor& in = graph_.tensor(inputs[i]);
-      const Access access = *access_of(graph_, node, i);
-      const auto found = std::ranges::find(access, static_cast<int>(axis), &AxisSource::axis);
-      const auto its = static_cast<size_t>(found - access.begin());
-      if (its == access.size()) {
-        const double all = std::reduce(signs_.begin(), signs_.end());
-        if (adds) inputs[i] = writer_.mul(inputs[i], writer_.scalar(all, inputs[i], "all"), "same");
+      const AxisSources sources = *axis_sources(graph_, node, i);
+      const auto found = std::ranges::find(sources, static_cast<int>(axis), &AxisSource::axis);
+      if (found == sources.end()) {
+        if (adds) inputs[i] = times_all_signs(inputs[i]);
         continue;
       }
-      const bool whole =
-          found->begin == 0 && found->step == 1 && found->taps == 1 && in.shape[its] == shape[axis];
-      if (!whole || (++varying > 1 && !adds) || (node.op == OpKind::Div && i == 1))
-        return summed(id, axis);
-      inputs[i] = along(inputs[i], its);
+      ++varying;
+      const auto own_axis = static_cast<size_t>(found - sources.begin());
+      const bool is_divisor = node.op == OpKind::Div && i == 1;
+      const int64_t size = graph_.tensor(inputs[i]).shape[own_axis];
+      const bool whole = reads_in_order(*found) && size == shape[axis];
+      if (!whole || (varying > 1 && !adds) || is_divisor) return summed(id, axis);
+      inputs[i] = along(inputs[i], own_axis);
     }
     return writer_.make(node.op, std::move(inputs), "projected", node.attributes);
+  }
+
+  // The axis of a view's input that is axis `axis` of its output, of the given shape.
+  std::optional<size_t> same_axis(const Node& view, const Shape& shape, size_t axis) const {
+    const Shape& from = graph_.tensor(view.inputs[0]).shape;
+    const auto steps = strides_of(from);
+    const int64_t step = strides_of(shape)[axis];
+    for (size_t i = 0; i < from.size(); ++i)
+      if (from[i] == shape[axis] && steps[i] == step) return i;
+    return std::nullopt;
+  }
+
+  static bool reads_in_order(const AxisSource& source) {
+    return source.begin == 0 && source.step == 1 && source.taps == 1;
+  }
+
+  // The sum over the axis of what does not vary along it.
+  TensorId times_all_signs(TensorId id) {
+    const double all = std::reduce(signs_.begin(), signs_.end());
+    const TensorId factor = writer_.scalar(all, id, "all");
+    return writer_.mul(id, factor, "same");
   }
 
   TensorId with_one(TensorId id, Shape shape, size_t axis) {
@@ -107,12 +124,14 @@ class Projector {
     const int64_t after = strides_of(shape)[axis];
     const int64_t before = element_count(shape) / (extent * after);
     const bool rows = after == 1;
-    const TensorId signs =
-        writer_.constant(dtype, rows ? Shape{extent, 1} : Shape{1, extent}, signs_, "signs");
-    const TensorId parts =
-        writer_.reshape(id, rows ? Shape{before, extent} : Shape{before, extent, after}, "parts");
-    const std::vector<TensorId> factors = {rows ? parts : signs, rows ? signs : parts};
-    return with_one(writer_.make(OpKind::MatMul, factors, "sum"), shape, axis);
+    const Shape signs_shape = rows ? Shape{extent, 1} : Shape{1, extent};
+    const Shape parts_shape = rows ? Shape{before, extent} : Shape{before, extent, after};
+    const TensorId signs = writer_.constant(dtype, signs_shape, signs_, "signs");
+    const TensorId parts = writer_.reshape(id, parts_shape, "parts");
+    const TensorId left = rows ? parts : signs;
+    const TensorId right = rows ? signs : parts;
+    const TensorId sum = writer_.make(OpKind::MatMul, {left, right}, "sum");
+    return with_one(sum, shape, axis);
   }
 
   Graph& graph_;
@@ -120,7 +139,7 @@ class Projector {
   std::map<std::pair<TensorId, size_t>, TensorId> known_;  // along()
   std::set<std::string> names_;
   const Node whole_{OpKind::Identity, "projected", {}, {}, {}};
-  Writer writer_{graph_, whole_, names_, true};
+  PrimitiveWriter writer_{graph_, whole_, names_, true};
   bool sound_ = true;
 };
 }  // namespace
@@ -135,8 +154,11 @@ std::optional<Projection> project(const Graph& given, int output, uint64_t seed)
   double least = evaluation_cost(*primitive, id) / kGain;
   for (size_t axis = shape.size(); axis-- > 0;) {
     if (shape[axis] < kLeastExtent) continue;
-    Projection made{*primitive, 1, shape[axis], strides_of(shape)[axis],
-                    random_signs(shape[axis], seed)};
+    Projection made;
+    made.graph = *primitive;
+    made.extent = shape[axis];
+    made.after = strides_of(shape)[axis];
+    made.signs = random_signs(shape[axis], seed);
     made.before = element_count(shape) / (made.extent * made.after);
     if (!Projector(made.graph, made.signs).run(id, axis)) continue;
     made.cost = evaluation_cost(made.graph, made.graph.outputs[0]);

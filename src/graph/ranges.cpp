@@ -4,13 +4,21 @@
 
 namespace warploom::graph {
 Range meet(const Range& a, const Range& b) {
-  return {std::max(a.low, b.low), std::min(a.high, b.high), a.whole || b.whole,
-          a.nonzero || b.nonzero};
+  Range both;
+  both.low = std::max(a.low, b.low);
+  both.high = std::min(a.high, b.high);
+  both.whole = a.whole || b.whole;
+  both.nonzero = a.nonzero || b.nonzero;
+  return both;
 }
 
 Range hull(const Range& a, const Range& b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high), a.whole && b.whole,
-          a.nonzero && b.nonzero};
+  Range either;
+  either.low = std::min(a.low, b.low);
+  either.high = std::max(a.high, b.high);
+  either.whole = a.whole && b.whole;
+  either.nonzero = a.nonzero && b.nonzero;
+  return either;
 }
 
 std::string to_text(const Range& range) {
@@ -64,15 +72,17 @@ Range times(const Range& a, double factor) {
 }
 
 double terms_in(const Graph& graph, const Node& node) {
-  const NodeContext q{graph, node};
-  const double from = static_cast<double>(element_count(q.in(0).shape));
+  const NodeContext context{graph, node};
+  const double from = static_cast<double>(element_count(context.in(0).shape));
   if (class_of(node.op) == OpClass::scan) {
     const auto axis = constant_scalar(graph, node.inputs[1]);
-    const size_t rank = q.in(0).shape.size();
-    const auto place = normalized_axis(static_cast<int64_t>(axis.value_or(0)), rank, q.place);
-    return place ? static_cast<double>(q.in(0).shape[static_cast<size_t>(*place)]) : from;
+    const size_t rank = context.in(0).shape.size();
+    const auto given = static_cast<int64_t>(axis.value_or(0));
+    const auto place = normalized_axis(given, rank, context.place);
+    if (!place) return from;
+    return static_cast<double>(context.in(0).shape[static_cast<size_t>(*place)]);
   }
-  const double to = static_cast<double>(element_count(q.out()));
+  const double to = static_cast<double>(element_count(context.out()));
   return to > 0 ? std::max(1.0, from / to) : 1;
 }
 
@@ -92,10 +102,10 @@ Ranges ranges_of(const Graph& graph, const Ranges& known) {
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     const Range given = range_in(known, tensor.name);
-    const bool asked = std::isfinite(legal[i].low) || std::isfinite(legal[i].high) ||
-                       legal[i].nonzero || given != kAnything ||
-                       (counted[i] && possible[i].whole && possible[i].is_bounded());
-    if (is_float(tensor.dtype) && !asked) continue;
+    const bool has_end = std::isfinite(legal[i].low) || std::isfinite(legal[i].high);
+    const bool is_restricted = has_end || legal[i].nonzero || given != kAnything;
+    const bool counts = counted[i] && possible[i].whole && possible[i].is_bounded();
+    if (is_float(tensor.dtype) && !is_restricted && !counts) continue;
     Range both = meet(possible[i], legal[i]);
     if (both.is_empty()) both = possible[i];
     both.nonzero = legal[i].nonzero || given.nonzero;

@@ -18,15 +18,19 @@
 // how far rounding can move it: plain evaluation in a type of unit roundoff u errs by at most about
 // c·u·E, where c grows with the length of the sums (1 for one operation; k for k terms in sequence,
 // log2 k in a tree); where numbers underflow, the smallest normal one is added:
+//
 //   inputs and constants   E = 0 (they are given)
 //   MatMul, Conv           E = Σ|a||b| + Σ(|a| E_b + E_a |b|): for one MatMul, |A|·|B|
-//   ReduceSum, SumPool     E = Σ(|x| + E_x); of maxima and minima the largest E_x; of a product, as
-//   of its multiplications in sequence CumSum                 E of an element = Σ(|x| + E_x) of
-//   those that it sums each term of a pointwise expression   E = |value| + Σ |∂term/∂arg| E_arg, on
-//   the steps of pointwise.h; of an infinite
-//                          value that of the infinite arguments, none if they are given: a mask of
-//                          -inf does not move
+//   ReduceSum, SumPool     E = Σ(|x| + E_x)
+//   ReduceMax, MaxPool …   the largest E_x
+//   ReduceProd             as of its multiplications in sequence
+//   CumSum                 E of an element = Σ(|x| + E_x) of those that it sums
+//   pointwise operators    E = |value| + Σ |∂term/∂arg| E_arg of each term of the expression
+//                          (pointwise.h)
 //   views and movement     E moves with the element
+//
+// An infinite value has the E of its infinite arguments, 0 if they are given: a mask of -inf does
+// not move.
 //
 // Where every operator works element by element, a number on the way that is more than its tensor's
 // type holds makes E a NaN for the elements that come of it; elsewhere the whole part is said to
@@ -38,11 +42,12 @@
 namespace warploom::graph {
 using Bytes = std::span<const std::byte>;
 
-// FP64 matrix products of operands in any element type, lying anyhow: c[b] += a[b]·bb[b], and the
-// same of absolute values. The reference spends nearly all of its time on them, so that a faster
-// machine may take them over.
-struct Operand {  // a line is a row of a or a column of b, depth runs along k; an element is at
-                  // lines[i] + depths[k]
+// FP64 matrix products of operands of any element type and layout: c[b] += a[b]·b[b] for each b of
+// a batch, and the same of absolute values. The reference spends nearly all of its time on them, so
+// a GPU may take them over (ProductEngine).
+
+// A line is a row of a or a column of b, depth runs along k; an element is at lines[i] + depths[k].
+struct Operand {
   const void* data;
   Dtype dtype;
   const int64_t* lines;
@@ -68,8 +73,7 @@ struct Product {
 // not null; or leaves them as they are, and says false.
 using ProductEngine = std::function<bool(const Product& product, double* value, double* magnitude)>;
 
-struct EvalOptions {  // to evaluate with
-
+struct EvalOptions {
   EvalOptions(int own = 0) : threads(own) {}
 
   int threads;             // 0: one a core
@@ -82,9 +86,9 @@ struct EvalOptions {  // to evaluate with
 // on several threads. Every element is summed in the same order whatever the number of threads:
 // blocks of 256 along k, in sequence.
 void multiply_add(const Product& product, double* value, double* magnitude,
-                  const EvalOptions& means);
+                  const EvalOptions& options);
 
-struct Rows {
+struct OutputRows {
   int64_t count = 1;        // rows of the output
   int64_t elements = 1;     // elements of a row; count * elements is the whole output
   bool independent = true;  // a row costs no more than its share of the whole
@@ -92,7 +96,7 @@ struct Rows {
 };
 
 // Output `output` (index into graph.outputs) cut into rows.
-Rows rows_of(const Graph& graph, int output = 0);
+OutputRows rows_of(const Graph& graph, int output = 0);
 
 struct ValueAndMagnitude {
   std::vector<double> value;
@@ -105,15 +109,15 @@ struct ValueAndMagnitude {
 // Every output whole, without magnitudes.
 Result<std::vector<ValueAndMagnitude>> evaluate_exactly(const Graph& graph,
                                                         std::span<const Bytes> inputs,
-                                                        EvalOptions means = {});
+                                                        EvalOptions options = {});
 
 // The values of that. `inputs[i]` holds the bytes of graph.inputs[i].
 Result<std::vector<std::vector<double>>> evaluate(const Graph& graph, std::span<const Bytes> inputs,
-                                                  EvalOptions means = {});
+                                                  EvalOptions options = {});
 
 // Rows [begin, end) of one output, (end - begin) * rows_of().elements doubles; of magnitudes none
 // where they are not wanted.
 Result<ValueAndMagnitude> evaluate_magnitude_rows(const Graph& graph, std::span<const Bytes> inputs,
                                                   int output, int64_t begin, int64_t end,
-                                                  const EvalOptions& means = {});
+                                                  const EvalOptions& options = {});
 }  // namespace warploom::graph

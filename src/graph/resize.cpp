@@ -15,7 +15,10 @@ struct Along {
   double scale = 1;
   int64_t length = 0;
 
-  int taps() const { return mode == "nearest" ? 1 : mode == "linear" ? 2 : 4; }
+  int taps() const {
+    if (mode == "nearest") return 1;
+    return mode == "linear" ? 2 : 4;
+  }
 
   double place(int64_t to) const {  // of an output, in the input
     const auto at = static_cast<double>(to);
@@ -25,8 +28,8 @@ struct Along {
       return length == 1 ? 0 : at * (size - 1) / (size * scale - 1);
     if (transformation == "pytorch_half_pixel" && length == 1) return 0;
     const double middle = (at + 0.5) / scale - 0.5;
-    return transformation == "half_pixel_symmetric" ? middle + size / 2 * (1 - all / (size * scale))
-                                                    : middle;
+    if (transformation != "half_pixel_symmetric") return middle;
+    return middle + size / 2 * (1 - all / (size * scale));
   }
 
   double tap(int64_t to, int t) const {  // its t-th input, which may lie outside
@@ -53,62 +56,83 @@ struct Along {
     const double a = cubic;
     if (excludes && (at < 0 || at >= size)) return 0;
     if (taps() == 2) return 1 - off;
-    return off <= 1  ? ((a + 2) * off - (a + 3)) * off * off + 1
-           : off < 2 ? ((a * off - 5 * a) * off + 8 * a) * off - 4 * a
-                     : 0;
+    if (off <= 1) return ((a + 2) * off - (a + 3)) * off * off + 1;
+    if (off >= 2) return 0;
+    return ((a * off - 5 * a) * off + 8 * a) * off - 4 * a;
   }
 };
+
+Along along_of(const Node& node) {
+  Along along;
+  along.mode = node.text("mode");
+  along.transformation = node.text("coordinate_transformation_mode");
+  along.nearest = node.text("nearest_mode");
+  along.cubic = node.real("cubic_coeff_a");
+  along.excludes = node.integer("exclude_outside") != 0;
+  return along;
+}
+
+// x resized along one axis, of which the result has `along.length` elements.
+Id resized(PrimitiveWriter& writer, Id x, const Along& along, size_t axis, size_t rank) {
+  const std::map<std::string, Attribute> on_axis = {{"axis", static_cast<int64_t>(axis)}};
+  const Shape column = with(Shape(rank, 1), axis, along.length);
+  Id sum = kAbsent;
+  for (int t = 0; t < along.taps(); ++t) {
+    const auto place = [&](int64_t to) { return along.from(to, t); };
+    const Id from = writer.table(Dtype::i64, {along.length}, "from", place);
+    Id part = writer.make(OpKind::Gather, {x, from}, "taken", on_axis);
+    if (along.taps() > 1) {
+      const auto weight = [&](int64_t to) { return along.weight(to, t); };
+      part = writer.mul(part, writer.table(writer.dtype(x), column, "weight", weight), "part");
+    }
+    sum = sum == kAbsent ? part : writer.add(sum, part, "sum");
+  }
+  return sum;
+}
 }  // namespace
 
-Result<Outputs> resize(Writer& w) {
-  Along along{w.node.text("mode"), w.node.text("coordinate_transformation_mode"),
-              w.node.text("nearest_mode"), w.node.real("cubic_coeff_a"),
-              w.node.integer("exclude_outside") != 0};
-  Shape shape = w.in(0).shape;
+Result<Outputs> resize(PrimitiveWriter& writer) {
+  Along along = along_of(writer.node);
+  Shape shape = writer.in(0).shape;
   // In the order of the scales.
-  const List on =
-      w.node.attributes.contains("axes") ? w.node.integers("axes") : span(0, shape.size());
-  WARPLOOM_CHECK(axes(w, on, shape.size()));
-  const auto given = [&](size_t i) { return w.has(i) && element_count(w.in(i).shape) > 0; };
+  const bool has_axes = writer.node.attributes.contains("axes");
+  const List on = has_axes ? writer.node.integers("axes") : span(0, shape.size());
+  WARPLOOM_CHECK(axes(writer, on, shape.size()));
+  const auto given = [&](size_t i) {
+    return writer.has(i) && element_count(writer.in(i).shape) > 0;
+  };
   const bool sized = given(3);
   if (given(2) == sized)
-    return w.error(kShape, "a Resize by scales or by sizes", "one of the two",
-                   sized ? "both" : "none");
-  const Tensor by = w.in(sized ? 3 : 2);
-  if (!by.constant)
-    return w.error(ErrorCode::kOnnxDynamicShape, "a size of a Resize is not known from the model",
-                   "constant scales or sizes", by, "export the model with fixed shapes");
+    return writer.error(kShape, "a Resize by scales or by sizes", "one of the two",
+                        sized ? "both" : "none");
+  const Tensor by = writer.in(sized ? 3 : 2);
+  if (!by.constant) {
+    const std::string message = "a size of a Resize is not known from the model";
+    return writer.error(ErrorCode::kOnnxDynamicShape, message, "constant scales or sizes", by,
+                        "export the model with fixed shapes");
+  }
   if (by.shape != Shape{std::ssize(on)})
-    return w.error(kShape, "scales or sizes do not fit the axes", Shape{std::ssize(on)}, by.shape);
-  if (along.taps() > 1 && !is_wide_float(w.in(0).dtype))
-    return type_error(w, "f64, f32, bf16 or f16 between places", w.in(0).dtype);
-  TensorId x = along.taps() == 1 ? w.raw(0) : w.wide(0);
+    return writer.error(kShape, "scales or sizes do not fit the axes", Shape{std::ssize(on)},
+                        by.shape);
+  if (along.taps() > 1 && !is_wide_float(writer.in(0).dtype))
+    return type_error(writer, "f64, f32, bf16 or f16 between places", writer.in(0).dtype);
+  TensorId x = along.taps() == 1 ? writer.raw(0) : writer.wide(0);
   for (size_t i = 0; i < on.size(); ++i) {
-    const auto axis = static_cast<size_t>(*normalized_axis(on[i], shape.size(), w.place));
+    const auto axis = static_cast<size_t>(*normalized_axis(on[i], shape.size(), writer.place));
     const double value = load_as_double(by.dtype, by.constant->data(), i);
     along.size = static_cast<double>(shape[axis]);
     along.scale = sized ? value / along.size : value;
     const double length = sized ? value : std::floor(along.size * along.scale);
-    if (!(length >= 1) || !(along.size > 0) || length > static_cast<double>(kMaxElements))
-      return w.error(kShape, "an axis cannot be resized so", "an axis of 1 or more, to 1 or more",
-                     fmt::format("{} by {}", along.size, value));
+    const bool fits = length >= 1 && length <= static_cast<double>(kMaxElements);
+    if (!fits || !(along.size > 0)) {
+      const std::string expected = "an axis of 1 or more, to 1 or more";
+      const std::string found = fmt::format("{} by {}", along.size, value);
+      return writer.error(kShape, "an axis cannot be resized so", expected, found);
+    }
     along.length = static_cast<int64_t>(length);
     if (along.length == shape[axis] && along.scale == 1) continue;
     shape[axis] = along.length;
-    const Shape column = with(Shape(shape.size(), 1), axis, along.length);
-    TensorId sum = kAbsent;
-    for (int t = 0; t < along.taps(); ++t) {
-      const TensorId from = w.table(Dtype::i64, {along.length}, "from",
-                                    [&](int64_t to) { return along.from(to, t); });
-      TensorId part =
-          w.make(OpKind::Gather, {x, from}, "taken", {{"axis", static_cast<int64_t>(axis)}});
-      if (along.taps() > 1) {
-        const auto weight = [&](int64_t to) { return along.weight(to, t); };
-        part = w.mul(part, w.table(w.dtype(x), column, "weight", weight), "part");
-      }
-      sum = sum == kAbsent ? part : w.add(sum, part, "sum");
-    }
-    x = sum;
+    x = resized(writer, x, along, axis, shape.size());
   }
   return Outputs{x};
 }

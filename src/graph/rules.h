@@ -11,9 +11,9 @@ inline constexpr ErrorCode kType = ErrorCode::kOnnxType;
 inline constexpr ErrorCode kShape = ErrorCode::kOnnxShape;
 inline constexpr ErrorCode kAttribute = ErrorCode::kOnnxAttribute;
 
-inline auto type_error(const NodeContext& q, Words expected, Words found) {
-  return q.error(kType, "an input's element type does not fit the operator", std::move(expected),
-                 std::move(found));
+inline auto type_error(const NodeContext& context, ErrorDetail expected, ErrorDetail found) {
+  return context.error(kType, "an input's element type does not fit the operator",
+                       std::move(expected), std::move(found));
 }
 
 inline bool is_wide_float(Dtype dtype) {
@@ -21,40 +21,41 @@ inline bool is_wide_float(Dtype dtype) {
 }
 
 // An input to calculate with: of 16 bits or more if floating-point; booleans only where `booleans`.
-Status check_number(const NodeContext& q, size_t i, bool floats_only = false,
+Status check_number(const NodeContext& context, size_t i, bool floats_only = false,
                     bool booleans = false);
 // Every input of one such type.
-Status same_type(const NodeContext& q, bool floats_only, bool booleans = false);
+Status same_type(const NodeContext& context, bool floats_only, bool booleans = false);
 
 // How an input of shape `in` is read that broadcasting aligns at the last axes of an output of
 // `rank` axes.
-Access aligned(const Shape& in, size_t rank);
+AxisSources aligned(const Shape& in, size_t rank);
 // Axis i of the input is axis i of the output.
-Access same_axes(size_t rank);
+AxisSources same_axes(size_t rank);
 
 // An input that must be a constant list of integers, because the output's shape depends on it.
-Result<List> list(const NodeContext& q, size_t i, std::string_view what, size_t most = kMaxRank);
+Result<List> list(const NodeContext& context, size_t i, std::string_view what,
+                  size_t most = kMaxRank);
 
 // The attribute axis, counted from the front.
-inline Result<size_t> checked_axis(const NodeContext& q) {
-  WARPLOOM_TRY(const int axis,
-               normalized_axis(q.node.integer("axis"), q.in(0).shape.size(), q.place));
+inline Result<size_t> checked_axis(const NodeContext& context) {
+  WARPLOOM_TRY(const int axis, normalized_axis(context.node.integer("axis"),
+                                               context.in(0).shape.size(), context.place));
   return static_cast<size_t>(axis);
 }
 
 // Distinct normalised axes, ascending.
-Result<List> axes(const NodeContext& q, const List& wanted, size_t rank);
-Status check_vector(const NodeContext& q, size_t i,
-                    int64_t size);           // an input of so many elements, if it is there
-Status check_indices(const NodeContext& q);  // the second input, of whole numbers
-Status check_weights(const NodeContext& q);  // a convolution's, and its bias
+Result<List> axes(const NodeContext& context, const List& wanted, size_t rank);
+Status check_vector(const NodeContext& context, size_t i,
+                    int64_t size);                 // an input of so many elements, if it is there
+Status check_indices(const NodeContext& context);  // the second input, of whole numbers
+Status check_weights(const NodeContext& context);  // a convolution's, and its bias
 
 // Writes the primitives of one node. Every tensor gets the type and shape of its rule at once, and
 // is folded where it is known.
-class Writer : public NodeContext {
+class PrimitiveWriter : public NodeContext {
  public:
   // `dry`: for the types and shapes of the outputs alone. Nothing is folded and tables stay empty.
-  Writer(Graph& of, const Node& on, std::set<std::string>& names, bool dry)
+  PrimitiveWriter(Graph& of, const Node& on, std::set<std::string>& names, bool dry)
       : NodeContext{of, on},
         graph_(of),
         prefix_(on.name.empty() ? of.tensor(on.outputs[0]).name : on.name),
@@ -93,14 +94,19 @@ class Writer : public NodeContext {
     return constant(Dtype::i64, {std::ssize(values)}, {values.begin(), values.end()}, what);
   }
 
-  // The constant whose element of flat index i is value(i).
-  template <class Value>
-  Id table(Dtype type, const Shape& shape, std::string_view what, const Value& value) {
+  // The constant whose element of flat index i is element(i).
+  template <class Element>
+  Id table(Dtype type, const Shape& shape, std::string_view what, const Element& element) {
     if (dry_) return graph_.add_tensor({{fresh(what), type, shape}, std::nullopt});
     std::vector<double> values(element_count(shape));
     for (size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<double>(value(static_cast<int64_t>(i)));
+      values[i] = static_cast<double>(element(static_cast<int64_t>(i)));
     return constant(type, shape, values, what);
+  }
+
+  // 0, 1, … in row-major order.
+  Id places(const Shape& shape, std::string_view what) {
+    return table(Dtype::i64, shape, what, [](int64_t i) { return i; });
   }
 
   Id cast(Id x, Dtype to, std::string_view what);
@@ -113,6 +119,10 @@ class Writer : public NodeContext {
   }
 
   int64_t keepdims() const { return node.integer("keepdims", 1); }
+
+  Id where(Id condition, Id yes, Id no, std::string_view what) {
+    return make(OpKind::Where, {condition, yes, no}, what);
+  }
 
   Id add(Id a, Id b, std::string_view what) { return make(OpKind::Add, {a, b}, what); }
 

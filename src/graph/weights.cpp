@@ -67,11 +67,12 @@ class Maker {
       if (weight == weights_.end()) return false;
       bytes.emplace_back(*weight->second.constant);
     }
+    const auto is_large = [&](TensorId input) {
+      if (input == kAbsent || !steps.tensor(input).constant) return false;
+      return element_count(steps.tensor(input).shape) > kMostRead;
+    };
     for (const Node& node : steps.nodes)
-      for (const TensorId input : node.inputs)
-        if (input != kAbsent && steps.tensor(input).constant &&
-            element_count(steps.tensor(input).shape) > kMostRead)
-          return false;
+      if (std::ranges::any_of(node.inputs, is_large)) return false;
     const auto values = evaluate(steps, bytes);
     if (!values) return false;
     double error = 0;
@@ -124,8 +125,8 @@ class Maker {
       if (producers_[id] >= 0) steps.outputs.push_back(renamed.at(id));
     for (size_t n = 0; n < open_.nodes.size(); ++n) {
       Node node = open_.nodes[n];
-      const bool is_step =
-          needed.contains(node.outputs[0]) && !open_.tensor(node.outputs[0]).constant;
+      const TensorId made = node.outputs[0];
+      const bool is_step = needed.contains(made) && !open_.tensor(made).constant;
       if (!is_step) continue;
       for (TensorId& id : node.inputs) id = renamed.at(id);
       for (TensorId& id : node.outputs) {
@@ -146,7 +147,8 @@ class Maker {
 
 nlohmann::json element_json(double value) {
   if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  if (std::isnan(value)) return "nan";
+  return value > 0 ? "inf" : "-inf";
 }
 }  // namespace
 
@@ -159,9 +161,10 @@ nlohmann::json to_json(const Making& making, const std::map<std::string, Tensor>
   const auto of = [](const Tensor& tensor) {
     return nlohmann::json{{"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}};
   };
-  nlohmann::json out = {{"carried", nlohmann::json::array()},
-                        {"steps", nlohmann::json::array()},
-                        {"values", nlohmann::json::object()}};
+  nlohmann::json out;
+  out["carried"] = nlohmann::json::array();
+  out["steps"] = nlohmann::json::array();
+  out["values"] = nlohmann::json::object();
   for (const std::string& name : making.carried) {
     nlohmann::json row = of(weights.at(name));
     row["name"] = name;
@@ -187,9 +190,10 @@ nlohmann::json to_json(const Making& making, const std::map<std::string, Tensor>
     if (!tensor.constant) continue;
     nlohmann::json row = of(tensor);
     row["elements"] = nlohmann::json::array();
-    for (int64_t i = 0; i < element_count(tensor.shape); ++i)
-      row["elements"].push_back(
-          element_json(load_as_double(tensor.dtype, tensor.constant->data(), i)));
+    for (int64_t i = 0; i < element_count(tensor.shape); ++i) {
+      const double element = load_as_double(tensor.dtype, tensor.constant->data(), i);
+      row["elements"].push_back(element_json(element));
+    }
     out["values"][tensor.name] = std::move(row);
   }
   return out;

@@ -92,12 +92,13 @@ int ExprBuilder::reduce_as(Dtype dtype, ValueOp op, int operand, const std::vect
 
 int ExprBuilder::evaluate(const graph::Expression& expression, const std::vector<int>& operands,
                           bool on_integers) {
-  using graph::Term;
+  using graph::ExpressionTerm;
   std::vector<int> values;  // by term
-  for (const Term& term : expression.terms) {
-    if (term.kind == Term::Kind::input) values.push_back(operands[static_cast<size_t>(term.input)]);
-    if (term.kind == Term::Kind::constant) values.push_back(constant(term.value));
-    if (term.kind != Term::Kind::apply) continue;
+  for (const ExpressionTerm& term : expression.terms) {
+    if (term.kind == ExpressionTerm::Kind::input)
+      values.push_back(operands[static_cast<size_t>(term.input)]);
+    if (term.kind == ExpressionTerm::Kind::constant) values.push_back(constant(term.value));
+    if (term.kind != ExpressionTerm::Kind::apply) continue;
     std::vector<int> args;
     for (const int arg : std::span(term.args).first(static_cast<size_t>(arity_of(term.op))))
       args.push_back(values[static_cast<size_t>(arg)]);

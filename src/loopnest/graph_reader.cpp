@@ -146,7 +146,7 @@ GraphReader::MaybeValue GraphReader::read_node(const Node& node, TensorId id,
 
 std::optional<Coordinates> GraphReader::source_of(const Node& node, size_t i, const Coordinates& at,
                                                   const Combined& combined) const {
-  const auto rule = access_of(graph_, node, i);
+  const auto rule = axis_sources(graph_, node, i);
   if (!rule) return std::nullopt;
   const Shape& shape = input(node, i).shape;
   Coordinates out(shape.size());

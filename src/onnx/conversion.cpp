@@ -109,82 +109,89 @@ onnx::AttributeProto text(const std::string& name, const std::string& value) {
 }
 
 // All from `axis` on, which is 1 where nothing is said, is one row.
-Status flatten_rows(Rewriting& w) {
-  const auto axis = w.take("axis");
-  if (w.node.input_size() < 1 || w.node.output_size() < 1) return ok();  // refused by and by
-  const std::string x = w.node.input(0);
+Status flatten_rows(Rewriting& rewriting) {
+  const auto axis = rewriting.take("axis");
+  if (rewriting.node.input_size() < 1 || rewriting.node.output_size() < 1)
+    return ok();  // refused by and by
+  const std::string x = rewriting.node.input(0);
   const int64_t first = axis ? axis->i() : 1;
-  *w.node.add_attribute() = integer("axis", -1);
+  *rewriting.node.add_attribute() = integer("axis", -1);
   if (first == -1) return ok();
-  w.node.set_input(0, w.make("Flatten", {x}, "rows", {integer("axis", first)}));
-  w.finish("Reshape", {w.make("Shape", {x}, "shape")});
+  rewriting.node.set_input(0, rewriting.make("Flatten", {x}, "rows", {integer("axis", first)}));
+  rewriting.finish("Reshape", {rewriting.make("Shape", {x}, "shape")});
   return ok();
 }
 
-Status axes_as_input(Rewriting& w) {
-  if (const auto axes = w.take("axes")) w.set_input(1, w.constant(*axes, "axes"));
+Status axes_as_input(Rewriting& rewriting) {
+  if (const auto axes = rewriting.take("axes"))
+    rewriting.set_input(1, rewriting.constant(*axes, "axes"));
   return ok();
 }
 
-Status split_as_input(Rewriting& w) {
-  if (const auto split = w.take("split")) w.set_input(1, w.constant(*split, "split"));
+Status split_as_input(Rewriting& rewriting) {
+  if (const auto split = rewriting.take("split"))
+    rewriting.set_input(1, rewriting.constant(*split, "split"));
   return ok();
 }
 
 // Bounds of the type of what is clipped; one that is not given is none.
-Status bounds_as_inputs(Rewriting& w) {
+Status bounds_as_inputs(Rewriting& rewriting) {
   for (const auto& [name, place] : {std::pair("min", 1), std::pair("max", 2)}) {
-    const auto bound = w.take(name);
-    if (!bound || w.node.input_size() < 1) continue;
-    const std::string number = w.constant(*bound, name);
-    w.set_input(place, w.make("CastLike", {number, w.node.input(0)}, std::string(name) + "_bound"));
+    const auto bound = rewriting.take(name);
+    if (!bound || rewriting.node.input_size() < 1) continue;
+    const std::string number = rewriting.constant(*bound, name);
+    rewriting.set_input(place, rewriting.make("CastLike", {number, rewriting.node.input(0)},
+                                              std::string(name) + "_bound"));
   }
   return ok();
 }
 
-Status pads_as_inputs(Rewriting& w) {
-  if (const auto pads = w.take("pads")) w.set_input(1, w.constant(*pads, "pads"));
-  const auto value = w.take("value");
-  if (!value || w.node.input_size() < 1) return ok();
-  const std::string number = w.constant(*value, "number");
-  w.set_input(2, w.make("CastLike", {number, w.node.input(0)}, "fill"));
+Status pads_as_inputs(Rewriting& rewriting) {
+  if (const auto pads = rewriting.take("pads"))
+    rewriting.set_input(1, rewriting.constant(*pads, "pads"));
+  const auto value = rewriting.take("value");
+  if (!value || rewriting.node.input_size() < 1) return ok();
+  const std::string number = rewriting.constant(*value, "number");
+  rewriting.set_input(2, rewriting.make("CastLike", {number, rewriting.node.input(0)}, "fill"));
   return ok();
 }
 
-Status ends_as_inputs(Rewriting& w) {
+Status ends_as_inputs(Rewriting& rewriting) {
   int place = 1;
   for (const char* name : {"starts", "ends", "axes"}) {
-    if (const auto list = w.take(name)) w.set_input(place, w.constant(*list, name));
+    if (const auto list = rewriting.take(name))
+      rewriting.set_input(place, rewriting.constant(*list, name));
     ++place;
   }
   return ok();
 }
 
 // Upsample and the first Resize look at index i / scale, rounded down for `nearest`.
-Status sizes_as_resize(Rewriting& w) {
-  w.node.set_op_type("Resize");
-  if (const auto scales = w.take("scales")) {
-    w.set_input(2, w.constant(*scales, "scales"));
-  } else if (w.node.input_size() == 2) {
-    const std::string given = w.node.input(1);
-    w.set_input(2, given);
+Status sizes_as_resize(Rewriting& rewriting) {
+  rewriting.node.set_op_type("Resize");
+  if (const auto scales = rewriting.take("scales")) {
+    rewriting.set_input(2, rewriting.constant(*scales, "scales"));
+  } else if (rewriting.node.input_size() == 2) {
+    const std::string given = rewriting.node.input(1);
+    rewriting.set_input(2, given);
   }
-  if (w.node.input_size() > 1) w.node.set_input(1, "");  // a region, which there was none of
-  *w.node.add_attribute() = text("coordinate_transformation_mode", "asymmetric");
-  *w.node.add_attribute() = text("nearest_mode", "floor");
+  if (rewriting.node.input_size() > 1)
+    rewriting.node.set_input(1, "");  // a region, which there was none of
+  *rewriting.node.add_attribute() = text("coordinate_transformation_mode", "asymmetric");
+  *rewriting.node.add_attribute() = text("nearest_mode", "floor");
   return ok();
 }
 
-Status spatial_statistics(Rewriting& w) {
-  const auto spatial = w.take("spatial");
+Status spatial_statistics(Rewriting& rewriting) {
+  const auto spatial = rewriting.take("spatial");
   if (!spatial || spatial->i() != 0) return ok();
   return fail({ErrorCode::kOnnxAttribute,
                "a BatchNormalization with statistics of its own for each element is not supported",
-               w.place, "spatial=1", "spatial=0", "write it as Sub, Div, Mul and Add"});
+               rewriting.place, "spatial=1", "spatial=0", "write it as Sub, Div, Mul and Add"});
 }
 
-Status without_ratio(Rewriting& w) {
-  w.take("ratio");  // which says something in training alone
+Status without_ratio(Rewriting& rewriting) {
+  rewriting.take("ratio");  // which says something in training alone
   return ok();
 }
 
@@ -219,11 +226,11 @@ Result<std::vector<VersionedNode>> converted(
     nodes.push_back(std::move(node));
     return nodes;
   }
-  Rewriting w(std::move(node.proto), fresh, place);
-  WARPLOOM_CHECK(change->rewrite(w));
-  nodes = std::move(w.before);
-  nodes.push_back({std::move(w.node), kPresent});
-  std::ranges::move(w.behind, std::back_inserter(nodes));
+  Rewriting rewriting(std::move(node.proto), fresh, place);
+  WARPLOOM_CHECK(change->rewrite(rewriting));
+  nodes = std::move(rewriting.before);
+  nodes.push_back({std::move(rewriting.node), kPresent});
+  std::ranges::move(rewriting.behind, std::back_inserter(nodes));
   return nodes;
 }
 }  // namespace warploom::onnx_import

@@ -77,8 +77,8 @@ void set_at(onnx::GraphProto& graph, const std::string& name, int64_t size) {
 
 std::string plain_or_quoted(const std::string& word) {
   const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_.:/-").find(static_cast<char>(c)) != std::string_view::npos;
+    constexpr std::string_view kPlain = "_.:/-";
+    return std::isalnum(c) != 0 || kPlain.find(static_cast<char>(c)) != kPlain.npos;
   };
   if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
   std::string quoted = "'";
@@ -104,12 +104,13 @@ Result<Binding> binding_of(const std::string& said) {
   const std::string digits = sign == std::string::npos ? "" : said.substr(sign + 1);
   const char* const end = digits.data() + digits.size();
   const auto [stopped, error] = std::from_chars(digits.data(), end, binding.size);
-  if (binding.name.empty() || digits.empty() || stopped != end || error != std::errc{} ||
-      binding.size < 0)
-    return fail({ErrorCode::kUsage, "a dimension's size cannot be read", "--dim " + said,
-                 "NAME=SIZE or INPUT.AXIS=SIZE, with a whole number of 0 or more", said,
-                 "name a dimension and its size: --dim batch=4"});
-  return binding;
+  const bool is_number = !digits.empty() && stopped == end && error == std::errc{};
+  if (!binding.name.empty() && is_number && binding.size >= 0) return binding;
+  Error wrong{ErrorCode::kUsage, "a dimension's size cannot be read", "--dim " + said};
+  wrong.expected = "NAME=SIZE or INPUT.AXIS=SIZE, with a whole number of 0 or more";
+  wrong.found = said;
+  wrong.remedy = "name a dimension and its size: --dim batch=4";
+  return fail(std::move(wrong));
 }
 
 Error no_such_dim(const std::string& said, const std::string& name,
@@ -162,14 +163,17 @@ Status all_dims_known(const onnx::ModelProto& model, const Source& source) {
   if (open.empty()) return ok();
   for (const onnx::ValueInfoProto* input : given_inputs(model.graph())) {
     const auto& shape = input->type().tensor_type().shape();
-    for (int axis = 0; axis < shape.dim_size(); ++axis)
-      if (is_open(shape.dim(axis)))
-        return fail(
-            {ErrorCode::kOnnxDynamicShape,
-             open.size() == 1 ? "a dimension has no fixed size" : "dimensions have no fixed size",
-             place_of(source, "input", input->name()), "a size for " + listed(open),
-             fmt::format("'{}' for axis {}", name_of(*input, axis), axis),
-             fmt::format("give {}: {}", open.size() == 1 ? "it" : "them", flags_for(open))});
+    for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      if (!is_open(shape.dim(axis))) continue;
+      const bool one = open.size() == 1;
+      Error error{ErrorCode::kOnnxDynamicShape};
+      error.message = one ? "a dimension has no fixed size" : "dimensions have no fixed size";
+      error.place = place_of(source, "input", input->name());
+      error.expected = "a size for " + listed(open);
+      error.found = fmt::format("'{}' for axis {}", name_of(*input, axis), axis);
+      error.remedy = fmt::format("give {}: {}", one ? "it" : "them", flags_for(open));
+      return fail(std::move(error));
+    }
   }
   return ok();
 }

@@ -15,7 +15,9 @@ struct FunctionKey {
   friend auto operator<=>(const FunctionKey&, const FunctionKey&) = default;
 
   std::string text() const {
-    return (domain.empty() ? "" : domain + ".") + name + (overload.empty() ? "" : ":" + overload);
+    const std::string before = domain.empty() ? "" : domain + ".";
+    const std::string behind = overload.empty() ? "" : ":" + overload;
+    return before + name + behind;
   }
 };
 
@@ -83,7 +85,8 @@ onnx::NodeProto identity(const std::string& from, const std::string& to) {
 
 std::string name_of(const onnx::NodeProto& node) {
   if (!node.name().empty()) return node.name();
-  return node.output_size() > 0 && !node.output(0).empty() ? node.output(0) : node.op_type();
+  const bool has_output = node.output_size() > 0 && !node.output(0).empty();
+  return has_output ? node.output(0) : node.op_type();
 }
 
 const onnx::AttributeProto* attribute_of(const onnx::NodeProto& node, std::string_view name) {
@@ -96,10 +99,10 @@ class Flattener {
  public:
   Flattener(const onnx::ModelProto& model, int64_t opset, const Source& source, const Known& known)
       : model_(model), opset_(opset), source_(source), known_(known) {
-    for (const auto& function : model.functions())
-      functions_.emplace(
-          FunctionKey{plain_domain(function.domain()), function.name(), function.overload()},
-          &function);
+    for (const auto& function : model.functions()) {
+      const std::string domain = plain_domain(function.domain());
+      functions_.emplace(FunctionKey{domain, function.name(), function.overload()}, &function);
+    }
     const onnx::GraphProto& graph = model.graph();
     for (const auto& input : graph.input()) names_.insert(input.name());
     for (const auto& output : graph.output()) names_.insert(output.name());
@@ -142,8 +145,8 @@ class Flattener {
       return call(node.proto, key, *function->second);
     if (key.domain.empty() && key.name == "If") return take_branch(node);
     const std::string place = at(node.proto);
-    WARPLOOM_TRY(std::vector<VersionedNode> nodes,
-                 converted(std::move(node), [&](const auto& name) { return fresh(name); }, place));
+    const auto fresh_name = [&](const std::string& name) { return fresh(name); };
+    WARPLOOM_TRY(auto nodes, converted(std::move(node), fresh_name, place));
     std::ranges::move(nodes, std::back_inserter(flat_.nodes));
     return ok();
   }
@@ -158,10 +161,14 @@ class Flattener {
       known.push_back(attribute.name());
     }
     for (const auto& attribute : node.attribute()) {
-      if (!contains(known, attribute.name()))
-        return fail({ErrorCode::kOnnxAttribute,
-                     fmt::format("the function has no attribute {}", attribute.name()), at(node),
-                     known.empty() ? "no attributes" : listed(known), attribute.name()});
+      if (!contains(known, attribute.name())) {
+        Error error{ErrorCode::kOnnxAttribute};
+        error.message = fmt::format("the function has no attribute {}", attribute.name());
+        error.place = at(node);
+        error.expected = known.empty() ? "no attributes" : listed(known);
+        error.found = attribute.name();
+        return fail(std::move(error));
+      }
       attributes[attribute.name()] = &attribute;
     }
     return attributes;
@@ -177,18 +184,27 @@ class Flattener {
     return opset_;
   }
 
+  Status check_call(const onnx::NodeProto& node, const FunctionKey& key,
+                    const onnx::FunctionProto& function) const {
+    if (contains(calls_, key) || calls_.size() >= kDeepestCalls) {
+      Error error{ErrorCode::kOnnxCyclic, "a function calls itself", at(node)};
+      error.expected = "functions that call only others";
+      error.found = listed(calls_, &FunctionKey::text, " → ") + " → " + key.text();
+      error.remedy = "write the recursion out, as ONNX has none";
+      return fail(std::move(error));
+    }
+    const int inputs = function.input_size();
+    const int outputs = function.output_size();
+    if (node.input_size() <= inputs && node.output_size() <= outputs) return ok();
+    Error error{ErrorCode::kOnnxName, "a call does not fit its function", at(node)};
+    error.expected = fmt::format("at most {} inputs and {} outputs", inputs, outputs);
+    error.found = fmt::format("{} and {}", node.input_size(), node.output_size());
+    return fail(std::move(error));
+  }
+
   Status call(const onnx::NodeProto& node, const FunctionKey& key,
               const onnx::FunctionProto& function) {
-    if (contains(calls_, key) || calls_.size() >= kDeepestCalls)
-      return fail({ErrorCode::kOnnxCyclic, "a function calls itself", at(node),
-                   "functions that call only others",
-                   listed(calls_, &FunctionKey::text, " → ") + " → " + key.text(),
-                   "write the recursion out, as ONNX has none"});
-    if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
-      return fail({ErrorCode::kOnnxName, "a call does not fit its function", at(node),
-                   fmt::format("at most {} inputs and {} outputs", function.input_size(),
-                               function.output_size()),
-                   fmt::format("{} and {}", node.input_size(), node.output_size())});
+    WARPLOOM_CHECK(check_call(node, key, function));
     WARPLOOM_TRY(const auto attributes, attributes_of(node, function));
     WARPLOOM_TRY(const int64_t opset, opset_of(function));
     const std::string prefix = name_of(node);
@@ -245,10 +261,13 @@ class Flattener {
   // A branch sees the names around it; its own get new ones.
   Status put_branch(const VersionedNode& node, const onnx::GraphProto& branch) {
     const onnx::NodeProto& proto = node.proto;
-    if (branch.output_size() != proto.output_size())
-      return fail({ErrorCode::kOnnxName, "a branch makes another number of outputs than its If",
-                   at(proto), std::to_string(proto.output_size()),
-                   std::to_string(branch.output_size())});
+    if (branch.output_size() != proto.output_size()) {
+      Error error{ErrorCode::kOnnxName, "a branch makes another number of outputs than its If"};
+      error.place = at(proto);
+      error.expected = std::to_string(proto.output_size());
+      error.found = std::to_string(branch.output_size());
+      return fail(std::move(error));
+    }
     const std::string prefix = name_of(proto);
     std::set<std::string> made;  // by nodes of the branch
     for (const auto& inner : branch.node())
@@ -265,7 +284,9 @@ class Flattener {
       if (!name.empty() && !how.names.contains(name)) how.names[name] = fresh(prefix + "/" + name);
     for (const auto& initializer : branch.initializer()) {
       onnx::TensorProto& own = flat_.own.emplace_back(initializer);
-      own.set_name(how.names[initializer.name()] = fresh(prefix + "/" + initializer.name()));
+      const std::string name = fresh(prefix + "/" + initializer.name());
+      how.names[initializer.name()] = name;
+      own.set_name(name);
       flat_.initializers.push_back(&own);
     }
     for (onnx::NodeProto inner : branch.node()) {

@@ -66,15 +66,20 @@ Result<onnx::ModelProto> parse_binary(std::string_view content, const Source& so
   const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed && model.has_graph()) return model;
   const bool at_end = static_cast<size_t>(stream.CurrentPosition()) == content.size();
-  if (!parsed && model.has_ir_version() && model.opset_import_size() + model.has_graph() > 0 &&
-      at_end)
-    return fail({ErrorCode::kOnnxTruncated, "the model ends before its own lengths say",
-                 source.place, "the rest of the file", fmt::format("{} bytes", content.size()),
-                 "copy or export the file again"});
-  return fail({ErrorCode::kOnnxNotOnnx, "the file is no ONNX model", source.place,
-               "a ModelProto with a graph, in protobuf's binary or text form",
-               parsed ? "a message without a graph" : "something else",
-               "export the model to ONNX"});
+  const bool has_part = model.opset_import_size() > 0 || model.has_graph();
+  if (!parsed && model.has_ir_version() && has_part && at_end) {
+    Error error{ErrorCode::kOnnxTruncated, "the model ends before its own lengths say"};
+    error.place = source.place;
+    error.expected = "the rest of the file";
+    error.found = fmt::format("{} bytes", content.size());
+    error.remedy = "copy or export the file again";
+    return fail(std::move(error));
+  }
+  Error error{ErrorCode::kOnnxNotOnnx, "the file is no ONNX model", source.place};
+  error.expected = "a ModelProto with a graph, in protobuf's binary or text form";
+  error.found = parsed ? "a message without a graph" : "something else";
+  error.remedy = "export the model to ONNX";
+  return fail(std::move(error));
 }
 
 Result<onnx::ModelProto> parse_model(std::string_view content, const Source& source) {
@@ -82,11 +87,14 @@ Result<onnx::ModelProto> parse_model(std::string_view content, const Source& sou
   if (content.empty())
     return fail({ErrorCode::kOnnxEmpty, "the model file is empty", source.place});
   if (content.size() > kMaxFile) return too_large(source.place, content.size());
-  if (content.starts_with(kLfsPointer))
-    return fail({ErrorCode::kOnnxNotOnnx, "the file is a git-lfs pointer, not the model",
-                 source.place, "the model itself",
-                 std::string(content.substr(0, content.find('\n'))),
-                 "fetch it with `git lfs pull` where it was cloned"});
+  if (content.starts_with(kLfsPointer)) {
+    Error error{ErrorCode::kOnnxNotOnnx, "the file is a git-lfs pointer, not the model"};
+    error.place = source.place;
+    error.expected = "the model itself";
+    error.found = content.substr(0, content.find('\n'));
+    error.remedy = "fetch it with `git lfs pull` where it was cloned";
+    return fail(std::move(error));
+  }
   return looks_like_text(content) ? parse_text(content, source) : parse_binary(content, source);
 }
 
@@ -107,22 +115,22 @@ Status assume(onnx::ModelProto& model, const std::vector<std::string>& assumptio
     const std::string form = sign == std::string::npos ? "" : assumption.substr(sign + 1);
     if (form != "lower" && form != "upper")
       return wrong("an assumption cannot be read", "NAME=lower or NAME=upper");
-    if (!contains(graph.input(), name, &onnx::ValueInfoProto::name))
-      return wrong("an assumption is of no input",
-                   "one of " + listed(graph.input(), &onnx::ValueInfoProto::name));
+    if (!contains(graph.input(), name, &onnx::ValueInfoProto::name)) {
+      const std::string inputs = listed(graph.input(), &onnx::ValueInfoProto::name);
+      return wrong("an assumption is of no input", "one of " + inputs);
+    }
     for (onnx::NodeProto& node : *graph.mutable_node())
       for (std::string& input : *node.mutable_input())
         if (input == name) input = assumption;  // the name of what counts
     onnx::NodeProto& trilu = *graph.add_node();
-    google::protobuf::TextFormat::ParseFromString(
-        fmt::format("op_type: 'Trilu' attribute {{ name: 'upper' type: INT i: {:d} }}",
-                    form == "upper"),
-        &trilu);
+    const std::string text = fmt::format(
+        "op_type: 'Trilu' attribute {{ name: 'upper' type: INT i: {:d} }}", form == "upper");
+    google::protobuf::TextFormat::ParseFromString(text, &trilu);
     trilu.add_input(name);
     trilu.set_name(assumption);
     trilu.add_output(assumption);
-    std::rotate(graph.mutable_node()->begin(), graph.mutable_node()->end() - 1,
-                graph.mutable_node()->end());
+    auto& nodes = *graph.mutable_node();
+    std::rotate(nodes.begin(), nodes.end() - 1, nodes.end());
   }
   return ok();
 }

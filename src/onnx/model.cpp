@@ -14,12 +14,14 @@ Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std:
   if (!proto.type().has_tensor_type())
     return fail({ErrorCode::kOnnxType, "an input is no tensor", place, "a dense tensor"});
   const auto& type = proto.type().tensor_type();
-  WARPLOOM_TRY(const Dtype dtype,
-               graph::checked_dtype(type.elem_type(), "a tensor's element type", place));
-  if (!type.has_shape())
-    return fail({ErrorCode::kOnnxDynamicShape, "an input has no shape", place,
-                 "a size for every axis, or a name for it that --dim binds", "",
-                 "export the model with a shape for every input"});
+  const auto known = graph::checked_dtype(type.elem_type(), "a tensor's element type", place);
+  WARPLOOM_TRY(const Dtype dtype, known);
+  if (!type.has_shape()) {
+    Error error{ErrorCode::kOnnxDynamicShape, "an input has no shape", place};
+    error.expected = "a size for every axis, or a name for it that --dim binds";
+    error.remedy = "export the model with a shape for every input";
+    return fail(std::move(error));
+  }
   graph::TensorInfo info{proto.name(), dtype, {}};
   for (const auto& dim : type.shape().dim()) {
     info.shape.push_back(dim.dim_value());
@@ -28,261 +30,67 @@ Result<graph::TensorInfo> declared(const onnx::ValueInfoProto& proto, const std:
   return info;
 }
 
+// The value of a Constant; the short forms are written out as a tensor.
+Result<onnx::TensorProto> constant_value(const onnx::AttributeProto& attribute,
+                                         const std::string& place) {
+  using Kind = onnx::AttributeProto;
+  constexpr std::pair<std::string_view, Kind::AttributeType> kForms[] = {
+      {"value", Kind::TENSOR},
+      {"value_float", Kind::FLOAT},
+      {"value_floats", Kind::FLOATS},
+      {"value_int", Kind::INT},
+      {"value_ints", Kind::INTS}};
+  const std::pair form(std::string_view(attribute.name()), attribute.type());
+  if (!contains(kForms, form)) {
+    Error error{ErrorCode::kOnnxAttribute};
+    error.message = "a Constant's value is of a kind that is not supported";
+    error.place = place;
+    error.expected = "value, value_float, value_floats, value_int or value_ints";
+    error.found = attribute.name();
+    return fail(std::move(error));
+  }
+  onnx::TensorProto value = attribute.t();
+  if (attribute.type() == Kind::TENSOR) return value;
+  const bool real = attribute.type() == Kind::FLOAT || attribute.type() == Kind::FLOATS;
+  value.set_data_type(real ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64);
+  *value.mutable_float_data() = attribute.floats();
+  *value.mutable_int64_data() = attribute.ints();
+  if (attribute.type() == Kind::FLOAT)
+    value.add_float_data(attribute.f());
+  else if (attribute.type() == Kind::INT)
+    value.add_int64_data(attribute.i());
+  else
+    value.add_dims(real ? attribute.floats_size() : attribute.ints_size());
+  return value;
+}
+
 class Importer {
  public:
   Importer(const onnx::ModelProto& model, const FlatModel& flat, const Source& source)
       : model_(model), flat_(flat), source_(source) {}
 
-  // The whole model, inferred; `outputs`: these tensors in the place of its outputs.
-  Result<Graph> run(const std::vector<std::string>& outputs = {}) {
-    graph_.name = model_.graph().name();
-    WARPLOOM_CHECK(read_initializers());
-    WARPLOOM_CHECK(read_inputs());
-    for (const VersionedNode& node : flat_.nodes) WARPLOOM_CHECK(read_node(node));
-    if (outputs.empty()) WARPLOOM_CHECK(read_outputs());
-    for (const std::string& name : outputs) graph_.outputs.push_back(tensor(name));
-    auto inferred = graph::infer(std::move(graph_));
-    if (!inferred)
-      inferred.error().place = fmt::format("{}: {}", source_.place, inferred.error().place);
-    return inferred;
-  }
-
-  // What the model says of outputs and tensors in between must agree with what was inferred.
-  Status check_declared(const Graph& inferred) const {
-    for (const auto& proto : model_.graph().output())
-      WARPLOOM_CHECK(check_declared(inferred, proto, "output"));
-    for (const auto& proto : model_.graph().value_info())
-      WARPLOOM_CHECK(check_declared(inferred, proto, "tensor"));
-    return ok();
-  }
+  Result<Graph> run(const std::vector<std::string>& outputs = {});
+  Status check_declared(const Graph& inferred) const;
 
  private:
-  std::string at(std::string_view kind, std::string_view name) const {
-    return place_of(source_, kind, name);
-  }
+  std::string at(std::string_view kind, std::string_view name) const;
 
-  std::string at(const onnx::NodeProto& node) const {
-    return fmt::format("{} ({})", at("node", node.name()), node.op_type());
-  }
-
-  // By name; a new one if it was not mentioned yet.
-  TensorId tensor(const std::string& name) {
-    if (name.empty()) return graph::kAbsent;
-    const auto [found, is_new] =
-        ids_.try_emplace(name, static_cast<TensorId>(graph_.tensors.size()));
-    if (is_new) graph_.add_tensor({{name, Dtype::f32, {}}, std::nullopt});
-    return found->second;
-  }
-
-  Status read_initializers() {
-    if (model_.graph().sparse_initializer_size() > 0)
-      return fail({ErrorCode::kOnnxType, "sparse initializers are not supported", source_.place,
-                   "dense tensors"});
-    for (const onnx::TensorProto* const each : flat_.initializers) {
-      const onnx::TensorProto& proto = *each;
-      if (proto.name().empty())
-        return fail({ErrorCode::kOnnxName, "an initializer has no name", source_.place});
-      if (ids_.contains(proto.name()))
-        return fail(
-            {ErrorCode::kOnnxName, "an initializer is defined twice", at("tensor", proto.name())});
-      WARPLOOM_TRY(Tensor read, to_tensor(proto, source_));
-      ids_.emplace(proto.name(), graph_.add_tensor(std::move(read)));
-    }
-    return ok();
-  }
-
-  // Every input, or output, has a name of its own.
+  std::string at(const onnx::NodeProto& node) const;
+  TensorId tensor(const std::string& name);
+  Status read_initializers();
   Status named_once(std::string_view kind, const std::string& name,
-                    std::set<std::string>& seen) const {
-    if (name.empty())
-      return fail({ErrorCode::kOnnxName, fmt::format("an {} has no name", kind), source_.place});
-    if (seen.insert(name).second) return ok();
-    return fail({ErrorCode::kOnnxName, fmt::format("an {} is named twice", kind), at(kind, name)});
-  }
-
-  Status read_inputs() {
-    std::set<std::string> seen;
-    for (const auto& proto : model_.graph().input()) {
-      const std::string place = at("input", proto.name());
-      WARPLOOM_CHECK(named_once("input", proto.name(), seen));
-      WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
-      const bool given = ids_.contains(proto.name());  // a default value: the input stays constant
-      const TensorId id = tensor(proto.name());
-      Tensor& known = graph_.tensor(id);
-      if (!given) {
-        known = {info, std::nullopt};
-        graph_.inputs.push_back(id);
-      } else if (known.dtype != info.dtype || known.shape != info.shape) {
-        return fail({known.dtype != info.dtype ? ErrorCode::kOnnxType : ErrorCode::kOnnxShape,
-                     "an input and its initializer differ", place, to_text(info), to_text(known)});
-      }
-    }
-    return ok();
-  }
-
-  Status read_outputs() {
-    std::set<std::string> seen;
-    for (const auto& proto : model_.graph().output()) {
-      WARPLOOM_CHECK(named_once("output", proto.name(), seen));
-      graph_.outputs.push_back(tensor(proto.name()));
-    }
-    if (graph_.outputs.empty())
-      return fail({ErrorCode::kOnnxName, "the graph has no output", source_.place});
-    return ok();
-  }
-
+                    std::set<std::string>& seen) const;
+  Status read_inputs();
+  Status read_outputs();
   Result<graph::Attribute> read_attribute(const onnx::AttributeProto& proto,
-                                          const std::string& place) const {
-    if (!proto.ref_attr_name().empty())
-      return fail({ErrorCode::kOnnxAttribute,
-                   fmt::format("attribute {} refers to a function's", proto.name()), place});
-    switch (proto.type()) {
-      case onnx::AttributeProto::INT: return proto.i();
-      case onnx::AttributeProto::FLOAT: return static_cast<double>(proto.f());
-      case onnx::AttributeProto::STRING: return proto.s();
-      case onnx::AttributeProto::INTS:
-        return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
-      default:
-        return fail({ErrorCode::kOnnxAttribute,
-                     fmt::format("attribute {} is of the wrong type", proto.name()), place,
-                     "an integer, a float, a string or a list of integers",
-                     fmt::format("AttributeProto type {}", static_cast<int>(proto.type()))});
-    }
-  }
-
-  Status read_constant(const onnx::NodeProto& proto) {
-    const std::string place = at(proto);
-    if (proto.attribute_size() != 1 || proto.output_size() != 1 || proto.output(0).empty() ||
-        proto.input_size() != 0)
-      return fail(
-          {ErrorCode::kOnnxAttribute, "a Constant has one value, one output and no input", place});
-    const auto& attribute = proto.attribute(0);
-    using Kind = onnx::AttributeProto;
-    constexpr std::pair<std::string_view, Kind::AttributeType> kForms[] = {
-        {"value", Kind::TENSOR},
-        {"value_float", Kind::FLOAT},
-        {"value_floats", Kind::FLOATS},
-        {"value_int", Kind::INT},
-        {"value_ints", Kind::INTS}};
-    if (!contains(kForms, std::pair(std::string_view(attribute.name()), attribute.type())))
-      return fail({ErrorCode::kOnnxAttribute,
-                   "a Constant's value is of a kind that is not supported", place,
-                   "value, value_float, value_floats, value_int or value_ints", attribute.name()});
-    onnx::TensorProto value = attribute.t();
-    if (attribute.type() != Kind::TENSOR) {  // the short forms are written out as a tensor
-      const bool real = attribute.type() == Kind::FLOAT || attribute.type() == Kind::FLOATS;
-      value.set_data_type(real ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64);
-      *value.mutable_float_data() = attribute.floats();
-      *value.mutable_int64_data() = attribute.ints();
-      if (attribute.type() == Kind::FLOAT)
-        value.add_float_data(attribute.f());
-      else if (attribute.type() == Kind::INT)
-        value.add_int64_data(attribute.i());
-      else
-        value.add_dims(real ? attribute.floats_size() : attribute.ints_size());
-    }
-    value.set_name(proto.output(0));
-    WARPLOOM_TRY(Tensor read, to_tensor(value, source_));
-    const TensorId id = tensor(proto.output(0));
-    Tensor& made = graph_.tensor(id);
-    if (made.constant || contains(graph_.inputs, id))
-      return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place, "one definition",
-                   proto.output(0)});
-    made = std::move(read);
-    return ok();
-  }
-
-  // ConstantOfShape(shape) is Expand(value, shape).
-  Status read_filled(const onnx::NodeProto& proto) {
-    const std::string place = at(proto);
-    Tensor value{{"", Dtype::f32, {}},
-                 std::vector<std::byte>(sizeof(float))};  // 0, unless another one is given
-    const bool given = proto.attribute_size() == 1 && proto.attribute(0).name() == "value" &&
-                       proto.attribute(0).has_t();
-    if (given) {
-      WARPLOOM_TRY(value, to_tensor(proto.attribute(0).t(), source_));
-    }
-    if ((proto.attribute_size() > 0 && !given) || graph::element_count(value.shape) != 1)
-      return fail({ErrorCode::kOnnxAttribute, "a ConstantOfShape has at most one value", place,
-                   "a tensor of one element"});
-    if (proto.input_size() != 1 || proto.output_size() != 1 || proto.input(0).empty() ||
-        proto.output(0).empty())
-      return fail({ErrorCode::kOnnxName, "a ConstantOfShape has one input and one output", place});
-    value.name = proto.output(0) + "/value";
-    value.shape.clear();
-    const TensorId filled = graph_.add_tensor(std::move(value));
-    graph_.nodes.push_back({OpKind::Expand,
-                            proto.name(),
-                            {filled, tensor(proto.input(0))},
-                            {tensor(proto.output(0))},
-                            {}});
-    return ok();
-  }
-
-  Status read_node(const VersionedNode& node_of_model) {
-    const auto& [proto, opset] = node_of_model;
-    const std::string place = at(proto);
-    const bool ours = proto.domain() == "warploom";
-    if (!ours && !is_default_domain(proto.domain())) return fail(foreign_operator(proto, place));
-    if (proto.op_type() == "ConstantOfShape") return read_filled(proto);
-    const auto op = graph::op_named(proto.op_type());
-    if (!op || ours != (op == OpKind::ScaledMatMul) ||
-        graph::operator_of(*op).since == graph::kInternal)
-      return fail(unknown_operator(proto, place));
-    if (graph::operator_of(*op).since > opset)
-      return fail({ErrorCode::kOnnxUnknownOperator,
-                   fmt::format("operator {} is not in opset {}", proto.op_type(), opset), place,
-                   fmt::format("opset {} or later", graph::operator_of(*op).since),
-                   fmt::format("opset {}", opset), "export the model with a later opset"});
-    if (*op == OpKind::Constant) return read_constant(proto);
-    Node node{*op, proto.name(), {}, {}, {}};
-    if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
-    const auto read = [&](const auto& names, std::vector<TensorId>& ids) {
-      for (const std::string& name : names) ids.push_back(tensor(name));
-      while (!ids.empty() && ids.back() == graph::kAbsent) ids.pop_back();
-    };
-    read(proto.input(), node.inputs);
-    read(proto.output(), node.outputs);
-    for (const auto& attribute : proto.attribute()) {
-      const auto* const known =
-          graph::attribute_named(*op, attribute.name());  // infer() refuses unknown ones
-      if (known != nullptr && known->since > opset)
-        return fail({ErrorCode::kOnnxAttribute,
-                     fmt::format("attribute {} is not in opset {}", attribute.name(), opset), place,
-                     fmt::format("opset {} or later", known->since)});
-      WARPLOOM_TRY(graph::Attribute value, read_attribute(attribute, place));
-      if (!node.attributes.emplace(attribute.name(), std::move(value)).second)
-        return fail({ErrorCode::kOnnxAttribute,
-                     fmt::format("attribute {} is given twice", attribute.name()), place});
-    }
-    graph_.nodes.push_back(std::move(node));
-    return ok();
-  }
-
+                                          const std::string& place) const;
+  Status read_constant(const onnx::NodeProto& proto);
+  Status read_filled(const onnx::NodeProto& proto);
+  Status add_attribute(const onnx::AttributeProto& attribute, int64_t opset,
+                       const std::string& place, Node& node) const;
+  Status read_node(const VersionedNode& node_of_model);
   Status check_declared(const Graph& inferred, const onnx::ValueInfoProto& proto,
-                        std::string_view kind) const {
-    const auto found = ids_.find(proto.name());
-    if (found == ids_.end() || !proto.type().has_tensor_type()) return ok();
-    const Tensor& tensor = inferred.tensor(found->second);
-    const auto& type = proto.type().tensor_type();
-    if (type.has_elem_type() && type.elem_type() != 0 &&
-        type.elem_type() != onnx_type_of(tensor.dtype))
-      return fail({ErrorCode::kOnnxType, "a declared element type contradicts the inferred one",
-                   at(kind, proto.name()), std::string(name_of(tensor.dtype)),
-                   fmt::format("ONNX type {}", type.elem_type())});
-    if (!type.has_shape()) return ok();
-    std::vector<std::string> sizes;
-    for (const auto& dim : type.shape().dim())
-      sizes.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
-    const auto fits = [](const std::string& said, int64_t size) {
-      return said == "?" || said == std::to_string(size);
-    };
-    if (!std::ranges::equal(sizes, tensor.shape, fits))
-      return fail({ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one",
-                   at(kind, proto.name()), graph::to_text(tensor.shape),
-                   fmt::format("[{}]", fmt::join(sizes, ","))});
-    return ok();
-  }
+                        std::string_view kind) const;
 
   const onnx::ModelProto& model_;
   const FlatModel& flat_;
@@ -290,6 +98,250 @@ class Importer {
   Graph graph_;
   std::map<std::string, TensorId, std::less<>> ids_;
 };
+
+// The whole model, inferred; `outputs`: these tensors in the place of its outputs.
+Result<Graph> Importer::run(const std::vector<std::string>& outputs) {
+  graph_.name = model_.graph().name();
+  WARPLOOM_CHECK(read_initializers());
+  WARPLOOM_CHECK(read_inputs());
+  for (const VersionedNode& node : flat_.nodes) WARPLOOM_CHECK(read_node(node));
+  if (outputs.empty()) WARPLOOM_CHECK(read_outputs());
+  for (const std::string& name : outputs) graph_.outputs.push_back(tensor(name));
+  auto inferred = graph::infer(std::move(graph_));
+  if (!inferred)
+    inferred.error().place = fmt::format("{}: {}", source_.place, inferred.error().place);
+  return inferred;
+}
+
+// What the model says of outputs and tensors in between must agree with what was inferred.
+Status Importer::check_declared(const Graph& inferred) const {
+  for (const auto& proto : model_.graph().output())
+    WARPLOOM_CHECK(check_declared(inferred, proto, "output"));
+  for (const auto& proto : model_.graph().value_info())
+    WARPLOOM_CHECK(check_declared(inferred, proto, "tensor"));
+  return ok();
+}
+
+std::string Importer::at(std::string_view kind, std::string_view name) const {
+  return place_of(source_, kind, name);
+}
+
+std::string Importer::at(const onnx::NodeProto& node) const {
+  return fmt::format("{} ({})", at("node", node.name()), node.op_type());
+}
+
+// By name; a new one if it was not mentioned yet.
+TensorId Importer::tensor(const std::string& name) {
+  if (name.empty()) return graph::kAbsent;
+  const auto next = static_cast<TensorId>(graph_.tensors.size());
+  const auto [found, is_new] = ids_.try_emplace(name, next);
+  if (is_new) graph_.add_tensor({{name, Dtype::f32, {}}, std::nullopt});
+  return found->second;
+}
+
+Status Importer::read_initializers() {
+  if (model_.graph().sparse_initializer_size() > 0)
+    return fail({ErrorCode::kOnnxType, "sparse initializers are not supported", source_.place,
+                 "dense tensors"});
+  for (const onnx::TensorProto* const each : flat_.initializers) {
+    const onnx::TensorProto& proto = *each;
+    if (proto.name().empty())
+      return fail({ErrorCode::kOnnxName, "an initializer has no name", source_.place});
+    if (ids_.contains(proto.name()))
+      return fail(
+          {ErrorCode::kOnnxName, "an initializer is defined twice", at("tensor", proto.name())});
+    WARPLOOM_TRY(Tensor read, to_tensor(proto, source_));
+    ids_.emplace(proto.name(), graph_.add_tensor(std::move(read)));
+  }
+  return ok();
+}
+
+// Every input, or output, has a name of its own.
+Status Importer::named_once(std::string_view kind, const std::string& name,
+                            std::set<std::string>& seen) const {
+  if (name.empty())
+    return fail({ErrorCode::kOnnxName, fmt::format("an {} has no name", kind), source_.place});
+  if (seen.insert(name).second) return ok();
+  return fail({ErrorCode::kOnnxName, fmt::format("an {} is named twice", kind), at(kind, name)});
+}
+
+Status Importer::read_inputs() {
+  std::set<std::string> seen;
+  for (const auto& proto : model_.graph().input()) {
+    const std::string place = at("input", proto.name());
+    WARPLOOM_CHECK(named_once("input", proto.name(), seen));
+    WARPLOOM_TRY(graph::TensorInfo info, declared(proto, place));
+    const bool given = ids_.contains(proto.name());  // a default value: the input stays constant
+    const TensorId id = tensor(proto.name());
+    Tensor& known = graph_.tensor(id);
+    if (!given) {
+      known = {info, std::nullopt};
+      graph_.inputs.push_back(id);
+      continue;
+    }
+    const bool same_type = known.dtype == info.dtype;
+    if (same_type && known.shape == info.shape) continue;
+    const ErrorCode code = same_type ? ErrorCode::kOnnxShape : ErrorCode::kOnnxType;
+    const std::string message = "an input and its initializer differ";
+    return fail({code, message, place, to_text(info), to_text(known)});
+  }
+  return ok();
+}
+
+Status Importer::read_outputs() {
+  std::set<std::string> seen;
+  for (const auto& proto : model_.graph().output()) {
+    WARPLOOM_CHECK(named_once("output", proto.name(), seen));
+    graph_.outputs.push_back(tensor(proto.name()));
+  }
+  if (graph_.outputs.empty())
+    return fail({ErrorCode::kOnnxName, "the graph has no output", source_.place});
+  return ok();
+}
+
+Result<graph::Attribute> Importer::read_attribute(const onnx::AttributeProto& proto,
+                                                  const std::string& place) const {
+  if (!proto.ref_attr_name().empty()) {
+    const std::string message = fmt::format("attribute {} refers to a function's", proto.name());
+    return fail({ErrorCode::kOnnxAttribute, message, place});
+  }
+  switch (proto.type()) {
+    case onnx::AttributeProto::INT: return proto.i();
+    case onnx::AttributeProto::FLOAT: return static_cast<double>(proto.f());
+    case onnx::AttributeProto::STRING: return proto.s();
+    case onnx::AttributeProto::INTS:
+      return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
+    default: break;
+  }
+  const std::string message = fmt::format("attribute {} is of the wrong type", proto.name());
+  Error error{ErrorCode::kOnnxAttribute, message, place};
+  error.expected = "an integer, a float, a string or a list of integers";
+  error.found = fmt::format("AttributeProto type {}", static_cast<int>(proto.type()));
+  return fail(std::move(error));
+}
+
+Status Importer::read_constant(const onnx::NodeProto& proto) {
+  const std::string place = at(proto);
+  const bool has_output = proto.output_size() == 1 && !proto.output(0).empty();
+  if (proto.attribute_size() != 1 || !has_output || proto.input_size() != 0) {
+    const std::string message = "a Constant has one value, one output and no input";
+    return fail({ErrorCode::kOnnxAttribute, message, place});
+  }
+  WARPLOOM_TRY(onnx::TensorProto value, constant_value(proto.attribute(0), place));
+  value.set_name(proto.output(0));
+  WARPLOOM_TRY(Tensor read, to_tensor(value, source_));
+  const TensorId id = tensor(proto.output(0));
+  Tensor& made = graph_.tensor(id);
+  if (made.constant || contains(graph_.inputs, id))
+    return fail({ErrorCode::kOnnxName, "a tensor is defined twice", place, "one definition",
+                 proto.output(0)});
+  made = std::move(read);
+  return ok();
+}
+
+// ConstantOfShape(shape) is Expand(value, shape).
+Status Importer::read_filled(const onnx::NodeProto& proto) {
+  const std::string place = at(proto);
+  const std::vector<std::byte> zero(sizeof(float));
+  Tensor value{{"", Dtype::f32, {}}, zero};  // unless another one is given
+  const bool has_one = proto.attribute_size() == 1;
+  const bool given = has_one && proto.attribute(0).name() == "value" && proto.attribute(0).has_t();
+  if (given) {
+    WARPLOOM_TRY(value, to_tensor(proto.attribute(0).t(), source_));
+  }
+  if ((proto.attribute_size() > 0 && !given) || graph::element_count(value.shape) != 1)
+    return fail({ErrorCode::kOnnxAttribute, "a ConstantOfShape has at most one value", place,
+                 "a tensor of one element"});
+  const bool has_input = proto.input_size() == 1 && !proto.input(0).empty();
+  const bool has_output = proto.output_size() == 1 && !proto.output(0).empty();
+  if (!has_input || !has_output)
+    return fail({ErrorCode::kOnnxName, "a ConstantOfShape has one input and one output", place});
+  value.name = proto.output(0) + "/value";
+  value.shape.clear();
+  const TensorId filled = graph_.add_tensor(std::move(value));
+  const TensorId shape = tensor(proto.input(0));
+  const TensorId made = tensor(proto.output(0));
+  graph_.nodes.push_back({OpKind::Expand, proto.name(), {filled, shape}, {made}, {}});
+  return ok();
+}
+
+Status Importer::add_attribute(const onnx::AttributeProto& attribute, int64_t opset,
+                               const std::string& place, Node& node) const {
+  const std::string& name = attribute.name();
+  const auto* const known = graph::attribute_named(node.op, name);  // infer() refuses others
+  if (known != nullptr && known->since > opset) {
+    const std::string message = fmt::format("attribute {} is not in opset {}", name, opset);
+    const std::string expected = fmt::format("opset {} or later", known->since);
+    return fail({ErrorCode::kOnnxAttribute, message, place, expected});
+  }
+  WARPLOOM_TRY(graph::Attribute value, read_attribute(attribute, place));
+  if (node.attributes.emplace(name, std::move(value)).second) return ok();
+  const std::string message = fmt::format("attribute {} is given twice", name);
+  return fail({ErrorCode::kOnnxAttribute, message, place});
+}
+
+Status Importer::read_node(const VersionedNode& node_of_model) {
+  const auto& [proto, opset] = node_of_model;
+  const std::string place = at(proto);
+  const bool ours = proto.domain() == "warploom";
+  if (!ours && !is_default_domain(proto.domain())) return fail(foreign_operator(proto, place));
+  if (proto.op_type() == "ConstantOfShape") return read_filled(proto);
+  const auto op = graph::op_named(proto.op_type());
+  if (!op || ours != (op == OpKind::ScaledMatMul)) return fail(unknown_operator(proto, place));
+  const int64_t since = graph::operator_of(*op).since;
+  if (since == graph::kInternal) return fail(unknown_operator(proto, place));
+  if (since > opset) {
+    Error error{ErrorCode::kOnnxUnknownOperator};
+    error.message = fmt::format("operator {} is not in opset {}", proto.op_type(), opset);
+    error.place = place;
+    error.expected = fmt::format("opset {} or later", since);
+    error.found = fmt::format("opset {}", opset);
+    error.remedy = "export the model with a later opset";
+    return fail(std::move(error));
+  }
+  if (*op == OpKind::Constant) return read_constant(proto);
+  Node node{*op, proto.name(), {}, {}, {}};
+  if (node.name.empty() && proto.output_size() > 0) node.name = proto.output(0);
+  const auto read = [&](const auto& names, std::vector<TensorId>& ids) {
+    for (const std::string& name : names) ids.push_back(tensor(name));
+    while (!ids.empty() && ids.back() == graph::kAbsent) ids.pop_back();
+  };
+  read(proto.input(), node.inputs);
+  read(proto.output(), node.outputs);
+  for (const auto& attribute : proto.attribute())
+    WARPLOOM_CHECK(add_attribute(attribute, opset, place, node));
+  graph_.nodes.push_back(std::move(node));
+  return ok();
+}
+
+Status Importer::check_declared(const Graph& inferred, const onnx::ValueInfoProto& proto,
+                                std::string_view kind) const {
+  const auto found = ids_.find(proto.name());
+  if (found == ids_.end() || !proto.type().has_tensor_type()) return ok();
+  const Tensor& tensor = inferred.tensor(found->second);
+  const auto& type = proto.type().tensor_type();
+  const bool has_type = type.has_elem_type() && type.elem_type() != 0;
+  if (has_type && type.elem_type() != onnx_type_of(tensor.dtype)) {
+    Error error{ErrorCode::kOnnxType, "a declared element type contradicts the inferred one"};
+    error.place = at(kind, proto.name());
+    error.expected = name_of(tensor.dtype);
+    error.found = fmt::format("ONNX type {}", type.elem_type());
+    return fail(std::move(error));
+  }
+  if (!type.has_shape()) return ok();
+  std::vector<std::string> sizes;
+  for (const auto& dim : type.shape().dim())
+    sizes.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value()) : "?");
+  const auto fits = [](const std::string& said, int64_t size) {
+    return said == "?" || said == std::to_string(size);
+  };
+  if (std::ranges::equal(sizes, tensor.shape, fits)) return ok();
+  Error error{ErrorCode::kOnnxShape, "a declared shape contradicts the inferred one"};
+  error.place = at(kind, proto.name());
+  error.expected = graph::to_text(tensor.shape);
+  error.found = fmt::format("[{}]", fmt::join(sizes, ","));
+  return fail(std::move(error));
+}
 
 Result<int64_t> opset_of(const onnx::ModelProto& model, const Source& source) {
   int64_t opset = 0;
@@ -311,8 +363,8 @@ Result<std::optional<bool>> truth_of(const onnx::ModelProto& model, const Source
   std::map<std::string, const VersionedNode*> makers;
   for (const VersionedNode& node : before.nodes)
     for (const std::string& output : node.proto.output()) makers.emplace(output, &node);
-  const bool is_constant = contains(before.initializers, name,
-                                    [](const auto* initializer) { return initializer->name(); });
+  const auto name_of = [](const onnx::TensorProto* initializer) { return initializer->name(); };
+  const bool is_constant = contains(before.initializers, name, name_of);
   if (!makers.contains(name) && !is_constant) return std::nullopt;  // an input
   std::set<const VersionedNode*> needed;
   std::set<std::string> read = {name};
@@ -336,10 +388,11 @@ Result<std::optional<bool>> truth_of(const onnx::ModelProto& model, const Source
 
 Status checked_opset(int64_t version, const std::string& place) {
   if (version >= kFirstOpset && version <= kLastOpset) return ok();
-  return fail({ErrorCode::kOnnxOpset, "the model's operator set is not supported", place,
-               fmt::format("opset {} to {}", kFirstOpset, kLastOpset),
-               version == 0 ? std::string("none named") : fmt::format("opset {}", version),
-               "convert it (onnx.version_converter) or export it with another opset version"});
+  Error error{ErrorCode::kOnnxOpset, "the model's operator set is not supported", place};
+  error.expected = fmt::format("opset {} to {}", kFirstOpset, kLastOpset);
+  error.found = version == 0 ? std::string("none named") : fmt::format("opset {}", version);
+  error.remedy = "convert it (onnx.version_converter) or export it with another opset version";
+  return fail(std::move(error));
 }
 
 Result<Graph> to_graph(const onnx::ModelProto& model, const Source& source, bool simplified) {

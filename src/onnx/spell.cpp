@@ -10,7 +10,7 @@ namespace {
 using graph::OpKind, graph::TensorId;
 
 struct Scope {
-  std::map<std::string, Value> values;
+  std::map<std::string, SpelledValue> values;
   std::map<std::string, Place> unused;  // names of statements that nothing has read yet
 };
 
@@ -18,11 +18,11 @@ class Speller {
  public:
   Speller(std::string_view text, Dtype dtype, std::set<std::string> names)
 
-      : context_{text, dtype, Writer(std::move(names))} {}
+      : context_{text, dtype, ModelWriter(std::move(names))} {}
 
   Result<onnx::ModelProto> run(const Text& read, std::string_view name) {
     Scope scope;
-    WARPLOOM_TRY(const Value last, statements(read, scope));
+    WARPLOOM_TRY(const SpelledValue last, statements(read, scope));
     if (context_.writer.empty())
       return context_.wrong(read.statements.back().value.place, "the model computes nothing",
                             "a function or an operator, as in relu(x[64])");
@@ -34,8 +34,8 @@ class Speller {
   }
 
  private:
-  Result<Value> statements(const Text& read, Scope& scope) {
-    Value last;
+  Result<SpelledValue> statements(const Text& read, Scope& scope) {
+    SpelledValue last;
     for (const Statement& statement : read.statements) {
       if (&statement != &read.statements.back() && statement.names.empty())
         return context_.wrong(statement.value.place, "a value is lost", "a name for it, as h = …",
@@ -47,9 +47,9 @@ class Speller {
     return last;
   }
 
-  Result<Value> assigned(const Statement& statement, Scope& scope) {
+  Result<SpelledValue> assigned(const Statement& statement, Scope& scope) {
     const size_t count = std::max<size_t>(1, statement.names.size());
-    WARPLOOM_TRY(std::vector<Value> values, evaluated(statement.value, scope, count));
+    WARPLOOM_TRY(std::vector<SpelledValue> values, evaluated(statement.value, scope, count));
     for (size_t i = 0; i < statement.names.size(); ++i) {
       const Name& name = statement.names[i];
       if (scope.values.contains(name.text) || inputs_.contains(name.text))
@@ -62,24 +62,22 @@ class Speller {
     return values[0];
   }
 
-  Status outputs(const Text& read, Scope& scope, const Value& last) {
+  Status outputs(const Text& read, Scope& scope, const SpelledValue& last) {
     const Statement& end = read.statements.back();
     if (end.names.empty() && !read.outputs.empty())
       return context_.wrong(end.value.place, "a value is lost", "a name for it, as h = …", "",
                             "name it and give it out behind ->");
     std::vector<Name> names = read.outputs.empty() ? end.names : read.outputs;
-    std::vector<Value> values;
+    std::vector<SpelledValue> values;
     for (const Name& name : names) {
       Expression wanted{.kind = Expression::Kind::name, .place = name.place, .name = name.text};
-      WARPLOOM_TRY(const std::vector<Value> value, evaluated(wanted, scope, 1));
+      WARPLOOM_TRY(const std::vector<SpelledValue> value, evaluated(wanted, scope, 1));
       values.push_back(value[0]);
     }
     if (names.empty()) {
+      const bool taken = scope.values.contains("y") || inputs_.contains("y");
       values.push_back(last);
-      names.push_back({scope.values.contains("y") || inputs_.contains("y")
-                           ? context_.writer.fresh("y", 1)
-                           : "y",
-                       end.value.place});
+      names.push_back({taken ? context_.writer.fresh("y", 1) : "y", end.value.place});
     }
     for (size_t i = 0; i < names.size(); ++i) {
       const auto* const tensor = std::get_if<TensorValue>(&values[i]);
@@ -93,17 +91,18 @@ class Speller {
   }
 
   // So many values: one, but of a call of an operator with several outputs.
-  Result<std::vector<Value>> evaluated(const Expression& expression, Scope& scope, size_t count) {
+  Result<std::vector<SpelledValue>> evaluated(const Expression& expression, Scope& scope,
+                                              size_t count) {
     using Kind = Expression::Kind;
     if (expression.kind == Kind::call) return called(expression, scope, count);
     if (count != 1)
       return context_.wrong(expression.place, "several names for one value",
                             "an operator with several outputs, as split(x, …)");
-    WARPLOOM_TRY(Value value, single(expression, scope));
+    WARPLOOM_TRY(SpelledValue value, single(expression, scope));
     return std::vector{std::move(value)};
   }
 
-  Result<Value> single(const Expression& expression, Scope& scope) {
+  Result<SpelledValue> single(const Expression& expression, Scope& scope) {
     using Kind = Expression::Kind;
     switch (expression.kind) {
       case Kind::absent: return Absent{};
@@ -114,14 +113,14 @@ class Speller {
       case Kind::list: return list(expression.items, scope);
       case Kind::call: break;
     }
-    WARPLOOM_TRY(std::vector<Value> values, called(expression, scope, 1));
+    WARPLOOM_TRY(std::vector<SpelledValue> values, called(expression, scope, 1));
     return std::move(values[0]);
   }
 
-  Result<Value> list(const std::vector<Expression>& items, Scope& scope) {
+  Result<SpelledValue> list(const std::vector<Expression>& items, Scope& scope) {
     List out;
     for (const Expression& item : items) {
-      WARPLOOM_TRY(const Value value, single(item, scope));
+      WARPLOOM_TRY(const SpelledValue value, single(item, scope));
       if (!is_number(value))
         return context_.wrong(item.place, "a list holds something else than numbers", "a number",
                               described(value));
@@ -130,13 +129,12 @@ class Speller {
     return out;
   }
 
-  Result<Value> named(const Expression& expression, Scope& scope) {
+  Result<SpelledValue> named(const Expression& expression, Scope& scope) {
     scope.unused.erase(expression.name);
     if (const auto found = scope.values.find(expression.name); found != scope.values.end())
       return found->second;
-    if (const auto found = inputs_.find(expression.name);
-        found != inputs_.end() && context_.within.empty())
-      return TensorValue{found->second};
+    const auto input = inputs_.find(expression.name);
+    if (input != inputs_.end() && context_.within.empty()) return TensorValue{input->second};
     if (expression.name == "inf") return HUGE_VAL;
     std::vector<std::string> known;
     for (const auto& [name, value] : scope.values) known.push_back(name);
@@ -148,11 +146,11 @@ class Speller {
         did_you_mean(expression.name, known, "write its shape, or name a value before it is used"));
   }
 
-  Result<Value> input(const Expression& expression, Scope& scope) {
+  Result<SpelledValue> input(const Expression& expression, Scope& scope) {
     if (scope.values.contains(expression.name) || inputs_.contains(expression.name))
       return context_.wrong(expression.place, "an input is declared twice, or is a value's name",
                             "the name alone, without a shape", expression.name);
-    WARPLOOM_TRY(const Value sizes, list(expression.items, scope));
+    WARPLOOM_TRY(const SpelledValue sizes, list(expression.items, scope));
     graph::Shape shape;
     for (const double size : std::get<List>(sizes)) {
       if (!is_whole(size) || size < 0)
@@ -171,14 +169,14 @@ class Speller {
     return TensorValue{id};
   }
 
-  Result<std::vector<Value>> called(const Expression& call, Scope& scope, size_t count) {
+  Result<std::vector<SpelledValue>> called(const Expression& call, Scope& scope, size_t count) {
     const std::string name = folded(call.name);
     std::vector<const Function*> functions = functions_named(name);
     // Within a function its own name is the operator's.
     if (contains(context_.within, call.name, &Call::function)) functions.clear();
     const std::optional<OpKind> op = operator_spelled(name);
     WARPLOOM_TRY(const std::vector<Given> given, arguments(call, scope));
-    if (auto value = known_when_spelled(name, given)) return std::vector{Value(*value)};
+    if (auto value = known_when_spelled(name, given)) return std::vector{SpelledValue(*value)};
     if (is_built_in(name)) return one(call_built_in(context_, name, call.place, given));
     if (contains(type_names(), call.name))
       return one(convert(context_, call.name, call.place, given));
@@ -194,7 +192,7 @@ class Speller {
                           did_you_mean(call.name, known, "`warploom new --list` names them all"));
   }
 
-  static Result<std::vector<Value>> one(Result<Value> value) {
+  static Result<std::vector<SpelledValue>> one(Result<SpelledValue> value) {
     if (!value) return fail(value.error());
     return std::vector{std::move(*value)};
   }
@@ -204,14 +202,13 @@ class Speller {
     std::vector<Given> out;
     for (const Argument& argument : call.arguments) {
       const Expression& value = argument.value[0];
-      const bool word = !argument.name.empty() && value.kind == Expression::Kind::name &&
-                        value.name != "inf" && !scope.values.contains(value.name) &&
-                        !inputs_.contains(value.name);
-      if (word) {
+      const bool has_value = scope.values.contains(value.name) || inputs_.contains(value.name);
+      const bool is_word = value.kind == Expression::Kind::name && value.name != "inf";
+      if (!argument.name.empty() && is_word && !has_value) {
         out.push_back({argument.name, argument.place, value.name});
         continue;
       }
-      WARPLOOM_TRY(Value read, single(value, scope));
+      WARPLOOM_TRY(SpelledValue read, single(value, scope));
       const bool repeated = !argument.name.empty() && contains(out, argument.name, &Given::name);
       if (repeated)
         return context_.wrong(argument.place, "an argument is given twice", "", argument.name);
@@ -221,7 +218,8 @@ class Speller {
   }
 
   // A function's body with its parameters' values.
-  Result<Value> applied(const Function& function, Place place, const std::vector<Given>& given) {
+  Result<SpelledValue> applied(const Function& function, Place place,
+                               const std::vector<Given>& given) {
     Scope scope;
     WARPLOOM_TRY(scope.values, bound(context_, function, given));
     context_.within.push_back({function.shown.name, place});
@@ -229,7 +227,7 @@ class Speller {
       if (scope.values.contains(parameter.name)) continue;
       WARPLOOM_TRY(scope.values[parameter.name], single(parameter.otherwise[0], scope));
     }
-    WARPLOOM_TRY(Value value, statements(function.body, scope));
+    WARPLOOM_TRY(SpelledValue value, statements(function.body, scope));
     context_.within.pop_back();
     return value;
   }

@@ -21,7 +21,7 @@ const Parameter* parameter_of(const Function& function, const Given& given, size
   return found == function.parameters.end() ? nullptr : &*found;
 }
 
-bool takes(const Parameter& parameter, const Value& value) {
+bool takes(const Parameter& parameter, const SpelledValue& value) {
   const bool absent = std::holds_alternative<Absent>(value);
   if (absent) return !parameter.otherwise.empty();
   const bool list = std::holds_alternative<List>(value);
@@ -59,37 +59,42 @@ tl::unexpected<Error> misfit(const Context& context, const Function& function, P
   for (const Parameter& parameter : function.parameters) names.push_back(parameter.name);
   for (size_t i = 0; i < given.size(); ++i) {
     const Parameter* const parameter = parameter_of(function, given[i], i);
-    if (parameter == nullptr && !given[i].name.empty())
-      return context.wrong(given[i].place, "the function has no argument of this name", form,
-                           given[i].name, did_you_mean(given[i].name, names));
+    const std::string& name = given[i].name;
+    const std::string found = described(given[i].value);
+    if (parameter == nullptr && !name.empty()) {
+      const std::string message = "the function has no argument of this name";
+      return context.wrong(given[i].place, message, form, name, did_you_mean(name, names));
+    }
     if (parameter == nullptr)
-      return context.wrong(given[i].place, "there is an operand too many", form,
-                           described(given[i].value));
-    if (!takes(*parameter, given[i].value))
-      return context.wrong(
-          given[i].place, fmt::format("{} is of another kind", parameter->name),
-          fmt::format("{} in {}", kKinds[static_cast<int>(parameter->takes)], form),
-          described(given[i].value));
+      return context.wrong(given[i].place, "there is an operand too many", form, found);
+    if (!takes(*parameter, given[i].value)) {
+      const std::string message = fmt::format("{} is of another kind", parameter->name);
+      const std::string_view kind = kKinds[static_cast<int>(parameter->takes)];
+      return context.wrong(given[i].place, message, fmt::format("{} in {}", kind, form), found);
+    }
   }
-  return context.wrong(place, "an operand is missing", form,
-                       fmt::format("{} operands", given.size()), "as in " + function.shown.example);
+  const std::string found = fmt::format("{} operands", given.size());
+  const std::string remedy = "as in " + function.shown.example;
+  return context.wrong(place, "an operand is missing", form, found, remedy);
 }
 
-Result<std::map<std::string, Value>> bound(const Context& context, const Function& function,
-                                           const std::vector<Given>& given) {
-  std::map<std::string, Value> out;
+Result<std::map<std::string, SpelledValue>> bound(const Context& context, const Function& function,
+                                                  const std::vector<Given>& given) {
+  std::map<std::string, SpelledValue> out;
   for (size_t i = 0; i < given.size(); ++i) {
     const Parameter& parameter = *parameter_of(function, given[i], i);
-    Value value = given[i].value;
+    SpelledValue value = given[i].value;
     if (is_number(value) && parameter.takes == Takes::list) value = List{std::get<double>(value)};
     const auto* const tensor = std::get_if<TensorValue>(&value);
     if (tensor != nullptr && parameter.rank > 0) {
       const graph::Shape& shape = context.writer.tensor(tensor->id).shape;
-      if (std::ssize(shape) != parameter.rank)
-        return context.wrong(given[i].place,
-                             fmt::format("{} has a wrong number of axes", parameter.name),
-                             fmt::format("{} axes for {}", parameter.rank, function.shown.name),
-                             graph::to_text(shape), "as in " + function.shown.example);
+      if (std::ssize(shape) != parameter.rank) {
+        const std::string message = fmt::format("{} has a wrong number of axes", parameter.name);
+        const std::string expected =
+            fmt::format("{} axes for {}", parameter.rank, function.shown.name);
+        const std::string remedy = "as in " + function.shown.example;
+        return context.wrong(given[i].place, message, expected, graph::to_text(shape), remedy);
+      }
     }
     out[parameter.name] = std::move(value);
   }

@@ -12,8 +12,8 @@ tl::unexpected<Error> misfit(const Context& context, const Function& function, P
                              const std::vector<Given>& given);
 // The parameters that are given, by their names; usage where a tensor has a wrong number of axes.
 // Expects arguments that fit.
-Result<std::map<std::string, Value>> bound(const Context& context, const Function& function,
-                                           const std::vector<Given>& given);
+Result<std::map<std::string, SpelledValue>> bound(const Context& context, const Function& function,
+                                                  const std::vector<Given>& given);
 
 // Arithmetic of numbers alone, which is done when the model is spelled.
 std::optional<double> known_when_spelled(const std::string& name, const std::vector<Given>& given);

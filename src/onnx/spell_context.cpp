@@ -10,8 +10,9 @@ constexpr size_t kMostOperators = 100'000;
 
 // Operators whose attributes name something of every spatial axis.
 bool slides(OpKind op) {
-  return op == OpKind::Conv || op == OpKind::ConvTranspose || op == OpKind::MaxPool ||
-         op == OpKind::AveragePool || op == OpKind::LpPool;
+  constexpr std::array kSliding = {OpKind::Conv, OpKind::ConvTranspose, OpKind::MaxPool,
+                                   OpKind::AveragePool, OpKind::LpPool};
+  return contains(kSliding, op);
 }
 
 // Operators whose numbers are of the type of the tensors beside them, integers too.
@@ -54,10 +55,11 @@ std::optional<std::vector<int64_t>> sizes_of(const Context& context, OpKind op, 
 tl::unexpected<Error> no_attribute(const Context& context, OpKind op, const Given& given) {
   std::vector<std::string> known;
   for (const graph::AttributeRow* row : graph::attributes_of(op)) known.emplace_back(row->name);
-  return context.wrong(given.place, "the operator has no attribute of this name",
-                       known.empty() ? fmt::format("{} has none", name_of(op))
-                                     : fmt::format("of {}: {}", name_of(op), listed(known)),
-                       given.name, did_you_mean(given.name, known));
+  std::string expected = fmt::format("{} has none", name_of(op));
+  if (!known.empty()) expected = fmt::format("of {}: {}", name_of(op), listed(known));
+  const std::string message = "the operator has no attribute of this name";
+  const std::string remedy = did_you_mean(given.name, known);
+  return context.wrong(given.place, message, expected, given.name, remedy);
 }
 
 Result<graph::Attribute> attribute(const Context& context, OpKind op, const Given& given,
@@ -79,9 +81,9 @@ Result<graph::Attribute> attribute(const Context& context, OpKind op, const Give
     if (auto sizes = sizes_of(context, op, given, inputs)) return *std::move(sizes);
   static constexpr std::string_view kKinds[] = {"a whole number", "a number", "a text",
                                                 "a list of whole numbers"};
-  return context.wrong(given.place,
-                       fmt::format("{} of {} is of another kind", given.name, name_of(op)),
-                       std::string(kKinds[static_cast<int>(row->kind)]), described(given.value));
+  const std::string message = fmt::format("{} of {} is of another kind", given.name, name_of(op));
+  const std::string expected(kKinds[static_cast<int>(row->kind)]);
+  return context.wrong(given.place, message, expected, described(given.value));
 }
 
 Result<TensorId> operand(Context& context, const Given& given, Dtype dtype) {
@@ -89,9 +91,10 @@ Result<TensorId> operand(Context& context, const Given& given, Dtype dtype) {
   if (const auto* tensor = std::get_if<TensorValue>(&given.value)) return tensor->id;
   if (const auto* number = std::get_if<double>(&given.value))
     return context.writer.constant(dtype, {*number}, true);
-  if (const auto* list = std::get_if<List>(&given.value))
-    return context.writer.constant(std::ranges::all_of(*list, is_whole) ? Dtype::i64 : dtype, *list,
-                                   false);
+  if (const auto* list = std::get_if<List>(&given.value)) {
+    const bool whole = std::ranges::all_of(*list, is_whole);
+    return context.writer.constant(whole ? Dtype::i64 : dtype, *list, false);
+  }
   return context.wrong(given.place, "an operand is a text", "a tensor, a number or a list",
                        described(given.value), "give attributes by name, as axis=1");
 }
@@ -102,8 +105,8 @@ Error of_operator(OpKind op, Error error) {
   return error;
 }
 
-Result<Value> added(Context& context, OpKind op, Place place, std::vector<TensorId> inputs,
-                    const Attributes& attributes) {
+Result<SpelledValue> added(Context& context, OpKind op, Place place, std::vector<TensorId> inputs,
+                           const Attributes& attributes) {
   auto made = context.writer.node(op, std::move(inputs), attributes);
   if (!made) return context.at_call(place, of_operator(op, std::move(made.error())));
   return TensorValue{(*made)[0]};
@@ -115,11 +118,11 @@ bool is_whole(double value) {
   return value == std::floor(value) && std::abs(value) <= kLargestSize;
 }
 
-bool is_number(const Value& value) {
+bool is_number(const SpelledValue& value) {
   return std::holds_alternative<double>(value);
 }
 
-std::string described(const Value& value) {
+std::string described(const SpelledValue& value) {
   static constexpr std::string_view kKinds[] = {"nothing", "a number", "a list", "a text",
                                                 "a tensor"};
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
@@ -137,17 +140,16 @@ Result<Dtype> Context::type_of(const std::string& name, Place place) const {
 }
 
 std::vector<std::string> type_names() {
-  std::vector<std::string> names;
-  for (const char* name :
-       {"f32", "f16", "bf16", "f64", "e4m3", "e5m2", "i64", "i32", "i8", "u8", "boolean"})
-    names.emplace_back(name);
-  return names;
+  return {"f32", "f16", "bf16", "f64", "e4m3", "e5m2", "i64", "i32", "i8", "u8", "boolean"};
 }
 
 tl::unexpected<Error> Context::wrong(Place place, std::string message, std::string expected,
                                      std::string found, std::string remedy) const {
-  return at_call(place, {ErrorCode::kUsage, std::move(message), "", std::move(expected),
-                         std::move(found), std::move(remedy)});
+  Error error{ErrorCode::kUsage, std::move(message)};
+  error.expected = std::move(expected);
+  error.found = std::move(found);
+  error.remedy = std::move(remedy);
+  return at_call(place, std::move(error));
 }
 
 tl::unexpected<Error> Context::at_call(Place place, Error error) const {
@@ -162,8 +164,8 @@ bool fits(OpKind op, const std::vector<Given>& given) {
   });
 }
 
-Result<std::vector<Value>> call_operator(Context& context, OpKind op, Place place,
-                                         const std::vector<Given>& given, size_t count) {
+Result<std::vector<SpelledValue>> call_operator(Context& context, OpKind op, Place place,
+                                                const std::vector<Given>& given, size_t count) {
   std::vector<TensorId> inputs;
   Attributes attributes;
   const Dtype dtype = type_for_numbers(context, op, given);
@@ -180,7 +182,7 @@ Result<std::vector<Value>> call_operator(Context& context, OpKind op, Place plac
     return context.wrong(place, "the model has too many operators");
   auto made = context.writer.node(op, std::move(inputs), attributes, count);
   if (!made) return context.at_call(place, of_operator(op, std::move(made.error())));
-  std::vector<Value> values;
+  std::vector<SpelledValue> values;
   for (const TensorId id : *made) values.emplace_back(TensorValue{id});
   return values;
 }
@@ -189,41 +191,45 @@ bool is_built_in(const std::string& name) {
   return name == "extent" || name == "rank" || name == "swapaxes";
 }
 
-Result<Value> call_built_in(Context& context, const std::string& name, Place place,
-                            const std::vector<Given>& given) {
-  const size_t wanted = name == "rank" ? 1 : name == "extent" ? 2 : 3;
+Result<SpelledValue> call_built_in(Context& context, const std::string& name, Place place,
+                                   const std::vector<Given>& given) {
+  const std::map<std::string, size_t> operands = {{"rank", 1}, {"extent", 2}, {"swapaxes", 3}};
+  const size_t wanted = operands.at(name);
   const auto* const tensor = given.empty() ? nullptr : std::get_if<TensorValue>(&given[0].value);
-  if (tensor == nullptr || given.size() != wanted)
-    return context.wrong(place, "wrong operands", fmt::format("a tensor and {} axes", wanted - 1),
-                         fmt::format("{} operands", given.size()));
-  const auto rank = context.writer.tensor(tensor->id).shape.size();
+  if (tensor == nullptr || given.size() != wanted) {
+    const std::string expected = fmt::format("a tensor and {} axes", wanted - 1);
+    const std::string found = fmt::format("{} operands", given.size());
+    return context.wrong(place, "wrong operands", expected, found);
+  }
+  const graph::Shape shape = context.writer.tensor(tensor->id).shape;
+  const size_t rank = shape.size();
   if (name == "rank") return static_cast<double>(rank);
   std::vector<size_t> axes;
   for (size_t i = 1; i < wanted; ++i) {
-    const double axis = is_number(given[i].value) ? std::get<double>(given[i].value) : HUGE_VAL;
+    const auto* const number = std::get_if<double>(&given[i].value);
+    const double axis = number == nullptr ? HUGE_VAL : *number;
     const double counted = axis < 0 ? axis + static_cast<double>(rank) : axis;
-    if (!is_whole(axis) || counted < 0 || counted >= static_cast<double>(rank))
-      return context.wrong(
-          given[i].place, "the tensor has no such axis",
-          fmt::format("an axis of {}", graph::to_text(context.writer.tensor(tensor->id).shape)),
-          described(given[i].value));
+    if (!is_whole(axis) || counted < 0 || counted >= static_cast<double>(rank)) {
+      const std::string expected = fmt::format("an axis of {}", graph::to_text(shape));
+      const std::string found = described(given[i].value);
+      return context.wrong(given[i].place, "the tensor has no such axis", expected, found);
+    }
     axes.push_back(static_cast<size_t>(counted));
   }
-  if (name == "extent")
-    return static_cast<double>(context.writer.tensor(tensor->id).shape[axes[0]]);
+  if (name == "extent") return static_cast<double>(shape[axes[0]]);
   std::vector<int64_t> order(rank);
   for (size_t i = 0; i < rank; ++i) order[i] = static_cast<int64_t>(i);
   std::swap(order[axes[0]], order[axes[1]]);
   return added(context, OpKind::Transpose, place, {tensor->id}, {{"perm", order}});
 }
 
-Result<Value> convert(Context& context, const std::string& type, Place place,
-                      const std::vector<Given>& given) {
+Result<SpelledValue> convert(Context& context, const std::string& type, Place place,
+                             const std::vector<Given>& given) {
   WARPLOOM_TRY(const Dtype to, context.type_of(type, place));
   if (given.size() != 1 || !given[0].name.empty())
     return context.wrong(place, "a cast has one operand", "a tensor, a number or a list",
                          fmt::format("{} operands", given.size()));
-  const Value& value = given[0].value;
+  const SpelledValue& value = given[0].value;
   if (const auto* number = std::get_if<double>(&value))
     return TensorValue{context.writer.constant(to, {*number}, true)};
   if (const auto* list = std::get_if<List>(&value))

@@ -13,18 +13,18 @@ struct TensorValue {
 
 using List = std::vector<double>;
 // What an expression stands for: of a call with several outputs the first.
-using Value = std::variant<Absent, double, List, std::string, TensorValue>;
+using SpelledValue = std::variant<Absent, double, List, std::string, TensorValue>;
 
 struct Given {
   std::string name;  // "" by its order
   Place place;
-  Value value;
+  SpelledValue value;
 };
 
 bool is_whole(double value);
-bool is_number(const Value& value);
-std::string described(const Value& value);  // for errors: "3", "[1,2]", "a tensor"
-std::vector<std::string> type_names();      // of the element types that ONNX has
+bool is_number(const SpelledValue& value);
+std::string described(const SpelledValue& value);  // for errors: "3", "[1,2]", "a tensor"
+std::vector<std::string> type_names();             // of the element types that ONNX has
 
 struct Call {
   std::string function;
@@ -34,7 +34,7 @@ struct Call {
 struct Context {
   std::string_view text;
   Dtype dtype;  // of inputs and numbers that say nothing else
-  Writer writer;
+  ModelWriter writer;
   std::vector<Call> within = {};  // functions whose bodies are written, outermost first
   size_t operators = 0;           // that were called
 
@@ -49,13 +49,13 @@ struct Context {
 // Whether an operator has all attributes that are given by name.
 bool fits(graph::OpKind op, const std::vector<Given>& given);
 // Adds an operator's node; so many outputs.
-Result<std::vector<Value>> call_operator(Context& context, graph::OpKind op, Place place,
-                                         const std::vector<Given>& given, size_t outputs);
+Result<std::vector<SpelledValue>> call_operator(Context& context, graph::OpKind op, Place place,
+                                                const std::vector<Given>& given, size_t outputs);
 // extent, rank and swapaxes, which ask for a tensor's shape.
 bool is_built_in(const std::string& name);
-Result<Value> call_built_in(Context& context, const std::string& name, Place place,
-                            const std::vector<Given>& given);
+Result<SpelledValue> call_built_in(Context& context, const std::string& name, Place place,
+                                   const std::vector<Given>& given);
 // "bf16(x)".
-Result<Value> convert(Context& context, const std::string& type, Place place,
-                      const std::vector<Given>& given);
+Result<SpelledValue> convert(Context& context, const std::string& type, Place place,
+                             const std::vector<Given>& given);
 }  // namespace warploom::spell

@@ -92,12 +92,14 @@ class Lexer {
 
   Status quoted(char quote) {
     const size_t end = text_.find(quote, at_ + 1);
-    if (end == text_.npos)
-      return fail(error_at(text_, {at_, 1},
-                           {ErrorCode::kUsage, "a quoted text does not end", "",
-                            fmt::format("{} behind it", quote), "the end"}));
-    tokens_.push_back(
-        {TokenKind::text, std::string(text_.substr(at_ + 1, end - at_ - 1)), {at_, end + 1 - at_}});
+    if (end == text_.npos) {
+      Error error{ErrorCode::kUsage, "a quoted text does not end"};
+      error.expected = fmt::format("{} behind it", quote);
+      error.found = "the end";
+      return fail(error_at(text_, {at_, 1}, std::move(error)));
+    }
+    std::string inside(text_.substr(at_ + 1, end - at_ - 1));
+    tokens_.push_back({TokenKind::text, std::move(inside), {at_, end + 1 - at_}});
     at_ = end + 1;
     return ok();
   }
@@ -179,10 +181,10 @@ class Parser {
   }
 
   tl::unexpected<Error> wrong(const std::string& expected) const {
-    return fail(error_at(text_, now().place,
-                         {ErrorCode::kUsage, "the text cannot be read", "", expected,
-                          now().kind == TokenKind::separator ? "the statement's end" : now().text,
-                          "see `warploom new --list` for what can be written"}));
+    Error error{ErrorCode::kUsage, "the text cannot be read", "", expected};
+    error.found = now().kind == TokenKind::separator ? "the statement's end" : now().text;
+    error.remedy = "see `warploom new --list` for what can be written";
+    return fail(error_at(text_, now().place, std::move(error)));
   }
 
   bool assigns(size_t equals) const {
@@ -225,9 +227,10 @@ class Parser {
       const Place place = now().place;
       ++at_;
       const bool from_right = row->strength == kPowerStrength;
-      WARPLOOM_TRY(Expression right, expression(from_right ? row->strength - 1 : row->strength));
-      Expression both{
-          .kind = Expression::Kind::call, .place = place, .name = std::string(row->function)};
+      const int least = from_right ? row->strength - 1 : row->strength;
+      WARPLOOM_TRY(Expression right, expression(least));
+      Expression both{.kind = Expression::Kind::call, .place = place};
+      both.name = row->function;
       both.arguments.push_back({"", left.place, {std::move(left)}});
       both.arguments.push_back({"", right.place, {std::move(right)}});
       left = std::move(both);
@@ -259,7 +262,7 @@ class Parser {
     switch (now().kind) {
       case TokenKind::number:
         out.kind = Kind::number;
-        std::from_chars(now().text.data(), now().text.data() + now().text.size(), out.number);
+        std::from_chars(out.name.data(), out.name.data() + out.name.size(), out.number);
         ++at_;
         return out;
       case TokenKind::text:
@@ -327,8 +330,8 @@ class Parser {
 
 // Characters, not bytes: UTF-8's further bytes do not count.
 size_t columns(std::string_view text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char byte) { return (byte & 0xc0) != 0x80; }));
+  const auto begins = [](char byte) { return (byte & 0xc0) != 0x80; };
+  return static_cast<size_t>(std::ranges::count_if(text, begins));
 }
 }  // namespace
 
@@ -354,14 +357,16 @@ Error error_at(std::string_view text, Place place, Error error) {
   std::ranges::replace(shown, '\t', ' ');
   const std::string ahead = from > begin ? "… " : "";
   const size_t indent = columns(ahead) + columns(text.substr(from, place.at - from));
-  const size_t marked = std::clamp<size_t>(
-      columns(text.substr(place.at, std::min(place.length, to - place.at))), 1, kShownBehind);
-  const auto line = std::ranges::count(text.substr(0, begin), '\n') + 1;
+  const std::string_view meant = text.substr(place.at, std::min(place.length, to - place.at));
+  const size_t marked = std::clamp<size_t>(columns(meant), 1, kShownBehind);
   const bool several = text.find('\n') != text.npos;
-  error.place = fmt::format(
-      "EXPRESSION, {}column {}\n{}{}{}\n{}{}", several ? fmt::format("line {}, ", line) : "",
-      columns(text.substr(begin, place.at - begin)) + 1, ahead, shown, to < end ? " …" : "",
-      std::string(indent, ' '), std::string(marked, '^'));
+  const auto line = std::ranges::count(text.substr(0, begin), '\n') + 1;
+  const std::string line_text = several ? fmt::format("line {}, ", line) : "";
+  const size_t column = columns(text.substr(begin, place.at - begin)) + 1;
+  const std::string behind = to < end ? " …" : "";
+  error.place = fmt::format("EXPRESSION, {}column {}\n", line_text, column);
+  error.place += ahead + shown + behind + "\n";
+  error.place += std::string(indent, ' ') + std::string(marked, '^');
   return error;
 }
 

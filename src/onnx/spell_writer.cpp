@@ -39,25 +39,25 @@ Status check_arity(graph::OpKind op, const std::vector<graph::TensorId>& inputs)
   const graph::Operator& row = graph::operator_of(op);
   const auto count = static_cast<int>(inputs.size());
   const auto first_absent = std::ranges::find(inputs, graph::kAbsent) - inputs.begin();
-  if (count >= row.min_inputs && count <= row.max_inputs && first_absent >= row.min_inputs)
-    return ok();
-  if (count >= row.min_inputs && count <= row.max_inputs && first_absent == count) return ok();
-  const std::string most = row.max_inputs == graph::kVariadic ? " or more"
-                           : row.max_inputs == row.min_inputs
-                               ? ""
-                               : fmt::format(" to {}", row.max_inputs);
-  return fail({ErrorCode::kUsage, "wrong number of operands", "",
-               fmt::format("{}{} of {}", row.min_inputs, most, row.name), std::to_string(count)});
+  const bool count_fits = count >= row.min_inputs && count <= row.max_inputs;
+  const bool all_there = first_absent >= row.min_inputs || first_absent == count;
+  if (count_fits && all_there) return ok();
+  std::string most = fmt::format(" to {}", row.max_inputs);
+  if (row.max_inputs == row.min_inputs) most = "";
+  if (row.max_inputs == graph::kVariadic) most = " or more";
+  const std::string expected = fmt::format("{}{} of {}", row.min_inputs, most, row.name);
+  return fail({ErrorCode::kUsage, "wrong number of operands", "", expected, std::to_string(count)});
 }
 }  // namespace
 
-graph::TensorId Writer::input(const std::string& name, Dtype dtype, const graph::Shape& shape) {
+graph::TensorId ModelWriter::input(const std::string& name, Dtype dtype,
+                                   const graph::Shape& shape) {
   inputs_.push_back(graph_.add_tensor({{name, dtype, shape}, std::nullopt}));
   named_.insert(inputs_.back());
   return inputs_.back();
 }
 
-graph::TensorId Writer::constant(Dtype dtype, const std::vector<double>& values, bool scalar) {
+graph::TensorId ModelWriter::constant(Dtype dtype, const std::vector<double>& values, bool scalar) {
   const std::string what = fmt::format("{} {} {}", name_of(dtype), scalar, fmt::join(values, ","));
   if (const auto found = known_.find(what); found != known_.end()) return found->second[0];
   graph::Shape shape;
@@ -70,9 +70,10 @@ graph::TensorId Writer::constant(Dtype dtype, const std::vector<double>& values,
   return constants_.back();
 }
 
-Result<std::vector<graph::TensorId>> Writer::node(graph::OpKind op,
-                                                  std::vector<graph::TensorId> inputs,
-                                                  const Attributes& attributes, size_t outputs) {
+Result<std::vector<graph::TensorId>> ModelWriter::node(graph::OpKind op,
+                                                       std::vector<graph::TensorId> inputs,
+                                                       const Attributes& attributes,
+                                                       size_t outputs) {
   while (!inputs.empty() && inputs.back() == graph::kAbsent) inputs.pop_back();
   WARPLOOM_CHECK(check_arity(op, inputs));
   std::string what = fmt::format("{}({})", graph::name_of(op), fmt::join(inputs, ","));
@@ -98,13 +99,13 @@ Result<std::vector<graph::TensorId>> Writer::node(graph::OpKind op,
   return node.outputs;
 }
 
-void Writer::name(graph::TensorId id, const std::string& name) {
+void ModelWriter::name(graph::TensorId id, const std::string& name) {
   const bool made = !contains(constants_, id);
   if (made && named_.insert(id).second) graph_.tensor(id).name = name;
 }
 
-Status Writer::output(graph::TensorId id, const std::string& name) {
-  Writer::name(id, name);
+Status ModelWriter::output(graph::TensorId id, const std::string& name) {
+  ModelWriter::name(id, name);
   if (graph_.tensor(id).name != name || contains(inputs_, id)) {
     // A second name of a tensor is another tensor.
     const size_t tensors = graph_.tensors.size();
@@ -120,13 +121,13 @@ Status Writer::output(graph::TensorId id, const std::string& name) {
   return ok();
 }
 
-std::string Writer::fresh(std::string_view prefix, size_t number) const {
+std::string ModelWriter::fresh(std::string_view prefix, size_t number) const {
   std::string name = fmt::format("{}{}", prefix, number);
   while (reserved_.contains(name)) name += "_";
   return name;
 }
 
-onnx::ModelProto Writer::model(std::string_view name) const {
+onnx::ModelProto ModelWriter::model(std::string_view name) const {
   onnx::ModelProto model;
   model.set_ir_version(kIrVersion);
   model.set_producer_name("warploom");

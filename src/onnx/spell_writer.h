@@ -9,10 +9,10 @@ using Attributes = std::map<std::string, graph::Attribute>;
 
 // Nodes, inputs and constants, each inferred when it is added; what is there already is not added
 // again.
-class Writer {
+class ModelWriter {
  public:
   // Names that the text uses, which no tensor may be given but by the text.
-  explicit Writer(std::set<std::string> reserved) : reserved_(std::move(reserved)) {}
+  explicit ModelWriter(std::set<std::string> reserved) : reserved_(std::move(reserved)) {}
 
   const graph::Tensor& tensor(graph::TensorId id) const { return graph_.tensor(id); }
 

@@ -82,28 +82,35 @@ Result<Bytes> read_external(const onnx::TensorProto& proto, const Source& source
   int64_t offset = 0;
   int64_t length = bytes;
   for (const auto& entry : proto.external_data()) {
-    int64_t* number = entry.key() == "offset"   ? &offset
-                      : entry.key() == "length" ? &length
-                                                : nullptr;
+    int64_t* number = nullptr;
+    if (entry.key() == "offset") number = &offset;
+    if (entry.key() == "length") number = &length;
     if (entry.key() == "location") location = entry.value();
     if (number == nullptr) continue;
     const char* end = entry.value().data() + entry.value().size();
     const auto [stopped, error] = std::from_chars(entry.value().data(), end, *number);
-    if (error != std::errc{} || stopped != end || *number < 0)
-      return external_error(
-          proto, source, fmt::format("{} of external data is no size", entry.key()), entry.value());
+    if (error != std::errc{} || stopped != end || *number < 0) {
+      const std::string message = fmt::format("{} of external data is no size", entry.key());
+      return external_error(proto, source, message, entry.value());
+    }
   }
   WARPLOOM_TRY(const fs::path file, inside_folder(proto, source, location));
-  if (is_lfs_pointer(file))
-    return fail({ErrorCode::kOnnxExternalData, "external data is a git-lfs pointer, not the data",
-                 place_of(source, "tensor", proto.name()), "the data itself", file.string(),
-                 "fetch it with `git lfs pull` where the model was cloned"});
+  if (is_lfs_pointer(file)) {
+    Error error{ErrorCode::kOnnxExternalData, "external data is a git-lfs pointer, not the data"};
+    error.place = place_of(source, "tensor", proto.name());
+    error.expected = "the data itself";
+    error.found = file.string();
+    error.remedy = "fetch it with `git lfs pull` where the model was cloned";
+    return fail(std::move(error));
+  }
   std::error_code error;
   const auto size = static_cast<int64_t>(fs::file_size(file, error));
-  if (error || length != bytes || offset > size || size - offset < bytes)
-    return external_error(
-        proto, source, "external data has another length than the tensor",
-        fmt::format("{} bytes at {} of {}, tensor of {} bytes", length, offset, size, bytes));
+  if (error || length != bytes || offset > size || size - offset < bytes) {
+    const std::string found =
+        fmt::format("{} bytes at {} of {}, tensor of {} bytes", length, offset, size, bytes);
+    const std::string message = "external data has another length than the tensor";
+    return external_error(proto, source, message, found);
+  }
   Bytes data(bytes);
   std::ifstream stream(file, std::ios::binary);
   stream.seekg(offset);
@@ -125,21 +132,22 @@ Bytes typed_bytes(const onnx::TensorProto& proto, Dtype dtype) {
     case Dtype::f64: return narrowed<double>(proto.double_data());
     case Dtype::i64: return narrowed<int64_t>(proto.int64_data());
     case Dtype::i32: return narrowed<int32_t>(proto.int32_data());
-    default:  // everything narrower lies in int32_data, floats as their bits
-      return bits_of(dtype) == 16 ? narrowed<uint16_t>(proto.int32_data())
-                                  : narrowed<uint8_t>(proto.int32_data());
+    default: break;
   }
+  // Everything narrower lies in int32_data, floats as their bits.
+  if (bits_of(dtype) == 16) return narrowed<uint16_t>(proto.int32_data());
+  return narrowed<uint8_t>(proto.int32_data());
 }
 }  // namespace
 
 Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& source) {
   const std::string place = place_of(source, "tensor", proto.name());
-  WARPLOOM_TRY(const Dtype dtype,
-               graph::checked_dtype(proto.data_type(), "a tensor's element type", place));
+  const auto known = graph::checked_dtype(proto.data_type(), "a tensor's element type", place);
+  WARPLOOM_TRY(const Dtype dtype, known);
   if (proto.has_segment())
     return fail({ErrorCode::kOnnxType, "tensors in segments are not supported", place});
-  graph::Tensor tensor{
-      {proto.name(), dtype, graph::Shape(proto.dims().begin(), proto.dims().end())}, std::nullopt};
+  const graph::Shape shape(proto.dims().begin(), proto.dims().end());
+  graph::Tensor tensor{{proto.name(), dtype, shape}, std::nullopt};
   WARPLOOM_CHECK(graph::checked_element_count(tensor.shape, place));
   const int64_t bytes = graph::byte_count(tensor);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
@@ -154,12 +162,15 @@ Result<graph::Tensor> to_tensor(const onnx::TensorProto& proto, const Source& so
     data = typed_bytes(proto, dtype);
   }
   const auto given = static_cast<int64_t>(data.size());
-  if (given != bytes)
-    return fail(
-        {given < bytes ? ErrorCode::kOnnxTooLarge : ErrorCode::kOnnxShape,
-         "a tensor's shape and the bytes that are there do not agree", place,
-         fmt::format("{} bytes for {} {}", bytes, name_of(dtype), graph::to_text(tensor.shape)),
-         fmt::format("{} bytes", given)});
+  if (given != bytes) {
+    Error error{given < bytes ? ErrorCode::kOnnxTooLarge : ErrorCode::kOnnxShape};
+    error.message = "a tensor's shape and the bytes that are there do not agree";
+    error.place = place;
+    const std::string text = graph::to_text(tensor.shape);
+    error.expected = fmt::format("{} bytes for {} {}", bytes, name_of(dtype), text);
+    error.found = fmt::format("{} bytes", given);
+    return fail(std::move(error));
+  }
   if (dtype == Dtype::boolean)
     for (std::byte& value : data) value = value == std::byte{0} ? value : std::byte{1};
   tensor.constant = std::move(data);

@@ -4,9 +4,9 @@ namespace warploom::onnx_import {
 namespace {
 // The tensor of a Constant in its long form, or null.
 onnx::TensorProto* value_of(onnx::NodeProto& node) {
-  const bool is_constant = node.op_type() == "Constant" && node.output_size() == 1 &&
-                           node.attribute_size() == 1 && node.attribute(0).has_t();
-  return is_constant ? node.mutable_attribute(0)->mutable_t() : nullptr;
+  if (node.op_type() != "Constant" || node.output_size() != 1) return nullptr;
+  if (node.attribute_size() != 1 || !node.attribute(0).has_t()) return nullptr;
+  return node.mutable_attribute(0)->mutable_t();
 }
 
 int64_t elements_of(const onnx::TensorProto& proto) {
@@ -56,10 +56,9 @@ void separate_merged(onnx::ModelProto& model) {
   std::map<std::string, int> places;  // of initializers, by name
   for (int i = 0; i < graph.initializer_size(); ++i) places[graph.initializer(i).name()] = i;
   const auto is_copy = [&](const onnx::NodeProto& node) {
-    const bool is_identity = node.op_type() == "Identity" && node.domain().empty() &&
-                             node.input_size() == 1 && node.output_size() == 1;
-    if (!is_identity || contains(graph.output(), node.output(0), &onnx::ValueInfoProto::name))
-      return false;
+    const bool is_identity = node.op_type() == "Identity" && node.domain().empty();
+    if (!is_identity || node.input_size() != 1 || node.output_size() != 1) return false;
+    if (contains(graph.output(), node.output(0), &onnx::ValueInfoProto::name)) return false;
     const auto found = places.find(node.input(0));
     if (found == places.end() || places.contains(node.output(0))) return false;
     onnx::TensorProto copy = graph.initializer(found->second);

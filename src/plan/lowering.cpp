@@ -23,7 +23,7 @@ Result<graph::Graph> lower_for_target(graph::Graph given,
   WARPLOOM_TRY(graph, graph::decompose(std::move(graph)));
   WARPLOOM_TRY(graph, graph::merge_common(std::move(graph)));
   if (capabilities.gpu) {
-    WARPLOOM_TRY(graph, graph::align_rows(std::move(graph)));
+    WARPLOOM_TRY(graph, graph::pad_rows_to_sectors(std::move(graph)));
   }
   // On a GPU blocks look back at each other instead, along lines whose elements 32 bits count.
   const auto is_long = [](const graph::Tensor& tensor) {
@@ -31,7 +31,7 @@ Result<graph::Graph> lower_for_target(graph::Graph given,
                                [](int64_t size) { return size > loopnest::kLongestAxis; });
   };
   if (capabilities.gpu && std::ranges::none_of(graph.tensors, is_long)) return graph;
-  return graph::spread_scans(std::move(graph), capabilities.num_sms);
+  return graph::split_scans(std::move(graph), capabilities.num_sms);
 }
 
 Result<Partition> regions_of(const graph::Graph& graph, Track track,

@@ -131,8 +131,8 @@ class GraphSearch {
   Options options_for(size_t number, double share, double asked_share, double kept_back);
   Outcome summed() const;
   LaunchList linked(const graph::Graph& graph, plan::Plan& plan) const;
-  std::optional<vendor::Problem> whole_reference(const graph::Graph& given,
-                                                 const graph::Graph& primitive) const;
+  std::optional<vendor::VendorProblem> whole_reference(const graph::Graph& given,
+                                                       const graph::Graph& primitive) const;
   void name_regions(Outcome& out, const graph::Graph& given, const graph::Graph& whole) const;
   Status judge(Outcome& out);
   void compile_as_one(const LaunchList& list) const;
@@ -243,8 +243,8 @@ LaunchList GraphSearch::linked(const graph::Graph& graph, plan::Plan& plan) cons
 }
 
 // What libraries make of the whole model at once, where what they pass on has room.
-std::optional<vendor::Problem> GraphSearch::whole_reference(const graph::Graph& given,
-                                                            const graph::Graph& primitive) const {
+std::optional<vendor::VendorProblem> GraphSearch::whole_reference(
+    const graph::Graph& given, const graph::Graph& primitive) const {
   constexpr int64_t kMostPassedOn = int64_t{4} << 30;
   int64_t bytes = 0;
   for (const graph::Tensor& tensor : given.tensors) bytes += graph::byte_count(tensor);

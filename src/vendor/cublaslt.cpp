@@ -87,17 +87,17 @@ Status choose(Executor& device, std::vector<LtAlgorithm>& algorithms,
   std::vector<std::vector<runtime::Call>> calls;
   for (const LtAlgorithm& algorithm : algorithms)
     calls.push_back({[&run, algorithm] { return run(algorithm); }});
-  WARPLOOM_TRY(const std::vector<Samples> samples,
-               runtime::measure(device, calls, {.min_samples = 4, .max_samples = 4}));
-  algorithms = {
-      algorithms[std::ranges::min_element(samples, {}, &Samples::median_us) - samples.begin()]};
+  const auto measured = runtime::measure(device, calls, {.min_samples = 4, .max_samples = 4});
+  WARPLOOM_TRY(const std::vector<Samples> samples, measured);
+  const auto fastest = std::ranges::min_element(samples, {}, &Samples::median_us);
+  const LtAlgorithm chosen = algorithms[fastest - samples.begin()];
+  algorithms = {chosen};
   return ok();
 }
 
 // An operand of a batch as cuBLAS sees it.
 struct Matrix {
-  // of the column-major one
-  int64_t rows = 1;
+  int64_t rows = 1;  // of the column-major matrix
   int64_t columns = 1;
   int64_t line = 1;  // from one of its columns to the next
   int64_t batch_stride = 0;
@@ -186,12 +186,14 @@ class CublasLtLibrary : public Library {
  private:
   Object layout_of(const Matrix& matrix, int type, int64_t batch) const {
     const CublasLt& lt = CublasLt::get();
-    Object made = lt.layout(type, static_cast<uint64_t>(matrix.rows),
-                            static_cast<uint64_t>(matrix.columns), matrix.line);
-    const bool good =
-        batch == 1 || (set(lt.layout_set, made, kLayoutBatchCount, static_cast<int32_t>(batch)) &&
-                       set(lt.layout_set, made, kLayoutBatchStride, matrix.batch_stride));
-    return good ? made : nullptr;
+    const auto rows = static_cast<uint64_t>(matrix.rows);
+    const auto columns = static_cast<uint64_t>(matrix.columns);
+    Object made = lt.layout(type, rows, columns, matrix.line);
+    if (batch == 1) return made;
+    const auto count = static_cast<int32_t>(batch);
+    if (!set(lt.layout_set, made, kLayoutBatchCount, count)) return nullptr;
+    if (!set(lt.layout_set, made, kLayoutBatchStride, matrix.batch_stride)) return nullptr;
+    return made;
   }
 
   Status product(const Matmul& call, const Epilogue& epilogue, Program& program) {
@@ -208,27 +210,30 @@ class CublasLtLibrary : public Library {
     const Object layout_a = layout_of(*a, type_a, batch);
     const Object layout_b = layout_of(*b, type_b, batch);
     const Object layout_c = layout_of(*c, type_c, batch);
-    const Object desc = lt.desc(
-        call.tf32 || call.a.dtype == Dtype::tf32 ? kComputeFastTf32 : kCompute32F, kScale32F);
+    const bool tf32 = call.tf32 || call.a.dtype == Dtype::tf32;
+    const Object desc = lt.desc(tf32 ? kComputeFastTf32 : kCompute32F, kScale32F);
     const Object preference = lt.preference();
     const bool biased = epilogue.bias.has_value();
-    const int code =
-        biased ? (epilogue.activation & ~kEpilogueDefault) | kEpilogueBias : epilogue.activation;
-    if (!layout_a || !layout_b || !layout_c ||
-        !set(lt.desc_set, desc, kDescTransA, int32_t{b->transposed}) ||
-        !set(lt.desc_set, desc, kDescTransB, int32_t{a->transposed}) ||
-        !set(lt.desc_set, desc, kDescEpilogue, code) ||
-        (biased &&
-         !set(lt.desc_set, desc, kDescBiasType, runtime::codes_of(epilogue.bias->dtype).cuda)) ||
-        !set(lt.preference_set, preference, kPreferWorkspace, kWorkspaceBytes))
-      return not_served(name(), "a descriptor it refused");
+    int code = epilogue.activation;
+    if (biased) code = (code & ~kEpilogueDefault) | kEpilogueBias;
+    // cuBLAS is column-major: it is given B as its first operand.
+    bool good = layout_a && layout_b && layout_c;
+    good = good && set(lt.desc_set, desc, kDescTransA, int32_t{b->transposed});
+    good = good && set(lt.desc_set, desc, kDescTransB, int32_t{a->transposed});
+    good = good && set(lt.desc_set, desc, kDescEpilogue, code);
+    if (good && biased) {
+      const int bias_type = runtime::codes_of(epilogue.bias->dtype).cuda;
+      good = set(lt.desc_set, desc, kDescBiasType, bias_type);
+    }
+    good = good && set(lt.preference_set, preference, kPreferWorkspace, kWorkspaceBytes);
+    if (!good) return not_served(name(), "a descriptor it refused");
     std::array<LtHeuristic, kAlgorithms> results;
     int found = 0;
-    const bool good =
+    const int searched =
         lt.heuristic(lt.handle, desc.get(), layout_b.get(), layout_a.get(), layout_c.get(),
-                     layout_c.get(), preference.get(), kAlgorithms, results.data(), &found) == 0;
+                     layout_c.get(), preference.get(), kAlgorithms, results.data(), &found);
     const auto algorithms = std::make_shared<std::vector<LtAlgorithm>>();
-    for (const LtHeuristic& result : std::span(results).first(good ? found : 0))
+    for (const LtHeuristic& result : std::span(results).first(searched == 0 ? found : 0))
       if (result.state == 0) algorithms->push_back(result.algorithm);
     if (algorithms->empty()) return not_served(name(), "no algorithm");
     program.scratch[kWorkspace] = kWorkspaceBytes;
@@ -246,9 +251,8 @@ class CublasLtLibrary : public Library {
       void* const to = address_of(z, call.dst);
       const auto run = [=, &device](const LtAlgorithm& algorithm) -> Status {
         const CublasLt& cublas = CublasLt::get();
-        // the factors of A B and of C
-        const float one = 1;
-        const float zero = 0;
+        const float one = 1;   // the factor of A·B
+        const float zero = 0;  // and of C
         if (bias) set(cublas.desc_set, desc, kDescBiasPointer, bias);
         const int status = cublas.matmul(cublas.handle, desc.get(), &one, address_of(y, call.b),
                                          layout_b.get(), address_of(x, call.a), layout_a.get(),

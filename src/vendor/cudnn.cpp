@@ -53,12 +53,13 @@ Window spatial(const Window& window) {
 }
 
 std::unique_ptr<Library> cudnn_library(Executor& device, Layouts layouts, Track track,
-                                       const Problem& problem) {
+                                       const VendorProblem& problem) {
   if (!Cudnn::get().ready) return nullptr;
   return std::make_unique<CudnnLibrary>(device, layouts, track, problem);
 }
 
-CudnnLibrary::CudnnLibrary(Executor& device, Layouts layouts, Track track, const Problem& problem)
+CudnnLibrary::CudnnLibrary(Executor& device, Layouts layouts, Track track,
+                           const VendorProblem& problem)
     : device_(device), layouts_(layouts), track_(track) {
   for (const Step& step : problem.steps)
     if (const Place* to = destination(step.operation)) passed_on_.insert(to->buffer);
@@ -89,10 +90,12 @@ Object CudnnLibrary::tensor_of(const Place& place) const {
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (type < 0 || padded.shape.size() > kMostRank || reach_of(place) > kMost) return nullptr;
   Object made = d_.tensor();
-  const bool good =
-      made && d_.tensor_set(made.get(), type, static_cast<int>(padded.shape.size()),
-                            integers(padded.shape).data(), integers(padded.strides).data()) == 0;
-  return good ? made : nullptr;
+  if (!made) return nullptr;
+  const auto rank = static_cast<int>(padded.shape.size());
+  const std::vector<int> sizes = integers(padded.shape);
+  const std::vector<int> strides = integers(padded.strides);
+  const int status = d_.tensor_set(made.get(), type, rank, sizes.data(), strides.data());
+  return status == 0 ? made : nullptr;
 }
 
 // Buffers of zeros for one call, and the program's filled scratch as it will be.
@@ -114,9 +117,8 @@ Result<Bindings> CudnnLibrary::trial(const std::vector<Place>& places,
   return out;
 }
 
-std::vector<void*> CudnnLibrary::addresses_of(const Bindings& buffers,
-                                              const std::vector<Place>& places) {
-  std::vector<void*> out;
+Addresses CudnnLibrary::addresses_of(const Bindings& buffers, const std::vector<Place>& places) {
+  Addresses out;
   for (const Place& place : places) out.push_back(address_of(buffers.at(place.buffer), place));
   return out;
 }
@@ -126,7 +128,7 @@ Status CudnnLibrary::attempt(const std::vector<Place>& places, const Work& work,
                              std::string_view what, Program& program,
                              const std::vector<Filled>& filled) {
   WARPLOOM_TRY(const Bindings zeros, trial(places, filled, program));
-  const auto run = [work, &device = device_](const std::vector<void*>& addresses) {
+  const auto run = [work, &device = device_](const Addresses& addresses) {
     const Cudnn& d = Cudnn::get();
     const int stream = d.set_stream(d.handle, device.stream());
     return stream != 0 ? stream : work(addresses);
@@ -157,12 +159,10 @@ Status CudnnLibrary::copy(const Place& from, const Place& to, Program& program) 
   const Object x = tensor_of(from);
   const Object y = tensor_of(to);
   if (!x || !y) return refused("a layout or element type");
-  return attempt(
-      {from, to},
-      [&d = d_, x, y](const std::vector<void*>& at) {
-        return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-      },
-      "a copy", program);
+  const auto run = [&d = d_, x, y](const Addresses& at) {
+    return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  };
+  return attempt({from, to}, run, "a copy", program);
 }
 
 Status CudnnLibrary::release(const std::string& buffer, Program& program) {
@@ -181,9 +181,10 @@ Result<Place> CudnnLibrary::rows(const Place& place, Program& program) {
 // With channels last where that is this program's layout, made so if it is not yet.
 Result<Place> CudnnLibrary::read(const Place& place, Program& program) {
   const auto kept = kept_.find(place.buffer);
-  if (own_now_ && kept != kept_.end() && kept->second.first.shape == place.shape &&
-      place.offset == 0)
-    return kept->second.second;
+  if (own_now_ && kept != kept_.end()) {
+    const auto& [in_rows, instead] = kept->second;
+    if (in_rows.shape == place.shape && place.offset == 0) return instead;
+  }
   WARPLOOM_TRY(const Place here, rows(place, program));
   if (!own_now_ || place.shape.size() < kLeastRank) return here;
   const Place turned = scratch_like(here, here.shape, true, program);
@@ -196,8 +197,8 @@ Place CudnnLibrary::scratch_like(const Place& place, Shape shape, bool last,
                                  Program& program) const {
   Shape strides = last ? channels_last(shape) : graph::strides_of(shape);
   const int64_t bytes = bytes_of(place.dtype, graph::element_count(shape));
-  return {program.add_scratch(place.buffer, bytes), place.dtype, std::move(shape),
-          std::move(strides), 0};
+  const std::string buffer = program.add_scratch(place.buffer, bytes);
+  return {buffer, place.dtype, std::move(shape), std::move(strides), 0};
 }
 
 Place CudnnLibrary::to_write(const Place& place, Program& program) const {
@@ -205,7 +206,7 @@ Place CudnnLibrary::to_write(const Place& place, Program& program) const {
   return scratch_like(place, place.shape, true, program);
 }
 
-Status CudnnLibrary::settle(const Place& place, const Place& written, Program& program) {
+Status CudnnLibrary::deliver(const Place& place, const Place& written, Program& program) {
   kept_.erase(place.buffer);
   if (written.buffer == place.buffer) return ok();
   const bool whole = place.offset == 0 && is_packed(place);
@@ -225,8 +226,8 @@ Result<Place> CudnnLibrary::padded(const Place& src, const Window& window, const
     const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
     const int64_t size = src.shape[d + 2] + 2 * window.begins[d] - reach;
     even = even && size >= 0 && size / window.strides[d] + 1 == wanted[d + 2];
-    larger[d + 2] = std::max((wanted[d + 2] - 1) * window.strides[d] + reach,
-                             src.shape[d + 2] + window.begins[d]);
+    const int64_t read = (wanted[d + 2] - 1) * window.strides[d] + reach;
+    larger[d + 2] = std::max(read, src.shape[d + 2] + window.begins[d]);
   }
   if (even) return src;
   Place whole = scratch_like(src, larger, own_now_, program);
@@ -237,12 +238,10 @@ Result<Place> CudnnLibrary::padded(const Place& src, const Window& window, const
   const Object x = tensor_of(src);
   const Object y = tensor_of(middle);
   if (!x || !y) return refused("a layout or element type");
-  WARPLOOM_CHECK(attempt({src, middle},
-                         [&d = d_, x, y](const std::vector<void*>& at) {
-                           return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(),
-                                              at[1]);
-                         },
-                         "a copy", program, {{whole.buffer, border}}));
+  const auto run = [&d = d_, x, y](const Addresses& at) {
+    return d.transform(d.handle, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  };
+  WARPLOOM_CHECK(attempt({src, middle}, run, "a copy", program, {{whole.buffer, border}}));
   return whole;
 }
 

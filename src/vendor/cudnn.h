@@ -113,9 +113,12 @@ constexpr float kZero = 0;
 constexpr int kPropagateNan = 1;
 constexpr int kFloat = 0;  // cudnnDataType_t
 
+using Addresses = std::vector<void*>;  // of tensors, in the order of a call's places
+
 class CudnnLibrary : public Library {
  public:
-  CudnnLibrary(runtime::Executor& device, Layouts layouts, Track track, const Problem& problem);
+  CudnnLibrary(runtime::Executor& device, Layouts layouts, Track track,
+               const VendorProblem& problem);
 
   std::string name() const override { return d_.name(); }
 
@@ -124,7 +127,7 @@ class CudnnLibrary : public Library {
 
  private:
   // A call on tensors at these addresses, and its status.
-  using Work = std::function<int(const std::vector<void*>& addresses)>;
+  using Work = std::function<int(const Addresses& addresses)>;
 
   // What a scratch buffer holds before the first call, and keeps where nothing is written.
   struct Filled {
@@ -136,8 +139,7 @@ class CudnnLibrary : public Library {
                  Program& program, const std::vector<Filled>& filled = {});
   Result<runtime::Bindings> trial(const std::vector<Place>& places,
                                   const std::vector<Filled>& filled, const Program& program);
-  static std::vector<void*> addresses_of(const runtime::Bindings& buffers,
-                                         const std::vector<Place>& places);
+  static Addresses addresses_of(const runtime::Bindings& buffers, const std::vector<Place>& places);
 
   Object tensor_of(const Place& place) const;
   Status copy(const Place& from, const Place& to, Program& program);
@@ -145,7 +147,7 @@ class CudnnLibrary : public Library {
   Result<Place> rows(const Place& place, Program& program);
   Result<Place> read(const Place& place, Program& program);
   Place to_write(const Place& place, Program& program) const;
-  Status settle(const Place& place, const Place& written, Program& program);
+  Status deliver(const Place& place, const Place& written, Program& program);
   Place scratch_like(const Place& place, Shape shape, bool channels_last, Program& program) const;
   Result<Place> padded(const Place& src, const Window& window, const Shape& wanted, uint32_t border,
                        Program& program);

@@ -135,14 +135,13 @@ Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& pr
   if (step.after.empty()) {
     Status done = refused("any algorithm");
     for (const CudnnPerformance& algorithm : algorithms) {
-      done = attempt(
-          places,
-          [&d = d_, x, y, with, bytes, code = algorithm.algorithm](const std::vector<void*>& at) {
-            return d.forward(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
-                             with.convolution.get(), code, at[3], bytes, &kZero, y.get(), at[2]);
-          },
-          "the convolution", program);
-      if (done) return settle(wanted, dst, program);
+      const auto code = algorithm.algorithm;
+      const auto run = [&d = d_, x, y, with, bytes, code](const Addresses& at) {
+        return d.forward(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
+                         with.convolution.get(), code, at[3], bytes, &kZero, y.get(), at[2]);
+      };
+      done = attempt(places, run, "the convolution", program);
+      if (done) return deliver(wanted, dst, program);
     }
     return done;
   }
@@ -162,8 +161,9 @@ Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& pr
   const Object b = tensor_of(bias);
   const Object z = tensor_of(addend);
   const Object activation = d_.activation();
-  if (!b || !z || !activation ||
-      d_.activation_set(activation.get(), fused->relu ? kRelu : kIdentity, kPropagateNan, 0) != 0)
+  const int mode = fused->relu ? kRelu : kIdentity;
+  if (!b || !z || !activation) return refused("the activation");
+  if (d_.activation_set(activation.get(), mode, kPropagateNan, 0) != 0)
     return refused("the activation");
   std::vector<Place> all = places;
   all.push_back(bias);
@@ -171,16 +171,15 @@ Status CudnnLibrary::make(const Convolution& call, const Step& step, Program& pr
   const float share = fused->addend ? 1.0f : 0.0f;
   Status done = refused("what comes after the convolution");
   for (const CudnnPerformance& algorithm : algorithms) {
-    done = attempt(
-        all,
-        [&d = d_, x, y, b, z, with, activation, bytes, share,
-         code = algorithm.algorithm](const std::vector<void*>& at) {
-          return d.fused(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
-                         with.convolution.get(), code, at[3], bytes, &share, z.get(), at[5],
-                         b.get(), at[4], activation.get(), y.get(), at[2]);
-        },
-        "the convolution with what comes after", program, filled);
-    if (done) return settle(wanted, dst, program);
+    const auto code = algorithm.algorithm;
+    const auto run = [&d = d_, x, y, b, z, with, activation, bytes, share,
+                      code](const Addresses& at) {
+      return d.fused(d.handle, &kOne, x.get(), at[0], with.filter.get(), at[1],
+                     with.convolution.get(), code, at[3], bytes, &share, z.get(), at[5], b.get(),
+                     at[4], activation.get(), y.get(), at[2]);
+    };
+    done = attempt(all, run, "the convolution with what comes after", program, filled);
+    if (done) return deliver(wanted, dst, program);
   }
   return done;
 }
@@ -208,15 +207,14 @@ Status CudnnLibrary::make(const Deconvolution& call, const Step& step, Program& 
       search(d_.find_backward, with, places, with.filter.get(), x.get(), y.get(), program));
   Status done = refused("any algorithm");
   for (const CudnnPerformance& algorithm : algorithms) {
-    done = attempt(
-        places,
-        [&d = d_, x, y, with, code = algorithm.algorithm](const std::vector<void*>& at) {
-          return d.backward(d.handle, &kOne, with.filter.get(), at[0], x.get(), at[1],
-                            with.convolution.get(), code, at[3],
-                            static_cast<size_t>(kWorkspaceBytes), &kZero, y.get(), at[2]);
-        },
-        "the transposed convolution", program);
-    if (done) return settle(wanted, dst, program);
+    const auto code = algorithm.algorithm;
+    const auto bytes = static_cast<size_t>(kWorkspaceBytes);
+    const auto run = [&d = d_, x, y, with, bytes, code](const Addresses& at) {
+      return d.backward(d.handle, &kOne, with.filter.get(), at[0], x.get(), at[1],
+                        with.convolution.get(), code, at[3], bytes, &kZero, y.get(), at[2]);
+    };
+    done = attempt(places, run, "the transposed convolution", program);
+    if (done) return deliver(wanted, dst, program);
   }
   return done;
 }

@@ -41,18 +41,20 @@ Status CudnnLibrary::make(const Pooling& given, const Step& step, Program& progr
   const Object x = tensor_of(src);
   const Object y = tensor_of(dst);
   const Object pooling = d_.pooling();
-  if (!x || !y || !pooling ||
-      d_.pooling_set(pooling.get(), kPoolCodes[static_cast<size_t>(given.how)], kPropagateNan,
-                     static_cast<int>(pads.size()), integers(window.kernel).data(),
-                     integers(pads).data(), integers(window.strides).data()) != 0)
-    return refused("the window");
-  WARPLOOM_CHECK(attempt(
-      {src, dst},
-      [&d = d_, x, y, pooling](const std::vector<void*>& at) {
-        return d.pool(d.handle, pooling.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-      },
-      "the pooling", program));
-  return settle(spatial(given.dst), dst, program);
+  if (!x || !y || !pooling) return refused("the window");
+  const int code = kPoolCodes[static_cast<size_t>(given.how)];
+  const auto rank = static_cast<int>(pads.size());
+  const std::vector<int> kernel = integers(window.kernel);
+  const std::vector<int> begins = integers(pads);
+  const std::vector<int> strides = integers(window.strides);
+  const int set = d_.pooling_set(pooling.get(), code, kPropagateNan, rank, kernel.data(),
+                                 begins.data(), strides.data());
+  if (set != 0) return refused("the window");
+  const auto run = [&d = d_, x, y, pooling](const Addresses& at) {
+    return d.pool(d.handle, pooling.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  };
+  WARPLOOM_CHECK(attempt({src, dst}, run, "the pooling", program));
+  return deliver(spatial(given.dst), dst, program);
 }
 
 Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& program) {
@@ -73,13 +75,10 @@ Status CudnnLibrary::make(const Softmax& call, const Step& step, Program& progra
   if (!x || !y) return refused("an element type");
   kept_.erase(call.dst.buffer);
   const int algorithm = call.log ? kLog : kAccurate;
-  return attempt(
-      {*src, *dst},
-      [&d = d_, x, y, algorithm](const std::vector<void*>& at) {
-        return d.softmax(d.handle, algorithm, kChannel, &kOne, x.get(), at[0], &kZero, y.get(),
-                         at[1]);
-      },
-      "the softmax", program);
+  const auto run = [&d = d_, x, y, algorithm](const Addresses& at) {
+    return d.softmax(d.handle, algorithm, kChannel, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  };
+  return attempt({*src, *dst}, run, "the softmax", program);
 }
 
 Status CudnnLibrary::make(const BatchNorm& call, const Step& step, Program& program) {
@@ -97,14 +96,12 @@ Status CudnnLibrary::make(const BatchNorm& call, const Step& step, Program& prog
   std::vector<Place> places = {src, dst};
   for (const Place* each : {&call.scale, &call.shift, &call.mean, &call.variance})
     WARPLOOM_TRY(places.emplace_back(), rows(*each, program));
-  WARPLOOM_CHECK(attempt(
-      places,
-      [&d = d_, x, y, factors, epsilon = call.epsilon](const std::vector<void*>& at) {
-        return d.batch_norm(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0], y.get(), at[1],
-                            factors.get(), at[2], at[3], at[4], at[5], epsilon);
-      },
-      "the normalisation", program));
-  return settle(spatial(call.dst), dst, program);
+  const auto run = [&d = d_, x, y, factors, epsilon = call.epsilon](const Addresses& at) {
+    return d.batch_norm(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0], y.get(), at[1],
+                        factors.get(), at[2], at[3], at[4], at[5], epsilon);
+  };
+  WARPLOOM_CHECK(attempt(places, run, "the normalisation", program));
+  return deliver(spatial(call.dst), dst, program);
 }
 
 // Rows as the channels of one image, normalised by their own statistics; then the factors.
@@ -125,22 +122,21 @@ Status CudnnLibrary::make(const LayerNorm& call, const Step& step, Program& prog
   const Object factors = tensor_of(ones);
   if (!x || !y || !factors) return refused("so many rows");
   kept_.erase(call.dst.buffer);
-  WARPLOOM_CHECK(
-      attempt({*src, *dst, ones, zeros},
-              [&d = d_, x, y, factors, epsilon = call.epsilon](const std::vector<void*>& at) {
-                return d.batch_norm_of_own(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0],
-                                           y.get(), at[1], factors.get(), at[2], at[3], 0, nullptr,
-                                           nullptr, epsilon, nullptr, nullptr);
-              },
-              "the normalisation", program, {{ones.buffer, kOneBits}, {zeros.buffer, 0u}}));
+  const auto run = [&d = d_, x, y, factors, epsilon = call.epsilon](const Addresses& at) {
+    return d.batch_norm_of_own(d.handle, kSpatial, &kOne, &kZero, x.get(), at[0], y.get(), at[1],
+                               factors.get(), at[2], at[3], 0, nullptr, nullptr, epsilon, nullptr,
+                               nullptr);
+  };
+  const std::vector<Filled> filled = {{ones.buffer, kOneBits}, {zeros.buffer, 0u}};
+  WARPLOOM_CHECK(attempt({*src, *dst, ones, zeros}, run, "the normalisation", program, filled));
   const auto flat_dst = reshaped(call.dst, {count, call.size});
-  for (const auto& [factor, how] :
-       {std::pair(call.scale, Combine::mul), std::pair(call.shift, Combine::add)}) {
-    if (!factor) continue;
+  const auto add = [&](const std::optional<Place>& factor, Combine how) -> Status {
+    if (!factor) return ok();
     const After after{.other = of_rank(*factor, 2), .combine = how};
-    WARPLOOM_CHECK(combination(after, *flat_dst, *flat_dst, program));
-  }
-  return ok();
+    return combination(after, *flat_dst, *flat_dst, program);
+  };
+  WARPLOOM_CHECK(add(call.scale, Combine::mul));
+  return add(call.shift, Combine::add);
 }
 
 Status CudnnLibrary::make(const Reduction& call, const Step& step, Program& program) {
@@ -152,20 +148,20 @@ Status CudnnLibrary::make(const Reduction& call, const Step& step, Program& prog
   const Object y = tensor_of(call.dst);
   const Object reduction = d_.reduction();
   size_t bytes = 0;
-  if (!x || !y || !reduction ||
-      d_.reduction_set(reduction.get(), code, kFloat, kPropagateNan, 0, 0) != 0 ||
-      d_.reduction_workspace(d_.handle, reduction.get(), x.get(), y.get(), &bytes) != 0)
+  if (!x || !y || !reduction) return refused("the reduction");
+  if (d_.reduction_set(reduction.get(), code, kFloat, kPropagateNan, 0, 0) != 0)
     return refused("the reduction");
-  const Place workspace = scratch_like(packed_place("reduction", Dtype::f32, {1}),
-                                       {static_cast<int64_t>(bytes / 4 + 1)}, false, program);
+  if (d_.reduction_workspace(d_.handle, reduction.get(), x.get(), y.get(), &bytes) != 0)
+    return refused("the reduction");
+  const auto words = static_cast<int64_t>(bytes / 4 + 1);
+  const Place one = packed_place("reduction", Dtype::f32, {1});
+  const Place workspace = scratch_like(one, {words}, false, program);
   kept_.erase(call.dst.buffer);
-  return attempt(
-      {src, call.dst, workspace},
-      [&d = d_, x, y, reduction, bytes](const std::vector<void*>& at) {
-        return d.reduce(d.handle, reduction.get(), nullptr, 0, at[2], bytes, &kOne, x.get(), at[0],
-                        &kZero, y.get(), at[1]);
-      },
-      "the reduction", program);
+  const auto run = [&d = d_, x, y, reduction, bytes](const Addresses& at) {
+    return d.reduce(d.handle, reduction.get(), nullptr, 0, at[2], bytes, &kOne, x.get(), at[0],
+                    &kZero, y.get(), at[1]);
+  };
+  return attempt({src, call.dst, workspace}, run, "the reduction", program);
 }
 
 Status CudnnLibrary::make(const Lrn& call, const Step& step, Program& program) {
@@ -176,17 +172,15 @@ Status CudnnLibrary::make(const Lrn& call, const Step& step, Program& program) {
   const Object x = tensor_of(src);
   const Object y = tensor_of(dst);
   const Object lrn = d_.lrn();
-  if (!x || !y || !lrn ||
-      d_.lrn_set(lrn.get(), static_cast<unsigned>(call.size), call.alpha, call.beta, call.bias) !=
-          0)
+  if (!x || !y || !lrn) return refused("the normalisation");
+  const auto size = static_cast<unsigned>(call.size);
+  if (d_.lrn_set(lrn.get(), size, call.alpha, call.beta, call.bias) != 0)
     return refused("the normalisation");
   kept_.erase(call.dst.buffer);
-  return attempt(
-      {src, dst},
-      [&d = d_, x, y, lrn](const std::vector<void*>& at) {
-        return d.normalize(d.handle, lrn.get(), 0, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
-      },
-      "the normalisation", program);
+  const auto run = [&d = d_, x, y, lrn](const Addresses& at) {
+    return d.normalize(d.handle, lrn.get(), 0, &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  };
+  return attempt({src, dst}, run, "the normalisation", program);
 }
 
 Status CudnnLibrary::make(const Copy& call, const Step& step, Program& program) {
@@ -204,8 +198,8 @@ Status CudnnLibrary::make(const Elementwise& call, const Step& step, Program& pr
   if (src.dtype != call.dst.dtype) return refused("mixed types");
   kept_.erase(call.dst.buffer);
   const After& only = step.after[0];
-  return only.other ? combination(only, src, call.dst, program)
-                    : function(only, src, call.dst, program);
+  if (only.other) return combination(only, src, call.dst, program);
+  return function(only, src, call.dst, program);
 }
 
 Status CudnnLibrary::function(const After& after, const Place& src, const Place& dst,
@@ -215,40 +209,33 @@ Status CudnnLibrary::function(const After& after, const Place& src, const Place&
   if (!x || !y) return refused("a layout or element type");
   if (after.function == Function::linear && after.beta == 0) {
     const auto factor = static_cast<float>(after.alpha);
-    return attempt(
-        {src, dst},
-        [&d = d_, x, y, factor](const std::vector<void*>& at) {
-          return d.transform(d.handle, &factor, x.get(), at[0], &kZero, y.get(), at[1]);
-        },
-        "a factor", program);
+    const auto run = [&d = d_, x, y, factor](const Addresses& at) {
+      return d.transform(d.handle, &factor, x.get(), at[0], &kZero, y.get(), at[1]);
+    };
+    return attempt({src, dst}, run, "a factor", program);
   }
   if (after.function == Function::square || after.function == Function::sqrt) {
     const Object how = d_.combination();
     const int code = after.function == Function::sqrt ? kSqrtCode : kMulCode;
     if (!how || d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
       return refused("the function");
-    return attempt(
-        {src, dst},
-        [&d = d_, x, y, how](const std::vector<void*>& at) {
-          return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &kOne, x.get(), at[0],
-                           &kZero, y.get(), at[1]);
-        },
-        "the function", program);
+    const auto run = [&d = d_, x, y, how](const Addresses& at) {
+      return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &kOne, x.get(), at[0], &kZero,
+                       y.get(), at[1]);
+    };
+    return attempt({src, dst}, run, "the function", program);
   }
   const int mode = row_of(after.function).cudnn;
   const bool leaky = after.function == Function::relu && after.alpha != 0;
   const bool other_swish = after.function == Function::swish && after.alpha != 1;
   const Object activation = d_.activation();
-  if (mode < 0 || leaky || other_swish || !activation ||
-      d_.activation_set(activation.get(), mode, kPropagateNan, after.alpha) != 0)
+  if (mode < 0 || leaky || other_swish || !activation) return refused("the function");
+  if (d_.activation_set(activation.get(), mode, kPropagateNan, after.alpha) != 0)
     return refused("the function");
-  return attempt(
-      {src, dst},
-      [&d = d_, x, y, activation](const std::vector<void*>& at) {
-        return d.activate(d.handle, activation.get(), &kOne, x.get(), at[0], &kZero, y.get(),
-                          at[1]);
-      },
-      "the function", program);
+  const auto run = [&d = d_, x, y, activation](const Addresses& at) {
+    return d.activate(d.handle, activation.get(), &kOne, x.get(), at[0], &kZero, y.get(), at[1]);
+  };
+  return attempt({src, dst}, run, "the function", program);
 }
 
 Status CudnnLibrary::combination(const After& after, const Place& src, const Place& dst,
@@ -268,15 +255,14 @@ Status CudnnLibrary::combination(const After& after, const Place& src, const Pla
   const Object b = tensor_of(other);
   const Object y = tensor_of(dst);
   const Object how = d_.combination();
-  if (!x || !b || !y || !how || d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
+  if (!x || !b || !y || !how) return refused("the combination");
+  if (d_.combination_set(how.get(), code, kFloat, kPropagateNan) != 0)
     return refused("the combination");
-  return attempt(
-      {src, other, dst},
-      [&d = d_, x, b, y, how, factor = sign](const std::vector<void*>& at) {
-        return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &factor, b.get(), at[1],
-                         &kZero, y.get(), at[2]);
-      },
-      "the combination", program);
+  const auto run = [&d = d_, x, b, y, how, factor = sign](const Addresses& at) {
+    return d.combine(d.handle, how.get(), &kOne, x.get(), at[0], &factor, b.get(), at[1], &kZero,
+                     y.get(), at[2]);
+  };
+  return attempt({src, other, dst}, run, "the combination", program);
 }
 
 Status CudnnLibrary::make(const Matmul&, const Step&, Program&) {

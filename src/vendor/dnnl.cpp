@@ -35,12 +35,12 @@ std::string Dnnl::name() const {
   return fmt::format("oneDNN {}.{}.{}", version()->major, version()->minor, version()->patch);
 }
 
-std::unique_ptr<Library> dnnl_library(Layouts layouts, const Problem& problem) {
+std::unique_ptr<Library> dnnl_library(Layouts layouts, const VendorProblem& problem) {
   if (!Dnnl::get().ready) return nullptr;
   return std::make_unique<DnnlLibrary>(layouts, problem);
 }
 
-DnnlLibrary::DnnlLibrary(Layouts layouts, const Problem& problem) : layouts_(layouts) {
+DnnlLibrary::DnnlLibrary(Layouts layouts, const VendorProblem& problem) : layouts_(layouts) {
   for (const Step& step : problem.steps)
     if (const Place* to = destination(step.operation)) passed_on_.insert(to->buffer);
   for (const graph::TensorId id : problem.graph.outputs)
@@ -85,8 +85,8 @@ Result<DnnlLibrary::Held> DnnlLibrary::where(const Place& place, Program& progra
   WARPLOOM_TRY(const MemoryDesc desc, described(place));
   const auto kept = kept_.find(place.buffer);
   if (kept != kept_.end()) {
-    const bool whole = own_now_ && place.offset == 0 && is_packed(place) &&
-                       kept->second.place.shape == place.shape;
+    const bool same_shape = kept->second.place.shape == place.shape;
+    const bool whole = own_now_ && place.offset == 0 && is_packed(place) && same_shape;
     if (whole) return kept->second.held;
     WARPLOOM_CHECK(release(place.buffer, program));
   }
@@ -112,11 +112,12 @@ Piece DnnlLibrary::piece_of(const Object& primitive,
                             const std::vector<std::pair<int, Held>>& arguments) const {
   const auto run = [this_library = name(), primitive](const std::vector<Dnnl::Argument>& given) {
     const Dnnl& d = Dnnl::get();
-    const int code =
-        d.execute(primitive.get(), d.stream, static_cast<int>(given.size()), given.data());
+    const auto count = static_cast<int>(given.size());
+    const int code = d.execute(primitive.get(), d.stream, count, given.data());
     if (code == 0 && d.stream_wait(d.stream) == 0) return ok();
-    return Status(fail({ErrorCode::kInternal, "dnnl_primitive_execute failed", this_library,
-                        "status 0", fmt::format("status {}", code)}));
+    const std::string found = fmt::format("status {}", code);
+    const std::string message = "dnnl_primitive_execute failed";
+    return Status(fail({ErrorCode::kInternal, message, this_library, "status 0", found}));
   };
   return [run, arguments, library = name()](const Bindings& buffers) -> Result<runtime::Call> {
     const Dnnl& d = Dnnl::get();
@@ -124,11 +125,13 @@ Piece DnnlLibrary::piece_of(const Object& primitive,
     std::vector<Dnnl::Argument> given;
     for (const auto& [number, held] : arguments) {
       const auto found = buffers.find(held.buffer);
-      if (found == buffers.end() || found->second.bytes() < held.end)
-        return fail({ErrorCode::kPlanInvalid, "a reference's buffer is missing or too small",
-                     held.buffer, fmt::format("{} bytes", held.end), "less"});
-      const Object memory =
-          d.memory(&held.desc, d.engine, static_cast<char*>(found->second.address()) + held.offset);
+      if (found == buffers.end() || found->second.bytes() < held.end) {
+        const std::string message = "a reference's buffer is missing or too small";
+        const std::string expected = fmt::format("{} bytes", held.end);
+        return fail({ErrorCode::kPlanInvalid, message, held.buffer, expected, "less"});
+      }
+      auto* const begin = static_cast<char*>(found->second.address());
+      const Object memory = d.memory(&held.desc, d.engine, begin + held.offset);
       if (!memory) return not_served(library, "a memory object it refused");
       kept.emplace_back(found->second, memory);
       given.push_back({number, memory.get()});
@@ -148,9 +151,9 @@ Status DnnlLibrary::reorder(const Held& from, const Held& to, Program& program) 
 Status DnnlLibrary::release(const std::string& buffer, Program& program) {
   const auto kept = kept_.find(buffer);
   if (kept == kept_.end()) return ok();
-  WARPLOOM_TRY(const MemoryDesc desc, described(kept->second.place));
-  WARPLOOM_CHECK(
-      reorder(kept->second.held, {desc, buffer, 0, reach_of(kept->second.place)}, program));
+  const Place& place = kept->second.place;
+  WARPLOOM_TRY(const MemoryDesc desc, described(place));
+  WARPLOOM_CHECK(reorder(kept->second.held, {desc, buffer, 0, reach_of(place)}, program));
   kept_.erase(kept);
   return ok();
 }
@@ -160,8 +163,10 @@ Status DnnlLibrary::add_post_ops(const Making& making, const Object& post_ops,
   for (size_t i = 0; i < making.after.size(); ++i) {
     const After& after = making.after[i];
     if (!after.other) {
-      if (d_.append_eltwise(post_ops.get(), 1, row_of(after.function).dnnl,
-                            static_cast<float>(after.alpha), static_cast<float>(after.beta)) != 0)
+      const int code = row_of(after.function).dnnl;
+      const auto alpha = static_cast<float>(after.alpha);
+      const auto beta = static_cast<float>(after.beta);
+      if (d_.append_eltwise(post_ops.get(), 1, code, alpha, beta) != 0)
         return refused("a post-operation");
       continue;
     }
@@ -214,7 +219,7 @@ Status DnnlLibrary::finish(Making making, Program& program) {
   }
   for (const Operand& other : others) arguments.emplace_back(other.number, other.held);
   program.pieces.push_back(piece_of(primitive, arguments));
-  return to ? settled(*to, result, program) : ok();
+  return to ? deliver(*to, result, program) : ok();
 }
 
 Result<DnnlLibrary::Held> DnnlLibrary::written(const Operand& to, const MemoryDesc& desc,
@@ -225,7 +230,7 @@ Result<DnnlLibrary::Held> DnnlLibrary::written(const Operand& to, const MemoryDe
 }
 
 // What was written in another layout stays so where only steps read it.
-Status DnnlLibrary::settled(const Operand& to, const Held& held, Program& program) {
+Status DnnlLibrary::deliver(const Operand& to, const Held& held, Program& program) {
   kept_.erase(to.place.buffer);
   if (held.buffer == to.place.buffer) return ok();
   const bool whole = to.place.offset == 0 && is_packed(to.place);

@@ -125,7 +125,7 @@ int binary_code(Combine combine);  // dnnl_alg_kind_t
 
 class DnnlLibrary : public Library {
  public:
-  DnnlLibrary(Layouts layouts, const Problem& problem);
+  DnnlLibrary(Layouts layouts, const VendorProblem& problem);
 
   std::string name() const override { return d_.name(); }
 
@@ -168,7 +168,7 @@ class DnnlLibrary : public Library {
   // What the primitive writes to `to` in the layout `desc`.
   Result<Held> written(const Operand& to, const MemoryDesc& desc, Program& program);
   Piece piece_of(const Object& primitive, const std::vector<std::pair<int, Held>>& arguments) const;
-  Status settled(const Operand& to, const Held& held, Program& program);
+  Status deliver(const Operand& to, const Held& held, Program& program);
 
   Status make(const Convolution& call, const Step& step, Program& program);
   Status make(const Deconvolution& call, const Step& step, Program& program);

@@ -92,7 +92,7 @@ Result<Runnable> plain_runnable(Executor& device, const Graph& graph) {
 // Steps given to libraries one by one.
 class Assembly {
  public:
-  Assembly(Executor& device, const Problem& problem,
+  Assembly(Executor& device, const VendorProblem& problem,
            std::vector<std::unique_ptr<Library>> libraries)
       : device_(device), problem_(problem), libraries_(std::move(libraries)) {
     std::erase(libraries_, nullptr);
@@ -203,9 +203,10 @@ class Assembly {
   Result<Runnable> finished() {
     WARPLOOM_TRY(Bindings constants, constants_of(device_, problem_.graph));
     std::vector<std::string> names;
-    for (size_t i = 0; i < libraries_.size(); ++i)
-      if (!served_[i].empty())
-        names.push_back(fmt::format("{} ({})", libraries_[i]->name(), words_of(served_[i])));
+    for (size_t i = 0; i < libraries_.size(); ++i) {
+      if (served_[i].empty()) continue;
+      names.push_back(fmt::format("{} ({})", libraries_[i]->name(), words_of(served_[i])));
+    }
     if (has_plain_) names.push_back("plain");
     const auto bind = [&device = device_, program = std::move(program_),
                        constants =
@@ -227,7 +228,7 @@ class Assembly {
   }
 
   Executor& device_;
-  const Problem& problem_;
+  const VendorProblem& problem_;
   std::vector<std::unique_ptr<Library>> libraries_;
   std::vector<std::vector<Step>> served_;  // by each library
   Program program_;
@@ -239,7 +240,7 @@ class Assembly {
 
 using Libraries = std::vector<std::unique_ptr<Library>>;
 
-Libraries libraries_of(Executor& device, const Problem& problem, Track track, Layouts layouts,
+Libraries libraries_of(Executor& device, const VendorProblem& problem, Track track, Layouts layouts,
                        bool blas) {
   Libraries out;
   if (device.engine() == Engine::cpu) {
@@ -252,20 +253,21 @@ Libraries libraries_of(Executor& device, const Problem& problem, Track track, La
   return out;
 }
 
-template <class Kind> bool has(const Problem& problem) {
+template <class Kind> bool has(const VendorProblem& problem) {
   return std::ranges::any_of(
       problem.steps, [](const Step& step) { return std::holds_alternative<Kind>(step.operation); });
 }
 }  // namespace
 
-std::vector<Candidate> candidates(Executor& device, const Problem& problem, Track track) {
+std::vector<Candidate> candidates(Executor& device, const VendorProblem& problem, Track track) {
   std::vector<Candidate> out;
-  const auto add_of = [&](const Problem& steps, std::string words, Layouts layouts, bool blas) {
-    out.push_back({std::move(words), false,
-                   [&device, problem = steps, track, layouts, blas]() -> Result<Runnable> {
-                     auto libraries = libraries_of(device, problem, track, layouts, blas);
-                     return Assembly(device, problem, std::move(libraries)).run();
-                   }});
+  const auto add_of = [&](const VendorProblem& steps, std::string words, Layouts layouts,
+                          bool blas) {
+    const auto make = [&device, problem = steps, track, layouts, blas]() -> Result<Runnable> {
+      auto libraries = libraries_of(device, problem, track, layouts, blas);
+      return Assembly(device, problem, std::move(libraries)).run();
+    };
+    out.push_back({std::move(words), false, make});
   };
   const auto add = [&](std::string words, Layouts layouts, bool blas) {
     add_of(problem, std::move(words), layouts, blas);
@@ -283,17 +285,17 @@ std::vector<Candidate> candidates(Executor& device, const Problem& problem, Trac
     if (windows || (cpu && products)) add(library + ", layouts of its own", Layouts::own, false);
     add(library + ", rows", Layouts::rows, false);
     // A function that a library lacks must not take the step before it along.
-    const Problem apart = match(problem.graph, track, Functions::apart);
+    const VendorProblem apart = match(problem.graph, track, Functions::apart);
     if (apart.steps.size() > problem.steps.size())
       add_of(apart, library + ", rows, functions apart", Layouts::rows, false);
     if (cpu && products) add("OpenBLAS and oneDNN", Layouts::rows, true);
   }
-  out.push_back(
-      {"plain", true, [&device, graph = problem.graph] { return plain_runnable(device, graph); }});
+  const auto plain = [&device, graph = problem.graph] { return plain_runnable(device, graph); };
+  out.push_back({"plain", true, plain});
   return out;
 }
 
-std::string expected_reference(const Problem& problem, Engine engine) {
+std::string expected_reference(const VendorProblem& problem, Engine engine) {
   std::vector<Step> products;
   std::vector<Step> others;
   bool plain = problem.steps.empty();
@@ -307,9 +309,8 @@ std::string expected_reference(const Problem& problem, Engine engine) {
   }
   std::vector<std::string> names;
   if (!products.empty()) names.push_back(fmt::format("cuBLASLt ({})", words_of(products)));
-  if (!others.empty())
-    names.push_back(
-        fmt::format("{} ({})", engine == Engine::cuda ? "cuDNN" : "oneDNN", words_of(others)));
+  const std::string_view library = engine == Engine::cuda ? "cuDNN" : "oneDNN";
+  if (!others.empty()) names.push_back(fmt::format("{} ({})", library, words_of(others)));
   if (plain) names.push_back("plain");
   return listed(names, {}, " + ");
 }

@@ -26,9 +26,10 @@ struct Candidate {
 };
 
 // The most promising first, plain last. `device` outlives what they make.
-std::vector<Candidate> candidates(runtime::Executor& device, const Problem& problem, Track track);
+std::vector<Candidate> candidates(runtime::Executor& device, const VendorProblem& problem,
+                                  Track track);
 
 // What would be called where every library of the engine were there and served all steps:
 // "oneDNN (convolution + relu, pooling)". For people who ask before anything runs.
-std::string expected_reference(const Problem& problem, Engine engine);
+std::string expected_reference(const VendorProblem& problem, Engine engine);
 }  // namespace warploom::vendor

@@ -62,32 +62,32 @@ std::span<const Matcher::Row> Matcher::rules() {
 bool Matcher::floats(const Node& node) const {
   const auto fits = [&](TensorId id) { return id == graph::kAbsent || is_float(tensor(id).dtype); };
   const auto fits_or_known = [&](TensorId id) { return fits(id) || tensor(id).constant; };
-  return fits(node.inputs[0]) && std::ranges::all_of(node.inputs, fits_or_known) &&
-         std::ranges::all_of(node.outputs, fits);
+  if (!fits(node.inputs[0]) || !std::ranges::all_of(node.outputs, fits)) return false;
+  return std::ranges::all_of(node.inputs, fits_or_known);
 }
 
 Place Matcher::own_place(TensorId id) const {
   return packed_place(tensor(id).name, tensor(id).dtype, tensor(id).shape);
 }
 
-bool Matcher::is_settled(TensorId id) const {
+bool Matcher::is_in_own_place(TensorId id) const {
   const Place& at = place(id);
   return at.buffer == tensor(id).name && at.offset == 0 && is_packed(at);
 }
 
-void Matcher::settle(TensorId id) {
-  if (!is_settled(id)) push({Copy{place(id), own_place(id)}, {}}, id);
+void Matcher::copy_to_own_place(TensorId id) {
+  if (!is_in_own_place(id)) push({Copy{place(id), own_place(id)}, {}}, id);
 }
 
-Place Matcher::settled(TensorId id) {
-  if (!is_packed(place(id))) settle(id);
+Place Matcher::packed(TensorId id) {
+  if (!is_packed(place(id))) copy_to_own_place(id);
   return place(id);
 }
 
 Place Matcher::along_channels(TensorId id, size_t rank) {
   Shape shape(rank, 1);
   shape[1] = graph::element_count(tensor(id).shape);
-  return *reshaped(settled(id), shape);
+  return *reshaped(packed(id), shape);
 }
 
 void Matcher::push(Step step, TensorId to) {
@@ -99,7 +99,8 @@ void Matcher::push(Step step, TensorId to) {
 Step* Matcher::host(TensorId id, const std::vector<int>& readers,
                     const std::optional<Place>& other) {
   const auto found = writer_.find(tensor(id).name);
-  if (found == writer_.end() || !is_settled(id) || parts_.contains(tensor(id).name)) return nullptr;
+  if (found == writer_.end() || !is_in_own_place(id) || parts_.contains(tensor(id).name))
+    return nullptr;
   if (contains(graph().outputs, id) || contains(graph().inputs, id)) return nullptr;
   for (const int reader : consumers_[id])
     if (!contains(readers, reader)) return nullptr;
@@ -132,36 +133,48 @@ void Matcher::unmatched(const Node& node) {
 // Outputs that lie in another buffer are written there themselves, or copied.
 void Matcher::finish() {
   for (const TensorId id : graph().outputs) {
-    if (is_settled(id)) continue;
+    if (is_in_own_place(id)) continue;
     const Place from = place(id);
     const auto wrote = writer_.find(from.buffer);
-    const bool whole = from.offset == 0 && is_packed(from) && wrote != writer_.end();
-    const auto named = graph().tensor_named(from.buffer);
-    bool free = whole && named && !contains(graph().outputs, *named) &&
-                graph::element_count(tensor(*named).shape) == elements_of(from) &&
-                tensor(*named).dtype == from.dtype;
-    for (const Step& step : problem_.steps)
-      if (const auto* plain = std::get_if<Unmatched>(&step.operation))
-        free =
-            free && !contains(plain->reads, from.buffer) && !contains(plain->writes, from.buffer);
-    if (!free) {
-      settle(id);
+    if (wrote == writer_.end() || !can_rename(from)) {
+      copy_to_own_place(id);
       continue;
     }
     const std::string to = tensor(id).name;
-    for (Step& step : problem_.steps) {
-      for (const Place* one : sources(step))
-        if (one->buffer == from.buffer) const_cast<Place*>(one)->buffer = to;
-      Place* written = destination(step.operation);
-      if (written && written->buffer == from.buffer) written->buffer = to;
-    }
-    for (auto& [tensor, at] : places_)
-      if (at.buffer == from.buffer) at.buffer = to;
+    rename_buffer(from.buffer, to);
     writer_[to] = wrote->second;
   }
 }
 
-Problem Matcher::run() {
+// Whether a buffer may have another name: it holds a tensor that is no output, whole, and no
+// unmatched part knows it by its name.
+bool Matcher::can_rename(const Place& from) const {
+  if (from.offset != 0 || !is_packed(from)) return false;
+  const auto named = graph().tensor_named(from.buffer);
+  if (!named || contains(graph().outputs, *named)) return false;
+  const graph::Tensor& held = tensor(*named);
+  if (graph::element_count(held.shape) != elements_of(from)) return false;
+  if (held.dtype != from.dtype) return false;
+  const auto knows = [&](const Step& step) {
+    const auto* const plain = std::get_if<Unmatched>(&step.operation);
+    if (!plain) return false;
+    return contains(plain->reads, from.buffer) || contains(plain->writes, from.buffer);
+  };
+  return std::ranges::none_of(problem_.steps, knows);
+}
+
+void Matcher::rename_buffer(const std::string& from, const std::string& to) {
+  for (Step& step : problem_.steps) {
+    for (const Place* one : sources(step))
+      if (one->buffer == from) const_cast<Place*>(one)->buffer = to;
+    Place* const written = destination(step.operation);
+    if (written && written->buffer == from) written->buffer = to;
+  }
+  for (auto& [tensor, at] : places_)
+    if (at.buffer == from) at.buffer = to;
+}
+
+VendorProblem Matcher::run() {
   for (size_t n = 0; n < graph().nodes.size(); ++n) {
     const Node& node = graph().nodes[n];
     if (done_[n]) continue;
@@ -175,7 +188,7 @@ Problem Matcher::run() {
   return std::move(problem_);
 }
 
-Problem match(graph::Graph graph, Track track, Functions functions) {
+VendorProblem match(graph::Graph graph, Track track, Functions functions) {
   return Matcher(std::move(graph), track, functions).run();
 }
 
@@ -185,13 +198,15 @@ std::optional<graph::Graph> operators_of(const graph::Graph& given, const graph:
   std::map<TensorId, TensorId> known = {{graph::kAbsent, graph::kAbsent}};  // of given → of out
   const auto keep = [&](TensorId id, const std::string& name, bool constant) {
     const graph::Tensor& from = given.tensor(id);
-    known[id] =
-        out.add_tensor({{name, from.dtype, from.shape}, constant ? from.constant : std::nullopt});
+    graph::Tensor copy{{name, from.dtype, from.shape}, std::nullopt};
+    if (constant) copy.constant = from.constant;
+    known[id] = out.add_tensor(std::move(copy));
     return known[id];
   };
   const auto same = [&](TensorId in_given, TensorId in_region) {
-    return given.tensor(in_given).dtype == region.tensor(in_region).dtype &&
-           given.tensor(in_given).shape == region.tensor(in_region).shape;
+    const graph::Tensor& one = given.tensor(in_given);
+    const graph::Tensor& other = region.tensor(in_region);
+    return one.dtype == other.dtype && one.shape == other.shape;
   };
   for (const TensorId id : region.inputs) {
     const auto found = given.tensor_named(names[id]);
@@ -225,8 +240,9 @@ std::optional<graph::Graph> operators_of(const graph::Graph& given, const graph:
     for (TensorId& id : node.inputs) id = known.at(id);
     for (TensorId& id : node.outputs) {
       if (id == graph::kAbsent) continue;
-      const auto name = wanted.find(id);
-      id = keep(id, name != wanted.end() ? name->second : "t:" + given.tensor(id).name, false);
+      const auto named = wanted.find(id);
+      const bool is_wanted = named != wanted.end();
+      id = keep(id, is_wanted ? named->second : "t:" + given.tensor(id).name, false);
     }
     out.nodes.push_back(std::move(node));
   }
@@ -235,18 +251,19 @@ std::optional<graph::Graph> operators_of(const graph::Graph& given, const graph:
   return out;
 }
 
-int unmatched_of(const Problem& problem) {
-  return static_cast<int>(std::ranges::count_if(problem.steps, [](const Step& step) {
+int unmatched_of(const VendorProblem& problem) {
+  const auto is_unmatched = [](const Step& step) {
     return std::holds_alternative<Unmatched>(step.operation);
-  }));
+  };
+  return static_cast<int>(std::ranges::count_if(problem.steps, is_unmatched));
 }
 
-Problem match_region(const graph::Graph& region, const std::optional<graph::Graph>& operators,
-                     Track track) {
-  Problem primitive = match(region, track);
+VendorProblem match_region(const graph::Graph& region, const std::optional<graph::Graph>& operators,
+                           Track track) {
+  VendorProblem primitive = match(region, track);
   if (!operators) return primitive;
-  Problem composite = match(*operators, track);
-  const auto cost = [](const Problem& problem) {
+  VendorProblem composite = match(*operators, track);
+  const auto cost = [](const VendorProblem& problem) {
     return std::pair(unmatched_of(problem), problem.steps.size());
   };
   return cost(composite) <= cost(primitive) ? composite : primitive;

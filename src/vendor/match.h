@@ -20,7 +20,7 @@ namespace warploom::vendor {
 enum class Functions : uint8_t { fused, apart };
 
 // Never fails: what has no call is unmatched.
-Problem match(graph::Graph graph, Track track, Functions functions = Functions::fused);
+VendorProblem match(graph::Graph graph, Track track, Functions functions = Functions::fused);
 
 // The part of `given` that computes `region`, whose tensor i is called names[i] there, under the
 // region's own names. Nothing where a tensor of the region's is none of the graph's.
@@ -29,9 +29,9 @@ std::optional<graph::Graph> operators_of(const graph::Graph& given, const graph:
 
 // Of a region in primitives and, where there are, the operators behind it: whichever leaves less
 // unmatched, and of equals the shorter one.
-Problem match_region(const graph::Graph& region, const std::optional<graph::Graph>& operators,
-                     Track track);
+VendorProblem match_region(const graph::Graph& region, const std::optional<graph::Graph>& operators,
+                           Track track);
 
 // How many of its steps no library has a call for.
-int unmatched_of(const Problem& problem);
+int unmatched_of(const VendorProblem& problem);
 }  // namespace warploom::vendor

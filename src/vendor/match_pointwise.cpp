@@ -8,6 +8,12 @@ namespace {
 constexpr size_t kMostTogether = 12;  // nodes that are tried as one function
 constexpr int kPoints = 48;
 
+// As closely as fp32 tells.
+bool agree(double value, double wanted) {
+  if (!std::isfinite(wanted)) return !std::isfinite(value);
+  return std::abs(value - wanted) <= 2e-6 * (1 + std::abs(wanted));
+}
+
 // The function that `values` are of `points`: two that agree there as closely as fp32 tells are the
 // same.
 std::optional<After> function_of(std::span<const double> points, std::span<const double> values) {
@@ -19,11 +25,8 @@ std::optional<After> function_of(std::span<const double> points, std::span<const
     if (has_numbers) continue;
     const double alpha = function == Function::relu ? 0 : 1;
     bool same = true;
-    for (size_t p = 0; p < points.size() && same; ++p) {
-      const double wanted = row.value(points[p], alpha, 0);
-      same = std::isfinite(wanted) ? std::abs(values[p] - wanted) <= 2e-6 * (1 + std::abs(wanted))
-                                   : !std::isfinite(values[p]);
-    }
+    for (size_t p = 0; p < points.size() && same; ++p)
+      same = agree(values[p], row.value(points[p], alpha, 0));
     if (same) return After{.function = function, .alpha = alpha};
   }
   return std::nullopt;
@@ -50,9 +53,9 @@ bool Matcher::recognized(const Node& node) {
       return id == graph::kAbsent || inside.contains(id) || scalar(id).has_value();
     };
     const auto reads = [&](TensorId id) { return id != graph::kAbsent && inside.contains(id); };
-    if (done_[n] || class_of(next.op) != OpClass::pointwise ||
-        !std::ranges::all_of(next.inputs, known) || !std::ranges::any_of(next.inputs, reads))
-      continue;
+    if (done_[n] || class_of(next.op) != OpClass::pointwise) continue;
+    if (!std::ranges::all_of(next.inputs, known)) continue;
+    if (!std::ranges::any_of(next.inputs, reads)) continue;
     const graph::Tensor& made = tensor(next.outputs[0]);
     if (made.dtype != tensor(from).dtype || made.shape != tensor(from).shape) continue;
     together.push_back(n);
@@ -108,7 +111,8 @@ std::optional<After> Matcher::as_function(TensorId from, TensorId result,
       id = known[id];
     }
     const TensorId made = node.outputs[0];
-    node.outputs = {one.add_tensor({{fmt::format("t{}", n), dtype, {kPoints}}, std::nullopt})};
+    const graph::TensorInfo info{fmt::format("t{}", n), dtype, {kPoints}};
+    node.outputs = {one.add_tensor({info, std::nullopt})};
     known[made] = node.outputs[0];
     one.nodes.push_back(std::move(node));
   }
@@ -129,11 +133,12 @@ std::optional<After> Matcher::as_function(TensorId from, TensorId result,
 void Matcher::apply(const std::vector<After>& after, TensorId from, TensorId to,
                     const std::vector<int>& nodes) {
   for (const int n : nodes) done_[n] = true;
-  const auto other =
-      std::ranges::find_if(after, [](const After& one) { return one.other.has_value(); });
-  const bool joins = functions_ == Functions::fused || other != after.end();
-  Step* step =
-      joins ? host(from, nodes, other == after.end() ? std::nullopt : other->other) : nullptr;
+  const auto has_other = [](const After& one) { return one.other.has_value(); };
+  const auto found = std::ranges::find_if(after, has_other);
+  std::optional<Place> other;
+  if (found != after.end()) other = found->other;
+  const bool joins = functions_ == Functions::fused || other;
+  Step* const step = joins ? host(from, nodes, other) : nullptr;
   if (!step || tensor(from).dtype != tensor(to).dtype) {
     push({Elementwise{place(from), own_place(to)}, after}, to);
     return;
@@ -178,7 +183,8 @@ bool Matcher::unary(const Node& node) {
     case OpKind::Reciprocal: after = {{.function = Function::power, .alpha = 1, .beta = -1}}; break;
     case OpKind::Pow: {
       const auto exponent = number(1, 1);
-      if (!exponent || tensor(node.inputs[0]).dtype != tensor(node.outputs[0]).dtype) return false;
+      const bool same_type = tensor(node.inputs[0]).dtype == tensor(node.outputs[0]).dtype;
+      if (!exponent || !same_type) return false;
       after = {{.function = Function::power, .alpha = 1, .beta = *exponent}};
       if (*exponent == 2) after = {{.function = Function::square}};
       if (*exponent == 0.5) after = {{.function = Function::sqrt}};
@@ -241,8 +247,9 @@ bool Matcher::binary(const Node& node) {
   // Into the step that wrote one of them, if it may; else the first that has the whole shape.
   const bool fits_b = tensor(b).shape == tensor(out).shape && !scalar(b);
   const auto hosts = [&](TensorId x, TensorId other) {
-    return !scalar(x) &&
-           host(x, reader, scalar(other) ? std::nullopt : std::optional(place(other)));
+    std::optional<Place> read;
+    if (!scalar(other)) read = place(other);
+    return !scalar(x) && host(x, reader, read);
   };
   if (fits_b && !hosts(a, b) && hosts(b, a)) return combine(b, a, row->second, out, true);
   if (!scalar(a) && combine(a, b, row->second, out)) return true;

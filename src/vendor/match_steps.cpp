@@ -6,14 +6,25 @@ namespace warploom::vendor {
 namespace {
 constexpr size_t kMostSpatial = 3;
 
-std::optional<Window> window_of(const graph::NodeContext& question) {
-  const Result<graph::WindowSpec> spec = graph::window_spec(question);
+std::optional<Window> window_of(const graph::NodeContext& context) {
+  const Result<graph::WindowSpec> spec = graph::window_spec(context);
   if (!spec || spec->kernel.size() > kMostSpatial) return std::nullopt;
   return Window{spec->kernel, spec->strides, spec->dilations, spec->before, spec->after};
 }
 
-bool is_zero(int64_t pad) {
-  return pad == 0;
+bool all_zero(const Shape& pads) {
+  return std::ranges::all_of(pads, [](int64_t pad) { return pad == 0; });
+}
+
+bool has_input(const Node& node, size_t i) {
+  return node.inputs.size() > i && node.inputs[i] != graph::kAbsent;
+}
+
+// Of a normalisation with statistics among its outputs.
+bool has_more_outputs(const Node& node) {
+  for (size_t i = 1; i < node.outputs.size(); ++i)
+    if (node.outputs[i] != graph::kAbsent) return true;
+  return false;
 }
 
 int64_t product(const Shape& shape) {
@@ -28,17 +39,27 @@ constexpr std::pair<OpKind, Reduce> kReductions[] = {
     {OpKind::ReduceLogSum, Reduce::sum}};
 }  // namespace
 
+// A convolution, and its third input added.
+Step Matcher::with_bias(const Node& node, Operation operation) {
+  Step step{std::move(operation), {}};
+  if (!has_input(node, 2)) return step;
+  const size_t rank = tensor(node.outputs[0]).shape.size();
+  step.after.push_back({.other = along_channels(node.inputs[2], rank)});
+  return step;
+}
+
 bool Matcher::convolution(const Node& node) {
   if (!floats(node)) return false;
   const auto window = window_of({graph(), node});
   if (!window) return false;
   const TensorId to = node.outputs[0];
-  Step step{Convolution{place(node.inputs[0]), place(node.inputs[1]), own_place(to), *window,
-                        node.integer("group", 1)},
-            {}};
-  if (node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent)
-    step.after.push_back({.other = along_channels(node.inputs[2], tensor(to).shape.size())});
-  push(std::move(step), to);
+  Convolution call;
+  call.src = place(node.inputs[0]);
+  call.weights = place(node.inputs[1]);
+  call.dst = own_place(to);
+  call.window = *window;
+  call.groups = node.integer("group", 1);
+  push(with_bias(node, std::move(call)), to);
   return true;
 }
 
@@ -60,12 +81,13 @@ bool Matcher::deconvolution(const Node& node) {
     if (window.begins.back() < 0) return false;
   }
   const TensorId to = node.outputs[0];
-  Step step{Deconvolution{place(node.inputs[0]), place(node.inputs[1]), own_place(to), window,
-                          node.integer("group", 1)},
-            {}};
-  if (node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent)
-    step.after.push_back({.other = along_channels(node.inputs[2], tensor(to).shape.size())});
-  push(std::move(step), to);
+  Deconvolution call;
+  call.src = place(node.inputs[0]);
+  call.weights = place(node.inputs[1]);
+  call.dst = own_place(to);
+  call.window = window;
+  call.groups = node.integer("group", 1);
+  push(with_bias(node, std::move(call)), to);
   return true;
 }
 
@@ -73,8 +95,7 @@ bool Matcher::pool(const Node& node) {
   if (!floats(node) || node.outputs.size() > 1) return false;
   const auto window = window_of({graph(), node});
   if (!window) return false;
-  const bool padded =
-      !std::ranges::all_of(window->begins, is_zero) || !std::ranges::all_of(window->ends, is_zero);
+  const bool padded = !all_zero(window->begins) || !all_zero(window->ends);
   PoolKind how = PoolKind::max;
   if (node.op == OpKind::SumPool) how = PoolKind::mean_of_window;
   if (node.op == OpKind::AveragePool) {
@@ -85,8 +106,8 @@ bool Matcher::pool(const Node& node) {
   }
   const TensorId to = node.outputs[0];
   Step step{Pooling{place(node.inputs[0]), own_place(to), *window, how}, {}};
-  if (node.op == OpKind::SumPool)
-    step.after.push_back({.alpha = static_cast<double>(product(window->kernel))});
+  const auto elements = static_cast<double>(product(window->kernel));
+  if (node.op == OpKind::SumPool) step.after.push_back({.alpha = elements});
   push(std::move(step), to);
   return true;
 }
@@ -98,12 +119,13 @@ bool Matcher::global_pool(const Node& node) {
   const Shape ones(spatial.size(), 1);
   const Shape zeros(spatial.size(), 0);
   const TensorId to = node.outputs[0];
-  push({Pooling{place(node.inputs[0]),
-                own_place(to),
-                {spatial, ones, ones, zeros, zeros},
-                node.op == OpKind::GlobalMaxPool ? PoolKind::max : PoolKind::mean_of_window},
-        {}},
-       to);
+  const bool is_max = node.op == OpKind::GlobalMaxPool;
+  Pooling call;
+  call.src = place(node.inputs[0]);
+  call.dst = own_place(to);
+  call.window = {spatial, ones, ones, zeros, zeros};
+  call.how = is_max ? PoolKind::max : PoolKind::mean_of_window;
+  push({std::move(call), {}}, to);
   return true;
 }
 
@@ -113,9 +135,9 @@ bool Matcher::matmul(const Node& node) {
   Place b = place(node.inputs[1]);
   const TensorId to = node.outputs[0];
   Place c = own_place(to);
-  const auto insert_one = [](Place& at, size_t from_end) {
-    at.shape.insert(at.shape.end() - static_cast<ptrdiff_t>(from_end), 1);
-    at.strides.insert(at.strides.end() - static_cast<ptrdiff_t>(from_end), 0);
+  const auto insert_one = [](Place& at, ptrdiff_t from_end) {
+    at.shape.insert(at.shape.end() - from_end, 1);
+    at.strides.insert(at.strides.end() - from_end, 0);
   };
   const bool row = a.shape.size() == 1;
   const bool column = b.shape.size() == 1;
@@ -125,7 +147,8 @@ bool Matcher::matmul(const Node& node) {
   if (row) insert_one(c, 1);
   const size_t rank = std::max(a.shape.size(), b.shape.size());
   const bool tf32 = a.dtype == Dtype::f32 && track_ != Track::fp32;
-  push({Matmul{of_rank(a, rank), of_rank(b, rank), of_rank(c, rank), tf32}, {}}, to);
+  const Matmul call{of_rank(a, rank), of_rank(b, rank), of_rank(c, rank), tf32};
+  push({call, {}}, to);
   return true;
 }
 
@@ -133,7 +156,7 @@ bool Matcher::gemm(const Node& node) {
   if (!floats(node)) return false;
   const double alpha = node.real("alpha", 1);
   const double beta = node.real("beta", 1);
-  const bool biased = node.inputs.size() > 2 && node.inputs[2] != graph::kAbsent && beta != 0;
+  const bool biased = has_input(node, 2) && beta != 0;
   if (biased && beta != 1) return false;
   const auto operand = [&](size_t i, std::string_view transposed) {
     Place at = place(node.inputs[i]);
@@ -144,7 +167,8 @@ bool Matcher::gemm(const Node& node) {
   };
   const TensorId to = node.outputs[0];
   const bool tf32 = tensor(to).dtype == Dtype::f32 && track_ != Track::fp32;
-  Step step{Matmul{operand(0, "transA"), operand(1, "transB"), own_place(to), tf32}, {}};
+  const Matmul call{operand(0, "transA"), operand(1, "transB"), own_place(to), tf32};
+  Step step{call, {}};
   if (alpha != 1) step.after.push_back({.alpha = alpha});
   if (biased) step.after.push_back({.other = of_rank(place(node.inputs[2]), 2)});
   push(std::move(step), to);
@@ -153,40 +177,48 @@ bool Matcher::gemm(const Node& node) {
 
 bool Matcher::softmax(const Node& node) {
   if (!floats(node)) return false;
-  const graph::NodeContext question{graph(), node};
-  const size_t axis = question.axis(tensor(node.inputs[0]).shape.size());
-  push({Softmax{place(node.inputs[0]), own_place(node.outputs[0]), static_cast<int64_t>(axis),
-                node.op == OpKind::LogSoftmax},
-        {}},
-       node.outputs[0]);
+  const graph::NodeContext context{graph(), node};
+  const size_t axis = context.axis(tensor(node.inputs[0]).shape.size());
+  Softmax call;
+  call.src = place(node.inputs[0]);
+  call.dst = own_place(node.outputs[0]);
+  call.axis = static_cast<int64_t>(axis);
+  call.log = node.op == OpKind::LogSoftmax;
+  push({std::move(call), {}}, node.outputs[0]);
   return true;
 }
 
 bool Matcher::batch_norm(const Node& node) {
   if (!floats(node) || node.integer("training_mode") != 0) return false;
-  for (size_t i = 1; i < node.outputs.size(); ++i)
-    if (node.outputs[i] != graph::kAbsent) return false;
-  const auto given = [&](size_t i) { return settled(node.inputs[i]); };
-  push({BatchNorm{settled(node.inputs[0]), own_place(node.outputs[0]), given(1), given(2), given(3),
-                  given(4), node.real("epsilon", 1e-5)},
-        {}},
-       node.outputs[0]);
+  if (has_more_outputs(node)) return false;
+  BatchNorm call;
+  call.src = packed(node.inputs[0]);
+  call.dst = own_place(node.outputs[0]);
+  call.scale = packed(node.inputs[1]);
+  call.shift = packed(node.inputs[2]);
+  call.mean = packed(node.inputs[3]);
+  call.variance = packed(node.inputs[4]);
+  call.epsilon = node.real("epsilon", 1e-5);
+  push({std::move(call), {}}, node.outputs[0]);
   return true;
 }
 
 bool Matcher::layer_norm(const Node& node) {
   if (!floats(node)) return false;
-  for (size_t i = 1; i < node.outputs.size(); ++i)
-    if (node.outputs[i] != graph::kAbsent) return false;
-  const graph::NodeContext question{graph(), node};
+  if (has_more_outputs(node)) return false;
+  const graph::NodeContext context{graph(), node};
   const Shape& shape = tensor(node.inputs[0]).shape;
-  const size_t axis = question.axis(shape.size());
-  const int64_t size = product(Shape(shape.begin() + static_cast<ptrdiff_t>(axis), shape.end()));
-  LayerNorm call{settled(node.inputs[0]),   own_place(node.outputs[0]), {}, {}, size,
-                 node.real("epsilon", 1e-5)};
+  const size_t axis = context.axis(shape.size());
+  const int64_t size = product(graph::entries(shape, axis));
+  LayerNorm call;
+  call.src = packed(node.inputs[0]);
+  call.dst = own_place(node.outputs[0]);
+  call.size = size;
+  call.epsilon = node.real("epsilon", 1e-5);
   const auto factor = [&](size_t i) -> std::optional<Place> {
-    if (node.inputs.size() <= i || node.inputs[i] == graph::kAbsent) return std::nullopt;
-    return reshaped(settled(node.inputs[i]), {product(tensor(node.inputs[i]).shape)});
+    if (!has_input(node, i)) return std::nullopt;
+    const int64_t elements = product(tensor(node.inputs[i]).shape);
+    return reshaped(packed(node.inputs[i]), {elements});
   };
   call.scale = factor(1);
   call.shift = factor(2);
@@ -204,13 +236,16 @@ bool Matcher::group_norm(const Node& node) {
   const int64_t groups = each ? shape[1] : node.integer("num_groups", 1);
   if (product(tensor(node.inputs[1]).shape) != shape[1]) return false;
   const TensorId to = node.outputs[0];
-  const int64_t size = product(shape) / (shape[0] * groups);
-  Step step{
-      LayerNorm{settled(node.inputs[0]), own_place(to), {}, {}, size, node.real("epsilon", 1e-5)},
-      {}};
-  step.after.push_back(
-      {.other = along_channels(node.inputs[1], shape.size()), .combine = Combine::mul});
-  step.after.push_back({.other = along_channels(node.inputs[2], shape.size())});
+  const size_t rank = shape.size();
+  LayerNorm call;
+  call.size = product(shape) / (shape[0] * groups);
+  call.epsilon = node.real("epsilon", 1e-5);
+  call.src = packed(node.inputs[0]);
+  call.dst = own_place(to);
+  Step step{std::move(call), {}};
+  const Place scale = along_channels(node.inputs[1], rank);
+  step.after.push_back({.other = scale, .combine = Combine::mul});
+  step.after.push_back({.other = along_channels(node.inputs[2], rank)});
   push(std::move(step), to);
   return true;
 }
@@ -234,10 +269,14 @@ bool Matcher::reduction(const Node& node) {
 bool Matcher::lrn(const Node& node) {
   const int64_t size = node.integer("size");
   if (!floats(node) || size % 2 == 0) return false;
-  push({Lrn{settled(node.inputs[0]), own_place(node.outputs[0]), size, node.real("alpha", 1e-4),
-            node.real("beta", 0.75), node.real("bias", 1)},
-        {}},
-       node.outputs[0]);
+  Lrn call;
+  call.src = packed(node.inputs[0]);
+  call.dst = own_place(node.outputs[0]);
+  call.size = size;
+  call.alpha = node.real("alpha", 1e-4);
+  call.beta = node.real("beta", 0.75);
+  call.bias = node.real("bias", 1);
+  push({std::move(call), {}}, node.outputs[0]);
   return true;
 }
 }  // namespace warploom::vendor

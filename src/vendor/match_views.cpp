@@ -9,7 +9,7 @@ bool Matcher::alias(const Node& node) {
     if (node.outputs[i] != graph::kAbsent && !consumers_[node.outputs[i]].empty()) return false;
   auto seen = reshaped(place(from), tensor(to).shape);
   if (!seen) {
-    settle(from);
+    copy_to_own_place(from);
     seen = reshaped(place(from), tensor(to).shape);
   }
   if (!seen) return false;
@@ -18,7 +18,7 @@ bool Matcher::alias(const Node& node) {
 }
 
 bool Matcher::movement(const Node& node) {
-  const auto rule = access_of(graph(), node, 0);
+  const auto rule = axis_sources(graph(), node, 0);
   const TensorId to = node.outputs[0];
   if (!rule) return false;
   const Place& from = place(node.inputs[0]);
@@ -43,8 +43,8 @@ bool Matcher::movement(const Node& node) {
 
 bool Matcher::split(const Node& node) {
   const Place from = place(node.inputs[0]);
-  const graph::NodeContext question{graph(), node};
-  const size_t axis = question.axis(from.shape.size());
+  const graph::NodeContext context{graph(), node};
+  const size_t axis = context.axis(from.shape.size());
   int64_t begin = 0;
   for (const TensorId id : node.outputs) {
     if (id == graph::kAbsent) return false;
@@ -59,8 +59,8 @@ bool Matcher::split(const Node& node) {
 
 bool Matcher::concat(const Node& node) {
   const TensorId to = node.outputs[0];
-  const graph::NodeContext question{graph(), node};
-  const size_t axis = question.axis(tensor(to).shape.size());
+  const graph::NodeContext context{graph(), node};
+  const size_t axis = context.axis(tensor(to).shape.size());
   Place part = own_place(to);
   for (const TensorId id : node.inputs) {
     Place from = place(id);

@@ -10,7 +10,7 @@ using graph::Graph, graph::Node, graph::OpClass, graph::OpKind, graph::TensorId;
 class Matcher {
  public:
   Matcher(Graph graph, Track track, Functions functions);
-  Problem run();
+  VendorProblem run();
 
  private:
   // Rules of the table: whether they took the node.
@@ -31,6 +31,7 @@ class Matcher {
   bool cast(const Node& node);
 
   // match_steps.cpp
+  Step with_bias(const Node& node, Operation operation);
   bool convolution(const Node& node);
   bool deconvolution(const Node& node);
   bool pool(const Node& node);
@@ -64,12 +65,12 @@ class Matcher {
 
   int number_of(const Node& node) const { return static_cast<int>(&node - graph().nodes.data()); }
 
-  // Where a tensor lies. `settled`: in a buffer of its own name, packed.
+  // Where a tensor lies. Its own place is a buffer of its own name, packed.
   const Place& place(TensorId id) const { return places_.at(id); }
 
-  bool is_settled(TensorId id) const;
-  void settle(TensorId id);  // copies it there
-  Place settled(TensorId id);
+  bool is_in_own_place(TensorId id) const;
+  void copy_to_own_place(TensorId id);
+  Place packed(TensorId id);                       // where it lies packed, copied if need be
   Place own_place(TensorId id) const;              // where it would be
   Place along_channels(TensorId id, size_t rank);  // [C] as [1, C, 1, ..]
   // The step that alone wrote what lies in `id`, and may do more to it: what nobody but `readers`
@@ -78,8 +79,10 @@ class Matcher {
   void push(Step step, TensorId to);
   void unmatched(const Node& node);
   void finish();
+  bool can_rename(const Place& from) const;
+  void rename_buffer(const std::string& from, const std::string& to);
 
-  Problem problem_;
+  VendorProblem problem_;
   Track track_;
   Functions functions_;
   std::vector<std::vector<int>> consumers_;  // of each tensor

@@ -39,8 +39,10 @@ std::optional<Side> side_of(const Place& place) {
   const int64_t columns = place.shape[rank - 1];
   const int64_t down = place.strides[rank - 2];
   const int64_t along = place.strides[rank - 1];
-  if (columns == 1 || along == 1)
-    return Side{kAsItIs, static_cast<int>(rows == 1 ? columns : std::max(down, columns))};
+  if (columns == 1 || along == 1) {
+    const int64_t line = rows == 1 ? columns : std::max(down, columns);
+    return Side{kAsItIs, static_cast<int>(line)};
+  }
   if (rows == 1 || down == 1) return Side{kTransposed, static_cast<int>(std::max(along, rows))};
   return std::nullopt;
 }
@@ -102,16 +104,17 @@ class OpenBlasLibrary : public Library {
     const auto b = side_of(call.b);
     const auto c = side_of(call.dst);
     constexpr int64_t kMost = std::numeric_limits<int>::max();
-    const bool small =
-        elements_of(call.a) < kMost && elements_of(call.b) < kMost && elements_of(call.dst) < kMost;
+    const auto is_small = [](const Place& place) { return elements_of(place) < kMost; };
+    const bool small = is_small(call.a) && is_small(call.b) && is_small(call.dst);
     if (!a || !b || !c || c->transposed != kAsItIs || !small)
       return not_served(name(), "a layout or size");
     const Dtype dtype = call.dst.dtype;
     if (call.a.dtype != dtype || call.b.dtype != dtype) return not_served(name(), "mixed types");
+    const OpenBlas& blas = OpenBlas::get();
     if (dtype == Dtype::f32)
-      program.pieces.push_back(product<float>(call, *a, *b, *c, OpenBlas::get().sgemm));
+      program.pieces.push_back(product<float>(call, *a, *b, *c, blas.sgemm));
     else if (dtype == Dtype::f64)
-      program.pieces.push_back(product<double>(call, *a, *b, *c, OpenBlas::get().dgemm));
+      program.pieces.push_back(product<double>(call, *a, *b, *c, blas.dgemm));
     else
       return not_served(name(), name_of(dtype));
     return ok();

@@ -57,9 +57,12 @@ int64_t reach_of(const Place& place) {
 Result<runtime::Buffer> buffer_of(const runtime::Bindings& buffers, const Place& place) {
   const auto found = buffers.find(place.buffer);
   if (found != buffers.end() && found->second.bytes() >= reach_of(place)) return found->second;
-  return fail({ErrorCode::kPlanInvalid, "a reference's buffer is missing or too small",
-               place.buffer, fmt::format("{} bytes", reach_of(place)),
-               found == buffers.end() ? "none" : fmt::format("{} bytes", found->second.bytes())});
+  Error error{ErrorCode::kPlanInvalid, "a reference's buffer is missing or too small"};
+  error.place = place.buffer;
+  error.expected = fmt::format("{} bytes", reach_of(place));
+  error.found = "none";
+  if (found != buffers.end()) error.found = fmt::format("{} bytes", found->second.bytes());
+  return fail(std::move(error));
 }
 
 void* address_of(const runtime::Buffer& buffer, const Place& place) {

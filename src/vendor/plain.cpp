@@ -32,10 +32,11 @@ class Lister {
     if (graph_.nodes.size() <= kMostNodes) nests = loopnest::nests_of(graph_);
     if (nests.empty()) WARPLOOM_CHECK(node_by_node());
     for (const LoopNest& nest : nests) WARPLOOM_CHECK(add(nest));
-    const std::string text =
-        fmt::format("using Real = {};\n", wide_ ? "double" : "float") +
-        resource(list_.engine == Engine::cuda ? "plain/cuda.h" : "plain/cpu.h") +
-        resource("plain/values.h") + body_;
+    const bool cuda = list_.engine == Engine::cuda;
+    std::string text = fmt::format("using Real = {};\n", wide_ ? "double" : "float");
+    text += resource(cuda ? "plain/cuda.h" : "plain/cpu.h");
+    text += resource("plain/values.h");
+    text += body_;
     for (BufferSpec& workspace : list_.workspaces)
       if (contains(values_, workspace.name)) workspace.dtype = wide_ ? Dtype::f64 : Dtype::f32;
     for (Kernel& kernel : list_.kernels) kernel.source = text;
@@ -71,9 +72,10 @@ class Lister {
       one.nodes.push_back(std::move(copy));
       const std::vector<LoopNest> nests = loopnest::nests_of(one);
       if (nests.empty()) return refused(std::string(graph::name_of(node.op)));
-      for (const TensorId id : node.outputs)
-        if (id != graph::kAbsent && !contains(graph_.outputs, id))
-          list_.workspaces.push_back(spec_of(graph_.tensor(id)));
+      for (const TensorId id : node.outputs) {
+        if (id == graph::kAbsent || contains(graph_.outputs, id)) continue;
+        list_.workspaces.push_back(spec_of(graph_.tensor(id)));
+      }
       for (const LoopNest& nest : nests) WARPLOOM_CHECK(add(nest));
     }
     return ok();
@@ -92,8 +94,9 @@ class Lister {
     for (const loopnest::Access& load : nest.loads) WARPLOOM_CHECK(check_type(load.dtype, false));
     for (const LoopNest::Output& output : nest.outputs) {
       WARPLOOM_CHECK(check_type(output.place.dtype, true));
-      wide_ = wide_ || output.place.dtype == Dtype::f64 ||
-              (is_integer(output.place.dtype) && bits_of(output.place.dtype) > 8);
+      const Dtype dtype = output.place.dtype;
+      const bool wide_integer = is_integer(dtype) && bits_of(dtype) > 8;
+      wide_ = wide_ || dtype == Dtype::f64 || wide_integer;
     }
     const std::vector<bool> kept = kept_values(nest);
     for (size_t v = 0; v < nest.values.size(); ++v) {
@@ -144,16 +147,17 @@ class Lister {
         if (nest.values[v].varies[axis]) count *= nest.axes[axis];
         fewer = fewer || (loops[axis] && !nest.values[v].varies[axis]);
       }
+      const std::vector<int>& operands = nest.values[v].operands;
       if (fewer && count <= kMostKept)
         kept[v] = true;
       else
-        todo.insert(todo.end(), nest.values[v].operands.begin(), nest.values[v].operands.end());
+        todo.insert(todo.end(), operands.begin(), operands.end());
     }
   }
 
   void push(const Stages& stages, const Stage& stage, const std::string& name) {
-    StageText made = list_.engine == Engine::cuda ? cuda_stage(stages, stage, name)
-                                                  : cpu_stage(stages, stage, name);
+    const bool cuda = list_.engine == Engine::cuda;
+    const StageText made = cuda ? cuda_stage(stages, stage, name) : cpu_stage(stages, stage, name);
     body_ += made.text;
     Kernel kernel{.name = name, .grid = {made.blocks, 1, 1}, .threads = made.threads};
     for (const std::string& buffer : made.buffers) {

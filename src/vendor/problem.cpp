@@ -106,8 +106,9 @@ std::string words_of(const std::vector<Step>& steps) {
     else
       ++known->second;
   }
-  return listed(counted, [](const auto& one) {
+  const auto text = [](const std::pair<std::string, int>& one) {
     return one.second > 1 ? fmt::format("{} ×{}", one.first, one.second) : one.first;
-  });
+  };
+  return listed(counted, text);
 }
 }  // namespace warploom::vendor

@@ -180,7 +180,7 @@ std::string words_of(const std::vector<Step>& steps);
 
 // A graph and the steps that compute it. Tensors that are neither inputs, outputs nor constants of
 // the graph are what steps pass on to each other.
-struct Problem {
+struct VendorProblem {
   graph::Graph graph;
   std::vector<Step> steps;
   std::string chosen;  // which way of making it was the fastest before (make.h); empty: unknown
@@ -189,6 +189,6 @@ struct Problem {
   std::set<std::string> constants = {};
 };
 
-void to_json(nlohmann::json& json, const Problem& problem);
-void from_json(const nlohmann::json& json, Problem& problem);
+void to_json(nlohmann::json& json, const VendorProblem& problem);
+void from_json(const nlohmann::json& json, VendorProblem& problem);
 }  // namespace warploom::vendor

@@ -37,11 +37,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Elementwise, src, dst)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Unmatched, reads, writes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Step, operation, after)
 
-void to_json(json& out, const Problem& problem) {
+void to_json(json& out, const VendorProblem& problem) {
   out = {{"graph", problem.graph}, {"steps", problem.steps}, {"chosen", problem.chosen}};
 }
 
-void from_json(const json& in, Problem& problem) {
+void from_json(const json& in, VendorProblem& problem) {
   problem.graph = in.at("graph").get<graph::Graph>();
   problem.steps = in.at("steps").get<std::vector<Step>>();
   problem.chosen = in.at("chosen");

@@ -38,9 +38,9 @@ tl::unexpected<Error> not_served(const std::string& library, std::string_view wh
 // The libraries, null where one is not on this machine.
 enum class Layouts : uint8_t { rows, own };  // tensors as they come, or as the library likes
 
-std::unique_ptr<Library> dnnl_library(Layouts layouts, const Problem& problem);
+std::unique_ptr<Library> dnnl_library(Layouts layouts, const VendorProblem& problem);
 std::unique_ptr<Library> openblas_library();
 std::unique_ptr<Library> cublaslt_library(runtime::Executor& device);
 std::unique_ptr<Library> cudnn_library(runtime::Executor& device, Layouts layouts, Track track,
-                                       const Problem& problem);
+                                       const VendorProblem& problem);
 }  // namespace warploom::vendor

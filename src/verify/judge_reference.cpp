@@ -16,7 +16,7 @@ constexpr size_t kFewSteps = 12;
 
 // A product or a softmax alone is held to the letter of the fp32 track. Of others plain evaluation
 // may stand in, too: a library's chain of calls may well round less in some places than any kernel.
-bool is_strict(const vendor::Problem& problem) {
+bool is_strict(const vendor::VendorProblem& problem) {
   if (problem.steps.size() != 1) return false;
   const vendor::Operation& only = problem.steps[0].operation;
   return std::holds_alternative<vendor::Matmul>(only) ||
@@ -92,7 +92,7 @@ tl::expected<double, std::string> Judge::try_reference(const vendor::Candidate& 
 
 Result<std::optional<Judge::Reference>> Judge::fastest_reference(const Set& set, Ready& ready) {
   setup_.reference->constants = setup_.constants;
-  const vendor::Problem& problem = *setup_.reference;
+  const vendor::VendorProblem& problem = *setup_.reference;
   const auto was_chosen = [&](const vendor::Candidate& candidate) {
     return candidate.libraries == problem.chosen;
   };

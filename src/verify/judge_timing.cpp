@@ -68,7 +68,7 @@ Status Judge::vary(Inputs& inputs, int variant) {
 
 // The next in turn of those whose truth is affordable.
 int Judge::next_variant(const Inputs& inputs) {
-  const graph::Rows rows = graph::rows_of(setup_.graph);
+  const graph::OutputRows rows = graph::rows_of(setup_.graph);
   const int64_t parts = rows.independent ? rows.count : 1;
   if (setup_.flops / static_cast<double>(parts) > kDearRow) return 0;
   ++turn_;
@@ -89,7 +89,7 @@ Result<const Truth*> Judge::truth_of(Inputs& inputs) {
   const std::vector<Trade> trades = trades_of(inputs.variant);
   Random random(setup_.seed + static_cast<uint64_t>(inputs.variant), "looked at");
   for (int output = 0; output < static_cast<int>(outputs_.size()); ++output) {
-    const graph::Rows rows = graph::rows_of(setup_.graph, output);
+    const graph::OutputRows rows = graph::rows_of(setup_.graph, output);
     int64_t some = std::max<int64_t>(1, kRowElements / rows.elements);
     if (setup_.flops <= kCheapWhole) some = rows.count;
     const auto count = static_cast<double>(rows.count);

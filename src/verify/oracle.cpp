@@ -11,7 +11,7 @@ constexpr int64_t kProductsElements = 1 << 24;
 constexpr int64_t kWholeElements = 1 << 23;
 
 // Rows that go into one block.
-int64_t block_rows(const graph::Rows& rows, const graph::EvalOptions& means) {
+int64_t block_rows(const graph::OutputRows& rows, const graph::EvalOptions& means) {
   const int64_t elements = means.products ? kProductsElements : kBlockElements;
   const int64_t fitting = elements / std::max<int64_t>(1, rows.elements);
   return std::clamp(fitting, int64_t{1}, rows.count);
@@ -65,7 +65,7 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
   // cores. Products elsewhere are hundreds of times faster, but not the small ones among them.
   bool complete = flops / (means.products ? 1e8 : 1e6) <= budget_ms;
   for (int output = 0; output < outputs; ++output) {
-    const graph::Rows rows = graph::rows_of(graph, output);
+    const graph::OutputRows rows = graph::rows_of(graph, output);
     complete &= rows.count * rows.elements <= kWholeElements &&
                 (rows.independent || rows.count <= block_rows(rows, means));
   }
@@ -73,7 +73,7 @@ Result<Truth> sample_truth(const graph::Graph& graph, std::span<const graph::Byt
   Random random(seed, "rows");
   Random order(seed, "order");
   for (int output = 0; output < outputs; ++output) {
-    const graph::Rows rows = graph::rows_of(graph, output);
+    const graph::OutputRows rows = graph::rows_of(graph, output);
     const double share = budget_ms * (output + 1) / outputs;
     std::vector<int64_t> sample;
     if (!complete) sample = scattered(rows.count, 32, random);

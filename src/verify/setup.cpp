@@ -44,7 +44,7 @@ void from_json(const json& in, Setup& setup) {
   setup.track = in.at("track");
   setup.engine = in.at("engine");
   if (const json& reference = in.at("reference"); !reference.is_null())
-    setup.reference = reference.get<vendor::Problem>();
+    setup.reference = reference.get<vendor::VendorProblem>();
   setup.floor_us = in.at("floor_us");
   setup.flops = in.at("flops");
   setup.seed = in.at("seed");

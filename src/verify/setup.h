@@ -17,7 +17,7 @@ struct Setup {
   Engine engine = Engine::cpu;
   // What else computes the graph, in calls of vendors' libraries; its tensors have the graph's
   // names. None: candidates are timed alone.
-  std::optional<vendor::Problem> reference;
+  std::optional<vendor::VendorProblem> reference;
   double floor_us = 0;         // the physical floor (floor_us below)
   double flops = 0;            // of the graph: how dear FP64 evaluation is
   uint64_t seed = 1;           // of the inputs

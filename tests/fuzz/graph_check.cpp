@@ -311,6 +311,36 @@ bool is_fine(const std::vector<Outcome>& outcomes) {
   return std::ranges::none_of(outcomes, [](const Outcome& o) { return o.is_bug(); });
 }
 
+namespace {
+// Tensors that the nodes read and no node before makes, each once.
+std::vector<graph::TensorId> read_from_outside(const graph::Graph& graph) {
+  std::vector<graph::TensorId> read;
+  std::set<graph::TensorId> made;
+  for (const graph::Node& node : graph.nodes) {
+    for (const graph::TensorId id : node.inputs) {
+      if (id == graph::kAbsent || graph.tensor(id).constant || made.contains(id)) continue;
+      if (!contains(read, id)) read.push_back(id);
+    }
+    for (const graph::TensorId id : node.outputs) made.insert(id);
+  }
+  return read;
+}
+
+std::vector<std::byte> bytes_of(const graph::Tensor& tensor, const std::vector<double>& values) {
+  std::vector<std::byte> bytes(static_cast<size_t>(graph::byte_count(tensor)));
+  for (size_t i = 0; i < values.size(); ++i)
+    store_from_double(tensor.dtype, bytes.data(), i, values[i]);
+  return bytes;
+}
+
+// Whether one of four draws of schedules fails as is wanted.
+bool fails_with(const GraphCase& part, const std::string& code) {
+  for (uint64_t draw = 0; draw < 4; ++draw)
+    if (check_graphs(std::span(&part, 1), [](int) {}, draw).back().code == code) return true;
+  return false;
+}
+}  // namespace
+
 GraphCase smaller(const GraphCase& failing, const std::string& target, const std::string& code) {
   graph::Graph open = failing.graph;
   open.outputs.clear();
@@ -318,42 +348,28 @@ GraphCase smaller(const GraphCase& failing, const std::string& target, const std
     for (const graph::TensorId id : node.outputs)
       if (id != graph::kAbsent) open.outputs.push_back(id);
   const auto values = *graph::evaluate(open, bytes_of(failing), 1);
+  // The bytes that the whole graph has in a tensor.
+  const auto bytes_in = [&](graph::TensorId id) {
+    const auto input = std::ranges::find(failing.graph.inputs, id);
+    if (input != failing.graph.inputs.end())
+      return failing.inputs[static_cast<size_t>(input - failing.graph.inputs.begin())];
+    const graph::Tensor& tensor = open.tensor(id);
+    const auto between = std::ranges::find(open.outputs, id);
+    const auto& list = values[static_cast<size_t>(between - open.outputs.begin())];
+    return bytes_of(tensor, list);
+  };
   const size_t all = failing.graph.nodes.size();
   for (size_t length = 1; length <= all; ++length)
     for (size_t begin = 0; begin + length <= all; ++begin) {
       GraphCase part = failing;
       part.targets = {target};
-      part.graph.nodes.assign(failing.graph.nodes.begin() + static_cast<ptrdiff_t>(begin),
-                              failing.graph.nodes.begin() + static_cast<ptrdiff_t>(begin + length));
-      part.graph.inputs.clear();
-      part.graph.outputs.clear();
+      const auto first = failing.graph.nodes.begin() + static_cast<ptrdiff_t>(begin);
+      part.graph.nodes.assign(first, first + static_cast<ptrdiff_t>(length));
+      part.graph.inputs = read_from_outside(part.graph);
       part.inputs.clear();
-      std::set<graph::TensorId> made;
-      std::set<graph::TensorId> read;
-      for (const graph::Node& node : part.graph.nodes) {
-        for (const graph::TensorId id : node.inputs) {
-          if (id == graph::kAbsent || part.graph.tensor(id).constant || made.contains(id) ||
-              !read.insert(id).second)
-            continue;
-          part.graph.inputs.push_back(id);
-          const auto input = std::ranges::find(failing.graph.inputs, id);
-          const auto between = std::ranges::find(open.outputs, id);
-          if (input != failing.graph.inputs.end()) {
-            part.inputs.push_back(
-                failing.inputs[static_cast<size_t>(input - failing.graph.inputs.begin())]);
-            continue;
-          }
-          const graph::Tensor& tensor = part.graph.tensor(id);
-          const auto& list = values[static_cast<size_t>(between - open.outputs.begin())];
-          auto& bytes = part.inputs.emplace_back(static_cast<size_t>(graph::byte_count(tensor)));
-          for (size_t i = 0; i < list.size(); ++i)
-            store_from_double(tensor.dtype, bytes.data(), i, list[i]);
-        }
-        for (const graph::TensorId id : node.outputs) made.insert(id);
-      }
+      for (const graph::TensorId id : part.graph.inputs) part.inputs.push_back(bytes_in(id));
       part.graph.outputs = {part.graph.nodes.back().outputs[0]};
-      for (uint64_t draw = 0; draw < 4; ++draw)
-        if (check_graphs(std::span(&part, 1), [](int) {}, draw).back().code == code) return part;
+      if (fails_with(part, code)) return part;
     }
   return failing;
 }

@@ -58,7 +58,7 @@ TEST(References, OfRandomGraphsAgreeWithFp64) {
     if (!is_sound(c)) continue;
     ++graphs;
     const double bound = c.track == Track::fp32 ? 1e-4 : 0.06;
-    const vendor::Problem problem = vendor::match(c.graph, c.track);
+    const vendor::VendorProblem problem = vendor::match(c.graph, c.track);
     for (const vendor::Candidate& candidate : vendor::candidates(*device, problem, c.track)) {
       const auto reference = candidate.make();
       if (!reference) {

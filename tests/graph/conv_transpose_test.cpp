@@ -35,15 +35,44 @@ Geometry random_geometry(Random& random) {
   return g;
 }
 
+struct Elements {
+  std::vector<double>& values;
+  const Shape& shape;
+
+  double& at(int64_t i0, int64_t i1, int64_t i2, int64_t i3) const {
+    const int64_t row = (i0 * shape[1] + i1) * shape[2] + i2;
+    return values[static_cast<size_t>(row * shape[3] + i3)];
+  }
+};
+
+// Adds all that plane `i` of x, of an image and a channel, gives to output channel `m` of its group
+// (two channels a group).
+void scatter(const Geometry& g, const Elements& x, const Elements& w, int64_t i, int64_t m,
+             const Elements& y) {
+  const int64_t image = i / x.shape[1];
+  const int64_t c = i % x.shape[1];
+  const int64_t channel = c / 2 * w.shape[1] + m;
+  const int64_t places = g.size[0] * g.size[1] * g.kernel[0] * g.kernel[1];
+  for (int64_t place = 0; place < places; ++place) {
+    const int64_t q = place % g.size[1];
+    const int64_t p = place / g.size[1] % g.size[0];
+    const int64_t kw = place / g.size[1] / g.size[0] % g.kernel[1];
+    const int64_t kh = place / g.size[1] / g.size[0] / g.kernel[1];
+    const int64_t row = p * g.strides[0] + kh * g.dilations[0] - g.before[0];
+    const int64_t column = q * g.strides[1] + kw * g.dilations[1] - g.before[1];
+    if (row < 0 || row >= y.shape[2] || column < 0 || column >= y.shape[3]) continue;
+    y.at(image, channel, row, column) += x.at(image, c, p, q) * w.at(c, m, kh, kw);
+  }
+}
+
 TEST(ConvTranspose, ScattersItsInputInEveryGeometry) {
   Random random(5, "geometries");
   int judged = 0;
   for (int round = 0; round < 400; ++round) {
     const Geometry g = random_geometry(random);
-    // out: of a group
     const int64_t n = 2;
     const int64_t in = 2 * g.groups;
-    const int64_t out = 3;
+    const int64_t out = 3;  // of a group
     Builder b("net");
     const Shape x_shape = {n, in, g.size[0], g.size[1]};
     const Shape w_shape = {in, out, g.kernel[0], g.kernel[1]};
@@ -71,25 +100,10 @@ TEST(ConvTranspose, ScattersItsInputInEveryGeometry) {
       values.emplace_back(static_cast<size_t>(element_count(shape)));
       for (double& element : values.back()) element = static_cast<double>(random.below(9)) - 4;
     }
-    const auto flat = [](const Shape& shape, int64_t i0, int64_t i1, int64_t i2, int64_t i3) {
-      return static_cast<size_t>(((i0 * shape[1] + i1) * shape[2] + i2) * shape[3] + i3);
-    };
     std::vector<double> want(static_cast<size_t>(element_count(y_shape)));
     for (int64_t i = 0; i < n * in; ++i)
       for (int64_t m = 0; m < out; ++m)
-        for (int64_t place = 0; place < g.size[0] * g.size[1] * g.kernel[0] * g.kernel[1];
-             ++place) {
-          const int64_t q = place % g.size[1];
-          const int64_t p = place / g.size[1] % g.size[0];
-          const int64_t kw = place / g.size[1] / g.size[0] % g.kernel[1];
-          const int64_t kh = place / g.size[1] / g.size[0] / g.kernel[1];
-          const int64_t row = p * g.strides[0] + kh * g.dilations[0] - g.before[0];
-          const int64_t column = q * g.strides[1] + kw * g.dilations[1] - g.before[1];
-          const int64_t c = i % in;
-          if (row < 0 || row >= y_shape[2] || column < 0 || column >= y_shape[3]) continue;
-          want[flat(y_shape, i / in, c / 2 * out + m, row, column)] +=
-              values[0][flat(x_shape, i / in, c, p, q)] * values[1][flat(w_shape, c, m, kh, kw)];
-        }
+        scatter(g, {values[0], x_shape}, {values[1], w_shape}, i, m, {want, y_shape});
     const std::vector<Bytes> views = {std::as_bytes(std::span(values[0])),
                                       std::as_bytes(std::span(values[1]))};
     const auto got = evaluate(*primitive, views, 1);

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include "graph/evaluator.h"
+#include "graph/box.h"
 #include "graph/operators.h"
+#include "graph/pointwise.h"
+#include "graph/reference.h"
+#include "graph/scalar_function.h"
 
 namespace warploom::graph {
 using Values = std::vector<double>;
@@ -50,17 +53,18 @@ class Origins {
 
  private:
   std::vector<size_t> inputs_;  // those that are read
-  std::vector<Access> access_;
+  std::vector<AxisSources> access_;
   std::vector<Shape> shapes_;
   bool gathers_;
 };
 
-inline Origins::Origins(const NodeContext& q) : gathers_(q.node.op == OpKind::Gather) {
-  for (size_t i = 0; i < q.node.inputs.size(); ++i)
-    if (auto access = q.has(i) ? access_of(q.graph, q.node, i) : std::nullopt) {
+inline Origins::Origins(const NodeContext& context) : gathers_(context.node.op == OpKind::Gather) {
+  for (size_t i = 0; i < context.node.inputs.size(); ++i)
+    if (auto access =
+            context.has(i) ? axis_sources(context.graph, context.node, i) : std::nullopt) {
       inputs_.push_back(i);
       access_.push_back(std::move(*access));
-      shapes_.push_back(q.in(i).shape);
+      shapes_.push_back(context.in(i).shape);
     }
 }
 
@@ -177,14 +181,16 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
     }
     if (conv) {
       size[1] = in[1] / node.integer("group");
-      begin[1] =
-          where[1] / (graph.tensor(node.inputs[1]).shape[0] / node.integer("group")) * size[1];
+      const int64_t rows = graph.tensor(node.inputs[1]).shape[0] / node.integer("group");
+      begin[1] = where[1] / rows * size[1];
     }
   }
   const bool product = node.op == OpKind::ReduceProd;
   const bool least = node.op == OpKind::ReduceMin;
   const bool most = node.op == OpKind::ReduceMax || node.op == OpKind::MaxPool;
-  double value = product ? 1 : least ? INFINITY : most ? -INFINITY : 0;
+  double value = product ? 1 : 0;
+  if (least) value = INFINITY;
+  if (most) value = -INFINITY;
   const Dtype dtype = graph.tensor(node.outputs[0]).dtype;
   if (dtype == Dtype::boolean)
     value = least || product ? 1 : 0;
@@ -200,14 +206,16 @@ inline double reduced_element(const Graph& graph, const Node& node, const Values
     }
     if (!inside) continue;
     double e = at(x, in, from);
-    tap[0] = where.empty() ? 0 : where.size() > 1 ? where[1] : 0;
+    tap[0] = where.size() > 1 ? where[1] : 0;
     if (conv) e *= at(w, graph.tensor(node.inputs[1]).shape, tap);
     if (product)
       value *= e;
-    else if (most || least)
-      value = std::isnan(e) || std::isnan(value) ? NAN
-              : most                             ? std::max(value, e)
-                                                 : std::min(value, e);
+    else if (std::isnan(e) || std::isnan(value))
+      value = NAN;
+    else if (most)
+      value = std::max(value, e);
+    else if (least)
+      value = std::min(value, e);
     else
       value += e;
   }
@@ -218,15 +226,57 @@ inline double prefix_element(const Graph& graph, const Node& node, const Values&
                              const Shape& where) {
   const Shape& shape = graph.tensor(node.inputs[0]).shape;
   const Dtype dtype = graph.tensor(node.outputs[0]).dtype;
-  const auto axis = static_cast<size_t>(
-      *normalized_axis((*constant_integers(graph, node.inputs[1]))[0], shape.size(), ""));
+  const int64_t given = (*constant_integers(graph, node.inputs[1]))[0];
+  const auto axis = static_cast<size_t>(*normalized_axis(given, shape.size(), ""));
   const bool reverse = node.integer("reverse") != 0;
+  const int64_t begin = reverse ? where[axis] : 0;
+  const int64_t end = reverse ? shape[axis] : where[axis] + 1;
   double sum = 0;
   Shape other = where;
-  for (other[axis] = reverse ? where[axis] : 0;
-       other[axis] < (reverse ? shape[axis] : where[axis] + 1); ++other[axis])
+  for (int64_t i = begin; i < end; ++i) {
+    other[axis] = i;
     sum += at(x, shape, other);
+  }
   return is_float(dtype) ? sum : wrapped(dtype, sum);
+}
+
+// Element i of a node's output.
+inline double naive_element(const Graph& graph, const Node& node, const std::vector<Values>& values,
+                            int64_t i) {
+  const Tensor& out = graph.tensor(node.outputs[0]);
+  const auto in = [&](size_t k) -> const Values& {
+    return values[static_cast<size_t>(node.inputs[k])];
+  };
+  const auto shape = [&](size_t k) -> const Shape& { return graph.tensor(node.inputs[k]).shape; };
+  const Shape where = coordinates_of(out.shape, i);
+  switch (class_of(node.op)) {
+    case OpClass::contraction: {
+      const double value = product_element(graph, node, in(0), in(1), where);
+      return is_float(out.dtype) ? value : wrapped(out.dtype, value);
+    }
+    case OpClass::convolution:
+    case OpClass::window:
+    case OpClass::reduction: {
+      const Values& second = in(node.inputs.size() > 1 ? 1 : 0);
+      return reduced_element(graph, node, in(0), second, where);
+    }
+    case OpClass::scan: return prefix_element(graph, node, in(0), where);
+    case OpClass::composite: return softmax_element(node, in(0), shape(0), where);
+    case OpClass::pointwise: {
+      Values arguments(node.inputs.size());
+      const bool one = node.op == OpKind::CastLike || node.op == OpKind::Dropout;
+      for (size_t k = 0; k < (one ? 1 : arguments.size()); ++k)
+        if (node.inputs[k] != kAbsent) arguments[k] = at(in(k), shape(k), where);
+      return element_of(scalar_function(graph, node), arguments);
+    }
+    case OpClass::view: return in(0)[static_cast<size_t>(i)];
+    default: break;
+  }
+  const auto index = [&](const Shape& entry) {
+    return static_cast<int64_t>(at(in(1), shape(1), entry));
+  };
+  const auto [input, from] = Origins({graph, node})(where, index);
+  return input == Origins::kNowhere ? 0 : at(in(input), shape(input), from);
 }
 
 inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& given,
@@ -251,48 +301,9 @@ inline Result<std::vector<std::vector<double>>> evaluate_naive(const Graph& give
   for (const Node& node : graph.nodes) {
     const Tensor& out = graph.tensor(node.outputs[0]);
     if (out.constant) continue;
-    const auto in = [&](size_t k) -> const Values& {
-      return values[static_cast<size_t>(node.inputs[k])];
-    };
-    const auto shape = [&](size_t k) -> const Shape& { return graph.tensor(node.inputs[k]).shape; };
     Values result(static_cast<size_t>(element_count(out.shape)));
-    for (size_t i = 0; i < result.size(); ++i) {
-      const Shape where = coordinates_of(out.shape, static_cast<int64_t>(i));
-      switch (class_of(node.op)) {
-        case OpClass::contraction: {
-          const double value = product_element(graph, node, in(0), in(1), where);
-          result[i] = is_float(out.dtype) ? value : wrapped(out.dtype, value);
-          break;
-        }
-        case OpClass::convolution:
-        case OpClass::window:
-        case OpClass::reduction:
-          result[i] =
-              reduced_element(graph, node, in(0), node.inputs.size() > 1 ? in(1) : in(0), where);
-          break;
-        case OpClass::scan: result[i] = prefix_element(graph, node, in(0), where); break;
-        case OpClass::composite: result[i] = softmax_element(node, in(0), shape(0), where); break;
-        case OpClass::pointwise: {
-          Values arguments(node.inputs.size());
-          const bool one = node.op == OpKind::CastLike || node.op == OpKind::Dropout;
-          for (size_t k = 0; k < (one ? 1 : arguments.size()); ++k)
-            if (node.inputs[k] != kAbsent) arguments[k] = at(in(k), shape(k), where);
-          result[i] = element_of(scalar_function(graph, node), arguments);
-          break;
-        }
-        default: {
-          if (class_of(node.op) == OpClass::view) {
-            result[i] = in(0)[i];
-            break;
-          }
-          const auto index = [&](const Shape& entry) {
-            return static_cast<int64_t>(at(in(1), shape(1), entry));
-          };
-          const auto [input, from] = Origins({graph, node})(where, index);
-          if (input != Origins::kNowhere) result[i] = at(in(input), shape(input), from);
-        }
-      }
-    }
+    for (size_t i = 0; i < result.size(); ++i)
+      result[i] = naive_element(graph, node, values, static_cast<int64_t>(i));
     values[static_cast<size_t>(node.outputs[0])] = std::move(result);
   }
   std::vector<Values> outputs;

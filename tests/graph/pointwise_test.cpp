@@ -48,7 +48,7 @@ std::optional<Case> make(OpKind op, Dtype dtype, std::map<std::string, Attribute
 void expect_same(const Case& c, std::vector<double> x, double tolerance) {
   x.resize(3, 0.0);
   const double wanted = element_of(c.function, x);
-  const double got = c.function.settled(element_of(
+  const double got = c.function.as_stored(element_of(
       x, [&](const auto& columns, const Column& to) { evaluate(c.expression, 1, columns, to); }));
   const std::string what =
       fmt::format("{}({}, {}, {})", name_of(c.graph.nodes[0].op), x[0], x[1], x[2]);
@@ -166,11 +166,11 @@ TEST(Pointwise, IntegersTruncate) {
 // The same terms with every result rounded to fp32, as a kernel computes them.
 double in_fp32(const Expression& expression, double x) {
   std::vector<double> v;
-  for (const Term& t : expression.terms) {
+  for (const ExpressionTerm& t : expression.terms) {
     const auto arg = [&](int k) { return v[static_cast<size_t>(t.args[static_cast<size_t>(k)])]; };
-    const double exact = t.kind == Term::Kind::input      ? x
-                         : t.kind == Term::Kind::constant ? t.value
-                                                          : apply(t.op, arg(0), arg(1), arg(2));
+    double exact = x;
+    if (t.kind == ExpressionTerm::Kind::constant) exact = t.value;
+    if (t.kind == ExpressionTerm::Kind::apply) exact = apply(t.op, arg(0), arg(1), arg(2));
     v.push_back(static_cast<double>(static_cast<float>(exact)));
   }
   return v.back();

@@ -1,76 +1,14 @@
-// The fast reference against the naive one, rows against the whole, magnitudes against their
-// definition.
+// The fast reference against the naive one, and rows against the whole.
 #include "graph/reference.h"
 #include <gtest/gtest.h>
 #include <cmath>
 #include "base/random.h"
 #include "builder.h"
-#include "naive.h"
+#include "reference_checks.h"
 
 namespace warploom::graph {
 namespace {
 using I = int64_t;
-
-struct Data {
-  std::vector<std::vector<std::byte>> bytes;
-  std::vector<Bytes> spans;
-};
-
-Data random_inputs(const Graph& graph, uint64_t seed = 1) {
-  Data data;
-  Random random(seed);
-  for (TensorId id : graph.inputs) {
-    const Tensor& tensor = graph.tensor(id);
-    data.bytes.emplace_back(static_cast<size_t>(byte_count(tensor)));
-    for (I i = 0; i < element_count(tensor.shape); ++i) {
-      const double value =
-          is_float(tensor.dtype) ? 4 * random.uniform() - 2 : static_cast<double>(random.below(2));
-      store_from_double(tensor.dtype, data.bytes.back().data(), static_cast<size_t>(i), value);
-    }
-  }
-  for (const auto& bytes : data.bytes) data.spans.emplace_back(bytes);
-  return data;
-}
-
-void expect_close(const std::vector<double>& a, const std::vector<double>& b,
-                  const std::string& what) {
-  ASSERT_EQ(a.size(), b.size()) << what;
-  for (size_t i = 0; i < a.size(); ++i)
-    ASSERT_NEAR(a[i], b[i], 1e-12 * (1 + std::fabs(b[i]))) << what << " at " << i;
-}
-
-// Fast = naive; every cut into rows gives the same numbers, with and without magnitudes.
-void check(Builder& b) {
-  const auto graph = b.finish();
-  ASSERT_TRUE(graph) << graph.error().message << graph.error().found;
-  const std::string text = to_text(*graph);
-  const Data data = random_inputs(*graph);
-  EvalOptions values;
-  values.magnitudes = false;
-  const auto naive = evaluate_naive(*graph, data.spans);
-  const auto fast = evaluate(*graph, data.spans);
-  ASSERT_TRUE(naive && fast) << text;
-  for (size_t o = 0; o < naive->size(); ++o) {
-    expect_close((*fast)[o], (*naive)[o], text);
-    const Rows rows = rows_of(*graph, static_cast<int>(o));
-    ASSERT_EQ(rows.count * rows.elements, static_cast<I>((*naive)[o].size())) << text;
-    for (const auto& [begin, end] : {std::pair<I, I>{0, rows.count},
-                                     {rows.count / 3, rows.count / 3 + (rows.count + 1) / 2},
-                                     {rows.count - std::min<I>(1, rows.count), rows.count}}) {
-      const auto part =
-          evaluate_magnitude_rows(*graph, data.spans, static_cast<int>(o), begin, end, values);
-      const auto both =
-          evaluate_magnitude_rows(*graph, data.spans, static_cast<int>(o), begin, end);
-      ASSERT_TRUE(part && both) << text;
-      const std::vector<double> wanted((*naive)[o].begin() + begin * rows.elements,
-                                       (*naive)[o].begin() + end * rows.elements);
-      expect_close(part->value, wanted, text);
-      EXPECT_TRUE(part->magnitude.empty());
-      expect_close(both->value, wanted, text);
-      ASSERT_EQ(both->magnitude.size(), wanted.size());
-    }
-  }
-}
 
 TEST(Reference, MatMulShapes) {
   for (const auto& [a, c] : std::vector<std::pair<Shape, Shape>>{{{5, 7}, {7, 3}},
@@ -259,11 +197,6 @@ TEST(Reference, ScaledMatMulScalesBlocksOfBothOperands) {
                                             30 * 6 + 400 * 7}));
 }
 
-std::map<std::string, Attribute> window(std::vector<I> kernel, std::vector<I> strides,
-                                        std::vector<I> pads, std::vector<I> dilations) {
-  return {{"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}, {"dilations", dilations}};
-}
-
 TEST(Reference, ConvolutionsOfEveryGeometry) {
   struct Geometry {
     Shape in;
@@ -322,9 +255,9 @@ TEST(Reference, PoolsOfEveryGeometry) {
     for (I ceil : {0, 1})
       for (I group = 0; group < 3; ++group) {
         Builder b("pool");
-        auto attributes = group == 0   ? window({3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1})
-                          : group == 1 ? window({2, 3}, {2, 3}, {0, 1, 1, 2}, {2, 1})
-                                       : window({4, 2}, {3, 2}, {3, 1, 0, 1}, {1, 1});
+        auto attributes = window({3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1});
+        if (group == 1) attributes = window({2, 3}, {2, 3}, {0, 1, 1, 2}, {2, 1});
+        if (group == 2) attributes = window({4, 2}, {3, 2}, {3, 1, 0, 1}, {1, 1});
         attributes["ceil_mode"] = ceil;
         b.output(
             b.add(op, {b.add(OpKind::Exp, {b.input("x", Dtype::f32, {2, 3, 9, 10})})}, attributes));
@@ -394,193 +327,6 @@ TEST(Reference, IntegersBelowZeroStay) {
   const TensorId y = b.constant("y", Dtype::i64, {2}, std::vector<double>{3, -3});
   b.output(b.add(OpKind::Add, {y, y}));
   EXPECT_EQ((*evaluate(*b.finish(), {}))[0], (std::vector<double>{6, -6}));
-}
-
-TEST(Rows, AreAsFineAsIndependenceAllows) {
-  Builder b("mm");
-  b.output(b.add(OpKind::MatMul,
-                 {b.input("a", Dtype::f32, {16, 1024, 32}), b.input("b", Dtype::f32, {32, 768})}));
-  EXPECT_EQ(rows_of(*b.finish()).count, 16 * 1024);
-  Builder c("softmax");
-  c.output(c.add(OpKind::Softmax, {c.input("x", Dtype::f32, {16, 1024, 768})}, {{"axis", I{1}}}));
-  EXPECT_EQ(rows_of(*c.finish()).count, 16);
-  EXPECT_TRUE(rows_of(*c.finish()).independent);
-  Builder d("first");
-  d.output(d.add(OpKind::Softmax, {d.input("x", Dtype::f32, {16, 1024})}, {{"axis", I{0}}}));
-  EXPECT_FALSE(rows_of(*d.finish()).independent);
-}
-
-TEST(Rows, DependWhenEveryRowNeedsAnInnerProduct) {
-  Builder b("xyz");
-  const TensorId yz = b.add(
-      OpKind::MatMul, {b.input("y", Dtype::f32, {64, 64}), b.input("z", Dtype::f32, {64, 64})});
-  b.output(b.add(OpKind::MatMul, {b.input("x", Dtype::f32, {64, 64}), yz}));
-  EXPECT_FALSE(rows_of(*b.finish()).independent);
-  check(b);
-}
-
-TEST(Rows, OfACumulativeSumAreItsLines) {
-  for (const I axis : {0, 1, 2}) {
-    Builder b("prefixes");
-    b.output(b.add(OpKind::CumSum,
-                   {b.input("x", Dtype::f32, {6, 7, 8}), b.integers("a", std::array{axis})}));
-    const Rows rows = rows_of(*b.finish());
-    EXPECT_EQ(rows.count, axis == 2 ? 42 : 6) << axis;
-    EXPECT_EQ(rows.independent, axis > 0) << axis;
-  }
-}
-
-TEST(Magnitude, OfACumulativeSumIsThatOfAbsoluteValues) {
-  Builder b("prefixes");
-  const TensorId x = b.add(OpKind::Neg, {b.input("x", Dtype::f32, {3, 50})});
-  b.output(b.add(OpKind::CumSum, {x, b.integers("a", std::array{I{1}})}));
-  const auto graph = b.finish();
-  const Data data = random_inputs(*graph);
-  const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 3);
-  for (size_t i = 0, k = 0; i < 3; ++i)
-    for (double sum = 0; k < 50 * (i + 1); ++k) {  // a negation may round, too: |x| each
-      sum += 2 * std::fabs(load_as_double(Dtype::f32, data.bytes[0].data(), k));
-      EXPECT_NEAR(both->magnitude[k], sum, 1e-9);
-    }
-}
-
-TEST(Magnitude, OfAMatMulIsTheProductOfAbsoluteValues) {
-  Builder b("mm");
-  b.output(b.add(OpKind::MatMul,
-                 {b.input("a", Dtype::f32, {17, 300}), b.input("b", Dtype::f32, {300, 11})}));
-  const auto graph = b.finish();
-  Data data = random_inputs(*graph);
-  const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 17);
-  for (auto& bytes : data.bytes)
-    for (size_t i = 0; i < bytes.size() / 4; ++i)
-      store_from_double(Dtype::f32, bytes.data(), i,
-                        std::fabs(load_as_double(Dtype::f32, bytes.data(), i)));
-  expect_close(both->magnitude, (*evaluate_naive(*graph, data.spans))[0], "|A||B|");
-}
-
-TEST(Magnitude, OfAConvolutionAndASumIsThatOfAbsoluteValues) {
-  for (const bool sum : {false, true}) {
-    Builder b("conv");
-    const TensorId x = b.input("x", Dtype::f32, {2, 3, 8, 8});
-    auto attributes = window({3, 3}, {2, 1}, {1, 1, 1, 1}, {1, 1});
-    attributes["group"] = I{1};
-    if (sum)
-      b.output(b.add(OpKind::ReduceSum, {x}, {{"axes", std::vector<I>{2}}}));
-    else
-      b.output(b.add(OpKind::Conv, {x, b.input("w", Dtype::f32, {4, 3, 3, 3})}, attributes));
-    const auto graph = b.finish();
-    Data data = random_inputs(*graph);
-    const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, rows_of(*graph).count);
-    for (auto& bytes : data.bytes)
-      for (size_t i = 0; i < bytes.size() / 4; ++i)
-        store_from_double(Dtype::f32, bytes.data(), i,
-                          std::fabs(load_as_double(Dtype::f32, bytes.data(), i)));
-    expect_close(both->magnitude, (*evaluate_naive(*graph, data.spans))[0], "|x||w|");
-  }
-}
-
-TEST(Magnitude, OfWhatAMaskOfInfinityHidesIsNone) {
-  Builder b("masked");
-  const auto x = b.input("x", Dtype::f32, {4, 6});
-  const auto hidden =
-      b.constant("hidden", Dtype::boolean, {6}, std::vector<double>{0, 0, 1, 0, 1, 0});
-  const auto far = b.constant("far", Dtype::f32, {}, std::vector<double>{-HUGE_VAL});
-  const auto shown = b.add(OpKind::Where, {hidden, far, x});
-  b.output(b.add(OpKind::Exp, {b.add(OpKind::Sub, {shown, x})}));
-  b.output(b.add(OpKind::Softmax, {shown}));
-  const auto graph = b.finish();
-  ASSERT_TRUE(graph) << describe(graph.error());
-  const Data data = random_inputs(*graph);
-  for (const int output : {0, 1}) {
-    const auto both = evaluate_magnitude_rows(*graph, data.spans, output, 0, 4);
-    ASSERT_TRUE(both) << describe(both.error());
-    for (size_t i = 0; i < both->value.size(); ++i) {
-      const bool seen = i % 6 != 2 && i % 6 != 4;
-      EXPECT_EQ(both->value[i] > 0, seen) << i;
-      EXPECT_EQ(both->magnitude[i] > 0, seen) << i;
-      EXPECT_LT(both->magnitude[i], 100) << i;
-    }
-  }
-}
-
-// log(0) is infinite and does not move: what max keeps of the other side has the other side's
-// bound.
-TEST(Magnitude, OfWhatWinsOverInfinityIsItsOwn) {
-  Builder b("floored");
-  const auto x = b.input("x", Dtype::f32, {8, 8});
-  const auto y = b.input("y", Dtype::f32, {8, 8});
-  const auto far = b.add(OpKind::Log, {b.add(OpKind::Relu, {x})});
-  b.output(b.add(OpKind::Max, {far, y}));
-  b.output(b.add(OpKind::Relu, {far}));
-  b.output(b.add(OpKind::Exp, {far}));
-  const auto graph = b.finish();
-  ASSERT_TRUE(graph) << describe(graph.error());
-  const Data data = random_inputs(*graph);
-  for (const int output : {0, 1, 2}) {
-    const auto both = evaluate_magnitude_rows(*graph, data.spans, output, 0, 8);
-    ASSERT_TRUE(both) << describe(both.error());
-    for (size_t i = 0; i < both->value.size(); ++i)
-      EXPECT_LT(both->magnitude[i], 100) << output << " " << i;
-  }
-}
-
-TEST(Magnitude, BoundsWhatFp32Loses) {
-  Builder b(
-      "mlp");  // softmax(gelu(x w + b) v), evaluated below with every intermediate rounded to fp32
-  const TensorId mm = b.add(
-      OpKind::MatMul, {b.input("x", Dtype::f32, {8, 64}), b.input("w", Dtype::f32, {64, 32})});
-  const TensorId h =
-      b.add(OpKind::Gelu, {b.add(OpKind::Add, {mm, b.input("b", Dtype::f32, {32})})});
-  b.output(
-      b.add(OpKind::Softmax, {b.add(OpKind::MatMul, {h, b.input("v", Dtype::f32, {32, 10})})}));
-  const auto graph = b.finish();
-  const Data data = random_inputs(*graph);
-  const auto both = evaluate_magnitude_rows(*graph, data.spans, 0, 0, 8);
-  ASSERT_TRUE(both);
-  const auto in = [&](int i, int k) {
-    return static_cast<float>(load_as_double(Dtype::f32, data.bytes[static_cast<size_t>(i)].data(),
-                                             static_cast<size_t>(k)));
-  };
-  for (int r = 0; r < 8; ++r) {
-    float hidden[32];
-    float y[10];
-    float top = -INFINITY;
-    float sum = 0;
-    for (int j = 0; j < 32; ++j) {
-      float s = 0;
-      for (int k = 0; k < 64; ++k) s += in(0, r * 64 + k) * in(1, k * 32 + j);
-      s += in(2, j);
-      hidden[j] = 0.5f * s * (1 + std::erf(s * 0.70710678f));
-    }
-    for (int j = 0; j < 10; ++j) {
-      y[j] = 0;
-      for (int k = 0; k < 32; ++k) y[j] += hidden[k] * in(3, k * 10 + j);
-      top = std::max(top, y[j]);
-    }
-    for (float& value : y) sum += value = std::exp(value - top);
-    for (int j = 0; j < 10; ++j) {
-      const auto at = static_cast<size_t>(r * 10 + j);
-      const double error = std::fabs(static_cast<double>(y[j] / sum) - both->value[at]);
-      EXPECT_LE(error, 64 * 0x1p-24 * both->magnitude[at] + 0x1p-126);
-      EXPECT_LT(both->magnitude[at], 2e4);
-    }
-  }
-}
-
-TEST(Reference, OverflowOnTheWayIsSeenAndAtTheEndIsNot) {
-  const auto overflowed = [](float x, Dtype dtype, bool twice) {
-    Builder b("t");
-    TensorId y = b.add(OpKind::Exp, {b.add(OpKind::Cast, {b.input("x", Dtype::f32, {1})},
-                                           {{"to", int64_t{onnx_type_of(dtype)}}})});
-    b.output(twice ? b.add(OpKind::Log, {y}) : y);
-    const auto bytes = std::as_bytes(std::span(&x, 1));
-    return evaluate_magnitude_rows(*b.finish(), std::vector<Bytes>{bytes}, 0, 0, 1)->overflowed;
-  };
-  EXPECT_FALSE(overflowed(80, Dtype::f32, true));
-  EXPECT_TRUE(overflowed(90, Dtype::f32, true));
-  EXPECT_FALSE(overflowed(90, Dtype::f32, false));
-  EXPECT_TRUE(overflowed(12, Dtype::f16, true));
-  EXPECT_FALSE(overflowed(12, Dtype::bf16, true));
 }
 
 TEST(Reference, WrongInputsAreRefused) {

@@ -11,11 +11,14 @@ inline std::string input_text(const std::string& name, const std::vector<std::st
                               int type = 1) {
   std::string text = fmt::format(
       "input {{ name: \"{}\" type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
-  for (const std::string& dim : dims)
-    text += dim == "?" ? "dim { } "
-            : std::isdigit(static_cast<unsigned char>(dim[0]))
-                ? fmt::format("dim {{ dim_value: {} }} ", dim)
-                : fmt::format("dim {{ dim_param: \"{}\" }} ", dim);
+  for (const std::string& dim : dims) {
+    if (dim == "?")
+      text += "dim { } ";
+    else if (std::isdigit(static_cast<unsigned char>(dim[0])))
+      text += fmt::format("dim {{ dim_value: {} }} ", dim);
+    else
+      text += fmt::format("dim {{ dim_param: \"{}\" }} ", dim);
+  }
   return text + "} } } } ";
 }
 

@@ -37,7 +37,7 @@ TEST(Plan, ScansLongLinesInParts) {
   const TensorId x = b.input("x", Dtype::f32, {2, 6144});
   b.output(b.add(graph::OpKind::CumSum, {x, b.integers("axis", std::vector<int64_t>{1})}));
   const Graph given = *b.finish();
-  const Graph graph = *graph::spread_scans(*graph::decompose(given), capabilities.num_sms);
+  const Graph graph = *graph::split_scans(*graph::decompose(given), capabilities.num_sms);
   const Partition parts = *regions_of(graph, Track::fp32, capabilities);
   EXPECT_GE(parts.regions.size(), 3u);
   std::deque<LaunchList> built;

@@ -24,7 +24,7 @@ TensorId reduce(Builder& b, OpKind op, TensorId x, Integers axes, int64_t keep =
   return b.add(op, {x, b.integers("axes", axes)}, {{"keepdims", keep}});
 }
 
-std::vector<Case> windows() {
+std::vector<Case> convolutions() {
   return {
       {"conv_relu_maxpool", "convolution + bias + relu, pooling",
        [](Builder& b) {
@@ -93,6 +93,11 @@ std::vector<Case> windows() {
          return b.add(OpKind::LeakyRelu, {conv(b, x_of(b, {1, 8, 8, 8}), {8, 8, 3, 3}, {})},
                       {{"alpha", 0.1}});
        }},
+  };
+}
+
+std::vector<Case> transposed_convolutions() {
+  return {
       {"conv_transpose", "transposed convolution",
        [](Builder& b) {
          return deconv(b, x_of(b, {1, 8, 7, 7}), {8, 5, 3, 3}, {{"strides", Integers{2, 2}}});
@@ -114,6 +119,11 @@ std::vector<Case> windows() {
          return deconv(b, x_of(b, {1, 3, 20}), {3, 4, 5},
                        {{"strides", Integers{3}}, {"dilations", Integers{2}}});
        }},
+  };
+}
+
+std::vector<Case> pools() {
+  return {
       {"max_pool_padded", "pooling",
        [](Builder& b) {
          return b.add(OpKind::MaxPool, {x_of(b, {2, 5, 11, 10})},
@@ -350,8 +360,8 @@ std::vector<Case> elementwise() {
 }  // namespace
 
 std::vector<Case> library_cases() {
-  std::vector<Case> out = windows();
-  for (const auto& more : {products(), rows(), elementwise()})
+  std::vector<Case> out = convolutions();
+  for (const auto& more : {transposed_convolutions(), pools(), products(), rows(), elementwise()})
     out.insert(out.end(), more.begin(), more.end());
   return out;
 }

@@ -17,7 +17,7 @@ class CpuReferences : public testing::TestWithParam<Case> {};
 
 TEST_P(CpuReferences, EveryCandidateAgreesWithFp64) {
   const graph::Graph graph = graph_of(GetParam());
-  const Problem problem = match(graph, Track::fp32);
+  const VendorProblem problem = match(graph, Track::fp32);
   EXPECT_EQ(words_of(problem.steps), GetParam().calls);
   int libraries = 0;
   for (const Candidate& candidate : candidates(cpu(), problem, Track::fp32)) {

@@ -18,7 +18,7 @@ class GpuReferences : public testing::TestWithParam<Case> {
 // How often cuDNN or cuBLASLt served a whole case stands in the test's properties.
 TEST_P(GpuReferences, EveryCandidateAgreesWithFp64) {
   const graph::Graph graph = graph_of(GetParam());
-  const Problem problem = match(graph, Track::fp32);
+  const VendorProblem problem = match(graph, Track::fp32);
   for (const Candidate& candidate : candidates(*device, problem, Track::fp32)) {
     const auto reference = candidate.make();
     if (!reference && reference.error().code == ErrorCode::kNoNvrtc) GTEST_SKIP() << "no NVRTC";

@@ -12,23 +12,23 @@ const Case& case_named(std::string_view name) {
   return *std::ranges::find(all, name, &Case::name);
 }
 
-Problem problem_of(std::string_view name) {
+VendorProblem problem_of(std::string_view name) {
   return match(graph_of(case_named(name)), Track::fp32);
 }
 
 TEST(Match, TravelsAsJson) {
   for (const Case& one : library_cases()) {
-    const Problem problem = match(graph_of(one), Track::fp32);
+    const VendorProblem problem = match(graph_of(one), Track::fp32);
     const nlohmann::json sent = problem;
     const auto bytes = nlohmann::json::to_cbor(sent);
-    const auto received = nlohmann::json::from_cbor(bytes).get<Problem>();
+    const auto received = nlohmann::json::from_cbor(bytes).get<VendorProblem>();
     EXPECT_EQ(nlohmann::json(received), sent) << one.name;
     EXPECT_EQ(words_of(received.steps), words_of(problem.steps)) << one.name;
   }
 }
 
 TEST(Match, ATransposeIsAMatterOfStrides) {
-  const Problem problem = problem_of("attention");
+  const VendorProblem problem = problem_of("attention");
   const auto& first = std::get<Matmul>(problem.steps[0].operation);
   EXPECT_EQ(first.b.buffer, "k");
   EXPECT_EQ(first.b.strides, (Shape{768, 192, 1, 16}));
@@ -49,7 +49,7 @@ TEST(Match, OperatorsWithoutACallArePlain) {
                     const auto x = b.input("x", Dtype::f32, {4, 50});
                     return b.add(OpKind::CumSum, {x, b.integers("axis", Integers{1})});
                   }};
-  const Problem problem = match(graph_of(scan), Track::fp32);
+  const VendorProblem problem = match(graph_of(scan), Track::fp32);
   EXPECT_EQ(unmatched_of(problem), 1);
   EXPECT_EQ(expected_reference(problem, Engine::cpu), "plain");
 }
@@ -73,7 +73,7 @@ TEST(Match, ARegionWithoutOperatorsIsMatchedAsItIs) {
 }
 
 TEST(Match, ExpectedReferencesNameTheLibraryOfTheEngine) {
-  const Problem problem = problem_of("attention");
+  const VendorProblem problem = problem_of("attention");
   EXPECT_EQ(expected_reference(problem, Engine::cpu), "oneDNN (matmul + linear, softmax, matmul)");
   EXPECT_EQ(expected_reference(problem, Engine::cuda),
             "cuBLASLt (matmul + linear, matmul) + cuDNN (softmax)");

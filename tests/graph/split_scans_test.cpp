@@ -27,7 +27,7 @@ TEST(SpreadScans, GiveTheSameNumbers) {
   for (const auto& [shape, axis] : cases)
     for (const int64_t reverse : {0, 1}) {
       const Graph whole = scan_of(shape, axis, reverse);
-      const auto spread = spread_scans(whole, 132);
+      const auto spread = split_scans(whole, 132);
       ASSERT_TRUE(spread) << describe(spread.error());
       EXPECT_EQ(scans(*spread), 2u) << to_text(shape);
       std::vector<float> x(static_cast<size_t>(element_count(shape)));
@@ -43,14 +43,14 @@ TEST(SpreadScans, GiveTheSameNumbers) {
 
 TEST(SpreadScans, KeepWhatIsBusyEnoughShortOrHasNoKernel) {
   for (const Shape& shape : {Shape{64, 65536}, Shape{1, 3000}, Shape{1, 0}, Shape{0, 65536}})
-    EXPECT_EQ(scans(*spread_scans(scan_of(shape, 1, 0), 132)), 1u) << to_text(shape);
-  EXPECT_EQ(scans(*spread_scans(scan_of({1, 65536}, 1, 0), 2)), 1u);
+    EXPECT_EQ(scans(*split_scans(scan_of(shape, 1, 0), 132)), 1u) << to_text(shape);
+  EXPECT_EQ(scans(*split_scans(scan_of({1, 65536}, 1, 0), 2)), 1u);
   for (const Dtype dtype : {Dtype::i64, Dtype::f64})
-    EXPECT_EQ(scans(*spread_scans(scan_of({1, 65536}, 1, 0, dtype), 132)), 1u) << name_of(dtype);
+    EXPECT_EQ(scans(*split_scans(scan_of({1, 65536}, 1, 0, dtype), 132)), 1u) << name_of(dtype);
 }
 
 TEST(SpreadScans, AddUpSixteenBitsInF32) {
-  const auto graph = *spread_scans(scan_of({1, 65536}, 1, 0, Dtype::bf16), 132);
+  const auto graph = *split_scans(scan_of({1, 65536}, 1, 0, Dtype::bf16), 132);
   for (const Node& node : graph.nodes)
     if (node.op != OpKind::Cast) {
       EXPECT_EQ(graph.tensor(node.outputs[0]).dtype, Dtype::f32) << place_of(node);

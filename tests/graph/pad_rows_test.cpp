@@ -50,7 +50,7 @@ TEST(AlignRows, GivesTheSameNumbersInLongerRows) {
                             Pooled{.width = 23, .stride = 3, .pads = {0, 1, 0, 0}},
                             Pooled{.pool = OpKind::AveragePool}}) {
     const Graph given = one.graph();
-    const auto aligned = align_rows(given);
+    const auto aligned = pad_rows_to_sectors(given);
     ASSERT_TRUE(aligned) << describe(aligned.error());
     EXPECT_EQ(row_of(given), one.width);
     EXPECT_EQ(row_of(*aligned), (one.width + 7) / 8 * 8) << to_text(*aligned);
@@ -78,7 +78,7 @@ TEST(AlignRows, LeavesWhatOthersReadWhatIsAlignedAndWhatThePoolWouldSee) {
       {.width = 31, .bias = 31},                // added along the row
   };
   for (const Pooled& one : cases)
-    EXPECT_EQ(row_of(*align_rows(one.graph())), one.width) << to_text(one.graph());
+    EXPECT_EQ(row_of(*pad_rows_to_sectors(one.graph())), one.width) << to_text(one.graph());
 }
 }  // namespace
 }  // namespace warploom::graph

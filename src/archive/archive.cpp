@@ -1,10 +1,12 @@
 #include "archive/archive.h"
 #include <fmt/format.h>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
 #include "archive/record.h"
+#include "base/error.h"
 
 namespace warploom::archive {
 using nlohmann::json;

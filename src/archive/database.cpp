@@ -5,13 +5,25 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <functional>
+#include <ios>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
 #include "archive/archive.h"
 #include "archive/record.h"
 #include "archive/versions.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/rendered.h"
 

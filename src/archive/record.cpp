@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <string>
+#include <string_view>
 #include "base/hash.h"
 
 namespace warploom::archive {

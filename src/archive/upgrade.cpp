@@ -1,5 +1,6 @@
 // From an older version of the archive to this one.
 #include <fmt/format.h>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "archive/archive.h"
 #include "archive/record.h"
 #include "archive/versions.h"
+#include "base/error.h"
 #include "base/rendered.h"
 
 namespace warploom::archive {

@@ -1,4 +1,7 @@
 #include "archive/versions.h"
+#include <span>
+#include <string>
+#include <utility>
 
 namespace warploom::archive {
 using nlohmann::json;

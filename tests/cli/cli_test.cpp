@@ -87,7 +87,8 @@ TEST_F(Cli, AssumesWhatEachFlagSaysOfAnInput) {
 }
 
 TEST_F(Cli, WhatWasAssumedGoesAlongWithThePlan) {
-  ASSERT_EQ(optimize("--target cpu --budget 2s --out made --assume A=lower").status, 0);
+  ASSERT_EQ(optimize("--target cpu --candidates 2 --budget 60s --out made --assume A=lower").status,
+            0);
   for (const char* by : {"", "--model "}) {
     const Ran judged = shell("$W verify made --json " + (*by ? by + model.string() : ""));
     EXPECT_EQ(judged.status, 0) << judged.text << judged.err;

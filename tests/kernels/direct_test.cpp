@@ -194,9 +194,9 @@ std::optional<KernelConfig> random_schedule(const Family& family, Random& random
     KernelConfig schedule(family.type());
     for (const Field& field : space.fields)
       schedule.set(field.name, field.values[random.below(field.values.size())]);
-    if (attempt % 2 == 0 && offers("product")) schedule.set("product", 1);
-    if (attempt % 2 == 0 && offers("together"))
-      schedule.set("together", 1 << (1 + random.below(2)));
+    if (attempt % 2 == 0 && offers("blocked_product")) schedule.set("blocked_product", 1);
+    if (attempt % 2 == 0 && offers("ctas_per_scan"))
+      schedule.set("ctas_per_scan", 1 << (1 + random.below(2)));
     if (family.legal(schedule)) return schedule;
   }
   return std::nullopt;
@@ -311,7 +311,8 @@ TEST(Direct, ResultsThatNoCacheHoldsAreWrittenPastThemOnACpu) {
                                                        {"unroll", 1},
                                                        {"rows", 1},
                                                        {"streaming", streaming}});
-    EXPECT_EQ(std::ranges::count(family->space().fields, "streaming", &Field::name), rows > 8000);
+    EXPECT_EQ(std::ranges::count(family->space().fields, "nontemporal_store", &Field::name),
+              rows > 8000);
     const auto list = build(region, schedule, cpu);
     return list ? list->kernels[0].source : describe(list.error());
   };

@@ -213,7 +213,7 @@ TEST(Partition, BackwardWeightsOfTransposedConvolutionsAreLaidAnew) {
     EXPECT_EQ(std::ranges::count(families, "matmul_simt", &kernels::Family::name),
               target == "cpu" ? 0 : 1);
     const kernels::Space space = families[0]->space();
-    EXPECT_EQ(std::ranges::count(space.fields, "product", &kernels::Field::name),
+    EXPECT_EQ(std::ranges::count(space.fields, "blocked_product", &kernels::Field::name),
               target == "cpu" ? 1 : 0);
   }
 }

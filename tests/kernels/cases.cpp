@@ -5,8 +5,16 @@
 
 namespace warploom::test {
 namespace {
+using kernels::Emulation;
 using kernels::KernelConfig;
+using kernels::OperandSource;
+using kernels::Scheduler;
 using Fields = std::map<std::string, int64_t>;
+
+constexpr auto kSplitK = static_cast<int64_t>(Scheduler::split_k);
+constexpr auto kRegisters = static_cast<int64_t>(OperandSource::registers);
+constexpr auto kTf32x3 = static_cast<int64_t>(Emulation::tf32x3);
+constexpr auto kFp16x3 = static_cast<int64_t>(Emulation::fp16x3);
 
 constexpr Track bf16 = Track::bf16;
 constexpr Track fp16 = Track::fp16;
@@ -35,14 +43,15 @@ double tolerance_of(Track track, const std::string& family) {
 
 // fp32 products by tf32 where nothing else is said.
 void emulate(Choice& choice, Track track) {
-  if (choice.family == "matmul_wgmma" && track == fp32) choice.fields.try_emplace("halves", 0);
+  if (choice.family == "matmul_wgmma" && track == fp32)
+    choice.fields.try_emplace("fp32_emulation", kTf32x3);
 }
 
 Case matmul(const std::string& name, const std::string& target, Dtype dtype, Track track,
             const MatmulShape& shape, Choice schedule, const Fields& more = {}) {
   const double tolerance =
       tolerance_of(shape.result == Dtype::bf16 ? bf16 : track, schedule.family);
-  schedule.fields["group"] = 2;
+  schedule.fields["raster_group_m"] = 2;
   schedule.fields.insert(more.begin(), more.end());
   emulate(schedule, track);
   return {name, target, {matmul_graph(shape, dtype), track}, made(schedule), tolerance};
@@ -61,13 +70,19 @@ Choice wgmma(int64_t m, int64_t n, int64_t k, int64_t stages, int64_t consumers,
            {"block_n", n},
            {"block_k", k},
            {"stages", stages},
-           {"consumers", consumers},
-           {"through_shared", through_shared}}};
+           {"num_math_warpgroups", consumers},
+           {"epilogue", through_shared}}};
 }
 
-// By parts of k on a GPU of four multiprocessors.
+// The same tile of a convolution in window order.
+Choice windows(Choice choice) {
+  choice.family = "conv_wgmma";
+  return choice;
+}
+
+// Stream-K on a GPU of four multiprocessors.
 Case stream(Case c) {
-  c.schedule.set("scheduler", static_cast<int64_t>(kernels::Scheduler::stream_k));
+  c.schedule.set("scheduler", static_cast<int64_t>(Scheduler::stream_k));
   c.num_sms = 4;
   return c;
 }
@@ -75,13 +90,13 @@ Case stream(Case c) {
 Choice im2win(int64_t x, int64_t y, int64_t n, int64_t channels, int64_t taps, int64_t stages,
               int64_t consumers) {
   return {"im2win",
-          {{"x", x},
-           {"y", y},
+          {{"tile_q", x},
+           {"tile_p", y},
            {"block_n", n},
-           {"channels", channels},
-           {"taps", taps},
+           {"block_c", channels},
+           {"filter_rows_per_stage", taps},
            {"stages", stages},
-           {"consumers", consumers}}};
+           {"num_math_warpgroups", consumers}}};
 }
 
 Choice threads(const std::string& family, int64_t m, int64_t n, int64_t k, int64_t stages,
@@ -107,7 +122,7 @@ Case convolution(const std::string& name, const std::string& target, Track track
   const auto y = net.add(graph::OpKind::Conv,
                          {net.x(x, dtype), net.x(w, dtype), net.x({w[0]}, dtype)}, attributes);
   const double tolerance = tolerance_of(track, schedule.family);
-  if (schedule.family != "im2win") schedule.fields["group"] = 2;
+  if (schedule.family != "im2win") schedule.fields["raster_group_m"] = 2;
   schedule.fields.insert(more.begin(), more.end());
   return {name,
           target,
@@ -133,13 +148,13 @@ struct Softmax {
 Case softmax(const std::string& name, const std::string& target, const Softmax& s) {
   const Track track = s.dtype == Dtype::f32 ? fp32 : bf16;
   const Choice schedule{"rowwise",
-                        {{"place", s.place},
-                         {"cluster", s.cluster},
+                        {{"row_residency", s.place},
+                         {"ctas_per_row", s.cluster},
                          {"warps", s.warps},
-                         {"rows", s.together},
-                         {"chunk", s.chunk},
+                         {"rows_per_cta", s.together},
+                         {"elems_per_thread", s.chunk},
                          {"stages", s.stages},
-                         {"blocks", s.blocks}}};
+                         {"ctas_per_sm", s.blocks}}};
   return {name,
           target,
           {softmax_graph(s.rows, s.columns, s.dtype, s.log), track},
@@ -152,7 +167,7 @@ Case prefixes(const std::string& name, const std::string& target, const graph::S
   Net net;
   const auto y =
       net.add(graph::OpKind::CumSum, {net.x(shape), net.ints({axis})}, {{"reverse", reverse}});
-  fields.insert({{"lanes", 1}, {"unroll", 1}});
+  fields.insert({{"reduction_tile", 1}, {"unroll", 1}});
   return {name,
           target,
           {net.with({y}), fp32},
@@ -176,7 +191,7 @@ Case rows_of(graph::OpKind op, const std::string& name, const std::string& targe
   else
     y = net.add(op, {net.add(OpKind::Add, {y, net.x({s.n}, dtype)})});
   const double tolerance = tolerance_of(track, schedule.family);
-  schedule.fields["group"] = 2;
+  schedule.fields["raster_group_m"] = 2;
   schedule.fields.insert(more.begin(), more.end());
   return {name, target, {net.with({y}), track}, made(schedule), tolerance, 4};
 }
@@ -198,7 +213,7 @@ Case triangle(const std::string& name, const std::string& target, Track track, c
   const auto b = of(Kept::b, net.x({s.k, s.n}, dtype));
   const auto y = of(Kept::product, net.add(graph::OpKind::MatMul, {a, b}));
   const double tolerance = tolerance_of(track, schedule.family);
-  schedule.fields["group"] = 2;
+  schedule.fields["raster_group_m"] = 2;
   schedule.fields.insert(more.begin(), more.end());
   emulate(schedule, track);
   return {name, target, {net.with({y}), track}, made(schedule), tolerance};
@@ -251,33 +266,33 @@ std::vector<Case> mutated_cases() {
       matmul("wgmma_fp16_one_consumer", "sm_90a", fp16, {128, 128, 320},
              wgmma(64, 64, 64, 3, 1, 0)),
       matmul("wgmma_bf16_split_k", "sm_90a", bf16, {64, 128, 640}, wgmma(64, 64, 64, 3, 1, 0),
-             {{"split", 2}}),
+             {{"split_k", 2}, {"scheduler", kSplitK}}),
       stream(
           matmul("wgmma_bf16_stream", "sm_90a", bf16, {192, 192, 320}, wgmma(64, 64, 64, 3, 1, 0))),
       matmul("wgmma_bf16_exchanged", "sm_90a", bf16, {5, 512, 320}, wgmma(128, 16, 64, 3, 2, 0),
-             {{"exchange", 1}}),
+             {{"swap_ab", 1}}),
       matmul("wgmma_bf16_exchanged_shared", "sm_90a", bf16, {64, 512, 320},
-             wgmma(128, 64, 64, 3, 2, 1), {{"exchange", 1}}),
+             wgmma(128, 64, 64, 3, 2, 1), {{"swap_ab", 1}}),
       matmul("wgmma_bf16_cluster", "sm_90a", bf16, {256, 128, 320}, wgmma(128, 64, 64, 3, 2, 1),
-             {{"cluster", 2}}),
+             {{"cluster_m", 2}}),
       matmul("wgmma_bf16_cluster_k_major_b", "sm_90a", bf16, turned({256, 128, 320}, false, true),
-             wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}}),
+             wgmma(64, 64, 64, 3, 1, 0), {{"cluster_m", 2}}),
       matmul("wgmma_bf16_odd", "sm_90a", bf16, {130, 77, 331}, wgmma(128, 64, 64, 3, 2, 1)),
       matmul("wgmma_tf32", "sm_90a", tf32, {256, 128, 160}, wgmma(128, 64, 32, 3, 2, 0)),
       matmul("wgmma_tf32_one_consumer", "sm_90a", tf32, {128, 128, 128},
              wgmma(64, 64, 32, 2, 1, 0)),
       matmul("wgmma_tf32_across", "sm_90a", tf32, turned({256, 128, 160}, true, true),
-             wgmma(128, 64, 32, 3, 2, 0), {{"across", 1}}),
+             wgmma(128, 64, 32, 3, 2, 0), {{"a_source", kRegisters}}),
       matmul("wgmma_fp32_split", "sm_90a", fp32, {256, 128, 128}, wgmma(128, 64, 32, 2, 2, 0)),
       matmul("wgmma_fp32_split_odd", "sm_90a", fp32, {130, 77, 139}, wgmma(64, 64, 32, 3, 1, 0)),
       matmul("wgmma_fp32_halves", "sm_90a", fp32, {256, 128, 448}, wgmma(128, 64, 64, 2, 2, 0),
-             {{"halves", 1}}),
+             {{"fp32_emulation", kFp16x3}}),
       convolution("wgmma_bf16_windows", "sm_90a", bf16, {2, 16, 12, 20}, {64, 16, 3, 3},
-                  {{"pads", Ints{1, 1, 1, 1}}}, wgmma(64, 64, 16, 3, 1, 1),
-                  {{"y", 4}, {"resident", 2}}),
+                  {{"pads", Ints{1, 1, 1, 1}}}, windows(wgmma(64, 64, 16, 3, 1, 1)),
+                  {{"tile_p", 4}, {"ctas_per_sm", 2}}),
       convolution("wgmma_tf32_windows_of_few_channels", "sm_90a", tf32, {2, 3, 19, 35},
                   {24, 3, 5, 5}, {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}},
-                  wgmma(128, 24, 16, 3, 2, 0), {{"y", 8}, {"exchange", 1}}),
+                  windows(wgmma(128, 24, 16, 3, 2, 0)), {{"tile_p", 8}, {"swap_ab", 1}}),
       convolution("im2win_fp32_few_channels", "sm_90a", fp32, {1, 3, 35, 36}, {24, 3, 5, 5},
                   {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}},
                   im2win(16, 8, 24, 1, 8, 4, 2), {}),
@@ -288,20 +303,22 @@ std::vector<Case> mutated_cases() {
                   {{"pads", Ints{1, 1, 1, 1}}}, im2win(8, 8, 64, 16, 1, 5, 2), {}),
       convolution("im2win_tf32_weights_stay", "sm_90a", tf32, {3, 3, 35, 36}, {24, 3, 11, 11},
                   {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}},
-                  im2win(16, 4, 24, 1, 4, 5, 1), {{"stay", 1}}),
+                  im2win(16, 4, 24, 1, 4, 5, 1), {{"weights_stationary", 1}}),
       convolution("im2win_tf32_tiles_beyond_the_last", "sm_90a", tf32, {5, 3, 12, 24},
                   {32, 3, 2, 6}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{3, 3}}},
-                  im2win(8, 8, 32, 1, 2, 4, 1), {{"stay", 1}}),
+                  im2win(8, 8, 32, 1, 2, 4, 1), {{"weights_stationary", 1}}),
       convolution("im2win_fp32_consumers_apart", "sm_90a", fp32, {5, 3, 35, 36}, {24, 3, 5, 5},
                   {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{2, 2}}},
-                  im2win(8, 8, 24, 1, 4, 5, 3), {{"stay", 1}, {"apart", 1}}),
+                  im2win(8, 8, 24, 1, 4, 5, 3),
+                  {{"weights_stationary", 1}, {"staggered_consumers", 1}}),
       convolution("im2win_tf32_consumers_apart", "sm_90a", tf32, {7, 3, 35, 36}, {24, 3, 11, 11},
                   {{"pads", Ints{2, 2, 2, 2}}, {"strides", Ints{4, 4}}},
-                  im2win(16, 4, 24, 1, 6, 5, 2), {{"stay", 1}, {"apart", 1}}),
+                  im2win(16, 4, 24, 1, 6, 5, 2),
+                  {{"weights_stationary", 1}, {"staggered_consumers", 1}}),
       convolution("im2win_tf32_channels", "sm_90a", tf32, {2, 16, 12, 20}, {64, 16, 3, 3},
                   {{"pads", Ints{1, 1, 1, 1}}}, im2win(32, 2, 64, 8, 1, 5, 1), {}),
       convolution("im2win_tf32_cluster", "sm_90a", tf32, {3, 16, 12, 20}, {64, 16, 3, 3},
-                  {{"pads", Ints{1, 1, 1, 1}}}, im2win(8, 8, 64, 8, 3, 3, 2), {{"cluster", 2}}),
+                  {{"pads", Ints{1, 1, 1, 1}}}, im2win(8, 8, 64, 8, 3, 3, 2), {{"cluster_m", 2}}),
       rows_of(graph::OpKind::Softmax, "wgmma_bf16_softmax", "sm_90a", bf16, {256, 200, 320},
               wgmma(64, 64, 64, 3, 1, 1)),
       rows_of(graph::OpKind::LayerNormalization, "wgmma_bf16_layernorm", "sm_90a", bf16,
@@ -322,7 +339,7 @@ std::vector<Case> mutated_cases() {
       matmul("mma_fp16_bias_gelu", "sm_89", fp16, fused({128, 64, 160}), mma(64, 64, 32, 4, 4)),
       matmul("mma_tf32", "sm_89", tf32, {100, 72, 136}, mma(64, 64, 32, 3, 4)),
       matmul("wgmma_e4m3_run", "sm_90a", Dtype::e4m3, fp8, turned({136, 72, 320}, false, true),
-             wgmma(64, 64, 64, 3, 1, 0), {{"run", 4}}),
+             wgmma(64, 64, 64, 3, 1, 0), {{"promotion_interval", 4}}),
       matmul("mma_fp32_split", "sm_80", fp32, {128, 64, 96}, mma(64, 64, 16, 3, 8)),
       matmul("simt_fp32", "sm_80", fp32, {128, 64, 96}, simt(64, 64, 16, 3, 4)),
       matmul("simt_fp32_odd", "sm_80", fp32, {70, 65, 47}, simt(64, 32, 8, 2, 4)),
@@ -340,11 +357,12 @@ std::vector<Case> mutated_cases() {
       softmax("softmax_shared_cluster", "sm_90a", {2, 8191, 1, 4, 4, 1, 8}),
       softmax("softmax_streamed", "sm_89", {3, 3000, 2, 1, 4}),
       softmax("softmax_ring_in_memory", "sm_80", {3, 2048, 3, 2, 2, 1, 4, 1, 1}),
-      prefixes("prefixes_of_rows", "sm_90a", {2, 1300}, 1, 0, {{"x", 512}, {"y", 1}, {"warps", 4}}),
+      prefixes("prefixes_of_rows", "sm_90a", {2, 1300}, 1, 0,
+               {{"tile_x", 512}, {"tile_y", 1}, {"warps", 4}}),
       prefixes("prefixes_of_columns_from_the_end", "sm_80", {70, 100}, 0, 1,
-               {{"x", 64}, {"y", 16}, {"warps", 4}}),
+               {{"tile_x", 64}, {"tile_y", 16}, {"warps", 4}}),
       prefixes("prefixes_of_a_line_together", "sm_90a", {2, 2050}, 1, 0,
-               {{"x", 256}, {"y", 1}, {"warps", 2}, {"together", 4}}),
+               {{"tile_x", 256}, {"tile_y", 1}, {"warps", 2}, {"ctas_per_scan", 4}}),
   };
 }
 
@@ -356,27 +374,29 @@ std::vector<Case> all_cases() {
   std::vector<Case> more = {
       convolution("mma_bf16_windows", "sm_80", bf16, {1, 16, 10, 16}, {32, 16, 3, 3},
                   {{"pads", Ints{1, 1, 1, 1}}}, mma(32, 16, 16, 3, 4),
-                  {{"y", 4}, {"taps", 1}, {"pack", 1}}),
+                  {{"tile_p", 4}, {"filter_taps_per_stage", 1}, {"pack_weights", 1}}),
       triangle("wgmma_bf16_upper_triangle_cluster", "sm_90a", bf16, {330, 200, 104}, 1, 17,
-               wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}}),
+               wgmma(64, 64, 64, 3, 1, 0), {{"cluster_m", 2}}),
       triangle("wgmma_bf16_lower_triangle_exchanged_split_k", "sm_90a", bf16, {136, 200, 328}, 0,
-               -30, wgmma(64, 64, 64, 3, 1, 0), {{"exchange", 1}, {"split", 2}}),
+               -30, wgmma(64, 64, 64, 3, 1, 0),
+               {{"swap_ab", 1}, {"split_k", 2}, {"scheduler", kSplitK}}),
       triangle("wgmma_tf32_lower_triangle_across", "sm_90a", tf32, {200, 136, 104}, 0, 3,
-               wgmma(64, 64, 32, 2, 1, 0), {{"across", 1}, {"exchange", 1}}),
+               wgmma(64, 64, 32, 2, 1, 0), {{"a_source", kRegisters}, {"swap_ab", 1}}),
       triangle("mma_fp32_upper_triangle", "sm_80", fp32, {90, 200, 44}, 1, 50,
                mma(64, 64, 16, 3, 8)),
       triangle("wgmma_fp32_upper_triangle_run", "sm_90a", fp32, {136, 200, 300}, 1, 5,
-               wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}}),
+               wgmma(64, 64, 32, 2, 1, 0), {{"promotion_interval", 4}}),
       triangle("wgmma_fp32_lower_triangle_times_run_split_k", "sm_90a", fp32, {130, 72, 700}, 0,
-               150, wgmma(64, 64, 32, 2, 1, 0), {{"run", 4}, {"split", 2}}, Kept::a),
+               150, wgmma(64, 64, 32, 2, 1, 0),
+               {{"promotion_interval", 4}, {"split_k", 2}, {"scheduler", kSplitK}}, Kept::a),
       triangle("wgmma_bf16_lower_triangle_times", "sm_90a", bf16, {131, 77, 333}, 0, 100,
                wgmma(64, 64, 64, 3, 1, 1), {}, Kept::a),
       triangle("wgmma_bf16_times_lower_triangle_cluster", "sm_90a", bf16, {330, 200, 328}, 0, -30,
-               wgmma(64, 64, 64, 3, 1, 1), {{"cluster", 2}}, Kept::b),
+               wgmma(64, 64, 64, 3, 1, 1), {{"cluster_m", 2}}, Kept::b),
       triangle("wgmma_tf32_times_upper_triangle", "sm_90a", tf32, {70, 137, 133}, 1, 3,
                wgmma(64, 64, 32, 2, 1, 0), {}, Kept::b),
       triangle("wgmma_tf32_upper_triangle_times_exchanged", "sm_90a", tf32, {200, 136, 104}, 1, -20,
-               wgmma(64, 64, 32, 2, 1, 0), {{"exchange", 1}}, Kept::a),
+               wgmma(64, 64, 32, 2, 1, 0), {{"swap_ab", 1}}, Kept::a),
       triangle("mma_bf16_times_lower_triangle", "sm_80", bf16, {70, 131, 133}, 0, 0,
                mma(64, 64, 32, 3, 4), {}, Kept::b),
       triangle("mma_bf16_upper_triangle_times", "sm_89", bf16, {133, 77, 131}, 1, 2,
@@ -395,40 +415,41 @@ std::vector<Case> all_cases() {
       matmul("wgmma_bf16_ragged", "sm_90a", bf16, ragged, wgmma(128, 64, 64, 3, 2, 1)),
       matmul("wgmma_bf16_odd_from_registers", "sm_90a", bf16, odd, wgmma(64, 64, 64, 3, 1, 0)),
       matmul("wgmma_bf16_cluster_ragged_exchanged", "sm_90a", bf16, fused({330, 200, 104}),
-             wgmma(64, 64, 64, 3, 1, 0), {{"cluster", 2}, {"exchange", 1}}),
+             wgmma(64, 64, 64, 3, 1, 0), {{"cluster_m", 2}, {"swap_ab", 1}}),
       matmul("wgmma_fp32_split_cluster", "sm_90a", fp32, ragged, wgmma(64, 64, 32, 3, 1, 0),
-             {{"cluster", 2}}),
+             {{"cluster_m", 2}}),
       matmul("wgmma_fp32_halves_odd", "sm_90a", fp32, {130, 77, 139}, wgmma(64, 64, 64, 3, 1, 0),
-             {{"halves", 1}}),
+             {{"fp32_emulation", kFp16x3}}),
       matmul("wgmma_fp32_halves_along_rows_split_k", "sm_90a", fp32,
              turned({136, 72, 500}, true, true), wgmma(128, 64, 32, 3, 2, 0),
-             {{"halves", 1}, {"split", 2}}),
+             {{"fp32_emulation", kFp16x3}, {"split_k", 2}, {"scheduler", kSplitK}}),
       matmul("wgmma_fp32_halves_exchanged_cluster_bias_gelu", "sm_90a", fp32,
              fused({260, 136, 200}), wgmma(64, 64, 64, 2, 1, 1),
-             {{"halves", 1}, {"cluster", 2}, {"exchange", 1}}),
+             {{"fp32_emulation", kFp16x3}, {"cluster_m", 2}, {"swap_ab", 1}}),
       matmul("wgmma_fp32_halves_batched_run", "sm_90a", fp32, {40, 64, 700, {3}},
-             wgmma(64, 64, 64, 2, 1, 0), {{"halves", 1}, {"run", 4}}),
+             wgmma(64, 64, 64, 2, 1, 0), {{"fp32_emulation", kFp16x3}, {"promotion_interval", 4}}),
       triangle("wgmma_fp32_halves_lower_triangle_times", "sm_90a", fp32, {130, 72, 300}, 0, 150,
-               wgmma(64, 64, 64, 2, 1, 0), {{"halves", 1}}, Kept::a),
+               wgmma(64, 64, 64, 2, 1, 0), {{"fp32_emulation", kFp16x3}}, Kept::a),
       matmul("wgmma_bf16_split_k_ragged", "sm_90a", bf16, {64, 64, 1000},
-             wgmma(64, 64, 64, 3, 1, 0), {{"split", 3}}),
+             wgmma(64, 64, 64, 3, 1, 0), {{"split_k", 3}, {"scheduler", kSplitK}}),
       matmul("wgmma_bf16_split_k_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-             wgmma(128, 64, 64, 2, 2, 1), {{"split", 2}}),
+             wgmma(128, 64, 64, 2, 2, 1), {{"split_k", 2}, {"scheduler", kSplitK}}),
       matmul("wgmma_bf16_exchanged_split_k", "sm_90a", bf16, skinny, wgmma(128, 8, 64, 4, 2, 0),
-             {{"exchange", 1}, {"split", 2}}),
+             {{"swap_ab", 1}, {"split_k", 2}, {"scheduler", kSplitK}}),
       matmul("wgmma_bf16_exchanged_through_shared_bias_gelu", "sm_90a", bf16, fused(ragged),
-             wgmma(128, 64, 64, 2, 2, 1), {{"exchange", 1}}),
+             wgmma(128, 64, 64, 2, 2, 1), {{"swap_ab", 1}}),
       matmul("wgmma_bf16_batched_split_k", "sm_90a", bf16, {40, 64, 200, {3}},
-             wgmma(64, 64, 64, 3, 1, 0), {{"split", 2}}),
+             wgmma(64, 64, 64, 3, 1, 0), {{"split_k", 2}, {"scheduler", kSplitK}}),
       matmul("wgmma_tf32_ragged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0)),
       matmul("wgmma_tf32_exchanged", "sm_90a", tf32, ragged, wgmma(128, 64, 32, 3, 2, 0),
-             {{"exchange", 1}}),
+             {{"swap_ab", 1}}),
       matmul("wgmma_tf32_across_exchanged", "sm_90a", tf32, ragged, wgmma(64, 64, 32, 2, 1, 0),
-             {{"across", 1}, {"exchange", 1}}),
+             {{"a_source", kRegisters}, {"swap_ab", 1}}),
       matmul("wgmma_tf32_across_split_k", "sm_90a", tf32, turned({136, 64, 500}, true, false),
-             wgmma(128, 64, 32, 3, 2, 0), {{"across", 1}, {"split", 3}}),
+             wgmma(128, 64, 32, 3, 2, 0),
+             {{"a_source", kRegisters}, {"split_k", 3}, {"scheduler", kSplitK}}),
       matmul("wgmma_tf32_across_cluster", "sm_90a", tf32, turned({260, 136, 72}, true, true),
-             wgmma(64, 64, 32, 3, 1, 0), {{"across", 1}, {"cluster", 2}}),
+             wgmma(64, 64, 32, 3, 1, 0), {{"a_source", kRegisters}, {"cluster_m", 2}}),
       matmul("wgmma_fp32_split_bias_gelu", "sm_90a", fp32, fused(ragged),
              wgmma(128, 64, 32, 2, 2, 0)),
       matmul("mma_bf16_batched", "sm_80", bf16, {72, 64, 64, {3}}, mma(64, 64, 32, 3, 4)),
@@ -447,20 +468,20 @@ std::vector<Case> all_cases() {
       stream(matmul("wgmma_i8_stream", "sm_90a", Dtype::i8, fp8,
                     turned({1100, 70, 224}, false, true), wgmma(128, 64, 64, 3, 2, 0))),
       stream(matmul("wgmma_tf32_stream_across", "sm_90a", tf32, turned({300, 72, 160}, true, true),
-                    wgmma(64, 32, 32, 3, 1, 0), {{"across", 1}})),
+                    wgmma(64, 32, 32, 3, 1, 0), {{"a_source", kRegisters}})),
       matmul("wgmma_fp32_run_split_k", "sm_90a", fp32, {130, 72, 700}, wgmma(128, 64, 32, 2, 2, 0),
-             {{"run", 4}, {"split", 2}}),
+             {{"promotion_interval", 4}, {"split_k", 2}, {"scheduler", kSplitK}}),
       stream(matmul("wgmma_e4m3_run_stream_blocks", "sm_90a", Dtype::e4m3, fp8,
                     fused(scaled({300, 192, 640}, 128, 64)), wgmma(64, 64, 128, 2, 1, 0),
-                    {{"run", 4}})),
+                    {{"promotion_interval", 4}})),
       matmul("wgmma_e4m3_blocks", "sm_90a", Dtype::e4m3, fp8,
              scaled({200, 256, 512}, 128, 128, Dtype::bf16), wgmma(128, 128, 128, 2, 2, 1)),
       matmul("wgmma_e4m3_blocks_of_columns", "sm_90a", Dtype::e4m3, fp8,
              fused(scaled({72, 136, 384}, 64, 1)), wgmma(64, 64, 64, 3, 1, 0)),
       matmul("wgmma_e5m2_blocks_exchanged", "sm_90a", Dtype::e5m2, fp8,
-             scaled({72, 128, 384}, 96, 64), wgmma(64, 32, 32, 3, 1, 0), {{"exchange", 1}}),
+             scaled({72, 128, 384}, 96, 64), wgmma(64, 32, 32, 3, 1, 0), {{"swap_ab", 1}}),
       matmul("wgmma_i8_blocks_split_k", "sm_90a", Dtype::i8, fp8, scaled({72, 128, 512}, 128, 32),
-             wgmma(64, 32, 64, 3, 1, 1), {{"split", 2}}),
+             wgmma(64, 32, 64, 3, 1, 1), {{"split_k", 2}, {"scheduler", kSplitK}}),
       matmul("mma_e4m3_blocks", "sm_89", Dtype::e4m3, fp8, scaled({72, 128, 384}, 128, 64),
              mma(64, 64, 64, 3, 4)),
       matmul("mma_i8_blocks", "sm_80", Dtype::i8, fp8, scaled({40, 96, 192}, 64, 1),
@@ -469,9 +490,9 @@ std::vector<Case> all_cases() {
              mma(64, 64, 64, 3, 4)),
       matmul("mma_i8", "sm_80", Dtype::i8, fp8, turned(ragged, false, true), mma(64, 64, 64, 3, 4)),
       prefixes("prefixes_of_a_line_together_from_the_end", "sm_80", {2048}, 0, 1,
-               {{"x", 128}, {"y", 1}, {"warps", 1}, {"together", 8}}),
+               {{"tile_x", 128}, {"tile_y", 1}, {"warps", 1}, {"ctas_per_scan", 8}}),
       prefixes("prefixes_of_columns_together", "sm_90a", {500, 40}, 0, 0,
-               {{"x", 32}, {"y", 16}, {"warps", 2}, {"together", 4}}),
+               {{"tile_x", 32}, {"tile_y", 16}, {"warps", 2}, {"ctas_per_scan", 4}}),
       softmax("softmax_shared_in_memory", "sm_90a", {2, 32768, 1, 32, 1, 1, 8}),
       softmax("softmax_registers_many_rows", "sm_90a", {10, 64, 0, 1, 4, 4}),
       softmax("softmax_ring_of_many_rows", "sm_90a", {300, 512, 3, 1, 4, 1, 4, 2, 2}),

@@ -44,13 +44,14 @@ struct Product {
         for (size_t j = 0; j < kN; ++j) want[i * kN + j] += a[i * kK + k] * b[k * kN + j];
     auto capabilities = *target::capabilities_of("sm_90a");
     capabilities.num_sms = 4;
-    const KernelConfig schedule = test::config_of("matmul_wgmma", {{"block_m", 64},
-                                                                   {"block_n", 64},
-                                                                   {"block_k", 64},
-                                                                   {"stages", 2},
-                                                                   {"consumers", 1},
-                                                                   {"group", 1},
-                                                                   {"halves", 1}});
+    const KernelConfig schedule = test::config_of(
+        "matmul_wgmma", {{"block_m", 64},
+                         {"block_n", 64},
+                         {"block_k", 64},
+                         {"stages", 2},
+                         {"num_math_warpgroups", 1},
+                         {"raster_group_m", 1},
+                         {"fp32_emulation", static_cast<int64_t>(Emulation::fp16x3)}});
     const auto list = build(region, schedule, capabilities);
     if (!list) throw std::runtime_error(describe(list.error()));
     runtime::EmulatedBuffers buffers;

@@ -109,15 +109,15 @@ const KernelConfig kWgmma = test::config_of("matmul_wgmma", {{"block_m", 128},
                                                              {"block_n", 256},
                                                              {"block_k", 64},
                                                              {"stages", 3},
-                                                             {"consumers", 2},
-                                                             {"through_shared", 1},
-                                                             {"group", 8}});
+                                                             {"num_math_warpgroups", 2},
+                                                             {"epilogue", 1},
+                                                             {"raster_group_m", 8}});
 const KernelConfig kMma = test::config_of("matmul_mma", {{"block_m", 128},
                                                          {"block_n", 128},
                                                          {"block_k", 32},
                                                          {"stages", 3},
                                                          {"warps", 8},
-                                                         {"group", 8}});
+                                                         {"raster_group_m", 8}});
 
 TEST(Triangle, IsPredictedToTakeAboutHalfTheTime) {
   const Product p{4096, 4096, 4096};
@@ -149,12 +149,12 @@ TEST(Triangle, WithNothingLeftHasAKernel) {
 
 TEST(Triangle, IsNotSharedByPartsOfK) {
   KernelConfig schedule = kWgmma;
-  schedule.set("stream", 1);
+  schedule.set("scheduler", static_cast<int64_t>(Scheduler::stream_k));
   const auto list =
       built(kept({4096, 4096, 512}, 1, 0, Dtype::bf16), "sm_90a", Track::bf16, schedule);
   ASSERT_FALSE(list);
   EXPECT_EQ(list.error().code, ErrorCode::kScheduleIllegal);
-  EXPECT_NE(describe(list.error()).find("stream=0 where a triangle"), std::string::npos)
+  EXPECT_NE(describe(list.error()).find("where a triangle bounds the sum"), std::string::npos)
       << describe(list.error());
 }
 

@@ -71,7 +71,11 @@ Prepared OperandPacking::place(const Access& from, const std::vector<int64_t>& b
   };
   const size_t fast = closest(made.strides);
   const size_t slow = closest(from.strides);
-  std::ranges::stable_sort(dims, {}, [&](size_t d) { return d == fast ? 2 : d == slow ? 1 : 0; });
+  const auto place_of = [&](size_t d) {
+    if (d == fast) return 2;
+    return d == slow ? 1 : 0;
+  };
+  std::ranges::stable_sort(dims, {}, place_of);
   std::vector<int64_t> axes;
   std::vector<size_t> over_axes;
   std::vector<Affine> rows;  // the dimensions of a number a row

@@ -1,7 +1,16 @@
 #include "export/as_built.h"
+#include <fmt/format.h>
+#include <filesystem>
 #include <regex>
 #include <set>
-#include "base/file.h"
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "codegen/launch_list.h"
 #include "runtime/plan_file.h"
 
 namespace warploom::export_ {

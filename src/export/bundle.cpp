@@ -1,4 +1,5 @@
 #include "export/bundle.h"
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>

@@ -1,9 +1,16 @@
 #include "export/names.h"
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 #include "base/hash.h"
 #include "base/rendered.h"
 

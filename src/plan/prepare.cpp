@@ -1,6 +1,5 @@
 #include "plan/prepare.h"
 #include <fmt/format.h>
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include "base/rows.h"

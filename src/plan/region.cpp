@@ -14,7 +14,6 @@
 #include "base/dtype.h"
 #include "base/rows.h"
 #include "graph/graph.h"
-#include "graph/operators.h"
 #include "graph/ranges.h"
 
 namespace warploom::plan {

@@ -1,4 +1,15 @@
 #include "runtime/bundle.h"
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include "base/error.h"
+#include "codegen/launch_list.h"
+#include "runtime/compile.h"
+#include "runtime/executor.h"
 #include "runtime/plan_file.h"
 
 namespace warploom::runtime {

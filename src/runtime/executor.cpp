@@ -1,10 +1,28 @@
 // What the executors of both engines share, and the executor of this machine's cores.
 #include "runtime/executor.h"
+#include <fmt/format.h>
 #include <unistd.h>
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <ratio>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "codegen/launch_list.h"
 #include "codegen/memory_plan.h"
 #include "codegen/prepare.h"
 #include "cpu/pool.h"
+#include "runtime/compile.h"
 #include "runtime/library.h"
 #include "target/capabilities.h"
 

@@ -1,6 +1,19 @@
 #include "runtime/timing.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <ratio>
+#include <span>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "codegen/launch_list.h"
 #include "common/median.h"
 #include "common/warm_up.h"
+#include "runtime/executor.h"
 #include "runtime/noise.h"
 
 namespace warploom::runtime {

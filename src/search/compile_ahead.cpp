@@ -1,12 +1,11 @@
 #include "search/compile_ahead.h"
 #include <algorithm>
-#include <chrono>
 #include <future>
 #include <optional>
 #include <utility>
 #include "base/error.h"
 #include "base/process.h"
-#include "kernels/family.h"
+#include "kernels/config/kernel_config.h"
 #include "runtime/compile.h"
 
 namespace warploom::search {

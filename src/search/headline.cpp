@@ -1,7 +1,10 @@
 #include "search/headline.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
 #include <regex>
+#include <string>
 #include <vector>
-#include "base/error.h"
 #include "base/quoted.h"
 #include "base/rendered.h"
 #include "base/rows.h"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <string>
 #include <utility>
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "runtime/compile.h"
 #include "search/candidate.h"
 #include "verify/evaluator.h"
+#include "verify/setup.h"
 
 namespace warploom::search {
 verify::Request quick_request(double budget_seconds, double known_us) {

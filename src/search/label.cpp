@@ -1,5 +1,13 @@
 #include "search/label.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
 #include <set>
+#include <string>
+#include <vector>
+#include "graph/graph.h"
+#include "plan/region.h"
 
 namespace warploom::search {
 namespace {

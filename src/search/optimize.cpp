@@ -1,7 +1,6 @@
 #include "search/optimize.h"
 #include <fmt/format.h>
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -11,8 +10,11 @@
 #include <thread>
 #include <utility>
 #include <vector>
+#include "base/dtype.h"
 #include "base/error.h"
+#include "base/rows.h"
 #include "graph/graph.h"
+#include "graph/track.h"
 #include "plan/fusion.h"
 #include "plan/limits.h"
 #include "plan/link.h"
@@ -23,12 +25,14 @@
 #include "search/budget.h"
 #include "search/judging.h"
 #include "search/label.h"
+#include "search/options.h"
 #include "search/outcome.h"
 #include "search/search_space.h"
 #include "search/task.h"
 #include "search/tuning_session.h"
 #include "target/capabilities.h"
 #include "vendor/match.h"
+#include "vendor/problem.h"
 #include "verify/evaluator.h"
 
 namespace warploom::search {

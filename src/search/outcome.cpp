@@ -1,5 +1,18 @@
 // Outcomes: of several regions one, and as JSON.
 #include "search/outcome.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/rows.h"
+#include "graph/track.h"
+#include "kernels/config/kernel_config.h"
+#include "runtime/noise.h"
+#include "runtime/standing.h"
+#include "verify/evaluator.h"
+#include "verify/setup.h"
 
 namespace warploom::search {
 using nlohmann::json;

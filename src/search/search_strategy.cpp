@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/rows.h"
+#include "codegen/launch_list.h"
 #include "graph/parallel.h"
 #include "kernels/bound_task.h"
 #include "kernels/config/kernel_config.h"

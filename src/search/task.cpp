@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "kernels/family.h"
 #include "target/capabilities.h"
-#include "verify/evaluator.h"
+#include "verify/setup.h"
 
 namespace warploom::search {
 namespace {

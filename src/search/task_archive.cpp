@@ -1,9 +1,7 @@
 #include "search/task_archive.h"
 #include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +16,7 @@
 #include "base/rows.h"
 #include "codegen/launch_list.h"
 #include "graph/graph.h"
+#include "graph/track.h"
 #include "kernels/config/kernel_config.h"
 #include "kernels/config/reader.h"
 #include "kernels/family.h"
@@ -25,9 +24,11 @@
 #include "runtime/executor.h"
 #include "runtime/noise.h"
 #include "search/candidate.h"
-#include "search/optimize.h"
+#include "search/options.h"
+#include "search/search_strategy.h"
 #include "search/task.h"
 #include "verify/evaluator.h"
+#include "verify/setup.h"
 
 namespace warploom::search {
 namespace {

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <future>
 #include <limits>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,6 +13,7 @@
 #include <vector>
 #include "base/error.h"
 #include "codegen/launch_list.h"
+#include "kernels/config/kernel_config.h"
 #include "plan/limits.h"
 #include "search/budget.h"
 #include "search/candidate.h"
@@ -26,6 +25,7 @@
 #include "search/task.h"
 #include "search/task_archive.h"
 #include "verify/evaluator.h"
+#include "verify/setup.h"
 
 namespace warploom::search {
 namespace {

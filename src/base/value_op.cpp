@@ -1,8 +1,11 @@
 #include "base/value_op.h"
 #include <array>
 #include <cmath>
-#include <numbers>
-#include "base/dtype.h"
+#include <cstddef>
+#include <numbers>  // IWYU pragma: keep (base/value_ops.def)
+#include <optional>
+#include <string_view>
+#include "base/dtype.h"  // IWYU pragma: keep (base/value_ops.def)
 #include "base/rows.h"
 
 namespace warploom {

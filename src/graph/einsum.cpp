@@ -3,6 +3,20 @@
 //
 //   bhqd,bhkd->bhqk   batch b h (in both and kept), m q (the first's), n k (the second's), summed
 //   d:   [b,h,q,d] · [b,h,d,k]
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph::rewrites {

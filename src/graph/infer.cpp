@@ -1,7 +1,23 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
 // simplify(): what constants decide is gone, and so is what does nothing.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
 #include "base/nearest.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/reference.h"
 #include "graph/rules.h"
 

@@ -82,6 +82,15 @@ int end_process(int process, bool kill) {
   return status;
 }
 
+namespace {
+bool has_ended(int process) {
+  constexpr int kOptions = WEXITED | WNOHANG | WNOWAIT;
+  siginfo_t ended{};
+  const int waited = ::waitid(P_PID, static_cast<id_t>(process), &ended, kOptions);
+  return waited == 0 && ended.si_pid == process;
+}
+}  // namespace
+
 Result<ProcessResult> run_process(const std::vector<std::string>& argv,
                                   const ProcessLimits& limits) {
   std::array<int, 2> out{};
@@ -124,11 +133,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
     }
   }
   // Both ends are closed; the process may still run.
-  siginfo_t ended{};
-  while (!result.timed_out) {
-    constexpr int kOptions = WEXITED | WNOHANG | WNOWAIT;
-    const int waited = ::waitid(P_PID, static_cast<id_t>(child), &ended, kOptions);
-    if (waited == 0 && ended.si_pid == child) break;
+  while (!result.timed_out && !has_ended(child)) {
     result.timed_out = time_is_up();
     ::usleep(500);
   }

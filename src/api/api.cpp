@@ -1,10 +1,24 @@
 // The C interface (include/warploom/warploom.h) on the runtime room: bundles are loaded here,
 // commands run as processes.
 #include <dlfcn.h>
+#include <string.h>
+#include <chrono>
+#include <cstddef>
 #include <cstdlib>
-#include "base/file.h"
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/process.h"
+#include "codegen/launch_list.h"
 #include "runtime/bundle.h"
+#include "runtime/compile.h"
+#include "runtime/executor.h"
 #include "warploom/warploom.h"
 
 using namespace warploom;

@@ -1,9 +1,14 @@
 #include "base/dtype.h"
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <string_view>
 #include <vector>
 #include "base/rows.h"
 
@@ -46,12 +51,15 @@ double decode(Format f, uint32_t bits) {
   const int exponent = static_cast<int>(bits >> f.mantissa) & top;
   const uint32_t ones = (1u << f.mantissa) - 1;
   const uint32_t mantissa = bits & ones;
-  double value =
-      std::ldexp(mantissa | (exponent ? ones + 1 : 0), std::max(exponent, 1) - bias - f.mantissa);
-  if (exponent == top && (f.has_infinity || mantissa == ones))
-    value = f.has_infinity && mantissa == 0 ? std::numeric_limits<double>::infinity()
-                                            : std::numeric_limits<double>::quiet_NaN();
-  return bits >> (f.mantissa + f.exponent) & 1 ? -value : value;
+  const uint32_t units = mantissa | (exponent ? ones + 1 : 0);
+  double value = std::ldexp(units, std::max(exponent, 1) - bias - f.mantissa);
+  const bool is_infinite = f.has_infinity && mantissa == 0;
+  if (exponent == top && is_infinite)
+    value = std::numeric_limits<double>::infinity();
+  else if (exponent == top && (f.has_infinity || mantissa == ones))
+    value = std::numeric_limits<double>::quiet_NaN();
+  const bool is_negative = (bits >> (f.mantissa + f.exponent) & 1) != 0;
+  return is_negative ? -value : value;
 }
 
 uint32_t encode(Format f, double value) {
@@ -59,18 +67,19 @@ uint32_t encode(Format f, double value) {
   const int top = (1 << f.exponent) - 1;
   const uint32_t sign = (std::signbit(value) ? 1u : 0u) << (f.exponent + f.mantissa);
   const uint32_t infinity = static_cast<uint32_t>(top) << f.mantissa;
-  const uint32_t nan =
-      infinity | (f.has_infinity ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
+  const uint32_t quiet = 1u << (f.mantissa - 1);
+  const uint32_t ones = (1u << f.mantissa) - 1;
+  const uint32_t nan = infinity | (f.has_infinity ? quiet : ones);
   if (std::isnan(value)) return sign | nan;
   const uint32_t beyond = f.has_infinity ? infinity : nan;
-  const int exponent =
-      std::max(std::ilogb(value), 1 - bias);  // subnormal numbers have a fixed spacing
+  // Subnormal numbers have a fixed spacing.
+  const int exponent = std::max(std::ilogb(value), 1 - bias);
   if (exponent > bias + 2) return sign | beyond;
   // Up to 2^(mantissa+1), which carries into the exponent.
-  const auto units =
-      static_cast<uint32_t>(std::nearbyint(std::ldexp(std::fabs(value), f.mantissa - exponent)));
-  return sign |
-         std::min((static_cast<uint32_t>(exponent + bias - 1) << f.mantissa) + units, beyond);
+  const double scaled = std::ldexp(std::fabs(value), f.mantissa - exponent);
+  const auto units = static_cast<uint32_t>(std::nearbyint(scaled));
+  const uint32_t raised = static_cast<uint32_t>(exponent + bias - 1) << f.mantissa;
+  return sign | std::min(raised + units, beyond);
 }
 
 // Calls use with a value of the type that holds an element of whole bytes.
@@ -96,10 +105,11 @@ bool is_coded(Dtype dtype) {
 template <class Held, class Decode>
 void run(const void* data, int64_t offset, int64_t stride, int64_t count, double* to,
          const Decode& decode) {
-  const char* at = static_cast<const char*>(data) + offset * static_cast<int64_t>(sizeof(Held));
+  constexpr auto kSize = static_cast<int64_t>(sizeof(Held));
+  const char* const at = static_cast<const char*>(data) + offset * kSize;
   const auto load = [&](int64_t i) {
     Held value;
-    std::memcpy(&value, at + i * static_cast<int64_t>(sizeof(Held)), sizeof value);
+    std::memcpy(&value, at + i * kSize, sizeof value);
     return decode(value);
   };
   for (int64_t i = 0; i < count; ++i) to[i] = load(stride == 1 ? i : i * stride);
@@ -127,7 +137,8 @@ std::optional<Dtype> dtype_named(std::string_view name) {
 }
 
 std::optional<Dtype> dtype_of_onnx(int onnx_data_type) {
-  return onnx_data_type == 0 ? std::nullopt : row_where<Dtype>(kRows, onnx_data_type, &Row::onnx);
+  if (onnx_data_type == 0) return std::nullopt;
+  return row_where<Dtype>(kRows, onnx_data_type, &Row::onnx);
 }
 
 int onnx_type_of(Dtype dtype) {
@@ -161,15 +172,16 @@ double unit_roundoff(Dtype dtype) {
 void load_run(Dtype dtype, const void* data, int64_t offset, int64_t stride, int64_t count,
               double* to) {
   if (bits_of(dtype) < 8) {
+    const auto* const bytes = static_cast<const uint8_t*>(data);
+    const int mask = (1 << bits_of(dtype)) - 1;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t bit = (offset + i * stride) * bits_of(dtype);
-      const int bits =
-          static_cast<const uint8_t*>(data)[bit / 8] >> bit % 8 & ((1 << bits_of(dtype)) - 1);
+      const int bits = bytes[bit / 8] >> bit % 8 & mask;
       to[i] = dtype == Dtype::i4 && bits > 7 ? bits - 16 : bits;
     }
   } else if (dtype == Dtype::bf16) {
-    run<uint16_t>(data, offset, stride, count, to,
-                  [](uint32_t bits) -> double { return std::bit_cast<float>(bits << 16); });
+    const auto widen = [](uint32_t bits) -> double { return std::bit_cast<float>(bits << 16); };
+    run<uint16_t>(data, offset, stride, count, to, widen);
   } else if (is_coded(dtype)) {
     const auto look_up = [values = values_of(dtype)](uint32_t bits) { return values[bits]; };
     if (bits_of(dtype) == 16)
@@ -177,10 +189,8 @@ void load_run(Dtype dtype, const void* data, int64_t offset, int64_t stride, int
     else
       run<uint8_t>(data, offset, stride, count, to, look_up);
   } else {
-    as_held(dtype, [&](auto held) {
-      run<decltype(held)>(data, offset, stride, count, to,
-                          [](auto value) { return static_cast<double>(value); });
-    });
+    const auto widen = [](auto value) { return static_cast<double>(value); };
+    as_held(dtype, [&](auto held) { run<decltype(held)>(data, offset, stride, count, to, widen); });
   }
 }
 
@@ -200,8 +210,10 @@ void store_from_double(Dtype dtype, void* data, size_t index, double value) {
     byte = static_cast<uint8_t>((byte & ~(mask << bit % 8)) | bits << bit % 8);
     return;
   }
-  if (dtype == Dtype::tf32)
-    value = static_cast<double>(std::bit_cast<float>(encode({8, 10, true}, value) << 13));
+  if (dtype == Dtype::tf32) {
+    const uint32_t bits = encode({8, 10, true}, value) << 13;
+    value = static_cast<double>(std::bit_cast<float>(bits));
+  }
   if (is_coded(dtype)) value = encode(format_of(dtype), value);
   as_held(dtype, [&](auto held) {
     held = static_cast<decltype(held)>(value);
@@ -216,8 +228,9 @@ double rounded(Dtype dtype, double value) {
     const double top = std::ldexp(1.0, bits_of(dtype) - (is_signed(dtype) ? 1 : 0));
     // The largest double below 2^63, or the largest integer of a narrower type.
     const double high = dtype == Dtype::i64 ? std::nextafter(top, 0) : top - 1;
-    return std::clamp(bits_of(dtype) < 8 ? std::nearbyint(value) : std::trunc(value),
-                      is_signed(dtype) ? -top : 0, high);
+    const double low = is_signed(dtype) ? -top : 0;
+    const double whole = bits_of(dtype) < 8 ? std::nearbyint(value) : std::trunc(value);
+    return std::clamp(whole, low, high);
   }
   double stored = 0;  // room for any type
   store_from_double(dtype, &stored, 0, value);

@@ -1,5 +1,11 @@
 #include "base/error.h"
+#include <fmt/format.h>
+#include <array>
+#include <cstddef>
+#include <nlohmann/json.hpp>
 #include <regex>
+#include <string>
+#include <string_view>
 #include "base/quoted.h"
 #include "base/rows.h"
 
@@ -39,11 +45,15 @@ std::string describe(const Error& error) {
   const auto shown = [](const std::string& text) {
     return std::regex_replace(printable_lines(text), kLineEnd, "\n            ");
   };
-  std::string text = "error[" + std::string(code_text(error.code)) + "]: " + shown(error.message);
-  for (const auto& [label, part] :
-       {std::pair("at:", &Error::place), std::pair("expected:", &Error::expected),
-        std::pair("found:", &Error::found), std::pair("remedy:", &Error::remedy)})
-    if (!(error.*part).empty()) text += fmt::format("\n  {:<10}{}", label, shown(error.*part));
+  const std::string message = shown(error.message);
+  std::string text = fmt::format("error[{}]: {}", code_text(error.code), message);
+  const auto add = [&](std::string_view label, const std::string& part) {
+    if (!part.empty()) text += fmt::format("\n  {:<10}{}", label, shown(part));
+  };
+  add("at:", error.place);
+  add("expected:", error.expected);
+  add("found:", error.found);
+  add("remedy:", error.remedy);
   return text;
 }
 
@@ -54,11 +64,15 @@ nlohmann::json to_json(const Error& error) {
 
 Error error_from_json(const nlohmann::json& json) {
   const auto part = [&](const char* key) {
-    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>()
-                                                       : std::string();
+    const bool has_text = json.contains(key) && json[key].is_string();
+    return has_text ? json[key].get<std::string>() : std::string();
   };
-  const auto code =
-      row_where<ErrorCode>(kRows, part("code"), &Row::text).value_or(ErrorCode::kInternal);
-  return {code, part("message"), part("place"), part("expected"), part("found"), part("remedy")};
+  const auto code = row_where<ErrorCode>(kRows, part("code"), &Row::text);
+  Error error{code.value_or(ErrorCode::kInternal), part("message")};
+  error.place = part("place");
+  error.expected = part("expected");
+  error.found = part("found");
+  error.remedy = part("remedy");
+  return error;
 }
 }  // namespace warploom

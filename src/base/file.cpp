@@ -1,15 +1,31 @@
 #include "base/file.h"
+#include <asm-generic/errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <ios>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 
 namespace warploom {
 namespace fs = std::filesystem;

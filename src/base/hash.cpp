@@ -1,4 +1,8 @@
 #include "base/hash.h"
+#include <fmt/format.h>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include "base/dtype.h"
 #include "base/rows.h"
+#include "base/value_op.h"
 
 namespace warploom {
 namespace {
@@ -13,15 +16,15 @@ constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 template <class Held> int64_t load_as(const void* data, int64_t index) {
   Held held;
-  std::memcpy(&held, static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof held),
-              sizeof held);
+  const auto* const bytes = static_cast<const char*>(data);
+  std::memcpy(&held, bytes + index * static_cast<int64_t>(sizeof held), sizeof held);
   return held;
 }
 
 template <class Held> void store_as(void* data, int64_t index, int64_t value) {
   const auto held = static_cast<Held>(value);
-  std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof held), &held,
-              sizeof held);
+  auto* const bytes = static_cast<char*>(data);
+  std::memcpy(bytes + index * static_cast<int64_t>(sizeof held), &held, sizeof held);
 }
 
 uint64_t bits(int64_t value) {

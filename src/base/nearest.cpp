@@ -1,6 +1,12 @@
 #include "base/nearest.h"
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace warploom {
 namespace {
@@ -17,8 +23,8 @@ bool alike(char a, char b) {
 }
 
 bool begins_with(std::string_view word, std::string_view beginning) {
-  return beginning.size() >= kLeastBeginning && beginning.size() <= word.size() &&
-         std::equal(beginning.begin(), beginning.end(), word.begin(), alike);
+  if (beginning.size() < kLeastBeginning || beginning.size() > word.size()) return false;
+  return std::equal(beginning.begin(), beginning.end(), word.begin(), alike);
 }
 
 std::string_view without_dashes(std::string_view word) {
@@ -26,7 +32,9 @@ std::string_view without_dashes(std::string_view word) {
 }
 
 std::string capitalized(std::string text) {
-  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  if (text.empty()) return text;
+  const auto first = static_cast<unsigned char>(text[0]);
+  text[0] = static_cast<char>(std::toupper(first));
   return text;
 }
 }  // namespace
@@ -43,9 +51,12 @@ int edit_distance(std::string_view a, std::string_view b, int most) {
   for (size_t i = 1; i <= a.size(); ++i) {
     row[0] = static_cast<int>(i);
     for (size_t j = 1; j <= b.size(); ++j) {
-      const int changed = last[j - 1] + (alike(a[i - 1], b[j - 1]) ? 0 : 1);
+      const char letter = a[i - 1];
+      const char other = b[j - 1];
+      const int changed = last[j - 1] + (alike(letter, other) ? 0 : 1);
       row[j] = std::min({changed, last[j] + 1, row[j - 1] + 1});
-      const bool swapped = i > 1 && j > 1 && alike(a[i - 1], b[j - 2]) && alike(a[i - 2], b[j - 1]);
+      const bool has_before = i > 1 && j > 1;
+      const bool swapped = has_before && alike(letter, b[j - 2]) && alike(a[i - 2], other);
       if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
     std::swap(before_last, last);

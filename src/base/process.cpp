@@ -1,15 +1,31 @@
 #include "base/process.h"
 #include <fcntl.h>
+#include <linux/prctl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
 #include <sstream>
+#include <string>
+#include <vector>
+#include "base/error.h"
 
 namespace warploom {
 namespace {
@@ -20,11 +36,10 @@ thread_local const std::atomic<bool>* ending = nullptr;
 // Where processes may have no namespace of their own, the others at least.
 pid_t fork_apart() {
   constexpr long kApart = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC;
-  for (const long flags : {kApart | CLONE_NEWPID, kApart})
-    if (const long child =
-            ::syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
-        child >= 0)
-      return static_cast<pid_t>(child);
+  for (const long flags : {kApart | CLONE_NEWPID, kApart}) {
+    const long child = ::syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+    if (child >= 0) return static_cast<pid_t>(child);
+  }
   return ::fork();
 }
 }  // namespace
@@ -46,8 +61,8 @@ Result<int> start_process(const std::vector<std::string>& argv,
   if (child > 0) return child;
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getpid() != 1 && ::getppid() != parent)
-    ::_exit(127);  // it was killed before we asked to follow
+  // The parent was killed before we asked to follow it.
+  if (::getpid() != 1 && ::getppid() != parent) ::_exit(127);
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -66,6 +81,15 @@ int end_process(int process, bool kill) {
   ::kill(-process, SIGKILL);
   return status;
 }
+
+namespace {
+bool has_ended(int process) {
+  constexpr int kOptions = WEXITED | WNOHANG | WNOWAIT;
+  siginfo_t ended{};
+  const int waited = ::waitid(P_PID, static_cast<id_t>(process), &ended, kOptions);
+  return waited == 0 && ended.si_pid == process;
+}
+}  // namespace
 
 Result<ProcessResult> run_process(const std::vector<std::string>& argv,
                                   const ProcessLimits& limits) {
@@ -91,26 +115,25 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
     result.timed_out = time_is_up();
     if (result.timed_out) break;
     const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    const int patience = static_cast<int>(std::clamp<long long>(left, 1, ending ? 50 : 1000));
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    const int patience =
+        static_cast<int>(std::clamp<long long>(left.count(), 1, ending ? 50 : 1000));
     if (::poll(polled.data(), polled.size(), patience) < 0 && errno != EINTR) break;
     for (size_t i = 0; i < polled.size(); ++i) {
       if (polled[i].fd < 0 || !(polled[i].revents & (POLLIN | POLLHUP))) continue;
       const ssize_t got = ::read(polled[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
         std::string& text = i == 0 ? result.out : result.err;
-        text.append(buffer.data(),
-                    std::min(static_cast<size_t>(got), limits.output_bytes - text.size()));
+        const size_t room = limits.output_bytes - text.size();
+        text.append(buffer.data(), std::min(static_cast<size_t>(got), room));
       } else if (got == 0 || errno != EINTR) {
         polled[i].fd = -1;
         --open_ends;
       }
     }
   }
-  for (siginfo_t ended{}; !result.timed_out;) {  // both ends closed; the process may still run
-    if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-        ended.si_pid == child)
-      break;
+  // Both ends are closed; the process may still run.
+  while (!result.timed_out && !has_ended(child)) {
     result.timed_out = time_is_up();
     ::usleep(500);
   }
@@ -123,15 +146,17 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
 }
 
 std::filesystem::path find_program(const std::string& name) {
+  const auto runs = [](const std::filesystem::path& file) {
+    return ::access(file.c_str(), X_OK) == 0;
+  };
   if (name.find('/') != std::string::npos)
-    return ::access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name)
-                                             : std::filesystem::path();
+    return runs(name) ? std::filesystem::path(name) : std::filesystem::path();
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "/usr/bin:/bin");
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (const auto candidate = std::filesystem::path(folder) / name;
-        ::access(candidate.c_str(), X_OK) == 0)
-      return candidate;
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const auto candidate = std::filesystem::path(folder) / name;
+    if (runs(candidate)) return candidate;
+  }
   return {};
 }
 }  // namespace warploom

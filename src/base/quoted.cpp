@@ -1,8 +1,12 @@
 #include "base/quoted.h"
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
 #include <functional>
+#include <string>
+#include <string_view>
 
 namespace warploom {
 namespace {
@@ -13,14 +17,18 @@ struct Character {
   bool valid = false;
 };
 
+// Bytes of a character that begins so; 0: none does.
+size_t length_of(unsigned char lead) {
+  if (lead < 0x80) return 1;
+  if (lead < 0xc2) return 0;
+  if (lead < 0xe0) return 2;
+  if (lead < 0xf0) return 3;
+  return lead < 0xf5 ? 4 : 0;
+}
+
 Character first_of(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
-  const size_t length = lead < 0x80   ? 1
-                        : lead < 0xc2 ? 0
-                        : lead < 0xe0 ? 2
-                        : lead < 0xf0 ? 3
-                        : lead < 0xf5 ? 4
-                                      : 0;
+  const size_t length = length_of(lead);
   const Character broken{text.substr(0, 1), lead, false};
   if (length == 0 || length > text.size()) return broken;
   char32_t value = length == 1 ? lead : lead & (0x7f >> length);
@@ -52,6 +60,15 @@ bool is_shown(const Character& character) {
   return std::ranges::none_of(kNotShown, [&](const Range& range) {
     return character.value >= range.first && character.value <= range.last;
   });
+}
+
+bool all_shown(std::string_view text) {
+  while (!text.empty()) {
+    const Character character = first_of(text);
+    if (!is_shown(character)) return false;
+    text.remove_prefix(character.bytes.size());
+  }
+  return true;
 }
 
 // Each character as `form` writes it, or, where it gives nothing, as it is.
@@ -135,20 +152,13 @@ std::string shell_word(std::string_view text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+:,./-";
   if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
-  bool shown = true;
-  for (std::string_view rest = text; !rest.empty();) {
-    const Character character = first_of(rest);
-    shown = shown && is_shown(character);
-    rest.remove_prefix(character.bytes.size());
+  if (!all_shown(text)) {
+    const auto form = [](const Character& c) -> std::string {
+      if (!is_shown(c)) return by_octal(c);
+      return is_among(c, "'\\") ? with_backslash(c) : "";
+    };
+    return "$'" + each(text, form) + "'";
   }
-  if (!shown)
-    return "$'" +
-           each(text,
-                [](const Character& c) -> std::string {
-                  if (!is_shown(c)) return by_octal(c);
-                  return is_among(c, "'\\") ? with_backslash(c) : "";
-                }) +
-           "'";
   const auto form = [](const Character& c) { return is_among(c, "'") ? "'\\''" : ""; };
   return "'" + each(text, form) + "'";
 }
@@ -158,14 +168,18 @@ std::string markdown_text(std::string_view text) {
   const auto is_word = [&](size_t at) {
     return at < line.size() && std::isalnum(static_cast<unsigned char>(line[at])) != 0;
   };
+  constexpr std::string_view kAlways = "\\`*<>&|~";
+  constexpr std::string_view kBehindLink = "([:";
+  constexpr std::string_view kBlock = "#+-=";
   std::string out;
   for (size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
-    const bool always = std::string_view("\\`*<>&|~").find(c) != std::string_view::npos;
-    const bool emphasis = c == '_' && !(i > 0 && is_word(i - 1) && is_word(i + 1));
-    const bool link = c == ']' && i + 1 < line.size() &&
-                      std::string_view("([:").find(line[i + 1]) != std::string_view::npos;
-    const bool block = i == 0 && std::string_view("#+-=").find(c) != std::string_view::npos;
+    const bool always = kAlways.find(c) != kAlways.npos;
+    const bool within_word = i > 0 && is_word(i - 1) && is_word(i + 1);
+    const bool emphasis = c == '_' && !within_word;
+    const bool has_next = i + 1 < line.size();
+    const bool link = c == ']' && has_next && kBehindLink.find(line[i + 1]) != kBehindLink.npos;
+    const bool block = i == 0 && kBlock.find(c) != kBlock.npos;
     if (always || emphasis || link || block) out += '\\';
     out += c;
   }

@@ -1,5 +1,9 @@
 #include "base/rendered.h"
+#include <fmt/format.h>
+#include <cstdlib>
 #include <kainjow/mustache.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
 
 namespace warploom {
 namespace {
@@ -21,11 +25,13 @@ mustache::data data_of(const nlohmann::json& value) {
 
 mustache::data data_of(const nlohmann::json& record, const Forms& forms) {
   mustache::data data = data_of(record);
-  for (const auto& [name, form] : forms)
-    data.set(name, mustache::lambda2(
-                       [form = form](const std::string& inside, const mustache::renderer& render) {
-                         return form(render(inside, false));
-                       }));
+  for (const auto& [name, form] : forms) {
+    const auto written = [form = form](const std::string& inside,
+                                       const mustache::renderer& render) {
+      return form(render(inside, false));
+    };
+    data.set(name, mustache::lambda2(written));
+  }
   return data;
 }
 }  // namespace
@@ -56,7 +62,7 @@ std::string words(const nlohmann::json& value) {
   if (value.is_null()) return "–";
   if (!value.is_number_float()) return value.is_string() ? value.get<std::string>() : value.dump();
   const double number = value.get<double>();
-  return std::abs(number) >= 1000 && std::abs(number) < 1e10 ? fmt::format("{:.0f}", number)
-                                                             : fmt::format("{:.4g}", number);
+  const bool is_whole = std::abs(number) >= 1000 && std::abs(number) < 1e10;
+  return is_whole ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
 }
 }  // namespace warploom

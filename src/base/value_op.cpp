@@ -1,8 +1,11 @@
 #include "base/value_op.h"
 #include <array>
 #include <cmath>
-#include <numbers>
-#include "base/dtype.h"
+#include <cstddef>
+#include <numbers>  // IWYU pragma: keep (base/value_ops.def)
+#include <optional>
+#include <string_view>
+#include "base/dtype.h"  // IWYU pragma: keep (base/value_ops.def)
 #include "base/rows.h"
 
 namespace warploom {
@@ -31,9 +34,11 @@ int arity_of(ValueOp op) {
 }
 
 double apply(ValueOp op, double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {
+  switch (op) {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
-  if (op == ValueOp::name) return fp64;
+  case ValueOp::name: return fp64;
 #include "base/value_ops.def"
+  }
   return 0;
 }
 
@@ -53,9 +58,11 @@ double moved(ValueOp op, const double* of, double v, const double* e) {
   [[maybe_unused]] const double z = e[2];
   const double taken = v == a ? x : y;
   [[maybe_unused]] const double choice = std::isinf(a) || std::isinf(b) ? taken : larger(x, y);
+  switch (op) {
 #define WARPLOOM_VALUE_OP(name, arity, fp64, moved) \
-  if (op == ValueOp::name) return moved;
+  case ValueOp::name: return moved;
 #include "base/value_ops.def"
+  }
   return 0;
 }
 }  // namespace warploom

@@ -1,5 +1,6 @@
 #include "graph/box.h"
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

@@ -1,4 +1,18 @@
 #include "graph/common_subexpressions.h"
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/rows.h"
+#include "graph/graph.h"
 
 namespace warploom::graph {
 namespace {

@@ -1,5 +1,20 @@
 // The rewriting of operators that move elements, know them from constants, look them up where data
 // say, or only change types.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <string>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph::rewrites {

@@ -1,6 +1,8 @@
 // The rewriting of normalizations.
+#include <fmt/format.h>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/composite_pieces.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "base/dtype.h"
 #include "base/error.h"
-#include "base/integers.h"
 #include "graph/composite_pieces.h"
 #include "graph/graph.h"
 #include "graph/operators.h"

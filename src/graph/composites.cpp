@@ -1,6 +1,7 @@
 // The rewriting of composites that compute: products, losses, reductions. composite_norms.cpp has
 // normalizations, composite_windows.cpp pools and convolutions, composite_moves.cpp what moves
 // elements. The rules follow ONNX's definitions.
+#include <fmt/format.h>
 #include <cstddef>
 #include <cstdint>
 #include <limits>

@@ -3,6 +3,20 @@
 //
 //   bhqd,bhkd->bhqk   batch b h (in both and kept), m q (the first's), n k (the second's), summed
 //   d:   [b,h,q,d] · [b,h,d,k]
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph::rewrites {
@@ -24,27 +38,28 @@ Labels picked(const Labels& from, const Labels& others, bool among) {
 
 class Einsum {
  public:
-  explicit Einsum(PrimitiveWriter& writer) : w_(writer) {}
+  explicit Einsum(PrimitiveWriter& writer) : writer_(writer) {}
 
   Result<Outputs> run() {
-    WARPLOOM_CHECK(same_type(w_, true));
-    std::string equation = w_.node.text("equation");
+    WARPLOOM_CHECK(same_type(writer_, true));
+    std::string equation = writer_.node.text("equation");
     std::erase(equation, ' ');
     const auto arrow = equation.find("->");
     std::string terms = equation.substr(0, arrow);
-    if (std::ranges::count(terms, ',') + 1 != std::ssize(w_.node.inputs))
+    if (std::ranges::count(terms, ',') + 1 != std::ssize(writer_.node.inputs))
       return wrong("a term for each input");
     std::vector<Operand> operands;
-    for (size_t i = 0; i < w_.node.inputs.size(); ++i) {
+    for (size_t i = 0; i < writer_.node.inputs.size(); ++i) {
       const auto comma = terms.find(',');
-      WARPLOOM_TRY(Labels labels, labels_of(terms.substr(0, comma), std::ssize(w_.in(i).shape)));
+      WARPLOOM_TRY(Labels labels,
+                   labels_of(terms.substr(0, comma), std::ssize(writer_.in(i).shape)));
       terms.erase(0, comma == std::string::npos ? comma : comma + 1);
       for (size_t d = 0; d < labels.size(); ++d)
-        if (const auto size = w_.in(i).shape[d];
+        if (const auto size = writer_.in(i).shape[d];
             sizes_.try_emplace(labels[d], size).first->second != size)
           return wrong("axes of one size under one label");
       all_ += labels;
-      operands.push_back({w_.raw(i), std::move(labels)});
+      operands.push_back({writer_.raw(i), std::move(labels)});
     }
     // Without an arrow: what is named once, in the alphabet's order behind what an ellipsis stands
     // for.
@@ -64,14 +79,14 @@ class Einsum {
   }
 
  private:
-  PrimitiveWriter& w_;
+  PrimitiveWriter& writer_;
   std::map<char, int64_t> sizes_;
   Labels all_;  // as often as they are named
   char dots_ = 0;
 
   tl::unexpected<Error> wrong(const std::string& expected) const {
-    return w_.error(ErrorCode::kOnnxAttribute, "the equation does not fit the operands", expected,
-                    w_.node.text("equation"));
+    return writer_.error(ErrorCode::kOnnxAttribute, "the equation does not fit the operands",
+                         expected, writer_.node.text("equation"));
   }
 
   // An ellipsis stands for what is left of `rank` axes; -1: for as many as in the operands.
@@ -98,7 +113,7 @@ class Einsum {
     List axes;
     for (size_t d = 0; d < operand.labels.size(); ++d)
       if (!contains(kept, operand.labels[d])) axes.push_back(static_cast<int64_t>(d));
-    return {w_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0),
+    return {writer_.reduce(OpKind::ReduceSum, operand.id, axes, "sum", 0),
             picked(operand.labels, kept, true)};
   }
 
@@ -107,7 +122,7 @@ class Einsum {
     List perm;
     for (const char label : wanted)
       perm.push_back(static_cast<int64_t>(operand.labels.find(label)));
-    return {w_.make(OpKind::Transpose, {operand.id}, "turned", {{"perm", perm}}), wanted};
+    return {writer_.make(OpKind::Transpose, {operand.id}, "turned", {{"perm", perm}}), wanted};
   }
 
   Shape shape_of(const Labels& labels) const {
@@ -129,13 +144,14 @@ class Einsum {
       Shape shape = shape_of(batch);
       shape.push_back(element_count(shape_of(rows)));
       shape.push_back(element_count(shape_of(columns)));
-      return w_.reshape(ordered(operand, batch + rows + columns).id, shape, what);
+      return writer_.reshape(ordered(operand, batch + rows + columns).id, shape, what);
     };
     // Without a sum a column times a row.
     const Id left = shaped(a, m, k, "left");
     const Id right = shaped(b, k, n, "right");
-    const Id product = w_.make(k.empty() ? OpKind::Mul : OpKind::MatMul, {left, right}, "product");
-    return {w_.reshape(product, shape_of(batch + m + n), "y"), batch + m + n};
+    const Id product =
+        writer_.make(k.empty() ? OpKind::Mul : OpKind::MatMul, {left, right}, "product");
+    return {writer_.reshape(product, shape_of(batch + m + n), "y"), batch + m + n};
   }
 };
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/integers.h"
+#include "base/rows.h"
 #include "graph/box.h"
 #include "graph/graph.h"
 #include "graph/node_evaluator.h"

@@ -1,5 +1,21 @@
 #include "graph/graph.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
+#include "base/rows.h"
 
 namespace warploom::graph {
 std::optional<TensorId> Graph::tensor_named(std::string_view wanted) const {

@@ -1,5 +1,11 @@
 #include "graph/graph_json.h"
-#include "base/variant_json.h"
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+#include "base/variant_json.h"  // IWYU pragma: keep (conversions of Attribute)
+#include "graph/graph.h"
 
 namespace warploom::graph {
 using nlohmann::json;

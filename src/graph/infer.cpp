@@ -1,7 +1,23 @@
 // infer(): order, arity, attributes, types, shapes, and constants as they become known.
 // simplify(): what constants decide is gone, and so is what does nothing.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/integers.h"
 #include "base/nearest.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/reference.h"
 #include "graph/rules.h"
 
@@ -310,6 +326,23 @@ void count_from_front(Graph& graph, Node& node) {
   node.inputs[1] = graph.add_tensor(std::move(counted));
 }
 
+// Tensors that are not needed leave; ids are dense again.
+void keep_tensors(Graph& graph, const std::vector<bool>& needed) {
+  std::vector<TensorId> renamed(graph.tensors.size(), kAbsent);
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < graph.tensors.size(); ++i)
+    if (needed[i]) {
+      renamed[i] = static_cast<TensorId>(tensors.size());
+      tensors.push_back(std::move(graph.tensors[i]));
+    }
+  graph.tensors = std::move(tensors);
+  std::vector<std::vector<TensorId>*> lists = {&graph.inputs, &graph.outputs};
+  for (Node& node : graph.nodes) lists.insert(lists.end(), {&node.inputs, &node.outputs});
+  for (auto* list : lists)
+    for (TensorId& id : *list)
+      if (id != kAbsent) id = renamed[id];
+}
+
 // Tensors nobody reads and nodes nobody needs leave; ids are dense again.
 void drop_unused(Graph& graph) {
   std::vector<bool> needed(graph.tensors.size(), false);
@@ -332,20 +365,7 @@ void drop_unused(Graph& graph) {
   }
   std::ranges::reverse(kept);
   graph.nodes = std::move(kept);
-
-  std::vector<TensorId> renamed(graph.tensors.size(), kAbsent);
-  std::vector<Tensor> tensors;
-  for (size_t i = 0; i < graph.tensors.size(); ++i)
-    if (needed[i]) {
-      renamed[i] = static_cast<TensorId>(tensors.size());
-      tensors.push_back(std::move(graph.tensors[i]));
-    }
-  graph.tensors = std::move(tensors);
-  std::vector<std::vector<TensorId>*> lists = {&graph.inputs, &graph.outputs};
-  for (Node& node : graph.nodes) lists.insert(lists.end(), {&node.inputs, &node.outputs});
-  for (auto* list : lists)
-    for (TensorId& id : *list)
-      if (id != kAbsent) id = renamed[id];
+  keep_tensors(graph, needed);
 }
 }  // namespace
 

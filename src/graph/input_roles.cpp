@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstddef>
+#include <vector>
 #include "graph/graph.h"
 
 namespace warploom::graph {

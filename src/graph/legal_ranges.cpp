@@ -1,6 +1,5 @@
 // What operators ask of their inputs, whatever becomes of their results.
 #include "graph/legal_ranges.h"
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>

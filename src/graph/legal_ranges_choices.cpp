@@ -1,14 +1,10 @@
 // What a Where asks of its two sides: each only of the numbers that come to it.
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
 #include <vector>
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "graph/legal_ranges.h"
-#include "graph/operators.h"
-#include "graph/range_passes.h"
 #include "graph/ranges.h"
 
 namespace warploom::graph {

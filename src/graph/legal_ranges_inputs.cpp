@@ -2,12 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
 #include <vector>
 #include "base/dtype.h"
+#include "base/rows.h"
 #include "graph/graph.h"
 #include "graph/legal_ranges.h"
-#include "graph/operators.h"
 #include "graph/range_passes.h"
 #include "graph/ranges.h"
 

@@ -1,6 +1,11 @@
+#include <algorithm>
 #include <cmath>
-#include "graph/evaluator.h"
+#include <cstdint>
+#include <optional>
+#include <vector>
+#include "base/dtype.h"
 #include "graph/parallel.h"
+#include "graph/reference.h"
 
 namespace warploom::graph {
 namespace {

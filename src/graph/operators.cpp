@@ -1,4 +1,18 @@
 #include "graph/operators.h"
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/rows.h"
+#include "graph/graph.h"
 
 namespace warploom::graph {
 namespace rules {

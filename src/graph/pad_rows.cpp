@@ -5,6 +5,18 @@
 //
 // Rows of 220 bytes begin within a sector of 32, and a store of 8 neighbours writes parts of two:
 // the L2 takes twice as long over them.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph {

@@ -1,8 +1,20 @@
 #include "graph/pointwise.h"
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <numbers>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
 #include "base/integers.h"
+#include "base/value_op.h"
+#include "graph/graph.h"
 #include "graph/operators.h"
 #include "graph/scalar_function.h"
 

@@ -1,5 +1,15 @@
 // What the tensors of a graph can hold, from its inputs on.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/range_passes.h"
+#include "graph/ranges.h"
 
 namespace warploom::graph {
 namespace {

@@ -1,6 +1,25 @@
 #include "graph/projection.h"
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/random.h"
+#include "base/rows.h"
 #include "graph/evaluator.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph {

@@ -1,5 +1,16 @@
 // Ranges as a whole, and their arithmetic.
 #include "graph/ranges.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/range_passes.h"
 
 namespace warploom::graph {

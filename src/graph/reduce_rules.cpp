@@ -1,5 +1,17 @@
 // Rules of what reduces: whole axes, windows, convolutions; and what composites that stand on them
 // share with these.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph {

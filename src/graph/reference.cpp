@@ -1,5 +1,19 @@
 #include "graph/reference.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "graph/box.h"
 #include "graph/evaluator.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 
 namespace warploom::graph {
 namespace {

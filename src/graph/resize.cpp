@@ -1,5 +1,16 @@
 // The rewriting of Resize: interpolation, one axis after another. An output is a sum of inputs at
 // known places, each times a known weight.
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph::rewrites {

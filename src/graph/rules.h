@@ -1,7 +1,15 @@
 // What the operators' rules and rewrites share. Private to the room.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <numeric>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 #include "graph/operators.h"
 
 namespace warploom::graph {

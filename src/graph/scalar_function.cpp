@@ -1,5 +1,7 @@
 #include "graph/scalar_function.h"
 #include <cmath>
+#include <cstdint>
+#include <span>
 #include "base/dtype.h"
 #include "graph/graph.h"
 #include "graph/pointwise.h"

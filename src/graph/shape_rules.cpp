@@ -1,5 +1,17 @@
 // Rules of contractions and elementwise operators; view_rules.cpp has those that move elements,
 // reduce_rules.cpp those that reduce.
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph {

@@ -10,6 +10,15 @@
 //
 // x is read twice, the second time in part from the cache. Parts wait for nobody, so there may be
 // any number of them, and what is added comes in one order.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "graph/rules.h"
 
 namespace warploom::graph {

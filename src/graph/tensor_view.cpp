@@ -1,10 +1,14 @@
 #include "graph/tensor_view.h"
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <numeric>
 #include <utility>
+#include <vector>
 #include "base/dtype.h"
 #include "base/integers.h"
-#include "graph/evaluator.h"
+#include "graph/box.h"
 #include "graph/graph.h"
 #include "graph/parallel.h"
 

@@ -1,4 +1,19 @@
 #include "graph/weights.h"
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
 
 namespace warploom::graph {

@@ -5,7 +5,20 @@
 //   Clip(x) max=6                  →   Clip(x, , CastLike(6, x))
 //
 // What has kept its form is left alone: the importer takes it as one of 13.
+#include <onnx/onnx.pb.h>
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "onnx/flatten.h"
+#include "onnx/model.h"
 
 namespace warploom::onnx_import {
 namespace {

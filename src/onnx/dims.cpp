@@ -4,9 +4,23 @@
 //
 // A dimension with a name has one size wherever the name stands; one without is named by its input
 // and its axis.
+#include <fmt/format.h>
+#include <onnx/onnx.pb.h>
+#include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/nearest.h"
+#include "base/rows.h"
 #include "onnx/model.h"
 
 namespace warploom::onnx_import {

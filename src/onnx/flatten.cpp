@@ -1,5 +1,21 @@
 #include "onnx/flatten.h"
+#include <fmt/format.h>
+#include <google/protobuf/repeated_field.h>
+#include <onnx/onnx.pb.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
+#include "base/rows.h"
+#include "onnx/model.h"
 
 namespace warploom::onnx_import {
 namespace {

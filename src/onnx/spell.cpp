@@ -1,8 +1,30 @@
 #include "onnx/spell.h"
+#include <fmt/format.h>
 #include <google/protobuf/text_format.h>
+#include <onnx/onnx.pb.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/nearest.h"
+#include "base/rows.h"
+#include "graph/graph.h"
 #include "onnx/load.h"
 #include "onnx/spell_arguments.h"
+#include "onnx/spell_context.h"
+#include "onnx/spell_functions.h"
+#include "onnx/spell_syntax.h"
+#include "onnx/spell_writer.h"
 
 namespace warploom {
 namespace spell {

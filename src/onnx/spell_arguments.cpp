@@ -1,5 +1,23 @@
 #include "onnx/spell_arguments.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/error.h"
 #include "base/nearest.h"
+#include "graph/graph.h"
+#include "onnx/spell_context.h"
+#include "onnx/spell_functions.h"
+#include "onnx/spell_syntax.h"
 
 namespace warploom::spell {
 namespace {

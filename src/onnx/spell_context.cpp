@@ -1,5 +1,28 @@
 #include "onnx/spell_context.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/nearest.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "onnx/spell_syntax.h"
+#include "onnx/spell_writer.h"
 
 namespace warploom::spell {
 using graph::OpKind, graph::TensorId;

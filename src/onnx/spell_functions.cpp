@@ -1,8 +1,20 @@
 #include "onnx/spell_functions.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 #include "base/rendered.h"
+#include "base/rows.h"
+#include "graph/graph.h"
 #include "graph/operators.h"
+#include "onnx/spell_syntax.h"
 
 namespace warploom::spell {
 namespace {

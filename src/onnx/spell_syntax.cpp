@@ -1,8 +1,15 @@
 #include "onnx/spell_syntax.h"
+#include <fmt/format.h>
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <optional>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 
 namespace warploom::spell {
 namespace {

@@ -1,4 +1,21 @@
 #include "onnx/spell_writer.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <onnx/onnx.pb.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 
 namespace warploom::spell {
 namespace {

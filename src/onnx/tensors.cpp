@@ -1,7 +1,24 @@
+#include <fmt/format.h>
+#include <onnx/onnx.pb.h>
+#include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
-#include "graph/operators.h"
+#include <ios>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
 #include "onnx/model.h"
 
 namespace warploom::onnx_import {

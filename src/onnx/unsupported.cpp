@@ -1,5 +1,17 @@
 #include "onnx/unsupported.h"
+#include <fmt/format.h>
+#include <onnx/onnx.pb.h>
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/error.h"
 #include "base/nearest.h"
+#include "base/rows.h"
+#include "graph/graph.h"
 #include "graph/operators.h"
 
 namespace warploom::onnx_import {

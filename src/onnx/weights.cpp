@@ -1,4 +1,17 @@
 #include "onnx/weights.h"
+#include <onnx/onnx.pb.h>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "onnx/model.h"
 
 namespace warploom::onnx_import {
 namespace {

@@ -4,10 +4,27 @@
 // cuBLAS counts columns first, so the row-major C = A B is asked for as Cᵀ = Bᵀ Aᵀ: its first
 // operand is our B.
 
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "runtime/executor.h"
 #include "runtime/library.h"
 #include "runtime/timing.h"
 #include "runtime/type_codes.h"
 #include "vendor/libraries.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
 #include "vendor/program.h"
 
 namespace warploom::vendor {

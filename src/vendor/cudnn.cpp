@@ -1,4 +1,24 @@
 #include "vendor/cudnn.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "runtime/executor.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
+#include "vendor/program.h"
 
 namespace warploom::vendor {
 using runtime::Bindings, runtime::Buffer, runtime::Executor;

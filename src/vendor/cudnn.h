@@ -6,6 +6,13 @@
 // Which calls cuDNN serves depends on version, card, types and layouts, and it only says so when it
 // is called. So every call is tried once on buffers of zeros before it becomes part of a program.
 #pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 #include "runtime/library.h"
 #include "vendor/libraries.h"
 #include "vendor/program.h"

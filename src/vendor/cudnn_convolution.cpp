@@ -1,5 +1,19 @@
 // Convolutions by cuDNN: the algorithm is the fastest that its own search finds on these sizes.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/track.h"
+#include "runtime/executor.h"
 #include "vendor/cudnn.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
+#include "vendor/program.h"
 
 namespace warploom::vendor {
 namespace {

@@ -1,5 +1,18 @@
 // Steps as calls of cuDNN, one function a kind; convolutions have a file of their own.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "vendor/cudnn.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
+#include "vendor/program.h"
 
 namespace warploom::vendor {
 namespace {

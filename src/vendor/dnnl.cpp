@@ -1,5 +1,24 @@
 #include "vendor/dnnl.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "runtime/executor.h"
 #include "runtime/type_codes.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
+#include "vendor/program.h"
 
 namespace warploom::vendor {
 using runtime::Bindings, runtime::Buffer;

@@ -3,6 +3,13 @@
 // the room only: dnnl.cpp finds the library and keeps tensors in its layouts, dnnl_steps.cpp makes
 // primitives of steps.
 #pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 #include "runtime/library.h"
 #include "vendor/libraries.h"
 #include "vendor/program.h"

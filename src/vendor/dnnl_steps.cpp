@@ -1,5 +1,17 @@
 // Steps as primitives of oneDNN, one function a kind.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "vendor/dnnl.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
+#include "vendor/program.h"
 
 namespace warploom::vendor {
 namespace {

@@ -1,5 +1,10 @@
 #include "vendor/libraries.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <glob.h>
+#include <cstdlib>
+#include <string>
+#include <vector>
 
 namespace warploom::vendor {
 namespace {

@@ -1,6 +1,28 @@
 #include "vendor/make.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/error.h"
+#include "base/rows.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
+#include "graph/track.h"
+#include "runtime/compile.h"
+#include "runtime/executor.h"
 #include "vendor/match.h"
 #include "vendor/plain.h"
+#include "vendor/problem.h"
+#include "vendor/program.h"
 
 namespace warploom::vendor {
 using runtime::Bindings, runtime::Buffer, runtime::Executor, runtime::Runnable;

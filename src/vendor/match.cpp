@@ -1,4 +1,23 @@
+#include "vendor/match.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/rows.h"
+#include "graph/graph.h"
+#include "graph/track.h"
 #include "vendor/matcher.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
 
 namespace warploom::vendor {
 Matcher::Matcher(Graph graph, Track track, Functions functions)

@@ -1,7 +1,25 @@
 // Elementwise operators: functions that libraries have, and combinations of two tensors.
+#include <fmt/format.h>
+#include <algorithm>
 #include <cfloat>
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/random.h"
+#include "base/rows.h"
+#include "graph/graph.h"
 #include "graph/reference.h"
+#include "vendor/match.h"
 #include "vendor/matcher.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
 
 namespace warploom::vendor {
 namespace {

@@ -1,6 +1,20 @@
 // Operators that libraries have calls of their own for.
+#include <algorithm>
 #include <cfloat>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
+#include "graph/track.h"
 #include "vendor/matcher.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
 
 namespace warploom::vendor {
 namespace {

@@ -1,5 +1,13 @@
 // Operators that only move elements: places, and copies into parts.
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include "base/dtype.h"
+#include "graph/graph.h"
+#include "graph/operators.h"
 #include "vendor/matcher.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
 
 namespace warploom::vendor {
 bool Matcher::alias(const Node& node) {

@@ -1,5 +1,11 @@
 // The matcher at work. Private to match*.cpp.
 #pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
 #include "base/random.h"
 #include "graph/operators.h"
 #include "vendor/match.h"

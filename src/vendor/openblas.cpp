@@ -1,7 +1,23 @@
 // OpenBLAS, opened at run time: products in f32 and f64. Source: its user manual and the C
 // interface of BLAS, whose numbers are those of its enums.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "runtime/executor.h"
 #include "runtime/library.h"
 #include "vendor/libraries.h"
+#include "vendor/places.h"
+#include "vendor/problem.h"
 #include "vendor/program.h"
 
 namespace warploom::vendor {

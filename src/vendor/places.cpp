@@ -1,4 +1,17 @@
 #include "vendor/places.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "runtime/executor.h"
+#include "vendor/problem.h"
 
 namespace warploom::vendor {
 Place packed_place(std::string buffer, Dtype dtype, Shape shape) {

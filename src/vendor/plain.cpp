@@ -1,5 +1,21 @@
 #include "vendor/plain.h"
+#include <fmt/format.h>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+#include "base/dtype.h"
+#include "base/error.h"
 #include "base/rendered.h"
+#include "base/rows.h"
+#include "base/value_op.h"
+#include "codegen/launch_list.h"
+#include "graph/graph.h"
 #include "loopnest/loop_nest.h"
 #include "vendor/plain_stage.h"
 

@@ -1,5 +1,19 @@
 #include "vendor/plain_stage.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+#include "base/dtype.h"
+#include "base/value_op.h"
 #include "codegen/terms.h"
+#include "loopnest/loop_nest.h"
 
 namespace warploom::vendor {
 namespace {

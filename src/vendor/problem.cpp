@@ -1,6 +1,17 @@
 #include "vendor/problem.h"
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <numbers>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 namespace warploom::vendor {
 namespace {

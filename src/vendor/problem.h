@@ -14,7 +14,14 @@
 // Everything here is data and travels as JSON (to_json, from_json): the evaluator makes references
 // in a process of its own.
 #pragma once
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <variant>
+#include <vector>
 #include "graph/graph.h"
 #include "graph/track.h"
 

@@ -1,6 +1,9 @@
 // Problems as JSON: every field under its own name.
-#include "base/variant_json.h"
-#include "graph/graph_json.h"
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+#include "base/variant_json.h"  // IWYU pragma: keep (conversions of Operation)
+#include "graph/graph_json.h"   // IWYU pragma: keep (conversions of Graph)
 #include "vendor/problem.h"
 
 namespace warploom::vendor {

@@ -5,10 +5,7 @@
 
 namespace warploom::test {
 namespace {
-using kernels::Emulation;
-using kernels::KernelConfig;
-using kernels::OperandSource;
-using kernels::Scheduler;
+using kernels::Emulation, kernels::KernelConfig, kernels::OperandSource, kernels::Scheduler;
 using Fields = std::map<std::string, int64_t>;
 
 constexpr auto kSplitK = static_cast<int64_t>(Scheduler::split_k);
@@ -41,8 +38,10 @@ double tolerance_of(Track track, const std::string& family) {
              : 1e-6;  // operands split into three parts: finer
 }
 
-// fp32 products by tf32 where nothing else is said.
-void emulate(Choice& choice, Track track) {
+// With further fields; fp32 products by tf32 where nothing else is said.
+void complete(Choice& choice, Track track, const Fields& more) {
+  if (choice.family != "im2win") choice.fields["raster_group_m"] = 2;
+  choice.fields.insert(more.begin(), more.end());
   if (choice.family == "matmul_wgmma" && track == fp32)
     choice.fields.try_emplace("fp32_emulation", kTf32x3);
 }
@@ -51,9 +50,7 @@ Case matmul(const std::string& name, const std::string& target, Dtype dtype, Tra
             const MatmulShape& shape, Choice schedule, const Fields& more = {}) {
   const double tolerance =
       tolerance_of(shape.result == Dtype::bf16 ? bf16 : track, schedule.family);
-  schedule.fields["raster_group_m"] = 2;
-  schedule.fields.insert(more.begin(), more.end());
-  emulate(schedule, track);
+  complete(schedule, track, more);
   return {name, target, {matmul_graph(shape, dtype), track}, made(schedule), tolerance};
 }
 
@@ -122,8 +119,7 @@ Case convolution(const std::string& name, const std::string& target, Track track
   const auto y = net.add(graph::OpKind::Conv,
                          {net.x(x, dtype), net.x(w, dtype), net.x({w[0]}, dtype)}, attributes);
   const double tolerance = tolerance_of(track, schedule.family);
-  if (schedule.family != "im2win") schedule.fields["raster_group_m"] = 2;
-  schedule.fields.insert(more.begin(), more.end());
+  complete(schedule, track, more);
   return {name,
           target,
           {net.with({net.add(graph::OpKind::Relu, {y})}), track},
@@ -191,8 +187,7 @@ Case rows_of(graph::OpKind op, const std::string& name, const std::string& targe
   else
     y = net.add(op, {net.add(OpKind::Add, {y, net.x({s.n}, dtype)})});
   const double tolerance = tolerance_of(track, schedule.family);
-  schedule.fields["raster_group_m"] = 2;
-  schedule.fields.insert(more.begin(), more.end());
+  complete(schedule, track, more);
   return {name, target, {net.with({y}), track}, made(schedule), tolerance, 4};
 }
 
@@ -213,9 +208,7 @@ Case triangle(const std::string& name, const std::string& target, Track track, c
   const auto b = of(Kept::b, net.x({s.k, s.n}, dtype));
   const auto y = of(Kept::product, net.add(graph::OpKind::MatMul, {a, b}));
   const double tolerance = tolerance_of(track, schedule.family);
-  schedule.fields["raster_group_m"] = 2;
-  schedule.fields.insert(more.begin(), more.end());
-  emulate(schedule, track);
+  complete(schedule, track, more);
   return {name, target, {net.with({y}), track}, made(schedule), tolerance};
 }
 

@@ -3,7 +3,7 @@
 // last of the tile before.
 //
 // In the fp32 track windows are scaled by a power of two a row and split into two fp16 numbers
-// (halves.h): one row's scale changes from stage to stage, so a stage's sums are scaled back as
+// (fp16_split.h): one row's scale changes from stage to stage, so a stage's sums are scaled back as
 // they are added to the others.
 #pragma once
 #include "kernels/pieces/im2win_kernel.h"

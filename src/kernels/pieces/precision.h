@@ -7,7 +7,7 @@
 namespace warploom::kernels {
 // How products are computed under a track. 16-bit inputs: their own type. fp32 inputs: tf32 once
 // (tf32, tolerance tracks), or three products of two-part splits (fp32 track), of tf32 or of 16-bit
-// floats (halves.h). 8-bit inputs, scaled: their own type.
+// floats (fp16_split.h). 8-bit inputs, scaled: their own type.
 struct Precision {
   Dtype operand = Dtype::bf16;  // of the matrix instruction
   int terms = 1;

@@ -296,10 +296,13 @@ std::optional<Expression> expression_of(const Graph& graph, const Node& node) {
   const double beta = node.real("beta");
   const double gamma = node.real("gamma");
   std::optional<Formula> result;
+  switch (node.op) {
 #define WARPLOOM_OP(...)
 #define WARPLOOM_POINTWISE(name, since, least, most, rule, ...) \
-  if (node.op == OpKind::name) result = __VA_ARGS__;
+  case OpKind::name: result = __VA_ARGS__; break;
 #include "graph/ops.def"
+    default: break;
+  }
   if (!result) return std::nullopt;
   Expression all;
   place(*result, all.terms);

@@ -1,6 +1,6 @@
 #include "onnx/flatten.h"
 #include <fmt/format.h>
-#include <google/protobuf/repeated_field.h>
+#include <google/protobuf/repeated_ptr_field.h>
 #include <onnx/onnx.pb.h>
 #include <algorithm>
 #include <cstddef>

@@ -20,7 +20,7 @@ std::vector<Drawn> drawn(const tile::Program& program, const synth::Solution& so
     out.push_back({draw(tv, most), program.tensor(id).name, to_string(coalesce(tv)), why(id)});
   for (const auto& [id, memory] : solution.shared)
     out.push_back({draw(memory, most), program.tensor(id).name, to_string(memory), why(id)});
-  for (const auto& [id, memory] : solution.packed)  // in no banks
+  for (const auto& [id, memory] : solution.prepacked)  // in no banks
     out.push_back({{}, program.tensor(id).name, "packed " + to_string(memory), why(id)});
   return out;
 }
@@ -51,7 +51,7 @@ nlohmann::json alternatives(const tile::Program& program,
     for (const auto& [id, tv] : solution.registers)
       if (!(tv == solutions[0].registers.at(id)))
         differs[program.tensor(id).name] = to_string(coalesce(tv));
-    for (const auto memories : {&synth::Solution::shared, &synth::Solution::packed})
+    for (const auto memories : {&synth::Solution::shared, &synth::Solution::prepacked})
       for (const auto& [id, memory] : solution.*memories)
         if (!(memory == (solutions[0].*memories).at(id)))
           differs[program.tensor(id).name] = to_string(memory);

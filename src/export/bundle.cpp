@@ -130,7 +130,7 @@ json record_of(const BundleInfo& info, const LaunchList& list) {
                 {"cluster", fmt::format("{}", fmt::join(kernel.cluster, ", "))},
                 {"blocks", kernel.grid[0] * kernel.grid[1] * kernel.grid[2]},
                 {"cooperative", int{kernel.cooperative}},
-                {"overlaps", int{kernel.overlaps}}});
+                {"overlaps", int{kernel.programmatic_launch}}});
     for (size_t i = 0; i < kernel.args.size(); ++i) {
       const Argument& arg = kernel.args[i];
       const Place& place = places.at(arg.buffer);

@@ -359,7 +359,7 @@ class Writer {
       if (capabilities_.gpu && turned(load)) {
         const TensorId mine =
             draft.reg(fmt::format("turned{}", value.load), load.dtype, shape_of(value.varies));
-        b.rearrange(mine, held_[v]);
+        b.convert_layout(mine, held_[v]);
         held_[v] = mine;
       }
     } else if (kept_[v]) {
@@ -425,7 +425,7 @@ class Writer {
     held_[v] = whole;
     if (!capabilities_.gpu || tiled_.size() < 3) return;
     held_[v] = draft.reg(fmt::format("settled{}", v), Dtype::f32, shape_of(n_.values[v].varies));
-    b.rearrange(held_[v], whole);
+    b.convert_layout(held_[v], whole);
   }
 
   // Loops over the reduced axes from `a` on, or their bodies one after another where they are short

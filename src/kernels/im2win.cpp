@@ -433,7 +433,7 @@ class Im2win : public Family {
         shape.push_back(term.extent);
         strides.push_back(term.apart);
       }
-      return t.windows(name, patch, static_cast<int>(first), shape, strides);
+      return t.as_strided(name, patch, static_cast<int>(first), shape, strides);
     }
 
     const Im2win& of;
@@ -517,9 +517,8 @@ class Im2win : public Family {
 }  // namespace
 
 FamilyPtr im2win_family(const Region& region, const Capabilities& capabilities) {
-  const auto c = capabilities.warpgroup_mma && capabilities.tensor_copy
-                     ? contraction_of(region.nests())
-                     : std::nullopt;
+  const auto c = capabilities.has_wgmma && capabilities.has_tma ? contraction_of(region.nests())
+                                                                : std::nullopt;
   if (!c || !c->channel || !c->window || c->k.size() > 3 || c->m.size() > 1 || !c->batch.empty())
     return nullptr;
   const Access& input = c->nest.loads[c->b];

@@ -400,7 +400,7 @@ class MatmulWgmma : public Family {
     }
     const auto ring = t.pipeline("ring", static_cast<int>(field(s, "stages")), slots);
     const TensorId lines =
-        across ? t.windows("lines", slots[0], 0, {bm, bk}, {1, bm + kApart}) : -1;
+        across ? t.as_strided("lines", slots[0], 0, {bm, bk}, {1, bm + kApart}) : -1;
     const auto box_of = [&](size_t i, const TileCoord& tile) {
       tile::Tile box = from[i].at(tile);
       if (across && i == 0) {
@@ -568,9 +568,8 @@ class MatmulWgmma : public Family {
 }  // namespace
 
 FamilyPtr matmul_wgmma_family(const Region& region, const Capabilities& capabilities) {
-  auto c = capabilities.warpgroup_mma && capabilities.tensor_copy
-               ? contraction_of(region.nests(), true)
-               : std::nullopt;
+  auto c = capabilities.has_wgmma && capabilities.has_tma ? contraction_of(region.nests(), true)
+                                                          : std::nullopt;
   if (!c || !c->channel) return nullptr;
   const Access& a = c->nest.loads[c->a];
   const Access& b = c->nest.loads[c->b];
